@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/hash.h"
+
+#define XXH_INLINE_ALL
+#include <openssl/evp.h>
+#include <xxhash.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace temper {
+
+uint64_t xxh3(const void* data, size_t bytes) { return XXH3_64bits(data, bytes); }
+
+static std::string hex_of(const unsigned char* bytes, size_t count) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string out;
+  for (size_t i = 0; i < count; ++i) out += {digits[bytes[i] >> 4], digits[bytes[i] & 15]};
+  return out;
+}
+
+std::string hex(uint64_t value) {
+  unsigned char bytes[8];
+  for (int i = 0; i < 8; ++i) bytes[i] = static_cast<unsigned char>(value >> (56 - 8 * i));
+  return hex_of(bytes, 8);
+}
+
+std::string sha256_hex(std::span<const std::byte> data) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  if (!EVP_Digest(data.data(), data.size(), digest, &size, EVP_sha256(), nullptr))
+    fail(ErrorKind::machine, "SHA-256 is not available in this libcrypto");
+  return hex_of(digest, size);
+}
+
+std::string sha256_of_file(const std::string& path) { return sha256_hex(MappedFile(path).bytes()); }
+
+}  // namespace temper

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/tensor.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/checked.h"
+
+namespace temper {
+
+bool TensorType::is_concrete() const {
+  for (const Dim& dim : shape)
+    if (!dim.is_constant()) return false;
+  return true;
+}
+
+Dims TensorType::dims() const {
+  Dims dims;
+  for (const Dim& dim : shape) dims.push_back(dim.value());
+  return dims;
+}
+
+std::string TensorType::text() const { return concat(dtype, shape); }
+
+TensorType TensorType::parse(std::string_view text) {
+  const auto open = text.find('[');
+  auto dtype = dtype_from_name(text.substr(0, open));
+  if (open == text.npos || text.back() != ']' || !dtype) fail(ErrorKind::bad_file, "not a tensor type: '", text.substr(0, 80), "'");
+  TensorType type{*dtype, {}};
+  text = text.substr(open + 1, text.size() - open - 2);
+  int depth = 0;
+  size_t start = 0;
+  for (size_t i = 0; i <= text.size() && !text.empty(); ++i) {
+    if (i == text.size() || (text[i] == ',' && depth == 0)) {
+      type.shape.push_back(Dim::parse(text.substr(start, i - start)));
+      start = i + 1;
+    } else if (text[i] == '(') ++depth;
+    else if (text[i] == ')') --depth;
+  }
+  return type;
+}
+
+int64_t element_count(const Dims& dims) {
+  int64_t count = 1;
+  bool empty = false;
+  for (int64_t dim : dims) {
+    if (dim < 0) fail(ErrorKind::bad_file, "a negative dimension in ", dims);
+    if (dim == 0) empty = true;
+    else count = checked_mul(count, dim);
+  }
+  return empty ? 0 : count;
+}
+
+int64_t byte_count(DType dtype, const Dims& dims) {
+  const int64_t bytes = checked_mul(element_count(dims), size_of(dtype));
+  if (bytes > kMaxTensorBytes) fail(ErrorKind::bad_file, "a tensor ", dtype, dims, " of ", bytes, " bytes; the limit is ", kMaxTensorBytes);
+  return bytes;
+}
+
+Dims row_major_strides(const Dims& dims) {
+  Dims strides(dims.size());
+  int64_t stride = 1;
+  for (size_t i = dims.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= dims[i];
+  }
+  return strides;
+}
+
+TensorType type_of(DType dtype, const Dims& dims) { return {dtype, Shape(dims.begin(), dims.end())}; }
+
+Tensor::Tensor(DType dtype, Dims dims) : dtype_(dtype), dims_(std::move(dims)), count_(element_count(dims_)) {
+  const size_t size = size_t(round_up<int64_t>(std::max<int64_t>(byte_count(dtype, dims_), 1), 64));
+  void* data = std::aligned_alloc(64, size);
+  if (!data) fail(ErrorKind::machine, "out of memory: ", int64_t(size), " bytes for a tensor ", dtype, dims_);
+  std::memset(data, 0, size);
+  owner_ = std::shared_ptr<const void>(data, [](const void* p) { std::free(const_cast<void*>(p)); });
+  data_ = static_cast<std::byte*>(data);
+}
+
+Tensor Tensor::view(DType dtype, Dims dims, const void* data, std::shared_ptr<const void> owner) {
+  static std::byte empty;  // a zero-element tensor is still defined
+  Tensor tensor;
+  tensor.dtype_ = dtype;
+  tensor.dims_ = std::move(dims);
+  byte_count(dtype, tensor.dims_);
+  tensor.count_ = element_count(tensor.dims_);
+  tensor.data_ = data ? static_cast<std::byte*>(const_cast<void*>(data)) : &empty;
+  tensor.owner_ = std::move(owner);
+  return tensor;
+}
+
+Tensor Tensor::reshaped(Dims dims) const {
+  if (element_count(dims) != count_) fail(ErrorKind::bad_file, "a tensor ", dims_, " cannot be reshaped to ", dims);
+  Tensor result = *this;
+  result.dims_ = std::move(dims);
+  return result;
+}
+
+Tensor Tensor::converted(DType dtype) const {
+  if (dtype == dtype_) return *this;
+  Tensor result(dtype, dims_);
+  visit_dtype(dtype_, [&]<class From>() {
+    visit_dtype(dtype, [&]<class To>() {
+      const From* from = data<From>();
+      To* to = result.data<To>();
+      for (int64_t i = 0; i < count_; ++i) {
+        if constexpr (std::is_same_v<To, bool>) to[i] = static_cast<Wide<From>>(from[i]) != 0;
+        else to[i] = static_cast<To>(static_cast<Wide<From>>(from[i]));
+      }
+    });
+  });
+  return result;
+}
+
+std::vector<int64_t> Tensor::to_ints() const {
+  if (is_float(dtype_)) fail(ErrorKind::bad_file, "integers are needed where a tensor of ", dtype_, " was given");
+  std::vector<int64_t> values(static_cast<size_t>(count_));
+  visit_dtype(dtype_, [&]<class T>() {
+    for (int64_t i = 0; i < count_; ++i) values[size_t(i)] = static_cast<int64_t>(data<T>()[i]);
+  });
+  return values;
+}
+
+std::vector<double> Tensor::to_doubles() const {
+  std::vector<double> values(static_cast<size_t>(count_));
+  visit_dtype(dtype_, [&]<class T>() {
+    for (int64_t i = 0; i < count_; ++i) values[size_t(i)] = static_cast<double>(data<T>()[i]);
+  });
+  return values;
+}
+
+bool Tensor::same_bits(const Tensor& other) const {
+  return dtype_ == other.dtype_ && dims_ == other.dims_ && std::memcmp(data_, other.data_, size_t(bytes())) == 0;
+}
+
+Shape broadcast_shapes(const Shape& a, const Shape& b) {
+  const Shape &longer = a.size() >= b.size() ? a : b, &shorter = a.size() >= b.size() ? b : a;
+  Shape result = longer;
+  const size_t skip = longer.size() - shorter.size();
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    const Dim &x = longer[skip + i], &y = shorter[i];
+    Dim& out = result[skip + i];
+    if (x == y || y == Dim(1)) continue;
+    if (x == Dim(1)) out = y;
+    else if (x.is_constant() && y.is_constant()) fail(ErrorKind::bad_file, "shapes ", a, " and ", b, " cannot be broadcast together");
+    else if (x.is_constant() || y.is_constant()) out = x.is_constant() ? x : y;  // the other one is it or 1
+    else out = dim_max(x, y);
+  }
+  return result;
+}
+
+Dims broadcast_strides(const Dims& from, const Dims& to) {
+  if (from.size() > to.size()) fail(ErrorKind::bad_file, "a tensor ", from, " cannot be broadcast to ", to);
+  Dims strides(to.size(), 0);
+  const Dims own = row_major_strides(from);
+  for (size_t i = 0; i < from.size(); ++i) {
+    const size_t axis = to.size() - from.size() + i;
+    if (from[i] == to[axis]) strides[axis] = from[i] == 1 ? 0 : own[i];
+    else if (from[i] != 1) fail(ErrorKind::bad_file, "a tensor ", from, " cannot be broadcast to ", to);
+  }
+  return strides;
+}
+
+int64_t normalize_axis(int64_t axis, int64_t rank) {
+  if (axis < -rank || axis >= rank) fail(ErrorKind::bad_file, "axis ", axis, " does not exist in a tensor of rank ", rank);
+  return axis < 0 ? axis + rank : axis;
+}
+
+}  // namespace temper
