@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kinds of field an op may have, and how each is printed, parsed, and specialised. An op lists its fields once:
+//   template <class Self, class F> static void fields(Self& op, F&& f) { f("axis", op.axis); f("kind", op.kind); }
+// and that line feeds printing, parsing, hashing and saving. Equality is the struct's defaulted operator==.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/program.h"
+
+namespace temper {
+
+template <class E>
+concept NamedEnum = std::is_enum_v<E> && requires { enum_names(E{})[0]; };
+
+// One word without blanks outside of quotes: 3, 0.5, true, [1,2], max, "text".
+inline void print_field(std::string& out, int64_t value) { append(out, value); }
+inline void print_field(std::string& out, double value) { append(out, value); }
+inline void print_field(std::string& out, bool value) { append(out, value); }
+inline void print_field(std::string& out, DType value) { append(out, value); }
+inline void print_field(std::string& out, const std::vector<int64_t>& values) { append(out, values); }
+inline void print_field(std::string& out, const std::vector<double>& values) { append(out, values); }
+inline void print_field(std::string& out, const Shape& shape) { append(out, shape); }
+inline void print_field(std::string& out, const Program& program) { out += concat('"', program.text(), '"'); }
+template <NamedEnum E>
+void print_field(std::string& out, E value) { out += enum_names(E{})[size_t(value)]; }
+
+[[noreturn]] void bad_field(std::string_view text, std::string_view wanted);
+void parse_field(std::string_view text, int64_t& value);
+void parse_field(std::string_view text, double& value);
+void parse_field(std::string_view text, bool& value);
+void parse_field(std::string_view text, DType& value);
+void parse_field(std::string_view text, std::vector<int64_t>& values);
+void parse_field(std::string_view text, std::vector<double>& values);
+void parse_field(std::string_view text, Shape& shape);
+void parse_field(std::string_view text, Program& program);
+template <NamedEnum E>
+void parse_field(std::string_view text, E& value) {
+  const auto names = enum_names(E{});
+  for (size_t i = 0; i < names.size(); ++i)
+    if (names[i] == text) {
+      value = E(i);
+      return;
+    }
+  bad_field(text, "one of the kinds this op knows");
+}
+
+// Only dimensions depend on symbols.
+template <class T>
+void substitute_field(T&, const Bindings&) {}
+inline void substitute_field(Shape& shape, const Bindings& bindings) {
+  for (Dim& dim : shape) dim = dim.substitute(bindings);
+}
+
+}  // namespace temper

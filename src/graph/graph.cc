@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/graph.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace temper {
+
+std::string Graph::unique_name(std::string_view wanted) {
+  std::string name(wanted.empty() ? "value" : wanted);
+  if (names_.insert(name).second) return name;
+  for (int i = 1;; ++i) {
+    std::string candidate = concat(name, '.', i);
+    if (names_.insert(candidate).second) return candidate;
+  }
+}
+
+ValueId Graph::add_value(std::string_view name, TensorType type) {
+  Value value;
+  value.name = unique_name(name);
+  value.type = std::move(type);
+  values_.push_back(std::move(value));
+  return {int32_t(values_.size() - 1)};
+}
+
+ValueId Graph::add_input(std::string_view name, TensorType type) {
+  inputs_.push_back(add_value(name, std::move(type)));
+  return inputs_.back();
+}
+
+ValueId Graph::add_constant(std::string_view name, Tensor tensor) {
+  const ValueId id = add_value(name, tensor.type());
+  Value& value = values_[size_t(id.index)];
+  if ((tensor.dtype() == DType::i64 || tensor.dtype() == DType::i32) && tensor.count() <= kMaxContents && tensor.rank() <= 1) {
+    const auto ints = tensor.to_ints();
+    value.contents = std::make_shared<const Contents>(ints.begin(), ints.end());
+  }
+  value.constant = std::make_shared<const Tensor>(std::move(tensor));
+  return id;
+}
+
+static std::vector<Operand> operands_of(const Graph& graph, const std::vector<ValueId>& inputs) {
+  std::vector<Operand> operands;
+  for (ValueId id : inputs) {
+    if (!id.valid()) {
+      operands.push_back({});
+      continue;
+    }
+    const Value& value = graph.value(id);
+    operands.push_back({&value.type, value.constant.get(), value.contents.get()});
+  }
+  return operands;
+}
+
+std::vector<ValueId> Graph::add(Op op, std::vector<ValueId> inputs, std::string_view node_name,
+                                const std::vector<std::string>& output_names) {
+  return with_context([&] { return concat(name_of(op), " '", node_name, "'"); }, [&] {
+    const std::vector<Operand> operands = operands_of(*this, inputs);
+    std::vector<TensorType> types = infer(op, InferContext(operands, node_name));
+    for (const TensorType& type : types)
+      if (type.is_concrete()) byte_count(type.dtype, type.dims());
+    std::vector<std::shared_ptr<const Contents>> contents;
+    for (const TensorType& type : types) contents.push_back(types.size() == 1 ? infer_contents(op, operands, type) : nullptr);
+    const NodeId id{int32_t(nodes_.size())};
+    Node node{std::move(op), std::string(node_name), std::move(inputs), {}};
+    for (ValueId input : node.inputs)
+      if (input.valid()) values_[size_t(input.index)].users.push_back(id);
+    for (size_t i = 0; i < types.size(); ++i) {
+      const std::string wanted = i < output_names.size() && !output_names[i].empty() ? output_names[i]
+                                 : i == 0 ? std::string(node_name) : concat(node_name, '.', i);
+      const ValueId value = add_value(wanted, std::move(types[i]));
+      values_[size_t(value.index)].producer = id;
+      values_[size_t(value.index)].contents = contents[i];
+      node.outputs.push_back(value);
+    }
+    nodes_.push_back(std::move(node));
+    return nodes_.back().outputs;
+  });
+}
+
+bool Graph::is_output(ValueId id) const {
+  return std::any_of(outputs_.begin(), outputs_.end(), [&](const GraphOutput& output) { return output.value == id; });
+}
+
+void Graph::replace(ValueId old_value, ValueId new_value) {
+  if (old_value == new_value) return;
+  Value &from = values_.at(size_t(old_value.index)), &to = values_.at(size_t(new_value.index));
+  if (from.type != to.type)
+    throw std::logic_error(concat("replace: '", from.name, "' ", from.type, " by '", to.name, "' ", to.type));
+  for (NodeId user : from.users) {
+    // A node that computes the new value from the old one keeps its input.
+    if (user == to.producer) continue;
+    for (ValueId& input : nodes_[size_t(user.index)].inputs)
+      if (input == old_value) {
+        input = new_value;
+        to.users.push_back(user);
+      }
+  }
+  std::erase_if(from.users, [&](NodeId user) { return user != to.producer; });
+  for (GraphOutput& output : outputs_)
+    if (output.value == old_value) output.value = new_value;
+}
+
+void Graph::compact() {
+  // Depth-first from the outputs without recursion: chains may be 10^5 nodes long.
+  std::vector<char> state(nodes_.size(), 0);  // 0 unseen, 1 open, 2 done
+  std::vector<NodeId> needed, stack;
+  auto visit = [&](ValueId value) {
+    if (value.valid() && this->value(value).producer.valid()) stack.push_back(this->value(value).producer);
+    while (!stack.empty()) {
+      const NodeId id = stack.back();
+      char& mark = state[size_t(id.index)];
+      if (mark == 2) {
+        stack.pop_back();
+        continue;
+      }
+      if (mark == 1) {
+        mark = 2;
+        needed.push_back(id);
+        stack.pop_back();
+        continue;
+      }
+      mark = 1;
+      const auto& inputs = nodes_[size_t(id.index)].inputs;
+      for (auto it = inputs.rbegin(); it != inputs.rend(); ++it) {
+        if (!it->valid() || !this->value(*it).producer.valid()) continue;
+        const NodeId before = this->value(*it).producer;
+        if (state[size_t(before.index)] == 1) throw std::logic_error("the graph has a cycle");
+        if (state[size_t(before.index)] == 0) stack.push_back(before);
+      }
+    }
+  };
+  for (const GraphOutput& output : outputs_) visit(output.value);
+  // Where the present order is still valid it stays, so that printed graphs change only where the graph did.
+  std::vector<int32_t> position(nodes_.size(), -1);
+  std::vector<NodeId> by_index = needed;
+  std::sort(by_index.begin(), by_index.end());
+  for (size_t i = 0; i < by_index.size(); ++i) position[size_t(by_index[i].index)] = int32_t(i);
+  bool ordered = true;
+  for (NodeId id : by_index)
+    for (ValueId input : nodes_[size_t(id.index)].inputs)
+      if (input.valid() && value(input).producer.valid() && value(input).producer.index >= id.index) ordered = false;
+  if (ordered) needed = std::move(by_index);
+
+  Graph result;
+  result.name = name;
+  std::vector<ValueId> map(values_.size());
+  auto copy_value = [&](ValueId id) {
+    Value value = values_[size_t(id.index)];
+    value.users.clear();
+    value.producer = {};
+    result.names_.insert(value.name);
+    result.values_.push_back(std::move(value));
+    map[size_t(id.index)] = {int32_t(result.values_.size() - 1)};
+    return map[size_t(id.index)];
+  };
+  for (ValueId id : inputs_) result.inputs_.push_back(copy_value(id));
+  for (NodeId id : needed) {
+    const Node& node = nodes_[size_t(id.index)];
+    const NodeId new_id{int32_t(result.nodes_.size())};
+    Node copy{node.op, node.name, {}, {}};
+    for (ValueId input : node.inputs) {
+      ValueId mapped;
+      if (input.valid()) mapped = map[size_t(input.index)].valid() ? map[size_t(input.index)] : copy_value(input);
+      copy.inputs.push_back(mapped);
+      if (mapped.valid()) result.values_[size_t(mapped.index)].users.push_back(new_id);
+    }
+    for (ValueId output : node.outputs) {
+      copy.outputs.push_back(copy_value(output));
+      result.values_.back().producer = new_id;
+    }
+    result.nodes_.push_back(std::move(copy));
+  }
+  for (const GraphOutput& output : outputs_) {
+    const ValueId mapped = map[size_t(output.value.index)];
+    result.outputs_.push_back({output.name, mapped.valid() ? mapped : copy_value(output.value)});
+  }
+  *this = std::move(result);
+}
+
+void verify(const Graph& graph) {
+  auto breach = [](auto&&... parts) { throw std::logic_error(concat("graph verification: ", parts...)); };
+  for (int32_t n = 0; n < graph.node_count(); ++n) {
+    const Node& node = graph.node({n});
+    for (ValueId input : node.inputs) {
+      if (!input.valid()) continue;
+      const Value& value = graph.value(input);
+      if (value.producer.valid() && value.producer.index >= n) breach("'", node.name, "' uses '", value.name, "' before it exists");
+      if (std::count(value.users.begin(), value.users.end(), NodeId{n}) != std::count(node.inputs.begin(), node.inputs.end(), input))
+        breach("the uses of '", value.name, "' are out of step");
+    }
+    const auto operands = operands_of(graph, node.inputs);
+    const auto types = infer(node.op, InferContext(operands, node.name));
+    if (types.size() != node.outputs.size()) breach("'", node.name, "' has the wrong number of outputs");
+    for (size_t i = 0; i < types.size(); ++i)
+      if (graph.type(node.outputs[i]) != types[i])
+        breach("'", graph.value(node.outputs[i]).name, "' is ", graph.type(node.outputs[i]), " but its op gives ", types[i]);
+  }
+}
+
+Bindings bind_shapes(const Graph& graph, const std::vector<Dims>& shapes) {
+  if (shapes.size() != graph.inputs().size())
+    fail(ErrorKind::usage, "the model has ", graph.inputs().size(), " inputs; ", shapes.size(), " shapes were given");
+  Bindings bindings;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const Value& input = graph.value(graph.inputs()[i]);
+    auto bad = [&](const auto&... why) {
+      fail(ErrorKind::usage, "input '", input.name, "' is ", input.type, "; the shape ", shapes[i], " does not fit", why...);
+    };
+    if (shapes[i].size() != input.type.shape.size()) bad();
+    for (size_t axis = 0; axis < shapes[i].size(); ++axis) {
+      const Dim& dim = input.type.shape[axis];
+      if (shapes[i][axis] < 0) bad();
+      if (dim.is_constant()) {
+        if (dim.value() != shapes[i][axis]) bad(" (axis ", axis, " must be ", dim, ")");
+        continue;
+      }
+      auto [it, fresh] = bindings.emplace(dim.text(), shapes[i][axis]);
+      if (!fresh && it->second != shapes[i][axis]) bad(": '", dim, "' is already ", it->second);
+    }
+  }
+  return bindings;
+}
+
+Graph specialize(const Graph& graph, const Bindings& bindings) {
+  Graph result;
+  result.name = graph.name;
+  std::vector<ValueId> map(size_t(graph.value_count()));
+  for (ValueId id : graph.inputs()) {
+    TensorType type = graph.type(id);
+    substitute_field(type.shape, bindings);
+    map[size_t(id.index)] = result.add_input(graph.value(id).name, type);
+  }
+  auto mapped = [&](ValueId id) {
+    if (!id.valid()) return ValueId{};
+    ValueId& to = map[size_t(id.index)];
+    if (!to.valid()) {  // a constant: its tensor is shared
+      const Value& value = graph.value(id);
+      to = result.add_value(value.name, value.type);
+      result.values_.back().constant = value.constant;
+      result.values_.back().contents = value.contents;
+    }
+    return to;
+  };
+  for (int32_t n = 0; n < graph.node_count(); ++n) {
+    const Node& node = graph.node({n});
+    Op op = node.op;
+    substitute(op, bindings);
+    std::vector<ValueId> inputs;
+    for (ValueId input : node.inputs) inputs.push_back(mapped(input));
+    std::vector<std::string> names;
+    for (ValueId output : node.outputs) names.push_back(graph.value(output).name);
+    const std::vector<ValueId> outputs = result.add(std::move(op), std::move(inputs), node.name, names);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      ValueId to = outputs[i];
+      const Value& value = result.value(to);
+      if (value.contents && value.type.is_concrete() &&
+          std::all_of(value.contents->begin(), value.contents->end(), [](const Dim& d) { return d.is_constant(); })) {
+        std::vector<int64_t> ints;
+        for (const Dim& dim : *value.contents) ints.push_back(dim.value());
+        to = result.add_constant(value.name, Tensor::of<int64_t>(value.type.dims(), ints).converted(value.type.dtype));
+      }
+      map[size_t(node.outputs[i].index)] = to;
+    }
+  }
+  for (const GraphOutput& output : graph.outputs()) result.add_output(output.name, mapped(output.value));
+  result.compact();
+  return result;
+}
+
+std::vector<Tensor> run_reference(const Graph& source, const std::vector<Tensor>& inputs) {
+  std::vector<Dims> shapes;
+  for (const Tensor& input : inputs) shapes.push_back(input.dims());
+  const Bindings bindings = bind_shapes(source, shapes);
+  std::vector<Tensor> values(size_t(source.value_count()));
+  for (size_t i = 0; i < inputs.size(); ++i) values[size_t(source.inputs()[i].index)] = inputs[i];
+  // Types are inferred along the way with the real tensors at hand, so that shapes that depend on data are no special case.
+  auto get = [&](ValueId id) -> const Tensor& {
+    Tensor& tensor = values[size_t(id.index)];
+    if (!tensor.defined() && source.constant(id)) tensor = *source.constant(id);
+    return tensor;
+  };
+  for (int32_t n = 0; n < source.node_count(); ++n) {
+    const Node& node = source.node({n});
+    with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); }, [&] {
+      Op op = node.op;
+      substitute(op, bindings);
+      std::vector<Tensor> tensors;
+      std::vector<TensorType> types(node.inputs.size());
+      std::vector<Contents> contents(node.inputs.size());
+      std::vector<Operand> operands(node.inputs.size());
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        tensors.push_back(node.inputs[i].valid() ? get(node.inputs[i]) : Tensor());
+        if (!tensors[i].defined()) continue;
+        types[i] = tensors[i].type();
+        operands[i] = {&types[i], &tensors[i], nullptr};
+        if (is_int(types[i].dtype) && tensors[i].rank() <= 1 && tensors[i].count() <= kMaxContents) {
+          const auto ints = tensors[i].to_ints();
+          contents[i].assign(ints.begin(), ints.end());
+          operands[i].contents = &contents[i];
+        }
+      }
+      const auto results = reference(op, tensors, infer(op, InferContext(operands, node.name)));
+      for (size_t i = 0; i < results.size(); ++i) values[size_t(node.outputs[i].index)] = results[i];
+    });
+  }
+  std::vector<Tensor> outputs;
+  for (const GraphOutput& output : source.outputs()) outputs.push_back(get(output.value));
+  return outputs;
+}
+
+}  // namespace temper

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph: SSA arrays of values and nodes. A Graph is a value: copy it, compare it, hash it, print it, parse it back.
+// It is logical (row-major NCHW, no device) and may have symbolic dimensions.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "graph/infer.h"
+#include "graph/op.h"
+
+namespace temper {
+
+template <class Tag>
+struct Id {
+  int32_t index = -1;
+  bool valid() const { return index >= 0; }
+  auto operator<=>(const Id&) const = default;
+};
+using ValueId = Id<struct ValueTag>;
+using NodeId = Id<struct NodeTag>;
+
+struct Value {
+  std::string name;  // unique in the graph
+  TensorType type;
+  std::shared_ptr<const Tensor> constant;     // set: the value is this constant and has no producer
+  std::shared_ptr<const Contents> contents;   // of small integer values, as far as they follow from shapes
+  NodeId producer;                            // invalid for inputs and constants
+  std::vector<NodeId> users;                  // one entry per use
+};
+
+struct Node {
+  Op op;
+  std::string name;
+  std::vector<ValueId> inputs;  // an invalid id is an absent optional input
+  std::vector<ValueId> outputs;
+};
+
+struct GraphOutput {
+  std::string name;
+  ValueId value;
+};
+
+class Graph {
+ public:
+  std::string name;
+
+  ValueId add_input(std::string_view name, TensorType type);
+  ValueId add_constant(std::string_view name, Tensor tensor);
+  // Infers types and contents of the outputs. `output_names` may be shorter than the op's outputs (then derived from
+  // `node_name`); names are made unique. An Error gets the node's op and name as context.
+  std::vector<ValueId> add(Op op, std::vector<ValueId> inputs, std::string_view node_name,
+                           const std::vector<std::string>& output_names = {});
+  ValueId add_single(Op op, std::vector<ValueId> inputs, std::string_view node_name) {
+    return add(std::move(op), std::move(inputs), node_name).at(0);
+  }
+  void add_output(std::string_view name, ValueId value) { outputs_.push_back({std::string(name), value}); }
+
+  const Value& value(ValueId id) const { return values_.at(size_t(id.index)); }
+  const Node& node(NodeId id) const { return nodes_.at(size_t(id.index)); }
+  int32_t node_count() const { return int32_t(nodes_.size()); }
+  int32_t value_count() const { return int32_t(values_.size()); }
+  const std::vector<ValueId>& inputs() const { return inputs_; }
+  const std::vector<GraphOutput>& outputs() const { return outputs_; }
+  const TensorType& type(ValueId id) const { return value(id).type; }
+  const Tensor* constant(ValueId id) const { return id.valid() ? value(id).constant.get() : nullptr; }
+  const Node* producer(ValueId id) const { return id.valid() && value(id).producer.valid() ? &node(value(id).producer) : nullptr; }
+  bool is_output(ValueId id) const;
+  // True when `id` has exactly one use and is no graph output: the producer may be fused into that user.
+  bool has_single_use(ValueId id) const { return value(id).users.size() == 1 && !is_output(id); }
+
+  // Redirects every use of `old_value` (graph outputs too) to `new_value`. Throws std::logic_error if the types differ:
+  // a pass that does so is wrong. Dead nodes stay until compact().
+  void replace(ValueId old_value, ValueId new_value);
+  // Keeps what the outputs need, in a stable topological order, and all inputs. Ids change.
+  void compact();
+
+  std::string unique_name(std::string_view wanted);
+
+ private:
+  friend Graph specialize(const Graph&, const Bindings&);
+  std::vector<Value> values_;
+  std::vector<Node> nodes_;
+  std::vector<ValueId> inputs_;
+  std::vector<GraphOutput> outputs_;
+  std::unordered_set<std::string> names_;
+
+  ValueId add_value(std::string_view name, TensorType type);
+};
+
+// Checks the invariants (order, uses, types that infer gives again); throws std::logic_error naming the first breach.
+void verify(const Graph& graph);
+
+// Symbols of the inputs' dimensions bound by concrete input shapes, in input order. Throws Error{usage} where a shape
+// contradicts the input's type or an earlier binding.
+Bindings bind_shapes(const Graph& graph, const std::vector<Dims>& shapes);
+// The graph with symbols replaced: types inferred again, small integer values that became known turned into constants.
+Graph specialize(const Graph& graph, const Bindings& bindings);
+
+// Text, two-way: parse(print(g)) == g. Constants of more than 16 elements are printed as #k, an index into `blobs`.
+std::string print(const Graph& graph, std::vector<Tensor>* blobs = nullptr);
+Graph parse_graph(std::string_view text, std::span<const Tensor> blobs = {});
+uint64_t hash(const Graph& graph);
+
+// Runs the whole graph by the ops' references. Inputs in graph order; shapes may be symbolic in the graph.
+std::vector<Tensor> run_reference(const Graph& graph, const std::vector<Tensor>& inputs);
+
+// Elements of an integer value as far as they follow from shapes (contents.cc).
+std::shared_ptr<const Contents> infer_contents(const Op& op, std::span<const Operand> inputs, const TensorType& output);
+
+}  // namespace temper

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an op may know when it infers its output types.
+#pragma once
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "graph/tensor.h"
+
+namespace temper {
+
+// The elements of a small integer tensor, as far as they follow from shapes: constants and shape arithmetic.
+using Contents = std::vector<Dim>;
+constexpr int64_t kMaxContents = 64;  // elements; longer integer tensors are data, not shapes
+
+struct Operand {
+  const TensorType* type = nullptr;    // null: an optional input that is absent
+  const Tensor* constant = nullptr;    // null: not a constant
+  const Contents* contents = nullptr;  // null: not known
+};
+
+class InferContext {
+ public:
+  InferContext(std::span<const Operand> operands, std::string_view node_name) : operands_(operands), name_(node_name) {}
+
+  size_t size() const { return operands_.size(); }
+  bool has(size_t i) const { return i < operands_.size() && operands_[i].type; }
+  // The type of input i; throws Error{bad_file} when it is absent.
+  const TensorType& type(size_t i) const {
+    if (!has(i)) fail(ErrorKind::bad_file, "input ", i, " is missing");
+    return *operands_[i].type;
+  }
+  const Tensor* constant(size_t i) const { return i < operands_.size() ? operands_[i].constant : nullptr; }
+  // Elements of an integer input, null when they depend on data.
+  const Contents* contents(size_t i) const { return i < operands_.size() ? operands_[i].contents : nullptr; }
+  // A new symbol for a dimension that only the data decides. When shapes are concrete, such a value ends a stage.
+  Dim unknown(int output, int64_t axis) const;
+
+  // Checks used by many ops; they throw Error{bad_file} with the input's number and type.
+  void expect_inputs(size_t least, size_t most) const;
+  void expect_rank(size_t i, int64_t least, int64_t most = 64) const;
+  void expect_same_dtype(size_t i, size_t j) const;
+
+ private:
+  std::span<const Operand> operands_;
+  std::string_view name_;
+};
+
+}  // namespace temper

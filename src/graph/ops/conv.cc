@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/ops/conv.h"
+
+#include "graph/ops/pointwise.h"
+
+namespace temper::ops {
+
+Window Conv::window(const Dims& w) const {
+  return {Dims(w.begin() + 2, w.end()), strides, dilations, pads, pad_mode, false};
+}
+
+std::vector<TensorType> Conv::infer(const InferContext& context) const {
+  context.expect_inputs(2, 1026);
+  context.expect_rank(0, 3, 5);
+  context.expect_rank(1, context.type(0).rank(), context.type(0).rank());
+  context.expect_same_dtype(0, 1);
+  const TensorType &x = context.type(0), &w = context.type(1);
+  if (!w.is_concrete()) fail(ErrorKind::unsupported, "a convolution whose weights have the symbolic shape ", w);
+  const Dims wd = w.dims();
+  const Window win = window(wd);
+  check_window(win, x.rank() - 2);
+  if (group < 1 || wd[0] % group != 0) fail(ErrorKind::bad_file, "group ", group, " does not divide the ", wd[0], " output channels");
+  if (x.shape[1].is_constant() && x.shape[1].value() != wd[1] * group)
+    fail(ErrorKind::bad_file, "the input ", x, " has not the ", wd[1] * group, " channels that weights ", w, " with group ", group, " need");
+  Shape shape{x.shape[0], Dim(wd[0])};
+  for (int64_t i = 0; i < x.rank() - 2; ++i) shape.push_back(window_output(win, i, x.shape[size_t(i + 2)]));
+  return {{infer_epilogue(epilogue, x.dtype, shape, context, 2), shape}};
+}
+
+std::vector<Tensor> Conv::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
+  const Tensor &x = inputs[0], &w = inputs[1];
+  const Dims out_dims = outputs[0].dims(), &xd = x.dims(), &wd = w.dims();
+  const Window win = window(wd);
+  const size_t spatial = xd.size() - 2;
+  Tensor acc(x.dtype(), out_dims);
+  std::vector<int64_t> begin;
+  for (size_t i = 0; i < spatial; ++i) begin.push_back(window_pads(win, int64_t(i), xd[i + 2]).first);
+  const Dims xs = row_major_strides(xd), ws = row_major_strides(wd);
+  const int64_t channels = wd[1], per_group = wd[0] / group;
+  const Dims kernel(wd.begin() + 2, wd.end());
+  visit_dtype(x.dtype(), [&]<class T>() {
+    const T *px = x.data<T>(), *pw = w.data<T>();
+    T* out = acc.data<T>();
+    for_each_index(out_dims, [&](const Dims& o, int64_t at) {
+      Wide<T> sum = 0;
+      const int64_t first_channel = o[1] / per_group * channels;
+      for_each_index(kernel, [&](const Dims& k, int64_t) {
+        int64_t x_offset = o[0] * xs[0] + first_channel * xs[1], w_offset = o[1] * ws[0];
+        for (size_t i = 0; i < spatial; ++i) {
+          const int64_t position = o[i + 2] * strides[i] - begin[i] + k[i] * dilations[i];
+          if (position < 0 || position >= xd[i + 2]) return;
+          x_offset += position * xs[i + 2];
+          w_offset += k[i] * ws[i + 2];
+        }
+        for (int64_t c = 0; c < channels; ++c)
+          sum += static_cast<Wide<T>>(px[x_offset + c * xs[1]]) * static_cast<Wide<T>>(pw[w_offset + c * ws[1]]);
+      });
+      out[at] = static_cast<T>(sum);
+    });
+  });
+  std::vector<Tensor> operands{acc};
+  operands.insert(operands.end(), inputs.begin() + 2, inputs.end());
+  return {run_program(epilogue, operands, out_dims)};
+}
+
+}  // namespace temper::ops

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// conv(x [N,C,spatial...], w [M,C/group,kernel...], epilogue inputs...) -> [N,M,spatial...]: cross-correlation in 1 to 3
+// spatial dimensions, followed by the epilogue program (bias, residual, activation, ... are all programs).
+#pragma once
+#include "graph/ops/window.h"
+
+namespace temper::ops {
+
+struct Conv {
+  static constexpr std::string_view name = "conv";
+  std::vector<int64_t> strides, dilations, pads;
+  PadMode pad_mode = PadMode::explicit_pads;
+  int64_t group = 1;
+  Program epilogue;
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) {
+    f("strides", op.strides);
+    f("dilations", op.dilations);
+    f("pads", op.pads);
+    f("pad_mode", op.pad_mode);
+    f("group", op.group);
+    f("epilogue", op.epilogue);
+  }
+  bool operator==(const Conv&) const = default;
+  Window window(const Dims& weight_dims) const;
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+};
+
+}  // namespace temper::ops

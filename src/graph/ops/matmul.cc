@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/ops/matmul.h"
+
+#include "graph/ops/pointwise.h"
+
+namespace temper::ops {
+
+std::vector<TensorType> MatMul::infer(const InferContext& context) const {
+  context.expect_inputs(2, 1026);
+  context.expect_rank(0, 2);
+  context.expect_rank(1, 2);
+  context.expect_same_dtype(0, 1);
+  const TensorType &a = context.type(0), &b = context.type(1);
+  const size_t ra = a.shape.size(), rb = b.shape.size();
+  const Dim &m = a.shape[ra - (transpose_a ? 1 : 2)], &ka = a.shape[ra - (transpose_a ? 2 : 1)];
+  const Dim &kb = b.shape[rb - (transpose_b ? 1 : 2)], &n = b.shape[rb - (transpose_b ? 2 : 1)];
+  if (ka.is_constant() && kb.is_constant() && ka != kb)
+    fail(ErrorKind::bad_file, "matrices ", a, transpose_a ? " (transposed)" : "", " and ", b, transpose_b ? " (transposed)" : "",
+         " do not fit together");
+  Shape shape = broadcast_shapes(Shape(a.shape.begin(), a.shape.end() - 2), Shape(b.shape.begin(), b.shape.end() - 2));
+  shape.push_back(m);
+  shape.push_back(n);
+  return {{infer_epilogue(epilogue, a.dtype, shape, context, 2), shape}};
+}
+
+std::vector<Tensor> MatMul::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
+  const Tensor &a = inputs[0], &b = inputs[1];
+  const Dims out = outputs[0].dims();
+  const size_t batch_rank = out.size() - 2;
+  const int64_t m = out[batch_rank], n = out[batch_rank + 1];
+  const int64_t k = a.dims()[a.dims().size() - (transpose_a ? 2 : 1)];
+  const Dims batch(out.begin(), out.begin() + int64_t(batch_rank));
+  auto batch_strides = [&](const Tensor& t) {
+    Dims strides = broadcast_strides(Dims(t.dims().begin(), t.dims().end() - 2), batch);
+    for (int64_t& s : strides) s *= t.dims()[t.dims().size() - 1] * t.dims()[t.dims().size() - 2];
+    return strides;
+  };
+  const Dims as = batch_strides(a), bs = batch_strides(b);
+  const int64_t a_row = transpose_a ? 1 : k, a_col = transpose_a ? m : 1, b_row = transpose_b ? 1 : n, b_col = transpose_b ? k : 1;
+  Tensor acc(a.dtype(), out);
+  visit_dtype(a.dtype(), [&]<class T>() {
+    for_each_index(batch, [&](const Dims& index, int64_t at) {
+      const T *pa = a.data<T>(), *pb = b.data<T>();
+      for (size_t i = 0; i < batch_rank; ++i) pa += index[i] * as[i], pb += index[i] * bs[i];
+      T* po = acc.data<T>() + at * m * n;
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+          Wide<T> sum = 0;
+          for (int64_t l = 0; l < k; ++l)
+            sum += static_cast<Wide<T>>(pa[i * a_row + l * a_col]) * static_cast<Wide<T>>(pb[l * b_row + j * b_col]);
+          po[i * n + j] = static_cast<T>(sum);
+        }
+    });
+  });
+  std::vector<Tensor> operands{acc};
+  operands.insert(operands.end(), inputs.begin() + 2, inputs.end());
+  return {run_program(epilogue, operands, out)};
+}
+
+}  // namespace temper::ops

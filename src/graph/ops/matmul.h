@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// matmul(a [...,M,K], b [...,K,N], epilogue inputs...) -> [...,M,N]: batch axes broadcast as in numpy; a or b may be
+// stored transposed in their last two axes. Both have rank >= 2: import lowers vectors by reshape.
+#pragma once
+#include "graph/fields.h"
+#include "graph/infer.h"
+
+namespace temper::ops {
+
+struct MatMul {
+  static constexpr std::string_view name = "matmul";
+  bool transpose_a = false, transpose_b = false;
+  Program epilogue;
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) {
+    f("transpose_a", op.transpose_a);
+    f("transpose_b", op.transpose_b);
+    f("epilogue", op.epilogue);
+  }
+  bool operator==(const MatMul&) const = default;
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+};
+
+}  // namespace temper::ops

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// pointwise(inputs...) -> one output: a program applied to each element, inputs broadcast as numpy does.
+#pragma once
+#include "graph/fields.h"
+#include "graph/infer.h"
+
+namespace temper::ops {
+
+struct Pointwise {
+  static constexpr std::string_view name = "pointwise";
+  Program program;
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) { f("program", op.program); }
+  bool operator==(const Pointwise&) const = default;
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+};
+
+// The dtype of an epilogue's result and a check that its extra inputs broadcast to `shape`. `accumulator` is the dtype
+// of input 0; the extra inputs are context's inputs from `first` on.
+DType infer_epilogue(const Program& epilogue, DType accumulator, const Shape& shape, const InferContext& context, size_t first);
+
+}  // namespace temper::ops

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// pool(x [N,C,spatial...]) -> [N,C,spatial...] and, for max with_indices, the i64 position of each maximum in the
+// flattened input. Global pools are reduce.
+#pragma once
+#include "graph/ops/window.h"
+
+namespace temper::ops {
+
+enum class PoolKind { max, average, lp };
+constexpr std::array<std::string_view, 3> enum_names(PoolKind) { return {"max", "average", "lp"}; }
+
+struct Pool {
+  static constexpr std::string_view name = "pool";
+  PoolKind kind = PoolKind::max;
+  std::vector<int64_t> kernel, strides, dilations, pads;
+  PadMode pad_mode = PadMode::explicit_pads;
+  bool ceil_mode = false;
+  bool count_include_pad = false;  // average: padded positions count in the divisor
+  bool with_indices = false;       // max
+  bool column_major = false;       // indices count in column-major order (ONNX storage_order = 1)
+  int64_t p = 2;                   // lp: (sum |x|^p)^(1/p)
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) {
+    f("kind", op.kind);
+    f("kernel", op.kernel);
+    f("strides", op.strides);
+    f("dilations", op.dilations);
+    f("pads", op.pads);
+    f("pad_mode", op.pad_mode);
+    f("ceil_mode", op.ceil_mode);
+    f("count_include_pad", op.count_include_pad);
+    f("with_indices", op.with_indices);
+    f("column_major", op.column_major);
+    f("p", op.p);
+  }
+  bool operator==(const Pool&) const = default;
+  Window window() const { return {kernel, strides, dilations, pads, pad_mode, ceil_mode}; }
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+};
+
+}  // namespace temper::ops

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// reduce(x) over `axes` (sorted, 0 <= axis < rank). Global pools and the Reduce* family are this op.
+#pragma once
+#include "graph/fields.h"
+#include "graph/infer.h"
+
+namespace temper::ops {
+
+enum class ReduceKind { sum, mean, max, min, prod, l1, l2, log_sum, log_sum_exp, sum_square };
+constexpr std::array<std::string_view, 10> enum_names(ReduceKind) {
+  return {"sum", "mean", "max", "min", "prod", "l1", "l2", "log_sum", "log_sum_exp", "sum_square"};
+}
+
+struct Reduce {
+  static constexpr std::string_view name = "reduce";
+  ReduceKind kind = ReduceKind::sum;
+  std::vector<int64_t> axes;
+  bool keepdims = true;
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) {
+    f("kind", op.kind);
+    f("axes", op.axes);
+    f("keepdims", op.keepdims);
+  }
+  bool operator==(const Reduce&) const = default;
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+};
+
+}  // namespace temper::ops

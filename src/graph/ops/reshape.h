@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// reshape(x) to `shape`: same elements, row-major order. Import resolves ONNX's 0 and -1. With a second input (i64 [rank])
+// the target is data; such a value's dimensions are unknown until it has been computed.
+#pragma once
+#include "graph/fields.h"
+#include "graph/infer.h"
+
+namespace temper::ops {
+
+struct Reshape {
+  static constexpr std::string_view name = "reshape";
+  Shape shape;
+  bool allow_zero = false;  // only with a second input: 0 means an empty axis instead of "as in the input"
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) {
+    f("shape", op.shape);
+    f("allow_zero", op.allow_zero);
+  }
+  bool operator==(const Reshape&) const = default;
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+};
+
+// ONNX's target (with 0 and -1) for an input of shape `from`.
+Shape resolve_reshape(const Shape& from, const Contents& target, bool allow_zero);
+
+}  // namespace temper::ops

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// softmax(x) along one axis, or its logarithm. Older ONNX versions, which flatten, are lowered by reshape.
+#pragma once
+#include "graph/fields.h"
+#include "graph/infer.h"
+
+namespace temper::ops {
+
+struct Softmax {
+  static constexpr std::string_view name = "softmax";
+  int64_t axis = 0;  // 0 <= axis < rank
+  bool log = false;
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) {
+    f("axis", op.axis);
+    f("log", op.log);
+  }
+  bool operator==(const Softmax&) const = default;
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+};
+
+}  // namespace temper::ops

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// transpose(x): output axis i is input axis perm[i].
+#pragma once
+#include "graph/fields.h"
+#include "graph/infer.h"
+
+namespace temper::ops {
+
+struct Transpose {
+  static constexpr std::string_view name = "transpose";
+  std::vector<int64_t> perm;
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) { f("perm", op.perm); }
+  bool operator==(const Transpose&) const = default;
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+};
+
+}  // namespace temper::ops
