@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/image.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include "base/file.h"
+
+namespace temper {
+
+Image make_image(int64_t width, int64_t height, int64_t channels) {
+  if (width < 1 || height < 1 || width > kMaxPixels / height)
+    fail(ErrorKind::bad_file, "a picture of ", width, "x", height, " pixels; the limit is ", kMaxPixels, " in all");
+  Image image{width, height, channels, {}};
+  image.pixels.resize(size_t(width * height * channels));
+  return image;
+}
+
+Image decode_image(std::span<const std::byte> bytes) {
+  const std::string_view start(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 16));
+  if (start.starts_with("\xff\xd8")) return decode_jpeg(bytes);
+  if (start.starts_with("\x89PNG\r\n\x1a\n")) return decode_png(bytes);
+  if (bytes.empty()) fail(ErrorKind::bad_file, "an empty file, not a picture");
+  for (std::string_view magic : {"GIF8", "BM", "II*", "MM", "RIFF"})
+    if (start.starts_with(magic)) fail(ErrorKind::unsupported, "not a JPEG or PNG picture; convert it to one of them");
+  fail(ErrorKind::bad_file, "neither a JPEG nor a PNG picture");
+}
+
+Image read_image(const std::string& path) {
+  MappedFile file(path);
+  return with_context([&] { return concat("'", path, "'"); }, [&] { return decode_image(file.bytes()); });
+}
+
+bool has_image_extension(const std::string& path) {
+  std::string lower = path;
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return char(std::tolower(c)); });
+  return lower.ends_with(".jpg") || lower.ends_with(".jpeg") || lower.ends_with(".png");
+}
+
+Image resize_short_side(const Image& image, int64_t size, ResizeFilter filter) {
+  if (image.width <= image.height) return resize(image, size, size * image.height / image.width, filter);
+  return resize(image, size * image.width / image.height, size, filter);
+}
+
+Image centre_crop(const Image& image, int64_t width, int64_t height) {
+  if (width > image.width || height > image.height)
+    fail(ErrorKind::usage, "cannot cut ", width, "x", height, " pixels out of a picture of ", image.width, "x",
+         image.height, "; resize to at least the size of the crop");
+  const auto offset = [](int64_t rest) { return rest % 2 == 0 ? rest / 2 : rest / 2 + (rest / 2) % 2; };
+  const int64_t left = offset(image.width - width), top = offset(image.height - height);
+  Image result = make_image(width, height, image.channels);
+  for (int64_t y = 0; y < height; ++y)
+    std::copy_n(image.at(left, top + y), size_t(width * image.channels), result.at(0, y));
+  return result;
+}
+
+Image to_grey(const Image& image) {
+  if (image.channels == 1) return image;
+  Image result = make_image(image.width, image.height, 1);
+  for (size_t i = 0; i < result.pixels.size(); ++i) {
+    const uint8_t* p = image.pixels.data() + 3 * i;
+    result.pixels[i] = uint8_t((19595u * p[0] + 38470u * p[1] + 7471u * p[2] + 32768u) >> 16);
+  }
+  return result;
+}
+
+}  // namespace temper

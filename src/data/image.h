@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pictures: JPEG and PNG become 8-bit RGB, and are resized as PIL's Image.resize does it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace temper {
+
+// Rows from top to bottom, pixels from left to right, channels interleaved (height x width x channels).
+struct Image {
+  int64_t width = 0, height = 0, channels = 3;  // 3: red, green, blue; 1: grey
+  std::vector<uint8_t> pixels;
+
+  const uint8_t* at(int64_t x, int64_t y) const { return pixels.data() + (y * width + x) * channels; }
+  uint8_t* at(int64_t x, int64_t y) { return pixels.data() + (y * width + x) * channels; }
+};
+Image make_image(int64_t width, int64_t height, int64_t channels);  // black
+
+constexpr int64_t kMaxPixels = int64_t(1) << 27;  // width * height; a larger picture is refused before it is decoded
+
+// The kind is told by the first bytes, not by the file's name. The result always has three channels: grey is repeated,
+// transparency dropped, 16-bit samples cut to their upper 8 bits. The EXIF orientation is not applied, as in PIL and
+// torchvision. Throws Error{bad_file} for what is damaged or no picture, Error{unsupported} for CMYK and for other
+// formats.
+Image decode_image(std::span<const std::byte> bytes);
+Image read_image(const std::string& path);          // errors name the path
+bool has_image_extension(const std::string& path);  // .jpg .jpeg .png in any case
+
+Image decode_jpeg(std::span<const std::byte> bytes);
+Image decode_png(std::span<const std::byte> bytes);
+
+// Antialiased: the filter is widened by the factor by which the picture shrinks. Both passes (horizontal, then
+// vertical) round to 8 bits, with weights in 22-bit fixed point: the same results as PIL's Image.resize with BILINEAR
+// or BICUBIC.
+enum class ResizeFilter { bilinear, bicubic };
+Image resize(const Image& image, int64_t width, int64_t height, ResizeFilter filter = ResizeFilter::bilinear);
+// The short side becomes `size`, the long one int(size * long / short), as torchvision's Resize(size) does.
+Image resize_short_side(const Image& image, int64_t size, ResizeFilter filter = ResizeFilter::bilinear);
+// The offset is (picture - crop) / 2, rounded half to even as in torchvision. Throws Error{usage} where the picture is
+// smaller.
+Image centre_crop(const Image& image, int64_t width, int64_t height);
+// ITU-R 601-2 luma, (19595 R + 38470 G + 7471 B + 32768) >> 16, which is PIL's convert("L").
+Image to_grey(const Image& image);
+
+}  // namespace temper

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// NumPy's archives: a zip file of .npy files, stored or deflated.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "graph/tensor.h"
+
+namespace temper {
+
+// All arrays of an archive together, unpacked. A deflated file of a few MB can claim terabytes, so the limit is checked
+// against what the archive says before anything is unpacked; larger data belongs in .npy files, which are
+// memory-mapped.
+constexpr int64_t kMaxNpzBytes = int64_t(8) << 30;
+constexpr int64_t kMaxNpzArrays = 65536;
+
+// Array name (without ".npy") -> tensor. Throws Error{bad_file} that names the file and the array: damaged, over a
+// limit, not .npy inside, two arrays of one name; Error{unsupported} for encryption and compression methods other than
+// deflate.
+std::map<std::string, Tensor> read_npz(const std::string& path, int64_t limit = kMaxNpzBytes);
+
+}  // namespace temper

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A folder of its own for each test, and NumPy/PIL as the other side of the comparison.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace temper {
+
+// An empty folder that belongs to the running test; the path ends with '/'.
+inline std::string test_folder() {
+  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+  const std::string folder = ::testing::TempDir() + "/temper_" + test->test_suite_name() + "_" + test->name() + "/";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  return folder;
+}
+
+inline void write_text(const std::string& path, std::string_view text) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+}
+
+// Runs a script with `folder` as the current directory; numpy is np, PIL's Image is imported.
+inline void run_python(const std::string& folder, const std::string& script) {
+  write_text(folder + "script.py", "import numpy as np\nfrom PIL import Image\n" + script);
+  const std::string command = "cd '" + folder + "' && '" TEMPER_PYTHON "' script.py 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  std::string output;
+  char buffer[4096];
+  while (size_t got = fread(buffer, 1, sizeof buffer, pipe)) output.append(buffer, got);
+  ASSERT_EQ(pclose(pipe), 0) << output;
+}
+
+// The message of the Error that `body` throws; the test fails where it throws none, or one of another kind.
+template <class F>
+std::string error_of(ErrorKind kind, F&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(int(error.kind()), int(kind)) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
+
+#define EXPECT_CONTAINS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+// Calls `read` on every truncation of `good` and on copies with one byte changed (every `step`-th byte, each in three
+// ways). It may succeed or throw an Error; anything else fails. Returns how many of the damaged files were accepted.
+template <class Read>
+int damage(const std::string& path, const std::string& good, size_t step, Read&& read) {
+  int accepted = 0;
+  auto attempt = [&](const std::string& bytes) {
+    write_text(path, bytes);
+    try {
+      read(path);
+      ++accepted;
+    } catch (const Error& error) { EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what(); }
+  };
+  for (size_t cut = 0; cut < good.size(); cut += step) attempt(good.substr(0, cut));
+  for (size_t i = 0; i < good.size(); i += step)
+    for (int flip : {0x01, 0x80, 0xff}) {
+      std::string bytes = good;
+      bytes[i] = char(bytes[i] ^ flip);
+      attempt(bytes);
+    }
+  return accepted;
+}
+
+}  // namespace temper
