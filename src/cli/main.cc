@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <new>
+
+#include "base/log.h"
+#include "base/version.h"
+#include "cli/verb.h"
+
+namespace temper::cli {
+
+bool is_terminal() { return isatty(STDERR_FILENO) != 0; }
+
+namespace {
+
+struct Verb {
+  const char* name;
+  const char* summary;
+  void (*add)(CLI::App&, Context&);
+};
+
+constexpr Verb verbs[] = {
+    {"inspect", "what a model or plan holds: graph, layers, decisions", add_inspect},
+};
+
+void to_spdlog(LogLevel level, std::string_view message) {
+  const auto to = level == LogLevel::debug ? spdlog::level::debug : level == LogLevel::info ? spdlog::level::info : spdlog::level::warn;
+  spdlog::log(to, "{}", message);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Temper: from a trained ONNX model to the fastest correct way to run it on this machine"};
+  app.set_version_flag("--version", concat("temper ", version(), " (", revision(), ")"));
+  app.require_subcommand(1);
+  Context context;
+  bool quiet = false, verbose = false;
+  for (const Verb& verb : verbs) {
+    CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
+    sub->add_flag("--json", context.json, "print tables as JSON");
+    sub->add_flag("--quiet", quiet, "only warnings and results");
+    sub->add_flag("-v,--verbose", verbose, "say more");
+    sub->parse_complete_callback([&] {
+      spdlog::set_level(quiet ? spdlog::level::warn : verbose ? spdlog::level::debug : spdlog::level::info);
+      context.verbosity = quiet ? -1 : verbose ? 1 : 0;
+    });
+    verb.add(*sub, context);
+  }
+  spdlog::set_default_logger(spdlog::stderr_color_mt("temper"));
+  spdlog::set_pattern("%^%l%$: %v");
+  set_log_callback(to_spdlog);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : int(ErrorKind::usage);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "temper: %s\n", error.what());
+    return int(error.kind());
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "temper: out of memory\n");
+    return int(ErrorKind::machine);
+  }
+  return context.exit_code;
+}
+
+}  // namespace
+}  // namespace temper::cli
+
+int main(int argc, char** argv) { return temper::cli::run(argc, argv); }

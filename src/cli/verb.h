@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// A verb is a function that adds its options to a CLI11 subcommand and sets its callback. THE verb list is in main.cc.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/error.h"
+
+namespace temper::cli {
+
+struct Context {
+  bool json = false;   // --json: tables as JSON on standard output
+  int verbosity = 0;   // -1 --quiet, 0, 1 -v
+  int exit_code = 0;   // a verb sets 1 where a check failed; errors set their own
+};
+
+// Where standard error is a terminal, progress is redrawn in place; elsewhere it is plain lines.
+bool is_terminal();
+
+void add_inspect(CLI::App& verb, Context& context);
+
+}  // namespace temper::cli

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX -> Graph.
+#pragma once
+#include <map>
+#include <string>
+
+#include "graph/graph.h"
+
+namespace temper {
+
+struct ImportOptions {
+  // Concrete shapes for inputs, by name. Inputs without one keep the symbols of the model.
+  std::map<std::string, Dims> shapes;
+};
+
+struct ImportedModel {
+  Graph graph;
+  std::string sha256;
+  std::string producer;              // "pytorch 2.15.0", as the file says
+  std::vector<std::string> notes;    // what the user should know ("input 'x' has no shape for axis 0: named x_0")
+};
+
+// Throws Error{bad_file} for a broken model and Error{unsupported} for what is not implemented exactly; the message names
+// the node, its op and what to do.
+ImportedModel import_onnx(const std::string& path, const ImportOptions& options = {});
+ImportedModel import_onnx_bytes(std::string_view bytes, const std::string& folder, const ImportOptions& options = {});
+
+}  // namespace temper

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the import function of one ONNX op sees: the node, its inputs as graph values, its attributes, and the graph to
+// build into. Attributes that no import function asked for are refused by name afterwards: nothing is ignored silently.
+#pragma once
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace onnx {
+class NodeProto;
+class GraphProto;
+class AttributeProto;
+}  // namespace onnx
+
+namespace temper {
+
+class Importer;
+
+class OnnxNode {
+ public:
+  OnnxNode(Importer& importer, const onnx::NodeProto& proto, int64_t opset);
+
+  int64_t opset() const { return opset_; }  // of the node's domain
+  const std::string& op_type() const;
+  const std::string& name() const { return name_; }  // unique; derived from the first output where the node has none
+  Graph& graph();
+
+  // Inputs. An absent optional input has no value.
+  size_t input_count() const { return inputs_.size(); }
+  bool has(size_t i) const { return i < inputs_.size() && inputs_[i].valid(); }
+  ValueId input(size_t i) const;                         // throws where absent
+  ValueId optional_input(size_t i) const { return has(i) ? inputs_[i] : ValueId{}; }
+  const TensorType& type(size_t i) const;
+  const Tensor* constant(size_t i) const;                // null: absent or not constant
+  const Contents* contents(size_t i) const;              // null: absent or depends on data
+  // Integers of an input that must be known at import; `what` goes into the refusal.
+  std::vector<int64_t> constant_ints(size_t i, std::string_view what) const;
+  std::vector<double> constant_doubles(size_t i, std::string_view what) const;
+
+  // Attributes; asking marks them as understood.
+  bool has_attribute(const char* name) const;
+  int64_t int_attribute(const char* name, int64_t standard) const;
+  int64_t int_attribute(const char* name) const;         // required
+  double float_attribute(const char* name, double standard) const;
+  std::string string_attribute(const char* name, std::string standard) const;
+  std::vector<int64_t> ints_attribute(const char* name, std::vector<int64_t> standard) const;
+  std::vector<double> floats_attribute(const char* name, std::vector<double> standard) const;
+  std::optional<Tensor> tensor_attribute(const char* name) const;
+  const onnx::GraphProto* graph_attribute(const char* name) const;  // null where absent
+  void ignore_attribute(const char* name) const;         // for those without a meaning at inference
+
+  // Outputs.
+  size_t output_count() const;
+  bool wants_output(size_t i) const;                     // named in the model
+  void set_output(size_t i, ValueId value);
+
+  // Building. Nodes and values get names derived from this node's.
+  ValueId add(Op op, std::vector<ValueId> inputs);
+  std::vector<ValueId> add_many(Op op, std::vector<ValueId> inputs);
+  ValueId constant(Tensor tensor);
+  ValueId scalar(DType dtype, double value);             // rank 0
+  ValueId ints(const std::vector<int64_t>& values);      // i64 [n]
+  ValueId reshape(ValueId x, Shape shape);               // x itself when the shape is the same
+  ValueId cast(ValueId x, DType dtype);                  // x itself when the dtype is the same
+  // One-step program on broadcast inputs: pointwise(Scalar::add, {a, b}); `result` only where it is not the first input's.
+  ValueId pointwise(Scalar op, std::vector<ValueId> inputs, std::optional<DType> result = std::nullopt);
+  ValueId program(Program program, std::vector<ValueId> inputs);
+
+  // Imports a subgraph's nodes in place (constant conditions, bodies that are expanded); returns its outputs.
+  std::vector<ValueId> inline_graph(const onnx::GraphProto& graph, const std::vector<ValueId>& inputs);
+
+  template <class... Parts>
+  [[noreturn]] void unsupported(const Parts&... parts) const { fail(ErrorKind::unsupported, parts...); }
+  template <class... Parts>
+  [[noreturn]] void bad(const Parts&... parts) const { fail(ErrorKind::bad_file, parts...); }
+
+  void check_all_attributes_used() const;                // called by the importer
+
+ private:
+  friend class Importer;
+  Importer& importer_;
+  const onnx::NodeProto& proto_;
+  int64_t opset_;
+  std::string name_;
+  std::vector<ValueId> inputs_;
+  mutable std::set<std::string> used_;
+  int counter_ = 0;
+
+  const onnx::AttributeProto* find(const char* name) const;
+  std::string fresh_name();
+};
+
+// A small language for writing programs: values are indices, operators push steps.
+//   ProgramBuilder b({DType::f32}); auto x = b.input(0); b.result(b.mul(x, b.sigmoid(x)));
+class ProgramBuilder {
+ public:
+  explicit ProgramBuilder(std::vector<DType> inputs) : dtypes_(std::move(inputs)) { program_.inputs = int(dtypes_.size()); }
+  int input(int i) const { return i; }
+  int constant(DType dtype, double value) { return push(constant_step(dtype, value)); }
+  // The result has the dtype of the (last) argument, or bool for comparisons; cast names its own.
+  int op(Scalar op, int a, int b = -1, int c = -1);
+  int cast(int a, DType dtype) { return dtype_of(a) == dtype ? a : push({Scalar::cast, dtype, {a, -1, -1}}); }
+  DType dtype_of(int value) const { return dtypes_[size_t(value)]; }
+  // `value` must be the last step or the only input; otherwise an identity cast is appended.
+  Program result(int value);
+
+ private:
+  Program program_;
+  std::vector<DType> dtypes_;
+  int push(Step step);
+};
+
+using ImportFunction = void (*)(OnnxNode& node);
+
+// THE import list is in ops.cc: null when ONNX's op has no entry (then its function body is expanded, if it has one).
+ImportFunction find_import(std::string_view domain, std::string_view op_type);
+
+}  // namespace temper

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/read.h"
+
+#include <fcntl.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <onnx/checker.h>
+#include <onnx/onnx_pb.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/checked.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+namespace temper {
+
+namespace {
+
+constexpr int kMaxOpset = 27, kMinOpset = 1, kMaxIr = 13;
+
+// The location must be a plain relative path that stays inside `folder` after following links.
+std::string external_path(const std::string& folder, const std::string& location) {
+  namespace fs = std::filesystem;
+  const fs::path relative(location);
+  auto refuse = [&](std::string_view why) { fail(ErrorKind::bad_file, "external data '", location, "' is not opened: ", why); };
+  if (location.empty() || location.find('\0') != location.npos) refuse("it names no file");
+  if (relative.is_absolute()) refuse("the path is absolute; it must lie in the model's folder");
+  for (const fs::path& part : relative)
+    if (part == "..") refuse("the path leaves the model's folder through '..'");
+  std::error_code error;
+  const fs::path root = fs::canonical(folder, error);
+  if (error) refuse(error.message());
+  const fs::path full = fs::canonical(root / relative, error);
+  if (error) refuse(error.message());
+  auto [end, rest] = std::mismatch(root.begin(), root.end(), full.begin(), full.end());
+  if (end != root.end()) refuse("a link leads out of the model's folder");
+  return full.string();
+}
+
+class ExternalData {
+ public:
+  ExternalData(std::string folder, OnnxModel& model) : folder_(std::move(folder)), model_(model) {}
+
+  void add(const onnx::TensorProto& tensor) {
+    if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return;
+    with_context([&] { return concat("tensor '", tensor.name(), "'"); }, [&] {
+      std::string location;
+      uint64_t offset = 0, length = 0;
+      bool has_length = false;
+      for (const auto& entry : tensor.external_data()) {
+        auto number = [&] {
+          uint64_t value = 0;
+          const std::string& text = entry.value();
+          auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+          if (code != std::errc() || end != text.data() + text.size())
+            fail(ErrorKind::bad_file, "external data ", entry.key(), " '", text, "' is not a number");
+          return value;
+        };
+        if (entry.key() == "location") location = entry.value();
+        else if (entry.key() == "offset") offset = number();
+        else if (entry.key() == "length") length = number(), has_length = true;
+      }
+      auto it = files_.find(location);
+      if (it == files_.end()) {
+        auto file = std::make_shared<const MappedFile>(external_path(folder_, location));
+        it = files_.emplace(location, file).first;
+        hashes += sha256_hex(file->bytes());
+      }
+      const auto bytes = it->second->bytes();
+      if (offset > bytes.size() || (has_length && length > bytes.size() - offset))
+        fail(ErrorKind::bad_file, "external data '", location, "' has ", bytes.size(), " bytes, too short for ", length,
+             " bytes at offset ", offset);
+      if (!has_length) length = bytes.size() - offset;
+      model_.external[&tensor] = {bytes.subspan(size_t(offset), size_t(length)), it->second};
+    });
+  }
+  void add(const onnx::GraphProto& graph, int depth) {
+    if (depth > kMaxGraphDepth) fail(ErrorKind::bad_file, "subgraphs are nested deeper than ", kMaxGraphDepth);
+    for (const auto& tensor : graph.initializer()) add(tensor);
+    for (const auto& node : graph.node()) add(node, depth);
+  }
+  void add(const onnx::NodeProto& node, int depth) {
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_t()) add(attribute.t());
+      for (const auto& tensor : attribute.tensors()) add(tensor);
+      if (attribute.has_g()) add(attribute.g(), depth + 1);
+      for (const auto& graph : attribute.graphs()) add(graph, depth + 1);
+    }
+  }
+  std::string hashes;
+
+ private:
+  std::string folder_;
+  OnnxModel& model_;
+  std::map<std::string, std::shared_ptr<const MappedFile>> files_;
+};
+
+int count_nodes(const onnx::GraphProto& graph, int depth) {
+  if (depth > kMaxGraphDepth) fail(ErrorKind::bad_file, "subgraphs are nested deeper than ", kMaxGraphDepth);
+  int count = graph.node_size();
+  for (const auto& node : graph.node())
+    for (const auto& attribute : node.attribute())
+      if (attribute.has_g()) count = checked_add(count, count_nodes(attribute.g(), depth + 1));
+  return count;
+}
+
+// ONNX's checker looks for external files by itself. It gets a copy of the structure in which such tensors are empty.
+void hide_external(onnx::TensorProto& tensor) {
+  if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return;
+  tensor.clear_data_location();
+  tensor.clear_external_data();
+  tensor.clear_dims();
+  tensor.add_dims(0);
+}
+void hide_external(onnx::GraphProto& graph) {
+  for (auto& tensor : *graph.mutable_initializer()) hide_external(tensor);
+  for (auto& node : *graph.mutable_node())
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_t()) hide_external(*attribute.mutable_t());
+      for (auto& tensor : *attribute.mutable_tensors()) hide_external(tensor);
+      if (attribute.has_g()) hide_external(*attribute.mutable_g());
+    }
+}
+
+OnnxModel parse(std::string_view bytes, const std::string& folder) {
+  if (int64_t(bytes.size()) > kMaxModelBytes)
+    fail(ErrorKind::bad_file, "the model has ", bytes.size(), " bytes; the limit is ", kMaxModelBytes, " (larger weights belong in external data)");
+  if (bytes.empty()) fail(ErrorKind::bad_file, "the file is empty");
+  OnnxModel model;
+  model.proto = std::make_shared<onnx::ModelProto>();
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()), int(bytes.size()));
+  stream.SetRecursionLimit(4 * kMaxGraphDepth);
+  if (!model.proto->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
+    fail(ErrorKind::bad_file, "this is not an ONNX model (protobuf cannot read it)");
+  onnx::ModelProto& proto = *model.proto;
+  if (!proto.has_graph() || proto.ir_version() <= 0) fail(ErrorKind::bad_file, "this is not an ONNX model: it has no graph or no ir_version");
+  if (proto.ir_version() > kMaxIr)
+    fail(ErrorKind::unsupported, "the model has IR version ", int64_t(proto.ir_version()), "; up to ", kMaxIr, " is supported");
+  for (const auto& opset : proto.opset_import())
+    if ((opset.domain().empty() || opset.domain() == "ai.onnx") && (opset.version() > kMaxOpset || opset.version() < kMinOpset))
+      fail(ErrorKind::unsupported, "the model has opset ", int64_t(opset.version()), "; ", kMinOpset, " to ", kMaxOpset,
+           " are supported. Export it again with opset_version=20, say");
+  if (const int nodes = count_nodes(proto.graph(), 0); nodes > kMaxNodes)
+    fail(ErrorKind::bad_file, "the model has ", nodes, " nodes; the limit is ", kMaxNodes);
+  ExternalData external(folder, model);
+  external.add(proto.graph(), 0);
+  for (const auto& function : proto.functions())
+    for (const auto& node : function.node()) external.add(node, 1);
+  model.sha256 = sha256_hex({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
+  if (!external.hashes.empty()) {
+    const std::string all = model.sha256 + external.hashes;
+    model.sha256 = sha256_hex({reinterpret_cast<const std::byte*>(all.data()), all.size()});
+  }
+  try {
+    if (model.external.empty()) {
+      onnx::checker::check_model(proto);
+    } else {
+      onnx::ModelProto copy = proto;
+      hide_external(*copy.mutable_graph());
+      for (auto& function : *copy.mutable_functions())
+        for (auto& node : *function.mutable_node())
+          for (auto& attribute : *node.mutable_attribute())
+            if (attribute.has_t()) hide_external(*attribute.mutable_t());
+      onnx::checker::check_model(copy);
+    }
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {  // ONNX reports through several exception types of its own
+    fail(ErrorKind::bad_file, "ONNX's checker refuses the model: ", std::string_view(error.what()));
+  }
+  return model;
+}
+
+}  // namespace
+
+OnnxModel parse_onnx(std::string_view bytes, const std::string& folder) { return parse(bytes, folder); }
+
+OnnxModel read_onnx(const std::string& path) {
+  return with_context([&] { return path; }, [&] {
+    const MappedFile file(path);
+    const auto bytes = file.bytes();
+    OnnxModel model = parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, folder_of(path));
+    model.path = path;
+    return model;
+  });
+}
+
+}  // namespace temper

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/window.h"
+
+namespace temper {
+
+ops::Window import_window(OnnxNode& node, std::optional<Dims> kernel) {
+  ops::Window window;
+  window.kernel = node.ints_attribute("kernel_shape", kernel.value_or(Dims{}));
+  if (kernel && window.kernel != *kernel) node.bad("kernel_shape ", window.kernel, " does not agree with the weights' ", *kernel);
+  const size_t n = window.kernel.size();
+  if (n + 2 != node.type(0).shape.size()) node.bad("kernel_shape ", window.kernel, " does not fit the input ", node.type(0));
+  window.strides = node.ints_attribute("strides", Dims(n, 1));
+  window.dilations = node.ints_attribute("dilations", Dims(n, 1));
+  window.pads = node.ints_attribute("pads", Dims(2 * n, 0));
+  const std::string auto_pad = node.string_attribute("auto_pad", "NOTSET");
+  if (auto_pad == "SAME_UPPER") window.pad_mode = ops::PadMode::same_upper;
+  else if (auto_pad == "SAME_LOWER") window.pad_mode = ops::PadMode::same_lower;
+  else if (auto_pad == "VALID") window.pads.assign(2 * n, 0);
+  else if (auto_pad != "NOTSET") node.unsupported("auto_pad = ", auto_pad);
+  if (window.pad_mode != ops::PadMode::explicit_pads) window.pads.assign(2 * n, 0);
+  return window;
+}
+
+}  // namespace temper

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "graph/ops/window.h"
+#include "onnx/node.h"
+
+namespace temper {
+
+// kernel_shape, strides, dilations, pads, auto_pad and ceil_mode of a node. `kernel`, where given, is the truth and
+// kernel_shape must agree with it.
+ops::Window import_window(OnnxNode& node, std::optional<Dims> kernel = std::nullopt);
+
+}  // namespace temper
