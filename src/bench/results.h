@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The result file, schema "temper.result/1". docs/results.md has one line per field.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "measure/environment.h"
+#include "measure/statistics.h"
+#include "measure/timer.h"
+
+namespace temper {
+
+constexpr std::string_view kResultSchema = "temper.result/1";
+
+// Milliseconds. Percentiles are nearest ranks and absent without enough samples (measure/statistics.h).
+struct Latency {
+  std::optional<double> median, mean, min, max, stddev, p90, p95, p99;
+  std::optional<Interval> median_ci95;
+};
+
+// A field that is absent is written as null, and `notes` must say why ("latency_ms.p99" -> "n/a (needs ≥ 459 samples)").
+struct BenchRun {
+  std::string model;
+  std::optional<std::string> model_sha256;
+  std::string device;     // "cpu", "cuda:0"
+  std::string backend;    // "cpu", "cuda", "tensorrt", ...
+  std::string precision;  // "fp32", "bf16", ...
+  int64_t batch = 1;
+  std::map<std::string, std::vector<int64_t>> shapes;  // of the inputs
+  int threads = 0;
+  int64_t samples = 0;
+  int64_t warmup_runs = 0;
+  std::string transfers = "none";  // "none", "included", "excluded"
+  bool cuda_graph = false;
+  std::optional<double> first_run_ms;
+  Latency latency;
+  std::optional<double> throughput_per_s;  // items: batch * runs per second
+  std::optional<int64_t> peak_host_bytes, peak_device_bytes, plan_bytes;
+  std::optional<double> build_s;
+  std::optional<std::vector<double>> samples_ms;  // in the order taken
+  std::map<std::string, std::string> notes;       // field -> why it is null or odd
+};
+
+struct BenchResult {
+  Environment environment;
+  std::vector<BenchRun> runs;
+};
+
+// Fills everything that follows from the samples: counts, latency, throughput (runs one after the other) and the notes on
+// them. `run.batch` must be set.
+void set_samples(BenchRun& run, const Samples& samples);
+
+// Throws Error{bad_file} naming the field: a null without a note, a number that is negative or not finite, statistics
+// that contradict each other.
+void check(const BenchResult& result);
+
+std::string to_json(const BenchResult& result);            // checks first
+BenchResult result_from_json(std::string_view text);       // strict: missing, unknown and mistyped fields are errors
+void save_result(const std::string& path, const BenchResult& result);  // atomically
+BenchResult load_result(const std::string& path);          // errors begin with the path
+
+std::string to_json(const Environment& environment);       // the same object as in a result
+
+}  // namespace temper

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "base/concat.h"
+#include "bench/results.h"
+
+namespace temper {
+
+namespace {
+
+size_t width_of(const std::string& text) {  // code points
+  return size_t(std::count_if(text.begin(), text.end(), [](char c) { return (uint8_t(c) & 0xc0) != 0x80; }));
+}
+
+std::string padded(const std::string& text, size_t width, bool right) {
+  const std::string space(width - std::min(width, width_of(text)), ' ');
+  return right ? space + text : text + space;
+}
+
+std::vector<size_t> widths_of(const Table& table) {
+  std::vector<size_t> widths;
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    size_t width = width_of(table.columns[c].name);
+    for (const auto& row : table.rows) width = std::max(width, width_of(row[c]));
+    widths.push_back(width);
+  }
+  return widths;
+}
+
+std::string replaced(std::string text, std::string_view what, std::string_view by) {
+  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) text.replace(at, what.size(), by);
+  return text;
+}
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  return concat("\"", replaced(text, "\"", "\"\""), "\"");
+}
+
+}  // namespace
+
+std::string terminal_table(const Table& table) {
+  const std::vector<size_t> widths = widths_of(table);
+  std::string out;
+  auto line = [&](auto cell) {
+    std::string text;
+    for (size_t c = 0; c < widths.size(); ++c) text += (c ? "  " : "") + padded(cell(c), widths[c], table.columns[c].right);
+    out += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
+  };
+  line([&](size_t c) { return table.columns[c].name; });
+  for (const auto& row : table.rows) line([&](size_t c) { return row[c]; });
+  return out;
+}
+
+std::string markdown_table(const Table& table) {
+  std::string out;
+  auto line = [&](auto cell) {
+    out += "|";
+    for (size_t c = 0; c < table.columns.size(); ++c) out += concat(" ", replaced(replaced(cell(c), "|", "\\|"), "\n", " "), " |");
+    out += "\n";
+  };
+  line([&](size_t c) { return table.columns[c].name; });
+  line([&](size_t c) { return std::string(table.columns[c].right ? "---:" : "---"); });
+  for (const auto& row : table.rows) line([&](size_t c) { return row[c]; });
+  return out;
+}
+
+std::string csv_table(const Table& table) {
+  std::string out;
+  for (size_t c = 0; c < table.columns.size(); ++c) out += (c ? "," : "") + csv_cell(table.columns[c].name);
+  out += "\n";
+  for (const auto& row : table.rows) {
+    for (size_t c = 0; c < row.size(); ++c) out += (c ? "," : "") + csv_cell(row[c]);
+    out += "\n";
+  }
+  return out;
+}
+
+std::string format_number(double value, int digits) {
+  if (!std::isfinite(value)) return "n/a";
+  const int magnitude = value == 0 ? 0 : int(std::floor(std::log10(std::abs(value))));
+  char text[400];
+  std::snprintf(text, sizeof text, "%.*f", std::clamp(digits - 1 - magnitude, 0, 12), value);
+  return text;
+}
+
+std::string format_bytes(double bytes) {
+  static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  while (std::abs(bytes) >= 1024 && unit < 4) bytes /= 1024, ++unit;
+  return concat(unit == 0 ? format_number(bytes, 4) : format_number(bytes, 3), " ", units[unit]);
+}
+
+Table summary_of(const std::vector<BenchRun>& runs) {
+  Table table{{{"model", false}, {"device", false}, {"precision", false}, {"batch"}, {"threads"}, {"median ms"}, {"95 % interval"},
+               {"p90"}, {"p99"}, {"items/s"}, {"first ms"}, {"samples"}, {"peak memory"}}, {}};
+  for (const BenchRun& run : runs) {
+    auto number = [&](const std::optional<double>& value, const char* name) {
+      if (value) return format_number(*value);
+      const auto note = run.notes.find(name);
+      return note == run.notes.end() ? std::string("n/a") : note->second.starts_with("n/a") ? note->second : "n/a: " + note->second;
+    };
+    const Latency& l = run.latency;
+    table.rows.push_back(
+        {run.model, run.device, run.precision, concat(run.batch), concat(run.threads), number(l.median, "latency_ms.median"),
+         l.median_ci95 ? concat(format_number(l.median_ci95->low), "–", format_number(l.median_ci95->high)) : "n/a",
+         number(l.p90, "latency_ms.p90"), number(l.p99, "latency_ms.p99"), number(run.throughput_per_s, "throughput_per_s"),
+         number(run.first_run_ms, "first_run_ms"), concat(run.samples),
+         run.peak_host_bytes ? format_bytes(double(*run.peak_host_bytes)) : "n/a"});
+  }
+  return table;
+}
+
+Table fields_of(const std::vector<BenchRun>& runs) {
+  Table table;
+  for (const BenchRun& run : runs) {
+    std::vector<std::string> row;
+    std::vector<Table::Column> columns;
+    auto put = [&](const char* name, std::string text) {
+      columns.push_back({name});
+      row.push_back(std::move(text));
+    };
+    auto put_optional = [&](const char* name, const auto& value) { put(name, value ? concat(*value) : std::string()); };
+    std::string shapes, notes;
+    for (const auto& [name, dims] : run.shapes) {
+      shapes += concat(shapes.empty() ? "" : " ", name, "=");
+      for (size_t i = 0; i < dims.size(); ++i) shapes += concat(i ? "x" : "", dims[i]);
+    }
+    for (const auto& [name, note] : run.notes) notes += concat(notes.empty() ? "" : "; ", name, ": ", note);
+    const Latency& l = run.latency;
+    put("model", run.model);
+    put_optional("model_sha256", run.model_sha256);
+    put("device", run.device);
+    put("backend", run.backend);
+    put("precision", run.precision);
+    put("batch", concat(run.batch));
+    put("shapes", shapes);
+    put("threads", concat(run.threads));
+    put("samples", concat(run.samples));
+    put("warmup_runs", concat(run.warmup_runs));
+    put("transfers", run.transfers);
+    put("cuda_graph", concat(run.cuda_graph));
+    put_optional("first_run_ms", run.first_run_ms);
+    put_optional("latency_ms.median", l.median);
+    put_optional("latency_ms.mean", l.mean);
+    put_optional("latency_ms.min", l.min);
+    put_optional("latency_ms.max", l.max);
+    put_optional("latency_ms.stddev", l.stddev);
+    put_optional("latency_ms.p90", l.p90);
+    put_optional("latency_ms.p95", l.p95);
+    put_optional("latency_ms.p99", l.p99);
+    put("latency_ms.median_ci95.low", l.median_ci95 ? concat(l.median_ci95->low) : "");
+    put("latency_ms.median_ci95.high", l.median_ci95 ? concat(l.median_ci95->high) : "");
+    put_optional("throughput_per_s", run.throughput_per_s);
+    put_optional("peak_host_bytes", run.peak_host_bytes);
+    put_optional("peak_device_bytes", run.peak_device_bytes);
+    put_optional("plan_bytes", run.plan_bytes);
+    put_optional("build_s", run.build_s);
+    put("notes", notes);
+    if (table.columns.empty()) table.columns = columns;
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace temper

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables for the terminal, for markdown and for spreadsheets.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace temper {
+
+struct BenchRun;
+
+struct Table {
+  struct Column {
+    std::string name;
+    bool right = true;  // numbers are aligned to the right, words to the left
+  };
+  std::vector<Column> columns;
+  std::vector<std::vector<std::string>> rows;  // as many cells as there are columns; a programmer's error otherwise
+};
+
+std::string terminal_table(const Table& table);  // aligned by code points, two spaces between columns
+std::string markdown_table(const Table& table);
+std::string csv_table(const Table& table);  // RFC 4180, but lines end in "\n"
+
+// "12.35", "0.0418", "1190": `digits` significant digits, never an exponent.
+std::string format_number(double value, int digits = 4);
+std::string format_bytes(double bytes);  // "97.7 MiB"
+
+// What a reader wants to see of runs: one row a run. Absent figures are "n/a" with the note.
+Table summary_of(const std::vector<BenchRun>& runs);
+// Every scalar field under the names of the result file ("latency_ms.median"), for spreadsheets: absent = empty cell.
+Table fields_of(const std::vector<BenchRun>& runs);
+
+}  // namespace temper
