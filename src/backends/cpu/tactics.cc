@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE list of the CPU's tactics, the likeliest first: that is the order used when nothing may be measured.
+#include "backends/cpu/cpu.h"
+
+namespace temper {
+
+extern const Tactic cpu_conv_onednn, cpu_matmul_onednn, cpu_pool_onednn;
+extern const Tactic reference_tactic;
+
+static const Tactic* const cpu_tactics[] = {
+    &cpu_conv_onednn,
+    &cpu_matmul_onednn,
+    &cpu_pool_onednn,
+    &reference_tactic,
+};
+
+extern const Backend cpu_backend;
+const Backend cpu_backend{"cpu", cpu_device, [] { return std::span<const Tactic* const>(cpu_tactics); }, make_cpu_reorder};
+
+}  // namespace temper

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tactic is one way to compute a problem on a device. Tactics compete by measured time; each refusal has a reason.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/layout.h"
+#include "graph/op.h"
+
+namespace temper {
+
+struct Port {
+  TensorType type;                   // concrete
+  const Tensor* constant = nullptr;  // at build: the tensor of a constant input. At load: only if it was not packed
+  bool is_constant = false;
+  bool present = true;               // false: an absent optional input
+  Dims dims() const { return type.dims(); }
+};
+
+// An op with concrete types. `threads` is how many the kernel may use: 1 where several chains run side by side.
+struct Problem {
+  Op op;
+  std::vector<Port> inputs, outputs;
+  int threads = 1;
+  // One line: "conv(f32[1,64,56,56], f32[64,64,3,3]*) strides=[1,1] ... -> f32[...] threads=2"; * marks constants.
+  std::string text() const;
+};
+
+// A candidate way to run: the layouts of its ports and whatever text the tactic needs to build the same thing again.
+struct Config {
+  std::string text;
+  std::vector<Layout> inputs, outputs;
+  bool operator==(const Config&) const = default;
+};
+
+struct Support {
+  std::string reason;  // why not; empty = yes
+  bool yes() const { return reason.empty(); }
+};
+inline Support supported() { return {}; }
+template <class... Parts>
+Support refused(const Parts&... parts) { return {concat(parts...)}; }
+
+// Packed constants. Inputs marked in `consumed` are not handed to the kernel (and not stored) any more.
+struct Packed {
+  std::vector<std::byte> bytes;
+  std::vector<bool> consumed;
+};
+
+struct Buffers {
+  std::span<const void* const> inputs;  // null for consumed and absent ones
+  std::span<void* const> outputs;
+  void* workspace = nullptr;            // 64-byte aligned, workspace() bytes
+};
+
+// Belongs to one session (and one thread of it): it may keep state between launches, but no two launches overlap.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual int64_t workspace() const { return 0; }
+  virtual void launch(const Buffers& buffers) = 0;
+};
+
+// What a tactic may know of the machine. Filled in once (backends.cc); tests make their own.
+struct Device {
+  std::string backend;      // "cpu", "reference"
+  std::string fingerprint;  // CPU model, ISA and library versions: plans and timings are valid for equal ones
+  bool avx512 = false;
+  bool avx512_bf16 = false;
+  bool avx512_vnni = false;
+  bool avx2 = false;
+};
+
+struct Tactic {
+  std::string_view name;  // "cpu.conv.onednn"
+  int version;            // part of the timing key: raise it when the kernel changes
+  Support (*supports)(const Problem& problem, const Device& device);
+  // Candidates to time, the likeliest first; never empty for a supported problem.
+  std::vector<Config> (*configs)(const Problem& problem, const Device& device);
+  // Packs constants. Slow; build time only. Null: nothing to pack.
+  Packed (*build)(const Problem& problem, const Config& config, const Device& device);
+  // Quick. `packed` stays alive (and 64-byte aligned) as long as the kernel.
+  std::unique_ptr<Kernel> (*load)(const Problem& problem, const Config& config, std::span<const std::byte> packed, const Device& device);
+};
+
+}  // namespace temper
