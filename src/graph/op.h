@@ -17,8 +17,17 @@
 
 namespace temper {
 
-using Op = std::variant<ops::Conv, ops::MatMul, ops::Pointwise, ops::Pool, ops::Reduce, ops::Reshape, ops::ShapeOf,
-                        ops::Softmax, ops::Transpose>;
+// One a line, in alphabetical order.
+using Op = std::variant<
+    ops::Conv,
+    ops::MatMul,
+    ops::Pointwise,
+    ops::Pool,
+    ops::Reduce,
+    ops::Reshape,
+    ops::ShapeOf,
+    ops::Softmax,
+    ops::Transpose>;
 
 template <class T>
 concept OpStruct = std::equality_comparable<T> && std::default_initializable<T> &&

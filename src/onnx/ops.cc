@@ -7,9 +7,20 @@
 
 namespace temper {
 
-#define TEMPER_IMPORT_LIST(X)                                                                        \
-  X(AveragePool) X(Conv) X(Flatten) X(Gemm) X(GlobalAveragePool) X(Identity) X(MatMul) X(MaxPool)    \
-  X(Relu) X(Reshape) X(Softmax) X(Add)
+// One a line, in alphabetical order.
+#define TEMPER_IMPORT_LIST(X) \
+  X(Add) \
+  X(AveragePool) \
+  X(Conv) \
+  X(Flatten) \
+  X(Gemm) \
+  X(GlobalAveragePool) \
+  X(Identity) \
+  X(MatMul) \
+  X(MaxPool) \
+  X(Relu) \
+  X(Reshape) \
+  X(Softmax)
 
 #define X(name) void import_##name(OnnxNode& node);
 TEMPER_IMPORT_LIST(X)
