@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// temper_conformance: runs ONNX's own tests, one process each, and counts pass, wrong, refused and crashed.
+// A wrong answer or a crash is a failure; so are fewer passes than the floor. A refusal is an Error{unsupported}.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iostream>
+#include <map>
+
+#include "cases.h"
+#include "runners.h"
+
+namespace temper::conformance {
+
+struct Settings {
+  std::string root = TEMPER_ONNX_ROOT "/data";
+  std::vector<std::string> suites{"node"};
+  std::string filter;  // part of the name
+  std::string mode = "reference";
+  int64_t floor = 0;
+  unsigned limit_s = 20;
+  int jobs = 2;
+  bool list_refused = false, list_passed = false;
+};
+
+struct Child {
+  size_t index;
+  int pipe;
+};
+
+// Forks one process a test, so that a crash or an endless loop costs one test only.
+std::vector<Verdict> run_all(const std::vector<Case>& cases, const Runner& runner, const Settings& settings) {
+  std::vector<Verdict> verdicts(cases.size());
+  std::map<pid_t, Child> children;
+  auto collect_one = [&] {
+    int status = 0;
+    const pid_t pid = waitpid(-1, &status, 0);
+    auto it = children.find(pid);
+    if (it == children.end()) return;
+    Verdict& verdict = verdicts[it->second.index];
+    std::string text;
+    char buffer[4096];
+    for (ssize_t n; (n = read(it->second.pipe, buffer, sizeof buffer)) > 0;) text.append(buffer, size_t(n));
+    close(it->second.pipe);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && !text.empty()) {
+      verdict = {Outcome(text[0] - '0'), text.substr(1)};
+    } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
+      verdict = {Outcome::crashed, concat("no answer within ", int64_t(settings.limit_s), " s")};
+    } else if (WIFSIGNALED(status)) {
+      verdict = {Outcome::crashed, concat("killed by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")")};
+    } else {
+      verdict = {Outcome::crashed, concat("ended with exit status ", WEXITSTATUS(status))};
+    }
+    children.erase(it);
+  };
+  for (size_t i = 0; i < cases.size(); ++i) {
+    while (int(children.size()) >= settings.jobs) collect_one();
+    int ends[2];
+    if (pipe(ends) != 0) fail(ErrorKind::machine, "pipe: ", std::strerror(errno));
+    const pid_t pid = fork();
+    if (pid < 0) fail(ErrorKind::machine, "fork: ", std::strerror(errno));
+    if (pid == 0) {
+      close(ends[0]);
+      alarm(settings.limit_s);
+      const Verdict verdict = judge(cases[i], runner);
+      // Below the size of a pipe, so that the write never waits for the parent.
+      const std::string text = concat(int(verdict.outcome), verdict.message.substr(0, 2000));
+      _exit(write(ends[1], text.data(), text.size()) == ssize_t(text.size()) ? 0 : 9);
+    }
+    close(ends[1]);
+    children[pid] = {i, ends[0]};
+  }
+  while (!children.empty()) collect_one();
+  return verdicts;
+}
+
+// "node 'y' (Cast): float8 is not supported" -> {"Cast", "float8 is not supported"}; the innermost node counts.
+std::pair<std::string, std::string> op_and_reason(const std::string& message) {
+  const auto close = message.rfind("): ");
+  if (close == message.npos) return {"(other)", message};
+  const auto open = message.rfind('(', close);
+  return {message.substr(open + 1, close - open - 1), message.substr(close + 3)};
+}
+
+void list_refused(const std::vector<Case>& cases, const std::vector<Verdict>& verdicts) {
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> by_op;
+  std::map<std::string, size_t> counts;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    if (verdicts[i].outcome != Outcome::refused) continue;
+    const auto [op, reason] = op_and_reason(verdicts[i].message);
+    by_op[op][reason].push_back(cases[i].name);
+    ++counts[op];
+  }
+  std::vector<std::string> order;
+  for (const auto& [op, count] : counts) order.push_back(op);
+  std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) { return counts[a] > counts[b]; });
+  for (const std::string& op : order) {
+    std::cout << counts[op] << ' ' << op << '\n';
+    for (const auto& [reason, names] : by_op[op]) {
+      std::cout << "    " << names.size() << ' ' << reason << "  [" << names[0];
+      for (size_t i = 1; i < std::min<size_t>(names.size(), 3); ++i) std::cout << ' ' << names[i];
+      std::cout << (names.size() > 3 ? " ...]\n" : "]\n");
+    }
+  }
+}
+
+// True when nothing was wrong and the floor is met.
+bool run_suite(const std::string& suite, const Settings& settings) {
+  std::vector<Case> cases = list_cases(settings.root, suite);
+  std::erase_if(cases, [&](const Case& test) { return test.name.find(settings.filter) == std::string::npos; });
+  const std::vector<Verdict> verdicts = run_all(cases, make_runner(settings.mode), settings);
+  std::array<int64_t, 4> counts{};
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const Verdict& verdict = verdicts[i];
+    ++counts[size_t(verdict.outcome)];
+    if (verdict.outcome == Outcome::wrong || verdict.outcome == Outcome::crashed || (settings.list_passed && verdict.outcome == Outcome::pass))
+      std::cout << outcome_names[size_t(verdict.outcome)] << ' ' << cases[i].name << ": " << verdict.message << '\n';
+  }
+  if (settings.list_refused) list_refused(cases, verdicts);
+  std::cout << suite << ':';
+  for (size_t i = 0; i < counts.size(); ++i) std::cout << (i ? ", " : " ") << counts[i] << ' ' << outcome_names[i];
+  std::cout << std::endl;
+  if (counts[0] < settings.floor) std::cout << suite << ": the floor is " << settings.floor << " passes\n";
+  return counts[1] == 0 && counts[3] == 0 && counts[0] >= settings.floor;
+}
+
+int run(int argc, char** argv) {
+  Settings settings;
+  CLI::App app("Runs ONNX's own tests and counts pass, wrong, refused and crashed.");
+  app.add_option("--suite", settings.suites, "node, simple, pytorch-operator, pytorch-converted, light")->delimiter(',')->capture_default_str();
+  app.add_option("--filter", settings.filter, "only tests whose name contains this");
+  app.add_option("--mode", settings.mode, "how to run the models")->capture_default_str();
+  app.add_option("--floor", settings.floor, "fail when a suite has fewer passes");
+  app.add_option("--limit", settings.limit_s, "seconds for one test")->capture_default_str();
+  app.add_option("--jobs", settings.jobs, "tests at a time")->capture_default_str();
+  app.add_option("--data", settings.root, "the folder that holds the suites")->capture_default_str();
+  app.add_flag("--list-refused", settings.list_refused, "list the refusals, grouped by op and reason");
+  app.add_flag("--list-passed", settings.list_passed, "list the passes");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    bool good = true;
+    for (const std::string& suite : settings.suites) good &= run_suite(suite, settings);
+    return good ? 0 : 1;
+  } catch (const Error& error) {
+    std::cerr << "temper_conformance: " << error.what() << '\n';
+    return int(error.kind());
+  }
+}
+
+}  // namespace temper::conformance
+
+int main(int argc, char** argv) { return temper::conformance::run(argc, argv); }

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ways to run a model that the conformance suite can check.
+#pragma once
+#include <string_view>
+
+#include "cases.h"
+
+namespace temper::conformance {
+
+// mode: "reference". Throws Error{usage} for a mode that is not there.
+Runner make_runner(std::string_view mode);
+
+}  // namespace temper::conformance
