@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution by oneDNN: every algorithm, implementation and layout it has is a candidate, and time decides. Its own
+// order is a poor guess for some shapes (the default 1x1 kernel is up to 1.6 times slower than another of its own), and
+// it never proposes Winograd by itself at batch 1.
+#include <cstring>
+
+#include "backends/cpu/onednn.h"
+
+namespace temper {
+
+namespace {
+
+using dnnl::memory;
+using Descriptor = dnnl::convolution_forward::primitive_desc;
+
+// config.text: "direct jit:avx512_core all"
+struct Choice {
+  dnnl::algorithm algorithm;
+  std::string implementation;
+  Absorb absorb;
+};
+constexpr std::array<std::string_view, 3> absorb_names{"bias", "relu", "all"};
+
+Choice parse_choice(const std::string& text) {
+  const auto a = text.find(' '), b = text.rfind(' ');
+  if (a == text.npos || a == b) fail(ErrorKind::bad_file, "cpu.conv.onednn: the configuration '", text, "' is not one of its own");
+  Choice choice{text.substr(0, a) == "winograd" ? dnnl::algorithm::convolution_winograd : dnnl::algorithm::convolution_direct,
+                text.substr(a + 1, b - a - 1), Absorb::all};
+  for (size_t i = 0; i < absorb_names.size(); ++i)
+    if (absorb_names[i] == text.substr(b + 1)) choice.absorb = Absorb(i);
+  return choice;
+}
+
+struct Built {
+  AbsorbedEpilogue epilogue;
+  std::optional<Descriptor> descriptor;
+};
+
+Dims grouped_weights(const ops::Conv& op, Dims w) {
+  if (op.group == 1) return w;
+  w[0] /= op.group;
+  w.insert(w.begin(), op.group);
+  return w;
+}
+
+// A channel block that does not divide the channels of a group cannot hold groups apart, unless each is one channel.
+bool layout_possible(const Problem& problem, Layout layout) {
+  const auto& op = std::get<ops::Conv>(problem.op);
+  const int64_t block = block_of(layout);
+  if (block == 1 || op.group == 1) return true;
+  const int64_t c = problem.inputs[0].dims()[1], m = problem.outputs[0].dims()[1];
+  if (op.group == c && op.group == m) return true;
+  return c / op.group % block == 0 && m / op.group % block == 0;
+}
+
+Built describe(const Problem& problem, dnnl::algorithm algorithm, Layout in, Layout out, Absorb absorb) {
+  const auto& op = std::get<ops::Conv>(problem.op);
+  const Dims x = problem.inputs[0].dims(), w = problem.inputs[1].dims(), y = problem.outputs[0].dims();
+  const DType dtype = problem.inputs[0].type.dtype;
+  Built built;
+  built.epilogue = absorb_epilogue(op.epilogue, extra_types(problem, 2), problem.outputs[0].type, 1, out, absorb);
+  Dims begin, end, dilates;
+  const ops::Window window = op.window(w);
+  for (size_t i = 0; i + 2 < x.size(); ++i) {
+    const auto [b, e] = ops::window_pads(window, int64_t(i), x[i + 2]);
+    begin.push_back(b);
+    // What oneDNN computes from its right padding must be exactly our output size.
+    end.push_back((y[i + 2] - 1) * op.strides[i] + op.dilations[i] * (window.kernel[i] - 1) + 1 - x[i + 2] - b);
+    dilates.push_back(op.dilations[i] - 1);
+    (void)e;
+  }
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  attributes.set_post_ops(built.epilogue.post_ops);
+  const memory::desc src = dnnl_desc(dtype, x, in), weights = dnnl_any_desc(dtype, grouped_weights(op, w)), dst = dnnl_desc(dtype, y, out);
+  built.descriptor = dnnl_try([&] {
+    const auto kind = dnnl::prop_kind::forward_inference;
+    if (built.epilogue.bias >= 0) {
+      const auto desc = dnnl::convolution_forward::desc(kind, algorithm, src, weights, dnnl_any_desc(dtype, {y[1]}), dst, op.strides, dilates, begin, end);
+      return Descriptor(desc, attributes, dnnl_cpu_engine());
+    }
+    const auto desc = dnnl::convolution_forward::desc(kind, algorithm, src, weights, dst, op.strides, dilates, begin, end);
+    return Descriptor(desc, attributes, dnnl_cpu_engine());
+  });
+  return built;
+}
+
+Support supports(const Problem& problem, const Device&) {
+  if (auto s = needs_op<ops::Conv>(problem); !s.yes()) return s;
+  const auto& op = std::get<ops::Conv>(problem.op);
+  if (problem.inputs[0].type.dtype != DType::f32) return refused("only f32, not ", problem.inputs[0].type.dtype);
+  if (problem.outputs[0].type.dtype != DType::f32) return refused("the epilogue changes the dtype");
+  if (!problem.inputs[1].is_constant) return refused("the weights are not constant");
+  if (element_count(problem.outputs[0].dims()) == 0 || element_count(problem.inputs[0].dims()) == 0) return refused("an empty tensor");
+  const auto rest = absorb_epilogue(op.epilogue, extra_types(problem, 2), problem.outputs[0].type, 1, Layout::plain, Absorb::bias_only).rest;
+  if (!rest.is_identity()) {
+    std::vector<TensorType> types{problem.outputs[0].type};
+    for (const TensorType& type : extra_types(problem, 2)) types.push_back(type);
+    if (auto s = pointwise_supported(rest, types, problem.outputs[0].type, Layout::plain); !s.yes()) return refused("its epilogue: ", s.reason);
+  }
+  return supported();
+}
+
+bool rest_supported(const Problem& problem, const Program& rest, Layout layout) {
+  if (rest.is_identity()) return true;
+  std::vector<TensorType> types{problem.outputs[0].type};
+  for (const TensorType& type : extra_types(problem, 2)) types.push_back(type);
+  return pointwise_supported(rest, types, problem.outputs[0].type, layout).yes();
+}
+
+std::vector<Config> configs(const Problem& problem, const Device& device) {
+  const ThreadScope threads(problem.threads);
+  std::vector<Config> result;
+  std::vector<std::string> seen;
+  for (Layout in : useful_layouts(problem.inputs[0].dims(), device))
+    for (Layout out : useful_layouts(problem.outputs[0].dims(), device)) {
+      // The first layer may read plain images; otherwise both sides are alike.
+      if (in != out && !(in == Layout::plain || (in == Layout::channels_last && problem.inputs[0].dims()[1] < 16))) continue;
+      if (!layout_possible(problem, in) || !layout_possible(problem, out)) continue;
+      for (auto algorithm : {dnnl::algorithm::convolution_direct, dnnl::algorithm::convolution_winograd}) {
+        if (algorithm == dnnl::algorithm::convolution_winograd && block_of(in) == 1) continue;
+        // The most absorbing form that exists for an implementation; a lesser one only for implementations that have no other.
+        std::vector<std::string> found;
+        for (Absorb absorb : {Absorb::all, Absorb::bias_and_relu, Absorb::bias_only}) {
+          Built built = describe(problem, algorithm, in, out, absorb);
+          if (!built.descriptor || !rest_supported(problem, built.epilogue.rest, out)) continue;
+          do {
+            const std::string name = built.descriptor->impl_info_str();
+            if (std::find(found.begin(), found.end(), name) != found.end()) continue;
+            found.push_back(name);
+            if (name.starts_with("ref") && !result.empty()) continue;
+            Config config;
+            config.text = concat(algorithm == dnnl::algorithm::convolution_winograd ? "winograd " : "direct ", name, ' ', absorb_names[size_t(absorb)]);
+            config.inputs = {in, Layout::plain};
+            for (const TensorType& extra : extra_types(problem, 2)) config.inputs.push_back(extra_layout(extra, problem.outputs[0].type, out));
+            config.outputs = {out};
+            result.push_back(std::move(config));
+          } while (built.descriptor->next_impl());
+        }
+      }
+    }
+  return result;
+}
+
+Built choose(const Problem& problem, const Config& config) {
+  const Choice choice = parse_choice(config.text);
+  Built built = describe(problem, choice.algorithm, config.inputs[0], config.outputs[0], choice.absorb);
+  while (built.descriptor && choice.implementation != built.descriptor->impl_info_str())
+    if (!built.descriptor->next_impl()) built.descriptor.reset();
+  if (!built.descriptor)
+    fail(ErrorKind::unsupported, "oneDNN on this machine has no convolution '", config.text, "' for ", problem.text(), "; build the plan again here");
+  return built;
+}
+
+// Packed: weights in the primitive's own format, then the bias.
+Packed build(const Problem& problem, const Config& config, const Device&) {
+  const ThreadScope threads(problem.threads);
+  const auto& op = std::get<ops::Conv>(problem.op);
+  const Built built = choose(problem, config);
+  const memory::desc to = built.descriptor->weights_desc();
+  const size_t weights_bytes = round_up<size_t>(to.get_size(), 64);
+  const Tensor* bias = built.epilogue.bias >= 0 ? problem.inputs[size_t(built.epilogue.bias) + 2].constant : nullptr;
+  Packed packed;
+  packed.bytes.resize(weights_bytes + (bias ? size_t(bias->bytes()) : 0) + 64);
+  // A vector is 16-byte aligned; oneDNN writes wherever it is told.
+  memory from(dnnl_plain_desc(DType::f32, grouped_weights(op, problem.inputs[1].dims())), dnnl_cpu_engine(),
+              const_cast<std::byte*>(problem.inputs[1].constant->raw().data()));
+  memory into(to, dnnl_cpu_engine());
+  dnnl::stream stream(dnnl_cpu_engine());
+  dnnl::reorder(from, into).execute(stream, from, into);
+  stream.wait();
+  std::memcpy(packed.bytes.data(), into.get_data_handle(), to.get_size());
+  if (bias) std::memcpy(packed.bytes.data() + weights_bytes, bias->raw().data(), size_t(bias->bytes()));
+  packed.bytes.resize(packed.bytes.size() - 64);
+  packed.consumed.assign(problem.inputs.size(), false);
+  packed.consumed[1] = true;
+  if (bias) packed.consumed[size_t(built.epilogue.bias) + 2] = true;
+  return packed;
+}
+
+class ConvKernel final : public Kernel {
+ public:
+  ConvKernel(const Problem& problem, const Config& config, std::span<const std::byte> packed) {
+    const ThreadScope threads(problem.threads);
+    Built built = choose(problem, config);
+    const Descriptor& d = *built.descriptor;
+    call_ = DnnlCall(dnnl::convolution_forward(d));
+    src_ = call_.add(DNNL_ARG_SRC, d.src_desc());
+    dst_ = call_.add(DNNL_ARG_DST, d.dst_desc());
+    call_.set(call_.add(DNNL_ARG_WEIGHTS, d.weights_desc()), packed.data());
+    if (built.epilogue.bias >= 0) {
+      bias_ = call_.add(DNNL_ARG_BIAS, d.bias_desc());
+      const size_t at = round_up<size_t>(d.weights_desc().get_size(), 64);
+      if (problem.inputs[size_t(built.epilogue.bias) + 2].is_constant) call_.set(bias_, packed.data() + at);
+      else bias_input_ = built.epilogue.bias + 2;
+    }
+    for (size_t i = 0; i < built.epilogue.binary_inputs.size(); ++i) {
+      dnnl::algorithm algorithm;
+      memory::desc desc;
+      int position = -1, seen = 0;
+      for (int p = 0; p < built.epilogue.post_ops.len(); ++p)
+        if (built.epilogue.post_ops.kind(p) == dnnl::primitive::kind::binary && seen++ == int(i)) position = p;
+      built.epilogue.post_ops.get_params_binary(position, algorithm, desc);
+      extras_.push_back({call_.add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, desc), size_t(built.epilogue.binary_inputs[i]) + 2});
+    }
+    scratch_bytes_ = int64_t(d.scratchpad_desc().get_size());
+    scratch_ = call_.add(DNNL_ARG_SCRATCHPAD, d.scratchpad_desc());
+    if (!built.epilogue.rest.is_identity()) {
+      std::vector<TensorType> types{problem.outputs[0].type};
+      for (const TensorType& type : extra_types(problem, 2)) types.push_back(type);
+      rest_ = make_pointwise_kernel(built.epilogue.rest, types, problem.outputs[0].type, config.outputs[0], problem.threads);
+      rest_inputs_.resize(types.size());
+    }
+  }
+  int64_t workspace() const override { return std::max(scratch_bytes_, rest_ ? rest_->workspace() : 0); }
+  void launch(const Buffers& buffers) override {
+    call_.set(src_, buffers.inputs[0]);
+    call_.set(dst_, buffers.outputs[0]);
+    call_.set(scratch_, buffers.workspace);
+    if (bias_input_ >= 0) call_.set(bias_, buffers.inputs[size_t(bias_input_)]);
+    for (const auto& [index, input] : extras_) call_.set(index, buffers.inputs[input]);
+    call_.execute();
+    if (!rest_) return;
+    rest_inputs_[0] = buffers.outputs[0];
+    for (size_t i = 1; i < rest_inputs_.size(); ++i) rest_inputs_[i] = buffers.inputs[i + 1];
+    rest_->launch({rest_inputs_, buffers.outputs, buffers.workspace});
+  }
+
+ private:
+  DnnlCall call_;
+  size_t src_ = 0, dst_ = 0, bias_ = 0, scratch_ = 0;
+  int bias_input_ = -1;
+  std::vector<std::pair<size_t, size_t>> extras_;  // argument, input
+  int64_t scratch_bytes_ = 0;
+  std::unique_ptr<Kernel> rest_;
+  std::vector<const void*> rest_inputs_;
+};
+
+std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, std::span<const std::byte> packed, const Device&) {
+  return std::make_unique<ConvKernel>(problem, config, packed);
+}
+
+}  // namespace
+
+extern const Tactic cpu_conv_onednn;
+const Tactic cpu_conv_onednn{"cpu.conv.onednn", 1, supports, configs, build, load};
+
+}  // namespace temper

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <fstream>
+
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/onednn.h"
+#include "base/version.h"
+
+namespace temper {
+
+static std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string family, model, name;
+  for (std::string line; std::getline(file, line) && !line.empty();) {
+    auto value = [&] { return line.substr(std::min(line.find(':') + 2, line.size())); };
+    if (line.starts_with("cpu family")) family = value();
+    else if (line.starts_with("model name")) name = value();
+    else if (line.starts_with("model\t")) model = value();
+  }
+  return concat(name, " family ", family, " model ", model);
+}
+
+Device cpu_device() {
+  static const Device device = [] {
+    Device d;
+    d.backend = "cpu";
+    d.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    d.avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    d.avx512_vnni = d.avx512 && __builtin_cpu_supports("avx512vnni");
+    d.avx512_bf16 = d.avx512 && __builtin_cpu_supports("avx512bf16");
+    const dnnl_version_t* v = dnnl_version();
+    d.fingerprint = concat("cpu ", cpu_model(), d.avx512_bf16 ? " avx512_bf16" : d.avx512 ? " avx512" : d.avx2 ? " avx2" : " baseline",
+                           " oneDNN ", v->major, '.', v->minor, '.', v->patch, " temper ", version());
+    return d;
+  }();
+  return device;
+}
+
+std::vector<Layout> useful_layouts(const Dims& dims, const Device& device) {
+  if (!layout_fits(dims, Layout::channels_last)) return {Layout::plain};
+  return {device.avx512 ? Layout::blocked16 : Layout::blocked8, Layout::channels_last, Layout::plain};
+}
+
+}  // namespace temper

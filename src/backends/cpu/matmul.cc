@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products by oneDNN: its matmul for everything, its inner product for constant 2-D weights (the better one at
+// batch 1). Weights are packed into the format that the primitive asks for.
+#include <cstring>
+
+#include "backends/cpu/onednn.h"
+
+namespace temper {
+
+namespace {
+
+using dnnl::memory;
+
+struct Built {
+  AbsorbedEpilogue epilogue;
+  std::optional<dnnl::matmul::primitive_desc> matmul;
+  std::optional<dnnl::inner_product_forward::primitive_desc> inner;
+  memory::desc stored_weights;  // as the model has them, seen as the primitive's logical weights
+};
+
+bool packs_weights(const Problem& problem) {
+  const Dims b = problem.inputs[1].dims();
+  if (!problem.inputs[1].is_constant) return false;
+  for (size_t i = 0; i + 2 < b.size(); ++i)
+    if (b[i] != 1) return false;
+  return true;
+}
+
+// The last two axes swapped by strides where the operand is stored transposed; leading axes filled up with 1.
+memory::desc operand(const Dims& dims, bool transposed, size_t rank) {
+  Dims full(rank - dims.size(), 1);
+  full.insert(full.end(), dims.begin(), dims.end());
+  Dims strides = row_major_strides(full);
+  if (transposed) {
+    std::swap(full[rank - 1], full[rank - 2]);
+    std::swap(strides[rank - 1], strides[rank - 2]);
+  }
+  return memory::desc(full, memory::data_type::f32, strides);
+}
+
+// inner: a [M,K] times weights [N,K] -> [M,N], all leading axes of a folded into M.
+Built describe(const Problem& problem, bool inner) {
+  const auto& op = std::get<ops::MatMul>(problem.op);
+  const Dims a = problem.inputs[0].dims(), b = problem.inputs[1].dims(), y = problem.outputs[0].dims();
+  const size_t rank = y.size();
+  Built built;
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (inner) {
+    const int64_t k = op.transpose_b ? b.back() : b[b.size() - 2], n = y.back(), m = element_count(y) / n;
+    // Seen as [M,N], an extra input of full shape is [M,N] and a vector along N stays one.
+    std::vector<TensorType> extras = extra_types(problem, 2);
+    for (TensorType& type : extras)
+      if (type.shape == problem.outputs[0].type.shape) type.shape = {Dim(m), Dim(n)};
+    const TensorType flat = type_of(DType::f32, {m, n});
+    for (const TensorType& type : extras)
+      if (type.shape.size() > 2) return built;
+    built.epilogue = absorb_epilogue(op.epilogue, extras, flat, 1, Layout::plain, Absorb::all);
+    if (!built.epilogue.rest.is_identity()) return built;
+    attributes.set_post_ops(built.epilogue.post_ops);
+    built.stored_weights = op.transpose_b ? dnnl_plain_desc(DType::f32, {n, k}) : memory::desc({n, k}, memory::data_type::f32, Dims{1, n});
+    built.inner = dnnl_try([&] {
+      const auto kind = dnnl::prop_kind::forward_inference;
+      const auto src = dnnl_plain_desc(DType::f32, {m, k}), weights = dnnl_any_desc(DType::f32, {n, k}), dst = dnnl_plain_desc(DType::f32, {m, n});
+      const auto desc = built.epilogue.bias >= 0
+                            ? dnnl::inner_product_forward::desc(kind, src, weights, dnnl_any_desc(DType::f32, {n}), dst)
+                            : dnnl::inner_product_forward::desc(kind, src, weights, dst);
+      return dnnl::inner_product_forward::primitive_desc(desc, attributes, dnnl_cpu_engine());
+    });
+    return built;
+  }
+  built.epilogue = absorb_epilogue(op.epilogue, extra_types(problem, 2), problem.outputs[0].type, rank - 1, Layout::plain, Absorb::all);
+  attributes.set_post_ops(built.epilogue.post_ops);
+  const memory::desc src = operand(a, op.transpose_a, rank), dst = operand(y, false, rank);
+  built.stored_weights = operand(b, op.transpose_b, rank);
+  const memory::desc weights = packs_weights(problem) ? memory::desc(built.stored_weights.dims(), memory::data_type::f32, memory::format_tag::any)
+                                                      : built.stored_weights;
+  built.matmul = dnnl_try([&] {
+    if (built.epilogue.bias >= 0) {
+      Dims bias(rank, 1);
+      bias.back() = y.back();
+      return dnnl::matmul::primitive_desc(dnnl::matmul::desc(src, weights, dnnl_plain_desc(DType::f32, bias), dst), attributes, dnnl_cpu_engine());
+    }
+    return dnnl::matmul::primitive_desc(dnnl::matmul::desc(src, weights, dst), attributes, dnnl_cpu_engine());
+  });
+  return built;
+}
+
+Support supports(const Problem& problem, const Device&) {
+  if (auto s = needs_op<ops::MatMul>(problem); !s.yes()) return s;
+  if (problem.inputs[0].type.dtype != DType::f32) return refused("only f32, not ", problem.inputs[0].type.dtype);
+  if (problem.outputs[0].type.dtype != DType::f32) return refused("the epilogue changes the dtype");
+  const Dims y = problem.outputs[0].dims(), a = problem.inputs[0].dims();
+  if (y.size() > 6) return refused("rank ", y.size());
+  if (element_count(y) == 0 || element_count(a) == 0) return refused("an empty tensor");
+  const auto& op = std::get<ops::MatMul>(problem.op);
+  const auto rest = absorb_epilogue(op.epilogue, extra_types(problem, 2), problem.outputs[0].type, y.size() - 1, Layout::plain, Absorb::all).rest;
+  if (!rest.is_identity()) {
+    std::vector<TensorType> types{problem.outputs[0].type};
+    for (const TensorType& type : extra_types(problem, 2)) types.push_back(type);
+    if (auto s = pointwise_supported(rest, types, problem.outputs[0].type, Layout::plain); !s.yes()) return refused("its epilogue: ", s.reason);
+  }
+  return describe(problem, false).matmul ? supported() : refused("oneDNN has no such product");
+}
+
+std::vector<Config> configs(const Problem& problem, const Device&) {
+  const ThreadScope threads(problem.threads);
+  std::vector<Config> result;
+  const auto& op = std::get<ops::MatMul>(problem.op);
+  if (packs_weights(problem) && !op.transpose_a && describe(problem, true).inner) result.push_back(uniform_config(problem, Layout::plain, "inner_product"));
+  result.push_back(uniform_config(problem, Layout::plain, "matmul"));
+  return result;
+}
+
+memory::desc weights_desc(const Built& built) { return built.inner ? built.inner->weights_desc() : built.matmul->weights_desc(); }
+
+Built choose(const Problem& problem, const Config& config) {
+  Built built = describe(problem, config.text == "inner_product");
+  if (!built.inner && !built.matmul)
+    fail(ErrorKind::unsupported, "oneDNN on this machine has no ", config.text, " for ", problem.text(), "; build the plan again here");
+  return built;
+}
+
+Packed build(const Problem& problem, const Config& config, const Device&) {
+  Packed packed;
+  packed.consumed.assign(problem.inputs.size(), false);
+  if (!packs_weights(problem)) return packed;
+  const ThreadScope threads(problem.threads);
+  const Built built = choose(problem, config);
+  memory from(built.stored_weights, dnnl_cpu_engine(), const_cast<std::byte*>(problem.inputs[1].constant->raw().data()));
+  memory into(weights_desc(built), dnnl_cpu_engine());
+  dnnl::stream stream(dnnl_cpu_engine());
+  dnnl::reorder(from, into).execute(stream, from, into);
+  stream.wait();
+  packed.bytes.resize(weights_desc(built).get_size());
+  std::memcpy(packed.bytes.data(), into.get_data_handle(), packed.bytes.size());
+  packed.consumed[1] = true;
+  return packed;
+}
+
+class MatMulKernel final : public Kernel {
+ public:
+  MatMulKernel(const Problem& problem, const Config& config, std::span<const std::byte> packed) : packed_(packs_weights(problem)) {
+    const ThreadScope threads(problem.threads);
+    Built built = choose(problem, config);
+    auto setup = [&](const auto& d, dnnl::primitive primitive) {
+      call_ = DnnlCall(std::move(primitive));
+      src_ = call_.add(DNNL_ARG_SRC, d.src_desc());
+      dst_ = call_.add(DNNL_ARG_DST, d.dst_desc());
+      weights_ = call_.add(DNNL_ARG_WEIGHTS, d.weights_desc());
+      if (packed_) call_.set(weights_, packed.data());
+      if (built.epilogue.bias >= 0) extras_.push_back({call_.add(DNNL_ARG_BIAS, d.bias_desc()), size_t(built.epilogue.bias) + 2});
+      scratch_bytes_ = int64_t(d.scratchpad_desc().get_size());
+      scratch_ = call_.add(DNNL_ARG_SCRATCHPAD, d.scratchpad_desc());
+    };
+    if (built.inner) setup(*built.inner, dnnl::inner_product_forward(*built.inner));
+    else setup(*built.matmul, dnnl::matmul(*built.matmul));
+    size_t seen = 0;
+    for (int p = 0; p < built.epilogue.post_ops.len(); ++p) {
+      if (built.epilogue.post_ops.kind(p) != dnnl::primitive::kind::binary) continue;
+      dnnl::algorithm algorithm;
+      memory::desc desc;
+      built.epilogue.post_ops.get_params_binary(p, algorithm, desc);
+      extras_.push_back({call_.add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(p) | DNNL_ARG_SRC_1, desc), size_t(built.epilogue.binary_inputs[seen++]) + 2});
+    }
+    if (!built.epilogue.rest.is_identity()) {
+      std::vector<TensorType> types{problem.outputs[0].type};
+      for (const TensorType& type : extra_types(problem, 2)) types.push_back(type);
+      rest_ = make_pointwise_kernel(built.epilogue.rest, types, problem.outputs[0].type, Layout::plain, problem.threads);
+      rest_inputs_.resize(types.size());
+    }
+  }
+  int64_t workspace() const override { return std::max(scratch_bytes_, rest_ ? rest_->workspace() : 0); }
+  void launch(const Buffers& buffers) override {
+    call_.set(src_, buffers.inputs[0]);
+    call_.set(dst_, buffers.outputs[0]);
+    call_.set(scratch_, buffers.workspace);
+    if (!packed_) call_.set(weights_, buffers.inputs[1]);
+    for (const auto& [index, input] : extras_) call_.set(index, buffers.inputs[input]);
+    call_.execute();
+    if (!rest_) return;
+    rest_inputs_[0] = buffers.outputs[0];
+    for (size_t i = 1; i < rest_inputs_.size(); ++i) rest_inputs_[i] = buffers.inputs[i + 1];
+    rest_->launch({rest_inputs_, buffers.outputs, buffers.workspace});
+  }
+
+ private:
+  bool packed_;
+  DnnlCall call_;
+  size_t src_ = 0, dst_ = 0, weights_ = 0, scratch_ = 0;
+  std::vector<std::pair<size_t, size_t>> extras_;
+  int64_t scratch_bytes_ = 0;
+  std::unique_ptr<Kernel> rest_;
+  std::vector<const void*> rest_inputs_;
+};
+
+std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, std::span<const std::byte> packed, const Device&) {
+  return std::make_unique<MatMulKernel>(problem, config, packed);
+}
+
+}  // namespace
+
+extern const Tactic cpu_matmul_onednn;
+const Tactic cpu_matmul_onednn{"cpu.matmul.onednn", 1, supports, configs, build, load};
+
+}  // namespace temper

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/onednn.h"
+
+#include <omp.h>
+
+#include <limits>
+#include <mutex>
+
+namespace temper {
+
+using dnnl::memory;
+
+dnnl::engine& dnnl_cpu_engine() {
+  static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+static dnnl::stream& stream_of_thread() {
+  // One stream per thread: oneDNN's CPU stream is stateless, but an object must not be shared between threads.
+  static thread_local dnnl::stream stream(dnnl_cpu_engine());
+  return stream;
+}
+
+bool dnnl_has_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::f32: case DType::bf16: case DType::i8: case DType::u8: case DType::i32: return true;
+    default: return false;
+  }
+}
+
+memory::data_type dnnl_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return memory::data_type::f32;
+    case DType::bf16: return memory::data_type::bf16;
+    case DType::i8: return memory::data_type::s8;
+    case DType::u8: return memory::data_type::u8;
+    case DType::i32: return memory::data_type::s32;
+    default: fail(ErrorKind::unsupported, "oneDNN has no ", dtype);
+  }
+}
+
+memory::desc dnnl_plain_desc(DType dtype, const Dims& dims) {
+  return memory::desc(dims, dnnl_dtype(dtype), row_major_strides(dims));
+}
+memory::desc dnnl_any_desc(DType dtype, const Dims& dims) { return memory::desc(dims, dnnl_dtype(dtype), memory::format_tag::any); }
+
+memory::desc dnnl_desc(DType dtype, const Dims& dims, Layout layout) {
+  using tag = memory::format_tag;
+  static constexpr tag tags[3][3] = {{tag::nwc, tag::nCw8c, tag::nCw16c},
+                                     {tag::nhwc, tag::nChw8c, tag::nChw16c},
+                                     {tag::ndhwc, tag::nCdhw8c, tag::nCdhw16c}};
+  if (layout == Layout::plain) return dnnl_plain_desc(dtype, dims);
+  return memory::desc(dims, dnnl_dtype(dtype), tags[dims.size() - 3][int(layout) - 1]);
+}
+
+ThreadScope::ThreadScope(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
+ThreadScope::~ThreadScope() { omp_set_num_threads(before_); }
+
+size_t DnnlCall::add(int argument, const memory::desc& desc) {
+  memories_.emplace_back(desc, dnnl_cpu_engine(), static_cast<void*>(nullptr));
+  arguments_.push_back({argument, memories_.back().get()});
+  return memories_.size() - 1;
+}
+
+void DnnlCall::execute() {
+  const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream_of_thread().get(), int(arguments_.size()), arguments_.data());
+  if (status != dnnl_success) fail(ErrorKind::machine, "oneDNN failed to execute a primitive (status ", int(status), ")");
+}
+
+std::vector<TensorType> extra_types(const Problem& problem, size_t first) {
+  std::vector<TensorType> types;
+  for (size_t i = first; i < problem.inputs.size(); ++i) types.push_back(problem.inputs[i].type);
+  return types;
+}
+
+Layout extra_layout(const TensorType& extra, const TensorType& output, Layout layout) {
+  return extra.shape == output.shape ? layout : Layout::plain;
+}
+
+// True for [C] along `axis` of the output and 1 elsewhere.
+static bool is_channel_vector(const Dims& extra, const Dims& output, size_t axis) {
+  if (extra.size() > output.size()) return false;
+  const size_t skip = output.size() - extra.size();
+  for (size_t i = 0; i < extra.size(); ++i)
+    if (extra[i] != (i + skip == axis ? output[axis] : 1)) return false;
+  return axis >= skip;
+}
+
+AbsorbedEpilogue absorb_epilogue(const Program& epilogue, const std::vector<TensorType>& extras, const TensorType& output,
+                                 size_t channel_axis, Layout layout, Absorb how) {
+  AbsorbedEpilogue result;
+  const Dims out = output.dims();
+  const auto& steps = epilogue.steps;
+  auto step_of = [&](int value) -> const Step* { return value < epilogue.inputs ? nullptr : &steps[size_t(value - epilogue.inputs)]; };
+  auto constant_of = [&](int value) -> std::optional<double> {
+    const Step* step = step_of(value);
+    if (!step || step->op != Scalar::constant) return std::nullopt;
+    return step->number;
+  };
+  int current = 0;       // the value that the primitive holds so far
+  size_t next = 0;       // steps before this one are absorbed (constants are free)
+  auto other_of = [&](const Step& step) {  // the argument beside `current` of a two-argument step, -1 if it is not one
+    if (step.args[0] == current && step.args[1] != current) return step.args[1];
+    if (step.args[1] == current && step.args[0] != current) return step.args[0];
+    return -1;
+  };
+  auto eltwise = [&](dnnl::algorithm algorithm, float alpha = 0, float beta = 0) { result.post_ops.append_eltwise(1.f, algorithm, alpha, beta); };
+  bool first = true, relu_taken = false;
+  while (next < steps.size()) {
+    const Step& step = steps[next];
+    const int value = epilogue.inputs + int(next);
+    if (step.op == Scalar::constant) {
+      ++next;
+      continue;
+    }
+    if (step.dtype != DType::f32 || output.dtype != DType::f32) break;
+    size_t taken = 1;
+    bool ok = false;
+    const int other = arity_of(step.op) == 2 ? other_of(step) : -1;
+    const bool extra = other >= 1 && other < epilogue.inputs;
+    const TensorType* type = extra ? &extras[size_t(other - 1)] : nullptr;
+    const auto number = other >= 0 ? constant_of(other) : std::nullopt;
+    if (step.op == Scalar::add && first && extra && is_channel_vector(type->dims(), out, channel_axis)) {
+      result.bias = other - 1;
+      ok = true;
+    } else if (how == Absorb::bias_only) {
+      break;
+    } else if (step.op == Scalar::relu && step.args[0] == current) {
+      // relu then min with a constant is a clip
+      const Step* after = next + 1 < steps.size() ? &steps[next + 1] : nullptr;
+      size_t skip = 1;
+      while (after && after->op == Scalar::constant) after = next + ++skip < steps.size() ? &steps[next + skip] : nullptr;
+      std::optional<double> limit;
+      if (how == Absorb::all && after && after->op == Scalar::min)
+        limit = after->args[0] == value ? constant_of(after->args[1]) : after->args[1] == value ? constant_of(after->args[0]) : std::nullopt;
+      if (limit && *limit >= 0) {
+        eltwise(dnnl::algorithm::eltwise_clip, 0.f, float(*limit));
+        taken = skip + 1;
+      } else {
+        eltwise(dnnl::algorithm::eltwise_relu);
+      }
+      ok = true;
+      relu_taken = true;
+    } else if (how == Absorb::bias_and_relu) {
+      break;
+    } else if ((step.op == Scalar::add || step.op == Scalar::mul) && extra &&
+               (type->dims() == out || is_channel_vector(type->dims(), out, channel_axis) || element_count(type->dims()) == 1) && type->dtype == DType::f32) {
+      Dims full(out.size() - type->shape.size(), 1);
+      const Dims own = type->dims();
+      full.insert(full.end(), own.begin(), own.end());
+      const bool whole = own == out;
+      result.post_ops.append_binary(step.op == Scalar::add ? dnnl::algorithm::binary_add : dnnl::algorithm::binary_mul,
+                                    dnnl_desc(DType::f32, full, whole ? layout : Layout::plain));
+      result.binary_inputs.push_back(other - 1);
+      ok = true;
+    } else if (step.op == Scalar::mul && number) {
+      eltwise(dnnl::algorithm::eltwise_linear, float(*number), 0.f);
+      ok = true;
+    } else if (step.op == Scalar::add && number) {
+      eltwise(dnnl::algorithm::eltwise_linear, 1.f, float(*number));
+      ok = true;
+    } else if (step.op == Scalar::sigmoid && step.args[0] == current) {
+      // x * sigmoid(x) is swish
+      const Step* after = next + 1 < steps.size() ? &steps[next + 1] : nullptr;
+      if (after && after->op == Scalar::mul &&
+          ((after->args[0] == current && after->args[1] == value) || (after->args[1] == current && after->args[0] == value))) {
+        eltwise(dnnl::algorithm::eltwise_swish, 1.f);
+        taken = 2;
+      } else {
+        eltwise(dnnl::algorithm::eltwise_logistic);
+      }
+      ok = true;
+    } else if (step.op == Scalar::tanh && step.args[0] == current) {
+      eltwise(dnnl::algorithm::eltwise_tanh);
+      ok = true;
+    }
+    if (!ok) break;
+    // What comes later must not look at values that exist only inside the primitive.
+    const int new_current = epilogue.inputs + int(next + taken) - 1;
+    bool escapes = false;
+    for (size_t i = next + taken; i < steps.size(); ++i)
+      for (int a = 0; a < arity_of(steps[i].op); ++a) {
+        const int arg = steps[i].args[size_t(a)];
+        const Step* source = step_of(arg);
+        if (arg == 0 || (arg >= epilogue.inputs && arg < new_current && source->op != Scalar::constant)) escapes = true;
+      }
+    if (escapes) {
+      // Undo is simpler than foresight: absorb only what is certain not to be needed again.
+      return how == Absorb::all ? absorb_epilogue(epilogue, extras, output, channel_axis, layout, Absorb::bias_and_relu)
+             : how == Absorb::bias_and_relu ? absorb_epilogue(epilogue, extras, output, channel_axis, layout, Absorb::bias_only)
+                                            : AbsorbedEpilogue{-1, {}, {}, epilogue};
+    }
+    current = new_current;
+    next += taken;
+    first = false;
+    if (relu_taken && how == Absorb::bias_and_relu) break;
+  }
+  // The rest: the same program with input 0 standing for `current`.
+  result.rest.inputs = epilogue.inputs;
+  std::vector<int> map(size_t(epilogue.inputs) + steps.size(), -1);
+  for (int i = 0; i < epilogue.inputs; ++i) map[size_t(i)] = i;
+  map[size_t(current)] = 0;
+  bool any = false;
+  for (size_t i = next; i < steps.size(); ++i) any |= steps[i].op != Scalar::constant;
+  if (any)
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (i < next && steps[i].op != Scalar::constant) continue;
+      Step step = steps[i];
+      for (int a = 0; a < arity_of(step.op); ++a) step.args[size_t(a)] = map[size_t(step.args[size_t(a)])];
+      map[size_t(epilogue.inputs) + i] = result.rest.push(step);
+    }
+  return result;
+}
+
+}  // namespace temper

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The little that Temper's tactics share over oneDNN (v2 API). Included by .cc files of backends/cpu only.
+#pragma once
+#include <algorithm>
+#include <dnnl.hpp>
+#include <functional>
+
+#include "backends/cpu/cpu.h"
+#include "base/checked.h"
+
+namespace temper {
+
+dnnl::engine& dnnl_cpu_engine();
+dnnl::memory::data_type dnnl_dtype(DType dtype);  // throws Error{unsupported} for types oneDNN has not
+bool dnnl_has_dtype(DType dtype);
+dnnl::memory::desc dnnl_desc(DType dtype, const Dims& dims, Layout layout);
+// Weights [M,C,k...] or grouped [G,M/G,C/G,k...], row-major.
+dnnl::memory::desc dnnl_plain_desc(DType dtype, const Dims& dims);
+dnnl::memory::desc dnnl_any_desc(DType dtype, const Dims& dims);
+
+// oneDNN takes the number of threads of a primitive from the calling thread's OpenMP setting when it is created.
+class ThreadScope {
+ public:
+  explicit ThreadScope(int threads);
+  ~ThreadScope();
+  ThreadScope(const ThreadScope&) = delete;
+
+ private:
+  int before_;
+};
+
+// Calls `create`; a dnnl::error becomes nullopt (the candidate does not exist) with the reason in `why`.
+template <class F>
+auto dnnl_try(F&& create, std::string* why = nullptr) -> std::optional<decltype(create())> {
+  try {
+    return create();
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) fail(ErrorKind::machine, "oneDNN is out of memory");
+    if (why) *why = error.what();
+    return std::nullopt;
+  }
+}
+
+// A primitive with its memory objects made once; a launch only sets pointers and executes, through the C API, which
+// needs no container built per call.
+class DnnlCall {
+ public:
+  DnnlCall() = default;
+  explicit DnnlCall(dnnl::primitive primitive) : primitive_(std::move(primitive)) {}
+  // The returned index names the argument in set().
+  size_t add(int argument, const dnnl::memory::desc& desc);
+  void set(size_t index, const void* data) { memories_[index].set_data_handle(const_cast<void*>(data)); }
+  void execute();
+
+ private:
+  dnnl::primitive primitive_;
+  std::vector<dnnl::memory> memories_;
+  std::vector<dnnl_exec_arg_t> arguments_;
+};
+
+// How much of an epilogue a primitive takes over. The rest, if any, is a program whose input 0 is the primitive's output.
+struct AbsorbedEpilogue {
+  int bias = -1;                       // which extra input is the bias (per channel, first step), -1: none
+  dnnl::post_ops post_ops;
+  std::vector<int> binary_inputs;      // extra inputs of the binary post-ops, in their order
+  Program rest;                        // inputs: the output, then every extra input of the epilogue
+};
+enum class Absorb { bias_only, bias_and_relu, all };
+// `extras` are the types of the epilogue's extra inputs; `channel_axis` is the output axis a bias runs along; `layout`
+// that of the output and of extras of full shape. Only f32 programs are absorbed beyond the bias.
+AbsorbedEpilogue absorb_epilogue(const Program& epilogue, const std::vector<TensorType>& extras, const TensorType& output,
+                                 size_t channel_axis, Layout layout, Absorb how);
+// The extra inputs (of an op with `first` inputs of its own) as types.
+std::vector<TensorType> extra_types(const Problem& problem, size_t first);
+// Layout of each extra input: full shape as the output, others plain.
+Layout extra_layout(const TensorType& extra, const TensorType& output, Layout layout);
+
+}  // namespace temper

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan: steps for one set of concrete shapes on one machine, with every buffer placed. Nothing is decided at run time.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "graph/graph.h"
+
+namespace temper {
+
+struct BufferRef {
+  enum class Kind : uint8_t { none, input, output, shared, local, constant } kind = Kind::none;
+  // input/output: index. shared: byte offset in the session's arena. local: byte offset in the segment's part of the
+  // arena, one part per chain. constant: index into Plan::constants.
+  int64_t at = 0;
+  int64_t slice_bytes = 0;  // distance between slices of the batch; 0 where every slice sees the same memory
+  bool operator==(const BufferRef&) const = default;
+};
+
+// What lost against the chosen candidate, for `inspect --why`.
+struct Candidate {
+  std::string tactic, config;
+  double ms = -1;       // negative: not timed
+  std::string refusal;  // not empty: why it is no candidate
+};
+
+struct Step {
+  std::string node;          // name of the graph's node; "reorder of x" for a change of layout
+  std::string tactic;        // "" for a reorder
+  int tactic_version = 0;
+  Config config;
+  Problem problem;           // for a reorder: one input, one output, the op is not used
+  std::vector<BufferRef> inputs, outputs;
+  int packed = -1;           // index into Plan::constants
+  int64_t workspace = 0;     // bytes, at the segment's workspace offset
+  double ms = -1;            // as measured when chosen
+  std::vector<Candidate> losers;
+  bool is_reorder() const { return tactic.empty(); }
+};
+
+// Steps that run one slice of the batch at a time, slices one after the other or one chain of them per thread.
+struct Segment {
+  int64_t slices = 1;
+  bool parallel = false;      // each thread runs its own chain on its own slices; its kernels are single-threaded
+  int64_t local_bytes = 0;    // of one chain: activations that live inside the segment, and the workspace
+  int64_t workspace_at = 0;   // byte offset in the chain's part
+  std::vector<Step> steps;
+};
+
+struct PortInfo {
+  std::string name;
+  TensorType type;
+};
+
+struct Plan {
+  std::vector<PortInfo> inputs, outputs;  // concrete
+  int threads = 1;
+  int64_t shared_bytes = 0;               // arena part for values that cross segments
+  std::vector<Segment> segments;
+  std::vector<std::shared_ptr<const Tensor>> constants;  // u8 for packed bytes; each aligned to 64 bytes
+  double estimated_ms = 0;                // sum of the steps' times
+
+  int64_t arena_bytes() const {
+    int64_t bytes = shared_bytes;
+    for (const Segment& s : segments) bytes = std::max(bytes, shared_bytes + s.local_bytes * (s.parallel ? threads : 1));
+    return bytes;
+  }
+};
+
+}  // namespace temper
