@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the documents name exists: paths in `code` and links, verbs of ./dev, verbs and flags of temper.
+
+usage: check_documents.py [PROGRAM]     with PROGRAM (build/temper) its verbs and flags are looked up in its help
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DOCUMENTS = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "THIRD_PARTY.md", "benchmarks/README.md"]
+DOCUMENTS += sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))
+TOP = {p.name for p in ROOT.iterdir()} - {"build"}
+PLACEHOLDER = re.compile(r"[<>{}…]|\bNAME\b|/x\.|/x_|/x/")
+
+
+def help_of(program, *verb):
+    return subprocess.run([program, *verb, "--help"], capture_output=True, text=True, check=True).stdout
+
+
+def paths_in(text):
+    """Links, and words that begin with a folder or file of the root: in `spans` and in ``` blocks."""
+    for target in re.findall(r"\]\(([^)#]+)", text):
+        if "://" not in target:
+            yield target
+    for code in re.findall(r"```.*?```|`[^`\n]+`", text, re.S):
+        for word in re.findall(r"[\w.*/-]+", code):
+            word = word.removeprefix("./").rstrip("./")
+            if "/" in word and word.split("/")[0] in TOP:
+                yield word
+
+
+def check(document, text, dev_verbs, program):
+    for path in paths_in(text):
+        if PLACEHOLDER.search(path):
+            continue
+        if not list(ROOT.glob(path)) and not (ROOT / document).parent.joinpath(path).exists():
+            yield f"{document}: {path} does not exist"
+    for verb in re.findall(r"\./dev ([a-z]+)", text):
+        if verb not in dev_verbs:
+            yield f"{document}: ./dev {verb} does not exist"
+    if not program:
+        return
+    verbs = set(re.findall(r"^  ([a-z]+) ", help_of(program).split("Subcommands:")[-1], re.M))
+    for code in re.findall(r"```.*?```|`[^`\n]+`", text, re.S):
+        for line in code.replace("\\\n", " ").strip("`").splitlines():
+            match = re.match(r"(?:\$ )?(?:build/)?temper ([a-z]+)\b(.*)", line.strip())
+            if not match:
+                continue
+            verb, rest = match.groups()
+            if verb not in verbs:
+                yield f"{document}: temper {verb} does not exist"
+                continue
+            known = help_of(program, verb)
+            for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", rest.split("#")[0]):
+                if not re.search(re.escape(flag) + r"(?![\w-])", known):
+                    yield f"{document}: temper {verb} has no {flag}"
+
+
+dev_verbs = set(re.findall(r"^cmd_([a-z]+)\(\)", (ROOT / "dev").read_text(), re.M)) | {"help"}
+found = []
+for document in DOCUMENTS:
+    if (ROOT / document).exists():
+        text = (ROOT / document).read_text()
+        found += check(document, text, dev_verbs, sys.argv[1] if len(sys.argv) > 1 else None)
+print("\n".join(dict.fromkeys(found)) or "all that the documents name exists")
+sys.exit(1 if found else 0)

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Includes point one way: each folder of src may include itself and the folders listed for it, nothing else."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SRC = ROOT / "src"
+
+# The road of a model, left to right (ARCHITECTURE.md introduces the folders in this order).
+ALLOWED = {
+    "base": "",
+    "graph": "base",
+    "onnx": "base graph",
+    "passes": "base graph",
+    "backends": "base graph",
+    "measure": "base graph backends",
+    "tune": "base graph backends measure",
+    "plan": "base graph backends measure tune",
+    "runtime": "base graph backends plan",
+    "data": "base graph runtime",
+    "bench": "base graph backends measure plan runtime data",
+    "zoo": "base",
+    "cli": "base graph onnx passes backends measure tune plan runtime data bench zoo",
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+
+
+def problems():
+    for path in sorted(SRC.rglob("*")):
+        if path.suffix not in {".h", ".cc", ".cu"}:
+            continue
+        name = path.relative_to(ROOT)
+        folder = path.relative_to(SRC).parts[0]
+        if folder not in ALLOWED:
+            yield f"{name}: the folder src/{folder} is not listed in tests/check_layers.py"
+            continue
+        may = {folder, *ALLOWED[folder].split()}
+        for include in INCLUDE.findall(path.read_text()):
+            target = include.split("/")[0]
+            if not (SRC / include).is_file() and not (ROOT / "include" / include).is_file():
+                yield f"{name}: includes \"{include}\", which is not a path from src or include"
+            elif target not in may and target != "temper":
+                yield f"{name}: {folder} may not include {target} (\"{include}\"); it may: {' '.join(sorted(may))}"
+
+
+found = list(problems())
+print("\n".join(found) or "all includes point one way")
+sys.exit(1 if found else 0)
