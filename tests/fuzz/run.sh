@@ -17,4 +17,4 @@ for folder in "$tests/seeds/$name" "$build/tests/fuzz/seeds/$name"; do [[ -d $fo
 [[ -e $tests/$name.dict ]] && set -- "-dict=$tests/$name.dict" "$@"
 # Leaks are not looked for: protobuf and ONNX keep process-wide tables.
 export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-exec "$program" -rss_limit_mb=2048 -malloc_limit_mb=512 -timeout=20 -max_len=16384 -print_final_stats=1 "$@" "${corpus[@]}"
+exec "$program" -rss_limit_mb=2048 -malloc_limit_mb=512 -timeout=20 -max_len=16384 "$@" "${corpus[@]}"
