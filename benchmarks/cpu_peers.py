@@ -303,9 +303,8 @@ def report(results):
                   f"{v['measured']:.4g} ({v['limit']})")
 
 
-def save(path, results):
-    content = {"schema": "temper.peers/1", "command": " ".join(sys.argv), "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-               "load_average": os.getloadavg(), "comparisons": results}
+def save(path, environment, results):
+    content = {"schema": "temper.peers/1", "command": " ".join(sys.argv), "environment": environment, "comparisons": results}
     temporary = f"{path}.tmp.{os.getpid()}"
     with open(temporary, "w") as file:
         json.dump(content, file)
@@ -343,6 +342,7 @@ def main():
         parser.error(f"unknown engines {', '.join(sorted(unknown))}; there are {', '.join(ENGINES)}")
     if args.rounds < 1 or args.threads < 1 or any(b < 1 for b in args.batches):
         parser.error("rounds, threads and batches start at 1")
+    environment = json.loads(run_program([args.temper, "doctor", "--json"])[0])["environment"]
     results = []
     with tempfile.TemporaryDirectory(prefix="temper_models_") as folder:
         for label, batch in itertools.product(args.models, args.batches):
@@ -350,7 +350,7 @@ def main():
             print(f"{name} {args.precision} batch {batch}: {args.rounds} rounds of {', '.join(args.engines)}", file=sys.stderr)
             results.append(compare(args, name, path, batch))
             if args.json:
-                save(args.json, results)
+                save(args.json, environment, results)
     report(results)
     return 0 if all(v["met"] for r in results for v in r.get("verdicts", []) if v["what"] != "the goal") else 1
 

@@ -24,6 +24,7 @@ struct Verb {
 
 constexpr Verb verbs[] = {
     {"inspect", "what a model or plan holds: graph, layers, decisions", add_inspect},
+    {"doctor", "what this machine has and lacks", add_doctor},
 };
 
 void to_spdlog(LogLevel level, std::string_view message) {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace temper {
+namespace {
+
+std::string output_of(const std::string& command, int& status) {
+  FILE* pipe = popen(command.c_str(), "r");
+  std::string text;
+  std::array<char, 4096> part;
+  while (size_t got = fread(part.data(), 1, part.size(), pipe)) text.append(part.data(), got);
+  status = pclose(pipe);
+  return text;
+}
+
+TEST(Doctor, SaysPlainlyWhatThisMachineHasAndLacks) {
+  int status = -1;
+  const auto json = nlohmann::json::parse(output_of(TEMPER_PROGRAM " doctor --json", status));
+  EXPECT_EQ(status, 0);
+  EXPECT_GE(json.at("environment").at("allowed_cores"), 1);
+  std::set<std::string> subjects;
+  for (const auto& finding : json.at("findings")) {
+    subjects.insert(finding.at("what"));
+    EXPECT_FALSE(finding.at("state").get<std::string>().empty());
+    EXPECT_TRUE(finding.at("lacking").is_boolean());
+  }
+  for (const char* subject : {"CPU", "cores", "vector units", "memory", "oneDNN", "cache folder", "GPU", "bf16", "int8"})
+    EXPECT_TRUE(subjects.contains(subject)) << subject;
+}
+
+TEST(Doctor, SaysWhyThereIsNoCacheFolder) {
+  int status = -1;
+  const std::string text = output_of("XDG_CACHE_HOME=/dev/null " TEMPER_PROGRAM " doctor", status);
+  EXPECT_EQ(status, 0);
+  EXPECT_NE(text.find("cannot create '/dev/null/temper'"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace temper
