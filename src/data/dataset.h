@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one way in for real data: --data and --input of every verb. What a path may be:
+//   a folder of pictures (JPEG, PNG); with sub-folders, each is a class and its pictures have that label;
+//   one picture; .npy (first axis = sample); .npz (one array per input name, "labels" = truth);
+//   .csv (one sample a row, see csv.h); .pb (one serialized ONNX TensorProto, first axis = sample).
+// Arrays stay where they are (.npy is memory-mapped) and pictures are decoded batch by batch.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/preprocess.h"
+#include "graph/tensor.h"
+
+namespace temper {
+
+struct InputSpec {
+  std::string name;
+  TensorType type;  // the first axis is the batch; it and others may be symbolic
+};
+
+struct DatasetOptions {
+  PreprocessOptions preprocess;
+  std::string label_column;              // of .csv, see csv.h
+  std::vector<std::string> class_names;  // gives class folders their numbers by name
+  // Inputs that no file covers are filled with random numbers (random.h) from this seed if `fill_missing`; otherwise
+  // they are an error.
+  bool fill_missing = false;
+  uint64_t seed = 0;
+};
+
+struct Batch {
+  int64_t first = 0, count = 0;  // samples [first, first + count)
+  std::vector<Tensor>
+      inputs;  // in the order of the model's inputs, [count, ...]; an input without a sample axis as it is
+  std::vector<int64_t> labels;     // count of them, or none
+  std::vector<std::string> names;  // of the samples: the picture's path below the folder, or the sample's number
+  std::vector<uint64_t>
+      hashes;  // XXH3 of the sample's input bytes: the same content has the same hash whatever file it came in
+};
+
+class Dataset {
+ public:
+  int64_t size() const { return size_; }
+  bool has_labels() const { return !labels_.empty(); }
+  const std::vector<int64_t>& labels() const { return labels_; }
+  // The class folders' names or those of the options, by class number; empty where neither is there.
+  const std::vector<std::string>& class_names() const { return class_names_; }
+  const std::vector<std::string>& filled() const { return filled_; }  // names of the inputs that are random
+  const std::string& text() const { return text_; }  // "100 pictures in 10 classes, short side to 256 ..."
+
+  // Throws Error{usage} outside [0, size()], Error{bad_file} that names the picture which cannot be read.
+  Batch batch(int64_t first, int64_t count) const;
+
+ private:
+  friend class DatasetOpener;
+  // One model input. Exactly one of array, pictures, random is its source.
+  struct Column {
+    InputSpec spec;
+    Tensor array;
+    std::vector<std::string> pictures;
+    Preprocess preprocess;
+    bool random = false;
+    bool per_sample = true;  // false: the array has no sample axis and goes into every batch as it is
+  };
+  void fill(const Column& column, int64_t first, int64_t count, Batch& out) const;
+
+  int64_t size_ = 0;
+  uint64_t seed_ = 0;
+  std::vector<Column> columns_;
+  std::vector<int64_t> labels_;
+  std::vector<std::string> names_, class_names_, filled_;
+  std::string text_;
+};
+
+// One path for all inputs (--data). Throws Error{usage} for data that does not fit the model, with the list of what it
+// takes, and Error{bad_file} for what cannot be read.
+Dataset open_dataset(const std::string& path, const std::vector<InputSpec>& inputs, const DatasetOptions& options = {});
+
+// One path per input (--input NAME=FILE); the name may be empty where the model has one input. With no file at all and
+// options.fill_missing, the size is the fixed batch of the model, or 1.
+using InputFiles = std::vector<std::pair<std::string, std::string>>;
+Dataset open_input_files(const InputFiles& files, const std::vector<InputSpec>& inputs,
+                         const DatasetOptions& options = {});
+
+std::string list_inputs(const std::vector<InputSpec>& inputs);  // "x f32[batch,3,224,224], mask bool[batch]"
+
+}  // namespace temper

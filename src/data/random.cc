@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/random.h"
+
+namespace temper {
+namespace {
+
+uint64_t mixed(uint64_t x) {  // the output function of SplitMix64 (Steele, Lea, Flood 2014)
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+void fill_random(Tensor& tensor, uint64_t seed) {
+  const uint64_t start = mixed(seed + 0x9e3779b97f4a7c15u);
+  visit_dtype(tensor.dtype(), [&]<class T>() {
+    T* out = tensor.data<T>();
+    for (int64_t i = 0; i < tensor.count(); ++i) {
+      const uint64_t bits = mixed(start + uint64_t(i) * 0x9e3779b97f4a7c15u);
+      if constexpr (is_float(dtype_of<T>)) out[i] = T(double(int64_t(bits) >> 11) * 0x1p-52);
+      else if constexpr (std::is_same_v<T, uint8_t>) out[i] = uint8_t(bits >> 56);
+      else if constexpr (std::is_same_v<T, bool>) out[i] = bits >> 63;
+      else out[i] = T((bits >> 32) % 10);
+    }
+  });
+}
+
+Tensor random_tensor(DType dtype, const Dims& dims, uint64_t seed) {
+  Tensor tensor(dtype, dims);
+  fill_random(tensor, seed);
+  return tensor;
+}
+
+}  // namespace temper

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a classifier's output says: the best classes of a row, and how often they are right.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/tensor.h"
+
+namespace temper {
+
+// A classifier's output [batch, classes, 1...] of any float dtype as f32 [batch, classes]; a vector [classes] is one
+// row. Throws Error{usage}, naming `output`, for anything else.
+Tensor class_rows(const Tensor& output, std::string_view output_name);
+
+// All values in [0, 1] and a sum within 1e-3 of 1: softmax has been applied already.
+bool is_distribution(std::span<const float> row);
+
+struct RankedClass {
+  int64_t index = 0;
+  double value = 0;        // as the model gives it
+  double probability = 0;  // softmax of the row, or the value itself where the row is a distribution
+};
+// The k largest, largest first; among equal values the lower index is first, NaN comes last. Fewer where the row is
+// shorter.
+std::vector<RankedClass> top_k(std::span<const float> row, int64_t k);
+
+// 0 for the best class, in the order of top_k.
+int64_t rank_of(std::span<const float> row, int64_t index);
+
+// Wilson's score interval for a proportion (E. B. Wilson, 1927); z = 1.96 gives 95 %. [0, 1] where n is 0.
+struct Interval {
+  double low = 0, high = 1;
+};
+Interval wilson_interval(int64_t successes, int64_t n, double z = 1.959963984540054);
+
+struct Accuracy {
+  int64_t n = 0, classes = 0, top1 = 0, top5 = 0;  // samples, classes of the output, right answers
+
+  // `rows` [batch, classes] f32, one label a row. Throws Error{usage} for a label that is no class; `first` is the
+  // number of the first sample in that message. A row that holds NaN is counted as wrong.
+  void add(const Tensor& rows, std::span<const int64_t> labels, int64_t first);
+  double top1_rate() const { return n ? double(top1) / double(n) : 0; }
+  double top5_rate() const { return n ? double(top5) / double(n) : 0; }
+  Interval top1_interval() const { return wilson_interval(top1, n); }
+  Interval top5_interval() const { return wilson_interval(top5, n); }
+};
+
+}  // namespace temper

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/preprocess.h"
+
+#include <cmath>
+
+#include "data/npy.h"
+#include "helpers.h"
+
+namespace temper {
+namespace {
+
+Preprocess complete(const char* type, PreprocessOptions options = {}) {
+  return complete_preprocess(options, TensorType::parse(type), "x");
+}
+
+Tensor prepared(const std::string& path, const Preprocess& preprocess) {
+  Tensor tensor(preprocess.dtype, preprocess.sample_dims());
+  preprocess_image(read_image(path), preprocess, tensor.raw_mutable());
+  return tensor;
+}
+
+double worst(const Tensor& a, const Tensor& b) {
+  EXPECT_EQ(a.type(), b.type());
+  const auto x = a.to_doubles(), y = b.to_doubles();
+  double result = 0;
+  for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) result = std::max(result, std::abs(x[i] - y[i]));
+  return result;
+}
+
+TEST(Preprocess, DefaultsFollowFromTheInputType) {
+  const Preprocess imagenet = complete("f32[batch,3,224,224]");
+  EXPECT_EQ(imagenet.text(),
+            "short side to 256 (bilinear), centre crop 224x224, RGB, NCHW, (pixel/255 - [0.485,0.456,0.406]) / "
+            "[0.229,0.224,0.225]");
+  EXPECT_EQ(complete("f32[1,3,299,299]").resize, 342);
+  EXPECT_EQ(complete("f32[1,224,224,3]").layout, PixelLayout::nhwc);
+  EXPECT_EQ(complete("f32[1,3,32,32]").resize, 0);
+  EXPECT_EQ(complete("f32[1,3,48,320]").resize, 0);
+  EXPECT_EQ(complete("f32[batch,1,8,8]").text(), "stretched to 8x8 (bilinear), grey, NCHW, pixel/255");
+  EXPECT_EQ(complete("u8[1,224,224,3]").text(),
+            "short side to 256 (bilinear), centre crop 224x224, RGB, NHWC, pixels 0 to 255");
+}
+
+TEST(Preprocess, OptionsThatDoNotFitAreRefused) {
+  const auto refused = [](const char* type, PreprocessOptions options = {}) {
+    return error_of(ErrorKind::usage, [&] { complete(type, options); });
+  };
+  EXPECT_CONTAINS(refused("f32[batch,10]"), "takes no pictures");
+  EXPECT_CONTAINS(refused("i64[1,3,8,8]"), "floats or as u8");
+  EXPECT_CONTAINS(refused("f32[1,4,8,8]"), "1 or 3 channels");
+  EXPECT_CONTAINS(refused("f32[1,3,H,W]"), "--crop");
+  EXPECT_CONTAINS(refused("f32[1,3,224,224]", {.crop_height = 200}), "crop 200");
+  EXPECT_CONTAINS(refused("f32[1,3,224,224]", {.resize = 100}), "too little");
+  EXPECT_CONTAINS(refused("f32[1,3,224,224]", {.mean = {1, 2}}), "--mean");
+  EXPECT_CONTAINS(refused("f32[1,3,224,224]", {.std = {0}}), "--std");
+  EXPECT_CONTAINS(refused("u8[1,3,224,224]", {.mean = {0.5}}), "do not apply");
+  EXPECT_CONTAINS(refused("f32[1,3,224,224]", {.layout = PixelLayout::nhwc}), "layout");
+  EXPECT_EQ(complete("f32[1,3,H,W]", {.crop_height = 48, .crop_width = 320}).width, 320);
+}
+
+TEST(Preprocess, ResultsEqualPilAndNumpy) {
+  const std::string folder = test_folder();
+  run_python(folder, R"(
+r = np.random.RandomState(3)
+im = Image.fromarray(r.randint(0, 256, (300, 401, 3)).astype('u1')).resize((401, 300), Image.BICUBIC)
+im.save('x.png')
+def crop(im, h, w):
+    t, l = int(round((im.height - h) / 2.)), int(round((im.width - w) / 2.))
+    return np.asarray(im.crop((l, t, l + w, t + h)))
+mean, std = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+big = crop(im.resize((int(256 * 401 / 300), 256), Image.BILINEAR), 224, 224)
+np.save('imagenet.npy', ((big / 255. - mean) / std).transpose(2, 0, 1).astype('f4'))
+np.save('nhwc.npy', ((big / 255. - mean) / std).astype('f4'))
+np.save('bgr.npy', ((big / 255. - mean) / std)[..., ::-1].transpose(2, 0, 1).astype('f4'))
+np.save('u8.npy', big)
+np.save('caffe.npy', (big[..., ::-1] - np.array([104., 117, 124])).transpose(2, 0, 1).astype('f4'))
+np.save('grey.npy', (np.asarray(im.convert('L').resize((8, 8), Image.BILINEAR)) / 255.)[None].astype('f4'))
+np.save('half.npy', (np.asarray(im.resize((40, 24), Image.BICUBIC)) / 127.5 - 1).transpose(2, 0, 1).astype('f2'))
+)");
+  const std::string picture = folder + "x.png";
+  EXPECT_LT(worst(prepared(picture, complete("f32[1,3,224,224]")), read_npy(folder + "imagenet.npy")), 1e-6);
+  EXPECT_LT(worst(prepared(picture, complete("f32[1,224,224,3]")), read_npy(folder + "nhwc.npy")), 1e-6);
+  EXPECT_LT(worst(prepared(picture, complete("f32[1,3,224,224]", {.channels = ChannelOrder::bgr})),
+                  read_npy(folder + "bgr.npy")),
+            1e-6);
+  EXPECT_EQ(worst(prepared(picture, complete("u8[1,224,224,3]")), read_npy(folder + "u8.npy")), 0);
+  EXPECT_EQ(worst(prepared(picture,
+                           complete("f32[1,3,224,224]",
+                                    {.mean = {124, 117, 104}, .std = {1}, .scale = 1, .channels = ChannelOrder::bgr})),
+                  read_npy(folder + "caffe.npy")),
+            0);
+  EXPECT_LT(worst(prepared(picture, complete("f32[1,1,8,8]")), read_npy(folder + "grey.npy")), 1e-6);
+  EXPECT_LT(worst(prepared(picture,
+                           complete("f16[1,3,24,40]", {.mean = {0.5}, .std = {0.5}, .filter = ResizeFilter::bicubic})),
+                  read_npy(folder + "half.npy")),
+            1e-3);
+}
+
+}  // namespace
+}  // namespace temper
