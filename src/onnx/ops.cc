@@ -9,18 +9,97 @@ namespace temper {
 
 // One a line, in alphabetical order.
 #define TEMPER_IMPORT_LIST(X) \
+  X(Abs) \
+  X(Acos) \
+  X(Acosh) \
   X(Add) \
+  X(And) \
+  X(Asin) \
+  X(Asinh) \
+  X(Atan) \
+  X(Atanh) \
   X(AveragePool) \
+  X(BitShift) \
+  X(BitwiseAnd) \
+  X(BitwiseNot) \
+  X(BitwiseOr) \
+  X(BitwiseXor) \
+  X(Cast) \
+  X(CastLike) \
+  X(Ceil) \
+  X(Celu) \
+  X(Clip) \
   X(Conv) \
+  X(Cos) \
+  X(Cosh) \
+  X(Div) \
+  X(Dropout) \
+  X(Elu) \
+  X(Equal) \
+  X(Erf) \
+  X(Exp) \
   X(Flatten) \
+  X(Floor) \
+  X(Gelu) \
   X(Gemm) \
   X(GlobalAveragePool) \
+  X(Greater) \
+  X(GreaterOrEqual) \
+  X(HardSigmoid) \
+  X(HardSwish) \
   X(Identity) \
+  X(IsInf) \
+  X(IsNaN) \
+  X(LeakyRelu) \
+  X(Less) \
+  X(LessOrEqual) \
+  X(Log) \
+  X(LogSoftmax) \
   X(MatMul) \
+  X(Max) \
   X(MaxPool) \
+  X(Mean) \
+  X(Min) \
+  X(Mish) \
+  X(Mod) \
+  X(Mul) \
+  X(Neg) \
+  X(Not) \
+  X(Or) \
+  X(PRelu) \
+  X(Pow) \
+  X(Reciprocal) \
+  X(ReduceL1) \
+  X(ReduceL2) \
+  X(ReduceLogSum) \
+  X(ReduceLogSumExp) \
+  X(ReduceMax) \
+  X(ReduceMean) \
+  X(ReduceMin) \
+  X(ReduceProd) \
+  X(ReduceSum) \
+  X(ReduceSumSquare) \
   X(Relu) \
   X(Reshape) \
-  X(Softmax)
+  X(Round) \
+  X(Selu) \
+  X(Shrink) \
+  X(Sigmoid) \
+  X(Sign) \
+  X(Sin) \
+  X(Sinh) \
+  X(Softmax) \
+  X(Softplus) \
+  X(Softsign) \
+  X(Sqrt) \
+  X(Sub) \
+  X(Sum) \
+  X(Swish) \
+  X(Tan) \
+  X(Tanh) \
+  X(ThresholdedRelu) \
+  X(Where) \
+  X(Xor)
 
 #define X(name) void import_##name(OnnxNode& node);
 TEMPER_IMPORT_LIST(X)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce(x) over `axes` (sorted, 0 <= axis < rank). Global pools and the Reduce* family are this op.
+// reduce(x) over `axes` (sorted, 0 <= axis < rank). Global pools and the Reduce* family are this op. With a second input
+// (i64 [n]) the axes are data, as ONNX writes them: negative ones count from the end, none means all.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
@@ -16,16 +17,21 @@ struct Reduce {
   ReduceKind kind = ReduceKind::sum;
   std::vector<int64_t> axes;
   bool keepdims = true;
+  bool noop_with_empty_axes = false;  // only with a second input: no axes means no reduction
 
   template <class Self, class F>
   static void fields(Self& op, F&& f) {
     f("kind", op.kind);
     f("axes", op.axes);
     f("keepdims", op.keepdims);
+    f("noop_with_empty_axes", op.noop_with_empty_axes);
   }
   bool operator==(const Reduce&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
 };
+
+// ONNX's axes as sorted axes of a tensor of that rank; throws Error{bad_file} for one that is not there or twice there.
+std::vector<int64_t> resolve_axes(std::vector<int64_t> axes, int64_t rank, bool empty_means_none = false);
 
 }  // namespace temper::ops

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax (LogSoftmax and Hardmax beside it)
+// Softmax, LogSoftmax
 #include "onnx/node.h"
 
 namespace temper {
@@ -20,5 +20,7 @@ void import_Softmax(OnnxNode& node) {
   op.axis = 1;
   node.set_output(0, node.reshape(node.add(op, {node.reshape(node.input(0), {rows, columns})}), shape));
 }
+
+void import_LogSoftmax(OnnxNode& node) { import_Softmax(node); }
 
 }  // namespace temper
