@@ -27,7 +27,7 @@ struct Candidate {
   std::string refusal;  // not empty: why it is no candidate
 };
 
-struct Step {
+struct PlanStep {
   std::string node;          // name of the graph's node; "reorder of x" for a change of layout
   std::string tactic;        // "" for a reorder
   int tactic_version = 0;
@@ -47,7 +47,7 @@ struct Segment {
   bool parallel = false;      // each thread runs its own chain on its own slices; its kernels are single-threaded
   int64_t local_bytes = 0;    // of one chain: activations that live inside the segment, and the workspace
   int64_t workspace_at = 0;   // byte offset in the chain's part
-  std::vector<Step> steps;
+  std::vector<PlanStep> steps;
 };
 
 struct PortInfo {

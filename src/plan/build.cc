@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/build.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "base/checked.h"
+#include "base/hash.h"
+#include "plan/choose.h"
+#include "plan/memory.h"
+
+namespace temper {
+
+namespace {
+
+class Builder {
+ public:
+  Builder(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options)
+      : graph_(graph), backend_(backend), device_(device), options_(options), packs_(options.packs ? *options.packs : own_packs_) {}
+
+  Plan run() {
+    for (ValueId id : graph_.inputs()) {
+      if (!graph_.type(id).is_concrete()) fail(ErrorKind::usage, "input '", graph_.value(id).name, "' is ", graph_.type(id), ": only concrete shapes can be planned");
+      plan_.inputs.push_back({graph_.value(id).name, graph_.type(id)});
+    }
+    for (const GraphOutput& output : graph_.outputs()) plan_.outputs.push_back({output.name, graph_.type(output.value)});
+    plan_.threads = options_.threads;
+    batch_ = analyze_batch(graph_);
+    specs_ = options_.segments;
+    if (specs_.empty()) specs_.push_back({0, graph_.node_count() - 1, 0, false});
+    check_specs();
+    choices_ = choose_tactics(graph_, batch_, slices_, backend_, device_, options_);
+    place_outputs();
+    for (size_t s = 0; s < specs_.size(); ++s) emit_segment(int(s));
+    emit_remaining_outputs();
+    for (const Shared& shared : shared_) lifetimes_.push_back(shared.lifetime);
+    plan_.shared_bytes = round_up<int64_t>(place_buffers(lifetimes_), 4096);
+    for (Segment& segment : plan_.segments)
+      for (PlanStep& step : segment.steps) {
+        for (BufferRef& ref : step.inputs) resolve(ref);
+        for (BufferRef& ref : step.outputs) resolve(ref);
+      }
+    return std::move(plan_);
+  }
+
+ private:
+  const Graph& graph_;
+  const Backend& backend_;
+  const Device& device_;
+  const PlanOptions& options_;
+  PackCache own_packs_;
+  PackCache& packs_;
+  Plan plan_;
+  BatchInfo batch_;
+  std::vector<SegmentSpec> specs_;
+  std::vector<SliceOf> slices_;          // by node
+  std::vector<int> segment_of_;          // by node
+  std::vector<NodeChoice> choices_;
+
+  // Where the value that a view shows lives. Refs of kind shared and local hold an index until memory is placed.
+  struct Shared {
+    Lifetime lifetime;
+  };
+  std::vector<Shared> shared_;
+  std::vector<Lifetime> lifetimes_;
+  std::vector<int> output_of_root_;      // by value id: the user's output buffer it is written to, -1 none
+  std::vector<BufferRef> stored_;        // by root value id
+  std::vector<char> output_done_;
+  std::unordered_map<const Tensor*, int> constant_index_;
+
+  // Of the segment being emitted.
+  std::vector<Lifetime> locals_;
+  int64_t workspace_ = 0;
+
+  ValueId root(ValueId id) const {
+    for (;;) {
+      const Node* producer = graph_.producer(id);
+      if (!producer || !is_view(*producer)) return id;
+      id = producer->inputs[0];
+    }
+  }
+
+  void check_specs() {
+    int32_t next = 0;
+    segment_of_.assign(size_t(graph_.node_count()), 0);
+    slices_.assign(size_t(graph_.node_count()), {});
+    for (size_t s = 0; s < specs_.size(); ++s) {
+      SegmentSpec& spec = specs_[s];
+      if (spec.first != next || spec.last < spec.first - 1 || spec.last >= graph_.node_count()) throw std::logic_error("segments do not tile the graph");
+      next = spec.last + 1;
+      if (spec.slice >= batch_.batch) spec.slice = 0;
+      if (spec.slice && batch_.batch % spec.slice) throw std::logic_error("a slice does not divide the batch");
+      for (int32_t n = spec.first; n <= spec.last; ++n) {
+        if (spec.slice && !batch_.node_sliceable[size_t(n)]) throw std::logic_error("a segment holds a node that cannot be sliced");
+        segment_of_[size_t(n)] = int(s);
+        slices_[size_t(n)] = {spec.slice, spec.slice ? batch_.batch / spec.slice : 1, spec.parallel && spec.slice};
+      }
+    }
+    if (next != graph_.node_count()) throw std::logic_error("segments do not cover the graph");
+  }
+
+  Layout layout_of(ValueId id) const {
+    const Value& value = graph_.value(id);
+    if (!value.producer.valid()) return Layout::plain;
+    const Node& node = graph_.node(value.producer);
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      if (node.outputs[i] == id) return choices_[size_t(value.producer.index)].chosen.config.outputs[i];
+    return Layout::plain;
+  }
+  const TensorType& type(ValueId id) const { return graph_.type(id); }
+  int64_t bytes_of(const TensorType& t, Layout layout) const { return layout_bytes(t.dtype, t.dims(), layout); }
+
+  // A root that is computed here, in the plain order of bytes, may be written straight into the user's buffer. A root
+  // may serve one output; a second output of the same value is copied.
+  void place_outputs() {
+    output_of_root_.assign(size_t(graph_.value_count()), -1);
+    stored_.assign(size_t(graph_.value_count()), {});
+    output_done_.assign(graph_.outputs().size(), 0);
+    for (size_t o = 0; o < graph_.outputs().size(); ++o) {
+      const ValueId r = root(graph_.outputs()[o].value);
+      if (!graph_.value(r).producer.valid() || output_of_root_[size_t(r.index)] >= 0) continue;
+      if (!same_memory(type(r).dims(), layout_of(r), Layout::plain)) continue;
+      // A view in between may need the value in another layout than it is stored in.
+      output_of_root_[size_t(r.index)] = int(o);
+      output_done_[o] = 1;
+    }
+  }
+
+  BufferRef constant_ref(const Tensor* tensor) {
+    auto [it, fresh] = constant_index_.emplace(tensor, int(plan_.constants.size()));
+    if (fresh) plan_.constants.push_back(std::make_shared<const Tensor>(*tensor));
+    return {BufferRef::Kind::constant, it->second, 0};
+  }
+
+  int64_t slice_bytes(ValueId id, Layout layout, int segment) const {
+    const SegmentSpec& spec = specs_[size_t(segment)];
+    if (!spec.slice || !batch_.value_batched[size_t(id.index)]) return 0;
+    return bytes_of(slice_type(type(id), spec.slice), layout);
+  }
+  TensorType segment_type(ValueId id, int segment) const {
+    const SegmentSpec& spec = specs_[size_t(segment)];
+    return spec.slice && batch_.value_batched[size_t(id.index)] ? slice_type(type(id), spec.slice) : type(id);
+  }
+
+  // The last segment that reads what `r` holds (directly or through views); beyond the end where an output is copied from it.
+  int last_segment(ValueId r) const {
+    int last = segment_of_[size_t(graph_.value(r).producer.index)];
+    std::vector<ValueId> work{r};
+    while (!work.empty()) {
+      const ValueId id = work.back();
+      work.pop_back();
+      for (size_t o = 0; o < graph_.outputs().size(); ++o)
+        if (graph_.outputs()[o].value == id && !output_done_[o]) last = int(specs_.size());
+      for (NodeId user : graph_.value(id).users) {
+        last = std::max(last, segment_of_[size_t(user.index)]);
+        if (is_view(graph_.node(user))) work.push_back(graph_.node(user).outputs[0]);
+      }
+    }
+    return last;
+  }
+
+  void resolve(BufferRef& ref) const {
+    if (ref.kind == BufferRef::Kind::shared) ref.at = lifetimes_[size_t(ref.at)].offset;
+  }
+
+  int add_local(int64_t bytes, int step) {
+    locals_.push_back({bytes, step, step, 0});
+    return int(locals_.size()) - 1;
+  }
+
+  void touch(const BufferRef& ref, int step, int segment) {
+    if (ref.kind == BufferRef::Kind::local) {
+      Lifetime& l = locals_[size_t(ref.at)];
+      l.last = std::max(l.last, step);
+    } else if (ref.kind == BufferRef::Kind::shared) {
+      Lifetime& l = shared_[size_t(ref.at)].lifetime;
+      l.last = std::max(l.last, segment);
+    }
+  }
+
+  // Where value `id` can be read as `wanted` in this segment; adds a reorder step if it must.
+  using Reordered = std::map<std::pair<int32_t, Layout>, BufferRef>;
+  BufferRef read(ValueId id, Layout wanted, int segment, Segment& out, Reordered& reordered) {
+    if (const Tensor* constant = graph_.constant(id)) {
+      if (wanted == Layout::plain || same_memory(constant->dims(), Layout::plain, wanted)) return constant_ref(constant);
+      fail(ErrorKind::unsupported, "the constant '", graph_.value(id).name, "' is wanted in the layout ", wanted);
+    }
+    const ValueId r = root(id);
+    const Layout have = id == r ? layout_of(id) : Layout::plain;  // views exist in plain order only
+    const Layout stored = layout_of(r);
+    const Dims dims = type(id).dims();
+    auto ref_of_root = [&](Layout as) {
+      if (const Tensor* constant = graph_.constant(r)) return constant_ref(constant);
+      BufferRef ref = stored_[size_t(r.index)];
+      if (ref.kind == BufferRef::Kind::none) {  // a graph input
+        const auto& inputs = graph_.inputs();
+        ref = {BufferRef::Kind::input, std::find(inputs.begin(), inputs.end(), r) - inputs.begin(), 0};
+      }
+      if (ref.kind != BufferRef::Kind::local) ref.slice_bytes = slice_bytes(r, as, segment);
+      touch(ref, int(out.steps.size()), segment);
+      return ref;
+    };
+    if (id == r) {
+      if (same_memory(dims, have, wanted)) return ref_of_root(have);
+      return reorder(r, have, wanted, segment, out, reordered, [&] { return ref_of_root(have); });
+    }
+    // A view: first bring the root into plain order (often that is no work), then read it as the view's shape.
+    BufferRef plain = same_memory(type(r).dims(), stored, Layout::plain)
+                          ? ref_of_root(stored)
+                          : reorder(r, stored, Layout::plain, segment, out, reordered, [&] { return ref_of_root(stored); });
+    if (wanted == Layout::plain || same_memory(dims, Layout::plain, wanted)) {
+      touch(plain, int(out.steps.size()), segment);
+      return plain;
+    }
+    return reorder(id, Layout::plain, wanted, segment, out, reordered, [&] { return plain; });
+  }
+
+  template <class Source>
+  BufferRef reorder(ValueId id, Layout from, Layout to, int segment, Segment& out, Reordered& reordered, Source&& source) {
+    if (auto it = reordered.find({id.index, to}); it != reordered.end()) {
+      touch(it->second, int(out.steps.size()), segment);
+      return it->second;
+    }
+    const TensorType t = segment_type(id, segment);
+    const BufferRef input = source();
+    const int step = int(out.steps.size());
+    BufferRef result{BufferRef::Kind::local, add_local(bytes_of(t, to), step), 0};
+    add_copy(concat("reorder of ", graph_.value(id).name), t, from, to, input, result, out, segment);
+    locals_[size_t(result.at)].last = int(out.steps.size());
+    reordered[{id.index, to}] = result;
+    return result;
+  }
+
+  void add_copy(std::string name, const TensorType& t, Layout from, Layout to, const BufferRef& input, const BufferRef& output, Segment& out, int segment) {
+    const SegmentSpec* spec = segment < int(specs_.size()) ? &specs_[size_t(segment)] : nullptr;
+    PlanStep step;
+    step.node = std::move(name);
+    step.problem.threads = spec && spec->parallel && spec->slice ? 1 : options_.threads;
+    step.problem.inputs = {{t}};
+    step.problem.outputs = {{t}};
+    step.config = {"", {from}, {to}};
+    step.inputs = {input};
+    step.outputs = {output};
+    step.workspace = backend_.reorder(t, from, to, step.problem.threads)->workspace();
+    workspace_ = std::max(workspace_, step.workspace);
+    out.steps.push_back(std::move(step));
+  }
+
+  void emit_segment(int index) {
+    const SegmentSpec& spec = specs_[size_t(index)];
+    Segment out;
+    out.slices = spec.slice ? batch_.batch / spec.slice : 1;
+    out.parallel = spec.parallel && spec.slice;
+    locals_.clear();
+    workspace_ = 0;
+    Reordered reordered;
+    std::vector<std::pair<ValueId, BufferRef>> locals_of_values;
+    for (int32_t n = spec.first; n <= spec.last; ++n) {
+      const Node& node = graph_.node({n});
+      if (is_view(node)) continue;
+      NodeChoice& choice = choices_[size_t(n)];
+      with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); }, [&] { emit_step(node, choice, index, out, reordered); });
+      plan_.estimated_ms += std::max(0.0, choice.chosen.ms);
+    }
+    finish(out);
+  }
+
+  void finish(Segment& out) {
+    out.local_bytes = place_buffers(locals_);
+    out.workspace_at = out.local_bytes;
+    out.local_bytes = round_up<int64_t>(out.local_bytes + workspace_, 4096);
+    for (PlanStep& step : out.steps) {
+      auto place = [&](BufferRef& ref) {
+        if (ref.kind == BufferRef::Kind::local) ref.at = locals_[size_t(ref.at)].offset;
+      };
+      for (BufferRef& ref : step.inputs) place(ref);
+      for (BufferRef& ref : step.outputs) place(ref);
+    }
+    if (!out.steps.empty()) plan_.segments.push_back(std::move(out));
+  }
+
+  void emit_step(const Node& node, NodeChoice& choice, int segment, Segment& out, Reordered& reordered) {
+    PlanStep step;
+    step.node = node.name;
+    step.tactic = choice.chosen.tactic->name;
+    step.tactic_version = choice.chosen.tactic->version;
+    step.config = choice.chosen.config;
+    step.problem = choice.problem;
+    step.ms = choice.chosen.ms;
+    step.losers = std::move(choice.losers);
+    const std::vector<bool> consumed = pack(choice, step);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!node.inputs[i].valid() || (i < consumed.size() && consumed[i])) step.inputs.push_back({});
+      else step.inputs.push_back(read(node.inputs[i], step.config.inputs[i], segment, out, reordered));
+    }
+    const int index = int(out.steps.size());  // reorders have been added before it
+    for (const BufferRef& ref : step.inputs) touch(ref, index, segment);
+    for (size_t o = 0; o < node.outputs.size(); ++o) {
+      const ValueId id = node.outputs[o];
+      const Layout layout = step.config.outputs[o];
+      BufferRef ref;
+      const int last = last_segment(id);
+      if (const int output = output_of_root_[size_t(id.index)]; output >= 0) {
+        ref = {BufferRef::Kind::output, output, slice_bytes(id, layout, segment)};
+      } else if (last == segment) {
+        ref = {BufferRef::Kind::local, add_local(bytes_of(segment_type(id, segment), layout), index), 0};
+      } else {
+        shared_.push_back({{bytes_of(type(id), layout), segment, last, 0}});
+        ref = {BufferRef::Kind::shared, int64_t(shared_.size()) - 1, slice_bytes(id, layout, segment)};
+      }
+      stored_[size_t(id.index)] = ref;
+      step.outputs.push_back(ref);
+    }
+    // Constants that were packed are not needed at load; those that were not are found through the plan's list.
+    for (size_t i = 0; i < step.problem.inputs.size(); ++i)
+      if (i < consumed.size() && consumed[i]) step.problem.inputs[i].constant = nullptr;
+    const auto kernel = choice.chosen.tactic->load(step.problem, step.config, packed_bytes(step), device_);
+    step.workspace = kernel->workspace();
+    workspace_ = std::max(workspace_, step.workspace);
+    out.steps.push_back(std::move(step));
+  }
+
+  std::span<const std::byte> packed_bytes(const PlanStep& step) const {
+    return step.packed < 0 ? std::span<const std::byte>() : plan_.constants[size_t(step.packed)]->raw();
+  }
+
+  std::vector<bool> pack(const NodeChoice& choice, PlanStep& step) {
+    if (!choice.chosen.tactic->build) return {};
+    std::string key = concat(choice.chosen.tactic->name, '|', step.config.text, '|', step.problem.text());
+    for (Layout layout : step.config.inputs) key += concat(' ', layout);
+    for (Layout layout : step.config.outputs) key += concat(' ', layout);
+    for (const Port& port : step.problem.inputs) key += concat(' ', reinterpret_cast<uintptr_t>(port.constant));
+    auto it = packs_.find(key);
+    if (it == packs_.end()) {
+      Packed packed = choice.chosen.tactic->build(step.problem, step.config, device_);
+      std::shared_ptr<const Tensor> tensor;
+      if (!packed.bytes.empty()) {
+        Tensor copy(DType::u8, {int64_t(packed.bytes.size())});
+        std::memcpy(copy.raw_mutable(), packed.bytes.data(), packed.bytes.size());
+        tensor = std::make_shared<const Tensor>(std::move(copy));
+      }
+      it = packs_.emplace(std::move(key), std::pair{std::move(tensor), std::move(packed.consumed)}).first;
+    }
+    if (it->second.first) {
+      auto [found, fresh] = constant_index_.emplace(it->second.first.get(), int(plan_.constants.size()));
+      if (fresh) plan_.constants.push_back(it->second.first);
+      step.packed = found->second;
+    }
+    return it->second.second;
+  }
+
+  // Outputs that are graph inputs, constants, second names of a value, or stored in another layout.
+  void emit_remaining_outputs() {
+    Segment out;
+    locals_.clear();
+    workspace_ = 0;
+    specs_.push_back({graph_.node_count(), graph_.node_count() - 1, 0, false});
+    Reordered reordered;
+    for (size_t o = 0; o < graph_.outputs().size(); ++o) {
+      if (output_done_[o]) continue;
+      const ValueId id = graph_.outputs()[o].value;
+      const BufferRef to{BufferRef::Kind::output, int64_t(o), 0};
+      const int segment = int(specs_.size()) - 1;
+      const ValueId r = root(id);
+      const bool direct = id == r && !graph_.constant(id);  // one reorder straight into the user's buffer
+      const Layout from = direct ? layout_of(id) : Layout::plain;
+      const BufferRef source = read(id, from, segment, out, reordered);
+      add_copy(concat("copy to output ", graph_.outputs()[o].name), type(id), from, Layout::plain, source, to, out, segment);
+      touch(source, int(out.steps.size()) - 1, segment);
+    }
+    finish(out);
+  }
+};
+
+}  // namespace
+
+Plan build_plan(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options) {
+  return Builder(graph, backend, device, options).run();
+}
+
+}  // namespace temper

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graph with concrete shapes -> Plan. Chooses tactics and layouts by given times, inserts reorders, places memory, packs
+// weights. It measures nothing itself: times come through a function, at build from the tuner, at run time from the file.
+#pragma once
+#include <functional>
+#include <map>
+
+#include "plan/batch.h"
+#include "plan/plan.h"
+
+namespace temper {
+
+// Nodes [first, last] of the graph as one segment.
+struct SegmentSpec {
+  int32_t first = 0, last = 0;
+  int64_t slice = 0;      // samples at a time; 0: the whole batch
+  bool parallel = false;  // one chain per thread
+  bool operator==(const SegmentSpec&) const = default;
+};
+
+// Milliseconds of a candidate, negative if unknown (list order decides then). `chains`: how many of it run side by side.
+using CandidateTime = std::function<double(const Problem&, const Tactic&, const Config&, int chains)>;
+
+// Packed constants by problem, tactic, configuration and the constants' addresses: building several plans of one model
+// packs nothing twice.
+using PackCache = std::map<std::string, std::pair<std::shared_ptr<const Tensor>, std::vector<bool>>>;
+
+struct PlanOptions {
+  int threads = 1;
+  std::vector<SegmentSpec> segments;  // empty: one, whole batch
+  CandidateTime time;                 // empty: nothing is known
+  int64_t workspace_limit = -1;       // bytes; candidates above it are refused with that reason
+  PackCache* packs = nullptr;
+  // Layout to prefer where times say nothing; also how the search makes different starting points.
+  int start = -1;
+};
+
+Plan build_plan(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options);
+
+}  // namespace temper

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/choose.h"
+
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+
+#include "base/checked.h"
+
+namespace temper {
+
+bool is_view(const Node& node) { return std::holds_alternative<ops::Reshape>(node.op) && node.inputs.size() == 1; }
+
+namespace {
+
+struct Option {
+  const Tactic* tactic;
+  Config config;
+  double ms;    // for one run over the whole batch; an estimate by list order where nothing is known
+  bool timed;
+};
+struct Options {
+  std::vector<Option> list;
+  std::vector<Candidate> refusals;
+};
+
+// A reorder reads and writes once; the constants are typical of one core of a server CPU and only break ties, because
+// the search measures whole plans afterwards.
+constexpr double kReorderBytesPerMs = 6e6, kReorderStartMs = 0.002;
+
+double reorder_ms(const TensorType& type, Layout from, Layout to, int threads) {
+  const Dims dims = type.dims();
+  if (same_memory(dims, from, to)) return 0;
+  return kReorderStartMs + 2.0 * double(byte_count(type.dtype, dims)) / (kReorderBytesPerMs * threads);
+}
+
+class Chooser {
+ public:
+  Chooser(const Graph& graph, const BatchInfo& batch, const std::vector<SliceOf>& slices, const Backend& backend, const Device& device,
+          const PlanOptions& options)
+      : graph_(graph), batch_(batch), slices_(slices), backend_(backend), device_(device), options_(options) {}
+
+  std::vector<NodeChoice> run() {
+    const size_t nodes = size_t(graph_.node_count());
+    for (size_t n = 0; n < nodes; ++n) {
+      problems_.push_back(problem_of(n));
+      const Node& node = graph_.node({int32_t(n)});
+      candidates_.push_back(&with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); }, [&]() -> Options& { return options_for(n); }));
+    }
+    std::vector<int> best;
+    double best_cost = std::numeric_limits<double>::infinity();
+    // Starting points: each node's fastest, then one per layout. The descent from the best of them wins.
+    for (int start = -1; start < kLayoutCount; ++start) {
+      if (options_.start >= -1 && options_.start < kLayoutCount && options_.start != -1 && start != options_.start) continue;
+      std::vector<int> choice = descend(starting_point(start));
+      const double cost = total(choice);
+      if (cost < best_cost) {
+        best_cost = cost;
+        best = std::move(choice);
+      }
+    }
+    std::vector<NodeChoice> result;
+    for (size_t n = 0; n < nodes; ++n) {
+      const Options& options = *candidates_[n];
+      NodeChoice choice{problems_[n], {}, options.refusals};
+      const Option& chosen = options.list[size_t(best[n])];
+      choice.chosen = {chosen.tactic, chosen.config, chosen.timed ? chosen.ms : -1};
+      for (size_t c = 0; c < options.list.size(); ++c)
+        if (int(c) != best[n] && options.list[c].tactic)
+          choice.losers.push_back({std::string(options.list[c].tactic->name), describe(options.list[c].config), options.list[c].timed ? options.list[c].ms : -1, ""});
+      result.push_back(std::move(choice));
+    }
+    return result;
+  }
+
+ private:
+  const Graph& graph_;
+  const BatchInfo& batch_;
+  const std::vector<SliceOf>& slices_;
+  const Backend& backend_;
+  const Device& device_;
+  const PlanOptions& options_;
+  std::vector<Problem> problems_;
+  std::vector<Options*> candidates_;
+  std::unordered_map<std::string, Options> known_;
+
+  static std::string describe(const Config& config) {
+    std::string out = config.text;
+    for (Layout l : config.inputs) out += concat(out.empty() ? "" : " ", l);
+    out += " ->";
+    for (Layout l : config.outputs) out += concat(' ', l);
+    return out;
+  }
+
+  TensorType type_of_value(ValueId id, const SliceOf& slice) const {
+    const TensorType& type = graph_.type(id);
+    return slice.slice && batch_.value_batched[size_t(id.index)] ? slice_type(type, slice.slice) : type;
+  }
+
+  Problem problem_of(size_t n) const {
+    const Node& node = graph_.node({int32_t(n)});
+    const SliceOf& slice = slices_[n];
+    Problem problem;
+    problem.op = slice.slice ? slice_op(node.op, slice.slice) : node.op;
+    problem.threads = slice.parallel ? 1 : options_.threads;
+    for (ValueId id : node.inputs) {
+      Port port;
+      port.present = id.valid();
+      if (id.valid()) {
+        port.type = type_of_value(id, slice);
+        port.constant = graph_.constant(id);
+        port.is_constant = port.constant != nullptr;
+      }
+      problem.inputs.push_back(std::move(port));
+    }
+    for (ValueId id : node.outputs) problem.outputs.push_back({type_of_value(id, slice)});
+    return problem;
+  }
+
+  Options& options_for(size_t n) {
+    const Node& node = graph_.node({int32_t(n)});
+    const Problem& problem = problems_[n];
+    const SliceOf& slice = slices_[n];
+    const int chains = slice.parallel ? options_.threads : 1;
+    auto [it, fresh] = known_.try_emplace(concat(problem.text(), " chains=", chains, " slices=", slice.slices));
+    Options& options = it->second;
+    if (!fresh) return options;
+    if (is_view(node)) {
+      options.list.push_back({nullptr, uniform_config_of(problem), 0, true});
+      return options;
+    }
+    double guess = 1e-3;  // list order, where nothing is known
+    for (const Tactic* tactic : backend_.tactics()) {
+      if (const Support support = tactic->supports(problem, device_); !support.yes()) {
+        options.refusals.push_back({std::string(tactic->name), "", -1, support.reason});
+        continue;
+      }
+      // The reference is the last resort: it is not timed against anything.
+      if (tactic->name == "reference" && !options.list.empty()) continue;
+      for (Config& config : tactic->configs(problem, device_)) {
+        double ms = options_.time ? options_.time(problem, *tactic, config, chains) : -1;
+        // A chain does its share of the slices; otherwise one after the other.
+        const double runs = double(slice.slices) / double(chains);
+        options.list.push_back({tactic, std::move(config), ms >= 0 ? ms * runs : guess * runs, ms >= 0});
+        guess *= 1.25;
+      }
+    }
+    if (options.list.empty()) fail(ErrorKind::unsupported, "no tactic of the device '", backend_.name, "' supports ", problem.text());
+    // A candidate that nobody timed must not win against one that was.
+    double slowest = 0;
+    for (const Option& option : options.list)
+      if (option.timed) slowest = std::max(slowest, option.ms);
+    if (slowest > 0)
+      for (Option& option : options.list)
+        if (!option.timed) option.ms += 10 * slowest;
+    return options;
+  }
+
+  static Config uniform_config_of(const Problem& problem) {
+    return {"", std::vector<Layout>(problem.inputs.size(), Layout::plain), std::vector<Layout>(problem.outputs.size(), Layout::plain)};
+  }
+
+  std::vector<int> starting_point(int layout) const {
+    std::vector<int> choice(candidates_.size(), 0);
+    for (size_t n = 0; n < choice.size(); ++n) {
+      double best = std::numeric_limits<double>::infinity();
+      for (size_t c = 0; c < candidates_[n]->list.size(); ++c) {
+        const Option& option = candidates_[n]->list[c];
+        // A wrong layout costs a thousand times more than any time, but is not forbidden.
+        const double ms = option.ms * (layout >= 0 && option.config.outputs[0] != Layout(layout) ? 1000 : 1);
+        if (ms < best) {
+          best = ms;
+          choice[n] = int(c);
+        }
+      }
+    }
+    return choice;
+  }
+
+  Layout layout_of(ValueId id, const std::vector<int>& choice) const {
+    const Value& value = graph_.value(id);
+    if (!value.producer.valid()) return Layout::plain;
+    const Node& node = graph_.node(value.producer);
+    const Config& config = candidates_[size_t(value.producer.index)]->list[size_t(choice[size_t(value.producer.index)])].config;
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      if (node.outputs[i] == id) return config.outputs[i];
+    return Layout::plain;
+  }
+
+  double reorders_in(size_t n, const Config& config, const std::vector<int>& choice) const {
+    const Node& node = graph_.node({int32_t(n)});
+    double ms = 0;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.inputs[i].valid() && !graph_.constant(node.inputs[i]))
+        ms += reorder_ms(graph_.type(node.inputs[i]), layout_of(node.inputs[i], choice), config.inputs[i], options_.threads);
+    return ms;
+  }
+  double reorders_out(size_t n, const Config& config, const std::vector<int>& choice) const {
+    const Node& node = graph_.node({int32_t(n)});
+    double ms = 0;
+    for (size_t o = 0; o < node.outputs.size(); ++o) {
+      const Value& value = graph_.value(node.outputs[o]);
+      for (NodeId user : value.users) {
+        const Node& to = graph_.node(user);
+        const Config& other = candidates_[size_t(user.index)]->list[size_t(choice[size_t(user.index)])].config;
+        for (size_t i = 0; i < to.inputs.size(); ++i)
+          if (to.inputs[i] == node.outputs[o]) {
+            ms += reorder_ms(value.type, config.outputs[o], other.inputs[i], options_.threads);
+            break;
+          }
+      }
+      if (graph_.is_output(node.outputs[o])) ms += reorder_ms(value.type, config.outputs[o], Layout::plain, options_.threads);
+    }
+    return ms;
+  }
+
+  double total(const std::vector<int>& choice) const {
+    double ms = 0;
+    for (size_t n = 0; n < choice.size(); ++n) {
+      const Option& option = candidates_[n]->list[size_t(choice[n])];
+      ms += option.ms + reorders_in(n, option.config, choice);
+      for (ValueId output : graph_.node({int32_t(n)}).outputs)
+        if (graph_.is_output(output)) ms += reorder_ms(graph_.type(output), layout_of(output, choice), Layout::plain, options_.threads);
+    }
+    return ms;
+  }
+
+  // Coordinate descent: change one node at a time while the sum gets smaller. Ends, because it only ever gets smaller.
+  std::vector<int> descend(std::vector<int> choice) const {
+    for (int sweep = 0; sweep < 20; ++sweep) {
+      bool changed = false;
+      for (size_t n = 0; n < choice.size(); ++n) {
+        auto cost = [&](int c) {
+          const Option& option = candidates_[n]->list[size_t(c)];
+          return option.ms + reorders_in(n, option.config, choice) + reorders_out(n, option.config, choice);
+        };
+        double best = cost(choice[n]);
+        for (int c = 0; c < int(candidates_[n]->list.size()); ++c)
+          if (const double ms = cost(c); ms < best * (1 - 1e-9)) {
+            best = ms;
+            choice[n] = c;
+            changed = true;
+          }
+      }
+      if (!changed) break;
+    }
+    return choice;
+  }
+};
+
+}  // namespace
+
+std::vector<NodeChoice> choose_tactics(const Graph& graph, const BatchInfo& batch, const std::vector<SliceOf>& slices,
+                                       const Backend& backend, const Device& device, const PlanOptions& options) {
+  return Chooser(graph, batch, slices, backend, device, options).run();
+}
+
+}  // namespace temper

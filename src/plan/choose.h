@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tactic, and in which layouts, for each node: the sum of times and of the reorders between neighbours is minimal.
+#pragma once
+#include "plan/build.h"
+
+namespace temper {
+
+struct ChosenCandidate {
+  const Tactic* tactic = nullptr;  // null: a view (reshape), no step
+  Config config;
+  double ms = -1;
+};
+
+struct NodeChoice {
+  Problem problem;  // of one slice
+  ChosenCandidate chosen;
+  std::vector<Candidate> losers;
+};
+
+struct SliceOf {  // how a node runs
+  int64_t slice = 0;  // 0: the whole
+  int64_t slices = 1;
+  bool parallel = false;
+};
+
+std::vector<NodeChoice> choose_tactics(const Graph& graph, const BatchInfo& batch, const std::vector<SliceOf>& slices,
+                                       const Backend& backend, const Device& device, const PlanOptions& options);
+
+// A view of its input: no step, no memory of its own.
+bool is_view(const Node& node);
+
+}  // namespace temper

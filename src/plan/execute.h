@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a plan: the kernels of one session and the memory they work in.
+#pragma once
+#include <functional>
+
+#include "plan/plan.h"
+
+namespace temper {
+
+// Memory for one session; grows to the largest plan that it runs. 64-byte aligned.
+class Arena {
+ public:
+  ~Arena();
+  Arena() = default;
+  Arena(const Arena&) = delete;
+  void reserve(int64_t bytes);  // throws Error{machine}
+  std::byte* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+class Executor {
+ public:
+  // Loads the kernels. `plan` and `arena` outlive the executor.
+  Executor(const Plan& plan, const Device& device, Arena& arena);
+  ~Executor();
+  Executor(Executor&&) noexcept;
+
+  // Pointers in the plan's order; buffers of the plan's types, row-major. Allocates nothing.
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs);
+  // The same, calling `after(segment, step, slice)` after each step; chains run one after the other on the caller's thread.
+  void run_observed(std::span<const void* const> inputs, std::span<void* const> outputs,
+                    const std::function<void(int segment, int step, int64_t slice)>& after);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace temper

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/engine.h"
+
+#include "backends/backend.h"
+
+namespace temper {
+
+Engine::Engine(EngineInfo info, Graph graph, int threads)
+    : info_(std::move(info)), graph_(std::move(graph)), threads_(threads), device_(find_backend(info_.device).device()) {
+  for (ValueId id : graph_.inputs()) inputs_.push_back({graph_.value(id).name, graph_.type(id)});
+  for (const GraphOutput& output : graph_.outputs()) outputs_.push_back({output.name, graph_.type(output.value)});
+}
+
+static std::vector<Dims> shapes_of(const Plan& plan) {
+  std::vector<Dims> shapes;
+  for (const PortInfo& input : plan.inputs) shapes.push_back(input.type.dims());
+  return shapes;
+}
+
+void Engine::add_plan(Plan plan) {
+  auto key = shapes_of(plan);
+  const std::lock_guard lock(mutex_);
+  plans_[std::move(key)] = std::make_shared<const Plan>(std::move(plan));
+}
+
+std::vector<std::shared_ptr<const Plan>> Engine::plans() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const Plan>> list;
+  for (const auto& [shapes, plan] : plans_) list.push_back(plan);
+  return list;
+}
+
+static std::string expected(const PortInfo& port, const ShapeRange* range) {
+  std::string out = concat("'", port.name, "': ", port.type);
+  if (range && range->min != range->max) out += concat(" from ", range->min, " to ", range->max);
+  return out;
+}
+
+void Engine::check_shapes(const std::vector<Dims>& shapes) const {
+  auto list = [&] {
+    std::string out;
+    for (const PortInfo& port : inputs_) {
+      auto it = info_.shapes.find(port.name);
+      out += concat(out.empty() ? "" : "; ", expected(port, it == info_.shapes.end() ? nullptr : &it->second));
+    }
+    return out;
+  };
+  if (shapes.size() != inputs_.size()) fail(ErrorKind::usage, shapes.size(), " inputs were given; expected are ", list());
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    auto refuse = [&] { fail(ErrorKind::usage, "input '", inputs_[i].name, "' was given the shape ", shapes[i], "; expected are ", list()); };
+    const Shape& known = inputs_[i].type.shape;
+    if (shapes[i].size() != known.size()) refuse();
+    auto it = info_.shapes.find(inputs_[i].name);
+    for (size_t axis = 0; axis < known.size(); ++axis) {
+      if (known[axis].is_constant() && known[axis].value() != shapes[i][axis]) refuse();
+      if (it != info_.shapes.end() && (shapes[i][axis] < it->second.min[axis] || shapes[i][axis] > it->second.max[axis])) refuse();
+    }
+  }
+}
+
+std::shared_ptr<const Plan> Engine::plan_for(const std::vector<Dims>& shapes, bool* made) const {
+  if (made) *made = false;
+  const std::lock_guard lock(mutex_);
+  if (auto it = plans_.find(shapes); it != plans_.end()) return it->second;
+  check_shapes(shapes);
+  const Graph concrete = specialize(graph_, bind_shapes(graph_, shapes));
+  PlanOptions options;
+  options.threads = threads_;
+  options.packs = &packs_;
+  options.time = nearest_times(timings_);
+  Plan plan = build_plan(concrete, find_backend(info_.device), device_, options);
+  if (made) *made = true;
+  return plans_[shapes] = std::make_shared<const Plan>(std::move(plan));
+}
+
+Session::Session(std::shared_ptr<const Engine> engine) : engine_(std::move(engine)) {}
+Session::~Session() = default;
+
+const Plan& Session::current_plan() const {
+  if (!current_) fail(ErrorKind::usage, "the session has no shapes yet: call prepare() or run() first");
+  return *current_->plan;
+}
+
+std::vector<TensorType> Session::prepare(const std::vector<Dims>& shapes) {
+  auto it = prepared_.find(shapes);
+  if (it == prepared_.end()) {
+    bool made = false;
+    Prepared prepared;
+    prepared.plan = engine_->plan_for(shapes, &made);
+    if (made) ++statistics_.plans_made;
+    prepared.executor = std::make_unique<Executor>(*prepared.plan, engine_->device(), arena_);
+    it = prepared_.emplace(shapes, std::move(prepared)).first;
+  }
+  current_ = &it->second;
+  std::vector<TensorType> types;
+  for (const PortInfo& output : current_->plan->outputs) types.push_back(output.type);
+  return types;
+}
+
+std::vector<Tensor> Session::run(const std::vector<Tensor>& inputs) {
+  std::vector<Dims> shapes;
+  std::vector<const void*> in;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (i < engine_->inputs().size() && inputs[i].dtype() != engine_->inputs()[i].type.dtype)
+      fail(ErrorKind::usage, "input '", engine_->inputs()[i].name, "' was given ", inputs[i].type(), "; expected is ", engine_->inputs()[i].type);
+    shapes.push_back(inputs[i].dims());
+    in.push_back(inputs[i].raw().data());
+  }
+  std::vector<Tensor> outputs;
+  std::vector<void*> out;
+  for (const TensorType& type : prepare(shapes)) {
+    outputs.emplace_back(type.dtype, type.dims());
+    out.push_back(outputs.back().raw_mutable());
+  }
+  run_prepared(in, out);
+  return outputs;
+}
+
+void Session::run_prepared(std::span<const void* const> inputs, std::span<void* const> outputs) {
+  if (!current_) fail(ErrorKind::usage, "prepare() must come before run_prepared()");
+  current_->executor->run(inputs, outputs);
+  ++statistics_.runs;
+}
+
+void Session::run_observed(std::span<const void* const> inputs, std::span<void* const> outputs,
+                           const std::function<void(const Plan&, int, int, int64_t)>& after) {
+  if (!current_) fail(ErrorKind::usage, "prepare() must come before run_observed()");
+  current_->executor->run_observed(inputs, outputs, [&](int segment, int step, int64_t slice) { after(*current_->plan, segment, step, slice); });
+  ++statistics_.runs;
+}
+
+}  // namespace temper

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/tuner.h"
+
+#include <omp.h>
+
+#include <exception>
+#include <limits>
+
+#include "base/checked.h"
+#include "measure/timer.h"
+
+namespace temper {
+
+namespace {
+
+// Numbers in [-1, 1) for floats, small ones for integers: neither denormals nor an all-zero input flatters a kernel.
+Tensor plausible(DType dtype, int64_t elements) {
+  Tensor tensor(dtype, {elements});
+  uint32_t state = 12345;
+  visit_dtype(dtype, [&]<class T>() {
+    for (int64_t i = 0; i < elements; ++i) {
+      state = state * 1664525u + 1013904223u;
+      if constexpr (std::is_same_v<T, bool>) tensor.data<T>()[i] = (state >> 31) != 0;
+      else if constexpr (std::is_integral_v<T>) tensor.data<T>()[i] = T((state >> 16) % 3);
+      else tensor.data<T>()[i] = static_cast<T>(double(int32_t(state)) / 2147483648.0);
+    }
+  });
+  return tensor;
+}
+
+struct Instance {  // one chain's kernel and buffers
+  std::unique_ptr<Kernel> kernel;
+  std::vector<Tensor> memory;
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  Tensor workspace;
+
+  Instance(const Problem& problem, const Tactic& tactic, const Config& config, const Packed& packed, std::span<const std::byte> bytes, const Device& device) {
+    kernel = tactic.load(problem, config, bytes, device);
+    for (size_t i = 0; i < problem.inputs.size(); ++i) {
+      const Port& port = problem.inputs[i];
+      if (!port.present || (i < packed.consumed.size() && packed.consumed[i])) {
+        inputs.push_back(nullptr);
+      } else if (port.constant) {
+        inputs.push_back(port.constant->raw().data());
+      } else {
+        memory.push_back(plausible(port.type.dtype, layout_elements(port.dims(), config.inputs[i])));
+        inputs.push_back(memory.back().raw().data());
+      }
+    }
+    for (size_t o = 0; o < problem.outputs.size(); ++o) {
+      memory.push_back(Tensor(problem.outputs[o].type.dtype, {layout_elements(problem.outputs[o].dims(), config.outputs[o])}));
+      outputs.push_back(memory.back().raw_mutable());
+    }
+    workspace = Tensor(DType::u8, {kernel->workspace()});
+  }
+  void launch() { kernel->launch({inputs, outputs, workspace.raw_mutable()}); }
+};
+
+}  // namespace
+
+double Tuner::time(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit) {
+  const std::string group = concat(device_.fingerprint, " | ", problem.text(), " chains=", chains);
+  std::string key = concat(group, " | ", tactic.name, " v", tactic.version, ' ', config.text);
+  for (Layout layout : config.inputs) key += concat(' ', layout);
+  key += " ->";
+  for (Layout layout : config.outputs) key += concat(' ', layout);
+  double& best = best_.try_emplace(group, std::numeric_limits<double>::infinity()).first->second;
+  if (auto known = cache_.find(key)) {
+    best = std::min(best, *known);
+    return *known;
+  }
+  if (progress) progress(timed_, problem.text());
+  ++timed_;
+  const Packed packed = tactic.build ? tactic.build(problem, config, device_) : Packed{};
+  Tensor bytes(DType::u8, {int64_t(packed.bytes.size())});
+  std::copy(packed.bytes.begin(), packed.bytes.end(), bytes.raw_mutable());
+  std::vector<Instance> instances;
+  for (int c = 0; c < chains; ++c) instances.emplace_back(problem, tactic, config, packed, bytes.raw(), device_);
+  if (workspace_limit >= 0 && instances[0].kernel->workspace() > workspace_limit) return -1;
+  const QuickOptions options{.best_ms = best, .give_up = 1.5, .max_ms = 60, .max_runs = 10};
+  std::exception_ptr failure;
+  const double ms = quick_time_ms(
+      [&] {
+        if (chains == 1) return instances[0].launch();
+#pragma omp parallel num_threads(chains)
+        {
+          try {
+            instances[size_t(omp_get_thread_num())].launch();
+          } catch (...) {
+#pragma omp critical(temper_tuner_failure)
+            failure = std::current_exception();
+          }
+        }
+        if (failure) std::rethrow_exception(failure);
+      },
+      options);
+  best = std::min(best, ms);
+  cache_.add(key, ms);
+  return ms;
+}
+
+}  // namespace temper

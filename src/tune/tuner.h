@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times candidates with the one timer and remembers the results.
+#pragma once
+#include <functional>
+
+#include "backends/backend.h"
+#include "tune/cache.h"
+
+namespace temper {
+
+class Tuner {
+ public:
+  Tuner(const Device& device, TimingCache& cache) : device_(device), cache_(cache) {}
+
+  // Milliseconds of one run of the candidate; with chains > 1, of `chains` copies that run side by side, each on its own
+  // data, as the chains of a parallel segment do. From the cache where known. Negative when the candidate needs more than
+  // `workspace_limit` bytes (if that is not negative).
+  double time(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit = -1);
+
+  int timed() const { return timed_; }
+  std::function<void(int timed, const std::string& what)> progress;  // called before each measurement
+
+ private:
+  const Device& device_;
+  TimingCache& cache_;
+  int timed_ = 0;
+  std::map<std::string, double> best_;  // by problem and chains, for giving up early
+};
+
+}  // namespace temper
