@@ -18,4 +18,9 @@ std::span<const Backend* const> all_backends();
 // By full name ("cpu.conv.onednn"), in any backend; null when there is none (a plan of another version).
 const Tactic* find_tactic(std::string_view name);
 
+// The key of a measured time: everything that the time depends on, as text. The part up to the last " | " is the problem
+// on its device, the rest the candidate. `chains`: copies that run side by side.
+std::string timing_group(const Device& device, const Problem& problem, int chains);
+std::string timing_key(const std::string& group, const Tactic& tactic, const Config& config);
+
 }  // namespace temper

@@ -25,6 +25,18 @@ const Tactic* find_tactic(std::string_view name) {
   return nullptr;
 }
 
+std::string timing_group(const Device& device, const Problem& problem, int chains) {
+  return concat(device.fingerprint, " | ", problem.text(), " chains=", chains);
+}
+
+std::string timing_key(const std::string& group, const Tactic& tactic, const Config& config) {
+  std::string key = concat(group, " | ", tactic.name, " v", tactic.version, ' ', config.text);
+  for (Layout layout : config.inputs) key += concat(' ', layout);
+  key += " ->";
+  for (Layout layout : config.outputs) key += concat(' ', layout);
+  return key;
+}
+
 std::string Problem::text() const {
   std::string out = concat(name_of(op), '(');
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -2,6 +2,7 @@
 #include "runtime/engine.h"
 
 #include "backends/backend.h"
+#include "plan/nearest.h"
 
 namespace temper {
 
@@ -67,7 +68,7 @@ std::shared_ptr<const Plan> Engine::plan_for(const std::vector<Dims>& shapes, bo
   PlanOptions options;
   options.threads = threads_;
   options.packs = &packs_;
-  options.time = nearest_times(timings_);
+  options.time = nearest_times(timings_, device_);
   Plan plan = build_plan(concrete, find_backend(info_.device), device_, options);
   if (made) *made = true;
   return plans_[shapes] = std::make_shared<const Plan>(std::move(plan));

@@ -60,11 +60,8 @@ struct Instance {  // one chain's kernel and buffers
 }  // namespace
 
 double Tuner::time(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit) {
-  const std::string group = concat(device_.fingerprint, " | ", problem.text(), " chains=", chains);
-  std::string key = concat(group, " | ", tactic.name, " v", tactic.version, ' ', config.text);
-  for (Layout layout : config.inputs) key += concat(' ', layout);
-  key += " ->";
-  for (Layout layout : config.outputs) key += concat(' ', layout);
+  const std::string group = timing_group(device_, problem, chains);
+  const std::string key = timing_key(group, tactic, config);
   double& best = best_.try_emplace(group, std::numeric_limits<double>::infinity()).first->second;
   if (auto known = cache_.find(key)) {
     best = std::min(best, *known);

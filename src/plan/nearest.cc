@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/nearest.h"
+
+#include <cmath>
+#include <memory>
+#include <unordered_map>
+
+namespace temper {
+
+namespace {
+
+// "f32[8,64,56,56]" -> "f32[4]" (its rank) unless a '*' follows, which marks a constant. The product of the stripped
+// dimensions is added up in `elements`.
+std::string strip_shapes(std::string_view text, double& elements) {
+  std::string out;
+  elements = 0;
+  for (size_t i = 0; i < text.size();) {
+    const bool type = text[i] == '[' && i > 0 && ((text[i - 1] >= '0' && text[i - 1] <= '9') || text[i - 1] == 'l');  // f32[ ... bool[
+    const size_t close = type ? text.find(']', i) : text.npos;
+    if (close == text.npos || (close + 1 < text.size() && text[close + 1] == '*')) {
+      out += text[i++];
+      continue;
+    }
+    double product = 1;
+    int rank = 0;
+    for (size_t at = i + 1; at < close;) {
+      product *= std::max(1.0, std::strtod(text.data() + at, nullptr));
+      ++rank;
+      const size_t comma = text.find(',', at);
+      at = comma == text.npos || comma > close ? close : comma + 1;
+    }
+    elements += product;
+    out += concat('[', rank, ']');
+    i = close + 1;
+  }
+  return out;
+}
+
+struct Known {
+  double elements, ms;
+};
+struct Index {
+  std::map<std::string, double> exact;
+  std::unordered_map<std::string, std::vector<Known>> similar;
+};
+
+}  // namespace
+
+CandidateTime nearest_times(const std::map<std::string, double>& timings, const Device& device) {
+  auto index = std::make_shared<Index>();
+  index->exact = timings;
+  for (const auto& [key, ms] : timings) {
+    double elements = 0;
+    std::string stripped = strip_shapes(key, elements);
+    index->similar[std::move(stripped)].push_back({elements, ms});
+  }
+  return [index, device](const Problem& problem, const Tactic& tactic, const Config& config, int chains) -> double {
+    const std::string key = timing_key(timing_group(device, problem, chains), tactic, config);
+    if (auto it = index->exact.find(key); it != index->exact.end()) return it->second;
+    double elements = 0;
+    auto it = index->similar.find(strip_shapes(key, elements));
+    if (it == index->similar.end()) return -1;
+    const Known* best = nullptr;
+    for (const Known& known : it->second)
+      if (!best || std::fabs(std::log(known.elements / elements)) < std::fabs(std::log(best->elements / elements))) best = &known;
+    return best->ms * elements / best->elements;
+  };
+}
+
+}  // namespace temper

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+
+#include "plan/build.h"
+
+namespace temper {
+
+// Times for problems that were never measured, from those that were: the same op and constants on the nearest shape (by
+// the ratio of elements), scaled by that ratio. Exact entries come first. Unknown to both: negative.
+CandidateTime nearest_times(const std::map<std::string, double>& timings, const Device& device);
+
+}  // namespace temper
