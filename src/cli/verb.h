@@ -19,5 +19,6 @@ bool is_terminal();
 
 void add_doctor(CLI::App& verb, Context& context);
 void add_inspect(CLI::App& verb, Context& context);
+void add_zoo(CLI::App& verb, Context& context);
 
 }  // namespace temper::cli

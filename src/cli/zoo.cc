@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "zoo/zoo.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/verb.h"
+
+namespace temper::cli {
+
+namespace {
+
+struct Options {
+  std::string name, output;
+  ZooOptions zoo;
+  bool list = false;
+};
+
+void list(bool as_json) {
+  if (as_json) {
+    auto rows = nlohmann::json::array();
+    for (const ZooEntry& entry : zoo_entries()) rows.push_back({{"name", entry.name}, {"summary", entry.summary}});
+    std::printf("%s\n", rows.dump(2).c_str());
+    return;
+  }
+  for (const ZooEntry& entry : zoo_entries())
+    std::printf("%-14s %s\n", std::string(entry.name).c_str(), std::string(entry.summary).c_str());
+}
+
+}  // namespace
+
+void add_zoo(CLI::App& verb, Context& context) {
+  auto options = std::make_shared<Options>();
+  verb.add_option("name", options->name, "which model; --list shows them");
+  verb.add_option("-o,--output", options->output, "the ONNX file to write");
+  verb.add_option("--seed", options->zoo.seed, "of the weights (default 1)");
+  verb.add_option("--opset", options->zoo.opset, "13 to 22 (default 17)");
+  verb.add_flag("--list", options->list, "list the models");
+  verb.callback([options, &context] {
+    if (options->list) return list(context.json);
+    if (options->name.empty() || options->output.empty())
+      fail(ErrorKind::usage, "a name and an output file are needed: temper zoo resnet50 -o resnet50.onnx, or --list");
+    const std::string bytes = zoo_model(options->name, options->zoo);
+    write_file_atomically(options->output, bytes);
+    log(LogLevel::info, options->output, ": ", options->name, ", ", bytes.size(), " bytes");
+  });
+}
+
+}  // namespace temper::cli
