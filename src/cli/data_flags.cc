@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/data_flags.h"
+
+#include <charconv>
+#include <cmath>
+#include <map>
+
+#include "base/file.h"
+#include "data/labels.h"
+
+namespace temper::cli {
+namespace {
+
+template <class T>
+T number(std::string_view text, std::string_view flag) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size())
+    fail(ErrorKind::usage, flag, " needs a number, not '", text, "'");
+  return value;
+}
+
+// "1/255", "0.5"
+double fraction(const std::string& text) {
+  const auto slash = text.find('/');
+  const double value = slash == std::string::npos ? number<double>(text, "--scale")
+                                                  : number<double>(text.substr(0, slash), "--scale") /
+                                                        number<double>(text.substr(slash + 1), "--scale");
+  if (!std::isfinite(value) || value == 0)
+    fail(ErrorKind::usage, "--scale needs a factor other than zero, not '", text, "'");
+  return value;
+}
+
+}  // namespace
+
+void DataFlags::add_to(CLI::App& verb) {
+  const char* group = "Pictures and labels";
+  verb.add_option("--resize", resize, "pictures: short side in pixels before the crop; 0 stretches to the crop's size")
+      ->group(group);
+  verb.add_option("--crop", crop, "pictures: N or HEIGHTxWIDTH that the model sees, where its input leaves them open")
+      ->group(group);
+  verb.add_option("--mean", mean, "pictures: subtracted after scaling; one value or R,G,B")
+      ->delimiter(',')
+      ->group(group);
+  verb.add_option("--std", std, "pictures: divides after that; one value or R,G,B")->delimiter(',')->group(group);
+  verb.add_option("--scale", scale, "pictures: factor for the pixels, 1/255 unless given")->group(group);
+  verb.add_flag("--bgr", bgr, "pictures: the model takes blue, green, red")->group(group);
+  verb.add_option("--layout", layout, "pictures: nchw or nhwc, where the input's shape leaves it open")
+      ->check(CLI::IsMember({"nchw", "nhwc"}))
+      ->group(group);
+  verb.add_option("--filter", filter, "pictures: bilinear (default) or bicubic")
+      ->check(CLI::IsMember({"bilinear", "bicubic"}))
+      ->group(group);
+  verb.add_option("--label-column", label_column,
+                  "CSV: first, last, none or the name in the header; 'label' unless given")
+      ->group(group);
+  verb.add_option("--class-names", class_names, "a text file, one class a line")->group(group);
+}
+
+DatasetOptions DataFlags::options() const {
+  DatasetOptions options;
+  PreprocessOptions& p = options.preprocess;
+  p.resize = resize;
+  if (resize < -1) fail(ErrorKind::usage, "--resize needs a number of pixels, or 0");
+  if (!crop.empty()) {
+    const auto x = crop.find('x');
+    p.crop_height = number<int64_t>(std::string_view(crop).substr(0, x), "--crop");
+    p.crop_width =
+        x == std::string::npos ? p.crop_height : number<int64_t>(std::string_view(crop).substr(x + 1), "--crop");
+    if (p.crop_height < 1 || p.crop_width < 1)
+      fail(ErrorKind::usage, "--crop needs N or HEIGHTxWIDTH, not '", crop, "'");
+  }
+  p.mean = mean;
+  p.std = std;
+  if (!scale.empty()) p.scale = fraction(scale);
+  if (bgr) p.channels = ChannelOrder::bgr;
+  if (!layout.empty()) p.layout = layout == "nchw" ? PixelLayout::nchw : PixelLayout::nhwc;
+  if (filter == "bicubic") p.filter = ResizeFilter::bicubic;
+  options.label_column = label_column;
+  if (!class_names.empty()) options.class_names = read_class_names(class_names);
+  return options;
+}
+
+InputFiles parse_input_files(const std::vector<std::string>& arguments, const std::vector<InputSpec>& inputs) {
+  InputFiles files;
+  for (const std::string& argument : arguments) {
+    std::string name;
+    for (const InputSpec& input : inputs)
+      if (argument.starts_with(input.name + "=") && input.name.size() > name.size()) name = input.name;
+    const auto equals = argument.find('=');
+    if (name.empty() && equals != std::string::npos && !file_exists(argument)) name = argument.substr(0, equals);
+    files.emplace_back(name, name.empty() ? argument : argument.substr(name.size() + 1));
+    if (files.back().second.empty()) fail(ErrorKind::usage, "--input needs NAME=FILE, not '", argument, "'");
+  }
+  return files;
+}
+
+std::vector<std::string> output_file_names(const std::vector<std::string>& outputs) {
+  std::vector<std::string> files;
+  std::map<std::string, std::string> taken;
+  for (const std::string& output : outputs) {
+    std::string file = output;
+    for (char& c : file) {
+      const bool kept = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+                        c == '_' || c == '-';
+      if (!kept) c = '_';
+    }
+    if (const auto [other, fresh] = taken.emplace(file, output); !fresh)
+      fail(ErrorKind::unsupported, "the outputs '", other->second, "' and '", output, "' would both be written to '",
+           file, ".npy'; rename one in the model");
+    files.push_back(file + ".npy");
+  }
+  return files;
+}
+
+}  // namespace temper::cli

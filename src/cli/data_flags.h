@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags about data, the same in every verb that reads any: how pictures become inputs, labels, class names.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace temper::cli {
+
+// Holds what the flags say; lives as long as the subcommand (verbs keep it in their shared options).
+struct DataFlags {
+  int64_t resize = -1;
+  std::string crop, scale, layout, filter, label_column, class_names;
+  std::vector<double> mean, std;
+  bool bgr = false;
+
+  void add_to(CLI::App& verb);
+  DatasetOptions options() const;  // throws Error{usage} for a value that makes no sense; reads the class names file
+};
+
+// "NAME=FILE", or "FILE" with an empty name. What stands before a '=' is a name where the model has such an input, or
+// where the whole argument is no file; a path may hold '=' too.
+InputFiles parse_input_files(const std::vector<std::string>& arguments, const std::vector<InputSpec>& inputs);
+
+// Output names as file names: every character other than letters, digits, '.', '_', '-' becomes '_'. Throws
+// Error{unsupported} where two outputs would get the same file.
+std::vector<std::string> output_file_names(const std::vector<std::string>& outputs);
+
+}  // namespace temper::cli
