@@ -19,7 +19,7 @@ ALLOWED = {
     "tune": "base graph backends measure",
     "plan": "base graph backends measure tune",
     "runtime": "base graph backends plan",
-    "data": "base graph runtime",
+    "data": "base graph onnx runtime",
     "bench": "base graph backends measure plan runtime data",
     "zoo": "base",
     "cli": "base graph onnx passes backends measure tune plan runtime data bench zoo",
