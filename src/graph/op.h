@@ -5,10 +5,16 @@
 #include <concepts>
 #include <variant>
 
+#include "graph/ops/arg_reduce.h"
 #include "graph/ops/conv.h"
+#include "graph/ops/cumulative.h"
+#include "graph/ops/dequantize.h"
+#include "graph/ops/lrn.h"
 #include "graph/ops/matmul.h"
+#include "graph/ops/normalize.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/pool.h"
+#include "graph/ops/quantize.h"
 #include "graph/ops/reduce.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/shape.h"
@@ -19,10 +25,16 @@ namespace temper {
 
 // One a line, in alphabetical order.
 using Op = std::variant<
+    ops::ArgReduce,
     ops::Conv,
+    ops::Cumulative,
+    ops::Dequantize,
+    ops::Lrn,
     ops::MatMul,
+    ops::Normalize,
     ops::Pointwise,
     ops::Pool,
+    ops::Quantize,
     ops::Reduce,
     ops::Reshape,
     ops::ShapeOf,

@@ -14,11 +14,14 @@ namespace temper {
   X(Acosh) \
   X(Add) \
   X(And) \
+  X(ArgMax) \
+  X(ArgMin) \
   X(Asin) \
   X(Asinh) \
   X(Atan) \
   X(Atanh) \
   X(AveragePool) \
+  X(BatchNormalization) \
   X(BitShift) \
   X(BitwiseAnd) \
   X(BitwiseNot) \
@@ -30,8 +33,12 @@ namespace temper {
   X(Celu) \
   X(Clip) \
   X(Conv) \
+  X(ConvInteger) \
   X(Cos) \
   X(Cosh) \
+  X(CumProd) \
+  X(CumSum) \
+  X(DequantizeLinear) \
   X(Div) \
   X(Dropout) \
   X(Elu) \
@@ -45,17 +52,24 @@ namespace temper {
   X(GlobalAveragePool) \
   X(Greater) \
   X(GreaterOrEqual) \
+  X(GroupNormalization) \
   X(HardSigmoid) \
   X(HardSwish) \
+  X(Hardmax) \
   X(Identity) \
+  X(InstanceNormalization) \
   X(IsInf) \
   X(IsNaN) \
+  X(LRN) \
+  X(LayerNormalization) \
   X(LeakyRelu) \
   X(Less) \
   X(LessOrEqual) \
   X(Log) \
   X(LogSoftmax) \
+  X(LpNormalization) \
   X(MatMul) \
+  X(MatMulInteger) \
   X(Max) \
   X(MaxPool) \
   X(Mean) \
@@ -68,6 +82,10 @@ namespace temper {
   X(Or) \
   X(PRelu) \
   X(Pow) \
+  X(QLinearConv) \
+  X(QLinearMatMul) \
+  X(QuantizeLinear) \
+  X(RMSNormalization) \
   X(Reciprocal) \
   X(ReduceL1) \
   X(ReduceL2) \

@@ -9,4 +9,7 @@ namespace temper {
 // kernel_shape must agree with it.
 ops::Window import_window(OnnxNode& node, std::optional<Dims> kernel = std::nullopt);
 
+// The conv op of a convolution node whose weights are input `weights`.
+ops::Conv import_conv(OnnxNode& node, size_t weights);
+
 }  // namespace temper

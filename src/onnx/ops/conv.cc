@@ -1,32 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conv
-#include "onnx/node.h"
+#include "onnx/broadcast.h"
 #include "onnx/window.h"
 
 namespace temper {
 
-// A bias of [M] as [M,1,...,1], so that it broadcasts over [N,M,spatial...].
-ValueId channel_vector(OnnxNode& node, ValueId bias, int64_t spatial_rank) {
-  Shape shape = node.graph().type(bias).shape;
-  if (shape.size() != 1) node.bad("the bias has type ", node.graph().type(bias));
-  shape.resize(size_t(spatial_rank) + 1, Dim(1));
-  return node.reshape(bias, shape);
-}
-
-void import_Conv(OnnxNode& node) {
+ops::Conv import_conv(OnnxNode& node, size_t weights) {
   const int64_t spatial = node.type(0).rank() - 2;
-  const Tensor* w = node.constant(1);
-  const Dims wd = w ? w->dims() : node.type(1).dims();
-  if (spatial < 1 || int64_t(wd.size()) != spatial + 2) node.bad("an input ", node.type(0), " with weights ", node.type(1));
-  const ops::Window window = import_window(node, Dims(wd.begin() + 2, wd.end()));
+  const TensorType& w = node.type(weights);
+  if (spatial < 1 || w.rank() != spatial + 2) node.bad("an input ", node.type(0), " with weights ", w);
+  const Dims dims = w.dims();
+  const ops::Window window = import_window(node, Dims(dims.begin() + 2, dims.end()));
   ops::Conv op;
   op.strides = window.strides;
   op.dilations = window.dilations;
   op.pads = window.pads;
   op.pad_mode = window.pad_mode;
   op.group = node.int_attribute("group", 1);
-  ValueId y = node.add(op, {node.input(0), node.input(1)});
-  if (node.has(2)) y = node.pointwise(Scalar::add, {y, channel_vector(node, node.input(2), spatial)});
+  return op;
+}
+
+void import_Conv(OnnxNode& node) {
+  ValueId y = node.add(import_conv(node, 1), {node.input(0), node.input(1)});
+  if (node.has(2)) y = node.pointwise(Scalar::add, {y, along_axis(node, node.input(2), 1, node.type(0).rank())});
   node.set_output(0, y);
 }
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/ops/dequantize.h"
+
+#include "graph/ops/quantize.h"
+
+namespace temper::ops {
+
+std::vector<TensorType> Dequantize::infer(const InferContext& context) const {
+  const TensorType& x = context.type(0);
+  check_quantization(context, axis, x.dtype);
+  if (!is_int(x.dtype) || size_of(x.dtype) > 4) fail(ErrorKind::bad_file, "dequantization of ", x);
+  if (!is_float(dtype)) fail(ErrorKind::bad_file, "dequantization to ", dtype);
+  return {{dtype, x.shape}};
+}
+
+std::vector<Tensor> Dequantize::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
+  const Tensor &x = inputs[0], &scale = inputs[1];
+  const bool shifted = inputs.size() > 2 && inputs[2].defined();
+  Tensor out(dtype, outputs[0].dims());
+  const std::vector<double> scales = scale.to_doubles();
+  visit_dtype(x.dtype(), [&]<class Q>() {
+    visit_dtype(dtype, [&]<class T>() {
+      if constexpr (std::is_integral_v<Q> && std::is_same_v<Wide<T>, double>)
+        for_each_quantized(x, scale, axis, [&](int64_t i, int64_t k) {
+          const double zero = shifted ? double(inputs[2].data<Q>()[k]) : 0;
+          out.data<T>()[i] = static_cast<T>((double(x.data<Q>()[i]) - zero) * scales[size_t(k)]);
+        });
+    });
+  });
+  return {out};
+}
+
+}  // namespace temper::ops

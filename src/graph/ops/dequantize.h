@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// dequantize(x, scale, zero_point?) -> dtype: (x - zero_point) * scale. Scale and zero point are scalars, or vectors along
+// `axis`; the zero point has the dtype of x.
+#pragma once
+#include "graph/fields.h"
+#include "graph/infer.h"
+
+namespace temper::ops {
+
+struct Dequantize {
+  static constexpr std::string_view name = "dequantize";
+  DType dtype = DType::f32;
+  int64_t axis = 0;  // 0 <= axis < rank; without meaning for scalars
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) {
+    f("dtype", op.dtype);
+    f("axis", op.axis);
+  }
+  bool operator==(const Dequantize&) const = default;
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+};
+
+}  // namespace temper::ops

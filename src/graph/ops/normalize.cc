@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/ops/normalize.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace temper::ops {
+
+std::vector<TensorType> Normalize::infer(const InferContext& context) const {
+  context.expect_inputs(1, 1);
+  const TensorType& x = context.type(0);
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (axes[i] < 0 || axes[i] >= x.rank() || (i && axes[i] <= axes[i - 1]))
+      fail(ErrorKind::bad_file, "axes ", axes, " are not sorted axes of ", x);
+  if (!is_float(x.dtype)) fail(ErrorKind::bad_file, "normalization of ", x);
+  return {x};
+}
+
+std::vector<Tensor> Normalize::reference(std::span<const Tensor> inputs, std::span<const TensorType>) const {
+  const Tensor& x = inputs[0];
+  const Dims &dims = x.dims(), strides = row_major_strides(dims);
+  Dims kept, kept_strides, inner, inner_strides;
+  for (int64_t i = 0; i < x.rank(); ++i) {
+    const bool normalized = std::binary_search(axes.begin(), axes.end(), i);
+    (normalized ? inner : kept).push_back(dims[size_t(i)]);
+    (normalized ? inner_strides : kept_strides).push_back(strides[size_t(i)]);
+  }
+  const double n = double(element_count(inner));
+  Tensor out(x.dtype(), dims);
+  visit_dtype(x.dtype(), [&]<class T>() {
+    if constexpr (std::is_same_v<Wide<T>, double>) {
+      const T* from = x.data<T>();
+      T* to = out.data<T>();
+      for_each_index(kept, [&](const Dims& o, int64_t) {
+        int64_t base = 0;
+        for (size_t i = 0; i < o.size(); ++i) base += o[i] * kept_strides[i];
+        auto each = [&](auto&& f) {
+          for_each_index(inner, [&](const Dims& k, int64_t) {
+            int64_t offset = base;
+            for (size_t i = 0; i < k.size(); ++i) offset += k[i] * inner_strides[i];
+            f(offset);
+          });
+        };
+        double mean = 0, squares = 0;
+        if (center) {
+          each([&](int64_t at) { mean += double(from[at]); });
+          mean /= n;
+        }
+        each([&](int64_t at) { squares += (double(from[at]) - mean) * (double(from[at]) - mean); });
+        const double divisor = std::sqrt(squares / n + epsilon);
+        each([&](int64_t at) { to[at] = static_cast<T>((double(from[at]) - mean) / divisor); });
+      });
+    }
+  });
+  return {out};
+}
+
+}  // namespace temper::ops

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/ops/quantize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace temper::ops {
+
+void check_quantization(const InferContext& context, int64_t axis, DType zero) {
+  context.expect_inputs(2, 3);
+  const TensorType& x = context.type(0);
+  if (!is_float(context.type(1).dtype)) fail(ErrorKind::bad_file, "the scale has type ", context.type(1));
+  if (context.has(2) && (context.type(2).dtype != zero || context.type(2).shape != context.type(1).shape))
+    fail(ErrorKind::bad_file, "the zero point has type ", context.type(2), " beside a scale ", context.type(1));
+  context.expect_rank(1, 0, 1);
+  if (context.type(1).rank() == 0) return;
+  if (axis < 0 || axis >= x.rank()) fail(ErrorKind::bad_file, "axis ", axis, " of ", x);
+  const Dim &have = context.type(1).shape[0], &need = x.shape[size_t(axis)];
+  if (have.is_constant() && need.is_constant() && have != need)
+    fail(ErrorKind::bad_file, "scales ", context.type(1), " along axis ", axis, " of ", x);
+}
+
+std::vector<TensorType> Quantize::infer(const InferContext& context) const {
+  check_quantization(context, axis, dtype);
+  if (!is_float(context.type(0).dtype) && context.type(0).dtype != DType::i32)
+    fail(ErrorKind::bad_file, "quantization of ", context.type(0));
+  if (!is_int(dtype) || size_of(dtype) > 2) fail(ErrorKind::bad_file, "quantization to ", dtype);
+  return {{dtype, context.type(0).shape}};
+}
+
+std::vector<Tensor> Quantize::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
+  const Tensor &x = inputs[0], &scale = inputs[1];
+  const bool shifted = inputs.size() > 2 && inputs[2].defined();
+  Tensor out(dtype, outputs[0].dims());
+  visit_dtype(dtype, [&]<class Q>() {
+    visit_dtype(x.dtype(), [&]<class X>() {
+      visit_dtype(scale.dtype(), [&]<class S>() {
+        if constexpr (std::is_integral_v<Q> && sizeof(Q) <= 2 && std::is_same_v<Wide<S>, double>) {
+          for_each_quantized(x, scale, axis, [&](int64_t i, int64_t k) {
+            const S dividend = static_cast<S>(static_cast<double>(x.data<X>()[i]));
+            const S quotient = static_cast<S>(double(dividend) / double(scale.data<S>()[k]));
+            double whole = std::nearbyint(double(quotient));
+            if (std::isnan(whole)) whole = 0;
+            if (shifted) whole += double(inputs[2].data<Q>()[k]);
+            out.data<Q>()[i] = static_cast<Q>(std::clamp<double>(whole, std::numeric_limits<Q>::min(), std::numeric_limits<Q>::max()));
+          });
+        }
+      });
+    });
+  });
+  return {out};
+}
+
+}  // namespace temper::ops
