@@ -20,10 +20,11 @@ ALLOWED = {
     "runtime": "base graph backends plan",
     "measure": "base graph backends",
     "tune": "base graph backends measure plan",
+    "build": "base graph onnx passes backends measure tune plan runtime",
     "data": "base graph onnx runtime",
     "bench": "base graph backends measure plan runtime data",
     "zoo": "base",
-    "cli": "base graph onnx passes backends measure tune plan runtime data bench zoo",
+    "cli": "base graph onnx passes backends measure tune plan runtime build data bench zoo",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 

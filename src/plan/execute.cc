@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/execute.h"
 
-#include <sys/mman.h>
-
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 
@@ -67,6 +66,25 @@ struct Executor::Impl {
     return tactic->load(step.problem, step.config, packed, device);
   }
 
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs, std::vector<std::vector<double>>* ms);
+
+  // One slice through one chain.
+  void run_slice(size_t s, int chain, int64_t slice, std::span<const void* const> inputs, std::span<void* const> outputs,
+                 std::vector<std::vector<double>>* ms) {
+    auto& steps = bound[s][size_t(chain)];
+    if (!ms || chain != 0) {
+      for (BoundStep& step : steps) launch(plan.segments[s], step, chain, slice, inputs, outputs);
+      return;
+    }
+    auto before = std::chrono::steady_clock::now();
+    for (size_t i = 0; i < steps.size(); ++i) {
+      launch(plan.segments[s], steps[i], chain, slice, inputs, outputs);
+      const auto now = std::chrono::steady_clock::now();
+      (*ms)[s][i] += std::chrono::duration<double, std::milli>(now - before).count();
+      before = now;
+    }
+  }
+
   void launch(const Segment& segment, BoundStep& bound_step, int chain, int64_t slice, std::span<const void* const> inputs, std::span<void* const> outputs) {
     std::byte* local = arena.data() + plan.shared_bytes + chain * segment.local_bytes;
     auto address = [&](const BufferRef& ref) -> std::byte* {
@@ -92,13 +110,21 @@ Executor::Executor(const Plan& plan, const Device& device, Arena& arena) : impl_
 Executor::~Executor() = default;
 Executor::Executor(Executor&&) noexcept = default;
 
-void Executor::run(std::span<const void* const> inputs, std::span<void* const> outputs) {
-  Impl& impl = *impl_;
+void Executor::run(std::span<const void* const> inputs, std::span<void* const> outputs) { impl_->run(inputs, outputs, nullptr); }
+
+void Executor::run_timed(std::span<const void* const> inputs, std::span<void* const> outputs, std::vector<std::vector<double>>& ms) {
+  ms.resize(impl_->plan.segments.size());
+  for (size_t s = 0; s < ms.size(); ++s) ms[s].resize(impl_->plan.segments[s].steps.size());
+  impl_->run(inputs, outputs, &ms);
+}
+
+void Executor::Impl::run(std::span<const void* const> inputs, std::span<void* const> outputs, std::vector<std::vector<double>>* ms) {
+  Impl& impl = *this;
   for (size_t s = 0; s < impl.plan.segments.size(); ++s) {
     const Segment& segment = impl.plan.segments[s];
     if (!segment.parallel) {
       for (int64_t slice = 0; slice < segment.slices; ++slice)
-        for (BoundStep& step : impl.bound[s][0]) impl.launch(segment, step, 0, slice, inputs, outputs);
+        impl.run_slice(s, 0, slice, inputs, outputs, ms);
       continue;
     }
     // An exception must not leave a parallel region: the first one is carried out of it.
@@ -108,7 +134,7 @@ void Executor::run(std::span<const void* const> inputs, std::span<void* const> o
       const int64_t chain = omp_get_thread_num(), chains = omp_get_num_threads();
       try {
         for (int64_t slice = segment.slices * chain / chains; slice < segment.slices * (chain + 1) / chains; ++slice)
-          for (BoundStep& step : impl.bound[s][size_t(chain)]) impl.launch(segment, step, int(chain), slice, inputs, outputs);
+          impl.run_slice(s, int(chain), slice, inputs, outputs, ms);
       } catch (...) {
 #pragma omp critical(temper_executor_failure)
         if (!failure) failure = std::current_exception();

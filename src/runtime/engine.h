@@ -50,6 +50,7 @@ class Engine {
   const std::vector<PortInfo>& outputs() const { return outputs_; }
 
   void add_plan(Plan plan);
+  void set_build_seconds(double seconds) { info_.build_s = seconds; }
   void set_timings(std::map<std::string, double> timings) { timings_ = std::move(timings); }
   const std::map<std::string, double>& timings() const { return timings_; }
   std::vector<std::shared_ptr<const Plan>> plans() const;

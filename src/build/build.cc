@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "build/build.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "backends/backend.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "build/segments.h"
+#include "onnx/import.h"
+#include "tune/tuner.h"
+
+namespace temper {
+
+int usable_threads() {
+  cpu_set_t set;
+  int count = int(std::thread::hardware_concurrency());
+  if (sched_getaffinity(0, sizeof set, &set) == 0) count = CPU_COUNT(&set);
+  // cgroup v2: "max 100000" or "200000 100000" (quota and period in microseconds)
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  double quota = 0, period = 0;
+  if (file >> quota >> period && quota > 0 && period > 0) count = std::min(count, std::max(1, int(quota / period)));
+  return std::max(1, count);
+}
+
+namespace {
+
+std::string example_shape(const TensorType& type) {
+  std::string out;
+  for (size_t i = 0; i < type.shape.size(); ++i) {
+    if (i) out += 'x';
+    out += type.shape[i].is_constant() ? concat(type.shape[i]) : i == 0 ? "1" : "224";
+  }
+  return out;
+}
+
+// Fills in ranges for inputs without one. A symbolic first axis alone means 1, said aloud; any other symbol is an error
+// that shows the line to add.
+std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, const BuildOptions& options, std::vector<std::string>& notes) {
+  std::map<std::string, ShapeRange> shapes = options.shapes;
+  for (const auto& [name, range] : shapes) {
+    const auto& inputs = graph.inputs();
+    if (std::none_of(inputs.begin(), inputs.end(), [&](ValueId id) { return graph.value(id).name == name; })) {
+      std::string known;
+      for (ValueId id : inputs) known += concat(known.empty() ? "" : ", ", graph.value(id).name);
+      fail(ErrorKind::usage, "--shapes names the input '", name, "', which the model has not; its inputs: ", known);
+    }
+  }
+  for (ValueId id : graph.inputs()) {
+    const Value& input = graph.value(id);
+    if (auto it = shapes.find(input.name); it != shapes.end()) {
+      const ShapeRange& range = it->second;
+      for (const Dims* dims : {&range.min, &range.opt, &range.max}) {
+        bool fits = dims->size() == input.type.shape.size();
+        for (size_t i = 0; fits && i < dims->size(); ++i)
+          fits = (*dims)[i] > 0 && (!input.type.shape[i].is_constant() || input.type.shape[i].value() == (*dims)[i]) &&
+                 range.min[i] <= range.opt[i] && range.opt[i] <= range.max[i];
+        if (!fits) fail(ErrorKind::usage, "--shapes ", input.name, "=", *dims, " does not fit the input ", input.type, " (min <= opt <= max, every dimension at least 1)");
+      }
+      continue;
+    }
+    Dims dims;
+    for (size_t i = 0; i < input.type.shape.size(); ++i) {
+      const Dim& dim = input.type.shape[i];
+      if (dim.is_constant()) dims.push_back(dim.value());
+      else if (i == 0) {
+        dims.push_back(1);
+        notes.push_back(concat("the first axis of '", input.name, "' ('", dim, "') is open: built for 1; --shapes ", input.name, "=", example_shape(input.type), " chooses another"));
+      } else
+        fail(ErrorKind::usage, "axis ", i, " of the input '", input.name, "' ('", dim, "') is open: add --shapes ", input.name, "=", example_shape(input.type),
+             " (or MIN:OPT:MAX)");
+    }
+    shapes[input.name] = {dims, dims, dims};
+  }
+  return shapes;
+}
+
+// The shapes that are tuned ahead: the optimum, and batch sizes 1, 2, 4, ... between min and max where axis 0 varies.
+std::vector<std::vector<Dims>> tuned_shapes(const Graph& graph, const std::map<std::string, ShapeRange>& shapes) {
+  std::vector<std::vector<Dims>> list;
+  std::vector<Dims> opt;
+  std::vector<int64_t> batches;
+  for (ValueId id : graph.inputs()) {
+    const ShapeRange& range = shapes.at(graph.value(id).name);
+    opt.push_back(range.opt);
+    if (!range.opt.empty() && range.min[0] != range.max[0]) {
+      batches = {range.min[0], range.max[0]};
+      for (int64_t b = 1; b < range.max[0]; b *= 2)
+        if (b > range.min[0]) batches.push_back(b);
+    }
+  }
+  list.push_back(opt);
+  std::sort(batches.begin(), batches.end());
+  for (int64_t batch : batches) {
+    std::vector<Dims> dims = opt;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const ShapeRange& range = shapes.at(graph.value(graph.inputs()[i]).name);
+      if (!dims[i].empty() && range.min[0] != range.max[0]) dims[i][0] = std::clamp(batch, range.min[0], range.max[0]);
+    }
+    if (std::find(list.begin(), list.end(), dims) == list.end()) list.push_back(dims);
+  }
+  return list;
+}
+
+}  // namespace
+
+std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOptions& options) {
+  ImportedModel model = import_onnx(onnx_path);
+  EngineInfo info;
+  info.model_name = model.graph.name;
+  info.model_sha256 = model.sha256;
+  info.source_path = onnx_path;
+  info.producer = model.producer;
+  info.notes = model.notes;
+  return with_context([&] { return onnx_path; }, [&] { return build_engine(std::move(model.graph), std::move(info), options); });
+}
+
+std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  if (options.precision != "fp32")
+    fail(ErrorKind::unsupported, "--precision ", options.precision, " is not supported on the device '", options.device, "' yet; fp32 is");
+  const Backend& backend = find_backend(options.device);
+  const Device device = backend.device();
+  const int threads = options.threads > 0 ? options.threads : usable_threads();
+  info.device = options.device;
+  info.precision = options.precision;
+  info.fingerprint = device.fingerprint;
+  info.version = version();
+  info.revision = revision();
+  info.command = options.command;
+  info.shapes = complete_shapes(graph, options, info.notes);
+  // What is fixed is put in before the passes: they see more.
+  std::vector<Dims> low, high;
+  for (ValueId id : graph.inputs()) {
+    low.push_back(info.shapes.at(graph.value(id).name).min);
+    high.push_back(info.shapes.at(graph.value(id).name).max);
+  }
+  Bindings bindings = bind_shapes(graph, low);
+  const Bindings upper = bind_shapes(graph, high);
+  std::erase_if(bindings, [&](const auto& binding) { return upper.at(binding.first) != binding.second; });
+  if (!bindings.empty()) graph = specialize(graph, bindings);
+  if (options.progress) options.progress("optimising the graph");
+  run_passes(graph, options.passes);
+
+  const auto shapes = tuned_shapes(graph, info.shapes);
+  auto engine_info = info;
+  auto engine = std::make_shared<Engine>(info, graph, threads);
+  TimingCache cache(options.timing_cache);
+  Tuner tuner(device, cache);
+  std::string stage;
+  if (options.progress) tuner.progress = [&](int timed, const std::string&) { options.progress(concat(stage, "measuring candidates, ", timed, " so far")); };
+  PackCache packs;
+  for (const auto& dims : shapes) {
+    stage = shapes.size() > 1 ? concat("shape ", dims[0], ": ") : "";
+    const Graph concrete = specialize(graph, bind_shapes(graph, dims));
+    PlanOptions plan_options;
+    plan_options.threads = threads;
+    plan_options.workspace_limit = options.workspace;
+    plan_options.packs = &packs;
+    if (options.measure)
+      plan_options.time = [&](const Problem& problem, const Tactic& tactic, const Config& config, int chains) {
+        return tuner.time(problem, tactic, config, chains, options.workspace);
+      };
+    Plan plan = options.measure && options.segments
+                    ? search_segments(concrete, backend, device, plan_options, [&](const std::string& what) { if (options.progress) options.progress(stage + what); })
+                    : build_plan(concrete, backend, device, plan_options);
+    engine->add_plan(std::move(plan));
+  }
+  engine->set_timings(cache.entries());
+  cache.save();
+  engine->set_build_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  return engine;
+}
+
+}  // namespace temper

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a model to an engine: import, passes, shapes, tuning, the choice of segments, plans.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "passes/pass.h"
+#include "runtime/engine.h"
+
+namespace temper {
+
+struct BuildOptions {
+  std::string device = "cpu";
+  int threads = 0;                                // 0: all that this process may use
+  std::string precision = "fp32";
+  std::map<std::string, ShapeRange> shapes;       // by input name
+  std::string timing_cache;                       // file; "": none
+  int64_t workspace = -1;                         // bytes; candidates above it are refused
+  PassOptions passes;
+  bool measure = true;                            // false: tactics by list order (tests)
+  bool segments = true;                           // search slices of the batch
+  std::string command;                            // recorded in the plan: how to build it again
+  std::function<void(const std::string&)> progress;
+};
+
+// Throws Error; see its kinds. Notes that the user should read are in Engine::info().notes.
+std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOptions& options);
+
+// For graphs that are at hand already (tests, the cases' runner).
+std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOptions& options);
+
+// Cores this process may run on (affinity and cgroup limits).
+int usable_threads();
+
+}  // namespace temper
