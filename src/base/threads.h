@@ -29,4 +29,22 @@ void parallel_for(int64_t count, int64_t grain, Body&& body) {
   }
 }
 
+// The same with at most `threads` threads, and body(thread, begin, end): 0 <= thread < threads names the scratch memory
+// it may use. 1 thread: no parallel region.
+template <class Body>
+void parallel_for_threads(int threads, int64_t count, int64_t grain, Body&& body) {
+  const int64_t chunks = (count + grain - 1) / grain;
+  threads = threads <= 1 ? 1 : int(std::min<int64_t>(std::min(threads, max_threads()), chunks));
+  if (threads <= 1) {
+    if (count > 0) body(0, int64_t(0), count);
+    return;
+  }
+#pragma omp parallel num_threads(threads)
+  {
+    const int64_t n = omp_get_num_threads(), t = omp_get_thread_num();
+    const int64_t begin = chunks * t / n * grain, end = std::min(count, chunks * (t + 1) / n * grain);
+    if (begin < end) body(int(t), begin, end);
+  }
+}
+
 }  // namespace temper

@@ -5,12 +5,14 @@
 namespace temper {
 
 extern const Tactic cpu_conv_onednn, cpu_matmul_onednn, cpu_pool_onednn;
+extern const Tactic cpu_pointwise;
 extern const Tactic reference_tactic;
 
 static const Tactic* const cpu_tactics[] = {
     &cpu_conv_onednn,
     &cpu_matmul_onednn,
     &cpu_pool_onednn,
+    &cpu_pointwise,
     &reference_tactic,
 };
 

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "backends/cpu/pointwise_loops.h"
+#include "backends/cpu/vmath.h"
+
+namespace temper {
+
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+float modulo(float x, float y) {
+  const float r = std::fmod(x, y);
+  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+
+// vmath reduces arguments below 2^30 only; tiles with larger ones (or NaN) go through the C library.
+template <int quarter>
+void sine_step(const StepArgs& s) {
+  const float* a = static_cast<const float*>(s.a);
+  const int64_t read = s.a_uniform ? 1 : s.n;
+  int large = 0;
+  for (int64_t i = 0; i < read; ++i) large |= !(vmath::magnitude(a[i]) < vmath::kTrigLimit);
+  if (!large) return unary_loop<float, float, decltype([](float x) { return vmath::sin_or_cos(x, quarter); })>(s);
+  unary_loop<float, float, decltype([](float x) { return float(quarter ? std::cos(double(x)) : std::sin(double(x))); })>(s);
+}
+
+}  // namespace
+
+StepFn find_step_f32(Scalar op) {
+  using F = float;
+  switch (op) {
+    case Scalar::add: return TEMPER_BINARY(F, F, x + y);
+    case Scalar::sub: return TEMPER_BINARY(F, F, x - y);
+    case Scalar::mul: return TEMPER_BINARY(F, F, x * y);
+    case Scalar::div: return TEMPER_BINARY(F, F, x / y);
+    case Scalar::min: return TEMPER_BINARY(F, F, x != x || y != y ? kNan : x < y ? x : y);
+    case Scalar::max: return TEMPER_BINARY(F, F, x != x || y != y ? kNan : x > y ? x : y);
+    case Scalar::pow: return TEMPER_BINARY(F, F, std::pow(x, y));
+    case Scalar::fmod: return TEMPER_BINARY(F, F, std::fmod(x, y));
+    case Scalar::mod: return TEMPER_BINARY(F, F, modulo(x, y));
+    case Scalar::neg: return TEMPER_UNARY(F, F, -x);
+    case Scalar::abs: return TEMPER_UNARY(F, F, vmath::magnitude(x));
+    case Scalar::sign: return TEMPER_UNARY(F, F, x > 0 ? 1.f : x < 0 ? -1.f : x);
+    case Scalar::floor: return TEMPER_UNARY(F, F, __builtin_floorf(x));
+    case Scalar::ceil: return TEMPER_UNARY(F, F, __builtin_ceilf(x));
+    case Scalar::round: return TEMPER_UNARY(F, F, __builtin_nearbyintf(x));
+    case Scalar::sqrt: return TEMPER_UNARY(F, F, __builtin_sqrtf(x));
+    case Scalar::reciprocal: return TEMPER_UNARY(F, F, 1.f / x);
+    case Scalar::exp: return TEMPER_UNARY(F, F, vmath::exp(x));
+    case Scalar::log: return TEMPER_UNARY(F, F, vmath::log(x));
+    case Scalar::erf: return TEMPER_UNARY(F, F, vmath::erf(x));
+    case Scalar::sigmoid: return TEMPER_UNARY(F, F, vmath::sigmoid(x));
+    case Scalar::tanh: return TEMPER_UNARY(F, F, vmath::tanh(x));
+    case Scalar::relu: return TEMPER_UNARY(F, F, x < 0 ? 0.f : x);
+    case Scalar::sin: return &sine_step<0>;
+    case Scalar::cos: return &sine_step<1>;
+    case Scalar::tan: return TEMPER_UNARY(F, F, std::tan(x));
+    case Scalar::asin: return TEMPER_UNARY(F, F, std::asin(x));
+    case Scalar::acos: return TEMPER_UNARY(F, F, std::acos(x));
+    case Scalar::atan: return TEMPER_UNARY(F, F, std::atan(x));
+    case Scalar::sinh: return TEMPER_UNARY(F, F, std::sinh(x));
+    case Scalar::cosh: return TEMPER_UNARY(F, F, std::cosh(x));
+    case Scalar::asinh: return TEMPER_UNARY(F, F, std::asinh(x));
+    case Scalar::acosh: return TEMPER_UNARY(F, F, std::acosh(x));
+    case Scalar::atanh: return TEMPER_UNARY(F, F, std::atanh(x));
+    default: return nullptr;
+  }
+}
+
+StepFn find_pow(DType dtype, double exponent) {
+  using F = float;
+  if (dtype != DType::f32) return nullptr;
+  // x^0.5 differs from sqrt(x) at -0 and -infinity.
+  if (exponent == 0.5) return TEMPER_UNARY(F, F, x == -std::numeric_limits<F>::infinity() ? -x : __builtin_sqrtf(x + 0.f));
+  if (exponent == 1) return TEMPER_UNARY(F, F, x);
+  if (exponent == 2) return TEMPER_UNARY(F, F, x * x);
+  if (exponent == 3) return TEMPER_UNARY(F, F, x * x * x);
+  if (exponent == -1) return TEMPER_UNARY(F, F, 1.f / x);
+  return nullptr;
+}
+
+namespace {
+
+// Branch-free forms of the conversions in base/dtype.h, bit for bit the same.
+inline float half_to_float(uint16_t h) {
+  const uint32_t sign = uint32_t(h & 0x8000u) << 16, magnitude = uint32_t(h & 0x7fffu) << 13;
+  // Scaling by 2^112 re-biases the exponent and makes subnormal halves normal.
+  const float scaled = vmath::as_float(magnitude) * 0x1p112f;
+  const float special = vmath::as_float(magnitude | 0x7f800000u);
+  return vmath::as_float(vmath::as_bits(magnitude >= 0x0f800000u ? special : scaled) | sign);
+}
+inline uint16_t float_to_half(float value) {
+  const uint32_t bits = vmath::as_bits(value), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
+  const uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x3ffu);
+  const uint32_t small = vmath::as_bits(vmath::as_float(magnitude) + 0.5f) - 0x3f000000u;
+  const uint32_t normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+  uint32_t result = magnitude < 0x38800000u ? small : normal;
+  result = magnitude >= 0x477ff000u ? 0x7c00u : result;
+  result = magnitude > 0x7f800000u ? nan : result;
+  return uint16_t(sign | result);
+}
+inline float bfloat_to_float(uint16_t b) { return vmath::as_float(uint32_t(b) << 16); }
+inline uint16_t float_to_bfloat(float value) {
+  const uint32_t bits = vmath::as_bits(value);
+  const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return uint16_t((bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded);
+}
+
+}  // namespace
+
+StepFn find_load(DType dtype) {
+  return dtype == DType::f16 ? TEMPER_UNARY(uint16_t, float, half_to_float(x)) : TEMPER_UNARY(uint16_t, float, bfloat_to_float(x));
+}
+StepFn find_store(DType dtype) {
+  return dtype == DType::f16 ? TEMPER_UNARY(float, uint16_t, float_to_half(x)) : TEMPER_UNARY(float, uint16_t, float_to_bfloat(x));
+}
+StepFn find_rounding(DType dtype) {
+  return dtype == DType::f16 ? TEMPER_UNARY(float, float, half_to_float(float_to_half(x)))
+                             : TEMPER_UNARY(float, float, bfloat_to_float(float_to_bfloat(x)));
+}
+
+}  // namespace temper

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops of pointwise_steps.h over a function object of one element. The output may be an argument's own memory (never
+// shifted), which is what ivdep tells the compiler.
+#pragma once
+#include <type_traits>
+
+#include "backends/cpu/isa.h"
+#include "backends/cpu/pointwise_steps.h"
+
+namespace temper {
+
+// The dtypes that networks compute with get the versions of vectorised(); the rest is compiled once.
+template <class T>
+constexpr bool kCommon = std::is_same_v<T, float> || std::is_same_v<T, uint16_t> || std::is_same_v<T, int32_t> ||
+                         std::is_same_v<T, uint8_t> || std::is_same_v<T, int8_t> || std::is_same_v<T, bool>;
+template <class T, class R, class Loop>
+inline void run_loop(Loop loop) {
+  if constexpr ((std::is_same_v<T, float> || std::is_same_v<R, float> || std::is_same_v<T, int32_t>) && kCommon<T> && kCommon<R>) vectorised(loop);
+  else loop();
+}
+
+template <class T, class R, class F>
+void unary_loop(const StepArgs& s) {
+  const T* a = static_cast<const T*>(s.a);
+  R* out = static_cast<R*>(s.out);
+  const int64_t n = s.n;
+  if (s.a_uniform) {
+    const R value = F()(*a);
+    for (int64_t i = 0; i < n; ++i) out[i] = value;
+    return;
+  }
+  run_loop<T, R>([=] {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = F()(a[i]);
+  });
+}
+
+template <class T, class R, class F>
+void binary_loop(const StepArgs& s) {
+  const T *a = static_cast<const T*>(s.a), *b = static_cast<const T*>(s.b);
+  R* out = static_cast<R*>(s.out);
+  const int64_t n = s.n;
+  if (s.b_uniform) {
+    const T y = *b;
+    if (s.a_uniform) {
+      const R value = F()(*a, y);
+      for (int64_t i = 0; i < n; ++i) out[i] = value;
+      return;
+    }
+    run_loop<T, R>([=] {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) out[i] = F()(a[i], y);
+    });
+  } else if (s.a_uniform) {
+    const T x = *a;
+    run_loop<T, R>([=] {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) out[i] = F()(x, b[i]);
+    });
+  } else {
+    run_loop<T, R>([=] {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) out[i] = F()(a[i], b[i]);
+    });
+  }
+}
+
+// Lambdas as types: each is its own function object.
+#define TEMPER_UNARY(T, R, expression) &unary_loop<T, R, decltype([](T x) -> R { return expression; })>
+#define TEMPER_BINARY(T, R, expression) &binary_loop<T, R, decltype([](T x, T y) -> R { return expression; })>
+
+}  // namespace temper

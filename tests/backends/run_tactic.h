@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one tactic on one problem with everything around it watched: guard bands around every buffer, NaN in scratch and
+// outputs, constants handed over as a plan would, two launches that must give the same bits, zero padding channels.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "backends/backend.h"
+#include "base/checked.h"
+
+namespace temper::testing {
+
+inline int64_t layout_offset(const Dims& dims, Layout layout, const Dims& index) {
+  if (layout == Layout::plain) {
+    int64_t offset = 0;
+    for (size_t i = 0; i < dims.size(); ++i) offset = offset * dims[i] + index[i];
+    return offset;
+  }
+  const int64_t block = block_of(layout) > 1 ? block_of(layout) : std::max<int64_t>(dims[1], 1);
+  int64_t offset = index[0] * ((dims[1] + block - 1) / block) + index[1] / block;
+  for (size_t i = 2; i < dims.size(); ++i) offset = offset * dims[i] + index[i];
+  return offset * block + index[1] % block;
+}
+
+// 64-byte aligned memory between two bands of `pattern`.
+class Guarded {
+ public:
+  Guarded(int64_t bytes, uint8_t pattern) : bytes_(bytes), pattern_(pattern), memory_(DType::u8, {bytes + 2 * kBand + 64}) {
+    std::memset(memory_.raw_mutable(), pattern, size_t(memory_.bytes()));
+  }
+  std::byte* data() { return memory_.raw_mutable() + kBand; }
+  void fill(uint8_t value) { std::memset(data(), value, size_t(bytes_)); }
+  bool intact() const {
+    for (int64_t i = 0; i < memory_.bytes(); ++i)
+      if ((i < kBand || i >= kBand + bytes_) && memory_.raw()[size_t(i)] != std::byte(pattern_)) return false;
+    return true;
+  }
+
+ private:
+  static constexpr int64_t kBand = 256;
+  int64_t bytes_;
+  uint8_t pattern_;
+  Tensor memory_;
+};
+
+inline void store_layout(const Tensor& tensor, Layout layout, std::byte* to) {
+  const size_t size = size_t(size_of(tensor.dtype()));
+  std::memset(to, 0, size_t(layout_bytes(tensor.dtype(), tensor.dims(), layout)));
+  for_each_index(tensor.dims(), [&](const Dims& index, int64_t i) {
+    std::memcpy(to + size_t(layout_offset(tensor.dims(), layout, index)) * size, tensor.raw().data() + size_t(i) * size, size);
+  });
+}
+
+// Also checks that padding channels are zero.
+inline Tensor load_layout(DType dtype, const Dims& dims, Layout layout, const std::byte* from) {
+  Tensor out(dtype, dims);
+  const size_t size = size_t(size_of(dtype));
+  for_each_index(dims, [&](const Dims& index, int64_t i) {
+    std::memcpy(out.raw_mutable() + size_t(i) * size, from + size_t(layout_offset(dims, layout, index)) * size, size);
+  });
+  if (block_of(layout) > 1 && dims[1] % block_of(layout) != 0) {
+    Dims padded = dims;
+    padded[1] = round_up(padded[1], block_of(layout));
+    for_each_index(padded, [&](const Dims& index, int64_t) {
+      if (index[1] < dims[1]) return;
+      for (size_t b = 0; b < size; ++b)
+        EXPECT_EQ(from[size_t(layout_offset(dims, layout, index)) * size + b], std::byte(0)) << "padding channel " << index[1];
+    });
+  }
+  return out;
+}
+
+// The outputs in plain layout. `inputs` are plain; those of absent ports are undefined tensors.
+inline std::vector<Tensor> run_tactic(const Tactic& tactic, Problem problem, const Config& config, const std::vector<Tensor>& inputs, const Device& device) {
+  for (size_t i = 0; i < inputs.size(); ++i) problem.inputs[i].constant = problem.inputs[i].is_constant ? &inputs[i] : nullptr;
+  EXPECT_EQ(config.inputs.size(), problem.inputs.size());
+  EXPECT_EQ(config.outputs.size(), problem.outputs.size());
+  Packed packed;
+  if (tactic.build) packed = tactic.build(problem, config, device);
+  Guarded packed_memory(int64_t(packed.bytes.size()), 0xff);
+  if (!packed.bytes.empty()) std::memcpy(packed_memory.data(), packed.bytes.data(), packed.bytes.size());
+  packed.consumed.resize(inputs.size(), false);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (packed.consumed[i]) problem.inputs[i].constant = nullptr;
+  auto kernel = tactic.load(problem, config, {packed_memory.data(), packed.bytes.size()}, device);
+
+  std::vector<Guarded> in, out;
+  std::vector<const void*> in_pointers;
+  std::vector<void*> out_pointers;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool handed = problem.inputs[i].present && !packed.consumed[i];
+    in.emplace_back(handed ? layout_bytes(inputs[i].dtype(), inputs[i].dims(), config.inputs[i]) : 0, 0xff);
+    if (handed) store_layout(inputs[i], config.inputs[i], in.back().data());
+    in_pointers.push_back(handed ? in.back().data() : nullptr);
+  }
+  for (size_t i = 0; i < problem.outputs.size(); ++i) {
+    const Port& port = problem.outputs[i];
+    out.emplace_back(port.present ? layout_bytes(port.type.dtype, port.dims(), config.outputs[i]) : 0, 0xa5);
+    out_pointers.push_back(port.present ? out.back().data() : nullptr);
+  }
+  const int64_t workspace_bytes = kernel->workspace();
+  Guarded workspace(workspace_bytes, 0xa5);
+  std::vector<Tensor> first, second;
+  for (std::vector<Tensor>* results : {&first, &second}) {
+    for (Guarded& buffer : out) buffer.fill(0xff);
+    workspace.fill(0xff);
+    kernel->launch({in_pointers, out_pointers, workspace_bytes ? workspace.data() : nullptr});
+    for (size_t i = 0; i < problem.outputs.size(); ++i) {
+      const Port& port = problem.outputs[i];
+      results->push_back(port.present ? load_layout(port.type.dtype, port.dims(), config.outputs[i], out[i].data()) : Tensor());
+    }
+  }
+  for (size_t i = 0; i < first.size(); ++i)
+    if (first[i].defined()) EXPECT_TRUE(first[i].same_bits(second[i])) << "output " << i << " differs between two launches";
+  EXPECT_TRUE(packed_memory.intact()) << "wrote beside the packed constants";
+  EXPECT_TRUE(workspace.intact()) << "wrote beside the workspace";
+  for (size_t i = 0; i < in.size(); ++i) {
+    EXPECT_TRUE(in[i].intact()) << "wrote beside input " << i;
+    if (in_pointers[i]) {
+      Guarded again(layout_bytes(inputs[i].dtype(), inputs[i].dims(), config.inputs[i]), 0);
+      store_layout(inputs[i], config.inputs[i], again.data());
+      EXPECT_EQ(std::memcmp(again.data(), in[i].data(), size_t(layout_bytes(inputs[i].dtype(), inputs[i].dims(), config.inputs[i]))), 0)
+          << "input " << i << " was changed";
+    }
+  }
+  for (size_t i = 0; i < out.size(); ++i) EXPECT_TRUE(out[i].intact()) << "wrote beside output " << i;
+  return first;
+}
+
+// |got - want| <= absolute + relative * |want|; NaN and infinities must agree. "" or the first difference.
+inline std::string difference(const Tensor& got, const Tensor& want, double relative, double absolute) {
+  if (got.type() != want.type()) return concat("the type is ", got.type(), ", not ", want.type());
+  if (!is_float(got.dtype())) {
+    const auto g = got.to_ints(), w = want.to_ints();
+    for (size_t i = 0; i < g.size(); ++i)
+      if (g[i] != w[i]) return concat("element ", i, " is ", g[i], ", not ", w[i]);
+    return "";
+  }
+  const auto g = got.to_doubles(), w = want.to_doubles();
+  for (size_t i = 0; i < g.size(); ++i) {
+    if (g[i] == w[i] || (g[i] != g[i] && w[i] != w[i])) continue;
+    const double error = g[i] > w[i] ? g[i] - w[i] : w[i] - g[i], size = w[i] < 0 ? -w[i] : w[i];
+    if (!(error <= absolute + relative * size) || size > 1e300) return concat("element ", i, " is ", g[i], ", not ", w[i], " (error ", error, ")");
+  }
+  return "";
+}
+
+}  // namespace temper::testing
