@@ -74,12 +74,9 @@ std::vector<ValueId> Graph::add(Op op, std::vector<ValueId> inputs, std::string_
       node.outputs.push_back(value);
     }
     nodes_.push_back(std::move(node));
+    places_.push_back(id.index);
     return nodes_.back().outputs;
   });
-}
-
-bool Graph::is_output(ValueId id) const {
-  return std::any_of(outputs_.begin(), outputs_.end(), [&](const GraphOutput& output) { return output.value == id; });
 }
 
 void Graph::replace(ValueId old_value, ValueId new_value) {
@@ -97,50 +94,85 @@ void Graph::replace(ValueId old_value, ValueId new_value) {
       }
   }
   std::erase_if(from.users, [&](NodeId user) { return user != to.producer; });
-  for (GraphOutput& output : outputs_)
-    if (output.value == old_value) output.value = new_value;
+  if (from.output_uses > 0)
+    for (GraphOutput& output : outputs_)
+      if (output.value == old_value) output.value = new_value;
+  to.output_uses += from.output_uses;
+  from.output_uses = 0;
+  release(old_value);
+}
+
+// A value without uses: its producer, once all its outputs are so, no longer counts as a user of its inputs, and so on
+// up. Passes see exact use counts without compacting in between.
+void Graph::release(ValueId dead) {
+  std::vector<ValueId> stack{dead};
+  while (!stack.empty()) {
+    const Value& value = this->value(stack.back());
+    stack.pop_back();
+    if (!value.producer.valid()) continue;
+    const Node& producer = node(value.producer);
+    const bool in_use = std::any_of(producer.outputs.begin(), producer.outputs.end(), [&](ValueId output) {
+      return !this->value(output).users.empty() || is_output(output);
+    });
+    if (in_use) continue;
+    for (ValueId input : producer.inputs) {
+      if (!input.valid()) continue;
+      auto& users = values_[size_t(input.index)].users;
+      const auto use = std::find(users.rbegin(), users.rend(), value.producer);
+      if (use == users.rend()) continue;  // released before
+      users.erase(std::next(use).base());
+      if (users.empty()) stack.push_back(input);
+    }
+  }
+}
+
+ValueId Graph::rewrite(ValueId old_value, Op op, std::vector<ValueId> inputs, std::string_view node_name) {
+  const ValueId result = add_single(std::move(op), std::move(inputs), node_name);
+  const NodeId old_producer = value(old_value).producer;
+  if (old_producer.valid()) places_.back() = places_[size_t(old_producer.index)];
+  replace(old_value, result);
+  swap_names(old_value, result);
+  return result;
 }
 
 void Graph::compact() {
-  // Depth-first from the outputs without recursion: chains may be 10^5 nodes long.
-  std::vector<char> state(nodes_.size(), 0);  // 0 unseen, 1 open, 2 done
+  // What the outputs need.
+  std::vector<char> state(nodes_.size(), 0);  // 1 needed, 2 open, 3 done
   std::vector<NodeId> needed, stack;
-  auto visit = [&](ValueId value) {
-    if (value.valid() && this->value(value).producer.valid()) stack.push_back(this->value(value).producer);
+  auto mark = [&](ValueId id) {
+    if (!id.valid() || !value(id).producer.valid() || state[size_t(value(id).producer.index)]) return;
+    state[size_t(value(id).producer.index)] = 1;
+    needed.push_back(value(id).producer);
+  };
+  for (const GraphOutput& output : outputs_) mark(output.value);
+  for (size_t i = 0; i < needed.size(); ++i)
+    for (ValueId input : nodes_[size_t(needed[i].index)].inputs) mark(input);
+  std::sort(needed.begin(), needed.end(), [&](NodeId a, NodeId b) {
+    return std::pair(places_[size_t(a.index)], a.index) < std::pair(places_[size_t(b.index)], b.index);
+  });
+  // Each in its place, its inputs before it. Without recursion: chains may be 10^5 nodes long.
+  std::vector<NodeId> ordered;
+  for (NodeId start : needed) {
+    stack.push_back(start);
     while (!stack.empty()) {
       const NodeId id = stack.back();
-      char& mark = state[size_t(id.index)];
-      if (mark == 2) {
+      char& here = state[size_t(id.index)];
+      if (here != 1) {
         stack.pop_back();
+        if (here == 2) ordered.push_back(id);
+        here = 3;
         continue;
       }
-      if (mark == 1) {
-        mark = 2;
-        needed.push_back(id);
-        stack.pop_back();
-        continue;
-      }
-      mark = 1;
+      here = 2;
       const auto& inputs = nodes_[size_t(id.index)].inputs;
       for (auto it = inputs.rbegin(); it != inputs.rend(); ++it) {
-        if (!it->valid() || !this->value(*it).producer.valid()) continue;
-        const NodeId before = this->value(*it).producer;
-        if (state[size_t(before.index)] == 1) throw std::logic_error("the graph has a cycle");
-        if (state[size_t(before.index)] == 0) stack.push_back(before);
+        if (!it->valid() || !value(*it).producer.valid()) continue;
+        const NodeId before = value(*it).producer;
+        if (state[size_t(before.index)] == 2) throw std::logic_error("the graph has a cycle");
+        if (state[size_t(before.index)] == 1) stack.push_back(before);
       }
     }
-  };
-  for (const GraphOutput& output : outputs_) visit(output.value);
-  // Where the present order is still valid it stays, so that printed graphs change only where the graph did.
-  std::vector<int32_t> position(nodes_.size(), -1);
-  std::vector<NodeId> by_index = needed;
-  std::sort(by_index.begin(), by_index.end());
-  for (size_t i = 0; i < by_index.size(); ++i) position[size_t(by_index[i].index)] = int32_t(i);
-  bool ordered = true;
-  for (NodeId id : by_index)
-    for (ValueId input : nodes_[size_t(id.index)].inputs)
-      if (input.valid() && value(input).producer.valid() && value(input).producer.index >= id.index) ordered = false;
-  if (ordered) needed = std::move(by_index);
+  }
 
   Graph result;
   result.name = name;
@@ -149,13 +181,14 @@ void Graph::compact() {
     Value value = values_[size_t(id.index)];
     value.users.clear();
     value.producer = {};
+    value.output_uses = 0;
     result.names_.insert(value.name);
     result.values_.push_back(std::move(value));
     map[size_t(id.index)] = {int32_t(result.values_.size() - 1)};
     return map[size_t(id.index)];
   };
   for (ValueId id : inputs_) result.inputs_.push_back(copy_value(id));
-  for (NodeId id : needed) {
+  for (NodeId id : ordered) {
     const Node& node = nodes_[size_t(id.index)];
     const NodeId new_id{int32_t(result.nodes_.size())};
     Node copy{node.op, node.name, {}, {}};
@@ -170,24 +203,36 @@ void Graph::compact() {
       result.values_.back().producer = new_id;
     }
     result.nodes_.push_back(std::move(copy));
+    result.places_.push_back(new_id.index);
   }
   for (const GraphOutput& output : outputs_) {
     const ValueId mapped = map[size_t(output.value.index)];
-    result.outputs_.push_back({output.name, mapped.valid() ? mapped : copy_value(output.value)});
+    result.add_output(output.name, mapped.valid() ? mapped : copy_value(output.value));
   }
   *this = std::move(result);
 }
 
 void verify(const Graph& graph) {
   auto breach = [](auto&&... parts) { throw std::logic_error(concat("graph verification: ", parts...)); };
+  std::vector<std::vector<NodeId>> users(size_t(graph.value_count()));
+  for (int32_t n = 0; n < graph.node_count(); ++n)
+    for (ValueId input : graph.node({n}).inputs)
+      if (input.valid()) users[size_t(input.index)].push_back({n});
+  std::vector<int32_t> output_uses(size_t(graph.value_count()), 0);
+  for (const GraphOutput& output : graph.outputs()) ++output_uses[size_t(output.value.index)];
+  for (int32_t v = 0; v < graph.value_count(); ++v) {
+    const Value& value = graph.value({v});
+    std::vector<NodeId> recorded = value.users;
+    std::sort(recorded.begin(), recorded.end());
+    if (recorded != users[size_t(v)] || value.output_uses != output_uses[size_t(v)])
+      breach("the uses of '", value.name, "' are out of step");
+  }
   for (int32_t n = 0; n < graph.node_count(); ++n) {
     const Node& node = graph.node({n});
     for (ValueId input : node.inputs) {
       if (!input.valid()) continue;
       const Value& value = graph.value(input);
       if (value.producer.valid() && value.producer.index >= n) breach("'", node.name, "' uses '", value.name, "' before it exists");
-      if (std::count(value.users.begin(), value.users.end(), NodeId{n}) != std::count(node.inputs.begin(), node.inputs.end(), input))
-        breach("the uses of '", value.name, "' are out of step");
     }
     const auto operands = operands_of(graph, node.inputs);
     const auto types = infer(node.op, InferContext(operands, node.name));

@@ -28,7 +28,8 @@ struct Value {
   std::shared_ptr<const Tensor> constant;     // set: the value is this constant and has no producer
   std::shared_ptr<const Contents> contents;   // of small integer values, as far as they follow from shapes
   NodeId producer;                            // invalid for inputs and constants
-  std::vector<NodeId> users;                  // one entry per use
+  std::vector<NodeId> users;                  // one entry per use by a node
+  int32_t output_uses = 0;                    // how many graph outputs it is
 };
 
 struct Node {
@@ -56,7 +57,10 @@ class Graph {
   ValueId add_single(Op op, std::vector<ValueId> inputs, std::string_view node_name) {
     return add(std::move(op), std::move(inputs), node_name).at(0);
   }
-  void add_output(std::string_view name, ValueId value) { outputs_.push_back({std::string(name), value}); }
+  void add_output(std::string_view name, ValueId value) {
+    outputs_.push_back({std::string(name), value});
+    ++values_.at(size_t(value.index)).output_uses;
+  }
 
   const Value& value(ValueId id) const { return values_.at(size_t(id.index)); }
   const Node& node(NodeId id) const { return nodes_.at(size_t(id.index)); }
@@ -67,14 +71,20 @@ class Graph {
   const TensorType& type(ValueId id) const { return value(id).type; }
   const Tensor* constant(ValueId id) const { return id.valid() ? value(id).constant.get() : nullptr; }
   const Node* producer(ValueId id) const { return id.valid() && value(id).producer.valid() ? &node(value(id).producer) : nullptr; }
-  bool is_output(ValueId id) const;
+  bool is_output(ValueId id) const { return value(id).output_uses > 0; }
   // True when `id` has exactly one use and is no graph output: the producer may be fused into that user.
   bool has_single_use(ValueId id) const { return value(id).users.size() == 1 && !is_output(id); }
 
   // Redirects every use of `old_value` (graph outputs too) to `new_value`. Throws std::logic_error if the types differ:
-  // a pass that does so is wrong. Dead nodes stay until compact().
+  // a pass that does so is wrong. Nodes that are dead by that stay until compact(), but no longer count as users.
   void replace(ValueId old_value, ValueId new_value);
-  // Keeps what the outputs need, in a stable topological order, and all inputs. Ids change.
+  // Adds a node of one output and puts it in the place of `old_value`: it takes its name and, once compacted, stands in the
+  // order where the old producer stood.
+  ValueId rewrite(ValueId old_value, Op op, std::vector<ValueId> inputs, std::string_view node_name);
+  // The two values exchange their names.
+  void swap_names(ValueId a, ValueId b) { std::swap(values_.at(size_t(a.index)).name, values_.at(size_t(b.index)).name); }
+  // Keeps what the outputs need, and all inputs. The order stays; a node that is needed earlier than it stands moves up.
+  // Ids change.
   void compact();
 
   std::string unique_name(std::string_view wanted);
@@ -83,11 +93,13 @@ class Graph {
   friend Graph specialize(const Graph&, const Bindings&);
   std::vector<Value> values_;
   std::vector<Node> nodes_;
+  std::vector<int32_t> places_;  // by node: its place in the order, that of the node it replaced
   std::vector<ValueId> inputs_;
   std::vector<GraphOutput> outputs_;
   std::unordered_set<std::string> names_;
 
   ValueId add_value(std::string_view name, TensorType type);
+  void release(ValueId value);
 };
 
 // Checks the invariants (order, uses, types that infer gives again); throws std::logic_error naming the first breach.

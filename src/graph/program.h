@@ -36,7 +36,8 @@ int arity_of(Scalar op);  // 0 for constant
 
 // Arguments name a value: 0..inputs-1 are the program's inputs, inputs+k is the result of step k.
 // Semantics: integers wrap; integer div truncates towards zero (as ONNX's reference does) and division by zero gives 0;
-// mod takes the sign of the divisor, fmod that of the dividend; min and max pass NaN on; round is half to even;
+// mod takes the sign of the divisor, fmod that of the dividend; min, max and relu pass NaN on, and which zero they give
+// where zeros of both signs meet is left open (relu(x) and max(x,0) are the same); round is half to even;
 // shifts by the width or more give 0; casts from float to integer truncate and saturate, NaN becomes 0.
 struct Step {
   Scalar op;

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// fold_constants: a node whose inputs are all constants is computed now, by its reference; an integer value whose
+// elements follow from known shapes becomes a constant; a reshape whose target is known by now carries it as a field.
+#include <algorithm>
+
+#include "passes/pass.h"
+
+namespace temper {
+
+namespace {
+
+// A folded value may be this large, or as large as the constants it comes from: a broadcast of one number to gigabytes
+// is better made when it is needed.
+constexpr int64_t kMaxFoldedBytes = int64_t(64) << 20;
+// Scalar multiplications that folding one node may cost (about a second); a larger product is left to the real kernels.
+constexpr double kMaxFoldedWork = 1e9;
+
+double work_of(const Graph& graph, const Node& node) {
+  double work = 0;
+  for (ValueId output : node.outputs) work += double(element_count(graph.type(output).dims()));
+  // Each output element of a contraction reads as many elements as its row of the second operand has.
+  if (epilogue_of(node.op) && node.inputs.size() >= 2) {
+    const Dims dims = graph.type(node.inputs[1]).dims();
+    const int64_t count = element_count(dims), least = *std::min_element(dims.begin(), dims.end());
+    work *= double(count) / double(std::max<int64_t>(1, least));
+  } else {
+    for (ValueId input : node.inputs)
+      if (input.valid()) work += double(element_count(graph.type(input).dims()));
+  }
+  return work;
+}
+
+bool may_fold(const Graph& graph, const Node& node) {
+  if (node.inputs.empty()) return false;  // its fields say it in fewer bytes
+  int64_t given = 0, made = 0;
+  for (ValueId input : node.inputs) {
+    if (!input.valid()) continue;
+    if (!graph.constant(input)) return false;
+    given += graph.constant(input)->bytes();
+  }
+  for (ValueId output : node.outputs) {
+    const TensorType& type = graph.type(output);
+    if (!type.is_concrete()) return false;
+    made += byte_count(type.dtype, type.dims());
+  }
+  return made <= std::max(given, kMaxFoldedBytes) && work_of(graph, node) <= kMaxFoldedWork;
+}
+
+void put_constant(Graph& graph, ValueId value, Tensor tensor) {
+  const ValueId constant = graph.add_constant(graph.value(value).name, std::move(tensor));
+  graph.replace(value, constant);
+  graph.swap_names(value, constant);
+}
+
+std::optional<Tensor> known_integers(const Value& value) {
+  if (value.constant || !value.contents || !value.type.is_concrete() || !is_int(value.type.dtype)) return std::nullopt;
+  std::vector<int64_t> ints;
+  for (const Dim& dim : *value.contents) {
+    if (!dim.is_constant()) return std::nullopt;
+    ints.push_back(dim.value());
+  }
+  return Tensor::of<int64_t>(value.type.dims(), ints).converted(value.type.dtype);
+}
+
+bool give_shape_to_reshape(Graph& graph, const Node& node) {
+  const auto* reshape = std::get_if<ops::Reshape>(&node.op);
+  if (!reshape || node.inputs.size() != 2 || !node.inputs[1].valid() || !graph.value(node.inputs[1]).contents) return false;
+  ops::Reshape with_shape;
+  with_shape.shape = graph.type(node.outputs[0]).shape;
+  graph.rewrite(node.outputs[0], with_shape, {node.inputs[0]}, std::string(node.name));
+  return true;
+}
+
+}  // namespace
+
+bool fold_constants(Graph& graph, const PassOptions&) {
+  bool changed = false;
+  const int32_t count = graph.node_count();
+  for (int32_t n = 0; n < count; ++n) {
+    const Node node = graph.node({n});
+    if (may_fold(graph, node)) {
+      with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); }, [&] {
+        std::vector<Tensor> inputs;
+        std::vector<TensorType> types;
+        for (ValueId input : node.inputs) inputs.push_back(input.valid() ? *graph.constant(input) : Tensor());
+        for (ValueId output : node.outputs) types.push_back(graph.type(output));
+        std::vector<Tensor> results = reference(node.op, inputs, types);
+        for (size_t i = 0; i < results.size(); ++i) put_constant(graph, node.outputs[i], std::move(results[i]));
+      });
+      changed = true;
+      continue;
+    }
+    for (ValueId output : node.outputs)
+      if (auto integers = known_integers(graph.value(output))) {
+        put_constant(graph, output, std::move(*integers));
+        changed = true;
+      }
+    changed |= give_shape_to_reshape(graph, node);
+  }
+  return changed;
+}
+
+}  // namespace temper

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// fuse_pointwise: a pointwise node whose one user is a pointwise node of the same shape becomes part of that user's
+// program. Every program is simplified on the way; constants of one element become steps of it.
+//
+// Not fused: a producer with another user or that is a graph output (it has to be stored anyway); a producer of a smaller
+// shape that the consumer broadcasts (it would be computed again for each element); and a producer that fuse_epilogues
+// will take into a convolution or matrix product: a residual sum of two normalised convolutions must not drag the
+// normalisation of one into the epilogue of the other.
+#include <algorithm>
+
+#include "passes/pass.h"
+#include "passes/simplify.h"
+
+namespace temper {
+
+namespace {
+
+class Fuser {
+ public:
+  explicit Fuser(Graph& graph) : graph_(graph), taken_(size_t(graph.value_count()), 0) {}
+
+  bool run() {
+    bool changed = false;
+    const int32_t count = graph_.node_count();
+    for (int32_t n = 0; n < count; ++n)
+      if (std::get_if<ops::Pointwise>(&graph_.node({n}).op) && is_alive(graph_.node({n}).outputs[0])) changed |= visit({n});
+    return changed;
+  }
+
+ private:
+  Graph& graph_;
+  std::vector<char> taken_;  // by value: a pointwise result that will become part of an epilogue
+
+  bool is_alive(ValueId id) const { return !graph_.value(id).users.empty() || graph_.is_output(id); }
+
+  bool used_only_by(ValueId id, const std::vector<NodeId>& nodes) const {
+    if (graph_.is_output(id)) return false;
+    const auto& users = graph_.value(id).users;
+    return std::all_of(users.begin(), users.end(),
+                       [&](NodeId user) { return std::find(nodes.begin(), nodes.end(), user) != nodes.end(); });
+  }
+
+  bool has_epilogue(ValueId id) const {
+    const Node* producer = graph_.producer(id);
+    return producer && epilogue_of(producer->op) != nullptr;
+  }
+
+  // Equal but for leading axes of size 1: broadcasting in two steps is broadcasting in one.
+  static bool same_elements(const Shape& from, const Shape& to) {
+    if (from.size() > to.size()) return false;
+    const auto skip = int64_t(to.size() - from.size());
+    return std::equal(from.begin(), from.end(), to.begin() + skip) &&
+           std::all_of(to.begin(), to.begin() + skip, [](const Dim& dim) { return dim == Dim(1); });
+  }
+
+  bool visit(NodeId id) {
+    const ValueId output = graph_.node(id).outputs[0];
+    const TensorType type = graph_.type(output);
+    BoundProgram bound{std::get<ops::Pointwise>(graph_.node(id).op).program, graph_.node(id).inputs};
+    const BoundProgram original = bound;
+    std::vector<NodeId> fused{id};
+    do tidy(graph_, bound);
+    while (take_one_producer(bound, fused, type.shape));
+    if (bound.program == original.program && bound.inputs == original.inputs) {
+      note(output, fused);
+      return false;
+    }
+    if (bound.program.is_identity() && bound.inputs.size() == 1 && graph_.type(bound.inputs[0]) == type) {
+      graph_.replace(output, bound.inputs[0]);
+      return true;
+    }
+    ops::Pointwise op{std::move(bound.program)};
+    const ValueId result = graph_.rewrite(output, std::move(op), std::move(bound.inputs), std::string(graph_.node(id).name));
+    note(result, {graph_.value(result).producer});
+    return true;
+  }
+
+  bool take_one_producer(BoundProgram& bound, std::vector<NodeId>& fused, const Shape& shape) {
+    for (size_t slot = 0; slot < bound.inputs.size(); ++slot) {
+      const ValueId input = bound.inputs[slot];
+      const Node* producer = graph_.producer(input);
+      if (!producer || taken_.at(size_t(input.index)) || !same_elements(graph_.type(input).shape, shape)) continue;
+      const auto* pointwise = std::get_if<ops::Pointwise>(&producer->op);
+      if (!pointwise || !used_only_by(input, fused)) continue;
+      const Program& program = pointwise->program;
+      if (bound.inputs.size() + producer->inputs.size() > size_t(kMaxProgramInputs) ||
+          bound.program.steps.size() + program.steps.size() > kMaxProgramSteps)
+        continue;
+      BoundProgram next{splice(program, bound.program, int(slot)), bound.inputs};
+      next.inputs.erase(next.inputs.begin() + int64_t(slot));
+      next.inputs.insert(next.inputs.end(), producer->inputs.begin(), producer->inputs.end());
+      if (broadcast_shape(graph_, next.inputs) != broadcast_shape(graph_, bound.inputs)) continue;
+      fused.push_back(graph_.value(input).producer);
+      bound = std::move(next);
+      return true;
+    }
+    return false;
+  }
+
+  // Will fuse_epilogues take the node that gives `result`? It does so with whatever is the one user of a convolution, or
+  // of what it has taken already, and keeps the shape.
+  void note(ValueId result, const std::vector<NodeId>& node) {
+    taken_.resize(size_t(graph_.value_count()), 0);
+    for (ValueId input : graph_.producer(result)->inputs)
+      if ((has_epilogue(input) || taken_[size_t(input.index)]) && graph_.type(input).shape == graph_.type(result).shape &&
+          used_only_by(input, node))
+        taken_[size_t(result.index)] = 1;
+  }
+};
+
+}  // namespace
+
+bool fuse_pointwise(Graph& graph, const PassOptions&) { return Fuser(graph).run(); }
+
+}  // namespace temper

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE pass list, in the order in which the passes run. A pass may stand here twice; disabling its name skips both.
+#include "passes/pass.h"
+
+namespace temper {
+
+namespace {
+constexpr Pass pipeline[] = {
+    // Shapes that import could not fold, weights behind casts and transposes: everything below looks for constants.
+    {"fold_constants", fold_constants},
+    {"remove_no_ops", remove_no_ops},
+    // Before fusing: two equal branches are one value with two users, which forbids fusing either of them alone.
+    {"merge_equal_nodes", merge_equal_nodes},
+    // Leaves alone what the next pass takes into an epilogue.
+    {"fuse_pointwise", fuse_pointwise},
+    {"fuse_epilogues", fuse_epilogues},
+    // After fuse_epilogues: a batch norm is the beginning of its convolution's epilogue by now.
+    {"fold_scales_into_weights", fold_scales_into_weights},
+    // Constants that the passes made more than once.
+    {"merge_equal_nodes", merge_equal_nodes},
+};
+}  // namespace
+
+std::span<const Pass> pass_pipeline() { return pipeline; }
+
+}  // namespace temper

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// remove_no_ops: nodes that give back their input, and reshapes of reshapes.
+#include <algorithm>
+
+#include "passes/pass.h"
+
+namespace temper {
+
+namespace {
+
+using ops::Pool;
+using ops::Reduce;
+using ops::ReduceKind;
+
+bool all_are(const std::vector<int64_t>& values, int64_t wanted) {
+  return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == wanted; });
+}
+
+// Reducing axes of size 1 leaves the elements as they are.
+bool keeps_elements(const Reduce& reduce, const TensorType& x) {
+  switch (reduce.kind) {
+    case ReduceKind::sum: case ReduceKind::mean: case ReduceKind::max: case ReduceKind::min: case ReduceKind::prod: break;
+    default: return false;
+  }
+  return std::all_of(reduce.axes.begin(), reduce.axes.end(), [&](int64_t axis) { return x.shape[size_t(axis)] == Dim(1); });
+}
+
+// The node's elements are those of input 0 in the same row-major order.
+bool gives_input(const Graph& graph, const Node& node) {
+  const TensorType& x = graph.type(node.inputs[0]);
+  if (std::get_if<ops::Reshape>(&node.op)) return true;
+  if (const auto* op = std::get_if<ops::Transpose>(&node.op)) return std::is_sorted(op->perm.begin(), op->perm.end());
+  if (const auto* op = std::get_if<ops::Pointwise>(&node.op)) return op->program.is_identity() && node.inputs.size() == 1;
+  if (const auto* op = std::get_if<Reduce>(&node.op)) return keeps_elements(*op, x);
+  if (const auto* op = std::get_if<Pool>(&node.op))
+    return op->kind != ops::PoolKind::lp && !op->with_indices && all_are(op->kernel, 1) && all_are(op->strides, 1) && all_are(op->pads, 0);
+  return false;
+}
+
+}  // namespace
+
+bool remove_no_ops(Graph& graph, const PassOptions&) {
+  bool changed = false;
+  const int32_t count = graph.node_count();
+  for (int32_t n = 0; n < count; ++n) {
+    const Node& node = graph.node({n});
+    if (node.outputs.size() != 1 || node.inputs.empty() || !node.inputs[0].valid() || !gives_input(graph, node)) continue;
+    const ValueId output = node.outputs[0];
+    const bool is_reshape = std::get_if<ops::Reshape>(&node.op) != nullptr;
+    // Behind reshapes lies the value whose elements these are.
+    ValueId source = node.inputs[0];
+    while (const Node* before = graph.producer(source)) {
+      if (!std::get_if<ops::Reshape>(&before->op) || !before->inputs[0].valid()) break;
+      source = before->inputs[0];
+      if (graph.type(source) == graph.type(output)) break;
+    }
+    if (graph.type(source) == graph.type(output)) {
+      graph.replace(output, source);
+      changed = true;
+      continue;
+    }
+    if (is_reshape && source == node.inputs[0]) continue;
+    // A target that depends on data has dimensions that only its own node can name.
+    if (is_reshape && node.inputs.size() > 1) continue;
+    ops::Reshape reshape;
+    reshape.shape = graph.type(output).shape;
+    graph.rewrite(output, reshape, {source}, std::string(node.name));
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace temper

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cases in tests/passes/*.test. A file belongs to the pass of its name and holds cases separated by lines "====";
+// a case is "# the fact it states", a graph, a line "----", and the graph after the pass ("unchanged": the same graph).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <ostream>
+
+#include "base/file.h"
+#include "passes/pass.h"
+
+namespace temper {
+namespace {
+
+struct Case {
+  std::string pass, fact, before, after;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.pass << ": " << c.fact; }
+
+std::vector<std::string> split(const std::string& text, const std::string& line) {
+  std::vector<std::string> parts{""};
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string here = text.substr(at, end - at);
+    if (here == line) parts.emplace_back();
+    else parts.back() += here + '\n';
+    at = end + 1;
+  }
+  return parts;
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(TEMPER_SOURCE_DIR "/tests/passes"))
+    if (entry.path().extension() == ".test") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  for (const auto& file : files)
+    for (const std::string& text : split(read_file(file.string()), "====")) {
+      const auto halves = split(text, "----");
+      const auto hash = halves[0].find("# ");
+      const auto line_end = halves[0].find('\n', hash);
+      if (halves.size() != 2 || hash != 0) throw std::runtime_error("a malformed case in " + file.string() + ":\n" + text);
+      cases.push_back({file.stem(), halves[0].substr(2, line_end - 2), halves[0].substr(line_end + 1), halves[1]});
+    }
+  return cases;
+}
+
+class PassCase : public testing::TestWithParam<Case> {};
+
+TEST_P(PassCase, GivesTheGraphThatItsCaseStates) {
+  const Case& c = GetParam();
+  const Pass* pass = nullptr;
+  for (const Pass& candidate : pass_pipeline())
+    if (candidate.name == c.pass) pass = &candidate;
+  ASSERT_NE(pass, nullptr) << c.pass;
+  Graph graph = parse_graph(c.before);
+  const std::string printed = print(graph);
+  const std::string wanted = c.after == "unchanged\n" ? printed : print(parse_graph(c.after));
+  const bool changed = pass->run(graph, {});
+  graph.compact();
+  verify(graph);
+  EXPECT_EQ(print(graph), wanted) << c.fact;
+  EXPECT_EQ(changed, printed != wanted) << "what the pass says of itself";
+  // A pass that has done its work finds nothing more to do.
+  EXPECT_FALSE(pass->run(graph, {})) << c.fact << ", run again:\n" << print(graph);
+}
+
+INSTANTIATE_TEST_SUITE_P(Passes, PassCase, testing::ValuesIn(all_cases()), [](const auto& info) {
+  std::string name = info.param.pass + "__" + info.param.fact;
+  for (char& c : name)
+    if (!isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+});
+
+}  // namespace
+}  // namespace temper
