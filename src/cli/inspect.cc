@@ -3,6 +3,7 @@
 
 #include "cli/verb.h"
 #include "onnx/import.h"
+#include "passes/pass.h"
 
 namespace temper::cli {
 
@@ -10,6 +11,9 @@ namespace {
 struct Options {
   std::string model;
   bool graph = false;
+  bool passes = false;
+  PassOptions pass_options;
+  std::vector<std::string> disabled;
 };
 }  // namespace
 
@@ -17,8 +21,17 @@ void add_inspect(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("model", options->model, "an ONNX model or a plan")->required();
   verb.add_flag("--graph", options->graph, "print the graph");
+  verb.add_option_function<std::string>(
+          "--passes", [options](const std::string& word) { options->passes = word == "on"; },
+          "on: the graph after the passes; off (standard): as imported")
+      ->check(CLI::IsMember({"on", "off"}));
+  verb.add_option("--disable", options->disabled, "skip a pass")->delimiter(',');
+  verb.add_option("--dump-passes", options->pass_options.dump_folder, "write the graph after each pass that changes it there");
   verb.callback([options] {
-    const ImportedModel model = import_onnx(options->model);
+    ImportedModel model = import_onnx(options->model);
+    options->pass_options.disabled.insert(options->disabled.begin(), options->disabled.end());
+    options->passes |= !options->pass_options.dump_folder.empty() || !options->disabled.empty();
+    if (options->passes) run_passes(model.graph, options->pass_options);
     std::fputs(print(model.graph).c_str(), stdout);
   });
 }
