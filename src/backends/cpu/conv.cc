@@ -33,6 +33,8 @@ Choice parse_choice(const std::string& text) {
 
 struct Built {
   AbsorbedEpilogue epilogue;
+  // next_impl() goes on reading it: oneDNN's iterator keeps a pointer, not a copy.
+  std::shared_ptr<const dnnl::convolution_forward::desc> operation;
   std::optional<Descriptor> descriptor;
 };
 
@@ -75,12 +77,11 @@ Built describe(const Problem& problem, dnnl::algorithm algorithm, Layout in, Lay
   const memory::desc src = dnnl_desc(dtype, x, in), weights = dnnl_any_desc(dtype, grouped_weights(op, w)), dst = dnnl_desc(dtype, y, out);
   built.descriptor = dnnl_try([&] {
     const auto kind = dnnl::prop_kind::forward_inference;
-    if (built.epilogue.bias >= 0) {
-      const auto desc = dnnl::convolution_forward::desc(kind, algorithm, src, weights, dnnl_any_desc(dtype, {y[1]}), dst, op.strides, dilates, begin, end);
-      return Descriptor(desc, attributes, dnnl_cpu_engine());
-    }
-    const auto desc = dnnl::convolution_forward::desc(kind, algorithm, src, weights, dst, op.strides, dilates, begin, end);
-    return Descriptor(desc, attributes, dnnl_cpu_engine());
+    using Operation = dnnl::convolution_forward::desc;
+    built.operation = built.epilogue.bias >= 0
+                          ? std::make_shared<const Operation>(kind, algorithm, src, weights, dnnl_any_desc(dtype, {y[1]}), dst, op.strides, dilates, begin, end)
+                          : std::make_shared<const Operation>(kind, algorithm, src, weights, dst, op.strides, dilates, begin, end);
+    return Descriptor(*built.operation, attributes, dnnl_cpu_engine());
   });
   return built;
 }
@@ -106,6 +107,22 @@ bool rest_supported(const Problem& problem, const Program& rest, Layout layout) 
   std::vector<TensorType> types{problem.outputs[0].type};
   for (const TensorType& type : extra_types(problem, 2)) types.push_back(type);
   return pointwise_supported(rest, types, problem.outputs[0].type, layout).yes();
+}
+
+// The primitive that a configuration names; without a descriptor when oneDNN does not have it.
+Built find(const Problem& problem, const Config& config) {
+  const Choice choice = parse_choice(config.text);
+  Built built = describe(problem, choice.algorithm, config.inputs[0], config.outputs[0], choice.absorb);
+  while (built.descriptor && choice.implementation != built.descriptor->impl_info_str())
+    if (!built.descriptor->next_impl()) built.descriptor.reset();
+  return built;
+}
+
+Built choose(const Problem& problem, const Config& config) {
+  Built built = find(problem, config);
+  if (!built.descriptor)
+    fail(ErrorKind::unsupported, "oneDNN on this machine has no convolution '", config.text, "' for ", problem.text(), "; build the plan again here");
+  return built;
 }
 
 std::vector<Config> configs(const Problem& problem, const Device& device) {
@@ -140,18 +157,10 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
     }
   // oneDNN's own reference is thousands of times slower: it is a candidate only where it is the only one.
   std::vector<Config> fast;
-  std::copy_if(result.begin(), result.end(), std::back_inserter(fast), [](const Config& c) { return c.text.find(" ref") == std::string::npos; });
+  std::copy_if(result.begin(), result.end(), std::back_inserter(fast), [](const Config& c) {
+    return c.text.find(" ref") == std::string::npos;
+  });
   return fast.empty() ? result : fast;
-}
-
-Built choose(const Problem& problem, const Config& config) {
-  const Choice choice = parse_choice(config.text);
-  Built built = describe(problem, choice.algorithm, config.inputs[0], config.outputs[0], choice.absorb);
-  while (built.descriptor && choice.implementation != built.descriptor->impl_info_str())
-    if (!built.descriptor->next_impl()) built.descriptor.reset();
-  if (!built.descriptor)
-    fail(ErrorKind::unsupported, "oneDNN on this machine has no convolution '", config.text, "' for ", problem.text(), "; build the plan again here");
-  return built;
 }
 
 // Packed: weights in the primitive's own format, then the bias.

@@ -92,10 +92,10 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, const std::vector<Tens
   const Dims out = output.dims();
   const auto& steps = epilogue.steps;
   auto step_of = [&](int value) -> const Step* { return value < epilogue.inputs ? nullptr : &steps[size_t(value - epilogue.inputs)]; };
-  auto constant_of = [&](int value) -> std::optional<double> {
+  constexpr double none = std::numeric_limits<double>::quiet_NaN();  // a NaN constant is not worth absorbing either
+  auto constant_of = [&](int value) {
     const Step* step = step_of(value);
-    if (!step || step->op != Scalar::constant) return std::nullopt;
-    return step->number;
+    return step && step->op == Scalar::constant ? step->number : none;
   };
   int current = 0;       // the value that the primitive holds so far
   size_t next = 0;       // steps before this one are absorbed (constants are free)
@@ -119,7 +119,7 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, const std::vector<Tens
     const int other = arity_of(step.op) == 2 ? other_of(step) : -1;
     const bool extra = other >= 1 && other < epilogue.inputs;
     const TensorType* type = extra ? &extras[size_t(other - 1)] : nullptr;
-    const auto number = other >= 0 ? constant_of(other) : std::nullopt;
+    const double number = other >= 0 ? constant_of(other) : none;
     if (step.op == Scalar::add && first && extra && is_channel_vector(type->dims(), out, channel_axis)) {
       result.bias = other - 1;
       ok = true;
@@ -130,11 +130,11 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, const std::vector<Tens
       const Step* after = next + 1 < steps.size() ? &steps[next + 1] : nullptr;
       size_t skip = 1;
       while (after && after->op == Scalar::constant) after = next + ++skip < steps.size() ? &steps[next + skip] : nullptr;
-      std::optional<double> limit;
+      double limit = none;
       if (how == Absorb::all && after && after->op == Scalar::min)
-        limit = after->args[0] == value ? constant_of(after->args[1]) : after->args[1] == value ? constant_of(after->args[0]) : std::nullopt;
-      if (limit && *limit >= 0) {
-        eltwise(dnnl::algorithm::eltwise_clip, 0.f, float(*limit));
+        limit = after->args[0] == value ? constant_of(after->args[1]) : after->args[1] == value ? constant_of(after->args[0]) : none;
+      if (limit >= 0) {
+        eltwise(dnnl::algorithm::eltwise_clip, 0.f, float(limit));
         taken = skip + 1;
       } else {
         eltwise(dnnl::algorithm::eltwise_relu);
@@ -153,11 +153,11 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, const std::vector<Tens
                                     dnnl_desc(DType::f32, full, whole ? layout : Layout::plain));
       result.binary_inputs.push_back(other - 1);
       ok = true;
-    } else if (step.op == Scalar::mul && number) {
-      eltwise(dnnl::algorithm::eltwise_linear, float(*number), 0.f);
+    } else if (step.op == Scalar::mul && number == number) {
+      eltwise(dnnl::algorithm::eltwise_linear, float(number), 0.f);
       ok = true;
-    } else if (step.op == Scalar::add && number) {
-      eltwise(dnnl::algorithm::eltwise_linear, 1.f, float(*number));
+    } else if (step.op == Scalar::add && number == number) {
+      eltwise(dnnl::algorithm::eltwise_linear, 1.f, float(number));
       ok = true;
     } else if (step.op == Scalar::sigmoid && step.args[0] == current) {
       // x * sigmoid(x) is swish
