@@ -41,6 +41,7 @@ namespace temper {
   X(DequantizeLinear) \
   X(Div) \
   X(Dropout) \
+  X(Einsum) \
   X(Elu) \
   X(Equal) \
   X(Erf) \

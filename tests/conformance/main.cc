@@ -78,10 +78,14 @@ std::vector<Verdict> run_all(const std::vector<Case>& cases, const Runner& runne
   return verdicts;
 }
 
-// "node 'y' (Cast): float8 is not supported" -> {"Cast", "float8 is not supported"}; the innermost node counts.
+// "node 'y' (Cast): float8 is not supported" -> {"Cast", "float8 is not supported"}; the innermost node counts. What is
+// refused before any node (an input's dtype) is put together whatever the input's name.
 std::pair<std::string, std::string> op_and_reason(const std::string& message) {
   const auto close = message.rfind("): ");
-  if (close == message.npos) return {"(other)", message};
+  if (close == message.npos) {
+    const auto named = message.find("': ");
+    return {"(input)", named == message.npos ? message : message.substr(named + 3)};
+  }
   const auto open = message.rfind('(', close);
   return {message.substr(open + 1, close - open - 1), message.substr(close + 3)};
 }

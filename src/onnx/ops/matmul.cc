@@ -26,7 +26,10 @@ void import_Gemm(OnnxNode& node) {
   op.transpose_b = node.int_attribute("transB", 0) != 0;
   const double alpha = node.float_attribute("alpha", 1), beta = node.float_attribute("beta", 1);
   ValueId y = node.add(op, {node.input(0), node.input(1)});
+  node.ignore_attribute("broadcast");  // before opset 7; the shapes say it too
   const DType dtype = node.type(0).dtype;
+  if (!is_float(dtype) && (alpha != double(int64_t(alpha)) || beta != double(int64_t(beta))))
+    node.unsupported("alpha = ", alpha, " and beta = ", beta, " on ", dtype);
   if (alpha != 1) y = node.pointwise(Scalar::mul, {y, node.scalar(dtype, alpha)});
   if (node.has(2) && beta != 0) {
     ValueId c = node.input(2);

@@ -82,11 +82,6 @@ void import_GroupNormalization(OnnxNode& node) {
   const Dim per_group = floor_div(x.shape[1], Dim(groups));
   const Shape grouped = {x.shape[0], Dim(groups), per_group, rest};
   ValueId y = node.add(normalize_from(2, 4, node.float_attribute("epsilon", 1e-5f)), {node.reshape(node.input(0), grouped)});
-  if (node.opset() < 21) {  // scale and bias belong to the groups
-    y = affine(node, y, along_axis(node, node.input(1), 1, 4), along_axis(node, node.input(2), 1, 4));
-    node.set_output(0, node.reshape(y, x.shape));
-    return;
-  }
   y = node.reshape(y, x.shape);
   node.set_output(0, affine(node, y, along_axis(node, node.input(1), 1, x.rank()), along_axis(node, node.input(2), 1, x.rank())));
 }

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "../run_node.h"
+
+namespace temper {
+namespace {
+
+using Values = std::vector<double>;
+const Tensor x = Tensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+
+TEST(ImportReduce, AxesMayBeDataThatIsKnownOnlyAtRunTime) {
+  NodeCase test{"ReduceSum", 13, {x, Tensor::of<int64_t>({1}, {-1})}};
+  EXPECT_EQ(run_node(test)[0].to_doubles(), (Values{6, 15}));
+  EXPECT_EQ(run_node(test)[0].dims(), (Dims{2, 1}));
+  test.attributes = [](onnx::NodeProto& node) { set_attribute(node, "keepdims", int64_t(0)); };
+  EXPECT_EQ(run_node(test)[0].dims(), (Dims{2}));
+}
+
+TEST(ImportReduce, NoAxesMeansAllUnlessItMeansNone) {
+  NodeCase test{"ReduceSum", 13, {x, Tensor::of<int64_t>({0}, {})}};
+  for (int constant = 0; constant < 2; ++constant) {
+    if (constant) test.constants = {1};
+    test.attributes = {};
+    EXPECT_EQ(run_node(test)[0].to_doubles(), (Values{21}));
+    test.attributes = [](onnx::NodeProto& node) { set_attribute(node, "noop_with_empty_axes", int64_t(1)); };
+    EXPECT_EQ(run_node(test)[0].to_doubles(), x.to_doubles());
+  }
+}
+
+TEST(ImportReduce, AnAxisThatIsTwiceThereIsABadFile) {
+  NodeCase test{"ReduceMax", 13, {x}};
+  test.attributes = [](onnx::NodeProto& node) { set_attribute(node, "axes", std::vector<int64_t>{1, -1}); };
+  EXPECT_EQ(import_error(test), ErrorKind::bad_file);
+}
+
+TEST(ImportHardmax, OnlyTheFirstMaximumIsOne) {
+  EXPECT_EQ(run_node({"Hardmax", 13, {Tensor::of<float>({1, 3}, {2, 5, 5})}})[0].to_doubles(), (Values{0, 1, 0}));
+}
+
+TEST(ImportArgMax, TheLastWinnerOnDemandAndNaNWins) {
+  NodeCase test{"ArgMax", 13, {Tensor::of<float>({4}, {5, 1, 5, 0})}};
+  EXPECT_EQ(run_node(test)[0].to_doubles(), (Values{0}));
+  test.attributes = [](onnx::NodeProto& node) { set_attribute(node, "select_last_index", int64_t(1)); };
+  EXPECT_EQ(run_node(test)[0].to_doubles(), (Values{2}));
+  test.inputs = {Tensor::of<float>({4}, {5, __builtin_nanf(""), 9, 0})};
+  EXPECT_EQ(run_node(test)[0].to_doubles(), (Values{1}));
+}
+
+TEST(ImportCumSum, ExclusiveAndReverseWithTheAxisAsData) {
+  NodeCase test{"CumSum", 14, {Tensor::of<int32_t>({3}, {1, 2, 3}), Tensor::of<int64_t>({}, {-1})}};
+  EXPECT_EQ(run_node(test)[0].to_doubles(), (Values{1, 3, 6}));
+  test.attributes = [](onnx::NodeProto& node) { set_attribute(node, "exclusive", int64_t(1)), set_attribute(node, "reverse", int64_t(1)); };
+  EXPECT_EQ(run_node(test)[0].to_doubles(), (Values{5, 3, 0}));
+}
+
+}  // namespace
+}  // namespace temper
