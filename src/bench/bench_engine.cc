@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/bench_engine.h"
+
+#include "data/random.h"
+
+namespace temper {
+
+std::vector<Dims> shapes_for_batch(const Engine& engine, int64_t batch) {
+  Bindings bindings;
+  for (const PortInfo& input : engine.inputs())
+    if (batch > 0 && !input.type.shape.empty() && !input.type.shape[0].is_constant()) {
+      std::vector<std::string> symbols;
+      input.type.shape[0].collect_symbols(symbols);
+      if (Dim::symbol(symbols.at(0)) == input.type.shape[0]) bindings[symbols[0]] = batch;
+      break;
+    }
+  std::vector<Dims> shapes;
+  for (const PortInfo& input : engine.inputs()) {
+    const auto range = engine.info().shapes.find(input.name);
+    Dims dims;
+    for (size_t axis = 0; axis < input.type.shape.size(); ++axis) {
+      const Dim dim = input.type.shape[axis].substitute(bindings);
+      if (dim.is_constant()) dims.push_back(dim.value());
+      else if (range != engine.info().shapes.end() && axis < range->second.opt.size()) dims.push_back(range->second.opt[axis]);
+      else
+        fail(ErrorKind::usage, "the dimension '", dim, "' of input '", input.name, "' is open; build a plan with --shapes ",
+             input.name, "=...");
+    }
+    shapes.push_back(std::move(dims));
+  }
+  if (batch > 0 && batch_of(shapes) != batch)
+    fail(ErrorKind::usage, "the model's batch is fixed to ", batch_of(shapes), ", ", batch, " cannot be run");
+  engine.check_shapes(shapes);
+  return shapes;
+}
+
+int64_t batch_of(const std::vector<Dims>& shapes) {
+  for (const Dims& dims : shapes)
+    if (!dims.empty()) return dims[0];
+  return 1;
+}
+
+BenchSession::BenchSession(std::shared_ptr<const Engine> engine, const std::vector<Dims>& shapes, uint64_t seed)
+    : session_(std::move(engine)) {
+  for (size_t i = 0; i < shapes.size(); ++i)
+    inputs_.push_back(random_tensor(session_.engine().inputs().at(i).type.dtype, shapes[i], seed + i));
+  for (const TensorType& type : session_.prepare(shapes)) outputs_.emplace_back(type.dtype, type.dims());
+  for (const Tensor& input : inputs_) in_.push_back(input.raw().data());
+  for (Tensor& output : outputs_) out_.push_back(output.raw_mutable());
+}
+
+BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const TimerOptions& timer) {
+  BenchRun run;
+  const bool reset = reset_peak_resident();
+  BenchSession session(engine, shapes);
+  const EngineInfo& info = engine->info();
+  run.device = info.device;
+  run.backend = info.device;
+  run.precision = info.precision;
+  run.batch = batch_of(shapes);
+  for (size_t i = 0; i < shapes.size(); ++i) run.shapes[engine->inputs()[i].name] = shapes[i];
+  run.threads = engine->threads();
+  if (info.model_sha256.empty()) run.notes["model_sha256"] = "the engine was not made from a file";
+  else run.model_sha256 = info.model_sha256;
+  set_samples(run, measure([&] { session.run(); }, timer));
+  run.peak_host_bytes = peak_resident_bytes();
+  if (!run.peak_host_bytes) run.notes["peak_host_bytes"] = "the kernel does not show it";
+  else if (!reset) run.notes["peak_host_bytes"] = "of the whole process: the kernel does not let it be reset";
+  run.notes["peak_device_bytes"] = "no device memory: the CPU ran it";
+  run.notes["shapes"] = "inputs are seeded random numbers";
+  if (session.plan_was_made())
+    run.notes["latency_ms"] = "the plan holds no tuned choices for these shapes: made from the nearest timings, without measuring";
+  return run;
+}
+
+}  // namespace temper

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures one engine at one set of shapes.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/results.h"
+#include "runtime/engine.h"
+
+namespace temper {
+
+// Concrete shapes of all inputs: `batch` for the symbol that is the first dimension of the first input, wherever it occurs;
+// every other open dimension as the profile's opt. batch 0: everything as the profile's opt. Throws Error{usage} where the batch is fixed
+// to another number, a dimension is left open, or the profile refuses the shapes.
+std::vector<Dims> shapes_for_batch(const Engine& engine, int64_t batch);
+int64_t batch_of(const std::vector<Dims>& shapes);  // first dimension of the first input that has one; otherwise 1
+
+// A session ready to run with inputs of seeded random numbers (data/random.h).
+class BenchSession {
+ public:
+  BenchSession(std::shared_ptr<const Engine> engine, const std::vector<Dims>& shapes, uint64_t seed = 0);
+  void run() { session_.run_prepared(in_, out_); }
+  bool plan_was_made() const { return session_.statistics().plans_made > 0; }
+
+ private:
+  Session session_;
+  std::vector<Tensor> inputs_, outputs_;
+  std::vector<const void*> in_;
+  std::vector<void*> out_;
+};
+
+// Fills every field but model, plan_bytes and build_s. The peak of the resident memory is reset before the session is made
+// where the kernel lets us; otherwise a note says so. Inputs and outputs stay in place: nothing is transferred.
+BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const TimerOptions& timer);
+
+}  // namespace temper
