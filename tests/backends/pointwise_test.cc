@@ -125,7 +125,6 @@ TEST(CpuPointwise, RandomProgramsOverRandomBroadcastsEqualTheReference) {
 }
 
 TEST(CpuPointwise, EveryFunctionMatchesOnEveryFloat) {
-  Random random{std::mt19937_64(2)};
   for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
     Tensor x(dtype, {3, 700});
     visit_dtype(dtype, [&]<class T>() {

@@ -144,6 +144,8 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
           do {
             const std::string name = built.descriptor->impl_info_str();
             if (std::find(found.begin(), found.end(), name) != found.end()) continue;
+            // oneDNN 2.6 adds the wrong elements of a residual here.
+            if (out == Layout::channels_last && !built.epilogue.binary_inputs.empty() && name.find("gemm") != name.npos) continue;
             found.push_back(name);
             Config config;
             config.text = concat(algorithm == dnnl::algorithm::convolution_winograd ? "winograd " : "direct ", name, ' ', absorb_names[size_t(absorb)]);

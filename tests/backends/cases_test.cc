@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every line of tests/cases/*.cases on every tactic of every backend that supports it, with every config it offers,
+// against the op's reference.
+#include "bench/cases.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/isa.h"
+#include "base/file.h"
+#include "run_tactic.h"
+
+namespace temper {
+namespace {
+
+std::vector<std::string> case_files() {
+  std::vector<std::string> out;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(TEMPER_SOURCE_DIR) + "/tests/cases"))
+    if (entry.path().extension() == ".cases") out.push_back(entry.path().stem().string());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+struct Tolerance {
+  double relative, absolute;
+};
+// Inputs make sums and products exact; what is left is the rounding of results and the error of functions.
+Tolerance tolerance_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return {1e-12, 1e-12};
+    case DType::f16: return {2e-3, 1e-3};
+    case DType::bf16: return {1.6e-2, 4e-3};
+    default: return {5e-6, 5e-6};
+  }
+}
+
+double largest(const Tensor& tensor) {
+  double out = 0;
+  for (double value : tensor.to_doubles()) out = std::max(out, value < 0 ? -value : value);
+  return out;
+}
+
+class Cases : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Cases, AgreeWithTheReferenceOnEveryTactic) {
+  const std::string path = concat(TEMPER_SOURCE_DIR, "/tests/cases/", GetParam(), ".cases");
+  const Isa best = best_isa();
+  for (const KernelCase& kernel_case : parse_cases(read_file(path))) {
+    SCOPED_TRACE(concat(GetParam(), ".cases:", kernel_case.line, ": ", kernel_case.text));
+    const std::vector<Tensor> inputs = make_case_inputs(kernel_case, uint64_t(kernel_case.line));
+    std::vector<Tensor> want;
+    bool own = false;
+    // One thread with all this CPU has; two threads as on the oldest CPU that Temper runs on.
+    for (int threads : {1, 2}) {
+      const Problem problem = make_case_problem(kernel_case, inputs, threads);
+      if (want.empty()) {
+        std::vector<TensorType> types;
+        for (const Port& port : problem.outputs) types.push_back(port.type);
+        want = reference(kernel_case.op, inputs, types);
+      }
+      Device device = cpu_device();
+      if (threads == 2) device.avx512 = device.avx2 = device.avx512_bf16 = device.avx512_vnni = false;
+      set_isa(threads == 2 ? Isa::base : best);
+      for (const Tactic* tactic : find_backend("cpu").tactics()) {
+        if (!tactic->supports(problem, device).yes()) continue;
+        const bool is_reference = tactic->name == "reference";
+        own |= !is_reference;
+        if (is_reference && want[0].count() > 1000) continue;  // the judge itself, and slow
+        const auto configs = tactic->configs(problem, device);
+        EXPECT_FALSE(configs.empty()) << tactic->name << " supports it but offers nothing";
+        for (const Config& config : configs) {
+          SCOPED_TRACE(concat(tactic->name, " '", config.text, "' ", config.outputs.empty() ? "" : name_of(config.outputs[0]), " threads=", threads));
+          const std::vector<Tensor> got = testing::run_tactic(*tactic, problem, config, inputs, device);
+          ASSERT_EQ(got.size(), want.size());
+          for (size_t i = 0; i < got.size(); ++i) {
+            Tolerance t = tolerance_of(want[i].dtype());
+            // Winograd's transforms are not exact; their errors are of the size of the largest terms.
+            if (config.text.starts_with("winograd")) t.absolute = 1e-4 + 2e-6 * largest(want[i]);
+            EXPECT_EQ(testing::difference(got[i], want[i], t.relative, t.absolute), "") << "output " << i;
+          }
+        }
+      }
+    }
+    set_isa(best);
+    EXPECT_NE(own, kernel_case.reference_only) << (own ? "no longer needs the reference: remove the mark" : "runs on the reference only");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, Cases, ::testing::ValuesIn(case_files()), [](const auto& info) { return info.param; });
+
+TEST(CaseText, SaysWhatIsWrongWithALine) {
+  for (const char* line : {"conv", "nothing(f32[1])", "pool(f32[1,2]", "softmax(f32[2]) axis=x", "softmax(f32[2]{3..3})", "reshape(f32[6], i64[2]*=[3])"}) {
+    try {
+      parse_cases(concat("# comment\n", line, "\n"));
+      ADD_FAILURE() << line << " was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find("line 2"), 0u) << error.what();
+    }
+  }
+}
+
+TEST(CaseText, ReadsConstantsRangesAndAbsentInputs) {
+  const auto cases = parse_cases("reshape(f32[2,6], i64[2]*=[3,4])\nreference softmax(f16[4]{1..3}) axis=0 # why\n");
+  ASSERT_EQ(cases.size(), 2u);
+  const auto inputs = make_case_inputs(cases[0], 1);
+  const Problem problem = make_case_problem(cases[0], inputs, 1);
+  EXPECT_EQ(problem.outputs.at(0).type.text(), "f32[3,4]");
+  EXPECT_TRUE(problem.inputs[1].is_constant);
+  EXPECT_TRUE(cases[1].reference_only);
+  const auto ranged = make_case_inputs(cases[1], 1);
+  for (double value : ranged[0].to_doubles()) EXPECT_TRUE(value == 1 || value == 2);
+}
+
+}  // namespace
+}  // namespace temper
