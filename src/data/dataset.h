@@ -49,6 +49,8 @@ class Dataset {
   // The class folders' names or those of the options, by class number; empty where neither is there.
   const std::vector<std::string>& class_names() const { return class_names_; }
   const std::vector<std::string>& filled() const { return filled_; }  // names of the inputs that are random
+  // False for an input that goes into every batch as it is, because it has no sample axis.
+  bool has_samples(size_t input) const { return columns_[input].per_sample; }
   const std::string& text() const { return text_; }  // "100 pictures in 10 classes, short side to 256 ..."
 
   // Throws Error{usage} outside [0, size()], Error{bad_file} that names the picture which cannot be read.

@@ -255,9 +255,12 @@ class DatasetOpener {
     for (const fs::path& entry : entries_of(path_))
       if (is_folder(entry)) folders.push_back(entry);
       else take(entry, entry.filename().string());
-    if (!folders.empty() && !pictures.empty())
-      fail(ErrorKind::usage,
-           "both pictures and sub-folders: either all pictures lie in it, or each sub-folder is a class");
+    if (!pictures.empty())  // a sub-folder beside them is another matter, unless it holds pictures too
+      for (; !folders.empty(); folders.pop_back(), ++others)
+        for (const fs::path& entry : entries_of(folders.back().string()))
+          if (has_image_extension(entry.string()))
+            fail(ErrorKind::usage,
+                 "both pictures and sub-folders with pictures: either all lie in it, or each sub-folder is a class");
 
     std::vector<std::string> classes;
     for (const fs::path& folder : folders) classes.push_back(folder.filename().string());
@@ -278,7 +281,7 @@ class DatasetOpener {
       fail(ErrorKind::bad_file, "an empty folder: no .jpg, .jpeg or .png in it",
            folders.empty() ? "" : " or its sub-folders");
     if (others > 0)
-      log(LogLevel::warning, "'", path_, "': ", others, " files that are no .jpg, .jpeg or .png are left out");
+      log(LogLevel::warning, "'", path_, "': ", others, " entries that are no .jpg, .jpeg or .png are left out");
     add_pictures(index, std::move(pictures), std::move(names));
     if (folders.empty()) return;
     add_labels(std::move(labels));

@@ -73,7 +73,7 @@ TEST(Dataset, FoldersThatAreNoDataAreRefused) {
   run_python(folder, pictures(1, "mixed") + pictures(1, "mixed/class") + pictures(1, "deep/a/b") +
                          "os.makedirs('empty')\nos.makedirs('classes/a')\nopen('text.txt', 'w').write('x')\n");
   EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { open_dataset(folder + "mixed", kRgb); }),
-                  "both pictures and sub-folders");
+                  "both pictures and sub-folders with pictures");
   EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { open_dataset(folder + "deep", kRgb); }), "inside a class folder");
   EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { open_dataset(folder + "empty", kRgb); }), "empty folder");
   EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { open_dataset(folder + "classes", kRgb); }), "empty folder");
@@ -81,6 +81,15 @@ TEST(Dataset, FoldersThatAreNoDataAreRefused) {
   EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { open_dataset(folder + "text.txt", kRgb); }), "not a kind of data");
   EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { open_dataset(folder + "mixed/class", kTwo); }),
                   "a f32[batch,2], b i64[batch]");
+}
+
+TEST(Dataset, OtherFilesAndFoldersWithoutPicturesAreLeftOut) {
+  const std::string folder = test_folder();
+  run_python(folder, pictures(2, "p") +
+                         "os.makedirs('p/__pycache__')\nopen('p/__pycache__/x.pyc', 'w').write('x')\nopen('p/README', "
+                         "'w').write('x')\n");
+  EXPECT_EQ(open_dataset(folder + "p", kRgb).size(), 2);
+  EXPECT_FALSE(open_dataset(folder + "p", kRgb).has_labels());
 }
 
 TEST(Dataset, AnUnreadablePictureIsNamedWhenItsBatchIsRead) {
