@@ -39,7 +39,7 @@ ValueId Graph::add_constant(std::string_view name, Tensor tensor) {
   return id;
 }
 
-static std::vector<Operand> operands_of(const Graph& graph, const std::vector<ValueId>& inputs) {
+std::vector<Operand> operands_of(const Graph& graph, std::span<const ValueId> inputs) {
   std::vector<Operand> operands;
   for (ValueId id : inputs) {
     if (!id.valid()) {

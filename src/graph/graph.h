@@ -102,6 +102,9 @@ class Graph {
   void release(ValueId value);
 };
 
+// What infer may know of a node's inputs. It points into the graph.
+std::vector<Operand> operands_of(const Graph& graph, std::span<const ValueId> inputs);
+
 // Checks the invariants (order, uses, types that infer gives again); throws std::logic_error naming the first breach.
 void verify(const Graph& graph);
 

@@ -65,15 +65,16 @@ std::optional<Tensor> known_integers(const Value& value) {
 bool give_shape_to_reshape(Graph& graph, const Node& node) {
   const auto* reshape = std::get_if<ops::Reshape>(&node.op);
   if (!reshape || node.inputs.size() != 2 || !node.inputs[1].valid() || !graph.value(node.inputs[1]).contents) return false;
+  // A type that is out of date has to be inferred again first, with all that follows.
+  const auto types = infer(node.op, InferContext(operands_of(graph, node.inputs), node.name));
+  if (types[0] != graph.type(node.outputs[0])) return false;
   ops::Reshape with_shape;
   with_shape.shape = graph.type(node.outputs[0]).shape;
   graph.rewrite(node.outputs[0], with_shape, {node.inputs[0]}, std::string(node.name));
   return true;
 }
 
-}  // namespace
-
-bool fold_constants(Graph& graph, const PassOptions&) {
+bool fold_once(Graph& graph) {
   bool changed = false;
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
@@ -96,6 +97,32 @@ bool fold_constants(Graph& graph, const PassOptions&) {
         changed = true;
       }
     changed |= give_shape_to_reshape(graph, node);
+  }
+  return changed;
+}
+
+// A size that was data may be a constant now, which tells types that were unknown.
+bool types_are_stale(const Graph& graph) {
+  for (int32_t n = 0; n < graph.node_count(); ++n) {
+    const Node& node = graph.node({n});
+    const auto types = with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); }, [&] {
+      return infer(node.op, InferContext(operands_of(graph, node.inputs), node.name));
+    });
+    for (size_t i = 0; i < types.size(); ++i)
+      if (graph.type(node.outputs[i]) != types[i]) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool fold_constants(Graph& graph, const PassOptions&) {
+  bool changed = false;
+  while (fold_once(graph)) {
+    changed = true;
+    graph.compact();
+    if (!types_are_stale(graph)) break;
+    graph = specialize(graph, {});
   }
   return changed;
 }

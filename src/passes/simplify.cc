@@ -296,15 +296,7 @@ DType accumulator_dtype(const Graph& graph, const Node& node) {
   Program& epilogue = *epilogue_of(bare);
   const size_t own = node.inputs.size() - size_t(epilogue.inputs - 1);
   epilogue = Program();
-  std::vector<Operand> operands;
-  for (size_t i = 0; i < own; ++i) {
-    if (!node.inputs[i].valid()) {
-      operands.push_back({});
-      continue;
-    }
-    const Value& value = graph.value(node.inputs[i]);
-    operands.push_back({&value.type, value.constant.get(), value.contents.get()});
-  }
+  const auto operands = operands_of(graph, std::span(node.inputs).first(own));
   return infer(bare, InferContext(operands, node.name)).at(0).dtype;
 }
 
