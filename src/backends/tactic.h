@@ -61,6 +61,8 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual int64_t workspace() const { return 0; }
+  // Whether launch() looks at this (present) input; false for constants that were packed.
+  virtual bool reads(size_t input) const { return true; }
   virtual void launch(const Buffers& buffers) = 0;
 };
 
@@ -74,6 +76,10 @@ struct Device {
   bool avx2 = false;
 };
 
+// What `load` is given may come from a file that someone changed: it throws Error{bad_file} for packed bytes of another
+// size and for layouts and texts that `configs` would not give. What it accepts, its kernel runs within the buffers that
+// the problem's types and the configuration's layouts imply. `supports` has said yes to the problem; constants that were
+// packed are null in both.
 struct Tactic {
   std::string_view name;  // "cpu.conv.onednn"
   int version;            // part of the timing key: raise it when the kernel changes
@@ -85,5 +91,13 @@ struct Tactic {
   // Quick. `packed` stays alive (and 64-byte aligned) as long as the kernel.
   std::unique_ptr<Kernel> (*load)(const Problem& problem, const Config& config, std::span<const std::byte> packed, const Device& device);
 };
+
+// For `load`: the checks that it owes.
+inline void expect_packed(std::span<const std::byte> packed, size_t bytes) {
+  if (packed.size() != bytes) fail(ErrorKind::bad_file, "its packed constants have ", packed.size(), " bytes; ", bytes, " are expected");
+}
+inline void expect_layouts(const Config& config, const std::vector<Layout>& inputs, const std::vector<Layout>& outputs) {
+  if (config.inputs != inputs || config.outputs != outputs) fail(ErrorKind::bad_file, "its layouts are not those of one of its configurations");
+}
 
 }  // namespace temper

@@ -312,9 +312,11 @@ class Builder {
       stored_[size_t(id.index)] = ref;
       step.outputs.push_back(ref);
     }
-    // Constants that were packed are not needed at load; those that were not are found through the plan's list.
-    for (size_t i = 0; i < step.problem.inputs.size(); ++i)
-      if (i < consumed.size() && consumed[i]) step.problem.inputs[i].constant = nullptr;
+    // Constants that were packed are not needed at load; the others are the plan's own, which outlives the graph.
+    for (size_t i = 0; i < step.problem.inputs.size(); ++i) {
+      Port& port = step.problem.inputs[i];
+      if (port.is_constant) port.constant = step.inputs[i].kind == BufferRef::Kind::constant ? plan_.constants[size_t(step.inputs[i].at)].get() : nullptr;
+    }
     const auto kernel = choice.chosen.tactic->load(step.problem, step.config, packed_bytes(step), device_);
     step.workspace = kernel->workspace();
     workspace_ = std::max(workspace_, step.workspace);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <new>
 
 #include "base/checked.h"
 #include "base/threads.h"
@@ -40,7 +41,6 @@ struct Executor::Impl {
   std::vector<std::vector<std::vector<BoundStep>>> bound;
 
   Impl(const Plan& p, const Device& device, Arena& a) : plan(p), arena(a) {
-    arena.reserve(plan.arena_bytes());
     for (const Segment& segment : plan.segments) {
       auto& chains = bound.emplace_back();
       for (int chain = 0; chain < (segment.parallel ? plan.threads : 1); ++chain) {
@@ -54,14 +54,38 @@ struct Executor::Impl {
           });
       }
     }
+    arena.reserve(plan.arena_bytes());
   }
 
+  // The plan may come from a file: what only the tactic and its kernel can tell about it is checked here.
   std::unique_ptr<Kernel> load(const PlanStep& step, const Device& device) const {
+    std::unique_ptr<Kernel> kernel;
+    try {
+      kernel = load_unchecked(step, device);
+    } catch (const Error&) {
+      throw;
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {  // of a library behind a tactic
+      fail(ErrorKind::bad_file, "no kernel can be made of its configuration '", step.config.text, "': ", error.what());
+    }
+    if (kernel->workspace() != step.workspace)
+      fail(ErrorKind::bad_file, "it has a workspace of ", step.workspace, " bytes where ", kernel->workspace(), " are needed; build the plan again");
+    for (size_t i = 0; i < step.inputs.size(); ++i)
+      if (step.inputs[i].kind == BufferRef::Kind::none && step.problem.inputs[i].present && kernel->reads(i))
+        fail(ErrorKind::bad_file, "its input ", i, " has no buffer");
+    return kernel;
+  }
+
+  std::unique_ptr<Kernel> load_unchecked(const PlanStep& step, const Device& device) const {
+    const Backend& backend = find_backend(device.backend);
     if (step.is_reorder())
-      return find_backend(device.backend).reorder(step.problem.inputs.at(0).type, step.config.inputs.at(0), step.config.outputs.at(0), step.problem.threads);
+      return backend.reorder(step.problem.inputs.at(0).type, step.config.inputs.at(0), step.config.outputs.at(0), step.problem.threads);
     const Tactic* tactic = find_tactic(step.tactic);
     if (!tactic || tactic->version != step.tactic_version)
       fail(ErrorKind::unsupported, "the tactic ", step.tactic, " version ", step.tactic_version, " is not in this build; build the plan again");
+    if (const Support support = tactic->supports(step.problem, device); !support.yes())
+      fail(ErrorKind::bad_file, step.tactic, " does not support ", step.problem.text(), ": ", support.reason);
     const auto packed = step.packed < 0 ? std::span<const std::byte>() : plan.constants.at(size_t(step.packed))->raw();
     return tactic->load(step.problem, step.config, packed, device);
   }

@@ -46,6 +46,11 @@ struct Index {
 
 }  // namespace
 
+std::string without_shapes(std::string_view key) {
+  double elements = 0;
+  return strip_shapes(key, elements);
+}
+
 CandidateTime nearest_times(const std::map<std::string, double>& timings, const Device& device) {
   auto index = std::make_shared<Index>();
   index->exact = timings;

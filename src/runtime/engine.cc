@@ -1,21 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine.h"
 
+#include <algorithm>
+
 #include "backends/backend.h"
+#include "base/version.h"
 #include "plan/nearest.h"
 
 namespace temper {
-
-Engine::Engine(EngineInfo info, Graph graph, int threads)
-    : info_(std::move(info)), graph_(std::move(graph)), threads_(threads), device_(find_backend(info_.device).device()) {
-  for (ValueId id : graph_.inputs()) inputs_.push_back({graph_.value(id).name, graph_.type(id)});
-  for (const GraphOutput& output : graph_.outputs()) outputs_.push_back({output.name, graph_.type(output.value)});
-}
 
 static std::vector<Dims> shapes_of(const Plan& plan) {
   std::vector<Dims> shapes;
   for (const PortInfo& input : plan.inputs) shapes.push_back(input.type.dims());
   return shapes;
+}
+
+Engine::Engine(EngineInfo info, Graph graph, int threads)
+    : info_(std::move(info)), graph_(std::move(graph)), threads_(threads), device_(find_backend(info_.device).device()) {
+  info_.fingerprint = device_.fingerprint;
+  info_.version = version();
+  info_.revision = revision();
+  for (ValueId id : graph_->inputs()) inputs_.push_back({graph_->value(id).name, graph_->type(id)});
+  for (const GraphOutput& output : graph_->outputs()) outputs_.push_back({output.name, graph_->type(output.value)});
+}
+
+Engine::Engine(PlanFile file)
+    : info_(std::move(file.info)), graph_(std::move(file.graph)), graph_text_(std::move(file.graph_text)), threads_(file.threads),
+      device_(find_backend(info_.device).device()), inputs_(std::move(file.inputs)), outputs_(std::move(file.outputs)), timings_(std::move(file.timings)) {
+  for (auto& plan : file.plans) {
+    auto key = shapes_of(*plan);
+    plans_[std::move(key)] = std::move(plan);
+  }
+}
+
+std::shared_ptr<const Engine> Engine::load(const std::string& path) { return std::make_shared<const Engine>(read_plan_file(path)); }
+
+const Graph& Engine::graph() const {
+  if (!graph_) fail(ErrorKind::usage, "a plan of fixed shapes keeps no graph; use the model");
+  return *graph_;
+}
+
+bool Engine::is_dynamic() const {
+  return std::any_of(inputs_.begin(), inputs_.end(), [](const PortInfo& input) { return !input.type.is_concrete(); });
+}
+
+void save_engine(const Engine& engine, const std::string& path) {
+  PlanFile file;
+  file.info = engine.info();
+  file.threads = engine.threads();
+  file.inputs = engine.inputs();
+  file.outputs = engine.outputs();
+  if (engine.is_dynamic()) file.graph = engine.graph();
+  else file.graph_text = engine.graph_text();
+  file.timings = engine.timings();
+  file.plans = engine.plans();
+  write_plan_file(path, file);
 }
 
 void Engine::add_plan(Plan plan) {
@@ -64,7 +103,7 @@ std::shared_ptr<const Plan> Engine::plan_for(const std::vector<Dims>& shapes, bo
   const std::lock_guard lock(mutex_);
   if (auto it = plans_.find(shapes); it != plans_.end()) return it->second;
   check_shapes(shapes);
-  const Graph concrete = specialize(graph_, bind_shapes(graph_, shapes));
+  const Graph concrete = specialize(graph(), bind_shapes(graph(), shapes));
   PlanOptions options;
   options.threads = threads_;
   options.packs = &packs_;

@@ -6,43 +6,28 @@
 #include <mutex>
 #include <string>
 
-#include "graph/graph.h"
 #include "plan/build.h"
 #include "plan/execute.h"
+#include "plan/file.h"
 
 namespace temper {
-
-// The range of shapes an input may have; all three equal for a fixed one.
-struct ShapeRange {
-  Dims min, opt, max;
-  bool operator==(const ShapeRange&) const = default;
-};
-
-// What `build` knows and `inspect` shows.
-struct EngineInfo {
-  std::string model_name;
-  std::string model_sha256;
-  std::string source_path;
-  std::string producer;
-  std::string precision = "fp32";
-  std::string device;        // "cpu"
-  std::string fingerprint;
-  std::string version, revision;
-  std::string command;       // that builds it again
-  double build_s = 0;
-  std::map<std::string, ShapeRange> shapes;  // by input
-  std::vector<std::string> notes;
-};
 
 class Engine {
  public:
   // `graph` is the optimised graph; symbolic where shapes may vary. `plans` are by the concrete shapes of the inputs.
   Engine(EngineInfo info, Graph graph, int threads);
 
-  static std::shared_ptr<const Engine> load(const std::string& path);  // a plan file; see plan/file.h for the errors
+  explicit Engine(PlanFile file);
+  // A plan file. Throws Error{bad_file} for one that is missing or damaged, Error{unsupported}, with the command that
+  // builds it again, for one of another version, build or machine.
+  static std::shared_ptr<const Engine> load(const std::string& path);
 
   const EngineInfo& info() const { return info_; }
-  const Graph& graph() const { return graph_; }
+  // Whether the shapes of the inputs may vary: only then an engine from a file has a graph.
+  bool is_dynamic() const;
+  bool has_graph() const { return graph_.has_value(); }
+  const Graph& graph() const;  // throws Error{usage} where there is none
+  std::string graph_text() const { return graph_ ? print(*graph_) : graph_text_; }
   const Device& device() const { return device_; }
   int threads() const { return threads_; }
   // Types may have symbolic dimensions.
@@ -62,7 +47,8 @@ class Engine {
 
  private:
   EngineInfo info_;
-  Graph graph_;
+  std::optional<Graph> graph_;
+  std::string graph_text_;  // where there is no graph
   int threads_;
   Device device_;
   std::vector<PortInfo> inputs_, outputs_;
@@ -71,6 +57,9 @@ class Engine {
   mutable std::map<std::vector<Dims>, std::shared_ptr<const Plan>> plans_;
   mutable PackCache packs_;
 };
+
+// Writes the engine with the plans it has by now; see write_plan_file.
+void save_engine(const Engine& engine, const std::string& path);
 
 struct SessionStatistics {
   int64_t runs = 0;

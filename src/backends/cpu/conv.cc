@@ -125,6 +125,12 @@ Built choose(const Problem& problem, const Config& config) {
   return built;
 }
 
+std::vector<Layout> input_layouts(const Problem& problem, Layout in, Layout out) {
+  std::vector<Layout> layouts{in, Layout::plain};
+  for (const TensorType& extra : extra_types(problem, 2)) layouts.push_back(extra_layout(extra, problem.outputs[0].type, out));
+  return layouts;
+}
+
 std::vector<Config> configs(const Problem& problem, const Device& device) {
   const ThreadScope threads(problem.threads);
   std::vector<Config> result;
@@ -149,8 +155,7 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
             found.push_back(name);
             Config config;
             config.text = concat(algorithm == dnnl::algorithm::convolution_winograd ? "winograd " : "direct ", name, ' ', absorb_names[size_t(absorb)]);
-            config.inputs = {in, Layout::plain};
-            for (const TensorType& extra : extra_types(problem, 2)) config.inputs.push_back(extra_layout(extra, problem.outputs[0].type, out));
+            config.inputs = input_layouts(problem, in, out);
             config.outputs = {out};
             result.push_back(std::move(config));
           } while (built.descriptor->next_impl());
@@ -196,17 +201,24 @@ class ConvKernel final : public Kernel {
   ConvKernel(const Problem& problem, const Config& config, std::span<const std::byte> packed) {
     const ThreadScope threads(problem.threads);
     Built built = choose(problem, config);
+    expect_layouts(config, input_layouts(problem, config.inputs[0], config.outputs[0]), {config.outputs[0]});
     const Descriptor& d = *built.descriptor;
     call_ = DnnlCall(dnnl::convolution_forward(d));
     src_ = call_.add(DNNL_ARG_SRC, d.src_desc());
     dst_ = call_.add(DNNL_ARG_DST, d.dst_desc());
+    const size_t weights_bytes = round_up<size_t>(d.weights_desc().get_size(), 64);
     call_.set(call_.add(DNNL_ARG_WEIGHTS, d.weights_desc()), packed.data());
     if (built.epilogue.bias >= 0) {
       bias_ = call_.add(DNNL_ARG_BIAS, d.bias_desc());
-      const size_t at = round_up<size_t>(d.weights_desc().get_size(), 64);
-      if (problem.inputs[size_t(built.epilogue.bias) + 2].is_constant) call_.set(bias_, packed.data() + at);
-      else bias_input_ = built.epilogue.bias + 2;
+      const Port& bias = problem.inputs[size_t(built.epilogue.bias) + 2];
+      if (bias.is_constant) {
+        packed_bias_ = built.epilogue.bias + 2;
+        call_.set(bias_, packed.data() + weights_bytes);
+      } else {
+        bias_input_ = built.epilogue.bias + 2;
+      }
     }
+    expect_packed(packed, weights_bytes + (packed_bias_ >= 0 ? size_t(byte_count(DType::f32, problem.inputs[size_t(packed_bias_)].dims())) : 0));
     for (size_t i = 0; i < built.epilogue.binary_inputs.size(); ++i) {
       dnnl::algorithm algorithm;
       memory::desc desc;
@@ -226,6 +238,7 @@ class ConvKernel final : public Kernel {
     }
   }
   int64_t workspace() const override { return std::max(scratch_bytes_, rest_ ? rest_->workspace() : 0); }
+  bool reads(size_t input) const override { return input != 1 && int64_t(input) != packed_bias_; }
   void launch(const Buffers& buffers) override {
     call_.set(src_, buffers.inputs[0]);
     call_.set(dst_, buffers.outputs[0]);
@@ -242,7 +255,7 @@ class ConvKernel final : public Kernel {
  private:
   DnnlCall call_;
   size_t src_ = 0, dst_ = 0, bias_ = 0, scratch_ = 0;
-  int bias_input_ = -1;
+  int bias_input_ = -1, packed_bias_ = -1;
   std::vector<std::pair<size_t, size_t>> extras_;  // argument, input
   int64_t scratch_bytes_ = 0;
   std::unique_ptr<Kernel> rest_;

@@ -142,7 +142,13 @@ class MatMulKernel final : public Kernel {
  public:
   MatMulKernel(const Problem& problem, const Config& config, std::span<const std::byte> packed) : packed_(packs_weights(problem)) {
     const ThreadScope threads(problem.threads);
+    const Config plain = uniform_config(problem, Layout::plain);
+    expect_layouts(config, plain.inputs, plain.outputs);
+    const bool inner = config.text == "inner_product";
+    if ((!inner && config.text != "matmul") || (inner && (!packed_ || std::get<ops::MatMul>(problem.op).transpose_a)))
+      fail(ErrorKind::bad_file, "cpu.matmul.onednn: the configuration '", config.text, "' is not one of its own");
     Built built = choose(problem, config);
+    expect_packed(packed, packed_ ? weights_desc(built).get_size() : 0);
     auto setup = [&](const auto& d, dnnl::primitive primitive) {
       call_ = DnnlCall(std::move(primitive));
       src_ = call_.add(DNNL_ARG_SRC, d.src_desc());
@@ -171,6 +177,7 @@ class MatMulKernel final : public Kernel {
     }
   }
   int64_t workspace() const override { return std::max(scratch_bytes_, rest_ ? rest_->workspace() : 0); }
+  bool reads(size_t input) const override { return input != 1 || !packed_; }
   void launch(const Buffers& buffers) override {
     call_.set(src_, buffers.inputs[0]);
     call_.set(dst_, buffers.outputs[0]);

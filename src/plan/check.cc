@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/check.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/checked.h"
+
+namespace temper {
+
+namespace {
+
+constexpr int64_t kAlignment = 64;  // of everything in the arena
+constexpr int64_t kRounding = 4096;
+
+[[noreturn]] void bad(const auto&... why) { fail(ErrorKind::bad_file, why...); }
+
+class Checker {
+ public:
+  Checker(const Plan& plan, const Backend& backend) : plan_(plan), backend_(backend) {}
+
+  void run() {
+    if (plan_.threads < 1 || plan_.threads > 1024) bad("the plan is for ", plan_.threads, " threads");
+    for (const PortInfo& port : plan_.inputs) with_context([&] { return concat("input '", port.name, "'"); }, [&] { check_concrete(port.type); });
+    for (const PortInfo& port : plan_.outputs) with_context([&] { return concat("output '", port.name, "'"); }, [&] { check_concrete(port.type); });
+    written_.assign(plan_.outputs.size(), false);
+    for (const auto& constant : plan_.constants)
+      if (!constant || !constant->defined()) bad("a constant is missing");
+    if (plan_.shared_bytes < 0 || plan_.shared_bytes > kMaxTensorBytes) bad("the shared part of its arena has ", plan_.shared_bytes, " bytes");
+    int64_t shared_end = 0;
+    for (const Segment& segment : plan_.segments) {
+      segment_ = &segment;
+      local_end_ = workspace_ = 0;
+      check_segment();
+      shared_end = std::max(shared_end, shared_end_);
+    }
+    if (!std::isfinite(plan_.estimated_ms)) bad("its estimated time is not a number");
+    // An arena of just the size that its buffers need: a plan must not ask for memory that it cannot use.
+    if (plan_.shared_bytes > shared_end + kAlignment + kRounding) bad("the shared part of its arena has ", plan_.shared_bytes, " bytes where ", shared_end, " are used");
+    for (size_t o = 0; o < written_.size(); ++o)
+      if (!written_[o]) bad("no step writes the output '", plan_.outputs[o].name, "'");
+  }
+
+ private:
+  const Plan& plan_;
+  const Backend& backend_;
+  const Segment* segment_ = nullptr;
+  int64_t shared_end_ = 0, local_end_ = 0, workspace_ = 0;
+  std::vector<bool> written_;
+
+  void check_segment() {
+    const Segment& s = *segment_;
+    // Slices are parts of the batch: there are no more of them than samples.
+    const int64_t most = plan_.inputs.empty() || plan_.inputs[0].type.shape.empty() ? 1 : std::max<int64_t>(1, plan_.inputs[0].type.shape[0].value());
+    if (s.slices < 1 || s.slices > most) bad("a segment has ", s.slices, " slices of a batch of ", most);
+    if (s.local_bytes < 0 || s.local_bytes > kMaxTensorBytes || s.workspace_at < 0 || s.workspace_at > s.local_bytes || s.workspace_at % kAlignment)
+      bad("a segment has a workspace at ", s.workspace_at, " of ", s.local_bytes, " bytes");
+    const int64_t chains = s.parallel ? plan_.threads : 1;
+    if (checked_add(plan_.shared_bytes, checked_mul(s.local_bytes, chains)) > kMaxTensorBytes) bad("its arena is larger than ", kMaxTensorBytes, " bytes");
+    for (const PlanStep& step : s.steps) with_context([&] { return concat("step '", step.node, "'"); }, [&] { check_step(step); });
+    if (local_end_ > s.workspace_at) bad("a segment's buffers reach into its workspace");
+    if (s.local_bytes > local_end_ + workspace_ + 2 * (kAlignment + kRounding)) bad("a segment has ", s.local_bytes, " bytes where ", local_end_ + workspace_, " are used");
+  }
+
+  void check_step(const PlanStep& step) {
+    const Problem& problem = step.problem;
+    if (problem.threads != (segment_->parallel ? 1 : plan_.threads)) bad("it is for ", problem.threads, " threads");
+    if (problem.inputs.size() != step.inputs.size() || step.config.inputs.size() != step.inputs.size()) bad("its inputs differ in number");
+    if (problem.outputs.size() != step.outputs.size() || step.config.outputs.size() != step.outputs.size() || step.outputs.empty()) bad("its outputs differ in number");
+    if (step.packed < -1 || step.packed >= int64_t(plan_.constants.size())) bad("its packed constant ", step.packed, " does not exist");
+    if (!std::isfinite(step.ms)) bad("its time is not a number");
+    const Tactic* tactic = nullptr;
+    if (!step.is_reorder()) {
+      for (const Tactic* candidate : backend_.tactics())
+        if (candidate->name == step.tactic) tactic = candidate;
+      if (!tactic || tactic->version != step.tactic_version)
+        fail(ErrorKind::unsupported, "this build has no tactic ", step.tactic, " version ", step.tactic_version, " for the device '", backend_.name, "'");
+    }
+    if (step.packed >= 0 && !(tactic && tactic->build)) bad("it has a packed constant that nothing reads");
+    for (size_t i = 0; i < step.inputs.size(); ++i)
+      with_context([&] { return concat("input ", i); }, [&] { check_input(step, i, tactic && tactic->build); });
+    for (size_t o = 0; o < step.outputs.size(); ++o)
+      with_context([&] { return concat("output ", o); }, [&] { check_output(step, o); });
+    if (step.is_reorder()) check_reorder(step);
+    else check_types(step);
+    if (step.workspace < 0 || step.workspace > segment_->local_bytes - segment_->workspace_at) bad("its workspace of ", step.workspace, " bytes does not fit");
+    workspace_ = std::max(workspace_, step.workspace);
+  }
+
+  void check_input(const PlanStep& step, size_t i, bool packs) {
+    const Port& port = step.problem.inputs[i];
+    const BufferRef& ref = step.inputs[i];
+    if (!port.present) {
+      if (ref != BufferRef{} || port.is_constant) bad("it is absent, but has a buffer");
+      return;
+    }
+    check_concrete(port.type);
+    if (ref.kind == BufferRef::Kind::none) {
+      if (!port.is_constant || !packs || ref != BufferRef{}) bad("it has no buffer");
+      return;
+    }
+    check_ref(ref, port.type, step.config.inputs[i]);
+    if (!port.is_constant) return;
+    if (ref.kind != BufferRef::Kind::constant || plan_.constants[size_t(ref.at)].get() != port.constant || port.constant->type() != port.type)
+      bad("it is not the constant that it claims to be");
+  }
+
+  void check_output(const PlanStep& step, size_t o) {
+    const Port& port = step.problem.outputs[o];
+    const BufferRef& ref = step.outputs[o];
+    if (!port.present || port.is_constant) bad("an output cannot be absent or constant");
+    check_concrete(port.type);
+    if (ref.kind != BufferRef::Kind::output && ref.kind != BufferRef::Kind::shared && ref.kind != BufferRef::Kind::local) bad("it has no buffer to write to");
+    check_ref(ref, port.type, step.config.outputs[o]);
+    if (ref.kind == BufferRef::Kind::output) written_[size_t(ref.at)] = true;
+  }
+
+  void check_ref(const BufferRef& ref, const TensorType& type, Layout layout) {
+    const Dims dims = type.dims();
+    if (!layout_fits(dims, layout)) bad(type, " cannot be in the layout ", layout);
+    if (ref.at < 0 || ref.slice_bytes < 0) bad("an offset is negative");
+    if (ref.slice_bytes % size_of(type.dtype)) bad("a slice starts inside an element");
+    const int64_t bytes = layout_bytes(type.dtype, dims, layout);
+    const int64_t extent = checked_add(checked_mul(segment_->slices - 1, ref.slice_bytes), bytes);
+    auto within = [&](int64_t at, int64_t size, std::string_view what) {
+      if (checked_add(at, extent) > size) bad(what, " has ", size, " bytes; the bytes ", at, " to ", at + extent, " are wanted");
+    };
+    auto user_buffer = [&](const std::vector<PortInfo>& ports, std::string_view what) {
+      if (ref.at >= int64_t(ports.size())) bad("there is no ", what, ' ', ref.at);
+      const TensorType& whole = ports[size_t(ref.at)].type;
+      within(0, byte_count(whole.dtype, whole.dims()), what);
+    };
+    switch (ref.kind) {
+      case BufferRef::Kind::none: bad("it has no buffer");
+      case BufferRef::Kind::input: return user_buffer(plan_.inputs, "input");
+      case BufferRef::Kind::output: return user_buffer(plan_.outputs, "output");
+      case BufferRef::Kind::constant:
+        if (ref.at >= int64_t(plan_.constants.size())) bad("there is no constant ", ref.at);
+        return within(0, plan_.constants[size_t(ref.at)]->bytes(), "the constant");
+      case BufferRef::Kind::shared:
+        within(ref.at, plan_.shared_bytes, "the arena");
+        shared_end_ = std::max(shared_end_, ref.at + extent);
+        break;
+      case BufferRef::Kind::local:
+        if (ref.slice_bytes) bad("a buffer of one slice has a distance between slices");
+        within(ref.at, segment_->local_bytes, "the segment");
+        local_end_ = std::max(local_end_, ref.at + extent);
+        break;
+    }
+    if (ref.at % kAlignment) bad("the offset ", ref.at, " is not a multiple of ", kAlignment);
+  }
+
+  void check_reorder(const PlanStep& step) {
+    const Problem& problem = step.problem;
+    if (problem.inputs.size() != 1 || problem.outputs.size() != 1 || !problem.inputs[0].present || problem.inputs[0].is_constant ||
+        problem.inputs[0].type != problem.outputs[0].type)
+      bad("it is no reorder of one tensor");
+  }
+
+  // The types of the outputs, as a graph of this one node has them.
+  void check_types(const PlanStep& step) {
+    Graph graph;
+    std::vector<ValueId> inputs;
+    for (const Port& port : step.problem.inputs) {
+      if (!port.present) inputs.push_back({});
+      else if (port.constant) inputs.push_back(graph.add_constant("constant", *port.constant));
+      else inputs.push_back(graph.add_input("input", port.type));
+    }
+    const std::vector<ValueId> outputs = graph.add(step.problem.op, inputs, step.node);
+    if (outputs.size() != step.problem.outputs.size()) bad("its op has ", outputs.size(), " outputs");
+    for (size_t o = 0; o < outputs.size(); ++o)
+      if (graph.type(outputs[o]) != step.problem.outputs[o].type) bad("output ", o, " is ", graph.type(outputs[o]), ", not ", step.problem.outputs[o].type);
+  }
+};
+
+}  // namespace
+
+void check_concrete(const TensorType& type) {
+  if (!type.is_concrete()) bad(type, " has dimensions that are not known");
+  if (type.shape.size() > 64) bad("a tensor of rank ", type.shape.size());
+  // Empty tensors count too: their strides must not overflow either.
+  int64_t bytes = size_of(type.dtype);
+  for (const Dim& dim : type.shape) {
+    if (dim.value() < 0) bad(type, " has a negative dimension");
+    bytes = checked_mul(bytes, std::max<int64_t>(1, dim.value()));
+  }
+  if (bytes > kMaxTensorBytes) bad(type, " is larger than ", kMaxTensorBytes, " bytes");
+}
+
+void check_plan(const Plan& plan, const Backend& backend) { Checker(plan, backend).run(); }
+
+}  // namespace temper

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <unordered_map>
+
+#include "base/checked.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/version.h"
+#include "plan/check.h"
+#include "plan/manifest.h"
+#include "plan/nearest.h"
+
+namespace temper {
+
+namespace {
+
+// Names of the sections. Tensors that only the graph needs stand apart: a plan that is only run never touches them.
+constexpr const char *kConstants = "constants", *kGraphConstants = "graph_constants", *kGraph = "graph", *kTimings = "timings", *kCandidates = "candidates";
+
+[[noreturn]] void damaged(const auto&... why) { fail(ErrorKind::bad_file, "the plan is damaged: ", why...); }
+
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
+std::string_view text_of(const Section& section) { return {reinterpret_cast<const char*>(section.bytes.data()), section.bytes.size()}; }
+
+// Tensors of equal type and content are stored once, whichever plan they belong to.
+class TensorTable {
+ public:
+  std::vector<StoredTensor> stored;
+  SectionToWrite constants{kConstants, true, {}}, graph_constants{kGraphConstants, true, {}};
+
+  int add(const Tensor& tensor, bool in_plans) {
+    const std::string type = tensor.type().text();
+    auto [known, fresh] = by_address_.emplace(concat(reinterpret_cast<uintptr_t>(tensor.raw().data()), type), -1);
+    if (!fresh) return known->second;
+    auto& same_hash = by_content_[concat(hex(xxh3(tensor.raw().data(), tensor.raw().size())), type)];
+    for (const auto& [other, index] : same_hash)
+      if (std::memcmp(other.data(), tensor.raw().data(), other.size()) == 0) return known->second = index;
+    SectionToWrite& section = in_plans ? constants : graph_constants;
+    int64_t& end = in_plans ? constants_end_ : graph_end_;
+    end = round_up(end, kSectionAlignment);
+    const int index = int(stored.size());
+    stored.push_back({tensor.type(), in_plans, end});
+    end += tensor.bytes();
+    section.parts.push_back(tensor.raw());
+    same_hash.push_back({tensor.raw(), index});
+    return known->second = index;
+  }
+
+ private:
+  std::unordered_map<std::string, int> by_address_;
+  std::unordered_map<std::string, std::vector<std::pair<std::span<const std::byte>, int>>> by_content_;
+  int64_t constants_end_ = 0, graph_end_ = 0;
+};
+
+// The times that a plan for another shape may ask for: of problems like those of the plans, on all threads, one chain.
+std::map<std::string, double> relevant_timings(const PlanFile& file, const Device& device) {
+  std::set<std::string> wanted;
+  for (const auto& plan : file.plans)
+    for (const Segment& segment : plan->segments)
+      for (const PlanStep& step : segment.steps) {
+        if (step.is_reorder()) continue;
+        Problem problem = step.problem;
+        problem.threads = plan->threads;
+        wanted.insert(without_shapes(timing_group(device, problem, 1)));
+      }
+  std::map<std::string, double> result;
+  for (const auto& [key, ms] : file.timings)
+    if (const auto split = key.rfind(" | "); split != key.npos && wanted.contains(without_shapes(key.substr(0, split)))) result.emplace(key, ms);
+  return result;
+}
+
+// The plans serve the engine's ports and shapes.
+void check_ports(const PlanFile& file) {
+  auto ranged = [&](const PortInfo& port) {
+    auto it = file.info.shapes.find(port.name);
+    return it == file.info.shapes.end() ? nullptr : &it->second;
+  };
+  for (const auto& [name, range] : file.info.shapes) {
+    const auto port = std::find_if(file.inputs.begin(), file.inputs.end(), [&](const PortInfo& p) { return p.name == name; });
+    if (port == file.inputs.end()) damaged("it has a range for the input '", name, "', which does not exist");
+    for (const Dims* dims : {&range.min, &range.opt, &range.max}) {
+      if (dims->size() != port->type.shape.size()) damaged("the range of the input '", name, "' has another rank");
+      check_concrete(type_of(port->type.dtype, *dims));
+    }
+    for (size_t axis = 0; axis < range.min.size(); ++axis)
+      if (range.min[axis] > range.opt[axis] || range.opt[axis] > range.max[axis]) damaged("the range of the input '", name, "' is empty");
+  }
+  auto same = [&](const PortInfo& wanted, const PortInfo& port) {
+    bool ok = wanted.name == port.name && wanted.type.dtype == port.type.dtype && wanted.type.shape.size() == port.type.shape.size();
+    for (size_t axis = 0; ok && axis < port.type.shape.size(); ++axis) {
+      const Dim &known = wanted.type.shape[axis], &dim = port.type.shape[axis];
+      ok = !known.is_constant() || known == dim;
+      if (const ShapeRange* range = ok ? ranged(wanted) : nullptr; range && &wanted >= file.inputs.data() && &wanted < file.inputs.data() + file.inputs.size())
+        ok = range->min[axis] <= dim.value() && dim.value() <= range->max[axis];
+    }
+    return ok;
+  };
+  std::set<std::vector<Dims>> seen;
+  for (const auto& plan : file.plans) {
+    if (plan->inputs.size() != file.inputs.size() || plan->outputs.size() != file.outputs.size()) damaged("a plan has another number of inputs or outputs than the model");
+    std::vector<Dims> shapes;
+    for (size_t i = 0; i < file.inputs.size(); ++i) {
+      if (!same(file.inputs[i], plan->inputs[i])) damaged("a plan has the input '", plan->inputs[i].name, "' ", plan->inputs[i].type, " where the model has '", file.inputs[i].name, "' ", file.inputs[i].type);
+      shapes.push_back(plan->inputs[i].type.dims());
+    }
+    for (size_t o = 0; o < file.outputs.size(); ++o)
+      if (!same(file.outputs[o], plan->outputs[o])) damaged("a plan has the output '", plan->outputs[o].name, "' ", plan->outputs[o].type, " where the model has '", file.outputs[o].name, "' ", file.outputs[o].type);
+    if (!seen.insert(shapes).second) damaged("two plans are for the same shapes");
+    if (!file.graph) continue;
+    const Bindings bindings = bind_shapes(*file.graph, shapes);
+    for (size_t o = 0; o < file.outputs.size(); ++o)
+      for (size_t axis = 0; axis < file.outputs[o].type.shape.size(); ++axis)
+        if (const Dim dim = file.outputs[o].type.shape[axis].substitute(bindings); dim.is_constant() && dim != plan->outputs[o].type.shape[axis])
+          damaged("a plan has the output '", plan->outputs[o].name, "' ", plan->outputs[o].type, ", which does not follow from its inputs");
+  }
+}
+
+void check_graph(const PlanFile& file) {
+  const Graph& graph = *file.graph;
+  bool same = graph.inputs().size() == file.inputs.size() && graph.outputs().size() == file.outputs.size();
+  for (size_t i = 0; same && i < file.inputs.size(); ++i)
+    same = graph.value(graph.inputs()[i]).name == file.inputs[i].name && graph.type(graph.inputs()[i]) == file.inputs[i].type;
+  for (size_t o = 0; same && o < file.outputs.size(); ++o)
+    same = graph.outputs()[o].name == file.outputs[o].name && graph.type(graph.outputs()[o].value) == file.outputs[o].type;
+  if (!same) damaged("its graph has other inputs or outputs than its list of them");
+}
+
+// Why this program cannot run it on this machine; empty if it can.
+std::string refusal_here(const PlanFile& file) {
+  const EngineInfo& info = file.info;
+  const std::string hint = rebuild_hint(info.command);
+  if (info.version != version() || info.revision != revision())
+    return concat("the plan was built by temper ", info.version, " (", info.revision, "), this is temper ", version(), " (", revision(), ")", hint);
+  for (const Backend* backend : all_backends()) {
+    if (backend->name != info.device) continue;
+    if (const std::string here = backend->device().fingerprint; here != info.fingerprint)
+      return concat("the plan was built for '", info.fingerprint, "', this machine is '", here, "'", hint);
+    return "";
+  }
+  return concat("the plan is for the device '", info.device, "', which this build does not have", hint);
+}
+
+// Views into the file. Tensors stand one behind the other, each at the next aligned byte, with zeros between.
+std::vector<std::shared_ptr<const Tensor>> read_tensors(const Container& container, const Manifest& manifest, const std::shared_ptr<const void>& owner) {
+  std::vector<std::shared_ptr<const Tensor>> tensors;
+  const Section* sections[2] = {container.find(kGraphConstants), container.find(kConstants)};
+  int64_t end[2] = {0, 0};
+  for (const StoredTensor& stored : manifest.tensors) {
+    check_concrete(stored.type);
+    const Section* section = sections[stored.in_plans];
+    if (!section) damaged("the section of a tensor is missing");
+    int64_t& at = end[stored.in_plans];
+    const int64_t start = round_up(at, kSectionAlignment), bytes = byte_count(stored.type.dtype, stored.type.dims());
+    const auto size = int64_t(section->bytes.size());
+    if (stored.offset != start || start > size || bytes > size - start) damaged("the tensor ", tensors.size(), " is not inside its section");
+    if (std::any_of(section->bytes.begin() + at, section->bytes.begin() + start, [](std::byte b) { return b != std::byte{0}; }))
+      damaged("padding between tensors is not zero");
+    at = start + bytes;
+    tensors.push_back(std::make_shared<const Tensor>(Tensor::view(stored.type.dtype, stored.type.dims(), section->bytes.data() + start, owner)));
+  }
+  for (int s = 0; s < 2; ++s)
+    if (sections[s] && end[s] != int64_t(sections[s]->bytes.size())) damaged("bytes follow the last tensor of a section");
+  return tensors;
+}
+
+}  // namespace
+
+void write_plan(const PlanFile& file, const ByteSink& sink) {
+  const Backend& backend = find_backend(file.info.device);
+  for (const auto& plan : file.plans) check_plan(*plan, backend);
+  if (file.graph) check_graph(file);
+  check_ports(file);
+  TensorTable table;
+  Manifest manifest;
+  for (const auto& plan : file.plans) {
+    auto& indices = manifest.plan_constants.emplace_back();
+    for (const auto& constant : plan->constants) indices.push_back(table.add(*constant, true));
+  }
+  std::string graph_text = file.graph_text;
+  std::vector<Tensor> blobs;
+  if (file.graph) graph_text = print(*file.graph, &blobs);
+  for (const Tensor& blob : blobs) manifest.graph_constants.push_back(table.add(blob, false));
+  manifest.tensors = table.stored;
+
+  const std::string timings = file.graph ? write_timings(relevant_timings(file, backend.device())) : "";
+  const std::string candidates = write_candidates(file.plans);
+  std::vector<SectionToWrite> sections;
+  auto add = [&](const char* name, bool required, std::string_view text) { sections.push_back({name, required, {bytes_of(text)}}); };
+  add(kGraph, true, graph_text);
+  if (file.graph) add(kTimings, true, timings);
+  add(kCandidates, false, candidates);
+  if (!table.graph_constants.parts.empty()) sections.push_back(std::move(table.graph_constants));
+  if (!table.constants.parts.empty()) sections.push_back(std::move(table.constants));
+  write_container({concat("temper ", file.info.version, " (", file.info.revision, ")"), file.info.command}, write_manifest(file, manifest), sections, sink);
+}
+
+void write_plan_file(const std::string& path, const PlanFile& file) {
+  AtomicFile out(path);
+  write_plan(file, [&](std::span<const std::byte> bytes) { out.write(bytes.data(), bytes.size()); });
+  out.commit();
+}
+
+PlanFile read_plan(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const ReadPlanOptions& options) {
+  const Container container = read_container(bytes);
+  PlanFile file;
+  file.file_bytes = int64_t(bytes.size());
+  for (const Section& section : container.sections) {
+    const auto& known = {kConstants, kGraphConstants, kGraph, kTimings, kCandidates};
+    if (section.required && std::find(known.begin(), known.end(), section.name) == known.end())
+      fail(ErrorKind::unsupported, "the plan has a section '", section.name, "', which this program does not know", rebuild_hint(container.preamble.command));
+    if (section.name == kConstants) file.constant_bytes = int64_t(section.bytes.size());
+    if (section.name == kGraphConstants) file.graph_bytes = int64_t(section.bytes.size());
+  }
+  const Section* graph = container.find(kGraph);
+  if (!graph) damaged("it has no graph");
+  file.graph_text = text_of(*graph);
+  const ManifestReader reader(container.manifest);
+  reader.read_info(file);
+  file.refusal = refusal_here(file);
+  if (!file.refusal.empty()) {
+    if (!options.foreign) fail(ErrorKind::unsupported, file.refusal);
+    return file;
+  }
+
+  const Backend& backend = find_backend(file.info.device);
+  const Manifest manifest = reader.read_tables();
+  const auto tensors = read_tensors(container, manifest, owner);
+  std::vector<Plan> plans = reader.read_plans(manifest, tensors);
+  if (options.candidates) {
+    const Section* candidates = container.find(kCandidates);
+    if (candidates) read_candidates(text_of(*candidates), plans);
+  }
+  for (Plan& plan : plans) {
+    check_plan(plan, backend);
+    file.plans.push_back(std::make_shared<const Plan>(std::move(plan)));
+  }
+  if (reader.has_graph()) {
+    std::vector<Tensor> blobs;
+    for (int index : manifest.graph_constants) blobs.push_back(*tensors[size_t(index)]);
+    file.graph = parse_graph(file.graph_text, blobs);
+    check_graph(file);
+    const Section* timings = container.find(kTimings);
+    if (!timings) damaged("it has no times");
+    file.timings = read_timings(text_of(*timings));
+  } else {
+    for (const PortInfo& input : file.inputs) check_concrete(input.type);
+  }
+  check_ports(file);
+  return file;
+}
+
+PlanFile read_plan_file(const std::string& path, const ReadPlanOptions& options) {
+  return with_context([&] { return path; }, [&] {
+    auto map = std::make_shared<const MappedFile>(path, true);
+    return read_plan(map->bytes(), map, options);
+  });
+}
+
+}  // namespace temper

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/strict_json.h"
+
+#include <cmath>
+
+namespace temper::strict {
+
+namespace {
+
+constexpr size_t kMaxDepth = 16;
+
+// Builds the value; stops at the first thing that is not allowed.
+class Builder : public nlohmann::json_sax<Json> {
+ public:
+  Json root;
+  std::string problem;
+
+  bool null() override { return place(nullptr); }
+  bool boolean(bool value) override { return place(value); }
+  bool number_integer(int64_t value) override { return place(value); }
+  bool number_unsigned(uint64_t value) override { return place(value); }
+  bool number_float(double value, const std::string&) override { return place(value); }
+  bool string(std::string& value) override { return place(std::move(value)); }
+  bool binary(Json::binary_t&) override { return stop("binary data"); }
+  bool start_object(size_t) override { return open(Json::object()); }
+  bool start_array(size_t) override { return open(Json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(std::string& name) override {
+    auto [it, fresh] = stack_.back()->get_ref<Json::object_t&>().emplace(name, nullptr);
+    member_ = &it->second;
+    return fresh || stop(concat("the key '", name.substr(0, 80), "' is there twice"));
+  }
+  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception&) override { return stop(concat("it is not JSON at byte ", position)); }
+
+ private:
+  std::vector<Json*> stack_;
+  Json* member_ = nullptr;
+
+  bool stop(std::string why) {
+    problem = std::move(why);
+    return false;
+  }
+  Json* put(Json value) {
+    if (stack_.empty()) return &(root = std::move(value));
+    if (stack_.back()->is_object()) return &(*member_ = std::move(value));
+    auto& list = stack_.back()->get_ref<Json::array_t&>();
+    list.push_back(std::move(value));
+    return &list.back();
+  }
+  bool place(Json value) {
+    put(std::move(value));
+    return true;
+  }
+  bool open(Json value) {
+    if (stack_.size() >= kMaxDepth) return stop("it is nested too deeply");
+    stack_.push_back(put(std::move(value)));
+    return true;
+  }
+  bool close() {
+    stack_.pop_back();
+    return true;
+  }
+};
+
+[[noreturn]] void wrong(const Json& json, std::string_view wanted) {
+  const std::string shown = json.is_structured() ? json.type_name() : dump(json).substr(0, 80);
+  fail(ErrorKind::bad_file, "the manifest is damaged: ", wanted, " is expected where ", shown, " stands");
+}
+
+}  // namespace
+
+Json parse(std::string_view text, std::string_view what) {
+  Builder builder;
+  if (!Json::sax_parse(text, &builder)) fail(ErrorKind::bad_file, what, " is damaged: ", builder.problem);
+  return std::move(builder.root);
+}
+
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+int64_t integer(const Json& json, int64_t least, int64_t most) {
+  if (!json.is_number_integer()) wrong(json, "an integer");
+  if (json.is_number_unsigned() && json.get<uint64_t>() > uint64_t(std::numeric_limits<int64_t>::max())) wrong(json, "a smaller integer");
+  const auto value = json.get<int64_t>();
+  if (value < least || value > most) wrong(json, concat("an integer from ", least, " to ", most));
+  return value;
+}
+
+double number(const Json& json) {
+  if (!json.is_number() || !std::isfinite(json.get<double>())) wrong(json, "a number");
+  return json.get<double>();
+}
+
+bool flag(const Json& json) {
+  if (!json.is_boolean()) wrong(json, "true or false");
+  return json.get<bool>();
+}
+
+const std::string& text(const Json& json) {
+  if (!json.is_string()) wrong(json, "a text");
+  return json.get_ref<const std::string&>();
+}
+
+const std::vector<Json>& list(const Json& json) {
+  if (!json.is_array()) wrong(json, "a list");
+  return json.get_ref<const Json::array_t&>();
+}
+
+const std::vector<Json>& list(const Json& json, size_t size) {
+  if (list(json).size() != size) wrong(json, concat("a list of ", size));
+  return list(json);
+}
+
+std::vector<int64_t> integers(const Json& json) {
+  std::vector<int64_t> values;
+  for (const Json& value : list(json)) values.push_back(integer(value, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()));
+  return values;
+}
+
+Object::Object(const Json& json) : json_(json) {
+  if (!json.is_object()) wrong(json, "an object");
+}
+
+const Json& Object::operator[](const char* key) {
+  auto it = json_.find(key);
+  if (it == json_.end()) fail(ErrorKind::bad_file, "the manifest is damaged: '", key, "' is missing");
+  ++asked_;
+  return *it;
+}
+
+void Object::done() const {
+  if (asked_ != json_.size()) fail(ErrorKind::bad_file, "the manifest is damaged: an object has members that do not belong there");
+}
+
+}  // namespace temper::strict

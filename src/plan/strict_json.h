@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON from a file that may be hostile: bounded depth, no key twice, no key unknown, each value of the type and in the
+// range that is asked for. Included by .cc files only.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace temper::strict {
+
+using Json = nlohmann::json;
+
+// Throws Error{bad_file}: "the manifest is damaged: ...".
+Json parse(std::string_view text, std::string_view what);
+// Invalid UTF-8 in names is replaced: they are there to be read.
+std::string dump(const Json& json);
+
+int64_t integer(const Json& json, int64_t least, int64_t most);
+double number(const Json& json);  // finite
+bool flag(const Json& json);
+const std::string& text(const Json& json);
+const std::vector<Json>& list(const Json& json);
+const std::vector<Json>& list(const Json& json, size_t size);
+std::vector<int64_t> integers(const Json& json);
+
+// The members of an object, each asked for by name; done() refuses those that nobody asked for.
+class Object {
+ public:
+  explicit Object(const Json& json);
+  const Json& operator[](const char* key);
+  void done() const;
+
+ private:
+  const Json& json_;
+  size_t asked_ = 0;
+};
+
+}  // namespace temper::strict

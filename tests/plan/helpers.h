@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small engines for tests of plans.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/engine.h"
+
+namespace temper {
+
+inline Tensor noise(Dims dims, uint32_t seed) {
+  Tensor tensor(DType::f32, std::move(dims));
+  for (int64_t i = 0; i < tensor.count(); ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    tensor.data<float>()[i] = float(int32_t(seed)) / 2147483648.f;
+  }
+  return tensor;
+}
+
+// Convolution with bias and relu, pool, a second convolution that adds a residual, reshape, matrix product, softmax-free
+// pointwise end. `batch` may be a number or a symbol.
+inline Graph small_graph(const std::string& batch) {
+  const std::string n = batch;
+  const std::string text = "graph \"small\"\n"
+      "input %x: f32[" + n + ",3,8,8]\n"
+      "const %w1: f32[16,3,3,3] = #0\n"
+      "const %b1: f32[16,1,1] = #1\n"
+      "%c1: f32[" + n + ",16,8,8] = conv(%x, %w1, %b1) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\"\n"
+      "%p1: f32[" + n + ",16,4,4] = pool(%c1) kernel=[2,2] strides=[2,2] dilations=[1,1] pads=[0,0,0,0]\n"
+      "const %w2: f32[16,16,3,3] = #2\n"
+      "%c2: f32[" + n + ",16,4,4] = conv(%p1, %w2, %p1) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(2) 2=add.f32(0,1)\"\n"
+      "%flat: f32[" + n + ",256] = reshape(%c2) shape=[" + n + ",256]\n"
+      "const %w3: f32[256,10] = #3\n"
+      "%m: f32[" + n + ",10] = matmul(%flat, %w3)\n"
+      "const %scale: f32[10] = [1,0.5,0.25,2,1,1,3,1,1,0.125]\n"
+      "%y: f32[" + n + ",10] = pointwise(%m, %scale) program=\"(2) 2=mul.f32(0,1) 3=tanh.f32(2)\"\n"
+      "output \"y\" = %y\n";
+  const std::vector<Tensor> blobs{noise({16, 3, 3, 3}, 1), noise({16, 1, 1}, 2), noise({16, 16, 3, 3}, 3), noise({256, 10}, 4)};
+  return parse_graph(text, blobs);
+}
+
+// The least that has a constant, a pointwise op and two steps.
+inline Graph tiny_graph() {
+  return parse_graph(
+      "graph \"tiny\"\n"
+      "input %x: f32[2,4]\n"
+      "const %w: f32[4,2] = [1,2,3,4,5,6,7,8]\n"
+      "%m: f32[2,2] = matmul(%x, %w)\n"
+      "%y: f32[2,2] = pointwise(%m) program=\"(1) 1=relu.f32(0)\"\n"
+      "output \"y\" = %y\n");
+}
+
+inline EngineInfo info_of(const std::string& device) {
+  EngineInfo info;
+  info.model_name = "small";
+  info.model_sha256 = std::string(64, 'a');
+  info.source_path = "small.onnx";
+  info.producer = "a test";
+  info.device = device;
+  info.command = "temper build small.onnx -o small.plan";
+  info.build_s = 0.1;
+  info.notes = {"a note"};
+  return info;
+}
+
+inline void add_plan(Engine& engine, const std::vector<Dims>& shapes, const std::vector<SegmentSpec>& segments = {}) {
+  PlanOptions options;
+  options.threads = engine.threads();
+  options.segments = segments;
+  const Graph concrete = specialize(engine.graph(), bind_shapes(engine.graph(), shapes));
+  engine.add_plan(build_plan(concrete, find_backend(engine.info().device), engine.device(), options));
+}
+
+inline std::shared_ptr<Engine> tiny_engine(const std::string& device = "reference") {
+  auto engine = std::make_shared<Engine>(info_of(device), tiny_graph(), 1);
+  add_plan(*engine, {{2, 4}});
+  return engine;
+}
+
+inline void expect_close(const std::vector<Tensor>& got, const std::vector<Tensor>& want, double tolerance = 1e-5) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].type(), want[i].type());
+    const auto a = got[i].to_doubles(), b = want[i].to_doubles();
+    for (size_t k = 0; k < a.size(); ++k) ASSERT_NEAR(a[k], b[k], tolerance * (1 + std::fabs(b[k]))) << "element " << k;
+  }
+}
+
+}  // namespace temper
