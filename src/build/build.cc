@@ -162,10 +162,12 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
     plan_options.threads = threads;
     plan_options.workspace_limit = options.workspace;
     plan_options.packs = &packs;
-    if (options.measure)
+    if (options.measure) {
+      plan_options.refine = [&](const Problem& problem, const Tactic& tactic, const Config& config, int chains) { return tuner.refine(problem, tactic, config, chains); };
       plan_options.time = [&](const Problem& problem, const Tactic& tactic, const Config& config, int chains) {
         return tuner.time(problem, tactic, config, chains, options.workspace);
       };
+    }
     Plan plan = options.measure && options.segments
                     ? search_segments(concrete, backend, device, plan_options, [&](const std::string& what) { if (options.progress) options.progress(stage + what); })
                     : build_plan(concrete, backend, device, plan_options);

@@ -29,6 +29,9 @@ struct PlanOptions {
   int threads = 1;
   std::vector<SegmentSpec> segments;  // empty: one, whole batch
   CandidateTime time;                 // empty: nothing is known
+  // Measures once more what came out near the top, and returns the better of both; empty: times are final. One look at
+  // each candidate in turn is at the mercy of whatever else the machine did at that moment.
+  CandidateTime refine;
   int64_t workspace_limit = -1;       // bytes; candidates above it are refused with that reason
   PackCache* packs = nullptr;
   // Layout to prefer where times say nothing; also how the search makes different starting points.

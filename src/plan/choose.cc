@@ -129,23 +129,31 @@ class Chooser {
       options.list.push_back({nullptr, uniform_config_of(problem), 0, true});
       return options;
     }
+    // A chain does its share of the slices; otherwise they run one after the other.
+    const double runs = double(slice.slices) / double(chains);
     double guess = 1e-3;  // list order, where nothing is known
     for (const Tactic* tactic : backend_.tactics()) {
       if (const Support support = tactic->supports(problem, device_); !support.yes()) {
         options.refusals.push_back({std::string(tactic->name), "", -1, support.reason});
         continue;
       }
-      // The reference is the last resort: it is not timed against anything.
-      if (tactic->name == "reference" && !options.list.empty()) continue;
+      // The reference is the last resort: it is not timed at all.
+      if (tactic->name == "reference") {
+        if (options.list.empty()) options.list.push_back({tactic, tactic->configs(problem, device_).at(0), guess * runs, false});
+        continue;
+      }
       for (Config& config : tactic->configs(problem, device_)) {
         double ms = options_.time ? options_.time(problem, *tactic, config, chains) : -1;
-        // A chain does its share of the slices; otherwise one after the other.
-        const double runs = double(slice.slices) / double(chains);
+        if (ms < 0 && options_.time && options_.workspace_limit >= 0) {
+          options.refusals.push_back({std::string(tactic->name), describe(config), -1, concat("needs more than the ", options_.workspace_limit, " bytes of workspace allowed")});
+          continue;
+        }
         options.list.push_back({tactic, std::move(config), ms >= 0 ? ms * runs : guess * runs, ms >= 0});
         guess *= 1.25;
       }
     }
     if (options.list.empty()) fail(ErrorKind::unsupported, "no tactic of the device '", backend_.name, "' supports ", problem.text());
+    refine(problem, chains, runs, options);
     // A candidate that nobody timed must not win against one that was.
     double slowest = 0;
     for (const Option& option : options.list)
@@ -154,6 +162,18 @@ class Chooser {
       for (Option& option : options.list)
         if (!option.timed) option.ms += 10 * slowest;
     return options;
+  }
+
+  void refine(const Problem& problem, int chains, double runs, Options& options) {
+    if (!options_.refine || options.list.size() < 2) return;
+    constexpr int kRounds = 2;
+    for (int round = 0; round < kRounds; ++round) {
+      double best = std::numeric_limits<double>::infinity();
+      for (const Option& option : options.list)
+        if (option.timed) best = std::min(best, option.ms);
+      for (Option& option : options.list)
+        if (option.timed && option.ms <= best * (round == 0 ? 2.0 : 1.15)) option.ms = runs * options_.refine(problem, *option.tactic, option.config, chains);
+    }
   }
 
   static Config uniform_config_of(const Problem& problem) {

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "base/checked.h"
-#include "measure/timer.h"
 
 namespace temper {
 
@@ -69,15 +68,32 @@ double Tuner::time(const Problem& problem, const Tactic& tactic, const Config& c
   }
   if (progress) progress(timed_, problem.text());
   ++timed_;
+  const double ms = measure(problem, tactic, config, chains, workspace_limit, {.best_ms = best, .give_up = 2, .max_ms = 40, .max_runs = 6});
+  if (ms < 0) return ms;
+  best = std::min(best, ms);
+  cache_.add(key, ms);
+  fresh_.insert(key);
+  return ms;
+}
+
+double Tuner::refine(const Problem& problem, const Tactic& tactic, const Config& config, int chains) {
+  const std::string key = timing_key(timing_group(device_, problem, chains), tactic, config);
+  const double before = cache_.find(key).value();
+  if (!fresh_.count(key)) return before;
+  const double ms = std::min(before, measure(problem, tactic, config, chains, -1, {.give_up = 2, .max_ms = 60, .max_runs = 10}));
+  cache_.add(key, ms);
+  return ms;
+}
+
+double Tuner::measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit, const QuickOptions& options) {
   const Packed packed = tactic.build ? tactic.build(problem, config, device_) : Packed{};
   Tensor bytes(DType::u8, {int64_t(packed.bytes.size())});
   std::copy(packed.bytes.begin(), packed.bytes.end(), bytes.raw_mutable());
   std::vector<Instance> instances;
   for (int c = 0; c < chains; ++c) instances.emplace_back(problem, tactic, config, packed, bytes.raw(), device_);
   if (workspace_limit >= 0 && instances[0].kernel->workspace() > workspace_limit) return -1;
-  const QuickOptions options{.best_ms = best, .give_up = 1.5, .max_ms = 60, .max_runs = 10};
   std::exception_ptr failure;
-  const double ms = quick_time_ms(
+  return quick_time_ms(
       [&] {
         if (chains == 1) return instances[0].launch();
 #pragma omp parallel num_threads(chains)
@@ -92,9 +108,6 @@ double Tuner::time(const Problem& problem, const Tactic& tactic, const Config& c
         if (failure) std::rethrow_exception(failure);
       },
       options);
-  best = std::min(best, ms);
-  cache_.add(key, ms);
-  return ms;
 }
 
 }  // namespace temper

@@ -2,8 +2,10 @@
 // Times candidates with the one timer and remembers the results.
 #pragma once
 #include <functional>
+#include <set>
 
 #include "backends/backend.h"
+#include "measure/timer.h"
 #include "tune/cache.h"
 
 namespace temper {
@@ -17,6 +19,9 @@ class Tuner {
   // `workspace_limit` bytes (if that is not negative).
   double time(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit = -1);
 
+  // Times a candidate again that this tuner has timed (not one from the file), and keeps the better time.
+  double refine(const Problem& problem, const Tactic& tactic, const Config& config, int chains);
+
   int timed() const { return timed_; }
   std::function<void(int timed, const std::string& what)> progress;  // called before each measurement
 
@@ -25,6 +30,9 @@ class Tuner {
   TimingCache& cache_;
   int timed_ = 0;
   std::map<std::string, double> best_;  // by problem and chains, for giving up early
+  std::set<std::string> fresh_;         // keys that this tuner has timed
+
+  double measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit, const QuickOptions& options);
 };
 
 }  // namespace temper
