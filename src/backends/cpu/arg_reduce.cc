@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/isa.h"
+#include "backends/cpu/lanes.h"
+#include "backends/cpu/rows.h"
+#include "base/threads.h"
+
+namespace temper {
+
+namespace {
+
+constexpr int64_t kParallel = 16384;  // elements worth a thread
+
+// First the value, vectorised, then where it stands. NaN wins.
+int64_t arg_of_row(const float* x, int64_t n, bool largest, bool last) {
+  float best = 0;
+  float* into = &best;
+  vectorised([=] {
+    if (largest) {
+      auto fold = [](float a, float v) { return v > a || v != v ? v : a; };
+      *into = reduce_row(x, n, -std::numeric_limits<float>::infinity(), fold, fold);
+    } else {
+      auto fold = [](float a, float v) { return v < a || v != v ? v : a; };
+      *into = reduce_row(x, n, std::numeric_limits<float>::infinity(), fold, fold);
+    }
+  });
+  const bool nan = best != best;
+  auto wins = [&](int64_t i) { return nan ? x[i] != x[i] : x[i] == best; };
+  int64_t i = last ? n - 1 : 0;
+  while (!wins(i)) i += last ? -1 : 1;
+  return i;
+}
+
+template <class T>
+int64_t arg_of_any(const T* x, int64_t n, int64_t stride, bool largest, bool last) {
+  using W = Wide<T>;
+  W best = static_cast<W>(x[0]);
+  int64_t at = 0;
+  for (int64_t i = 1; i < n; ++i) {
+    const W v = static_cast<W>(x[i * stride]);
+    const bool best_nan = best != best, v_nan = v != v;
+    const bool better = !best_nan && (v_nan || (largest ? v > best : v < best));
+    if (better || (last && (v == best || (v_nan && best_nan)))) best = v, at = i;
+  }
+  return at;
+}
+
+class ArgReduceKernel final : public Kernel {
+ public:
+  ArgReduceKernel(DType dtype, RowView view, const ops::ArgReduce& op, int threads)
+      : dtype_(dtype), view_(view), largest_(op.kind == ops::ArgKind::max), last_(op.last), threads_(threads) {}
+
+  void launch(const Buffers& buffers) override {
+    int64_t* out = static_cast<int64_t*>(buffers.outputs[0]);
+    visit_dtype(dtype_, [&]<class T>() {
+      const T* x = static_cast<const T*>(buffers.inputs[0]);
+      parallel_for_threads(threads_, view_.outer * view_.inner, std::max<int64_t>(1, kParallel / view_.n), [&](int, int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const T* from = x + i / view_.inner * view_.n * view_.inner + i % view_.inner;
+          if constexpr (std::is_same_v<T, float>)
+            if (view_.inner == 1) {
+              out[i] = arg_of_row(from, view_.n, largest_, last_);
+              continue;
+            }
+          out[i] = arg_of_any(from, view_.n, view_.inner, largest_, last_);
+        }
+      });
+    });
+  }
+
+ private:
+  DType dtype_;
+  RowView view_;
+  bool largest_, last_;
+  int threads_;
+};
+
+Support supports(const Problem& problem, const Device&) { return needs_op<ops::ArgReduce>(problem); }
+
+std::vector<Config> configs(const Problem& problem, const Device&) { return {uniform_config(problem, Layout::plain)}; }
+
+std::unique_ptr<Kernel> load(const Problem& problem, const Config&, std::span<const std::byte>, const Device&) {
+  const auto& op = std::get<ops::ArgReduce>(problem.op);
+  return std::make_unique<ArgReduceKernel>(problem.inputs[0].type.dtype, *row_view(problem.inputs[0].dims(), Layout::plain, {op.axis}), op, problem.threads);
+}
+
+}  // namespace
+
+extern const Tactic cpu_arg_reduce;
+const Tactic cpu_arg_reduce{"cpu.arg_reduce", 1, supports, configs, nullptr, load};
+
+}  // namespace temper

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What softmax, normalize and arg_reduce share: the tensor seen as [outer, n, inner] in memory order, the op running
+// along n. inner = 1: rows. Otherwise columns, taken a few at a time.
+#pragma once
+#include <optional>
+
+#include "backends/cpu/axes.h"
+
+namespace temper {
+
+struct RowView {
+  int64_t outer = 1, n = 1, inner = 1;
+};
+
+// Nothing where the axes (sorted) do not lie side by side in this layout, or where padding channels would be computed on.
+std::optional<RowView> row_view(const Dims& dims, Layout layout, const std::vector<int64_t>& axes);
+
+}  // namespace temper
