@@ -20,7 +20,7 @@ struct Settings {
   std::string root = TEMPER_ONNX_ROOT "/data";
   std::vector<std::string> suites{"node"};
   std::string filter;  // part of the name
-  std::string mode = "reference";
+  std::string mode = "reference", passes = "off";
   int64_t floor = 0;
   unsigned limit_s = 20;
   int jobs = 2;
@@ -116,7 +116,7 @@ void list_refused(const std::vector<Case>& cases, const std::vector<Verdict>& ve
 bool run_suite(const std::string& suite, const Settings& settings) {
   std::vector<Case> cases = list_cases(settings.root, suite);
   std::erase_if(cases, [&](const Case& test) { return test.name.find(settings.filter) == std::string::npos; });
-  const std::vector<Verdict> verdicts = run_all(cases, make_runner(settings.mode), settings);
+  const std::vector<Verdict> verdicts = run_all(cases, make_runner(settings.mode, settings.passes == "on"), settings);
   std::array<int64_t, 4> counts{};
   for (size_t i = 0; i < cases.size(); ++i) {
     const Verdict& verdict = verdicts[i];
@@ -137,7 +137,8 @@ int run(int argc, char** argv) {
   CLI::App app("Runs ONNX's own tests and counts pass, wrong, refused and crashed.");
   app.add_option("--suite", settings.suites, "node, simple, pytorch-operator, pytorch-converted, light")->delimiter(',')->capture_default_str();
   app.add_option("--filter", settings.filter, "only tests whose name contains this");
-  app.add_option("--mode", settings.mode, "how to run the models")->capture_default_str();
+  app.add_option("--mode", settings.mode, "reference or cpu")->capture_default_str();
+  app.add_option("--passes", settings.passes, "optimise the graph first")->check(CLI::IsMember({"on", "off"}))->capture_default_str();
   app.add_option("--floor", settings.floor, "fail when a suite has fewer passes");
   app.add_option("--limit", settings.limit_s, "seconds for one test")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "tests at a time")->capture_default_str();

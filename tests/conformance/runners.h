@@ -7,7 +7,8 @@
 
 namespace temper::conformance {
 
-// mode: "reference". Throws Error{usage} for a mode that is not there.
-Runner make_runner(std::string_view mode);
+// mode: "reference" (each op's scalar reference) or "cpu" (an engine, tactics by list order: nothing is measured). With
+// `passes` the graph is optimised first. Throws Error{usage} for a mode that is not there.
+Runner make_runner(std::string_view mode, bool passes);
 
 }  // namespace temper::conformance
