@@ -31,7 +31,8 @@ bool gives_input(const Graph& graph, const Node& node) {
   if (std::get_if<ops::Reshape>(&node.op)) return true;
   if (const auto* op = std::get_if<ops::Transpose>(&node.op)) return std::is_sorted(op->perm.begin(), op->perm.end());
   if (const auto* op = std::get_if<ops::Pointwise>(&node.op)) return op->program.is_identity() && node.inputs.size() == 1;
-  if (const auto* op = std::get_if<Reduce>(&node.op)) return keeps_elements(*op, x);
+  // With a second input the axes are data.
+  if (const auto* op = std::get_if<Reduce>(&node.op)) return node.inputs.size() == 1 && keeps_elements(*op, x);
   if (const auto* op = std::get_if<Pool>(&node.op))
     return op->kind != ops::PoolKind::lp && !op->with_indices && all_are(op->kernel, 1) && all_are(op->strides, 1) && all_are(op->pads, 0);
   return false;

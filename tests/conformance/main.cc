@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // temper_conformance: runs ONNX's own tests, one process each, and counts pass, wrong, refused and crashed.
 // A wrong answer or a crash is a failure; so are fewer passes than the floor. A refusal is an Error{unsupported}.
+#include <onnx/defs/schema.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@ struct Child {
 
 // Forks one process a test, so that a crash or an endless loop costs one test only.
 std::vector<Verdict> run_all(const std::vector<Case>& cases, const Runner& runner, const Settings& settings) {
+  onnx::OpSchemaRegistry::Schema("Add");  // registers all schemas, once instead of in every child
   std::vector<Verdict> verdicts(cases.size());
   std::map<pid_t, Child> children;
   auto collect_one = [&] {
