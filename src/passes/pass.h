@@ -42,5 +42,6 @@ bool fold_scales_into_weights(Graph& graph, const PassOptions& options);
 bool fuse_pointwise(Graph& graph, const PassOptions& options);
 bool fuse_epilogues(Graph& graph, const PassOptions& options);
 bool cancel_transposes(Graph& graph, const PassOptions& options);
+bool recognise_normalize(Graph& graph, const PassOptions& options);
 
 }  // namespace temper

@@ -67,6 +67,7 @@ class Simplifier {
       Step input{Scalar::constant, dtypes[i]};
       values_.push_back(input);
       reads_.push_back(uint64_t(1) << std::min<size_t>(i, 63));
+      depth_.push_back(0);
     }
   }
 
@@ -84,6 +85,7 @@ class Simplifier {
   int inputs_;
   std::vector<Step> values_;      // args are indices into this; the first `inputs_` stand for the inputs
   std::vector<uint64_t> reads_;   // which inputs a value depends on; the last bit stands for all inputs from 63 on
+  std::vector<int> depth_;        // the longest chain of steps behind a value
   std::map<std::tuple<Scalar, DType, int, int, int, uint64_t, int64_t>, int> known_;
 
   const Step& at(int v) const { return values_[size_t(v)]; }
@@ -103,8 +105,13 @@ class Simplifier {
     if (fresh) {
       values_.push_back(step);
       uint64_t reads = 0;
-      for (int a = 0; a < arity_of(step.op); ++a) reads |= reads_[size_t(step.args[size_t(a)])];
+      int depth = 0;
+      for (int a = 0; a < arity_of(step.op); ++a) {
+        reads |= reads_[size_t(step.args[size_t(a)])];
+        depth = std::max(depth, depth_[size_t(step.args[size_t(a)])] + 1);
+      }
       reads_.push_back(reads);
+      depth_.push_back(depth);
     }
     return it->second;
   }
@@ -115,7 +122,7 @@ class Simplifier {
     const bool plain_a = a > 0 && a < inputs_, plain_b = b > 0 && b < inputs_;
     if (plain_a && b >= inputs_) return (reads_[size_t(b)] & reads_[size_t(a)]) == 0;
     if (plain_b && a >= inputs_) return (reads_[size_t(a)] & reads_[size_t(b)]) != 0;
-    return a > b;
+    return std::pair(depth_[size_t(a)], a) > std::pair(depth_[size_t(b)], b);
   }
 
   int evaluate(const Step& step) {
@@ -166,6 +173,11 @@ class Simplifier {
         break;
       case Scalar::mul:
         if (is_number(b, 1)) return a;
+        return rewrite_gelu(a, b, type);
+      case Scalar::erf:
+        // The Gaussian's argument is x / sqrt(2) in some models and x * sqrt(1/2) in others.
+        if (is_step(a, Scalar::div) && is_constant(at(a).args[1]) && std::fabs(number(at(a).args[1]) - std::sqrt(2)) < 1e-6)
+          return make(Scalar::erf, type, make(Scalar::mul, type, at(a).args[0], constant(type, std::sqrt(0.5))));
         break;
       case Scalar::div:
         if (is_number(b, 1)) return a;
@@ -231,6 +243,25 @@ class Simplifier {
       return make(Scalar::min, type, make(Scalar::max, type, at(x).args[0], b), high);
     }
     if (!is_relu && is_number(b, 0)) return make(Scalar::relu, type, x);
+    return -1;
+  }
+
+  // x * 0.5 * (1 + erf or tanh): the three factors in one order. Halving is exact, so the order decides nothing else.
+  int rewrite_gelu(int a, int b, DType type) {
+    auto is_gate = [&](int v) {
+      return is_step(v, Scalar::add) && is_number(at(v).args[1], 1) && (is_step(at(v).args[0], Scalar::erf) || is_step(at(v).args[0], Scalar::tanh));
+    };
+    auto is_half_of = [&](int v) { return is_step(v, Scalar::mul) && is_number(at(v).args[1], 0.5); };
+    for (const auto& [v, w] : {std::pair(a, b), std::pair(b, a)}) {
+      // (gate * 0.5) * x
+      if (is_half_of(v) && is_gate(at(v).args[0])) return make(Scalar::mul, type, make(Scalar::mul, type, w, constant(type, 0.5)), at(v).args[0]);
+      // (x * gate) * 0.5
+      if (is_number(w, 0.5) && is_step(v, Scalar::mul))
+        for (int first : {0, 1}) {
+          const int gate = at(v).args[size_t(1 - first)], x = at(v).args[size_t(first)];
+          if (is_gate(gate) && !is_constant(x)) return make(Scalar::mul, type, make(Scalar::mul, type, x, constant(type, 0.5)), gate);
+        }
+    }
     return -1;
   }
 

@@ -4,6 +4,7 @@
 //   relu          max(x, 0) is relu(x)
 //   clip          min(max(x, lo), hi): the upper bound outside; clip(x, 0, hi) is min(relu(x), hi), relu6 has hi = 6
 //   silu          mul(x, sigmoid(x)): the plain value first, what is computed from it second
+//   gelu          mul(mul(x, 0.5), add(erf(mul(x, sqrt(1/2))), 1)); with tanh likewise
 //   hard sigmoid  min(relu(add(mul(x, a), b)), 1); hard swish is mul(x, that), or div(mul(x, relu6(add(x, 3))), 6)
 //   residual      add(v, input): the running value first, the plain input second
 //   x^2, x^3      mul(x, x), mul(mul(x, x), x)
