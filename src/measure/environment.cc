@@ -206,7 +206,7 @@ double core_clock_mhz() {
         asm volatile("" : "+r"(sum), "+r"(step));
       }
     const double ms = host_clock().now_ms() - start;
-    if (ms > 0) best = std::max(best, double(kAdditions) * kRounds / ms / 1e3);
+    if (ms > 0) best = std::max(best, std::round(double(kAdditions) * kRounds / ms / 1e3));
   }
   return best;
 }

@@ -206,6 +206,10 @@ const Section* Container::find(std::string_view name) const {
   return nullptr;
 }
 
+bool looks_like_plan(std::span<const std::byte> file) {
+  return file.size() >= kMagic.size() && std::memcmp(file.data(), kMagic.data(), kMagic.size()) == 0;
+}
+
 Container read_container(std::span<const std::byte> file) {
   Header header;
   if (file.empty()) fail(ErrorKind::bad_file, "the file is empty");

@@ -45,6 +45,9 @@ struct Container {
 
   const Section* find(std::string_view name) const;
 };
+// Whether the bytes begin as a plan does: what tells MODEL from PLAN.
+bool looks_like_plan(std::span<const std::byte> file);
+
 // Views into `file`. Everything is checked: magic, lengths, all hashes, order of sections, zero padding. Throws
 // Error{bad_file} for damage and Error{unsupported}, with the command that builds the plan again, for another format.
 Container read_container(std::span<const std::byte> file);
