@@ -115,6 +115,11 @@ Dim dim_min(const Dim& a, const Dim& b) {
   return Dim::atom({Dim::Atom::Kind::min, concat("min(", a, ",", b, ")"), std::make_shared<Dim>(a), std::make_shared<Dim>(b)});
 }
 
+bool Dim::is_symbol() const {
+  return terms_ && constant_ == 0 && terms_->size() == 1 && terms_->begin()->second == 1 && terms_->begin()->first.size() == 1 &&
+         terms_->begin()->first[0].kind == Atom::Kind::symbol;
+}
+
 std::string Dim::text() const {
   std::string out;
   if (terms_)

@@ -28,6 +28,7 @@ class Dim {
     if (terms_) fail(ErrorKind::unsupported, "the dimension '", text(), "' is not known yet");
     return constant_;
   }
+  bool is_symbol() const;  // a single name, no expression
   std::string text() const;
   // Replaces bound symbols. Unbound ones stay.
   Dim substitute(const Bindings& bindings) const;

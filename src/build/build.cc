@@ -13,6 +13,7 @@
 #include "base/version.h"
 #include "build/segments.h"
 #include "onnx/import.h"
+#include "runtime/stages.h"
 #include "tune/tuner.h"
 
 namespace temper {
@@ -148,7 +149,6 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   run_passes(graph, options.passes);
 
   const auto shapes = tuned_shapes(graph, info.shapes);
-  auto engine_info = info;
   auto engine = std::make_shared<Engine>(info, graph, threads);
   TimingCache cache(options.timing_cache);
   Tuner tuner(device, cache);
@@ -158,6 +158,10 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   for (const auto& dims : shapes) {
     stage = shapes.size() > 1 ? concat("shape ", dims[0], ": ") : "";
     const Graph concrete = specialize(graph, bind_shapes(graph, dims));
+    if (!is_one_stage(concrete)) {
+      engine->add_note("shapes inside the model depend on data: it runs in stages, planned when they are first seen, without measuring");
+      break;
+    }
     PlanOptions plan_options;
     plan_options.threads = threads;
     plan_options.workspace_limit = options.workspace;

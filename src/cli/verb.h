@@ -17,6 +17,7 @@ struct Context {
 // Where standard error is a terminal, progress is redrawn in place; elsewhere it is plain lines.
 bool is_terminal();
 
+void add_build(CLI::App& verb, Context& context);
 void add_doctor(CLI::App& verb, Context& context);
 void add_inspect(CLI::App& verb, Context& context);
 void add_zoo(CLI::App& verb, Context& context);

@@ -260,9 +260,17 @@ Bindings bind_shapes(const Graph& graph, const std::vector<Dims>& shapes) {
         if (dim.value() != shapes[i][axis]) bad(" (axis ", axis, " must be ", dim, ")");
         continue;
       }
+      if (!dim.is_symbol()) continue;
       auto [it, fresh] = bindings.emplace(dim.text(), shapes[i][axis]);
       if (!fresh && it->second != shapes[i][axis]) bad(": '", dim, "' is already ", it->second);
     }
+  }
+  // Expressions are checked, not solved.
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const Value& input = graph.value(graph.inputs()[i]);
+    for (size_t axis = 0; axis < shapes[i].size(); ++axis)
+      if (const Dim dim = input.type.shape[axis].substitute(bindings); dim != Dim(shapes[i][axis]))
+        fail(ErrorKind::usage, "input '", input.name, "' is ", input.type, "; the shape ", shapes[i], " gives ", dim, " for axis ", axis);
   }
   return bindings;
 }
@@ -313,13 +321,30 @@ Graph specialize(const Graph& graph, const Bindings& bindings) {
   return result;
 }
 
+std::vector<Tensor> run_node(const Op& op, const std::vector<Tensor>& inputs, std::string_view name) {
+  std::vector<TensorType> types(inputs.size());
+  std::vector<Contents> contents(inputs.size());
+  std::vector<Operand> operands(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined()) continue;
+    types[i] = inputs[i].type();
+    operands[i] = {&types[i], &inputs[i], nullptr};
+    if (is_int(types[i].dtype) && inputs[i].rank() <= 1 && inputs[i].count() <= kMaxContents) {
+      const auto ints = inputs[i].to_ints();
+      contents[i].assign(ints.begin(), ints.end());
+      operands[i].contents = &contents[i];
+    }
+  }
+  return with_context([&] { return concat(name_of(op), " '", name, "'"); },
+                      [&] { return reference(op, inputs, infer(op, InferContext(operands, name))); });
+}
+
 std::vector<Tensor> run_reference(const Graph& source, const std::vector<Tensor>& inputs) {
   std::vector<Dims> shapes;
   for (const Tensor& input : inputs) shapes.push_back(input.dims());
-  const Bindings bindings = bind_shapes(source, shapes);
+  Bindings bindings = bind_shapes(source, shapes);
   std::vector<Tensor> values(size_t(source.value_count()));
   for (size_t i = 0; i < inputs.size(); ++i) values[size_t(source.inputs()[i].index)] = inputs[i];
-  // Types are inferred along the way with the real tensors at hand, so that shapes that depend on data are no special case.
   auto get = [&](ValueId id) -> const Tensor& {
     Tensor& tensor = values[size_t(id.index)];
     if (!tensor.defined() && source.constant(id)) tensor = *source.constant(id);
@@ -327,27 +352,18 @@ std::vector<Tensor> run_reference(const Graph& source, const std::vector<Tensor>
   };
   for (int32_t n = 0; n < source.node_count(); ++n) {
     const Node& node = source.node({n});
-    with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); }, [&] {
-      Op op = node.op;
-      substitute(op, bindings);
-      std::vector<Tensor> tensors;
-      std::vector<TensorType> types(node.inputs.size());
-      std::vector<Contents> contents(node.inputs.size());
-      std::vector<Operand> operands(node.inputs.size());
-      for (size_t i = 0; i < node.inputs.size(); ++i) {
-        tensors.push_back(node.inputs[i].valid() ? get(node.inputs[i]) : Tensor());
-        if (!tensors[i].defined()) continue;
-        types[i] = tensors[i].type();
-        operands[i] = {&types[i], &tensors[i], nullptr};
-        if (is_int(types[i].dtype) && tensors[i].rank() <= 1 && tensors[i].count() <= kMaxContents) {
-          const auto ints = tensors[i].to_ints();
-          contents[i].assign(ints.begin(), ints.end());
-          operands[i].contents = &contents[i];
-        }
-      }
-      const auto results = reference(op, tensors, infer(op, InferContext(operands, node.name)));
-      for (size_t i = 0; i < results.size(); ++i) values[size_t(node.outputs[i].index)] = results[i];
-    });
+    Op op = node.op;
+    substitute(op, bindings);
+    std::vector<Tensor> tensors;
+    for (ValueId input : node.inputs) tensors.push_back(input.valid() ? get(input) : Tensor());
+    const auto results = run_node(op, tensors, node.name);
+    for (size_t i = 0; i < results.size(); ++i) {
+      // Dimensions that only the data decided are known from here on.
+      const Shape& declared = source.type(node.outputs[i]).shape;
+      for (size_t axis = 0; axis < declared.size() && declared.size() == results[i].dims().size(); ++axis)
+        if (declared[axis].is_symbol()) bindings.try_emplace(declared[axis].text(), results[i].dims()[axis]);
+      values[size_t(node.outputs[i].index)] = results[i];
+    }
   }
   std::vector<Tensor> outputs;
   for (const GraphOutput& output : source.outputs()) outputs.push_back(get(output.value));

@@ -122,6 +122,9 @@ uint64_t hash(const Graph& graph);
 // Runs the whole graph by the ops' references. Inputs in graph order; shapes may be symbolic in the graph.
 std::vector<Tensor> run_reference(const Graph& graph, const std::vector<Tensor>& inputs);
 
+// One node on real tensors (undefined ones for absent inputs): types are inferred with the contents at hand.
+std::vector<Tensor> run_node(const Op& op, const std::vector<Tensor>& inputs, std::string_view name);
+
 // Elements of an integer value as far as they follow from shapes (contents.cc).
 std::shared_ptr<const Contents> infer_contents(const Op& op, std::span<const Operand> inputs, const TensorType& output);
 

@@ -6,6 +6,7 @@
 #include "backends/backend.h"
 #include "base/version.h"
 #include "plan/nearest.h"
+#include "runtime/stages.h"
 
 namespace temper {
 
@@ -41,7 +42,8 @@ const Graph& Engine::graph() const {
 }
 
 bool Engine::is_dynamic() const {
-  return std::any_of(inputs_.begin(), inputs_.end(), [](const PortInfo& input) { return !input.type.is_concrete(); });
+  if (graph_) return !is_one_stage(*graph_);
+  return false;
 }
 
 void save_engine(const Engine& engine, const std::string& path) {
@@ -104,13 +106,19 @@ std::shared_ptr<const Plan> Engine::plan_for(const std::vector<Dims>& shapes, bo
   if (auto it = plans_.find(shapes); it != plans_.end()) return it->second;
   check_shapes(shapes);
   const Graph concrete = specialize(graph(), bind_shapes(graph(), shapes));
+  if (!is_one_stage(concrete)) return nullptr;
+  auto plan = make_plan(concrete);
+  if (made) *made = true;
+  return plans_[shapes] = std::move(plan);
+}
+
+std::shared_ptr<const Plan> Engine::make_plan(const Graph& concrete) const {
+  const std::lock_guard lock(pack_mutex_);
   PlanOptions options;
   options.threads = threads_;
   options.packs = &packs_;
   options.time = nearest_times(timings_, device_);
-  Plan plan = build_plan(concrete, find_backend(info_.device), device_, options);
-  if (made) *made = true;
-  return plans_[shapes] = std::make_shared<const Plan>(std::move(plan));
+  return std::make_shared<const Plan>(build_plan(concrete, find_backend(info_.device), device_, options));
 }
 
 Session::Session(std::shared_ptr<const Engine> engine) : engine_(std::move(engine)) {}
@@ -118,7 +126,14 @@ Session::~Session() = default;
 
 const Plan& Session::current_plan() const {
   if (!current_) fail(ErrorKind::usage, "the session has no shapes yet: call prepare() or run() first");
+  if (!current_->plan) fail(ErrorKind::usage, "shapes inside this model depend on data: it has no single plan");
   return *current_->plan;
+}
+
+Session::Prepared& Session::one_stage() {
+  if (!current_) fail(ErrorKind::usage, "prepare() must come first");
+  if (!current_->plan) fail(ErrorKind::unsupported, "shapes inside this model depend on data, so its outputs cannot be given buffers beforehand: use run()");
+  return *current_;
 }
 
 std::vector<TensorType> Session::prepare(const std::vector<Dims>& shapes) {
@@ -128,12 +143,13 @@ std::vector<TensorType> Session::prepare(const std::vector<Dims>& shapes) {
     Prepared prepared;
     prepared.plan = engine_->plan_for(shapes, &made);
     if (made) ++statistics_.plans_made;
-    prepared.executor = std::make_unique<Executor>(*prepared.plan, engine_->device(), arena_);
+    if (prepared.plan) prepared.executor = std::make_unique<Executor>(*prepared.plan, engine_->device(), arena_);
+    else if (!staged_) staged_ = std::make_unique<StagedRunner>(*engine_, arena_);
     it = prepared_.emplace(shapes, std::move(prepared)).first;
   }
   current_ = &it->second;
   std::vector<TensorType> types;
-  for (const PortInfo& output : current_->plan->outputs) types.push_back(output.type);
+  for (const PortInfo& output : current_->plan ? current_->plan->outputs : engine_->outputs()) types.push_back(output.type);
   return types;
 }
 
@@ -146,9 +162,14 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& inputs) {
     shapes.push_back(inputs[i].dims());
     in.push_back(inputs[i].raw().data());
   }
+  const std::vector<TensorType> types = prepare(shapes);
+  if (!current_->plan) {
+    ++statistics_.runs;
+    return staged_->run(inputs, statistics_.plans_made);
+  }
   std::vector<Tensor> outputs;
   std::vector<void*> out;
-  for (const TensorType& type : prepare(shapes)) {
+  for (const TensorType& type : types) {
     outputs.emplace_back(type.dtype, type.dims());
     out.push_back(outputs.back().raw_mutable());
   }
@@ -157,8 +178,7 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& inputs) {
 }
 
 void Session::run_prepared(std::span<const void* const> inputs, std::span<void* const> outputs) {
-  if (!current_) fail(ErrorKind::usage, "prepare() must come before run_prepared()");
-  current_->executor->run(inputs, outputs);
+  one_stage().executor->run(inputs, outputs);
   ++statistics_.runs;
 }
 

@@ -23,7 +23,8 @@ class Engine {
   static std::shared_ptr<const Engine> load(const std::string& path);
 
   const EngineInfo& info() const { return info_; }
-  // Whether the shapes of the inputs may vary: only then an engine from a file has a graph.
+  // Whether some shape is open, because inputs may vary or because it depends on data: only then an engine from a file
+  // has a graph.
   bool is_dynamic() const;
   bool has_graph() const { return graph_.has_value(); }
   const Graph& graph() const;  // throws Error{usage} where there is none
@@ -35,13 +36,16 @@ class Engine {
   const std::vector<PortInfo>& outputs() const { return outputs_; }
 
   void add_plan(Plan plan);
+  void add_note(std::string note) { info_.notes.push_back(std::move(note)); }
   void set_build_seconds(double seconds) { info_.build_s = seconds; }
   void set_timings(std::map<std::string, double> timings) { timings_ = std::move(timings); }
   const std::map<std::string, double>& timings() const { return timings_; }
   std::vector<std::shared_ptr<const Plan>> plans() const;
   // The plan for these input shapes: known, or made now from the graph without measuring (and kept). `made` tells which.
-  // Throws Error{usage} for shapes outside the profile.
+  // Throws Error{usage} for shapes outside the profile. Null where one plan is not enough: see runtime/stages.h.
   std::shared_ptr<const Plan> plan_for(const std::vector<Dims>& shapes, bool* made = nullptr) const;
+  // A plan for a graph of concrete shapes, by the times that the engine holds.
+  std::shared_ptr<const Plan> make_plan(const Graph& concrete) const;
   // Throws Error{usage} with what is expected if the shapes are not inside the profile.
   void check_shapes(const std::vector<Dims>& shapes) const;
 
@@ -53,7 +57,7 @@ class Engine {
   Device device_;
   std::vector<PortInfo> inputs_, outputs_;
   std::map<std::string, double> timings_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_, pack_mutex_;
   mutable std::map<std::vector<Dims>, std::shared_ptr<const Plan>> plans_;
   mutable PackCache packs_;
 };
@@ -66,12 +70,15 @@ struct SessionStatistics {
   int64_t plans_made = 0;  // by run or prepare, for shapes that the engine had no plan for
 };
 
+class StagedRunner;
+
 class Session {
  public:
   explicit Session(std::shared_ptr<const Engine> engine);
   ~Session();
 
-  // Makes everything ready for these shapes (in input order), so that run() on them only runs. Returns the output types.
+  // Makes everything ready for these shapes (in input order), so that run() on them only runs. Returns the output types;
+  // those of a model whose shapes depend on data may be symbolic, and then only run() can be used.
   std::vector<TensorType> prepare(const std::vector<Dims>& shapes);
   // Checks dtypes, ranks and shapes against the engine's inputs; Error{usage} lists what is expected.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs);
@@ -82,19 +89,22 @@ class Session {
                     const std::function<void(const Plan&, int segment, int step, int64_t slice)>& after);
 
   const Engine& engine() const { return *engine_; }
-  const Plan& current_plan() const;
+  const Plan& current_plan() const;  // throws Error{usage} before prepare() and for a model of several stages
   const SessionStatistics& statistics() const { return statistics_; }
   int64_t arena_bytes() const { return arena_.bytes(); }
 
  private:
   struct Prepared {
-    std::shared_ptr<const Plan> plan;
+    std::shared_ptr<const Plan> plan;  // null: several stages
     std::unique_ptr<Executor> executor;
   };
   std::shared_ptr<const Engine> engine_;
   Arena arena_;
   std::map<std::vector<Dims>, Prepared> prepared_;
   Prepared* current_ = nullptr;
+  std::unique_ptr<StagedRunner> staged_;
+
+  Prepared& one_stage();
   SessionStatistics statistics_;
 };
 

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/model.h"
+
+#include <spdlog/spdlog.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "base/checked.h"
+#include "base/file.h"
+#include "onnx/import.h"
+
+namespace temper::cli {
+
+namespace {
+
+Dims parse_dims(const std::string& text) {
+  Dims dims;
+  for (size_t at = 0; at <= text.size();) {
+    size_t end = text.find('x', at);
+    if (end == text.npos) end = text.size();
+    int64_t value = 0;
+    auto [last, code] = std::from_chars(text.data() + at, text.data() + end, value);
+    if (code != std::errc() || last != text.data() + end || value < 1)
+      fail(ErrorKind::usage, "'", text, "' is not a shape; write 1x3x224x224");
+    dims.push_back(value);
+    at = end + 1;
+  }
+  return dims;
+}
+
+ShapeRange parse_range(const std::string& text) {
+  std::vector<Dims> parts;
+  for (size_t at = 0; at <= text.size();) {
+    size_t end = text.find(':', at);
+    if (end == text.npos) end = text.size();
+    parts.push_back(parse_dims(text.substr(at, end - at)));
+    at = end + 1;
+  }
+  if (parts.size() == 1) return {parts[0], parts[0], parts[0]};
+  if (parts.size() == 3) return {parts[0], parts[1], parts[2]};
+  fail(ErrorKind::usage, "'", text, "' is neither SHAPE nor MIN:OPT:MAX");
+}
+
+int64_t parse_size(const std::string& text) {
+  int64_t value = 0;
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit(end, text.data() + text.size());
+  const int64_t factor = unit.empty() || unit == "B" ? 1 : unit == "K" || unit == "KiB" ? 1 << 10 : unit == "M" || unit == "MiB" ? 1 << 20
+                         : unit == "G" || unit == "GiB" ? 1 << 30 : 0;
+  if (code != std::errc() || value < 0 || factor == 0) fail(ErrorKind::usage, "'", text, "' is not a size; write 64MiB");
+  return checked_mul(value, factor);
+}
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,-") == text.npos && !text.empty()) return text;
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+}  // namespace
+
+void add_model_flags(CLI::App& verb, ModelFlags& flags) {
+  verb.add_option("--device", flags.device, "cpu, or reference (slow, the judge)")->capture_default_str();
+  verb.add_option("--precision", flags.precision, "fp32 (others are refused by name until they exist)")->capture_default_str();
+  verb.add_option("--threads", flags.threads, "threads of the CPU; 0: all this process may use")->check(CLI::Range(0, 4096));
+  verb.add_option("--shapes", flags.shapes, "NAME=SHAPE or NAME=MIN:OPT:MAX, e.g. x=1x3x224x224:8x3x224x224:32x3x224x224")->delimiter(',');
+  verb.add_option("--timing-cache", flags.timing_cache, "file of measured times; the default is in the cache folder");
+  verb.add_flag("--no-timing-cache", flags.no_timing_cache, "measure everything anew and keep nothing");
+  verb.add_option("--workspace", flags.workspace, "limit of a tactic's scratch memory, e.g. 64MiB");
+  verb.add_option("--disable", flags.disabled_passes, "passes to leave out, separated by commas; 'all' for none");
+  verb.add_flag("--quick", flags.quick, "do not search slices of the batch");
+}
+
+bool is_plan(const std::string& path) {
+  const MappedFile file(path);
+  return file.bytes().size() >= 8 && std::memcmp(file.bytes().data(), "TEMPER", 6) == 0;
+}
+
+BuildOptions build_options(const ModelFlags& flags, const std::string& path, const Context& context) {
+  BuildOptions options;
+  options.device = flags.device;
+  options.precision = flags.precision;
+  options.threads = flags.threads;
+  options.segments = !flags.quick;
+  if (!flags.workspace.empty()) options.workspace = parse_size(flags.workspace);
+  if (!flags.no_timing_cache) options.timing_cache = flags.timing_cache.empty() ? concat(cache_folder(), "/timings.json") : flags.timing_cache;
+  for (size_t at = 0; at < flags.disabled_passes.size();) {
+    const size_t end = std::min(flags.disabled_passes.find(',', at), flags.disabled_passes.size());
+    const std::string name = flags.disabled_passes.substr(at, end - at);
+    if (name == "all") options.passes.all_disabled = true;
+    else options.passes.disabled.insert(name);
+    at = end + 1;
+  }
+  std::string command = concat("temper build ", quoted(path), " -o PLAN");
+  if (flags.device != "cpu") command += concat(" --device ", flags.device);
+  if (flags.threads) command += concat(" --threads ", flags.threads);
+  for (const std::string& text : flags.shapes) {
+    const auto equals = text.rfind('=');
+    std::string name = equals == text.npos ? "" : text.substr(0, equals);
+    if (name.empty()) {
+      // The name may be dropped where there is one input.
+      const ImportedModel model = import_onnx(path);
+      if (model.graph.inputs().size() != 1) fail(ErrorKind::usage, "--shapes ", text, " names no input, and the model has ", model.graph.inputs().size());
+      name = model.graph.value(model.graph.inputs()[0]).name;
+    }
+    options.shapes[name] = parse_range(equals == text.npos ? text : text.substr(equals + 1));
+    command += concat(" --shapes ", quoted(text));
+  }
+  options.command = command;
+  return options;
+}
+
+std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context,
+                                            const std::map<std::string, Dims>& shape_override) {
+  if (is_plan(path)) {
+    auto engine = Engine::load(path);
+    if (flags.threads && flags.threads != engine->threads())
+      fail(ErrorKind::usage, "the plan '", path, "' was made for ", engine->threads(), " threads; build it again with --threads ", flags.threads);
+    return engine;
+  }
+  BuildOptions options = build_options(flags, path, context);
+  for (const auto& [name, dims] : shape_override) options.shapes[name] = {dims, dims, dims};
+  Progress progress(context);
+  options.progress = [&](const std::string& text) { progress.show(text); };
+  return build_engine(path, options);
+}
+
+Progress::Progress(const Context& context) : active_(is_terminal() && context.verbosity >= 0) {}
+Progress::~Progress() {
+  if (active_) std::fputs("\r\033[K", stderr);
+}
+void Progress::show(const std::string& text) {
+  if (active_) std::fprintf(stderr, "\r\033[K%s", text.substr(0, 110).c_str());
+}
+
+}  // namespace temper::cli

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// MODEL|PLAN, one piece of code for every verb: a plan is loaded, an ONNX model is built on the spot.
+#pragma once
+#include "build/build.h"
+#include "cli/verb.h"
+
+namespace temper::cli {
+
+struct ModelFlags {
+  std::string device = "cpu";
+  std::string precision = "fp32";
+  int threads = 0;
+  std::vector<std::string> shapes;     // "x=1x3x224x224" or "x=MIN:OPT:MAX"; the name may be dropped where there is one input
+  std::string timing_cache;
+  bool no_timing_cache = false;
+  std::string workspace;
+  std::string disabled_passes;
+  bool quick = false;
+};
+
+void add_model_flags(CLI::App& verb, ModelFlags& flags);
+BuildOptions build_options(const ModelFlags& flags, const std::string& path, const Context& context);
+bool is_plan(const std::string& path);
+// `shape_override`, where not empty, fixes the shapes of the inputs (by name), for verbs that know them from their data.
+std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context,
+                                            const std::map<std::string, Dims>& shape_override = {});
+
+// A progress line on a terminal, nothing where there is none or with --quiet.
+class Progress {
+ public:
+  explicit Progress(const Context& context);
+  ~Progress();
+  void show(const std::string& text);
+
+ private:
+  bool active_;
+};
+
+}  // namespace temper::cli

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models in which the shape of some value depends on data. A stage is the largest part of what is left of the graph whose
+// shapes all follow from the shapes of its inputs; it runs as a plan. Between stages the nodes that decide shapes run by
+// their references, because only then is the size of their outputs known.
+#pragma once
+#include <map>
+#include <memory>
+
+#include "runtime/engine.h"
+
+namespace temper {
+
+// True when every value of the specialised graph has a concrete type: one stage, one plan.
+bool is_one_stage(const Graph& graph);
+
+class StagedRunner {
+ public:
+  StagedRunner(const Engine& engine, Arena& arena);
+  ~StagedRunner();
+  // Plans are made for the shapes seen and kept; `plans_made` counts them.
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs, int64_t& plans_made);
+
+ private:
+  struct Level;
+  const Engine& engine_;
+  Arena& arena_;
+  std::unique_ptr<Level> first_;
+};
+
+}  // namespace temper
