@@ -16,6 +16,7 @@ std::string Graph::unique_name(std::string_view wanted) {
 }
 
 ValueId Graph::add_value(std::string_view name, TensorType type) {
+  if (type.rank() > kMaxRank) fail(ErrorKind::bad_file, "'", name, "' has ", type.rank(), " dimensions; ", kMaxRank, " are allowed");
   Value value;
   value.name = unique_name(name);
   value.type = std::move(type);

@@ -39,7 +39,7 @@ class InferContext {
 
   // Checks used by many ops; they throw Error{bad_file} with the input's number and type.
   void expect_inputs(size_t least, size_t most) const;
-  void expect_rank(size_t i, int64_t least, int64_t most = 64) const;
+  void expect_rank(size_t i, int64_t least, int64_t most = kMaxRank) const;
   void expect_same_dtype(size_t i, size_t j) const;
 
  private:

@@ -12,6 +12,8 @@
 
 namespace temper {
 
+constexpr int64_t kMaxRank = 64;  // of a value in a graph
+
 struct TensorType {
   DType dtype = DType::f32;
   Shape shape;

@@ -93,8 +93,8 @@ class Parser {
       if (peek() == '\0' || peek() == '\n') error("a closing quote");
       char c = text_[at_++];
       if (c == '\\') {
-        c = peek();
-        ++at_;
+        if (at_ == text_.size()) error("a character after '\\\\'");
+        c = text_[at_++];
         if (c == 'x') {
           int value = 0;
           const auto digits = text_.substr(at_, 2);

@@ -52,7 +52,9 @@ std::vector<TensorType> Reshape::infer(const InferContext& context) const {
       out.shape = resolve_reshape(x.shape, *target, allow_zero);
     } else {
       out.shape.clear();
-      for (int64_t i = 0; i < context.type(1).shape[0].value(); ++i) out.shape.push_back(context.unknown(0, i));
+      const int64_t rank = context.type(1).shape[0].value();
+      if (rank > kMaxRank) fail(ErrorKind::bad_file, "a shape of ", rank, " dimensions; ", kMaxRank, " are allowed");
+      for (int64_t i = 0; i < rank; ++i) out.shape.push_back(context.unknown(0, i));
       return {out};
     }
   }
