@@ -2,6 +2,7 @@
 // The graph: SSA arrays of values and nodes. A Graph is a value: copy it, compare it, hash it, print it, parse it back.
 // It is logical (row-major NCHW, no device) and may have symbolic dimensions.
 #pragma once
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -91,8 +92,9 @@ class Graph {
 
  private:
   friend Graph specialize(const Graph&, const Bindings&);
-  std::vector<Value> values_;
-  std::vector<Node> nodes_;
+  // Deques: a reference to a value's type or to a node stays good while more are added.
+  std::deque<Value> values_;
+  std::deque<Node> nodes_;
   std::vector<int32_t> places_;  // by node: its place in the order, that of the node it replaced
   std::vector<ValueId> inputs_;
   std::vector<GraphOutput> outputs_;
