@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENTS = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "THIRD_PARTY.md", "benchmarks/README.md"]
 DOCUMENTS += sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))
 TOP = {p.name for p in ROOT.iterdir()} - {"build"}
-PLACEHOLDER = re.compile(r"[<>{}…]|\bNAME\b|/x\.|/x_|/x/")
+PLACEHOLDER = re.compile(r"[<>{}…]|NAME|FAMILY|/x\.|/x_|/x/")
 
 
 def help_of(program, *verb):
