@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# usage: demo.sh TEMPER PYTHON FOLDER     called by ./dev demo. Every command is shown before it runs.
+set -euo pipefail
+temper=$(realpath "$1") python=$2 here=$(dirname "$(dirname "$(realpath "$0")")")
+mkdir -p "$3"; cd "$3"
+
+title() { printf '\n== %s\n' "$*"; }
+say() { printf '   %s\n' "$@"; }
+show() { printf '   $ temper %s\n' "$*"; "$temper" "$@"; }
+
+title "1. Handwritten digits: a small trained network on pictures that it has never seen"
+show zoo digits_cnn -o digits_cnn.onnx --quiet
+"$python" "$here/python/digits_data.py" . >/dev/null
+show build digits_cnn.onnx -o digits_cnn.plan --shapes image=1x1x8x8:32x1x8x8:64x1x8x8 --quiet
+show evaluate digits_cnn.plan --data digits_test.npz --batch 32
+say "top1 is the share of the 599 held-out digits of scikit-learn that were classified right, in brackets its 95 % interval."
+
+title "2. Photographs through ResNet-50"
+photos=$("$python" -c 'import pathlib, sklearn.datasets as d; print(pathlib.Path(d.__file__).parent / "images")')
+mkdir -p photos; cp "$photos/china.jpg" "$photos/flower.jpg" photos/
+show zoo resnet50 -o resnet50.onnx --quiet
+show build resnet50.onnx -o resnet50.plan --shapes image=1x3x224x224:1x3x224x224:8x3x224x224
+show run resnet50.plan --input photos --top 5 --output-dir photos-out
+say "The weights come from a seed, not from training, so the classes mean nothing; the work is that of the real network." \
+  "Each row is one picture, resized, cropped and normalised as for ImageNet; photos-out/logits.npy holds all 1000 outputs."
+
+title "3. A line of text, read by PP-OCRv4"
+recognition=$("$python" "$here/python/demo_ocr.py" model)
+"$python" "$here/python/demo_ocr.py" draw "${DEMO_TEXT:-Measured, not guessed: 42.7 ms}" .
+width=$("$python" -c 'import numpy; print(numpy.load("line.npy").shape[3])')
+show build "$recognition" -o text.plan --shapes "x=1x3x48x64:1x3x48x${width}:1x3x48x1024" --quiet
+show run text.plan --input line.npy --output-dir text-out
+say "line.png is the picture; the network reads: \"$("$python" "$here/python/demo_ocr.py" decode "$recognition" text-out/*.npy)\""
+
+title "4. How fast"
+show bench digits_cnn.plan resnet50.plan text.plan --duration 2s --json bench.json
+say "median, p90 and p99 are milliseconds of one run of one batch; items/s is batch times runs per second." \
+  "n/a: too few runs for that percentile to be honest. bench.json has every sample and what else the machine was doing." \
+  "" "Everything made here lies in $PWD"
