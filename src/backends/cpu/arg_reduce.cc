@@ -11,6 +11,7 @@ namespace temper {
 
 namespace {
 
+constexpr int64_t kColumns = 256;
 constexpr int64_t kParallel = 16384;  // elements worth a thread
 
 // First the value, vectorised, then where it stands. NaN wins.
@@ -47,6 +48,30 @@ int64_t arg_of_any(const T* x, int64_t n, int64_t stride, bool largest, bool las
   return at;
 }
 
+// Adjacent columns at once; the same decisions as arg_of_any.
+void arg_of_columns(const float* x, int64_t* out, int64_t n, int64_t stride, int64_t width, bool largest, bool last) {
+  alignas(64) float best_value[kColumns];
+  alignas(64) int32_t best_at[kColumns];
+  float* best = best_value;
+  int32_t* at = best_at;
+  vectorised([=] {
+    for (int64_t k = 0; k < width; ++k) best[k] = x[k], at[k] = 0;
+    const float sign = largest ? 1.f : -1.f;
+    for (int64_t i = 1; i < n; ++i) {
+      const float* row = x + i * stride;
+#pragma GCC ivdep
+      for (int64_t k = 0; k < width; ++k) {
+        const float v = row[k], b = best[k];
+        const int v_nan = v != v, b_nan = b != b;
+        const int better = (!b_nan & (v_nan | (v * sign > b * sign))) | (int(last) & ((v == b) | (v_nan & b_nan)));
+        best[k] = better ? v : b;
+        at[k] = better ? int32_t(i) : at[k];
+      }
+    }
+    for (int64_t k = 0; k < width; ++k) out[k] = at[k];
+  });
+}
+
 class ArgReduceKernel final : public Kernel {
  public:
   ArgReduceKernel(DType dtype, RowView view, const ops::ArgReduce& op, int threads)
@@ -56,6 +81,8 @@ class ArgReduceKernel final : public Kernel {
     int64_t* out = static_cast<int64_t*>(buffers.outputs[0]);
     visit_dtype(dtype_, [&]<class T>() {
       const T* x = static_cast<const T*>(buffers.inputs[0]);
+      if constexpr (std::is_same_v<T, float>)
+        if (view_.inner > 1 && view_.n <= std::numeric_limits<int32_t>::max()) return run_columns(x, out);
       parallel_for_threads(threads_, view_.outer * view_.inner, std::max<int64_t>(1, kParallel / view_.n), [&](int, int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const T* from = x + i / view_.inner * view_.n * view_.inner + i % view_.inner;
@@ -71,6 +98,17 @@ class ArgReduceKernel final : public Kernel {
   }
 
  private:
+  void run_columns(const float* x, int64_t* out) const {
+    const int64_t per_row = (view_.inner + kColumns - 1) / kColumns;
+    parallel_for_threads(threads_, view_.outer * per_row, std::max<int64_t>(1, kParallel / (view_.n * kColumns)), [&](int, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t row = i / per_row, first = i % per_row * kColumns;
+        arg_of_columns(x + row * view_.n * view_.inner + first, out + row * view_.inner + first, view_.n, view_.inner,
+                       std::min(kColumns, view_.inner - first), largest_, last_);
+      }
+    });
+  }
+
   DType dtype_;
   RowView view_;
   bool largest_, last_;

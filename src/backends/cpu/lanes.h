@@ -12,20 +12,29 @@ constexpr int64_t kLanes = 64;  // four AVX-512 registers of f32: enough to hide
 // fold(accumulator, element) over x[0..n).
 template <class A, class T, class Fold, class Join>
 inline A reduce_row(const T* x, int64_t n, A start, Fold fold, Join join) {
-  if (n < kLanes) {
+  constexpr int64_t kFew = 16;
+  if (n < 2 * kFew) {  // folding lanes together would cost more
     A result = start;
     for (int64_t i = 0; i < n; ++i) result = fold(result, x[i]);
     return result;
   }
-  A lanes[kLanes];
-  for (int64_t j = 0; j < kLanes; ++j) lanes[j] = start;
+  A few[kFew];
+  for (int64_t j = 0; j < kFew; ++j) few[j] = start;
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int64_t j = 0; j < kLanes; ++j) lanes[j] = fold(lanes[j], x[i + j]);
-  for (int64_t j = 0; i < n; ++i, ++j) lanes[j] = fold(lanes[j], x[i]);
-  for (int64_t width = kLanes / 2; width > 0; width /= 2)
-    for (int64_t j = 0; j < width; ++j) lanes[j] = join(lanes[j], lanes[j + width]);
-  return lanes[0];
+  if (n >= kLanes) {
+    A lanes[kLanes];
+    for (int64_t j = 0; j < kLanes; ++j) lanes[j] = start;
+    for (; i + kLanes <= n; i += kLanes)
+      for (int64_t j = 0; j < kLanes; ++j) lanes[j] = fold(lanes[j], x[i + j]);
+    for (int64_t j = 0; j < kFew; ++j) few[j] = join(join(lanes[j], lanes[j + kFew]), join(lanes[j + 2 * kFew], lanes[j + 3 * kFew]));
+  }
+  for (; i + kFew <= n; i += kFew)
+    for (int64_t j = 0; j < kFew; ++j) few[j] = fold(few[j], x[i + j]);
+  A rest = start;
+  for (; i < n; ++i) rest = fold(rest, x[i]);
+  for (int64_t width = kFew / 2; width > 0; width /= 2)
+    for (int64_t j = 0; j < width; ++j) few[j] = join(few[j], few[j + width]);
+  return join(few[0], rest);
 }
 
 // accumulators[k] = fold(accumulators[k], x[r * stride + k]) for k < width, over `rows` rows.

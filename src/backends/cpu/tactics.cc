@@ -5,7 +5,7 @@
 namespace temper {
 
 extern const Tactic cpu_conv_onednn, cpu_matmul_onednn, cpu_pool_onednn;
-extern const Tactic cpu_arg_reduce, cpu_normalize, cpu_pointwise, cpu_reduce, cpu_softmax;
+extern const Tactic cpu_arg_reduce, cpu_normalize, cpu_pointwise, cpu_reduce, cpu_softmax, cpu_transpose;
 extern const Tactic reference_tactic;
 
 static const Tactic* const cpu_tactics[] = {
@@ -17,6 +17,7 @@ static const Tactic* const cpu_tactics[] = {
     &cpu_softmax,
     &cpu_normalize,
     &cpu_arg_reduce,
+    &cpu_transpose,
     &reference_tactic,
 };
 
