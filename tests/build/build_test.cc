@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "build/build.h"
+
+#include <gtest/gtest.h>
+
+#include "build/segments.h"
+
+namespace temper {
+namespace {
+
+Tensor filled(const Dims& dims, uint32_t seed) {
+  Tensor tensor(DType::f32, dims);
+  uint32_t state = seed;
+  for (int64_t i = 0; i < tensor.count(); ++i) {
+    state = state * 1664525u + 1013904223u;
+    tensor.data<float>()[i] = float(int32_t(state)) / 2147483648.0f;
+  }
+  return tensor;
+}
+
+// Two convolutions with a residual, a pool, a mean and a matrix: every kind of border, view and epilogue.
+Graph small_network(const Dim& batch, const Dim& size) {
+  Graph graph;
+  graph.name = "small";
+  ops::Conv conv;
+  conv.strides = conv.dilations = {1, 1};
+  conv.pads = {1, 1, 1, 1};
+  conv.epilogue = Program::parse("(2) 2=add.f32(0,1) 3=relu.f32(2)");
+  ValueId x = graph.add_input("x", {DType::f32, {batch, 3, size, size}});
+  ValueId a = graph.add_single(conv, {x, graph.add_constant("w1", filled({16, 3, 3, 3}, 1)), graph.add_constant("b1", filled({16, 1, 1}, 2))}, "conv1");
+  conv.epilogue = Program::parse("(3) 3=add.f32(0,1) 4=add.f32(3,2) 5=relu.f32(4)");
+  ValueId b = graph.add_single(conv, {a, graph.add_constant("w2", filled({16, 16, 3, 3}, 3)), graph.add_constant("b2", filled({16, 1, 1}, 4)), a}, "conv2");
+  ops::Pool pool;
+  pool.kernel = pool.strides = {2, 2};
+  pool.dilations = {1, 1};
+  pool.pads = {0, 0, 0, 0};
+  ValueId p = graph.add_single(pool, {b}, "pool");
+  ops::Reduce mean;
+  mean.kind = ops::ReduceKind::mean;
+  mean.axes = {2, 3};
+  ValueId m = graph.add_single(mean, {p}, "mean");
+  ops::Reshape reshape;
+  reshape.shape = {batch, 16};
+  ValueId flat = graph.add_single(reshape, {m}, "flat");
+  ops::MatMul matmul;
+  graph.add_output("y", graph.add_single(matmul, {flat, graph.add_constant("w3", filled({16, 10}, 5))}, "fc"));
+  graph.add_output("features", flat);
+  return graph;
+}
+
+void expect_close(const std::vector<Tensor>& got, const std::vector<Tensor>& wanted) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t o = 0; o < got.size(); ++o) {
+    ASSERT_EQ(got[o].dims(), wanted[o].dims());
+    for (int64_t i = 0; i < got[o].count(); ++i)
+      ASSERT_NEAR(got[o].data<float>()[i], wanted[o].data<float>()[i], 1e-4 + 1e-4 * std::abs(wanted[o].data<float>()[i])) << o << " at " << i;
+  }
+}
+
+BuildOptions fixed(const Dims& dims, bool measure) {
+  BuildOptions options;
+  options.threads = 2;
+  options.measure = measure;
+  options.shapes["x"] = {dims, dims, dims};
+  return options;
+}
+
+TEST(Build, PlanGivesTheReferencesAnswer) {
+  const Graph graph = small_network(Dim::symbol("n"), 9);
+  const Tensor x = filled({3, 3, 9, 9}, 7);
+  Session session(build_engine(graph, {}, fixed(x.dims(), true)));
+  expect_close(session.run({x}), run_reference(graph, {x}));
+}
+
+TEST(Build, EveryWayToSliceTheBatchGivesTheSameAnswer) {
+  const Graph graph = small_network(4, 9);
+  const Tensor x = filled({4, 3, 9, 9}, 7);
+  const auto wanted = run_reference(graph, {x});
+  const Backend& backend = find_backend("cpu");
+  const Device device = backend.device();
+  const auto groups = find_groups(graph, analyze_batch(graph));
+  ASSERT_GE(groups.size(), 3u);
+  for (const int64_t slice : {1, 2})
+    for (const bool parallel : {false, true})
+      for (size_t border = 0; border < groups.size(); ++border) {
+        PlanOptions options;
+        options.threads = 2;
+        options.segments.push_back({0, groups[border].last, slice, parallel});
+        if (groups[border].last + 1 < graph.node_count()) options.segments.push_back({groups[border].last + 1, graph.node_count() - 1, slice == 1 ? 2 : 0, !parallel});
+        const Plan plan = build_plan(graph, backend, device, options);
+        Arena arena;
+        Executor executor(plan, device, arena);
+        std::vector<Tensor> outputs;
+        std::vector<void*> out;
+        for (const PortInfo& port : plan.outputs) {
+          outputs.emplace_back(port.type.dtype, port.type.dims());
+          out.push_back(outputs.back().raw_mutable());
+        }
+        const void* in = x.raw().data();
+        executor.run({&in, 1}, out);
+        expect_close(outputs, wanted);
+      }
+}
+
+TEST(Build, AnUnseenBatchInsideTheProfileIsPlannedOnceAndRight) {
+  const Graph graph = small_network(Dim::symbol("n"), 9);
+  BuildOptions options;
+  options.threads = 2;
+  options.shapes["x"] = {{1, 3, 9, 9}, {2, 3, 9, 9}, {8, 3, 9, 9}};
+  Session session(build_engine(graph, {}, options));
+  for (int round = 0; round < 2; ++round) {
+    const Tensor x = filled({5, 3, 9, 9}, 11);
+    expect_close(session.run({x}), run_reference(graph, {x}));
+    EXPECT_EQ(session.statistics().plans_made, 1);
+  }
+  try {
+    session.run({filled({9, 3, 9, 9}, 1)});
+    FAIL() << "a batch of 9 is outside the profile";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_NE(std::string(error.what()).find("from [1,3,9,9] to [8,3,9,9]"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Build, OpenSpatialAxisWithoutShapesNamesTheLineToAdd) {
+  try {
+    build_engine(small_network(1, Dim::symbol("h")), {}, {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_NE(std::string(error.what()).find("--shapes x=1x3x224x224"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Build, AnInputOfTheWrongDtypeIsRefusedWithWhatIsExpected) {
+  Session session(build_engine(small_network(1, 9), {}, fixed({1, 3, 9, 9}, false)));
+  try {
+    session.run({Tensor(DType::f64, {1, 3, 9, 9})});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_NE(std::string(error.what()).find("expected is f32[1,3,9,9]"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace temper
