@@ -44,7 +44,9 @@ BenchSession::BenchSession(std::shared_ptr<const Engine> engine, const std::vect
     : session_(std::move(engine)) {
   for (size_t i = 0; i < shapes.size(); ++i)
     inputs_.push_back(random_tensor(session_.engine().inputs().at(i).type.dtype, shapes[i], seed + i));
-  for (const TensorType& type : session_.prepare(shapes)) outputs_.emplace_back(type.dtype, type.dims());
+  const std::vector<TensorType> types = session_.prepare(shapes);
+  if (session_.is_staged()) return;
+  for (const TensorType& type : types) outputs_.emplace_back(type.dtype, type.dims());
   for (const Tensor& input : inputs_) in_.push_back(input.raw().data());
   for (Tensor& output : outputs_) out_.push_back(output.raw_mutable());
 }
@@ -68,7 +70,9 @@ BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::ve
   else if (!reset) run.notes["peak_host_bytes"] = "of the whole process: the kernel does not let it be reset";
   run.notes["peak_device_bytes"] = "no device memory: the CPU ran it";
   run.notes["shapes"] = "inputs are seeded random numbers";
-  if (session.plan_was_made())
+  if (session.is_staged())
+    run.notes["first_run_ms"] = "shapes depend on data: it holds the planning of stages whose shapes were not seen before";
+  else if (session.plan_was_made())
     run.notes["latency_ms"] = "the plan holds no tuned choices for these shapes: made from the nearest timings, without measuring";
   return run;
 }

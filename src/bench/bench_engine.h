@@ -20,7 +20,11 @@ int64_t batch_of(const std::vector<Dims>& shapes);  // first dimension of the fi
 class BenchSession {
  public:
   BenchSession(std::shared_ptr<const Engine> engine, const std::vector<Dims>& shapes, uint64_t seed = 0);
-  void run() { session_.run_prepared(in_, out_); }
+  void run() {
+    if (session_.is_staged()) session_.run(inputs_);
+    else session_.run_prepared(in_, out_);
+  }
+  bool is_staged() const { return session_.is_staged(); }
   bool plan_was_made() const { return session_.statistics().plans_made > 0; }
 
  private:

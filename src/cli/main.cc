@@ -26,6 +26,7 @@ constexpr Verb verbs[] = {
     {"build", "an ONNX model becomes a plan, measured on this machine", add_build},
     {"inspect", "what a model or plan holds: graph, layers, decisions", add_inspect},
     {"zoo", "sample models: write one as ONNX", add_zoo},
+    {"bench", "measure models or plans", add_bench},
     {"doctor", "what this machine has and lacks", add_doctor},
 };
 

@@ -4,11 +4,11 @@
 #include <spdlog/spdlog.h>
 
 #include <cstdio>
-#include <cstring>
 
 #include "base/checked.h"
 #include "base/file.h"
 #include "onnx/import.h"
+#include "plan/container.h"
 
 namespace temper::cli {
 
@@ -73,10 +73,7 @@ void add_model_flags(CLI::App& verb, ModelFlags& flags) {
   verb.add_flag("--quick", flags.quick, "do not search slices of the batch");
 }
 
-bool is_plan(const std::string& path) {
-  const MappedFile file(path);
-  return file.bytes().size() >= 8 && std::memcmp(file.bytes().data(), "TEMPER", 6) == 0;
-}
+bool is_plan(const std::string& path) { return looks_like_plan(MappedFile(path).bytes()); }
 
 BuildOptions build_options(const ModelFlags& flags, const std::string& path, const Context& context) {
   BuildOptions options;

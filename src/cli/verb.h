@@ -18,6 +18,7 @@ struct Context {
 bool is_terminal();
 
 void add_build(CLI::App& verb, Context& context);
+void add_bench(CLI::App& verb, Context& context);
 void add_doctor(CLI::App& verb, Context& context);
 void add_inspect(CLI::App& verb, Context& context);
 void add_zoo(CLI::App& verb, Context& context);

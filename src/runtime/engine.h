@@ -89,6 +89,8 @@ class Session {
                     const std::function<void(const Plan&, int segment, int step, int64_t slice)>& after);
 
   const Engine& engine() const { return *engine_; }
+  // After prepare(): shapes depend on data, so that only run() can be used.
+  bool is_staged() const { return current_ && !current_->plan; }
   const Plan& current_plan() const;  // throws Error{usage} before prepare() and for a model of several stages
   const SessionStatistics& statistics() const { return statistics_; }
   int64_t arena_bytes() const { return arena_.bytes(); }

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// `temper bench` from the outside, on the smallest model of the zoo.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "bench/results.h"
+
+namespace temper {
+namespace {
+
+struct Outcome {
+  int code = -1;
+  std::string text;
+};
+Outcome run(const std::string& command) {
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  Outcome outcome;
+  std::array<char, 4096> part;
+  while (size_t got = fread(part.data(), 1, part.size(), pipe)) outcome.text.append(part.data(), got);
+  outcome.code = WEXITSTATUS(pclose(pipe));
+  return outcome;
+}
+
+class BenchVerb : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder = ::testing::TempDir() + "temper_bench_" + std::to_string(getpid());
+    std::filesystem::create_directories(folder);
+    ASSERT_EQ(run(temper + "zoo digits_cnn -o " + folder + "/m.onnx").code, 0);
+    const Outcome built = run(temper + "build " + folder + "/m.onnx -o " + folder + "/m.plan --threads 1 --no-timing-cache --quick");
+    ASSERT_EQ(built.code, 0) << built.text;
+  }
+  static void TearDownTestSuite() { std::filesystem::remove_all(folder); }
+  static std::string file(const std::string& name) { return folder + "/" + name; }
+  static inline std::string folder, temper = TEMPER_PROGRAM " ";
+};
+
+TEST_F(BenchVerb, PlanIsMeasuredAndTheResultSaved) {
+  const Outcome done = run(temper + "bench " + file("m.plan") + " --duration 200ms --json " + file("r.json") + " --csv " + file("r.csv"));
+  ASSERT_EQ(done.code, 0) << done.text;
+  EXPECT_NE(done.text.find("median ms"), std::string::npos) << done.text;
+  const BenchResult result = load_result(file("r.json"));
+  ASSERT_EQ(result.runs.size(), 1u);
+  const BenchRun& r = result.runs[0];
+  EXPECT_EQ(r.model, file("m.plan"));
+  EXPECT_EQ(r.precision, "fp32");
+  EXPECT_EQ(r.threads, 1);
+  EXPECT_EQ(r.plan_bytes, int64_t(std::filesystem::file_size(file("m.plan"))));
+  EXPECT_EQ(r.model_sha256->size(), 64u);
+  EXPECT_GT(r.latency.median.value(), 0);
+  EXPECT_GT(r.build_s.value(), 0);
+  EXPECT_TRUE(result.environment.clock_mhz_after);
+  EXPECT_EQ(read_file(file("r.csv")).find("model,model_sha256,"), 0u);
+}
+
+TEST_F(BenchVerb, ModelIsBuiltForEachBatchWithFixedCounts) {
+  const Outcome done = run(temper + "bench " + file("m.onnx") + " --batch 1,4 --threads 1 --quick --no-timing-cache --warmup 2 --iterations 12 --json " +
+                           file("m.json"));
+  ASSERT_EQ(done.code, 0) << done.text;
+  const BenchResult result = load_result(file("m.json"));
+  ASSERT_EQ(result.runs.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(result.runs[i].batch, i == 0 ? 1 : 4);
+    EXPECT_EQ(result.runs[i].samples, 12);
+    EXPECT_EQ(result.runs[i].warmup_runs, 2);
+    EXPECT_NE(result.runs[i].notes.at("samples").find("counts were fixed"), std::string::npos);
+    EXPECT_FALSE(result.runs[i].plan_bytes);
+  }
+}
+
+TEST_F(BenchVerb, PipeRunsAsOftenAsAsked) {
+  const Outcome done = run("printf '3\\n1\\n' | " + temper + "bench " + file("m.plan") + " --pipe");
+  ASSERT_EQ(done.code, 0) << done.text;
+  std::istringstream lines(done.text);
+  std::string ready, three, one, rest;
+  std::getline(lines, ready);
+  std::getline(lines, three);
+  std::getline(lines, one);
+  EXPECT_FALSE(std::getline(lines, rest)) << rest;
+  ASSERT_EQ(ready.find("ready {"), 0u) << ready;
+  const auto info = nlohmann::json::parse(ready.substr(6));
+  EXPECT_EQ(info.at("batch"), 1);
+  EXPECT_GT(info.at("peak_rss"), 0);
+  EXPECT_GT(info.at("plan_bytes"), 0);
+  EXPECT_EQ(nlohmann::json::parse(three).size(), 3u);
+  EXPECT_EQ(nlohmann::json::parse(one).size(), 1u);
+  EXPECT_EQ(run("echo many | " + temper + "bench " + file("m.plan") + " --pipe").code, 2);
+}
+
+TEST_F(BenchVerb, WrongUseIsRefusedWithTheReason) {
+  EXPECT_EQ(run(temper + "bench " + file("none.plan")).code, 3);
+  EXPECT_EQ(run(temper + "bench " + file("m.plan") + " --duration soon").code, 2);
+  EXPECT_EQ(run(temper + "bench " + file("m.plan") + " --batch 0").code, 2);
+  EXPECT_EQ(run(temper + "bench " + file("m.onnx") + " --pipe").code, 2);
+  const Outcome threads = run(temper + "bench " + file("m.plan") + " --threads 3");
+  EXPECT_EQ(threads.code, 2);
+  EXPECT_NE(threads.text.find("--threads 3"), std::string::npos) << threads.text;
+  const Outcome precision = run(temper + "bench " + file("m.plan") + " --precision bf16");
+  EXPECT_EQ(precision.code, 2);
+  EXPECT_NE(precision.text.find("--precision bf16"), std::string::npos) << precision.text;
+  const Outcome model = run(temper + "bench " + file("m.onnx") + " --precision int3");
+  EXPECT_NE(model.code, 0);
+  EXPECT_NE(model.text.find("int3"), std::string::npos) << model.text;
+}
+
+}  // namespace
+}  // namespace temper
