@@ -46,7 +46,7 @@ bool Engine::is_dynamic() const {
   return false;
 }
 
-void save_engine(const Engine& engine, const std::string& path) {
+PlanFile plan_file_of(const Engine& engine) {
   PlanFile file;
   file.info = engine.info();
   file.threads = engine.threads();
@@ -56,8 +56,10 @@ void save_engine(const Engine& engine, const std::string& path) {
   else file.graph_text = engine.graph_text();
   file.timings = engine.timings();
   file.plans = engine.plans();
-  write_plan_file(path, file);
+  return file;
 }
+
+void save_engine(const Engine& engine, const std::string& path) { write_plan_file(path, plan_file_of(engine)); }
 
 void Engine::add_plan(Plan plan) {
   auto key = shapes_of(plan);

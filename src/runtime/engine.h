@@ -62,7 +62,9 @@ class Engine {
   mutable PackCache packs_;
 };
 
-// Writes the engine with the plans it has by now; see write_plan_file.
+// What a file of the engine holds: the plans it has by now.
+PlanFile plan_file_of(const Engine& engine);
+// Writes it; see write_plan_file.
 void save_engine(const Engine& engine, const std::string& path);
 
 struct SessionStatistics {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "backends/backend.h"
 #include "runtime/engine.h"
 
 namespace temper {
@@ -72,10 +73,41 @@ inline void add_plan(Engine& engine, const std::vector<Dims>& shapes, const std:
   engine.add_plan(build_plan(concrete, find_backend(engine.info().device), engine.device(), options));
 }
 
+inline const PlanStep& step_of(const Plan& plan, const std::string& node) {
+  for (const Segment& segment : plan.segments)
+    for (const PlanStep& step : segment.steps)
+      if (step.node == node) return step;
+  throw std::out_of_range(node);
+}
+
 inline std::shared_ptr<Engine> tiny_engine(const std::string& device = "reference") {
   auto engine = std::make_shared<Engine>(info_of(device), tiny_graph(), 1);
   add_plan(*engine, {{2, 4}});
   return engine;
+}
+
+// What a plan file of the engine holds, at an address as a map would have it.
+inline Tensor file_bytes(const Engine& engine) {
+  std::vector<std::byte> all;
+  write_plan(plan_file_of(engine), [&](std::span<const std::byte> bytes) { all.insert(all.end(), bytes.begin(), bytes.end()); });
+  Tensor tensor(DType::u8, {int64_t(all.size())});
+  std::copy(all.begin(), all.end(), tensor.raw_mutable());
+  return tensor;
+}
+
+// Why the bytes are refused: the kind of the error and its message. A test in which nothing is thrown fails.
+inline std::pair<ErrorKind, std::string> refusal(std::span<const std::byte> bytes) {
+  try {
+    const Engine engine(read_plan(bytes, nullptr));
+    for (const auto& plan : engine.plans()) {
+      Arena arena;
+      Executor executor(*plan, engine.device(), arena);
+    }
+  } catch (const Error& error) {
+    return {error.kind(), error.what()};
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return {ErrorKind::check_failed, ""};
 }
 
 inline void expect_close(const std::vector<Tensor>& got, const std::vector<Tensor>& want, double tolerance = 1e-5) {
