@@ -76,10 +76,11 @@ struct Device {
   bool avx2 = false;
 };
 
-// What `load` is given may come from a file that someone changed: it throws Error{bad_file} for packed bytes of another
-// size and for layouts and texts that `configs` would not give. What it accepts, its kernel runs within the buffers that
-// the problem's types and the configuration's layouts imply. `supports` has said yes to the problem; constants that were
-// packed are null in both.
+// What `load` is given may come from a file that someone changed. The caller has asked `supports`, and for a tactic without
+// `build` it has found the configuration among `configs`. A tactic with `build`, whose configs() may be slow, checks the
+// configuration and the size of the packed bytes in `load` and throws Error{bad_file}. What it accepts, its kernel runs
+// within the buffers that the problem's types and the configuration's layouts imply. Constants that were packed are null
+// in `supports` and `load` then.
 struct Tactic {
   std::string_view name;  // "cpu.conv.onednn"
   int version;            // part of the timing key: raise it when the kernel changes
@@ -92,7 +93,7 @@ struct Tactic {
   std::unique_ptr<Kernel> (*load)(const Problem& problem, const Config& config, std::span<const std::byte> packed, const Device& device);
 };
 
-// For `load`: the checks that it owes.
+// For `load` of a tactic with `build`: the checks that it owes.
 inline void expect_packed(std::span<const std::byte> packed, size_t bytes) {
   if (packed.size() != bytes) fail(ErrorKind::bad_file, "its packed constants have ", packed.size(), " bytes; ", bytes, " are expected");
 }

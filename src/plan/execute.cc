@@ -86,6 +86,11 @@ struct Executor::Impl {
       fail(ErrorKind::unsupported, "the tactic ", step.tactic, " version ", step.tactic_version, " is not in this build; build the plan again");
     if (const Support support = tactic->supports(step.problem, device); !support.yes())
       fail(ErrorKind::bad_file, step.tactic, " does not support ", step.problem.text(), ": ", support.reason);
+    if (!tactic->build) {
+      const std::vector<Config> configs = tactic->configs(step.problem, device);
+      if (std::find(configs.begin(), configs.end(), step.config) == configs.end())
+        fail(ErrorKind::bad_file, step.tactic, " has no configuration '", step.config.text, "' in these layouts for ", step.problem.text());
+    }
     const auto packed = step.packed < 0 ? std::span<const std::byte>() : plan.constants.at(size_t(step.packed))->raw();
     return tactic->load(step.problem, step.config, packed, device);
   }

@@ -61,8 +61,6 @@ class PoolKernel final : public Kernel {
  public:
   PoolKernel(const Problem& problem, const Config& config) {
     const ThreadScope threads(problem.threads);
-    const Config uniform = uniform_config(problem, config.inputs[0]);
-    expect_layouts(config, uniform.inputs, uniform.outputs);
     const auto d = describe(problem, config.inputs[0]);
     if (!d) fail(ErrorKind::unsupported, "oneDNN on this machine has no pool for ", problem.text(), "; build the plan again here");
     call_ = DnnlCall(dnnl::pooling_forward(*d));
