@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 
-#include "cli/verb.h"
+#include "cli/inspect_plan.h"
+#include "cli/model.h"
 #include "onnx/import.h"
 #include "passes/pass.h"
 
@@ -14,6 +15,7 @@ struct Options {
   bool passes = false;
   PassOptions pass_options;
   std::vector<std::string> disabled;
+  InspectPlanOptions plan;
 };
 }  // namespace
 
@@ -27,7 +29,16 @@ void add_inspect(CLI::App& verb, Context& context) {
       ->check(CLI::IsMember({"on", "off"}));
   verb.add_option("--disable", options->disabled, "skip a pass")->delimiter(',');
   verb.add_option("--dump-passes", options->pass_options.dump_folder, "write the graph after each pass that changes it there");
-  verb.callback([options] {
+  verb.add_flag("--layers", options->plan.layers, "of a plan: a table of its steps");
+  verb.add_option("--why", options->plan.why, "of a plan: what was chosen for this node, what lost and why");
+  verb.callback([options, &context] {
+    if (is_plan(options->model)) {
+      options->plan.graph = options->graph;
+      options->plan.json = context.json;
+      return inspect_plan(options->model, options->plan);
+    }
+    if (options->plan.layers || !options->plan.why.empty())
+      fail(ErrorKind::usage, "--layers and --why look into a plan, and '", options->model, "' is none; make one with temper build");
     ImportedModel model = import_onnx(options->model);
     options->pass_options.disabled.insert(options->disabled.begin(), options->disabled.end());
     options->passes |= !options->pass_options.dump_folder.empty() || !options->disabled.empty();

@@ -129,14 +129,17 @@ void check_graph(const PlanFile& file) {
   if (!same) damaged("its graph has other inputs or outputs than its list of them");
 }
 
-// Why this program cannot run it on this machine; empty if it can.
-std::string refusal_here(const PlanFile& file) {
+// Why this program cannot run it on this machine; empty if it can. `readable`: the same program wrote it, for a device that
+// it knows.
+std::string refusal_here(const PlanFile& file, bool& readable) {
   const EngineInfo& info = file.info;
   const std::string hint = rebuild_hint(info.command);
+  readable = false;
   if (info.version != version() || info.revision != revision())
     return concat("the plan was built by temper ", info.version, " (", info.revision, "), this is temper ", version(), " (", revision(), ")", hint);
   for (const Backend* backend : all_backends()) {
     if (backend->name != info.device) continue;
+    readable = true;
     if (const std::string here = backend->device().fingerprint; here != info.fingerprint)
       return concat("the plan was built for '", info.fingerprint, "', this machine is '", here, "'", hint);
     return "";
@@ -220,11 +223,9 @@ PlanFile read_plan(std::span<const std::byte> bytes, std::shared_ptr<const void>
   file.graph_text = text_of(*graph);
   const ManifestReader reader(container.manifest);
   reader.read_info(file);
-  file.refusal = refusal_here(file);
-  if (!file.refusal.empty()) {
-    if (!options.foreign) fail(ErrorKind::unsupported, file.refusal);
-    return file;
-  }
+  file.refusal = refusal_here(file, file.complete);
+  if (!file.refusal.empty() && !options.foreign) fail(ErrorKind::unsupported, file.refusal);
+  if (!file.complete) return file;
 
   const Backend& backend = find_backend(file.info.device);
   const Manifest manifest = reader.read_tables();

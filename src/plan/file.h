@@ -23,7 +23,8 @@ struct PlanFile {
 
   // Of a file that was read.
   int64_t file_bytes = 0, constant_bytes = 0, graph_bytes = 0;  // constant: what the plans use; graph: what only it does
-  std::string refusal;  // with `foreign`: why this program cannot run it here, empty if it can
+  std::string refusal;   // with `foreign`: why this program cannot run it here, empty if it can
+  bool complete = true;  // false: plans, graph and timings could not be read, because another version wrote them
 };
 
 // Throws Error{machine} where the file cannot be written; then what was there before is unchanged. A plan that would
@@ -33,7 +34,7 @@ void write_plan(const PlanFile& file, const ByteSink& sink);
 
 struct ReadPlanOptions {
   bool candidates = false;  // also PlanStep::losers
-  bool foreign = false;     // a plan of another machine or version is no error; its steps may then be missing
+  bool foreign = false;     // a plan of another machine or version is no error; see PlanFile::complete
 };
 // Constants of the result look into the map, which lives as long as they do.
 // Throws Error{bad_file} for what is damaged or not a plan; Error{unsupported}, with the command that builds it again,
