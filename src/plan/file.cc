@@ -79,7 +79,9 @@ void check_ports(const PlanFile& file) {
     auto it = file.info.shapes.find(port.name);
     return it == file.info.shapes.end() ? nullptr : &it->second;
   };
-  for (const auto& [name, range] : file.info.shapes) {
+  for (const auto& entry : file.info.shapes) {
+    const std::string& name = entry.first;
+    const ShapeRange& range = entry.second;
     const auto port = std::find_if(file.inputs.begin(), file.inputs.end(), [&](const PortInfo& p) { return p.name == name; });
     if (port == file.inputs.end()) damaged("it has a range for the input '", name, "', which does not exist");
     for (const Dims* dims : {&range.min, &range.opt, &range.max}) {
