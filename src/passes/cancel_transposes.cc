@@ -132,7 +132,8 @@ class Canceller {
   bool sink_below(const Node& node) {
     if (node.inputs.empty()) return false;
     if (const auto* op = std::get_if<ops::Pointwise>(&node.op)) return sink_below_pointwise(node, *op);
-    const Perm* found = node.inputs[0].valid() ? perm_of(node.inputs[0]) : nullptr;
+    // With more inputs the axes may be data.
+    const Perm* found = node.inputs.size() == 1 ? perm_of(node.inputs[0]) : nullptr;
     if (!found) return false;
     const Perm perm = *found;
     std::vector<ValueId> inputs = node.inputs;

@@ -54,7 +54,8 @@ class Matcher {
   const Reduce* mean_of(ValueId id) const {
     const Node* producer = graph_.producer(id);
     const auto* op = producer ? std::get_if<Reduce>(&producer->op) : nullptr;
-    return op && op->kind == ops::ReduceKind::mean && op->keepdims && !op->axes.empty() ? op : nullptr;
+    if (!op || producer->inputs.size() != 1) return nullptr;  // with a second input the axes are data
+    return op->kind == ops::ReduceKind::mean && op->keepdims && !op->axes.empty() ? op : nullptr;
   }
 
   // v where `id` is sqrt(v + epsilon), or its reciprocal.
