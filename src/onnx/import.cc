@@ -368,7 +368,7 @@ std::string OnnxNode::fresh_name() { return counter_++ == 0 ? name_ : concat(nam
 
 ValueId OnnxNode::add(Op op, std::vector<ValueId> inputs) { return add_many(std::move(op), std::move(inputs)).at(0); }
 std::vector<ValueId> OnnxNode::add_many(Op op, std::vector<ValueId> inputs) {
-  return graph().add(std::move(op), std::move(inputs), fresh_name());
+  return graph().add_folded(std::move(op), std::move(inputs), fresh_name());
 }
 ValueId OnnxNode::constant(Tensor tensor) { return graph().add_constant(concat(name_, "/const"), std::move(tensor)); }
 ValueId OnnxNode::scalar(DType dtype, double value) {
