@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ConvTranspose
-#include "onnx/node.h"
+#include "onnx/broadcast.h"
 
 namespace temper {
-
-ValueId channel_vector(OnnxNode& node, ValueId bias, int64_t spatial_rank);
 
 void import_ConvTranspose(OnnxNode& node) {
   const int64_t spatial = node.type(0).rank() - 2;
@@ -44,7 +42,7 @@ void import_ConvTranspose(OnnxNode& node) {
     }
   }
   ValueId y = node.add(op, {node.input(0), node.input(1)});
-  if (node.has(2)) y = node.pointwise(Scalar::add, {y, channel_vector(node, node.input(2), spatial)});
+  if (node.has(2)) y = node.pointwise(Scalar::add, {y, along_axis(node, node.input(2), 1, spatial + 2)});
   node.set_output(0, y);
 }
 
