@@ -221,6 +221,13 @@ class Importer {
     }
     if (body.node_size() == 0)
       fail(ErrorKind::unsupported, "the op ", domain.empty() ? "" : concat(domain, "."), node.op_type(), " is not supported");
+    // The body refers to attributes that the call may leave at the schema's defaults.
+    for (const auto& [name, attribute] : schema->attributes())
+      if (attribute.default_value.type() != onnx::AttributeProto::UNDEFINED) {
+        auto* standard = body.add_attribute_proto();
+        *standard = attribute.default_value;
+        standard->set_name(name);
+      }
     Opsets opsets = opsets_of(body.opset_import());
     for (const auto& [name, number] : scope_->opsets) opsets.emplace(name, number);
     expand(node, body, opsets);
