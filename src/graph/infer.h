@@ -25,6 +25,7 @@ class InferContext {
  public:
   InferContext(std::span<const Operand> operands, std::string_view node_name) : operands_(operands), name_(node_name) {}
 
+  InferContext first(size_t count) const { return {operands_.first(count), name_}; }
   size_t size() const { return operands_.size(); }
   bool has(size_t i) const { return i < operands_.size() && operands_[i].type; }
   // The type of input i; throws Error{bad_file} when it is absent.

@@ -74,7 +74,14 @@ Op parse_op(std::string_view name, std::string_view fields) {
 }
 
 std::vector<TensorType> infer(const Op& op, const InferContext& context) {
-  return std::visit([&](const auto& self) { return self.infer(context); }, op);
+  return std::visit(
+      [&]<class T>(const T& self) {
+        if constexpr (requires(T copy) { copy.absorb(context); }) {
+          if (T known = self; context.size() > T::data_inputs && known.absorb(context)) return known.infer(context.first(T::data_inputs));
+        }
+        return self.infer(context);
+      },
+      op);
 }
 
 std::vector<Tensor> reference(const Op& op, std::span<const Tensor> inputs, std::span<const TensorType> outputs) {

@@ -84,7 +84,7 @@ std::vector<Tensor> reference(const Op& op, std::span<const Tensor> inputs, std:
 // Inputs that only carry sizes (a reshape's target, a slice's bounds) become fields as soon as their contents are known;
 // returns how many inputs are left, nothing where the op has no such inputs or they are not known yet. An op does so with
 //   static constexpr size_t data_inputs = 1;  bool absorb(const InferContext&);
-// `reference` and backends see such ops without those inputs.
+// `infer` does so by itself; `reference` and backends see such ops without those inputs.
 std::optional<size_t> absorb(Op& op, const InferContext& context);
 bool is_concrete(const Op& op);  // no field holds a symbol
 // Replaces bound symbols in the op's fields.
