@@ -17,14 +17,19 @@ struct Dim::Atom {
 };
 struct Dim::Terms : std::map<std::vector<Dim::Atom>, int64_t> {};
 
+// An honest model's sizes stay far below; a hostile one could double an expression with every node.
+constexpr size_t kMaxTerms = 256, kMaxText = 4096;
+
 Dim Dim::make(int64_t constant, Terms terms) {
   Dim dim(constant);
   std::erase_if(terms, [](const auto& term) { return term.second == 0; });
+  if (terms.size() > kMaxTerms) fail(ErrorKind::unsupported, "a dimension is an expression of more than ", kMaxTerms, " terms");
   if (!terms.empty()) dim.terms_ = std::make_shared<const Terms>(std::move(terms));
   return dim;
 }
 
 Dim Dim::atom(Atom atom) {
+  if (atom.text.size() > kMaxText) fail(ErrorKind::unsupported, "a dimension is an expression of more than ", kMaxText, " characters");
   Terms terms;
   terms[{std::move(atom)}] = 1;
   return make(0, std::move(terms));
@@ -53,6 +58,7 @@ Dim operator*(const Dim& a, const Dim& b) {
     for (const auto& [left, f] : *a.terms_)
       for (const auto& [right, g] : *b.terms_) {
         std::vector<Dim::Atom> atoms(left.size() + right.size());
+        if (atoms.size() > Dim::kMaxFactors) fail(ErrorKind::unsupported, "a dimension is a product of more than ", Dim::kMaxFactors, " factors");
         std::merge(left.begin(), left.end(), right.begin(), right.end(), atoms.begin());
         add(atoms, checked_mul(f, g));
       }
@@ -159,6 +165,20 @@ Dim Dim::substitute(const Bindings& bindings) const {
     sum = sum + product;
   }
   return sum;
+}
+
+bool Dim::is_non_negative() const {
+  if (constant_ < 0) return false;
+  if (!terms_) return true;
+  for (const auto& [atoms, factor] : *terms_) {
+    if (factor < 0) return false;
+    for (const Atom& a : atoms) {
+      const bool left = a.kind == Atom::Kind::symbol || a.a->is_non_negative();
+      const bool right = a.kind == Atom::Kind::symbol || a.b->is_non_negative();
+      if (a.kind == Atom::Kind::max ? !left && !right : !left || !right) return false;
+    }
+  }
+  return true;
 }
 
 void Dim::collect_symbols(std::vector<std::string>& out) const {

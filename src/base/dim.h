@@ -32,6 +32,8 @@ class Dim {
   std::string text() const;
   // Replaces bound symbols. Unbound ones stay.
   Dim substitute(const Bindings& bindings) const;
+  // Provable for sizes: symbols stand for sizes, which are never negative.
+  bool is_non_negative() const;
   void collect_symbols(std::vector<std::string>& out) const;  // each once, in order of appearance
 
   friend Dim operator+(const Dim& a, const Dim& b);
@@ -50,6 +52,7 @@ class Dim {
   int64_t constant_ = 0;
   std::shared_ptr<const Terms> terms_;  // null: a plain integer
 
+  static constexpr size_t kMaxFactors = 16;
   static Dim make(int64_t constant, Terms terms);
   static Dim atom(Atom atom);
   friend struct DimParser;

@@ -51,6 +51,7 @@ void parse_field(std::string_view text, std::vector<double>& values) {
   values.clear();
   parse_list(text, [&](std::string_view word) { parse_number(word, values.emplace_back()); });
 }
+void parse_field(std::string_view text, Dim& dim) { dim = Dim::parse(text); }
 void parse_field(std::string_view text, Shape& shape) {
   shape.clear();
   parse_list(text, [&](std::string_view word) { shape.push_back(Dim::parse(word)); });

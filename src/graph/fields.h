@@ -21,6 +21,7 @@ inline void print_field(std::string& out, bool value) { append(out, value); }
 inline void print_field(std::string& out, DType value) { append(out, value); }
 inline void print_field(std::string& out, const std::vector<int64_t>& values) { append(out, values); }
 inline void print_field(std::string& out, const std::vector<double>& values) { append(out, values); }
+inline void print_field(std::string& out, const Dim& dim) { append(out, dim); }
 inline void print_field(std::string& out, const Shape& shape) { append(out, shape); }
 inline void print_field(std::string& out, const Program& program) { out += concat('"', program.text(), '"'); }
 template <NamedEnum E>
@@ -33,6 +34,7 @@ void parse_field(std::string_view text, bool& value);
 void parse_field(std::string_view text, DType& value);
 void parse_field(std::string_view text, std::vector<int64_t>& values);
 void parse_field(std::string_view text, std::vector<double>& values);
+void parse_field(std::string_view text, Dim& dim);
 void parse_field(std::string_view text, Shape& shape);
 void parse_field(std::string_view text, Program& program);
 template <NamedEnum E>
@@ -49,8 +51,18 @@ void parse_field(std::string_view text, E& value) {
 // Only dimensions depend on symbols.
 template <class T>
 void substitute_field(T&, const Bindings&) {}
+inline void substitute_field(Dim& dim, const Bindings& bindings) { dim = dim.substitute(bindings); }
 inline void substitute_field(Shape& shape, const Bindings& bindings) {
   for (Dim& dim : shape) dim = dim.substitute(bindings);
+}
+
+template <class T>
+bool is_concrete_field(const T&) { return true; }
+inline bool is_concrete_field(const Dim& dim) { return dim.is_constant(); }
+inline bool is_concrete_field(const Shape& shape) {
+  for (const Dim& dim : shape)
+    if (!dim.is_constant()) return false;
+  return true;
 }
 
 }  // namespace temper

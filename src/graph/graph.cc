@@ -32,7 +32,7 @@ ValueId Graph::add_input(std::string_view name, TensorType type) {
 ValueId Graph::add_constant(std::string_view name, Tensor tensor) {
   const ValueId id = add_value(name, tensor.type());
   Value& value = values_[size_t(id.index)];
-  if ((tensor.dtype() == DType::i64 || tensor.dtype() == DType::i32) && tensor.count() <= kMaxContents && tensor.rank() <= 1) {
+  if (has_contents(tensor.dtype()) && tensor.count() <= kMaxContents) {
     const auto ints = tensor.to_ints();
     value.contents = std::make_shared<const Contents>(ints.begin(), ints.end());
   }
@@ -56,14 +56,25 @@ std::vector<Operand> operands_of(const Graph& graph, std::span<const ValueId> in
 std::vector<ValueId> Graph::add(Op op, std::vector<ValueId> inputs, std::string_view node_name,
                                 const std::vector<std::string>& output_names) {
   return with_context([&] { return concat(name_of(op), " '", node_name, "'"); }, [&] {
-    const std::vector<Operand> operands = operands_of(*this, inputs);
-    std::vector<TensorType> types = infer(op, InferContext(operands, node_name));
+    std::vector<Operand> operands = operands_of(*this, inputs);
+    if (const auto left = absorb(op, InferContext(operands, node_name))) {
+      inputs.resize(*left);
+      operands.resize(*left);
+    }
+    std::string name(node_name);
+    std::vector<TensorType> types;
+    for (int i = 1;; ++i) {
+      const InferContext context(operands, name);
+      types = infer(op, context);
+      if (!context.has_unknown() || unknown_owners_.insert(symbol_of(name)).second) break;
+      name = concat(node_name, '.', i);
+    }
     for (const TensorType& type : types)
       if (type.is_concrete()) byte_count(type.dtype, type.dims());
     std::vector<std::shared_ptr<const Contents>> contents;
     for (const TensorType& type : types) contents.push_back(types.size() == 1 ? infer_contents(op, operands, type) : nullptr);
     const NodeId id{int32_t(nodes_.size())};
-    Node node{std::move(op), std::string(node_name), std::move(inputs), {}};
+    Node node{std::move(op), std::move(name), std::move(inputs), {}};
     for (ValueId input : node.inputs)
       if (input.valid()) values_[size_t(input.index)].users.push_back(id);
     for (size_t i = 0; i < types.size(); ++i) {
@@ -78,6 +89,45 @@ std::vector<ValueId> Graph::add(Op op, std::vector<ValueId> inputs, std::string_
     places_.push_back(id.index);
     return nodes_.back().outputs;
   });
+}
+
+// Elements that folding one node may read; more is work for a pass.
+constexpr int64_t kMaxFoldedInput = 4096;
+
+std::vector<ValueId> Graph::add_folded(Op op, std::vector<ValueId> inputs, std::string_view node_name,
+                                       const std::vector<std::string>& output_names) {
+  std::vector<ValueId> outputs = add(std::move(op), std::move(inputs), node_name, output_names);
+  // By copy: adding constants moves the vectors.
+  const Node node = nodes_[size_t(value(outputs[0]).producer.index)];
+  auto is_small = [&](ValueId id) { return type(id).is_concrete() && element_count(type(id).dims()) <= kMaxContents; };
+  if (outputs.size() == 1 && is_small(outputs[0]) && value(outputs[0]).contents) {
+    std::vector<int64_t> ints;
+    for (const Dim& dim : *value(outputs[0]).contents)
+      if (dim.is_constant()) ints.push_back(dim.value());
+    if (ints.size() == value(outputs[0]).contents->size()) {
+      const TensorType type = this->type(outputs[0]);
+      return {add_constant(value(outputs[0]).name, Tensor::of<int64_t>(type.dims(), ints).converted(type.dtype))};
+    }
+  }
+  // A window may be far larger than the tensors; what it costs is for a pass to judge.
+  if (!is_concrete(node.op) || std::get_if<ops::Conv>(&node.op) || std::get_if<ops::ConvTranspose>(&node.op) || std::get_if<ops::Pool>(&node.op))
+    return outputs;
+  for (ValueId id : outputs)
+    if (!is_small(id)) return outputs;
+  std::vector<Tensor> tensors;
+  int64_t given = 0;
+  for (ValueId id : node.inputs) {
+    if (id.valid() && !constant(id)) return outputs;
+    tensors.push_back(id.valid() ? *constant(id) : Tensor());
+    given += tensors.back().count();
+  }
+  if (given > kMaxFoldedInput) return outputs;
+  std::vector<TensorType> types;
+  for (ValueId id : outputs) types.push_back(type(id));
+  const std::vector<Tensor> results = with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); },
+                                                   [&] { return temper::reference(node.op, tensors, types); });
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = add_constant(value(outputs[i]).name, results[i]);
+  return outputs;
 }
 
 void Graph::replace(ValueId old_value, ValueId new_value) {
@@ -276,7 +326,8 @@ Bindings bind_shapes(const Graph& graph, const std::vector<Dims>& shapes) {
   return bindings;
 }
 
-Graph specialize(const Graph& graph, const Bindings& bindings) {
+Graph specialize(const Graph& graph, const Bindings& bound) {
+  Bindings bindings = bound;
   Graph result;
   result.name = graph.name;
   std::vector<ValueId> map(size_t(graph.value_count()));
@@ -304,17 +355,11 @@ Graph specialize(const Graph& graph, const Bindings& bindings) {
     for (ValueId input : node.inputs) inputs.push_back(mapped(input));
     std::vector<std::string> names;
     for (ValueId output : node.outputs) names.push_back(graph.value(output).name);
-    const std::vector<ValueId> outputs = result.add(std::move(op), std::move(inputs), node.name, names);
+    const std::vector<ValueId> outputs = result.add_folded(std::move(op), std::move(inputs), node.name, names);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      ValueId to = outputs[i];
-      const Value& value = result.value(to);
-      if (value.contents && value.type.is_concrete() &&
-          std::all_of(value.contents->begin(), value.contents->end(), [](const Dim& d) { return d.is_constant(); })) {
-        std::vector<int64_t> ints;
-        for (const Dim& dim : *value.contents) ints.push_back(dim.value());
-        to = result.add_constant(value.name, Tensor::of<int64_t>(value.type.dims(), ints).converted(value.type.dtype));
-      }
-      map[size_t(node.outputs[i].index)] = to;
+      map[size_t(node.outputs[i].index)] = outputs[i];
+      // A dimension that only data decides is known where the data turned out to be shapes.
+      if (const TensorType& type = result.type(outputs[i]); type.is_concrete()) bind_unknown(graph.type(node.outputs[i]), type.dims(), bindings);
     }
   }
   for (const GraphOutput& output : graph.outputs()) result.add_output(output.name, mapped(output.value));
@@ -322,22 +367,18 @@ Graph specialize(const Graph& graph, const Bindings& bindings) {
   return result;
 }
 
-std::vector<Tensor> run_node(const Op& op, const std::vector<Tensor>& inputs, std::string_view name) {
-  std::vector<TensorType> types(inputs.size());
-  std::vector<Contents> contents(inputs.size());
-  std::vector<Operand> operands(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].defined()) continue;
-    types[i] = inputs[i].type();
-    operands[i] = {&types[i], &inputs[i], nullptr};
-    if (is_int(types[i].dtype) && inputs[i].rank() <= 1 && inputs[i].count() <= kMaxContents) {
-      const auto ints = inputs[i].to_ints();
-      contents[i].assign(ints.begin(), ints.end());
-      operands[i].contents = &contents[i];
+std::vector<Tensor> run_node(const Op& given, const std::vector<Tensor>& inputs, std::string_view name) {
+  return with_context([&] { return concat(name_of(given), " '", name, "'"); }, [&] {
+    Op op = given;
+    const TensorOperands operands(inputs);
+    InferContext context(operands, name);
+    std::span<const Tensor> tensors(inputs);
+    if (const auto left = absorb(op, context)) {
+      tensors = tensors.first(*left);
+      return temper::reference(op, tensors, infer(op, context.first(*left)));
     }
-  }
-  return with_context([&] { return concat(name_of(op), " '", name, "'"); },
-                      [&] { return reference(op, inputs, infer(op, InferContext(operands, name))); });
+    return temper::reference(op, tensors, infer(op, context));
+  });
 }
 
 std::vector<Tensor> run_reference(const Graph& source, const std::vector<Tensor>& inputs) {
@@ -359,11 +400,8 @@ std::vector<Tensor> run_reference(const Graph& source, const std::vector<Tensor>
     for (ValueId input : node.inputs) tensors.push_back(input.valid() ? get(input) : Tensor());
     const auto results = run_node(op, tensors, node.name);
     for (size_t i = 0; i < results.size(); ++i) {
-      // Dimensions that only the data decided are known from here on.
-      const Shape& declared = source.type(node.outputs[i]).shape;
-      for (size_t axis = 0; axis < declared.size() && declared.size() == results[i].dims().size(); ++axis)
-        if (declared[axis].is_symbol()) bindings.try_emplace(declared[axis].text(), results[i].dims()[axis]);
       values[size_t(node.outputs[i].index)] = results[i];
+      bind_unknown(source.type(node.outputs[i]), results[i].dims(), bindings);
     }
   }
   std::vector<Tensor> outputs;

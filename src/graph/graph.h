@@ -55,6 +55,9 @@ class Graph {
   // `node_name`); names are made unique. An Error gets the node's op and name as context.
   std::vector<ValueId> add(Op op, std::vector<ValueId> inputs, std::string_view node_name,
                            const std::vector<std::string>& output_names = {});
+  // As add, but outputs of up to kMaxContents elements that follow from constants or shapes become constants.
+  std::vector<ValueId> add_folded(Op op, std::vector<ValueId> inputs, std::string_view node_name,
+                                  const std::vector<std::string>& output_names = {});
   ValueId add_single(Op op, std::vector<ValueId> inputs, std::string_view node_name) {
     return add(std::move(op), std::move(inputs), node_name).at(0);
   }
@@ -99,6 +102,7 @@ class Graph {
   std::vector<ValueId> inputs_;
   std::vector<GraphOutput> outputs_;
   std::unordered_set<std::string> names_;
+  std::unordered_set<std::string> unknown_owners_;  // names of nodes that made unknown dimensions: such names are unique
 
   ValueId add_value(std::string_view name, TensorType type);
   void release(ValueId value);

@@ -74,11 +74,35 @@ Op parse_op(std::string_view name, std::string_view fields) {
 }
 
 std::vector<TensorType> infer(const Op& op, const InferContext& context) {
-  return std::visit([&](const auto& self) { return self.infer(context); }, op);
+  return std::visit(
+      [&]<class T>(const T& self) {
+        if constexpr (requires(T copy) { copy.absorb(context); }) {
+          if (T known = self; context.size() > T::data_inputs && known.absorb(context)) return known.infer(context.first(T::data_inputs));
+        }
+        return self.infer(context);
+      },
+      op);
 }
 
 std::vector<Tensor> reference(const Op& op, std::span<const Tensor> inputs, std::span<const TensorType> outputs) {
   return std::visit([&](const auto& self) { return self.reference(inputs, outputs); }, op);
+}
+
+std::optional<size_t> absorb(Op& op, const InferContext& context) {
+  return std::visit(
+      [&]<class T>(T& self) -> std::optional<size_t> {
+        if constexpr (requires { self.absorb(context); }) {
+          if (context.size() > T::data_inputs && self.absorb(context)) return T::data_inputs;
+        }
+        return std::nullopt;
+      },
+      op);
+}
+
+bool is_concrete(const Op& op) {
+  bool concrete = true;
+  std::visit([&]<class T>(const T& self) { T::fields(self, [&](std::string_view, const auto& value) { concrete &= is_concrete_field(value); }); }, op);
+  return concrete;
 }
 
 void substitute(Op& op, const Bindings& bindings) {

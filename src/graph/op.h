@@ -3,23 +3,35 @@
 // All std::visit on ops lives in op.cc.
 #pragma once
 #include <concepts>
+#include <optional>
 #include <variant>
 
 #include "graph/ops/arg_reduce.h"
 #include "graph/ops/bit_cast.h"
+#include "graph/ops/broadcast.h"
+#include "graph/ops/concat.h"
 #include "graph/ops/conv.h"
+#include "graph/ops/conv_transpose.h"
 #include "graph/ops/cumulative.h"
 #include "graph/ops/dequantize.h"
+#include "graph/ops/gather.h"
 #include "graph/ops/lrn.h"
 #include "graph/ops/matmul.h"
+#include "graph/ops/nonzero.h"
 #include "graph/ops/normalize.h"
+#include "graph/ops/pad.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/quantize.h"
+#include "graph/ops/range.h"
 #include "graph/ops/reduce.h"
 #include "graph/ops/reshape.h"
+#include "graph/ops/resize.h"
+#include "graph/ops/scatter.h"
 #include "graph/ops/shape.h"
+#include "graph/ops/slice.h"
 #include "graph/ops/softmax.h"
+#include "graph/ops/topk.h"
 #include "graph/ops/transpose.h"
 
 namespace temper {
@@ -28,19 +40,30 @@ namespace temper {
 using Op = std::variant<
     ops::ArgReduce,
     ops::BitCast,
+    ops::Broadcast,
+    ops::Concat,
     ops::Conv,
+    ops::ConvTranspose,
     ops::Cumulative,
     ops::Dequantize,
+    ops::Gather,
     ops::Lrn,
     ops::MatMul,
+    ops::NonZero,
     ops::Normalize,
+    ops::Pad,
     ops::Pointwise,
     ops::Pool,
     ops::Quantize,
+    ops::Range,
     ops::Reduce,
     ops::Reshape,
+    ops::Resize,
+    ops::Scatter,
     ops::ShapeOf,
+    ops::Slice,
     ops::Softmax,
+    ops::TopK,
     ops::Transpose>;
 
 template <class T>
@@ -60,6 +83,12 @@ Op parse_op(std::string_view name, std::string_view fields);
 std::vector<TensorType> infer(const Op& op, const InferContext& context);
 // Runs the op's scalar reference. `outputs` are the concrete types that infer gave.
 std::vector<Tensor> reference(const Op& op, std::span<const Tensor> inputs, std::span<const TensorType> outputs);
+// Inputs that only carry sizes (a reshape's target, a slice's bounds) become fields as soon as their contents are known;
+// returns how many inputs are left, nothing where the op has no such inputs or they are not known yet. An op does so with
+//   static constexpr size_t data_inputs = 1;  bool absorb(const InferContext&);
+// `infer` does so by itself; `reference` and backends see such ops without those inputs.
+std::optional<size_t> absorb(Op& op, const InferContext& context);
+bool is_concrete(const Op& op);  // no field holds a symbol
 // Replaces bound symbols in the op's fields.
 void substitute(Op& op, const Bindings& bindings);
 // The op's epilogue, null where the op has none. Its extra inputs are the node's last `epilogue->inputs - 1` inputs.

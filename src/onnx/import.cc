@@ -221,6 +221,13 @@ class Importer {
     }
     if (body.node_size() == 0)
       fail(ErrorKind::unsupported, "the op ", domain.empty() ? "" : concat(domain, "."), node.op_type(), " is not supported");
+    // The body refers to attributes that the call may leave at the schema's defaults.
+    for (const auto& [name, attribute] : schema->attributes())
+      if (attribute.default_value.type() != onnx::AttributeProto::UNDEFINED) {
+        auto* standard = body.add_attribute_proto();
+        *standard = attribute.default_value;
+        standard->set_name(name);
+      }
     Opsets opsets = opsets_of(body.opset_import());
     for (const auto& [name, number] : scope_->opsets) opsets.emplace(name, number);
     expand(node, body, opsets);
@@ -368,7 +375,7 @@ std::string OnnxNode::fresh_name() { return counter_++ == 0 ? name_ : concat(nam
 
 ValueId OnnxNode::add(Op op, std::vector<ValueId> inputs) { return add_many(std::move(op), std::move(inputs)).at(0); }
 std::vector<ValueId> OnnxNode::add_many(Op op, std::vector<ValueId> inputs) {
-  return graph().add(std::move(op), std::move(inputs), fresh_name());
+  return graph().add_folded(std::move(op), std::move(inputs), fresh_name());
 }
 ValueId OnnxNode::constant(Tensor tensor) { return graph().add_constant(concat(name_, "/const"), std::move(tensor)); }
 ValueId OnnxNode::scalar(DType dtype, double value) {

@@ -33,12 +33,18 @@ namespace temper {
   X(Ceil) \
   X(Celu) \
   X(Clip) \
+  X(Compress) \
+  X(Concat) \
+  X(Constant) \
+  X(ConstantOfShape) \
   X(Conv) \
   X(ConvInteger) \
+  X(ConvTranspose) \
   X(Cos) \
   X(Cosh) \
   X(CumProd) \
   X(CumSum) \
+  X(DepthToSpace) \
   X(DequantizeLinear) \
   X(Div) \
   X(Dropout) \
@@ -47,11 +53,18 @@ namespace temper {
   X(Equal) \
   X(Erf) \
   X(Exp) \
+  X(Expand) \
+  X(EyeLike) \
   X(Flatten) \
   X(Floor) \
+  X(Gather) \
+  X(GatherElements) \
+  X(GatherND) \
   X(Gelu) \
   X(Gemm) \
   X(GlobalAveragePool) \
+  X(GlobalLpPool) \
+  X(GlobalMaxPool) \
   X(Greater) \
   X(GreaterOrEqual) \
   X(GroupNormalization) \
@@ -59,6 +72,7 @@ namespace temper {
   X(HardSwish) \
   X(Hardmax) \
   X(Identity) \
+  X(If) \
   X(InstanceNormalization) \
   X(IsInf) \
   X(IsNaN) \
@@ -70,24 +84,30 @@ namespace temper {
   X(Log) \
   X(LogSoftmax) \
   X(LpNormalization) \
+  X(LpPool) \
   X(MatMul) \
   X(MatMulInteger) \
   X(Max) \
   X(MaxPool) \
+  X(MaxUnpool) \
   X(Mean) \
   X(Min) \
   X(Mish) \
   X(Mod) \
   X(Mul) \
   X(Neg) \
+  X(NonZero) \
   X(Not) \
+  X(OneHot) \
   X(Or) \
   X(PRelu) \
+  X(Pad) \
   X(Pow) \
   X(QLinearConv) \
   X(QLinearMatMul) \
   X(QuantizeLinear) \
   X(RMSNormalization) \
+  X(Range) \
   X(Reciprocal) \
   X(ReduceL1) \
   X(ReduceL2) \
@@ -101,23 +121,40 @@ namespace temper {
   X(ReduceSumSquare) \
   X(Relu) \
   X(Reshape) \
+  X(Resize) \
+  X(ReverseSequence) \
   X(Round) \
+  X(Scatter) \
+  X(ScatterElements) \
+  X(ScatterND) \
   X(Selu) \
+  X(Shape) \
   X(Shrink) \
   X(Sigmoid) \
   X(Sign) \
   X(Sin) \
   X(Sinh) \
+  X(Size) \
+  X(Slice) \
   X(Softmax) \
   X(Softplus) \
   X(Softsign) \
+  X(SpaceToDepth) \
+  X(Split) \
   X(Sqrt) \
+  X(Squeeze) \
   X(Sub) \
   X(Sum) \
   X(Swish) \
   X(Tan) \
   X(Tanh) \
   X(ThresholdedRelu) \
+  X(Tile) \
+  X(TopK) \
+  X(Transpose) \
+  X(Trilu) \
+  X(Unsqueeze) \
+  X(Upsample) \
   X(Where) \
   X(Xor)
 

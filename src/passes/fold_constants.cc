@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fold_constants: a node whose inputs are all constants is computed now, by its reference; an integer value whose
-// elements follow from known shapes becomes a constant; a reshape whose target is known by now carries it as a field.
+// elements follow from known shapes becomes a constant; sizes that are known by now become fields.
 #include <algorithm>
 
 #include "passes/pass.h"
@@ -62,15 +62,15 @@ std::optional<Tensor> known_integers(const Value& value) {
   return Tensor::of<int64_t>(value.type.dims(), ints).converted(value.type.dtype);
 }
 
-bool give_shape_to_reshape(Graph& graph, const Node& node) {
-  const auto* reshape = std::get_if<ops::Reshape>(&node.op);
-  if (!reshape || node.inputs.size() != 2 || !node.inputs[1].valid() || !graph.value(node.inputs[1]).contents) return false;
+bool give_known_sizes(Graph& graph, const Node& node) {
+  Op op = node.op;
+  const std::vector<Operand> operands = operands_of(graph, node.inputs);
+  const InferContext context(operands, node.name);
+  const auto left = absorb(op, context);
+  if (!left || node.outputs.size() != 1) return false;
   // A type that is out of date has to be inferred again first, with all that follows.
-  const auto types = infer(node.op, InferContext(operands_of(graph, node.inputs), node.name));
-  if (types[0] != graph.type(node.outputs[0])) return false;
-  ops::Reshape with_shape;
-  with_shape.shape = graph.type(node.outputs[0]).shape;
-  graph.rewrite(node.outputs[0], with_shape, {node.inputs[0]}, std::string(node.name));
+  if (infer(node.op, context)[0] != graph.type(node.outputs[0])) return false;
+  graph.rewrite(node.outputs[0], std::move(op), {node.inputs.begin(), node.inputs.begin() + int64_t(*left)}, std::string(node.name));
   return true;
 }
 
@@ -96,7 +96,7 @@ bool fold_once(Graph& graph) {
         put_constant(graph, output, std::move(*integers));
         changed = true;
       }
-    changed |= give_shape_to_reshape(graph, node);
+    changed |= give_known_sizes(graph, node);
   }
   return changed;
 }

@@ -42,21 +42,25 @@ Shape resolve_reshape(const Shape& from, const Contents& target, bool allow_zero
   return shape;
 }
 
+bool Reshape::absorb(const InferContext& context) {
+  const Contents* target = context.contents(1);
+  if (!target) return false;
+  shape = resolve_reshape(context.type(0).shape, *target, allow_zero);
+  allow_zero = false;
+  return true;
+}
+
 std::vector<TensorType> Reshape::infer(const InferContext& context) const {
   context.expect_inputs(1, 2);
   const TensorType& x = context.type(0);
   TensorType out{x.dtype, shape};
   if (context.has(1)) {
     context.expect_rank(1, 1, 1);
-    if (const Contents* target = context.contents(1)) {
-      out.shape = resolve_reshape(x.shape, *target, allow_zero);
-    } else {
-      out.shape.clear();
-      const int64_t rank = context.type(1).shape[0].value();
-      if (rank > kMaxRank) fail(ErrorKind::bad_file, "a shape of ", rank, " dimensions; ", kMaxRank, " are allowed");
-      for (int64_t i = 0; i < rank; ++i) out.shape.push_back(context.unknown(0, i));
-      return {out};
-    }
+    out.shape.clear();
+    const int64_t rank = context.type(1).shape[0].value();
+    if (rank > kMaxRank) fail(ErrorKind::bad_file, "a shape of ", rank, " dimensions; ", kMaxRank, " are allowed");
+    for (int64_t i = 0; i < rank; ++i) out.shape.push_back(context.unknown(0, i));
+    return {out};
   }
   if (x.is_concrete() && out.is_concrete() && element_count(x.dims()) != element_count(out.dims()))
     fail(ErrorKind::bad_file, "a tensor ", x, " cannot be reshaped to ", out.shape);

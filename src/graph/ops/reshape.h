@@ -18,6 +18,8 @@ struct Reshape {
     f("allow_zero", op.allow_zero);
   }
   bool operator==(const Reshape&) const = default;
+  static constexpr size_t data_inputs = 1;
+  bool absorb(const InferContext& context);
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AveragePool, MaxPool, GlobalAveragePool
+// AveragePool, MaxPool, LpPool, the global pools, MaxUnpool
 #include "onnx/window.h"
 
 namespace temper {
@@ -34,11 +34,56 @@ void import_MaxPool(OnnxNode& node) {
   if (op.with_indices) node.set_output(1, outputs[1]);
 }
 
-void import_GlobalAveragePool(OnnxNode& node) {
-  ops::Reduce op;
-  op.kind = ops::ReduceKind::mean;
-  for (int64_t axis = 2; axis < node.type(0).rank(); ++axis) op.axes.push_back(axis);
+void import_LpPool(OnnxNode& node) {
+  ops::Pool op = pool_of(node, ops::PoolKind::lp);
+  op.p = node.opset() < 2 ? int64_t(node.float_attribute("p", 2)) : node.int_attribute("p", 2);
   node.set_output(0, node.add(op, {node.input(0)}));
+}
+
+namespace {
+ValueId global_reduce(OnnxNode& node, ops::ReduceKind kind, ValueId x) {
+  if (node.type(0).rank() < 3) node.bad("the input ", node.type(0), " has no spatial axes");
+  ops::Reduce op;
+  op.kind = kind;
+  for (int64_t axis = 2; axis < node.type(0).rank(); ++axis) op.axes.push_back(axis);
+  return node.add(op, {x});
+}
+}  // namespace
+
+void import_GlobalAveragePool(OnnxNode& node) { node.set_output(0, global_reduce(node, ops::ReduceKind::mean, node.input(0))); }
+void import_GlobalMaxPool(OnnxNode& node) { node.set_output(0, global_reduce(node, ops::ReduceKind::max, node.input(0))); }
+
+void import_GlobalLpPool(OnnxNode& node) {
+  const double p = node.opset() < 2 ? node.float_attribute("p", 2) : double(node.int_attribute("p", 2));
+  if (p == 1) return node.set_output(0, global_reduce(node, ops::ReduceKind::l1, node.input(0)));
+  if (p == 2) return node.set_output(0, global_reduce(node, ops::ReduceKind::l2, node.input(0)));
+  if (!(p > 0)) node.bad("p is ", p);
+  const DType dtype = node.type(0).dtype;
+  ProgramBuilder b({dtype});
+  const ValueId powers = node.program(b.result(b.op(Scalar::pow, b.op(Scalar::abs, 0), b.constant(dtype, p))), {node.input(0)});
+  node.set_output(0, node.pointwise(Scalar::pow, {global_reduce(node, ops::ReduceKind::sum, powers), node.scalar(dtype, 1 / p)}));
+}
+
+// The indices count in the flattened result. A larger output_shape leaves that result in its corner.
+void import_MaxUnpool(OnnxNode& node) {
+  const TensorType x = node.type(0);
+  const ops::Window window = import_window(node);
+  Dim count = 1, all = 1;
+  Shape shape{x.shape[0], x.shape[1]};
+  const size_t n = window.kernel.size();
+  for (size_t i = 0; i < n; ++i)
+    shape.push_back((x.shape[i + 2] - Dim(1)) * Dim(window.strides[i]) + Dim(window.kernel[i] - window.pads[i] - window.pads[i + n]));
+  for (const Dim& dim : x.shape) count = count * dim;
+  for (const Dim& dim : shape) all = all * dim;
+  const ValueId zeros = node.add(ops::Broadcast{{all}}, {node.scalar(x.dtype, 0)});
+  const ValueId flat = node.add(ops::Scatter{}, {zeros, node.reshape(node.input(1), {count}), node.reshape(node.input(0), {count})});
+  const ValueId y = node.reshape(flat, shape);
+  if (!node.has(2)) return node.set_output(0, y);
+  ops::ShapeOf size;
+  size.end = int64_t(shape.size());
+  const ValueId missing = node.pointwise(Scalar::sub, {node.input(2), node.add(size, {y})});
+  const ValueId pads = node.add(ops::Concat{}, {node.ints(Dims(shape.size(), 0)), missing});
+  node.set_output(0, node.add(ops::Pad{}, {y, {}, pads, {}}));
 }
 
 }  // namespace temper

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// broadcast(x) to `shape`, as numpy does. With a second input (i64 [rank]) the shape is data, and x and it are broadcast
+// together as ONNX's Expand does.
+#pragma once
+#include "graph/fields.h"
+#include "graph/infer.h"
+
+namespace temper::ops {
+
+struct Broadcast {
+  static constexpr std::string_view name = "broadcast";
+  Shape shape;
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) { f("shape", op.shape); }
+  bool operator==(const Broadcast&) const = default;
+  static constexpr size_t data_inputs = 1;
+  bool absorb(const InferContext& context);
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+};
+
+}  // namespace temper::ops

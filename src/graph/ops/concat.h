@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// concat(x...) along `axis`: at least one input, all of one dtype and equal in the other axes.
+#pragma once
+#include "graph/fields.h"
+#include "graph/infer.h"
+
+namespace temper::ops {
+
+struct Concat {
+  static constexpr std::string_view name = "concat";
+  int64_t axis = 0;  // 0 <= axis < rank
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) { f("axis", op.axis); }
+  bool operator==(const Concat&) const = default;
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+};
+
+}  // namespace temper::ops

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// slice(x): for every axis `sizes` elements from `starts` on in `steps`. Bounds are already clamped: each element exists.
+// With more inputs (starts, ends, axes or absent, steps or absent: i64 or i32 vectors as ONNX's Slice has them) the
+// bounds are data.
+#pragma once
+#include "graph/fields.h"
+#include "graph/infer.h"
+
+namespace temper::ops {
+
+struct Slice {
+  static constexpr std::string_view name = "slice";
+  Shape starts, sizes;         // one per axis
+  std::vector<int64_t> steps;  // not zero
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) {
+    f("starts", op.starts);
+    f("sizes", op.sizes);
+    f("steps", op.steps);
+  }
+  bool operator==(const Slice&) const = default;
+  static constexpr size_t data_inputs = 1;
+  bool absorb(const InferContext& context);
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+};
+
+// The whole of a tensor of this shape; the caller narrows some axes.
+Slice slice_all(const Shape& shape);
+
+}  // namespace temper::ops
