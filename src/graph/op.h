@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "graph/ops/arg_reduce.h"
+#include "graph/ops/bit_cast.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/cumulative.h"
 #include "graph/ops/dequantize.h"
@@ -26,6 +27,7 @@ namespace temper {
 // One a line, in alphabetical order.
 using Op = std::variant<
     ops::ArgReduce,
+    ops::BitCast,
     ops::Conv,
     ops::Cumulative,
     ops::Dequantize,

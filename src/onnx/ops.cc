@@ -22,6 +22,7 @@ namespace temper {
   X(Atanh) \
   X(AveragePool) \
   X(BatchNormalization) \
+  X(BitCast) \
   X(BitShift) \
   X(BitwiseAnd) \
   X(BitwiseNot) \

@@ -31,6 +31,7 @@ std::vector<TensorType> Reduce::infer(const InferContext& context) const {
     if (!known) {
       context.expect_rank(1, 1, 1);
       const int64_t n = context.type(1).shape[0].value();
+      if (n > x.rank()) fail(ErrorKind::bad_file, n, " axes of ", x);
       const int64_t rank = keepdims ? x.rank() : n == 0 && !noop_with_empty_axes ? 0 : x.rank() - n;
       Shape shape;
       for (int64_t i = 0; i < rank; ++i) shape.push_back(context.unknown(0, i));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cast, CastLike. `saturate` and `round_mode` speak of 8-bit floats only, which are refused as dtypes.
+// Cast, CastLike, BitCast. `saturate` and `round_mode` speak of 8-bit floats only, which are refused as dtypes.
 #include "onnx/node.h"
 #include "onnx/tensor_proto.h"
 
@@ -17,6 +17,12 @@ void import_CastLike(OnnxNode& node) {
   node.ignore_attribute("saturate");
   node.ignore_attribute("round_mode");
   node.set_output(0, node.cast(node.input(0), node.type(1).dtype));
+}
+
+void import_BitCast(OnnxNode& node) {
+  ops::BitCast op;
+  op.dtype = dtype_from_onnx(int32_t(node.int_attribute("to")), "BitCast");
+  node.set_output(0, node.add(op, {node.input(0)}));
 }
 
 }  // namespace temper
