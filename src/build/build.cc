@@ -82,7 +82,7 @@ std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, const Buil
 }
 
 // The shapes that are tuned ahead: the optimum, and batch sizes 1, 2, 4, ... between min and max where axis 0 varies.
-std::vector<std::vector<Dims>> tuned_shapes(const Graph& graph, const std::map<std::string, ShapeRange>& shapes) {
+std::vector<std::vector<Dims>> tuned_shapes(const Graph& graph, const std::map<std::string, ShapeRange>& shapes, const BuildOptions& options) {
   std::vector<std::vector<Dims>> list;
   std::vector<Dims> opt;
   std::vector<int64_t> batches;
@@ -96,6 +96,7 @@ std::vector<std::vector<Dims>> tuned_shapes(const Graph& graph, const std::map<s
     }
   }
   list.push_back(opt);
+  if (!options.batch_buckets) return list;
   std::sort(batches.begin(), batches.end());
   for (int64_t batch : batches) {
     std::vector<Dims> dims = opt;
@@ -148,7 +149,7 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   if (options.progress) options.progress("optimising the graph");
   run_passes(graph, options.passes);
 
-  const auto shapes = tuned_shapes(graph, info.shapes);
+  const auto shapes = tuned_shapes(graph, info.shapes, options);
   auto engine = std::make_shared<Engine>(info, graph, threads);
   TimingCache cache(options.timing_cache);
   Tuner tuner(device, cache);

@@ -16,6 +16,7 @@ struct BuildOptions {
   int threads = 0;                                // 0: all that this process may use
   std::string precision = "fp32";
   std::map<std::string, ShapeRange> shapes;       // by input name
+  bool batch_buckets = true;                      // false: of a range of batches only opt is tuned
   std::string timing_cache;                       // file; "": none
   int64_t workspace = -1;                         // bytes; candidates above it are refused
   PassOptions passes;

@@ -24,6 +24,8 @@ struct Verb {
 
 constexpr Verb verbs[] = {
     {"build", "an ONNX model becomes a plan, measured on this machine", add_build},
+    {"run", "real input in, outputs and a readable top-k out", add_run},
+    {"evaluate", "how often a model is right on labelled data", add_evaluate},
     {"inspect", "what a model or plan holds: graph, layers, decisions", add_inspect},
     {"zoo", "sample models: write one as ONNX", add_zoo},
     {"bench", "measure models or plans", add_bench},

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/batches.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "onnx/import.h"
+
+namespace temper::cli {
+namespace {
+
+// The first `count` entries of the first axis, or that many with the last one repeated.
+Tensor with_count(const Tensor& tensor, int64_t count) {
+  Dims dims = tensor.dims();
+  const int64_t own = dims[0], entry = own ? tensor.bytes() / own : 0;
+  dims[0] = count;
+  Tensor result(tensor.dtype(), dims);
+  for (int64_t i = 0; i < count; ++i)
+    std::memcpy(result.raw_mutable() + i * entry, tensor.raw().data() + std::min(i, own - 1) * entry, size_t(entry));
+  return result;
+}
+
+}  // namespace
+
+DataModel::DataModel(const std::string& path, const ModelFlags& flags, const Context& context)
+    : path_(path), flags_(flags), context_(context) {
+  // With --shapes the user has said what to build for; otherwise the data will.
+  if (is_plan(path) || !flags.shapes.empty()) {
+    engine_ = load_or_build(path, flags, context);
+    for (const PortInfo& input : engine_->inputs()) inputs_.push_back({input.name, input.type});
+    return;
+  }
+  const ImportedModel model = import_onnx(path);
+  for (ValueId id : model.graph.inputs()) inputs_.push_back({model.graph.value(id).name, model.graph.type(id)});
+}
+
+BatchSizes DataModel::choose_batch(const Dataset& data, int64_t asked) const {
+  constexpr int64_t kMost =
+      32;  // enough to fill the machine, few enough to keep decoded pictures and activations small
+  BatchSizes sizes{std::clamp<int64_t>(asked > 0 ? asked : data.size(), 1, asked > 0 ? asked : kMost), 1};
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (!data.has_samples(i)) continue;
+    const Dim& dim = inputs_[i].type.shape[0];
+    int64_t min = 1, most = 0;
+    if (dim.is_constant()) {
+      min = most = dim.value();
+      sizes.size = asked > 0 ? asked : most;
+    } else if (engine_) {
+      const auto range = engine_->info().shapes.find(inputs_[i].name);
+      if (range == engine_->info().shapes.end()) continue;
+      min = range->second.min[0];
+      most = range->second.max[0];
+      if (asked == 0) sizes.size = std::clamp(data.size(), min, range->second.opt[0]);
+    }
+    sizes.min = std::max(sizes.min, min);
+    if (most > 0 && (sizes.size < min || sizes.size > most))
+      fail(ErrorKind::usage, "input '", inputs_[i].name, "' ", inputs_[i].type, " takes batches of ", min,
+           min == most ? std::string() : concat(" to ", most), ", not of ", sizes.size,
+           engine_ ? "; build a plan for that batch with --shapes" : "; export the model with a symbolic batch");
+  }
+  return sizes;
+}
+
+std::shared_ptr<const Engine> DataModel::engine(const Dataset& data, const BatchSizes& batch) {
+  if (engine_) return engine_;
+  const std::vector<Tensor> sample = data.batch(0, 1).inputs;
+  const int64_t rest = data.size() % batch.size;
+  BuildOptions options = build_options(flags_, path_, context_);
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    Dims dims = sample[i].dims(), least = dims;
+    if (data.has_samples(i)) {
+      dims[0] = batch.size;
+      least[0] = inputs_[i].type.shape[0].is_constant() || rest == 0 ? batch.size : rest;
+    }
+    options.shapes[inputs_[i].name] = {least, dims, dims};
+  }
+  options.batch_buckets = false;
+  Progress progress(context_);
+  options.progress = [&](const std::string& text) { progress.show(text); };
+  return engine_ = build_engine(path_, options);
+}
+
+void for_each_batch(Session& session, const Dataset& data, const BatchSizes& sizes, const std::string& what,
+                    const Context& context, const UseOutputs& use) {
+  Progress progress(context);
+  for (int64_t first = 0; first < data.size(); first += sizes.size) {
+    progress.show(concat(what, " ", first, " of ", data.size()));
+    Batch batch = data.batch(first, std::min(sizes.size, data.size() - first));
+    const bool fill = batch.count < sizes.min;
+    if (fill)
+      for (size_t i = 0; i < batch.inputs.size(); ++i)
+        if (data.has_samples(i)) batch.inputs[i] = with_count(batch.inputs[i], sizes.min);
+    std::vector<Tensor> outputs = session.run(batch.inputs);
+    if (fill)
+      for (Tensor& output : outputs)
+        if (output.rank() > 0 && output.dims()[0] == sizes.min) output = with_count(output, batch.count);
+    use(batch, outputs);
+  }
+}
+
+void OutputCollector::add(const Batch& batch, const std::vector<Tensor>& outputs) {
+  counts_.push_back(batch.count);
+  for (size_t i = 0; i < outputs.size(); ++i) pieces_[i].push_back(outputs[i]);
+}
+
+std::vector<Tensor> OutputCollector::finish() {
+  std::vector<Tensor> joined;
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const auto& pieces = pieces_[i];
+    if (pieces.size() == 1) {
+      joined.push_back(pieces[0]);
+      continue;
+    }
+    int64_t total = 0;
+    for (size_t b = 0; b < pieces.size(); ++b) {
+      const Dims &dims = pieces[b].dims(), &first = pieces[0].dims();
+      if (dims.empty() || dims[0] != counts_[b] || dims.size() != first.size() ||
+          !std::equal(dims.begin() + 1, dims.end(), first.begin() + 1))
+        fail(ErrorKind::unsupported, "output '", names_[i], "' ", pieces[b].type(), " for a batch of ", counts_[b],
+             " cannot be joined over batches; give fewer samples, or run them in one batch (--batch)");
+      total += dims[0];
+    }
+    Dims dims = pieces[0].dims();
+    dims[0] = total;
+    Tensor all(pieces[0].dtype(), dims);
+    std::byte* to = all.raw_mutable();
+    for (const Tensor& piece : pieces) to = std::copy(piece.raw().begin(), piece.raw().end(), to);
+    joined.push_back(std::move(all));
+  }
+  return joined;
+}
+
+}  // namespace temper::cli

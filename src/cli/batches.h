@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What verbs that run a model over data have in common: the batch, the engine for it, the loop, the outputs of all
+// batches as one.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/model.h"
+#include "data/dataset.h"
+
+namespace temper::cli {
+
+struct BatchSizes {
+  int64_t size = 1;  // samples at a time; the last batch may be smaller
+  int64_t min = 1;   // fewest samples that the engine takes: a smaller last batch is filled up to that with copies of
+                    // its last sample, whose outputs are cut off again
+};
+
+// A MODEL|PLAN argument between two moments: its inputs are needed to open the data, and the data to know the shapes to
+// build for.
+class DataModel {
+ public:
+  DataModel(const std::string& path, const ModelFlags& flags, const Context& context);
+
+  const std::vector<InputSpec>& inputs() const { return inputs_; }
+  // `asked` is --batch, 0 where it was not given: then what the model fixes, the shape that a plan is tuned for, or all
+  // samples up to 32. Throws Error{usage} where the model does not take that many.
+  BatchSizes choose_batch(const Dataset& data, int64_t asked) const;
+  // A plan as it is; an ONNX model built for this batch and for the smaller last one.
+  std::shared_ptr<const Engine> engine(const Dataset& data, const BatchSizes& batch);
+
+ private:
+  std::string path_;
+  const ModelFlags& flags_;
+  const Context& context_;
+  std::shared_ptr<const Engine> engine_;  // null: still to be built
+  std::vector<InputSpec> inputs_;
+};
+
+using UseOutputs = std::function<void(const Batch& batch, const std::vector<Tensor>& outputs)>;
+// Runs every batch, in order. `what` ("evaluating") is shown as progress.
+void for_each_batch(Session& session, const Dataset& data, const BatchSizes& sizes, const std::string& what,
+                    const Context& context, const UseOutputs& use);
+
+// The outputs of all batches, joined along the first axis. A single batch may give anything; with more, each output
+// must have the samples on its first axis and the same shape behind it (Error{unsupported}, naming the output,
+// otherwise).
+class OutputCollector {
+ public:
+  explicit OutputCollector(std::vector<std::string> names) : names_(std::move(names)), pieces_(names_.size()) {}
+  void add(const Batch& batch, const std::vector<Tensor>& outputs);
+  std::vector<Tensor> finish();
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<std::vector<Tensor>> pieces_;  // by output, then by batch
+  std::vector<int64_t> counts_;              // samples, by batch
+};
+
+}  // namespace temper::cli

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// temper run: real input in, <output>.npy and a readable top-k out.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "bench/table.h"
+#include "cli/batches.h"
+#include "cli/data_flags.h"
+#include "cli/model.h"
+#include "cli/verb.h"
+#include "data/npy.h"
+#include "data/topk.h"
+
+namespace temper::cli {
+namespace {
+
+struct Options {
+  std::string model;
+  ModelFlags flags;
+  DataFlags data;
+  std::vector<std::string> inputs;
+  std::string output_folder;
+  int64_t batch = 0, top = -1;
+  uint64_t seed = 1;
+};
+
+std::string class_name(const std::vector<std::string>& names, int64_t index) {
+  return size_t(index) < names.size() && !names[size_t(index)].empty() ? names[size_t(index)] : concat("class ", index);
+}
+
+// The output whose rows are shown: the first that looks like a classifier's, one row a sample. -1: none.
+int find_classes(const std::vector<Tensor>& outputs, int64_t samples) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& output = outputs[i];
+    bool flat = is_float(output.dtype()) && output.rank() >= 2 && output.dims()[0] == samples && output.dims()[1] > 1;
+    for (int64_t axis = 2; flat && axis < output.rank(); ++axis) flat = output.dims()[size_t(axis)] == 1;
+    if (flat) return int(i);
+  }
+  return -1;
+}
+
+struct Range {
+  double min = INFINITY, max = -INFINITY, mean = 0;
+  int64_t not_finite = 0;
+};
+Range range_of(const Tensor& tensor) {
+  Range range;
+  int64_t finite = 0;
+  for (double value : tensor.to_doubles()) {
+    if (!std::isfinite(value)) {
+      ++range.not_finite;
+      continue;
+    }
+    range.min = std::min(range.min, value);
+    range.max = std::max(range.max, value);
+    range.mean += value;
+    ++finite;
+  }
+  if (finite) range.mean /= double(finite);
+  return range;
+}
+
+struct Result {
+  std::vector<std::string> names, files;  // of the outputs; files are empty without --output-dir
+  std::vector<Tensor> outputs;
+  std::vector<std::string> samples;
+  std::vector<std::vector<RankedClass>> top;  // by sample, or empty
+  std::vector<std::string> class_names;
+  int top_output = -1;
+};
+
+nlohmann::json json_of(const Result& result, const Dataset& data, int64_t batch) {
+  nlohmann::json json = {{"samples", data.size()},
+                         {"batch", batch},
+                         {"random_inputs", data.filled()},
+                         {"outputs", nlohmann::json::array()}};
+  for (size_t i = 0; i < result.outputs.size(); ++i) {
+    const Range range = range_of(result.outputs[i]);
+    nlohmann::json entry = {
+        {"name", result.names[i]}, {"type", result.outputs[i].type().text()}, {"not_finite", range.not_finite}};
+    if (range.min <= range.max) entry.update({{"min", range.min}, {"max", range.max}, {"mean", range.mean}});
+    if (!result.files.empty()) entry["file"] = result.files[i];
+    json["outputs"].push_back(entry);
+  }
+  if (!result.top.empty()) json["top_output"] = result.names[size_t(result.top_output)];
+  for (size_t i = 0; i < result.top.size(); ++i) {
+    nlohmann::json classes = nlohmann::json::array();
+    for (const RankedClass& ranked : result.top[i]) {
+      classes.push_back({{"class", ranked.index}, {"value", ranked.value}, {"probability", ranked.probability}});
+      if (!result.class_names.empty()) classes.back()["name"] = class_name(result.class_names, ranked.index);
+    }
+    json["top"].push_back({{"sample", result.samples[i]}, {"classes", classes}});
+  }
+  return json;
+}
+
+void print(const Result& result) {
+  for (size_t i = 0; i < result.top.size(); ++i) {
+    std::printf("%s\n", result.samples[i].c_str());
+    for (size_t k = 0; k < result.top[i].size(); ++k) {
+      const RankedClass& ranked = result.top[i][k];
+      std::printf("  %2zu  %7.2f %%  %s%s\n", k + 1, 100 * ranked.probability,
+                  class_name(result.class_names, ranked.index).c_str(),
+                  result.class_names.empty() ? "" : concat(" (", ranked.index, ")").c_str());
+    }
+  }
+  if (!result.top.empty()) std::printf("\n");
+  Table table{{{"output", false}, {"type", false}, {"min"}, {"mean"}, {"max"}, {"NaN or infinite"}, {"file", false}},
+              {}};
+  for (size_t i = 0; i < result.outputs.size(); ++i) {
+    const Range range = range_of(result.outputs[i]);
+    const bool any = range.min <= range.max;
+    const auto shown = [&](double value) { return any ? format_number(value) : std::string("n/a"); };
+    table.rows.push_back({result.names[i], result.outputs[i].type().text(), shown(range.min), shown(range.mean),
+                          shown(range.max), concat(range.not_finite), result.files.empty() ? "" : result.files[i]});
+  }
+  std::fputs(terminal_table(table).c_str(), stdout);
+}
+
+void run(const Options& options, Context& context) {
+  DatasetOptions data_options = options.data.options();
+  data_options.fill_missing = true;
+  data_options.seed = options.seed;
+  DataModel model(options.model, options.flags, context);
+  const Dataset data =
+      open_input_files(parse_input_files(options.inputs, model.inputs()), model.inputs(), data_options);
+  for (const std::string& name : data.filled())
+    log(LogLevel::warning, "input '", name, "' is not given and filled with random numbers (seed ", options.seed, ")");
+  if (data.size() == 0) fail(ErrorKind::usage, "the input has no samples");
+  const BatchSizes batch = model.choose_batch(data, options.batch);
+  log(LogLevel::info, data.text(), ", in batches of ", batch.size);
+
+  Session session(model.engine(data, batch));
+  Result result;
+  for (const PortInfo& output : session.engine().outputs()) result.names.push_back(output.name);
+  std::vector<std::string> files;
+  if (!options.output_folder.empty()) files = output_file_names(result.names);  // refused before the work, not after it
+  OutputCollector collector(result.names);
+  for_each_batch(session, data, batch, "running", context, [&](const Batch& batch, const std::vector<Tensor>& outputs) {
+    collector.add(batch, outputs);
+    result.samples.insert(result.samples.end(), batch.names.begin(), batch.names.end());
+  });
+  result.outputs = collector.finish();
+
+  if (!files.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options.output_folder, error);
+    if (error) fail(ErrorKind::machine, "cannot create the folder '", options.output_folder, "': ", error.message());
+    for (size_t i = 0; i < files.size(); ++i) {
+      result.files.push_back(options.output_folder + "/" + files[i]);
+      write_npy(result.files.back(), result.outputs[i]);
+    }
+  }
+  result.class_names = data.class_names();
+  result.top_output = find_classes(result.outputs, data.size());
+  const bool asked = options.top > 0 || !result.class_names.empty();
+  if (asked && result.top_output < 0)
+    fail(ErrorKind::usage,
+         "no output is that of a classifier ([batch, classes] of floats), so there is no top-k to show");
+  const bool real = data.filled().size() < model.inputs().size();  // the classes of random numbers say nothing
+  if (result.top_output >= 0 && options.top != 0 && (asked || real)) {
+    const Tensor rows = class_rows(result.outputs[size_t(result.top_output)], result.names[size_t(result.top_output)]);
+    const size_t classes = size_t(rows.dims()[1]);
+    for (int64_t i = 0; i < data.size(); ++i)
+      result.top.push_back(
+          top_k({rows.data<float>() + size_t(i) * classes, classes}, options.top > 0 ? options.top : 5));
+  }
+  if (context.json) std::printf("%s\n", json_of(result, data, batch.size).dump(2).c_str());
+  else print(result);
+}
+
+}  // namespace
+
+void add_run(CLI::App& verb, Context& context) {
+  auto options = std::make_shared<Options>();
+  verb.add_option("model", options->model, "an ONNX model, built on the spot, or a plan")->required();
+  add_model_flags(verb, options->flags);
+  verb.add_option("--input", options->inputs,
+                  "NAME=FILE: .npy, .npz, .pb, .csv, a picture or a folder of pictures; NAME= may be left out where "
+                  "there is one input")
+      ->type_size(1)
+      ->allow_extra_args(false);
+  verb.add_option("--output-dir", options->output_folder,
+                  "writes every output to a file of its own there: <output>.npy");
+  verb.add_option("--batch", options->batch, "samples at a time; the last batch may be smaller")
+      ->check(CLI::PositiveNumber);
+  verb.add_option("--top", options->top, "how many classes to show per sample (default 5; 0: none)")
+      ->check(CLI::NonNegativeNumber);
+  verb.add_option("--seed", options->seed, "of the random numbers in inputs that are not given (default 1)");
+  options->data.add_to(verb);
+  verb.callback([options, &context] { run(*options, context); });
+}
+
+}  // namespace temper::cli
