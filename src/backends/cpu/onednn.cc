@@ -104,7 +104,15 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, const std::vector<Tens
     if (step.args[1] == current && step.args[0] != current) return step.args[0];
     return -1;
   };
-  auto eltwise = [&](dnnl::algorithm algorithm, float alpha = 0, float beta = 0) { result.post_ops.append_eltwise(1.f, algorithm, alpha, beta); };
+  // False when the algorithm is already in the chain: oneDNN 2.6 then computes one of the two with the constants of the
+  // other (seen with linear, tanh, linear on a product).
+  std::vector<dnnl::algorithm> used;
+  auto eltwise = [&](dnnl::algorithm algorithm, float alpha = 0, float beta = 0) {
+    if (std::find(used.begin(), used.end(), algorithm) != used.end()) return false;
+    used.push_back(algorithm);
+    result.post_ops.append_eltwise(1.f, algorithm, alpha, beta);
+    return true;
+  };
   bool first = true, relu_taken = false;
   while (next < steps.size()) {
     const Step& step = steps[next];
@@ -134,12 +142,11 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, const std::vector<Tens
       if (how == Absorb::all && after && after->op == Scalar::min)
         limit = after->args[0] == value ? constant_of(after->args[1]) : after->args[1] == value ? constant_of(after->args[0]) : none;
       if (limit >= 0) {
-        eltwise(dnnl::algorithm::eltwise_clip, 0.f, float(limit));
+        ok = eltwise(dnnl::algorithm::eltwise_clip, 0.f, float(limit));
         taken = skip + 1;
       } else {
-        eltwise(dnnl::algorithm::eltwise_relu);
+        ok = eltwise(dnnl::algorithm::eltwise_relu);
       }
-      ok = true;
       relu_taken = true;
     } else if (how == Absorb::bias_and_relu) {
       break;
@@ -154,25 +161,21 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, const std::vector<Tens
       result.binary_inputs.push_back(other - 1);
       ok = true;
     } else if (step.op == Scalar::mul && number == number) {
-      eltwise(dnnl::algorithm::eltwise_linear, float(number), 0.f);
-      ok = true;
+      ok = eltwise(dnnl::algorithm::eltwise_linear, float(number), 0.f);
     } else if (step.op == Scalar::add && number == number) {
-      eltwise(dnnl::algorithm::eltwise_linear, 1.f, float(number));
-      ok = true;
+      ok = eltwise(dnnl::algorithm::eltwise_linear, 1.f, float(number));
     } else if (step.op == Scalar::sigmoid && step.args[0] == current) {
       // x * sigmoid(x) is swish
       const Step* after = next + 1 < steps.size() ? &steps[next + 1] : nullptr;
       if (after && after->op == Scalar::mul &&
           ((after->args[0] == current && after->args[1] == value) || (after->args[1] == current && after->args[0] == value))) {
-        eltwise(dnnl::algorithm::eltwise_swish, 1.f);
+        ok = eltwise(dnnl::algorithm::eltwise_swish, 1.f);
         taken = 2;
       } else {
-        eltwise(dnnl::algorithm::eltwise_logistic);
+        ok = eltwise(dnnl::algorithm::eltwise_logistic);
       }
-      ok = true;
     } else if (step.op == Scalar::tanh && step.args[0] == current) {
-      eltwise(dnnl::algorithm::eltwise_tanh);
-      ok = true;
+      ok = eltwise(dnnl::algorithm::eltwise_tanh);
     }
     if (!ok) break;
     // What comes later must not look at values that exist only inside the primitive.
