@@ -80,14 +80,10 @@ bool fold_once(Graph& graph) {
   for (int32_t n = 0; n < count; ++n) {
     const Node node = graph.node({n});
     if (may_fold(graph, node)) {
-      with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); }, [&] {
-        std::vector<Tensor> inputs;
-        std::vector<TensorType> types;
-        for (ValueId input : node.inputs) inputs.push_back(input.valid() ? *graph.constant(input) : Tensor());
-        for (ValueId output : node.outputs) types.push_back(graph.type(output));
-        std::vector<Tensor> results = reference(node.op, inputs, types);
-        for (size_t i = 0; i < results.size(); ++i) put_constant(graph, node.outputs[i], std::move(results[i]));
-      });
+      std::vector<Tensor> inputs;
+      for (ValueId input : node.inputs) inputs.push_back(input.valid() ? *graph.constant(input) : Tensor());
+      std::vector<Tensor> results = run_node(node.op, inputs, node.name);
+      for (size_t i = 0; i < results.size(); ++i) put_constant(graph, node.outputs[i], std::move(results[i]));
       changed = true;
       continue;
     }
