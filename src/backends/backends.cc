@@ -47,7 +47,7 @@ std::string Problem::text() const {
   if (const std::string fields = fields_text(op); !fields.empty()) out += ' ' + fields;
   out += " ->";
   for (const Port& output : outputs) out += concat(' ', output.type);
-  return out + concat(" threads=", threads);
+  return out + concat(" threads=", threads, cold_constants ? " cold" : "");
 }
 
 }  // namespace temper

@@ -25,6 +25,9 @@ struct Problem {
   Op op;
   std::vector<Port> inputs, outputs;
   int threads = 1;
+  // The constants of the whole model do not fit into the last-level cache: each run finds its own in memory, and is timed
+  // so. It decides, for instance, against Winograd's fourfold weights where they are large.
+  bool cold_constants = false;
   // One line: "conv(f32[1,64,56,56], f32[64,64,3,3]*) strides=[1,1] ... -> f32[...] threads=2"; * marks constants.
   std::string text() const;
 };

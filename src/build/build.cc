@@ -13,6 +13,7 @@
 #include "base/version.h"
 #include "build/segments.h"
 #include "onnx/import.h"
+#include "plan/nearest.h"
 #include "runtime/stages.h"
 #include "tune/tuner.h"
 
@@ -170,7 +171,7 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
     if (options.measure) {
       plan_options.refine = [&](const Problem& problem, const Tactic& tactic, const Config& config, int chains) { return tuner.refine(problem, tactic, config, chains); };
       plan_options.time = [&](const Problem& problem, const Tactic& tactic, const Config& config, int chains) {
-        return tuner.time(problem, tactic, config, chains, options.workspace);
+        return tuner.time_unless_hopeless(problem_family(problem), problem, tactic, config, chains, options.workspace);
       };
     }
     Plan plan = options.measure && options.segments

@@ -115,7 +115,7 @@ Plan search_segments(const Graph& graph, const Backend& backend, const Device& d
     if (slice >= batch.batch || batch.batch % slice) continue;
     const int64_t slices = batch.batch / slice;
     if (options.threads > 1 && slices % options.threads == 0) modes.push_back({slice, true});
-    if (slice >= 2) modes.push_back({slice, false});
+    if (slice == 4) modes.push_back({slice, false});
   }
   // Every mode for the whole graph, timed step by step in its context; then the best mode for each group.
   std::vector<std::vector<double>> cost(groups.size(), std::vector<double>(modes.size(), std::numeric_limits<double>::infinity()));

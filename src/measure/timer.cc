@@ -136,12 +136,13 @@ double quick_time_ms(const std::function<void()>& body, const QuickOptions& opti
   double best = std::numeric_limits<double>::infinity();
   int calls = 1, without_gain = 0;
   for (int run = 1;; ++run) {
+    if (options.before) options.before();
     const double ms = clock.elapsed_ms(body, calls) / calls;
     without_gain = ms < 0.99 * best ? 0 : without_gain + 1;
     best = std::min(best, ms);
     if (run >= options.max_runs || without_gain >= 4 || clock.now_ms() - start >= options.max_ms) return best;
     if (best > 10 * options.best_ms || (run >= 2 && best > options.give_up * options.best_ms)) return best;
-    calls = calls_for(best);
+    if (!options.before) calls = calls_for(best);
   }
 }
 

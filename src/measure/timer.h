@@ -50,6 +50,7 @@ struct QuickOptions {
   double give_up = 2;   // stop early when two runs are both this many times slower than best_ms
   double max_ms = 100;  // of all runs together; one run is always made
   int max_runs = 12;
+  std::function<void()> before;  // called untimed before each run (to empty a cache, say); then every run is one call
 };
 
 // For choosing among candidates: the least time per call over a few runs. The minimum is what other load disturbs least.

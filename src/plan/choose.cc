@@ -28,6 +28,9 @@ struct Options {
 // the search measures whole plans afterwards.
 constexpr double kReorderBytesPerMs = 6e6, kReorderStartMs = 0.002;
 
+// About what one core's share of a last-level cache keeps from one run to the next.
+constexpr int64_t kWarmBytes = int64_t(16) << 20;
+
 double reorder_ms(const TensorType& type, Layout from, Layout to, int threads) {
   const Dims dims = type.dims();
   if (same_memory(dims, from, to)) return 0;
@@ -38,7 +41,12 @@ class Chooser {
  public:
   Chooser(const Graph& graph, const BatchInfo& batch, const std::vector<SliceOf>& slices, const Backend& backend, const Device& device,
           const PlanOptions& options)
-      : graph_(graph), batch_(batch), slices_(slices), backend_(backend), device_(device), options_(options) {}
+      : graph_(graph), batch_(batch), slices_(slices), backend_(backend), device_(device), options_(options) {
+    int64_t constants = 0;
+    for (int32_t v = 0; v < graph.value_count(); ++v)
+      if (const Tensor* constant = graph.constant({v})) constants += constant->bytes();
+    cold_constants_ = constants > kWarmBytes;
+  }
 
   std::vector<NodeChoice> run() {
     const size_t nodes = size_t(graph_.node_count());
@@ -80,6 +88,7 @@ class Chooser {
   const Backend& backend_;
   const Device& device_;
   const PlanOptions& options_;
+  bool cold_constants_ = false;
   std::vector<Problem> problems_;
   std::vector<Options*> candidates_;
   std::unordered_map<std::string, Options> known_;
@@ -103,6 +112,7 @@ class Chooser {
     Problem problem;
     problem.op = slice.slice ? slice_op(node.op, slice.slice) : node.op;
     problem.threads = slice.parallel ? 1 : options_.threads;
+    problem.cold_constants = cold_constants_;
     for (ValueId id : node.inputs) {
       Port port;
       port.present = id.valid();

@@ -51,6 +51,12 @@ std::string without_shapes(std::string_view key) {
   return strip_shapes(key, elements);
 }
 
+std::string problem_family(const Problem& problem) {
+  double elements = 0;
+  std::string text = strip_shapes(problem.text(), elements);
+  return text.substr(0, text.rfind(" threads="));
+}
+
 CandidateTime nearest_times(const std::map<std::string, double>& timings, const Device& device) {
   auto index = std::make_shared<Index>();
   index->exact = timings;

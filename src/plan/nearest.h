@@ -16,4 +16,8 @@ CandidateTime nearest_times(const std::map<std::string, double>& timings, const 
 // other shapes.
 std::string without_shapes(std::string_view key);
 
+// The problem without the sizes of its activations, threads and all: problems of one family differ in batch and image size
+// only, and what is hopeless for one is hopeless for the others.
+std::string problem_family(const Problem& problem);
+
 }  // namespace temper

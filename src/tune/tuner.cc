@@ -27,6 +27,14 @@ Tensor plausible(DType dtype, int64_t elements) {
   return tensor;
 }
 
+void flush_line(const void* address) {
+#if defined(__x86_64__)
+  __builtin_ia32_clflush(address);
+#else
+  (void)address;
+#endif
+}
+
 struct Instance {  // one chain's kernel and buffers
   std::unique_ptr<Kernel> kernel;
   std::vector<Tensor> memory;
@@ -76,6 +84,23 @@ double Tuner::time(const Problem& problem, const Tactic& tactic, const Config& c
   return ms;
 }
 
+double Tuner::time_unless_hopeless(const std::string& family, const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit) {
+  Family& known = families_[family];
+  const std::string problem_text = concat(problem.text(), chains), candidate = timing_key("", tactic, config);
+  if (known.first.empty()) known.first = problem_text;
+  if (known.first != problem_text) {
+    auto it = known.ms.find(candidate);
+    if (it != known.ms.end() && it->second > kHopeless * known.best) return -1;
+    return time(problem, tactic, config, chains, workspace_limit);
+  }
+  const double ms = time(problem, tactic, config, chains, workspace_limit);
+  if (ms >= 0) {
+    known.ms[candidate] = ms;
+    known.best = std::min(known.best, ms);
+  }
+  return ms;
+}
+
 double Tuner::refine(const Problem& problem, const Tactic& tactic, const Config& config, int chains) {
   const std::string key = timing_key(timing_group(device_, problem, chains), tactic, config);
   const double before = cache_.find(key).value();
@@ -92,6 +117,11 @@ double Tuner::measure(const Problem& problem, const Tactic& tactic, const Config
   std::vector<Instance> instances;
   for (int c = 0; c < chains; ++c) instances.emplace_back(problem, tactic, config, packed, bytes.raw(), device_);
   if (workspace_limit >= 0 && instances[0].kernel->workspace() > workspace_limit) return -1;
+  QuickOptions timing = options;
+  if (problem.cold_constants && bytes.count() > (1 << 16))
+    timing.before = [&] {
+      for (const std::byte* line = bytes.raw().data(); line < bytes.raw().data() + bytes.bytes(); line += 64) flush_line(line);
+    };
   std::exception_ptr failure;
   return quick_time_ms(
       [&] {
@@ -107,7 +137,7 @@ double Tuner::measure(const Problem& problem, const Tactic& tactic, const Config
         }
         if (failure) std::rethrow_exception(failure);
       },
-      options);
+      timing);
 }
 
 }  // namespace temper

@@ -2,6 +2,7 @@
 // Times candidates with the one timer and remembers the results.
 #pragma once
 #include <functional>
+#include <limits>
 #include <set>
 
 #include "backends/backend.h"
@@ -20,6 +21,11 @@ class Tuner {
   double time(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit = -1);
 
   // Times a candidate again that this tuner has timed (not one from the file), and keeps the better time.
+  // Negative without measuring when, in a problem of the same family that was timed in full, this candidate took
+  // `kHopeless` times as long as the best: few of many candidates are worth timing for every size of slice.
+  double time_unless_hopeless(const std::string& family, const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit = -1);
+  static constexpr double kHopeless = 1.5;
+
   double refine(const Problem& problem, const Tactic& tactic, const Config& config, int chains);
 
   int timed() const { return timed_; }
@@ -30,6 +36,12 @@ class Tuner {
   TimingCache& cache_;
   int timed_ = 0;
   std::map<std::string, double> best_;  // by problem and chains, for giving up early
+  struct Family {
+    std::string first;                 // the problem that was timed in full
+    std::map<std::string, double> ms;  // by candidate
+    double best = std::numeric_limits<double>::infinity();
+  };
+  std::map<std::string, Family> families_;
   std::set<std::string> fresh_;         // keys that this tuner has timed
 
   double measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit, const QuickOptions& options);
