@@ -63,7 +63,7 @@ void arg_of_columns(const float* x, int64_t* out, int64_t n, int64_t stride, int
       for (int64_t k = 0; k < width; ++k) {
         const float v = row[k], b = best[k];
         const int v_nan = v != v, b_nan = b != b;
-        const int better = (!b_nan & (v_nan | (v * sign > b * sign))) | (int(last) & ((v == b) | (v_nan & b_nan)));
+        const int better = ((b_nan ^ 1) & (v_nan | (v * sign > b * sign))) | (int(last) & ((v == b) | (v_nan & b_nan)));
         best[k] = better ? v : b;
         at[k] = better ? int32_t(i) : at[k];
       }
