@@ -42,7 +42,7 @@ std::string shapes_of(const std::vector<PortInfo>& ports) {
   return out;
 }
 
-std::string ms_text(double ms) { return ms < 0 ? "n/a" : format_number(ms); }
+std::string ms_text(double ms) { return ms <= 0 ? "n/a" : format_number(ms); }
 std::string op_of(const PlanStep& step) { return step.is_reorder() ? "reorder" : std::string(name_of(step.problem.op)); }
 Json ms_json(double ms) { return ms < 0 ? Json(nullptr) : Json(ms); }
 
