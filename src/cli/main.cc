@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 
 #include "base/log.h"
@@ -26,6 +27,7 @@ constexpr Verb verbs[] = {
     {"build", "an ONNX model becomes a plan, measured on this machine", add_build},
     {"run", "real input in, outputs and a readable top-k out", add_run},
     {"evaluate", "how often a model is right on labelled data", add_evaluate},
+    {"verify", "a built model's outputs against the scalar reference", add_verify},
     {"inspect", "what a model or plan holds: graph, layers, decisions", add_inspect},
     {"zoo", "sample models: write one as ONNX", add_zoo},
     {"bench", "measure models or plans", add_bench},
@@ -35,6 +37,18 @@ constexpr Verb verbs[] = {
 void to_spdlog(LogLevel level, std::string_view message) {
   const auto to = level == LogLevel::debug ? spdlog::level::debug : level == LogLevel::info ? spdlog::level::info : spdlog::level::warn;
   spdlog::log(to, "{}", message);
+}
+
+// Threads that wait for each other spin for a bounded, short time and then sleep. libgomp reads that setting once, when
+// it is loaded, which is before main: so the program sets it and starts itself again. What the user set stays.
+void choose_waiting_policy(char** argv) {
+  // About 0.3 ms: longer than the pauses between the layers of a model, much shorter than a time slice of the scheduler,
+  // which a thread would otherwise spin through while its partner waits for a core (benchmarks/README.md has the numbers).
+  constexpr const char* kSpins = "20000";
+  if (std::getenv("GOMP_SPINCOUNT") || std::getenv("OMP_WAIT_POLICY")) return;
+  setenv("GOMP_SPINCOUNT", kSpins, 1);
+  execv("/proc/self/exe", argv);
+  unsetenv("GOMP_SPINCOUNT");  // it could not be started again: the library's own policy holds
 }
 
 int run(int argc, char** argv) {
@@ -74,4 +88,7 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace temper::cli
 
-int main(int argc, char** argv) { return temper::cli::run(argc, argv); }
+int main(int argc, char** argv) {
+  temper::cli::choose_waiting_policy(argv);
+  return temper::cli::run(argc, argv);
+}
