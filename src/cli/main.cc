@@ -42,9 +42,10 @@ void to_spdlog(LogLevel level, std::string_view message) {
 // Threads that wait for each other spin for a bounded, short time and then sleep. libgomp reads that setting once, when
 // it is loaded, which is before main: so the program sets it and starts itself again. What the user set stays.
 void choose_waiting_policy(char** argv) {
-  // About 0.3 ms: longer than the pauses between the layers of a model, much shorter than a time slice of the scheduler,
-  // which a thread would otherwise spin through while its partner waits for a core (benchmarks/README.md has the numbers).
-  constexpr const char* kSpins = "20000";
+  // Some tens of microseconds: about the pause between two layers of a model, and far shorter than a time slice of the
+  // scheduler, which a thread would otherwise spin through while its partner waits for a core. benchmarks/README.md has
+  // the numbers.
+  constexpr const char* kSpins = "1000";
   if (std::getenv("GOMP_SPINCOUNT") || std::getenv("OMP_WAIT_POLICY")) return;
   setenv("GOMP_SPINCOUNT", kSpins, 1);
   execv("/proc/self/exe", argv);
