@@ -4,6 +4,8 @@
 #include <onnx/defs/schema.h>
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
+#include <cctype>
 #include <unordered_map>
 
 #include "base/checked.h"
@@ -151,18 +153,20 @@ class Importer {
       if (given != options_.shapes.end()) {
         bool fits = !proto.has_shape() || int64_t(given->second.size()) == proto.shape().dim_size();
         for (int i = 0; fits && i < proto.shape().dim_size(); ++i)
-          fits = !proto.shape().dim(i).has_dim_value() || proto.shape().dim(i).dim_value() == given->second[size_t(i)];
+          fits = !proto.shape().dim(i).has_dim_value() || proto.shape().dim(i).dim_value() == -1 || proto.shape().dim(i).dim_value() == given->second[size_t(i)];
         if (!fits) fail(ErrorKind::usage, "the given shape ", given->second, " contradicts the model's ", proto.shape().ShortDebugString());
         type.shape.assign(given->second.begin(), given->second.end());
       } else {
         if (!proto.has_shape()) fail(ErrorKind::usage, "the model gives it no shape; add --shapes ", info.name(), "=1x…");
         for (int i = 0; i < proto.shape().dim_size(); ++i) {
           const auto& dim = proto.shape().dim(i);
-          if (dim.has_dim_value()) {
+          if (dim.has_dim_value() && dim.dim_value() != -1) {  // some exporters write -1 for an open axis
             if (dim.dim_value() < 0) fail(ErrorKind::bad_file, "dimension ", i, " is ", int64_t(dim.dim_value()));
             type.shape.push_back(int64_t(dim.dim_value()));
           } else {
-            const std::string name = dim.dim_param().empty() ? concat(info.name(), "_", i) : dim.dim_param();
+            // A name without a letter or digit ("?") is a placeholder: two of them need not be equal.
+            const bool named = std::any_of(dim.dim_param().begin(), dim.dim_param().end(), [](unsigned char c) { return std::isalnum(c); });
+            const std::string name = named ? dim.dim_param() : concat(info.name(), "_", i);
             type.shape.push_back(Dim::symbol(symbol_name(name)));
           }
         }

@@ -332,7 +332,9 @@ class Builder {
     std::string key = concat(choice.chosen.tactic->name, '|', step.config.text, '|', step.problem.text());
     for (Layout layout : step.config.inputs) key += concat(' ', layout);
     for (Layout layout : step.config.outputs) key += concat(' ', layout);
-    for (const Port& port : step.problem.inputs) key += concat(' ', reinterpret_cast<uintptr_t>(port.constant));
+    // By content: an address may be used again by another tensor.
+    for (const Port& port : step.problem.inputs)
+      if (port.constant) key += concat(' ', hex(xxh3(port.constant->raw().data(), port.constant->raw().size())));
     auto it = packs_.find(key);
     if (it == packs_.end()) {
       Packed packed = choice.chosen.tactic->build(step.problem, step.config, device_);
