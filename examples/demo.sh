@@ -14,13 +14,14 @@ show zoo digits_cnn -o digits_cnn.onnx --quiet
 "$python" "$here/python/digits_data.py" . >/dev/null
 show build digits_cnn.onnx -o digits_cnn.plan --shapes image=1x1x8x8:32x1x8x8:64x1x8x8 --quiet
 show evaluate digits_cnn.plan --data digits_test.npz --batch 32
-say "top1 is the share of the 599 held-out digits of scikit-learn that were classified right, in brackets its 95 % interval."
+say "top-1 is the share of scikit-learn's 599 held-out digits that were classified right; top-5, of those whose true class" \
+  "was among the five likeliest. The interval says how far chance may have moved each."
 
 title "2. Photographs through ResNet-50"
 photos=$("$python" -c 'import pathlib, sklearn.datasets as d; print(pathlib.Path(d.__file__).parent / "images")')
 mkdir -p photos; cp "$photos/china.jpg" "$photos/flower.jpg" photos/
 show zoo resnet50 -o resnet50.onnx --quiet
-show build resnet50.onnx -o resnet50.plan --shapes image=1x3x224x224:1x3x224x224:8x3x224x224
+show build resnet50.onnx -o resnet50.plan --shapes image=1x3x224x224
 show run resnet50.plan --input photos --top 5 --output-dir photos-out
 say "The weights come from a seed, not from training, so the classes mean nothing; the work is that of the real network." \
   "Each row is one picture, resized, cropped and normalised as for ImageNet; photos-out/logits.npy holds all 1000 outputs."
@@ -35,6 +36,6 @@ say "line.png is the picture; the network reads: \"$("$python" "$here/python/dem
 
 title "4. How fast"
 show bench digits_cnn.plan resnet50.plan text.plan --duration 2s --json bench.json
-say "median, p90 and p99 are milliseconds of one run of one batch; items/s is batch times runs per second." \
+say "One row is one model at one batch size. median, p90 and p99 are milliseconds of one run of one batch; items/s is batch times runs per second." \
   "n/a: too few runs for that percentile to be honest. bench.json has every sample and what else the machine was doing." \
   "" "Everything made here lies in $PWD"

@@ -49,6 +49,6 @@ if __name__ == "__main__":
         case ["draw", text, folder]:
             draw(text, pathlib.Path(folder))
         case ["decode", path, output]:
-            print(decode(path, output))
+            print(decode(path, output).strip())
         case _:
             sys.exit(__doc__)
