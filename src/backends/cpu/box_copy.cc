@@ -56,6 +56,7 @@ int64_t start_offset(const BoxSide& side, const Dims& strides, bool split) {
 }  // namespace
 
 bool can_copy_box(const Dims& sizes, const BoxSide& side) {
+  if (side.repeat) return true;
   if (!layout_fits(side.dims, side.layout)) return false;
   if (side.layout == Layout::plain) return true;
   if (at(side.step, 1, 1) != 1) return false;
@@ -63,9 +64,13 @@ bool can_copy_box(const Dims& sizes, const BoxSide& side) {
   return at(side.start, 1, 0) % 16 == 0 || sizes[1] == 0;
 }
 
-BoxCopy::BoxCopy(const Dims& sizes, const BoxSide& from, const BoxSide& to, int64_t size) {
+BoxCopy::BoxCopy(const Dims& sizes, const BoxSide& from_side, const BoxSide& to, int64_t size) {
   if (element_count(sizes) == 0) return;
+  // A repeated element is an array whose strides are all 0.
+  BoxSide from = from_side;
+  if (from.repeat) from = {to.dims, to.layout, Dims(sizes.size(), 0), Dims(sizes.size(), 0), true};
   auto stepped = [&](const BoxSide& side, Dims strides, size_t extra) {
+    if (side.repeat) return Dims(strides.size(), 0);
     for (size_t i = 0; i < side.dims.size(); ++i)
       if (i != 1 || extra == 0) strides[i > 1 ? i + extra : i] *= at(side.step, i, 1);
     return strides;
@@ -86,7 +91,7 @@ BoxCopy::BoxCopy(const Dims& sizes, const BoxSide& from, const BoxSide& to, int6
     if (count == 0) return;
     Dims box{sizes[0], sixteens, eights, ones};
     box.insert(box.end(), sizes.begin() + 2, sizes.end());
-    pieces_.push_back({StridedCopy(box, fs, ts, size), (f0 + channel_offset(from.dims, from.layout, at(from.start, 1, 0) + done)) * size,
+    pieces_.push_back({StridedCopy(box, fs, ts, size), from.repeat ? 0 : (f0 + channel_offset(from.dims, from.layout, at(from.start, 1, 0) + done)) * size,
                        (t0 + channel_offset(to.dims, to.layout, at(to.start, 1, 0) + done)) * size});
     done += count;
   };
@@ -96,7 +101,7 @@ BoxCopy::BoxCopy(const Dims& sizes, const BoxSide& from, const BoxSide& to, int6
     box.insert(box.end(), sizes.begin() + 2, sizes.end());
     from_strides.insert(from_strides.end(), fs.begin() + 4, fs.end());
     to_strides.insert(to_strides.end(), ts.begin() + 4, ts.end());
-    pieces_.push_back({StridedCopy(box, from_strides, to_strides, size), (f0 + channel_offset(from.dims, from.layout, at(from.start, 1, 0))) * size,
+    pieces_.push_back({StridedCopy(box, from_strides, to_strides, size), from.repeat ? 0 : (f0 + channel_offset(from.dims, from.layout, at(from.start, 1, 0))) * size,
                        (t0 + channel_offset(to.dims, to.layout, at(to.start, 1, 0))) * size});
     return;
   }

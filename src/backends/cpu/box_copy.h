@@ -11,6 +11,7 @@ struct BoxSide {
   Layout layout = Layout::plain;
   Dims start;  // empty: zeros
   Dims step;   // empty: ones
+  bool repeat = false;  // one element stands for all (the source of a fill)
 };
 
 class BoxCopy {

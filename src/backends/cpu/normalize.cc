@@ -3,6 +3,7 @@
 // the difference of mean square and squared mean loses all digits where the mean is large.
 #include <cmath>
 
+#include "backends/cpu/box_copy.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/lanes.h"
@@ -62,8 +63,8 @@ void normalize_scalar(const T* x, T* y, int64_t n, int64_t stride, double epsilo
 
 class NormalizeKernel final : public Kernel {
  public:
-  NormalizeKernel(DType dtype, RowView view, const ops::Normalize& op, int threads)
-      : dtype_(dtype), view_(view), epsilon_(op.epsilon), center_(op.center), threads_(threads) {}
+  NormalizeKernel(DType dtype, RowView view, const ops::Normalize& op, ZeroPadding padding, int threads)
+      : dtype_(dtype), view_(view), epsilon_(op.epsilon), center_(op.center), padding_(padding), threads_(threads) {}
 
   void launch(const Buffers& buffers) override {
     if (view_.outer * view_.n * view_.inner == 0) return;
@@ -87,6 +88,7 @@ class NormalizeKernel final : public Kernel {
         });
       }
     });
+    padding_.run(buffers.outputs[0]);
   }
 
  private:
@@ -94,6 +96,7 @@ class NormalizeKernel final : public Kernel {
   RowView view_;
   double epsilon_;
   bool center_;
+  ZeroPadding padding_;
   int threads_;
 };
 
@@ -115,7 +118,8 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, std::
   const auto& op = std::get<ops::Normalize>(problem.op);
   const auto view = row_view(problem.inputs[0].dims(), config.inputs.at(0), op.axes);
   if (!view) fail(ErrorKind::unsupported, "normalize over axes ", op.axes, " in the layout ", config.inputs[0]);
-  return std::make_unique<NormalizeKernel>(problem.inputs[0].type.dtype, *view, op, problem.threads);
+  return std::make_unique<NormalizeKernel>(problem.inputs[0].type.dtype, *view, op,
+                                           ZeroPadding(problem.inputs[0].dims(), config.inputs[0], size_of(problem.inputs[0].type.dtype)), problem.threads);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/axes.h"
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/pointwise_steps.h"
 #include "base/checked.h"
 #include "base/threads.h"
@@ -36,6 +37,9 @@ struct Input {
   Dims outer, inner;     // strides in elements
   bool contiguous = false, uniform = false;
   int64_t scratch = -1;  // offset in the thread's scratch, for inputs that are spread out
+  // Per-channel inputs beside padding channels are copied to where their channels fill the blocks too.
+  Tensor padded;
+  int64_t padded_rows = 0, row_bytes = 0, padded_row_bytes = 0;
 };
 
 class PointwiseKernel final : public Kernel {
@@ -57,6 +61,8 @@ class PointwiseKernel final : public Kernel {
   void prepare_axes(const std::vector<TensorType>& types, const Dims& dims, Layout layout);
   void compile(const Program& program, const std::vector<TensorType>& types, DType result);
   void run_tiles(Thread& thread, const Buffers& buffers, int64_t begin, int64_t end) const;
+  void pad_inputs(const Buffers& buffers);
+  void zero_padding(std::byte* out, int64_t begin, int64_t end) const;
   const void* spread(const Input& input, Spread& last, std::byte* scratch, const std::byte* from, int64_t row, int64_t n) const;
   void fill_row(const Input& input, std::byte* to, const std::byte* from, size_t axis) const;
 
@@ -65,6 +71,8 @@ class PointwiseKernel final : public Kernel {
   Dims outer_, inner_;     // sizes; a tile lies within the inner axes
   int64_t blocks_ = 1, block_ = 1, row_ = 1, chunk_ = 1, chunks_ = 1;
   int64_t output_size_ = 4;
+  int64_t image_ = 0, last_block_ = 0;  // elements of an image, and of its last block of channels, where that has padding
+  std::vector<uint64_t> keep_;          // a block's bytes: 0 in the padding
   int out_ = 0, threads_ = 1;
   Tensor scratch_;         // for each thread: slots and spread-out inputs
   std::vector<Tensor> constants_;
@@ -73,9 +81,34 @@ class PointwiseKernel final : public Kernel {
 
 void PointwiseKernel::prepare_axes(const std::vector<TensorType>& types, const Dims& dims, Layout layout) {
   Axes axes{physical_dims(dims, layout), {}};
+  const int64_t block = block_of(layout), tail = block > 1 ? dims[1] % block : 0;
+  Dims padded = dims;
+  if (tail) padded[1] = round_up(dims[1], block);
   for (const TensorType& type : types) {
-    const Dims from = type.dims();
-    axes.strides.push_back(from == dims ? row_major_strides(axes.sizes) : physical_strides(broadcast_strides(from, dims), layout));
+    Input input;
+    input.size = size_of(type.dtype);
+    Dims from = type.dims();
+    if (from == dims) {
+      axes.strides.push_back(row_major_strides(axes.sizes));
+    } else {
+      const size_t behind = dims.size() - 1;  // from the back, the channels are this axis
+      if (tail && from.size() >= behind && from[from.size() - behind] != 1) {
+        const size_t channels = from.size() - behind;
+        input.padded_rows = channels ? std::max<int64_t>(1, from[0]) : 1;
+        input.row_bytes = element_count(from) / input.padded_rows * input.size;
+        from[channels] = padded[1];
+        input.padded = Tensor(type.dtype, from);
+        input.padded_row_bytes = input.padded.bytes() / input.padded_rows;
+      }
+      axes.strides.push_back(physical_strides(broadcast_strides(from, padded), layout));
+    }
+    inputs_.push_back(std::move(input));
+  }
+  if (tail) {
+    image_ = element_count(padded) / std::max<int64_t>(1, dims[0]);
+    last_block_ = image_ / (padded[1] / block);
+    keep_.assign(size_t(block * output_size_) / 8, 0);
+    std::memset(keep_.data(), 0xff, size_t(tail * output_size_));
   }
   merge_axes(axes);
   size_t first = axes.sizes.size();
@@ -91,13 +124,11 @@ void PointwiseKernel::prepare_axes(const std::vector<TensorType>& types, const D
   chunk_ = round_up(std::max<int64_t>(1, (block_ + chunks_ - 1) / chunks_), unit);
   const Dims packed = row_major_strides(inner_);
   for (size_t i = 0; i < types.size(); ++i) {
-    Input input;
-    input.size = size_of(types[i].dtype);
+    Input& input = inputs_[i];
     input.outer.assign(axes.strides[i].begin(), axes.strides[i].begin() + int64_t(first));
     input.inner.assign(axes.strides[i].begin() + int64_t(first), axes.strides[i].end());
     input.uniform = std::all_of(input.inner.begin(), input.inner.end(), [](int64_t s) { return s == 0; });
     input.contiguous = !input.uniform && input.inner == packed;
-    inputs_.push_back(std::move(input));
   }
 }
 
@@ -304,7 +335,8 @@ void PointwiseKernel::run_tiles(Thread& thread, const Buffers& buffers, int64_t 
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const Input& input = inputs_[i];
       if (!input.used) continue;
-      const std::byte* from = static_cast<const std::byte*>(buffers.inputs[i]) + thread.offsets[i] * input.size;
+      const void* base = input.padded.defined() ? input.padded.raw().data() : buffers.inputs[i];
+      const std::byte* from = static_cast<const std::byte*>(base) + thread.offsets[i] * input.size;
       if (input.uniform) table[i] = from;
       else if (input.contiguous) table[i] = from + start * input.size;
       else spread(input, thread.spread[i], static_cast<std::byte*>(const_cast<void*>(table[i])), from, start, n);
@@ -315,12 +347,40 @@ void PointwiseKernel::run_tiles(Thread& thread, const Buffers& buffers, int64_t 
       code.run({const_cast<void*>(table[size_t(code.out)]), at(0), at(1), at(2), code.single ? 1 : n, code.args[0].uniform,
                 code.args[1].uniform, code.args[2].uniform});
     }
+    if (image_) zero_padding(out, block * block_ + start, block * block_ + start + n);
     moved = ++chunk == chunks_;
     if (moved) chunk = 0, ++block;
   }
 }
 
+// Elements begin to end of the output have been written; whole blocks.
+void PointwiseKernel::zero_padding(std::byte* out, int64_t begin, int64_t end) const {
+  const int64_t words = int64_t(keep_.size()), bytes = words * 8;
+  for (int64_t image = begin / image_; image * image_ < end; ++image) {
+    const int64_t first = std::max(begin, (image + 1) * image_ - last_block_), last = std::min(end, (image + 1) * image_);
+    if (first >= last) continue;
+    uint64_t* at = reinterpret_cast<uint64_t*>(out + first * output_size_);
+    const int64_t rows = (last - first) * output_size_ / bytes;
+    const uint64_t* keep = keep_.data();
+    vectorised([=] {
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t w = 0; w < words; ++w) at[r * words + w] &= keep[w];
+    });
+  }
+}
+
+void PointwiseKernel::pad_inputs(const Buffers& buffers) {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    Input& input = inputs_[i];
+    if (!input.padded.defined()) continue;
+    for (int64_t row = 0; row < input.padded_rows; ++row)
+      std::memcpy(input.padded.raw_mutable() + row * input.padded_row_bytes, static_cast<const std::byte*>(buffers.inputs[i]) + row * input.row_bytes,
+                  size_t(input.row_bytes));
+  }
+}
+
 void PointwiseKernel::launch(const Buffers& buffers) {
+  pad_inputs(buffers);
   parallel_for_threads(threads_, blocks_ * chunks_, std::max<int64_t>(1, kParallel / chunk_),
                        [&](int thread, int64_t begin, int64_t end) { run_tiles(thread_[size_t(thread)], buffers, begin, end); });
 }
@@ -330,8 +390,6 @@ void PointwiseKernel::launch(const Buffers& buffers) {
 Support pointwise_supported(const Program& program, const std::vector<TensorType>& inputs, const TensorType& output, Layout layout) {
   const Dims dims = output.dims();
   if (!layout_fits(dims, layout)) return refused("the layout ", layout, " needs [N,C,spatial...], not ", output);
-  if (dims.size() >= 2 && dims[1] % block_of(layout) != 0)
-    return refused(dims[1], " channels do not fill whole blocks of the layout ", layout);
   if (int(inputs.size()) != program.inputs) return refused("the program has ", program.inputs, " inputs, not ", inputs.size());
   return supported();
 }

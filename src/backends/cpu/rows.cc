@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/rows.h"
 
+#include <algorithm>
+
 namespace temper {
 
 std::optional<RowView> row_view(const Dims& dims, Layout layout, const std::vector<int64_t>& axes) {
   if (!layout_fits(dims, layout)) return std::nullopt;
-  if (block_of(layout) > 1 && dims[1] % block_of(layout) != 0) return std::nullopt;
+  const bool along_channels = std::find(axes.begin(), axes.end(), 1) != axes.end();
+  if (block_of(layout) > 1 && dims[1] % block_of(layout) != 0 && along_channels) return std::nullopt;
   Dims flags(dims.size(), 0);
   for (int64_t axis : axes) flags[size_t(axis)] = 1;
   const Dims sizes = physical_dims(dims, layout), chosen = physical_strides(flags, layout);

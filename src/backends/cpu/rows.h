@@ -12,7 +12,8 @@ struct RowView {
   int64_t outer = 1, n = 1, inner = 1;
 };
 
-// Nothing where the axes (sorted) do not lie side by side in this layout, or where padding channels would be computed on.
+// Nothing where the axes (sorted) do not lie side by side in this layout, or run along channels with padding. Other
+// padding channels are computed on like the rest: the kernel zeroes them in the end.
 std::optional<RowView> row_view(const Dims& dims, Layout layout, const std::vector<int64_t>& axes);
 
 }  // namespace temper

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backends/cpu/box_copy.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/lanes.h"
@@ -78,7 +79,8 @@ void softmax_scalar(const T* x, T* y, int64_t n, int64_t stride, bool log) {
 
 class SoftmaxKernel final : public Kernel {
  public:
-  SoftmaxKernel(DType dtype, RowView view, bool log, int threads) : dtype_(dtype), view_(view), log_(log), threads_(threads) {}
+  SoftmaxKernel(DType dtype, RowView view, bool log, ZeroPadding padding, int threads)
+      : dtype_(dtype), view_(view), log_(log), padding_(padding), threads_(threads) {}
 
   void launch(const Buffers& buffers) override {
     if (view_.outer * view_.n * view_.inner == 0) return;
@@ -102,12 +104,14 @@ class SoftmaxKernel final : public Kernel {
         });
       }
     });
+    padding_.run(buffers.outputs[0]);
   }
 
  private:
   DType dtype_;
   RowView view_;
   bool log_;
+  ZeroPadding padding_;
   int threads_;
 };
 
@@ -125,7 +129,8 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, std::
   const auto& op = std::get<ops::Softmax>(problem.op);
   const auto view = row_view(problem.inputs[0].dims(), config.inputs.at(0), {op.axis});
   if (!view) fail(ErrorKind::unsupported, "softmax along axis ", op.axis, " in the layout ", config.inputs[0]);
-  return std::make_unique<SoftmaxKernel>(problem.inputs[0].type.dtype, *view, op.log, problem.threads);
+  return std::make_unique<SoftmaxKernel>(problem.inputs[0].type.dtype, *view, op.log,
+                                         ZeroPadding(problem.inputs[0].dims(), config.inputs[0], size_of(problem.inputs[0].type.dtype)), problem.threads);
 }
 
 }  // namespace
