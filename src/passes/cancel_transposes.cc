@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // cancel_transposes: two transposes in a row are one, inverse ones none; a transpose that moves only axes of size 1 is a
 // reshape; one that swaps the two axes of a matrix becomes the product's transpose_a or transpose_b.
-// Transposes also sink through ops that do not care for the order of axes (pointwise, reduce, softmax, normalize): on a
-// copy of the graph, which is taken only if fewer transposes are left in it.
+// Transposes also sink through ops that do not care for the order of axes (pointwise, reduce, softmax, normalize, concat,
+// slice, pad, resize, quantize): on a copy of the graph, which is taken only if fewer transposes are left in it.
 #include <algorithm>
 #include <numeric>
 
@@ -132,6 +132,8 @@ class Canceller {
   bool sink_below(const Node& node) {
     if (node.inputs.empty()) return false;
     if (const auto* op = std::get_if<ops::Pointwise>(&node.op)) return sink_below_pointwise(node, *op);
+    if (const auto* op = std::get_if<ops::Concat>(&node.op)) return sink_below_concat(node, *op);
+    if (std::get_if<ops::Quantize>(&node.op) || std::get_if<ops::Dequantize>(&node.op)) return sink_below_quantization(node);
     // With more inputs the axes may be data.
     const Perm* found = node.inputs.size() == 1 ? perm_of(node.inputs[0]) : nullptr;
     if (!found) return false;
@@ -159,7 +161,55 @@ class Canceller {
           rest.push_back(axis - (std::lower_bound(op.axes.begin(), op.axes.end(), axis) - op.axes.begin()));
       return put_below(node, op, inputs, rest);
     }
+    // Fields with one entry per axis, in the order of the source's axes.
+    const auto turned = [&]<class T>(const std::vector<T>& values) {
+      std::vector<T> result(values);
+      for (size_t i = 0; i < values.size(); ++i) result[size_t(perm[i])] = values[i];
+      return result;
+    };
+    if (const auto* old = std::get_if<ops::Slice>(&node.op)) {
+      ops::Slice op = *old;
+      op.starts = turned(op.starts), op.sizes = turned(op.sizes), op.steps = turned(op.steps);
+      return put_below(node, op, inputs, perm);
+    }
+    if (const auto* old = std::get_if<ops::Pad>(&node.op)) {
+      ops::Pad op = *old;
+      op.before = turned(op.before), op.after = turned(op.after);
+      return put_below(node, op, inputs, perm);
+    }
+    if (const auto* old = std::get_if<ops::Resize>(&node.op); old && old->roi.empty() && old->axes.empty()) {
+      ops::Resize op = *old;
+      op.sizes = turned(op.sizes), op.scales = turned(op.scales);
+      return put_below(node, op, inputs, perm);
+    }
     return false;
+  }
+
+  bool sink_below_quantization(const Node& node) {
+    const Perm* found = perm_of(node.inputs[0]);
+    if (!found) return false;
+    const Perm perm = *found;
+    Op op = node.op;
+    int64_t& axis = std::get_if<ops::Quantize>(&op) ? std::get<ops::Quantize>(op).axis : std::get<ops::Dequantize>(op).axis;
+    // Beside a scalar the axis means nothing and may be any number.
+    if (axis >= 0 && axis < int64_t(perm.size())) axis = perm[size_t(axis)];
+    std::vector<ValueId> inputs = node.inputs;
+    inputs[0] = source_of(inputs[0]);
+    return put_below(node, std::move(op), std::move(inputs), perm);
+  }
+
+  bool sink_below_concat(const Node& node, ops::Concat op) {
+    const Perm* found = perm_of(node.inputs[0]);
+    if (!found) return false;
+    const Perm perm = *found;
+    std::vector<ValueId> inputs;
+    for (ValueId input : node.inputs) {
+      const Perm* other = perm_of(input);
+      if (!other || *other != perm) return false;
+      inputs.push_back(source_of(input));
+    }
+    op.axis = perm[size_t(op.axis)];
+    return put_below(node, op, std::move(inputs), perm);
   }
 
   // All inputs that have axes must come through the same transpose, or be turned back for nothing.

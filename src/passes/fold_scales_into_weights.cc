@@ -16,7 +16,8 @@ struct Weights {
   size_t input = 0;            // of the node
   int64_t weight_axis = 0;
   int64_t output_axis = 0;
-  int64_t channels = 0;
+  int64_t channels = 0;        // of the output
+  int64_t groups = 1;          // of a transposed convolution: axis 0 of its weights says which, axis 1 holds channels/groups
 };
 
 std::optional<Weights> weights_of(const Graph& graph, const Node& node, int64_t output_axis) {
@@ -25,6 +26,10 @@ std::optional<Weights> weights_of(const Graph& graph, const Node& node, int64_t 
   if (std::get_if<ops::Conv>(&node.op)) {
     if (output_axis != 1 || !graph.constant(node.inputs[1])) return std::nullopt;
     return Weights{1, 0, 1, dims(1)[0]};
+  }
+  if (const auto* transposed = std::get_if<ops::ConvTranspose>(&node.op)) {
+    if (output_axis != 1 || !graph.constant(node.inputs[1])) return std::nullopt;
+    return Weights{1, 1, 1, dims(1)[1] * transposed->group, transposed->group};
   }
   if (const auto* matmul = std::get_if<ops::MatMul>(&node.op)) {
     const size_t side = output_axis == rank - 1 ? 1 : 0;
@@ -40,7 +45,7 @@ std::optional<Weights> weights_of(const Graph& graph, const Node& node, int64_t 
 // The axes that may be output channels, the usual one first.
 std::vector<int64_t> channel_axes(const Graph& graph, const Node& node) {
   const int64_t rank = graph.type(node.outputs[0]).rank();
-  if (std::get_if<ops::Conv>(&node.op)) return {1};
+  if (std::get_if<ops::Conv>(&node.op) || std::get_if<ops::ConvTranspose>(&node.op)) return {1};
   if (std::get_if<ops::MatMul>(&node.op)) return {rank - 1, rank - 2};
   return {};
 }
@@ -159,17 +164,19 @@ class Folder {
 
   // The weights with each output channel multiplied; nothing where a weight would leave the range in which its dtype is
   // exact to its usual precision.
-  std::optional<Tensor> scaled(const Tensor& weights, int64_t axis, const std::vector<double>& scale) const {
+  std::optional<Tensor> scaled(const Tensor& weights, const Weights& where, const std::vector<double>& scale) const {
     Tensor out(weights.dtype(), weights.dims());
-    const int64_t inner = row_major_strides(weights.dims())[size_t(axis)], channels = weights.dims()[size_t(axis)];
-    std::vector<double> largest(size_t(channels), 0);
+    const size_t axis = size_t(where.weight_axis);
+    const int64_t inner = row_major_strides(weights.dims())[axis], along = weights.dims()[axis];
+    const int64_t group_size = std::max<int64_t>(1, weights.count() / where.groups);
+    std::vector<double> largest(size_t(where.channels), 0);
     bool finite = true;
     visit_dtype(weights.dtype(), [&]<class T>() {
       if constexpr (std::is_same_v<Wide<T>, double>) {
         const T* from = weights.data<T>();
         T* to = out.data<T>();
         for (int64_t i = 0; i < weights.count(); ++i) {
-          const int64_t channel = i / inner % channels;
+          const int64_t channel = i / inner % along + (where.groups > 1 ? i / group_size * along : 0);
           to[i] = static_cast<T>(double(from[i]) * scale[scale.size() == 1 ? 0 : size_t(channel)]);
           const double size = std::fabs(double(to[i]));
           finite &= std::isfinite(size);
@@ -198,7 +205,7 @@ class Folder {
     std::vector<ValueId> inputs(node_.inputs.begin(), node_.inputs.begin() + int64_t(own_));
     std::optional<Tensor> new_weights;
     if (scales) {
-      new_weights = scaled(*graph_.constant(inputs[weights.input]), weights.weight_axis, affine.scale);
+      new_weights = scaled(*graph_.constant(inputs[weights.input]), weights, affine.scale);
       if (!new_weights) return false;
     }
     bool shifts = false;

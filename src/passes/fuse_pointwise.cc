@@ -6,7 +6,10 @@
 // shape that the consumer broadcasts (it would be computed again for each element); and a producer that fuse_epilogues
 // will take into a convolution or matrix product: a residual sum of two normalised convolutions must not drag the
 // normalisation of one into the epilogue of the other.
+//
+// A broadcast in front of a pointwise node is dropped where the other inputs give the shape: the node broadcasts by itself.
 #include <algorithm>
+#include <utility>
 
 #include "passes/pass.h"
 #include "passes/simplify.h"
@@ -59,6 +62,7 @@ class Fuser {
     BoundProgram bound{std::get<ops::Pointwise>(graph_.node(id).op).program, graph_.node(id).inputs};
     const BoundProgram original = bound;
     std::vector<NodeId> fused{id};
+    drop_broadcasts(bound, type.shape);
     do tidy(graph_, bound);
     while (take_one_producer(bound, fused, type.shape));
     if (bound.program == original.program && bound.inputs == original.inputs) {
@@ -73,6 +77,15 @@ class Fuser {
     const ValueId result = graph_.rewrite(output, std::move(op), std::move(bound.inputs), std::string(graph_.node(id).name));
     note(result, {graph_.value(result).producer});
     return true;
+  }
+
+  void drop_broadcasts(BoundProgram& bound, const Shape& shape) const {
+    for (ValueId& input : bound.inputs) {
+      const Node* producer = graph_.producer(input);
+      if (!producer || !std::get_if<ops::Broadcast>(&producer->op) || producer->inputs.size() != 1) continue;
+      const ValueId wide = std::exchange(input, producer->inputs[0]);
+      if (broadcast_shape(graph_, bound.inputs) != shape) input = wide;
+    }
   }
 
   bool take_one_producer(BoundProgram& bound, std::vector<NodeId>& fused, const Shape& shape) {

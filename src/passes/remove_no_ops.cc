@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// remove_no_ops: nodes that give back their input, and reshapes of reshapes.
+// remove_no_ops: nodes that give back their input (a slice of everything, a pad of nothing, a concat of one, ...), and
+// reshapes of reshapes.
 #include <algorithm>
 
 #include "passes/pass.h"
@@ -25,6 +26,23 @@ bool keeps_elements(const Reduce& reduce, const TensorType& x) {
   return std::all_of(reduce.axes.begin(), reduce.axes.end(), [&](int64_t axis) { return x.shape[size_t(axis)] == Dim(1); });
 }
 
+bool all_are(const Shape& dims, const Dim& wanted) {
+  return std::all_of(dims.begin(), dims.end(), [&](const Dim& dim) { return dim == wanted; });
+}
+
+// At most axes of size 1 are added in front.
+bool keeps_elements(const ops::Broadcast& broadcast, const TensorType& x) {
+  if (broadcast.shape.size() < x.shape.size()) return false;
+  const auto skip = broadcast.shape.begin() + int64_t(broadcast.shape.size() - x.shape.size());
+  return std::equal(skip, broadcast.shape.end(), x.shape.begin()) && all_are(Shape(broadcast.shape.begin(), skip), Dim(1));
+}
+
+// Where sizes and scales change nothing, all ways to compute a position give the element's own, but for these two.
+bool keeps_elements(const ops::Resize& resize, const TensorType& x) {
+  return resize.sizes == x.shape && std::all_of(resize.scales.begin(), resize.scales.end(), [](double s) { return s == 1; }) &&
+         resize.coordinate != ops::ResizeCoordinate::tf_crop_and_resize && resize.coordinate != ops::ResizeCoordinate::tf_half_pixel_for_nn;
+}
+
 // The node's elements are those of input 0 in the same row-major order.
 bool gives_input(const Graph& graph, const Node& node) {
   const TensorType& x = graph.type(node.inputs[0]);
@@ -33,6 +51,13 @@ bool gives_input(const Graph& graph, const Node& node) {
   if (const auto* op = std::get_if<ops::Pointwise>(&node.op)) return op->program.is_identity() && node.inputs.size() == 1;
   // With a second input the axes are data.
   if (const auto* op = std::get_if<Reduce>(&node.op)) return node.inputs.size() == 1 && keeps_elements(*op, x);
+  if (std::get_if<ops::Concat>(&node.op)) return node.inputs.size() == 1;
+  // Further inputs are sizes that only the data tells; of a pad the second is the value it fills with.
+  if (const auto* op = std::get_if<ops::Slice>(&node.op)) return node.inputs.size() == 1 && op->sizes == x.shape && all_are(op->steps, 1);
+  if (const auto* op = std::get_if<ops::Broadcast>(&node.op)) return node.inputs.size() == 1 && keeps_elements(*op, x);
+  if (const auto* op = std::get_if<ops::Resize>(&node.op)) return node.inputs.size() == 1 && keeps_elements(*op, x);
+  if (const auto* op = std::get_if<ops::Pad>(&node.op))
+    return node.inputs.size() <= 2 && all_are(op->before, Dim(0)) && all_are(op->after, Dim(0));
   if (const auto* op = std::get_if<Pool>(&node.op))
     return op->kind != ops::PoolKind::lp && !op->with_indices && all_are(op->kernel, 1) && all_are(op->strides, 1) && all_are(op->pads, 0);
   return false;

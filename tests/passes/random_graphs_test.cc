@@ -66,7 +66,7 @@ class RandomGraph {
   void push(Op op, std::vector<ValueId> inputs) { values_.push_back(graph_.add_single(std::move(op), std::move(inputs), name())); }
 
   void add_node() {
-    switch (below(14)) {
+    switch (below(16)) {
       case 0: case 1: conv(); break;
       case 2: matmul(); break;
       case 3: case 4: unary(); break;
@@ -76,7 +76,9 @@ class RandomGraph {
       case 10: reshape(); break;
       case 11: reduce(); break;
       case 12: softmax_or_pool(); break;
-      default: layer_norm(); break;
+      case 13: layer_norm(); break;
+      case 14: slice_or_pad(); break;
+      default: broadcast_or_concat(); break;
     }
   }
 
@@ -204,6 +206,43 @@ class RandomGraph {
       op.axis = int64_t(below(size_t(rank)));
       push(op, {x});
     }
+  }
+
+  void slice_or_pad() {
+    const ValueId x = pick();
+    const int64_t rank = graph_.type(x).rank();
+    const size_t axis = below(size_t(rank ? rank : 1));
+    if (rank == 0 || !shape(x)[axis].is_constant() || shape(x)[axis].value() < 2 || shape(x)[axis].value() > 12) return;
+    if (chance(0.5)) {
+      ops::Slice op = ops::slice_all(shape(x));
+      if (chance(0.8)) op.starts[axis] = 1, op.sizes[axis] = shape(x)[axis] - Dim(1);
+      push(op, {x});
+    } else {
+      ops::Pad op;
+      op.before = op.after = Shape(size_t(rank), Dim(0));
+      if (chance(0.8)) op.before[axis] = 1;
+      push(op, {x});
+    }
+  }
+
+  void broadcast_or_concat() {
+    const ValueId x = pick();
+    const int64_t rank = graph_.type(x).rank();
+    if (rank == 0 || rank > 4) return;
+    if (chance(0.5)) {
+      ops::Broadcast op{shape(x)};
+      for (Dim& dim : op.shape)
+        if (dim == Dim(1) && chance(0.5)) dim = 3;
+      push(op, {x});
+      return;
+    }
+    ops::Concat op;
+    op.axis = int64_t(below(size_t(rank)));
+    if (!shape(x)[size_t(op.axis)].is_constant() || shape(x)[size_t(op.axis)].value() > 12) return;
+    std::vector<ValueId> inputs{x};
+    for (int tries = 0; tries < 10 && inputs.size() < 2; ++tries)
+      if (const ValueId other = pick(); shape(other) == shape(x)) inputs.push_back(other);
+    push(op, inputs);
   }
 
   void layer_norm() {
