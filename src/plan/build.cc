@@ -2,11 +2,9 @@
 #include "plan/build.h"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_map>
 
 #include "base/checked.h"
-#include "base/hash.h"
 #include "plan/choose.h"
 #include "plan/memory.h"
 
@@ -329,29 +327,13 @@ class Builder {
 
   std::vector<bool> pack(const NodeChoice& choice, PlanStep& step) {
     if (!choice.chosen.tactic->build) return {};
-    std::string key = concat(choice.chosen.tactic->name, '|', step.config.text, '|', step.problem.text());
-    for (Layout layout : step.config.inputs) key += concat(' ', layout);
-    for (Layout layout : step.config.outputs) key += concat(' ', layout);
-    // By content: an address may be used again by another tensor.
-    for (const Port& port : step.problem.inputs)
-      if (port.constant) key += concat(' ', hex(xxh3(port.constant->raw().data(), port.constant->raw().size())));
-    auto it = packs_.find(key);
-    if (it == packs_.end()) {
-      Packed packed = choice.chosen.tactic->build(step.problem, step.config, device_);
-      std::shared_ptr<const Tensor> tensor;
-      if (!packed.bytes.empty()) {
-        Tensor copy(DType::u8, {int64_t(packed.bytes.size())});
-        std::memcpy(copy.raw_mutable(), packed.bytes.data(), packed.bytes.size());
-        tensor = std::make_shared<const Tensor>(std::move(copy));
-      }
-      it = packs_.emplace(std::move(key), std::pair{std::move(tensor), std::move(packed.consumed)}).first;
-    }
-    if (it->second.first) {
-      auto [found, fresh] = constant_index_.emplace(it->second.first.get(), int(plan_.constants.size()));
-      if (fresh) plan_.constants.push_back(it->second.first);
+    const PackCache::Entry& entry = packs_.get(step.problem, *choice.chosen.tactic, step.config, device_);
+    if (entry.packed) {
+      auto [found, fresh] = constant_index_.emplace(entry.packed.get(), int(plan_.constants.size()));
+      if (fresh) plan_.constants.push_back(entry.packed);
       step.packed = found->second;
     }
-    return it->second.second;
+    return entry.consumed;
   }
 
   // Outputs that are graph inputs, constants, second names of a value, or stored in another layout.

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "plan/batch.h"
+#include "plan/packs.h"
 #include "plan/plan.h"
 
 namespace temper {
@@ -20,10 +21,6 @@ struct SegmentSpec {
 
 // Milliseconds of a candidate, negative if unknown (list order decides then). `chains`: how many of it run side by side.
 using CandidateTime = std::function<double(const Problem&, const Tactic&, const Config&, int chains)>;
-
-// Packed constants by problem, tactic, configuration and the constants' content: building several plans of one model
-// packs nothing twice.
-using PackCache = std::map<std::string, std::pair<std::shared_ptr<const Tensor>, std::vector<bool>>>;
 
 struct PlanOptions {
   int threads = 1;

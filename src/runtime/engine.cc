@@ -29,6 +29,7 @@ Engine::Engine(PlanFile file)
     : info_(std::move(file.info)), graph_(std::move(file.graph)), graph_text_(std::move(file.graph_text)), threads_(file.threads),
       device_(find_backend(info_.device).device()), inputs_(std::move(file.inputs)), outputs_(std::move(file.outputs)), timings_(std::move(file.timings)) {
   for (auto& plan : file.plans) {
+    for (const auto& constant : plan->constants) packs_.know(constant);
     auto key = shapes_of(*plan);
     plans_[std::move(key)] = std::move(plan);
   }
@@ -63,7 +64,8 @@ void save_engine(const Engine& engine, const std::string& path) { write_plan_fil
 
 void Engine::add_plan(Plan plan) {
   auto key = shapes_of(plan);
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_, pack_mutex_);
+  for (const auto& constant : plan.constants) packs_.know(constant);
   plans_[std::move(key)] = std::make_shared<const Plan>(std::move(plan));
 }
 

@@ -93,6 +93,24 @@ TEST_F(PlanFileTest, PlansOfSeveralBatchSizesShareTheirWeights) {
   EXPECT_GT(bytes, 0);
 }
 
+TEST_F(PlanFileTest, APlanMadeFromTheFileUsesThePackedWeightsOfTheOthers) {
+  const auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("n"), 1);
+  add_plan(*engine, {{2, 3, 8, 8}});
+  save_engine(*engine, path_);
+  const auto loaded = Engine::load(path_);
+  const auto known = loaded->plan_for({{2, 3, 8, 8}}), made = loaded->plan_for({{3, 3, 8, 8}});
+  int same = 0;
+  for (const char* node : {"c1", "c2", "m"}) {
+    const PlanStep &a = step_of(*known, node), &b = step_of(*made, node);
+    ASSERT_GE(a.packed, 0) << node;
+    ASSERT_GE(b.packed, 0) << node;
+    const Tensor &of_known = *known->constants[size_t(a.packed)], &of_made = *made->constants[size_t(b.packed)];
+    EXPECT_EQ(of_known.same_bits(of_made), of_known.raw().data() == of_made.raw().data()) << node;
+    same += of_known.raw().data() == of_made.raw().data();
+  }
+  EXPECT_GT(same, 0);
+}
+
 TEST_F(PlanFileTest, ConstantsLookIntoTheFile) {
   const auto engine = tiny_engine();
   const Tensor bytes = file_bytes(*engine);

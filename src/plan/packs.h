@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packed constants, kept so that several plans of one model pack nothing twice and hold equal bytes once.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/tactic.h"
+
+namespace temper {
+
+class PackCache {
+ public:
+  struct Entry {
+    std::shared_ptr<const Tensor> packed;  // u8; null where nothing was packed
+    std::vector<bool> consumed;            // as in Packed
+  };
+  // Calls the tactic's build where problem, tactic, configuration or constants are new. The tactic has a build.
+  const Entry& get(const Problem& problem, const Tactic& tactic, const Config& config, const Device& device);
+  // A constant of a plan that exists already: what is packed to the same bytes is not held a second time.
+  void know(std::shared_ptr<const Tensor> constant);
+
+ private:
+  struct Stored {
+    Entry entry;
+    std::vector<Tensor> sources;  // keeps their addresses, which are in the key, from being used again
+  };
+  std::map<std::string, Stored> by_problem_;
+  std::unordered_multimap<uint64_t, std::shared_ptr<const Tensor>> by_content_;
+  std::vector<std::shared_ptr<const Tensor>> not_hashed_;  // hashing waits until something is packed
+
+  std::shared_ptr<const Tensor> shared(std::vector<std::byte> bytes);
+};
+
+}  // namespace temper
