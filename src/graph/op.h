@@ -15,8 +15,10 @@
 #include "graph/ops/cumulative.h"
 #include "graph/ops/dequantize.h"
 #include "graph/ops/gather.h"
+#include "graph/ops/grid_sample.h"
 #include "graph/ops/lrn.h"
 #include "graph/ops/matmul.h"
+#include "graph/ops/nms.h"
 #include "graph/ops/nonzero.h"
 #include "graph/ops/normalize.h"
 #include "graph/ops/pad.h"
@@ -24,15 +26,18 @@
 #include "graph/ops/pool.h"
 #include "graph/ops/quantize.h"
 #include "graph/ops/range.h"
+#include "graph/ops/recurrent.h"
 #include "graph/ops/reduce.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/resize.h"
+#include "graph/ops/roi_align.h"
 #include "graph/ops/scatter.h"
 #include "graph/ops/shape.h"
 #include "graph/ops/slice.h"
 #include "graph/ops/softmax.h"
 #include "graph/ops/topk.h"
 #include "graph/ops/transpose.h"
+#include "graph/ops/unique.h"
 
 namespace temper {
 
@@ -47,8 +52,10 @@ using Op = std::variant<
     ops::Cumulative,
     ops::Dequantize,
     ops::Gather,
+    ops::GridSample,
     ops::Lrn,
     ops::MatMul,
+    ops::Nms,
     ops::NonZero,
     ops::Normalize,
     ops::Pad,
@@ -56,15 +63,18 @@ using Op = std::variant<
     ops::Pool,
     ops::Quantize,
     ops::Range,
+    ops::Recurrent,
     ops::Reduce,
     ops::Reshape,
     ops::Resize,
+    ops::RoiAlign,
     ops::Scatter,
     ops::ShapeOf,
     ops::Slice,
     ops::Softmax,
     ops::TopK,
-    ops::Transpose>;
+    ops::Transpose,
+    ops::Unique>;
 
 template <class T>
 concept OpStruct = std::equality_comparable<T> && std::default_initializable<T> &&

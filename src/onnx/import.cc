@@ -350,6 +350,12 @@ std::vector<double> OnnxNode::floats_attribute(const char* name, std::vector<dou
   expect_type(*attribute, onnx::AttributeProto::FLOATS, "a list of floats");
   return {attribute->floats().begin(), attribute->floats().end()};
 }
+std::vector<std::string> OnnxNode::strings_attribute(const char* name, std::vector<std::string> standard) const {
+  const auto* attribute = find(name);
+  if (!attribute) return standard;
+  expect_type(*attribute, onnx::AttributeProto::STRINGS, "a list of strings");
+  return {attribute->strings().begin(), attribute->strings().end()};
+}
 std::optional<Tensor> OnnxNode::tensor_attribute(const char* name) const {
   const auto* attribute = find(name);
   if (!attribute) return std::nullopt;

@@ -49,6 +49,7 @@ class OnnxNode {
   std::string string_attribute(const char* name, std::string standard) const;
   std::vector<int64_t> ints_attribute(const char* name, std::vector<int64_t> standard) const;
   std::vector<double> floats_attribute(const char* name, std::vector<double> standard) const;
+  std::vector<std::string> strings_attribute(const char* name, std::vector<std::string> standard) const;
   std::optional<Tensor> tensor_attribute(const char* name) const;
   const onnx::GraphProto* graph_attribute(const char* name) const;  // null where absent
   void ignore_attribute(const char* name) const;         // for those without a meaning at inference

@@ -33,6 +33,7 @@ namespace temper {
   X(Ceil) \
   X(Celu) \
   X(Clip) \
+  X(Col2Im) \
   X(Compress) \
   X(Concat) \
   X(Constant) \
@@ -44,6 +45,7 @@ namespace temper {
   X(Cosh) \
   X(CumProd) \
   X(CumSum) \
+  X(DFT) \
   X(DepthToSpace) \
   X(DequantizeLinear) \
   X(Div) \
@@ -57,6 +59,7 @@ namespace temper {
   X(EyeLike) \
   X(Flatten) \
   X(Floor) \
+  X(GRU) \
   X(Gather) \
   X(GatherElements) \
   X(GatherND) \
@@ -67,6 +70,7 @@ namespace temper {
   X(GlobalMaxPool) \
   X(Greater) \
   X(GreaterOrEqual) \
+  X(GridSample) \
   X(GroupNormalization) \
   X(HardSigmoid) \
   X(HardSwish) \
@@ -77,6 +81,7 @@ namespace temper {
   X(IsInf) \
   X(IsNaN) \
   X(LRN) \
+  X(LSTM) \
   X(LayerNormalization) \
   X(LeakyRelu) \
   X(Less) \
@@ -96,6 +101,7 @@ namespace temper {
   X(Mod) \
   X(Mul) \
   X(Neg) \
+  X(NonMaxSuppression) \
   X(NonZero) \
   X(Not) \
   X(OneHot) \
@@ -107,6 +113,7 @@ namespace temper {
   X(QLinearMatMul) \
   X(QuantizeLinear) \
   X(RMSNormalization) \
+  X(RNN) \
   X(Range) \
   X(Reciprocal) \
   X(ReduceL1) \
@@ -123,7 +130,9 @@ namespace temper {
   X(Reshape) \
   X(Resize) \
   X(ReverseSequence) \
+  X(RoiAlign) \
   X(Round) \
+  X(STFT) \
   X(Scatter) \
   X(ScatterElements) \
   X(ScatterND) \
@@ -148,11 +157,13 @@ namespace temper {
   X(Swish) \
   X(Tan) \
   X(Tanh) \
+  X(TensorScatter) \
   X(ThresholdedRelu) \
   X(Tile) \
   X(TopK) \
   X(Transpose) \
   X(Trilu) \
+  X(Unique) \
   X(Unsqueeze) \
   X(Upsample) \
   X(Where) \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scatter, ScatterElements, ScatterND
+// Scatter, ScatterElements, ScatterND, TensorScatter
 #include "onnx/node.h"
 
 namespace temper {
@@ -28,6 +28,32 @@ void import_ScatterND(OnnxNode& node) {
   op.kind = ops::ScatterKind::nd;
   op.reduction = reduction_of(node);
   node.set_output(0, node.add(op, {node.input(0), node.input(1), node.input(2)}));
+}
+
+// A cache's rows from write_indices[batch] on are replaced by the update's.
+void import_TensorScatter(OnnxNode& node) {
+  const TensorType cache = node.type(0), update = node.type(1);
+  if (update.rank() != cache.rank()) node.bad("an update ", update, " of ", cache);
+  const int64_t rank = cache.rank(), axis = normalize_axis(node.int_attribute("axis", -2), rank);
+  if (axis == 0) node.bad("axis 0 is the batch");
+  const std::string mode = node.string_attribute("mode", "linear");
+  if (mode != "linear" && mode != "circular") node.bad("mode is '", mode, "'");
+  auto number = [&](int64_t value) { return node.constant(Tensor::of<int64_t>({}, {value})); };
+  auto size_along = [&](ValueId x) {
+    ops::ShapeOf size;
+    size.start = axis;
+    size.end = axis + 1;
+    return node.reshape(node.add(size, {x}), {});
+  };
+  Shape along(size_t(rank), Dim(1)), batch = along;
+  along[size_t(axis)] = update.shape[size_t(axis)];
+  batch[0] = cache.shape[0];
+  ValueId index = node.reshape(node.add(ops::Range{}, {number(0), size_along(node.input(1)), number(1)}), along);
+  if (node.has(2)) index = node.pointwise(Scalar::add, {index, node.reshape(node.input(2), batch)});
+  if (mode == "circular") index = node.pointwise(Scalar::mod, {index, size_along(node.input(0))});
+  ops::Scatter op;
+  op.axis = axis;
+  node.set_output(0, node.add(op, {node.input(0), node.add(ops::Broadcast{update.shape}, {index}), node.input(1)}));
 }
 
 }  // namespace temper

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// grid_sample(x [N,C,D...], grid [N,out...,r]) -> [N,C,out...]: x at the positions in grid, whose last axis names a place
+// in the r axes D of x, last axis first, -1 and 1 being the borders.
+#pragma once
+#include "graph/fields.h"
+#include "graph/infer.h"
+
+namespace temper::ops {
+
+enum class SampleKind { nearest, linear, cubic };
+constexpr std::array<std::string_view, 3> enum_names(SampleKind) { return {"nearest", "linear", "cubic"}; }
+enum class SamplePadding { zeros, border, reflection };
+constexpr std::array<std::string_view, 3> enum_names(SamplePadding) { return {"zeros", "border", "reflection"}; }
+
+struct GridSample {
+  static constexpr std::string_view name = "grid_sample";
+  SampleKind kind = SampleKind::linear;
+  SamplePadding padding = SamplePadding::zeros;
+  bool align_corners = false;  // the borders are the centres of the outermost elements, not their edges
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) {
+    f("kind", op.kind);
+    f("padding", op.padding);
+    f("align_corners", op.align_corners);
+  }
+  bool operator==(const GridSample&) const = default;
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+};
+
+}  // namespace temper::ops
