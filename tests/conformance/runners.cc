@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runners.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "base/file.h"
 #include "build/build.h"
 #include "onnx/import.h"
 
@@ -16,7 +23,7 @@ Graph load(const std::string& model, bool passes) {
   return graph;
 }
 
-std::vector<Tensor> run_on_cpu(const std::string& model, bool passes, const std::vector<Tensor>& inputs) {
+std::shared_ptr<const Engine> build_for(const std::string& model, bool passes, const std::vector<Tensor>& inputs) {
   Graph graph = import_onnx(model).graph;
   BuildOptions options;
   options.threads = 1;
@@ -27,7 +34,41 @@ std::vector<Tensor> run_on_cpu(const std::string& model, bool passes, const std:
     const Value& input = graph.value(graph.inputs()[i]);
     if (!input.type.is_concrete()) options.shapes[input.name] = {inputs[i].dims(), inputs[i].dims(), inputs[i].dims()};
   }
-  return Session(build_engine(std::move(graph), {}, options)).run(inputs);
+  return build_engine(std::move(graph), {}, options);
+}
+
+struct Folder {
+  std::string path;
+  Folder() {
+    path = (std::filesystem::temp_directory_path() / "temper-conformance-XXXXXX").string();
+    if (!mkdtemp(path.data())) fail(ErrorKind::machine, "mkdtemp: ", std::strerror(errno));
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+};
+
+// Another process builds the plan and writes it; this one, which has built nothing, loads and runs it.
+std::vector<Tensor> run_from_file(const std::string& model, bool passes, const std::vector<Tensor>& inputs) {
+  const Folder folder;
+  const std::string plan = folder.path + "/m.plan", trouble = folder.path + "/error";
+  const pid_t pid = fork();
+  if (pid < 0) fail(ErrorKind::machine, "fork: ", std::strerror(errno));
+  if (pid == 0) {
+    int status = 0;
+    try {
+      save_engine(*build_for(model, passes, inputs), plan);
+    } catch (const Error& error) {
+      write_file_atomically(trouble, error.what());
+      status = int(error.kind());
+    }
+    _exit(status);
+  }
+  int status = 0;
+  if (waitpid(pid, &status, 0) != pid) fail(ErrorKind::machine, "waitpid: ", std::strerror(errno));
+  if (!WIFEXITED(status)) fail(ErrorKind::machine, "the build was killed by signal ", WTERMSIG(status));
+  if (const int code = WEXITSTATUS(status)) {
+    fail(ErrorKind(code), read_file(trouble));
+  }
+  return Session(Engine::load(plan)).run(inputs);
 }
 
 }  // namespace
@@ -36,8 +77,10 @@ Runner make_runner(std::string_view mode, bool passes) {
   if (mode == "reference")
     return [passes](const std::string& model, const std::vector<Tensor>& inputs) { return run_reference(load(model, passes), inputs); };
   if (mode == "cpu")
-    return [passes](const std::string& model, const std::vector<Tensor>& inputs) { return run_on_cpu(model, passes, inputs); };
-  fail(ErrorKind::usage, "there is no mode '", mode, "'; modes: reference, cpu");
+    return [passes](const std::string& model, const std::vector<Tensor>& inputs) { return Session(build_for(model, passes, inputs)).run(inputs); };
+  if (mode == "plan")
+    return [passes](const std::string& model, const std::vector<Tensor>& inputs) { return run_from_file(model, passes, inputs); };
+  fail(ErrorKind::usage, "there is no mode '", mode, "'; modes: reference, cpu, plan");
 }
 
 }  // namespace temper::conformance

@@ -7,8 +7,9 @@
 
 namespace temper::conformance {
 
-// mode: "reference" (each op's scalar reference) or "cpu" (an engine, tactics by list order: nothing is measured). With
-// `passes` the graph is optimised first. Throws Error{usage} for a mode that is not there.
+// mode: "reference" (each op's scalar reference) "cpu" (an engine, tactics by list order: nothing is measured) or
+// "plan" (the same engine, built and saved by another process and loaded by this one). With `passes` the graph is
+// optimised first. Throws Error{usage} for a mode that is not there.
 Runner make_runner(std::string_view mode, bool passes);
 
 }  // namespace temper::conformance

@@ -372,7 +372,7 @@ void PointwiseKernel::zero_padding(std::byte* out, int64_t begin, int64_t end) c
 void PointwiseKernel::pad_inputs(const Buffers& buffers) {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     Input& input = inputs_[i];
-    if (!input.padded.defined()) continue;
+    if (!input.used || !input.padded.defined()) continue;  // an unused one may have no memory
     for (int64_t row = 0; row < input.padded_rows; ++row)
       std::memcpy(input.padded.raw_mutable() + row * input.padded_row_bytes, static_cast<const std::byte*>(buffers.inputs[i]) + row * input.row_bytes,
                   size_t(input.row_bytes));

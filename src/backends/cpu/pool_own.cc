@@ -16,6 +16,7 @@ namespace {
 
 using ops::PoolKind;
 
+constexpr size_t kMaxAxes = 3;        // spatial axes
 constexpr int64_t kColumns = 64;     // channels at once
 constexpr int64_t kParallel = 8192;  // window elements worth a thread
 
@@ -86,7 +87,7 @@ class OwnPoolKernel final : public Kernel {
   // lie inside or in the padding.
   template <class Body>
   int64_t for_each(int64_t position, Body&& body) const {
-    int64_t start[3] = {};
+    int64_t start[kMaxAxes] = {};
     for (size_t a = axes_.size(); a-- > 0; position /= axes_[a].out) start[a] = position % axes_[a].out * axes_[a].stride - axes_[a].begin;
     return walk(0, start, 0, 0, true, body);
   }
@@ -98,7 +99,7 @@ class OwnPoolKernel final : public Kernel {
       const int64_t at = start[a] + k * axis.dilation;
       if (at >= axis.in + axis.end) break;
       const bool in = inside && at >= 0 && at < axis.in;
-      if (a + 1 < axes_.size()) {
+      if (a + 1 < kMaxAxes && a + 1 < axes_.size()) {
         counted += walk(a + 1, start, offset + at * axis.offset, column + at * axis.column, in, body);
       } else {
         ++counted;

@@ -60,7 +60,7 @@ std::vector<Tensor> Recurrent::reference(std::span<const Tensor> inputs, std::sp
   const int64_t steps = xd[0], batch = xd[1], in = xd[2], hidden = rd[2], n = gates(), dirs = directions(), wide = n * hidden;
   const std::vector<double> x = doubles(0, 0), w = doubles(1, 0), r = doubles(2, 0), bias = doubles(3, dirs * 2 * wide), peep = doubles(7, dirs * 3 * hidden);
   std::vector<double> state_h = doubles(5, dirs * batch * hidden), state_c = doubles(6, dirs * batch * hidden);
-  std::vector<double> y(size_t(steps * dirs * batch * hidden), 0.0), gate(size_t(wide)), recur(size_t(wide)), next(static_cast<size_t>(hidden));
+  std::vector<double> y(size_t(steps * dirs * batch * hidden), 0.0), gate(static_cast<size_t>(wide)), recur(static_cast<size_t>(wide)), next(static_cast<size_t>(hidden));
   std::vector<int64_t> lengths(size_t(batch), steps);
   if (inputs.size() > 4 && inputs[4].defined()) lengths = inputs[4].to_ints();
   auto apply = [&](int which, double value) {
