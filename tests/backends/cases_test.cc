@@ -42,6 +42,19 @@ double largest(const Tensor& tensor) {
   return out;
 }
 
+// Sorted: oneDNN may list an implementation earlier that is in its cache.
+std::vector<std::string> text_of(const std::vector<Config>& configs) {
+  std::vector<std::string> out;
+  for (const Config& config : configs) {
+    std::string text = config.text;
+    for (Layout layout : config.inputs) text += concat(' ', layout);
+    for (Layout layout : config.outputs) text += concat(" -> ", layout);
+    out.push_back(std::move(text));
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 class Cases : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Cases, AgreeWithTheReferenceOnEveryTactic) {
@@ -81,6 +94,7 @@ TEST_P(Cases, AgreeWithTheReferenceOnEveryTactic) {
             EXPECT_EQ(testing::difference(got[i], want[i], t.relative, t.absolute), "") << "output " << i;
           }
         }
+        EXPECT_EQ(text_of(tactic->configs(problem, device)), text_of(configs)) << tactic->name << " offers something else once kernels have been made";
       }
     }
     set_isa(best);

@@ -49,6 +49,11 @@ memory::desc dnnl_desc(DType dtype, const Dims& dims, Layout layout) {
   static constexpr tag tags[3][3] = {{tag::nwc, tag::nCw8c, tag::nCw16c},
                                      {tag::nhwc, tag::nChw8c, tag::nChw16c},
                                      {tag::ndhwc, tag::nCdhw8c, tag::nCdhw16c}};
+  // Where plain and channels_last are the same memory, one descriptor stands for both: oneDNN's primitive cache takes
+  // descriptors that differ in the strides of axes of size 1 for equal, but its implementations do not, so what exists
+  // would depend on what was asked for before. First layers exist for plain images, 1x1 ones for channels_last.
+  if (dims.size() > 2 && block_of(layout) == 1 && same_memory(dims, Layout::plain, Layout::channels_last))
+    layout = dims[1] == 1 ? Layout::plain : Layout::channels_last;
   if (layout == Layout::plain) return dnnl_plain_desc(dtype, dims);
   return memory::desc(dims, dnnl_dtype(dtype), tags[dims.size() - 3][int(layout) - 1]);
 }
