@@ -15,16 +15,17 @@ ALLOWED = {
     "graph": "base",
     "onnx": "base graph",
     "passes": "base graph",
+    "quantize": "base graph",
     "backends": "base graph",
     "plan": "base graph backends",
     "runtime": "base graph backends plan",
     "measure": "base graph backends",
     "tune": "base graph backends measure plan",
-    "build": "base graph onnx passes backends measure tune plan runtime",
+    "build": "base graph onnx passes quantize backends measure tune plan runtime",
     "data": "base graph onnx runtime",
     "bench": "base graph backends measure plan runtime data",
     "zoo": "base",
-    "cli": "base graph onnx passes backends measure tune plan runtime build data bench zoo",
+    "cli": "base graph onnx passes quantize backends measure tune plan runtime build data bench zoo",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 

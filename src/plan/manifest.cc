@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "plan/strict_json.h"
+#include "base/strict_json.h"
 
 namespace temper {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/strict_json.h"
+#include "base/strict_json.h"
 
 #include <cmath>
 
@@ -65,7 +65,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
 [[noreturn]] void wrong(const Json& json, std::string_view wanted) {
   const std::string shown = json.is_structured() ? json.type_name() : dump(json).substr(0, 80);
-  fail(ErrorKind::bad_file, "the manifest is damaged: ", wanted, " is expected where ", shown, " stands");
+  fail(ErrorKind::bad_file, "the JSON is damaged: ", wanted, " is expected where ", shown, " stands");
 }
 
 }  // namespace
@@ -84,6 +84,11 @@ int64_t integer(const Json& json, int64_t least, int64_t most) {
   const auto value = json.get<int64_t>();
   if (value < least || value > most) wrong(json, concat("an integer from ", least, " to ", most));
   return value;
+}
+
+uint64_t unsigned_integer(const Json& json) {
+  if (!json.is_number_unsigned()) wrong(json, "an integer that is not negative");
+  return json.get<uint64_t>();
 }
 
 double number(const Json& json) {
@@ -123,13 +128,13 @@ Object::Object(const Json& json) : json_(json) {
 
 const Json& Object::operator[](const char* key) {
   auto it = json_.find(key);
-  if (it == json_.end()) fail(ErrorKind::bad_file, "the manifest is damaged: '", key, "' is missing");
+  if (it == json_.end()) fail(ErrorKind::bad_file, "the JSON is damaged: '", key, "' is missing");
   ++asked_;
   return *it;
 }
 
 void Object::done() const {
-  if (asked_ != json_.size()) fail(ErrorKind::bad_file, "the manifest is damaged: an object has members that do not belong there");
+  if (asked_ != json_.size()) fail(ErrorKind::bad_file, "the JSON is damaged: an object has members that do not belong there");
 }
 
 }  // namespace temper::strict

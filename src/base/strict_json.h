@@ -11,12 +11,13 @@ namespace temper::strict {
 
 using Json = nlohmann::json;
 
-// Throws Error{bad_file}: "the manifest is damaged: ...".
+// Throws Error{bad_file}: "`what` is damaged: ...".
 Json parse(std::string_view text, std::string_view what);
 // Invalid UTF-8 in names is replaced: they are there to be read.
 std::string dump(const Json& json);
 
 int64_t integer(const Json& json, int64_t least, int64_t most);
+uint64_t unsigned_integer(const Json& json);  // any of 64 bits
 double number(const Json& json);  // finite
 bool flag(const Json& json);
 const std::string& text(const Json& json);

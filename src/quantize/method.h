@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a range is chosen from what was observed of a tensor.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "quantize/histogram.h"
+
+namespace temper {
+
+struct Method {
+  enum class Kind { minmax, percentile, mse, entropy };
+  Kind kind = Kind::entropy;
+  double percent = 99.99;  // of percentile
+
+  std::string text() const;                      // "entropy", "percentile:99.99"
+  static Method parse(std::string_view text);    // throws Error{usage} with what there is
+};
+
+// What was observed of one tensor. All values are finite.
+struct Observed {
+  float min = 0, max = 0;
+  Histogram histogram;  // of the same values; empty where only min and max are known
+  float amax() const { return std::max(std::max(-min, max), 0.0f); }
+};
+
+// The largest |x| that is kept, 0 < result <= amax; 0 where the tensor is all zero.
+//   minmax:     amax.
+//   percentile: the upper edge of the bin that holds the p-th percentile (nearest rank) of all |x|, zeros included. Where
+//               that percentile is itself zero it would clip everything that is not: then amax.
+//   mse:        the bin edge a that minimises the sum over the bins of count * (x - q(x))^2 with x the middle of the bin and
+//               q(x) = min(round(x / s), 127) * s, s = a / 127 (what pytorch-quantization calls "mse").
+//   entropy:    S. Migacz, "8-bit inference with TensorRT", GTC 2017: for each width i from 128 bins up, P is the first i
+//               bins with all beyond added to the last one, Q the first i bins joined into 128 levels of equal width and
+//               spread again evenly over their bins that are not empty; the i with the least KL(P || Q) is taken, the widest
+//               of equals. A width at which P has mass where Q has none is no candidate.
+// Fewer than 128 bins in use (only where there is no histogram at all, see Histogram) means amax.
+double choose_amax(const Method& method, const Observed& observed);
+
+// scale = amax / 127 in float, the same division as everywhere else (TensorRT's caches hold it). An all-zero tensor gets
+// 1 / 127, the scale of a tensor that reaches 1; a scale too small for a normal float becomes the least normal one.
+float scale_of(double amax);
+
+// The share of all values in bins that begin at or beyond `amax`; 0 where nothing was larger.
+double clipped_share(const Observed& observed, double amax);
+
+}  // namespace temper
