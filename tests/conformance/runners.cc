@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "build/build.h"
 #include "onnx/import.h"
+#include "onnx/write.h"
 
 namespace temper::conformance {
 
@@ -80,7 +81,11 @@ Runner make_runner(std::string_view mode, bool passes) {
     return [passes](const std::string& model, const std::vector<Tensor>& inputs) { return Session(build_for(model, passes, inputs)).run(inputs); };
   if (mode == "plan")
     return [passes](const std::string& model, const std::vector<Tensor>& inputs) { return run_from_file(model, passes, inputs); };
-  fail(ErrorKind::usage, "there is no mode '", mode, "'; modes: reference, cpu, plan");
+  if (mode == "write")
+    return [passes](const std::string& model, const std::vector<Tensor>& inputs) {
+      return run_reference(import_onnx_bytes(onnx_bytes(load(model, passes)), "").graph, inputs);
+    };
+  fail(ErrorKind::usage, "there is no mode '", mode, "'; modes: reference, cpu, plan, write");
 }
 
 }  // namespace temper::conformance

@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: Apache-2.0
+// How each op is written. Anything that ONNX does not say exactly is refused by name.
+#include <onnx/onnx_pb.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "onnx/tensor_proto.h"
+#include "onnx/writer.h"
+
+namespace temper {
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+std::string out(OnnxWriter& w, const Node& node, size_t i = 0) { return w.name(node.outputs.at(i)); }
+const Shape& out_shape(OnnxWriter& w, const Node& node) { return w.type(node.outputs.at(0)).shape; }
+
+// Constant dims of a shape; throws where one is symbolic.
+std::vector<int64_t> known(const Shape& shape) {
+  std::vector<int64_t> dims;
+  for (const Dim& dim : shape) dims.push_back(dim.value());
+  return dims;
+}
+bool is_known(const Shape& shape) {
+  return std::all_of(shape.begin(), shape.end(), [](const Dim& dim) { return dim.is_constant(); });
+}
+
+// ---- conv, conv_transpose, matmul ----
+
+// The extra input of an epilogue that begins by adding it: nothing where it begins otherwise or reads it later again.
+std::optional<size_t> leading_add(const Program& epilogue) {
+  if (epilogue.steps.empty() || epilogue.steps[0].op != Scalar::add) return std::nullopt;
+  const auto& args = epilogue.steps[0].args;
+  const int extra = args[0] == 0 ? args[1] : args[1] == 0 ? args[0] : -1;
+  if (extra < 1 || extra >= epilogue.inputs) return std::nullopt;
+  for (size_t i = 1; i < epilogue.steps.size(); ++i)
+    for (int a = 0; a < arity_of(epilogue.steps[i].op); ++a)
+      if (const int arg = epilogue.steps[i].args[size_t(a)]; arg == 0 || arg == extra) return std::nullopt;
+  return size_t(extra - 1);
+}
+
+// The main op by `main(bias name or "", output name)`, then the epilogue's other steps.
+template <class Main>
+void with_epilogue(OnnxWriter& w, const Node& node, const Program& epilogue, DType accumulator, const std::string& bias, Main main) {
+  const size_t done = bias.empty() ? 0 : 1;
+  const std::string result = out(w, node);
+  if (epilogue.steps.size() == done) return main(bias, result);
+  const std::string acc = w.fresh(concat(result, "/acc"));
+  main(bias, acc);
+  Names values{acc};
+  std::vector<TensorType> types{{accumulator, out_shape(w, node)}};
+  for (size_t i = node.inputs.size() - size_t(epilogue.inputs - 1); i < node.inputs.size(); ++i) {
+    // What only the bias step reads was written in another shape.
+    values.push_back(w.graph().constant(node.inputs[i]) && done && leading_add(epilogue) == i + size_t(epilogue.inputs - 1) - node.inputs.size() ? "" : w.name(node.inputs[i]));
+    types.push_back(w.type(node.inputs[i]));
+  }
+  if (done) {
+    values.push_back(acc);
+    types.push_back(types[0]);
+  }
+  w.program(epilogue, values, types, out_shape(w, node), result);
+}
+
+// A constant that differs along the channel axis alone, as the vector that ONNX's B input is; "" where the epilogue does
+// not begin with the addition of one.
+std::string channel_bias(OnnxWriter& w, const Node& node, const Program& epilogue, size_t spatial, int64_t channels) {
+  const auto extra = leading_add(epilogue);
+  if (!extra) return "";
+  const ValueId id = node.inputs.at(node.inputs.size() - size_t(epilogue.inputs - 1) + *extra);
+  const Tensor* tensor = w.graph().constant(id);
+  if (!tensor || tensor->count() != channels || tensor->rank() > int64_t(spatial) + 2 || tensor->rank() < int64_t(spatial) + 1) return "";
+  if (tensor->dims()[size_t(tensor->rank()) - spatial - 1] != channels) return "";
+  return w.reshaped_constant(id, {channels});
+}
+
+void write_window(onnx::NodeProto& node, const std::vector<int64_t>& kernel, const ops::Window& window) {
+  set_attribute(node, "kernel_shape", kernel);
+  set_attribute(node, "strides", window.strides);
+  set_attribute(node, "dilations", window.dilations);
+  if (window.pad_mode == ops::PadMode::explicit_pads) set_attribute(node, "pads", window.pads);
+  else set_attribute(node, "auto_pad", std::string_view(window.pad_mode == ops::PadMode::same_upper ? "SAME_UPPER" : "SAME_LOWER"));
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Conv& op) {
+  const DType dtype = w.type(node.inputs[0]).dtype;
+  const bool narrow = dtype == DType::i8 || dtype == DType::u8;
+  if (!is_float(dtype) && !narrow) w.unsupported("a convolution of ", dtype);
+  const Dims wd = w.type(node.inputs[1]).dims();
+  const std::string bias = narrow ? "" : channel_bias(w, node, op.epilogue, wd.size() - 2, wd[0]);
+  with_epilogue(w, node, op.epilogue, narrow ? DType::i32 : dtype, bias, [&](const std::string& b, const std::string& result) {
+    onnx::NodeProto& proto = w.node(narrow ? "ConvInteger" : "Conv", {w.name(node.inputs[0]), w.name(node.inputs[1]), b}, {result});
+    write_window(proto, Dims(wd.begin() + 2, wd.end()), op.window(wd));
+    set_attribute(proto, "group", op.group);
+  });
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::ConvTranspose& op) {
+  const Dims wd = w.type(node.inputs[1]).dims();
+  const std::string bias = channel_bias(w, node, op.epilogue, wd.size() - 2, wd[1] * op.group);
+  with_epilogue(w, node, op.epilogue, w.type(node.inputs[0]).dtype, bias, [&](const std::string& b, const std::string& result) {
+    onnx::NodeProto& proto = w.node("ConvTranspose", {w.name(node.inputs[0]), w.name(node.inputs[1]), b}, {result});
+    write_window(proto, Dims(wd.begin() + 2, wd.end()), {{}, op.strides, op.dilations, op.pads, ops::PadMode::explicit_pads, false});
+    set_attribute(proto, "output_padding", op.output_padding);
+    set_attribute(proto, "group", op.group);
+  });
+}
+
+std::string transposed(OnnxWriter& w, const std::string& x, std::vector<int64_t> perm) {
+  onnx::NodeProto* node = nullptr;
+  const std::string result = w.emit("Transpose", {x}, &node);
+  set_attribute(*node, "perm", perm);
+  return result;
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::MatMul& op) {
+  const TensorType &a = w.type(node.inputs[0]), &b = w.type(node.inputs[1]);
+  const bool narrow = a.dtype == DType::i8 || a.dtype == DType::u8;
+  const bool matrices = a.rank() == 2 && b.rank() == 2 && !narrow;
+  // Gemm adds a matrix, a row or a scalar; a constant alone, as what a bias is.
+  std::string bias;
+  if (const auto extra = leading_add(op.epilogue); extra && matrices) {
+    const ValueId id = node.inputs.at(node.inputs.size() - size_t(op.epilogue.inputs - 1) + *extra);
+    if (w.graph().constant(id) && w.type(id).rank() <= 2) bias = w.name(id);
+  }
+  with_epilogue(w, node, op.epilogue, narrow ? DType::i32 : a.dtype, bias, [&](const std::string& c, const std::string& result) {
+    Names inputs{w.name(node.inputs[0]), w.name(node.inputs[1])};
+    if (matrices && (!c.empty() || op.transpose_a || op.transpose_b)) {
+      inputs.push_back(c);
+      onnx::NodeProto& proto = w.node("Gemm", inputs, {result});
+      if (op.transpose_a) set_attribute(proto, "transA", int64_t(1));
+      if (op.transpose_b) set_attribute(proto, "transB", int64_t(1));
+      return;
+    }
+    for (size_t i = 0; i < 2; ++i) {
+      if (!(i == 0 ? op.transpose_a : op.transpose_b)) continue;
+      std::vector<int64_t> perm(size_t((i == 0 ? a : b).rank()));
+      std::iota(perm.begin(), perm.end(), 0);
+      std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+      inputs[i] = transposed(w, inputs[i], perm);
+    }
+    w.node(narrow ? "MatMulInteger" : "MatMul", inputs, {result});
+  });
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Pointwise& op) {
+  std::vector<TensorType> types;
+  for (ValueId id : node.inputs) types.push_back(w.type(id));
+  w.program(op.program, w.names(node.inputs), types, out_shape(w, node), out(w, node));
+}
+
+// ---- windows, reductions, normalization ----
+
+void write(OnnxWriter& w, const Node& node, const ops::Pool& op) {
+  Names outputs{out(w, node)};
+  if (op.with_indices) outputs.push_back(out(w, node, 1));
+  const char* names[] = {"MaxPool", "AveragePool", "LpPool"};
+  onnx::NodeProto& proto = w.node(names[int(op.kind)], {w.name(node.inputs[0])}, outputs);
+  write_window(proto, op.kernel, op.window());
+  set_attribute(proto, "ceil_mode", int64_t(op.ceil_mode));
+  if (op.kind == ops::PoolKind::max) set_attribute(proto, "storage_order", int64_t(op.column_major));
+  if (op.kind == ops::PoolKind::average) set_attribute(proto, "count_include_pad", int64_t(op.count_include_pad));
+  if (op.kind == ops::PoolKind::lp) set_attribute(proto, "p", op.p);
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Reduce& op) {
+  const char* names[] = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"};
+  const bool data = node.inputs.size() > 1;
+  onnx::NodeProto& proto = w.node(names[int(op.kind)], {w.name(node.inputs[0]), data ? w.name(node.inputs[1]) : w.ints(op.axes)}, {out(w, node)});
+  set_attribute(proto, "keepdims", int64_t(op.keepdims));
+  set_attribute(proto, "noop_with_empty_axes", int64_t(data ? op.noop_with_empty_axes : op.axes.empty()));
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::ArgReduce& op) {
+  onnx::NodeProto& proto = w.node(op.kind == ops::ArgKind::max ? "ArgMax" : "ArgMin", {w.name(node.inputs[0])}, {out(w, node)});
+  set_attribute(proto, "axis", op.axis);
+  set_attribute(proto, "keepdims", int64_t(op.keepdims));
+  set_attribute(proto, "select_last_index", int64_t(op.last));
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Softmax& op) {
+  set_attribute(w.node(op.log ? "LogSoftmax" : "Softmax", {w.name(node.inputs[0])}, {out(w, node)}), "axis", op.axis);
+}
+
+Tensor filled(DType dtype, Dims dims, double value) {
+  Tensor tensor(DType::f64, std::move(dims));
+  for (int64_t i = 0; i < tensor.count(); ++i) tensor.data<double>()[i] = value;
+  return tensor.converted(dtype);
+}
+
+// Over the last axes it is LayerNormalization (without the mean: RMSNormalization), over all spatial axes
+// InstanceNormalization, both with a scale of one. Other axes are moved to the end and back.
+void write(OnnxWriter& w, const Node& node, const ops::Normalize& op) {
+  const TensorType& x = w.type(node.inputs[0]);
+  const int64_t rank = x.rank(), count = int64_t(op.axes.size()), first = rank - count;
+  std::vector<int64_t> perm;
+  for (int64_t axis = 0; axis < rank; ++axis)
+    if (!std::binary_search(op.axes.begin(), op.axes.end(), axis)) perm.push_back(axis);
+  perm.insert(perm.end(), op.axes.begin(), op.axes.end());
+  Shape shape;
+  for (int64_t axis : perm) shape.push_back(x.shape[size_t(axis)]);
+  const bool in_place = std::is_sorted(perm.begin(), perm.end());
+  const Shape last(shape.begin() + first, shape.end());
+  if (count == 0) w.unsupported("a normalization over no axes");
+  if (in_place && op.center && first == 2 && rank >= 3 && x.shape[1].is_constant()) {
+    const Dims channels{x.shape[1].value()};
+    onnx::NodeProto& proto = w.node("InstanceNormalization",
+                                    {w.name(node.inputs[0]), w.constant(filled(x.dtype, channels, 1), concat(node.name, "/one")), w.constant(filled(x.dtype, channels, 0), concat(node.name, "/zero"))},
+                                    {out(w, node)});
+    return set_attribute(proto, "epsilon", op.epsilon);
+  }
+  if (!is_known(last)) fail(ErrorKind::unsupported, "a normalization over axes of the unknown sizes ", last, "; give a fixed shape with --shapes");
+  const std::string one = w.constant(filled(x.dtype, known(last), 1), concat(node.name, "/one"));
+  const char* name = op.center ? "LayerNormalization" : "RMSNormalization";
+  onnx::NodeProto* proto = nullptr;
+  if (in_place) {
+    proto = &w.node(name, {w.name(node.inputs[0]), one}, {out(w, node)});
+  } else {
+    const std::string y = w.emit(name, {transposed(w, w.name(node.inputs[0]), perm), one}, &proto);
+    std::vector<int64_t> back(perm.size());
+    for (size_t i = 0; i < perm.size(); ++i) back[size_t(perm[i])] = int64_t(i);
+    set_attribute(w.node("Transpose", {y}, {out(w, node)}), "perm", back);
+  }
+  set_attribute(*proto, "axis", first);
+  set_attribute(*proto, "epsilon", op.epsilon);
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Lrn& op) {
+  onnx::NodeProto& proto = w.node("LRN", {w.name(node.inputs[0])}, {out(w, node)});
+  set_attribute(proto, "size", op.size);
+  set_attribute(proto, "alpha", op.alpha);
+  set_attribute(proto, "beta", op.beta);
+  set_attribute(proto, "bias", op.bias);
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Cumulative& op) {
+  const std::string axis = node.inputs.size() > 1 ? w.name(node.inputs[1]) : w.scalar(DType::i64, 0, op.axis);
+  onnx::NodeProto& proto = w.node(op.kind == ops::CumulativeKind::sum ? "CumSum" : "CumProd", {w.name(node.inputs[0]), axis}, {out(w, node)});
+  set_attribute(proto, "exclusive", int64_t(op.exclusive));
+  set_attribute(proto, "reverse", int64_t(op.reverse));
+}
+
+// ---- data movement ----
+
+void write(OnnxWriter& w, const Node& node, const ops::Broadcast& op) {
+  w.node("Expand", {w.name(node.inputs[0]), node.inputs.size() > 1 ? w.name(node.inputs[1]) : w.dims(op.shape)}, {out(w, node)});
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Reshape& op) {
+  if (node.inputs.size() > 1) {
+    set_attribute(w.node("Reshape", w.names(node.inputs), {out(w, node)}), "allowzero", int64_t(op.allow_zero));
+    return;
+  }
+  // One open dimension is what -1 means; then no other may be 0.
+  const auto open = std::count_if(op.shape.begin(), op.shape.end(), [](const Dim& dim) { return !dim.is_constant(); });
+  const bool empty = std::any_of(op.shape.begin(), op.shape.end(), [](const Dim& dim) { return dim == Dim(0); });
+  std::string target;
+  if (open == 1 && !empty) {
+    std::vector<int64_t> dims;
+    for (const Dim& dim : op.shape) dims.push_back(dim.is_constant() ? dim.value() : -1);
+    target = w.ints(dims);
+  } else {
+    target = w.dims(op.shape);
+  }
+  onnx::NodeProto& proto = w.node("Reshape", {w.name(node.inputs[0]), target}, {out(w, node)});
+  if (empty || open > 1) set_attribute(proto, "allowzero", int64_t(1));
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Transpose& op) {
+  set_attribute(w.node("Transpose", {w.name(node.inputs[0])}, {out(w, node)}), "perm", op.perm);
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Concat& op) {
+  set_attribute(w.node("Concat", w.names(node.inputs), {out(w, node)}), "axis", op.axis);
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Slice& op) {
+  if (node.inputs.size() > 1) {
+    w.node("Slice", w.names(node.inputs), {out(w, node)});
+    return;
+  }
+  const Shape& from = w.type(node.inputs[0]).shape;
+  std::vector<int64_t> axes, steps;
+  Shape starts, ends;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (op.steps[i] == 1 && op.starts[i] == Dim(0) && op.sizes[i] == from[i]) continue;
+    axes.push_back(int64_t(i));
+    steps.push_back(op.steps[i]);
+    starts.push_back(op.starts[i]);
+    // One past the last element; before the first one has no number of its own, since negative ones count from the end.
+    Dim end = op.starts[i] + (op.sizes[i] - Dim(1)) * Dim(op.steps[i]) + Dim(op.steps[i] > 0 ? 1 : -1);
+    if (op.steps[i] > 1 && op.sizes[i] == Dim(0)) end = op.starts[i];
+    if (op.steps[i] < 0) {
+      if (!end.is_constant()) fail(ErrorKind::unsupported, "a slice backwards to '", end, "'; give a fixed shape with --shapes");
+      if (end.value() < 0) end = Dim(std::numeric_limits<int64_t>::min());
+    }
+    ends.push_back(end);
+  }
+  if (axes.empty()) {
+    w.node("Identity", {w.name(node.inputs[0])}, {out(w, node)});
+    return;
+  }
+  w.node("Slice", {w.name(node.inputs[0]), w.dims(starts), w.dims(ends), w.ints(axes), w.ints(steps)}, {out(w, node)});
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Pad& op) {
+  Names inputs{w.name(node.inputs[0])};
+  const std::string value = node.inputs.size() > 1 ? w.name(node.inputs[1]) : "";
+  if (node.inputs.size() > 2) {
+    inputs.insert(inputs.end(), {w.name(node.inputs[2]), value, node.inputs.size() > 3 ? w.name(node.inputs[3]) : ""});
+  } else {
+    Shape pads = op.before;
+    pads.insert(pads.end(), op.after.begin(), op.after.end());
+    inputs.insert(inputs.end(), {w.dims(pads), value});
+  }
+  set_attribute(w.node("Pad", inputs, {out(w, node)}), "mode", enum_names(ops::PadKind{})[size_t(op.kind)]);
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Gather& op) {
+  const char* names[] = {"Gather", "GatherElements", "GatherND"};
+  onnx::NodeProto& proto = w.node(names[int(op.kind)], w.names(node.inputs), {out(w, node)});
+  if (op.kind == ops::GatherKind::nd) set_attribute(proto, "batch_dims", op.batch_dims);
+  else set_attribute(proto, "axis", op.axis);
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Scatter& op) {
+  onnx::NodeProto& proto = w.node(op.kind == ops::ScatterKind::elements ? "ScatterElements" : "ScatterND", w.names(node.inputs), {out(w, node)});
+  if (op.kind == ops::ScatterKind::elements) set_attribute(proto, "axis", op.axis);
+  if (op.reduction != ops::ScatterReduction::none) set_attribute(proto, "reduction", enum_names(ops::ScatterReduction{})[size_t(op.reduction)]);
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::TopK& op) {
+  const std::string k = node.inputs.size() > 1 ? w.name(node.inputs[1]) : w.dims({op.k});
+  onnx::NodeProto& proto = w.node("TopK", {w.name(node.inputs[0]), k}, {out(w, node), out(w, node, 1)});
+  set_attribute(proto, "axis", op.axis);
+  set_attribute(proto, "largest", int64_t(op.largest));
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Resize& op) {
+  if (op.coordinate == ops::ResizeCoordinate::tf_half_pixel_for_nn) w.unsupported("tf_half_pixel_for_nn, which newer opsets have no more");
+  const Shape& from = w.type(node.inputs[0]).shape;
+  Names inputs;
+  if (node.inputs.size() > 1) {
+    inputs = w.names(node.inputs);
+  } else {
+    inputs = {w.name(node.inputs[0]), "", "", ""};
+    if (!op.roi.empty()) inputs[1] = w.constant(Tensor::of<double>({int64_t(op.roi.size())}, op.roi), concat(node.name, "/roi"));
+    if (op.scales.empty()) {
+      inputs[3] = w.dims(op.sizes);
+    } else {
+      for (size_t i = 0; i < from.size(); ++i) {
+        if (double(float(op.scales[i])) != op.scales[i]) w.unsupported("a resize by the factor ", op.scales[i], ", which 32 bits do not hold");
+        if (from[i].is_constant() && op.sizes[i].is_constant() && int64_t(std::floor(double(from[i].value()) * op.scales[i])) != op.sizes[i].value())
+          w.unsupported("a resize of ", from[i], " to ", op.sizes[i], " by the factor ", op.scales[i]);
+      }
+      inputs[2] = w.constant(Tensor::of<double>({int64_t(op.scales.size())}, op.scales).converted(DType::f32), concat(node.name, "/scales"));
+    }
+  }
+  onnx::NodeProto& proto = w.node("Resize", inputs, {out(w, node)});
+  set_attribute(proto, "mode", enum_names(ops::ResizeKind{})[size_t(op.kind)]);
+  set_attribute(proto, "coordinate_transformation_mode", enum_names(ops::ResizeCoordinate{})[size_t(op.coordinate)]);
+  set_attribute(proto, "nearest_mode", enum_names(ops::ResizeNearest{})[size_t(op.nearest)]);
+  set_attribute(proto, "cubic_coeff_a", op.cubic_a);
+  set_attribute(proto, "exclude_outside", int64_t(op.exclude_outside));
+  set_attribute(proto, "antialias", int64_t(op.antialias));
+  set_attribute(proto, "extrapolation_value", op.extrapolation);
+  set_attribute(proto, "keep_aspect_ratio_policy", enum_names(ops::ResizePolicy{})[size_t(op.policy)]);
+  if (!op.axes.empty()) set_attribute(proto, "axes", op.axes);
+}
+
+// ---- quantization ----
+
+// ONNX's tools look for a zero point even where it is 0.
+std::string zero_point(OnnxWriter& w, const Node& node, DType dtype) {
+  if (node.inputs.size() > 2 && node.inputs[2].valid()) return w.name(node.inputs[2]);
+  const TensorType& scale = w.type(node.inputs[1]);
+  if (scale.rank() == 0) return w.scalar(dtype, 0, 0);
+  return scale.is_concrete() ? w.constant(Tensor(dtype, scale.dims()), concat(node.name, "/zero_point")) : "";
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Quantize& op) {
+  onnx::NodeProto& proto = w.node("QuantizeLinear", {w.name(node.inputs[0]), w.name(node.inputs[1]), zero_point(w, node, op.dtype)}, {out(w, node)});
+  set_attribute(proto, "axis", op.axis);
+  if (proto.input_size() < 3) set_attribute(proto, "output_dtype", int64_t(onnx_from_dtype(op.dtype)));
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Dequantize& op) {
+  const DType dtype = w.type(node.inputs[0]).dtype;
+  const bool shifted = node.inputs.size() > 2 && node.inputs[2].valid();
+  onnx::NodeProto& proto = w.node("DequantizeLinear", {w.name(node.inputs[0]), w.name(node.inputs[1]), dtype == DType::i32 && !shifted ? "" : zero_point(w, node, dtype)}, {out(w, node)});
+  set_attribute(proto, "axis", op.axis);
+  if (op.dtype != w.type(node.inputs[1]).dtype) set_attribute(proto, "output_dtype", int64_t(onnx_from_dtype(op.dtype)));
+}
+
+// ---- the rest ----
+
+void write(OnnxWriter& w, const Node& node, const ops::BitCast& op) {
+  set_attribute(w.node("BitCast", {w.name(node.inputs[0])}, {out(w, node)}), "to", int64_t(onnx_from_dtype(op.dtype)));
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Range&) {
+  Names inputs;
+  for (ValueId id : node.inputs) inputs.push_back(w.type(id).rank() == 0 ? w.name(id) : w.emit("Reshape", {w.name(id), w.ints({})}));
+  w.node("Range", inputs, {out(w, node)});
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::ShapeOf& op) {
+  onnx::NodeProto& proto = w.node("Shape", {w.name(node.inputs[0])}, {out(w, node)});
+  set_attribute(proto, "start", op.start);
+  set_attribute(proto, "end", op.end);
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::NonZero&) { w.node("NonZero", {w.name(node.inputs[0])}, {out(w, node)}); }
+
+void write(OnnxWriter& w, const Node& node, const ops::Nms& op) {
+  set_attribute(w.node("NonMaxSuppression", w.names(node.inputs), {out(w, node)}), "center_point_box", int64_t(op.center));
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::GridSample& op) {
+  onnx::NodeProto& proto = w.node("GridSample", w.names(node.inputs), {out(w, node)});
+  set_attribute(proto, "mode", enum_names(ops::SampleKind{})[size_t(op.kind)]);
+  set_attribute(proto, "padding_mode", enum_names(ops::SamplePadding{})[size_t(op.padding)]);
+  set_attribute(proto, "align_corners", int64_t(op.align_corners));
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::RoiAlign& op) {
+  onnx::NodeProto& proto = w.node("RoiAlign", w.names(node.inputs), {out(w, node)});
+  set_attribute(proto, "mode", enum_names(ops::RoiKind{})[size_t(op.kind)]);
+  set_attribute(proto, "output_height", op.height);
+  set_attribute(proto, "output_width", op.width);
+  set_attribute(proto, "sampling_ratio", op.sampling_ratio);
+  set_attribute(proto, "spatial_scale", op.spatial_scale);
+  set_attribute(proto, "coordinate_transformation_mode", std::string_view(op.half_pixel ? "half_pixel" : "output_half_pixel"));
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Unique& op) {
+  Names outputs;
+  for (ValueId id : node.outputs) outputs.push_back(w.name(id));
+  onnx::NodeProto& proto = w.node("Unique", {w.name(node.inputs[0])}, outputs);
+  if (op.axis >= 0) set_attribute(proto, "axis", op.axis);
+  set_attribute(proto, "sorted", int64_t(op.sorted));
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::Recurrent& op) {
+  const char* kinds[] = {"LSTM", "GRU", "RNN"};
+  const char* activations[] = {"Tanh", "Sigmoid", "Relu", "Softsign", "Softplus", "Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu"};
+  Names outputs;
+  for (ValueId id : node.outputs) outputs.push_back(w.name(id));
+  onnx::NodeProto& proto = w.node(kinds[int(op.kind)], w.names(node.inputs), outputs);
+  set_attribute(proto, "direction", enum_names(ops::RecurrentDirection{})[size_t(op.direction)]);
+  set_attribute(proto, "hidden_size", w.type(node.inputs[2]).shape[2].value());
+  const ops::Activation functions[] = {op.f, op.g, op.h};
+  const size_t count = op.kind == ops::RecurrentKind::lstm ? 3 : op.kind == ops::RecurrentKind::gru ? 2 : 1;
+  std::vector<double> alpha, beta;
+  auto& names = *proto.add_attribute();
+  names.set_name("activations");
+  names.set_type(onnx::AttributeProto::STRINGS);
+  for (int64_t d = 0; d < op.directions(); ++d)
+    for (size_t i = 0; i < count; ++i) {
+      names.add_strings(activations[int(functions[i])]);
+      if (!op.alpha.empty()) alpha.push_back(op.alpha[i]);
+      if (!op.beta.empty()) beta.push_back(op.beta[i]);
+    }
+  if (!alpha.empty()) set_attribute(proto, "activation_alpha", alpha);
+  if (!beta.empty()) set_attribute(proto, "activation_beta", beta);
+  if (op.clip > 0) set_attribute(proto, "clip", op.clip);
+  if (op.couple_input_forget) set_attribute(proto, "input_forget", int64_t(1));
+  if (op.linear_before_reset) set_attribute(proto, "linear_before_reset", int64_t(1));
+}
+
+}  // namespace
+
+void write_op(OnnxWriter& writer, const Node& node) {
+  std::visit([&](const auto& op) { write(writer, node, op); }, node.op);
+}
+
+}  // namespace temper

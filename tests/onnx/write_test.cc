@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each op's way to ONNX and back is under test in the conformance suite (--mode write); here is what it cannot see.
+#include "onnx/write.h"
+
+#include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "base/file.h"
+#include "onnx/import.h"
+#include "passes/pass.h"
+#include "zoo/zoo.h"
+
+namespace temper {
+namespace {
+
+onnx::ModelProto written(const Graph& graph) {
+  onnx::ModelProto model;
+  EXPECT_TRUE(model.ParseFromString(onnx_bytes(graph)));
+  return model;
+}
+onnx::ModelProto written(std::string_view text) { return written(parse_graph(text)); }
+
+std::string ops_of(const onnx::ModelProto& model) {
+  std::string out;
+  for (const auto& node : model.graph().node()) out += concat(out.empty() ? "" : " ", node.op_type());
+  return out;
+}
+
+std::string refusal(std::string_view text) {
+  try {
+    onnx_bytes(parse_graph(text));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(OnnxWrite, AChannelConstantThatTheEpilogueAddsFirstIsTheConvolutionsBias) {
+  const auto model = written(
+      "input %x: f32[n,1,4,4]\n"
+      "const %w: f32[2,1,1,1] = [1,2]\n"
+      "const %b: f32[2,1,1] = [0.5,-1]\n"
+      "%y: f32[n,2,4,4] = conv(%x, %w, %b) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\" @\"c\"\n"
+      "output \"y\" = %y\n");
+  EXPECT_EQ(ops_of(model), "Conv Relu");
+  ASSERT_EQ(model.graph().node(0).input_size(), 3);
+  EXPECT_EQ(model.graph().node(0).input(2), "b");
+  for (const auto& tensor : model.graph().initializer()) EXPECT_EQ(tensor.dims_size(), tensor.name() == "b" ? 1 : 4);
+  EXPECT_EQ(model.graph().input(0).type().tensor_type().shape().dim(0).dim_param(), "n");
+  EXPECT_EQ(model.graph().node(1).output(0), "y");
+}
+
+TEST(OnnxWrite, ABiasThatALaterStepReadsAgainStaysAnAddition) {
+  const auto model = written(
+      "input %x: f32[1,1,2,2]\n"
+      "const %w: f32[2,1,1,1] = [1,2]\n"
+      "const %b: f32[2,1,1] = [0.5,-1]\n"
+      "%y: f32[1,2,2,2] = conv(%x, %w, %b) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] epilogue=\"(2) 2=add.f32(0,1) 3=mul.f32(2,1)\" @\"c\"\n"
+      "output \"y\" = %y\n");
+  EXPECT_EQ(ops_of(model), "Conv Add Mul");
+}
+
+TEST(OnnxWrite, NamesOfValuesStayAndOutputsAreNamedOnce) {
+  const auto model = written(
+      "input %x: f32[2]\n"
+      "%hidden: f32[2] = pointwise(%x) program=\"(1) 1=neg.f32(0)\" @\"n\"\n"
+      "%inner: f32[2] = pointwise(%hidden) program=\"(1) 1=exp.f32(0)\" @\"n\"\n"
+      "output \"a\" = %inner\n"
+      "output \"b\" = %inner\n"
+      "output \"x again\" = %x\n");
+  EXPECT_EQ(ops_of(model), "Neg Exp Identity Identity");
+  EXPECT_EQ(model.graph().node(0).output(0), "hidden");
+  EXPECT_EQ(model.graph().node(1).output(0), "a");
+  EXPECT_EQ(model.graph().node(2).output(0), "b");
+  EXPECT_NE(model.graph().node(0).name(), model.graph().node(1).name());
+}
+
+TEST(OnnxWrite, SymbolicShapesAreComputedAndFoldAwayWhenReadAgain) {
+  const std::string_view text =
+      "input %x: f32[n,4,h,w]\n"
+      "%s: f32[n,4,floor(h,2),w] = slice(%x) starts=[0,0,0,0] sizes=[n,4,floor(h,2),w] steps=[1,1,2,1] @\"s\"\n"
+      "%y: f32[n,4*w,floor(h,2)] = reshape(%s) shape=[n,4*w,floor(h,2)] @\"r\"\n"
+      "output \"y\" = %y\n";
+  const Graph graph = parse_graph(text);
+  const Graph again = import_onnx_bytes(onnx_bytes(graph), "").graph;
+  EXPECT_EQ(again.type(again.outputs()[0].value).text(), graph.type(graph.outputs()[0].value).text());
+  Tensor x(DType::f32, {2, 4, 5, 3});
+  for (int64_t i = 0; i < x.count(); ++i) x.data<float>()[i] = float(i);
+  EXPECT_TRUE(run_reference(again, {x})[0].same_bits(run_reference(graph, {x})[0]));
+}
+
+TEST(OnnxWrite, QuantizationKeepsTheBitsOfItsScalesAndNamesAZeroPoint) {
+  const auto model = written(
+      "input %x: f32[2,3]\n"
+      "const %s: f32[] = [0.0078740157]\n"
+      "%q: i8[2,3] = quantize(%x, %s) @\"q\"\n"
+      "%y: f32[2,3] = dequantize(%q, %s) @\"d\"\n"
+      "output \"y\" = %y\n");
+  EXPECT_EQ(ops_of(model), "QuantizeLinear DequantizeLinear");
+  EXPECT_EQ(model.graph().node(0).input(1), model.graph().node(1).input(1));
+  EXPECT_EQ(model.graph().node(0).input_size(), 3);
+  float scale = 0;
+  ASSERT_EQ(model.graph().initializer(0).raw_data().size(), sizeof scale);
+  memcpy(&scale, model.graph().initializer(0).raw_data().data(), sizeof scale);
+  EXPECT_EQ(scale, 0.0078740157f);
+}
+
+TEST(OnnxWrite, WhatOnnxCannotSayIsRefusedByName) {
+  EXPECT_NE(refusal("input %x: f32[2]\ninput %y: f32[2]\n%z: f32[2] = pointwise(%x, %y) program=\"(2) 2=mod.f32(0,1)\" @\"remainder\"\noutput \"z\" = %z\n").find("'remainder'"),
+            std::string::npos);
+  EXPECT_NE(refusal("input %x: i32[2]\n%z: i32[2] = pointwise(%x) program=\"(1) 1=shift_left.i32(0,0)\" @\"signed\"\noutput \"z\" = %z\n").find("signed"), std::string::npos);
+  EXPECT_NE(refusal("input %x: f64[4]\n%z: f64[4] = normalize(%x) axes=[0] epsilon=0.1 @\"eps\"\noutput \"z\" = %z\n").find("epsilon is 0.1"), std::string::npos);
+}
+
+TEST(OnnxWrite, OnnxRuntimeGivesTheSameForTheOptimisedZooAsForTheOriginals) {
+  const std::string folder = (std::filesystem::temp_directory_path() / concat("temper-write-", getpid())).string();
+  std::filesystem::create_directories(folder);
+  for (const char* name : {"digits_cnn", "resnet18", "mobilenet_v2"}) {
+    const std::string bytes(zoo_model(name));
+    Graph graph = import_onnx_bytes(bytes, "").graph;
+    run_passes(graph);
+    write_file_atomically(folder + "/a.onnx", bytes);
+    write_onnx(graph, folder + "/b.onnx");
+    write_file_atomically(folder + "/compare.py",
+                          "import sys, numpy as np, onnx, onnxruntime as ort\n"
+                          "folder = sys.argv[1]\n"
+                          "onnx.checker.check_model(onnx.load(folder + '/b.onnx'), full_check=True)\n"
+                          "outs = []\n"
+                          "for f in 'ab':\n"
+                          "    s = ort.InferenceSession(f'{folder}/{f}.onnx', providers=['CPUExecutionProvider'])\n"
+                          "    i = s.get_inputs()[0]\n"
+                          "    x = np.random.default_rng(1).standard_normal([2 if isinstance(d, str) else d for d in i.shape], np.float32)\n"
+                          "    outs.append(s.run(None, {i.name: x}))\n"
+                          "for a, b in zip(*outs):\n"
+                          "    assert a.shape == b.shape and np.abs(a - b).max() <= 1e-4 * np.abs(a).max(), np.abs(a - b).max()\n");
+    EXPECT_EQ(std::system(concat(TEMPER_PYTHON, " ", folder, "/compare.py ", folder).c_str()), 0) << name;
+  }
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace temper
