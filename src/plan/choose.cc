@@ -176,13 +176,16 @@ class Chooser {
 
   void refine(const Problem& problem, int chains, double runs, Options& options) {
     if (!options_.refine || options.list.size() < 2) return;
-    constexpr int kRounds = 2;
-    for (int round = 0; round < kRounds; ++round) {
+    // The fewer are left, the longer they are compared. What has no rival needs no better time.
+    for (const double within : {1.4, 1.15}) {
       double best = std::numeric_limits<double>::infinity();
       for (const Option& option : options.list)
         if (option.timed) best = std::min(best, option.ms);
+      std::vector<Option*> rivals;
       for (Option& option : options.list)
-        if (option.timed && option.ms <= best * (round == 0 ? 2.0 : 1.15)) option.ms = runs * options_.refine(problem, *option.tactic, option.config, chains);
+        if (option.timed && option.ms <= best * within) rivals.push_back(&option);
+      if (rivals.size() < 2) return;
+      for (Option* option : rivals) option->ms = runs * options_.refine(problem, *option->tactic, option->config, chains);
     }
   }
 

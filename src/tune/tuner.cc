@@ -13,18 +13,16 @@ namespace temper {
 namespace {
 
 // Numbers in [-1, 1) for floats, small ones for integers: neither denormals nor an all-zero input flatters a kernel.
-Tensor plausible(DType dtype, int64_t elements) {
-  Tensor tensor(dtype, {elements});
+void fill(Tensor& tensor) {
   uint32_t state = 12345;
-  visit_dtype(dtype, [&]<class T>() {
-    for (int64_t i = 0; i < elements; ++i) {
+  visit_dtype(tensor.dtype(), [&]<class T>() {
+    for (int64_t i = 0; i < tensor.count(); ++i) {
       state = state * 1664525u + 1013904223u;
       if constexpr (std::is_same_v<T, bool>) tensor.data<T>()[i] = (state >> 31) != 0;
       else if constexpr (std::is_integral_v<T>) tensor.data<T>()[i] = T((state >> 16) % 3);
       else tensor.data<T>()[i] = static_cast<T>(double(int32_t(state)) / 2147483648.0);
     }
   });
-  return tensor;
 }
 
 void flush_line(const void* address) {
@@ -35,36 +33,64 @@ void flush_line(const void* address) {
 #endif
 }
 
-struct Instance {  // one chain's kernel and buffers
-  std::unique_ptr<Kernel> kernel;
-  std::vector<Tensor> memory;
-  std::vector<const void*> inputs;
-  std::vector<void*> outputs;
-  Tensor workspace;
+}  // namespace
 
-  Instance(const Problem& problem, const Tactic& tactic, const Config& config, const Packed& packed, std::span<const std::byte> bytes, const Device& device) {
-    kernel = tactic.load(problem, config, bytes, device);
-    for (size_t i = 0; i < problem.inputs.size(); ++i) {
-      const Port& port = problem.inputs[i];
-      if (!port.present || (i < packed.consumed.size() && packed.consumed[i])) {
-        inputs.push_back(nullptr);
-      } else if (port.constant) {
-        inputs.push_back(port.constant->raw().data());
-      } else {
-        memory.push_back(plausible(port.type.dtype, layout_elements(port.dims(), config.inputs[i])));
-        inputs.push_back(memory.back().raw().data());
-      }
-    }
-    for (size_t o = 0; o < problem.outputs.size(); ++o) {
-      memory.push_back(Tensor(problem.outputs[o].type.dtype, {layout_elements(problem.outputs[o].dims(), config.outputs[o])}));
-      outputs.push_back(memory.back().raw_mutable());
-    }
-    workspace = Tensor(DType::u8, {kernel->workspace()});
+// Memory that the candidates use one after the other: fresh pages for each would cost more than timing it.
+class Tuner::Scratch {
+ public:
+  void reset() {
+    for (auto& [key, pool] : pools_) pool.chunk = 0, pool.used = 0;
   }
-  void launch() { kernel->launch({inputs, outputs, workspace.raw_mutable()}); }
+  // Aligned; valid until the next reset. `filled`: with plausible values, which the caller does not write to.
+  std::byte* take(DType dtype, int64_t elements, bool filled) {
+    Pool& pool = pools_[{dtype, filled}];
+    const int64_t bytes = round_up<int64_t>(std::max<int64_t>(1, elements) * size_of(dtype), 64);
+    while (pool.chunk < pool.chunks.size() && pool.used + bytes > pool.chunks[pool.chunk].bytes()) ++pool.chunk, pool.used = 0;
+    if (pool.chunk == pool.chunks.size()) {
+      pool.chunks.emplace_back(dtype, Dims{std::max(bytes, kChunk) / size_of(dtype)});
+      if (filled) fill(pool.chunks.back());
+      pool.used = 0;
+    }
+    std::byte* at = pool.chunks[pool.chunk].raw_mutable() + pool.used;
+    pool.used += bytes;
+    return at;
+  }
+
+ private:
+  static constexpr int64_t kChunk = int64_t(4) << 20;
+  struct Pool {
+    std::vector<Tensor> chunks;
+    size_t chunk = 0;
+    int64_t used = 0;
+  };
+  std::map<std::pair<DType, bool>, Pool> pools_;
 };
 
-}  // namespace
+// One chain's kernel and buffers.
+struct Tuner::Instance {
+  std::unique_ptr<Kernel> kernel;
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  void* workspace = nullptr;
+
+  Instance(Scratch& scratch, const Problem& problem, const Tactic& tactic, const Config& config, const std::vector<bool>& consumed, std::span<const std::byte> packed,
+           const Device& device) {
+    kernel = tactic.load(problem, config, packed, device);
+    for (size_t i = 0; i < problem.inputs.size(); ++i) {
+      const Port& port = problem.inputs[i];
+      if (!port.present || (i < consumed.size() && consumed[i])) inputs.push_back(nullptr);
+      else if (port.constant) inputs.push_back(port.constant->raw().data());
+      else inputs.push_back(scratch.take(port.type.dtype, layout_elements(port.dims(), config.inputs[i]), true));
+    }
+    for (size_t o = 0; o < problem.outputs.size(); ++o)
+      outputs.push_back(scratch.take(problem.outputs[o].type.dtype, layout_elements(problem.outputs[o].dims(), config.outputs[o]), false));
+    workspace = scratch.take(DType::u8, kernel->workspace(), false);
+  }
+  void launch() { kernel->launch({inputs, outputs, workspace}); }
+};
+
+Tuner::Tuner(const Device& device, TimingCache& cache) : device_(device), cache_(cache), scratch_(std::make_unique<Scratch>()) {}
+Tuner::~Tuner() = default;
 
 double Tuner::time(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit) {
   const std::string group = timing_group(device_, problem, chains);
@@ -112,15 +138,16 @@ double Tuner::refine(const Problem& problem, const Tactic& tactic, const Config&
 
 double Tuner::measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit, const QuickOptions& options) {
   const Packed packed = tactic.build ? tactic.build(problem, config, device_) : Packed{};
-  Tensor bytes(DType::u8, {int64_t(packed.bytes.size())});
-  std::copy(packed.bytes.begin(), packed.bytes.end(), bytes.raw_mutable());
+  scratch_->reset();
+  const std::span<std::byte> bytes(scratch_->take(DType::u8, int64_t(packed.bytes.size()), false), packed.bytes.size());
+  std::copy(packed.bytes.begin(), packed.bytes.end(), bytes.begin());  // a vector is not aligned
   std::vector<Instance> instances;
-  for (int c = 0; c < chains; ++c) instances.emplace_back(problem, tactic, config, packed, bytes.raw(), device_);
+  for (int c = 0; c < chains; ++c) instances.emplace_back(*scratch_, problem, tactic, config, packed.consumed, bytes, device_);
   if (workspace_limit >= 0 && instances[0].kernel->workspace() > workspace_limit) return -1;
   QuickOptions timing = options;
-  if (problem.cold_constants && bytes.count() > (1 << 16))
+  if (problem.cold_constants && bytes.size() > (1 << 16))
     timing.before = [&] {
-      for (const std::byte* line = bytes.raw().data(); line < bytes.raw().data() + bytes.bytes(); line += 64) flush_line(line);
+      for (const std::byte* line = bytes.data(); line < bytes.data() + bytes.size(); line += 64) flush_line(line);
     };
   std::exception_ptr failure;
   return quick_time_ms(

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <limits>
+#include <memory>
 #include <set>
 
 #include "backends/backend.h"
@@ -13,19 +14,20 @@ namespace temper {
 
 class Tuner {
  public:
-  Tuner(const Device& device, TimingCache& cache) : device_(device), cache_(cache) {}
+  Tuner(const Device& device, TimingCache& cache);
+  ~Tuner();
 
   // Milliseconds of one run of the candidate; with chains > 1, of `chains` copies that run side by side, each on its own
   // data, as the chains of a parallel segment do. From the cache where known. Negative when the candidate needs more than
   // `workspace_limit` bytes (if that is not negative).
   double time(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit = -1);
 
-  // Times a candidate again that this tuner has timed (not one from the file), and keeps the better time.
   // Negative without measuring when, in a problem of the same family that was timed in full, this candidate took
   // `kHopeless` times as long as the best: few of many candidates are worth timing for every size of slice.
   double time_unless_hopeless(const std::string& family, const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit = -1);
   static constexpr double kHopeless = 1.5;
 
+  // Times a candidate again that this tuner has timed (not one from the file), and keeps the better time.
   double refine(const Problem& problem, const Tactic& tactic, const Config& config, int chains);
 
   int timed() const { return timed_; }
@@ -43,6 +45,9 @@ class Tuner {
   };
   std::map<std::string, Family> families_;
   std::set<std::string> fresh_;         // keys that this tuner has timed
+  class Scratch;
+  struct Instance;
+  std::unique_ptr<Scratch> scratch_;
 
   double measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit, const QuickOptions& options);
 };
