@@ -87,7 +87,7 @@ double time_plan(const Plan& plan, const Device& device, double best_ms, std::ve
   Executor executor(plan, device, arena);
   PlanBuffers buffers(plan);
   executor.run(buffers.inputs, buffers.outputs);
-  const double ms = quick_time_ms([&] { executor.run(buffers.inputs, buffers.outputs); }, {.best_ms = best_ms, .give_up = 1.3, .max_ms = 2000, .max_runs = 8});
+  const double ms = quick_time_ms([&] { executor.run(buffers.inputs, buffers.outputs); }, {.best_ms = best_ms, .give_up = 1.15, .max_ms = 600, .max_runs = 8});
   if (step_ms) {
     step_ms->clear();
     for (int i = 0; i < 2; ++i) {  // the quieter of two
