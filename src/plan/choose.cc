@@ -184,7 +184,8 @@ class Chooser {
       std::vector<Option*> rivals;
       for (Option& option : options.list)
         if (option.timed && option.ms <= best * within) rivals.push_back(&option);
-      if (rivals.size() < 2) return;
+      // Long runs are noisy by less than what is at stake between layers, and there are many slices to try.
+      if (rivals.size() < 2 || best > 3.0 * runs) return;
       for (Option* option : rivals) option->ms = runs * options_.refine(problem, *option->tactic, option->config, chains);
     }
   }

@@ -102,7 +102,7 @@ double Tuner::time(const Problem& problem, const Tactic& tactic, const Config& c
   }
   if (progress) progress(timed_, problem.text());
   ++timed_;
-  const double ms = measure(problem, tactic, config, chains, workspace_limit, {.best_ms = best, .give_up = 2, .max_ms = 40, .max_runs = 6});
+  const double ms = measure(problem, tactic, config, chains, workspace_limit, {.best_ms = best, .give_up = 1.5, .max_ms = 25, .max_runs = 6});
   if (ms < 0) return ms;
   best = std::min(best, ms);
   cache_.add(key, ms);
@@ -131,7 +131,7 @@ double Tuner::refine(const Problem& problem, const Tactic& tactic, const Config&
   const std::string key = timing_key(timing_group(device_, problem, chains), tactic, config);
   const double before = cache_.find(key).value();
   if (!fresh_.count(key)) return before;
-  const double ms = std::min(before, measure(problem, tactic, config, chains, -1, {.give_up = 2, .max_ms = 60, .max_runs = 10}));
+  const double ms = std::min(before, measure(problem, tactic, config, chains, -1, {.give_up = 2, .max_ms = 25, .max_runs = 10}));
   cache_.add(key, ms);
   return ms;
 }
