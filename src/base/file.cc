@@ -77,6 +77,9 @@ std::string read_file(const std::string& path, size_t limit) {
 }
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  // Renaming onto a device or pipe would replace it.
+  struct stat info;
+  if (stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) fail(ErrorKind::machine, "cannot write '", path_, "': it is not a regular file");
   static std::atomic<int> counter{0};
   temporary_ = concat(path_, ".tmp.", int64_t(getpid()), ".", counter++);
   fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);

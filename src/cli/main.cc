@@ -3,8 +3,11 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "base/log.h"
@@ -77,10 +80,18 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : int(ErrorKind::usage);
   } catch (const Error& error) {
-    std::fprintf(stderr, "temper: %s\n", error.what());
+    // Names out of files may hold anything: line breaks, escape sequences of the terminal.
+    std::string line = error.what();
+    for (char& c : line)
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+    std::fprintf(stderr, "temper: %s\n", line.c_str());
     return int(error.kind());
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "temper: out of memory\n");
+    return int(ErrorKind::machine);
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+    std::fprintf(stderr, "temper: what was printed could not be written: %s\n", std::strerror(errno));
     return int(ErrorKind::machine);
   }
   return context.exit_code;
@@ -90,6 +101,7 @@ int run(int argc, char** argv) {
 }  // namespace temper::cli
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file over the limit of ulimit is an error of write(), not the end
   temper::cli::choose_waiting_policy(argv);
   return temper::cli::run(argc, argv);
 }

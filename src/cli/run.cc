@@ -145,6 +145,12 @@ void run(const Options& options, Context& context) {
     result.samples.insert(result.samples.end(), batch.names.begin(), batch.names.end());
   });
   result.outputs = collector.finish();
+  result.class_names = data.class_names();
+  result.top_output = find_classes(result.outputs, data.size());
+  const bool asked = options.top > 0 || !result.class_names.empty();
+  if (asked && result.top_output < 0)
+    fail(ErrorKind::usage,
+         "no output is that of a classifier ([batch, classes] of floats), so there is no top-k to show");
 
   if (!files.empty()) {
     std::error_code error;
@@ -155,12 +161,6 @@ void run(const Options& options, Context& context) {
       write_npy(result.files.back(), result.outputs[i]);
     }
   }
-  result.class_names = data.class_names();
-  result.top_output = find_classes(result.outputs, data.size());
-  const bool asked = options.top > 0 || !result.class_names.empty();
-  if (asked && result.top_output < 0)
-    fail(ErrorKind::usage,
-         "no output is that of a classifier ([batch, classes] of floats), so there is no top-k to show");
   const bool real = data.filled().size() < model.inputs().size();  // the classes of random numbers say nothing
   if (result.top_output >= 0 && options.top != 0 && (asked || real)) {
     const Tensor rows = class_rows(result.outputs[size_t(result.top_output)], result.names[size_t(result.top_output)]);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/log.h"
 #include "cli/model.h"
 #include "data/random.h"
 #include "onnx/import.h"
+#include "runtime/beside.h"
 
 namespace temper::cli {
 
@@ -14,29 +16,46 @@ namespace {
 struct Options {
   std::string model;
   ModelFlags flags;
-  double relative = 1e-3, absolute = 1e-4;
+  Tolerance tolerance;
   uint64_t seed = 1;
+  bool nodes = false;
 };
 
-struct Difference {
-  double largest = 0, largest_relative = 0;  // |got - want|, and over |want|
-  int64_t beyond = 0;                        // elements over the tolerance
-};
+nlohmann::json json_of(const Difference& d) {
+  return {{"max_difference", d.largest}, {"max_relative_difference", d.largest_relative}, {"elements_beyond_tolerance", d.beyond}, {"ok", d.beyond == 0}};
+}
 
-Difference compare(const Tensor& got, const Tensor& want, double relative, double absolute) {
-  if (got.dtype() != want.dtype() || got.dims() != want.dims())
-    fail(ErrorKind::check_failed, "the output is ", got.type(), "; the reference gives ", want.type());
-  Difference d;
-  const auto a = got.to_doubles(), b = want.to_doubles();
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (std::isnan(a[i]) && std::isnan(b[i])) continue;
-    if (a[i] == b[i]) continue;  // equal infinities
-    const double error = std::fabs(a[i] - b[i]);
-    if (!(error <= absolute + relative * std::fabs(b[i]))) ++d.beyond;
-    d.largest = std::max(d.largest, std::isnan(error) ? INFINITY : error);
-    if (b[i] != 0) d.largest_relative = std::max(d.largest_relative, std::isnan(error) ? INFINITY : error / std::fabs(b[i]));
+std::string text_of(const StepDifference& step) {
+  char numbers[100];
+  std::snprintf(numbers, sizeof numbers, "largest difference %.3g (relative %.3g), %lld elements beyond", step.difference.largest, step.difference.largest_relative,
+                static_cast<long long>(step.difference.beyond));
+  return concat(step.node, " (", step.op, ", ", step.tactic, ") -> ", step.type, ": ", std::string_view(numbers));
+}
+
+// Which part of the road the drift comes from: a node of the plan, or the passes before it.
+nlohmann::json find_drift(Session& session, const std::vector<Tensor>& inputs, const std::vector<Tensor>& want, const Options& options, const Context& context) {
+  const Engine& engine = session.engine();
+  std::vector<Dims> shapes;
+  for (const Tensor& input : inputs) shapes.push_back(input.dims());
+  const Graph graph = specialize(engine.graph(), bind_shapes(engine.graph(), shapes));
+  const auto steps = run_beside_reference(session, graph, inputs, options.tolerance);
+  const auto first = std::find_if(steps.begin(), steps.end(), [](const StepDifference& s) { return s.difference.beyond > 0; });
+  bool optimised_differs = false;
+  const auto optimised = run_reference(graph, inputs);
+  for (size_t o = 0; o < want.size(); ++o) optimised_differs |= compare(optimised[o], want[o], options.tolerance).beyond > 0;
+  nlohmann::json json = {{"first_node", nullptr}, {"optimised_graph_differs", optimised_differs}, {"nodes", nlohmann::json::array()}};
+  for (const StepDifference& step : steps) {
+    nlohmann::json entry = json_of(step.difference);
+    entry.update({{"node", step.node}, {"op", step.op}, {"tactic", step.tactic}, {"type", step.type.text()}});
+    json["nodes"].push_back(std::move(entry));
+    if (!context.json && options.nodes) std::printf("  %s\n", text_of(step).c_str());
   }
-  return d;
+  if (first != steps.end()) json["first_node"] = first->node;
+  if (context.json) return json;
+  if (first != steps.end()) std::printf("the first node that drifts, given the same inputs as the reference: %s\n", text_of(*first).c_str());
+  else std::printf("each node alone agrees with the reference on its inputs\n");
+  if (optimised_differs) std::printf("the optimised graph gives another answer than the model on the reference too: leave passes out with --disable to find the one\n");
+  return json;
 }
 
 }  // namespace
@@ -44,8 +63,9 @@ Difference compare(const Tensor& got, const Tensor& want, double relative, doubl
 void add_verify(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("model", options->model, "an ONNX model")->required();
-  verb.add_option("--rtol", options->relative, "relative tolerance")->capture_default_str();
-  verb.add_option("--atol", options->absolute, "absolute tolerance")->capture_default_str();
+  verb.add_option("--rtol", options->tolerance.relative, "relative tolerance")->capture_default_str();
+  verb.add_option("--atol", options->tolerance.absolute, "absolute tolerance")->capture_default_str();
+  verb.add_flag("--nodes", options->nodes, "every node beside the reference, also where the outputs agree");
   verb.add_option("--seed", options->seed, "of the random inputs")->capture_default_str();
   add_model_flags(verb, options->flags);
   verb.callback([options, &context] {
@@ -61,19 +81,24 @@ void add_verify(CLI::App& verb, Context& context) {
     Session session(engine);
     const auto got = session.run(inputs);
     const auto want = run_reference(model.graph, inputs);
-    nlohmann::json json = nlohmann::json::array();
+    nlohmann::json outputs = nlohmann::json::array(), drift;
     bool good = true;
     for (size_t o = 0; o < got.size(); ++o) {
       const std::string& name = engine->outputs()[o].name;
-      const Difference d = with_context([&] { return concat("output '", name, "'"); }, [&] { return compare(got[o], want[o], options->relative, options->absolute); });
+      const Difference d = with_context([&] { return concat("output '", name, "'"); }, [&] { return compare(got[o], want[o], options->tolerance); });
       good &= d.beyond == 0;
-      json.push_back({{"output", name}, {"type", got[o].type().text()}, {"max_difference", d.largest}, {"max_relative_difference", d.largest_relative},
-                      {"elements_beyond_tolerance", d.beyond}, {"ok", d.beyond == 0}});
+      nlohmann::json entry = json_of(d);
+      entry.update({{"output", name}, {"type", got[o].type().text()}});
+      outputs.push_back(std::move(entry));
       if (!context.json)
         std::printf("%-24s %-24s largest difference %.3g (relative %.3g), %lld beyond rtol %g atol %g: %s\n", name.c_str(), got[o].type().text().c_str(), d.largest,
-                    d.largest_relative, static_cast<long long>(d.beyond), options->relative, options->absolute, d.beyond ? "DIFFERS" : "ok");
+                    d.largest_relative, static_cast<long long>(d.beyond), options->tolerance.relative, options->tolerance.absolute, d.beyond ? "DIFFERS" : "ok");
     }
-    if (context.json) std::printf("%s\n", json.dump(1).c_str());
+    if (!good || options->nodes) {
+      if (session.is_staged()) log(LogLevel::warning, "shapes inside this model depend on data, so its nodes are not looked at one by one");
+      else drift = find_drift(session, inputs, want, *options, context);
+    }
+    if (context.json) std::printf("%s\n", nlohmann::json({{"outputs", outputs}, {"drift", drift}}).dump(1).c_str());
     else std::printf("inputs: seeded random numbers (--seed %llu); against the scalar reference on the graph as imported\n", static_cast<unsigned long long>(options->seed));
     if (!good) context.exit_code = int(ErrorKind::check_failed);
   });

@@ -16,6 +16,8 @@ namespace temper {
 
 namespace {
 
+constexpr std::string_view kInstead = ". Write it as ops that are supported, or give it a function body in the model";
+
 std::string domain_of(const onnx::NodeProto& node) { return node.domain() == "ai.onnx" ? "" : node.domain(); }
 
 // ONNX allows any text as the name of a dimension.
@@ -199,7 +201,7 @@ class Importer {
       return;
     }
     const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), int(version->second), domain);
-    if (!schema) fail(ErrorKind::unsupported, "the op ", domain.empty() ? "" : concat(domain, "."), node.op_type(), " is not known in opset ", version->second);
+    if (!schema) fail(ErrorKind::unsupported, "the op ", domain.empty() ? "" : concat(domain, "."), node.op_type(), " is not known in opset ", version->second, kInstead);
     onnx::FunctionProto body;
     if (schema->HasFunction()) {
       if (const auto* found = schema->GetFunction(int(version->second))) body = *found;
@@ -224,7 +226,7 @@ class Importer {
       if (!schema->BuildContextDependentFunction(context, body, int(version->second))) body.Clear();
     }
     if (body.node_size() == 0)
-      fail(ErrorKind::unsupported, "the op ", domain.empty() ? "" : concat(domain, "."), node.op_type(), " is not supported");
+      fail(ErrorKind::unsupported, "the op ", domain.empty() ? "" : concat(domain, "."), node.op_type(), " is not supported", kInstead);
     // The body refers to attributes that the call may leave at the schema's defaults.
     for (const auto& [name, attribute] : schema->attributes())
       if (attribute.default_value.type() != onnx::AttributeProto::UNDEFINED) {

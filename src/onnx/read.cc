@@ -25,7 +25,8 @@ std::string external_path(const std::string& folder, const std::string& location
   namespace fs = std::filesystem;
   const fs::path relative(location);
   auto refuse = [&](std::string_view why) { fail(ErrorKind::bad_file, "external data '", location, "' is not opened: ", why); };
-  if (location.empty() || location.find('\0') != location.npos) refuse("it names no file");
+  if (location.find('\0') != location.npos) fail(ErrorKind::bad_file, "external data is not opened: its name holds a NUL");
+  if (location.empty()) refuse("it names no file");
   if (relative.is_absolute()) refuse("the path is absolute; it must lie in the model's folder");
   for (const fs::path& part : relative)
     if (part == "..") refuse("the path leaves the model's folder through '..'");
@@ -168,7 +169,10 @@ OnnxModel parse(std::string_view bytes, const std::string& folder) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {  // ONNX reports through several exception types of its own
-    fail(ErrorKind::bad_file, "ONNX's checker refuses the model: ", std::string_view(error.what()));
+    const std::string_view why = error.what();
+    if (why.find("No Op registered") != why.npos)  // well-formed perhaps, but of an op that this ONNX does not define
+      fail(ErrorKind::unsupported, why, ". Write it as ops that ONNX defines, or give it a function body in the model");
+    fail(ErrorKind::bad_file, "ONNX's checker refuses the model: ", why);
   }
   return model;
 }

@@ -49,7 +49,7 @@ constexpr uint32_t kMaxSections = 64;
 // Pieces are hashed side by side; the hash of a section is the hash of its pieces' hashes.
 constexpr size_t kPiece = size_t(4) << 20;
 
-[[noreturn]] void damaged(const auto&... why) { fail(ErrorKind::bad_file, "the plan is damaged: ", why...); }
+[[noreturn]] void damaged(const auto&... why) { fail(ErrorKind::bad_file, "the plan is damaged: ", why..., "; build it again"); }
 
 uint64_t combine(const std::vector<uint64_t>& hashes) { return xxh3(hashes.data(), hashes.size() * sizeof(uint64_t)); }
 

@@ -173,14 +173,13 @@ void Executor::Impl::run(std::span<const void* const> inputs, std::span<void* co
   }
 }
 
-void Executor::run_observed(std::span<const void* const> inputs, std::span<void* const> outputs,
-                            const std::function<void(int, int, int64_t)>& after) {
+void Executor::run_observed(std::span<const void* const> inputs, std::span<void* const> outputs, const Observer& after) {
   Impl& impl = *impl_;
   for (size_t s = 0; s < impl.plan.segments.size(); ++s)
     for (int64_t slice = 0; slice < impl.plan.segments[s].slices; ++slice)
-      for (size_t i = 0; i < impl.bound[s][0].size(); ++i) {
-        impl.launch(impl.plan.segments[s], impl.bound[s][0][i], 0, slice, inputs, outputs);
-        after(int(s), int(i), slice);
+      for (BoundStep& step : impl.bound[s][0]) {
+        impl.launch(impl.plan.segments[s], step, 0, slice, inputs, outputs);
+        after(*step.step, {step.inputs, step.outputs});
       }
 }
 

@@ -21,7 +21,7 @@ namespace {
 // Names of the sections. Tensors that only the graph needs stand apart: a plan that is only run never touches them.
 constexpr const char *kConstants = "constants", *kGraphConstants = "graph_constants", *kGraph = "graph", *kTimings = "timings", *kCandidates = "candidates";
 
-[[noreturn]] void damaged(const auto&... why) { fail(ErrorKind::bad_file, "the plan is damaged: ", why...); }
+[[noreturn]] void damaged(const auto&... why) { fail(ErrorKind::bad_file, "the plan is damaged: ", why..., "; build it again"); }
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 std::string_view text_of(const Section& section) { return {reinterpret_cast<const char*>(section.bytes.data()), section.bytes.size()}; }

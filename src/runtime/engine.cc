@@ -186,10 +186,8 @@ void Session::run_prepared(std::span<const void* const> inputs, std::span<void* 
   ++statistics_.runs;
 }
 
-void Session::run_observed(std::span<const void* const> inputs, std::span<void* const> outputs,
-                           const std::function<void(const Plan&, int, int, int64_t)>& after) {
-  if (!current_) fail(ErrorKind::usage, "prepare() must come before run_observed()");
-  current_->executor->run_observed(inputs, outputs, [&](int segment, int step, int64_t slice) { after(*current_->plan, segment, step, slice); });
+void Session::run_observed(std::span<const void* const> inputs, std::span<void* const> outputs, const Executor::Observer& after) {
+  one_stage().executor->run_observed(inputs, outputs, after);
   ++statistics_.runs;
 }
 

@@ -86,9 +86,8 @@ class Session {
   std::vector<Tensor> run(const std::vector<Tensor>& inputs);
   // For shapes prepared last: row-major buffers of the types that prepare() was given and returned. Allocates nothing.
   void run_prepared(std::span<const void* const> inputs, std::span<void* const> outputs);
-  // As run_prepared, one step at a time on one thread of control (profile, verify).
-  void run_observed(std::span<const void* const> inputs, std::span<void* const> outputs,
-                    const std::function<void(const Plan&, int segment, int step, int64_t slice)>& after);
+  // As run_prepared, showing each step with what it read and wrote.
+  void run_observed(std::span<const void* const> inputs, std::span<void* const> outputs, const Executor::Observer& after);
 
   const Engine& engine() const { return *engine_; }
   // After prepare(): shapes depend on data, so that only run() can be used.

@@ -20,7 +20,7 @@ std::map<std::string, double> read(const std::string& path) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
   auto damaged = [&](std::string_view why) { fail(ErrorKind::bad_file, "the timing cache '", path, "' is damaged: ", why); };
   if (json.is_discarded() || !json.is_object()) damaged("it is not JSON");
-  if (json.value("schema", "") != kSchema) damaged("its schema is not temper.timings/1");
+  if (!json.contains("schema") || json["schema"] != kSchema) damaged("its schema is not temper.timings/1");
   if (!json.contains("entries") || !json["entries"].is_object()) damaged("it has no entries");
   for (const auto& [key, ms] : json["entries"].items()) {
     if (!ms.is_number() || !std::isfinite(ms.get<double>()) || ms.get<double>() < 0) damaged("a time is not a number");

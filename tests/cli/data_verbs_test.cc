@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "../data/helpers.h"
 #include "data/npy.h"
+#include "program.h"
 
 namespace temper {
 namespace {
@@ -30,17 +30,6 @@ np.savetxt('x.csv', np.c_[x, labels], delimiter=',', fmt='%g', header='a,b,c,d,l
 np.save('wide.npy', np.zeros((3, 5), 'f4')); np.save('double.npy', np.zeros((3, 4)))
 open('names.txt', 'w').write('ant\nbee\ncat\n')
 )";
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-Outcome temper(const std::string& folder, const std::string& arguments) {
-  const std::string command = "cd '" + folder + "' && XDG_CACHE_HOME='" + folder + "cache' '" TEMPER_PROGRAM "' " +
-                              arguments + " >out.txt 2>err.txt";
-  const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder + "out.txt"), read_file(folder + "err.txt")};
-}
 
 TEST(RunVerb, EveryBatchSizeGivesTheSameFileAsNumpy) {
   const std::string folder = test_folder();
