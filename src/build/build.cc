@@ -123,19 +123,7 @@ std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOp
   return with_context([&] { return onnx_path; }, [&] { return build_engine(std::move(model.graph), std::move(info), options); });
 }
 
-std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  if (options.precision != "fp32")
-    fail(ErrorKind::unsupported, "--precision ", options.precision, " is not supported on the device '", options.device, "' yet; fp32 is");
-  const Backend& backend = find_backend(options.device);
-  const Device device = backend.device();
-  const int threads = options.threads > 0 ? options.threads : usable_threads();
-  info.device = options.device;
-  info.precision = options.precision;
-  info.fingerprint = device.fingerprint;
-  info.version = version();
-  info.revision = revision();
-  info.command = options.command;
+Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& options) {
   info.shapes = complete_shapes(graph, options, info.notes);
   // What is fixed is put in before the passes: they see more.
   std::vector<Dims> low, high;
@@ -149,6 +137,23 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   if (!bindings.empty()) graph = specialize(graph, bindings);
   if (options.progress) options.progress("optimising the graph");
   run_passes(graph, options.passes);
+  return graph;
+}
+
+std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  if (options.precision != "fp32")
+    fail(ErrorKind::unsupported, "--precision ", options.precision, " is not supported on the device '", options.device, "' yet; fp32 is");
+  const Backend& backend = find_backend(options.device);
+  const Device device = backend.device();
+  const int threads = options.threads > 0 ? options.threads : usable_threads();
+  info.device = options.device;
+  info.precision = options.precision;
+  info.fingerprint = device.fingerprint;
+  info.version = version();
+  info.revision = revision();
+  info.command = options.command;
+  graph = optimised_graph(std::move(graph), info, options);
 
   const auto shapes = tuned_shapes(graph, info.shapes, options);
   auto engine = std::make_shared<Engine>(info, graph, threads);

@@ -32,6 +32,10 @@ std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOp
 // For graphs that are at hand already (tests, the cases' runner).
 std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOptions& options);
 
+// The graph that `build` plans: the shapes that are fixed put in, then all passes. `info` gets shapes and notes. What the
+// options do not fix is chosen as build_engine does.
+Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& options);
+
 // Cores this process may run on (affinity and cgroup limits).
 int usable_threads();
 

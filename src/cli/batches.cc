@@ -4,19 +4,18 @@
 #include <algorithm>
 #include <cstring>
 
+#include "data/sample.h"
 #include "onnx/import.h"
 
 namespace temper::cli {
 namespace {
 
-// The first `count` entries of the first axis, or that many with the last one repeated.
-Tensor with_count(const Tensor& tensor, int64_t count) {
+// The first `count` entries of the first axis.
+Tensor first_entries(const Tensor& tensor, int64_t count) {
   Dims dims = tensor.dims();
-  const int64_t own = dims[0], entry = own ? tensor.bytes() / own : 0;
   dims[0] = count;
   Tensor result(tensor.dtype(), dims);
-  for (int64_t i = 0; i < count; ++i)
-    std::memcpy(result.raw_mutable() + i * entry, tensor.raw().data() + std::min(i, own - 1) * entry, size_t(entry));
+  std::memcpy(result.raw_mutable(), tensor.raw().data(), size_t(result.bytes()));
   return result;
 }
 
@@ -87,13 +86,11 @@ void for_each_batch(Session& session, const Dataset& data, const BatchSizes& siz
     progress.show(concat(what, " ", first, " of ", data.size()));
     Batch batch = data.batch(first, std::min(sizes.size, data.size() - first));
     const bool fill = batch.count < sizes.min;
-    if (fill)
-      for (size_t i = 0; i < batch.inputs.size(); ++i)
-        if (data.has_samples(i)) batch.inputs[i] = with_count(batch.inputs[i], sizes.min);
+    if (fill) fill_up(data, batch.inputs, sizes.min);
     std::vector<Tensor> outputs = session.run(batch.inputs);
     if (fill)
       for (Tensor& output : outputs)
-        if (output.rank() > 0 && output.dims()[0] == sizes.min) output = with_count(output, batch.count);
+        if (output.rank() > 0 && output.dims()[0] == sizes.min) output = first_entries(output, batch.count);
     use(batch, outputs);
   }
 }

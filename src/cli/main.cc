@@ -29,6 +29,7 @@ struct Verb {
 constexpr Verb verbs[] = {
     {"build", "an ONNX model becomes a plan, measured on this machine", add_build},
     {"run", "real input in, outputs and a readable top-k out", add_run},
+    {"calibrate", "ranges for INT8 from data or a TensorRT cache; examines such caches", add_calibrate},
     {"evaluate", "how often a model is right on labelled data", add_evaluate},
     {"verify", "a built model's outputs against the scalar reference", add_verify},
     {"inspect", "what a model or plan holds: graph, layers, decisions", add_inspect},

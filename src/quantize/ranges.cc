@@ -5,6 +5,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "base/file.h"
 #include "base/strict_json.h"
@@ -126,9 +127,11 @@ Ranges merge(const Ranges& a, const Ranges& b) {
   joined.samples += b.samples;
   joined.sample_hashes.clear();
   std::set_union(a.sample_hashes.begin(), a.sample_hashes.end(), b.sample_hashes.begin(), b.sample_hashes.end(), std::back_inserter(joined.sample_hashes));
-  if (const size_t twice = a.sample_hashes.size() + b.sample_hashes.size() - joined.sample_hashes.size())
-    refuse(twice, " samples are in both, and would count twice");
   joined.notes.clear();
+  if (const size_t twice = a.sample_hashes.size() + b.sample_hashes.size() - joined.sample_hashes.size()) {
+    if (twice == std::min(a.sample_hashes.size(), b.sample_hashes.size())) refuse("every sample of one is in the other too, and would count twice");
+    joined.notes.push_back(concat(twice, " samples have the same content in both parts, and count twice"));
+  }
   for (const auto& [name, range] : b.values)
     if (!a.values.contains(name)) refuse("only one of them has the tensor '", name, "'");
   for (auto& [name, range] : joined.values) {
@@ -158,7 +161,7 @@ std::string to_json(const Ranges& ranges) {
   for (uint64_t hash : ranges.sample_hashes) hashes.push_back(hex64(hash));
   const Json json{{"schema", kRangesSchema}, {"model_sha256", ranges.model_sha256}, {"precision", ranges.precision}, {"method", ranges.method},
                   {"samples", ranges.samples}, {"seed", ranges.seed}, {"placeholder", ranges.placeholder}, {"notes", ranges.notes},
-                  {"sample_hashes", hashes}, {"values", values}};
+                  {"sample_hashes", hashes}, {"order", ranges.order}, {"cache_header", ranges.cache_header}, {"values", values}};
   std::string out = "{";
   // A line for each tensor: what people look for is found, and a difference between two files is small.
   for (const auto& [key, value] : json.items()) {
@@ -195,11 +198,17 @@ Ranges ranges_from_json(std::string_view text) {
     if (!ranges.sample_hashes.empty() && ranges.sample_hashes.back() >= value) fail(ErrorKind::bad_file, "the JSON is damaged: the hashes of the samples are not in order");
     ranges.sample_hashes.push_back(value);
   }
+  for (const Json& name : strict::list(object["order"])) ranges.order.push_back(strict::text(name));
+  ranges.cache_header = strict::text(object["cache_header"]);
   const Json& values = object["values"];
   object.done();
   if (!values.is_object()) fail(ErrorKind::bad_file, "the JSON is damaged: 'values' is no object");
   for (const auto& [name, range] : values.items())
     ranges.values.emplace_hint(ranges.values.end(), name, with_context([&] { return concat("tensor '", name, "'"); }, [&] { return read_range(range); }));
+  std::set<std::string_view> listed;
+  for (const std::string& name : ranges.order)
+    if (!ranges.values.contains(name) || !listed.insert(name).second) fail(ErrorKind::bad_file, "the JSON is damaged: 'order' names '", name.substr(0, 80), "' twice, or without a range");
+  if (listed.size() != ranges.values.size()) fail(ErrorKind::bad_file, "the JSON is damaged: 'order' does not name every tensor");
   return ranges;
 }
 

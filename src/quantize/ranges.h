@@ -34,6 +34,8 @@ struct Ranges {
   std::vector<std::string> notes;  // what the user should read
   std::vector<uint64_t> sample_hashes;       // Batch::hashes of the samples, sorted, none twice
   std::map<std::string, TensorRange> values; // by value name
+  std::vector<std::string> order;  // of all names, as a cache lists them: the graph's order, or that of the cache read
+  std::string cache_header;        // of the TensorRT cache that the ranges came from
   bool operator==(const Ranges&) const = default;
 };
 
@@ -41,7 +43,7 @@ struct Ranges {
 TensorRange make_range(const std::string& name, const Method& method, const Observed& observed, std::vector<std::string>& warnings);
 
 // The same as if all samples had been observed in one run. Throws Error{usage} where the two are not of the same model,
-// precision and method, do not have the same values, share samples, or were read from caches.
+// precision and method, do not have the same values, one holds all samples of the other, or they were read from caches.
 Ranges merge(const Ranges& a, const Ranges& b);
 
 // Throws Error{usage} where the ranges are of another model than `sha256`, with what to do.

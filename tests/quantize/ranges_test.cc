@@ -37,6 +37,7 @@ Ranges ranges_of(const std::vector<float>& values, std::vector<uint64_t> hashes,
   ranges.seed = std::numeric_limits<uint64_t>::max();
   ranges.sample_hashes = std::move(hashes);
   ranges.values["x"] = make_range("x", Method::parse(method), observe(values), ranges.notes);
+  ranges.order = {"x"};
   return ranges;
 }
 
@@ -48,6 +49,9 @@ TEST(Ranges, AFileReadsBackAsItWasWritten) {
   int i = 0;
   for (float scale : {0.0f, std::numeric_limits<float>::infinity(), 2.67939e36f, 1.0f / 127, 1e-42f, std::nextafter(0.1f, 1.0f)})
     ranges.values[concat("onnx::MatMul_", ++i, " [Shuffle]: é")] = {-127 * std::min(scale, 1.0f), 1, scale, "cache", 0, {}};
+  for (const auto& [name, range] : ranges.values) ranges.order.insert(ranges.order.begin(), name);
+  ranges.order.erase(std::remove(ranges.order.begin(), ranges.order.end() - 1, "x"), ranges.order.end() - 1);
+  ranges.cache_header = "TRT-8501-EntropyCalibration2";
   const std::string path = test_folder() + "r.json";
   save_ranges(path, ranges);
   const Ranges read = load_ranges(path);
@@ -86,7 +90,7 @@ TEST(Ranges, WhatDoesNotBelongTogetherIsNotJoined) {
   refused([](Ranges& r) { r.method = "mse"; }, "methods differ");
   refused([](Ranges& r) { r.precision = "bf16"; }, "observed in fp32");
   refused([](Ranges& r) { r.placeholder = true; }, "placeholder");
-  refused([](Ranges& r) { r.sample_hashes = {1}; }, "1 samples are in both");
+  refused([](Ranges& r) { r.sample_hashes = {1}; }, "count twice");
   refused([](Ranges& r) { r.values["y"] = r.values["x"]; }, "only one of them has the tensor 'y'");
   refused([](Ranges& r) { r.values.clear(); }, "only one of them has the tensor 'x'");
   refused([](Ranges& r) { r.values["x"].histogram = {}; }, "no histogram");
@@ -118,6 +122,8 @@ TEST(Ranges, ADamagedFileEndsInAnErrorThatNamesIt) {
   refused("\"clipped_share\"", "\"clipped\"", "'clipped_share' is missing");
   refused("\"exponent\":-", "\"exponent\":-99", "an integer from -159 to 117");
   refused("\"0000000000000001\"", "\"00000000000000ff\"", "not in order");
+  refused("\"order\": [\"x\"]", "\"order\": []", "does not name every tensor");
+  refused("\"order\": [\"x\"]", "\"order\": [\"x\",\"x\"]", "twice");
   refused("\"scale\":[\"", "\"scale\":[\"4", "tensor 'x'");
 }
 

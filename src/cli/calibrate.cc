@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// temper calibrate: ranges of a model's values from data or from a TensorRT cache; joins ranges; examines caches.
+#include <cmath>
+#include <cstdio>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "bench/table.h"
+#include "cli/calibrate_run.h"
+#include "cli/data_flags.h"
+#include "cli/model.h"
+#include "cli/verb.h"
+#include "data/sample.h"
+#include "quantize/cache.h"
+#include "quantize/observe.h"
+
+namespace temper::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string model;
+  ModelFlags flags;
+  DataFlags data_flags;
+  std::string data, method = "entropy", part, output, cache, cache_version, from_cache, lint;
+  std::vector<std::string> merge;
+  int64_t samples = 0, batch = 0;
+  uint64_t seed = 0;
+  bool placeholder = false;
+};
+
+// "2/4": the second of four parts.
+std::vector<int64_t> part_of(const std::vector<int64_t>& samples, const std::string& text) {
+  if (text.empty()) return samples;
+  int64_t part = 0, parts = 0;
+  const char* const last = text.data() + text.size();
+  const auto [slash, error] = std::from_chars(text.data(), last, part);
+  const bool read = error == std::errc() && slash != last && *slash == '/';
+  const auto [end, error2] = read ? std::from_chars(slash + 1, last, parts) : std::from_chars_result{last, std::errc::invalid_argument};
+  if (!read || error2 != std::errc() || end != last || part < 1 || part > parts) fail(ErrorKind::usage, "--part needs I/N, the I-th of N parts, not '", text, "'");
+  std::vector<int64_t> own;
+  for (size_t i = size_t(part - 1); i < samples.size(); i += size_t(parts)) own.push_back(samples[i]);
+  if (own.empty()) fail(ErrorKind::usage, "part ", text, " of ", samples.size(), " samples is empty");
+  return own;
+}
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+void print_ranges(const Ranges& ranges, const std::string& path, const Context& context) {
+  if (context.json) {
+    Json values = Json::array();
+    for (const std::string& name : ranges.order) {
+      const TensorRange& r = ranges.values.at(name);
+      values.push_back({{"tensor", name}, {"min", r.min}, {"max", r.max}, {"scale", std::isfinite(r.scale) ? Json(r.scale) : Json(nullptr)}, {"scale_bits", float_bits(r.scale)},
+                        {"method", r.method}, {"clipped_share", r.clipped_share}});
+    }
+    const Json json{{"file", path}, {"model_sha256", ranges.model_sha256}, {"method", ranges.method}, {"samples", ranges.samples}, {"placeholder", ranges.placeholder},
+                    {"notes", ranges.notes}, {"values", values}};
+    std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    return;
+  }
+  Table table{{{"tensor", false}, {"least"}, {"largest"}, {"kept up to"}, {"method", false}, {"clipped"}}, {}};
+  for (const std::string& name : ranges.order) {
+    const TensorRange& r = ranges.values.at(name);
+    table.rows.push_back({name, number(r.min), number(r.max), number(127.0 * r.scale), r.method, r.clipped_share == 0 ? "0" : number(100 * r.clipped_share) + " %"});
+  }
+  std::fputs(terminal_table(table).c_str(), stdout);
+}
+
+void finish(const Options& options, Ranges& ranges, const Context& context) {
+  for (const std::string& note : ranges.notes) log(LogLevel::warning, note);
+  // Both are made before either is written.
+  const std::string cache = options.cache.empty() ? "" : to_text(cache_of(ranges, options.cache_version));
+  if (!options.output.empty()) save_ranges(options.output, ranges);
+  if (!options.cache.empty()) write_file_atomically(options.cache, cache);
+  print_ranges(ranges, options.output, context);
+  if (!options.output.empty()) log(LogLevel::info, "ranges of ", ranges.values.size(), " tensors", ranges.samples ? concat(" from ", ranges.samples, " samples") : "", ": ", options.output);
+}
+
+void lint(const Options& options, Context& context) {
+  const ImportedModel model = import_onnx(options.model);
+  std::vector<std::string> notes;
+  const CalibrationCache cache = load_cache(options.lint, &notes);
+  BuildOptions build = build_options(options.flags, options.model, context);
+  // Names do not depend on sizes: what is open and not given needs none here.
+  Graph optimised = model.graph;
+  if (build.shapes.empty()) run_passes(optimised, build.passes);
+  else {
+    EngineInfo info;
+    optimised = optimised_graph(std::move(optimised), info, build);
+  }
+  Lint found = lint_cache(cache, model.graph, optimised);
+  for (const std::string& note : notes) found.findings.insert(found.findings.begin(), {Severity::warning, "", note});
+  constexpr const char* names[] = {"info", "warning", "error"};
+  if (context.json) {
+    Json findings = Json::array();
+    for (const Finding& f : found.findings) findings.push_back({{"severity", names[int(f.severity)]}, {"tensor", f.tensor}, {"text", f.text}});
+    const Json json{{"header", cache.header}, {"entries", found.entries}, {"known", found.known}, {"quantizable", found.quantizable}, {"covered", found.covered}, {"findings", findings}};
+    std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    std::printf("%s: %lld entries, %lld of them tensors of the model; %lld of the %lld tensors of the optimised graph have a usable scale\n", cache.header.c_str(), static_cast<long long>(found.entries),
+                static_cast<long long>(found.known), static_cast<long long>(found.covered), static_cast<long long>(found.quantizable));
+    Table table{{{"severity", false}, {"tensor", false}, {"finding", false}}, {}};
+    for (const Finding& f : found.findings) table.rows.push_back({names[int(f.severity)], f.tensor, f.text});
+    if (!table.rows.empty()) std::fputs(terminal_table(table).c_str(), stdout);
+  }
+  for (const Finding& f : found.findings)
+    if (f.severity == Severity::error) context.exit_code = int(ErrorKind::check_failed);
+}
+
+void calibrate(const Options& options, Context& context) {
+  if (!options.merge.empty()) {
+    Ranges joined = load_ranges(options.merge[0]);
+    for (size_t i = 1; i < options.merge.size(); ++i) joined = merge(joined, load_ranges(options.merge[i]));
+    return finish(options, joined, context);
+  }
+  if (options.model.empty()) fail(ErrorKind::usage, "calibrate needs a model (or --merge A.json B.json -o C.json)");
+  if (is_plan(options.model)) fail(ErrorKind::usage, "'", options.model, "' is a plan, whose layers are fixed; calibrate the ONNX model it was built from");
+  if (!options.lint.empty()) return lint(options, context);
+  if (options.flags.precision != "fp32") fail(ErrorKind::usage, "calibration observes the model in fp32; leave --precision out");
+
+  const ImportedModel model = import_onnx(options.model);
+  if (!options.from_cache.empty()) {
+    std::vector<std::string> notes;
+    Ranges ranges = ranges_of(load_cache(options.from_cache, &notes), model.sha256);
+    ranges.notes.insert(ranges.notes.begin(), notes.begin(), notes.end());
+    return finish(options, ranges, context);
+  }
+  if (options.data.empty() == !options.placeholder)
+    fail(ErrorKind::usage, "give the samples to calibrate on with --data, or --placeholder-data for noise (fit for measuring speed only)");
+  const Method method = Method::parse(options.method);
+  BuildOptions build = build_options(options.flags, options.model, context);
+  Observation seen;
+  if (options.placeholder) {
+    seen = observe_noise(model, options.samples ? options.samples : 8, options.seed, build, context);
+  } else {
+    std::vector<InputSpec> inputs;
+    for (ValueId id : model.graph.inputs()) inputs.push_back({model.graph.value(id).name, model.graph.type(id)});
+    const Dataset data = open_dataset(options.data, inputs, options.data_flags.options());
+    if (data.size() == 0) fail(ErrorKind::usage, "'", options.data, "' holds no samples");
+    log(LogLevel::info, data.text());
+    const auto samples = part_of(choose_samples(data.size(), options.samples ? options.samples : data.size(), options.seed), options.part);
+    seen = observe_samples(model, data, {samples, options.batch}, build, context);
+  }
+  Ranges ranges;
+  ranges.model_sha256 = model.sha256;
+  ranges.method = method.text();
+  ranges.samples = seen.samples;
+  ranges.seed = options.seed;
+  ranges.placeholder = options.placeholder;
+  ranges.sample_hashes = seen.sample_hashes;
+  ranges.order = seen.order;
+  if (options.placeholder) ranges.notes.push_back("calibrated on noise: these ranges are fit for measuring speed, and meaningless for accuracy");
+  for (const std::string& name : seen.order) ranges.values[name] = make_range(name, method, seen.values.at(name), ranges.notes);
+  finish(options, ranges, context);
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& verb, Context& context) {
+  auto options = std::make_shared<Options>();
+  verb.add_option("model", options->model, "an ONNX model");
+  verb.add_option("--data", options->data, "samples: a folder of pictures, .npy, .npz or CSV; labels are not needed");
+  verb.add_option("--method", options->method, "entropy, minmax, percentile[:99.99] or mse")->capture_default_str();
+  verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them unless given")->check(CLI::PositiveNumber);
+  verb.add_option("--batch", options->batch, "samples at a time")->check(CLI::PositiveNumber);
+  verb.add_option("--seed", options->seed, "of the choice of samples, and of --placeholder-data")->capture_default_str();
+  verb.add_option("--part", options->part, "I/N: only the I-th of N parts of the samples, to be joined with --merge");
+  verb.add_flag("--placeholder-data", options->placeholder, "calibrate on seeded noise: for measuring speed without data");
+  auto* output = verb.add_option("-o,--output", options->output, "the file of ranges to write");
+  auto* cache = verb.add_option("--cache", options->cache, "a TensorRT calibration cache to write, too");
+  verb.add_option("--cache-version", options->cache_version, "version in the cache's first line, e.g. 8501 or 101303; 8501, or that of the cache read");
+  auto* from = verb.add_option("--from-cache", options->from_cache, "take the scales of a TensorRT calibration cache, bit for bit");
+  auto* lint = verb.add_option("--lint", options->lint, "examine a TensorRT calibration cache against the model; exit code 1 where it has errors");
+  auto* merge = verb.add_option("--merge", options->merge, "files of ranges of the same model and method, to be joined")->expected(2, 1 << 16);
+  lint->excludes(output)->excludes(cache)->excludes(from)->excludes(merge);
+  from->excludes(merge);
+  add_model_flags(verb, options->flags);
+  options->data_flags.add_to(verb);
+  verb.callback([options, &context, output, cache, lint] {
+    if (!*output && !*cache && !*lint) fail(ErrorKind::usage, "say where the ranges go: -o ranges.json");
+    calibrate(*options, context);
+  });
+}
+
+}  // namespace temper::cli

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Some of a dataset's samples: the same for the same seed on every machine.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace temper {
+
+// `count` of the numbers [0, size) in ascending order, each set equally likely; all of them where count >= size.
+std::vector<int64_t> choose_samples(int64_t size, int64_t count, uint64_t seed);
+
+// As Dataset::batch, for samples that need not be neighbours. Batch::first is the first of them.
+Batch gather_batch(const Dataset& data, std::span<const int64_t> samples);
+
+// An input without samples is left as it is, every other one gets `count` samples: the last one is repeated.
+void fill_up(const Dataset& data, std::vector<Tensor>& inputs, int64_t count);
+
+}  // namespace temper

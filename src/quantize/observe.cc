@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantize/observe.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace temper {
+
+std::vector<ValueId> observed_values(const Graph& graph) {
+  std::vector<ValueId> ids;
+  for (int32_t i = 0; i < graph.value_count(); ++i) {
+    const Value& value = graph.value({i});
+    if (value.type.dtype == DType::f32 && !value.constant) ids.push_back({i});
+  }
+  return ids;
+}
+
+void observe(Observed& observed, const Tensor& tensor, const std::string& name, int64_t first, int64_t count) {
+  const std::span<const float> values(tensor.data<float>(), size_t(tensor.count()));
+  float least = observed.min, largest = observed.max;
+  if (observed.histogram.total() == 0 && !values.empty()) least = largest = values[0];
+  // x - x is 0 for every finite x and NaN otherwise: one sum finds either, without a branch for each element.
+  float broken = 0;
+  for (float x : values) {
+    least = std::min(least, x);
+    largest = std::max(largest, x);
+    broken += x - x;
+  }
+  if (!(broken == 0)) {
+    const auto at = std::find_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
+    const bool by_sample = tensor.rank() > 0 && tensor.dims()[0] == count && count > 0;
+    const int64_t sample = by_sample ? first + (at - values.begin()) / (tensor.count() / count) : first;
+    fail(ErrorKind::check_failed, "the tensor '", name, "' holds ", std::isnan(*at) ? "a NaN" : "an infinity", " for sample ", sample,
+         by_sample || count == 1 ? "" : concat(" or one of the ", count - 1, " after it"),
+         ": a range cannot be taken from it. Look at that sample and at the preprocessing; temper run shows the outputs for it");
+  }
+  observed.min = least;
+  observed.max = largest;
+  observed.histogram.add(values);
+}
+
+}  // namespace temper

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What calibration sees of a run.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "quantize/method.h"
+
+namespace temper {
+
+// The values of an optimised graph that calibration observes: f32, and no constants. In the graph's order.
+std::vector<ValueId> observed_values(const Graph& graph);
+
+// Adds a tensor of f32 to what is known of the value `name`. Throws Error{check_failed} where it holds a NaN or an
+// infinity, naming the value and the sample: `first` is the number of the first of `count` samples, which lie along the
+// first axis where that is `count` long.
+void observe(Observed& observed, const Tensor& tensor, const std::string& name, int64_t first, int64_t count);
+
+}  // namespace temper
