@@ -34,8 +34,8 @@ void observe(Observed& observed, const Tensor& tensor, const std::string& name, 
          by_sample || count == 1 ? "" : concat(" or one of the ", count - 1, " after it"),
          ": a range cannot be taken from it. Look at that sample and at the preprocessing; temper run shows the outputs for it");
   }
-  observed.min = least;
-  observed.max = largest;
+  observed.min = least + 0.0f;  // not -0: which zero comes first must not matter when parts are joined
+  observed.max = largest + 0.0f;
   observed.histogram.add(values);
 }
 
