@@ -7,13 +7,13 @@
 
 namespace temper {
 
-static_assert(enum_names(Scalar{})[size_t(Scalar::where)] == "where", "enum_names(Scalar) must follow the enum");
+static_assert(enum_names(Scalar{})[size_t(Scalar::fma)] == "fma", "enum_names(Scalar) must follow the enum");
 
 std::string_view name_of(Scalar op) { return enum_names(Scalar{})[size_t(op)]; }
 
 int arity_of(Scalar op) {
   if (op == Scalar::constant) return 0;
-  if (op == Scalar::where) return 3;
+  if (op == Scalar::where || op == Scalar::fma) return 3;
   switch (op) {
     case Scalar::add: case Scalar::sub: case Scalar::mul: case Scalar::div: case Scalar::pow: case Scalar::min:
     case Scalar::max: case Scalar::mod: case Scalar::fmod: case Scalar::bit_and: case Scalar::bit_or:
@@ -132,6 +132,7 @@ DType Program::infer(std::span<const DType> input_dtypes) const {
       if (arg(0) != DType::boolean || arg(1) != step.dtype || arg(2) != step.dtype) bad("the dtypes of its arguments do not fit");
       continue;
     }
+    if (step.op == Scalar::fma && step.dtype != DType::f32) bad("it is defined on f32 only");
     for (int a = 1; a < arity_of(step.op); ++a)
       if (arg(a) != arg(0)) bad("its arguments differ in dtype");
     if (gives_bool(step.op) ? step.dtype != DType::boolean : step.dtype != arg(0)) bad("the dtype of its result does not fit");
@@ -310,6 +311,10 @@ Tensor run_step(const Step& step, const Tensor& a, const Tensor& b, const Tensor
     visit_dtype(step.dtype, [&]<class T>() {
       for (int64_t i = 0; i < count; ++i) out.data<T>()[i] = a.data<bool>()[i] ? b.data<T>()[i] : c.data<T>()[i];
     });
+    return out;
+  }
+  if (step.op == Scalar::fma) {
+    for (int64_t i = 0; i < count; ++i) out.data<float>()[i] = std::fma(a.data<float>()[i], b.data<float>()[i], c.data<float>()[i]);
     return out;
   }
   visit_dtype(a.dtype(), [&]<class A>() {

@@ -22,14 +22,14 @@ enum class Scalar : uint8_t {
   // to bool
   equal, less, less_equal, logical_and, logical_or, logical_xor, logical_not, is_nan, is_inf,
   // three arguments
-  where,
+  where, fma,
 };
-constexpr std::array<std::string_view, 52> enum_names(Scalar) {
+constexpr std::array<std::string_view, 53> enum_names(Scalar) {
   return {"constant", "cast", "add", "sub", "mul", "div", "pow", "min", "max", "mod", "fmod", "bit_and", "bit_or",
           "bit_xor", "shift_left", "shift_right", "neg", "abs", "sign", "floor", "ceil", "round", "sqrt", "reciprocal",
           "exp", "log", "erf", "sigmoid", "tanh", "relu", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
           "asinh", "acosh", "atanh", "bit_not", "equal", "less", "less_equal", "logical_and", "logical_or",
-          "logical_xor", "logical_not", "is_nan", "is_inf", "where"};
+          "logical_xor", "logical_not", "is_nan", "is_inf", "where", "fma"};
 }
 std::string_view name_of(Scalar op);
 int arity_of(Scalar op);  // 0 for constant
@@ -38,7 +38,8 @@ int arity_of(Scalar op);  // 0 for constant
 // Semantics: integers wrap; integer div truncates towards zero (as ONNX's reference does) and division by zero gives 0;
 // mod takes the sign of the divisor, fmod that of the dividend; min, max and relu pass NaN on, and which zero they give
 // where zeros of both signs meet is left open (relu(x) and max(x,0) are the same); round is half to even;
-// shifts by the width or more give 0; casts from float to integer truncate and saturate, NaN becomes 0.
+// shifts by the width or more give 0; casts from float to integer truncate and saturate, NaN becomes 0;
+// fma(a, b, c) is a * b + c with one rounding, on f32 only.
 struct Step {
   Scalar op;
   DType dtype;                   // of the result

@@ -21,6 +21,9 @@ constexpr Pass pipeline[] = {
     {"fuse_epilogues", fuse_epilogues},
     // After fuse_epilogues: a batch norm is the beginning of its convolution's epilogue by now.
     {"fold_scales_into_weights", fold_scales_into_weights},
+    // After fuse_epilogues: what stands between a product and its quantize node is one program by now. The calibrated model
+    // comes here once more.
+    {"fold_quantization", fold_quantization},
     // Constants that the passes made more than once.
     {"merge_equal_nodes", merge_equal_nodes},
 };

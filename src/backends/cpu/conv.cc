@@ -38,13 +38,6 @@ struct Built {
   std::optional<Descriptor> descriptor;
 };
 
-Dims grouped_weights(const ops::Conv& op, Dims w) {
-  if (op.group == 1) return w;
-  w[0] /= op.group;
-  w.insert(w.begin(), op.group);
-  return w;
-}
-
 // A channel block that does not divide the channels of a group cannot hold groups apart, unless each is one channel.
 bool layout_possible(const Problem& problem, Layout layout) {
   const auto& op = std::get<ops::Conv>(problem.op);
@@ -57,30 +50,21 @@ bool layout_possible(const Problem& problem, Layout layout) {
 
 Built describe(const Problem& problem, dnnl::algorithm algorithm, Layout in, Layout out, Absorb absorb) {
   const auto& op = std::get<ops::Conv>(problem.op);
-  const Dims x = problem.inputs[0].dims(), w = problem.inputs[1].dims(), y = problem.outputs[0].dims();
+  const Dims x = problem.inputs[0].dims(), y = problem.outputs[0].dims();
   const DType dtype = problem.inputs[0].type.dtype;
   Built built;
   built.epilogue = absorb_epilogue(op.epilogue, extra_types(problem, 2), problem.outputs[0].type, 1, out, absorb);
-  Dims begin, end, dilates;
-  const ops::Window window = op.window(w);
-  for (size_t i = 0; i + 2 < x.size(); ++i) {
-    const auto [b, e] = ops::window_pads(window, int64_t(i), x[i + 2]);
-    begin.push_back(b);
-    // What oneDNN computes from its right padding must be exactly our output size.
-    end.push_back((y[i + 2] - 1) * op.strides[i] + op.dilations[i] * (window.kernel[i] - 1) + 1 - x[i + 2] - b);
-    dilates.push_back(op.dilations[i] - 1);
-    (void)e;
-  }
+  const ConvGeometry geometry = conv_geometry(problem);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   attributes.set_post_ops(built.epilogue.post_ops);
-  const memory::desc src = dnnl_desc(dtype, x, in), weights = dnnl_any_desc(dtype, grouped_weights(op, w)), dst = dnnl_desc(dtype, y, out);
+  const memory::desc src = dnnl_desc(dtype, x, in), weights = dnnl_any_desc(dtype, geometry.weights), dst = dnnl_desc(dtype, y, out);
   built.descriptor = dnnl_try([&] {
     const auto kind = dnnl::prop_kind::forward_inference;
     using Operation = dnnl::convolution_forward::desc;
     built.operation = built.epilogue.bias >= 0
-                          ? std::make_shared<const Operation>(kind, algorithm, src, weights, dnnl_any_desc(dtype, {y[1]}), dst, op.strides, dilates, begin, end)
-                          : std::make_shared<const Operation>(kind, algorithm, src, weights, dst, op.strides, dilates, begin, end);
+                          ? std::make_shared<const Operation>(kind, algorithm, src, weights, dnnl_any_desc(dtype, {y[1]}), dst, op.strides, geometry.dilates, geometry.begin, geometry.end)
+                          : std::make_shared<const Operation>(kind, algorithm, src, weights, dst, op.strides, geometry.dilates, geometry.begin, geometry.end);
     return Descriptor(*built.operation, attributes, dnnl_cpu_engine());
   });
   return built;
@@ -173,7 +157,6 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
 // Packed: weights in the primitive's own format, then the bias.
 Packed build(const Problem& problem, const Config& config, const Device&) {
   const ThreadScope threads(problem.threads);
-  const auto& op = std::get<ops::Conv>(problem.op);
   const Built built = choose(problem, config);
   const memory::desc to = built.descriptor->weights_desc();
   const size_t weights_bytes = round_up<size_t>(to.get_size(), 64);
@@ -181,7 +164,7 @@ Packed build(const Problem& problem, const Config& config, const Device&) {
   Packed packed;
   packed.bytes.resize(weights_bytes + (bias ? size_t(bias->bytes()) : 0) + 64);
   // A vector is 16-byte aligned; oneDNN writes wherever it is told.
-  memory from(dnnl_plain_desc(DType::f32, grouped_weights(op, problem.inputs[1].dims())), dnnl_cpu_engine(),
+  memory from(dnnl_plain_desc(DType::f32, conv_geometry(problem).weights), dnnl_cpu_engine(),
               const_cast<std::byte*>(problem.inputs[1].constant->raw().data()));
   memory into(to, dnnl_cpu_engine());
   dnnl::stream stream(dnnl_cpu_engine());

@@ -72,6 +72,25 @@ void DnnlCall::execute() {
   if (status != dnnl_success) fail(ErrorKind::machine, "oneDNN failed to execute a primitive (status ", int(status), ")");
 }
 
+ConvGeometry conv_geometry(const Problem& problem) {
+  const auto& op = std::get<ops::Conv>(problem.op);
+  const Dims x = problem.inputs[0].dims(), y = problem.outputs[0].dims();
+  ConvGeometry result;
+  result.weights = problem.inputs[1].dims();
+  const ops::Window window = op.window(result.weights);
+  if (op.group != 1) {
+    result.weights[0] /= op.group;
+    result.weights.insert(result.weights.begin(), op.group);
+  }
+  for (size_t i = 0; i + 2 < x.size(); ++i) {
+    const int64_t begin = ops::window_pads(window, int64_t(i), x[i + 2]).first;
+    result.begin.push_back(begin);
+    result.end.push_back((y[i + 2] - 1) * op.strides[i] + op.dilations[i] * (window.kernel[i] - 1) + 1 - x[i + 2] - begin);
+    result.dilates.push_back(op.dilations[i] - 1);
+  }
+  return result;
+}
+
 std::vector<TensorType> extra_types(const Problem& problem, size_t first) {
   std::vector<TensorType> types;
   for (size_t i = first; i < problem.inputs.size(); ++i) types.push_back(problem.inputs[i].type);

@@ -70,6 +70,12 @@ enum class Absorb { bias_only, bias_and_relu, all };
 // that of the output and of extras of full shape. Only f32 programs are absorbed beyond the bias.
 AbsorbedEpilogue absorb_epilogue(const Program& epilogue, const std::vector<TensorType>& extras, const TensorType& output,
                                  size_t channel_axis, Layout layout, Absorb how);
+// What oneDNN wants to know of a conv beside types: grouped weights [G,M/G,C/G,k...] where there are groups, dilation less
+// one, and paddings that give exactly the output's size.
+struct ConvGeometry {
+  Dims weights, dilates, begin, end;
+};
+ConvGeometry conv_geometry(const Problem& problem);
 // The extra inputs (of an op with `first` inputs of its own) as types.
 std::vector<TensorType> extra_types(const Problem& problem, size_t first);
 // Layout of each extra input: full shape as the output, others plain.

@@ -26,6 +26,28 @@ void sine_step(const StepArgs& s) {
   unary_loop<float, float, decltype([](float x) { return float(quarter ? std::cos(double(x)) : std::sin(double(x))); })>(s);
 }
 
+// One rounding on every instruction set: without FMA instructions the C library's own computes it exactly.
+void fma_step(const StepArgs& s) {
+  const float *a = static_cast<const float*>(s.a), *b = static_cast<const float*>(s.b), *c = static_cast<const float*>(s.c);
+  float* out = static_cast<float*>(s.out);
+  const int64_t n = s.n;
+  if (!s.a_uniform && s.b_uniform && !s.c_uniform) {  // a residual with one scale
+    const float y = *b;
+    vectorised([=] {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) out[i] = __builtin_fmaf(a[i], y, c[i]);
+    });
+  } else if (!s.a_uniform && !s.b_uniform && !s.c_uniform) {
+    vectorised([=] {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) out[i] = __builtin_fmaf(a[i], b[i], c[i]);
+    });
+  } else {
+    const int64_t da = !s.a_uniform, db = !s.b_uniform, dc = !s.c_uniform;
+    for (int64_t i = 0; i < n; ++i) out[i] = __builtin_fmaf(a[i * da], b[i * db], c[i * dc]);
+  }
+}
+
 }  // namespace
 
 StepFn find_step_f32(Scalar op) {
@@ -54,6 +76,7 @@ StepFn find_step_f32(Scalar op) {
     case Scalar::sigmoid: return TEMPER_UNARY(F, F, vmath::sigmoid(x));
     case Scalar::tanh: return TEMPER_UNARY(F, F, vmath::tanh(x));
     case Scalar::relu: return TEMPER_UNARY(F, F, x < 0 ? 0.f : x);
+    case Scalar::fma: return &fma_step;
     case Scalar::sin: return &sine_step<0>;
     case Scalar::cos: return &sine_step<1>;
     case Scalar::tan: return TEMPER_UNARY(F, F, std::tan(x));

@@ -13,7 +13,6 @@ std::vector<TensorType> Conv::infer(const InferContext& context) const {
   context.expect_inputs(2, 1026);
   context.expect_rank(0, 3, 5);
   context.expect_rank(1, context.type(0).rank(), context.type(0).rank());
-  context.expect_same_dtype(0, 1);
   const TensorType &x = context.type(0), &w = context.type(1);
   if (!w.is_concrete()) fail(ErrorKind::unsupported, "a convolution whose weights have the symbolic shape ", w);
   const Dims wd = w.dims();
@@ -24,7 +23,7 @@ std::vector<TensorType> Conv::infer(const InferContext& context) const {
     fail(ErrorKind::bad_file, "the input ", x, " has not the ", wd[1] * group, " channels that weights ", w, " with group ", group, " need");
   Shape shape{x.shape[0], Dim(wd[0])};
   for (int64_t i = 0; i < x.rank() - 2; ++i) shape.push_back(window_output(win, i, x.shape[size_t(i + 2)]));
-  return {{infer_epilogue(epilogue, x.dtype, shape, context, 2), shape}};
+  return {{infer_epilogue(epilogue, accumulator_of(x.dtype, w.dtype), shape, context, 2), shape}};
 }
 
 std::vector<Tensor> Conv::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
@@ -32,15 +31,20 @@ std::vector<Tensor> Conv::reference(std::span<const Tensor> inputs, std::span<co
   const Dims out_dims = outputs[0].dims(), &xd = x.dims(), &wd = w.dims();
   const Window win = window(wd);
   const size_t spatial = xd.size() - 2;
-  Tensor acc(x.dtype(), out_dims);
+  Tensor acc(accumulator_of(x.dtype(), w.dtype()), out_dims);
   std::vector<int64_t> begin;
   for (size_t i = 0; i < spatial; ++i) begin.push_back(window_pads(win, int64_t(i), xd[i + 2]).first);
   const Dims xs = row_major_strides(xd), ws = row_major_strides(wd);
   const int64_t channels = wd[1], per_group = wd[0] / group;
   const Dims kernel(wd.begin() + 2, wd.end());
   visit_dtype(x.dtype(), [&]<class T>() {
-    const T *px = x.data<T>(), *pw = w.data<T>();
-    T* out = acc.data<T>();
+    // 8-bit operands: exact sums, kept as i32.
+    constexpr bool narrow = std::is_same_v<T, int8_t> || std::is_same_v<T, uint8_t>;
+    using W = std::conditional_t<narrow, int8_t, T>;
+    using A = std::conditional_t<narrow, int32_t, T>;
+    const T* px = x.data<T>();
+    const W* pw = w.data<W>();
+    A* out = acc.data<A>();
     for_each_index(out_dims, [&](const Dims& o, int64_t at) {
       Wide<T> sum = 0;
       const int64_t first_channel = o[1] / per_group * channels;
@@ -53,9 +57,9 @@ std::vector<Tensor> Conv::reference(std::span<const Tensor> inputs, std::span<co
           w_offset += k[i] * ws[i + 2];
         }
         for (int64_t c = 0; c < channels; ++c)
-          sum += static_cast<Wide<T>>(px[x_offset + c * xs[1]]) * static_cast<Wide<T>>(pw[w_offset + c * ws[1]]);
+          sum += static_cast<Wide<T>>(px[x_offset + c * xs[1]]) * static_cast<Wide<W>>(pw[w_offset + c * ws[1]]);
       });
-      out[at] = static_cast<T>(sum);
+      out[at] = static_cast<A>(sum);
     });
   });
   std::vector<Tensor> operands{acc};

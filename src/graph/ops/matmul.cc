@@ -9,7 +9,6 @@ std::vector<TensorType> MatMul::infer(const InferContext& context) const {
   context.expect_inputs(2, 1026);
   context.expect_rank(0, 2);
   context.expect_rank(1, 2);
-  context.expect_same_dtype(0, 1);
   const TensorType &a = context.type(0), &b = context.type(1);
   const size_t ra = a.shape.size(), rb = b.shape.size();
   const Dim &m = a.shape[ra - (transpose_a ? 1 : 2)], &ka = a.shape[ra - (transpose_a ? 2 : 1)];
@@ -20,7 +19,7 @@ std::vector<TensorType> MatMul::infer(const InferContext& context) const {
   Shape shape = broadcast_shapes(Shape(a.shape.begin(), a.shape.end() - 2), Shape(b.shape.begin(), b.shape.end() - 2));
   shape.push_back(m);
   shape.push_back(n);
-  return {{infer_epilogue(epilogue, a.dtype, shape, context, 2), shape}};
+  return {{infer_epilogue(epilogue, accumulator_of(a.dtype, b.dtype), shape, context, 2), shape}};
 }
 
 std::vector<Tensor> MatMul::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
@@ -37,18 +36,23 @@ std::vector<Tensor> MatMul::reference(std::span<const Tensor> inputs, std::span<
   };
   const Dims as = batch_strides(a), bs = batch_strides(b);
   const int64_t a_row = transpose_a ? 1 : k, a_col = transpose_a ? m : 1, b_row = transpose_b ? 1 : n, b_col = transpose_b ? k : 1;
-  Tensor acc(a.dtype(), out);
+  Tensor acc(accumulator_of(a.dtype(), b.dtype()), out);
   visit_dtype(a.dtype(), [&]<class T>() {
+    // 8-bit operands: exact sums, kept as i32.
+    constexpr bool narrow = std::is_same_v<T, int8_t> || std::is_same_v<T, uint8_t>;
+    using B = std::conditional_t<narrow, int8_t, T>;
+    using A = std::conditional_t<narrow, int32_t, T>;
     for_each_index(batch, [&](const Dims& index, int64_t at) {
-      const T *pa = a.data<T>(), *pb = b.data<T>();
+      const T* pa = a.data<T>();
+      const B* pb = b.data<B>();
       for (size_t i = 0; i < batch_rank; ++i) pa += index[i] * as[i], pb += index[i] * bs[i];
-      T* po = acc.data<T>() + at * m * n;
+      A* po = acc.data<A>() + at * m * n;
       for (int64_t i = 0; i < m; ++i)
         for (int64_t j = 0; j < n; ++j) {
           Wide<T> sum = 0;
           for (int64_t l = 0; l < k; ++l)
-            sum += static_cast<Wide<T>>(pa[i * a_row + l * a_col]) * static_cast<Wide<T>>(pb[l * b_row + j * b_col]);
-          po[i * n + j] = static_cast<T>(sum);
+            sum += static_cast<Wide<T>>(pa[i * a_row + l * a_col]) * static_cast<Wide<B>>(pb[l * b_row + j * b_col]);
+          po[i * n + j] = static_cast<A>(sum);
         }
     });
   });

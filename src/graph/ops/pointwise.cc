@@ -17,6 +17,13 @@ std::vector<Tensor> Pointwise::reference(std::span<const Tensor> inputs, std::sp
   return {run_program(program, inputs, outputs[0].dims())};
 }
 
+DType accumulator_of(DType x, DType w) {
+  if ((x == DType::i8 || x == DType::u8) && w == DType::i8) return DType::i32;
+  if (x != w) fail(ErrorKind::bad_file, "inputs 0 and 1 differ in dtype: ", x, " and ", w);
+  if (x == DType::u8) fail(ErrorKind::bad_file, "a product of u8 and u8; the second operand of 8-bit products is i8");
+  return x;
+}
+
 DType infer_epilogue(const Program& epilogue, DType accumulator, const Shape& shape, const InferContext& context, size_t first) {
   std::vector<DType> dtypes{accumulator};
   for (size_t i = first; i < context.size(); ++i) {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv: matmul and conv on i32 after the zero points are taken off.
-// Padding is added after that, so that it stands for the zero point, as ONNX wants.
+// MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv. Products of 8-bit operands wherever that is exact: the zero point
+// of constant weights is taken off beforehand where the difference fits into i8, and that of the input afterwards, as
+// zero * (sum of the weights); padding stands for the zero point, as ONNX wants, so it is added before. What is left is
+// computed on i32 after the zero points are taken off.
+#include <limits>
+
 #include "onnx/broadcast.h"
 #include "onnx/window.h"
 
@@ -45,11 +49,101 @@ ValueId requantized(OnnxNode& node, ValueId acc, size_t a, size_t b, size_t y, i
                        scalar_input(node, y + 1, "the zero point of the output")});
 }
 
+// Constant weights (input `i`, zero points along `axis` in input `zero`) less their zero points, if that fits into i8.
+std::optional<Tensor> centered_weights(OnnxNode& node, size_t i, size_t zero, int64_t axis) {
+  const Tensor *w = node.constant(i), *points = node.constant(zero);
+  if (!w || (node.has(zero) && !points) || size_of(w->dtype()) != 1) return std::nullopt;
+  if (points && points->count() != 1 && (points->rank() != 1 || points->count() != w->dims()[size_t(axis)])) return std::nullopt;
+  const std::vector<int64_t> from = w->to_ints(), by = points ? points->to_ints() : std::vector<int64_t>{0};
+  Tensor out(DType::i8, w->dims());
+  const int64_t inner = row_major_strides(w->dims())[size_t(axis)], n = w->dims()[size_t(axis)];
+  for (int64_t k = 0; k < out.count(); ++k) {
+    const int64_t value = from[size_t(k)] - by[by.size() == 1 ? 0 : size_t(k / inner % n)];
+    if (value < std::numeric_limits<int8_t>::min() || value > std::numeric_limits<int8_t>::max()) return std::nullopt;
+    out.data<int8_t>()[k] = int8_t(value);
+  }
+  return out;
+}
+
+// Sums of the weights over all axes but those that `sums` has with a size above 1 (its rank is that of the weights or less).
+Tensor weight_sums(const Tensor& w, Dims sums) {
+  Tensor out(DType::i32, sums);
+  sums.insert(sums.begin(), size_t(w.rank()) - sums.size(), 1);
+  const Dims strides = broadcast_strides(sums, w.dims());
+  for_each_index(w.dims(), [&](const Dims& index, int64_t at) {
+    int64_t to = 0;
+    for (size_t axis = 0; axis < index.size(); ++axis) to += index[axis] * strides[axis];
+    out.data<int32_t>()[to] += w.data<int8_t>()[at];
+  });
+  return out;
+}
+
+// acc - zero * sums
+ValueId less_zero_point(OnnxNode& node, ValueId acc, ValueId zero, DType dtype, Tensor sums) {
+  if (const Tensor* known = node.graph().constant(zero)) {
+    for (int64_t i = 0; i < sums.count(); ++i) sums.data<int32_t>()[i] = int32_t(uint32_t(sums.data<int32_t>()[i]) * uint32_t(known->to_ints()[0]));
+    return node.pointwise(Scalar::sub, {acc, node.constant(std::move(sums))});
+  }
+  ProgramBuilder b({DType::i32, dtype, DType::i32});
+  return node.program(b.result(b.op(Scalar::sub, 0, b.op(Scalar::mul, b.cast(1, DType::i32), 2))), {acc, zero, node.constant(std::move(sums))});
+}
+
+bool is_narrow(DType dtype) { return dtype == DType::i8 || dtype == DType::u8; }
+bool is_zero(OnnxNode& node, size_t zero) {
+  if (!node.has(zero)) return true;
+  if (!node.constant(zero)) return false;
+  for (int64_t point : node.constant(zero)->to_ints())
+    if (point != 0) return false;
+  return true;
+}
+
 // Scalar, row vector or column vector operands are rare here; matrices and batches of them are what these ops are for.
 ValueId matmul(OnnxNode& node, size_t a, size_t a_zero, size_t b, size_t b_zero) {
   const int64_t rank_a = node.type(a).rank(), rank_b = node.type(b).rank();
   if (rank_a < 2 || rank_b < 2) node.unsupported("an integer product of ", node.type(a), " and ", node.type(b));
+  if (is_narrow(node.type(a).dtype) && (!node.has(a_zero) || is_scalar(node.type(a_zero)))) {
+    if (is_zero(node, a_zero) && is_zero(node, b_zero) && node.type(b).dtype == DType::i8)
+      return node.add(ops::MatMul{}, {node.input(a), node.input(b)});
+    if (auto w = centered_weights(node, b, b_zero, rank_b - 1)) {
+      const ValueId acc = node.add(ops::MatMul{}, {node.input(a), node.constant(*w)});
+      if (is_zero(node, a_zero)) return acc;
+      Dims sums = w->dims();
+      sums[size_t(rank_b - 2)] = 1;
+      return less_zero_point(node, acc, node.reshape(node.input(a_zero), {}), node.type(a_zero).dtype, weight_sums(*w, sums));
+    }
+  }
   return node.add(ops::MatMul{}, {centered(node, a, a_zero, rank_a - 2), centered(node, b, b_zero, rank_b - 1)});
+}
+
+ValueId convolution(OnnxNode& node, size_t zero, size_t w, size_t w_zero) {
+  ops::Conv op = import_conv(node, w);
+  const int64_t rank = node.type(0).rank();
+  const bool padded = op.pad_mode != ops::PadMode::explicit_pads || op.pads != Dims(op.pads.size(), 0);
+  const bool known = is_zero(node, zero) || node.constant(zero);
+  if (is_narrow(node.type(0).dtype) && (!node.has(zero) || is_scalar(node.type(zero))) &&
+      (!padded || is_zero(node, zero) || (known && op.pad_mode == ops::PadMode::explicit_pads))) {
+    if (auto weights = centered_weights(node, w, w_zero, 0)) {
+      if (is_zero(node, zero)) return node.add(op, {node.input(0), node.constant(*weights)});
+      const ValueId point = node.reshape(node.input(zero), {});
+      ValueId x = node.input(0);
+      if (padded) {
+        ops::Pad pad{Shape(size_t(rank), Dim(0)), Shape(size_t(rank), Dim(0)), ops::PadKind::constant};
+        for (size_t i = 0; i + 2 < size_t(rank); ++i) {
+          pad.before[i + 2] = Dim(op.pads[i]);
+          pad.after[i + 2] = Dim(op.pads[i + size_t(rank) - 2]);
+        }
+        x = node.add(pad, {x, point});
+        op.pads.assign(op.pads.size(), 0);
+      }
+      Dims sums(size_t(rank) - 1, 1);
+      sums[0] = weights->dims()[0];
+      const ValueId acc = node.add(op, {x, node.constant(*weights)});
+      Dims rows(size_t(rank), 1);
+      rows[0] = sums[0];
+      return less_zero_point(node, acc, point, node.type(zero).dtype, weight_sums(*weights, rows).reshaped(sums));
+    }
+  }
+  return node.add(op, {centered(node, 0, zero, 1), centered(node, w, w_zero, 0)});
 }
 
 }  // namespace
@@ -62,13 +156,11 @@ void import_QLinearMatMul(OnnxNode& node) {
 }
 
 void import_ConvInteger(OnnxNode& node) {
-  const ops::Conv op = import_conv(node, 1);
-  node.set_output(0, node.add(op, {centered(node, 0, 2, 1), centered(node, 1, 3, 0)}));
+  node.set_output(0, convolution(node, 2, 1, 3));
 }
 
 void import_QLinearConv(OnnxNode& node) {
-  const ops::Conv op = import_conv(node, 3);
-  ValueId acc = node.add(op, {centered(node, 0, 2, 1), centered(node, 3, 5, 0)});
+  ValueId acc = convolution(node, 2, 3, 5);
   if (node.has(8)) acc = node.pointwise(Scalar::add, {acc, along_axis(node, node.input(8), 1, node.type(0).rank())});
   node.set_output(0, requantized(node, acc, 1, 4, 6, 1));
 }

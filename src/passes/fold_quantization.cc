@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// fold_quantization: what the quantize and dequantize nodes of a model mean is made explicit. In this order:
+//   they change places with ops that only move elements, and cancel where they meet (commute_quantization.cc);
+//   convolutions and products between them become integer ones (fold_quantized_products.cc);
+//   pointwise nodes read and write the integers themselves;
+//   what is left becomes programs, and constants that are still quantized become floats.
+#include <algorithm>
+
+#include "passes/pass.h"
+#include "passes/quantized.h"
+
+namespace temper {
+
+namespace {
+
+class Lowering {
+ public:
+  explicit Lowering(Graph& graph) : graph_(graph) {}
+
+  bool run() {
+    bool changed = false;
+    each([&](NodeId id) { changed |= fold_constant(id); });
+    each([&](NodeId id) { changed |= absorb_into_pointwise(id); });
+    each([&](NodeId id) { changed |= lower(id); });
+    return changed;
+  }
+
+ private:
+  Graph& graph_;
+
+  template <class F>
+  void each(F&& f) {
+    const int32_t count = graph_.node_count();
+    for (int32_t n = 0; n < count; ++n) {
+      const ValueId output = graph_.node({n}).outputs[0];
+      if (!graph_.value(output).users.empty() || graph_.is_output(output)) f({n});
+    }
+  }
+  bool is_quantization(NodeId id) const {
+    const Op& op = graph_.node(id).op;
+    return std::get_if<ops::Quantize>(&op) || std::get_if<ops::Dequantize>(&op);
+  }
+
+  bool fold_constant(NodeId id) {
+    if (!is_quantization(id)) return false;
+    const Node node = graph_.node(id);
+    std::vector<Tensor> inputs;
+    for (ValueId input : node.inputs) {
+      if (input.valid() && !graph_.constant(input)) return false;
+      inputs.push_back(input.valid() ? *graph_.constant(input) : Tensor());
+    }
+    const ValueId constant = graph_.add_constant(graph_.value(node.outputs[0]).name, run_node(node.op, inputs, node.name).at(0));
+    graph_.replace(node.outputs[0], constant);
+    graph_.swap_names(node.outputs[0], constant);
+    return true;
+  }
+
+  // Reading integers is worth its few operations for each user: the floats need not be stored for any of them.
+  bool absorb_into_pointwise(NodeId id) {
+    const auto* op = std::get_if<ops::Pointwise>(&graph_.node(id).op);
+    if (!op) return false;
+    const std::string name = graph_.node(id).name;
+    ValueId output = graph_.node(id).outputs[0];
+    const Shape shape = graph_.type(output).shape;
+    BoundProgram bound{op->program, graph_.node(id).inputs};
+    bool changed = false;
+    for (size_t slot = 0; slot < bound.inputs.size(); ++slot) {
+      const Value& value = graph_.value(bound.inputs[slot]);
+      if (!value.producer.valid() || !std::get_if<ops::Dequantize>(&graph_.node(value.producer).op) || value.type.shape != shape) continue;
+      BoundProgram producer = program_of_quantization(graph_, value.producer);
+      if (!fits(bound, producer)) continue;
+      bound.program = splice(producer.program, bound.program, int(slot));
+      bound.inputs.erase(bound.inputs.begin() + int64_t(slot));
+      bound.inputs.insert(bound.inputs.end(), producer.inputs.begin(), producer.inputs.end());
+      changed = true;
+      --slot;
+    }
+    if (graph_.has_single_use(output))
+      if (const NodeId user = graph_.value(output).users[0]; std::get_if<ops::Quantize>(&graph_.node(user).op) && graph_.node(user).inputs[0] == output) {
+        BoundProgram consumer = program_of_quantization(graph_, user);
+        if (!consumer.inputs.empty() && consumer.inputs[0] == output && fits(bound, consumer)) {
+          consumer.program = splice(bound.program, consumer.program, 0);
+          consumer.inputs.erase(consumer.inputs.begin());
+          consumer.inputs.insert(consumer.inputs.end(), bound.inputs.begin(), bound.inputs.end());
+          bound = std::move(consumer);
+          output = graph_.node(user).outputs[0];
+          changed = true;
+        }
+      }
+    if (!changed) return false;
+    tidy(graph_, bound);
+    graph_.rewrite(output, ops::Pointwise{std::move(bound.program)}, std::move(bound.inputs), name);
+    return true;
+  }
+  static bool fits(const BoundProgram& a, const BoundProgram& b) {
+    return a.inputs.size() + b.inputs.size() <= size_t(kMaxProgramInputs) && a.program.steps.size() + b.program.steps.size() <= kMaxProgramSteps;
+  }
+
+  bool lower(NodeId id) {
+    if (!is_quantization(id)) return false;
+    const std::string name = graph_.node(id).name;
+    BoundProgram bound = program_of_quantization(graph_, id);
+    graph_.rewrite(graph_.node(id).outputs[0], ops::Pointwise{std::move(bound.program)}, std::move(bound.inputs), name);
+    return true;
+  }
+};
+
+}  // namespace
+
+bool fold_quantization(Graph& graph, const PassOptions& options) {
+  bool changed = commute_quantization(graph);
+  if (fold_quantized_products(graph)) {
+    changed = true;
+    graph.compact();
+  }
+  if (Lowering(graph).run()) {
+    changed = true;
+    graph.compact();
+    // Two programs that meet now are one, and what was quantized may be a constant.
+    for (const Pass& pass : {Pass{"fold_constants", fold_constants}, Pass{"fuse_pointwise", fuse_pointwise}})
+      if (!options.disabled.count(pass.name) && pass.run(graph, options)) graph.compact();
+  }
+  return changed;
+}
+
+}  // namespace temper
