@@ -79,7 +79,7 @@ Program random_program(std::vector<DType> dtypes, Random& random) {
   const int count = 1 + int(random.below(12));
   for (int s = 0; s < count; ++s) {
     for (int attempt = 0; attempt < 100; ++attempt) {
-      Step step{Scalar(random.below(52)), DType(random.below(kDTypeCount))};
+      Step step{Scalar(random.below(53)), DType(random.below(kDTypeCount))};
       if (step.op >= Scalar::exp && step.op <= Scalar::atanh && step.op != Scalar::relu) continue;  // inexact
       if (step.op == Scalar::sqrt || step.op == Scalar::pow || step.op == Scalar::reciprocal || step.op == Scalar::div) {
         if (is_float(step.dtype)) continue;  // an inexact result would make comparisons and rounding ambiguous

@@ -66,7 +66,7 @@ class RandomGraph {
   void push(Op op, std::vector<ValueId> inputs) { values_.push_back(graph_.add_single(std::move(op), std::move(inputs), name())); }
 
   void add_node() {
-    switch (below(16)) {
+    switch (below(17)) {
       case 0: case 1: conv(); break;
       case 2: matmul(); break;
       case 3: case 4: unary(); break;
@@ -78,6 +78,7 @@ class RandomGraph {
       case 12: softmax_or_pool(); break;
       case 13: layer_norm(); break;
       case 14: slice_or_pad(); break;
+      case 15: quantized(); break;
       default: broadcast_or_concat(); break;
     }
   }
@@ -243,6 +244,26 @@ class RandomGraph {
     for (int tries = 0; tries < 10 && inputs.size() < 2; ++tries)
       if (const ValueId other = pick(); shape(other) == shape(x)) inputs.push_back(other);
     push(op, inputs);
+  }
+
+  // Of a graph input alone: the last place of a computed value could decide between two integers.
+  void quantized() {
+    const ValueId x = graph_.inputs()[below(inputs_.size())];
+    const ValueId scale = graph_.add_constant(name(), Tensor::of<float>({}, {0.01f * float(1 + below(4))}));
+    ops::Quantize quantize;
+    quantize.dtype = chance(0.5) ? DType::u8 : DType::i8;
+    const Tensor zero = Tensor::of<int64_t>({}, {quantize.dtype == DType::u8 ? int64_t(below(2)) * 100 : 0}).converted(quantize.dtype);
+    const ValueId point = graph_.add_constant(name(), zero);
+    const ValueId q = graph_.add_single(quantize, {x, scale, point}, name());
+    push(ops::Dequantize{}, {q, scale, point});
+    if (graph_.type(x).rank() != 4 || chance(0.3)) return;
+    Tensor w(DType::i8, {3, 4, 3, 3});
+    for (int64_t i = 0; i < w.count(); ++i) w.data<int8_t>()[i] = int8_t(int(below(256)) - 128);
+    const ValueId scales = graph_.add_constant(name(), Tensor::of<float>({3}, {0.004f, 0.002f, 0.003f}));
+    const ValueId weights = graph_.add_single(ops::Dequantize{}, {graph_.add_constant(name(), w), scales}, name());
+    ops::Conv op;
+    op.strides = {1, 1}, op.dilations = {1, 1}, op.pads = Dims(4, 1);
+    push(op, {values_.back(), weights});
   }
 
   void layer_norm() {
