@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/layout.h"
+#include "base/aligned.h"
 #include "graph/op.h"
 
 namespace temper {
@@ -49,7 +50,7 @@ Support refused(const Parts&... parts) { return {concat(parts...)}; }
 
 // Packed constants. Inputs marked in `consumed` are not handed to the kernel (and not stored) any more.
 struct Packed {
-  std::vector<std::byte> bytes;
+  AlignedBytes bytes;
   std::vector<bool> consumed;
 };
 

@@ -12,7 +12,7 @@ void PackCache::know(std::shared_ptr<const Tensor> constant) {
   if (constant->dtype() == DType::u8 && constant->rank() == 1) not_hashed_.push_back(std::move(constant));
 }
 
-std::shared_ptr<const Tensor> PackCache::shared(std::vector<std::byte> bytes) {
+std::shared_ptr<const Tensor> PackCache::shared(AlignedBytes bytes) {
   if (bytes.empty()) return nullptr;
   for (auto& constant : not_hashed_) {
     const uint64_t key = xxh3(constant->raw().data(), constant->raw().size());
@@ -22,9 +22,9 @@ std::shared_ptr<const Tensor> PackCache::shared(std::vector<std::byte> bytes) {
   const uint64_t key = xxh3(bytes.data(), bytes.size());
   for (auto [it, end] = by_content_.equal_range(key); it != end; ++it)
     if (it->second->raw().size() == bytes.size() && std::memcmp(it->second->raw().data(), bytes.data(), bytes.size()) == 0) return it->second;
-  Tensor copy(DType::u8, {int64_t(bytes.size())});  // a vector's memory is not aligned
-  std::memcpy(copy.raw_mutable(), bytes.data(), bytes.size());
-  return by_content_.emplace(key, std::make_shared<const Tensor>(std::move(copy)))->second;
+  const auto owner = std::make_shared<const AlignedBytes>(std::move(bytes));
+  auto tensor = std::make_shared<const Tensor>(Tensor::view(DType::u8, {int64_t(owner->size())}, owner->data(), owner));
+  return by_content_.emplace(key, std::move(tensor))->second;
 }
 
 const PackCache::Entry& PackCache::get(const Problem& problem, const Tactic& tactic, const Config& config, const Device& device) {

@@ -31,7 +31,7 @@ class PackCache {
   std::unordered_multimap<uint64_t, std::shared_ptr<const Tensor>> by_content_;
   std::vector<std::shared_ptr<const Tensor>> not_hashed_;  // hashing waits until something is packed
 
-  std::shared_ptr<const Tensor> shared(std::vector<std::byte> bytes);
+  std::shared_ptr<const Tensor> shared(AlignedBytes bytes);
 };
 
 }  // namespace temper

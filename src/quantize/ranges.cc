@@ -203,8 +203,10 @@ Ranges ranges_from_json(std::string_view text) {
   const Json& values = object["values"];
   object.done();
   if (!values.is_object()) fail(ErrorKind::bad_file, "the JSON is damaged: 'values' is no object");
-  for (const auto& [name, range] : values.items())
-    ranges.values.emplace_hint(ranges.values.end(), name, with_context([&] { return concat("tensor '", name, "'"); }, [&] { return read_range(range); }));
+  for (const auto& item : values.items()) {
+    const std::string& name = item.key();
+    ranges.values.emplace_hint(ranges.values.end(), name, with_context([&] { return concat("tensor '", name, "'"); }, [&] { return read_range(item.value()); }));
+  }
   std::set<std::string_view> listed;
   for (const std::string& name : ranges.order)
     if (!ranges.values.contains(name) || !listed.insert(name).second) fail(ErrorKind::bad_file, "the JSON is damaged: 'order' names '", name.substr(0, 80), "' twice, or without a range");

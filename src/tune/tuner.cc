@@ -138,9 +138,8 @@ double Tuner::refine(const Problem& problem, const Tactic& tactic, const Config&
 
 double Tuner::measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit, const QuickOptions& options) {
   const Packed packed = tactic.build ? tactic.build(problem, config, device_) : Packed{};
+  const AlignedBytes& bytes = packed.bytes;
   scratch_->reset();
-  const std::span<std::byte> bytes(scratch_->take(DType::u8, int64_t(packed.bytes.size()), false), packed.bytes.size());
-  std::copy(packed.bytes.begin(), packed.bytes.end(), bytes.begin());  // a vector is not aligned
   std::vector<Instance> instances;
   for (int c = 0; c < chains; ++c) instances.emplace_back(*scratch_, problem, tactic, config, packed.consumed, bytes, device_);
   if (workspace_limit >= 0 && instances[0].kernel->workspace() > workspace_limit) return -1;

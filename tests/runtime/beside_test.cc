@@ -46,7 +46,9 @@ TEST(RunBesideReference, OnlyTheNodeThatComputesSomethingElseDrifts) {
     for (const std::string node : {"c1", "c2", "m"})
       for (const StepDifference& step : differences_of(with_wrong_weights(engine->graph(), *engine->plans()[0], node))) {
         EXPECT_EQ(step.difference.beyond > 0, step.node == node) << step.node << " with wrong weights of " << node;
-        if (step.node == node) EXPECT_GT(step.difference.largest, 0.01);
+        if (step.node == node) {
+          EXPECT_GT(step.difference.largest, 0.01);
+        }
       }
   }
 }

@@ -162,17 +162,14 @@ Packed build(const Problem& problem, const Config& config, const Device&) {
   const size_t weights_bytes = round_up<size_t>(to.get_size(), 64);
   const Tensor* bias = built.epilogue.bias >= 0 ? problem.inputs[size_t(built.epilogue.bias) + 2].constant : nullptr;
   Packed packed;
-  packed.bytes.resize(weights_bytes + (bias ? size_t(bias->bytes()) : 0) + 64);
-  // A vector is 16-byte aligned; oneDNN writes wherever it is told.
+  packed.bytes.resize(weights_bytes + (bias ? size_t(bias->bytes()) : 0));
   memory from(dnnl_plain_desc(DType::f32, conv_geometry(problem).weights), dnnl_cpu_engine(),
               const_cast<std::byte*>(problem.inputs[1].constant->raw().data()));
-  memory into(to, dnnl_cpu_engine());
+  memory into(to, dnnl_cpu_engine(), packed.bytes.data());
   dnnl::stream stream(dnnl_cpu_engine());
   dnnl::reorder(from, into).execute(stream, from, into);
   stream.wait();
-  std::memcpy(packed.bytes.data(), into.get_data_handle(), to.get_size());
   if (bias) std::memcpy(packed.bytes.data() + weights_bytes, bias->raw().data(), size_t(bias->bytes()));
-  packed.bytes.resize(packed.bytes.size() - 64);
   packed.consumed.assign(problem.inputs.size(), false);
   packed.consumed[1] = true;
   if (bias) packed.consumed[size_t(built.epilogue.bias) + 2] = true;

@@ -128,12 +128,11 @@ Packed build(const Problem& problem, const Config& config, const Device&) {
   const ThreadScope threads(problem.threads);
   const Built built = choose(problem, config);
   memory from(built.stored_weights, dnnl_cpu_engine(), const_cast<std::byte*>(problem.inputs[1].constant->raw().data()));
-  memory into(weights_desc(built), dnnl_cpu_engine());
+  packed.bytes.resize(weights_desc(built).get_size());
+  memory into(weights_desc(built), dnnl_cpu_engine(), packed.bytes.data());
   dnnl::stream stream(dnnl_cpu_engine());
   dnnl::reorder(from, into).execute(stream, from, into);
   stream.wait();
-  packed.bytes.resize(weights_desc(built).get_size());
-  std::memcpy(packed.bytes.data(), into.get_data_handle(), packed.bytes.size());
   packed.consumed[1] = true;
   return packed;
 }

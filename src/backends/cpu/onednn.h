@@ -17,6 +17,8 @@ dnnl::memory::desc dnnl_desc(DType dtype, const Dims& dims, Layout layout);
 // Weights [M,C,k...] or grouped [G,M/G,C/G,k...], row-major.
 dnnl::memory::desc dnnl_plain_desc(DType dtype, const Dims& dims);
 dnnl::memory::desc dnnl_any_desc(DType dtype, const Dims& dims);
+// Weights as `stored`, rewritten into a primitive's own format at `into`, which has room for `packed`.
+void dnnl_pack(const dnnl::memory::desc& stored, std::span<const std::byte> weights, const dnnl::memory::desc& packed, std::byte* into);
 
 // oneDNN takes the number of threads of a primitive from the calling thread's OpenMP setting when it is created.
 class ThreadScope {
