@@ -163,12 +163,7 @@ Packed build(const Problem& problem, const Config& config, const Device&) {
   const Tensor* bias = built.epilogue.bias >= 0 ? problem.inputs[size_t(built.epilogue.bias) + 2].constant : nullptr;
   Packed packed;
   packed.bytes.resize(weights_bytes + (bias ? size_t(bias->bytes()) : 0));
-  memory from(dnnl_plain_desc(DType::f32, conv_geometry(problem).weights), dnnl_cpu_engine(),
-              const_cast<std::byte*>(problem.inputs[1].constant->raw().data()));
-  memory into(to, dnnl_cpu_engine(), packed.bytes.data());
-  dnnl::stream stream(dnnl_cpu_engine());
-  dnnl::reorder(from, into).execute(stream, from, into);
-  stream.wait();
+  dnnl_pack(dnnl_plain_desc(DType::f32, conv_geometry(problem).weights), problem.inputs[1].constant->raw(), to, packed.bytes.data());
   if (bias) std::memcpy(packed.bytes.data() + weights_bytes, bias->raw().data(), size_t(bias->bytes()));
   packed.consumed.assign(problem.inputs.size(), false);
   packed.consumed[1] = true;

@@ -129,13 +129,7 @@ Packed build(const Problem& problem, const Config& config, const Device&) {
   const memory::desc to = built.descriptor->weights_desc();
   Packed packed;
   packed.bytes.resize(round_up<size_t>(to.get_size(), 64));
-  memory from(dnnl_plain_desc(DType::i8, conv_geometry(problem).weights), dnnl_cpu_engine(),
-              const_cast<std::byte*>(problem.inputs[1].constant->raw().data()));
-  memory into(to, dnnl_cpu_engine());
-  dnnl::stream stream(dnnl_cpu_engine());
-  dnnl::reorder(from, into).execute(stream, from, into);
-  stream.wait();
-  std::memcpy(packed.bytes.data(), into.get_data_handle(), to.get_size());
+  dnnl_pack(dnnl_plain_desc(DType::i8, conv_geometry(problem).weights), problem.inputs[1].constant->raw(), to, packed.bytes.data());
   packed.consumed.assign(problem.inputs.size(), false);
   packed.consumed[1] = true;
   return packed;

@@ -127,12 +127,8 @@ Packed build(const Problem& problem, const Config& config, const Device&) {
   if (!packs_weights(problem)) return packed;
   const ThreadScope threads(problem.threads);
   const Built built = choose(problem, config);
-  memory from(built.stored_weights, dnnl_cpu_engine(), const_cast<std::byte*>(problem.inputs[1].constant->raw().data()));
   packed.bytes.resize(weights_desc(built).get_size());
-  memory into(weights_desc(built), dnnl_cpu_engine(), packed.bytes.data());
-  dnnl::stream stream(dnnl_cpu_engine());
-  dnnl::reorder(from, into).execute(stream, from, into);
-  stream.wait();
+  dnnl_pack(built.stored_weights, problem.inputs[1].constant->raw(), weights_desc(built), packed.bytes.data());
   packed.consumed[1] = true;
   return packed;
 }

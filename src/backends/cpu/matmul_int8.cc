@@ -154,13 +154,8 @@ Packed build(const Problem& problem, const Config& config, const Device&) {
   const ThreadScope threads(problem.threads);
   const Built built = choose(problem, config);
   const memory::desc to = built.weights();
-  memory from(built.stored_weights, dnnl_cpu_engine(), const_cast<std::byte*>(problem.inputs[1].constant->raw().data()));
-  memory into(to, dnnl_cpu_engine());
-  dnnl::stream stream(dnnl_cpu_engine());
-  dnnl::reorder(from, into).execute(stream, from, into);
-  stream.wait();
   packed.bytes.resize(round_up<size_t>(to.get_size(), 64));
-  std::memcpy(packed.bytes.data(), into.get_data_handle(), to.get_size());
+  dnnl_pack(built.stored_weights, problem.inputs[1].constant->raw(), to, packed.bytes.data());
   packed.consumed[1] = true;
   return packed;
 }

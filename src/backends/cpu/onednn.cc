@@ -44,6 +44,13 @@ memory::desc dnnl_plain_desc(DType dtype, const Dims& dims) {
 }
 memory::desc dnnl_any_desc(DType dtype, const Dims& dims) { return memory::desc(dims, dnnl_dtype(dtype), memory::format_tag::any); }
 
+void dnnl_pack(const memory::desc& stored, std::span<const std::byte> weights, const memory::desc& packed, std::byte* into) {
+  memory from(stored, dnnl_cpu_engine(), const_cast<std::byte*>(weights.data()));
+  memory to(packed, dnnl_cpu_engine(), into);
+  dnnl::reorder(from, to).execute(stream_of_thread(), from, to);
+  stream_of_thread().wait();
+}
+
 memory::desc dnnl_desc(DType dtype, const Dims& dims, Layout layout) {
   using tag = memory::format_tag;
   static constexpr tag tags[3][3] = {{tag::nwc, tag::nCw8c, tag::nCw16c},
