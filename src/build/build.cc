@@ -11,6 +11,7 @@
 #include "backends/backend.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "build/precision.h"
 #include "build/segments.h"
 #include "onnx/import.h"
 #include "plan/nearest.h"
@@ -142,8 +143,7 @@ Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& options
 
 std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  if (options.precision != "fp32")
-    fail(ErrorKind::unsupported, "--precision ", options.precision, " is not supported on the device '", options.device, "' yet; fp32 is");
+  check_precision(options);
   const Backend& backend = find_backend(options.device);
   const Device device = backend.device();
   const int threads = options.threads > 0 ? options.threads : usable_threads();
@@ -154,6 +154,7 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   info.revision = revision();
   info.command = options.command;
   graph = optimised_graph(std::move(graph), info, options);
+  apply_precision(graph, info, options);
 
   const auto shapes = tuned_shapes(graph, info.shapes, options);
   auto engine = std::make_shared<Engine>(info, graph, threads);

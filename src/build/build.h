@@ -7,6 +7,7 @@
 #include <string>
 
 #include "passes/pass.h"
+#include "quantize/placement.h"
 #include "runtime/engine.h"
 
 namespace temper {
@@ -14,7 +15,10 @@ namespace temper {
 struct BuildOptions {
   std::string device = "cpu";
   int threads = 0;                                // 0: all that this process may use
-  std::string precision = "fp32";
+  std::string precision = "fp32";                 // fp32, bf16, int8
+  std::string calibration;                        // int8: the ranges file
+  PlacementOptions placement;                     // int8: what stays in fp32
+  std::string qdq;                                // int8: file for the quantized model as Q/DQ ONNX; "": none
   std::map<std::string, ShapeRange> shapes;       // by input name
   bool batch_buckets = true;                      // false: of a range of batches only opt is tuned
   std::string timing_cache;                       // file; "": none

@@ -17,6 +17,11 @@ struct Options {
 void print_summary(const Engine& engine, const std::string& path) {
   const EngineInfo& info = engine.info();
   for (const std::string& note : info.notes) std::printf("note: %s\n", note.c_str());
+  if (info.precision != "fp32") {
+    std::printf("%lld of %lld convolutions and products in %s%s\n", static_cast<long long>(info.lowered_products), static_cast<long long>(info.products), info.precision.c_str(),
+                info.not_lowered.empty() ? "" : "; in fp32:");
+    for (const std::string& line : info.not_lowered) std::printf("  %s\n", line.c_str());
+  }
   for (const auto& plan : engine.plans()) {
     std::string shapes;
     for (const PortInfo& input : plan->inputs) shapes += concat(shapes.empty() ? "" : ", ", input.name, ' ', input.type);

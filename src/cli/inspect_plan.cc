@@ -62,7 +62,9 @@ void print_summary(const std::string& path, const PlanFile& file) {
   line("model", concat(info.model_name, info.source_path.empty() ? "" : concat(" from ", info.source_path), info.producer.empty() ? "" : concat(", made by ", info.producer)));
   line("sha256", info.model_sha256);
   line("device", concat(info.device, ", ", file.threads, file.threads == 1 ? " thread" : " threads", ": ", info.fingerprint));
-  line("precision", info.precision);
+  line("precision", concat(info.precision, info.precision == "fp32" ? "" : concat(": ", info.lowered_products, " of ", info.products, " convolutions and products"),
+                           info.placeholder ? " (calibrated on noise: meaningless for accuracy)" : ""));
+  if (!info.calibration_sha256.empty()) line("calibration", concat("sha256 ", info.calibration_sha256));
   for (const PortInfo& port : file.inputs) {
     std::string text = concat(port.name, ": ", port.type);
     if (auto it = info.shapes.find(port.name); it != info.shapes.end() && it->second.min != it->second.max)
@@ -184,7 +186,8 @@ Json file_json(const PlanFile& file, const InspectPlanOptions& options) {
   for (const auto& [name, range] : info.shapes) shapes[name] = {{"min", range.min}, {"opt", range.opt}, {"max", range.max}};
   for (const auto& plan : file.plans) plans.push_back(plan_json(*plan, options));
   Json json{{"model", info.model_name}, {"model_sha256", info.model_sha256}, {"source_path", info.source_path}, {"producer", info.producer}, {"precision", info.precision},
-            {"device", info.device}, {"fingerprint", info.fingerprint}, {"version", info.version}, {"revision", info.revision}, {"command", info.command},
+            {"calibration_sha256", info.calibration_sha256}, {"placeholder", info.placeholder}, {"products", info.products}, {"lowered_products", info.lowered_products},
+            {"not_lowered", info.not_lowered}, {"device", info.device}, {"fingerprint", info.fingerprint}, {"version", info.version}, {"revision", info.revision}, {"command", info.command},
             {"build_s", info.build_s}, {"threads", file.threads}, {"inputs", ports_json(file.inputs)}, {"outputs", ports_json(file.outputs)}, {"shapes", shapes},
             {"notes", info.notes}, {"plan_bytes", file.file_bytes}, {"constant_bytes", file.constant_bytes}, {"graph_constant_bytes", file.graph_bytes},
             {"timings", file.timings.size()}, {"refusal", file.refusal.empty() ? Json(nullptr) : Json(file.refusal)}, {"plans", plans}};

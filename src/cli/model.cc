@@ -52,6 +52,16 @@ int64_t parse_size(const std::string& text) {
   return checked_mul(value, factor);
 }
 
+std::vector<std::string> words(const std::string& text) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    out.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
 std::string quoted(const std::string& text) {
   if (text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,-") == text.npos && !text.empty()) return text;
   std::string out = "'";
@@ -63,7 +73,12 @@ std::string quoted(const std::string& text) {
 
 void add_model_flags(CLI::App& verb, ModelFlags& flags) {
   verb.add_option("--device", flags.device, "cpu, or reference (slow, the judge)")->capture_default_str();
-  verb.add_option("--precision", flags.precision, "fp32 (others are refused by name until they exist)")->capture_default_str();
+  verb.add_option("--precision", flags.precision, "fp32, bf16, int8 (with --calibration)")->capture_default_str();
+  verb.add_option("--calibration", flags.calibration, "int8: the ranges that `temper calibrate` wrote for this model");
+  verb.add_flag("--keep-first", flags.keep_first, "int8: layers that no other stands before stay in fp32");
+  verb.add_flag("--keep-last", flags.keep_last, "int8: layers that no other follows stay in fp32");
+  verb.add_option("--keep-fp32", flags.keep_fp32, "int8: names of layers that stay in fp32, separated by commas");
+  verb.add_option("--qdq", flags.qdq, "int8: also write the quantized model as Q/DQ ONNX to this file");
   verb.add_option("--threads", flags.threads, "threads of the CPU; 0: all this process may use")->check(CLI::Range(0, 4096));
   verb.add_option("--shapes", flags.shapes, "NAME=SHAPE or NAME=MIN:OPT:MAX, e.g. x=1x3x224x224:8x3x224x224:32x3x224x224")->delimiter(',');
   verb.add_option("--timing-cache", flags.timing_cache, "file of measured times; the default is in the cache folder");
@@ -83,15 +98,21 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
   options.segments = !flags.quick;
   if (!flags.workspace.empty()) options.workspace = parse_size(flags.workspace);
   if (!flags.no_timing_cache) options.timing_cache = flags.timing_cache.empty() ? concat(cache_folder(), "/timings.json") : flags.timing_cache;
-  for (size_t at = 0; at < flags.disabled_passes.size();) {
-    const size_t end = std::min(flags.disabled_passes.find(',', at), flags.disabled_passes.size());
-    const std::string name = flags.disabled_passes.substr(at, end - at);
+  for (const std::string& name : words(flags.disabled_passes))
     if (name == "all") options.passes.all_disabled = true;
     else options.passes.disabled.insert(name);
-    at = end + 1;
-  }
+  options.calibration = flags.calibration;
+  options.placement.keep_first = flags.keep_first;
+  options.placement.keep_last = flags.keep_last;
+  for (std::string& name : words(flags.keep_fp32)) options.placement.keep_nodes.insert(std::move(name));
+  options.qdq = flags.qdq;
   std::string command = concat("temper build ", quoted(path), " -o PLAN");
   if (flags.device != "cpu") command += concat(" --device ", flags.device);
+  if (flags.precision != "fp32") command += concat(" --precision ", flags.precision);
+  if (!flags.calibration.empty()) command += concat(" --calibration ", quoted(flags.calibration));
+  if (flags.keep_first) command += " --keep-first";
+  if (flags.keep_last) command += " --keep-last";
+  if (!flags.keep_fp32.empty()) command += concat(" --keep-fp32 ", quoted(flags.keep_fp32));
   if (flags.threads) command += concat(" --threads ", flags.threads);
   for (const std::string& text : flags.shapes) {
     const auto equals = text.rfind('=');

@@ -41,14 +41,15 @@ Json info_json(const EngineInfo& info) {
   Json shapes = Json::object();
   for (const auto& [name, range] : info.shapes) shapes[name] = {range.min, range.opt, range.max};
   return {{"model_name", info.model_name}, {"model_sha256", info.model_sha256}, {"source_path", info.source_path}, {"producer", info.producer},
-          {"precision", info.precision}, {"device", info.device}, {"fingerprint", info.fingerprint}, {"version", info.version},
+          {"precision", info.precision}, {"calibration_sha256", info.calibration_sha256}, {"placeholder", info.placeholder},
+          {"products", info.products}, {"lowered_products", info.lowered_products}, {"not_lowered", info.not_lowered}, {"device", info.device}, {"fingerprint", info.fingerprint}, {"version", info.version},
           {"revision", info.revision}, {"command", info.command}, {"build_s", info.build_s}, {"shapes", shapes}, {"notes", info.notes}};
 }
 EngineInfo read_engine_info(const Json& json) {
   Object object(json);
   EngineInfo info;
   for (auto [key, value] : {std::pair{"model_name", &info.model_name}, {"model_sha256", &info.model_sha256}, {"source_path", &info.source_path},
-                            {"producer", &info.producer}, {"precision", &info.precision}, {"device", &info.device}, {"fingerprint", &info.fingerprint},
+                            {"producer", &info.producer}, {"precision", &info.precision}, {"calibration_sha256", &info.calibration_sha256}, {"device", &info.device}, {"fingerprint", &info.fingerprint},
                             {"version", &info.version}, {"revision", &info.revision}, {"command", &info.command}})
     *value = strict::text(object[key]);
   info.build_s = strict::number(object["build_s"]);
@@ -59,6 +60,10 @@ EngineInfo read_engine_info(const Json& json) {
     info.shapes[name] = {strict::integers(three[0]), strict::integers(three[1]), strict::integers(three[2])};
   }
   for (const Json& note : strict::list(object["notes"])) info.notes.push_back(strict::text(note));
+  for (const Json& line : strict::list(object["not_lowered"])) info.not_lowered.push_back(strict::text(line));
+  info.placeholder = strict::flag(object["placeholder"]);
+  info.products = strict::integer(object["products"], 0, kMost);
+  info.lowered_products = strict::integer(object["lowered_products"], 0, kMost);
   object.done();
   return info;
 }

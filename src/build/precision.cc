@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "build/precision.h"
+
+#include "base/hash.h"
+#include "onnx/write.h"
+
+namespace temper {
+
+void check_precision(const BuildOptions& options) {
+  const std::string& precision = options.precision;
+  if (precision == "fp16" && options.device == "cpu")
+    fail(ErrorKind::unsupported, "--precision fp16 is not supported on the CPU, which computes fp16 in fp32; use --precision bf16");
+  if (precision != "fp32" && precision != "int8")
+    fail(ErrorKind::unsupported, "--precision ", precision, " is not supported on the device '", options.device, "'; fp32 and int8 are");
+  if (precision == "int8" && options.calibration.empty())
+    fail(ErrorKind::usage, "--precision int8 needs the ranges of the model's values: run `temper calibrate MODEL --data D -o ranges.json` and add --calibration ranges.json");
+  if (precision != "int8" && (!options.calibration.empty() || !options.qdq.empty()))
+    fail(ErrorKind::usage, "--calibration and --qdq belong to --precision int8, not to ", precision);
+}
+
+namespace {
+
+void quantize(Graph& graph, EngineInfo& info, const BuildOptions& options) {
+  const Ranges ranges = load_ranges(options.calibration);
+  with_context([&] { return options.calibration; }, [&] {
+    if (!info.model_sha256.empty()) check_model(ranges, info.model_sha256);
+  });
+  info.calibration_sha256 = sha256_of_file(options.calibration);
+  info.placeholder = ranges.placeholder;
+  if (ranges.placeholder) info.notes.push_back("calibrated on noise: what this plan answers is meaningless for accuracy");
+  Placement placement = with_context([&] { return options.calibration; }, [&] { return place_quantization(graph, ranges, options.placement); });
+  info.notes.insert(info.notes.end(), placement.warnings.begin(), placement.warnings.end());
+  info.products = placement.products;
+  info.lowered_products = placement.integer_products;
+  for (const PlacedNode& node : placement.nodes)
+    if (!node.integer) info.not_lowered.push_back(concat(node.node, " (", node.op, "): ", node.reason));
+  if (!options.qdq.empty()) write_onnx(placement.graph, options.qdq);
+  graph = std::move(placement.graph);
+  run_passes(graph, options.passes);
+}
+
+}  // namespace
+
+void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options) {
+  if (options.precision == "int8") quantize(graph, info, options);
+}
+
+}  // namespace temper

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// From an optimised f32 graph to one in the precision that was asked for.
+#pragma once
+#include "build/build.h"
+
+namespace temper {
+
+// Refuses, before anything is built, a precision that the device does not compute in and flags that do not fit it.
+void check_precision(const BuildOptions& options);
+
+// int8: places quantization by the ranges in options.calibration, writes options.qdq, and runs the passes again, which fold
+// it. bf16: lower_precision. Fills in what `info` says of it. Throws Error{usage} for ranges of another model.
+void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options);
+
+}  // namespace temper

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantize/placement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+namespace temper {
+
+namespace {
+
+bool is_product(const Op& op) { return std::get_if<ops::Conv>(&op) || std::get_if<ops::MatMul>(&op); }
+
+// What an op without arithmetic of its own does to its data inputs.
+enum class Movement { none, keeps, averages };  // keeps: each output element is an input element (or the zero of padding)
+
+class Placer {
+ public:
+  Placer(const Graph& graph, const Ranges& ranges, const PlacementOptions& options) : graph_(graph), ranges_(ranges), options_(options) {
+    group_.resize(size_t(graph.value_count()));
+    std::iota(group_.begin(), group_.end(), 0);
+    wanted_.resize(group_.size(), 0);
+    reasons_.resize(size_t(graph.node_count()));
+  }
+
+  Placement run() {
+    check_names();
+    find_first_and_last();
+    for (int32_t n = 0; n < graph_.node_count(); ++n)
+      if (is_product(graph_.node({n}).op)) choose_product({n});
+    // Consumers come first: what they want decides for the ops in front of them.
+    for (int32_t n = graph_.node_count(); n-- > 0;) choose_mover({n});
+    choose_scales();
+    rebuild();
+    tabulate();
+    return std::move(result_);
+  }
+
+ private:
+  const Graph& graph_;
+  const Ranges& ranges_;
+  const PlacementOptions& options_;
+  Placement result_;
+  std::vector<int32_t> group_;     // by value: union-find of those that share a scale
+  std::vector<char> wanted_;       // by value: gets a quantize and a dequantize node
+  std::vector<std::string> reasons_;  // by node: why it stays in f32; empty: it does not
+  std::set<int32_t> integer_;      // nodes that are integer
+  std::vector<char> has_before_, has_after_;  // by node: a product on a way to, or from it
+  std::map<int32_t, float> scales_;           // by group
+  std::set<std::string> warned_;
+
+  int32_t find(int32_t v) {
+    while (group_[size_t(v)] != v) v = group_[size_t(v)] = group_[size_t(group_[size_t(v)])];
+    return v;
+  }
+  void unite(ValueId a, ValueId b) { group_[size_t(find(a.index))] = find(b.index); }
+
+  void check_names() const {
+    for (const std::string& name : options_.keep_nodes) {
+      bool found = false;
+      for (int32_t n = 0; n < graph_.node_count(); ++n) found |= graph_.node({n}).name == name && is_product(graph_.node({n}).op);
+      if (!found) fail(ErrorKind::usage, "there is no convolution or matrix product named '", name, "' to keep in fp32; the build summary lists the names");
+    }
+    if (ranges_.values.empty()) fail(ErrorKind::usage, "the ranges are empty; calibrate the model again");
+    for (int32_t v = 0; v < graph_.value_count(); ++v)
+      if (ranges_.values.count(graph_.value({v}).name)) return;
+    fail(ErrorKind::usage, "no value of the model has one of the ", ranges_.values.size(), " names in the ranges (the first is '", ranges_.values.begin()->first,
+         "'); calibrate this model, with the same passes");
+  }
+
+  void find_first_and_last() {
+    std::vector<char> before(size_t(graph_.value_count()), 0), after(before);
+    has_before_.resize(size_t(graph_.node_count()), 0);
+    has_after_ = has_before_;
+    for (int32_t n = 0; n < graph_.node_count(); ++n) {
+      const Node& node = graph_.node({n});
+      for (ValueId id : node.inputs)
+        if (id.valid()) has_before_[size_t(n)] |= before[size_t(id.index)];
+      for (ValueId id : node.outputs) before[size_t(id.index)] = has_before_[size_t(n)] || is_product(node.op);
+    }
+    for (int32_t n = graph_.node_count(); n-- > 0;) {
+      const Node& node = graph_.node({n});
+      for (ValueId id : node.outputs) has_after_[size_t(n)] |= after[size_t(id.index)];
+      for (ValueId id : node.inputs)
+        if (id.valid()) after[size_t(id.index)] |= has_after_[size_t(n)] || is_product(node.op);
+    }
+  }
+
+  const TensorRange* range_of(ValueId id) const {
+    const auto it = ranges_.values.find(graph_.value(id).name);
+    return it == ranges_.values.end() || !it->second.is_usable() ? nullptr : &it->second;
+  }
+  // Empty where the value can be quantized; otherwise why not, said once as a warning too.
+  std::string refusal(ValueId id) {
+    const Value& value = graph_.value(id);
+    if (value.type.dtype != DType::f32) return concat("'", value.name, "' is ", value.type.dtype);
+    if (value.constant) return concat("'", value.name, "' is a constant");
+    const auto it = ranges_.values.find(value.name);
+    std::string why;
+    if (it == ranges_.values.end()) why = concat("'", value.name, "' has no range");
+    else if (!it->second.is_usable()) why = concat("'", value.name, "' has the unusable scale ", it->second.scale);
+    if (!why.empty() && warned_.insert(value.name).second) result_.warnings.push_back(concat(why, "; what needs it stays in fp32"));
+    return why;
+  }
+
+  std::string why_not(const Node& node) {
+    if (options_.keep_nodes.count(node.name)) return "kept in fp32 as asked";
+    const bool first = !has_before_[index_of(node)], last = !has_after_[index_of(node)];
+    if (options_.keep_first && first) return "kept in fp32: a first layer";
+    if (options_.keep_last && last) return "kept in fp32: a last layer";
+    const Tensor* weights = graph_.constant(node.inputs[1]);
+    if (const auto* product = std::get_if<ops::MatMul>(&node.op)) {
+      if (graph_.constant(node.inputs[0])) return "its first operand is the constant";
+      if (!weights) return "a product of two activations";
+      if (weights->rank() != 2) return concat("its weights have rank ", weights->rank());
+      if (product->transpose_a) return "its first operand is transposed";
+    }
+    if (!weights) return "its weights are not constant";
+    if (weights->dtype() != DType::f32) return concat("its weights are ", weights->dtype());
+    for (int64_t i = 0; i < weights->count(); ++i)
+      if (!std::isfinite(weights->data<float>()[i])) {
+        result_.warnings.push_back(concat("the weights '", graph_.value(node.inputs[1]).name, "' hold NaN or infinity; '", node.name, "' stays in fp32"));
+        return "its weights hold NaN or infinity";
+      }
+    return refusal(node.inputs[0]);
+  }
+  size_t index_of(const Node& node) const { return size_t(graph_.value(node.outputs[0]).producer.index); }
+
+  void choose_product(NodeId id) {
+    const Node& node = graph_.node(id);
+    ++result_.products;
+    reasons_[size_t(id.index)] = why_not(node);
+    if (!reasons_[size_t(id.index)].empty()) return;
+    ++result_.integer_products;
+    integer_.insert(id.index);
+    wanted_[size_t(node.inputs[0].index)] = 1;
+    // Residuals: what the epilogue reads that is as large as the output.
+    const Program& epilogue = *epilogue_of(node.op);
+    for (size_t i = node.inputs.size() - size_t(epilogue.inputs - 1); i < node.inputs.size(); ++i)
+      if (const ValueId extra = node.inputs[i]; !graph_.constant(extra) && graph_.type(extra).shape == graph_.type(node.outputs[0]).shape && refusal(extra).empty())
+        wanted_[size_t(extra.index)] = 1;
+  }
+
+  Movement movement_of(const Node& node) const {
+    if (node.outputs.size() != 1) return Movement::none;
+    if (const auto* pool = std::get_if<ops::Pool>(&node.op))
+      return pool->kind == ops::PoolKind::max ? Movement::keeps : pool->kind == ops::PoolKind::average ? Movement::averages : Movement::none;
+    if (const auto* reduce = std::get_if<ops::Reduce>(&node.op))
+      return reduce->kind == ops::ReduceKind::mean && node.inputs.size() == 1 ? Movement::averages : Movement::none;
+    if (const auto* resize = std::get_if<ops::Resize>(&node.op))
+      return resize->kind == ops::ResizeKind::nearest && resize->coordinate != ops::ResizeCoordinate::tf_crop_and_resize ? Movement::keeps : Movement::none;
+    if (const auto* pad = std::get_if<ops::Pad>(&node.op)) {
+      if (pad->kind != ops::PadKind::constant || node.inputs.size() < 2 || !node.inputs[1].valid()) return Movement::keeps;
+      const Tensor* value = graph_.constant(node.inputs[1]);
+      return value && value->to_doubles() == std::vector<double>{0} ? Movement::keeps : Movement::none;
+    }
+    if (std::get_if<ops::Reshape>(&node.op) || std::get_if<ops::Transpose>(&node.op) || std::get_if<ops::Slice>(&node.op) || std::get_if<ops::Concat>(&node.op))
+      return Movement::keeps;
+    return Movement::none;
+  }
+
+  // In front of a quantized value such an op works on the integers. An average is worth that for its input's sake alone:
+  // it reads a quarter of the bytes.
+  void choose_mover(NodeId id) {
+    const Node& node = graph_.node(id);
+    const Movement movement = movement_of(node);
+    if (movement == Movement::none || !(wanted_[size_t(node.outputs[0].index)] || (movement == Movement::averages && (wanted_[size_t(node.inputs[0].index)] || follows_product(node.inputs[0]))))) return;
+    const size_t data = std::get_if<ops::Concat>(&node.op) ? node.inputs.size() : 1;
+    for (size_t i = 0; i < data; ++i)
+      if (std::string why = refusal(node.inputs[i]); !why.empty()) {
+        reasons_[size_t(id.index)] = std::move(why);
+        return;
+      }
+    integer_.insert(id.index);
+    for (size_t i = 0; i < data; ++i) {
+      wanted_[size_t(node.inputs[i].index)] = 1;
+      if (movement == Movement::keeps) unite(node.inputs[i], node.outputs[0]);
+    }
+  }
+  bool follows_product(ValueId id) const {
+    const Value& value = graph_.value(id);
+    return value.producer.valid() && integer_.count(value.producer.index) && is_product(graph_.node(value.producer).op);
+  }
+
+  void choose_scales() {
+    for (int32_t v = 0; v < graph_.value_count(); ++v)
+      if (wanted_[size_t(v)]) {
+        float& scale = scales_[find(v)];
+        scale = std::max(scale, range_of({v})->scale);
+      }
+  }
+
+  // ---- the new graph ----
+
+  std::vector<ValueId> map_;                    // by old value: what its users read now
+  std::map<int32_t, ValueId> scale_constants_;  // by group
+  std::map<std::pair<int32_t, int64_t>, ValueId> weights_;  // by old value and axis
+
+  // The pair for `value`, the new graph's counterpart of `old`; gives what users read.
+  ValueId quantized(ValueId old, ValueId value) {
+    if (!wanted_[size_t(old.index)]) return value;
+    Graph& graph = result_.graph;
+    const int32_t group = find(old.index);
+    const std::string& name = graph_.value(old).name;
+    ValueId& scale = scale_constants_[group];
+    if (!scale.valid()) scale = graph.add_constant(concat(name, "/scale"), Tensor::of<float>({}, {scales_.at(group)}));
+    const ValueId q = graph.add(ops::Quantize{}, {value, scale}, concat(name, "/quantize"), {concat(name, "/quantized")}).at(0);
+    return graph.add(ops::Dequantize{}, {q, scale}, concat(name, "/dequantize"), {concat(name, "/dequantized")}).at(0);
+  }
+
+  ValueId quantized_weights(ValueId old, int64_t axis) {
+    ValueId& result = weights_[{old.index, axis}];
+    if (result.valid()) return result;
+    const Tensor& w = *graph_.constant(old);
+    const int64_t n = w.dims()[size_t(axis)], inner = row_major_strides(w.dims())[size_t(axis)];
+    const float* from = w.data<float>();
+    std::vector<float> amax(size_t(n), 0), scales;
+    for (int64_t i = 0; i < w.count(); ++i) amax[size_t(i / inner % n)] = std::max(amax[size_t(i / inner % n)], std::fabs(from[i]));
+    for (float a : amax) scales.push_back(scale_of(double(a)));
+    Tensor integers(DType::i8, w.dims());
+    for (int64_t i = 0; i < w.count(); ++i)
+      integers.data<int8_t>()[i] = int8_t(std::clamp(std::nearbyint(from[i] / scales[size_t(i / inner % n)]), -127.0f, 127.0f));
+    const std::string& name = graph_.value(old).name;
+    Graph& graph = result_.graph;
+    const ValueId q = graph.add_constant(concat(name, "/quantized"), std::move(integers));
+    const ValueId s = graph.add_constant(concat(name, "/scale"), Tensor::of<float>({n}, scales));
+    return result = graph.add(ops::Dequantize{DType::f32, axis}, {q, s}, concat(name, "/dequantize"), {concat(name, "/dequantized")}).at(0);
+  }
+
+  void rebuild() {
+    Graph& graph = result_.graph;
+    graph.name = graph_.name;
+    map_.resize(size_t(graph_.value_count()));
+    std::vector<ValueId> raw(map_.size());  // as computed
+    for (ValueId id : graph_.inputs()) raw[size_t(id.index)] = graph.add_input(graph_.value(id).name, graph_.type(id));
+    for (ValueId id : graph_.inputs()) map_[size_t(id.index)] = quantized(id, raw[size_t(id.index)]);
+    auto mapped = [&](ValueId id) {
+      if (!id.valid()) return ValueId{};
+      ValueId& to = map_[size_t(id.index)];
+      if (!to.valid()) to = raw[size_t(id.index)] = graph.add_constant(graph_.value(id).name, *graph_.constant(id));
+      return to;
+    };
+    for (int32_t n = 0; n < graph_.node_count(); ++n) {
+      const Node& node = graph_.node({n});
+      const bool product = integer_.count(n) && is_product(node.op);
+      std::vector<ValueId> inputs;
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (product && i == 1) {
+          const auto* matmul = std::get_if<ops::MatMul>(&node.op);
+          inputs.push_back(quantized_weights(node.inputs[1], matmul && !matmul->transpose_b ? 1 : 0));
+        } else {
+          inputs.push_back(mapped(node.inputs[i]));
+        }
+      }
+      std::vector<std::string> names;
+      for (ValueId id : node.outputs) names.push_back(graph_.value(id).name);
+      const std::vector<ValueId> outputs = graph.add(node.op, std::move(inputs), node.name, names);
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        raw[size_t(node.outputs[i].index)] = outputs[i];
+        map_[size_t(node.outputs[i].index)] = quantized(node.outputs[i], outputs[i]);
+      }
+    }
+    for (const GraphOutput& output : graph_.outputs()) {
+      mapped(output.value);
+      graph.add_output(output.name, raw[size_t(output.value.index)]);
+    }
+    graph.compact();
+  }
+
+  void tabulate() {
+    for (int32_t n = 0; n < graph_.node_count(); ++n) {
+      const Node& node = graph_.node({n});
+      PlacedNode row{node.name, std::string(name_of(node.op)), integer_.count(n) > 0, reasons_[size_t(n)]};
+      if (!row.integer && row.reason.empty()) row.reason = standard_reason(node);
+      result_.nodes.push_back(std::move(row));
+    }
+  }
+  std::string standard_reason(const Node& node) const {
+    if (graph_.type(node.outputs[0]).dtype != DType::f32) return concat("gives ", graph_.type(node.outputs[0]).dtype);
+    if (movement_of(node) != Movement::none) return "no quantized layer follows";
+    if (std::get_if<ops::Pointwise>(&node.op)) {
+      bool narrow = wanted_[size_t(node.outputs[0].index)];
+      for (ValueId id : node.inputs) narrow |= id.valid() && wanted_[size_t(id.index)];
+      return narrow ? "computes in fp32, between 8-bit values" : "computes in fp32";
+    }
+    return concat(name_of(node.op), " has no integer form");
+  }
+};
+
+}  // namespace
+
+Placement place_quantization(const Graph& graph, const Ranges& ranges, const PlacementOptions& options) { return Placer(graph, ranges, options).run(); }
+
+}  // namespace temper

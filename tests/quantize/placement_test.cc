@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantize/placement.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "onnx/import.h"
+#include "passes/pass.h"
+#include "zoo/zoo.h"
+
+namespace temper {
+namespace {
+
+Ranges ranges_of(const std::vector<std::pair<std::string, float>>& scales) {
+  Ranges ranges;
+  for (const auto& [name, scale] : scales) {
+    TensorRange& range = ranges.values[name];
+    range.scale = scale;
+    range.max = scale * 127;
+    range.min = -range.max;
+  }
+  return ranges;
+}
+
+std::string placed(std::string_view text, const Ranges& ranges, const PlacementOptions& options = {}) {
+  const Placement placement = place_quantization(parse_graph(text), ranges, options);
+  verify(placement.graph);
+  return print(placement.graph);
+}
+
+constexpr std::string_view kConv = "strides=[1,1] dilations=[1,1] pads=[0,0,0,0]";
+
+TEST(Placement, AConvolutionGetsPairsForItsInputAndResidualAndWeightsPerChannel) {
+  EXPECT_EQ(placed(concat("graph \"g\"\n"
+                          "input %x: f32[1,1,2,2]\n"
+                          "const %w: f32[2,1,1,1] = [127,-254]\n"
+                          "const %b: f32[2,1,1] = [1,2]\n"
+                          "%a: f32[1,2,2,2] = conv(%x, %w, %b) ", kConv, " epilogue=\"(2) 2=add.f32(0,1)\" @\"first\"\n"
+                          "const %v: f32[2,2,1,1] = [1,2,0,0]\n"
+                          "%y: f32[1,2,2,2] = conv(%a, %v, %a) ", kConv, " epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\" @\"second\"\n"
+                          "output \"y\" = %y\n"),
+                   ranges_of({{"x", 0.5f}, {"a", 2.0f}, {"y", 3.0f}})),
+            concat("graph \"g\"\n"
+                   "input %x: f32[1,1,2,2]\n"
+                   "const %x/scale: f32[] = [0.5]\n"
+                   "%x/quantized: i8[1,1,2,2] = quantize(%x, %x/scale) @\"x/quantize\"\n"
+                   "%x/dequantized: f32[1,1,2,2] = dequantize(%x/quantized, %x/scale) @\"x/dequantize\"\n"
+                   "const %w/quantized: i8[2,1,1,1] = [127,-127]\n"
+                   "const %w/scale: f32[2] = [1,2]\n"
+                   "%w/dequantized: f32[2,1,1,1] = dequantize(%w/quantized, %w/scale) @\"w/dequantize\"\n"
+                   "const %b: f32[2,1,1] = [1,2]\n"
+                   "%a: f32[1,2,2,2] = conv(%x/dequantized, %w/dequantized, %b) ", kConv, " epilogue=\"(2) 2=add.f32(0,1)\" @\"first\"\n"
+                   "const %a/scale: f32[] = [2]\n"
+                   "%a/quantized: i8[1,2,2,2] = quantize(%a, %a/scale) @\"a/quantize\"\n"
+                   "%a/dequantized: f32[1,2,2,2] = dequantize(%a/quantized, %a/scale) @\"a/dequantize\"\n"
+                   "const %v/quantized: i8[2,2,1,1] = [64,127,0,0]\n"
+                   "const %v/scale: f32[2] = [0.015748031,0.007874016]\n"
+                   "%v/dequantized: f32[2,2,1,1] = dequantize(%v/quantized, %v/scale) @\"v/dequantize\"\n"
+                   "%y: f32[1,2,2,2] = conv(%a/dequantized, %v/dequantized, %a/dequantized) ", kConv, " epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\" @\"second\"\n"
+                   "output \"y\" = %y\n"));
+}
+
+// A pool, a concat and a reshape between two layers: everything has the widest scale.
+const std::string kMovers = concat(
+    "input %x: f32[2,1,4,4]\n"
+    "const %w: f32[1,1,1,1] = [1]\n"
+    "%a: f32[2,1,4,4] = conv(%x, %w) ", kConv, " epilogue=\"(1)\" @\"a\"\n"
+    "%p: f32[2,1,2,2] = pool(%a) kernel=[2,2] strides=[2,2] dilations=[1,1] pads=[0,0,0,0] @\"p\"\n"
+    "%s: f32[2,1,2,2] = slice(%x) starts=[0,0,0,0] sizes=[2,1,2,2] steps=[1,1,1,1] @\"s\"\n"
+    "%c: f32[2,2,2,2] = concat(%p, %s) axis=1 @\"c\"\n"
+    "%r: f32[2,8] = reshape(%c) shape=[2,8] @\"r\"\n"
+    "const %m: f32[8,1] = [1,2,3,4,5,6,7,8]\n"
+    "%f: f32[2,1] = matmul(%r, %m) epilogue=\"(1)\" @\"f\"\n"
+    "%y: f32[2,1] = softmax(%f) axis=1 @\"softmax\"\n"
+    "output \"y\" = %y\n");
+
+TEST(Placement, OpsThatLeaveValuesAsTheyAreShareTheWidestScale) {
+  const Graph graph = parse_graph(kMovers);
+  const Placement placement = place_quantization(graph, ranges_of({{"x", 1}, {"a", 4}, {"p", 3}, {"s", 1}, {"c", 3}, {"r", 3}, {"f", 9}, {"y", 1}}));
+  int pairs = 0;
+  for (int32_t n = 0; n < placement.graph.node_count(); ++n) {
+    const Node& node = placement.graph.node({n});
+    if (!std::get_if<ops::Quantize>(&node.op)) continue;
+    ++pairs;
+    EXPECT_EQ(placement.graph.constant(node.inputs[1])->to_doubles(), std::vector<double>{4}) << node.name;
+  }
+  EXPECT_EQ(pairs, 6);  // x, a, p, s, c, r
+  EXPECT_EQ(placement.products, 2);
+  EXPECT_EQ(placement.integer_products, 2);
+  ASSERT_EQ(placement.nodes.size(), 7u);
+  EXPECT_FALSE(placement.nodes[6].integer);
+  EXPECT_EQ(placement.nodes[6].reason, "softmax has no integer form");
+  for (size_t i = 0; i < 6; ++i) EXPECT_TRUE(placement.nodes[i].integer) << placement.nodes[i].node << ": " << placement.nodes[i].reason;
+}
+
+std::string reason(const Placement& placement, std::string_view node) {
+  for (const PlacedNode& row : placement.nodes)
+    if (row.node == node) return row.integer ? "integer" : row.reason;
+  return "no such node";
+}
+
+TEST(Placement, FirstLastAndNamedLayersStayInFloatWhenAsked) {
+  const Graph graph = parse_graph(kMovers);
+  const Ranges ranges = ranges_of({{"x", 1}, {"a", 4}, {"p", 3}, {"s", 1}, {"c", 3}, {"r", 3}});
+  PlacementOptions options;
+  options.keep_first = true;
+  EXPECT_EQ(reason(place_quantization(graph, ranges, options), "a"), "kept in fp32: a first layer");
+  EXPECT_EQ(reason(place_quantization(graph, ranges, options), "f"), "integer");
+  options = {};
+  options.keep_last = true;
+  const Placement last = place_quantization(graph, ranges, options);
+  EXPECT_EQ(reason(last, "f"), "kept in fp32: a last layer");
+  EXPECT_EQ(reason(last, "r"), "no quantized layer follows");
+  EXPECT_EQ(reason(last, "a"), "integer");
+  options = {};
+  options.keep_nodes = {"a"};
+  EXPECT_EQ(reason(place_quantization(graph, ranges, options), "a"), "kept in fp32 as asked");
+  options.keep_nodes = {"softmax"};
+  EXPECT_THROW(place_quantization(graph, ranges, options), Error);
+}
+
+TEST(Placement, AValueWithoutAUsableRangeKeepsItsLayerInFloatAndSaysSo) {
+  const Graph graph = parse_graph(kMovers);
+  const std::vector<std::pair<std::string, float>> all{{"x", 1}, {"a", 4}, {"p", 3}, {"s", 1}, {"c", 3}, {"r", 3}};
+  for (const float bad : {0.0f, -1.0f, std::numeric_limits<float>::infinity()}) {
+    auto scales = all;
+    scales[5].second = bad;
+    const Placement placement = place_quantization(graph, ranges_of(scales));
+    EXPECT_EQ(placement.integer_products, 1);
+    ASSERT_EQ(placement.warnings.size(), 1u);
+    EXPECT_NE(placement.warnings[0].find("'r' has the unusable scale"), std::string::npos) << placement.warnings[0];
+  }
+  auto scales = all;
+  scales.pop_back();
+  const Placement placement = place_quantization(graph, ranges_of(scales));
+  EXPECT_EQ(reason(placement, "f"), "'r' has no range");
+  ASSERT_EQ(placement.warnings.size(), 1u);
+  EXPECT_THROW(place_quantization(graph, ranges_of({{"stranger", 1}})), Error);
+  EXPECT_THROW(place_quantization(graph, Ranges{}), Error);
+}
+
+TEST(Placement, ProductsOfActivationsAndWeightsThatAreNoNumbersStayInFloat) {
+  const Placement placement = place_quantization(parse_graph("input %x: f32[2,2]\n"
+                                                             "const %bad: f32[2,2] = [1,2,3,inf]\n"
+                                                             "%a: f32[2,2] = matmul(%x, %x) epilogue=\"(1)\" @\"both\"\n"
+                                                             "%y: f32[2,2] = matmul(%a, %bad) epilogue=\"(1)\" @\"infinite\"\n"
+                                                             "output \"y\" = %y\n"),
+                                                 ranges_of({{"x", 1}, {"a", 1}}));
+  EXPECT_EQ(reason(placement, "both"), "a product of two activations");
+  EXPECT_EQ(reason(placement, "infinite"), "its weights hold NaN or infinity");
+  ASSERT_EQ(placement.warnings.size(), 1u);
+  EXPECT_NE(placement.warnings[0].find("'bad'"), std::string::npos);
+}
+
+// Every value of an optimised model observed on the spot; the quantized graph must answer alike.
+TEST(Placement, ATrainedModelAnswersAlikeAfterwards) {
+  Graph graph = import_onnx_bytes(zoo_model("digits_cnn"), ".").graph;
+  run_passes(graph);
+  Tensor image(DType::f32, {6, 1, 8, 8});
+  uint32_t state = 5;
+  for (int64_t i = 0; i < image.count(); ++i) image.data<float>()[i] = float((state = state * 1664525u + 1013904223u) >> 28) / 16;
+  std::vector<std::string> names;
+  Graph observed = graph;  // with every value an output
+  for (int32_t v = 0; v < graph.value_count(); ++v)
+    if (const Value& value = graph.value({v}); !value.constant && value.type.dtype == DType::f32) {
+      observed.add_output(concat("observed ", v), {v});
+      names.push_back(value.name);
+    }
+  const std::vector<Tensor> outputs = run_reference(observed, {image});
+  std::vector<std::pair<std::string, float>> scales;
+  for (size_t i = 0; i < names.size(); ++i) {
+    float amax = 0;
+    for (double x : outputs[outputs.size() - names.size() + i].to_doubles()) amax = std::max(amax, float(std::fabs(x)));
+    scales.emplace_back(names[i], amax / 127);
+  }
+  const Placement placement = place_quantization(graph, ranges_of(scales));
+  EXPECT_EQ(placement.integer_products, placement.products);
+  EXPECT_GT(placement.products, 2);
+  EXPECT_TRUE(placement.warnings.empty());
+  const auto wanted = run_reference(graph, {image})[0].to_doubles(), got = run_reference(placement.graph, {image})[0].to_doubles();
+  double signal = 0, noise = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) signal += wanted[i] * wanted[i], noise += (wanted[i] - got[i]) * (wanted[i] - got[i]);
+  EXPECT_GT(noise, 0);
+  EXPECT_GT(10 * std::log10(signal / noise), 20) << "dB";
+}
+
+}  // namespace
+}  // namespace temper
