@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Temper from C++17 on: load a plan or build one from ONNX, run it. Header-only over temper_c.h, so that only C crosses
+// the border of the library, whatever compilers are on its two sides.
+#pragma once
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "temper/temper_c.h"
+
+namespace temper {
+inline namespace api {  // keeps these names apart from the library's own classes
+
+// What a function of Temper failed with; what() says what, where and what to do next.
+class Error : public std::runtime_error {
+ public:
+  Error(temper_status status, const std::string& message) : std::runtime_error(message), status_(status) {}
+  temper_status status() const { return status_; }
+
+ private:
+  temper_status status_;
+};
+
+namespace detail {
+inline void check(temper_status status) {
+  if (status != TEMPER_OK) throw Error(status, temper_last_error());
+}
+template <class T>
+constexpr bool holds(temper_dtype dtype) {
+  switch (dtype) {
+    case TEMPER_F32: return std::is_same_v<T, float>;
+    case TEMPER_F64: return std::is_same_v<T, double>;
+    case TEMPER_I8: return std::is_same_v<T, int8_t>;
+    case TEMPER_U8: return std::is_same_v<T, uint8_t>;
+    case TEMPER_I16: return std::is_same_v<T, int16_t>;
+    case TEMPER_U16:
+    case TEMPER_F16:
+    case TEMPER_BF16: return std::is_same_v<T, uint16_t>;
+    case TEMPER_I32: return std::is_same_v<T, int32_t>;
+    case TEMPER_U32: return std::is_same_v<T, uint32_t>;
+    case TEMPER_I64: return std::is_same_v<T, int64_t>;
+    case TEMPER_U64: return std::is_same_v<T, uint64_t>;
+    case TEMPER_BOOL: return std::is_same_v<T, bool>;
+  }
+  return false;
+}
+}  // namespace detail
+
+inline std::string version() { return temper_version(); }
+
+// Row-major elements, owned.
+class Tensor {
+ public:
+  Tensor() = default;
+  // Zeros. Throws Error{TEMPER_USAGE} for a shape or dtype that cannot be.
+  Tensor(temper_dtype dtype, std::vector<int64_t> dims) : dtype_(dtype), dims_(std::move(dims)) {
+    size_t bytes = temper_dtype_size(dtype_);
+    if (!bytes) throw Error(TEMPER_USAGE, "there is no such dtype");
+    for (int64_t dim : dims_) {
+      if (dim < 0 || (dim && bytes > size_t(std::numeric_limits<int64_t>::max() / dim)))
+        throw Error(TEMPER_USAGE, "a tensor cannot have the dimension " + std::to_string(dim));
+      bytes *= size_t(dim);
+    }
+    bytes_.resize(bytes);
+  }
+
+  temper_dtype dtype() const { return dtype_; }
+  const std::vector<int64_t>& dims() const { return dims_; }
+  size_t count() const { return bytes_.empty() ? 0 : bytes_.size() / temper_dtype_size(dtype_); }
+  size_t bytes() const { return bytes_.size(); }
+  void* raw() { return bytes_.data(); }
+  const void* raw() const { return bytes_.data(); }
+  // count() elements. T is the type of the dtype (uint16_t for the 16-bit floats); throws Error{TEMPER_USAGE} for
+  // another.
+  template <class T>
+  T* data() {
+    require<T>();
+    return reinterpret_cast<T*>(bytes_.data());
+  }
+  template <class T>
+  const T* data() const {
+    require<T>();
+    return reinterpret_cast<const T*>(bytes_.data());
+  }
+  temper_tensor view() const { return {dtype_, dims_.size(), dims_.data(), bytes_.data()}; }
+
+ private:
+  template <class T>
+  void require() const {
+    if (!detail::holds<T>(dtype_)) throw Error(TEMPER_USAGE, "the elements of this tensor are of another type");
+  }
+  temper_dtype dtype_ = TEMPER_F32;
+  std::vector<int64_t> dims_;
+  std::vector<unsigned char> bytes_;
+};
+
+struct Port {
+  std::string name;
+  temper_dtype dtype;
+  std::vector<int64_t> dims;  // -1: may vary
+};
+
+// Any shape from min to max; speed is measured for opt. All three equal for a fixed shape.
+struct ShapeRange {
+  std::string input;
+  std::vector<int64_t> min, opt, max;
+};
+
+struct BuildOptions {
+  std::string device = "cpu";
+  std::string precision = "fp32";
+  std::string calibration;   // file of ranges, for int8; "": none
+  std::string timing_cache;  // file of measured times, read and extended; "": none
+  int threads = 0;           // 0: all that the process may use
+  std::vector<ShapeRange> shapes;
+};
+
+// Immutable; copies share it, and threads may too.
+class Engine {
+ public:
+  static Engine load(const std::string& plan_path) {
+    temper_engine* engine = nullptr;
+    detail::check(temper_engine_load(plan_path.c_str(), &engine));
+    return Engine(engine);
+  }
+  // Imports, optimises and measures: seconds to minutes. Needs the library temper_build.
+  static Engine build(const std::string& onnx_path, const BuildOptions& options = {}) {
+    std::vector<temper_shape_range> shapes;
+    for (const ShapeRange& range : options.shapes) {
+      if (range.min.size() != range.opt.size() || range.max.size() != range.opt.size())
+        throw Error(TEMPER_USAGE, "min, opt and max of '" + range.input + "' differ in their number of dimensions");
+      shapes.push_back({range.input.c_str(), range.opt.size(), range.min.data(), range.opt.data(), range.max.data()});
+    }
+    const auto or_null = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
+    temper_build_options plain = {};
+    plain.device = or_null(options.device);
+    plain.precision = or_null(options.precision);
+    plain.calibration = or_null(options.calibration);
+    plain.timing_cache = or_null(options.timing_cache);
+    plain.threads = options.threads;
+    plain.shapes = shapes.data();
+    plain.shape_count = shapes.size();
+    temper_engine* engine = nullptr;
+    detail::check(temper_engine_build(onnx_path.c_str(), &plain, &engine));
+    return Engine(engine);
+  }
+
+  // What was there before stays if writing fails.
+  void save(const std::string& plan_path) const { detail::check(temper_engine_save(handle(), plan_path.c_str())); }
+  std::vector<Port> inputs() const { return ports(temper_engine_input_count(handle()), temper_engine_input); }
+  std::vector<Port> outputs() const { return ports(temper_engine_output_count(handle()), temper_engine_output); }
+  const temper_engine* handle() const { return handle_.get(); }
+
+ private:
+  explicit Engine(temper_engine* engine) : handle_(engine, temper_engine_free) {}
+  template <class Get>
+  std::vector<Port> ports(size_t count, Get get) const {
+    std::vector<Port> list;
+    for (size_t i = 0; i < count; ++i) {
+      temper_port port;
+      detail::check(get(handle(), i, &port));
+      list.push_back({port.name, port.dtype, {port.dims, port.dims + port.rank}});
+    }
+    return list;
+  }
+  std::shared_ptr<temper_engine> handle_;
+};
+
+// One thread at a time; it keeps what it needs of the engine.
+class Session {
+ public:
+  explicit Session(const Engine& engine) : outputs_(temper_engine_output_count(engine.handle())) {
+    temper_session* session = nullptr;
+    detail::check(temper_session_create(engine.handle(), &session));
+    handle_.reset(session);
+  }
+
+  // Makes everything ready for the shapes of these inputs, so that a run only runs; their elements are not read.
+  void prepare(const std::vector<Tensor>& inputs) {
+    const auto list = views(inputs);
+    detail::check(temper_session_prepare(handle_.get(), list.data(), list.size()));
+  }
+  // Inputs and outputs in the engine's order. Prepares first where the shapes are new.
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs) {
+    const auto list = views(inputs);
+    detail::check(temper_session_run(handle_.get(), list.data(), list.size()));
+    std::vector<Tensor> results;
+    for (size_t i = 0; i < outputs_; ++i) {
+      temper_tensor view;
+      detail::check(temper_session_output(handle_.get(), i, &view));
+      Tensor& result = results.emplace_back(view.dtype, std::vector<int64_t>(view.dims, view.dims + view.rank));
+      if (result.bytes()) std::memcpy(result.raw(), view.data, result.bytes());
+    }
+    return results;
+  }
+
+ private:
+  static std::vector<temper_tensor> views(const std::vector<Tensor>& tensors) {
+    std::vector<temper_tensor> list;
+    for (const Tensor& tensor : tensors) list.push_back(tensor.view());
+    return list;
+  }
+  struct Free {
+    void operator()(temper_session* session) const { temper_session_free(session); }
+  };
+  std::unique_ptr<temper_session, Free> handle_;
+  size_t outputs_;
+};
+
+}  // namespace api
+}  // namespace temper

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Temper from C: load a plan or build one from ONNX, run it.
+ *
+ * Every function that can fail returns a status; temper_last_error() then says what, where and what to do next, and
+ * what the function would have given is untouched. Nothing here prints, exits or throws. An engine is immutable and may
+ * be shared by threads; a session belongs to one thread at a time.
+ *
+ * All but temper_engine_build is in the library temper_runtime; that one needs temper_build as well. */
+#ifndef TEMPER_C_H
+#define TEMPER_C_H
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The same numbers as the exit codes of the program. */
+typedef enum {
+  TEMPER_OK = 0,
+  TEMPER_CHECK_FAILED = 1, /* a limit or a comparison was not met */
+  TEMPER_USAGE = 2,        /* wrong arguments: name, dtype, shape, NULL */
+  TEMPER_BAD_FILE = 3,     /* missing, damaged or not what it should be */
+  TEMPER_UNSUPPORTED = 4,  /* not implemented exactly, or made for another machine or version */
+  TEMPER_MACHINE = 5       /* out of memory, disk full, device failure */
+} temper_status;
+
+typedef enum {
+  TEMPER_F32,
+  TEMPER_F16,
+  TEMPER_BF16,
+  TEMPER_F64,
+  TEMPER_I8,
+  TEMPER_U8,
+  TEMPER_I16,
+  TEMPER_U16,
+  TEMPER_I32,
+  TEMPER_U32,
+  TEMPER_I64,
+  TEMPER_U64,
+  TEMPER_BOOL /* one byte, 0 or 1 */
+} temper_dtype;
+
+typedef struct temper_engine temper_engine;
+typedef struct temper_session temper_session;
+
+/* Row-major elements that somebody else owns. */
+typedef struct {
+  temper_dtype dtype;
+  size_t rank;
+  const int64_t* dims;
+  const void* data;
+} temper_tensor;
+
+/* What an input takes or an output gives; a dimension is -1 where it may vary. Valid as long as the engine. */
+typedef struct {
+  const char* name;
+  temper_dtype dtype;
+  size_t rank;
+  const int64_t* dims;
+} temper_port;
+
+/* The shapes that an input may have: anything from min to max, and opt is what speed is measured for. Each has `rank`
+ * dimensions; all three equal for a fixed shape. */
+typedef struct {
+  const char* input;
+  size_t rank;
+  const int64_t* min;
+  const int64_t* opt;
+  const int64_t* max;
+} temper_shape_range;
+
+/* Set it to zero first (= {0}): zero is always the default, and fields may be added. */
+typedef struct {
+  const char* device;               /* NULL: "cpu" */
+  const char* precision;            /* as --precision of `temper build`; NULL: "fp32" */
+  const char* calibration;          /* file of ranges from `temper calibrate`, for "int8"; NULL: none */
+  const char* timing_cache;         /* file of measured times, read and extended; NULL: none */
+  int threads;                      /* 0: all that the process may use */
+  const temper_shape_range* shapes; /* of inputs that leave dimensions open; an open batch without a range means 1 */
+  size_t shape_count;
+} temper_build_options;
+
+/* "0.1.0" */
+const char* temper_version(void);
+
+/* Of the last call in this thread that failed; valid until the next one that fails. Never NULL. */
+const char* temper_last_error(void);
+
+/* Bytes of an element; 0 for what is no dtype. */
+size_t temper_dtype_size(temper_dtype dtype);
+
+typedef enum { TEMPER_DEBUG, TEMPER_INFO, TEMPER_WARNING } temper_log_level;
+typedef void (*temper_log_callback)(temper_log_level level, const char* message, void* context);
+
+/* Where messages go, from any thread; NULL: nowhere, the default. For the whole process: set it before other threads
+ * call Temper. The callback must not throw. */
+void temper_set_log_callback(temper_log_callback callback, void* context);
+
+/* A plan file. TEMPER_UNSUPPORTED, with the command that builds it again, for one of another version or machine. */
+temper_status temper_engine_load(const char* plan_path, temper_engine** engine);
+
+/* Imports, optimises and measures: seconds to minutes. `options` may be NULL. */
+temper_status temper_engine_build(const char* onnx_path, const temper_build_options* options, temper_engine** engine);
+
+/* Writes a plan file; what was there before stays if that fails. */
+temper_status temper_engine_save(const temper_engine* engine, const char* plan_path);
+
+/* Sessions made from it keep working. NULL is allowed. */
+void temper_engine_free(temper_engine* engine);
+
+/* 0 for NULL. */
+size_t temper_engine_input_count(const temper_engine* engine);
+size_t temper_engine_output_count(const temper_engine* engine);
+temper_status temper_engine_input(const temper_engine* engine, size_t index, temper_port* port);
+temper_status temper_engine_output(const temper_engine* engine, size_t index, temper_port* port);
+
+temper_status temper_session_create(const temper_engine* engine, temper_session** session);
+void temper_session_free(temper_session* session); /* NULL is allowed */
+
+/* Makes everything ready for these shapes, so that a run only runs; `data` of the inputs is not read. */
+temper_status temper_session_prepare(temper_session* session, const temper_tensor* inputs, size_t count);
+
+/* Inputs in the engine's order. Prepares first where the shapes are new. */
+temper_status temper_session_run(temper_session* session, const temper_tensor* inputs, size_t count);
+
+/* Of the last run, which must have succeeded; valid until the session's next call but this. */
+temper_status temper_session_output(const temper_session* session, size_t index, temper_tensor* output);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

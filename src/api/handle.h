@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind the C API's handles, and how an exception becomes a status and a message of the calling thread.
+#pragma once
+#include <new>
+#include <string_view>
+
+#include "runtime/engine.h"
+#include "temper/temper_c.h"
+
+namespace temper::c_api {
+
+// Keeps a copy for temper_last_error() of this thread.
+void remember_error(const char* message) noexcept;
+
+template <class Body>
+temper_status guarded(Body&& body) noexcept {
+  try {
+    body();
+    return TEMPER_OK;
+  } catch (const Error& error) {
+    remember_error(error.what());
+    return temper_status(error.kind());
+  } catch (const std::bad_alloc&) {
+    remember_error("out of memory");
+    return TEMPER_MACHINE;
+  } catch (const std::exception& error) {  // of a library underneath, with no kind of its own
+    remember_error(error.what());
+    return TEMPER_MACHINE;
+  }
+}
+
+inline void expect(const void* pointer, std::string_view what) {
+  if (!pointer) fail(ErrorKind::usage, what, " is NULL");
+}
+
+struct Port {
+  std::string name;
+  temper_dtype dtype;
+  Dims dims;  // -1: open
+};
+
+}  // namespace temper::c_api
+
+struct temper_engine {
+  explicit temper_engine(std::shared_ptr<const temper::Engine> built);
+  std::shared_ptr<const temper::Engine> engine;
+  std::vector<temper::c_api::Port> inputs, outputs;
+};

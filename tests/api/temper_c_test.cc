@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C API beside the library's own classes.
+#include "temper/temper_c.h"
+
+#include <cstring>
+#include <thread>
+
+#include "../data/helpers.h"
+#include "api/handle.h"
+#include "base/version.h"
+#include "build/build.h"
+
+namespace temper {
+namespace {
+
+constexpr const char* kModel = TEMPER_SOURCE_DIR "/models/digits_cnn.onnx";
+constexpr int64_t kLow[] = {1, 1, 8, 8}, kHigh[] = {4, 1, 8, 8};
+constexpr temper_shape_range kShapes = {"image", 4, kLow, kLow, kHigh};
+
+temper_build_options options() {
+  temper_build_options plain = {};
+  plain.threads = 1;
+  plain.shapes = &kShapes;
+  plain.shape_count = 1;
+  return plain;
+}
+
+// Fails, says `parts`, and gives nothing.
+void refused(temper_status got, temper_status wanted, const std::vector<std::string>& parts) {
+  EXPECT_EQ(int(got), int(wanted)) << temper_last_error();
+  for (const std::string& part : parts) EXPECT_CONTAINS(std::string(temper_last_error()), part);
+}
+
+std::vector<float> pixels(int64_t batch, float seed) {
+  std::vector<float> list(size_t(batch * 64));
+  for (size_t i = 0; i < list.size(); ++i) list[i] = float((i * 7 + size_t(seed * 100)) % 17) / 16;
+  return list;
+}
+
+class CApi : public testing::Test {
+ protected:
+  // Built once: measuring takes its time.
+  static void SetUpTestSuite() {
+    const temper_build_options build = options();
+    ASSERT_EQ(temper_engine_build(kModel, &build, &engine_), TEMPER_OK) << temper_last_error();
+  }
+  static void TearDownTestSuite() {
+    temper_engine_free(engine_);
+    engine_ = nullptr;
+  }
+  void SetUp() override { ASSERT_EQ(temper_session_create(engine_, &session_), TEMPER_OK) << temper_last_error(); }
+  void TearDown() override { temper_session_free(session_); }
+
+  static std::vector<float> run(temper_session* session, int64_t batch, float seed) {
+    const std::vector<float> data = pixels(batch, seed);
+    const int64_t dims[] = {batch, 1, 8, 8};
+    const temper_tensor input = {TEMPER_F32, 4, dims, data.data()};
+    temper_tensor output = {};
+    EXPECT_EQ(temper_session_run(session, &input, 1), TEMPER_OK) << temper_last_error();
+    EXPECT_EQ(temper_session_output(session, 0, &output), TEMPER_OK) << temper_last_error();
+    EXPECT_EQ(output.dtype, TEMPER_F32);
+    EXPECT_EQ(std::vector<int64_t>(output.dims, output.dims + output.rank), (std::vector<int64_t>{batch, 10}));
+    const auto* values = static_cast<const float*>(output.data);
+    return {values, values + batch * 10};
+  }
+  // By the library's own classes, from the same plans.
+  static std::vector<float> expected(int64_t batch, float seed) {
+    Session session(engine_->engine);
+    const Tensor output = session.run({Tensor::of<float>({batch, 1, 8, 8}, pixels(batch, seed))})[0];
+    return {output.data<float>(), output.data<float>() + output.count()};
+  }
+
+  static temper_engine* engine_;
+  temper_session* session_ = nullptr;
+};
+temper_engine* CApi::engine_ = nullptr;
+
+TEST_F(CApi, RunsAsTheLibrarysOwnSessionDoes) {
+  for (int64_t batch : {1, 4, 3, 1}) EXPECT_EQ(run(session_, batch, 0.25f * float(batch)), expected(batch, 0.25f * float(batch))) << batch;
+}
+
+TEST_F(CApi, NamesPorts) {
+  ASSERT_EQ(temper_engine_input_count(engine_), 1u);
+  ASSERT_EQ(temper_engine_output_count(engine_), 1u);
+  temper_port port;
+  ASSERT_EQ(temper_engine_input(engine_, 0, &port), TEMPER_OK);
+  EXPECT_STREQ(port.name, "image");
+  EXPECT_EQ(port.dtype, TEMPER_F32);
+  EXPECT_EQ(std::vector<int64_t>(port.dims, port.dims + port.rank), (std::vector<int64_t>{-1, 1, 8, 8}));
+  ASSERT_EQ(temper_engine_output(engine_, 0, &port), TEMPER_OK);
+  EXPECT_STREQ(port.name, "logits");
+  EXPECT_EQ(std::vector<int64_t>(port.dims, port.dims + port.rank), (std::vector<int64_t>{-1, 10}));
+}
+
+TEST_F(CApi, ASavedPlanRunsTheSame) {
+  const std::string plan = test_folder() + "digits.plan";
+  ASSERT_EQ(temper_engine_save(engine_, plan.c_str()), TEMPER_OK) << temper_last_error();
+  temper_engine* loaded = nullptr;
+  ASSERT_EQ(temper_engine_load(plan.c_str(), &loaded), TEMPER_OK) << temper_last_error();
+  temper_session* session = nullptr;
+  ASSERT_EQ(temper_session_create(loaded, &session), TEMPER_OK);
+  temper_engine_free(loaded);  // the session keeps what it needs
+  EXPECT_EQ(run(session, 2, 0.5f), run(session_, 2, 0.5f));
+  temper_session_free(session);
+}
+
+TEST_F(CApi, PrepareReadsNoDataAndMakesNewShapesReady) {
+  const int64_t dims[] = {2, 1, 8, 8};
+  const temper_tensor shape = {TEMPER_F32, 4, dims, nullptr};
+  ASSERT_EQ(temper_session_prepare(session_, &shape, 1), TEMPER_OK) << temper_last_error();
+  temper_tensor output;
+  refused(temper_session_output(session_, 0, &output), TEMPER_USAGE, {"no outputs"});
+  EXPECT_EQ(run(session_, 2, 1), expected(2, 1));
+}
+
+TEST_F(CApi, ThreadsWithASessionEachShareAnEngine) {
+  const std::vector<float> wanted[2] = {expected(1, 0), expected(4, 1)};
+  std::string text[2];
+  int wrong[2] = {0, 0};
+  auto work = [&](int index) {
+    temper_session* session = nullptr;
+    if (temper_session_create(engine_, &session) != TEMPER_OK) ++wrong[index];
+    for (int i = 0; i < 50; ++i) wrong[index] += run(session, index ? 4 : 1, float(index)) != wanted[index];
+    wrong[index] += temper_engine_load(index ? "no_such_b.plan" : "no_such_a.plan", nullptr) == TEMPER_OK;
+    wrong[index] += temper_session_prepare(index ? session : nullptr, nullptr, 1) == TEMPER_OK;
+    text[index] = temper_last_error();
+    temper_session_free(session);
+  };
+  std::thread first(work, 0), second(work, 1);
+  first.join();
+  second.join();
+  EXPECT_EQ(wrong[0], 0);
+  EXPECT_EQ(wrong[1], 0);
+  EXPECT_EQ(text[0], "the session is NULL");  // each thread its own
+  EXPECT_EQ(text[1], "the list of inputs is NULL");
+}
+
+TEST_F(CApi, RefusesInputsThatDoNotFitAndGoesOnAfterwards) {
+  const std::vector<float> data = pixels(4, 0);
+  const int64_t good[] = {1, 1, 8, 8}, big[] = {5, 1, 8, 8}, wide[] = {1, 1, 8, 9}, negative[] = {-1, 1, 8, 8};
+  temper_tensor list[2] = {{TEMPER_F32, 4, good, data.data()}, {TEMPER_F32, 4, good, data.data()}};
+  temper_tensor& input = list[0];
+  const auto run_refused = [&](std::vector<std::string> parts) { refused(temper_session_run(session_, list, 1), TEMPER_USAGE, parts); };
+  for (const int64_t* dims : {big, wide, negative}) {
+    input.dims = dims;
+    run_refused({"'image'", "f32[batch,1,8,8]", "from [1,1,8,8] to [4,1,8,8]"});
+  }
+  input.dims = nullptr;
+  run_refused({"dims of the input 'image' is NULL"});
+  input.dims = good;
+  input.rank = 3;
+  run_refused({"[1,1,8]", "f32[batch,1,8,8]"});
+  input.rank = size_t(-1);
+  run_refused({"dimensions"});
+  input.rank = 4;
+  input.dtype = TEMPER_I64;
+  run_refused({"'image'", "i64", "f32"});
+  input.dtype = temper_dtype(7777);
+  run_refused({"7777"});
+  input.dtype = TEMPER_F32;
+  input.data = nullptr;
+  run_refused({"data of the input 'image' is NULL"});
+  input.data = data.data();
+  refused(temper_session_run(session_, list, 0), TEMPER_USAGE, {"0 inputs", "'image'"});
+  refused(temper_session_run(session_, list, 2), TEMPER_USAGE, {"2 inputs"});
+  refused(temper_session_run(session_, nullptr, 1), TEMPER_USAGE, {"NULL"});
+  temper_tensor output;
+  refused(temper_session_output(session_, 0, &output), TEMPER_USAGE, {"no outputs"});
+
+  EXPECT_EQ(run(session_, 1, 0), expected(1, 0));
+  refused(temper_session_output(session_, 1, &output), TEMPER_USAGE, {"no output 1"});
+  refused(temper_session_output(session_, 0, nullptr), TEMPER_USAGE, {"NULL"});
+}
+
+TEST_F(CApi, EveryKindOfErrorGivesItsStatusAndMessage) {
+  const std::string folder = test_folder();
+  temper_engine* engine = nullptr;
+  temper_build_options build = options();
+  refused(temper_engine_build((folder + "no_such.onnx").c_str(), &build, &engine), TEMPER_BAD_FILE, {"no_such.onnx"});
+  refused(temper_engine_load((folder + "no_such.plan").c_str(), &engine), TEMPER_BAD_FILE, {"no_such.plan"});
+  refused(temper_engine_load(kModel, &engine), TEMPER_BAD_FILE, {"digits_cnn.onnx"});
+  build.precision = "fp16";
+  refused(temper_engine_build(kModel, &build, &engine), TEMPER_UNSUPPORTED, {"fp16", "fp32"});
+  build = options();
+  build.precision = "int8";
+  const std::string ranges = folder + "no_such_ranges.json";
+  build.calibration = ranges.c_str();
+  refused(temper_engine_build(kModel, &build, &engine), TEMPER_BAD_FILE, {"no_such_ranges.json"});
+  build = options();
+  build.device = "abacus";
+  EXPECT_NE(temper_engine_build(kModel, &build, &engine), TEMPER_OK);
+  EXPECT_CONTAINS(std::string(temper_last_error()), "abacus");
+  build = options();
+  build.threads = -1;
+  refused(temper_engine_build(kModel, &build, &engine), TEMPER_USAGE, {"-1"});
+  build = options();
+  build.shapes = nullptr;
+  refused(temper_engine_build(kModel, &build, &engine), TEMPER_USAGE, {"shapes is NULL"});
+  const temper_shape_range stranger = {"picture", 4, kLow, kLow, kLow}, nameless = {nullptr, 4, kLow, kLow, kLow}, open = {"image", 4, kLow, kLow, nullptr};
+  build.shapes = &stranger;
+  refused(temper_engine_build(kModel, &build, &engine), TEMPER_USAGE, {"'picture'", "image"});
+  build.shapes = &nameless;
+  refused(temper_engine_build(kModel, &build, &engine), TEMPER_USAGE, {"the input of shape range 0 is NULL"});
+  build.shapes = &open;
+  refused(temper_engine_build(kModel, &build, &engine), TEMPER_USAGE, {"max of the shape range of 'image' is NULL"});
+  EXPECT_EQ(engine, nullptr);
+  refused(temper_engine_save(engine_, (folder + "no_such_folder/digits.plan").c_str()), TEMPER_MACHINE, {"no_such_folder"});
+  refused(temper_engine_save(nullptr, "x.plan"), TEMPER_USAGE, {"the engine is NULL"});
+  temper_port port;
+  refused(temper_engine_input(engine_, 1, &port), TEMPER_USAGE, {"no port 1"});
+  refused(temper_engine_output(nullptr, 0, &port), TEMPER_USAGE, {"NULL"});
+  EXPECT_EQ(temper_engine_input_count(nullptr), 0u);
+
+  for (ErrorKind kind : {ErrorKind::check_failed, ErrorKind::usage, ErrorKind::bad_file, ErrorKind::unsupported, ErrorKind::machine})
+    refused(c_api::guarded([&] { fail(kind, "kind ", int(kind)); }), temper_status(int(kind)), {concat("kind ", int(kind))});
+  refused(c_api::guarded([] { throw std::bad_alloc(); }), TEMPER_MACHINE, {"out of memory"});
+  refused(c_api::guarded([] { throw std::logic_error("from elsewhere"); }), TEMPER_MACHINE, {"from elsewhere"});
+}
+
+TEST_F(CApi, AnErrorStaysUntilTheNextOne) {
+  refused(temper_engine_load(nullptr, nullptr), TEMPER_USAGE, {"NULL"});
+  const std::string text = temper_last_error();
+  run(session_, 1, 0);
+  EXPECT_EQ(text, temper_last_error());
+}
+
+TEST_F(CApi, MessagesGoToTheCallback) {
+  std::vector<std::string> messages;
+  temper_set_log_callback(
+      [](temper_log_level level, const char* message, void* context) {
+        if (level == TEMPER_WARNING) static_cast<std::vector<std::string>*>(context)->push_back(message);
+      },
+      &messages);
+  temper_build_options build = options();
+  build.shape_count = 0;
+  temper_engine* engine = nullptr;
+  EXPECT_EQ(temper_engine_build(kModel, &build, &engine), TEMPER_OK) << temper_last_error();
+  temper_set_log_callback(nullptr, nullptr);
+  temper_engine_free(engine);
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_CONTAINS(messages[0], "built for 1");
+  EXPECT_EQ(temper_engine_build(kModel, &build, &engine), TEMPER_OK);
+  temper_engine_free(engine);
+  EXPECT_EQ(messages.size(), 1u);
+}
+
+TEST(CApiFacts, VersionAndSizes) {
+  EXPECT_EQ(temper_version(), version());
+  for (int i = 0; i < kDTypeCount; ++i) EXPECT_EQ(temper_dtype_size(temper_dtype(i)), size_t(size_of(DType(i)))) << i;
+  EXPECT_EQ(temper_dtype_size(temper_dtype(kDTypeCount)), 0u);
+  EXPECT_EQ(temper_dtype_size(temper_dtype(-1)), 0u);
+}
+
+}  // namespace
+}  // namespace temper

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C++ API over the C one. No header of the library itself: it has classes of the same names.
+#include "temper/temper.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <functional>
+
+namespace {
+
+const std::string kModel = TEMPER_SOURCE_DIR "/models/digits_cnn.onnx";
+
+temper_status status_of(const std::function<void()>& body, const std::string& part) {
+  try {
+    body();
+  } catch (const temper::Error& error) {
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    return error.status();
+  }
+  return TEMPER_OK;
+}
+
+temper::BuildOptions options() {
+  temper::BuildOptions options;
+  options.threads = 1;
+  options.shapes = {{"image", {1, 1, 8, 8}, {2, 1, 8, 8}, {2, 1, 8, 8}}};
+  return options;
+}
+
+temper::Tensor picture(int64_t batch) {
+  temper::Tensor tensor(TEMPER_F32, {batch, 1, 8, 8});
+  for (size_t i = 0; i < tensor.count(); ++i) tensor.data<float>()[i] = float(i % 64 * 5 % 17) / 16;
+  return tensor;
+}
+
+TEST(CppApi, BuildsSavesLoadsAndRuns) {
+  const temper::Engine built = temper::Engine::build(kModel, options());
+  const std::string plan = testing::TempDir() + "/temper_cpp_api.plan";
+  built.save(plan);
+  const temper::Engine loaded = temper::Engine::load(plan);
+  std::remove(plan.c_str());
+  ASSERT_EQ(loaded.inputs().size(), 1u);
+  EXPECT_EQ(loaded.inputs()[0].name, "image");
+  EXPECT_EQ(loaded.inputs()[0].dims, (std::vector<int64_t>{-1, 1, 8, 8}));
+  ASSERT_EQ(loaded.outputs().size(), 1u);
+  EXPECT_EQ(loaded.outputs()[0].name, "logits");
+
+  temper::Session first(built), second(loaded);
+  second.prepare({picture(2)});
+  const std::vector<temper::Tensor> a = first.run({picture(2)}), b = second.run({picture(2)});
+  ASSERT_EQ(a.size(), 1u);
+  ASSERT_EQ(b.size(), 1u);
+  EXPECT_EQ(a[0].dims(), (std::vector<int64_t>{2, 10}));
+  ASSERT_EQ(a[0].count(), 20u);
+  const float *x = a[0].data<float>(), *y = b[0].data<float>();
+  EXPECT_EQ(std::vector<float>(x, x + 20), std::vector<float>(y, y + 20));
+  EXPECT_EQ(std::vector<float>(x, x + 10), std::vector<float>(x + 10, x + 20));  // the same picture twice
+  EXPECT_NE(x[0], x[1]);
+}
+
+TEST(CppApi, ErrorsCarryTheStatusAndTheMessage) {
+  EXPECT_EQ(status_of([] { temper::Engine::load("no_such.plan"); }, "no_such.plan"), TEMPER_BAD_FILE);
+  temper::BuildOptions wrong = options();
+  wrong.shapes[0].min.pop_back();
+  EXPECT_EQ(status_of([&] { temper::Engine::build(kModel, wrong); }, "'image'"), TEMPER_USAGE);
+  wrong = options();
+  wrong.precision = "fp16";
+  EXPECT_EQ(status_of([&] { temper::Engine::build(kModel, wrong); }, "fp16"), TEMPER_UNSUPPORTED);
+  const temper::Engine engine = temper::Engine::build(kModel, options());
+  temper::Session session(engine);
+  EXPECT_EQ(status_of([&] { session.run({picture(3)}); }, "[3,1,8,8]"), TEMPER_USAGE);
+  EXPECT_EQ(status_of([&] { session.run({}); }, "0 inputs"), TEMPER_USAGE);
+  EXPECT_EQ(session.run({picture(1)}).size(), 1u);
+}
+
+TEST(CppApi, TensorsCheckTheirTypeAndShape) {
+  temper::Tensor tensor(TEMPER_BF16, {2, 3});
+  EXPECT_EQ(tensor.count(), 6u);
+  EXPECT_EQ(tensor.bytes(), 12u);
+  EXPECT_EQ(tensor.data<uint16_t>()[5], 0);
+  EXPECT_EQ(status_of([&] { tensor.data<float>(); }, "another type"), TEMPER_USAGE);
+  EXPECT_EQ(temper::Tensor(TEMPER_I64, {}).count(), 1u);
+  EXPECT_EQ(temper::Tensor(TEMPER_I64, {0, 5}).count(), 0u);
+  EXPECT_EQ(temper::Tensor().count(), 0u);
+  EXPECT_EQ(status_of([] { temper::Tensor(TEMPER_F32, {-1}); }, "-1"), TEMPER_USAGE);
+  EXPECT_EQ(status_of([] { temper::Tensor(TEMPER_F32, {int64_t(1) << 40, int64_t(1) << 40}); }, "dimension"), TEMPER_USAGE);
+  EXPECT_EQ(status_of([] { temper::Tensor(temper_dtype(99), {1}); }, "dtype"), TEMPER_USAGE);
+}
+
+}  // namespace
