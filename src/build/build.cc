@@ -1,35 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "build/build.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
-#include <fstream>
-#include <thread>
 
 #include "backends/backend.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "build/precision.h"
 #include "build/segments.h"
+#include "measure/environment.h"
 #include "onnx/import.h"
 #include "plan/nearest.h"
 #include "runtime/stages.h"
 #include "tune/tuner.h"
 
 namespace temper {
-
-int usable_threads() {
-  cpu_set_t set;
-  int count = int(std::thread::hardware_concurrency());
-  if (sched_getaffinity(0, sizeof set, &set) == 0) count = CPU_COUNT(&set);
-  // cgroup v2: "max 100000" or "200000 100000" (quota and period in microseconds)
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  double quota = 0, period = 0;
-  if (file >> quota >> period && quota > 0 && period > 0) count = std::min(count, std::max(1, int(quota / period)));
-  return std::max(1, count);
-}
 
 namespace {
 
@@ -48,7 +34,7 @@ std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, const Buil
   std::map<std::string, ShapeRange> shapes = options.shapes;
   for (const auto& [name, range] : shapes) {
     const auto& inputs = graph.inputs();
-    if (std::none_of(inputs.begin(), inputs.end(), [&](ValueId id) { return graph.value(id).name == name; })) {
+    if (std::none_of(inputs.begin(), inputs.end(), [&, &name = name](ValueId id) { return graph.value(id).name == name; })) {
       std::string known;
       for (ValueId id : inputs) known += concat(known.empty() ? "" : ", ", graph.value(id).name);
       fail(ErrorKind::usage, "--shapes names the input '", name, "', which the model has not; its inputs: ", known);
@@ -146,7 +132,7 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   check_precision(options);
   const Backend& backend = find_backend(options.device);
   const Device device = backend.device();
-  const int threads = options.threads > 0 ? options.threads : usable_threads();
+  const int threads = options.threads > 0 ? options.threads : usable_cores(read_environment(0));
   info.device = options.device;
   info.precision = options.precision;
   info.fingerprint = device.fingerprint;

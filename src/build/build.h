@@ -40,7 +40,4 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
 // options do not fix is chosen as build_engine does.
 Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& options);
 
-// Cores this process may run on (affinity and cgroup limits).
-int usable_threads();
-
 }  // namespace temper

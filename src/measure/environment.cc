@@ -294,7 +294,7 @@ Environment EnvironmentSampler::finish() const {
 
 int usable_cores(const Environment& environment) {
   int cores = environment.allowed_cores;
-  if (environment.cgroup_cores) cores = std::min(cores, int(std::ceil(*environment.cgroup_cores)));
+  if (environment.cgroup_cores) cores = std::min(cores, int(*environment.cgroup_cores));
   return std::max(cores, 1);
 }
 

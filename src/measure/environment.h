@@ -51,7 +51,8 @@ class EnvironmentSampler {
 // figure is a constant. The best of several bursts of 0.1 ms, since an interruption can only make one look slower.
 double core_clock_mhz();
 
-// Least of the allowed cores and the control group's quota, at least 1: how many threads can run at a time.
+// Least of the allowed cores and the control group's quota, at least 1: how many threads can always run at a time. Of a
+// quota of 2.5 cores that is 2: a third thread would be stopped in mid-run, and the others would wait for it.
 int usable_cores(const Environment& environment);
 
 std::string time_now_utc();

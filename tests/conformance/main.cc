@@ -23,7 +23,7 @@ struct Settings {
   std::string filter;  // part of the name
   std::string mode = "reference", passes = "off";
   int64_t floor = 0;
-  unsigned limit_s = 20;
+  unsigned limit_s = 120;  // of the wall clock: a busy or stopped machine is no crash
   int jobs = 2;
   bool list_refused = false, list_passed = false;
 };

@@ -76,7 +76,9 @@ TEST(Environment, QuotaOfTheOwnControlGroupComesFirstAndMaxMeansNone) {
   e.allowed_cores = 8;
   EXPECT_EQ(usable_cores(e), 1);
   e.cgroup_cores = 2.5;
-  EXPECT_EQ(usable_cores(e), 3);
+  EXPECT_EQ(usable_cores(e), 2);
+  e.cgroup_cores = 16;
+  EXPECT_EQ(usable_cores(e), 8);
 }
 
 TEST(Environment, VersionOneQuotaIsRead) {
