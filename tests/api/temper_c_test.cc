@@ -5,7 +5,7 @@
 #include <cstring>
 #include <thread>
 
-#include "../data/helpers.h"
+#include "../cli/program.h"
 #include "api/handle.h"
 #include "base/version.h"
 #include "build/build.h"
@@ -215,6 +215,31 @@ TEST_F(CApi, EveryKindOfErrorGivesItsStatusAndMessage) {
     refused(c_api::guarded([&] { fail(kind, "kind ", int(kind)); }), temper_status(int(kind)), {concat("kind ", int(kind))});
   refused(c_api::guarded([] { throw std::bad_alloc(); }), TEMPER_MACHINE, {"out of memory"});
   refused(c_api::guarded([] { throw std::logic_error("from elsewhere"); }), TEMPER_MACHINE, {"from elsewhere"});
+}
+
+TEST_F(CApi, BuildsInt8FromAFileOfRanges) {
+  const std::string folder = test_folder();
+  run_python(folder, "np.save('x.npy', (np.random.default_rng(1).integers(0, 17, (32, 1, 8, 8)) / 16).astype('f4'))");
+  const Outcome calibrated = temper(folder, concat("calibrate '", std::string_view(kModel), "' --data x.npy --method minmax -o ranges.json"));
+  ASSERT_EQ(calibrated.code, 0) << calibrated.err;
+  const std::string ranges = folder + "ranges.json";
+  temper_build_options build = options();
+  build.precision = "int8";
+  build.calibration = ranges.c_str();
+  temper_engine* engine = nullptr;
+  ASSERT_EQ(temper_engine_build(kModel, &build, &engine), TEMPER_OK) << temper_last_error();
+  temper_session* session = nullptr;
+  ASSERT_EQ(temper_session_create(engine, &session), TEMPER_OK) << temper_last_error();
+  const std::vector<float> exact = expected(4, 0.5f), rounded = run(session, 4, 0.5f);
+  temper_session_free(session);
+  temper_engine_free(engine);
+  EXPECT_NE(rounded, exact);
+  double error = 0, signal = 0;
+  for (size_t i = 0; i < exact.size(); ++i) {
+    error += (rounded[i] - exact[i]) * (rounded[i] - exact[i]);
+    signal += exact[i] * exact[i];
+  }
+  EXPECT_LT(error, 0.01 * signal);  // above 20 dB
 }
 
 TEST_F(CApi, AnErrorStaysUntilTheNextOne) {
