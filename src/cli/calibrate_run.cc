@@ -51,6 +51,36 @@ void observe_batch(Observation& all, const ObservedModel& model, const std::vect
   if (failure) throw *failure;
 }
 
+// Runs batch after batch into the same buffers: every value is an output, and memory that is given back and taken again
+// for each batch would leave the heap in pieces.
+class Runner {
+ public:
+  explicit Runner(std::shared_ptr<const Engine> engine) : session_(std::move(engine)) {}
+  const std::vector<Tensor>& run(const std::vector<Tensor>& inputs) {
+    std::vector<Dims> shapes;
+    for (const Tensor& input : inputs) shapes.push_back(input.dims());
+    if (shapes_ != shapes) {
+      outputs_.clear();
+      const std::vector<TensorType> types = session_.prepare(shapes);
+      shapes_ = shapes;
+      if (!session_.is_staged())
+        for (const TensorType& type : types) outputs_.emplace_back(type.dtype, type.dims());
+    }
+    if (session_.is_staged()) return outputs_ = session_.run(inputs);
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    for (const Tensor& input : inputs) in.push_back(input.raw().data());
+    for (Tensor& output : outputs_) out.push_back(output.raw_mutable());
+    session_.run_prepared(in, out);
+    return outputs_;
+  }
+
+ private:
+  Session session_;
+  std::vector<Dims> shapes_;
+  std::vector<Tensor> outputs_;
+};
+
 Observation start(const ObservedModel& model) {
   Observation all;
   all.order = model.order;
@@ -135,7 +165,7 @@ Observation observe_samples(const ImportedModel& model, const Dataset& data, con
   }
   shapes_for(batch);
   const ObservedModel observed = observe_model(model, options);
-  Session session(observed.engine);
+  Runner runner(observed.engine);
   Observation all = start(observed);
   all.batch = batch;
   Progress progress(context);
@@ -143,7 +173,7 @@ Observation observe_samples(const ImportedModel& model, const Dataset& data, con
     progress.show(concat("calibrating: ", first, " of ", count, " samples"));
     Batch part = gather_batch(data, std::span(what.samples).subspan(size_t(first), size_t(std::min(batch, count - first))));
     fill_up(data, part.inputs, fixed);
-    const std::vector<Tensor> outputs = session.run(part.inputs);
+    const std::vector<Tensor>& outputs = runner.run(part.inputs);
     observe_batch(all, observed, part.inputs, outputs, part.first, part.count, fixed);
     all.sample_hashes.insert(all.sample_hashes.end(), part.hashes.begin(), part.hashes.end());
     all.samples += part.count;
@@ -155,7 +185,7 @@ Observation observe_samples(const ImportedModel& model, const Dataset& data, con
 
 Observation observe_noise(const ImportedModel& model, int64_t samples, uint64_t seed, BuildOptions options, const Context& context) {
   const ObservedModel observed = observe_model(model, options);
-  Session session(observed.engine);
+  Runner runner(observed.engine);
   Observation all = start(observed);
   all.batch = 1;
   Progress progress(context);
@@ -166,7 +196,7 @@ Observation observe_noise(const ImportedModel& model, int64_t samples, uint64_t 
       const Dims& dims = observed.engine->info().shapes.at(port.name).opt;
       inputs.push_back(random_tensor(port.type.dtype, dims, seed + uint64_t(s) * observed.engine->inputs().size() + inputs.size()));
     }
-    observe_batch(all, observed, inputs, session.run(inputs), s, 1, 0);
+    observe_batch(all, observed, inputs, runner.run(inputs), s, 1, 0);
     ++all.samples;
   }
   return all;

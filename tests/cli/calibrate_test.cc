@@ -136,6 +136,26 @@ TEST(CalibrateVerb, PlaceholderDataIsSeededAndMarked) {
   EXPECT_EQ(read_file(folder + "a.json"), read_file(folder + "b.json"));
 }
 
+TEST(CalibrateVerb, PicturesOfSeveralSizesNeedOneSizeToGoTo) {
+  const std::string folder = test_folder();
+  run_python(folder, R"(
+import onnx, os
+from PIL import Image
+from onnx import helper as h, TensorProto as T
+g = h.make_graph([h.make_node('Relu', ['x'], ['y'])], 'g', [h.make_tensor_value_info('x', T.FLOAT, ['batch', 3, 'H', 'W'])], [h.make_tensor_value_info('y', T.FLOAT, ['batch', 3, 'H', 'W'])])
+onnx.save(h.make_model(g, opset_imports=[h.make_opsetid('', 17)], ir_version=8), 'open.onnx')
+os.mkdir('pictures')
+Image.new('RGB', (20, 30), 'red').save('pictures/a.png'); Image.new('RGB', (40, 24), 'blue').save('pictures/b.png')
+)");
+  const Outcome open = calibrate(folder, "open.onnx --data pictures -o r.json");
+  EXPECT_EQ(open.code, 2) << open.err;
+  EXPECT_CONTAINS(open.err, "--crop");
+  EXPECT_FALSE(file_exists(folder + "r.json"));
+  const Outcome cropped = calibrate(folder, "open.onnx --data pictures --crop 16 -o r.json");
+  ASSERT_EQ(cropped.code, 0) << cropped.err;
+  EXPECT_EQ(load_ranges(folder + "r.json").values.at("x").histogram.total(), uint64_t(2 * 3 * 16 * 16));
+}
+
 TEST(CalibrateVerb, WrongUseEndsWithOneMessage) {
   const std::string folder = test_folder();
   run_python(folder, kModels);
