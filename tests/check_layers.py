@@ -22,7 +22,7 @@ ALLOWED = {
     "measure": "base graph backends",
     "tune": "base graph backends measure plan",
     "build": "base graph onnx passes quantize backends measure tune plan runtime",
-    "data": "base graph onnx runtime",
+    "data": "base graph onnx measure runtime",
     "bench": "base graph backends measure plan runtime data",
     "zoo": "base",
     "api": "base graph runtime",

@@ -26,6 +26,7 @@ void quantize(Graph& graph, EngineInfo& info, const BuildOptions& options) {
     if (!info.model_sha256.empty()) check_model(ranges, info.model_sha256);
   });
   info.calibration_sha256 = sha256_of_file(options.calibration);
+  info.calibration_hashes = ranges.sample_hashes;
   info.placeholder = ranges.placeholder;
   if (ranges.placeholder) info.notes.push_back("calibrated on noise: what this plan answers is meaningless for accuracy");
   Placement placement = with_context([&] { return options.calibration; }, [&] { return place_quantization(graph, ranges, options.placement); });

@@ -60,10 +60,10 @@ BatchSizes DataModel::choose_batch(const Dataset& data, int64_t asked) const {
   return sizes;
 }
 
-std::shared_ptr<const Engine> DataModel::engine(const Dataset& data, const BatchSizes& batch) {
+std::shared_ptr<const Engine> DataModel::engine(const Dataset& data, const BatchSizes& batch, int64_t count, bool measured) {
   if (engine_) return engine_;
   const std::vector<Tensor> sample = data.batch(0, 1).inputs;
-  const int64_t rest = data.size() % batch.size;
+  const int64_t rest = (count ? count : data.size()) % batch.size;
   BuildOptions options = build_options(flags_, path_, context_);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     Dims dims = sample[i].dims(), least = dims;
@@ -74,25 +74,39 @@ std::shared_ptr<const Engine> DataModel::engine(const Dataset& data, const Batch
     options.shapes[inputs_[i].name] = {least, dims, dims};
   }
   options.batch_buckets = false;
+  if (!measured) options.measure = options.segments = false;
   Progress progress(context_);
   options.progress = [&](const std::string& text) { progress.show(text); };
   return engine_ = build_engine(path_, options);
 }
 
+void DataModel::accept_batch(const Dataset& data, BatchSizes& batch) const {
+  batch.min = std::max(batch.min, choose_batch(data, batch.size).min);
+}
+
+void for_each_batch(const Dataset& data, std::span<const int64_t> samples, const BatchSizes& sizes,
+                    const std::string& what, const Context& context, const std::function<void(const Batch&)>& use) {
+  Progress progress(context);
+  for (size_t first = 0; first < samples.size(); first += size_t(sizes.size)) {
+    progress.show(concat(what, " ", first, " of ", samples.size()));
+    use(gather_batch(data, samples.subspan(first, std::min(size_t(sizes.size), samples.size() - first))));
+  }
+}
+
+std::vector<Tensor> run_batch(Session& session, const Dataset& data, const Batch& batch, const BatchSizes& sizes) {
+  if (batch.count >= sizes.min) return session.run(batch.inputs);
+  std::vector<Tensor> inputs = batch.inputs;
+  fill_up(data, inputs, sizes.min);
+  std::vector<Tensor> outputs = session.run(inputs);
+  for (Tensor& output : outputs)
+    if (output.rank() > 0 && output.dims()[0] == sizes.min) output = first_entries(output, batch.count);
+  return outputs;
+}
+
 void for_each_batch(Session& session, const Dataset& data, const BatchSizes& sizes, const std::string& what,
                     const Context& context, const UseOutputs& use) {
-  Progress progress(context);
-  for (int64_t first = 0; first < data.size(); first += sizes.size) {
-    progress.show(concat(what, " ", first, " of ", data.size()));
-    Batch batch = data.batch(first, std::min(sizes.size, data.size() - first));
-    const bool fill = batch.count < sizes.min;
-    if (fill) fill_up(data, batch.inputs, sizes.min);
-    std::vector<Tensor> outputs = session.run(batch.inputs);
-    if (fill)
-      for (Tensor& output : outputs)
-        if (output.rank() > 0 && output.dims()[0] == sizes.min) output = first_entries(output, batch.count);
-    use(batch, outputs);
-  }
+  for_each_batch(data, choose_samples(data.size(), data.size(), 0), sizes, what, context,
+                 [&](const Batch& batch) { use(batch, run_batch(session, data, batch, sizes)); });
 }
 
 void OutputCollector::add(const Batch& batch, const std::vector<Tensor>& outputs) {

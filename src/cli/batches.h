@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,11 @@ class DataModel {
   // `asked` is --batch, 0 where it was not given: then what the model fixes, the shape that a plan is tuned for, or all
   // samples up to 32. Throws Error{usage} where the model does not take that many.
   BatchSizes choose_batch(const Dataset& data, int64_t asked) const;
-  // A plan as it is; an ONNX model built for this batch and for the smaller last one.
-  std::shared_ptr<const Engine> engine(const Dataset& data, const BatchSizes& batch);
+  // A plan as it is; an ONNX model built for this batch and for the smaller last one of `count` samples (0: all).
+  // `measured` false: built as a trial, for its answers.
+  std::shared_ptr<const Engine> engine(const Dataset& data, const BatchSizes& batch, int64_t count = 0, bool measured = true);
+  // As choose_batch, for a batch that another engine has chosen already.
+  void accept_batch(const Dataset& data, BatchSizes& batch) const;
 
  private:
   std::string path_;
@@ -40,8 +44,14 @@ class DataModel {
   std::vector<InputSpec> inputs_;
 };
 
+// The samples batch by batch, in the order given. `what` ("evaluating") is shown as progress.
+void for_each_batch(const Dataset& data, std::span<const int64_t> samples, const BatchSizes& sizes, const std::string& what,
+                    const Context& context, const std::function<void(const Batch& batch)>& use);
+// Runs a batch, filled up to the fewest samples that the engine takes; what was filled in is cut off the outputs again.
+std::vector<Tensor> run_batch(Session& session, const Dataset& data, const Batch& batch, const BatchSizes& sizes);
+
 using UseOutputs = std::function<void(const Batch& batch, const std::vector<Tensor>& outputs)>;
-// Runs every batch, in order. `what` ("evaluating") is shown as progress.
+// Runs every batch of all samples.
 void for_each_batch(Session& session, const Dataset& data, const BatchSizes& sizes, const std::string& what,
                     const Context& context, const UseOutputs& use);
 

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "bench/table.h"
+#include "cli/calibrate_auto.h"
 #include "cli/calibrate_run.h"
 #include "cli/data_flags.h"
 #include "cli/model.h"
@@ -32,6 +33,16 @@ struct Options {
   bool placeholder = false;
 };
 
+Ranges make_ranges(const Observation& seen, const Method& method) {
+  Ranges ranges;
+  ranges.method = method.text();
+  ranges.samples = seen.samples;
+  ranges.sample_hashes = seen.sample_hashes;
+  ranges.order = seen.order;
+  for (const std::string& name : seen.order) ranges.values[name] = make_range(name, method, seen.values.at(name), ranges.notes);
+  return ranges;
+}
+
 // "2/4": the second of four parts.
 std::vector<int64_t> part_of(const std::vector<int64_t>& samples, const std::string& text) {
   if (text.empty()) return samples;
@@ -53,7 +64,7 @@ std::string number(double value) {
   return text;
 }
 
-void print_ranges(const Ranges& ranges, const std::string& path, const Context& context) {
+void print_ranges(const Ranges& ranges, const std::string& path, const Context& context, const Json& trials) {
   if (context.json) {
     Json values = Json::array();
     for (const std::string& name : ranges.order) {
@@ -61,8 +72,9 @@ void print_ranges(const Ranges& ranges, const std::string& path, const Context& 
       values.push_back({{"tensor", name}, {"min", r.min}, {"max", r.max}, {"scale", std::isfinite(r.scale) ? Json(r.scale) : Json(nullptr)}, {"scale_bits", float_bits(r.scale)},
                         {"method", r.method}, {"clipped_share", r.clipped_share}});
     }
-    const Json json{{"file", path}, {"model_sha256", ranges.model_sha256}, {"method", ranges.method}, {"samples", ranges.samples}, {"placeholder", ranges.placeholder},
+    Json json{{"file", path}, {"model_sha256", ranges.model_sha256}, {"method", ranges.method}, {"samples", ranges.samples}, {"placeholder", ranges.placeholder},
                     {"notes", ranges.notes}, {"values", values}};
+    if (!trials.is_null()) json["trials"] = trials;
     std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
     return;
   }
@@ -74,13 +86,13 @@ void print_ranges(const Ranges& ranges, const std::string& path, const Context& 
   std::fputs(terminal_table(table).c_str(), stdout);
 }
 
-void finish(const Options& options, Ranges& ranges, const Context& context) {
-  for (const std::string& note : ranges.notes) log(LogLevel::warning, note);
+void finish(const Options& options, Ranges& ranges, const Context& context, const Json& trials = nullptr) {
+  for (const std::string& note : ranges.notes) log(note.starts_with("auto chose") ? LogLevel::info : LogLevel::warning, note);
   // Both are made before either is written.
   const std::string cache = options.cache.empty() ? "" : to_text(cache_of(ranges, options.cache_version));
   if (!options.output.empty()) save_ranges(options.output, ranges);
   if (!options.cache.empty()) write_file_atomically(options.cache, cache);
-  print_ranges(ranges, options.output, context);
+  print_ranges(ranges, options.output, context, trials);
   if (!options.output.empty()) log(LogLevel::info, "ranges of ", ranges.values.size(), " tensors", ranges.samples ? concat(" from ", ranges.samples, " samples") : "", ": ", options.output);
 }
 
@@ -135,31 +147,41 @@ void calibrate(const Options& options, Context& context) {
   }
   if (options.data.empty() == !options.placeholder)
     fail(ErrorKind::usage, "give the samples to calibrate on with --data, or --placeholder-data for noise (fit for measuring speed only)");
-  const Method method = Method::parse(options.method);
+  const bool automatic = options.method == "auto";
+  if (automatic && (options.placeholder || !options.part.empty())) fail(ErrorKind::usage, "--method auto tries the methods on samples held apart, which needs real data in one run; without that name a method");
+  Method method = automatic ? Method{} : Method::parse(options.method);
   BuildOptions build = build_options(options.flags, options.model, context);
-  Observation seen;
+  Ranges ranges;
+  nlohmann::ordered_json trials;
   if (options.placeholder) {
-    seen = observe_noise(model, options.samples ? options.samples : 8, options.seed, build, context);
+    const Observation seen = observe_noise(model, options.samples ? options.samples : 8, options.seed, build, context);
+    ranges = make_ranges(seen, method);
+    ranges.notes.insert(ranges.notes.begin(), "calibrated on noise: these ranges are fit for measuring speed, and meaningless for accuracy");
   } else {
     std::vector<InputSpec> inputs;
     for (ValueId id : model.graph.inputs()) inputs.push_back({model.graph.value(id).name, model.graph.type(id)});
     const Dataset data = open_dataset(options.data, inputs, options.data_flags.options());
     if (data.size() == 0) fail(ErrorKind::usage, "'", options.data, "' holds no samples");
     log(LogLevel::info, data.text());
-    const auto samples = part_of(choose_samples(data.size(), options.samples ? options.samples : data.size(), options.seed), options.part);
-    seen = observe_samples(model, data, {samples, options.batch}, build, context);
+    auto samples = choose_samples(data.size(), options.samples ? options.samples : data.size(), options.seed);
+    if (automatic) {
+      const HeldApart parts = hold_apart(samples, options.seed);
+      const Observation seen = observe_samples(model, data, {parts.calibration, options.batch}, build, context);
+      const MethodChoice choice = choose_method(seen, data, parts.held_apart, build, context);
+      ranges = make_ranges(seen, choice.method);
+      // Chosen by them, so the plan must not be judged by them either.
+      ranges.sample_hashes = choice.sample_hashes;
+      ranges.notes.push_back(choice.text);
+      trials = choice.json;
+    } else {
+      samples = part_of(samples, options.part);
+      ranges = make_ranges(observe_samples(model, data, {samples, options.batch}, build, context), method);
+    }
   }
-  Ranges ranges;
   ranges.model_sha256 = model.sha256;
-  ranges.method = method.text();
-  ranges.samples = seen.samples;
   ranges.seed = options.seed;
   ranges.placeholder = options.placeholder;
-  ranges.sample_hashes = seen.sample_hashes;
-  ranges.order = seen.order;
-  if (options.placeholder) ranges.notes.push_back("calibrated on noise: these ranges are fit for measuring speed, and meaningless for accuracy");
-  for (const std::string& name : seen.order) ranges.values[name] = make_range(name, method, seen.values.at(name), ranges.notes);
-  finish(options, ranges, context);
+  finish(options, ranges, context, trials);
 }
 
 }  // namespace
@@ -168,7 +190,7 @@ void add_calibrate(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("model", options->model, "an ONNX model");
   verb.add_option("--data", options->data, "samples: a folder of pictures, .npy, .npz or CSV; labels are not needed");
-  verb.add_option("--method", options->method, "entropy, minmax, percentile[:99.99] or mse")->capture_default_str();
+  verb.add_option("--method", options->method, "entropy, minmax, percentile[:99.99], mse, or auto: what agrees best with FP32 on samples held apart")->capture_default_str();
   verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them unless given")->check(CLI::PositiveNumber);
   verb.add_option("--batch", options->batch, "samples at a time")->check(CLI::PositiveNumber);
   verb.add_option("--seed", options->seed, "of the choice of samples, and of --placeholder-data")->capture_default_str();

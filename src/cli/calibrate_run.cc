@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/threads.h"
+#include "build/trial.h"
 #include "cli/model.h"
 #include "data/random.h"
 #include "data/sample.h"
@@ -125,16 +126,10 @@ ObservedModel observe_model(const ImportedModel& model, const BuildOptions& opti
     observed.outputs.push_back(place >= 0 && !taken[size_t(place)] ? std::vector<int>{place} : std::vector<int>{});
     if (place >= 0) taken[size_t(place)] = true;
   }
+  observed.shapes = info.shapes;
   BuildOptions quick = options;
-  quick.measure = quick.segments = quick.batch_buckets = false;
-  quick.timing_cache.clear();
-  quick.passes = {};
-  quick.passes.all_disabled = true;  // they have run
-  EngineInfo plain;
-  plain.model_name = model.graph.name;
-  plain.model_sha256 = model.sha256;
   quick.shapes = info.shapes;
-  observed.engine = build_engine(std::move(all), std::move(plain), quick);
+  observed.engine = trial_engine(std::move(all), quick);
   return observed;
 }
 
@@ -167,6 +162,8 @@ Observation observe_samples(const ImportedModel& model, const Dataset& data, con
   const ObservedModel observed = observe_model(model, options);
   Runner runner(observed.engine);
   Observation all = start(observed);
+  all.graph = observed.graph;
+  all.shapes = observed.shapes;
   all.batch = batch;
   Progress progress(context);
   for (int64_t first = 0; first < count; first += batch) {

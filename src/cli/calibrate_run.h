@@ -19,6 +19,7 @@ namespace temper::cli {
 // the samples, and measuring would take longer than that.
 struct ObservedModel {
   Graph graph;
+  std::map<std::string, ShapeRange> shapes;   // of its inputs
   std::shared_ptr<const Engine> engine;
   std::vector<std::string> order;             // names of the observed values, in the graph's order
   std::vector<int> inputs;                    // by input of the graph: its place in `order`, -1 where it is not observed
@@ -36,6 +37,8 @@ struct Observation {
   std::map<std::string, Observed> values;
   std::vector<uint64_t> sample_hashes;  // sorted, none twice
   int64_t samples = 0, batch = 0;
+  Graph graph;                          // the optimised one, for `shapes`; not of observe_noise
+  std::map<std::string, ShapeRange> shapes;
 };
 
 // Runs the samples and observes. Memory does not depend on their number, but for 8 bytes each.

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// temper evaluate: how often the model is right on labelled data.
+// temper evaluate: how often a model is right, and how far its answers are from those of FP32.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
-#include "bench/table.h"
-#include "cli/batches.h"
 #include "cli/data_flags.h"
-#include "cli/model.h"
+#include "cli/evaluate_run.h"
 #include "cli/verb.h"
-#include "data/topk.h"
+#include "data/sample.h"
 
 namespace temper::cli {
 namespace {
@@ -18,68 +16,59 @@ struct Options {
   std::string model;
   ModelFlags flags;
   DataFlags data;
-  std::string path, output;
-  int64_t batch = 0;
+  std::string path, output, metric, reference;
+  int64_t batch = 0, samples = 0;
+  uint64_t seed = 0;
 };
 
-size_t find_output(const Engine& engine, const std::string& name) {
-  const auto& outputs = engine.outputs();
-  std::string list;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].name == name || (name.empty() && outputs.size() == 1)) return i;
-    list += concat(i ? ", " : "", outputs[i].name);
-  }
-  if (name.empty())
-    fail(ErrorKind::usage, "the model has several outputs; say which one holds the classes: --output ", list);
-  fail(ErrorKind::usage, "the model has no output '", name, "'; it has: ", list);
-}
-
 void evaluate(const Options& options, Context& context) {
+  std::optional<Metric> metric;
+  if (!options.metric.empty()) metric = parse_metric(options.metric);
   DataModel model(options.model, options.flags, context);
   const Dataset data = open_dataset(options.path, model.inputs(), options.data.options());
-  if (!data.has_labels())
+  const bool compares = metric && *metric != Metric::top1;
+  if (!data.has_labels() && (!metric || !compares) && options.reference.empty())
     fail(ErrorKind::usage, "'", options.path,
-         "' says nothing about the right answers: give a folder with one sub-folder a class, an .npz with 'labels', or "
-         "a CSV with a 'label' column");
-  const BatchSizes batch = model.choose_batch(data, options.batch);
-  log(LogLevel::info, data.text(), ", in batches of ", batch.size);
-
-  Session session(model.engine(data, batch));
-  const size_t output = find_output(session.engine(), options.output);
-  const std::string& name = session.engine().outputs()[output].name;
-  Accuracy accuracy;
-  for_each_batch(session, data, batch, "evaluating", context,
-                 [&](const Batch& part, const std::vector<Tensor>& outputs) {
-                   accuracy.add(class_rows(outputs[output], name), part.labels, part.first);
-                 });
-
-  const bool five = accuracy.classes > 5;  // of five classes or fewer, the right one is always among the best five
-  const Interval top1 = accuracy.top1_interval(), top5 = accuracy.top5_interval();
-  if (context.json) {
-    nlohmann::json json = {
-        {"samples", accuracy.n},
-        {"classes", accuracy.classes},
-        {"batch", batch.size},
-        {"output", name},
-        {"top1", {{"rate", accuracy.top1_rate()}, {"right", accuracy.top1}, {"ci95", {top1.low, top1.high}}}},
-        {"top5", nullptr}};
-    if (five)
-      json["top5"] = {{"rate", accuracy.top5_rate()}, {"right", accuracy.top5}, {"ci95", {top5.low, top5.high}}};
-    std::printf("%s\n", json.dump(2).c_str());
-    return;
+         "' says nothing about the right answers: give a folder with one sub-folder a class, an .npz with 'labels', or a CSV with a 'label' column; or compare with FP32: --metric "
+         "agreement, cosine or snr, or --reference MODEL|PLAN");
+  EvaluationData what{data, choose_samples(data.size(), options.samples ? options.samples : data.size(), options.seed), model.choose_batch(data, options.batch), options.output};
+  const int64_t count = int64_t(what.samples.size());
+  if (count == 0) fail(ErrorKind::usage, "'", options.path, "' holds no samples");
+  log(LogLevel::info, data.text(), count < data.size() ? concat(", ", count, " of them") : "", ", in batches of ", what.batch.size);
+  const auto engine = model.engine(data, what.batch, count);
+  std::shared_ptr<const Engine> reference;
+  std::string why;
+  if (!options.reference.empty()) {
+    ModelFlags plain;
+    plain.threads = engine->threads();
+    if (is_plan(options.reference)) plain.threads = 0;
+    DataModel other(options.reference, plain, context);
+    other.accept_batch(data, what.batch);
+    reference = other.engine(data, what.batch, count, false);
+  } else if (compares || engine->info().precision != "fp32") {
+    reference = fp32_reference(options.model, *engine, what, context, why);
+    if (!reference && compares) fail(ErrorKind::usage, "--metric ", options.metric, " compares with FP32, and ", why);
+    if (!reference) log(LogLevel::warning, "no comparison with FP32: ", why);
   }
-  const auto percent = [](double rate) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.2f %%", 100 * rate);
-    return std::string(text);
-  };
-  Table table{{{"metric", false}, {"accuracy"}, {"95 % interval (Wilson)"}, {"right"}, {"samples"}}, {}};
-  table.rows.push_back({"top-1", percent(accuracy.top1_rate()), percent(top1.low) + " to " + percent(top1.high),
-                        concat(accuracy.top1), concat(accuracy.n)});
-  if (five)
-    table.rows.push_back({"top-5", percent(accuracy.top5_rate()), percent(top5.low) + " to " + percent(top5.high),
-                          concat(accuracy.top5), concat(accuracy.n)});
-  std::fputs(terminal_table(table).c_str(), stdout);
+  const Evaluation result = evaluate_engines(what, reference, {engine}, context).at(0);
+  if (metric) {
+    // Asked for by name: absent is an error, not a gap in the table.
+    if (*metric == Metric::top1 && !result.accuracy)
+      fail(ErrorKind::usage, "no output, or more than one, is that of a classifier ([batch, classes] of floats); say which one holds the classes: --output NAME");
+    if (compares) drop_of(result, *metric);
+  } else if (!result.accuracy && !reference) {
+    fail(ErrorKind::usage, "no output, or more than one, is that of a classifier ([batch, classes] of floats); say which one holds the classes (--output NAME), or compare with FP32 (--metric snr)");
+  }
+  if (context.json) {
+    auto json = json_of(result);
+    json["model"] = options.model;
+    json["precision"] = engine->info().precision;
+    json["placeholder"] = engine->info().placeholder;
+    json["batch"] = what.batch.size;
+    std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  } else {
+    print_evaluation(result);
+  }
 }
 
 }  // namespace
@@ -89,9 +78,12 @@ void add_evaluate(CLI::App& verb, Context& context) {
   verb.add_option("model", options->model, "an ONNX model, built on the spot, or a plan")->required();
   add_model_flags(verb, options->flags);
   verb.add_option("--data", options->path,
-                  "labelled samples: a folder with one sub-folder of pictures a class, .npz with 'labels', or CSV with "
-                  "a 'label' column")
+                  "samples: a folder of pictures, one sub-folder a class for the truth; .npz with 'labels'; CSV with a 'label' column; .npy")
       ->required();
+  verb.add_option("--metric", options->metric, "what must be there: top1 (needs the truth), or agreement, cosine, snr (against FP32); all that can be had unless given");
+  verb.add_option("--reference", options->reference, "the MODEL or PLAN to compare with; the model in FP32 unless given");
+  verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them unless given")->check(CLI::PositiveNumber);
+  verb.add_option("--seed", options->seed, "of the choice of samples")->capture_default_str();
   verb.add_option("--batch", options->batch, "samples at a time; the last batch may be smaller")
       ->check(CLI::PositiveNumber);
   verb.add_option("--output", options->output, "the output that holds the classes, where there are several");

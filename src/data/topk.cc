@@ -61,18 +61,11 @@ int64_t rank_of(std::span<const float> row, int64_t index) {
   return rank;
 }
 
-Interval wilson_interval(int64_t successes, int64_t n, double z) {
-  if (n <= 0) return {};
-  const double count = double(n), p = double(successes) / count, z2 = z * z;
-  const double centre = (p + z2 / (2 * count)) / (1 + z2 / count);
-  const double half = z / (1 + z2 / count) * std::sqrt(p * (1 - p) / count + z2 / (4 * count * count));
-  return {successes == 0 ? 0 : std::max(0.0, centre - half), successes == n ? 1 : std::min(1.0, centre + half)};
-}
-
-void Accuracy::add(const Tensor& rows, std::span<const int64_t> labels, int64_t first) {
+std::vector<bool> Accuracy::add(const Tensor& rows, std::span<const int64_t> labels, int64_t first) {
   if (rows.rank() != 2 || rows.dims()[0] != int64_t(labels.size()))
     fail(ErrorKind::usage, labels.size(), " labels for an output of ", rows.type());
   classes = rows.dims()[1];
+  std::vector<bool> right(labels.size());
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] < 0 || labels[i] >= classes)
       fail(ErrorKind::usage, "sample ", first + int64_t(i), " has the label ", labels[i],
@@ -83,7 +76,9 @@ void Accuracy::add(const Tensor& rows, std::span<const int64_t> labels, int64_t 
     const int64_t rank = rank_of(row, labels[i]);
     top1 += rank < 1;
     top5 += rank < 5;
+    right[i] = rank < 1;
   }
+  return right;
 }
 
 }  // namespace temper

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/tensor.h"
+#include "measure/proportion.h"
 
 namespace temper {
 
@@ -29,18 +30,12 @@ std::vector<RankedClass> top_k(std::span<const float> row, int64_t k);
 // 0 for the best class, in the order of top_k.
 int64_t rank_of(std::span<const float> row, int64_t index);
 
-// Wilson's score interval for a proportion (E. B. Wilson, 1927); z = 1.96 gives 95 %. [0, 1] where n is 0.
-struct Interval {
-  double low = 0, high = 1;
-};
-Interval wilson_interval(int64_t successes, int64_t n, double z = 1.959963984540054);
-
 struct Accuracy {
   int64_t n = 0, classes = 0, top1 = 0, top5 = 0;  // samples, classes of the output, right answers
 
   // `rows` [batch, classes] f32, one label a row. Throws Error{usage} for a label that is no class; `first` is the
-  // number of the first sample in that message. A row that holds NaN is counted as wrong.
-  void add(const Tensor& rows, std::span<const int64_t> labels, int64_t first);
+  // number of the first sample in that message. A row that holds NaN is counted as wrong. Returns which rows were right.
+  std::vector<bool> add(const Tensor& rows, std::span<const int64_t> labels, int64_t first);
   double top1_rate() const { return n ? double(top1) / double(n) : 0; }
   double top5_rate() const { return n ? double(top5) / double(n) : 0; }
   Interval top1_interval() const { return wilson_interval(top1, n); }

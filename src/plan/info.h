@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known about a built model beside its plans.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ struct EngineInfo {
   std::string producer;
   std::string precision = "fp32";
   std::string calibration_sha256;  // of the ranges file; "" where there was none
+  std::vector<uint64_t> calibration_hashes;  // of the samples' content, sorted: what it must not be evaluated on
   bool placeholder = false;        // calibrated on noise: meaningless for accuracy
   // Convolutions and matrix products, and how many of them compute in `precision` where that is below fp32. For each other
   // node that does not, "name (op): reason".

@@ -2,8 +2,10 @@
 #include "plan/manifest.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 
+#include "base/hash.h"
 #include "base/strict_json.h"
 
 namespace temper {
@@ -37,11 +39,29 @@ std::vector<PortInfo> read_ports(const Json& json) {
   return ports;
 }
 
+// One text of 16 digits each: there may be many thousands.
+std::string hashes_text(const std::vector<uint64_t>& hashes) {
+  std::string text;
+  for (uint64_t hash : hashes) text += hex(hash);
+  return text;
+}
+std::vector<uint64_t> read_hashes(const std::string& text) {
+  std::vector<uint64_t> hashes;
+  for (size_t at = 0; at < text.size(); at += 16) {
+    uint64_t value = 0;
+    const char* const last = text.data() + std::min(at + 16, text.size());
+    const auto [end, error] = std::from_chars(text.data() + at, last, value, 16);
+    if (at + 16 > text.size() || error != std::errc() || end != last) fail(ErrorKind::bad_file, "the manifest is damaged: 'calibration_hashes' is no list of hashes");
+    hashes.push_back(value);
+  }
+  return hashes;
+}
+
 Json info_json(const EngineInfo& info) {
   Json shapes = Json::object();
   for (const auto& [name, range] : info.shapes) shapes[name] = {range.min, range.opt, range.max};
   return {{"model_name", info.model_name}, {"model_sha256", info.model_sha256}, {"source_path", info.source_path}, {"producer", info.producer},
-          {"precision", info.precision}, {"calibration_sha256", info.calibration_sha256}, {"placeholder", info.placeholder},
+          {"precision", info.precision}, {"calibration_sha256", info.calibration_sha256}, {"calibration_hashes", hashes_text(info.calibration_hashes)}, {"placeholder", info.placeholder},
           {"products", info.products}, {"lowered_products", info.lowered_products}, {"not_lowered", info.not_lowered}, {"device", info.device}, {"fingerprint", info.fingerprint}, {"version", info.version},
           {"revision", info.revision}, {"command", info.command}, {"build_s", info.build_s}, {"shapes", shapes}, {"notes", info.notes}};
 }
@@ -61,6 +81,7 @@ EngineInfo read_engine_info(const Json& json) {
   }
   for (const Json& note : strict::list(object["notes"])) info.notes.push_back(strict::text(note));
   for (const Json& line : strict::list(object["not_lowered"])) info.not_lowered.push_back(strict::text(line));
+  info.calibration_hashes = read_hashes(strict::text(object["calibration_hashes"]));
   info.placeholder = strict::flag(object["placeholder"]);
   info.products = strict::integer(object["products"], 0, kMost);
   info.lowered_products = strict::integer(object["lowered_products"], 0, kMost);

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "../data/helpers.h"
+#include "program.h"
 #include "quantize/ranges.h"
 
 namespace temper {
@@ -27,15 +27,7 @@ bad = np.ones((5, 3), 'f4'); bad[3, 1] = -1; np.save('bad.npy', bad)
 zero = np.ones((5, 3), 'f4'); zero[4, 0] = 0; np.save('infinite.npy', zero)
 )";
 
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-Outcome calibrate(const std::string& folder, const std::string& arguments) {
-  const std::string command = "cd '" + folder + "' && XDG_CACHE_HOME='" + folder + "cache' '" TEMPER_PROGRAM "' calibrate " + arguments + " >out.txt 2>err.txt";
-  const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder + "out.txt"), read_file(folder + "err.txt")};
-}
+Outcome calibrate(const std::string& folder, const std::string& arguments) { return temper(folder, "calibrate " + arguments); }
 
 TEST(CalibrateVerb, MinMaxIsNumpysForEveryBatchSize) {
   const std::string folder = test_folder();
@@ -134,6 +126,47 @@ TEST(CalibrateVerb, PlaceholderDataIsSeededAndMarked) {
   EXPECT_CONTAINS(one.err, "meaningless for accuracy");
   EXPECT_TRUE(load_ranges(folder + "a.json").placeholder);
   EXPECT_EQ(read_file(folder + "a.json"), read_file(folder + "b.json"));
+}
+
+TEST(CalibrateVerb, AutoJudgesTheMethodsOnSamplesHeldApart) {
+  const std::string folder = test_folder();
+  run_python(folder, R"(
+import sys
+sys.path.insert(0, ')" TEMPER_SOURCE_DIR R"(/python')
+import digits_data
+images, labels, _, _ = digits_data.load()
+np.savez('digits.npz', image=images[:300], labels=labels[:300]); np.savez('few.npz', image=images[:9])
+np.savez('same.npz', image=np.repeat(images[:1], 20, 0))
+)");
+  ASSERT_EQ(temper(folder, "zoo digits_cnn -o m.onnx").code, 0);
+  const Outcome done = calibrate(folder, "m.onnx --data digits.npz --method auto --seed 3 -o a.json --json");
+  ASSERT_EQ(done.code, 0) << done.err;
+  const auto json = nlohmann::json::parse(done.out);
+  const Ranges ranges = load_ranges(folder + "a.json");
+  EXPECT_EQ(ranges.samples, 240);
+  EXPECT_EQ(ranges.sample_hashes.size(), 300u) << "samples that chose the method must not judge the plan either";
+  ASSERT_EQ(json.at("trials").size(), 6u);
+  double least = -1000, chosen = -1000;
+  for (const auto& trial : json.at("trials")) {
+    EXPECT_GE(trial.at("agreement").get<double>(), 0.97);
+    if (!trial.at("chosen")) {
+      least = std::max(least, trial.at("snr_db").get<double>());
+      continue;
+    }
+    EXPECT_EQ(trial.at("method"), ranges.method);
+    chosen = trial.at("snr_db");
+  }
+  EXPECT_GE(chosen, least) << "all agree alike here, so the least noise wins";
+  ASSERT_EQ(calibrate(folder, "m.onnx --data digits.npz --method auto --seed 3 -o b.json").code, 0);
+  EXPECT_EQ(read_file(folder + "a.json"), read_file(folder + "b.json"));
+  const Outcome few = calibrate(folder, "m.onnx --data few.npz --method auto -o c.json"), same = calibrate(folder, "m.onnx --data same.npz --method auto -o c.json"),
+                noise = calibrate(folder, "m.onnx --placeholder-data --method auto -o c.json");
+  EXPECT_EQ(few.code, 2);
+  EXPECT_CONTAINS(few.err, "ten samples");
+  EXPECT_EQ(same.code, 2);
+  EXPECT_CONTAINS(same.err, "every sample held apart");
+  EXPECT_EQ(noise.code, 2);
+  EXPECT_CONTAINS(noise.err, "real data");
 }
 
 TEST(CalibrateVerb, PicturesOfSeveralSizesNeedOneSizeToGoTo) {

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "build/trial.h"
+
+namespace temper {
+
+std::shared_ptr<const Engine> trial_engine(Graph graph, BuildOptions options) {
+  options.measure = options.segments = options.batch_buckets = false;
+  options.timing_cache.clear();
+  options.progress = nullptr;
+  options.precision = "fp32";  // what is lower is in the graph
+  options.calibration.clear();
+  options.qdq.clear();
+  options.passes = {};
+  options.passes.all_disabled = true;
+  EngineInfo info;
+  info.model_name = graph.name;
+  return build_engine(std::move(graph), std::move(info), options);
+}
+
+std::shared_ptr<const Engine> trial_int8(const Graph& graph, const Ranges& ranges, const PlacementOptions& placement, const BuildOptions& options) {
+  Graph placed = place_quantization(graph, ranges, placement).graph;
+  run_passes(placed, options.passes);
+  return trial_engine(std::move(placed), options);
+}
+
+}  // namespace temper

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running engines over data side by side, and showing what came out.
+#pragma once
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/table.h"
+#include "cli/batches.h"
+#include "data/agreement.h"
+
+namespace temper::cli {
+
+struct EvaluationData {
+  const Dataset& data;
+  std::vector<int64_t> samples;
+  BatchSizes batch;
+  std::string classes;  // the output that holds them; "": the only one that can
+};
+
+// Each of `tested` over the samples, beside the reference (may be null); every batch is read once. The guards hold: the
+// count of classes, samples that one of them was calibrated on, and, unless `guessing_allowed`, accuracy at chance level
+// (of the reference too: then the figures of the others mean nothing). Throws Error{usage} where the outputs differ by name.
+std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::shared_ptr<const Engine>& reference, const std::vector<std::shared_ptr<const Engine>>& tested,
+                                         const Context& context, bool guessing_allowed = false);
+
+// Of the model that a plan was built from or that is built here: its FP32 engine. Where the plan's model is not to be found
+// or is another one by now, null, and `why` says so.
+std::shared_ptr<const Engine> fp32_reference(const std::string& path, const Engine& engine, const EvaluationData& data, const Context& context, std::string& why);
+
+std::string percent_text(double share);            // "98.66 %"
+std::string decibel_text(double db);               // "31.2 dB", "infinite"
+nlohmann::ordered_json json_of(const Evaluation& evaluation);
+void print_evaluation(const Evaluation& evaluation);
+std::string mcnemar_text(const McNemar& pairs);    // "2 lost, 1 won against FP32 of 599; p = 1 (McNemar, exact)"
+
+}  // namespace temper::cli

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/agreement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace temper {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Whatever the dtype, as doubles; f32, the usual one, without a copy.
+template <class Use>
+void with_values(const Tensor& a, const Tensor& b, Use&& use) {
+  if (a.dtype() == DType::f32 && b.dtype() == DType::f32) return use(a.data<float>(), b.data<float>());
+  const std::vector<double> x = a.to_doubles(), y = b.to_doubles();
+  use(x.data(), y.data());
+}
+
+int64_t best_class(const float* row, int64_t classes) { return top_k({row, size_t(classes)}, 1).at(0).index; }
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f %%", 100 * share);
+  return text;
+}
+
+}  // namespace
+
+void OutputDifference::add(const Tensor& reference, const Tensor& tested, int64_t first, int64_t count) {
+  if (reference.dims() != tested.dims())
+    fail(ErrorKind::unsupported, "output '", output, "' is ", tested.type(), " for sample ", first, " and ", reference.type(), " in the reference; answers of different shapes are not compared");
+  const bool rows = reference.rank() > 0 && reference.dims()[0] == count && count > 0;
+  const int64_t n = rows ? count : 1, size = reference.count() / n;
+  with_values(reference, tested, [&](const auto* want, const auto* got) {
+    for (int64_t s = 0; s < n; ++s, want += size, got += size) {
+      double dot = 0, want2 = 0, got2 = 0, error2 = 0, worst = 0;
+      for (int64_t i = 0; i < size; ++i) {
+        const double x = double(want[i]), y = double(got[i]);
+        if (x == y || (std::isnan(x) && std::isnan(y))) {  // the same, also where it is not finite
+          if (std::isfinite(x)) dot += x * x, want2 += x * x, got2 += x * x;
+          continue;
+        }
+        const double d = std::isfinite(x) && std::isfinite(y) ? std::fabs(x - y) : kInfinity;
+        if (std::isfinite(x)) want2 += x * x;
+        if (std::isfinite(y)) got2 += y * y;
+        if (d < kInfinity) dot += x * y;
+        error2 += d * d;
+        worst = std::max(worst, d);
+      }
+      if (worst > max_difference) max_difference = worst, max_sample = first + s;
+      signal += want2;
+      noise += error2;
+      const double product = std::sqrt(want2 * got2);
+      const double angle = error2 == kInfinity ? 0 : product > 0 ? std::clamp(dot / product, -1.0, 1.0) : want2 == got2 ? 1 : 0;
+      cosine_sum += angle;
+      if (angle < least_cosine) least_cosine = angle, least_cosine_sample = first + s;
+      ++samples;
+    }
+  });
+}
+
+double OutputDifference::noise_share() const { return noise == 0 ? 0 : signal == 0 ? kInfinity : noise / signal; }
+double OutputDifference::snr_db() const { return -10 * std::log10(noise_share()); }
+
+Evaluator::Evaluator(std::vector<std::string> outputs, int classes, bool labelled, bool with_reference) : outputs_(std::move(outputs)), classes_(classes), labelled_(labelled && classes >= 0) {
+  if (classes >= 0) result_.output = outputs_.at(size_t(classes));
+  if (labelled_) result_.accuracy.emplace();
+  if (!with_reference) return;
+  if (labelled_) result_.reference_accuracy.emplace(), result_.mcnemar.emplace();
+  if (classes >= 0) result_.agreement.emplace();
+  for (const std::string& output : outputs_) result_.differences.emplace_back().output = output;
+}
+
+void Evaluator::add(const Batch& batch, const std::vector<Tensor>& reference, const std::vector<Tensor>& tested) {
+  result_.samples += batch.count;
+  for (size_t i = 0; i < result_.differences.size(); ++i) result_.differences[i].add(reference.at(i), tested.at(i), batch.first, batch.count);
+  if (classes_ < 0) return;
+  const Tensor rows = class_rows(tested.at(size_t(classes_)), result_.output);
+  std::vector<bool> right;
+  if (labelled_) right = result_.accuracy->add(rows, batch.labels, batch.first);
+  if (!result_.agreement) return;
+  const Tensor other = class_rows(reference.at(size_t(classes_)), result_.output);
+  if (labelled_) {
+    const std::vector<bool> before = result_.reference_accuracy->add(other, batch.labels, batch.first);
+    McNemar& pairs = *result_.mcnemar;
+    pairs.n += int64_t(right.size());
+    for (size_t i = 0; i < right.size(); ++i) {
+      pairs.lost += before[i] && !right[i];
+      pairs.won += right[i] && !before[i];
+    }
+  }
+  const int64_t classes = rows.dims()[1];
+  for (int64_t i = 0; i < rows.dims()[0]; ++i) {
+    const float *a = other.data<float>() + i * classes, *b = rows.data<float>() + i * classes;
+    ++result_.agreement->n;
+    // An answer of NaN is none, and agrees with nothing but another one.
+    const auto is_broken = [&](const float* row) { return std::any_of(row, row + classes, [](float x) { return std::isnan(x); }); };
+    result_.agreement->same += is_broken(a) == is_broken(b) && best_class(a, classes) == best_class(b, classes);
+  }
+}
+
+int classes_output(const std::vector<std::string>& names, const std::vector<TensorType>& types, std::string_view name) {
+  const auto classifies = [](const TensorType& type) {
+    const Shape& shape = type.shape;
+    bool good = is_float(type.dtype) && shape.size() >= 2 && (!shape[1].is_constant() || shape[1].value() > 1);
+    for (size_t axis = 2; good && axis < shape.size(); ++axis) good = shape[axis].is_constant() && shape[axis].value() == 1;
+    return good;
+  };
+  int found = -1;
+  std::string list;
+  for (size_t i = 0; i < names.size(); ++i) {
+    list += concat(i ? ", " : "", names[i]);
+    if (!name.empty() && names[i] == name) {
+      if (!classifies(types[i])) fail(ErrorKind::usage, "output '", name, "' ", types[i], " is not that of a classifier: [batch, classes] of floats is needed");
+      return int(i);
+    }
+    if (name.empty() && classifies(types[i])) found = found == -1 ? int(i) : -2;
+  }
+  if (!name.empty()) fail(ErrorKind::usage, "the model has no output '", name, "'; it has: ", list);
+  return std::max(found, -1);
+}
+
+Metric parse_metric(std::string_view text) {
+  for (Metric metric : {Metric::top1, Metric::agreement, Metric::cosine, Metric::snr})
+    if (text == name_of(metric)) return metric;
+  fail(ErrorKind::usage, "there is no metric '", text, "'; there are top1, agreement, cosine and snr");
+}
+
+std::string_view name_of(Metric metric) {
+  switch (metric) {
+    case Metric::top1: return "top1";
+    case Metric::agreement: return "agreement";
+    case Metric::cosine: return "cosine";
+    case Metric::snr: return "snr";
+  }
+  return "";
+}
+
+Metric default_metric(const Evaluation& evaluation) {
+  return evaluation.accuracy ? Metric::top1 : evaluation.agreement ? Metric::agreement : Metric::snr;
+}
+
+double worst_noise_share(const Evaluation& evaluation) {
+  double worst = 0;
+  for (const OutputDifference& d : evaluation.differences) worst = std::max(worst, d.noise_share());
+  return worst;
+}
+
+double drop_of(const Evaluation& evaluation, Metric metric) {
+  if (evaluation.differences.empty()) fail(ErrorKind::usage, "a drop needs a reference to compare with");
+  if (metric == Metric::top1) {
+    if (!evaluation.mcnemar) fail(ErrorKind::usage, "the metric top1 needs data with right answers and an output that holds classes (--output); agreement, cosine and snr need none");
+    return evaluation.mcnemar->drop();
+  }
+  if (metric == Metric::agreement) {
+    if (!evaluation.agreement) fail(ErrorKind::usage, "the metric agreement needs an output that holds classes (--output); cosine and snr compare outputs of any kind");
+    return 1 - evaluation.agreement->rate();
+  }
+  if (metric == Metric::snr) return worst_noise_share(evaluation);
+  double worst = 0;
+  for (const OutputDifference& d : evaluation.differences) worst = std::max(worst, 1 - d.cosine());
+  return worst;
+}
+
+std::string check_above_chance(const Accuracy& accuracy) {
+  const double chance = 1.0 / double(accuracy.classes);
+  const Interval interval = accuracy.top1_interval();
+  if (accuracy.n == 0 || interval.low > chance) return "";
+  if (wilson_interval(accuracy.n, accuracy.n).low <= chance)
+    return concat(accuracy.n, " samples are too few to tell ", accuracy.classes, " classes from guessing, even if all were right");
+  fail(ErrorKind::check_failed, "the pipeline is broken: ", accuracy.top1, " of ", accuracy.n, " right is ", percent(accuracy.top1_rate()), " (95 % interval ", percent(interval.low), " to ",
+       percent(interval.high), "), no better than guessing among ", accuracy.classes, " classes (", percent(chance),
+       "). Look at the preprocessing (--mean, --std, --scale, --bgr), at the order of the classes (--class-names) and at the labels");
+}
+
+void check_class_count(const Dataset& data, int64_t classes, std::string_view output) {
+  const int64_t names = int64_t(data.class_names().size());
+  if (names && names != classes)
+    fail(ErrorKind::usage, "the data has ", names, " classes and the output '", output, "' ", classes, "; which number each class has is told by --class-names with ", classes, " lines");
+}
+
+void check_no_overlap(const std::unordered_set<uint64_t>& calibrated, const Batch& batch) {
+  if (calibrated.empty()) return;
+  for (size_t i = 0; i < batch.hashes.size(); ++i)
+    if (calibrated.contains(batch.hashes[i]))
+      fail(ErrorKind::usage, "sample '", batch.names.at(i), "' has the same content as one that the ranges were calibrated on; evaluate on other data (temper study splits one set in two)");
+}
+
+}  // namespace temper

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an engine's answers are worth: against the truth where there is one, against another engine's answers always.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/topk.h"
+
+namespace temper {
+
+// How one output differs from the reference's, over all samples. An element that is not finite counts as an infinite
+// difference, unless the reference holds the same there.
+struct OutputDifference {
+  std::string output;
+  int64_t samples = 0;
+  double signal = 0, noise = 0;  // sums of the squares of the reference, and of the difference
+  double max_difference = 0;     // largest absolute one
+  int64_t max_sample = 0;        // the sample with it
+  double cosine_sum = 0, least_cosine = 1;
+  int64_t least_cosine_sample = 0;
+
+  // `count` samples along the first axis, beginning with number `first`; an output without that axis is one sample. Throws
+  // Error{unsupported} where the shapes differ.
+  void add(const Tensor& reference, const Tensor& tested, int64_t first, int64_t count);
+  double cosine() const { return samples ? cosine_sum / double(samples) : 1; }  // mean over the samples
+  double snr_db() const;       // 10 log10(signal / noise); infinite where nothing differs
+  double noise_share() const;  // noise / signal
+};
+
+struct Agreement {
+  int64_t n = 0, same = 0;  // samples, and those whose best class is the same
+  double rate() const { return n ? double(same) / double(n) : 0; }
+  Interval interval() const { return wilson_interval(same, n); }
+};
+
+// What is known after a run over data. What needs truth, a reference or a classifier's output is absent without it.
+struct Evaluation {
+  int64_t samples = 0;
+  std::string output;  // the classifier's
+  std::optional<Accuracy> accuracy, reference_accuracy;
+  std::optional<McNemar> mcnemar;  // the reference first
+  std::optional<Agreement> agreement;
+  std::vector<OutputDifference> differences;  // against the reference, by output
+};
+
+class Evaluator {
+ public:
+  // `classes` is the number of the output that holds the classes, -1 for none; `labelled`: batches bring the truth.
+  Evaluator(std::vector<std::string> outputs, int classes, bool labelled, bool with_reference);
+  // `reference` has no tensors without a reference.
+  void add(const Batch& batch, const std::vector<Tensor>& reference, const std::vector<Tensor>& tested);
+  const Evaluation& result() const { return result_; }
+
+ private:
+  std::vector<std::string> outputs_;
+  int classes_;
+  bool labelled_;
+  Evaluation result_;
+};
+
+// The number of the output that holds the classes: that of the given name, or the only one that has a classifier's type
+// ([batch, classes] of floats, at least two classes; symbolic dimensions may be). -1 where the name is empty and none or
+// several have it. Throws Error{usage} where the name is no output or its type not a classifier's.
+int classes_output(const std::vector<std::string>& names, const std::vector<TensorType>& types, std::string_view name);
+
+// What may be asked of a tested engine, and the drop that a budget (--max-drop) bounds: each is a share, 0 for no loss.
+//   top1:      by how much it is right less often than the reference;
+//   agreement: the share of samples with another best class than the reference's;
+//   cosine:    1 - cosine, of the worst output;
+//   snr:       noise / signal, of the worst output: 0.5 % is 23 dB.
+enum class Metric { top1, agreement, cosine, snr };
+Metric parse_metric(std::string_view text);  // throws Error{usage} with what there is
+std::string_view name_of(Metric metric);
+// top1 where there is truth, agreement for a classifier without, snr otherwise.
+Metric default_metric(const Evaluation& evaluation);
+// Throws Error{usage} where the evaluation lacks what the metric needs, saying what.
+double drop_of(const Evaluation& evaluation, Metric metric);
+// By which drops alike are told apart: the noise share of the worst output.
+double worst_noise_share(const Evaluation& evaluation);
+
+// A classifier that does no better than guessing shows a broken pipeline, not a bad model: throws Error{check_failed}
+// where the interval of the accuracy reaches down to 1 / classes. With so few samples that even a perfect score would, it
+// cannot be told, and the returned text says so; empty otherwise.
+std::string check_above_chance(const Accuracy& accuracy);
+// Throws Error{usage} where the data's list of classes (its folders, or --class-names) is not as long as the output.
+void check_class_count(const Dataset& data, int64_t classes, std::string_view output);
+// Throws Error{usage}, naming the sample, where one of the batch has the content (Batch::hashes) of a sample that was
+// calibrated on: accuracy on it is not that on new ones.
+void check_no_overlap(const std::unordered_set<uint64_t>& calibrated, const Batch& batch);
+
+}  // namespace temper
