@@ -49,7 +49,7 @@ def load_openvino(args, data):
     model = core.read_model(args.model)
     model.reshape(list(data.shape))
     compiled = core.compile_model(model, "CPU", {
-        "INFERENCE_PRECISION_HINT": {"fp32": "f32"}[args.precision],
+        "INFERENCE_PRECISION_HINT": {"fp32": "f32", "int8": "f32", "bf16": "bf16"}[args.precision],
         "INFERENCE_NUM_THREADS": args.threads,
         "PERFORMANCE_HINT": "LATENCY",
     })
@@ -68,7 +68,8 @@ def main():
     parser.add_argument("model")
     parser.add_argument("input", help=".npy; its shape is the shape that is run")
     parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--precision", choices=["fp32"], default="fp32")
+    parser.add_argument("--precision", choices=["fp32", "int8", "bf16"], default="fp32",
+                        help="int8: the model is a Q/DQ file")
     args = parser.parse_args()
     data = np.load(args.input)
     interpreter = resident_peak_bytes()
