@@ -18,6 +18,7 @@ struct Port {
   const Tensor* constant = nullptr;  // at build: the tensor of a constant input. At load: only if it was not packed
   bool is_constant = false;
   bool present = true;               // false: an absent optional input
+  bool no_negatives = false;         // no number in it is below zero (graph/signs.h)
   Dims dims() const { return type.dims(); }
 };
 
@@ -29,7 +30,8 @@ struct Problem {
   // The constants of the whole model do not fit into the last-level cache: each run finds its own in memory, and is timed
   // so. It decides, for instance, against Winograd's fourfold weights where they are large.
   bool cold_constants = false;
-  // One line: "conv(f32[1,64,56,56], f32[64,64,3,3]*) strides=[1,1] ... -> f32[...] threads=2"; * marks constants.
+  // One line: "conv(f32[1,64,56,56], f32[64,64,3,3]*) strides=[1,1] ... -> f32[...] threads=2"; * marks constants, + what holds no
+  // number below zero.
   std::string text() const;
 };
 
@@ -67,6 +69,8 @@ class Kernel {
   virtual int64_t workspace() const { return 0; }
   // Whether launch() looks at this (present) input; false for constants that were packed.
   virtual bool reads(size_t input) const { return true; }
+  // The input that output 0 had better share its memory with, -1 for none: where it is not read again the plan does so.
+  virtual int in_place() const { return -1; }
   virtual void launch(const Buffers& buffers) = 0;
 };
 

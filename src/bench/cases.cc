@@ -52,6 +52,7 @@ class LineParser {
     if (accept("_")) return out.present = false, out;
     out.type = TensorType::parse(until(']'));
     out.constant = accept("*");
+    out.no_negatives = !out.constant && accept("+");
     if (accept("=")) {
       out.value = Tensor(out.type.dtype, out.type.dims());
       const std::string_view list = until(']');
@@ -123,7 +124,7 @@ Problem make_case_problem(const KernelCase& kernel_case, const std::vector<Tenso
   for (size_t i = 0; i < inputs.size(); ++i) {
     const CaseInput& input = kernel_case.inputs[i];
     const Tensor* constant = input.constant ? &inputs[i] : nullptr;
-    problem.inputs.push_back({input.type, constant, input.constant, input.present});
+    problem.inputs.push_back({input.type, constant, input.constant, input.present, input.no_negatives});
     Operand operand;
     if (input.present) operand.type = &input.type;
     operand.constant = constant;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One line = one problem, for tests (tests/cases/*.cases) and `temper bench kernel`. The grammar is Problem::text()'s:
 //   conv(f32[2,3,17,17], f32[8,3,3,3]*) strides=[2,2] pads=[1,1,1,1] dilations=[1,1]
-//   reshape(f32[2,6], i64[2]*=[3,4])         * marks a constant; =[...] gives the elements
+//   reshape(f32[2,6], i64[2]*=[3,4])         * marks a constant, + what holds no number below zero; =[...] gives the elements
 //   gather(f32[5,3], i64[4]{0..5}) axis=0    elements are integers from 0 up to but not including 5
 //   _ is an absent input; '#' starts a comment; a line that begins with "reference " needs the reference backend today.
 #pragma once
@@ -15,7 +15,7 @@ namespace temper {
 
 struct CaseInput {
   TensorType type;
-  bool present = true, constant = false;
+  bool present = true, constant = false, no_negatives = false;
   Tensor value;                // defined where the line gives the elements
   int64_t low = 0, high = 0;   // low < high: the range of the elements
 };

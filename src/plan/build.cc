@@ -258,7 +258,7 @@ class Builder {
       const Node& node = graph_.node({n});
       if (is_view(node)) continue;
       NodeChoice& choice = choices_[size_t(n)];
-      with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); }, [&] { emit_step(node, choice, index, out, reordered); });
+      with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); }, [&] { emit_step(node, n, choice, index, out, reordered); });
       plan_.estimated_ms += std::max(0.0, choice.chosen.ms);
     }
     finish(out);
@@ -278,7 +278,29 @@ class Builder {
     if (!out.steps.empty()) plan_.segments.push_back(std::move(out));
   }
 
-  void emit_step(const Node& node, NodeChoice& choice, int segment, Segment& out, Reordered& reordered) {
+  // Input `i` of node `n` is a buffer of this segment as its value was written, and nobody reads it after or beside it: the
+  // node may write over it.
+  bool dies_here(const Node& node, size_t i, const PlanStep& step, int32_t n) const {
+    const ValueId id = node.inputs[i];
+    if (step.inputs[i].kind != BufferRef::Kind::local || root(id) != id || step.inputs[i] != stored_[size_t(id.index)] ||
+        step.config.inputs[i] != step.config.outputs[0] || graph_.type(id) != graph_.type(node.outputs[0]))
+      return false;
+    for (size_t other = 0; other < step.inputs.size(); ++other)
+      if (other != i && step.inputs[other] == step.inputs[i]) return false;
+    std::vector<ValueId> work{id};
+    while (!work.empty()) {
+      const Value& value = graph_.value(work.back());
+      work.pop_back();
+      if (value.output_uses > 0) return false;
+      for (NodeId user : value.users) {
+        if (user.index > n) return false;
+        if (is_view(graph_.node(user))) work.push_back(graph_.node(user).outputs[0]);
+      }
+    }
+    return true;
+  }
+
+  void emit_step(const Node& node, int32_t n, NodeChoice& choice, int segment, Segment& out, Reordered& reordered) {
     PlanStep step;
     step.node = node.name;
     step.tactic = choice.chosen.tactic->name;
@@ -294,6 +316,15 @@ class Builder {
     }
     const int index = int(out.steps.size());  // reorders have been added before it
     for (const BufferRef& ref : step.inputs) touch(ref, index, segment);
+    // Constants that were packed are not needed at load; the others are the plan's own, which outlives the graph.
+    for (size_t i = 0; i < step.problem.inputs.size(); ++i) {
+      Port& port = step.problem.inputs[i];
+      if (port.is_constant) port.constant = step.inputs[i].kind == BufferRef::Kind::constant ? plan_.constants[size_t(step.inputs[i].at)].get() : nullptr;
+    }
+    const auto kernel = choice.chosen.tactic->load(step.problem, step.config, packed_bytes(step), device_);
+    step.workspace = kernel->workspace();
+    workspace_ = std::max(workspace_, step.workspace);
+    const int shared_input = kernel->in_place();
     for (size_t o = 0; o < node.outputs.size(); ++o) {
       const ValueId id = node.outputs[o];
       const Layout layout = step.config.outputs[o];
@@ -301,6 +332,8 @@ class Builder {
       const int last = last_segment(id);
       if (const int output = output_of_root_[size_t(id.index)]; output >= 0) {
         ref = {BufferRef::Kind::output, output, slice_bytes(id, layout, segment)};
+      } else if (last == segment && o == 0 && shared_input >= 0 && dies_here(node, size_t(shared_input), step, n)) {
+        ref = step.inputs[size_t(shared_input)];
       } else if (last == segment) {
         ref = {BufferRef::Kind::local, add_local(bytes_of(segment_type(id, segment), layout), index), 0};
       } else {
@@ -310,14 +343,6 @@ class Builder {
       stored_[size_t(id.index)] = ref;
       step.outputs.push_back(ref);
     }
-    // Constants that were packed are not needed at load; the others are the plan's own, which outlives the graph.
-    for (size_t i = 0; i < step.problem.inputs.size(); ++i) {
-      Port& port = step.problem.inputs[i];
-      if (port.is_constant) port.constant = step.inputs[i].kind == BufferRef::Kind::constant ? plan_.constants[size_t(step.inputs[i].at)].get() : nullptr;
-    }
-    const auto kernel = choice.chosen.tactic->load(step.problem, step.config, packed_bytes(step), device_);
-    step.workspace = kernel->workspace();
-    workspace_ = std::max(workspace_, step.workspace);
     out.steps.push_back(std::move(step));
   }
 

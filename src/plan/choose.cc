@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/checked.h"
+#include "graph/signs.h"
 
 namespace temper {
 
@@ -46,6 +47,7 @@ class Chooser {
     for (int32_t v = 0; v < graph.value_count(); ++v)
       if (const Tensor* constant = graph.constant({v})) constants += constant->bytes();
     cold_constants_ = constants > kWarmBytes;
+    signs_ = values_without_negatives(graph);
   }
 
   std::vector<NodeChoice> run() {
@@ -89,6 +91,7 @@ class Chooser {
   const Device& device_;
   const PlanOptions& options_;
   bool cold_constants_ = false;
+  std::vector<char> signs_;
   std::vector<Problem> problems_;
   std::vector<Options*> candidates_;
   std::unordered_map<std::string, Options> known_;
@@ -120,6 +123,8 @@ class Chooser {
         port.type = type_of_value(id, slice);
         port.constant = graph_.constant(id);
         port.is_constant = port.constant != nullptr;
+        // Only products of integers ask; elsewhere it would make equal problems differ.
+        port.no_negatives = problem.inputs.empty() && epilogue_of(node.op) && port.type.dtype == DType::i8 && !port.is_constant && signs_[size_t(id.index)];
       }
       problem.inputs.push_back(std::move(port));
     }

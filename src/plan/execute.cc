@@ -102,19 +102,19 @@ struct Executor::Impl {
                  std::vector<std::vector<double>>* ms) {
     auto& steps = bound[s][size_t(chain)];
     if (!ms || chain != 0) {
-      for (BoundStep& step : steps) launch(plan.segments[s], step, chain, slice, inputs, outputs);
+      for (BoundStep& step : steps) step.kernel->launch(bind(plan.segments[s], step, chain, slice, inputs, outputs));
       return;
     }
     auto before = std::chrono::steady_clock::now();
     for (size_t i = 0; i < steps.size(); ++i) {
-      launch(plan.segments[s], steps[i], chain, slice, inputs, outputs);
+      steps[i].kernel->launch(bind(plan.segments[s], steps[i], chain, slice, inputs, outputs));
       const auto now = std::chrono::steady_clock::now();
       (*ms)[s][i] += std::chrono::duration<double, std::milli>(now - before).count();
       before = now;
     }
   }
 
-  void launch(const Segment& segment, BoundStep& bound_step, int chain, int64_t slice, std::span<const void* const> inputs, std::span<void* const> outputs) {
+  Buffers bind(const Segment& segment, BoundStep& bound_step, int chain, int64_t slice, std::span<const void* const> inputs, std::span<void* const> outputs) {
     std::byte* local = arena.data() + plan.shared_bytes + chain * segment.local_bytes;
     auto address = [&](const BufferRef& ref) -> std::byte* {
       const int64_t offset = slice * ref.slice_bytes;
@@ -131,7 +131,7 @@ struct Executor::Impl {
     const PlanStep& step = *bound_step.step;
     for (size_t i = 0; i < step.inputs.size(); ++i) bound_step.inputs[i] = address(step.inputs[i]);
     for (size_t i = 0; i < step.outputs.size(); ++i) bound_step.outputs[i] = address(step.outputs[i]);
-    bound_step.kernel->launch({bound_step.inputs, bound_step.outputs, local + segment.workspace_at});
+    return {bound_step.inputs, bound_step.outputs, local + segment.workspace_at};
   }
 };
 
@@ -173,13 +173,15 @@ void Executor::Impl::run(std::span<const void* const> inputs, std::span<void* co
   }
 }
 
-void Executor::run_observed(std::span<const void* const> inputs, std::span<void* const> outputs, const Observer& after) {
+void Executor::run_observed(std::span<const void* const> inputs, std::span<void* const> outputs, const Observer& observer) {
   Impl& impl = *impl_;
   for (size_t s = 0; s < impl.plan.segments.size(); ++s)
     for (int64_t slice = 0; slice < impl.plan.segments[s].slices; ++slice)
       for (BoundStep& step : impl.bound[s][0]) {
-        impl.launch(impl.plan.segments[s], step, 0, slice, inputs, outputs);
-        after(*step.step, {step.inputs, step.outputs});
+        const Buffers buffers = impl.bind(impl.plan.segments[s], step, 0, slice, inputs, outputs);
+        if (observer.before) observer.before(*step.step, buffers);
+        step.kernel->launch(buffers);
+        if (observer.after) observer.after(*step.step, buffers);
       }
 }
 

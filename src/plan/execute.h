@@ -34,10 +34,12 @@ class Executor {
   // The same, adding to `ms` the time of each step over its slices, as [segment][step]; of a parallel segment, its first
   // chain's. The cost is two clock readings a step.
   void run_timed(std::span<const void* const> inputs, std::span<void* const> outputs, std::vector<std::vector<double>>& ms);
-  // As run(), calling `after` when a step has run on a slice, while what it read and wrote is still there; slices run one
-  // after the other on the caller's thread.
-  using Observer = std::function<void(const PlanStep& step, const Buffers& buffers)>;
-  void run_observed(std::span<const void* const> inputs, std::span<void* const> outputs, const Observer& after);
+  // As run(), with a call before each step on each slice, which finds the step's inputs, and one after it, which finds its
+  // outputs (these may lie where an input was). Slices run one after the other on the caller's thread.
+  struct Observer {
+    std::function<void(const PlanStep& step, const Buffers& buffers)> before, after;  // empty: not called
+  };
+  void run_observed(std::span<const void* const> inputs, std::span<void* const> outputs, const Observer& observer);
 
  private:
   struct Impl;

@@ -89,9 +89,9 @@ EngineInfo read_engine_info(const Json& json) {
   return info;
 }
 
-// A port of a step: type ('*' behind it marks a constant, "_" an absent input), layout, where it is, distance of slices.
+// A port of a step: type ('*' behind it marks a constant, '+' one without negative numbers, "_" an absent input), layout, where it is, distance of slices.
 Json port_json(const Port& port, Layout layout, const BufferRef& ref) {
-  return {port.present ? concat(port.type, port.is_constant ? "*" : "") : "_", name_of(layout), kind_names[size_t(ref.kind)], ref.at, ref.slice_bytes};
+  return {port.present ? concat(port.type, port.is_constant ? "*" : port.no_negatives ? "+" : "") : "_", name_of(layout), kind_names[size_t(ref.kind)], ref.at, ref.slice_bytes};
 }
 void read_port(const Json& json, std::vector<Port>& ports, std::vector<Layout>& layouts, std::vector<BufferRef>& refs) {
   const auto& five = strict::list(json, 5);
@@ -100,7 +100,8 @@ void read_port(const Json& json, std::vector<Port>& ports, std::vector<Layout>& 
   port.present = type != "_";
   if (port.present) {
     port.is_constant = type.ends_with('*');
-    if (port.is_constant) type.remove_suffix(1);
+    port.no_negatives = type.ends_with('+');
+    if (port.is_constant || port.no_negatives) type.remove_suffix(1);
     port.type = TensorType::parse(type);
   }
   layouts.push_back(Layout(index_of(enum_names(Layout{}), strict::text(five[1]), "layout")));

@@ -80,7 +80,8 @@ std::vector<StepDifference> run_beside_reference(Session& session, const Graph& 
         index[&step] = differences.size();
         differences.push_back({step.node, std::string(name_of(step.problem.op)), step.tactic, {}, {}});
       }
-  session.run_observed(in, out, [&](const PlanStep& step, const Buffers& buffers) {
+  std::vector<Tensor> want;  // of the step that runs now
+  const auto before = [&](const PlanStep& step, const Buffers& buffers) {
     if (step.is_reorder()) return;
     const size_t at = index.at(&step);
     std::vector<Tensor> arguments;
@@ -92,16 +93,21 @@ std::vector<StepDifference> run_beside_reference(Session& session, const Graph& 
       else arguments.push_back(plain_copy(port.type, step.config.inputs[i], buffers.inputs[i]));
     }
     for (const Port& output : step.problem.outputs) types.push_back(output.type);
-    const std::vector<Tensor> want = reference(step.problem.op, arguments, types);
-    StepDifference& total = differences[at];
+    want = reference(step.problem.op, arguments, types);
+  };
+  const auto after = [&](const PlanStep& step, const Buffers& buffers) {
+    if (step.is_reorder()) return;
+    StepDifference& total = differences[index.at(&step)];
     for (size_t o = 0; o < want.size(); ++o) {
-      const Tensor got = plain_copy(types[o], step.config.outputs[o], buffers.outputs[o]);
+      const TensorType& type = step.problem.outputs[o].type;
+      const Tensor got = plain_copy(type, step.config.outputs[o], buffers.outputs[o]);
       const double floor = is_float(got.dtype()) ? 1e-5 * largest_finite(want[o]) : 0;
       const Difference d = compare(got, want[o], tolerance, floor);
-      if (total.type.shape.empty() || d.largest > total.difference.largest) total.type = types[o];
+      if (total.type.shape.empty() || d.largest > total.difference.largest) total.type = type;
       total.difference = {std::max(total.difference.largest, d.largest), std::max(total.difference.largest_relative, d.largest_relative), total.difference.beyond + d.beyond};
     }
-  });
+  };
+  session.run_observed(in, out, {before, after});
   return differences;
 }
 

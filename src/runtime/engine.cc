@@ -186,8 +186,8 @@ void Session::run_prepared(std::span<const void* const> inputs, std::span<void* 
   ++statistics_.runs;
 }
 
-void Session::run_observed(std::span<const void* const> inputs, std::span<void* const> outputs, const Executor::Observer& after) {
-  one_stage().executor->run_observed(inputs, outputs, after);
+void Session::run_observed(std::span<const void* const> inputs, std::span<void* const> outputs, const Executor::Observer& observer) {
+  one_stage().executor->run_observed(inputs, outputs, observer);
   ++statistics_.runs;
 }
 

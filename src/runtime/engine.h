@@ -86,8 +86,8 @@ class Session {
   std::vector<Tensor> run(const std::vector<Tensor>& inputs);
   // For shapes prepared last: row-major buffers of the types that prepare() was given and returned. Allocates nothing.
   void run_prepared(std::span<const void* const> inputs, std::span<void* const> outputs);
-  // As run_prepared, showing each step with what it read and wrote.
-  void run_observed(std::span<const void* const> inputs, std::span<void* const> outputs, const Executor::Observer& after);
+  // As run_prepared, showing what each step reads and writes.
+  void run_observed(std::span<const void* const> inputs, std::span<void* const> outputs, const Executor::Observer& observer);
 
   const Engine& engine() const { return *engine_; }
   // After prepare(): shapes depend on data, so that only run() can be used.

@@ -84,6 +84,8 @@ struct Tuner::Instance {
     }
     for (size_t o = 0; o < problem.outputs.size(); ++o)
       outputs.push_back(scratch.take(problem.outputs[o].type.dtype, layout_elements(problem.outputs[o].dims(), config.outputs[o]), false));
+    // As most plans will have it. What comes out does not matter.
+    if (const int shared = kernel->in_place(); shared >= 0) inputs[size_t(shared)] = outputs[0];
     workspace = scratch.take(DType::u8, kernel->workspace(), false);
   }
   void launch() { kernel->launch({inputs, outputs, workspace}); }

@@ -41,7 +41,7 @@ Built describe(const Problem& problem, IntegerAbsorb absorb, const std::vector<f
   built.epilogue = std::move(*epilogue);
   const Dims x = problem.inputs[0].dims(), y = problem.outputs[0].dims();
   const ConvGeometry geometry = conv_geometry(problem);
-  const memory::desc src = dnnl_desc(problem.inputs[0].type.dtype, x, kLayout), dst = dnnl_desc(built.epilogue.stored, y, kLayout);
+  const memory::desc src = dnnl_desc(integer_input_dtype(problem), x, kLayout), dst = dnnl_desc(built.epilogue.stored, y, kLayout);
   const memory::desc weights = dnnl_any_desc(DType::i8, geometry.weights);
   built.descriptor = dnnl_try([&] {
     const auto kind = dnnl::prop_kind::forward_inference;
@@ -159,6 +159,7 @@ class ConvInt8Kernel final : public Kernel {
   }
   int64_t workspace() const override { return tail_.workspace(scratch_bytes_); }
   bool reads(size_t input) const override { return input != 1; }
+  int in_place() const override { return tail_.in_place(); }
   void launch(const Buffers& buffers) override {
     tail_.before(buffers);
     call_.set(src_, buffers.inputs[0]);

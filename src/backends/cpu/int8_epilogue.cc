@@ -46,6 +46,8 @@ std::optional<Program> rest_of(const Program& program, int current, const std::v
 
 }  // namespace
 
+DType integer_input_dtype(const Problem& problem) { return problem.inputs[0].no_negatives ? DType::u8 : problem.inputs[0].type.dtype; }
+
 std::optional<IntegerEpilogue> absorb_integer_epilogue(const Problem& problem, const Program& epilogue, size_t channel_axis, IntegerAbsorb how) {
   IntegerEpilogue result;
   if (how == IntegerAbsorb::nothing) {

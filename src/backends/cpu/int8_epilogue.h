@@ -7,6 +7,10 @@
 
 namespace temper {
 
+// What the primitive takes input 0 for: i8 without negative numbers is u8, which VNNI multiplies as it is; i8 it has to shift,
+// and to correct for that.
+DType integer_input_dtype(const Problem& problem);
+
 struct IntegerEpilogue {
   // Extra inputs (-1: none) that are constants of one element or one per channel; without one, the number.
   int bias = -1, scale = -1;
@@ -52,6 +56,7 @@ class Int8Tail {
   void* scratch(const Buffers& buffers) const { return static_cast<std::byte*>(buffers.workspace) + stored_bytes_; }
   // Where the primitive writes: the output, or the workspace where the rest changes the dtype.
   void* destination(const Buffers& buffers) const { return stored_bytes_ ? buffers.workspace : buffers.outputs[0]; }
+  int in_place() const { return residual_; }
   void before(const Buffers& buffers);
   void after(const Buffers& buffers);
 

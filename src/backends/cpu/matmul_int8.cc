@@ -54,7 +54,7 @@ memory::desc operand(DType dtype, const Dims& dims, bool transposed, size_t rank
 Built describe(const Problem& problem, const Choice& choice, const std::vector<float>& scales) {
   const auto& op = std::get<ops::MatMul>(problem.op);
   const Dims a = problem.inputs[0].dims(), b = problem.inputs[1].dims(), y = problem.outputs[0].dims();
-  const DType x = problem.inputs[0].type.dtype;
+  const DType x = integer_input_dtype(problem);
   const size_t rank = y.size();
   Built built;
   auto epilogue = absorb_integer_epilogue(problem, op.epilogue, rank - 1, choice.absorb);
@@ -184,6 +184,7 @@ class MatMulInt8Kernel final : public Kernel {
   }
   int64_t workspace() const override { return tail_.workspace(scratch_bytes_); }
   bool reads(size_t input) const override { return input != 1 || !packed_; }
+  int in_place() const override { return tail_.in_place(); }
   void launch(const Buffers& buffers) override {
     tail_.before(buffers);
     call_.set(src_, buffers.inputs[0]);

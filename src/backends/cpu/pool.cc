@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Max and average pooling by oneDNN.
+// Max and average pooling by oneDNN; of 8-bit integers max only, since its averages round in another way.
 #include "backends/cpu/onednn.h"
 
 namespace temper {
@@ -23,8 +23,8 @@ std::optional<Descriptor> describe(const Problem& problem, Layout layout) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return dnnl_try([&] {
-    const dnnl::pooling_forward::desc desc(dnnl::prop_kind::forward_inference, algorithm, dnnl_desc(DType::f32, x, layout),
-                                           dnnl_desc(DType::f32, y, layout), op.strides, op.kernel, begin, end);
+    const dnnl::pooling_forward::desc desc(dnnl::prop_kind::forward_inference, algorithm, dnnl_desc(problem.inputs[0].type.dtype, x, layout),
+                                           dnnl_desc(problem.outputs[0].type.dtype, y, layout), op.strides, op.kernel, begin, end);
     return Descriptor(desc, attributes, dnnl_cpu_engine());
   });
 }
@@ -33,7 +33,8 @@ Support supports(const Problem& problem, const Device&) {
   if (auto s = needs_op<ops::Pool>(problem); !s.yes()) return s;
   const auto& op = std::get<ops::Pool>(problem.op);
   const Dims x = problem.inputs[0].dims(), y = problem.outputs[0].dims();
-  if (problem.inputs[0].type.dtype != DType::f32) return refused("only f32, not ", problem.inputs[0].type.dtype);
+  const DType dtype = problem.inputs[0].type.dtype;
+  if (dtype != DType::f32 && !(op.kind == ops::PoolKind::max && (dtype == DType::i8 || dtype == DType::u8))) return refused("only f32, and the largest of i8 or u8, not ", dtype);
   if (op.kind == ops::PoolKind::lp || op.with_indices) return refused("lp pools and indices are not oneDNN's");
   if (x.size() > 5 || element_count(x) == 0 || element_count(y) == 0) return refused("rank ", x.size(), " or an empty tensor");
   for (int64_t d : op.dilations)
