@@ -7,7 +7,7 @@ mkdir -p "$3"; cd "$3"
 
 title() { printf '\n== %s\n' "$*"; }
 say() { printf '   %s\n' "$@"; }
-show() { printf '   $ temper %s\n' "$*"; "$temper" "$@"; }
+show() { printf '   $ temper%s\n' "$(printf ' %q' "$@")"; "$temper" "$@"; }
 
 title "1. Handwritten digits: a small trained network on pictures that it has never seen"
 show zoo digits_cnn -o digits_cnn.onnx --quiet
