@@ -26,21 +26,6 @@ struct Options {
   bool precision_given = false, pipe = false;
 };
 
-// "3s", "500ms", "2m", "1.5" (seconds) -> seconds.
-double seconds_of(const std::string& text) {
-  size_t used = 0;
-  double value = 0;
-  try {
-    value = std::stod(text, &used);
-  } catch (const std::logic_error&) {  // not a number, or out of range: refused below, as used stays 0
-  }
-  const std::string unit = text.substr(used);
-  const double scale = unit.empty() || unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "m" ? 60 : 0;
-  if (used == 0 || scale == 0 || !(value > 0) || value * scale > 86400)
-    fail(ErrorKind::usage, "--duration '", text, "' is not a time above zero and up to a day, like 3s, 500ms or 2m");
-  return value * scale;
-}
-
 TimerOptions timer_options(const Options& options) {
   TimerOptions timer;
   timer.max_seconds = seconds_of(options.duration);

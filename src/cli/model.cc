@@ -88,6 +88,20 @@ void add_model_flags(CLI::App& verb, ModelFlags& flags) {
   verb.add_flag("--quick", flags.quick, "do not search slices of the batch");
 }
 
+double seconds_of(const std::string& text) {
+  size_t used = 0;
+  double value = 0;
+  try {
+    value = std::stod(text, &used);
+  } catch (const std::logic_error&) {  // not a number, or out of range: refused below, as used stays 0
+  }
+  const std::string unit = text.substr(used);
+  const double scale = unit.empty() || unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "m" ? 60 : 0;
+  if (used == 0 || scale == 0 || !(value > 0) || value * scale > 86400)
+    fail(ErrorKind::usage, "--duration '", text, "' is not a time above zero and up to a day, like 3s, 500ms or 2m");
+  return value * scale;
+}
+
 bool is_plan(const std::string& path) { return looks_like_plan(MappedFile(path).bytes()); }
 
 BuildOptions build_options(const ModelFlags& flags, const std::string& path, const Context& context) {

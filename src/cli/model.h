@@ -27,6 +27,9 @@ bool is_plan(const std::string& path);
 std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context,
                                             const std::map<std::string, Dims>& shape_override = {});
 
+// "3s", "500ms", "2m", "1.5" (seconds) of --duration -> seconds. Throws Error{usage}.
+double seconds_of(const std::string& text);
+
 // A progress line on a terminal, nothing where there is none or with --quiet.
 class Progress {
  public:

@@ -20,6 +20,7 @@ bool is_terminal();
 void add_build(CLI::App& verb, Context& context);
 void add_bench(CLI::App& verb, Context& context);
 void add_calibrate(CLI::App& verb, Context& context);
+void add_compare(CLI::App& verb, Context& context);
 void add_doctor(CLI::App& verb, Context& context);
 void add_evaluate(CLI::App& verb, Context& context);
 void add_inspect(CLI::App& verb, Context& context);

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two bodies timed in turns, so that whatever slows the machine for a while slows both.
+#pragma once
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "measure/clock.h"
+#include "measure/statistics.h"
+
+namespace temper {
+
+struct PairedOptions {
+  double max_seconds = 6;        // of all turns; min_rounds are taken even past it
+  double turn_ms = 40;           // a turn makes as many calls as fit, one at least
+  int min_rounds = 12, max_rounds = 500;
+  double relative_error = 0.002; // of the ratio: half the width of its interval, over the ratio; ends the rounds
+  double same = 0.01;            // ratios within 1 / (1 + same) .. 1 + same are no difference worth a name
+  std::function<void(int rounds, double seconds)> progress;
+};
+
+// Of the second beside the first.
+enum class Verdict { faster, slower, same, unsure };
+std::string_view name_of(Verdict verdict);  // "FASTER"
+
+struct Paired {
+  std::vector<double> a_ms, b_ms;  // per call, the median of a turn; two turns a round, in the order taken
+  std::vector<double> ratios;      // a round's time of a over that of b
+  double ratio = 1;                // their median: above 1 the second is that many times as fast
+  Interval interval;               // 95 %, bootstrap over the rounds
+  Verdict verdict = Verdict::unsure;
+};
+
+// Rounds of four turns, a b b a, so that a drift of the machine's speed cancels within a round. Each turn begins with one
+// call that is not timed: it brings back what the other one drove from the caches. Verdict: SAME where the whole interval
+// lies within `same` of 1; otherwise FASTER or SLOWER where it leaves out 1; otherwise UNSURE. What a body throws passes through.
+Paired measure_paired(const std::function<void()>& a, const std::function<void()>& b, const PairedOptions& options = {}, Clock& clock = host_clock());
+
+Verdict verdict_of(const Interval& interval, double same);
+
+}  // namespace temper
