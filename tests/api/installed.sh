@@ -7,10 +7,10 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 quietly() { "$@" >"$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }; }
 quietly "$cmake" --install "$build" --prefix "$folder/an installation"
-mv "$folder/an installation" "$folder/moved"  # nothing in it may remember where it was
+mv "$folder/an installation" "$folder/moved here"  # nothing in it may remember where it was
 cp -r "$source/examples" "$folder/examples"
-quietly "$cmake" -S "$folder/examples" -B "$folder/build" -G Ninja -DCMAKE_PREFIX_PATH="$folder/moved"
+quietly "$cmake" -S "$folder/examples" -B "$folder/build" -G Ninja -DCMAKE_PREFIX_PATH="$folder/moved here"
 quietly "$cmake" --build "$folder/build" -j 2
 bash "$source/tests/api/examples.sh" "$folder/build/classify" "$folder/build/run" "$source"
-version=$("$folder/moved/bin/temper" --version)
+version=$("$folder/moved here/bin/temper" --version)
 [[ $version == *temper* ]] || { echo "the installed program said: $version" >&2; exit 1; }
