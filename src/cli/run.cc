@@ -98,8 +98,10 @@ nlohmann::json json_of(const Result& result, const Dataset& data, int64_t batch)
   return json;
 }
 
+constexpr size_t kShownSamples = 16;
+
 void print(const Result& result) {
-  for (size_t i = 0; i < result.top.size(); ++i) {
+  for (size_t i = 0; i < std::min(result.top.size(), kShownSamples); ++i) {
     std::printf("%s\n", result.samples[i].c_str());
     for (size_t k = 0; k < result.top[i].size(); ++k) {
       const RankedClass& ranked = result.top[i][k];
@@ -108,6 +110,7 @@ void print(const Result& result) {
                   result.class_names.empty() ? "" : concat(" (", ranked.index, ")").c_str());
     }
   }
+  if (result.top.size() > kShownSamples) std::printf("... and %zu samples more; --json prints all\n", result.top.size() - kShownSamples);
   if (!result.top.empty()) std::printf("\n");
   Table table{{{"output", false}, {"type", false}, {"min"}, {"mean"}, {"max"}, {"NaN or infinite"}, {"file", false}},
               {}};
