@@ -26,8 +26,8 @@ FIGURES = {
 # Largest difference of two engines' outputs as a share of the largest output. In 8 bits a rounding that falls the other way
 # is one step of a scale and goes on from layer to layer: ONNX Runtime differs by 1 % from itself with optimisation off.
 LARGEST_DIFFERENCE = {"fp32": 1e-3, "int8": 5e-2, "bf16": 5e-2}
-# ONNX Runtime's CPU provider has no bf16 convolution.
-ENGINES_OF = {"fp32": ENGINES, "int8": ENGINES, "bf16": ["temper", "openvino"]}
+# Where an engine has not the precision asked for: what it runs instead, apart from the comparison, and why.
+INSTEAD = {("onnxruntime", "bf16"): ("fp32", "ONNX Runtime has no bf16 convolutions and products on CPUs")}
 MAX_BUILD_S, MAX_BUILD_WARM_S, MAX_LOAD_MS, MAX_NEIGHBOUR = 5.0, 1.0, 50.0, 2.5
 SETTLE_S = 0.05  # threads of the engine before may still spin for a moment
 
@@ -146,13 +146,17 @@ def start_temper(args, model, folder, name, shape, data):
     return child
 
 
+def precision_of(engine, precision):
+    return INSTEAD.get((engine, precision), (precision, ""))[0]
+
+
 def start(engine, args, model, folder, name, shape, data):
     if engine == "temper":
         return start_temper(args, model, folder, name, shape, data)
     if args.precision == "int8":
         model = os.path.join(folder, "model_qdq.onnx")
     child = Child(engine, [sys.executable, os.path.join(HERE, "peers_child.py"), engine, model, data,
-                           "--threads", str(args.threads), "--precision", args.precision])
+                           "--threads", str(args.threads), "--precision", precision_of(engine, args.precision)])
     child.ask("output " + os.path.join(folder, engine + ".npy"))
     return child
 
@@ -243,12 +247,13 @@ def compare(args, label, model, batch):
     result = {"model": label, "precision": args.precision, "batch": batch, "threads": args.threads, "shape": shape,
               "largest_output_difference": difference, "load_by_others": others, "engines": {}}
     for child in children:
-        result["engines"][child.name] = {**child.ready, "start_s": child.start_s, "runs_per_round": child.count,
-                                         "median_ms": spread(quiet[child.name]), "samples_ms": samples[child.name]}
+        result["engines"][child.name] = {**child.ready, "precision": precision_of(child.name, args.precision), "start_s": child.start_s,
+                                         "runs_per_round": child.count, "median_ms": spread(quiet[child.name]),
+                                         "samples_ms": samples[child.name]}
         if busy:
             result["engines"][child.name]["neighbour_slowdown"] = statistics.median(busy[child.name]) / \
                 statistics.median(quiet[child.name])
-    peers = [engine for engine in args.engines if engine != "temper"]
+    peers = [engine for engine in args.engines if engine != "temper" and precision_of(engine, args.precision) == args.precision]
     if "temper" in args.engines and peers:
         better = min(peers, key=lambda engine: statistics.median(quiet[engine]))
         result["better_peer"] = better
@@ -318,10 +323,14 @@ def report(results):
                 per_round = [a / b for a, b in zip(m["per_round"], r["engines"]["temper"]["median_ms"]["per_round"])]
                 ratio = [f"{statistics.median(per_round):.3f}x", f"{min(per_round):.3f}–{max(per_round):.3f}"]
             slow = e.get("neighbour_slowdown")
-            rows.append([r["model"], r["precision"], f"{name} {e['version']}", str(r["batch"]), f"{m['median']:.3f}",
+            rows.append([r["model"], e["precision"], f"{name} {e['version']}", str(r["batch"]), f"{m['median']:.3f}",
                          f"{m['min']:.3f}–{m['max']:.3f}", f"{r['batch'] * 1e3 / m['median']:.1f}", *ratio,
                          f"{e['load_s']:.3f}", f"{e['peak_rss'] / 2**20:.0f}", f"{slow:.2f}x" if slow else ""])
     print_table(rows)
+    for engine, precision in dict.fromkeys((name, r["precision"]) for r in results for name in r["engines"]):
+        if (engine, precision) in INSTEAD:
+            instead, why = INSTEAD[engine, precision]
+            print(f"n/a      {engine} {precision}: {why}; its {instead} is shown, and is not what the figures are judged by")
     for r in results:
         if r["load_by_others"] > 0.05:
             print(f"disturbed {r['model']} {r['precision']} batch {r['batch']}: other processes used {r['load_by_others']:.2f} "
@@ -358,17 +367,16 @@ def main():
     parser.add_argument("--models", type=names, default=["resnet50", "mobilenet_v2"],
                         help="names of `temper zoo` or .onnx files, separated by commas")
     parser.add_argument("--batches", type=lambda text: [int(b) for b in text.split(",")], default=[1, 8, 32])
-    parser.add_argument("--engines", type=names, help="temper, onnxruntime, openvino; all that have the precision unless given")
-    parser.add_argument("--precision", choices=list(ENGINES_OF), default="fp32")
+    parser.add_argument("--engines", type=names, default=ENGINES)
+    parser.add_argument("--precision", choices=list(LARGEST_DIFFERENCE), default="fp32")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.5, help="about the length of an engine's turn; at least 5 runs")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--neighbour", action="store_true", help="then again beside a process that burns one core")
     parser.add_argument("--json", help="save everything measured, after every comparison")
     args = parser.parse_args()
-    args.engines = args.engines or ENGINES_OF[args.precision]
-    if unknown := set(args.engines) - set(ENGINES_OF[args.precision]):
-        parser.error(f"no {args.precision} engines {', '.join(sorted(unknown))}; there are {', '.join(ENGINES_OF[args.precision])}")
+    if unknown := set(args.engines) - set(ENGINES):
+        parser.error(f"unknown engines {', '.join(sorted(unknown))}; there are {', '.join(ENGINES)}")
     if args.rounds < 1 or args.threads < 1 or any(b < 1 for b in args.batches):
         parser.error("rounds, threads and batches start at 1")
     environment = json.loads(run_program([args.temper, "doctor", "--json"])[0])["environment"]

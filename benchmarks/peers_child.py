@@ -53,6 +53,8 @@ def load_openvino(args, data):
         "INFERENCE_NUM_THREADS": args.threads,
         "PERFORMANCE_HINT": "LATENCY",
     })
+    if args.precision == "bf16" and compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name() != "bf16":
+        raise RuntimeError("OpenVINO does not compute in bf16 on this CPU")
     request = compiled.create_infer_request()
     seconds = time.perf_counter() - start
     request.set_input_tensor(openvino.Tensor(data, shared_memory=True))

@@ -386,6 +386,10 @@ void OnnxNode::set_output(size_t i, ValueId value) {
 std::string OnnxNode::fresh_name() { return counter_++ == 0 ? name_ : concat(name_, "/", counter_ - 1); }
 
 ValueId OnnxNode::add(Op op, std::vector<ValueId> inputs) { return add_many(std::move(op), std::move(inputs)).at(0); }
+ValueId OnnxNode::product(Op op, std::vector<ValueId> operands) {
+  const DType dtype = graph().type(operands.at(0)).dtype;
+  return cast(add(std::move(op), std::move(operands)), dtype);
+}
 std::vector<ValueId> OnnxNode::add_many(Op op, std::vector<ValueId> inputs) {
   return graph().add_folded(std::move(op), std::move(inputs), fresh_name());
 }

@@ -61,6 +61,8 @@ class OnnxNode {
 
   // Building. Nodes and values get names derived from this node's.
   ValueId add(Op op, std::vector<ValueId> inputs);
+  // A convolution or matrix product of floats of one dtype; the result has it too, whatever the accumulator is.
+  ValueId product(Op op, std::vector<ValueId> operands);
   std::vector<ValueId> add_many(Op op, std::vector<ValueId> inputs);
   ValueId constant(Tensor tensor);
   ValueId scalar(DType dtype, double value);             // rank 0

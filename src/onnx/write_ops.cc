@@ -84,14 +84,23 @@ void write_window(onnx::NodeProto& node, const std::vector<int64_t>& kernel, con
   else set_attribute(node, "auto_pad", std::string_view(window.pad_mode == ops::PadMode::same_upper ? "SAME_UPPER" : "SAME_LOWER"));
 }
 
+// An operand of a product in the dtype in which ONNX's op gives the graph's accumulator: bf16 is summed in f32.
+std::string operand(OnnxWriter& w, ValueId id) {
+  if (w.type(id).dtype != DType::bf16) return w.name(id);
+  onnx::NodeProto* node = nullptr;
+  const std::string result = w.emit("Cast", {w.name(id)}, &node);
+  set_attribute(*node, "to", int64_t(onnx_from_dtype(DType::f32)));
+  return result;
+}
+
 void write(OnnxWriter& w, const Node& node, const ops::Conv& op) {
   const DType dtype = w.type(node.inputs[0]).dtype;
   const bool narrow = dtype == DType::i8 || dtype == DType::u8;
   if (!is_float(dtype) && !narrow) w.unsupported("a convolution of ", dtype);
   const Dims wd = w.type(node.inputs[1]).dims();
   const std::string bias = narrow ? "" : channel_bias(w, node, op.epilogue, wd.size() - 2, wd[0]);
-  with_epilogue(w, node, op.epilogue, narrow ? DType::i32 : dtype, bias, [&](const std::string& b, const std::string& result) {
-    onnx::NodeProto& proto = w.node(narrow ? "ConvInteger" : "Conv", {w.name(node.inputs[0]), w.name(node.inputs[1]), b}, {result});
+  with_epilogue(w, node, op.epilogue, ops::accumulator_of(dtype, w.type(node.inputs[1]).dtype), bias, [&](const std::string& b, const std::string& result) {
+    onnx::NodeProto& proto = w.node(narrow ? "ConvInteger" : "Conv", {operand(w, node.inputs[0]), operand(w, node.inputs[1]), b}, {result});
     write_window(proto, Dims(wd.begin() + 2, wd.end()), op.window(wd));
     set_attribute(proto, "group", op.group);
   });
@@ -125,8 +134,8 @@ void write(OnnxWriter& w, const Node& node, const ops::MatMul& op) {
     const ValueId id = node.inputs.at(node.inputs.size() - size_t(op.epilogue.inputs - 1) + *extra);
     if (w.graph().constant(id) && w.type(id).rank() <= 2) bias = w.name(id);
   }
-  with_epilogue(w, node, op.epilogue, narrow ? DType::i32 : a.dtype, bias, [&](const std::string& c, const std::string& result) {
-    Names inputs{w.name(node.inputs[0]), w.name(node.inputs[1])};
+  with_epilogue(w, node, op.epilogue, ops::accumulator_of(a.dtype, b.dtype), bias, [&](const std::string& c, const std::string& result) {
+    Names inputs{operand(w, node.inputs[0]), operand(w, node.inputs[1])};
     if (matrices && (!c.empty() || op.transpose_a || op.transpose_b)) {
       inputs.push_back(c);
       onnx::NodeProto& proto = w.node("Gemm", inputs, {result});

@@ -59,7 +59,8 @@ class Folder {
   bool run() {
     if (program_.is_identity()) return false;
     const DType dtype = accumulator_dtype(graph_, node_);
-    if (!is_float(dtype)) return false;
+    // Weights narrower than the accumulator would be rounded again.
+    if (!is_float(dtype) || graph_.type(node_.inputs[1]).dtype != dtype) return false;
     count_uses();
     for (int64_t axis : channel_axes(graph_, node_))
       if (auto weights = weights_of(graph_, node_, axis))

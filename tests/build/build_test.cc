@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "build/segments.h"
 
 namespace temper {
@@ -100,6 +102,40 @@ TEST(Build, EveryWayToSliceTheBatchGivesTheSameAnswer) {
         executor.run({&in, 1}, out);
         expect_close(outputs, wanted);
       }
+}
+
+TEST(Build, Bf16KeepsTheAnswerInSlicesTooAndIsRefusedByNameWhereTheCpuHasNotTheInstructions) {
+  const Graph graph = small_network(4, 9);
+  const Tensor x = filled({4, 3, 9, 9}, 7);
+  BuildOptions options = fixed(x.dims(), true);
+  options.precision = "bf16";
+  if (!find_backend("cpu").device().avx512_bf16) {
+    try {
+      build_engine(graph, {}, options);
+      FAIL() << "bf16 was emulated";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+      EXPECT_NE(std::string(error.what()).find("AVX512_BF16"), std::string::npos) << error.what();
+    }
+    return;
+  }
+  const auto engine = build_engine(graph, {}, options);
+  EXPECT_EQ(engine->info().products, 3);
+  EXPECT_EQ(engine->info().lowered_products, 3);
+  const auto wanted = run_reference(graph, {x}), got = Session(engine).run({x});
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t o = 0; o < got.size(); ++o) {
+    ASSERT_EQ(got[o].type(), wanted[o].type());
+    double square = 0, error = 0;
+    bool rounded = false;
+    for (int64_t i = 0; i < got[o].count(); ++i) {
+      const double g = got[o].data<float>()[i], w = wanted[o].data<float>()[i];
+      square += w * w, error += (g - w) * (g - w);
+      rounded |= g != w;
+    }
+    EXPECT_LE(std::sqrt(error / square), 0.01) << o;  // half an ulp of bf16 is 0.002 of a value
+    EXPECT_TRUE(rounded) << o;
+  }
 }
 
 TEST(Build, AnUnseenBatchInsideTheProfileIsPlannedOnceAndRight) {

@@ -55,6 +55,31 @@ TEST(OnnxWrite, AChannelConstantThatTheEpilogueAddsFirstIsTheConvolutionsBias) {
   EXPECT_EQ(model.graph().node(1).output(0), "y");
 }
 
+TEST(OnnxWrite, ProductsOfBf16AreWrittenWithTheirF32Accumulator) {
+  const char* text =
+      "input %x: bf16[2,2,3,3]\n"
+      "input %m: bf16[3,4]\n"
+      "const %w: bf16[2,2,1,1] = [1,0.5,-3,2]\n"
+      "const %b: f32[2,1,1] = [0.1,-1.3]\n"
+      "const %v: bf16[3,4] = [1,2,3,4,5,6,7,8,9,10,11,12]\n"
+      "%c: bf16[2,2,3,3] = conv(%x, %w, %b) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.bf16(3)\" @\"c\"\n"
+      "%d: f32[3,3] = matmul(%m, %v) transpose_b=true @\"d\"\n"
+      "output \"c\" = %c\n"
+      "output \"d\" = %d\n";
+  const Graph graph = parse_graph(text);
+  EXPECT_EQ(ops_of(written(graph)), "Cast Cast Conv Relu Cast Cast Cast Gemm");
+  const std::string path = concat(std::filesystem::temp_directory_path().string(), "/temper_write_bf16_", getpid(), ".onnx");
+  write_onnx(graph, path);
+  const Graph again = import_onnx(path).graph;
+  std::filesystem::remove(path);
+  std::vector<Tensor> inputs{Tensor(DType::bf16, {2, 2, 3, 3}), Tensor(DType::bf16, {3, 4})};
+  for (Tensor& input : inputs)
+    for (int64_t i = 0; i < input.count(); ++i) input.data<BFloat16>()[i] = BFloat16(float(i % 7) * 0.37f - 1);
+  const auto wanted = run_reference(graph, inputs), got = run_reference(again, inputs);
+  ASSERT_EQ(got.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(got[i].same_bits(wanted[i])) << i;
+}
+
 TEST(OnnxWrite, ABiasThatALaterStepReadsAgainStaysAnAddition) {
   const auto model = written(
       "input %x: f32[1,1,2,2]\n"

@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "base/file.h"
+#include "passes/lower_precision.h"
 #include "passes/pass.h"
 
 namespace temper {
@@ -51,9 +52,17 @@ std::vector<Case> all_cases() {
 
 class PassCase : public testing::TestWithParam<Case> {};
 
+// Not in the pipeline: it runs behind it, where a precision is asked for.
+constexpr Pass kLowerPrecision{"lower_precision", [](Graph& graph, const PassOptions&) {
+  Lowering lowering = lower_precision(graph, DType::bf16);
+  const bool changed = print(lowering.graph) != print(graph);
+  graph = std::move(lowering.graph);
+  return changed;
+}};
+
 TEST_P(PassCase, GivesTheGraphThatItsCaseStates) {
   const Case& c = GetParam();
-  const Pass* pass = nullptr;
+  const Pass* pass = c.pass == kLowerPrecision.name ? &kLowerPrecision : nullptr;
   for (const Pass& candidate : pass_pipeline())
     if (candidate.name == c.pass) pass = &candidate;
   ASSERT_NE(pass, nullptr) << c.pass;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution by oneDNN: every algorithm, implementation and layout it has is a candidate, and time decides. Its own
+// Convolution of f32 or bf16 by oneDNN: every algorithm, implementation and layout it has is a candidate, and time decides. Its own
 // order is a poor guess for some shapes (the default 1x1 kernel is up to 1.6 times slower than another of its own), and
 // it never proposes Winograd by itself at batch 1.
 #include <cstring>
@@ -53,44 +53,32 @@ Built describe(const Problem& problem, dnnl::algorithm algorithm, Layout in, Lay
   const Dims x = problem.inputs[0].dims(), y = problem.outputs[0].dims();
   const DType dtype = problem.inputs[0].type.dtype;
   Built built;
-  built.epilogue = absorb_epilogue(op.epilogue, extra_types(problem, 2), problem.outputs[0].type, 1, out, absorb);
+  built.epilogue = absorb_epilogue(op.epilogue, dtype, extra_types(problem, 2), problem.outputs[0].type, 1, out, absorb);
   const ConvGeometry geometry = conv_geometry(problem);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   attributes.set_post_ops(built.epilogue.post_ops);
-  const memory::desc src = dnnl_desc(dtype, x, in), weights = dnnl_any_desc(dtype, geometry.weights), dst = dnnl_desc(dtype, y, out);
+  const memory::desc src = dnnl_desc(dtype, x, in), weights = dnnl_any_desc(dtype, geometry.weights), dst = dnnl_desc(built.epilogue.stored, y, out);
   built.descriptor = dnnl_try([&] {
     const auto kind = dnnl::prop_kind::forward_inference;
     using Operation = dnnl::convolution_forward::desc;
     built.operation = built.epilogue.bias >= 0
-                          ? std::make_shared<const Operation>(kind, algorithm, src, weights, dnnl_any_desc(dtype, {y[1]}), dst, op.strides, geometry.dilates, geometry.begin, geometry.end)
+                          ? std::make_shared<const Operation>(kind, algorithm, src, weights, dnnl_any_desc(DType::f32, {y[1]}), dst, op.strides, geometry.dilates, geometry.begin, geometry.end)
                           : std::make_shared<const Operation>(kind, algorithm, src, weights, dst, op.strides, geometry.dilates, geometry.begin, geometry.end);
     return Descriptor(*built.operation, attributes, dnnl_cpu_engine());
   });
   return built;
 }
 
-Support supports(const Problem& problem, const Device&) {
+Support supports(const Problem& problem, const Device& device) {
   if (auto s = needs_op<ops::Conv>(problem); !s.yes()) return s;
-  const auto& op = std::get<ops::Conv>(problem.op);
-  if (problem.inputs[0].type.dtype != DType::f32) return refused("only f32, not ", problem.inputs[0].type.dtype);
-  if (problem.outputs[0].type.dtype != DType::f32) return refused("the epilogue changes the dtype");
+  if (auto s = dnnl_float_supported(problem, device); !s.yes()) return s;
   if (!problem.inputs[1].is_constant) return refused("the weights are not constant");
   if (element_count(problem.outputs[0].dims()) == 0 || element_count(problem.inputs[0].dims()) == 0) return refused("an empty tensor");
-  const auto rest = absorb_epilogue(op.epilogue, extra_types(problem, 2), problem.outputs[0].type, 1, Layout::plain, Absorb::bias_only).rest;
-  if (!rest.is_identity()) {
-    std::vector<TensorType> types{problem.outputs[0].type};
-    for (const TensorType& type : extra_types(problem, 2)) types.push_back(type);
-    if (auto s = pointwise_supported(rest, types, problem.outputs[0].type, Layout::plain); !s.yes()) return refused("its epilogue: ", s.reason);
-  }
+  const auto epilogue = absorb_epilogue(std::get<ops::Conv>(problem.op).epilogue, problem.inputs[0].type.dtype, extra_types(problem, 2),
+                                        problem.outputs[0].type, 1, Layout::plain, Absorb::bias_only);
+  if (auto s = EpilogueTail::supports(problem, epilogue.stored, epilogue.rest, Layout::plain); !s.yes()) return refused("its epilogue: ", s.reason);
   return supported();
-}
-
-bool rest_supported(const Problem& problem, const Program& rest, Layout layout) {
-  if (rest.is_identity()) return true;
-  std::vector<TensorType> types{problem.outputs[0].type};
-  for (const TensorType& type : extra_types(problem, 2)) types.push_back(type);
-  return pointwise_supported(rest, types, problem.outputs[0].type, layout).yes();
 }
 
 // The primitive that a configuration names; without a descriptor when oneDNN does not have it.
@@ -125,12 +113,12 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
       if (in != out && !(in == Layout::plain || (in == Layout::channels_last && problem.inputs[0].dims()[1] < 16))) continue;
       if (!layout_possible(problem, in) || !layout_possible(problem, out)) continue;
       for (auto algorithm : {dnnl::algorithm::convolution_direct, dnnl::algorithm::convolution_winograd}) {
-        if (algorithm == dnnl::algorithm::convolution_winograd && block_of(in) == 1) continue;
+        if (algorithm == dnnl::algorithm::convolution_winograd && (block_of(in) == 1 || problem.inputs[0].type.dtype != DType::f32)) continue;
         // The most absorbing form that exists for an implementation; a lesser one only for implementations that have no other.
         std::vector<std::string> found;
         for (Absorb absorb : {Absorb::all, Absorb::bias_and_relu, Absorb::bias_only}) {
           Built built = describe(problem, algorithm, in, out, absorb);
-          if (!built.descriptor || !rest_supported(problem, built.epilogue.rest, out)) continue;
+          if (!built.descriptor || !EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, out).yes()) continue;
           do {
             const std::string name = built.descriptor->impl_info_str();
             if (std::find(found.begin(), found.end(), name) != found.end()) continue;
@@ -163,7 +151,7 @@ Packed build(const Problem& problem, const Config& config, const Device&) {
   const Tensor* bias = built.epilogue.bias >= 0 ? problem.inputs[size_t(built.epilogue.bias) + 2].constant : nullptr;
   Packed packed;
   packed.bytes.resize(weights_bytes + (bias ? size_t(bias->bytes()) : 0));
-  dnnl_pack(dnnl_plain_desc(DType::f32, conv_geometry(problem).weights), problem.inputs[1].constant->raw(), to, packed.bytes.data());
+  dnnl_pack(dnnl_plain_desc(problem.inputs[1].type.dtype, conv_geometry(problem).weights), problem.inputs[1].constant->raw(), to, packed.bytes.data());
   if (bias) std::memcpy(packed.bytes.data() + weights_bytes, bias->raw().data(), size_t(bias->bytes()));
   packed.consumed.assign(problem.inputs.size(), false);
   packed.consumed[1] = true;
@@ -205,26 +193,18 @@ class ConvKernel final : public Kernel {
     }
     scratch_bytes_ = int64_t(d.scratchpad_desc().get_size());
     scratch_ = call_.add(DNNL_ARG_SCRATCHPAD, d.scratchpad_desc());
-    if (!built.epilogue.rest.is_identity()) {
-      std::vector<TensorType> types{problem.outputs[0].type};
-      for (const TensorType& type : extra_types(problem, 2)) types.push_back(type);
-      rest_ = make_pointwise_kernel(built.epilogue.rest, types, problem.outputs[0].type, config.outputs[0], problem.threads);
-      rest_inputs_.resize(types.size());
-    }
+    tail_ = EpilogueTail(problem, built.epilogue.stored, built.epilogue.rest, config.outputs[0]);
   }
-  int64_t workspace() const override { return std::max(scratch_bytes_, rest_ ? rest_->workspace() : 0); }
+  int64_t workspace() const override { return tail_.workspace(scratch_bytes_); }
   bool reads(size_t input) const override { return input != 1 && int64_t(input) != packed_bias_; }
   void launch(const Buffers& buffers) override {
     call_.set(src_, buffers.inputs[0]);
-    call_.set(dst_, buffers.outputs[0]);
-    call_.set(scratch_, buffers.workspace);
+    call_.set(dst_, tail_.destination(buffers));
+    call_.set(scratch_, tail_.scratch(buffers));
     if (bias_input_ >= 0) call_.set(bias_, buffers.inputs[size_t(bias_input_)]);
     for (const auto& [index, input] : extras_) call_.set(index, buffers.inputs[input]);
     call_.execute();
-    if (!rest_) return;
-    rest_inputs_[0] = buffers.outputs[0];
-    for (size_t i = 1; i < rest_inputs_.size(); ++i) rest_inputs_[i] = buffers.inputs[i + 1];
-    rest_->launch({rest_inputs_, buffers.outputs, buffers.workspace});
+    tail_.run(buffers);
   }
 
  private:
@@ -233,8 +213,7 @@ class ConvKernel final : public Kernel {
   int bias_input_ = -1, packed_bias_ = -1;
   std::vector<std::pair<size_t, size_t>> extras_;  // argument, input
   int64_t scratch_bytes_ = 0;
-  std::unique_ptr<Kernel> rest_;
-  std::vector<const void*> rest_inputs_;
+  EpilogueTail tail_;
 };
 
 std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, std::span<const std::byte> packed, const Device&) {

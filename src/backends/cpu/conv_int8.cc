@@ -63,13 +63,6 @@ std::vector<float> any_scales(const Problem& problem, IntegerAbsorb absorb) {
   return std::vector<float>(size_t(element_count(problem.inputs[size_t(epilogue->scale) + 2].dims())), 2.f);
 }
 
-bool rest_supported(const Problem& problem, const IntegerEpilogue& epilogue) {
-  if (epilogue.rest.is_identity()) return true;
-  std::vector<TensorType> types{{epilogue.stored, problem.outputs[0].type.shape}};
-  for (const TensorType& type : extra_types(problem, 2)) types.push_back(type);
-  return pointwise_supported(epilogue.rest, types, problem.outputs[0].type, kLayout).yes();
-}
-
 std::vector<Layout> input_layouts(const Problem& problem) {
   std::vector<Layout> layouts{kLayout, Layout::plain};
   for (const TensorType& extra : extra_types(problem, 2)) layouts.push_back(extra_layout(extra, problem.outputs[0].type, kLayout));
@@ -83,7 +76,7 @@ std::vector<Config> configs(const Problem& problem, const Device&) {
   for (IntegerAbsorb absorb : {IntegerAbsorb::all, IntegerAbsorb::scale, IntegerAbsorb::nothing}) {
     if (absorb == IntegerAbsorb::nothing && (!result.empty() || !sums_fit_f32(problem, problem.outputs[0].dims()[1], true))) continue;
     Built built = describe(problem, absorb, any_scales(problem, absorb));
-    if (!built.descriptor || !rest_supported(problem, built.epilogue)) continue;
+    if (!built.descriptor || !EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, kLayout).yes()) continue;
     do {
       const std::string name = built.descriptor->impl_info_str();
       if (std::find(found.begin(), found.end(), name) != found.end()) continue;
@@ -141,7 +134,7 @@ class ConvInt8Kernel final : public Kernel {
     const ThreadScope threads(problem.threads);
     const Built built = choose(problem, config);
     expect_layouts(config, input_layouts(problem), {kLayout});
-    if (!rest_supported(problem, built.epilogue)) fail(ErrorKind::bad_file, "its epilogue is not supported");
+    if (!EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, kLayout).yes()) fail(ErrorKind::bad_file, "its epilogue is not supported");
     const Descriptor& d = *built.descriptor;
     expect_packed(packed, round_up<size_t>(d.weights_desc().get_size(), 64));
     call_ = DnnlCall(dnnl::convolution_forward(d));
@@ -166,7 +159,7 @@ class ConvInt8Kernel final : public Kernel {
     call_.set(dst_, tail_.destination(buffers));
     call_.set(scratch_, tail_.scratch(buffers));
     call_.execute();
-    tail_.after(buffers);
+    tail_.run(buffers);
   }
 
  private:

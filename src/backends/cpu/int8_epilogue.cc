@@ -196,20 +196,14 @@ bool sums_fit_f32(const Problem& problem, int64_t channels, bool channels_outerm
   return std::all_of(sums.begin(), sums.end(), [&](int64_t sum) { return sum * most < (int64_t(1) << 24); });
 }
 
-Int8Tail::Int8Tail(const Problem& problem, const IntegerEpilogue& epilogue, Layout layout) : threads_(problem.threads) {
+Int8Tail::Int8Tail(const Problem& problem, const IntegerEpilogue& epilogue, Layout layout)
+    : EpilogueTail(problem, epilogue.stored, epilogue.rest, layout), threads_(problem.threads) {
   const TensorType& output = problem.outputs[0].type;
   output_bytes_ = layout_bytes(output.dtype, output.dims(), layout);
   if (epilogue.residual >= 0) residual_ = epilogue.residual + 2;
-  if (epilogue.rest.is_identity()) return;
-  const TensorType stored{epilogue.stored, output.shape};
-  if (stored.dtype != output.dtype) stored_bytes_ = round_up<int64_t>(layout_bytes(stored.dtype, output.dims(), layout), 64);
-  std::vector<TensorType> types{stored};
-  for (const TensorType& type : extra_types(problem, 2)) types.push_back(type);
-  rest_ = make_pointwise_kernel(epilogue.rest, types, output, layout, problem.threads);
-  rest_inputs_.resize(types.size());
 }
 
-void Int8Tail::before(const Buffers& buffers) {
+void Int8Tail::before(const Buffers& buffers) const {
   if (residual_ < 0) return;
   const auto* from = static_cast<const std::byte*>(buffers.inputs[size_t(residual_)]);
   auto* to = static_cast<std::byte*>(buffers.outputs[0]);
@@ -219,14 +213,6 @@ void Int8Tail::before(const Buffers& buffers) {
     const int64_t first = begin * kBlock;
     std::memcpy(to + first, from + first, size_t(std::min(end * kBlock, output_bytes_) - first));
   });
-}
-
-void Int8Tail::after(const Buffers& buffers) {
-  if (!rest_) return;
-  rest_inputs_[0] = destination(buffers);
-  for (size_t i = 1; i < rest_inputs_.size(); ++i) rest_inputs_[i] = buffers.inputs[i + 1];
-  std::byte* const workspace = static_cast<std::byte*>(buffers.workspace);
-  rest_->launch({rest_inputs_, buffers.outputs, workspace ? workspace + stored_bytes_ : nullptr});
 }
 
 }  // namespace temper

@@ -46,25 +46,17 @@ dnnl::primitive_attr int8_attributes(const IntegerEpilogue& epilogue, int scale_
 // True where the weights are not known (any more). `channels` rows of weights, the channel axis outermost or innermost.
 bool sums_fit_f32(const Problem& problem, int64_t channels, bool channels_outermost);
 
-// The common part of the kernels: residual into place, the primitive, the rest of the epilogue.
-class Int8Tail {
+// An epilogue's tail, with the residual brought to where the primitive adds to it: before(), the primitive, run().
+class Int8Tail : public EpilogueTail {
  public:
   Int8Tail() = default;
   Int8Tail(const Problem& problem, const IntegerEpilogue& epilogue, Layout layout);
-  // With `scratch` bytes for the primitive, which are at scratch().
-  int64_t workspace(int64_t scratch) const { return stored_bytes_ + std::max(scratch, rest_ ? rest_->workspace() : 0); }
-  void* scratch(const Buffers& buffers) const { return static_cast<std::byte*>(buffers.workspace) + stored_bytes_; }
-  // Where the primitive writes: the output, or the workspace where the rest changes the dtype.
-  void* destination(const Buffers& buffers) const { return stored_bytes_ ? buffers.workspace : buffers.outputs[0]; }
   int in_place() const { return residual_; }
-  void before(const Buffers& buffers);
-  void after(const Buffers& buffers);
+  void before(const Buffers& buffers) const;
 
  private:
   int residual_ = -1, threads_ = 1;
-  int64_t output_bytes_ = 0, stored_bytes_ = 0;
-  std::unique_ptr<Kernel> rest_;
-  std::vector<const void*> rest_inputs_;
+  int64_t output_bytes_ = 0;
 };
 
 }  // namespace temper

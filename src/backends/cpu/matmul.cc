@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products by oneDNN: its matmul for everything, its inner product for constant 2-D weights (the better one at
+// Matrix products of f32 or bf16 by oneDNN: its matmul for everything, its inner product for constant 2-D weights (the better one at
 // batch 1). Weights are packed into the format that the primitive asks for.
 #include <cstring>
 
@@ -27,7 +27,7 @@ bool packs_weights(const Problem& problem) {
 }
 
 // The last two axes swapped by strides where the operand is stored transposed; leading axes filled up with 1.
-memory::desc operand(const Dims& dims, bool transposed, size_t rank) {
+memory::desc operand(DType dtype, const Dims& dims, bool transposed, size_t rank) {
   Dims full(rank - dims.size(), 1);
   full.insert(full.end(), dims.begin(), dims.end());
   Dims strides = row_major_strides(full);
@@ -35,13 +35,15 @@ memory::desc operand(const Dims& dims, bool transposed, size_t rank) {
     std::swap(full[rank - 1], full[rank - 2]);
     std::swap(strides[rank - 1], strides[rank - 2]);
   }
-  return memory::desc(full, memory::data_type::f32, strides);
+  return memory::desc(full, dnnl_dtype(dtype), strides);
 }
 
 // inner: a [M,K] times weights [N,K] -> [M,N], all leading axes of a folded into M.
 Built describe(const Problem& problem, bool inner) {
   const auto& op = std::get<ops::MatMul>(problem.op);
   const Dims a = problem.inputs[0].dims(), b = problem.inputs[1].dims(), y = problem.outputs[0].dims();
+  const DType dtype = problem.inputs[0].type.dtype;
+  const TensorType& output = problem.outputs[0].type;
   const size_t rank = y.size();
   Built built;
   dnnl::primitive_attr attributes;
@@ -51,17 +53,17 @@ Built describe(const Problem& problem, bool inner) {
     // Seen as [M,N], an extra input of full shape is [M,N] and a vector along N stays one.
     std::vector<TensorType> extras = extra_types(problem, 2);
     for (TensorType& type : extras)
-      if (type.shape == problem.outputs[0].type.shape) type.shape = {Dim(m), Dim(n)};
-    const TensorType flat = type_of(DType::f32, {m, n});
+      if (type.shape == output.shape) type.shape = {Dim(m), Dim(n)};
+    const TensorType flat = type_of(output.dtype, {m, n});
     for (const TensorType& type : extras)
       if (type.shape.size() > 2) return built;
-    built.epilogue = absorb_epilogue(op.epilogue, extras, flat, 1, Layout::plain, Absorb::all);
+    built.epilogue = absorb_epilogue(op.epilogue, dtype, extras, flat, 1, Layout::plain, Absorb::all);
     if (!built.epilogue.rest.is_identity()) return built;
     attributes.set_post_ops(built.epilogue.post_ops);
-    built.stored_weights = op.transpose_b ? dnnl_plain_desc(DType::f32, {n, k}) : memory::desc({n, k}, memory::data_type::f32, Dims{1, n});
+    built.stored_weights = op.transpose_b ? dnnl_plain_desc(dtype, {n, k}) : memory::desc({n, k}, dnnl_dtype(dtype), Dims{1, n});
     built.inner = dnnl_try([&] {
       const auto kind = dnnl::prop_kind::forward_inference;
-      const auto src = dnnl_plain_desc(DType::f32, {m, k}), weights = dnnl_any_desc(DType::f32, {n, k}), dst = dnnl_plain_desc(DType::f32, {m, n});
+      const auto src = dnnl_plain_desc(dtype, {m, k}), weights = dnnl_any_desc(dtype, {n, k}), dst = dnnl_plain_desc(built.epilogue.stored, {m, n});
       const auto desc = built.epilogue.bias >= 0
                             ? dnnl::inner_product_forward::desc(kind, src, weights, dnnl_any_desc(DType::f32, {n}), dst)
                             : dnnl::inner_product_forward::desc(kind, src, weights, dst);
@@ -69,11 +71,11 @@ Built describe(const Problem& problem, bool inner) {
     });
     return built;
   }
-  built.epilogue = absorb_epilogue(op.epilogue, extra_types(problem, 2), problem.outputs[0].type, rank - 1, Layout::plain, Absorb::all);
+  built.epilogue = absorb_epilogue(op.epilogue, dtype, extra_types(problem, 2), output, rank - 1, Layout::plain, Absorb::all);
   attributes.set_post_ops(built.epilogue.post_ops);
-  const memory::desc src = operand(a, op.transpose_a, rank), dst = operand(y, false, rank);
-  built.stored_weights = operand(b, op.transpose_b, rank);
-  const memory::desc weights = packs_weights(problem) ? memory::desc(built.stored_weights.dims(), memory::data_type::f32, memory::format_tag::any)
+  const memory::desc src = operand(dtype, a, op.transpose_a, rank), dst = operand(built.epilogue.stored, y, false, rank);
+  built.stored_weights = operand(dtype, b, op.transpose_b, rank);
+  const memory::desc weights = packs_weights(problem) ? memory::desc(built.stored_weights.dims(), dnnl_dtype(dtype), memory::format_tag::any)
                                                       : built.stored_weights;
   built.matmul = dnnl_try([&] {
     if (built.epilogue.bias >= 0) {
@@ -86,21 +88,15 @@ Built describe(const Problem& problem, bool inner) {
   return built;
 }
 
-Support supports(const Problem& problem, const Device&) {
+Support supports(const Problem& problem, const Device& device) {
   if (auto s = needs_op<ops::MatMul>(problem); !s.yes()) return s;
-  if (problem.inputs[0].type.dtype != DType::f32) return refused("only f32, not ", problem.inputs[0].type.dtype);
-  if (problem.outputs[0].type.dtype != DType::f32) return refused("the epilogue changes the dtype");
+  if (auto s = dnnl_float_supported(problem, device); !s.yes()) return s;
   const Dims y = problem.outputs[0].dims(), a = problem.inputs[0].dims();
   if (y.size() > 6) return refused("rank ", y.size());
   if (element_count(y) == 0 || element_count(a) == 0) return refused("an empty tensor");
-  const auto& op = std::get<ops::MatMul>(problem.op);
-  const auto rest = absorb_epilogue(op.epilogue, extra_types(problem, 2), problem.outputs[0].type, y.size() - 1, Layout::plain, Absorb::all).rest;
-  if (!rest.is_identity()) {
-    std::vector<TensorType> types{problem.outputs[0].type};
-    for (const TensorType& type : extra_types(problem, 2)) types.push_back(type);
-    if (auto s = pointwise_supported(rest, types, problem.outputs[0].type, Layout::plain); !s.yes()) return refused("its epilogue: ", s.reason);
-  }
-  return describe(problem, false).matmul ? supported() : refused("oneDNN has no such product");
+  const Built built = describe(problem, false);
+  if (auto s = EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, Layout::plain); !s.yes()) return refused("its epilogue: ", s.reason);
+  return built.matmul ? supported() : refused("oneDNN has no such product");
 }
 
 std::vector<Config> configs(const Problem& problem, const Device&) {
@@ -164,26 +160,18 @@ class MatMulKernel final : public Kernel {
       built.epilogue.post_ops.get_params_binary(p, algorithm, desc);
       extras_.push_back({call_.add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(p) | DNNL_ARG_SRC_1, desc), size_t(built.epilogue.binary_inputs[seen++]) + 2});
     }
-    if (!built.epilogue.rest.is_identity()) {
-      std::vector<TensorType> types{problem.outputs[0].type};
-      for (const TensorType& type : extra_types(problem, 2)) types.push_back(type);
-      rest_ = make_pointwise_kernel(built.epilogue.rest, types, problem.outputs[0].type, Layout::plain, problem.threads);
-      rest_inputs_.resize(types.size());
-    }
+    tail_ = EpilogueTail(problem, built.epilogue.stored, built.epilogue.rest, Layout::plain);
   }
-  int64_t workspace() const override { return std::max(scratch_bytes_, rest_ ? rest_->workspace() : 0); }
+  int64_t workspace() const override { return tail_.workspace(scratch_bytes_); }
   bool reads(size_t input) const override { return input != 1 || !packed_; }
   void launch(const Buffers& buffers) override {
     call_.set(src_, buffers.inputs[0]);
-    call_.set(dst_, buffers.outputs[0]);
-    call_.set(scratch_, buffers.workspace);
+    call_.set(dst_, tail_.destination(buffers));
+    call_.set(scratch_, tail_.scratch(buffers));
     if (!packed_) call_.set(weights_, buffers.inputs[1]);
     for (const auto& [index, input] : extras_) call_.set(index, buffers.inputs[input]);
     call_.execute();
-    if (!rest_) return;
-    rest_inputs_[0] = buffers.outputs[0];
-    for (size_t i = 1; i < rest_inputs_.size(); ++i) rest_inputs_[i] = buffers.inputs[i + 1];
-    rest_->launch({rest_inputs_, buffers.outputs, buffers.workspace});
+    tail_.run(buffers);
   }
 
  private:
@@ -192,8 +180,7 @@ class MatMulKernel final : public Kernel {
   size_t src_ = 0, dst_ = 0, weights_ = 0, scratch_ = 0;
   std::vector<std::pair<size_t, size_t>> extras_;
   int64_t scratch_bytes_ = 0;
-  std::unique_ptr<Kernel> rest_;
-  std::vector<const void*> rest_inputs_;
+  EpilogueTail tail_;
 };
 
 std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, std::span<const std::byte> packed, const Device&) {

@@ -95,13 +95,6 @@ std::vector<float> any_scales(const Problem& problem, IntegerAbsorb absorb) {
   return std::vector<float>(size_t(element_count(problem.inputs[size_t(epilogue->scale) + 2].dims())), 2.f);
 }
 
-bool rest_supported(const Problem& problem, const IntegerEpilogue& epilogue) {
-  if (epilogue.rest.is_identity()) return true;
-  std::vector<TensorType> types{{epilogue.stored, problem.outputs[0].type.shape}};
-  for (const TensorType& type : extra_types(problem, 2)) types.push_back(type);
-  return pointwise_supported(epilogue.rest, types, problem.outputs[0].type, Layout::plain).yes();
-}
-
 std::vector<Config> configs(const Problem& problem, const Device&) {
   const ThreadScope threads(problem.threads);
   std::vector<Config> result, slow;
@@ -116,7 +109,7 @@ std::vector<Config> configs(const Problem& problem, const Device&) {
         if (!exact) continue;
       }
       const Built built = describe(problem, {inner, absorb}, any_scales(problem, absorb));
-      if (!built.exists() || !rest_supported(problem, built.epilogue)) continue;
+      if (!built.exists() || !EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, Layout::plain).yes()) continue;
       (built.implementation().starts_with("ref") ? slow : result).push_back(uniform_config(problem, Layout::plain, concat(inner ? "inner_product " : "matmul ", enum_names(absorb)[size_t(absorb)])));
       break;
     }
@@ -166,7 +159,7 @@ class MatMulInt8Kernel final : public Kernel {
     const ThreadScope threads(problem.threads);
     const Built built = choose(problem, config);
     expect_layouts(config, uniform_config(problem, Layout::plain).inputs, {Layout::plain});
-    if (!rest_supported(problem, built.epilogue)) fail(ErrorKind::bad_file, "its epilogue is not supported");
+    if (!EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, Layout::plain).yes()) fail(ErrorKind::bad_file, "its epilogue is not supported");
     expect_packed(packed, packed_ ? round_up<size_t>(built.weights().get_size(), 64) : 0);
     call_ = DnnlCall(built.inner ? dnnl::primitive(dnnl::inner_product_forward(*built.inner)) : dnnl::primitive(dnnl::matmul(*built.matmul)));
     src_ = call_.add(DNNL_ARG_SRC, built.source());
@@ -192,7 +185,7 @@ class MatMulInt8Kernel final : public Kernel {
     call_.set(scratch_, tail_.scratch(buffers));
     if (!packed_) call_.set(weights_, buffers.inputs[1]);
     call_.execute();
-    tail_.after(buffers);
+    tail_.run(buffers);
   }
 
  private:

@@ -117,7 +117,7 @@ static bool is_channel_vector(const Dims& extra, const Dims& output, size_t axis
   return axis >= skip;
 }
 
-AbsorbedEpilogue absorb_epilogue(const Program& epilogue, const std::vector<TensorType>& extras, const TensorType& output,
+AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const std::vector<TensorType>& extras, const TensorType& output,
                                  size_t channel_axis, Layout layout, Absorb how) {
   AbsorbedEpilogue result;
   const Dims out = output.dims();
@@ -128,8 +128,18 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, const std::vector<Tens
     const Step* step = step_of(value);
     return step && step->op == Scalar::constant ? step->number : none;
   };
+  // An extra input, perhaps as the f32 that it is cast to; its index, or 0 for anything else.
+  auto extra_of = [&](int value) {
+    const Step* step = step_of(value);
+    if (step && step->op == Scalar::cast && step->dtype == DType::f32 && step->args[0] > 0 && step->args[0] < epilogue.inputs &&
+        extras[size_t(step->args[0] - 1)].dtype == DType::bf16)
+      return step->args[0];
+    return value > 0 && value < epilogue.inputs && extras[size_t(value - 1)].dtype == DType::f32 ? value : 0;
+  };
+  // Steps that are no work on the running value.
+  auto is_aside = [&](size_t i) { return steps[i].op == Scalar::constant || extra_of(epilogue.inputs + int(i)) > 0; };
   int current = 0;       // the value that the primitive holds so far
-  size_t next = 0;       // steps before this one are absorbed (constants are free)
+  size_t next = 0;       // steps before this one are absorbed, or aside
   auto other_of = [&](const Step& step) {  // the argument beside `current` of a two-argument step, -1 if it is not one
     if (step.args[0] == current && step.args[1] != current) return step.args[1];
     if (step.args[1] == current && step.args[0] != current) return step.args[0];
@@ -148,19 +158,25 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, const std::vector<Tens
   while (next < steps.size()) {
     const Step& step = steps[next];
     const int value = epilogue.inputs + int(next);
-    if (step.op == Scalar::constant) {
+    if (is_aside(next)) {
       ++next;
       continue;
     }
-    if (step.dtype != DType::f32 || output.dtype != DType::f32) break;
+    if (step.op == Scalar::cast && step.dtype == DType::bf16 && operands == DType::bf16 && step.args[0] == current && value == epilogue.result()) {
+      result.stored = DType::bf16;
+      current = value;
+      next = steps.size();
+      break;
+    }
+    if (step.dtype != DType::f32 || step.op == Scalar::cast) break;
     size_t taken = 1;
     bool ok = false;
     const int other = arity_of(step.op) == 2 ? other_of(step) : -1;
-    const bool extra = other >= 1 && other < epilogue.inputs;
-    const TensorType* type = extra ? &extras[size_t(other - 1)] : nullptr;
+    const int extra = other >= 0 ? extra_of(other) : 0;
+    const TensorType* type = extra ? &extras[size_t(extra - 1)] : nullptr;
     const double number = other >= 0 ? constant_of(other) : none;
-    if (step.op == Scalar::add && first && extra && is_channel_vector(type->dims(), out, channel_axis)) {
-      result.bias = other - 1;
+    if (step.op == Scalar::add && first && extra && type->dtype == DType::f32 && is_channel_vector(type->dims(), out, channel_axis)) {
+      result.bias = extra - 1;
       ok = true;
     } else if (how == Absorb::bias_only) {
       break;
@@ -182,14 +198,14 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, const std::vector<Tens
     } else if (how == Absorb::bias_and_relu) {
       break;
     } else if ((step.op == Scalar::add || step.op == Scalar::mul) && extra &&
-               (type->dims() == out || is_channel_vector(type->dims(), out, channel_axis) || element_count(type->dims()) == 1) && type->dtype == DType::f32) {
+               (type->dims() == out || is_channel_vector(type->dims(), out, channel_axis) || element_count(type->dims()) == 1)) {
       Dims full(out.size() - type->shape.size(), 1);
       const Dims own = type->dims();
       full.insert(full.end(), own.begin(), own.end());
       const bool whole = own == out;
       result.post_ops.append_binary(step.op == Scalar::add ? dnnl::algorithm::binary_add : dnnl::algorithm::binary_mul,
-                                    dnnl_desc(DType::f32, full, whole ? layout : Layout::plain));
-      result.binary_inputs.push_back(other - 1);
+                                    dnnl_desc(type->dtype, full, whole ? layout : Layout::plain));
+      result.binary_inputs.push_back(extra - 1);
       ok = true;
     } else if (step.op == Scalar::mul && number == number) {
       ok = eltwise(dnnl::algorithm::eltwise_linear, float(number), 0.f);
@@ -215,19 +231,18 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, const std::vector<Tens
     for (size_t i = next + taken; i < steps.size(); ++i)
       for (int a = 0; a < arity_of(steps[i].op); ++a) {
         const int arg = steps[i].args[size_t(a)];
-        const Step* source = step_of(arg);
-        if (arg == 0 || (arg >= epilogue.inputs && arg < new_current && source->op != Scalar::constant)) escapes = true;
+        if (arg == 0 || (arg >= epilogue.inputs && arg < new_current && !is_aside(size_t(arg - epilogue.inputs)))) escapes = true;
       }
     if (escapes) {
       // Undo is simpler than foresight: absorb only what is certain not to be needed again.
-      return how == Absorb::all ? absorb_epilogue(epilogue, extras, output, channel_axis, layout, Absorb::bias_and_relu)
-             : how == Absorb::bias_and_relu ? absorb_epilogue(epilogue, extras, output, channel_axis, layout, Absorb::bias_only)
-                                            : AbsorbedEpilogue{-1, {}, {}, epilogue};
+      return how == Absorb::all ? absorb_epilogue(epilogue, operands, extras, output, channel_axis, layout, Absorb::bias_and_relu)
+             : how == Absorb::bias_and_relu ? absorb_epilogue(epilogue, operands, extras, output, channel_axis, layout, Absorb::bias_only)
+                                            : AbsorbedEpilogue{-1, {}, {}, DType::f32, epilogue};
     }
     current = new_current;
     next += taken;
     first = false;
-    if (relu_taken && how == Absorb::bias_and_relu) break;
+    if (relu_taken && how == Absorb::bias_and_relu) how = Absorb::bias_only;  // but for a cast, that was it
   }
   // The rest: the same program with input 0 standing for `current`.
   result.rest.inputs = epilogue.inputs;
@@ -235,15 +250,49 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, const std::vector<Tens
   for (int i = 0; i < epilogue.inputs; ++i) map[size_t(i)] = i;
   map[size_t(current)] = 0;
   bool any = false;
-  for (size_t i = next; i < steps.size(); ++i) any |= steps[i].op != Scalar::constant;
+  for (size_t i = next; i < steps.size(); ++i) any |= !is_aside(i);
   if (any)
     for (size_t i = 0; i < steps.size(); ++i) {
-      if (i < next && steps[i].op != Scalar::constant) continue;
+      if (i < next && !is_aside(i)) continue;
       Step step = steps[i];
       for (int a = 0; a < arity_of(step.op); ++a) step.args[size_t(a)] = map[size_t(step.args[size_t(a)])];
       map[size_t(epilogue.inputs) + i] = result.rest.push(step);
     }
   return result;
+}
+
+Support dnnl_float_supported(const Problem& problem, const Device& device) {
+  const DType dtype = problem.inputs[0].type.dtype;
+  if (dtype != DType::f32 && dtype != DType::bf16) return refused("only f32 and bf16, not ", dtype);
+  if (dtype == DType::bf16 && !device.avx512) return refused("without AVX-512 oneDNN has no bf16");
+  return supported();
+}
+
+static std::vector<TensorType> tail_types(const Problem& problem, DType stored) {
+  std::vector<TensorType> types{{stored, problem.outputs[0].type.shape}};
+  for (const TensorType& type : extra_types(problem, 2)) types.push_back(type);
+  return types;
+}
+
+Support EpilogueTail::supports(const Problem& problem, DType stored, const Program& rest, Layout layout) {
+  if (rest.is_identity()) return supported();
+  return pointwise_supported(rest, tail_types(problem, stored), problem.outputs[0].type, layout);
+}
+
+EpilogueTail::EpilogueTail(const Problem& problem, DType stored, const Program& rest, Layout layout) {
+  if (rest.is_identity()) return;
+  const TensorType& output = problem.outputs[0].type;
+  if (stored != output.dtype) stored_bytes_ = round_up<int64_t>(layout_bytes(stored, output.dims(), layout), 64);
+  const std::vector<TensorType> types = tail_types(problem, stored);
+  rest_ = make_pointwise_kernel(rest, types, output, layout, problem.threads);
+  rest_inputs_.resize(types.size());
+}
+
+void EpilogueTail::run(const Buffers& buffers) {
+  if (!rest_) return;
+  rest_inputs_[0] = destination(buffers);
+  for (size_t i = 1; i < rest_inputs_.size(); ++i) rest_inputs_[i] = buffers.inputs[i + 1];
+  rest_->launch({rest_inputs_, buffers.outputs, scratch(buffers)});
 }
 
 }  // namespace temper

@@ -60,17 +60,20 @@ class DnnlCall {
   std::vector<dnnl_exec_arg_t> arguments_;
 };
 
-// How much of an epilogue a primitive takes over. The rest, if any, is a program whose input 0 is the primitive's output.
+// How much of an epilogue that starts at an f32 accumulator a primitive takes over. The rest, if any, is a program whose
+// input 0 is what the primitive writes.
 struct AbsorbedEpilogue {
   int bias = -1;                       // which extra input is the bias (per channel, first step), -1: none
   dnnl::post_ops post_ops;
   std::vector<int> binary_inputs;      // extra inputs of the binary post-ops, in their order
-  Program rest;                        // inputs: the output, then every extra input of the epilogue
+  DType stored = DType::f32;           // what the primitive writes
+  Program rest;                        // inputs: that, then every extra input of the epilogue
 };
 enum class Absorb { bias_only, bias_and_relu, all };
 // `extras` are the types of the epilogue's extra inputs; `channel_axis` is the output axis a bias runs along; `layout`
-// that of the output and of extras of full shape. Only f32 programs are absorbed beyond the bias.
-AbsorbedEpilogue absorb_epilogue(const Program& epilogue, const std::vector<TensorType>& extras, const TensorType& output,
+// that of the output and of extras of full shape. Only f32 steps are absorbed, on f32 inputs or bf16 ones that are cast, and
+// the cast of the result to bf16 where the `operands` are that.
+AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const std::vector<TensorType>& extras, const TensorType& output,
                                  size_t channel_axis, Layout layout, Absorb how);
 // What oneDNN wants to know of a conv beside types: grouped weights [G,M/G,C/G,k...] where there are groups, dilation less
 // one, and paddings that give exactly the output's size.
@@ -80,6 +83,30 @@ struct ConvGeometry {
 ConvGeometry conv_geometry(const Problem& problem);
 // The extra inputs (of an op with `first` inputs of its own) as types.
 std::vector<TensorType> extra_types(const Problem& problem, size_t first);
+// Whether oneDNN computes on the first input's dtype, as far as that is f32 or bf16, on this CPU.
+Support dnnl_float_supported(const Problem& problem, const Device& device);
+
+// The second step of a product: the rest of its epilogue, in place, or from the workspace where it changes the dtype.
+class EpilogueTail {
+ public:
+  EpilogueTail() = default;
+  // `stored`: what the primitive writes, in `layout`.
+  EpilogueTail(const Problem& problem, DType stored, const Program& rest, Layout layout);
+  static Support supports(const Problem& problem, DType stored, const Program& rest, Layout layout);
+  // With `scratch` bytes for the primitive, which are at scratch().
+  int64_t workspace(int64_t scratch) const { return stored_bytes_ + std::max(scratch, rest_ ? rest_->workspace() : 0); }
+  void* scratch(const Buffers& buffers) const {
+    return buffers.workspace ? static_cast<std::byte*>(buffers.workspace) + stored_bytes_ : nullptr;
+  }
+  // Where the primitive writes: the output, or the workspace.
+  void* destination(const Buffers& buffers) const { return stored_bytes_ ? buffers.workspace : buffers.outputs[0]; }
+  void run(const Buffers& buffers);
+
+ private:
+  int64_t stored_bytes_ = 0;
+  std::unique_ptr<Kernel> rest_;
+  std::vector<const void*> rest_inputs_;
+};
 // Layout of each extra input: full shape as the output, others plain.
 Layout extra_layout(const TensorType& extra, const TensorType& output, Layout layout);
 

@@ -140,11 +140,35 @@ bool keeps_half_values(Scalar op) {
   }
 }
 
-void PointwiseKernel::compile(const Program& program, const std::vector<TensorType>& types, DType result) {
+// The program without casts that change nothing in a tile: of a half to f32, which it is held as, and of f32 to a half that
+// is the result, since storing rounds. Arguments name what was cast.
+Program without_free_casts(const Program& program, const std::vector<TensorType>& types, int& result) {
+  Program out = program;
+  std::vector<DType> dtypes;
+  for (const TensorType& type : types) dtypes.push_back(type.dtype);
+  std::vector<int> same(size_t(program.inputs) + program.steps.size());
+  for (size_t v = 0; v < same.size(); ++v) same[v] = int(v);
+  for (size_t s = 0; s < out.steps.size(); ++s) {
+    Step& step = out.steps[s];
+    const int value = program.inputs + int(s);
+    for (int a = 0; a < arity_of(step.op); ++a) step.args[size_t(a)] = same[size_t(step.args[size_t(a)])];
+    if (step.op != Scalar::cast) continue;
+    const DType from = program.dtype_of_value(program.steps[s].args[0], dtypes);
+    const bool widens = step.dtype == DType::f32 && held_as(from) == DType::f32;
+    const bool stores = from == DType::f32 && held_as(step.dtype) == DType::f32 && value == program.result();
+    if (widens || stores) same[size_t(value)] = step.args[0];
+  }
+  result = same[size_t(program.result())];
+  return out;
+}
+
+void PointwiseKernel::compile(const Program& given, const std::vector<TensorType>& types, DType result) {
+  int result_value = 0;
+  const Program program = without_free_casts(given, types, result_value);
   const int inputs = program.inputs, values = inputs + int(program.steps.size());
   std::vector<int> last_use(size_t(values), -1);
   std::vector<bool> needed(size_t(values), false);
-  needed[size_t(program.result())] = true;
+  needed[size_t(result_value)] = true;
   for (int s = int(program.steps.size()); s-- > 0;) {
     if (!needed[size_t(inputs + s)]) continue;
     const Step& step = program.steps[size_t(s)];
@@ -154,7 +178,7 @@ void PointwiseKernel::compile(const Program& program, const std::vector<TensorTy
       last_use[arg] = std::max(last_use[arg], s);
     }
   }
-  last_use[size_t(program.result())] = values;
+  last_use[size_t(result_value)] = values;
 
   // Slots are numbered from 0 here and moved behind the inputs in the table at the end; constants likewise.
   constexpr int kSlot = 1 << 20, kConstant = 1 << 21, kOut = 1 << 22;
@@ -213,19 +237,19 @@ void PointwiseKernel::compile(const Program& program, const std::vector<TensorTy
     for (int a = 0; a < arity_of(step.op); ++a)
       if (last_use[size_t(step.args[size_t(a)])] == s && size_of(held_as(dtype_of_value(step.args[size_t(a)]))) == size_of(held_as(step.dtype)))
         release(code.args[size_t(a)]);
-    const bool last = v == program.result();
+    const bool last = v == result_value;
     stored = last && !code.single && !is_half(result);
     code.out = stored ? kOut : take_slot();
     where[size_t(v)] = {code.out, code.single};
     code_.push_back(code);
     for (int a = 0; a < arity_of(step.op); ++a)
       if (last_use[size_t(step.args[size_t(a)])] == s && code.args[size_t(a)].index != code.out) release(code.args[size_t(a)]);
-    if (is_half(step.dtype) && !last && !keeps_half_values(step.op))
+    if (is_half(step.dtype) && !(last && is_half(result)) && !keeps_half_values(step.op))
       code_.push_back({find_rounding(step.dtype), code.out, {Operand{code.out, code.single}}, code.single});
   }
   if (!stored) {
     const StepFn store = is_half(result) ? find_store(result) : find_cast(result, result);
-    code_.push_back({store, kOut, {where[size_t(program.result())]}, false});
+    code_.push_back({store, kOut, {where[size_t(result_value)]}, false});
   }
 
   // The final numbering, and memory.

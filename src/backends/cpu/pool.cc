@@ -11,6 +11,7 @@ using Descriptor = dnnl::pooling_forward::primitive_desc;
 std::optional<Descriptor> describe(const Problem& problem, Layout layout) {
   const auto& op = std::get<ops::Pool>(problem.op);
   const Dims x = problem.inputs[0].dims(), y = problem.outputs[0].dims();
+  const DType dtype = problem.inputs[0].type.dtype;
   const ops::Window window = op.window();
   Dims begin, end;
   for (size_t i = 0; i + 2 < x.size(); ++i) {
@@ -23,18 +24,19 @@ std::optional<Descriptor> describe(const Problem& problem, Layout layout) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return dnnl_try([&] {
-    const dnnl::pooling_forward::desc desc(dnnl::prop_kind::forward_inference, algorithm, dnnl_desc(problem.inputs[0].type.dtype, x, layout),
-                                           dnnl_desc(problem.outputs[0].type.dtype, y, layout), op.strides, op.kernel, begin, end);
+    const dnnl::pooling_forward::desc desc(dnnl::prop_kind::forward_inference, algorithm, dnnl_desc(dtype, x, layout),
+                                           dnnl_desc(dtype, y, layout), op.strides, op.kernel, begin, end);
     return Descriptor(desc, attributes, dnnl_cpu_engine());
   });
 }
 
-Support supports(const Problem& problem, const Device&) {
+Support supports(const Problem& problem, const Device& device) {
   if (auto s = needs_op<ops::Pool>(problem); !s.yes()) return s;
   const auto& op = std::get<ops::Pool>(problem.op);
   const Dims x = problem.inputs[0].dims(), y = problem.outputs[0].dims();
   const DType dtype = problem.inputs[0].type.dtype;
-  if (dtype != DType::f32 && !(op.kind == ops::PoolKind::max && (dtype == DType::i8 || dtype == DType::u8))) return refused("only f32, and the largest of i8 or u8, not ", dtype);
+  const bool bytes = op.kind == ops::PoolKind::max && (dtype == DType::i8 || dtype == DType::u8);
+  if (auto s = dnnl_float_supported(problem, device); !bytes && !s.yes()) return refused(s.reason, "; of i8 and u8 the largest");
   if (op.kind == ops::PoolKind::lp || op.with_indices) return refused("lp pools and indices are not oneDNN's");
   if (x.size() > 5 || element_count(x) == 0 || element_count(y) == 0) return refused("rank ", x.size(), " or an empty tensor");
   for (int64_t d : op.dilations)

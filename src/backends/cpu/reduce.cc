@@ -79,7 +79,9 @@ using RowFold = void (*)(const T* x, int64_t n, Accumulator<T>* into);
 template <class T>
 using ColumnFold = void (*)(const T* x, int64_t rows, int64_t stride, Accumulator<T>* into, int64_t width);
 
-// The two loops of a kind. Without x they set `into` to the start. Only f32, which networks compute with, is unrolled.
+// The two loops of a kind. Without x they set `into` to the start. Only what networks compute with is unrolled.
+template <class T>
+constexpr bool kUnrolled = std::is_same_v<T, float> || std::is_same_v<T, BFloat16>;
 template <class T, class F>
 struct Folds {
   using A = Accumulator<T>;
@@ -87,7 +89,7 @@ struct Folds {
   static void row(const T* x, int64_t n, A* into) {
     if (!x) {
       *into = F::template start<A>();
-    } else if constexpr (std::is_same_v<T, float>) {
+    } else if constexpr (kUnrolled<T>) {
       vectorised([=] {
         auto join = [](A a, A b) { return F::template join<A>(a, b); };
         *into = join(*into, reduce_row(x, n, F::template start<A>(), [](A a, T v) { return fold(a, v); }, join));
@@ -101,7 +103,7 @@ struct Folds {
   static void columns(const T* x, int64_t rows, int64_t stride, A* into, int64_t width) {
     if (!x) {
       for (int64_t k = 0; k < width; ++k) into[k] = F::template start<A>();
-    } else if constexpr (std::is_same_v<T, float>) {
+    } else if constexpr (kUnrolled<T>) {
       vectorised([=] { reduce_columns(x, rows, stride, into, width, [](A a, T v) { return fold(a, v); }); });
     } else {
       for (int64_t r = 0; r < rows; ++r)

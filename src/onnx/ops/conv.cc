@@ -21,7 +21,7 @@ ops::Conv import_conv(OnnxNode& node, size_t weights) {
 }
 
 void import_Conv(OnnxNode& node) {
-  ValueId y = node.add(import_conv(node, 1), {node.input(0), node.input(1)});
+  ValueId y = node.product(import_conv(node, 1), {node.input(0), node.input(1)});
   if (node.has(2)) y = node.pointwise(Scalar::add, {y, along_axis(node, node.input(2), 1, node.type(0).rank())});
   node.set_output(0, y);
 }

@@ -75,7 +75,7 @@ ValueId transform(OnnxNode& node, ValueId x, int64_t axis, int64_t n, bool inver
   const int64_t out_parts = inverse && onesided ? 1 : 2, columns = matrix.dims()[1];
   ValueId y = node.reshape(x, flat);
   if (flat.size() == 1) y = node.reshape(y, {Dim(1), flat[0]});
-  y = node.add(ops::MatMul{}, {y, node.constant(matrix)});
+  y = node.product(ops::MatMul{}, {y, node.constant(matrix)});
   flat.back() = columns / out_parts;
   flat.push_back(out_parts);
   y = node.reshape(y, flat);

@@ -217,7 +217,7 @@ class Lowering {
     for (const Dim& dim : own_b) columns = columns * dim;
     for (int label : summed) inner = inner * sizes_.at(label);
     const ValueId left = matrix(a, rows, inner), right = matrix(b, inner, columns);
-    const ValueId product = summed.empty() ? node_.pointwise(Scalar::mul, {left, right}) : node_.add(ops::MatMul{}, {left, right});
+    const ValueId product = summed.empty() ? node_.pointwise(Scalar::mul, {left, right}) : node_.product(ops::MatMul{}, {left, right});
     Shape dims = node_.graph().type(product).shape;
     dims.resize(batch.size());
     dims.insert(dims.end(), own_a.begin(), own_a.end());

@@ -10,7 +10,7 @@ void import_MatMul(OnnxNode& node) {
   const bool vector_a = node.type(0).rank() == 1, vector_b = node.type(1).rank() == 1;
   if (vector_a) a = node.reshape(a, {Dim(1), node.type(0).shape[0]});
   if (vector_b) b = node.reshape(b, {node.type(1).shape[0], Dim(1)});
-  ValueId y = node.add(ops::MatMul{}, {a, b});
+  ValueId y = node.product(ops::MatMul{}, {a, b});
   if (vector_a || vector_b) {
     Shape shape = node.graph().type(y).shape;
     if (vector_b) shape.pop_back();
@@ -25,7 +25,7 @@ void import_Gemm(OnnxNode& node) {
   op.transpose_a = node.int_attribute("transA", 0) != 0;
   op.transpose_b = node.int_attribute("transB", 0) != 0;
   const double alpha = node.float_attribute("alpha", 1), beta = node.float_attribute("beta", 1);
-  ValueId y = node.add(op, {node.input(0), node.input(1)});
+  ValueId y = node.product(op, {node.input(0), node.input(1)});
   node.ignore_attribute("broadcast");  // before opset 7; the shapes say it too
   const DType dtype = node.type(0).dtype;
   if (!is_float(dtype) && (alpha != double(int64_t(alpha)) || beta != double(int64_t(beta))))

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/lower_precision.h"
+
+#include "passes/simplify.h"
+
+namespace temper {
+
+namespace {
+
+constexpr DType kNarrow = DType::bf16;
+
+// What an op does with its f32 inputs.
+enum class Role {
+  product,    // both operands in bf16, an epilogue
+  pointwise,  // reads either dtype, computes in f32, gives either
+  carrier,    // one dtype in and out, and bf16 is as good: moves elements, takes the largest or an average
+  other,      // f32 only
+};
+
+bool survives(const Tensor& tensor) { return tensor.converted(kNarrow).to_doubles() == tensor.to_doubles(); }
+
+class Lowerer {
+ public:
+  explicit Lowerer(const Graph& graph) : graph_(graph), roles_(size_t(graph.node_count())), reasons_(roles_.size()) {
+    const size_t values = size_t(graph.value_count());
+    for (auto* flags : {&read_, &computed_, &after_}) flags->assign(values, 0);
+    same_.resize(values);
+    narrow_.resize(values);
+    wide_.resize(values);
+  }
+
+  Lowering run() {
+    for (int32_t n = 0; n < graph_.node_count(); ++n) roles_[size_t(n)] = role_of(graph_.node({n}), reasons_[size_t(n)]);
+    for (int32_t n = 0; n < graph_.node_count(); ++n) look_back(graph_.node({n}), roles_[size_t(n)]);
+    for (int32_t n = graph_.node_count(); n-- > 0;) look_ahead(graph_.node({n}), roles_[size_t(n)]);
+    rebuild();
+    tabulate();
+    return std::move(result_);
+  }
+
+ private:
+  const Graph& graph_;
+  Lowering result_;
+  std::vector<Role> roles_;
+  std::vector<std::string> reasons_;          // by node, for Role::other; empty where it does not compute on f32 anyway
+  std::vector<char> read_, computed_, after_; // by value: products read it, perhaps moved; read it, computed on; a product is before it
+  std::vector<ValueId> same_, narrow_, wide_; // by value: itself in the new graph; as bf16; as f32
+
+  bool is_f32(ValueId id) const { return id.valid() && graph_.type(id).dtype == DType::f32; }
+  bool flows(ValueId id) const { return is_f32(id) && !graph_.constant(id); }
+
+  // Which inputs of a carrier carry.
+  static bool is_data(const Node& node, size_t input) { return input == 0 || std::get_if<ops::Concat>(&node.op); }
+
+  Role role_of(const Node& node, std::string& reason) const {
+    if (std::get_if<ops::Pointwise>(&node.op)) return Role::pointwise;
+    if (node.inputs.empty() || !is_f32(node.inputs[0]) || !is_f32(node.outputs[0])) {
+      return Role::other;
+    }
+    if (std::get_if<ops::MatMul>(&node.op)) return Role::product;
+    if (std::get_if<ops::Conv>(&node.op)) {
+      if (graph_.constant(node.inputs[1])) return Role::product;
+      reason = "its weights are not constant";
+      return Role::other;
+    }
+    if (std::get_if<ops::Reshape>(&node.op) || std::get_if<ops::Transpose>(&node.op) || std::get_if<ops::Slice>(&node.op) ||
+        std::get_if<ops::Concat>(&node.op) || std::get_if<ops::Broadcast>(&node.op) || std::get_if<ops::Gather>(&node.op))
+      return Role::carrier;
+    if (const auto* pad = std::get_if<ops::Pad>(&node.op)) {
+      const ValueId value = node.inputs.size() > 1 && pad->kind == ops::PadKind::constant ? node.inputs[1] : ValueId{};
+      if (node.inputs.size() <= 2 && (!value.valid() || (graph_.constant(value) && survives(*graph_.constant(value))))) return Role::carrier;
+      reason = "bf16 does not hold what it fills in";
+      return Role::other;
+    }
+    if (const auto* resize = std::get_if<ops::Resize>(&node.op)) {
+      if (resize->kind == ops::ResizeKind::nearest && resize->coordinate != ops::ResizeCoordinate::tf_crop_and_resize && node.inputs.size() == 1) return Role::carrier;
+      reason = "interpolates in fp32";
+      return Role::other;
+    }
+    if (const auto* pool = std::get_if<ops::Pool>(&node.op)) {
+      if (!pool->with_indices && pool->kind != ops::PoolKind::lp) return Role::carrier;
+      reason = pool->with_indices ? "rounding could move the largest element" : "its sums stay in fp32";
+      return Role::other;
+    }
+    if (const auto* reduce = std::get_if<ops::Reduce>(&node.op)) {
+      using Kind = ops::ReduceKind;
+      if (reduce->kind == Kind::sum || reduce->kind == Kind::mean || reduce->kind == Kind::max || reduce->kind == Kind::min) return Role::carrier;
+      reason = "its sums stay in fp32";
+      return Role::other;
+    }
+    if (std::get_if<ops::Softmax>(&node.op) || std::get_if<ops::Normalize>(&node.op)) reason = "its sums stay in fp32";
+    else reason = "there is no bf16 form of it";
+    return Role::other;
+  }
+
+  // Is a product before the value, with nothing in between that computes in f32 alone?
+  void look_back(const Node& node, Role role) {
+    if (role == Role::other || !is_f32(node.outputs[0])) return;
+    bool after = role == Role::product;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (flows(node.inputs[i]) && (role == Role::pointwise || is_data(node, i))) after |= after_[size_t(node.inputs[i].index)] != 0;
+    after_[size_t(node.outputs[0].index)] = after;
+  }
+
+  // Does a product read the value?
+  void look_ahead(const Node& node, Role role) {
+    if (role == Role::other) return;
+    const bool wanted = is_f32(node.outputs[0]) && is_narrow(node.outputs[0]);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId id = node.inputs[i];
+      if (!flows(id)) continue;
+      const size_t v = size_t(id.index);
+      if (role == Role::product && i < 2) read_[v] = 1;
+      else if (wanted && role == Role::carrier && is_data(node, i)) (read_[size_t(node.outputs[0].index)] ? read_ : computed_)[v] = 1;
+      else if (wanted && role != Role::carrier) computed_[v] = 1;
+    }
+  }
+
+  // Is it stored in bf16? Asked after all its users have been looked at.
+  bool is_narrow(ValueId id) const {
+    const Value& value = graph_.value(id);
+    if (!flows(id) || !value.producer.valid() || roles_[size_t(value.producer.index)] == Role::other) return false;
+    const size_t v = size_t(id.index);
+    // A first product's operand is rounded as late as can be without a node of its own.
+    return read_[v] || (computed_[v] && after_[v]);
+  }
+
+  Graph& out() { return result_.graph; }
+
+  static Program cast_to(DType dtype) {
+    Program program;
+    program.push({Scalar::cast, dtype, {0, -1, -1}});
+    return program;
+  }
+
+  // The value in the new graph, in the dtype in which it is stored.
+  ValueId stored(ValueId id) {
+    if (!id.valid()) return id;
+    ValueId& known = same_[size_t(id.index)];
+    if (!known.valid()) known = out().add_constant(graph_.value(id).name, *graph_.constant(id));  // inputs and results are known
+    return known;
+  }
+  ValueId as(ValueId id, DType dtype) {
+    if (!is_f32(id)) return stored(id);
+    std::vector<ValueId>& list = dtype == kNarrow ? narrow_ : wide_;
+    ValueId& known = list[size_t(id.index)];
+    if (known.valid()) return known;
+    const std::string name = concat(graph_.value(id).name, '/', dtype);
+    if (const Tensor* constant = graph_.constant(id)) return known = dtype == DType::f32 ? stored(id) : out().add_constant(name, constant->converted(dtype));
+    const ValueId from = stored(id);
+    return known = out().type(from).dtype == dtype ? from : out().add(ops::Pointwise{cast_to(dtype)}, {from}, name, {name}).at(0);
+  }
+
+  // The program on inputs as stored: what became bf16 is cast where it is read, the result where that is bf16.
+  Program widened(const Program& program, const std::vector<DType>& before, const std::vector<DType>& now, bool narrow_result) const {
+    Program result;
+    result.inputs = program.inputs;
+    std::vector<int> map;
+    for (int i = 0; i < program.inputs; ++i)
+      map.push_back(before[size_t(i)] == now[size_t(i)] ? i : result.push({Scalar::cast, before[size_t(i)], {i, -1, -1}}));
+    for (Step step : program.steps) {
+      for (int a = 0; a < arity_of(step.op); ++a) step.args[size_t(a)] = map[size_t(step.args[size_t(a)])];
+      map.push_back(result.push(step));
+    }
+    const int last = map[size_t(program.result())];
+    if (narrow_result) result.push({Scalar::cast, kNarrow, {last, -1, -1}});
+    else if (last != result.result()) result.push({Scalar::cast, program.dtype_of_value(program.result(), before), {last, -1, -1}});
+    return simplify(result, now);
+  }
+
+  void rebuild() {
+    out().name = graph_.name;
+    for (ValueId id : graph_.inputs()) same_[size_t(id.index)] = out().add_input(graph_.value(id).name, graph_.type(id));
+    for (int32_t n = 0; n < graph_.node_count(); ++n) {
+      const Node& node = graph_.node({n});
+      Op op = node.op;
+      std::vector<ValueId> inputs;
+      const Role role = roles_[size_t(n)];
+      const bool narrow = is_narrow(node.outputs[0]);
+      Program* const program = role == Role::product ? epilogue_of(op) : role == Role::pointwise ? &std::get<ops::Pointwise>(op).program : nullptr;
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        const ValueId id = node.inputs[i];
+        if (role == Role::product && i < 2) inputs.push_back(as(id, kNarrow));
+        else if (program) inputs.push_back(stored(id));
+        else inputs.push_back(as(id, narrow ? kNarrow : DType::f32));
+      }
+      if (program) {
+        std::vector<DType> before, now;
+        const size_t own = node.inputs.size() - size_t(program->inputs - (role == Role::product));
+        if (role == Role::product) before = now = {DType::f32};
+        for (size_t i = own; i < inputs.size(); ++i) {
+          before.push_back(graph_.type(node.inputs[i]).dtype);
+          now.push_back(out().type(inputs[i]).dtype);
+        }
+        if (narrow || before != now) *program = widened(*program, before, now, narrow);
+      }
+      std::vector<std::string> names;
+      for (ValueId id : node.outputs) names.push_back(graph_.value(id).name);
+      const auto made = out().add(std::move(op), std::move(inputs), node.name, names);
+      for (size_t o = 0; o < made.size(); ++o) same_[size_t(node.outputs[o].index)] = made[o];
+    }
+    for (const GraphOutput& output : graph_.outputs()) out().add_output(output.name, as(output.value, DType::f32));
+  }
+
+  void tabulate() {
+    for (int32_t n = 0; n < graph_.node_count(); ++n) {
+      const Node& node = graph_.node({n});
+      const Role role = roles_[size_t(n)];
+      const bool product = (std::get_if<ops::Conv>(&node.op) || std::get_if<ops::MatMul>(&node.op)) && is_f32(node.inputs[0]);
+      result_.products += product;
+      result_.lowered_products += role == Role::product;
+      std::string reason = reasons_[size_t(n)];
+      if ((role == Role::pointwise || role == Role::carrier) && is_f32(node.outputs[0]) && !is_narrow(node.outputs[0])) reason = "no product reads it";
+      result_.nodes.push_back({node.name, std::string(name_of(node.op)), std::move(reason)});
+    }
+  }
+};
+
+}  // namespace
+
+Lowering lower_precision(const Graph& graph, DType dtype) {
+  if (dtype != kNarrow) fail(ErrorKind::usage, "products are lowered to bf16, not to ", dtype);
+  return Lowerer(graph).run();
+}
+
+}  // namespace temper

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// From an optimised f32 graph to one that multiplies in a narrower float and keeps what flows between products in it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace temper {
+
+struct LoweredNode {
+  std::string node, op;
+  std::string reason;  // why it computes on f32 as before; empty: it does not
+};
+
+struct Lowering {
+  Graph graph;
+  std::vector<LoweredNode> nodes;                  // one for each node of the given graph, in its order
+  int64_t products = 0, lowered_products = 0;      // f32 convolutions and matrix products, and how many of them are narrower now
+};
+
+// The rules, for `dtype` = bf16; throws Error{usage} for any other.
+//   products       a convolution with constant weights, or a matrix product, takes both operands in bf16 and sums in f32:
+//                  its epilogue starts at the f32 accumulator, computes in f32 as before (biases stay f32), and rounds
+//                  once, at its end, where a bf16 value is wanted. Constants are rounded to nearest, ties to even.
+//   values         a value between products is bf16: what a product reads, through any ops that move elements, take the
+//                  largest or an average (pool, reduce), or compute element by element after a product. What lies before
+//                  the first product, behind the last one, or is graph input or output, stays f32, and so does a residual
+//                  that no product reads.
+//   pointwise      computes in f32; bf16 inputs are cast where they are read, the result where it is stored.
+//   everything else (softmax, normalize, sums of squares or exponentials, what has no bf16 kernel) stays in f32 on both
+//                  sides; casts stand where a value is wanted in both dtypes.
+Lowering lower_precision(const Graph& graph, DType dtype);
+
+}  // namespace temper
