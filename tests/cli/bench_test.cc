@@ -38,7 +38,7 @@ class BenchVerb : public ::testing::Test {
   }
   static void TearDownTestSuite() { std::filesystem::remove_all(folder); }
   static std::string file(const std::string& name) { return folder + "/" + name; }
-  static inline std::string folder, temper = TEMPER_PROGRAM " ";
+  static inline std::string folder, temper = "'" TEMPER_PROGRAM "' ";
 };
 
 TEST_F(BenchVerb, PlanIsMeasuredAndTheResultSaved) {

@@ -20,7 +20,7 @@ std::string output_of(const std::string& command, int& status) {
 
 TEST(Doctor, SaysPlainlyWhatThisMachineHasAndLacks) {
   int status = -1;
-  const auto json = nlohmann::json::parse(output_of(TEMPER_PROGRAM " doctor --json", status));
+  const auto json = nlohmann::json::parse(output_of("'" TEMPER_PROGRAM "' doctor --json", status));
   EXPECT_EQ(status, 0);
   EXPECT_GE(json.at("environment").at("allowed_cores"), 1);
   std::set<std::string> subjects;
@@ -35,7 +35,7 @@ TEST(Doctor, SaysPlainlyWhatThisMachineHasAndLacks) {
 
 TEST(Doctor, SaysWhyThereIsNoCacheFolder) {
   int status = -1;
-  const std::string text = output_of("XDG_CACHE_HOME=/dev/null " TEMPER_PROGRAM " doctor", status);
+  const std::string text = output_of("XDG_CACHE_HOME=/dev/null '" TEMPER_PROGRAM "' doctor", status);
   EXPECT_EQ(status, 0);
   EXPECT_NE(text.find("cannot create '/dev/null/temper'"), std::string::npos) << text;
 }

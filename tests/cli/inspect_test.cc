@@ -26,7 +26,7 @@ class InspectPlan : public testing::Test {
   ~InspectPlan() override { std::filesystem::remove(path_); }
 
   std::string output(const std::string& arguments) {
-    FILE* pipe = popen(concat(TEMPER_PROGRAM, " inspect ", path_, ' ', arguments, " 2>&1").c_str(), "r");
+    FILE* pipe = popen(concat("'" TEMPER_PROGRAM "' inspect '", path_, "' ", arguments, " 2>&1").c_str(), "r");
     std::string text;
     std::array<char, 4096> part;
     while (size_t got = fread(part.data(), 1, part.size(), pipe)) text.append(part.data(), got);

@@ -163,7 +163,7 @@ TEST(OnnxWrite, OnnxRuntimeGivesTheSameForTheOptimisedZooAsForTheOriginals) {
                           "    outs.append(s.run(None, {i.name: x}))\n"
                           "for a, b in zip(*outs):\n"
                           "    assert a.shape == b.shape and np.abs(a - b).max() <= 1e-4 * np.abs(a).max(), np.abs(a - b).max()\n");
-    EXPECT_EQ(std::system(concat(TEMPER_PYTHON, " ", folder, "/compare.py ", folder).c_str()), 0) << name;
+    EXPECT_EQ(std::system(concat("'" TEMPER_PYTHON "' '", folder, "/compare.py' '", folder, "'").c_str()), 0) << name;
   }
   std::filesystem::remove_all(folder);
 }

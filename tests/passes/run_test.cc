@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 
 #include "base/file.h"
@@ -99,10 +99,9 @@ TEST(RunPasses, TakeTimeInProportionToTheSizeOfTheGraph) {
   }
   graph.add_output("chain", chain);
   graph.add_output("products", products);
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of the processor: the machine may be busy with others
   run_passes(graph);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(took.count(), 20);
+  EXPECT_LT(double(std::clock() - start) / CLOCKS_PER_SEC, 20);
   EXPECT_LT(graph.node_count(), 20000);
 }
 
