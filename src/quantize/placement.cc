@@ -87,19 +87,29 @@ class Placer {
     }
   }
 
+  // A value that was only moved has the range of what it was moved from, where it has none itself: caches of other tools
+  // do not name it.
+  const TensorRange* entry_of(ValueId id) const {
+    for (;;) {
+      if (const auto it = ranges_.values.find(graph_.value(id).name); it != ranges_.values.end()) return &it->second;
+      const Node* producer = graph_.producer(id);
+      if (!producer || !(std::get_if<ops::Reshape>(&producer->op) || std::get_if<ops::Transpose>(&producer->op))) return nullptr;
+      id = producer->inputs[0];
+    }
+  }
   const TensorRange* range_of(ValueId id) const {
-    const auto it = ranges_.values.find(graph_.value(id).name);
-    return it == ranges_.values.end() || !it->second.is_usable() ? nullptr : &it->second;
+    const TensorRange* entry = entry_of(id);
+    return entry && entry->is_usable() ? entry : nullptr;
   }
   // Empty where the value can be quantized; otherwise why not, said once as a warning too.
   std::string refusal(ValueId id) {
     const Value& value = graph_.value(id);
     if (value.type.dtype != DType::f32) return concat("'", value.name, "' is ", value.type.dtype);
     if (value.constant) return concat("'", value.name, "' is a constant");
-    const auto it = ranges_.values.find(value.name);
+    const TensorRange* entry = entry_of(id);
     std::string why;
-    if (it == ranges_.values.end()) why = concat("'", value.name, "' has no range");
-    else if (!it->second.is_usable()) why = concat("'", value.name, "' has the unusable scale ", it->second.scale);
+    if (!entry) why = concat("'", value.name, "' has no range");
+    else if (!entry->is_usable()) why = concat("'", value.name, "' has the unusable scale ", entry->scale);
     if (!why.empty() && warned_.insert(value.name).second) result_.warnings.push_back(concat(why, "; what needs it stays in fp32"));
     return why;
   }

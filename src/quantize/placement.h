@@ -36,7 +36,8 @@ struct Placement {
 // concat, reshape, transpose, slice, pad and nearest resize in front of a quantized value are in 8 bits too; where an op
 // leaves values as they are, its inputs and output share one scale, that of the widest range.
 // Weights: scale = max |w| / 127 in f32 for each output channel, 1/127 for a channel of zeros.
-// A missing or unusable range keeps what needs it in f32, with a warning that names the value. Throws Error{usage} where
+// A value without a range that was only reshaped or transposed has that of what it was made from.
+// Any other missing or unusable range keeps what needs it in f32, with a warning that names the value. Throws Error{usage} where
 // keep_nodes names no convolution or product of the graph, or the ranges name no value of it at all.
 Placement place_quantization(const Graph& graph, const Ranges& ranges, const PlacementOptions& options = {});
 

@@ -121,6 +121,14 @@ TEST(Placement, FirstLastAndNamedLayersStayInFloatWhenAsked) {
   EXPECT_THROW(place_quantization(graph, ranges, options), Error);
 }
 
+TEST(Placement, AValueThatWasOnlyReshapedNeedsNoRangeOfItsOwn) {
+  const Graph graph = parse_graph(kMovers);
+  const auto scales = {std::pair<std::string, float>{"x", 1}, {"a", 4}, {"p", 3}, {"s", 1}, {"c", 3}};
+  const Placement placement = place_quantization(graph, ranges_of(scales));
+  EXPECT_EQ(reason(placement, "f"), "integer");
+  EXPECT_TRUE(placement.warnings.empty());
+}
+
 TEST(Placement, AValueWithoutAUsableRangeKeepsItsLayerInFloatAndSaysSo) {
   const Graph graph = parse_graph(kMovers);
   const std::vector<std::pair<std::string, float>> all{{"x", 1}, {"a", 4}, {"p", 3}, {"s", 1}, {"c", 3}, {"r", 3}};
@@ -133,9 +141,9 @@ TEST(Placement, AValueWithoutAUsableRangeKeepsItsLayerInFloatAndSaysSo) {
     EXPECT_NE(placement.warnings[0].find("'r' has the unusable scale"), std::string::npos) << placement.warnings[0];
   }
   auto scales = all;
-  scales.pop_back();
+  scales.erase(scales.begin());
   const Placement placement = place_quantization(graph, ranges_of(scales));
-  EXPECT_EQ(reason(placement, "f"), "'r' has no range");
+  EXPECT_EQ(reason(placement, "a"), "'x' has no range");
   ASSERT_EQ(placement.warnings.size(), 1u);
   EXPECT_THROW(place_quantization(graph, ranges_of({{"stranger", 1}})), Error);
   EXPECT_THROW(place_quantization(graph, Ranges{}), Error);

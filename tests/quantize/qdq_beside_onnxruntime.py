@@ -69,9 +69,43 @@ def check(name, model, calibration, evaluation, folder, method, level=onnxruntim
     assert {k: bits(v) for k, v in again.items()} == {k: bits(v) for k, v in scales.items()}, "a scale changed on the way through the cache"
 
 
+def lenet(path):
+    """The network of TensorRT's sampleINT8, by the names that its documented cache has; its weights do not matter here."""
+    random = np.random.default_rng(7)
+    weights = {"conv1_w": (20, 1, 5, 5), "conv2_w": (50, 20, 5, 5), "ip1_w": (800, 500), "ip2_w": (500, 10)}
+    constants = [numpy_helper.from_array((random.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32), name) for name, shape in weights.items()]
+    node, pool = onnx.helper.make_node, dict(kernel_shape=[2, 2], strides=[2, 2])
+    nodes = [node("Conv", ["data", "conv1_w"], ["conv1"]), node("MaxPool", ["conv1"], ["pool1"], **pool), node("Conv", ["pool1", "conv2_w"], ["conv2"]),
+             node("MaxPool", ["conv2"], ["pool2"], **pool), node("Flatten", ["pool2"], ["flat"]), node("MatMul", ["flat", "ip1_w"], ["ip1_sum"]),
+             node("Relu", ["ip1_sum"], ["ip1"]), node("MatMul", ["ip1", "ip2_w"], ["ip2"]), node("Softmax", ["ip2"], ["prob"])]
+    value = lambda name, shape: onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+    graph = onnx.helper.make_graph(nodes, "lenet", [value("data", ["n", 1, 28, 28])], [value("prob", ["n", 10])], constants)
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def check_documented_cache(folder):
+    """Read, examined, to Q/DQ and back: the bytes of the file and the bits of each scale stay."""
+    cache = HERE / "fixtures" / "trt7000_entropy2_mnist_sampleINT8_readme.cache"
+    model = folder / "lenet.onnx"
+    lenet(model)
+    temper("calibrate", model, "--lint", cache, "--quiet")
+    temper("calibrate", model, "--from-cache", cache, "-o", folder / "ranges.json", "--cache", folder / "back.cache", "--quiet")
+    assert (folder / "back.cache").read_bytes() == cache.read_bytes(), "the cache came back with other bytes"
+    temper("build", model, "-o", folder / "int8.plan", "--precision", "int8", "--calibration", folder / "ranges.json", "--shapes", "1x1x28x28", "--quick", "--no-timing-cache",
+           "--qdq", folder / "qdq.onnx", "--quiet")
+    documented = dict(line.split(": ") for line in cache.read_text().splitlines()[1:])
+    scales = {name: bits(scale) for name, scale in activation_scales(onnx.load(folder / "qdq.onnx")).items()}
+    documented["flat"] = documented["pool2"]  # a tensor that the cache does not name, moved from one that it names
+    assert set(scales) == {"data", "conv1", "pool1", "conv2", "pool2", "flat", "ip1"}, sorted(scales)
+    wrong = {name: scale for name, scale in scales.items() if scale != documented[name]}
+    assert not wrong, f"scales that are not the cache's: {wrong}"
+    print(f"the documented cache: {len(scales)} scales in the Q/DQ model, bit for bit: {', '.join(sorted(scales))}")
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="temper_qdq_") as name:
         folder = pathlib.Path(name)
+        check_documented_cache(folder)
         digits = (load_digits().images / 16).astype(np.float32)[:, None]
         order = np.random.default_rng(3).permutation(len(digits))
         for method in ("entropy", "percentile", "mse", "minmax"):
