@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
+#include "base/log.h"
+#include "cli/calibrate_auto.h"
+#include "cli/data_flags.h"
+#include "cli/mixed.h"
 #include "cli/model.h"
+#include "data/sample.h"
 #include "plan/file.h"
 
 namespace temper::cli {
@@ -11,7 +17,57 @@ namespace {
 struct Options {
   std::string model, output;
   ModelFlags flags;
+  // --max-drop and what belongs to it
+  DataFlags data_flags;
+  std::string data, max_drop, metric, classes, method = "entropy";
+  int64_t samples = 0;
+  uint64_t seed = 0;
 };
+
+// int8 under a budget: layers that lose too much on the data are added to those that stay in fp32. Calibrates on the same
+// samples where no ranges are given, into a file beside the plan.
+MixedSearch keep_budget(const Options& options, BuildOptions& build, const Context& context) {
+  Budget budget{parse_drop(options.max_drop), {}};
+  if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
+  const ImportedModel model = import_onnx(options.model);
+  std::vector<InputSpec> inputs;
+  for (ValueId id : model.graph.inputs()) inputs.push_back({model.graph.value(id).name, model.graph.type(id)});
+  const Dataset data = open_dataset(options.data, inputs, options.data_flags.options());
+  if (data.size() == 0) fail(ErrorKind::usage, "'", options.data, "' holds no samples");
+  const auto samples = choose_samples(data.size(), options.samples ? options.samples : 500, options.seed);
+  BuildOptions plain = build;
+  plain.precision = "fp32";
+  plain.calibration.clear();
+  plain.shapes.clear();
+  if (build.calibration.empty()) {
+    const Ranges ranges = calibrate_on(model, data, samples, options.method, {0, options.seed}, plain, context);
+    for (const std::string& note : ranges.notes) log(LogLevel::warning, note);
+    save_ranges(build.calibration = options.output + ".ranges.json", ranges);
+    build.command += concat(" --calibration ", build.calibration);
+  }
+  const Ranges ranges = load_ranges(build.calibration);
+  check_model(ranges, model.sha256);
+  const int64_t fixed = fixed_batch(model.graph, data), batch = fixed ? fixed : std::min<int64_t>(int64_t(samples.size()), 16);
+  plain.shapes = shapes_of_data(model.graph, data, batch);
+  EngineInfo info;
+  const Graph graph = optimised_graph(model.graph, info, plain);
+  MixedSearch mixed = search_mixed(graph, ranges, {data, samples, {batch, fixed ? fixed : 1}, options.classes}, budget, plain, context);
+  if (!mixed.search.holds) log(LogLevel::warning, text_of(mixed));
+  // The times of both precisions, layer by layer, for the shapes that are built.
+  BuildOptions timed = build;
+  timed.segments = timed.batch_buckets = false;
+  timed.qdq.clear();
+  const auto int8 = build_engine(options.model, timed);
+  timed.precision = "fp32";
+  timed.calibration.clear();
+  timed.placement = {};
+  mixed.saved_ms = saved_times(*build_engine(options.model, timed), *int8);
+  std::string list;
+  for (const std::string& layer : mixed.search.keep) list += concat(list.empty() ? "" : ",", layer);
+  if (!list.empty()) build.command += concat(" --keep-fp32 '", list, "'");
+  build.placement.keep_nodes.insert(mixed.search.keep.begin(), mixed.search.keep.end());
+  return mixed;
+}
 
 // What runs where: a line per tactic, and the nodes on the reference with the reasons of the others.
 void print_summary(const Engine& engine, const std::string& path) {
@@ -59,8 +115,19 @@ void add_build(CLI::App& verb, Context& context) {
   verb.add_option("model", options->model, "an ONNX model")->required();
   verb.add_option("-o,--output", options->output, "the plan file to write")->required();
   add_model_flags(verb, options->flags);
+  verb.add_option("--max-drop", options->max_drop, "int8: what may be lost on --data, like 0.5%; the layers that lose most stay in fp32 until it holds")->needs(verb.add_option("--data", options->data, "samples for --max-drop, which also calibrate where --calibration is not given"));
+  verb.add_option("--metric", options->metric, "of the drop: top1 (the default with labels), agreement (of a classifier without), cosine (1 - cosine), snr (noise / signal)");
+  verb.add_option("--method", options->method, "of that calibration: entropy, minmax, percentile[:99.99], mse or auto")->capture_default_str();
+  verb.add_option("--samples", options->samples, "how many, chosen by the seed; 500 unless given")->check(CLI::PositiveNumber);
+  verb.add_option("--seed", options->seed, "of the choice of samples")->capture_default_str();
+  verb.add_option("--output-name", options->classes, "the output that holds the classes, where there are several");
+  options->data_flags.add_to(verb);
   verb.callback([options, &context] {
+    if (options->max_drop.empty() != options->data.empty()) fail(ErrorKind::usage, "--data and --max-drop go together; to calibrate alone: temper calibrate MODEL --data D -o ranges.json");
+    if (!options->max_drop.empty() && options->flags.precision != "int8") fail(ErrorKind::usage, "--max-drop is a budget for --precision int8");
     BuildOptions build = build_options(options->flags, options->model, context);
+    std::optional<MixedSearch> mixed;
+    if (!options->max_drop.empty()) mixed = keep_budget(*options, build, context);
     std::shared_ptr<Engine> engine;
     {
       Progress progress(context);
@@ -68,6 +135,12 @@ void add_build(CLI::App& verb, Context& context) {
       engine = build_engine(options->model, build);
     }
     save_engine(*engine, options->output);
+    if (mixed && !mixed->search.holds) context.exit_code = int(ErrorKind::check_failed);
+    if (context.json && mixed) {
+      std::printf("%s\n", json_of(*mixed).dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+      return;
+    }
+    if (mixed) std::printf("%s\n%s\n", terminal_table(table_of(*mixed)).c_str(), text_of(*mixed).c_str());
     if (context.verbosity >= 0) print_summary(*engine, options->output);
   });
 }

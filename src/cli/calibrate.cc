@@ -33,16 +33,6 @@ struct Options {
   bool placeholder = false;
 };
 
-Ranges make_ranges(const Observation& seen, const Method& method) {
-  Ranges ranges;
-  ranges.method = method.text();
-  ranges.samples = seen.samples;
-  ranges.sample_hashes = seen.sample_hashes;
-  ranges.order = seen.order;
-  for (const std::string& name : seen.order) ranges.values[name] = make_range(name, method, seen.values.at(name), ranges.notes);
-  return ranges;
-}
-
 // "2/4": the second of four parts.
 std::vector<int64_t> part_of(const std::vector<int64_t>& samples, const std::string& text) {
   if (text.empty()) return samples;
@@ -149,13 +139,16 @@ void calibrate(const Options& options, Context& context) {
     fail(ErrorKind::usage, "give the samples to calibrate on with --data, or --placeholder-data for noise (fit for measuring speed only)");
   const bool automatic = options.method == "auto";
   if (automatic && (options.placeholder || !options.part.empty())) fail(ErrorKind::usage, "--method auto tries the methods on samples held apart, which needs real data in one run; without that name a method");
-  Method method = automatic ? Method{} : Method::parse(options.method);
+  if (!automatic) Method::parse(options.method);  // refused before the data is read
   BuildOptions build = build_options(options.flags, options.model, context);
   Ranges ranges;
   nlohmann::ordered_json trials;
   if (options.placeholder) {
     const Observation seen = observe_noise(model, options.samples ? options.samples : 8, options.seed, build, context);
-    ranges = make_ranges(seen, method);
+    ranges = make_ranges(seen, Method::parse(options.method));
+    ranges.placeholder = true;
+    ranges.model_sha256 = model.sha256;
+    ranges.seed = options.seed;
     ranges.notes.insert(ranges.notes.begin(), "calibrated on noise: these ranges are fit for measuring speed, and meaningless for accuracy");
   } else {
     std::vector<InputSpec> inputs;
@@ -164,23 +157,9 @@ void calibrate(const Options& options, Context& context) {
     if (data.size() == 0) fail(ErrorKind::usage, "'", options.data, "' holds no samples");
     log(LogLevel::info, data.text());
     auto samples = choose_samples(data.size(), options.samples ? options.samples : data.size(), options.seed);
-    if (automatic) {
-      const HeldApart parts = hold_apart(samples, options.seed);
-      const Observation seen = observe_samples(model, data, {parts.calibration, options.batch}, build, context);
-      const MethodChoice choice = choose_method(seen, data, parts.held_apart, build, context);
-      ranges = make_ranges(seen, choice.method);
-      // Chosen by them, so the plan must not be judged by them either.
-      ranges.sample_hashes = choice.sample_hashes;
-      ranges.notes.push_back(choice.text);
-      trials = choice.json;
-    } else {
-      samples = part_of(samples, options.part);
-      ranges = make_ranges(observe_samples(model, data, {samples, options.batch}, build, context), method);
-    }
+    samples = part_of(samples, options.part);
+    ranges = calibrate_on(model, data, samples, options.method, {options.batch, options.seed}, build, context, &trials);
   }
-  ranges.model_sha256 = model.sha256;
-  ranges.seed = options.seed;
-  ranges.placeholder = options.placeholder;
   finish(options, ranges, context, trials);
 }
 

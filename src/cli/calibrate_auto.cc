@@ -31,6 +31,16 @@ size_t choose(const std::vector<Evaluation>& results) {
 
 }  // namespace
 
+Ranges make_ranges(const Observation& seen, const Method& method) {
+  Ranges ranges;
+  ranges.method = method.text();
+  ranges.samples = seen.samples;
+  ranges.sample_hashes = seen.sample_hashes;
+  ranges.order = seen.order;
+  for (const std::string& name : seen.order) ranges.values[name] = make_range(name, method, seen.values.at(name), ranges.notes);
+  return ranges;
+}
+
 HeldApart hold_apart(const std::vector<int64_t>& samples, uint64_t seed) {
   const int64_t count = int64_t(samples.size());
   if (count < 10) fail(ErrorKind::usage, "--method auto holds a fifth of the samples apart to judge by, and needs ten samples at least, not ", count, "; name a method");
@@ -81,6 +91,27 @@ MethodChoice choose_method(const Observation& seen, const Dataset& data, const s
   if (!context.json) std::printf("%s\n", terminal_table(table).c_str());
   choice.text = concat("auto chose ", kMethods[best], " on ", fresh.size(), " samples held apart", results[best].agreement ? concat(": agreement with FP32 ", percent_text(results[best].agreement->rate())) : "");
   return choice;
+}
+
+Ranges calibrate_on(const ImportedModel& model, const Dataset& data, const std::vector<int64_t>& samples, const std::string& method, const CalibrationSettings& settings, const BuildOptions& options,
+                    const Context& context, nlohmann::ordered_json* trials) {
+  Ranges ranges;
+  if (method == "auto") {
+    const HeldApart parts = hold_apart(samples, settings.seed);
+    const Observation seen = observe_samples(model, data, {parts.calibration, settings.batch}, options, context);
+    const MethodChoice choice = choose_method(seen, data, parts.held_apart, options, context);
+    ranges = make_ranges(seen, choice.method);
+    // Chosen by them, so the plan must not be judged by them either.
+    ranges.sample_hashes = choice.sample_hashes;
+    ranges.notes.push_back(choice.text);
+    if (trials) *trials = choice.json;
+  } else {
+    const Method named = Method::parse(method);
+    ranges = make_ranges(observe_samples(model, data, {samples, settings.batch}, options, context), named);
+  }
+  ranges.model_sha256 = model.sha256;
+  ranges.seed = settings.seed;
+  return ranges;
 }
 
 }  // namespace temper::cli

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --method auto: no method wins for all models, so each is tried on samples that were not calibrated on.
+// From samples to ranges. --method auto: no method wins for all models, so each is tried on samples that were not
+// calibrated on.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <span>
@@ -27,5 +28,15 @@ struct MethodChoice {
 // it) are out; of the others the least noise wins (noise / signal of the worst output), the first of the list of equals.
 // Samples whose content was calibrated on are left out. Prints the table unless --json.
 MethodChoice choose_method(const Observation& seen, const Dataset& data, const std::vector<int64_t>& held_apart, const BuildOptions& options, const Context& context);
+
+Ranges make_ranges(const Observation& seen, const Method& method);
+
+struct CalibrationSettings {
+  int64_t batch = 0;  // 0: chosen, see CalibrationData
+  uint64_t seed = 0;
+};
+// Ranges from these samples by a method's text or "auto", which also gives `trials` (may be null).
+Ranges calibrate_on(const ImportedModel& model, const Dataset& data, const std::vector<int64_t>& samples, const std::string& method, const CalibrationSettings& settings, const BuildOptions& options,
+                    const Context& context, nlohmann::ordered_json* trials = nullptr);
 
 }  // namespace temper::cli

@@ -9,16 +9,24 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "data/sample.h"
 
 namespace temper::cli {
 
 using Json = nlohmann::ordered_json;
 
+namespace {
+std::vector<std::string> output_names(const Engine& engine, std::vector<TensorType>& types) {
+  std::vector<std::string> names;
+  for (const PortInfo& output : engine.outputs()) names.push_back(output.name), types.push_back(output.type);
+  return names;
+}
+}  // namespace
+
 std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::shared_ptr<const Engine>& reference, const std::vector<std::shared_ptr<const Engine>>& tested,
                                          const Context& context, bool guessing_allowed) {
-  std::vector<std::string> names;
   std::vector<TensorType> types;
-  for (const PortInfo& output : tested.at(0)->outputs()) names.push_back(output.name), types.push_back(output.type);
+  const std::vector<std::string> names = output_names(*tested.at(0), types);
   std::vector<std::unique_ptr<Session>> sessions;
   std::unordered_set<uint64_t> calibrated;
   const auto check = [&](const Engine& engine) {
@@ -55,6 +63,32 @@ std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::
       if (*accuracy)
         if (const std::string warning = check_above_chance(**accuracy); !warning.empty()) log(LogLevel::warning, warning);
   return results;
+}
+
+ReferenceAnswers keep_answers(const EvaluationData& what, const std::shared_ptr<const Engine>& reference, const Context& context) {
+  constexpr int64_t kMostBytes = int64_t(512) << 20;
+  ReferenceAnswers kept;
+  Session session(reference);
+  int64_t bytes = 0;
+  Progress progress(context);
+  for (size_t first = 0; first < what.samples.size() && bytes < kMostBytes; first += size_t(what.batch.size)) {
+    progress.show(concat("answers of FP32: ", first, " of ", what.samples.size()));
+    kept.batches.push_back(gather_batch(what.data, std::span(what.samples).subspan(first, std::min(size_t(what.batch.size), what.samples.size() - first))));
+    kept.outputs.push_back(run_batch(session, what.data, kept.batches.back(), what.batch));
+    kept.samples += kept.batches.back().count;
+    for (const Tensor& input : kept.batches.back().inputs) bytes += input.bytes();
+    for (const Tensor& output : kept.outputs.back()) bytes += output.bytes();
+  }
+  return kept;
+}
+
+Evaluation evaluate_beside(const EvaluationData& what, const ReferenceAnswers& reference, const std::shared_ptr<const Engine>& tested) {
+  std::vector<TensorType> types;
+  const std::vector<std::string> names = output_names(*tested, types);
+  Evaluator evaluator(names, classes_output(names, types, what.classes), what.data.has_labels(), true);
+  Session session(tested);
+  for (size_t i = 0; i < reference.batches.size(); ++i) evaluator.add(reference.batches[i], reference.outputs[i], run_batch(session, what.data, reference.batches[i], what.batch));
+  return evaluator.result();
 }
 
 std::shared_ptr<const Engine> fp32_reference(const std::string& path, const Engine& engine, const EvaluationData& data, const Context& context, std::string& why) {

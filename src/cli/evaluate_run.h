@@ -25,6 +25,16 @@ struct EvaluationData {
 std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::shared_ptr<const Engine>& reference, const std::vector<std::shared_ptr<const Engine>>& tested,
                                          const Context& context, bool guessing_allowed = false);
 
+// What the reference answers, kept to be compared with one candidate after the other.
+struct ReferenceAnswers {
+  std::vector<Batch> batches;
+  std::vector<std::vector<Tensor>> outputs;  // by batch
+  int64_t samples = 0;
+};
+// As many of the samples as inputs and answers of 512 MiB hold, one batch at least.
+ReferenceAnswers keep_answers(const EvaluationData& what, const std::shared_ptr<const Engine>& reference, const Context& context);
+Evaluation evaluate_beside(const EvaluationData& what, const ReferenceAnswers& reference, const std::shared_ptr<const Engine>& tested);
+
 // Of the model that a plan was built from or that is built here: its FP32 engine. Where the plan's model is not to be found
 // or is another one by now, null, and `why` says so.
 std::shared_ptr<const Engine> fp32_reference(const std::string& path, const Engine& engine, const EvaluationData& data, const Context& context, std::string& why);

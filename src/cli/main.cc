@@ -31,6 +31,7 @@ constexpr Verb verbs[] = {
     {"run", "real input in, outputs and a readable top-k out", add_run},
     {"calibrate", "ranges for INT8 from data or a TensorRT cache; examines such caches", add_calibrate},
     {"evaluate", "how often a model is right on labelled data", add_evaluate},
+    {"study", "one model in several precisions: built, evaluated and timed side by side", add_study},
     {"compare", "two plans side by side: speed and answers, with a verdict", add_compare},
     {"verify", "a built model's outputs against the scalar reference", add_verify},
     {"inspect", "what a model or plan holds: graph, layers, decisions", add_inspect},

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/mixed.h"
+
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "build/trial.h"
+
+namespace temper::cli {
+
+double parse_drop(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || std::string_view(end, size_t(text.data() + text.size() - end)) != "%" || !(value >= 0 && value <= 100))
+    fail(ErrorKind::usage, "--max-drop needs a share in percent from 0% to 100%, like 0.5%, not '", text, "'");
+  return value / 100;
+}
+
+MixedSearch search_mixed(const Graph& graph, const Ranges& ranges, const EvaluationData& what, const Budget& budget, const BuildOptions& options, const Context& context) {
+  MixedSearch mixed;
+  mixed.max_drop = budget.max_drop;
+  const ReferenceAnswers reference = keep_answers(what, trial_engine(graph, options), context);
+  mixed.samples = reference.samples;
+  std::vector<std::string> layers;
+  const Placement all = place_quantization(graph, ranges, options.placement);
+  for (const PlacedNode& node : all.nodes)
+    if (node.integer && (node.op == "conv" || node.op == "matmul")) layers.push_back(node.node);
+  Progress progress(context);
+  int trials = 0;
+  mixed.search = search_layers(layers, budget.max_drop, [&](const std::set<std::string>& keep) {
+    progress.show(concat("mixed precision: candidate ", ++trials, ", ", layers.size() - keep.size(), " of ", layers.size(), " layers in int8"));
+    PlacementOptions placement = options.placement;
+    placement.keep_nodes.insert(keep.begin(), keep.end());
+    const Evaluation tried = evaluate_beside(what, reference, trial_int8(graph, ranges, placement, options));
+    mixed.metric = budget.metric.value_or(default_metric(tried));
+    return Loss{drop_of(tried, mixed.metric), worst_noise_share(tried)};
+  });
+  return mixed;
+}
+
+namespace {
+std::map<std::string, double> node_times(const Engine& engine) {
+  std::map<std::string, double> times;
+  const auto plans = engine.plans();
+  if (plans.empty()) return times;
+  for (const Segment& segment : plans.front()->segments)
+    for (const PlanStep& step : segment.steps)
+      if (!step.is_reorder() && step.ms >= 0) times[step.node] += step.ms;
+  return times;
+}
+}  // namespace
+
+std::map<std::string, double> saved_times(const Engine& fp32, const Engine& int8) {
+  std::map<std::string, double> saved;
+  const auto before = node_times(fp32), after = node_times(int8);
+  for (const auto& [node, ms] : before)
+    if (const auto it = after.find(node); it != after.end()) saved[node] = ms - it->second;
+  return saved;
+}
+
+std::string drop_text(Metric metric, double share) {
+  return metric == Metric::snr || metric == Metric::cosine ? format_number(100 * share, 3) + " %" : percent_text(share);
+}
+
+Table table_of(const MixedSearch& mixed) {
+  Table table{{{"layer", false}, {"drop alone in int8"}, {"SNR"}, {"time int8 saves"}, {"decision", false}}, {}};
+  const bool tried = mixed.search.trials > 1;
+  for (const LayerLoss& row : mixed.search.layers) {
+    const auto time = mixed.saved_ms.find(row.layer);
+    table.rows.push_back({row.layer, tried ? drop_text(mixed.metric, row.alone.drop) : "not tried: all hold", tried ? decibel_text(-10 * std::log10(row.alone.noise)) : "",
+                          time == mixed.saved_ms.end() ? "n/a" : format_number(time->second) + " ms", row.raised ? "fp32" : "int8"});
+  }
+  return table;
+}
+
+std::string text_of(const MixedSearch& mixed) {
+  const auto drop = [&](double share) { return drop_text(mixed.metric, share); };
+  std::string text = concat(name_of(mixed.metric), " drop with every layer in int8: ", drop(mixed.search.all.drop), " on ", mixed.samples, " samples of the calibration data; budget ", drop(mixed.max_drop));
+  if (mixed.search.keep.empty()) return text + (mixed.search.holds ? ": it holds" : ": it does not hold");
+  text += concat("; with ", mixed.search.keep.size(), " of ", mixed.search.layers.size(), " layers in fp32: ", drop(mixed.search.loss.drop));
+  return text + (mixed.search.holds ? "" : ": it does not hold even so") + concat(" (", mixed.search.trials, " candidates tried)");
+}
+
+nlohmann::ordered_json json_of(const MixedSearch& mixed) {
+  nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+  for (const LayerLoss& row : mixed.search.layers) {
+    const auto time = mixed.saved_ms.find(row.layer);
+    const bool tried = mixed.search.trials > 1;
+    layers.push_back({{"layer", row.layer}, {"drop", tried ? nlohmann::ordered_json(row.alone.drop) : nullptr}, {"noise_share", tried && std::isfinite(row.alone.noise) ? nlohmann::ordered_json(row.alone.noise) : nullptr},
+                      {"saves_ms", time == mixed.saved_ms.end() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(time->second)}, {"decision", row.raised ? "fp32" : "int8"}});
+  }
+  return {{"metric", name_of(mixed.metric)}, {"max_drop", mixed.max_drop}, {"samples", mixed.samples}, {"drop_all_int8", mixed.search.all.drop}, {"drop", mixed.search.loss.drop},
+          {"holds", mixed.search.holds}, {"candidates", mixed.search.trials}, {"layers", layers}};
+}
+
+int64_t fixed_batch(const Graph& imported, const Dataset& data) {
+  for (size_t i = 0; i < imported.inputs().size(); ++i)
+    if (data.has_samples(i))
+      if (const Dim& dim = imported.type(imported.inputs()[i]).shape[0]; dim.is_constant()) return dim.value();
+  return 0;
+}
+
+std::map<std::string, ShapeRange> shapes_of_data(const Graph& imported, const Dataset& data, int64_t batch) {
+  std::map<std::string, ShapeRange> shapes;
+  const std::vector<Tensor> sample = data.batch(0, 1).inputs;
+  for (size_t i = 0; i < sample.size(); ++i) {
+    Dims dims = sample[i].dims(), least = dims;
+    if (data.has_samples(i)) {
+      dims[0] = batch;
+      if (imported.type(imported.inputs()[i]).shape[0].is_constant()) least[0] = batch;
+    }
+    shapes[imported.value(imported.inputs()[i]).name] = {least, dims, dims};
+  }
+  return shapes;
+}
+
+}  // namespace temper::cli

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mixed precision under a budget, the same for study and build: layers of an int8 model go back to FP32 until it holds.
+#pragma once
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "bench/table.h"
+#include "cli/evaluate_run.h"
+#include "quantize/search.h"
+
+namespace temper::cli {
+
+struct Budget {
+  double max_drop = 0;           // a share
+  std::optional<Metric> metric;  // default_metric where it is not given
+};
+// "0.5%" -> 0.005. Throws Error{usage} for anything without the percent sign, or outside 0 to 100.
+double parse_drop(const std::string& text);
+
+struct MixedSearch {
+  LayerSearch search;
+  Metric metric = Metric::snr;
+  double max_drop = 0;
+  int64_t samples = 0;                    // that every candidate was tried on
+  std::map<std::string, double> saved_ms; // by layer: what int8 saves, as measured; empty until times are known
+};
+// `graph` is the optimised FP32 graph for the shapes in `options`, whose batch is `what.batch`; candidates are trials.
+MixedSearch search_mixed(const Graph& graph, const Ranges& ranges, const EvaluationData& what, const Budget& budget, const BuildOptions& options, const Context& context);
+
+// A node's time is the sum of its steps in the first plan, as measured when it was built.
+std::map<std::string, double> saved_times(const Engine& fp32, const Engine& int8);
+
+Table table_of(const MixedSearch& mixed);
+std::string text_of(const MixedSearch& mixed);  // what was found, in a line
+nlohmann::ordered_json json_of(const MixedSearch& mixed);
+
+std::string drop_text(Metric metric, double share);  // "0.33 %"; more digits where a share is no count of samples
+
+// Shapes to build for: those of a sample, with `batch` of them, and where the model's batch is open, fewer.
+std::map<std::string, ShapeRange> shapes_of_data(const Graph& imported, const Dataset& data, int64_t batch);
+// The model's own batch; 0 where it is open.
+int64_t fixed_batch(const Graph& imported, const Dataset& data);
+
+}  // namespace temper::cli

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// study, and int8 under a budget, on a real model and on one with a layer that int8 destroys.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+#include "quantize/ranges.h"
+
+namespace temper {
+namespace {
+
+// digits_cnn and 599 digits. odd.onnx: the first of two products gets a column of x that is a thousand times as large as
+// the others and multiplies it by zero, so that one scale for all of x drowns what counts; the second product is harmless.
+std::string samples() {
+  const std::string folder = test_folder();
+  run_python(folder, R"(
+import sys, onnx
+from onnx import helper as h, TensorProto as T, numpy_helper
+sys.path.insert(0, ')" TEMPER_SOURCE_DIR R"(/python')
+import digits_data
+_, _, images, labels = digits_data.load()
+np.savez('digits.npz', image=images, labels=labels)
+random = np.random.RandomState(0)
+A, B = random.randn(8, 16).astype('f4'), random.randn(16, 4).astype('f4')
+A[0] = 0
+nodes = [h.make_node('MatMul', ['x', 'A'], ['a'], name='delicate'), h.make_node('Relu', ['a'], ['r']), h.make_node('MatMul', ['r', 'B'], ['y'], name='harmless')]
+g = h.make_graph(nodes, 'g', [h.make_tensor_value_info('x', T.FLOAT, ['batch', 8])], [h.make_tensor_value_info('y', T.FLOAT, ['batch', 4])], [numpy_helper.from_array(A, 'A'), numpy_helper.from_array(B, 'B')])
+onnx.save(h.make_model(g, opset_imports=[h.make_opsetid('', 17)], ir_version=8), 'odd.onnx')
+x = random.randn(200, 8).astype('f4'); x[:, 0] *= 1000
+np.save('x.npy', x); np.save('few.npy', x[:1]); np.save('same.npy', np.repeat(x[:1], 8, 0))
+)");
+  EXPECT_EQ(temper(folder, "zoo digits_cnn -o m.onnx").code, 0);
+  return folder;
+}
+
+nlohmann::json read_json(const std::string& path) { return nlohmann::json::parse(read_file(path)); }
+
+TEST(StudyVerb, DigitsInInt8KeepTheBudgetOnDataThatWasNotCalibratedOn) {
+  const std::string folder = samples();
+  const Outcome done = temper(folder, "study m.onnx --data digits.npz --max-drop 1% --batch 16 --quick --duration 200ms -o out");
+  ASSERT_EQ(done.code, 0) << done.err;
+  for (const char* part : {"verdict:", "McNemar", "within", "top1 drop with every layer in int8"}) EXPECT_CONTAINS(done.out, part);
+  const auto json = read_json(folder + "out/study.json");
+  EXPECT_EQ(json.at("calibration_samples"), 299);
+  EXPECT_EQ(json.at("evaluation_samples"), 300);
+  EXPECT_EQ(json.at("metric"), "top1");
+  ASSERT_EQ(json.at("precisions").size(), 2u);
+  const auto &fp32 = json.at("precisions")[0], &int8 = json.at("precisions")[1];
+  EXPECT_EQ(fp32.at("precision"), "fp32");
+  EXPECT_GE(fp32.at("answers").at("top1").at("rate").get<double>(), 0.96);
+  EXPECT_GE(int8.at("answers").at("agreement").at("rate").get<double>(), 0.98);
+  EXPECT_LE(int8.at("drop").get<double>(), 0.01);
+  EXPECT_LT(int8.at("plan_bytes").get<int64_t>(), fp32.at("plan_bytes").get<int64_t>());
+  EXPECT_LT(int8.at("memory_bytes").get<int64_t>(), fp32.at("memory_bytes").get<int64_t>());
+  EXPECT_GT(int8.at("latency_ms").get<double>(), 0);
+  EXPECT_EQ(int8.at("speed").at("ci95").size(), 2u);
+  EXPECT_EQ(load_ranges(folder + "out/ranges.json").samples, 299);
+  EXPECT_CONTAINS(read_file(folder + "out/study.md"), "| int8");
+  // The plan refuses what it was calibrated on: a part of the same file.
+  EXPECT_CONTAINS(temper(folder, "evaluate out/m.int8.plan --data digits.npz").err, "has the same content");
+}
+
+TEST(StudyVerb, ALayerThatInt8DestroysIsRaisedAndTheBudgetHolds) {
+  const std::string folder = samples();
+  const std::string how = "study odd.onnx --data x.npy --metric snr --method minmax --quick --duration 100ms ";
+  const Outcome plain = temper(folder, how + "-o plain");
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  EXPECT_GT(read_json(folder + "plain/study.json").at("precisions")[1].at("drop").get<double>(), 0.1);
+
+  const Outcome mixed = temper(folder, how + "--max-drop 1% -o one");
+  ASSERT_EQ(mixed.code, 0) << mixed.err << mixed.out;
+  const auto one = read_json(folder + "one/study.json");
+  EXPECT_LE(one.at("precisions")[1].at("drop").get<double>(), 0.01);
+  const auto& layers = one.at("mixed").at("layers");
+  ASSERT_EQ(layers.size(), 2u);
+  EXPECT_EQ(layers[0].at("layer"), "delicate");
+  EXPECT_EQ(layers[0].at("decision"), "fp32");
+  EXPECT_EQ(layers[1].at("decision"), "int8");
+  EXPECT_GT(layers[0].at("drop").get<double>(), layers[1].at("drop").get<double>());
+  EXPECT_FALSE(layers[1].at("saves_ms").is_null());
+
+  ASSERT_EQ(temper(folder, how + "--max-drop 1% -o two").code, 0);
+  auto again = read_json(folder + "two/study.json").at("mixed"), first = one.at("mixed");
+  for (auto* part : {&again, &first})
+    for (auto& layer : (*part)["layers"]) layer.erase("saves_ms");  // measured
+  EXPECT_EQ(again, first);
+
+  const Outcome impossible = temper(folder, how + "--max-drop 0% -o none");
+  EXPECT_TRUE(impossible.code == 0 || impossible.code == 1) << impossible.err;  // all in fp32: rounding may be all that is left
+  const auto none = read_json(folder + "none/study.json");
+  EXPECT_EQ(impossible.code == 1, none.at("precisions")[1].at("drop").get<double>() > 0);
+}
+
+TEST(BuildVerb, ABudgetRaisesTheSameLayerAndRecordsIt) {
+  const std::string folder = samples();
+  const Outcome built = temper(folder, "build odd.onnx -o odd.plan --precision int8 --data x.npy --max-drop 1% --metric snr --method minmax --quick --json");
+  ASSERT_EQ(built.code, 0) << built.err;
+  const auto json = nlohmann::json::parse(built.out);
+  EXPECT_EQ(json.at("layers")[0].at("layer"), "delicate");
+  EXPECT_EQ(json.at("layers")[0].at("decision"), "fp32");
+  EXPECT_EQ(json.at("holds"), true);
+  EXPECT_EQ(load_ranges(folder + "odd.plan.ranges.json").samples, 200);
+  const Outcome shown = temper(folder, "inspect odd.plan");
+  EXPECT_CONTAINS(shown.out, "--keep-fp32 'delicate'");
+  const auto refused = [&](const std::string& arguments, std::string_view part) {
+    const Outcome outcome = temper(folder, "build odd.onnx -o no.plan " + arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments << outcome.err;
+    EXPECT_CONTAINS(outcome.err, part);
+  };
+  refused("--precision int8 --data x.npy", "go together");
+  refused("--data x.npy --max-drop 1%", "--precision int8");
+  refused("--precision int8 --data x.npy --max-drop 1", "like 0.5%");
+  refused("--precision int8 --data x.npy --max-drop 1% --metric top1", "right answers");
+}
+
+TEST(StudyVerb, WrongUseEndsWithOneMessage) {
+  const std::string folder = samples();
+  const auto refused = [&](int code, const std::string& arguments, std::string_view part) {
+    const Outcome outcome = temper(folder, "study odd.onnx -o out " + arguments);
+    EXPECT_EQ(outcome.code, code) << arguments << ": " << outcome.err;
+    EXPECT_CONTAINS(outcome.err, part);
+  };
+  refused(2, "--data few.npy", "cannot be split");
+  refused(2, "--data same.npy", "every sample to evaluate on");
+  refused(4, "--data x.npy --precision fp32,int3", "int3");
+  refused(2, "--data x.npy --precision fp32,,int8", "needs names");
+  refused(2, "--data x.npy --max-drop 101%", "like 0.5%");
+  refused(2, "--data x.npy --metric bleu", "there are top1");
+  refused(2, "--data x.npy --shapes 1x8", "leave --calibration");
+  refused(3, "--data none.npy", "none.npy");
+}
+
+}  // namespace
+}  // namespace temper
