@@ -2,7 +2,9 @@
 """What INT8 costs the three PP-OCRv4 models, on rendered text (benchmarks/README.md).
 
 Calibrates each on text lines that are in no evaluation picture, builds FP32 and INT8 plans, runs both on the evaluation
-pictures and compares: characters read, angle classes, and the map of text regions cut at 0.3.
+pictures and compares: characters read, angle classes, and the map of text regions cut at 0.3. Where no method reaches the
+least that is asked for, the best one's ranges go into a mixed plan: --max-drop raises layers until the budget holds on the
+calibration pictures, and the same comparison is made with it.
 """
 import argparse
 import importlib.util
@@ -22,6 +24,8 @@ MODELS = {"recognition": "ch_PP-OCRv4_rec_infer.onnx", "angle": "ch_ppocr_mobile
 SHAPES = {"recognition": (3, 48, 320), "angle": (3, 48, 192), "detection": (3, 320, 480)}
 MEAN, STD = np.array([0.485, 0.456, 0.406], np.float32), np.array([0.229, 0.224, 0.225], np.float32)
 LEAST = {"recognition": 0.98, "angle": 0.99, "detection": 0.95}
+# Of --max-drop: positions along a line, lines, and noise over signal.
+BUDGET = {"recognition": ("agreement", "0.5%"), "angle": ("agreement", "0.5%"), "detection": ("snr", "1%")}
 CUT = 0.3  # of the detection map, as PP-OCR's own post-processing has it
 BATCH = 4
 
@@ -120,7 +124,8 @@ def outputs_of(args, plan, data, folder):
 def compare(args, name, folder):
     package = pathlib.Path(importlib.util.find_spec("rapidocr_onnxruntime").origin).parent
     model = package / "models" / MODELS[name]
-    input_name = onnx.load(model, load_external_data=False).graph.input[0].name
+    graph = onnx.load(model, load_external_data=False).graph
+    input_name, output_name = graph.input[0].name, graph.output[0].name
     shapes = f"{input_name}={BATCH}x{'x'.join(map(str, SHAPES[name]))}"
     np.save(folder / "calibration.npy", pictures(name, np.random.default_rng(args.seed), args.samples))
     np.save(folder / "evaluation.npy", pictures(name, np.random.default_rng(args.seed + 1), args.evaluate))
@@ -136,8 +141,25 @@ def compare(args, name, folder):
         lowered = next((row for row in summary.splitlines() if "convolutions and products" in row), "")
         share, words_ = agreement(name, want, outputs_of(args, plan, folder / "evaluation.npy", folder / method))
         rows.append({"model": name, "method": method, "agreement": share, "what": words_, "least": LEAST[name], "met": share >= LEAST[name], "lowered": lowered.strip("; :")})
-        print(f"{'met     ' if share >= LEAST[name] else 'NOT MET '} {name:11}  {method:16}  {share:.4f} (>= {LEAST[name]}): {words_}; {rows[-1]['lowered']}", flush=True)
+        show(rows[-1])
+    best = max(rows, key=lambda row: row["agreement"])
+    if not best["met"]:
+        metric, drop = BUDGET[name]
+        plan = folder / "mixed.plan"
+        found = json.loads(temper(args, "build", model, "-o", plan, "--precision", "int8", "--calibration", folder / f"{best['method']}.json", "--shapes", shapes, "--quick",
+                                  "--data", folder / "calibration.npy", "--max-drop", drop, "--metric", metric, *(["--output-name", output_name] if metric == "agreement" else []), "--json", "--quiet"))
+        share, words_ = agreement(name, want, outputs_of(args, plan, folder / "evaluation.npy", folder / "mixed"))
+        raised = {row["layer"]: row["decision"] for row in found["layers"] if row["decision"] != "int8"}
+        rows.append({"model": name, "method": f"{best['method']}, --max-drop {drop}", "agreement": share, "what": words_, "least": LEAST[name], "met": share >= LEAST[name],
+                     "lowered": f"{len(found['layers']) - len(raised)} of {len(found['layers'])} layers in int8", "raised": raised})
+        show(rows[-1])
+        for dtype in sorted(set(raised.values())):
+            print(f"          in {dtype}: {', '.join(layer for layer in raised if raised[layer] == dtype)}", flush=True)
     return rows
+
+
+def show(row):
+    print(f"{'met     ' if row['met'] else 'NOT MET '} {row['model']:11}  {row['method']:26}  {row['agreement']:.4f} (>= {row['least']}): {row['what']}; {row['lowered']}", flush=True)
 
 
 def main():

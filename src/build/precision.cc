@@ -13,13 +13,27 @@ void check_precision(const BuildOptions& options) {
     fail(ErrorKind::unsupported, "--precision fp16 is not supported on the CPU, which computes fp16 in fp32; use --precision bf16");
   if (precision != "fp32" && precision != "int8" && precision != "bf16")
     fail(ErrorKind::unsupported, "--precision ", precision, " is not supported on the device '", options.device, "'; fp32, bf16 and int8 are");
-  // oneDNN emulates bf16 on AVX-512: slower than fp32, and no more exact. Nobody asks for that knowingly.
-  if (precision == "bf16" && options.device == "cpu" && !find_backend("cpu").device().avx512_bf16)
+  if (precision == "bf16" && !computes_bf16(options.device))
     fail(ErrorKind::unsupported, "--precision bf16 is not supported on this CPU, which has no AVX512_BF16 instructions; use --precision fp32, which is faster here, or int8");
   if (precision == "int8" && options.calibration.empty())
     fail(ErrorKind::usage, "--precision int8 needs the ranges of the model's values: run `temper calibrate MODEL --data D -o ranges.json` and add --calibration ranges.json");
+  for (const auto& [name, dtype] : options.placement.keep_nodes)
+    if (dtype == DType::bf16 && !computes_bf16(options.device))
+      fail(ErrorKind::unsupported, "layer '", name, "' cannot be kept in bf16 on this CPU, which has no AVX512_BF16 instructions; use --keep-fp32");
   if (precision != "int8" && (!options.calibration.empty() || !options.qdq.empty()))
     fail(ErrorKind::usage, "--calibration and --qdq belong to --precision int8, not to ", precision);
+}
+
+// oneDNN emulates bf16 on AVX-512: slower than fp32, and no more exact. Nobody asks for that knowingly.
+bool computes_bf16(const std::string& device) { return device != "cpu" || find_backend("cpu").device().avx512_bf16; }
+
+void lower_kept(Graph& graph, const PlacementOptions& placement, const PassOptions& passes) {
+  std::set<std::string> bf16;
+  for (const auto& [name, dtype] : placement.keep_nodes)
+    if (dtype == DType::bf16) bf16.insert(name);
+  if (bf16.empty()) return;
+  graph = with_context([] { return "pass lower_precision"; }, [&] { return lower_precision(graph, DType::bf16, &bf16).graph; });
+  if (passes.verify) verify(graph);
 }
 
 namespace {
@@ -42,6 +56,7 @@ void quantize(Graph& graph, EngineInfo& info, const BuildOptions& options) {
   if (!options.qdq.empty()) write_onnx(placement.graph, options.qdq);
   graph = std::move(placement.graph);
   run_passes(graph, options.passes);
+  lower_kept(graph, options.placement, options.passes);
 }
 
 void lower_to_bf16(Graph& graph, EngineInfo& info, const BuildOptions& options) {

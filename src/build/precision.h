@@ -8,6 +8,12 @@ namespace temper {
 // Refuses, before anything is built, a precision that the device does not compute in and flags that do not fit it.
 void check_precision(const BuildOptions& options);
 
+// Has the device instructions for bf16? Without them it is refused.
+bool computes_bf16(const std::string& device);
+
+// After quantization was placed and the passes have run: the nodes that are kept in bf16 go there.
+void lower_kept(Graph& graph, const PlacementOptions& placement, const PassOptions& passes);
+
 // int8: places quantization by the ranges in options.calibration, writes options.qdq, and runs the passes again, which fold
 // it. bf16: lower_precision. Fills in what `info` says of it. Throws Error{usage} for ranges of another model.
 void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "build/trial.h"
 
+#include "build/precision.h"
+
 namespace temper {
 
 std::shared_ptr<const Engine> trial_engine(Graph graph, BuildOptions options) {
@@ -20,6 +22,7 @@ std::shared_ptr<const Engine> trial_engine(Graph graph, BuildOptions options) {
 std::shared_ptr<const Engine> trial_int8(const Graph& graph, const Ranges& ranges, const PlacementOptions& placement, const BuildOptions& options) {
   Graph placed = place_quantization(graph, ranges, placement).graph;
   run_passes(placed, options.passes);
+  lower_kept(placed, placement, options.passes);
   return trial_engine(std::move(placed), options);
 }
 

@@ -19,15 +19,15 @@ struct Options {
   ModelFlags flags;
   // --max-drop and what belongs to it
   DataFlags data_flags;
-  std::string data, max_drop, metric, classes, method = "entropy";
+  std::string data, max_drop, metric, raise_to, classes, method = "entropy";
   int64_t samples = 0;
   uint64_t seed = 0;
 };
 
-// int8 under a budget: layers that lose too much on the data are added to those that stay in fp32. Calibrates on the same
+// int8 under a budget: layers that lose too much on the data stay in bf16 or fp32. Calibrates on the same
 // samples where no ranges are given, into a file beside the plan.
 MixedSearch keep_budget(const Options& options, BuildOptions& build, const Context& context) {
-  Budget budget{parse_drop(options.max_drop), {}};
+  Budget budget{parse_drop(options.max_drop), {}, raises_to_bf16(options.raise_to, options.flags.device)};
   if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
   const ImportedModel model = import_onnx(options.model);
   std::vector<InputSpec> inputs;
@@ -62,9 +62,13 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   timed.calibration.clear();
   timed.placement = {};
   mixed.saved_ms = saved_times(*build_engine(options.model, timed), *int8);
-  std::string list;
-  for (const std::string& layer : mixed.search.keep) list += concat(list.empty() ? "" : ",", layer);
-  if (!list.empty()) build.command += concat(" --keep-fp32 '", list, "'");
+  std::string fp32, bf16;
+  for (const auto& [layer, dtype] : mixed.search.keep) {
+    std::string& names = dtype == DType::bf16 ? bf16 : fp32;
+    names += concat(names.empty() ? "" : ",", layer);
+  }
+  if (!fp32.empty()) build.command += concat(" --keep-fp32 '", fp32, "'");
+  if (!bf16.empty()) build.command += concat(" --keep-bf16 '", bf16, "'");
   build.placement.keep_nodes.insert(mixed.search.keep.begin(), mixed.search.keep.end());
   return mixed;
 }
@@ -75,7 +79,7 @@ void print_summary(const Engine& engine, const std::string& path) {
   for (const std::string& note : info.notes) std::printf("note: %s\n", note.c_str());
   if (info.precision != "fp32") {
     std::printf("%lld of %lld convolutions and products in %s%s\n", static_cast<long long>(info.lowered_products), static_cast<long long>(info.products), info.precision.c_str(),
-                info.not_lowered.empty() ? "" : "; in fp32:");
+                info.not_lowered.empty() ? "" : info.precision == "int8" ? "; not in int8:" : "; in fp32:");
     for (const std::string& line : info.not_lowered) std::printf("  %s\n", line.c_str());
   }
   for (const auto& plan : engine.plans()) {
@@ -115,12 +119,13 @@ void add_build(CLI::App& verb, Context& context) {
   verb.add_option("model", options->model, "an ONNX model")->required();
   verb.add_option("-o,--output", options->output, "the plan file to write")->required();
   add_model_flags(verb, options->flags);
-  verb.add_option("--max-drop", options->max_drop, "int8: what may be lost on --data, like 0.5%; the layers that lose most stay in fp32 until it holds")->needs(verb.add_option("--data", options->data, "samples for --max-drop, which also calibrate where --calibration is not given"));
+  verb.add_option("--max-drop", options->max_drop, "int8: what may be lost on --data, like 0.5%; the layers that lose most stay in bf16 or fp32 until it holds")->needs(verb.add_option("--data", options->data, "samples for --max-drop, which also calibrate where --calibration is not given"));
   verb.add_option("--metric", options->metric, "of the drop: top1 (the default with labels), agreement (of a classifier without), cosine (1 - cosine), snr (noise / signal)");
+  verb.add_option("--raise-to", options->raise_to, "what they stay in: bf16 (fp32 where that loses too much) or fp32; bf16 where the CPU has it, unless given");
   verb.add_option("--method", options->method, "of that calibration: entropy, minmax, percentile[:99.99], mse or auto")->capture_default_str();
   verb.add_option("--samples", options->samples, "how many, chosen by the seed; 500 unless given")->check(CLI::PositiveNumber);
   verb.add_option("--seed", options->seed, "of the choice of samples")->capture_default_str();
-  verb.add_option("--output-name", options->classes, "the output that holds the classes, where there are several");
+  verb.add_option("--output-name", options->classes, "the output that holds the classes, where there are several; of a sequence, always");
   options->data_flags.add_to(verb);
   verb.callback([options, &context] {
     if (options->max_drop.empty() != options->data.empty()) fail(ErrorKind::usage, "--data and --max-drop go together; to calibrate alone: temper calibrate MODEL --data D -o ranges.json");

@@ -85,7 +85,7 @@ void add_compare(CLI::App& verb, Context& context) {
   verb.add_option("--seed", options->seed, "of the choice of samples")->capture_default_str();
   verb.add_option("--batch", options->batch, "that is timed; what the first plan is tuned for unless given")->check(CLI::PositiveNumber);
   verb.add_option("--duration", options->duration, "longest time of timing")->capture_default_str();
-  verb.add_option("--output", options->output, "the output that holds the classes, where there are several");
+  verb.add_option("--output-name", options->output, "the output that holds the classes, where there are several; of a sequence, always");
   verb.add_flag("--strict", options->strict, "exit code 1 also where the verdict is UNSURE, not for SLOWER alone");
   options->data.add_to(verb);
   verb.callback([options, &context] { compare(*options, context); });

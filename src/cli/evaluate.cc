@@ -54,10 +54,10 @@ void evaluate(const Options& options, Context& context) {
   if (metric) {
     // Asked for by name: absent is an error, not a gap in the table.
     if (*metric == Metric::top1 && !result.accuracy)
-      fail(ErrorKind::usage, "no output, or more than one, is that of a classifier ([batch, classes] of floats); say which one holds the classes: --output NAME");
+      fail(ErrorKind::usage, "no output, or more than one, is that of a classifier ([batch, classes] of floats); say which one holds the classes: --output-name NAME");
     if (compares) drop_of(result, *metric);
   } else if (!result.accuracy && !reference) {
-    fail(ErrorKind::usage, "no output, or more than one, is that of a classifier ([batch, classes] of floats); say which one holds the classes (--output NAME), or compare with FP32 (--metric snr)");
+    fail(ErrorKind::usage, "no output, or more than one, is that of a classifier ([batch, classes] of floats); say which one holds the classes (--output-name NAME), or compare with FP32 (--metric snr)");
   }
   if (context.json) {
     auto json = json_of(result);
@@ -86,7 +86,7 @@ void add_evaluate(CLI::App& verb, Context& context) {
   verb.add_option("--seed", options->seed, "of the choice of samples")->capture_default_str();
   verb.add_option("--batch", options->batch, "samples at a time; the last batch may be smaller")
       ->check(CLI::PositiveNumber);
-  verb.add_option("--output", options->output, "the output that holds the classes, where there are several");
+  verb.add_option("--output-name", options->output, "the output that holds the classes, where there are several; of a sequence, always");
   options->data.add_to(verb);
   verb.callback([options, &context] { evaluate(*options, context); });
 }

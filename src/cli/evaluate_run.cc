@@ -146,7 +146,7 @@ Json json_of(const Evaluation& evaluation) {
   if (const auto& a = evaluation.reference_accuracy) json["reference_top1"] = rate(a->top1, a->top1_rate(), a->top1_interval());
   if (const auto& m = evaluation.mcnemar)
     json["mcnemar"] = {{"lost", m->lost}, {"won", m->won}, {"p", m->p()}, {"drop", m->drop()}, {"drop_ci95", {m->drop_interval().low, m->drop_interval().high}}};
-  if (const auto& a = evaluation.agreement) json["agreement"] = {{"rate", a->rate()}, {"same", a->same}, {"ci95", {a->interval().low, a->interval().high}}};
+  if (const auto& a = evaluation.agreement) json["agreement"] = {{"of", a->positions ? "positions" : "samples"}, {"n", a->n}, {"rate", a->rate()}, {"same", a->same}, {"ci95", {a->interval().low, a->interval().high}}};
   for (const OutputDifference& d : evaluation.differences)
     json["outputs"].push_back({{"output", d.output}, {"cosine", d.cosine()}, {"least_cosine", d.least_cosine}, {"least_cosine_sample", d.least_cosine_sample},
                                {"snr_db", finite(d.snr_db())}, {"max_difference", finite(d.max_difference)}, {"max_sample", d.max_sample}});
@@ -154,7 +154,7 @@ Json json_of(const Evaluation& evaluation) {
 }
 
 void print_evaluation(const Evaluation& evaluation) {
-  Table rates{{{"metric", false}, {"share"}, {"95 % interval (Wilson)"}, {"count"}, {"samples"}}, {}};
+  Table rates{{{"metric", false}, {"share"}, {"95 % interval (Wilson)"}, {"count"}, {"of"}}, {}};
   const auto row = [&](const char* name, int64_t right, int64_t n, double rate, const Interval& interval) {
     rates.rows.push_back({name, percent_text(rate), percent_text(interval.low) + " to " + percent_text(interval.high), concat(right), concat(n)});
   };
@@ -164,7 +164,7 @@ void print_evaluation(const Evaluation& evaluation) {
     if (a->classes > 5) row("top-5", a->top5, a->n, a->top5_rate(), a->top5_interval());
   }
   if (const auto& a = evaluation.reference_accuracy) row("top-1 of the reference", a->top1, a->n, a->top1_rate(), a->top1_interval());
-  if (const auto& a = evaluation.agreement) row("agreement", a->same, a->n, a->rate(), a->interval());
+  if (const auto& a = evaluation.agreement) row(a->positions ? "agreement of positions" : "agreement", a->same, a->n, a->rate(), a->interval());
   if (!rates.rows.empty()) std::fputs(terminal_table(rates).c_str(), stdout);
   if (evaluation.mcnemar) std::printf("against the reference: %s\n", mcnemar_text(*evaluation.mcnemar).c_str());
   if (evaluation.differences.empty()) return;

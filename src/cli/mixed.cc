@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/mixed.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "build/precision.h"
 #include "build/trial.h"
 
 namespace temper::cli {
@@ -15,6 +17,12 @@ double parse_drop(const std::string& text) {
   if (error != std::errc() || std::string_view(end, size_t(text.data() + text.size() - end)) != "%" || !(value >= 0 && value <= 100))
     fail(ErrorKind::usage, "--max-drop needs a share in percent from 0% to 100%, like 0.5%, not '", text, "'");
   return value / 100;
+}
+
+bool raises_to_bf16(const std::string& text, const std::string& device) {
+  if (!text.empty() && text != "bf16" && text != "fp32") fail(ErrorKind::usage, "--raise-to is bf16 or fp32, not '", text, "'");
+  if (text == "bf16" && !computes_bf16(device)) fail(ErrorKind::unsupported, "--raise-to bf16 needs AVX512_BF16 instructions, which this CPU has not; use --raise-to fp32");
+  return text != "fp32" && computes_bf16(device);
 }
 
 MixedSearch search_mixed(const Graph& graph, const Ranges& ranges, const EvaluationData& what, const Budget& budget, const BuildOptions& options, const Context& context) {
@@ -28,7 +36,7 @@ MixedSearch search_mixed(const Graph& graph, const Ranges& ranges, const Evaluat
     if (node.integer && (node.op == "conv" || node.op == "matmul")) layers.push_back(node.node);
   Progress progress(context);
   int trials = 0;
-  mixed.search = search_layers(layers, budget.max_drop, [&](const std::set<std::string>& keep) {
+  mixed.search = search_layers(layers, budget.max_drop, budget.bf16, [&](const KeptNodes& keep) {
     progress.show(concat("mixed precision: candidate ", ++trials, ", ", layers.size() - keep.size(), " of ", layers.size(), " layers in int8"));
     PlacementOptions placement = options.placement;
     placement.keep_nodes.insert(keep.begin(), keep.end());
@@ -59,6 +67,10 @@ std::map<std::string, double> saved_times(const Engine& fp32, const Engine& int8
   return saved;
 }
 
+namespace {
+const char* decision_text(DType dtype) { return dtype == DType::f32 ? "fp32" : dtype == DType::bf16 ? "bf16" : "int8"; }
+}  // namespace
+
 std::string drop_text(Metric metric, double share) {
   return metric == Metric::snr || metric == Metric::cosine ? format_number(100 * share, 3) + " %" : percent_text(share);
 }
@@ -69,7 +81,7 @@ Table table_of(const MixedSearch& mixed) {
   for (const LayerLoss& row : mixed.search.layers) {
     const auto time = mixed.saved_ms.find(row.layer);
     table.rows.push_back({row.layer, tried ? drop_text(mixed.metric, row.alone.drop) : "not tried: all hold", tried ? decibel_text(-10 * std::log10(row.alone.noise)) : "",
-                          time == mixed.saved_ms.end() ? "n/a" : format_number(time->second) + " ms", row.raised ? "fp32" : "int8"});
+                          time == mixed.saved_ms.end() ? "n/a" : format_number(time->second) + " ms", decision_text(row.decision)});
   }
   return table;
 }
@@ -78,7 +90,9 @@ std::string text_of(const MixedSearch& mixed) {
   const auto drop = [&](double share) { return drop_text(mixed.metric, share); };
   std::string text = concat(name_of(mixed.metric), " drop with every layer in int8: ", drop(mixed.search.all.drop), " on ", mixed.samples, " samples of the calibration data; budget ", drop(mixed.max_drop));
   if (mixed.search.keep.empty()) return text + (mixed.search.holds ? ": it holds" : ": it does not hold");
-  text += concat("; with ", mixed.search.keep.size(), " of ", mixed.search.layers.size(), " layers in fp32: ", drop(mixed.search.loss.drop));
+  const auto bf16 = std::count_if(mixed.search.keep.begin(), mixed.search.keep.end(), [](const auto& entry) { return entry.second == DType::bf16; });
+  const auto fp32 = int64_t(mixed.search.keep.size()) - bf16;
+  text += concat("; with ", fp32 || !bf16 ? concat(fp32, " in fp32") : "", fp32 && bf16 ? " and " : "", bf16 ? concat(bf16, " in bf16") : "", " of ", mixed.search.layers.size(), " layers: ", drop(mixed.search.loss.drop));
   return text + (mixed.search.holds ? "" : ": it does not hold even so") + concat(" (", mixed.search.trials, " candidates tried)");
 }
 
@@ -88,7 +102,7 @@ nlohmann::ordered_json json_of(const MixedSearch& mixed) {
     const auto time = mixed.saved_ms.find(row.layer);
     const bool tried = mixed.search.trials > 1;
     layers.push_back({{"layer", row.layer}, {"drop", tried ? nlohmann::ordered_json(row.alone.drop) : nullptr}, {"noise_share", tried && std::isfinite(row.alone.noise) ? nlohmann::ordered_json(row.alone.noise) : nullptr},
-                      {"saves_ms", time == mixed.saved_ms.end() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(time->second)}, {"decision", row.raised ? "fp32" : "int8"}});
+                      {"saves_ms", time == mixed.saved_ms.end() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(time->second)}, {"decision", decision_text(row.decision)}});
   }
   return {{"metric", name_of(mixed.metric)}, {"max_drop", mixed.max_drop}, {"samples", mixed.samples}, {"drop_all_int8", mixed.search.all.drop}, {"drop", mixed.search.loss.drop},
           {"holds", mixed.search.holds}, {"candidates", mixed.search.trials}, {"layers", layers}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixed precision under a budget, the same for study and build: layers of an int8 model go back to FP32 until it holds.
+// Mixed precision under a budget, the same for study and build: layers of an int8 model go back to BF16 or FP32 until it holds.
 #pragma once
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -15,9 +15,13 @@ namespace temper::cli {
 struct Budget {
   double max_drop = 0;           // a share
   std::optional<Metric> metric;  // default_metric where it is not given
+  bool bf16 = false;             // layers may be raised to it; otherwise to FP32 only
 };
 // "0.5%" -> 0.005. Throws Error{usage} for anything without the percent sign, or outside 0 to 100.
 double parse_drop(const std::string& text);
+
+// Of --raise-to; where it is empty, what the device can. Throws Error{usage} for another name, or unsupported.
+bool raises_to_bf16(const std::string& text, const std::string& device);
 
 struct MixedSearch {
   LayerSearch search;

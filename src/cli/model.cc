@@ -78,6 +78,7 @@ void add_model_flags(CLI::App& verb, ModelFlags& flags) {
   verb.add_flag("--keep-first", flags.keep_first, "int8: layers that no other stands before stay in fp32");
   verb.add_flag("--keep-last", flags.keep_last, "int8: layers that no other follows stay in fp32");
   verb.add_option("--keep-fp32", flags.keep_fp32, "int8: names of layers that stay in fp32, separated by commas");
+  verb.add_option("--keep-bf16", flags.keep_bf16, "int8: names of layers that are in bf16 instead, separated by commas");
   verb.add_option("--qdq", flags.qdq, "int8: also write the quantized model as Q/DQ ONNX to this file");
   verb.add_option("--threads", flags.threads, "threads of the CPU; 0: all this process may use")->check(CLI::Range(0, 4096));
   verb.add_option("--shapes", flags.shapes, "NAME=SHAPE or NAME=MIN:OPT:MAX, e.g. x=1x3x224x224:8x3x224x224:32x3x224x224")->delimiter(',');
@@ -118,7 +119,8 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
   options.calibration = flags.calibration;
   options.placement.keep_first = flags.keep_first;
   options.placement.keep_last = flags.keep_last;
-  for (std::string& name : words(flags.keep_fp32)) options.placement.keep_nodes.insert(std::move(name));
+  for (std::string& name : words(flags.keep_fp32)) options.placement.keep_nodes[std::move(name)] = DType::f32;
+  for (std::string& name : words(flags.keep_bf16)) options.placement.keep_nodes[std::move(name)] = DType::bf16;
   options.qdq = flags.qdq;
   std::string command = concat("temper build ", quoted(path), " -o PLAN");
   if (flags.device != "cpu") command += concat(" --device ", flags.device);
@@ -127,6 +129,7 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
   if (flags.keep_first) command += " --keep-first";
   if (flags.keep_last) command += " --keep-last";
   if (!flags.keep_fp32.empty()) command += concat(" --keep-fp32 ", quoted(flags.keep_fp32));
+  if (!flags.keep_bf16.empty()) command += concat(" --keep-bf16 ", quoted(flags.keep_bf16));
   if (flags.threads) command += concat(" --threads ", flags.threads);
   for (const std::string& text : flags.shapes) {
     const auto equals = text.rfind('=');

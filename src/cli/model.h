@@ -9,7 +9,7 @@ namespace temper::cli {
 struct ModelFlags {
   std::string device = "cpu";
   std::string precision = "fp32";
-  std::string calibration, keep_fp32, qdq;
+  std::string calibration, keep_fp32, keep_bf16, qdq;
   bool keep_first = false, keep_last = false;
   int threads = 0;
   std::vector<std::string> shapes;     // "x=1x3x224x224" or "x=MIN:OPT:MAX"; the name may be dropped where there is one input

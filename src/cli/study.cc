@@ -26,7 +26,7 @@ struct Options {
   std::string model;
   ModelFlags flags;
   DataFlags data_flags;
-  std::string data, output, max_drop, metric, method = "entropy", classes, duration = "6s";
+  std::string data, output, max_drop, metric, method = "entropy", raise_to, classes, duration = "6s";
   int64_t batch = 0, samples = 0, calibration_samples = 0;
   uint64_t seed = 0;
 };
@@ -102,10 +102,13 @@ Parts split(const Dataset& data, const Options& options) {
   return parts;
 }
 
-std::shared_ptr<const Engine> build(const Options& options, ModelFlags flags, const std::string& precision, const std::string& ranges, const std::set<std::string>& keep, const Context& context) {
+std::shared_ptr<const Engine> build(const Options& options, ModelFlags flags, const std::string& precision, const std::string& ranges, const KeptNodes& keep, const Context& context) {
   flags.precision = precision;
   flags.calibration = precision == "int8" ? ranges : "";
-  for (const std::string& layer : keep) flags.keep_fp32 += concat(flags.keep_fp32.empty() ? "" : ",", layer);
+  for (const auto& [layer, dtype] : keep) {
+    std::string& names = dtype == DType::bf16 ? flags.keep_bf16 : flags.keep_fp32;
+    names += concat(names.empty() ? "" : ",", layer);
+  }
   BuildOptions build = build_options(flags, options.model, context);
   build.placement.keep_nodes.insert(keep.begin(), keep.end());  // names with commas in them, too
   build.batch_buckets = false;
@@ -192,6 +195,7 @@ void run_study(const Options& options, Context& context) {
   Study study;
   Budget budget;
   if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
+  budget.bf16 = raises_to_bf16(options.raise_to, options.flags.device);
   if (!options.max_drop.empty()) study.max_drop = budget.max_drop = parse_drop(options.max_drop);
   if (options.method != "auto") Method::parse(options.method);
   const auto precisions = precisions_of(options.flags.precision);
@@ -231,7 +235,7 @@ void run_study(const Options& options, Context& context) {
     if (!is_terminal()) log(LogLevel::info, "building ", precision);
     Row row;
     row.precision = precision;
-    std::set<std::string> keep;
+    KeptNodes keep;
     if (precision == "int8") {
       const BuildOptions plain = build_options(options.flags, options.model, context);
       const Ranges ranges = calibrate_on(model, data, parts.calibration, options.method, {0, options.seed}, plain, context);
@@ -288,15 +292,16 @@ void add_study(CLI::App& verb, Context& context) {
   verb.add_option("--data", options->data, "samples: a part calibrates, the rest evaluates; with labels for the truth")->required();
   verb.add_option("-o,--output", options->output, "the folder for plans, ranges.json, study.json and study.md")->required();
   add_model_flags(verb, options->flags);
-  verb.add_option("--max-drop", options->max_drop, "what int8 may lose, like 0.5%: layers go back to fp32 until it holds; exit code 1 where a precision loses more on the evaluation part");
+  verb.add_option("--max-drop", options->max_drop, "what int8 may lose, like 0.5%: layers go back to bf16 or fp32 until it holds; exit code 1 where a precision loses more on the evaluation part");
   verb.add_option("--metric", options->metric, "of the drop: top1 (the default with labels), agreement (of a classifier without), cosine (1 - cosine), snr (noise / signal)");
+  verb.add_option("--raise-to", options->raise_to, "what layers go back to under --max-drop: bf16 (fp32 where that loses too much) or fp32; bf16 where the CPU has it, unless given");
   verb.add_option("--method", options->method, "of calibration: entropy, minmax, percentile[:99.99], mse or auto")->capture_default_str();
   verb.add_option("--samples", options->samples, "how many of the data, chosen by the seed; all of them unless given")->check(CLI::PositiveNumber);
   verb.add_option("--calibration-samples", options->calibration_samples, "how many of those calibrate; half of them, at most 500, unless given")->check(CLI::PositiveNumber);
   verb.add_option("--seed", options->seed, "of the choice and the split of samples")->capture_default_str();
   verb.add_option("--batch", options->batch, "that is built for, evaluated and timed; 1, or the model's own, unless given")->check(CLI::PositiveNumber);
   verb.add_option("--duration", options->duration, "longest time of timing, per precision")->capture_default_str();
-  verb.add_option("--output-name", options->classes, "the output that holds the classes, where there are several");
+  verb.add_option("--output-name", options->classes, "the output that holds the classes, where there are several; of a sequence, always");
   options->data_flags.add_to(verb);
   verb.callback([options, &context] { run_study(*options, context); });
 }

@@ -74,15 +74,24 @@ Evaluator::Evaluator(std::vector<std::string> outputs, int classes, bool labelle
   for (const std::string& output : outputs_) result_.differences.emplace_back().output = output;
 }
 
+// A row for each answer.
+Tensor Evaluator::answers(const Tensor& output) {
+  if (output.rank() != 3 || output.dims()[2] == 1) return class_rows(output, result_.output);
+  if (labelled_) fail(ErrorKind::usage, "output '", result_.output, "' ", output.type(), " holds an answer for each position, which the labels of the data do not; leave the labels out");
+  if (result_.agreement) result_.agreement->positions = true;
+  const Dims& dims = output.dims();
+  return class_rows(output.reshaped({dims[0] * dims[1], dims[2]}), result_.output);
+}
+
 void Evaluator::add(const Batch& batch, const std::vector<Tensor>& reference, const std::vector<Tensor>& tested) {
   result_.samples += batch.count;
   for (size_t i = 0; i < result_.differences.size(); ++i) result_.differences[i].add(reference.at(i), tested.at(i), batch.first, batch.count);
   if (classes_ < 0) return;
-  const Tensor rows = class_rows(tested.at(size_t(classes_)), result_.output);
+  const Tensor rows = answers(tested.at(size_t(classes_)));
   std::vector<bool> right;
   if (labelled_) right = result_.accuracy->add(rows, batch.labels, batch.first);
   if (!result_.agreement) return;
-  const Tensor other = class_rows(reference.at(size_t(classes_)), result_.output);
+  const Tensor other = answers(reference.at(size_t(classes_)));
   if (labelled_) {
     const std::vector<bool> before = result_.reference_accuracy->add(other, batch.labels, batch.first);
     McNemar& pairs = *result_.mcnemar;
@@ -114,7 +123,9 @@ int classes_output(const std::vector<std::string>& names, const std::vector<Tens
   for (size_t i = 0; i < names.size(); ++i) {
     list += concat(i ? ", " : "", names[i]);
     if (!name.empty() && names[i] == name) {
-      if (!classifies(types[i])) fail(ErrorKind::usage, "output '", name, "' ", types[i], " is not that of a classifier: [batch, classes] of floats is needed");
+      const bool sequence = is_float(types[i].dtype) && types[i].shape.size() == 3;
+      if (!classifies(types[i]) && !sequence)
+        fail(ErrorKind::usage, "output '", name, "' ", types[i], " holds no classes: [batch, classes] or [batch, positions, classes] of floats is needed");
       return int(i);
     }
     if (name.empty() && classifies(types[i])) found = found == -1 ? int(i) : -2;
@@ -152,11 +163,11 @@ double worst_noise_share(const Evaluation& evaluation) {
 double drop_of(const Evaluation& evaluation, Metric metric) {
   if (evaluation.differences.empty()) fail(ErrorKind::usage, "a drop needs a reference to compare with");
   if (metric == Metric::top1) {
-    if (!evaluation.mcnemar) fail(ErrorKind::usage, "the metric top1 needs data with right answers and an output that holds classes (--output); agreement, cosine and snr need none");
+    if (!evaluation.mcnemar) fail(ErrorKind::usage, "the metric top1 needs data with right answers and an output that holds classes (--output-name); agreement, cosine and snr need none");
     return evaluation.mcnemar->drop();
   }
   if (metric == Metric::agreement) {
-    if (!evaluation.agreement) fail(ErrorKind::usage, "the metric agreement needs an output that holds classes (--output); cosine and snr compare outputs of any kind");
+    if (!evaluation.agreement) fail(ErrorKind::usage, "the metric agreement needs an output that holds classes (--output-name); cosine and snr compare outputs of any kind");
     return 1 - evaluation.agreement->rate();
   }
   if (metric == Metric::snr) return worst_noise_share(evaluation);

@@ -32,7 +32,8 @@ struct OutputDifference {
 };
 
 struct Agreement {
-  int64_t n = 0, same = 0;  // samples, and those whose best class is the same
+  int64_t n = 0, same = 0;  // answers, and those whose best class is the same
+  bool positions = false;   // a sample is a sequence of answers: [batch, positions, classes]
   double rate() const { return n ? double(same) / double(n) : 0; }
   Interval interval() const { return wilson_interval(same, n); }
 };
@@ -56,6 +57,8 @@ class Evaluator {
   const Evaluation& result() const { return result_; }
 
  private:
+  Tensor answers(const Tensor& output);
+
   std::vector<std::string> outputs_;
   int classes_;
   bool labelled_;
@@ -64,7 +67,8 @@ class Evaluator {
 
 // The number of the output that holds the classes: that of the given name, or the only one that has a classifier's type
 // ([batch, classes] of floats, at least two classes; symbolic dimensions may be). -1 where the name is empty and none or
-// several have it. Throws Error{usage} where the name is no output or its type not a classifier's.
+// several have it. An output of [batch, positions, classes], of text or tokens, has to be named, as features look the same;
+// it has no labels. Throws Error{usage} where the name is no output or its type neither of these.
 int classes_output(const std::vector<std::string>& names, const std::vector<TensorType>& types, std::string_view name);
 
 // What may be asked of a tested engine, and the drop that a budget (--max-drop) bounds: each is a share, 0 for no loss.

@@ -21,7 +21,7 @@ bool survives(const Tensor& tensor) { return tensor.converted(kNarrow).to_double
 
 class Lowerer {
  public:
-  explicit Lowerer(const Graph& graph) : graph_(graph), roles_(size_t(graph.node_count())), reasons_(roles_.size()) {
+  Lowerer(const Graph& graph, const std::set<std::string>* only) : graph_(graph), only_(only), roles_(size_t(graph.node_count())), reasons_(roles_.size()) {
     const size_t values = size_t(graph.value_count());
     for (auto* flags : {&read_, &computed_, &after_}) flags->assign(values, 0);
     same_.resize(values);
@@ -33,6 +33,7 @@ class Lowerer {
     for (int32_t n = 0; n < graph_.node_count(); ++n) roles_[size_t(n)] = role_of(graph_.node({n}), reasons_[size_t(n)]);
     for (int32_t n = 0; n < graph_.node_count(); ++n) look_back(graph_.node({n}), roles_[size_t(n)]);
     for (int32_t n = graph_.node_count(); n-- > 0;) look_ahead(graph_.node({n}), roles_[size_t(n)]);
+    check_names();
     rebuild();
     tabulate();
     return std::move(result_);
@@ -40,6 +41,7 @@ class Lowerer {
 
  private:
   const Graph& graph_;
+  const std::set<std::string>* only_;
   Lowering result_;
   std::vector<Role> roles_;
   std::vector<std::string> reasons_;          // by node, for Role::other; empty where it does not compute on f32 anyway
@@ -49,12 +51,26 @@ class Lowerer {
   bool is_f32(ValueId id) const { return id.valid() && graph_.type(id).dtype == DType::f32; }
   bool flows(ValueId id) const { return is_f32(id) && !graph_.constant(id); }
 
+  static bool is_product(const Op& op) { return std::get_if<ops::Conv>(&op) || std::get_if<ops::MatMul>(&op); }
+
+  void check_names() const {
+    if (!only_) return;
+    std::set<std::string> missing = *only_;
+    for (int32_t n = 0; n < graph_.node_count(); ++n)
+      if (roles_[size_t(n)] == Role::product) missing.erase(graph_.node({n}).name);
+    if (!missing.empty()) fail(ErrorKind::usage, "'", *missing.begin(), "' is no f32 convolution with constant weights and no matrix product, so it has no bf16 form");
+  }
+
   // Which inputs of a carrier carry.
   static bool is_data(const Node& node, size_t input) { return input == 0 || std::get_if<ops::Concat>(&node.op); }
 
   Role role_of(const Node& node, std::string& reason) const {
     if (std::get_if<ops::Pointwise>(&node.op)) return Role::pointwise;
     if (node.inputs.empty() || !is_f32(node.inputs[0]) || !is_f32(node.outputs[0])) {
+      return Role::other;
+    }
+    if (is_product(node.op) && only_ && !only_->contains(node.name)) {
+      reason = "not asked for";
       return Role::other;
     }
     if (std::get_if<ops::MatMul>(&node.op)) return Role::product;
@@ -206,7 +222,7 @@ class Lowerer {
     for (int32_t n = 0; n < graph_.node_count(); ++n) {
       const Node& node = graph_.node({n});
       const Role role = roles_[size_t(n)];
-      const bool product = (std::get_if<ops::Conv>(&node.op) || std::get_if<ops::MatMul>(&node.op)) && is_f32(node.inputs[0]);
+      const bool product = is_product(node.op) && is_f32(node.inputs[0]);
       result_.products += product;
       result_.lowered_products += role == Role::product;
       std::string reason = reasons_[size_t(n)];
@@ -218,9 +234,9 @@ class Lowerer {
 
 }  // namespace
 
-Lowering lower_precision(const Graph& graph, DType dtype) {
+Lowering lower_precision(const Graph& graph, DType dtype, const std::set<std::string>* only) {
   if (dtype != kNarrow) fail(ErrorKind::usage, "products are lowered to bf16, not to ", dtype);
-  return Lowerer(graph).run();
+  return Lowerer(graph, only).run();
 }
 
 }  // namespace temper

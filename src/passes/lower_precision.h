@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From an optimised f32 graph to one that multiplies in a narrower float and keeps what flows between products in it.
 #pragma once
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct Lowering {
   int64_t products = 0, lowered_products = 0;      // f32 convolutions and matrix products, and how many of them are narrower now
 };
 
+// `only` names the products that are lowered, all where it is null; throws Error{usage} where it names something else.
 // The rules, for `dtype` = bf16; throws Error{usage} for any other.
 //   products       a convolution with constant weights, or a matrix product, takes both operands in bf16 and sums in f32:
 //                  its epilogue starts at the f32 accumulator, computes in f32 as before (biases stay f32), and rounds
@@ -30,6 +32,6 @@ struct Lowering {
 //   pointwise      computes in f32; bf16 inputs are cast where they are read, the result where it is stored.
 //   everything else (softmax, normalize, sums of squares or exponentials, what has no bf16 kernel) stays in f32 on both
 //                  sides; casts stand where a value is wanted in both dtypes.
-Lowering lower_precision(const Graph& graph, DType dtype);
+Lowering lower_precision(const Graph& graph, DType dtype, const std::set<std::string>* only = nullptr);
 
 }  // namespace temper

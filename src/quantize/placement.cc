@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 namespace temper {
 
@@ -57,10 +58,10 @@ class Placer {
   void unite(ValueId a, ValueId b) { group_[size_t(find(a.index))] = find(b.index); }
 
   void check_names() const {
-    for (const std::string& name : options_.keep_nodes) {
+    for (const auto& [name, dtype] : options_.keep_nodes) {
       bool found = false;
       for (int32_t n = 0; n < graph_.node_count(); ++n) found |= graph_.node({n}).name == name && is_product(graph_.node({n}).op);
-      if (!found) fail(ErrorKind::usage, "there is no convolution or matrix product named '", name, "' to keep in fp32; the build summary lists the names");
+      if (!found) fail(ErrorKind::usage, "there is no convolution or matrix product named '", name, "' to keep out of int8; the build summary lists the names");
     }
     if (ranges_.values.empty()) fail(ErrorKind::usage, "the ranges are empty; calibrate the model again");
     for (int32_t v = 0; v < graph_.value_count(); ++v)
@@ -115,7 +116,7 @@ class Placer {
   }
 
   std::string why_not(const Node& node) {
-    if (options_.keep_nodes.count(node.name)) return "kept in fp32 as asked";
+    if (const auto it = options_.keep_nodes.find(node.name); it != options_.keep_nodes.end()) return concat("kept in ", it->second == DType::bf16 ? "bf16" : "fp32", " as asked");
     const bool first = !has_before_[index_of(node)], last = !has_after_[index_of(node)];
     if (options_.keep_first && first) return "kept in fp32: a first layer";
     if (options_.keep_last && last) return "kept in fp32: a last layer";

@@ -2,7 +2,7 @@
 // Where quantization goes: an optimised f32 graph and its ranges become a graph with quantize and dequantize nodes. The
 // canonical form: activations s8 symmetric with one scale a tensor, weights s8 symmetric with one scale an output channel.
 #pragma once
-#include <set>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,10 +11,14 @@
 
 namespace temper {
 
+// Convolutions and products that are not quantized, by name, and what they compute in: f32, or bf16. In the placed graph
+// they are f32 all the same; lower_precision takes the latter on from there.
+using KeptNodes = std::map<std::string, DType>;
+
 struct PlacementOptions {
   bool keep_first = false;           // convolutions and products that no other one stands before stay in f32
   bool keep_last = false;            // ... that no other one follows
-  std::set<std::string> keep_nodes;  // by name: these stay in f32
+  KeptNodes keep_nodes;
 };
 
 struct PlacedNode {

@@ -5,43 +5,56 @@
 
 namespace temper {
 
-LayerSearch search_layers(const std::vector<std::string>& layers, double max_drop, const std::function<Loss(const std::set<std::string>&)>& try_keeping) {
+LayerSearch search_layers(const std::vector<std::string>& layers, double max_drop, bool bf16, const std::function<Loss(const KeptNodes&)>& try_keeping) {
   LayerSearch search;
-  const auto tried = [&](const std::set<std::string>& keep) {
+  const auto tried = [&](const KeptNodes& keep) {
     ++search.trials;
     return try_keeping(keep);
   };
   search.all = search.loss = tried({});
   search.holds = search.all.drop <= max_drop;
-  for (const std::string& layer : layers) search.layers.push_back({layer, {}, false});
+  for (const std::string& layer : layers) search.layers.push_back({layer, {}, DType::i8});
   if (search.holds) return search;
 
+  KeptNodes others;
+  for (const std::string& layer : layers) others[layer] = DType::f32;
+  search.keep = others;
   for (LayerLoss& row : search.layers) {
-    std::set<std::string> others(layers.begin(), layers.end());
     others.erase(row.layer);
     row.alone = tried(others);
+    others[row.layer] = DType::f32;
   }
   std::stable_sort(search.layers.begin(), search.layers.end(), [](const LayerLoss& a, const LayerLoss& b) {
     return a.alone.noise != b.alone.noise ? a.alone.noise > b.alone.noise : a.alone.drop > b.alone.drop;
   });
-  const auto worst = [&](size_t count) {
-    std::set<std::string> keep;
-    for (size_t i = 0; i < count; ++i) keep.insert(search.layers[i].layer);
+  // The first `wide` layers in f32, those up to `raised` in bf16.
+  const auto kept = [&](size_t wide, size_t raised) {
+    KeptNodes keep;
+    for (size_t i = 0; i < raised; ++i) keep[search.layers[i].layer] = i < wide ? DType::f32 : DType::bf16;
     return keep;
   };
-  // Raising `low` of them does not hold, raising `high` does (or is all of them).
-  size_t low = 0, high = layers.size();
-  Loss best = tried(worst(high));
-  search.holds = best.drop <= max_drop;
-  while (search.holds && high - low > 1) {
-    const size_t middle = (low + high) / 2;
-    const Loss loss = tried(worst(middle));
-    if (loss.drop <= max_drop) high = middle, best = loss;
-    else low = middle;
+  // The smallest count above `low` that holds, by bisection; `high` is known to.
+  const auto fewest = [&](size_t low, size_t high, const std::function<KeptNodes(size_t)>& candidate) {
+    while (high - low > 1) {
+      const size_t middle = (low + high) / 2;
+      const KeptNodes keep = candidate(middle);
+      if (const Loss loss = tried(keep); loss.drop <= max_drop) high = middle, search.loss = loss, search.keep = keep;
+      else low = middle;
+    }
+    return high;
+  };
+  search.loss = tried(search.keep);
+  search.holds = search.loss.drop <= max_drop;
+  if (search.holds) {
+    const size_t raised = fewest(0, layers.size(), [&](size_t count) { return kept(count, count); });
+    if (bf16) {
+      const KeptNodes none_wide = kept(0, raised);
+      if (const Loss loss = tried(none_wide); loss.drop <= max_drop) search.loss = loss, search.keep = none_wide;
+      else fewest(0, raised, [&](size_t wide) { return kept(wide, raised); });
+    }
   }
-  search.loss = best;
-  search.keep = worst(high);
-  for (size_t i = 0; i < high; ++i) search.layers[i].raised = true;
+  for (LayerLoss& row : search.layers)
+    if (const auto it = search.keep.find(row.layer); it != search.keep.end()) row.decision = it->second;
   return search;
 }
 

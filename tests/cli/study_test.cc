@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "backends/backend.h"
 #include "program.h"
 #include "quantize/ranges.h"
 
@@ -63,7 +64,7 @@ TEST(StudyVerb, DigitsInInt8KeepTheBudgetOnDataThatWasNotCalibratedOn) {
 
 TEST(StudyVerb, ALayerThatInt8DestroysIsRaisedAndTheBudgetHolds) {
   const std::string folder = samples();
-  const std::string how = "study odd.onnx --data x.npy --metric snr --method minmax --quick --duration 100ms ";
+  const std::string how = "study odd.onnx --data x.npy --metric snr --method minmax --raise-to fp32 --quick --duration 100ms ";
   const Outcome plain = temper(folder, how + "-o plain");
   ASSERT_EQ(plain.code, 0) << plain.err;
   EXPECT_GT(read_json(folder + "plain/study.json").at("precisions")[1].at("drop").get<double>(), 0.1);
@@ -94,7 +95,7 @@ TEST(StudyVerb, ALayerThatInt8DestroysIsRaisedAndTheBudgetHolds) {
 
 TEST(BuildVerb, ABudgetRaisesTheSameLayerAndRecordsIt) {
   const std::string folder = samples();
-  const Outcome built = temper(folder, "build odd.onnx -o odd.plan --precision int8 --data x.npy --max-drop 1% --metric snr --method minmax --quick --json");
+  const Outcome built = temper(folder, "build odd.onnx -o odd.plan --precision int8 --data x.npy --max-drop 1% --metric snr --method minmax --raise-to fp32 --quick --json");
   ASSERT_EQ(built.code, 0) << built.err;
   const auto json = nlohmann::json::parse(built.out);
   EXPECT_EQ(json.at("layers")[0].at("layer"), "delicate");
@@ -103,6 +104,18 @@ TEST(BuildVerb, ABudgetRaisesTheSameLayerAndRecordsIt) {
   EXPECT_EQ(load_ranges(folder + "odd.plan.ranges.json").samples, 200);
   const Outcome shown = temper(folder, "inspect odd.plan");
   EXPECT_CONTAINS(shown.out, "--keep-fp32 'delicate'");
+  // In bf16 where the CPU computes it, and the command in the plan builds the same again.
+  const bool bf16 = find_backend("cpu").device().avx512_bf16;
+  ASSERT_EQ(temper(folder, "build odd.onnx -o default.plan --precision int8 --calibration odd.plan.ranges.json --data x.npy --max-drop 1% --metric snr --quick").code, 0);
+  EXPECT_CONTAINS(temper(folder, "inspect default.plan").out, bf16 ? "--keep-bf16 'delicate'" : "--keep-fp32 'delicate'");
+  const Outcome by_name = temper(folder, "build odd.onnx -o named.plan --precision int8 --calibration odd.plan.ranges.json --keep-bf16 delicate --quick");
+  EXPECT_EQ(by_name.code, bf16 ? 0 : 4) << by_name.err;
+  if (bf16) {
+    EXPECT_CONTAINS(by_name.out, "delicate (matmul): kept in bf16 as asked");
+    EXPECT_CONTAINS(temper(folder, "inspect named.plan --graph").out, "bf16");
+  } else {
+    EXPECT_CONTAINS(by_name.err, "delicate");
+  }
   const auto refused = [&](const std::string& arguments, std::string_view part) {
     const Outcome outcome = temper(folder, "build odd.onnx -o no.plan " + arguments);
     EXPECT_EQ(outcome.code, 2) << arguments << outcome.err;
@@ -112,6 +125,7 @@ TEST(BuildVerb, ABudgetRaisesTheSameLayerAndRecordsIt) {
   refused("--data x.npy --max-drop 1%", "--precision int8");
   refused("--precision int8 --data x.npy --max-drop 1", "like 0.5%");
   refused("--precision int8 --data x.npy --max-drop 1% --metric top1", "right answers");
+  refused("--precision int8 --data x.npy --max-drop 1% --raise-to int8", "--raise-to is bf16 or fp32");
 }
 
 TEST(StudyVerb, WrongUseEndsWithOneMessage) {

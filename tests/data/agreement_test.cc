@@ -73,6 +73,20 @@ TEST(Evaluator, CountsWhatWasLostAndWon) {
   EXPECT_EQ(default_metric(e), Metric::top1);
 }
 
+TEST(Evaluator, ASequenceAgreesPositionByPosition) {
+  const Tensor reference = Tensor::of<float>({2, 3, 2}, {9, 0, 0, 9, 9, 0, 0, 9, 9, 0, 0, 9}), tested = Tensor::of<float>({2, 3, 2}, {9, 0, 0, 9, 0, 9, 0, 9, 9, 0, 0, 9});
+  Evaluator evaluator({"text"}, 0, false, true);
+  Batch batch;
+  batch.count = 2;
+  evaluator.add(batch, {reference}, {tested});
+  ASSERT_TRUE(evaluator.result().agreement);
+  EXPECT_TRUE(evaluator.result().agreement->positions);
+  EXPECT_EQ(evaluator.result().agreement->n, 6);
+  EXPECT_EQ(evaluator.result().agreement->same, 5);
+  Evaluator with_labels({"text"}, 0, true, true);
+  EXPECT_FAILS(with_labels.add(labelled({0, 1}), {reference}, {tested}), ErrorKind::usage, "for each position");
+}
+
 TEST(Evaluator, ADropNeedsWhatItIsADropOf) {
   Evaluator evaluator({"map"}, -1, true, true);
   evaluator.add(labelled({0}), {Tensor::of<float>({1, 2}, {1, 2})}, {Tensor::of<float>({1, 2}, {1, 2})});
@@ -89,7 +103,11 @@ TEST(ClassesOutput, IsTheOnlyOneOfAClassifiersType) {
   EXPECT_EQ(classes_output({"a", "b"}, {scores, scores}, ""), -1);
   EXPECT_EQ(classes_output({"a", "b"}, {scores, scores}, "b"), 1);
   EXPECT_EQ(classes_output({"a"}, {map}, ""), -1);
-  EXPECT_FAILS(classes_output({"a"}, {map}, "a"), ErrorKind::usage, "classifier");
+  EXPECT_FAILS(classes_output({"a"}, {map}, "a"), ErrorKind::usage, "holds no classes");
+  // Features look like answers for each position: those are taken by name alone.
+  const TensorType text = TensorType::parse("f32[batch,40,97]");
+  EXPECT_EQ(classes_output({"a"}, {text}, ""), -1);
+  EXPECT_EQ(classes_output({"a"}, {text}, "a"), 0);
   EXPECT_FAILS(classes_output({"a"}, {map}, "z"), ErrorKind::usage, "it has: a");
 }
 

@@ -115,9 +115,9 @@ TEST(Placement, FirstLastAndNamedLayersStayInFloatWhenAsked) {
   EXPECT_EQ(reason(last, "r"), "no quantized layer follows");
   EXPECT_EQ(reason(last, "a"), "integer");
   options = {};
-  options.keep_nodes = {"a"};
+  options.keep_nodes = {{"a", DType::f32}};
   EXPECT_EQ(reason(place_quantization(graph, ranges, options), "a"), "kept in fp32 as asked");
-  options.keep_nodes = {"softmax"};
+  options.keep_nodes = {{"softmax", DType::f32}};
   EXPECT_THROW(place_quantization(graph, ranges, options), Error);
 }
 
