@@ -158,11 +158,11 @@ void add_bench(CLI::App& verb, Context& context) {
   add_model_flags(verb, options->flags);
   verb.add_option("--batch", options->batches, "1,8,32; without it 1, or what the plan was tuned for")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   verb.add_option("--duration", options->duration, "longest time of sampling, per run of the table")->capture_default_str();
-  verb.add_option("--warmup", options->warmup, "exactly this many runs instead of until stable")->check(CLI::NonNegativeNumber);
+  verb.add_option("--warmup", options->warmup, "exactly this many runs instead of until stable")->check(whole_number(0));
   verb.add_option("--iterations", options->iterations, "exactly this many runs instead of the stopping rule")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   verb.add_option("--json", options->json_file, "save the result (docs/results.md), after every run");
   verb.add_option("--csv", options->csv_file, "save a table for spreadsheets");
   verb.add_flag("--pipe", options->pipe, "for a parent process: runs a plan when asked on standard input");

@@ -123,13 +123,14 @@ void add_build(CLI::App& verb, Context& context) {
   verb.add_option("--metric", options->metric, "of the drop: top1 (the default with labels), agreement (of a classifier without), cosine (1 - cosine), snr (noise / signal)");
   verb.add_option("--raise-to", options->raise_to, "what they stay in: bf16 (fp32 where that loses too much) or fp32; bf16 where the CPU has it, unless given");
   verb.add_option("--method", options->method, "of that calibration: entropy, minmax, percentile[:99.99], mse or auto")->capture_default_str();
-  verb.add_option("--samples", options->samples, "how many, chosen by the seed; 500 unless given")->check(CLI::PositiveNumber);
+  verb.add_option("--samples", options->samples, "how many, chosen by the seed; 500 unless given")->check(whole_number(1));
   verb.add_option("--seed", options->seed, "of the choice of samples")->capture_default_str();
   verb.add_option("--output-name", options->classes, "the output that holds the classes, where there are several; of a sequence, always");
   options->data_flags.add_to(verb);
   verb.callback([options, &context] {
     if (options->max_drop.empty() != options->data.empty()) fail(ErrorKind::usage, "--data and --max-drop go together; to calibrate alone: temper calibrate MODEL --data D -o ranges.json");
     if (!options->max_drop.empty() && options->flags.precision != "int8") fail(ErrorKind::usage, "--max-drop is a budget for --precision int8");
+    if (is_plan(options->model)) fail(ErrorKind::usage, "'", options->model, "' is a plan already; give the ONNX model that it was built from");
     BuildOptions build = build_options(options->flags, options->model, context);
     std::optional<MixedSearch> mixed;
     if (!options->max_drop.empty()) mixed = keep_budget(*options, build, context);

@@ -170,8 +170,8 @@ void add_calibrate(CLI::App& verb, Context& context) {
   verb.add_option("model", options->model, "an ONNX model");
   verb.add_option("--data", options->data, "samples: a folder of pictures, .npy, .npz or CSV; labels are not needed");
   verb.add_option("--method", options->method, "entropy, minmax, percentile[:99.99], mse, or auto: what agrees best with FP32 on samples held apart")->capture_default_str();
-  verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them unless given")->check(CLI::PositiveNumber);
-  verb.add_option("--batch", options->batch, "samples at a time")->check(CLI::PositiveNumber);
+  verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them unless given")->check(whole_number(1));
+  verb.add_option("--batch", options->batch, "samples at a time")->check(whole_number(1));
   verb.add_option("--seed", options->seed, "of the choice of samples, and of --placeholder-data")->capture_default_str();
   verb.add_option("--part", options->part, "I/N: only the I-th of N parts of the samples, to be joined with --merge");
   verb.add_flag("--placeholder-data", options->placeholder, "calibrate on seeded noise: for measuring speed without data");

@@ -81,9 +81,9 @@ void add_compare(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("plans", options->paths, "two plan files; the first is the reference")->required()->expected(2);
   verb.add_option("--data", options->path, "samples: their answers are compared too, with the truth where it is there");
-  verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them unless given")->check(CLI::PositiveNumber);
+  verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them unless given")->check(whole_number(1));
   verb.add_option("--seed", options->seed, "of the choice of samples")->capture_default_str();
-  verb.add_option("--batch", options->batch, "that is timed; what the first plan is tuned for unless given")->check(CLI::PositiveNumber);
+  verb.add_option("--batch", options->batch, "that is timed; what the first plan is tuned for unless given")->check(whole_number(1));
   verb.add_option("--duration", options->duration, "longest time of timing")->capture_default_str();
   verb.add_option("--output-name", options->output, "the output that holds the classes, where there are several; of a sequence, always");
   verb.add_flag("--strict", options->strict, "exit code 1 also where the verdict is UNSURE, not for SLOWER alone");

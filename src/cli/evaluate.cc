@@ -82,10 +82,10 @@ void add_evaluate(CLI::App& verb, Context& context) {
       ->required();
   verb.add_option("--metric", options->metric, "what must be there: top1 (needs the truth), or agreement, cosine, snr (against FP32); all that can be had unless given");
   verb.add_option("--reference", options->reference, "the MODEL or PLAN to compare with; the model in FP32 unless given");
-  verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them unless given")->check(CLI::PositiveNumber);
+  verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them unless given")->check(whole_number(1));
   verb.add_option("--seed", options->seed, "of the choice of samples")->capture_default_str();
   verb.add_option("--batch", options->batch, "samples at a time; the last batch may be smaller")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   verb.add_option("--output-name", options->output, "the output that holds the classes, where there are several; of a sequence, always");
   options->data.add_to(verb);
   verb.callback([options, &context] { evaluate(*options, context); });

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +18,16 @@
 namespace temper::cli {
 
 bool is_terminal() { return isatty(STDERR_FILENO) != 0; }
+
+CLI::Validator whole_number(int64_t least) {
+  const auto check = [least](const std::string& text) {
+    int64_t value = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool fits = code == std::errc() && end == text.data() + text.size() && value >= least;
+    return fits ? std::string() : concat("'", text, "' is not a whole number of at least ", least);
+  };
+  return CLI::Validator(check, least > 0 ? "POSITIVE" : "NONNEGATIVE");
+}
 
 namespace {
 
@@ -58,10 +69,31 @@ void choose_waiting_policy(char** argv) {
   unsetenv("GOMP_SPINCOUNT");  // it could not be started again: the library's own policy holds
 }
 
+// One line on standard error. Names out of files may hold anything: line breaks, escape sequences of the terminal.
+void print_error(std::string line) {
+  for (char& c : line)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  std::fprintf(stderr, "temper: %s\n", line.c_str());
+}
+
+// What is wrong with the command line, and where its options are described.
+std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  if (const auto verbs_given = app.get_subcommands(); !verbs_given.empty()) {
+    const std::string& verb = verbs_given.front()->get_name();
+    return concat(verb, ": ", std::string_view(error.what()), "; see temper ", verb, " --help");
+  }
+  std::string names;
+  for (const Verb& verb : verbs) names += concat(names.empty() ? "" : ", ", std::string_view(verb.name));
+  const auto rest = app.remaining();
+  return concat(rest.empty() ? "a verb is needed" : concat("there is no verb '", rest.front(), "'"), "; the verbs are ", names, "; see temper --help");
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Temper: from a trained ONNX model to the fastest correct way to run it on this machine"};
   app.set_version_flag("--version", concat("temper ", version(), " (", revision(), ")"));
   app.require_subcommand(1);
+  app.footer("Exit codes: 0 done; 1 a check failed; 2 wrong usage; 3 a file is missing, damaged or not what it should be;\n"
+             "4 not supported, or a plan made for another machine or version; 5 the machine failed (memory, disk, device)");
   Context context;
   bool quiet = false, verbose = false;
   for (const Verb& verb : verbs) {
@@ -81,13 +113,11 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : int(ErrorKind::usage);
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    print_error(usage_error(app, error));
+    return int(ErrorKind::usage);
   } catch (const Error& error) {
-    // Names out of files may hold anything: line breaks, escape sequences of the terminal.
-    std::string line = error.what();
-    for (char& c : line)
-      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-    std::fprintf(stderr, "temper: %s\n", line.c_str());
+    print_error(error.what());
     return int(error.kind());
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "temper: out of memory\n");

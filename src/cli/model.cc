@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "onnx/import.h"
 #include "plan/container.h"
 
@@ -62,6 +63,16 @@ std::vector<std::string> words(const std::string& text) {
   return out;
 }
 
+// Empty, with a warning, where no folder for it can be made: a build does not need it.
+std::string default_timing_cache() {
+  try {
+    return concat(cache_folder(), "/timings.json");
+  } catch (const Error& error) {
+    log(LogLevel::warning, std::string_view(error.what()), "; what is measured is not kept (--timing-cache FILE names another place)");
+    return {};
+  }
+}
+
 std::string quoted(const std::string& text) {
   if (text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,-") == text.npos && !text.empty()) return text;
   std::string out = "'";
@@ -112,7 +123,7 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
   options.threads = flags.threads;
   options.segments = !flags.quick;
   if (!flags.workspace.empty()) options.workspace = parse_size(flags.workspace);
-  if (!flags.no_timing_cache) options.timing_cache = flags.timing_cache.empty() ? concat(cache_folder(), "/timings.json") : flags.timing_cache;
+  if (!flags.no_timing_cache) options.timing_cache = flags.timing_cache.empty() ? default_timing_cache() : flags.timing_cache;
   for (const std::string& name : words(flags.disabled_passes))
     if (name == "all") options.passes.all_disabled = true;
     else options.passes.disabled.insert(name);

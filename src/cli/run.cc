@@ -190,9 +190,9 @@ void add_run(CLI::App& verb, Context& context) {
   verb.add_option("--output-dir", options->output_folder,
                   "writes every output to a file of its own there: <output>.npy");
   verb.add_option("--batch", options->batch, "samples at a time; the last batch may be smaller")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   verb.add_option("--top", options->top, "how many classes to show per sample (default 5; 0: none)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0));
   verb.add_option("--seed", options->seed, "of the random numbers in inputs that are not given (default 1)");
   options->data.add_to(verb);
   verb.callback([options, &context] { run(*options, context); });

@@ -296,10 +296,10 @@ void add_study(CLI::App& verb, Context& context) {
   verb.add_option("--metric", options->metric, "of the drop: top1 (the default with labels), agreement (of a classifier without), cosine (1 - cosine), snr (noise / signal)");
   verb.add_option("--raise-to", options->raise_to, "what layers go back to under --max-drop: bf16 (fp32 where that loses too much) or fp32; bf16 where the CPU has it, unless given");
   verb.add_option("--method", options->method, "of calibration: entropy, minmax, percentile[:99.99], mse or auto")->capture_default_str();
-  verb.add_option("--samples", options->samples, "how many of the data, chosen by the seed; all of them unless given")->check(CLI::PositiveNumber);
-  verb.add_option("--calibration-samples", options->calibration_samples, "how many of those calibrate; half of them, at most 500, unless given")->check(CLI::PositiveNumber);
+  verb.add_option("--samples", options->samples, "how many of the data, chosen by the seed; all of them unless given")->check(whole_number(1));
+  verb.add_option("--calibration-samples", options->calibration_samples, "how many of those calibrate; half of them, at most 500, unless given")->check(whole_number(1));
   verb.add_option("--seed", options->seed, "of the choice and the split of samples")->capture_default_str();
-  verb.add_option("--batch", options->batch, "that is built for, evaluated and timed; 1, or the model's own, unless given")->check(CLI::PositiveNumber);
+  verb.add_option("--batch", options->batch, "that is built for, evaluated and timed; 1, or the model's own, unless given")->check(whole_number(1));
   verb.add_option("--duration", options->duration, "longest time of timing, per precision")->capture_default_str();
   verb.add_option("--output-name", options->classes, "the output that holds the classes, where there are several; of a sequence, always");
   options->data_flags.add_to(verb);

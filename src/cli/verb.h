@@ -17,6 +17,9 @@ struct Context {
 // Where standard error is a terminal, progress is redrawn in place; elsewhere it is plain lines.
 bool is_terminal();
 
+// For the numbers of options: at least `least`. CLI11's own checks print the largest double in their messages.
+CLI::Validator whole_number(int64_t least);
+
 void add_build(CLI::App& verb, Context& context);
 void add_bench(CLI::App& verb, Context& context);
 void add_calibrate(CLI::App& verb, Context& context);

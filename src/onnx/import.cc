@@ -294,16 +294,16 @@ std::vector<int64_t> OnnxNode::constant_ints(size_t i, std::string_view what) co
   if (const Contents* known = contents(i)) {
     std::vector<int64_t> values;
     for (const Dim& dim : *known) {
-      if (!dim.is_constant()) unsupported(what, " (input ", i, ") depends on the shape of an input: '", dim, "'; give a fixed shape with --shapes");
+      if (!dim.is_constant()) refuse(what, " (input ", i, ") depends on the shape of an input: '", dim, "'; give a fixed shape with --shapes");
       values.push_back(dim.value());
     }
     return values;
   }
-  unsupported(what, " (input ", i, ") must be a constant");
+  refuse(what, " (input ", i, ") must be a constant; export the model with fixed shapes, or fold its constants first");
 }
 std::vector<double> OnnxNode::constant_doubles(size_t i, std::string_view what) const {
   if (const Tensor* tensor = constant(i)) return tensor->to_doubles();
-  unsupported(what, " (input ", i, ") must be a constant");
+  refuse(what, " (input ", i, ") must be a constant; export the model with fixed shapes, or fold its constants first");
 }
 
 const onnx::AttributeProto* OnnxNode::find(const char* name) const {
@@ -374,7 +374,7 @@ void OnnxNode::ignore_attribute(const char* name) const { used_.insert(name); }
 
 void OnnxNode::check_all_attributes_used() const {
   for (const auto& attribute : proto_.attribute())
-    if (!used_.count(attribute.name())) unsupported("the attribute '", attribute.name(), "' of ", proto_.op_type(), " is not supported in opset ", opset_);
+    if (!used_.count(attribute.name())) refuse("the attribute '", attribute.name(), "' of ", proto_.op_type(), " is not supported in opset ", opset_, "; export the model without it");
 }
 
 size_t OnnxNode::output_count() const { return size_t(proto_.output_size()); }

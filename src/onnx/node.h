@@ -77,7 +77,10 @@ class OnnxNode {
   std::vector<ValueId> inline_graph(const onnx::GraphProto& graph, const std::vector<ValueId>& inputs);
 
   template <class... Parts>
-  [[noreturn]] void unsupported(const Parts&... parts) const { fail(ErrorKind::unsupported, parts...); }
+  [[noreturn]] void unsupported(const Parts&... what) const { refuse(what..., " is not supported. Write it as other ops, or export the model without it"); }
+  // The same in words of its own, which say what to do.
+  template <class... Parts>
+  [[noreturn]] void refuse(const Parts&... parts) const { fail(ErrorKind::unsupported, parts...); }
   template <class... Parts>
   [[noreturn]] void bad(const Parts&... parts) const { fail(ErrorKind::bad_file, parts...); }
 

@@ -138,7 +138,7 @@ OnnxModel parse(std::string_view bytes, const std::string& folder) {
   onnx::ModelProto& proto = *model.proto;
   if (!proto.has_graph() || proto.ir_version() <= 0) fail(ErrorKind::bad_file, "this is not an ONNX model: it has no graph or no ir_version");
   if (proto.ir_version() > kMaxIr)
-    fail(ErrorKind::unsupported, "the model has IR version ", int64_t(proto.ir_version()), "; up to ", kMaxIr, " is supported");
+    fail(ErrorKind::unsupported, "the model has IR version ", int64_t(proto.ir_version()), "; up to ", kMaxIr, " is supported. Save it again with an older release of onnx, or with ir_version = ", kMaxIr);
   for (const auto& opset : proto.opset_import())
     if ((opset.domain().empty() || opset.domain() == "ai.onnx") && (opset.version() > kMaxOpset || opset.version() < kMinOpset))
       fail(ErrorKind::unsupported, "the model has opset ", int64_t(opset.version()), "; ", kMinOpset, " to ", kMaxOpset,
@@ -171,7 +171,7 @@ OnnxModel parse(std::string_view bytes, const std::string& folder) {
   } catch (const std::exception& error) {  // ONNX reports through several exception types of its own
     const std::string_view why = error.what();
     if (why.find("No Op registered") != why.npos)  // well-formed perhaps, but of an op that this ONNX does not define
-      fail(ErrorKind::unsupported, why, ". Write it as ops that ONNX defines, or give it a function body in the model");
+      fail(ErrorKind::unsupported, why, ". Write that op as ops that ONNX defines, or give it a function body in the model");
     fail(ErrorKind::bad_file, "ONNX's checker refuses the model: ", why);
   }
   return model;

@@ -36,8 +36,9 @@ TimingCache::TimingCache(std::string path) : path_(std::move(path)) {
   try {
     entries_ = read(path_);
   } catch (const Error& error) {
-    std::rename(path_.c_str(), (path_ + ".bad").c_str());
-    log(LogLevel::warning, std::string_view(error.what()), "; it was set aside as '", path_, ".bad' and is rebuilt");
+    if (std::rename(path_.c_str(), (path_ + ".bad").c_str()) == 0)
+      log(LogLevel::warning, std::string_view(error.what()), "; it was set aside as '", path_, ".bad' and is rebuilt");
+    else log(LogLevel::warning, std::string_view(error.what()), "; the timing cache '", path_, "' is not used");
   }
 }
 
@@ -50,16 +51,25 @@ void TimingCache::add(const std::string& key, double ms) { entries_[key] = added
 
 void TimingCache::save() {
   if (path_.empty() || added_.empty()) return;
+  try {
+    merge();
+    added_.clear();
+  } catch (const Error& error) {  // a full disk, or a folder that must not be written to
+    log(LogLevel::warning, std::string_view(error.what()), "; what was measured is not kept in the timing cache '", path_, "'");
+  }
+}
+
+void TimingCache::merge() const {
   const FileLock lock(path_);
+  auto entries = entries_;
   if (file_exists(path_)) {
     try {
-      for (const auto& [key, ms] : read(path_)) entries_.try_emplace(key, ms);
+      for (const auto& [key, ms] : read(path_)) entries.try_emplace(key, ms);
     } catch (const Error&) {  // damaged meanwhile: what we have replaces it
     }
   }
-  nlohmann::json json{{"schema", kSchema}, {"entries", entries_}};
+  nlohmann::json json{{"schema", kSchema}, {"entries", std::move(entries)}};
   write_file_atomically(path_, json.dump(1) + "\n");
-  added_.clear();
 }
 
 }  // namespace temper

@@ -20,9 +20,12 @@ class TimingCache {
   size_t added() const { return added_.size(); }
   const std::map<std::string, double>& entries() const { return entries_; }
   // Merges what was added with what the file holds by now, under a lock. Without a path, or with nothing added: no work.
+  // A file that cannot be written is a warning.
   void save();
 
  private:
+  void merge() const;
+
   std::string path_;
   std::map<std::string, double> entries_, added_;
 };

@@ -104,6 +104,7 @@ save('op.onnx', [node('Frobnicate')])
 save('refused_op.onnx', [node('StringNormalizer')], dtype=T.STRING, out=T.STRING)
 save('attribute.onnx', [node('Relu', slope=0.5)])
 save('value.onnx', [node('BatchNormalization', ['x', 's', 's', 's', 's'], training_mode=1)], x=[2, 4, 3, 3], constants={'s': np.ones(4, 'f4')})
+save('spatial.onnx', [node('BatchNormalization', ['x', 's', 's', 's', 's'], spatial=0)], x=[2, 4, 3, 3], constants={'s': np.ones((4, 3, 3), 'f4')}, opset=8)
 save('dtype.onnx', [node('Identity')], dtype=T.COMPLEX64, out=T.COMPLEX64)
 save('string.onnx', [node('Identity')], dtype=T.STRING, out=T.STRING)
 save('opset.onnx', [node('Relu')], opset=28)
@@ -114,11 +115,12 @@ save('ir.onnx', [node('Relu')], ir=14)
   refused(ErrorKind::unsupported, "build -o out.plan op.onnx", {"op.onnx", "the_node", "Frobnicate", "function body"});
   refused(ErrorKind::unsupported, "build -o out.plan refused_op.onnx", {"refused_op.onnx", "STRING"});
   refused(ErrorKind::bad_file, "build -o out.plan attribute.onnx", {"attribute.onnx", "the_node", "Relu", "slope"});
-  refused(ErrorKind::unsupported, "build -o out.plan value.onnx", {"value.onnx", "the_node", "training"});
+  refused(ErrorKind::unsupported, "build -o out.plan value.onnx", {"value.onnx", "the_node", "training", "export the model for inference"});
+  refused(ErrorKind::unsupported, "build -o out.plan spatial.onnx", {"spatial.onnx", "the_node", "spatial = 0 is not supported. Write it as other ops"});
   refused(ErrorKind::unsupported, "build -o out.plan dtype.onnx", {"dtype.onnx", "'x'", "COMPLEX64"});
   refused(ErrorKind::unsupported, "build -o out.plan string.onnx", {"string.onnx", "'x'", "STRING"});
   model_refused(ErrorKind::unsupported, "opset.onnx", {"opset.onnx", "opset 28", "27", "Export it again"});
-  refused(ErrorKind::unsupported, "build -o out.plan ir.onnx", {"ir.onnx", "IR version 14", "13"});
+  refused(ErrorKind::unsupported, "build -o out.plan ir.onnx", {"ir.onnx", "IR version 14", "ir_version = 13"});
 }
 
 TEST_F(BadInput, ShapesThatContradict) {
@@ -227,6 +229,35 @@ TEST_F(BadInput, ADamagedTimingCacheIsSetAsideAndRebuilt) {
     EXPECT_EQ(read_file(folder_ + "times.json.bad"), bad);
     EXPECT_FALSE(nlohmann::json::parse(read_file(folder_ + "times.json")).at("entries").empty());
   }
+}
+
+// Where the cache cannot be kept (a missing or read-only folder, a full disk), the plan is built all the same.
+TEST_F(BadInput, ATimingCacheThatCannotBeWrittenCostsNoBuild) {
+  prepare("");
+  for (const auto& [before, flag] : std::vector<std::pair<std::string, std::string>>{{"", " --timing-cache missing/times.json"}, {"export XDG_CACHE_HOME=/dev/null;", ""}, {"unset XDG_CACHE_HOME HOME;", ""}}) {
+    fs::remove(folder_ + "good.plan");
+    const Outcome outcome = temper(folder_, "build good.onnx -o good.plan --quiet --shapes x=2x4" + flag, before);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_CONTAINS(outcome.err, "measured is not kept");
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_TRUE(fs::exists(folder_ + "good.plan"));
+  }
+}
+
+TEST_F(BadInput, WrongCommandLinesEndWithOneLineThatNamesTheVerb) {
+  prepare("");
+  refused(ErrorKind::usage, "", {"a verb is needed", "build, run,", "temper --help"});
+  refused(ErrorKind::usage, "frobnicate good.onnx", {"no verb 'frobnicate'", "build, run,"});
+  refused(ErrorKind::usage, "build good.onnx", {"build: --output is required", "temper build --help"});
+  refused(ErrorKind::usage, "run good.onnx --frobnicate", {"run: ", "--frobnicate", "temper run --help"});
+  refused(ErrorKind::usage, "run good.onnx --batch 0", {"--batch: '0' is not a whole number of at least 1"});
+  refused(ErrorKind::usage, "run good.onnx --batch many", {"--batch: 'many' is not a whole number of at least 1"});
+  refused(ErrorKind::usage, "bench good.onnx --warmup -1", {"--warmup: '-1' is not a whole number of at least 0"});
+  build("good.onnx -o good.plan --shapes x=2x4");
+  refused(ErrorKind::usage, "build good.plan -o out.plan", {"'good.plan' is a plan already", "ONNX model"});
+  const Outcome help = temper(folder_, "--help");
+  EXPECT_EQ(help.code, 0);
+  for (const char* part : {"Exit codes: 0 done", "2 wrong usage", "5 the machine failed"}) EXPECT_CONTAINS(help.out, part);
 }
 
 TEST_F(BadInput, InputsThatDoNotFitAreRefusedWithWhatIsExpected) {

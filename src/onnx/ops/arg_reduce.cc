@@ -33,8 +33,8 @@ void import_Hardmax(OnnxNode& node) {
     op.axis = 1;
   }
   const Dim& size = shape[size_t(op.axis)];
-  if (!size.is_constant()) node.unsupported("Hardmax along an axis of the unknown size '", size, "'; give a fixed shape with --shapes");
-  if (size.value() > int64_t(1) << 24) node.unsupported("Hardmax along an axis of ", size, " elements; the limit is 2^24");
+  if (!size.is_constant()) node.refuse("Hardmax along an axis of the unknown size '", size, "'; give a fixed shape with --shapes");
+  if (size.value() > int64_t(1) << 24) node.refuse("Hardmax along an axis of ", size, " elements; the limit is 2^24");
   std::vector<int64_t> positions(size_t(size.value()));
   std::iota(positions.begin(), positions.end(), 0);
   Dims dims(shape.size(), 1);

@@ -7,7 +7,7 @@ namespace temper {
 
 // The target dtype was a string in opset 1.
 void import_Cast(OnnxNode& node) {
-  if (node.opset() < 6) node.unsupported("Cast of opset ", node.opset(), "; the oldest supported opset is 6");
+  if (node.opset() < 6) node.refuse("Cast of opset ", node.opset(), "; the oldest supported opset is 6");
   node.ignore_attribute("saturate");
   node.ignore_attribute("round_mode");
   node.set_output(0, node.cast(node.input(0), dtype_from_onnx(int32_t(node.int_attribute("to")), "Cast")));

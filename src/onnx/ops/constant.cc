@@ -14,7 +14,7 @@ void import_Constant(OnnxNode& node) {
     return node.set_output(0, node.constant(Tensor::of<double>({int64_t(values.size())}, values).converted(DType::f32)));
   }
   for (const char* name : {"value_string", "value_strings", "sparse_value"})
-    if (node.has_attribute(name)) node.unsupported("a constant given by '", std::string_view(name), "' is not supported");
+    if (node.has_attribute(name)) node.unsupported("a constant given by '", std::string_view(name), "'");
   node.bad("no value is given");
 }
 

@@ -33,7 +33,7 @@ void import_ConvTranspose(OnnxNode& node) {
       const Dim wanted = output_shape.empty() ? in * Dim(op.strides[i]) : Dim(output_shape[i + skip]);
       const Dim full = (in - Dim(1)) * Dim(op.strides[i]) + Dim(op.output_padding[i]) + Dim(op.dilations[i]) * Dim(kernel[i] - 1) + Dim(1);
       const Dim excess = full - wanted;
-      if (!excess.is_constant()) node.unsupported("output_shape with an input ", node.type(0), "; give a fixed shape with --shapes");
+      if (!excess.is_constant()) node.refuse("output_shape with an input ", node.type(0), "; give a fixed shape with --shapes");
       const int64_t total = excess.value();
       if (total < 0) op.output_padding[i] -= total;
       const int64_t cut = std::max<int64_t>(total, 0), small = cut / 2;

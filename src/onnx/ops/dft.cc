@@ -46,7 +46,7 @@ ValueId transform(OnnxNode& node, ValueId x, int64_t axis, int64_t n, bool inver
   if (parts != 1 && parts != 2) node.bad("the last axis of ", type, " is neither real nor complex");
   if (!is_float(type.dtype)) node.bad("a transform of ", type);
   const int64_t wanted = inverse && onesided ? n / 2 + 1 : n;
-  if (!type.shape[size_t(axis)].is_constant()) node.unsupported("a transform along a dimension that is not known: ", type, "; give a fixed shape with --shapes");
+  if (!type.shape[size_t(axis)].is_constant()) node.refuse("a transform along a dimension that is not known: ", type, "; give a fixed shape with --shapes");
   const int64_t size = type.shape[size_t(axis)].value();
   if (size > wanted) {
     ops::Slice cut = ops::slice_all(type.shape);
@@ -97,13 +97,13 @@ void import_DFT(OnnxNode& node) {
   else axis = node.has(2) ? one_number(node, 2, "the axis") : -2;
   axis = normalize_axis(axis, node.type(0).rank());
   // Opset 17 excludes onesided together with inverse, models use it nevertheless, and the size of the result is not said.
-  if (inverse && node.opset() < 20) node.unsupported("the inverse before opset 20; export the model with opset 20 or later");
+  if (inverse && node.opset() < 20) node.refuse("the inverse before opset 20; export the model with opset 20 or later");
   int64_t length = 0;
   if (node.has(1)) {
     length = one_number(node, 1, "dft_length");
   } else {
     const Dim& size = node.type(0).shape[size_t(axis)];
-    if (!size.is_constant()) node.unsupported("a transform along a dimension that is not known: ", node.type(0), "; give a fixed shape with --shapes");
+    if (!size.is_constant()) node.refuse("a transform along a dimension that is not known: ", node.type(0), "; give a fixed shape with --shapes");
     length = inverse && onesided ? 2 * (size.value() - 1) : size.value();
   }
   if (length < 1) node.bad("dft_length is ", length);
@@ -120,7 +120,7 @@ void import_STFT(OnnxNode& node) {
   int64_t length = 0;
   if (node.has(3)) length = one_number(node, 3, "frame_length");
   else if (node.has(2)) length = node.type(2).shape.at(0).value();
-  else node.unsupported("neither window nor frame_length");
+  else node.refuse("neither window nor frame_length");
   if (step < 1 || length < 1 || length > (1 << 20)) node.bad("frame_step is ", step, ", frame_length ", length);
   if (node.has(2) && node.type(2).shape != Shape{Dim(length)}) node.bad("the window is ", node.type(2), " for frames of ", length);
   if (shape[1].is_constant() && shape[1].value() < length) node.bad("a signal ", node.type(0), " is shorter than a frame of ", length);

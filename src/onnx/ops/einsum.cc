@@ -149,8 +149,8 @@ class Lowering {
           continue;
         }
         const Dim n = shape(operand)[i];
-        if (!n.is_constant()) node_.unsupported("a diagonal of the unknown size '", n, "'; give a fixed shape with --shapes");
-        if (n.value() > 4096) node_.unsupported("a diagonal of ", n, " elements; the limit is 4096");  // its mask is a constant
+        if (!n.is_constant()) node_.refuse("a diagonal of the unknown size '", n, "'; give a fixed shape with --shapes");
+        if (n.value() > 4096) node_.refuse("a diagonal of ", n, " elements; the limit is 4096");  // its mask is a constant
         Dims dims(operand.labels.size(), 1);
         dims[i] = dims[j] = n.value();
         Tensor mask(DType::boolean, dims);

@@ -28,7 +28,7 @@ ValueId centered(OnnxNode& node, size_t i, size_t zero, int64_t axis) {
 }
 
 ValueId scalar_input(OnnxNode& node, size_t i, std::string_view what) {
-  if (!is_scalar(node.type(i))) node.unsupported(what, " with the type ", node.type(i), "; only a scalar is supported");
+  if (!is_scalar(node.type(i))) node.refuse(what, " with the type ", node.type(i), "; only a scalar is supported");
   return node.reshape(node.input(i), {});
 }
 
@@ -38,7 +38,7 @@ ValueId requantized(OnnxNode& node, ValueId acc, size_t a, size_t b, size_t y, i
   ValueId scale_b = node.input(b);
   if (is_scalar(node.type(b))) scale_b = node.reshape(scale_b, {});
   else if (node.type(b).rank() == 1) scale_b = along_axis(node, scale_b, axis, rank);
-  else node.unsupported("scales of the type ", node.type(b), "; only a scalar or a vector is supported");
+  else node.refuse("scales of the type ", node.type(b), "; only a scalar or a vector is supported");
   const ValueId scale_a = scalar_input(node, a, "the scale of the first input");
   ProgramBuilder p({DType::i32, node.type(a).dtype, node.type(b).dtype});
   const int scale = p.op(Scalar::mul, p.cast(1, DType::f32), p.cast(2, DType::f32));

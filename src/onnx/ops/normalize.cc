@@ -23,7 +23,7 @@ ValueId affine(OnnxNode& node, ValueId y, ValueId scale, ValueId shift) {
 
 DType stash_dtype(OnnxNode& node) {
   const int64_t stash = node.int_attribute("stash_type", 1);
-  if (stash != 1) node.unsupported("stash_type = ", stash, "; only 1 (float) is supported");
+  if (stash != 1) node.refuse("stash_type = ", stash, "; only 1 (float) is supported");
   return DType::f32;
 }
 

@@ -65,7 +65,7 @@ void import_Squeeze(OnnxNode& node) {
   if (all) {
     Shape left;
     for (const Dim& dim : shape) {
-      if (!dim.is_constant()) node.unsupported("squeeze without axes of ", node.type(0), ": whether '", dim, "' is 1 decides the rank; give a fixed shape with --shapes");
+      if (!dim.is_constant()) node.refuse("squeeze without axes of ", node.type(0), ": whether '", dim, "' is 1 decides the rank; give a fixed shape with --shapes");
       if (dim != Dim(1)) left.push_back(dim);
     }
     return node.set_output(0, node.reshape(node.input(0), left));

@@ -46,7 +46,7 @@ void add_old_resize(OnnxNode& node, ValueId scales, bool may_shrink) {
 }  // namespace
 
 void import_Upsample(OnnxNode& node) {
-  if (node.opset() >= 10) node.unsupported("Upsample does not exist in opset ", node.opset());
+  if (node.opset() >= 10) node.refuse("Upsample does not exist in opset ", node.opset());
   ValueId scales;
   if (node.opset() >= 9) {
     scales = node.input(1);
@@ -84,7 +84,7 @@ void import_Resize(OnnxNode& node) {
   if (!crop) op.extrapolation = 0;
   if (crop && !given(1)) node.bad("tf_crop_and_resize needs roi");
   if (given(2) == given(3)) node.bad("exactly one of scales and sizes must be given");
-  if (given(2) && crop) node.unsupported("tf_crop_and_resize with scales: ONNX's text and its implementations give different sizes; use sizes");
+  if (given(2) && crop) node.refuse("tf_crop_and_resize with scales: ONNX's text and its implementations give different sizes; use sizes");
   node.set_output(0, node.add(op, {node.input(0), crop ? node.input(1) : ValueId{}, given(2) ? node.input(2) : ValueId{},
                                    given(3) ? node.input(3) : ValueId{}}));
 }

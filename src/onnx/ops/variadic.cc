@@ -15,7 +15,7 @@ void variadic(OnnxNode& node, Scalar op, bool mean = false) {
     inputs.push_back(node.input(i));
     dtypes.push_back(node.type(i).dtype);
   }
-  if (inputs.size() > 1000) node.unsupported(inputs.size(), " inputs; the limit is 1000");
+  if (inputs.size() > 1000) node.refuse(inputs.size(), " inputs; the limit is 1000");
   ProgramBuilder b(dtypes);
   int result = 0;
   for (size_t i = 1; i < inputs.size(); ++i) result = b.op(op, result, int(i));
