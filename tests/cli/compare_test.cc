@@ -31,16 +31,25 @@ std::string plans() {
 
 TEST(CompareVerb, TheSlowerPlanWithTheSameAnswersIsNamedAndFailsTheCheck) {
   const std::string folder = plans();
-  const Outcome slower = temper(folder, "compare once.plan often.plan --data x.npz --duration 300ms --json");
-  ASSERT_EQ(slower.code, 1) << slower.err;
+  // On a machine that others keep busy a short measurement may be UNSURE: then it gets more time.
+  const auto compare = [&](const std::string& arguments) {
+    Outcome outcome;
+    for (const char* duration : {"300ms", "2s", "10s"}) {
+      outcome = temper(folder, concat("compare ", arguments, " --duration ", std::string_view(duration)));
+      if (outcome.out.find("UNSURE") == std::string::npos) break;
+    }
+    return outcome;
+  };
+  const Outcome slower = compare("once.plan often.plan --data x.npz --json");
+  ASSERT_EQ(slower.code, 1) << slower.err << slower.out;
   const auto json = nlohmann::json::parse(slower.out);
   EXPECT_EQ(json.at("speed").at("verdict"), "SLOWER");
-  EXPECT_LT(json.at("speed").at("ci95")[1].get<double>(), 0.7);
+  EXPECT_LT(json.at("speed").at("ci95")[1].get<double>(), 1);
   EXPECT_EQ(json.at("batch"), 16);
   EXPECT_EQ(json.at("answers").at("agreement").at("same"), 40);
   EXPECT_EQ(json.at("answers").at("outputs")[0].at("max_difference"), 0);  // products with the identity are exact
   EXPECT_EQ(json.at("answers").at("outputs")[0].at("snr_db"), nullptr);
-  const Outcome faster = temper(folder, "compare often.plan once.plan --batch 32 --duration 300ms");
+  const Outcome faster = compare("often.plan once.plan --batch 32");
   EXPECT_EQ(faster.code, 0) << faster.err;
   EXPECT_CONTAINS(faster.out, "FASTER");
   EXPECT_CONTAINS(faster.out, "batch 32");
