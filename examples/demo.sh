@@ -22,8 +22,12 @@ photos=$("$python" -c 'import pathlib, sklearn.datasets as d; print(pathlib.Path
 mkdir -p photos; cp "$photos/china.jpg" "$photos/flower.jpg" photos/
 show zoo resnet50 -o resnet50.onnx --quiet
 show build resnet50.onnx -o resnet50.plan --shapes image=1x3x224x224
+say "What was built: the measured times of all layers summed, then by the kernel that runs them (how many layers, their" \
+  "milliseconds). A reorder moves a tensor into another memory layout; its time is not measured alone. Activations and constants" \
+  "are the memory that the plan needs while it runs."
 show run resnet50.plan --input photos --top 5 --output-dir photos-out
-say "The weights come from a seed, not from training, so the classes mean nothing; the work is that of the real network." \
+say "The percentages are the softmax of the outputs: how sure the network is of each class." \
+  "The weights come from a seed, not from training, so the classes mean nothing; the work is that of the real network." \
   "Each row is one picture, resized, cropped and normalised as for ImageNet; photos-out/logits.npy holds all 1000 outputs."
 
 title "3. A line of text, read by PP-OCRv4"
@@ -32,10 +36,13 @@ recognition=$("$python" "$here/python/demo_ocr.py" model)
 width=$("$python" -c 'import numpy; print(numpy.load("line.npy").shape[3])')
 show build "$recognition" -o text.plan --shapes "x=1x3x48x64:1x3x48x${width}:1x3x48x1024" --quiet
 show run text.plan --input line.npy --output-dir text-out
-say "line.png is the picture; the network reads: \"$("$python" "$here/python/demo_ocr.py" decode "$recognition" text-out/*.npy)\""
+say "The output: for each position along the line, the probability of each of 6625 characters." \
+  "line.png is the picture; the network reads: \"$("$python" "$here/python/demo_ocr.py" decode "$recognition" text-out/*.npy)\""
 
 title "4. How fast"
 show bench digits_cnn.plan resnet50.plan text.plan --duration 2s --json bench.json
 say "One row is one model at one batch size. median, p90 and p99 are milliseconds of one run of one batch; items/s is batch times runs per second." \
+  "The 95 % interval is that of the median. first ms: the first run after loading, apart from the samples; samples: how many were timed;" \
+  "peak memory: the most that the measuring process held." \
   "n/a: too few runs for that percentile to be honest. bench.json has every sample and what else the machine was doing." \
-  "" "Everything made here lies in $PWD"
+  "Everything made here lies in $PWD"

@@ -84,6 +84,10 @@ std::string format_number(double value, int digits) {
   if (!std::isfinite(value)) return "n/a";
   const int magnitude = value == 0 ? 0 : int(std::floor(std::log10(std::abs(value))));
   char text[400];
+  if (magnitude < -8) {  // "0.000000000000" would say nothing
+    std::snprintf(text, sizeof text, "%.*g", digits, value);
+    return text;
+  }
   std::snprintf(text, sizeof text, "%.*f", std::clamp(digits - 1 - magnitude, 0, 12), value);
   return text;
 }

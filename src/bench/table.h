@@ -21,7 +21,7 @@ std::string terminal_table(const Table& table);  // aligned by code points, two 
 std::string markdown_table(const Table& table);
 std::string csv_table(const Table& table);  // RFC 4180, but lines end in "\n"
 
-// "12.35", "0.0418", "1190": `digits` significant digits, never an exponent.
+// "12.35", "0.0418", "1190": `digits` significant digits; an exponent ("1.5e-13") only below 1e-8.
 std::string format_number(double value, int digits = 4);
 std::string format_bytes(double bytes);  // "97.7 MiB"
 

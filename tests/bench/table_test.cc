@@ -32,6 +32,8 @@ TEST(Table, NumbersKeepFourSignificantDigits) {
   EXPECT_EQ(format_number(0.04183), "0.04183");
   EXPECT_EQ(format_number(123456.7), "123457");
   EXPECT_EQ(format_number(0), "0.000");
+  EXPECT_EQ(format_number(2.5e-8), "0.00000002500");
+  EXPECT_EQ(format_number(-1.5e-13), "-1.5e-13");
   EXPECT_EQ(format_number(1.0 / 0.0), "n/a");
   EXPECT_EQ(format_bytes(100), "100.0 B");
   EXPECT_EQ(format_bytes(102475703), "97.7 MiB");
