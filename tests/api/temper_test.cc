@@ -3,6 +3,7 @@
 #include "temper/temper.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <functional>
@@ -36,7 +37,7 @@ temper::Tensor picture(int64_t batch) {
 
 TEST(CppApi, BuildsSavesLoadsAndRuns) {
   const temper::Engine built = temper::Engine::build(kModel, options());
-  const std::string plan = testing::TempDir() + "/temper_cpp_api.plan";
+  const std::string plan = testing::TempDir() + "/temper_cpp_api_" + std::to_string(getpid()) + ".plan";
   built.save(plan);
   const temper::Engine loaded = temper::Engine::load(plan);
   std::remove(plan.c_str());

@@ -13,10 +13,12 @@
 
 namespace temper {
 
-// An empty folder that belongs to the running test; the path ends with '/'.
+// An empty folder that belongs to the running test of this build, as another checkout may be running the same test; the
+// path ends with '/'.
 inline std::string test_folder() {
   const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-  const std::string folder = ::testing::TempDir() + "/temper_" + test->test_suite_name() + "_" + test->name() + "/";
+  const size_t build = std::hash<std::string>{}(std::filesystem::read_symlink("/proc/self/exe").string());
+  const std::string folder = ::testing::TempDir() + "/temper_" + std::to_string(build) + "_" + test->test_suite_name() + "_" + test->name() + "/";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder;
