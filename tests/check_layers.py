@@ -24,10 +24,11 @@ ALLOWED = {
     "build": "base graph onnx passes quantize backends measure tune plan runtime",
     "data": "base graph onnx measure runtime",
     "bench": "base graph backends measure plan runtime data",
+    "interop": "base measure bench",
     "zoo": "base",
     "api": "base graph runtime",
     "api/temper_c_build.cc": "base build",
-    "cli": "base graph onnx passes quantize backends measure tune plan runtime build data bench zoo",
+    "cli": "base graph onnx passes quantize backends measure tune plan runtime build data bench interop zoo",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 

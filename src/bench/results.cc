@@ -30,7 +30,7 @@ void set_samples(BenchRun& run, const Samples& samples) {
   set_percentile(latency.p99, "p99", 0.99);
   latency.median_ci95 = median_interval(ms);
   if (!latency.median_ci95) run.notes["latency_ms.median_ci95"] = "n/a (needs ≥ 6 samples)";
-  if (*latency.mean > 0) run.throughput_per_s = double(run.batch) * 1e3 / *latency.mean;
+  if (*latency.mean > 0) run.throughput_per_s = double(run.batch.value()) * 1e3 / *latency.mean;
   else run.notes["throughput_per_s"] = "the clock showed no time passing";
 
   std::string how = concat("stopped: ", name_of(samples.stop));
@@ -43,6 +43,18 @@ void set_samples(BenchRun& run, const Samples& samples) {
     run.notes["samples_ms"] =
         concat("each is the mean of ", samples.calls_per_sample, " calls, because one is shorter than ", kShortMs,
                " ms; reading the clock takes ", samples.timer_overhead_ms * 1e6, " ns");
+}
+
+std::string unfit_for_verdict(const BenchRun& run) {
+  if (!run.imported || run.imported->consistent != false) return "";
+  return concat("the numbers imported from ", run.imported->source, " contradict each other",
+                run.imported->warnings.empty() ? "" : concat(": ", run.imported->warnings[0]));
+}
+
+bool percentile_fit_for_verdict(const BenchRun& run, std::string_view percentile) {
+  const Latency& l = run.latency;
+  const std::optional<double>& value = percentile == "p90" ? l.p90 : percentile == "p95" ? l.p95 : l.p99;
+  return value && !run.notes.contains(concat("latency_ms.", percentile));
 }
 
 namespace {
@@ -65,28 +77,48 @@ void check_run(const BenchRun& run, const std::string& where) {
   if (run.model_sha256 &&
       (run.model_sha256->size() != 64 || run.model_sha256->find_first_not_of("0123456789abcdef") != std::string::npos))
     bad("model_sha256", "is not a SHA-256 in lower-case hexadecimal digits");
-  if (run.batch < 1) bad("batch", "is below 1");
-  if (run.threads < 0) bad("threads", "is negative");
-  if (run.samples < 0) bad("samples", "is negative");
-  if (run.warmup_runs < 0) bad("warmup_runs", "is negative");
-  if (run.transfers != "none" && run.transfers != "included" && run.transfers != "excluded")
-    bad("transfers", "is '", run.transfers, "'; it must be none, included or excluded");
+  present("precision", run.precision.has_value());
+  auto count = [&](std::string_view name, const auto& value, int64_t least, std::string_view otherwise) {
+    present(name, value.has_value());
+    if (value && *value < least) bad(name, otherwise);
+  };
+  count("batch", run.batch, 1, "is below 1");
+  count("threads", run.threads, 0, "is negative");
+  count("samples", run.samples, 0, "is negative");
+  count("warmup_runs", run.warmup_runs, 0, "is negative");
+  present("transfers", run.transfers.has_value());
+  if (run.transfers && *run.transfers != "none" && *run.transfers != "included" && *run.transfers != "excluded")
+    bad("transfers", "is '", *run.transfers, "'; it must be none, included or excluded");
+  present("cuda_graph", run.cuda_graph.has_value());
   for (const auto& [name, dims] : run.shapes)
     for (int64_t dim : dims)
       if (dim < 0) bad("shapes", "input '", name, "' has a negative dimension");
   number("first_run_ms", run.first_run_ms);
-  const Latency& l = run.latency;
-  const std::pair<const char*, const std::optional<double>*> fields[] = {
-      {"latency_ms.median", &l.median}, {"latency_ms.mean", &l.mean}, {"latency_ms.min", &l.min},
-      {"latency_ms.max", &l.max},       {"latency_ms.stddev", &l.stddev}, {"latency_ms.p90", &l.p90},
-      {"latency_ms.p95", &l.p95},       {"latency_ms.p99", &l.p99}};
-  for (const auto& [name, value] : fields) number(name, *value);
-  for (const auto& [name, value] : fields)
-    if (std::string_view(name) != "latency_ms.stddev" && *value && ((l.min && **value < *l.min) || (l.max && **value > *l.max)))
-      bad(name, **value, " lies outside min and max");
-  present("latency_ms.median_ci95", l.median_ci95.has_value());
-  if (l.median_ci95 && !(l.median_ci95->low >= 0 && l.median_ci95->low <= l.median_ci95->high))
-    bad("latency_ms.median_ci95", "is not an interval");
+  auto latency = [&](const std::string& prefix, const Latency& l, bool noted) {
+    const std::pair<const char*, const std::optional<double>*> fields[] = {
+        {"median", &l.median}, {"mean", &l.mean}, {"min", &l.min}, {"max", &l.max},
+        {"stddev", &l.stddev}, {"p90", &l.p90},   {"p95", &l.p95}, {"p99", &l.p99}};
+    for (const auto& [name, value] : fields)
+      if (noted || *value) number(concat(prefix, ".", name), *value);
+    // Numbers of another program may contradict each other: then its run says so itself.
+    for (const auto& [name, value] : fields)
+      if (!run.imported && std::string_view(name) != "stddev" && *value && ((l.min && **value < *l.min) || (l.max && **value > *l.max)))
+        bad(concat(prefix, ".", name), **value, " lies outside min and max");
+    if (noted) present(prefix + ".median_ci95", l.median_ci95.has_value());
+    if (l.median_ci95 && !(l.median_ci95->low >= 0 && l.median_ci95->low <= l.median_ci95->high))
+      bad(prefix + ".median_ci95", "is not an interval");
+  };
+  latency("latency_ms", run.latency, true);
+  if (run.imported) {
+    const ImportedRun& from = *run.imported;
+    if (from.source.empty()) bad("source", "is empty");
+    for (const auto& [name, value] : {std::pair{"throughput_qps", from.throughput_qps}, {"walltime_s", from.walltime_s}})
+      if (value) number(name, value);
+    for (const auto& [name, value] : {std::pair{"gpu_ms", &from.gpu}, {"h2d_ms", &from.h2d}, {"d2h_ms", &from.d2h},
+                                      {"enqueue_ms", &from.enqueue}, {"end_to_end_ms", &from.end_to_end}})
+      if (*value) latency(name, **value, false);
+    if (from.streams && *from.streams < 1) bad("streams", "is below 1");
+  }
   number("throughput_per_s", run.throughput_per_s);
   bytes("peak_host_bytes", run.peak_host_bytes);
   bytes("peak_device_bytes", run.peak_device_bytes);
@@ -94,8 +126,8 @@ void check_run(const BenchRun& run, const std::string& where) {
   number("build_s", run.build_s);
   present("samples_ms", run.samples_ms.has_value());
   if (run.samples_ms) {
-    if (int64_t(run.samples_ms->size()) != run.samples)
-      bad("samples_ms", "has ", run.samples_ms->size(), " values, but samples is ", run.samples);
+    if (run.samples && int64_t(run.samples_ms->size()) != *run.samples)
+      bad("samples_ms", "has ", run.samples_ms->size(), " values, but samples is ", *run.samples);
     for (double value : *run.samples_ms) number("samples_ms", value);
   }
 }

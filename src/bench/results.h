@@ -22,20 +22,35 @@ struct Latency {
   std::optional<Interval> median_ci95;
 };
 
+// What a run that another program measured says besides. Its fields stand in the run's object and only there.
+// Absent: its log does not say.
+struct ImportedRun {
+  std::string source;                                           // "trtexec 8.6.1: LOG"
+  std::optional<std::string> tensorrt_version, command, device_name;
+  std::optional<double> throughput_qps;                         // as the log has it; items only for implicit batches
+  std::optional<double> walltime_s;
+  std::optional<Latency> gpu, h2d, d2h, enqueue, end_to_end;    // "gpu_ms", ...
+  std::optional<bool> spin_wait;
+  std::optional<int64_t> streams;
+  std::optional<bool> consistent;  // whether its numbers agree with each other; absent: too few of them to tell
+  std::vector<std::string> warnings;  // those of the checks, then those of the log itself
+};
+
 // A field that is absent is written as null, and `notes` must say why ("latency_ms.p99" -> "n/a (needs ≥ 459 samples)").
+// What a measurement of ours always knows is only absent from imported runs.
 struct BenchRun {
   std::string model;
   std::optional<std::string> model_sha256;
   std::string device;     // "cpu", "cuda:0"
   std::string backend;    // "cpu", "cuda", "tensorrt", ...
-  std::string precision;  // "fp32", "bf16", ...
-  int64_t batch = 1;
+  std::optional<std::string> precision;  // "fp32", "bf16", ...
+  std::optional<int64_t> batch = 1;
   std::map<std::string, std::vector<int64_t>> shapes;  // of the inputs
-  int threads = 0;
-  int64_t samples = 0;
-  int64_t warmup_runs = 0;
-  std::string transfers = "none";  // "none", "included", "excluded"
-  bool cuda_graph = false;
+  std::optional<int> threads = 0;
+  std::optional<int64_t> samples = 0;
+  std::optional<int64_t> warmup_runs = 0;
+  std::optional<std::string> transfers = "none";  // "none", "included", "excluded"
+  std::optional<bool> cuda_graph = false;
   std::optional<double> first_run_ms;
   Latency latency;
   std::optional<double> throughput_per_s;  // items: batch * runs per second
@@ -43,12 +58,19 @@ struct BenchRun {
   std::optional<double> build_s;
   std::optional<std::vector<double>> samples_ms;  // in the order taken
   std::map<std::string, std::string> notes;       // field -> why it is null or odd
+  std::optional<ImportedRun> imported;
 };
 
 struct BenchResult {
   Environment environment;
   std::vector<BenchRun> runs;
 };
+
+// Why a verdict must not rest on this run: it was imported, and its numbers contradict each other. Empty where it may.
+std::string unfit_for_verdict(const BenchRun& run);
+// Whether a percentile ("p90", "p95", "p99") is known and rests on enough samples to appear in a verdict. Imported runs
+// keep those that do not ("max of 29" in the notes).
+bool percentile_fit_for_verdict(const BenchRun& run, std::string_view percentile);
 
 // Fills everything that follows from the samples: counts, latency, throughput (runs one after the other) and the notes on
 // them. `run.batch` must be set.

@@ -85,6 +85,9 @@ struct Writer {
   Json object = Json::object();
   template <class T>
   void field(const char* name, const T& value) { object[name] = encode(value); }
+  // Whether a part that only some objects have is there; `mark` is one of its fields.
+  template <class T>
+  bool has(const char* mark, const std::optional<T>& part) const { return part.has_value(); }
 };
 
 class Reader {
@@ -98,6 +101,13 @@ class Reader {
     const auto found = object_.find(name);
     if (found == object_.end()) fail(ErrorKind::bad_file, path(name), ": this field is missing");
     decode(*found, path(name), value);
+  }
+  template <class T>
+  bool has(const char* mark, std::optional<T>& part) const {
+    part.reset();
+    if (!object_.contains(mark)) return false;
+    part.emplace();
+    return true;
   }
   void finish() const {
     for (const auto& item : object_.items())
@@ -192,6 +202,23 @@ void describe(Archive& a, R& r) requires std::same_as<std::remove_const_t<R>, Be
   a.field("build_s", r.build_s);
   a.field("samples_ms", r.samples_ms);
   a.field("notes", r.notes);
+  if (!a.has("source", r.imported)) return;
+  auto& from = *r.imported;
+  a.field("source", from.source);
+  a.field("tensorrt_version", from.tensorrt_version);
+  a.field("command", from.command);
+  a.field("device_name", from.device_name);
+  a.field("throughput_qps", from.throughput_qps);
+  a.field("walltime_s", from.walltime_s);
+  a.field("gpu_ms", from.gpu);
+  a.field("h2d_ms", from.h2d);
+  a.field("d2h_ms", from.d2h);
+  a.field("enqueue_ms", from.enqueue);
+  a.field("end_to_end_ms", from.end_to_end);
+  a.field("spin_wait", from.spin_wait);
+  a.field("streams", from.streams);
+  a.field("consistent", from.consistent);
+  a.field("warnings", from.warnings);
 }
 
 // Samples fill one line, not one line each.

@@ -104,16 +104,20 @@ Table summary_of(const std::vector<BenchRun>& runs) {
                {"p90"}, {"p99"}, {"items/s"}, {"first ms"}, {"samples"}, {"peak memory"}}, {}};
   for (const BenchRun& run : runs) {
     auto number = [&](const std::optional<double>& value, const char* name) {
-      if (value) return format_number(*value);
       const auto note = run.notes.find(name);
+      // An imported percentile of too few samples stays as its log has it, marked.
+      const bool marked = run.imported && note != run.notes.end() && std::string_view(name).starts_with("latency_ms.p");
+      if (value) return concat(format_number(*value), marked ? concat(" (", note->second, ")") : "");
+      if (run.imported) return std::string("n/a");  // most of a log is missing by its nature; the result has the reasons
       return note == run.notes.end() ? std::string("n/a") : note->second.starts_with("n/a") ? note->second : "n/a: " + note->second;
     };
     const Latency& l = run.latency;
+    auto known = [](const auto& value) { return value ? concat(*value) : std::string("n/a"); };
     table.rows.push_back(
-        {run.model, run.device, run.precision, concat(run.batch), concat(run.threads), number(l.median, "latency_ms.median"),
+        {run.model, run.device, known(run.precision), known(run.batch), known(run.threads), number(l.median, "latency_ms.median"),
          l.median_ci95 ? concat(format_number(l.median_ci95->low), "–", format_number(l.median_ci95->high)) : "n/a",
          number(l.p90, "latency_ms.p90"), number(l.p99, "latency_ms.p99"), number(run.throughput_per_s, "throughput_per_s"),
-         number(run.first_run_ms, "first_run_ms"), concat(run.samples),
+         number(run.first_run_ms, "first_run_ms"), known(run.samples),
          run.peak_host_bytes ? format_bytes(double(*run.peak_host_bytes)) : "n/a"});
   }
   return table;
@@ -121,6 +125,7 @@ Table summary_of(const std::vector<BenchRun>& runs) {
 
 Table fields_of(const std::vector<BenchRun>& runs) {
   Table table;
+  const bool any_imported = std::any_of(runs.begin(), runs.end(), [](const BenchRun& run) { return run.imported.has_value(); });
   for (const BenchRun& run : runs) {
     std::vector<std::string> row;
     std::vector<Table::Column> columns;
@@ -140,14 +145,14 @@ Table fields_of(const std::vector<BenchRun>& runs) {
     put_optional("model_sha256", run.model_sha256);
     put("device", run.device);
     put("backend", run.backend);
-    put("precision", run.precision);
-    put("batch", concat(run.batch));
+    put_optional("precision", run.precision);
+    put_optional("batch", run.batch);
     put("shapes", shapes);
-    put("threads", concat(run.threads));
-    put("samples", concat(run.samples));
-    put("warmup_runs", concat(run.warmup_runs));
-    put("transfers", run.transfers);
-    put("cuda_graph", concat(run.cuda_graph));
+    put_optional("threads", run.threads);
+    put_optional("samples", run.samples);
+    put_optional("warmup_runs", run.warmup_runs);
+    put_optional("transfers", run.transfers);
+    put_optional("cuda_graph", run.cuda_graph);
     put_optional("first_run_ms", run.first_run_ms);
     put_optional("latency_ms.median", l.median);
     put_optional("latency_ms.mean", l.mean);
@@ -165,6 +170,27 @@ Table fields_of(const std::vector<BenchRun>& runs) {
     put_optional("plan_bytes", run.plan_bytes);
     put_optional("build_s", run.build_s);
     put("notes", notes);
+    if (any_imported) {
+      const ImportedRun from = run.imported.value_or(ImportedRun{});
+      put("source", from.source);
+      put_optional("tensorrt_version", from.tensorrt_version);
+      put_optional("command", from.command);
+      put_optional("device_name", from.device_name);
+      put_optional("throughput_qps", from.throughput_qps);
+      put_optional("walltime_s", from.walltime_s);
+      const std::pair<const char*, const std::optional<Latency>*> parts[] = {
+          {"gpu_ms", &from.gpu}, {"h2d_ms", &from.h2d}, {"d2h_ms", &from.d2h}, {"enqueue_ms", &from.enqueue}, {"end_to_end_ms", &from.end_to_end}};
+      for (const auto& [name, part] : parts) {
+        put_optional(concat(name, ".median").c_str(), *part ? (*part)->median : std::nullopt);
+        put_optional(concat(name, ".mean").c_str(), *part ? (*part)->mean : std::nullopt);
+      }
+      put_optional("spin_wait", from.spin_wait);
+      put_optional("streams", from.streams);
+      put_optional("consistent", from.consistent);
+      std::string warnings;
+      for (const std::string& warning : from.warnings) warnings += concat(warnings.empty() ? "" : "; ", warning);
+      put("warnings", warnings);
+    }
     if (table.columns.empty()) table.columns = columns;
     table.rows.push_back(std::move(row));
   }

@@ -48,6 +48,7 @@ constexpr Verb verbs[] = {
     {"inspect", "what a model or plan holds: graph, layers, decisions", add_inspect},
     {"zoo", "sample models: write one as ONNX", add_zoo},
     {"bench", "measure models or plans", add_bench},
+    {"import", "logs and command lines of trtexec as results of ours", add_import},
     {"doctor", "what this machine has and lacks", add_doctor},
 };
 

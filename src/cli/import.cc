@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// temper import: measurements of other programs as results of ours.
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "bench/table.h"
+#include "cli/verb.h"
+#include "interop/trtexec_explain.h"
+#include "interop/trtexec_import.h"
+
+namespace temper::cli {
+
+namespace {
+
+constexpr size_t kMaxBytes = size_t(1) << 28;
+
+struct Options {
+  std::string program, output, command, to, from;
+  std::vector<std::string> paths, known;
+};
+
+std::map<std::string, std::string> pairs_of(const std::vector<std::string>& texts) {
+  std::map<std::string, std::string> pairs;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) fail(ErrorKind::usage, "--set ", text, ": write KEY=VALUE, for instance batch=32");
+    if (!pairs.emplace(text.substr(0, equals), text.substr(equals + 1)).second) fail(ErrorKind::usage, "--set ", text.substr(0, equals), " is there twice");
+  }
+  return pairs;
+}
+
+void import_logs(const Options& options, Context& context) {
+  std::vector<TrtexecFile> files;
+  for (const std::string& path : options.paths) files.push_back({path, read_file(path, kMaxBytes)});
+  const TrtexecImport imported = import_trtexec(files, pairs_of(options.known));
+  // The machine of the runs is not this one: of the environment only what wrote the file is known.
+  BenchResult result;
+  result.environment.time = time_now_utc();
+  result.environment.version = version();
+  result.environment.revision = revision();
+  result.runs = imported.runs;
+  if (!options.output.empty()) save_result(options.output, result);
+  if (context.json) std::fputs(to_json(result).c_str(), stdout);
+  else std::fputs(terminal_table(summary_of(result.runs)).c_str(), stdout);
+  for (const BenchRun& run : imported.runs) {
+    const ImportedRun& from = *run.imported;
+    if (from.consistent == false) {
+      log(LogLevel::warning, from.source, ": its numbers contradict each other, so no verdict may rest on them");
+      context.exit_code = int(ErrorKind::check_failed);
+    }
+    for (const std::string& warning : from.warnings) log(LogLevel::warning, from.source, ": ", warning);
+  }
+  for (const std::string& what : imported.left_out) {
+    log(LogLevel::warning, "left out: ", what);
+    context.exit_code = int(ErrorKind::check_failed);
+  }
+}
+
+using Json = nlohmann::ordered_json;
+void print(const Json& json) { std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str()); }
+void print_list(const char* title, const std::vector<std::string>& lines) {
+  if (!lines.empty()) std::printf("\n%s\n", title);
+  for (const std::string& line : lines) std::printf("  %s\n", line.c_str());
+}
+
+void explain(const Options& options, const Context& context) {
+  const TrtexecCommand command = parse_trtexec_command(options.command);
+  if (command.arguments.empty()) fail(ErrorKind::usage, "--command '", options.command, "' holds no flags of trtexec");
+  if (!options.to.empty()) {
+    const TrtexecTranslation there = translate_trtexec(command, options.to, options.from);
+    if (context.json) return print({{"release", there.release}, {"command", there.command}, {"lost", there.lost}, {"remarks", there.remarks}});
+    std::printf("%s\n", there.command.c_str());
+    print_list(concat("what trtexec ", there.release, " cannot express:").c_str(), there.lost);
+    return print_list("remarks:", there.remarks);
+  }
+  const TrtexecExplanation what = explain_trtexec(command);
+  if (context.json) {
+    Json flags = Json::array();
+    for (const ExplainedFlag& f : what.flags) flags.push_back({{"flag", f.text}, {"meaning", f.meaning}, {"releases", f.releases}, {"in_temper", f.in_temper}});
+    return print({{"flags", flags}, {"releases", what.releases}, {"commands", what.commands}, {"differences", what.differences}});
+  }
+  Table table{{{"flag", false}, {"meaning", false}, {"in Temper", false}, {"releases", false}}, {}};
+  for (const ExplainedFlag& f : what.flags) table.rows.push_back({f.text, f.meaning, f.in_temper, f.releases});
+  std::fputs(terminal_table(table).c_str(), stdout);
+  std::printf("\nreleases that accept all of it: %s\n", what.releases.c_str());
+  print_list("in Temper:", what.commands);
+  print_list("what that does otherwise:", what.differences);
+}
+
+}  // namespace
+
+void add_import(CLI::App& verb, Context& context) {
+  auto options = std::make_shared<Options>();
+  verb.add_option("program", options->program, "whose output it is: trtexec")->required()->check(CLI::IsMember({"trtexec"}));
+  verb.add_option("logs", options->paths, "logs of trtexec 7.x to 11.x, and files of its --exportTimes, which join their runs");
+  verb.add_option("-o,--output", options->output, "the result to write (docs/results.md)");
+  verb.add_option("--set", options->known, "what the logs do not say: model, model_sha256, batch, precision, device, device_name, transfers, cuda_graph, spin_wait, streams or tensorrt_version, like batch=32,precision=fp16")
+      ->delimiter(',');
+  auto* command = verb.add_option("--command", options->command, "no log: explain this command line of trtexec, and say the same in Temper");
+  verb.add_option("--to", options->to, "say it for this version of trtexec instead: 8.6, 10, 11 or a release")->needs(command);
+  verb.add_option("--from", options->from, "the version it is written for, where its flags leave that open")->needs(command);
+  verb.callback([options, &context, command] {
+    if (*command) {
+      if (!options->paths.empty() || !options->output.empty() || !options->known.empty()) fail(ErrorKind::usage, "--command explains a command line; logs, -o and --set belong to importing");
+      return explain(*options, context);
+    }
+    if (options->paths.empty()) fail(ErrorKind::usage, "give the logs to import, or a command line to explain: temper import trtexec --command \"trtexec --onnx=…\"");
+    import_logs(*options, context);
+  });
+}
+
+}  // namespace temper::cli
