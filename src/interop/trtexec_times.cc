@@ -2,6 +2,7 @@
 #include "interop/trtexec_times.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/strict_json.h"
 
@@ -31,8 +32,9 @@ TrtexecTimes read_trtexec_times(std::string_view json) {
       times.h2d.push_back(ms(old ? "inMs" : "h2dMs"));
       times.d2h.push_back(ms(old ? "outMs" : "d2hMs"));
       if (times.end_to_end) times.end_to_end->push_back(ms("endToEndMs"));
-      // The two are large times of day with six digits: rounding may put the end before the start.
-      if (times.enqueue) times.enqueue->push_back(std::max(0.0, ms("endEnqMs") - ms("startEnqMs")));
+      // Two times since the start of the run, with six digits each: rounding may put the end before the start, and the
+      // digits that the subtraction adds mean nothing.
+      if (times.enqueue) times.enqueue->push_back(std::max(0.0, std::round((ms("endEnqMs") - ms("startEnqMs")) * 1e6) / 1e6));
     });
   return times;
 }

@@ -235,6 +235,7 @@ TEST(TrtexecImport, ExportedTimesJoinTheirRunAsSamples) {
   EXPECT_TRUE(alone.latency.p99);
   EXPECT_EQ(alone.transfers, "included");
   EXPECT_EQ(alone.throughput_per_s, std::nullopt);
+  EXPECT_EQ(alone.imported->enqueue->median, 0.0625);
 }
 
 TEST(TrtexecImport, TimesOfAnotherRunAreRefused) {
