@@ -238,8 +238,18 @@ std::string base_name(std::string_view path) { return std::string(path.substr(pa
 // Without a measurement: why.
 std::string reason(const TrtexecRun& log) {
   if (log.status == TrtexecStatus::failed) {
+    // What follows from the cause, and where a node is printed, explains nothing, unless there is nothing else.
+    std::vector<std::string> causes;
+    for (const std::string& error : log.errors) {
+      bool follows = false;
+      for (const char* part : {"--- Begin node", "--- End node", "Failed to parse onnx file", "Parsing model failed", "Failed to create engine", "Engine could not be created", "Building engine failed",
+                               "Engine set up failed", "Inference set up failed"})
+        follows |= error.find(part) != std::string::npos;
+      if (!follows) causes.push_back(error);
+    }
+    if (causes.empty()) causes = log.errors;
     std::string errors;
-    for (size_t i = 0; i < std::min<size_t>(3, log.errors.size()); ++i) errors += concat(i ? "; " : ": ", log.errors[i]);
+    for (size_t i = 0; i < std::min<size_t>(3, causes.size()); ++i) errors += concat(i ? "; " : ": ", causes[i]);
     return "trtexec failed" + (errors.empty() ? ", and the log does not say why" : errors);
   }
   if (log.status == TrtexecStatus::running || log.status == TrtexecStatus::unknown)

@@ -117,6 +117,7 @@ class Reader {
   std::vector<TrtexecRun> runs;
 
   void line(const LogLine& line) {
+    if (line.severity != 0) continued_ = nullptr;
     if (line.severity == '&') return banner(line.text);
     if (line.text.empty()) return;
     if (line.text == "=== Performance summary ===") {
@@ -126,9 +127,11 @@ class Reader {
     }
     if (summary(line.text) || old_summary(line.text) || !run_) {
       if (!run_ && line.severity != 0) stray(line);
+      else if (!run_) continue_error(line);
       return;
     }
     if (line.severity != 0) other(line);
+    else continue_error(line);
   }
 
   void finish() {
@@ -140,11 +143,14 @@ class Reader {
   TrtexecRun* run_ = nullptr;  // the one that lines belong to; none between runs
   std::optional<TrtexecStats>* section_ = nullptr;  // of 7.x
   bool host_section_ = false;
+  std::vector<std::string> stray_errors_;  // outside of a run
+  std::vector<std::string>* continued_ = nullptr;  // the list whose last error the next lines without a stamp go on with
 
   TrtexecRun& begin() {
     if (runs.size() >= kMaxRuns) fail(ErrorKind::bad_file, "the log holds more than ", kMaxRuns, " runs; split it");
     run_ = &runs.emplace_back();
     section_ = nullptr;
+    continued_ = nullptr;  // it may have pointed into a run that moved
     return *run_;
   }
   TrtexecRun& current() { return run_ ? *run_ : begin(); }
@@ -168,6 +174,9 @@ class Reader {
     // A closing banner belongs to the run that is open; one that was closed already lost its beginning.
     if (status == TrtexecStatus::running || !run_) begin();
     TrtexecRun& run = *run_;
+    // The end of a failed run alone: its errors stand before what began the run here.
+    if (status == TrtexecStatus::failed && run.errors.empty()) run.errors = std::move(stray_errors_);
+    stray_errors_.clear();
     if (run.status == TrtexecStatus::running && command && run.command && *command != *run.command)
       note(run.contradictions, concat("it begins as ", shown(*run.command), " and ends as ", shown(*command), ": lines of several runs are mixed"));
     run.status = status;
@@ -265,17 +274,27 @@ class Reader {
 
   // Outside of a run only what trtexec says before a summary can begin one.
   void stray(const LogLine& line) {
+    if (line.severity == 'E' || line.severity == 'F') error(stray_errors_, line.text);
     if (line.text.starts_with("=== Model Options") || line.text.starts_with("Timing trace has ") || line.text.starts_with("Warmup completed ")) {
       begin();
       other(line);
     }
   }
 
+  void error(std::vector<std::string>& list, std::string_view text) {
+    const size_t before = list.size();
+    note(list, std::string(text.substr(0, 500)));
+    continued_ = list.size() > before ? &list : nullptr;
+  }
+  void continue_error(const LogLine& line) {
+    if (continued_ && continued_->back().size() < 500) continued_->back() += concat(" ", line.text.substr(0, 300));
+  }
+
   void other(const LogLine& line) {
     TrtexecRun& run = *run_;
     const std::string_view text = line.text;
     if (text.starts_with("=== ")) section_ = nullptr;
-    if (line.severity == 'E' || line.severity == 'F') return note(run.errors, std::string(text.substr(0, 500)));
+    if (line.severity == 'E' || line.severity == 'F') return error(run.errors, text);
     if (line.severity == 'W') {
       if (text.starts_with("* ")) note(run.warnings, std::string(text.substr(2, 500)));
       return;
@@ -295,6 +314,9 @@ class Reader {
       else field = value;
       return true;
     };
+    // The generation is part of what was built, and comes first.
+    if (text.starts_with("Engine built in ")) run.build_s.reset();
+    if (text.starts_with("[TRT] Engine generation completed in ")) scan.take("[TRT] ");
     if (count("Warmup completed ", " queries", run.warmup_queries) || count("Timing trace has ", " queries", run.queries) ||
         number("Engine built in ", " sec.", run.build_s) || number("Engine generation completed in ", " seconds.", run.build_s) ||
         number("Created engine with size: ", " MiB", run.engine_mib) || number("Engine deserialized in ", " sec.", run.deserialize_s))
@@ -349,6 +371,15 @@ class Reader {
 }  // namespace
 
 std::optional<std::string> trtexec_version(std::string_view number) {
+  if (number.find('.') != number.npos) {  // "11.1.0.106": the build is no part of the version
+    size_t parts = 0, end = 0;
+    for (; parts < 3 && end < number.size(); ++parts) {
+      const size_t digits = std::min(number.find_first_not_of("0123456789", end + (parts > 0)), number.size());
+      if (digits == end + (parts > 0) || digits - end > 6 || (parts > 0 && number[end] != '.')) return std::nullopt;
+      end = digits;
+    }
+    return parts == 3 && (end == number.size() || number[end] == '.') ? std::optional(std::string(number.substr(0, end))) : std::nullopt;
+  }
   int n = 0;
   const auto [end, code] = std::from_chars(number.data(), number.data() + number.size(), n);
   if (code != std::errc() || end != number.data() + number.size() || n < 1000 || n >= 1000000) return std::nullopt;

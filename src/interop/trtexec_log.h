@@ -50,7 +50,7 @@ struct TrtexecRun {
 // Never throws on what a log may hold, except Error{bad_file} above 10000 runs. Empty where there is no sign of trtexec.
 std::vector<TrtexecRun> read_trtexec_log(std::string_view bytes);
 
-// The number in banners: "8601" -> "8.6.1", "100900" -> "10.9.0". Absent where it is none.
+// The number in banners: "8601" -> "8.6.1", "100900" -> "10.9.0", "11.1.0.106" -> "11.1.0". Absent where it is none.
 std::optional<std::string> trtexec_version(std::string_view number);
 
 }  // namespace temper

@@ -113,7 +113,7 @@ void set_precision(const Facts& facts, TrtexecSemantics& to) {
   const bool loaded = facts.command.value("--loadEngine").value_or(facts.option("Load engine").value_or("")) != "" && !facts.command.has("--onnx");
   if (loaded) {
     to.notes["precision"] = "the engine was loaded, and the log does not say how it was built";
-  } else if (facts.major.value_or(0) >= 11 || facts.command.has("--stronglyTyped")) {
+  } else if (facts.major.value_or(0) >= 11 || facts.command.has("--stronglyTyped") || facts.option("Precision") == "Strongly Typed") {
     to.notes["precision"] = "the model's own types: the network was strongly typed";
   } else if (const auto option = facts.option("Precision"); option && !option->empty()) {
     to.precision = precision_of_option(*option);

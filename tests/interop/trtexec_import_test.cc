@@ -132,6 +132,7 @@ TEST(TrtexecImport, PrecisionIsWhatTheBuilderWasAllowed) {
   EXPECT_EQ(precision("100900", "--best"), "best");
   EXPECT_EQ(precision("100900", "--stronglyTyped"), std::nullopt);
   EXPECT_EQ(precision("110000", ""), std::nullopt);
+  EXPECT_EQ(only(LogText{.version = "", .precision = "Strongly Typed"}.text()).precision, std::nullopt);
   const BenchRun loaded = only(LogText{.command = "trtexec --loadEngine=net.engine", .options = false}.text());
   EXPECT_EQ(loaded.model, "net.engine");
   EXPECT_EQ(loaded.precision, std::nullopt);
@@ -190,6 +191,11 @@ TEST(TrtexecImport, RunsWithoutAMeasurementAreNamedWithTheirReason) {
   Error error = error_of({{"a.log", failed}});
   EXPECT_EQ(error.kind(), ErrorKind::bad_file);
   EXPECT_STREQ(error.what(), "a.log: trtexec failed: Unknown option: --fp16");
+  // The tail of a log alone, whose cause goes on over lines without a stamp.
+  const std::string tail =
+      "[11/14/2025-09:01:02] [E] [TRT] ModelImporter.cpp:951: --- End node ---\n[11/14/2025-09:01:02] [E] [TRT] ModelImporter.cpp:954: ERROR: In function parseNode:\n[6] Invalid Node - /Tile\n"
+      "[11/14/2025-09:01:02] [E] Failed to parse onnx file\n[11/14/2025-09:01:02] [E] Engine set up failed\n&&&& FAILED TensorRT.trtexec [TensorRT v100300] # trtexec --onnx=a.onnx\n";
+  EXPECT_STREQ(error_of({{"a.log", tail}}).what(), "a.log: trtexec failed: [TRT] ModelImporter.cpp:954: ERROR: In function parseNode: [6] Invalid Node - /Tile");
   const TrtexecImport both = import_trtexec({{"a.log", failed + LogText{}.text()}});
   EXPECT_EQ(both.runs.size(), 1u);
   EXPECT_EQ(both.runs[0].imported->source, "trtexec log a.log, run 2");

@@ -64,7 +64,9 @@ TEST(TrtexecLog, NumbersOfBannersAreVersions) {
   EXPECT_EQ(trtexec_version("100900"), "10.9.0");
   EXPECT_EQ(trtexec_version("101303"), "10.13.3");
   EXPECT_EQ(trtexec_version("110100"), "11.1.0");
-  for (const char* wrong : {"", "86", "x8601", "8601x", "99999999"}) EXPECT_FALSE(trtexec_version(wrong)) << wrong;
+  EXPECT_EQ(trtexec_version("11.1.0.106"), "11.1.0");
+  EXPECT_EQ(trtexec_version("8.6.1"), "8.6.1");
+  for (const char* wrong : {"", "86", "x8601", "8601x", "99999999", ".", "1.", "11.1", "11..1", "11.1.0x", "11.1.", ".1.1"}) EXPECT_FALSE(trtexec_version(wrong)) << wrong;
 }
 
 TEST(TrtexecLog, EachVersionsGrammarIsRead) {
