@@ -26,8 +26,10 @@ std::map<std::string, std::string> pairs_of(const std::vector<std::string>& text
   std::map<std::string, std::string> pairs;
   for (const std::string& text : texts) {
     const size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) fail(ErrorKind::usage, "--set ", text, ": write KEY=VALUE, for instance batch=32");
-    if (!pairs.emplace(text.substr(0, equals), text.substr(equals + 1)).second) fail(ErrorKind::usage, "--set ", text.substr(0, equals), " is there twice");
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+      fail(ErrorKind::usage, "--set ", text, ": write KEY=VALUE, for instance batch=32");
+    if (!pairs.emplace(text.substr(0, equals), text.substr(equals + 1)).second)
+      fail(ErrorKind::usage, "--set ", text.substr(0, equals), " is there twice");
   }
   return pairs;
 }
@@ -71,7 +73,9 @@ void explain(const Options& options, const Context& context) {
   if (command.arguments.empty()) fail(ErrorKind::usage, "--command '", options.command, "' holds no flags of trtexec");
   if (!options.to.empty()) {
     const TrtexecTranslation there = translate_trtexec(command, options.to, options.from);
-    if (context.json) return print({{"release", there.release}, {"command", there.command}, {"lost", there.lost}, {"remarks", there.remarks}});
+    if (context.json)
+      return print(
+          {{"release", there.release}, {"command", there.command}, {"lost", there.lost}, {"remarks", there.remarks}});
     std::printf("%s\n", there.command.c_str());
     print_list(concat("what trtexec ", there.release, " cannot express:").c_str(), there.lost);
     return print_list("remarks:", there.remarks);
@@ -79,8 +83,12 @@ void explain(const Options& options, const Context& context) {
   const TrtexecExplanation what = explain_trtexec(command);
   if (context.json) {
     Json flags = Json::array();
-    for (const ExplainedFlag& f : what.flags) flags.push_back({{"flag", f.text}, {"meaning", f.meaning}, {"releases", f.releases}, {"in_temper", f.in_temper}});
-    return print({{"flags", flags}, {"releases", what.releases}, {"commands", what.commands}, {"differences", what.differences}});
+    for (const ExplainedFlag& f : what.flags)
+      flags.push_back({{"flag", f.text}, {"meaning", f.meaning}, {"releases", f.releases}, {"in_temper", f.in_temper}});
+    return print({{"flags", flags},
+                  {"releases", what.releases},
+                  {"commands", what.commands},
+                  {"differences", what.differences}});
   }
   Table table{{{"flag", false}, {"meaning", false}, {"in Temper", false}, {"releases", false}}, {}};
   for (const ExplainedFlag& f : what.flags) table.rows.push_back({f.text, f.meaning, f.in_temper, f.releases});
@@ -94,20 +102,32 @@ void explain(const Options& options, const Context& context) {
 
 void add_import(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("program", options->program, "whose output it is: trtexec")->required()->check(CLI::IsMember({"trtexec"}));
-  verb.add_option("logs", options->paths, "logs of trtexec 7.x to 11.x, and files of its --exportTimes, which join their runs");
+  verb.add_option("program", options->program, "whose output it is: trtexec")
+      ->required()
+      ->check(CLI::IsMember({"trtexec"}));
+  verb.add_option("logs", options->paths,
+                  "logs of trtexec 7.x to 11.x, and files of its --exportTimes, which join their runs");
   verb.add_option("-o,--output", options->output, "the result to write (docs/results.md)");
-  verb.add_option("--set", options->known, "what the logs do not say: model, model_sha256, batch, precision, device, device_name, transfers, cuda_graph, spin_wait, streams or tensorrt_version, like batch=32,precision=fp16")
+  verb.add_option("--set", options->known,
+                  "what the logs do not say: model, model_sha256, batch, precision, device, device_name, transfers, "
+                  "cuda_graph, spin_wait, streams or tensorrt_version, like batch=32,precision=fp16")
       ->delimiter(',');
-  auto* command = verb.add_option("--command", options->command, "no log: explain this command line of trtexec, and say the same in Temper");
-  verb.add_option("--to", options->to, "say it for this version of trtexec instead: 8.6, 10, 11 or a release")->needs(command);
-  verb.add_option("--from", options->from, "the version it is written for, where its flags leave that open")->needs(command);
+  auto* command = verb.add_option("--command", options->command,
+                                  "no log: explain this command line of trtexec, and say the same in Temper");
+  verb.add_option("--to", options->to, "say it for this version of trtexec instead: 8.6, 10, 11 or a release")
+      ->needs(command);
+  verb.add_option("--from", options->from, "the version it is written for, where its flags leave that open")
+      ->needs(command);
   verb.callback([options, &context, command] {
     if (*command) {
-      if (!options->paths.empty() || !options->output.empty() || !options->known.empty()) fail(ErrorKind::usage, "--command explains a command line; logs, -o and --set belong to importing");
+      if (!options->paths.empty() || !options->output.empty() || !options->known.empty())
+        fail(ErrorKind::usage, "--command explains a command line; logs, -o and --set belong to importing");
       return explain(*options, context);
     }
-    if (options->paths.empty()) fail(ErrorKind::usage, "give the logs to import, or a command line to explain: temper import trtexec --command \"trtexec --onnx=…\"");
+    if (options->paths.empty())
+      fail(ErrorKind::usage,
+           "give the logs to import, or a command line to explain: temper import trtexec --command \"trtexec "
+           "--onnx=…\"");
     import_logs(*options, context);
   });
 }

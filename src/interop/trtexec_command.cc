@@ -28,7 +28,8 @@ std::vector<Word> words_of(std::string_view line) {
     } else if (c == '\\' && i + 1 < line.size()) {
       if (line[i + 1] == '\n' || line[i + 1] == '\r') open = false;
       // A path of Windows keeps its backslashes.
-      else if (std::string_view(" \"'\\$`").find(line[i + 1]) == std::string_view::npos) word() += c, word() += line[i + 1];
+      else if (std::string_view(" \"'\\$`").find(line[i + 1]) == std::string_view::npos)
+        word() += c, word() += line[i + 1];
       else word() += line[i + 1];
       ++i;
     } else if (c == '\\') {
@@ -61,20 +62,24 @@ bool TrtexecCommand::has(std::string_view flag) const {
 }
 
 std::optional<std::string> TrtexecCommand::value(std::string_view flag) const {
-  const auto found = std::find_if(arguments.rbegin(), arguments.rend(), [&](const TrtexecArgument& a) { return a.flag == flag && a.has_value; });
+  const auto found = std::find_if(arguments.rbegin(), arguments.rend(),
+                                  [&](const TrtexecArgument& a) { return a.flag == flag && a.has_value; });
   return found == arguments.rend() ? std::nullopt : std::optional(found->value);
 }
 
 std::optional<int64_t> TrtexecCommand::integer(std::string_view flag) const {
   const auto text = value(flag);
   int64_t n = 0;
-  if (!text || std::from_chars(text->data(), text->data() + text->size(), n).ptr != text->data() + text->size() || text->empty()) return std::nullopt;
+  if (!text || std::from_chars(text->data(), text->data() + text->size(), n).ptr != text->data() + text->size() ||
+      text->empty())
+    return std::nullopt;
   return n;
 }
 
 TrtexecCommand parse_trtexec_command(std::string_view line) {
   const std::vector<Word> words = words_of(line);
-  auto word = std::find_if(words.begin(), words.end(), [](const Word& w) { return !w.is_operator && is_trtexec(w.text); });
+  auto word =
+      std::find_if(words.begin(), words.end(), [](const Word& w) { return !w.is_operator && is_trtexec(w.text); });
   word = word == words.end() ? words.begin() : word + 1;
   TrtexecCommand command;
   for (; word != words.end() && !word->is_operator; ++word) {
@@ -93,6 +98,16 @@ TrtexecCommand parse_trtexec_command(std::string_view line) {
   return command;
 }
 
+std::string shell_quoted(const std::string& text) {
+  if (!text.empty() &&
+      text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+%@-") ==
+          std::string::npos)
+    return text;
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 std::optional<TrtexecShapes> parse_trtexec_shapes(std::string_view spec) {
   TrtexecShapes shapes;
   while (!spec.empty()) {
@@ -109,7 +124,8 @@ std::optional<TrtexecShapes> parse_trtexec_shapes(std::string_view spec) {
     while (at != last) {
       int64_t dim = 0;
       const auto [stop, code] = std::from_chars(at, last, dim);
-      if (code != std::errc() || dim < 0 || dims.size() >= 16 || (stop != last && (*stop != 'x' || stop + 1 == last))) return std::nullopt;
+      if (code != std::errc() || dim < 0 || dims.size() >= 16 || (stop != last && (*stop != 'x' || stop + 1 == last)))
+        return std::nullopt;
       dims.push_back(dim);
       at = stop == last ? last : stop + 1;
     }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "interop/trtexec_flags.h"
+#include "interop/trtexec_to_temper.h"
 
 namespace temper {
 
@@ -15,20 +16,16 @@ namespace {
 constexpr size_t kReleases = kTrtexecReleases.size();
 constexpr size_t kFirstOf11 = 7;
 
-std::string text_of(const TrtexecArgument& a) { return a.flag.empty() ? a.value : a.has_value ? concat(a.flag, "=", a.value) : a.flag; }
-
-std::string quoted(const std::string& text) {
-  if (!text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+%@-") == std::string::npos) return text;
-  std::string out = "'";
-  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
+std::string text_of(const TrtexecArgument& a) {
+  return a.flag.empty() ? a.value : a.has_value ? concat(a.flag, "=", a.value) : a.flag;
 }
 
 // "8.6.1 to 10.16": gaps within are releases that only do not list the flag.
 std::string range_of(size_t first, size_t last) {
   if (last + 1 == kReleases) return first == 0 ? "8.6.1 to 11.1" : concat("since ", kTrtexecReleases[first]);
   if (last == 0) return concat(kTrtexecReleases[0], " and before");
-  return first == last ? concat(kTrtexecReleases[first], " only") : concat(kTrtexecReleases[first], " to ", kTrtexecReleases[last]);
+  return first == last ? concat(kTrtexecReleases[first], " only")
+                       : concat(kTrtexecReleases[first], " to ", kTrtexecReleases[last]);
 }
 
 // What stands in the place of a flag that was taken away.
@@ -50,7 +47,8 @@ std::string_view replacement(std::string_view flag) {
       {"--int4", "a model with INT4 weights"},
       {"--int8", "a model with Q/DQ nodes"},
       {"--best", "a model whose own types say it"},
-      {"--calib", "a model with Q/DQ nodes: temper calibrate MODEL --from-cache CACHE -o ranges.json --qdq MODEL_qdq.onnx"},
+      {"--calib",
+       "a model with Q/DQ nodes: temper calibrate MODEL --from-cache CACHE -o ranges.json --qdq MODEL_qdq.onnx"},
       {"--calibProfile", "a model with Q/DQ nodes"},
       {"--minShapesCalib", "a model with Q/DQ nodes"},
       {"--optShapesCalib", "a model with Q/DQ nodes"},
@@ -72,9 +70,12 @@ std::string_view replacement(std::string_view flag) {
 
 // Flags that 11.0 accepts, warns about and ignores, since they are its default now.
 std::string_view ignored_since_11(std::string_view flag) {
-  if (flag == "--noDataTransfers") return "since 11.0 it is the default and the flag is ignored; --includeDataTransfers is the opposite";
-  if (flag == "--useCudaGraph") return "since 11.0 it is the default and the flag is ignored; --noCudaGraph is the opposite";
-  if (flag == "--useSpinWait") return "since 11.0 it is the default and the flag is ignored; --noSpinWait is the opposite";
+  if (flag == "--noDataTransfers")
+    return "since 11.0 it is the default and the flag is ignored; --includeDataTransfers is the opposite";
+  if (flag == "--useCudaGraph")
+    return "since 11.0 it is the default and the flag is ignored; --noCudaGraph is the opposite";
+  if (flag == "--useSpinWait")
+    return "since 11.0 it is the default and the flag is ignored; --noSpinWait is the opposite";
   if (flag == "--separateProfileRun") return "since 11.0 it is always so and the flag is ignored";
   if (flag == "--stronglyTyped") return "since 11.0 it is always so and the flag is ignored";
   return {};
@@ -90,144 +91,6 @@ std::string releases_of(const TrtexecFlag& flag) {
   if (const auto why = ignored_since_11(flag.name); !why.empty()) text += concat("; ", why);
   return text;
 }
-
-// ---- Temper ----
-
-class ToTemper {
- public:
-  explicit ToTemper(const TrtexecCommand& of) : command(of) { run(); }
-  std::vector<std::string> commands, differences;
-
- private:
-  const TrtexecCommand& command;
-  std::string model, plan;
-  std::optional<TrtexecShapes> run_shapes;
-
-  std::string stem(const std::string& path) const {
-    const size_t slash = path.find_last_of("/\\");
-    const size_t dot = path.rfind('.');
-    return dot == std::string::npos || (slash != std::string::npos && dot < slash) ? path : path.substr(0, dot);
-  }
-
-  void run() {
-    const auto onnx = command.value("--onnx"), loaded = command.value("--loadEngine");
-    const bool old_model = command.has("--uff") || command.has("--deploy") || command.has("--model");
-    const bool measures = !command.has("--skipInference") && !command.has("--buildOnly");
-    model = onnx.value_or("MODEL.onnx");
-    plan = stem(command.value("--saveEngine").value_or(onnx ? *onnx : loaded.value_or("MODEL"))) + ".plan";
-    if (!onnx && loaded) differences.push_back("an engine of TensorRT runs in TensorRT alone: MODEL.onnx stands for the model it was built from");
-    else if (!onnx && old_model) differences.push_back("Temper reads ONNX alone: convert the model; MODEL.onnx stands for it");
-    else if (!onnx) differences.push_back("the command names no model: MODEL.onnx stands for it");
-    build();
-    if (measures) bench();
-    inspect();
-  }
-
-  void build() {
-    std::string line = concat("temper build ", quoted(model), " -o ", quoted(plan));
-    if (command.has("--int8") || command.has("--best")) {
-      if (const auto cache = command.value("--calib")) {
-        commands.push_back(concat("temper calibrate ", quoted(model), " --from-cache ", quoted(*cache), " -o ranges.json"));
-      } else {
-        commands.push_back(concat("temper calibrate ", quoted(model), " --data DATA -o ranges.json"));
-        differences.push_back("without --calib trtexec's INT8 scales were random, so that only its speed meant anything; DATA stands for real samples (--placeholder-data in its place gives noise, for speed alone)");
-      }
-      line += " --precision int8 --calibration ranges.json";
-    } else if (command.has("--bf16") || command.has("--fp16")) {
-      line += " --precision bf16";
-    }
-    if (command.has("--fp16")) differences.push_back("--fp16: the CPU's 16-bit precision here is bf16; fp16 has no kernels");
-    if (command.has("--best")) differences.push_back("--best: precisions are not mixed by speed alone; temper study builds each one and weighs speed against accuracy");
-    for (const char* flag : {"--fp8", "--int4"})
-      if (command.has(flag)) differences.push_back(concat(std::string_view(flag), ": there are no kernels for it"));
-    const std::string shapes = profile();
-    if (!shapes.empty()) line += concat(" --shapes ", quoted(shapes));
-    if (const auto mib = command.integer("--workspace")) line += concat(" --workspace ", *mib, "MiB");
-    if (const auto pools = command.value("--memPoolSize")) line += workspace(*pools);
-    if (const auto file = command.value("--timingCacheFile")) line += concat(" --timing-cache ", quoted(*file + ".json"));
-    else if (command.has("--noBuilderCache")) line += " --no-timing-cache";
-    if (command.has("--verbose")) line += " -v";
-    commands.push_back(line);
-  }
-
-  // "workspace:1024,dlaSRAM:1" in MiB, or with a letter from 10.0 on.
-  std::string workspace(const std::string& pools) {
-    const size_t at = pools.find("workspace:");
-    if (at == std::string::npos) return "";
-    std::string size = pools.substr(at + 10, pools.find(',', at) - at - 10);
-    const char unit = size.empty() ? 0 : size.back();
-    const bool letter = std::string_view("BKMG").find(unit) != std::string_view::npos && unit != 0;
-    if (letter) size.pop_back();
-    if (size.empty() || size.find_first_not_of("0123456789") != std::string::npos) {
-      differences.push_back(concat("--memPoolSize=", pools, ": a limit that is no whole number is left out"));
-      return "";
-    }
-    return concat(" --workspace ", size, unit == 'B' ? "" : unit == 'K' ? "KiB" : unit == 'G' ? "GiB" : "MiB");
-  }
-
-  std::optional<TrtexecShapes> shapes(const char* flag) {
-    const auto text = command.value(flag);
-    if (!text) return std::nullopt;
-    auto parsed = parse_trtexec_shapes(*text);
-    if (!parsed) differences.push_back(concat(std::string_view(flag), "=", *text, " is not NAME:1x3x224x224,…, and left out"));
-    return parsed;
-  }
-
-  static std::string dims_text(const std::vector<int64_t>& dims) {
-    std::string text;
-    for (size_t i = 0; i < dims.size(); ++i) text += concat(i ? "x" : "", dims[i]);
-    return text;
-  }
-
-  std::string profile() {
-    run_shapes = shapes("--shapes");
-    const auto min = shapes("--minShapes"), opt = shapes("--optShapes"), max = shapes("--maxShapes");
-    const auto& base = opt ? opt : run_shapes ? run_shapes : max ? max : min;
-    if (!base) return "";
-    std::string text;
-    for (const auto& [name, dims] : *base) {
-      auto of = [&, &dims = dims, &name = name](const std::optional<TrtexecShapes>& from) { return from && from->contains(name) ? from->at(name) : dims; };
-      text += concat(text.empty() ? "" : ",", name, "=");
-      if (min || max) text += concat(dims_text(of(min)), ":", dims_text(dims), ":", dims_text(of(max)));
-      else text += dims_text(dims);
-    }
-    return text;
-  }
-
-  void bench() {
-    std::string line = concat("temper bench ", quoted(plan));
-    const auto& shapes = run_shapes;
-    if (shapes && command.has("--optShapes")) {
-      std::set<int64_t> batches;
-      for (const auto& [name, dims] : *shapes) batches.insert(dims.empty() ? 0 : dims[0]);
-      if (batches.size() == 1 && *batches.begin() > 0) line += concat(" --batch ", *batches.begin());
-      else differences.push_back("--shapes: bench takes a batch, not other shapes than those that the plan is tuned for");
-    }
-    if (const auto n = command.integer("--batch")) line += concat(" --batch ", *n);
-    const auto seconds = command.integer("--duration"), iterations = command.integer("--iterations");
-    if (seconds == 0 && iterations) {
-      line += concat(" --iterations ", *iterations);
-    } else {
-      if (seconds && *seconds > 0) line += concat(" --duration ", *seconds, "s");
-      if (iterations) differences.push_back(concat("--iterations=", *iterations, ": a least count; bench stops when the median is known well enough, --iterations fixes the count"));
-    }
-    if (command.has("--warmUp")) differences.push_back("--warmUp: bench warms up until runs get no faster; --warmup N fixes the count");
-    if (command.integer("--infStreams").value_or(1) > 1) differences.push_back("--infStreams: bench runs one query at a time");
-    if (const auto file = command.value("--exportTimes")) line += concat(" --json ", quoted(*file));
-    commands.push_back(line);
-    differences.push_back("trtexec measures a GPU, these commands the CPU, where nothing is transferred and there is no CUDA graph");
-    if (command.has("--loadInputs")) differences.push_back("--loadInputs: bench takes random inputs; temper run PLAN --input NAME=FILE runs real ones");
-  }
-
-  void inspect() {
-    for (const char* flag : {"--dumpLayerInfo", "--exportLayerInfo", "--dumpProfile", "--exportProfile"})
-      if (command.has(flag)) {
-        commands.push_back(concat("temper inspect ", quoted(plan), " --layers"));
-        break;
-      }
-    if (command.has("--dumpOutput") || command.has("--exportOutput")) commands.push_back(concat("temper run ", quoted(plan), " --output-dir OUT"));
-  }
-};
 
 std::string in_temper(const TrtexecArgument& a) {
   static const std::map<std::string_view, std::string_view> places{
@@ -285,7 +148,10 @@ TrtexecExplanation explain_trtexec(const TrtexecCommand& command) {
     const TrtexecFlag* flag = a.flag.empty() ? nullptr : find_trtexec_flag(a.flag);
     if (!flag) {
       unknown = true;
-      result.flags.push_back({text_of(a), a.flag.empty() ? "no flag; trtexec takes --FLAG=VALUE in one word" : "not a flag of 8.6.1 to 11.1", "none", "no counterpart"});
+      result.flags.push_back(
+          {text_of(a),
+           a.flag.empty() ? "no flag; trtexec takes --FLAG=VALUE in one word" : "not a flag of 8.6.1 to 11.1", "none",
+           "no counterpart"});
       continue;
     }
     const size_t first = flag->releases.find('x'), last = flag->releases.rfind('x');
@@ -294,8 +160,10 @@ TrtexecExplanation explain_trtexec(const TrtexecCommand& command) {
   }
   const auto first = std::find(accepts.begin(), accepts.end(), true);
   const auto last = std::find(accepts.rbegin(), accepts.rend(), true);
-  result.releases = unknown || first == accepts.end() ? "none" : range_of(size_t(first - accepts.begin()), size_t(accepts.rend() - last - 1));
-  ToTemper temper(command);
+  result.releases = unknown || first == accepts.end()
+                        ? "none"
+                        : range_of(size_t(first - accepts.begin()), size_t(accepts.rend() - last - 1));
+  const TemperCommands temper = temper_commands_for(command);
   result.commands = temper.commands;
   result.differences = temper.differences;
   return result;
@@ -309,7 +177,8 @@ size_t release_of(std::string_view name) {
   if (name == "11") return kReleases - 1;
   for (size_t i = 0; i < kReleases; ++i)
     if (kTrtexecReleases[i] == name || kTrtexecReleases[i].substr(0, kTrtexecReleases[i].rfind('.')) == name) return i;
-  fail(ErrorKind::usage, "the flags of trtexec ", name, " are not known; say 8.6, 10, 11 or one of ", concat(std::vector<std::string_view>(kTrtexecReleases.begin(), kTrtexecReleases.end())));
+  fail(ErrorKind::usage, "the flags of trtexec ", name, " are not known; say 8.6, 10, 11 or one of ",
+       concat(std::vector<std::string_view>(kTrtexecReleases.begin(), kTrtexecReleases.end())));
 }
 
 // Whether the command is one of 11.x, whose defaults are other ones.
@@ -322,7 +191,10 @@ bool reads_as_11(const TrtexecCommand& command, std::string_view from, std::vect
     if (flag->releases.find('x') >= kFirstOf11) return true;
     not_in_11 |= !flag->in(kReleases - 1);
   }
-  if (!not_in_11) remarks.push_back("every release could have run this command; it is read as one of 10.x or before, whose defaults differ from those of 11 (--from 11 reads it as one of 11)");
+  if (!not_in_11)
+    remarks.push_back(
+        "every release could have run this command; it is read as one of 10.x or before, whose defaults differ from "
+        "those of 11 (--from 11 reads it as one of 11)");
   return false;
 }
 
@@ -334,16 +206,19 @@ TrtexecTranslation translate_trtexec(const TrtexecCommand& command, std::string_
   result.release = std::string(kTrtexecReleases[target]);
   const bool from_11 = reads_as_11(command, from, result.remarks), to_11 = target >= kFirstOf11;
   result.command = "trtexec";
-  auto put = [&](const std::string& text) { result.command += " " + quoted(text); };
+  auto put = [&](const std::string& text) { result.command += " " + shell_quoted(text); };
   auto lose = [&](const std::string& what, std::string_view why) { result.lost.push_back(concat(what, ": ", why)); };
 
   // Said by default on one side and by a flag on the other: written below.
-  static const std::set<std::string_view> meanings{"--noDataTransfers", "--includeDataTransfers", "--useCudaGraph", "--noCudaGraph", "--useSpinWait", "--noSpinWait", "--separateProfileRun", "--stronglyTyped"};
+  static const std::set<std::string_view> meanings{"--noDataTransfers",    "--includeDataTransfers", "--useCudaGraph",
+                                                   "--noCudaGraph",        "--useSpinWait",          "--noSpinWait",
+                                                   "--separateProfileRun", "--stronglyTyped"};
   for (const TrtexecArgument& a : command.arguments) {
     if (meanings.contains(a.flag)) continue;
     const TrtexecFlag* flag = a.flag.empty() ? nullptr : find_trtexec_flag(a.flag);
     if (!flag) {
-      lose(text_of(a), a.flag.empty() ? "no flag; trtexec takes --FLAG=VALUE in one word" : "not a flag of 8.6.1 to 11.1");
+      lose(text_of(a),
+           a.flag.empty() ? "no flag; trtexec takes --FLAG=VALUE in one word" : "not a flag of 8.6.1 to 11.1");
     } else if (target <= flag->releases.rfind('x') && target >= flag->releases.find('x')) {
       put(text_of(a));
     } else if (a.flag == "--workspace" && !command.has("--memPoolSize")) {
@@ -353,7 +228,9 @@ TrtexecTranslation translate_trtexec(const TrtexecCommand& command, std::string_
     } else if (a.flag == "--weightless" && find_trtexec_flag("--stripWeights")->in(target)) {
       if (!command.has("--stripWeights")) put("--stripWeights");
     } else if (a.flag == "--nvtxMode" && (a.value == "default" || a.value == "verbose" || a.value == "none")) {
-      put(concat("--profilingVerbosity=", a.value == "default" ? "layer_names_only" : a.value == "verbose" ? "detailed" : "none"));
+      put(concat("--profilingVerbosity=", a.value == "default"   ? "layer_names_only"
+                                          : a.value == "verbose" ? "detailed"
+                                                                 : "none"));
     } else if (a.flag == "--explicitBatch") {
       result.remarks.push_back("--explicitBatch is left out: it is always so there");
     } else if (a.flag == "--stripAllWeights" && find_trtexec_flag("--stripWeights")->in(target)) {
@@ -361,7 +238,8 @@ TrtexecTranslation translate_trtexec(const TrtexecCommand& command, std::string_
       put("--stripWeights");
     } else if (target > flag->releases.rfind('x')) {
       const auto instead = replacement(a.flag);
-      lose(text_of(a), concat("gone since ", kTrtexecReleases[flag->releases.rfind('x') + 1], instead.empty() ? "" : concat("; in its place: ", instead)));
+      lose(text_of(a), concat("gone since ", kTrtexecReleases[flag->releases.rfind('x') + 1],
+                              instead.empty() ? "" : concat("; in its place: ", instead)));
     } else {
       lose(text_of(a), concat("came with ", kTrtexecReleases[flag->releases.find('x')]));
     }
@@ -371,7 +249,9 @@ TrtexecTranslation translate_trtexec(const TrtexecCommand& command, std::string_
   struct Default {
     const char *turned_on, *turned_off;  // until 10.x off and turned on; from 11.0 on on and turned off
   };
-  for (const Default& d : {Default{"--noDataTransfers", "--includeDataTransfers"}, {"--useCudaGraph", "--noCudaGraph"}, {"--useSpinWait", "--noSpinWait"}}) {
+  for (const Default& d : {Default{"--noDataTransfers", "--includeDataTransfers"},
+                           {"--useCudaGraph", "--noCudaGraph"},
+                           {"--useSpinWait", "--noSpinWait"}}) {
     const bool on = from_11 ? !command.has(d.turned_off) : command.has(d.turned_on);
     if (on && !to_11 && (measures || command.has(d.turned_on))) put(d.turned_on);
     if (!on && to_11 && (measures || command.has(d.turned_off))) put(d.turned_off);
@@ -379,7 +259,8 @@ TrtexecTranslation translate_trtexec(const TrtexecCommand& command, std::string_
   const bool profiles = command.has("--dumpProfile") || command.has("--exportProfile");
   const bool separate = from_11 || command.has("--separateProfileRun");
   if (profiles && separate && !to_11) put("--separateProfileRun");
-  if (profiles && !separate && to_11) lose("profiling in the timed run", "since 11.0 layers are always profiled in a run of their own");
+  if (profiles && !separate && to_11)
+    lose("profiling in the timed run", "since 11.0 layers are always profiled in a run of their own");
   const bool typed = from_11 || command.has("--stronglyTyped");
   if (typed && !to_11) {
     if (find_trtexec_flag("--stronglyTyped")->in(target)) put("--stronglyTyped");

@@ -171,7 +171,8 @@ constexpr TrtexecFlag kFlags[] = {
 std::span<const TrtexecFlag> trtexec_flags() { return kFlags; }
 
 const TrtexecFlag* find_trtexec_flag(std::string_view name) {
-  const auto found = std::find_if(std::begin(kFlags), std::end(kFlags), [&](const TrtexecFlag& flag) { return flag.name == name; });
+  const auto found =
+      std::find_if(std::begin(kFlags), std::end(kFlags), [&](const TrtexecFlag& flag) { return flag.name == name; });
   return found == std::end(kFlags) ? nullptr : &*found;
 }
 

@@ -8,7 +8,8 @@
 
 namespace temper {
 
-inline constexpr std::array<std::string_view, 9> kTrtexecReleases{"8.6.1", "10.0.1", "10.3.0", "10.7.0", "10.9.0", "10.13.3", "10.16", "11.0", "11.1"};
+inline constexpr std::array<std::string_view, 9> kTrtexecReleases{"8.6.1",   "10.0.1", "10.3.0", "10.7.0", "10.9.0",
+                                                                  "10.13.3", "10.16",  "11.0",   "11.1"};
 
 struct TrtexecFlag {
   std::string_view name;

@@ -10,8 +10,8 @@ namespace {
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
-// Length of the escape sequence that begins at `at`: colours and cursor moves (ESC [ … letter), titles (ESC ] … BEL), and
-// two-character ones.
+// Length of the escape sequence that begins at `at`: colours and cursor moves (ESC [ … letter), titles (ESC ] … BEL),
+// and two-character ones.
 size_t escape_length(std::string_view text, size_t at) {
   if (at + 1 >= text.size()) return 1;
   size_t end = at + 2;
@@ -57,17 +57,20 @@ bool date_at(std::string_view line, size_t at) {
 
 // "[I]" at `at`, followed by a blank or the end of the line: web pages drop blanks at the end.
 bool severity_at(std::string_view line, size_t at) {
-  return line.size() - at >= 3 && line[at] == '[' && line[at + 2] == ']' && std::string_view("VIWEF").find(line[at + 1]) != std::string_view::npos &&
+  return line.size() - at >= 3 && line[at] == '[' && line[at + 2] == ']' &&
+         std::string_view("VIWEF").find(line[at + 1]) != std::string_view::npos &&
          (line.size() - at == 3 || line[at + 3] == ' ');
 }
 
-// The next stamp or banner from `from` on. A command line may hold "[I]": within a banner only stamps with a date count.
+// The next stamp or banner from `from` on. A command line may hold "[I]": within a banner only stamps with a date
+// count.
 Mark next_mark(std::string_view line, size_t from, bool in_banner) {
   for (size_t at = line.find_first_of("[&", from); at != line.npos; at = line.find_first_of("[&", at + 1)) {
     if (line[at] == '&' && line.substr(at, 5) == "&&&& ") return {at, at, '&'};
     if (line[at] != '[') continue;
     const size_t severity = date_at(line, at) ? at + 22 : at;
-    if (severity_at(line, severity) && !(in_banner && severity == at)) return {at, std::min(severity + 4, line.size()), line[severity + 1]};
+    if (severity_at(line, severity) && !(in_banner && severity == at))
+      return {at, std::min(severity + 4, line.size()), line[severity + 1]};
   }
   return {line.size(), line.size(), 0};
 }

@@ -12,12 +12,13 @@ struct LogLine {
   std::string_view text;  // behind the stamp, without blanks at its ends; of a banner from "&&&& " on
 };
 
-// Text without colours, control characters and byte order marks; UTF-16 (as PowerShell redirects it) becomes UTF-8, where
-// characters beyond ASCII are '?'. A carriage return ends a line.
+// Text without colours, control characters and byte order marks; UTF-16 (as PowerShell redirects it) becomes UTF-8,
+// where characters beyond ASCII are '?'. A carriage return ends a line.
 std::string plain_log_text(std::string_view bytes);
 
-// The lines of plain text. What stands before a stamp ("[01/24/2024-20:02:59] [I] ", with or without the date) or a banner
-// is a prefix and dropped; a second one in the same line begins a new line. Lines without content are left out, unless they have a stamp.
+// The lines of plain text. What stands before a stamp ("[01/24/2024-20:02:59] [I] ", with or without the date) or a
+// banner is a prefix and dropped; a second one in the same line begins a new line. Lines without content are left out,
+// unless they have a stamp.
 void for_each_log_line(std::string_view plain, const std::function<void(const LogLine&)>& use);
 
 }  // namespace temper

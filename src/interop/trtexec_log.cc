@@ -41,21 +41,25 @@ struct Scan {
       end = exponent;
     }
     double value = 0;
-    if (std::from_chars(rest.data(), rest.data() + end, value).ec != std::errc() || !rest.substr(end).starts_with(unit)) return std::nullopt;
+    if (std::from_chars(rest.data(), rest.data() + end, value).ec != std::errc() || !rest.substr(end).starts_with(unit))
+      return std::nullopt;
     rest.remove_prefix(end + unit.size());
     return value;
   }
   std::optional<int64_t> integer(std::string_view unit) {
     const size_t end = std::min(rest.find_first_not_of("0123456789"), rest.size());
     int64_t value = 0;
-    if (end == 0 || std::from_chars(rest.data(), rest.data() + end, value).ec != std::errc() || !rest.substr(end).starts_with(unit)) return std::nullopt;
+    if (end == 0 || std::from_chars(rest.data(), rest.data() + end, value).ec != std::errc() ||
+        !rest.substr(end).starts_with(unit))
+      return std::nullopt;
     rest.remove_prefix(end + unit.size());
     return value;
   }
 };
 
 void note(std::vector<std::string>& list, std::string text) {
-  if (list.size() < kMaxNotes && std::find(list.begin(), list.end(), text) == list.end()) list.push_back(std::move(text));
+  if (list.size() < kMaxNotes && std::find(list.begin(), list.end(), text) == list.end())
+    list.push_back(std::move(text));
 }
 std::string shown(std::string_view text) { return concat("'", text.substr(0, 160), text.size() > 160 ? "…'" : "'"); }
 
@@ -136,15 +140,17 @@ class Reader {
 
   void finish() {
     // What no banner and no number marks as a run of trtexec is the talk of other programs.
-    std::erase_if(runs, [](const TrtexecRun& r) { return r.status == TrtexecStatus::unknown && !r.has_summary() && !r.queries; });
+    std::erase_if(
+        runs, [](const TrtexecRun& r) { return r.status == TrtexecStatus::unknown && !r.has_summary() && !r.queries; });
   }
 
  private:
-  TrtexecRun* run_ = nullptr;  // the one that lines belong to; none between runs
+  TrtexecRun* run_ = nullptr;                       // the one that lines belong to; none between runs
   std::optional<TrtexecStats>* section_ = nullptr;  // of 7.x
   bool host_section_ = false;
   std::vector<std::string> stray_errors_;  // outside of a run
-  std::vector<std::string>* continued_ = nullptr;  // the list whose last error the next lines without a stamp go on with
+  std::vector<std::string>* continued_ =
+      nullptr;  // the list whose last error the next lines without a stamp go on with
 
   TrtexecRun& begin() {
     if (runs.size() >= kMaxRuns) fail(ErrorKind::bad_file, "the log holds more than ", kMaxRuns, " runs; split it");
@@ -170,7 +176,8 @@ class Reader {
       const size_t end = scan.rest.find(']');
       if (end != scan.rest.npos) version = trtexec_version(scan.rest.substr(0, end));
     }
-    if (const size_t hash = scan.rest.find("# "); hash != scan.rest.npos) command = std::string(scan.rest.substr(hash + 2));
+    if (const size_t hash = scan.rest.find("# "); hash != scan.rest.npos)
+      command = std::string(scan.rest.substr(hash + 2));
     // A closing banner belongs to the run that is open; one that was closed already lost its beginning.
     if (status == TrtexecStatus::running || !run_) begin();
     TrtexecRun& run = *run_;
@@ -178,10 +185,12 @@ class Reader {
     if (status == TrtexecStatus::failed && run.errors.empty()) run.errors = std::move(stray_errors_);
     stray_errors_.clear();
     if (run.status == TrtexecStatus::running && command && run.command && *command != *run.command)
-      note(run.contradictions, concat("it begins as ", shown(*run.command), " and ends as ", shown(*command), ": lines of several runs are mixed"));
+      note(run.contradictions, concat("it begins as ", shown(*run.command), " and ends as ", shown(*command),
+                                      ": lines of several runs are mixed"));
     run.status = status;
     if (version && !run.version) run.version = version;
-    else if (version && *version != *run.version) note(run.contradictions, concat("it begins as version ", *run.version, " and ends as ", *version));
+    else if (version && *version != *run.version)
+      note(run.contradictions, concat("it begins as version ", *run.version, " and ends as ", *version));
     if (command && !run.command) run.command = command;
     if (status != TrtexecStatus::running) run_ = nullptr;
     section_ = nullptr;
@@ -199,7 +208,9 @@ class Reader {
         read = true;
         const auto value = scan.number(known.unit);
         if (value) set_number(known, *value);
-        else note(current().problems, concat(shown(at), " is not readable: a number with '.' and the unit '", known.unit.substr(1), "' are expected"));
+        else
+          note(current().problems, concat(shown(at), " is not readable: a number with '.' and the unit '",
+                                          known.unit.substr(1), "' are expected"));
         if (!value) return true;
         break;
       }
@@ -220,15 +231,21 @@ class Reader {
 
   void set_number(const NumberLine& known, double value) {
     // A log without banners and titles (grep) begins its next run with the next throughput.
-    if (known.number == &TrtexecRun::throughput_qps && run_ && run_->throughput_qps && !section_ && (run_->latency || *run_->throughput_qps != value)) begin();
+    if (known.number == &TrtexecRun::throughput_qps && run_ && run_->throughput_qps && !section_ &&
+        (run_->latency || *run_->throughput_qps != value))
+      begin();
     auto& field = current().*known.number;
-    if (field && *field != value) note(run_->contradictions, concat("it has '", known.name.substr(0, known.name.size() - 2), "' twice: ", *field, " and ", value));
+    if (field && *field != value)
+      note(run_->contradictions,
+           concat("it has '", known.name.substr(0, known.name.size() - 2), "' twice: ", *field, " and ", value));
     else field = value;
   }
   void set_stats(const StatsLine& known, const TrtexecStats& stats) {
     auto& field = current().*known.stats;
     if (!field) field = stats;
-    else if (!same(*field, stats)) note(run_->contradictions, concat("it has '", known.name.substr(0, known.name.size() - 2), "' twice, with different numbers"));
+    else if (!same(*field, stats))
+      note(run_->contradictions,
+           concat("it has '", known.name.substr(0, known.name.size() - 2), "' twice, with different numbers"));
   }
 
   // 7.x: a title, then one line a number.
@@ -254,7 +271,9 @@ class Reader {
     else if (scan.take("median: ")) field = &TrtexecStats::median;
     if (!field && !percentile) return false;
     bool whole = take_old(scan, **section_, field);
-    if (whole && !scan.rest.empty()) whole = host_section_ && scan.take(" (end to end ") && take_old(scan, *run_->end_to_end, field) && scan.take(")") && scan.rest.empty();
+    if (whole && !scan.rest.empty())
+      whole = host_section_ && scan.take(" (end to end ") && take_old(scan, *run_->end_to_end, field) &&
+              scan.take(")") && scan.rest.empty();
     if (!whole) note(run_->problems, concat(shown(text), " is not readable from ", shown(scan.rest), " on"));
     return true;
   }
@@ -275,7 +294,8 @@ class Reader {
   // Outside of a run only what trtexec says before a summary can begin one.
   void stray(const LogLine& line) {
     if (line.severity == 'E' || line.severity == 'F') error(stray_errors_, line.text);
-    if (line.text.starts_with("=== Model Options") || line.text.starts_with("Timing trace has ") || line.text.starts_with("Warmup completed ")) {
+    if (line.text.starts_with("=== Model Options") || line.text.starts_with("Timing trace has ") ||
+        line.text.starts_with("Warmup completed ")) {
       begin();
       other(line);
     }
@@ -310,30 +330,37 @@ class Reader {
       if (!scan.take(name)) return false;
       const auto value = scan.integer(unit);
       if (!value) note(run.problems, concat(shown(text), " is not readable"));
-      else if (field && *field != *value) note(run.contradictions, concat("it has two counts of queries: ", *field, " and ", *value));
+      else if (field && *field != *value)
+        note(run.contradictions, concat("it has two counts of queries: ", *field, " and ", *value));
       else field = value;
       return true;
     };
     // The generation is part of what was built, and comes first.
     if (text.starts_with("Engine built in ")) run.build_s.reset();
     if (text.starts_with("[TRT] Engine generation completed in ")) scan.take("[TRT] ");
-    if (count("Warmup completed ", " queries", run.warmup_queries) || count("Timing trace has ", " queries", run.queries) ||
-        number("Engine built in ", " sec.", run.build_s) || number("Engine generation completed in ", " seconds.", run.build_s) ||
-        number("Created engine with size: ", " MiB", run.engine_mib) || number("Engine deserialized in ", " sec.", run.deserialize_s))
+    if (count("Warmup completed ", " queries", run.warmup_queries) ||
+        count("Timing trace has ", " queries", run.queries) || number("Engine built in ", " sec.", run.build_s) ||
+        number("Engine generation completed in ", " seconds.", run.build_s) ||
+        number("Created engine with size: ", " MiB", run.engine_mib) ||
+        number("Engine deserialized in ", " sec.", run.deserialize_s))
       return;
     if (scan.take("[TRT] ")) {
-      if (scan.take("[MemUsageStats] Peak memory usage of TRT CPU/GPU memory allocators: CPU ") && scan.integer(" MiB, GPU "))
+      if (scan.take("[MemUsageStats] Peak memory usage of TRT CPU/GPU memory allocators: CPU ") &&
+          scan.integer(" MiB, GPU "))
         if (const auto mib = scan.integer(" MiB")) run.build_peak_gpu_mib = double(*mib);
       return;
     }
     if (scan.take("TensorRT version: ")) {
-      if (!run.version && !scan.rest.empty() && scan.rest.find_first_not_of("0123456789.") == scan.rest.npos) run.version = std::string(scan.rest.substr(0, 32));
+      if (!run.version && !scan.rest.empty() && scan.rest.find_first_not_of("0123456789.") == scan.rest.npos)
+        run.version = std::string(scan.rest.substr(0, 32));
       return;
     }
     if (shape(scan)) return;
-    for (const std::string_view name : {"Model", "Precision", "Batch", "Data transfers", "Spin-wait", "CUDA Graph", "Streams", "Inference Streams", "Device", "Selected Device", "Load engine"}) {
+    for (const std::string_view name : {"Model", "Precision", "Batch", "Data transfers", "Spin-wait", "CUDA Graph",
+                                        "Streams", "Inference Streams", "Device", "Selected Device", "Load engine"}) {
       Scan option{text};
-      if (option.take(name) && option.take(": ") && !option.rest.empty()) run.options.emplace(name == "Inference Streams" ? "Streams" : name, option.rest.substr(0, 4096));
+      if (option.take(name) && option.take(": ") && !option.rest.empty())
+        run.options.emplace(name == "Inference Streams" ? "Streams" : name, option.rest.substr(0, 4096));
     }
   }
 
@@ -378,13 +405,16 @@ std::optional<std::string> trtexec_version(std::string_view number) {
       if (digits == end + (parts > 0) || digits - end > 6 || (parts > 0 && number[end] != '.')) return std::nullopt;
       end = digits;
     }
-    return parts == 3 && (end == number.size() || number[end] == '.') ? std::optional(std::string(number.substr(0, end))) : std::nullopt;
+    return parts == 3 && (end == number.size() || number[end] == '.')
+               ? std::optional(std::string(number.substr(0, end)))
+               : std::nullopt;
   }
   int n = 0;
   const auto [end, code] = std::from_chars(number.data(), number.data() + number.size(), n);
   if (code != std::errc() || end != number.data() + number.size() || n < 1000 || n >= 1000000) return std::nullopt;
   // Below version 10 a thousand a major and a hundred a minor; from 10 on ten thousand and a hundred.
-  return n < 10000 ? concat(n / 1000, ".", n / 100 % 10, ".", n % 100) : concat(n / 10000, ".", n / 100 % 100, ".", n % 100);
+  return n < 10000 ? concat(n / 1000, ".", n / 100 % 10, ".", n % 100)
+                   : concat(n / 10000, ".", n / 100 % 100, ".", n % 100);
 }
 
 std::vector<TrtexecRun> read_trtexec_log(std::string_view bytes) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a log of trtexec says, versions 7.2 to 11.1: numbers exactly as its text has them, nothing derived.
 //
-// The summary is a block of lines `NAME: min = 1 ms, max = … ms, mean = …, median = …, percentile(99%) = … ms` from 8.0 on,
-// and a block of several lines a name before. A number counts only where it is whole: in the C locale and followed by its
-// unit. What cannot be read is left out and named in `problems`.
+// The summary is a block of lines `NAME: min = 1 ms, max = … ms, mean = …, median = …, percentile(99%) = … ms` from 8.0
+// on, and a block of several lines a name before. A number counts only where it is whole: in the C locale and followed
+// by its unit. What cannot be read is left out and named in `problems`.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -44,10 +44,13 @@ struct TrtexecRun {
   std::vector<std::string> errors;          // lines of severity E and F, the first few
   std::vector<std::string> problems;        // lines that were recognised but could not be read
   std::vector<std::string> contradictions;  // the log says a thing twice and differently
-  bool has_summary() const { return throughput_qps || walltime_s || gpu_total_s || latency || enqueue || h2d || gpu || d2h; }
+  bool has_summary() const {
+    return throughput_qps || walltime_s || gpu_total_s || latency || enqueue || h2d || gpu || d2h;
+  }
 };
 
-// Never throws on what a log may hold, except Error{bad_file} above 10000 runs. Empty where there is no sign of trtexec.
+// Never throws on what a log may hold, except Error{bad_file} above 10000 runs. Empty where there is no sign of
+// trtexec.
 std::vector<TrtexecRun> read_trtexec_log(std::string_view bytes);
 
 // The number in banners: "8601" -> "8.6.1", "100900" -> "10.9.0", "11.1.0.106" -> "11.1.0". Absent where it is none.

@@ -13,7 +13,9 @@ namespace temper {
 namespace {
 
 constexpr const char* kSilent = "the log does not say";
-constexpr const char* kKeys = "model, model_sha256, batch, precision, device, device_name, transfers, cuda_graph, spin_wait, streams, tensorrt_version";
+constexpr const char* kKeys =
+    "model, model_sha256, batch, precision, device, device_name, transfers, cuda_graph, spin_wait, streams, "
+    "tensorrt_version";
 
 std::pair<int, int> major_minor(const std::string& version) {
   int major = 0, minor = 0;
@@ -28,7 +30,8 @@ std::optional<int64_t> integer(const std::string& text) {
 }
 int64_t integer_of(const std::string& key, const std::string& text) {
   const auto value = integer(text);
-  if (!value || *value > 1'000'000'000) fail(ErrorKind::usage, "--set ", key, "=", text, ": a whole number from 1 on is expected");
+  if (!value || *value > 1'000'000'000)
+    fail(ErrorKind::usage, "--set ", key, "=", text, ": a whole number from 1 on is expected");
   return *value;
 }
 bool flag_of(const std::string& key, const std::string& text) {
@@ -53,7 +56,8 @@ class Known {
   }
   void check_keys() const {
     for (const auto& [key, text] : given_)
-      if (concat(", ", kKeys, ", ").find(concat(", ", key, ", ")) == std::string::npos) fail(ErrorKind::usage, "--set ", key, ": there is no such key; there are ", kKeys);
+      if (concat(", ", kKeys, ", ").find(concat(", ", key, ", ")) == std::string::npos)
+        fail(ErrorKind::usage, "--set ", key, ": there is no such key; there are ", kKeys);
   }
 
  private:
@@ -110,31 +114,39 @@ void set_model(const Facts& facts, TrtexecSemantics& to) {
 }
 
 void set_precision(const Facts& facts, TrtexecSemantics& to) {
-  const bool loaded = facts.command.value("--loadEngine").value_or(facts.option("Load engine").value_or("")) != "" && !facts.command.has("--onnx");
+  const bool loaded = facts.command.value("--loadEngine").value_or(facts.option("Load engine").value_or("")) != "" &&
+                      !facts.command.has("--onnx");
   if (loaded) {
     to.notes["precision"] = "the engine was loaded, and the log does not say how it was built";
-  } else if (facts.major.value_or(0) >= 11 || facts.command.has("--stronglyTyped") || facts.option("Precision") == "Strongly Typed") {
+  } else if (facts.major.value_or(0) >= 11 || facts.command.has("--stronglyTyped") ||
+             facts.option("Precision") == "Strongly Typed") {
     to.notes["precision"] = "the model's own types: the network was strongly typed";
   } else if (const auto option = facts.option("Precision"); option && !option->empty()) {
     to.precision = precision_of_option(*option);
-  } else if (facts.has_command && (facts.major || facts.command.has("--fp16") || facts.command.has("--int8") || facts.command.has("--bf16") || facts.command.has("--best"))) {
+  } else if (facts.has_command && (facts.major || facts.command.has("--fp16") || facts.command.has("--int8") ||
+                                   facts.command.has("--bf16") || facts.command.has("--best"))) {
     to.precision = precision_of_flags(facts.command);
   } else {
     to.notes["precision"] = kSilent;
   }
   if (!to.precision) return;
-  to.notes["precision"] = "what the builder was allowed beside fp32, not what each layer runs in; --exportLayerInfo tells";
-  if (to.precision == "fp32") to.notes["precision"] = facts.command.has("--noTF32") ? "without TF32" : "TF32 was allowed, where the device has it";
+  to.notes["precision"] =
+      "what the builder was allowed beside fp32, not what each layer runs in; --exportLayerInfo tells";
+  if (to.precision == "fp32")
+    to.notes["precision"] =
+        facts.command.has("--noTF32") ? "without TF32" : "TF32 was allowed, where the device has it";
 }
 
 void set_batch(const Facts& facts, TrtexecSemantics& to) {
   to.shapes = facts.log.shapes;
-  if (const auto flag = facts.command.value(facts.command.has("--shapes") ? "--shapes" : "--optShapes"); to.shapes.empty() && flag)
+  if (const auto flag = facts.command.value(facts.command.has("--shapes") ? "--shapes" : "--optShapes");
+      to.shapes.empty() && flag)
     if (const auto shapes = parse_trtexec_shapes(*flag)) to.shapes = *shapes;
   if (const auto option = facts.option("Batch")) to.implicit_batch = integer(*option);  // otherwise "Explicit"
   else if (!facts.command.has("--explicitBatch") && facts.major.value_or(8) < 10) {
     to.implicit_batch = facts.command.integer("--batch");
-    const bool always_implicit = facts.command.has("--uff") || facts.command.has("--deploy") || facts.command.has("--model");
+    const bool always_implicit =
+        facts.command.has("--uff") || facts.command.has("--deploy") || facts.command.has("--model");
     if (!to.implicit_batch && always_implicit) to.implicit_batch = 1;
   }
   if (to.implicit_batch && (*to.implicit_batch < 1 || *to.implicit_batch > 1'000'000'000)) to.implicit_batch.reset();
@@ -163,11 +175,14 @@ void set_transfers(const Facts& facts, TrtexecSemantics& to) {
   auto positive = [](const std::optional<TrtexecStats>& stats) { return stats && stats->max && *stats->max > 0; };
   const TrtexecRun& log = facts.log;
   std::optional<bool> included = facts.enabled("Data transfers");
-  if (!included && facts.has_command && facts.major) included = *facts.major >= 11 ? facts.command.has("--includeDataTransfers") : !facts.command.has("--noDataTransfers");
+  if (!included && facts.has_command && facts.major)
+    included =
+        *facts.major >= 11 ? facts.command.has("--includeDataTransfers") : !facts.command.has("--noDataTransfers");
   const bool none = zero(log.h2d) && zero(log.d2h), some = positive(log.h2d);
   const bool managed = facts.command.has("--useManagedMemory");  // pages move on their own then
   // Results whose size the run decides are copied even where transfers are off, so D2H alone proves nothing.
-  if (included == false && some) to.contradictions.push_back(concat("transfers are off, but copying inputs took up to ", *log.h2d->max, " ms"));
+  if (included == false && some)
+    to.contradictions.push_back(concat("transfers are off, but copying inputs took up to ", *log.h2d->max, " ms"));
   if (included == true && none && !managed) to.contradictions.push_back("transfers are on, but took no time at all");
   if (!included && (none || some)) {
     included = some;
@@ -179,7 +194,9 @@ void set_transfers(const Facts& facts, TrtexecSemantics& to) {
 
 }  // namespace
 
-bool version_below(const std::string& version, int major, int minor) { return major_minor(version) < std::pair{major, minor}; }
+bool version_below(const std::string& version, int major, int minor) {
+  return major_minor(version) < std::pair{major, minor};
+}
 
 TrtexecSemantics semantics_of(const TrtexecRun& log, const std::map<std::string, std::string>& known) {
   TrtexecSemantics to;
@@ -197,7 +214,9 @@ TrtexecSemantics semantics_of(const TrtexecRun& log, const std::map<std::string,
   set_transfers(facts, to);
   to.device_name = facts.option("Selected Device");
   const auto device = facts.option("Device");
-  if (const auto index = device ? integer(*device) : facts.command.integer("--device"); index && *index > 0 && *index < 1000) to.device = concat("cuda:", *index);
+  if (const auto index = device ? integer(*device) : facts.command.integer("--device");
+      index && *index > 0 && *index < 1000)
+    to.device = concat("cuda:", *index);
   else if (!device && !facts.has_command) to.notes["device"] = "the log does not say; 0 is what trtexec takes";
   to.cuda_graph = facts.enabled("CUDA Graph");
   if (!to.cuda_graph) to.cuda_graph = facts.switched("--useCudaGraph", "--noCudaGraph");
@@ -205,7 +224,10 @@ TrtexecSemantics semantics_of(const TrtexecRun& log, const std::map<std::string,
   to.spin_wait = facts.enabled("Spin-wait");
   if (!to.spin_wait) to.spin_wait = facts.switched("--useSpinWait", "--noSpinWait");
   if (const auto streams = facts.option("Streams")) to.streams = integer(*streams);
-  else if (facts.has_command) to.streams = facts.command.has("--infStreams") ? facts.command.integer("--infStreams") : facts.command.has("--streams") ? facts.command.integer("--streams") : 1;
+  else if (facts.has_command)
+    to.streams = facts.command.has("--infStreams") ? facts.command.integer("--infStreams")
+                 : facts.command.has("--streams")  ? facts.command.integer("--streams")
+                                                   : 1;
   if (to.streams && *to.streams < 1) to.streams.reset();
 
   given.take("model", to.model, to, as_text);
@@ -215,13 +237,15 @@ TrtexecSemantics semantics_of(const TrtexecRun& log, const std::map<std::string,
   given.take("batch", to.batch, to, integer_of);
   given.take("device_name", to.device_name, to, as_text);
   given.take("transfers", to.transfers, to, [](const std::string& key, const std::string& text) {
-    if (text != "included" && text != "excluded") fail(ErrorKind::usage, "--set ", key, "=", text, ": included or excluded is expected");
+    if (text != "included" && text != "excluded")
+      fail(ErrorKind::usage, "--set ", key, "=", text, ": included or excluded is expected");
     return text;
   });
   given.take("cuda_graph", to.cuda_graph, to, flag_of);
   given.take("spin_wait", to.spin_wait, to, flag_of);
   given.take("streams", to.streams, to, integer_of);
-  if (const auto wanted = known.find("device"); wanted != known.end()) to.device = wanted->second, to.notes["device"] = "given by the user";
+  if (const auto wanted = known.find("device"); wanted != known.end())
+    to.device = wanted->second, to.notes["device"] = "given by the user";
   if (!to.model) to.notes["model"] = "the log does not name the model: this is where it was read; --set model=NAME";
   return to;
 }

@@ -17,7 +17,7 @@ struct TrtexecSemantics {
   std::optional<int64_t> batch;           // items a query
   std::optional<int64_t> implicit_batch;  // where the batch is no dimension of the shapes and the log counts items
   std::map<std::string, std::vector<int64_t>> shapes;
-  std::optional<std::string> transfers;   // "included", "excluded"
+  std::optional<std::string> transfers;  // "included", "excluded"
   std::optional<bool> cuda_graph, spin_wait;
   std::optional<int64_t> streams;
   std::map<std::string, std::string> notes;

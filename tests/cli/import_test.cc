@@ -48,7 +48,9 @@ TEST(ImportVerb, ALogThatContradictsItselfIsImportedWithAWarningAndFailsTheCheck
 TEST(ImportVerb, BadInputEndsInOneLineThatSaysWhatToDo) {
   const std::string folder = test_folder();
   write_file_atomically(folder + "empty.log", "");
-  write_file_atomically(folder + "failed.log", "&&&& RUNNING TensorRT.trtexec # trtexec --fp16\n[11/14/2025-09:01:02] [E] Unknown option: --fp16\n&&&& FAILED TensorRT.trtexec # trtexec --fp16\n");
+  write_file_atomically(folder + "failed.log",
+                        "&&&& RUNNING TensorRT.trtexec # trtexec --fp16\n[11/14/2025-09:01:02] [E] Unknown option: "
+                        "--fp16\n&&&& FAILED TensorRT.trtexec # trtexec --fp16\n");
   write_file_atomically(folder + "other.log", "hello\n");
   const auto refused = [&](int code, const std::string& arguments, std::string_view part) {
     const Outcome outcome = temper(folder, "import " + arguments);
@@ -73,7 +75,8 @@ TEST(ImportVerb, OldCommandsAreExplainedAndSaidForAnotherVersion) {
   const Outcome explained = temper(folder, "import trtexec --command 'trtexec --onnx=net.onnx --int8 --workspace=64'");
   ASSERT_EQ(explained.code, 0) << explained.err;
   EXPECT_CONTAINS(explained.out, "scratch memory that tactics may use, in MiB");
-  EXPECT_CONTAINS(explained.out, "  temper build net.onnx -o net.plan --precision int8 --calibration ranges.json --workspace 64MiB\n");
+  EXPECT_CONTAINS(explained.out,
+                  "  temper build net.onnx -o net.plan --precision int8 --calibration ranges.json --workspace 64MiB\n");
   const Outcome there = temper(folder, "import trtexec --command 'trtexec --onnx=net.onnx --fp16' --to 11 --json");
   ASSERT_EQ(there.code, 0) << there.err;
   const auto json = nlohmann::json::parse(there.out);

@@ -19,7 +19,9 @@ std::string all(const Strings& lines) {
   for (const std::string& line : lines) text += line + "\n";
   return text;
 }
-TrtexecTranslation to(std::string_view command, std::string_view version, std::string_view from = "") { return translate_trtexec(parse_trtexec_command(command), version, from); }
+TrtexecTranslation to(std::string_view command, std::string_view version, std::string_view from = "") {
+  return translate_trtexec(parse_trtexec_command(command), version, from);
+}
 
 TEST(TrtexecFlags, TheListIsWholeAndSaysForEachFlagWhatItMeans) {
   std::set<std::string_view> names;
@@ -45,21 +47,37 @@ TEST(TrtexecFlags, EachStepTakesAndGivesTheFlagsItDid) {
       at = end + 1;
     }
   };
-  expect(0, 1, true, "--batch --maxBatch --model --deploy --output --uff --uffInput --uffNHWC --workspace --minTiming --heuristic --buildOnly --explicitBatch --explicitPrecision --nvtxMode");
-  expect(0, 1, false, "--allocationStrategy --allowWeightStreaming --bf16 --calibProfile --dumpOptimizationProfile --errorOnTimingCacheMiss --getPlanVersionOnly --markDebug --noCompilationCache "
-                      "--pluginInstanceNorm --profile --useProfile --saveDebugTensors --stripWeights --stronglyTyped --weightStreamingBudget --weightless");
-  expect(1, 5, false, "--asyncFileReader --dumpKernelText --int4 --l2LimitForTiling --markUnfusedTensorsAsDebugTensors --maxTactics --monitorMemory --remoteAutoTuningConfig --runtimePlatform "
-                      "--safetyPlugins --saveAllDebugTensors --stripAllWeights --tilingOptimizationLevel --uint8AsymmetricQuantizationDLA");
-  expect(5, 6, false, "--adjustForDLA --cpuOnly --decomposableAttentions --enablePluginOverride --refitFromOnnx --reportCapabilityDLA");
-  expect(6, 7, true, "--fp16 --bf16 --int8 --fp8 --int4 --best --calib --calibProfile --minShapesCalib --optShapesCalib --maxShapesCalib --layerPrecisions --layerOutputTypes --precisionConstraints "
-                     "--restricted --weightless");
+  expect(0, 1, true,
+         "--batch --maxBatch --model --deploy --output --uff --uffInput --uffNHWC --workspace --minTiming --heuristic "
+         "--buildOnly --explicitBatch --explicitPrecision --nvtxMode");
+  expect(0, 1, false,
+         "--allocationStrategy --allowWeightStreaming --bf16 --calibProfile --dumpOptimizationProfile "
+         "--errorOnTimingCacheMiss --getPlanVersionOnly --markDebug --noCompilationCache "
+         "--pluginInstanceNorm --profile --useProfile --saveDebugTensors --stripWeights --stronglyTyped "
+         "--weightStreamingBudget --weightless");
+  expect(1, 5, false,
+         "--asyncFileReader --dumpKernelText --int4 --l2LimitForTiling --markUnfusedTensorsAsDebugTensors --maxTactics "
+         "--monitorMemory --remoteAutoTuningConfig --runtimePlatform "
+         "--safetyPlugins --saveAllDebugTensors --stripAllWeights --tilingOptimizationLevel "
+         "--uint8AsymmetricQuantizationDLA");
+  expect(
+      5, 6, false,
+      "--adjustForDLA --cpuOnly --decomposableAttentions --enablePluginOverride --refitFromOnnx --reportCapabilityDLA");
+  expect(6, 7, true,
+         "--fp16 --bf16 --int8 --fp8 --int4 --best --calib --calibProfile --minShapesCalib --optShapesCalib "
+         "--maxShapesCalib --layerPrecisions --layerOutputTypes --precisionConstraints "
+         "--restricted --weightless");
   expect(6, 7, false, "--includeDataTransfers --noCudaGraph --noSpinWait");
-  expect(7, 8, false, "--tuneBuildRoutes --tuneBuildRouteFile --tuningSearch --tuningCacheFile --tuningTimeOut --saveAllEngines --dryRun --continue --helpBuildRoute --setBuildRoute --loadRefOutputs "
-                      "--accuracyAlgorithm --accuracyThreshold --atol --rtol --refPair");
+  expect(7, 8, false,
+         "--tuneBuildRoutes --tuneBuildRouteFile --tuningSearch --tuningCacheFile --tuningTimeOut --saveAllEngines "
+         "--dryRun --continue --helpBuildRoute --setBuildRoute --loadRefOutputs "
+         "--accuracyAlgorithm --accuracyThreshold --atol --rtol --refPair");
 }
 
 TEST(TrtexecCommand, IsTakenApartAsAShellWould) {
-  const TrtexecCommand c = parse_trtexec_command("sudo docker run -v a:b img /usr/src/tensorrt/bin/trtexec --onnx='my net.onnx' --shapes=\"x\":1x3 \\\n --fp16 stray 2>&1 | tee log");
+  const TrtexecCommand c = parse_trtexec_command(
+      "sudo docker run -v a:b img /usr/src/tensorrt/bin/trtexec --onnx='my net.onnx' --shapes=\"x\":1x3 \\\n --fp16 "
+      "stray 2>&1 | tee log");
   ASSERT_EQ(c.arguments.size(), 4u);
   EXPECT_EQ(c.value("--onnx"), "my net.onnx");
   EXPECT_EQ(c.value("--shapes"), "x:1x3");
@@ -76,16 +94,21 @@ TEST(TrtexecCommand, ShapesAreReadOrRefused) {
   EXPECT_EQ(parse_trtexec_shapes("a:1x3x2,b::4")->at("b:"), std::vector<int64_t>{4});
   EXPECT_EQ(parse_trtexec_shapes("'a':7")->at("a"), std::vector<int64_t>{7});
   EXPECT_TRUE(parse_trtexec_shapes("s:")->at("s").empty());
-  for (const char* wrong : {"1x3", "a:1x", "a:x3", "a:1,3", "a:-1", "a:1x3,", "a=1x3", "a:99999999999999999999"}) EXPECT_FALSE(parse_trtexec_shapes(wrong)) << wrong;
+  for (const char* wrong : {"1x3", "a:1x", "a:x3", "a:1,3", "a:-1", "a:1x3,", "a=1x3", "a:99999999999999999999"})
+    EXPECT_FALSE(parse_trtexec_shapes(wrong)) << wrong;
 }
 
 TEST(TrtexecExplain, SaysWhatEachFlagMeantAndWhatBecameOfIt) {
-  const TrtexecExplanation e = explain_trtexec(parse_trtexec_command("trtexec --onnx=a.onnx --fp16 --workspace=64 --useCudaGraph --stronglyTyped --nonsense=1 word"));
+  const TrtexecExplanation e = explain_trtexec(parse_trtexec_command(
+      "trtexec --onnx=a.onnx --fp16 --workspace=64 --useCudaGraph --stronglyTyped --nonsense=1 word"));
   ASSERT_EQ(e.flags.size(), 7u);
   EXPECT_EQ(e.flags[0].releases, "8.6.1 to 11.1");
-  EXPECT_EQ(e.flags[1].releases, "8.6.1 to 10.16; 11.0 stops with 'Unknown option'; in its place: a model whose own types are FP16");
-  EXPECT_EQ(e.flags[2].releases, "8.6.1 and before; 10.0.1 stops with 'Unknown option'; in its place: --memPoolSize=workspace:MIB");
-  EXPECT_EQ(e.flags[3].releases, "8.6.1 to 11.1; since 11.0 it is the default and the flag is ignored; --noCudaGraph is the opposite");
+  EXPECT_EQ(e.flags[1].releases,
+            "8.6.1 to 10.16; 11.0 stops with 'Unknown option'; in its place: a model whose own types are FP16");
+  EXPECT_EQ(e.flags[2].releases,
+            "8.6.1 and before; 10.0.1 stops with 'Unknown option'; in its place: --memPoolSize=workspace:MIB");
+  EXPECT_EQ(e.flags[3].releases,
+            "8.6.1 to 11.1; since 11.0 it is the default and the flag is ignored; --noCudaGraph is the opposite");
   EXPECT_EQ(e.flags[4].releases, "since 10.0.1; since 11.0 it is always so and the flag is ignored");
   EXPECT_EQ(e.flags[5].meaning, "not a flag of 8.6.1 to 11.1");
   EXPECT_EQ(e.flags[6].meaning, "no flag; trtexec takes --FLAG=VALUE in one word");
@@ -97,45 +120,68 @@ TEST(TrtexecExplain, SaysWhatEachFlagMeantAndWhatBecameOfIt) {
 TEST(TrtexecExplain, TheTemperCommandsDoTheSameAndDifferencesAreNamed) {
   const auto commands = [](std::string_view line) { return explain_trtexec(parse_trtexec_command(line)).commands; };
   EXPECT_EQ(commands("trtexec --onnx=a.onnx"), (Strings{"temper build a.onnx -o a.plan", "temper bench a.plan"}));
-  EXPECT_EQ(commands("trtexec --onnx=m/a.onnx --saveEngine=out/b.engine --bf16 --minShapes=x:1x3,y:1 --optShapes=x:8x3,y:8 --maxShapes=x:32x3,y:32 --shapes=x:4x3,y:4 --workspace=256 --duration=10 "
-                     "--exportTimes=t.json --dumpLayerInfo"),
-            (Strings{"temper build m/a.onnx -o out/b.plan --precision bf16 --shapes x=1x3:8x3:32x3,y=1:8:32 --workspace 256MiB", "temper bench out/b.plan --batch 4 --duration 10s --json t.json",
-                     "temper inspect out/b.plan --layers"}));
-  EXPECT_EQ(commands("trtexec --onnx=a.onnx --int8 --calib=c.cache --skipInference --memPoolSize=workspace:2G,dlaSRAM:1"),
-            (Strings{"temper calibrate a.onnx --from-cache c.cache -o ranges.json", "temper build a.onnx -o a.plan --precision int8 --calibration ranges.json --workspace 2GiB"}));
-  EXPECT_EQ(commands("trtexec --onnx='my a.onnx' --iterations=50 --duration=0"), (Strings{"temper build 'my a.onnx' -o 'my a.plan'", "temper bench 'my a.plan' --iterations 50"}));
-  const TrtexecExplanation e = explain_trtexec(parse_trtexec_command("trtexec --loadEngine=a.engine --fp16 --int8 --infStreams=2 --shapes=1x3"));
-  for (const char* part : {"MODEL.onnx stands for the model it was built from", "fp16 has no kernels", "INT8 scales were random", "--infStreams", "is not NAME:1x3x224x224", "measures a GPU"})
+  EXPECT_EQ(
+      commands("trtexec --onnx=m/a.onnx --saveEngine=out/b.engine --bf16 --minShapes=x:1x3,y:1 --optShapes=x:8x3,y:8 "
+               "--maxShapes=x:32x3,y:32 --shapes=x:4x3,y:4 --workspace=256 --duration=10 "
+               "--exportTimes=t.json --dumpLayerInfo"),
+      (Strings{
+          "temper build m/a.onnx -o out/b.plan --precision bf16 --shapes x=1x3:8x3:32x3,y=1:8:32 --workspace 256MiB",
+          "temper bench out/b.plan --batch 4 --duration 10s --json t.json", "temper inspect out/b.plan --layers"}));
+  EXPECT_EQ(
+      commands("trtexec --onnx=a.onnx --int8 --calib=c.cache --skipInference --memPoolSize=workspace:2G,dlaSRAM:1"),
+      (Strings{"temper calibrate a.onnx --from-cache c.cache -o ranges.json",
+               "temper build a.onnx -o a.plan --precision int8 --calibration ranges.json --workspace 2GiB"}));
+  EXPECT_EQ(commands("trtexec --onnx='my a.onnx' --iterations=50 --duration=0"),
+            (Strings{"temper build 'my a.onnx' -o 'my a.plan'", "temper bench 'my a.plan' --iterations 50"}));
+  const TrtexecExplanation e =
+      explain_trtexec(parse_trtexec_command("trtexec --loadEngine=a.engine --fp16 --int8 --infStreams=2 --shapes=1x3"));
+  for (const char* part : {"MODEL.onnx stands for the model it was built from", "fp16 has no kernels",
+                           "INT8 scales were random", "--infStreams", "is not NAME:1x3x224x224", "measures a GPU"})
     EXPECT_NE(all(e.differences).find(part), std::string::npos) << part;
 }
 
 // 11.0 turned defaults round: what a command does not say must be said in the other major.
 TEST(TrtexecTranslate, DefaultsAreWrittenOutAcrossTheTurnOfVersion11) {
-  EXPECT_EQ(to("trtexec --onnx=a.onnx", "11", "10").command, "trtexec --onnx=a.onnx --includeDataTransfers --noCudaGraph --noSpinWait");
-  EXPECT_EQ(to("trtexec --onnx=a.onnx --noDataTransfers --useCudaGraph --useSpinWait", "11", "8.6").command, "trtexec --onnx=a.onnx");
-  EXPECT_EQ(to("trtexec --onnx=a.onnx", "10", "11").command, "trtexec --onnx=a.onnx --noDataTransfers --useCudaGraph --useSpinWait --stronglyTyped");
-  EXPECT_EQ(to("trtexec --onnx=a.onnx --includeDataTransfers --noCudaGraph --noSpinWait", "10").command, "trtexec --onnx=a.onnx --stronglyTyped");
+  EXPECT_EQ(to("trtexec --onnx=a.onnx", "11", "10").command,
+            "trtexec --onnx=a.onnx --includeDataTransfers --noCudaGraph --noSpinWait");
+  EXPECT_EQ(to("trtexec --onnx=a.onnx --noDataTransfers --useCudaGraph --useSpinWait", "11", "8.6").command,
+            "trtexec --onnx=a.onnx");
+  EXPECT_EQ(to("trtexec --onnx=a.onnx", "10", "11").command,
+            "trtexec --onnx=a.onnx --noDataTransfers --useCudaGraph --useSpinWait --stronglyTyped");
+  EXPECT_EQ(to("trtexec --onnx=a.onnx --includeDataTransfers --noCudaGraph --noSpinWait", "10").command,
+            "trtexec --onnx=a.onnx --stronglyTyped");
   EXPECT_EQ(to("trtexec --onnx=a.onnx", "11", "11").command, "trtexec --onnx=a.onnx");
   const TrtexecTranslation open = to("trtexec --onnx=a.onnx", "10");
   EXPECT_EQ(open.command, "trtexec --onnx=a.onnx");
   EXPECT_NE(all(open.remarks).find("--from 11"), std::string::npos);
   EXPECT_TRUE(to("trtexec --onnx=a.onnx --fp16", "10").remarks.empty());
-  EXPECT_EQ(to("trtexec --onnx=a.onnx --dumpProfile", "10", "11").command, "trtexec --onnx=a.onnx --dumpProfile --noDataTransfers --useCudaGraph --useSpinWait --separateProfileRun --stronglyTyped");
-  EXPECT_NE(all(to("trtexec --onnx=a.onnx --dumpProfile --fp16", "11").lost).find("profiling in the timed run"), std::string::npos);
+  EXPECT_EQ(to("trtexec --onnx=a.onnx --dumpProfile", "10", "11").command,
+            "trtexec --onnx=a.onnx --dumpProfile --noDataTransfers --useCudaGraph --useSpinWait --separateProfileRun "
+            "--stronglyTyped");
+  EXPECT_NE(all(to("trtexec --onnx=a.onnx --dumpProfile --fp16", "11").lost).find("profiling in the timed run"),
+            std::string::npos);
 }
 
 TEST(TrtexecTranslate, WhatAVersionCannotSayIsNamedWithWhatToDo) {
-  const TrtexecTranslation t = to("trtexec --onnx=a.onnx --fp16 --int8 --calib=c --workspace=64 --buildOnly --nvtxMode=verbose --explicitBatch --batch=4", "11");
+  const TrtexecTranslation t =
+      to("trtexec --onnx=a.onnx --fp16 --int8 --calib=c --workspace=64 --buildOnly --nvtxMode=verbose --explicitBatch "
+         "--batch=4",
+         "11");
   EXPECT_EQ(t.release, "11.1");
-  EXPECT_EQ(t.command, "trtexec --onnx=a.onnx --memPoolSize=workspace:64 --skipInference --profilingVerbosity=detailed");
+  EXPECT_EQ(t.command,
+            "trtexec --onnx=a.onnx --memPoolSize=workspace:64 --skipInference --profilingVerbosity=detailed");
   ASSERT_EQ(t.lost.size(), 4u);
   EXPECT_EQ(t.lost[0], "--fp16: gone since 11.0; in its place: a model whose own types are FP16");
   EXPECT_NE(t.lost[2].find("temper calibrate MODEL --from-cache CACHE"), std::string::npos);
   EXPECT_EQ(t.lost[3], "--batch=4: gone since 10.0.1; in its place: the first dimension in --shapes");
-  EXPECT_EQ(to("trtexec --onnx=a.onnx --workspace=64 --fp16", "8.6").command, "trtexec --onnx=a.onnx --workspace=64 --fp16");
-  EXPECT_EQ(to("trtexec --onnx=a.onnx --bf16 --stripAllWeights", "8.6").lost, (Strings{"--bf16: came with 10.0.1", "--stripAllWeights: came with 10.3.0"}));
-  EXPECT_EQ(to("trtexec --onnx=a.onnx --stripAllWeights --fp16", "10.0").command, "trtexec --onnx=a.onnx --refit --stripWeights --fp16");
-  EXPECT_NE(all(to("trtexec --onnx=a.onnx", "8.6", "11").lost).find("strongly typed networks came with 10.0.1"), std::string::npos);
+  EXPECT_EQ(to("trtexec --onnx=a.onnx --workspace=64 --fp16", "8.6").command,
+            "trtexec --onnx=a.onnx --workspace=64 --fp16");
+  EXPECT_EQ(to("trtexec --onnx=a.onnx --bf16 --stripAllWeights", "8.6").lost,
+            (Strings{"--bf16: came with 10.0.1", "--stripAllWeights: came with 10.3.0"}));
+  EXPECT_EQ(to("trtexec --onnx=a.onnx --stripAllWeights --fp16", "10.0").command,
+            "trtexec --onnx=a.onnx --refit --stripWeights --fp16");
+  EXPECT_NE(all(to("trtexec --onnx=a.onnx", "8.6", "11").lost).find("strongly typed networks came with 10.0.1"),
+            std::string::npos);
   EXPECT_EQ(to("trtexec --onnx=a.onnx --foo", "10").lost, Strings{"--foo: not a flag of 8.6.1 to 11.1"});
 }
 
@@ -144,12 +190,14 @@ TEST(TrtexecTranslate, EveryFlagOfEveryReleaseTranslatesToFlagsOfTheTarget) {
   for (const std::string_view target : kTrtexecReleases)
     for (const std::string_view from : {"10", "11"})
       for (const TrtexecFlag& flag : trtexec_flags()) {
-        const size_t index = size_t(std::find(kTrtexecReleases.begin(), kTrtexecReleases.end(), target) - kTrtexecReleases.begin());
+        const size_t index =
+            size_t(std::find(kTrtexecReleases.begin(), kTrtexecReleases.end(), target) - kTrtexecReleases.begin());
         const TrtexecTranslation t = to(concat("trtexec --onnx=a.onnx ", flag.name, "=1"), target, from);
         for (const TrtexecArgument& a : parse_trtexec_command(t.command).arguments) {
           const TrtexecFlag* used = find_trtexec_flag(a.flag);
           ASSERT_TRUE(used) << t.command;
-          EXPECT_TRUE(index >= used->releases.find('x') && index <= used->releases.rfind('x')) << flag.name << " -> " << target << ": " << t.command;
+          EXPECT_TRUE(index >= used->releases.find('x') && index <= used->releases.rfind('x'))
+              << flag.name << " -> " << target << ": " << t.command;
         }
       }
   EXPECT_THROW(to("trtexec --onnx=a.onnx", "9"), Error);

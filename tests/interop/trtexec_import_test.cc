@@ -18,14 +18,14 @@ BenchRun only(const std::vector<TrtexecFile>& files, const std::map<std::string,
   EXPECT_EQ(to_json(result_from_json(to_json(result))), to_json(result));
   return imported.runs[0];
 }
-BenchRun only(const std::string& text, const std::map<std::string, std::string>& known = {}) { return only({{"x.log", text}}, known); }
+BenchRun only(const std::string& text, const std::map<std::string, std::string>& known = {}) {
+  return only({{"x.log", text}}, known);
+}
 
 Error error_of(const std::vector<TrtexecFile>& files, const std::map<std::string, std::string>& known = {}) {
   try {
     import_trtexec(files, known);
-  } catch (const Error& error) {
-    return error;
-  }
+  } catch (const Error& error) { return error; }
   return Error(ErrorKind::check_failed, "(no error)");
 }
 
@@ -75,7 +75,10 @@ TEST(TrtexecImport, PercentilesOfTooFewQueriesStayAndAreMarked) {
   EXPECT_TRUE(percentile_fit_for_verdict(run, "p90"));
   EXPECT_FALSE(percentile_fit_for_verdict(run, "p99"));
   std::string few = LogText{}.text();
-  for (const auto& [what, by] : {std::pair{"has 100 queries over", "has 29 queries over"}, {"Throughput: 400 qps", "Throughput: 116 qps"}, {"Time: 0.2 s", "Time: 0.058 s"}}) few.replace(few.find(what), std::string_view(what).size(), by);
+  for (const auto& [what, by] : {std::pair{"has 100 queries over", "has 29 queries over"},
+                                 {"Throughput: 400 qps", "Throughput: 116 qps"},
+                                 {"Time: 0.2 s", "Time: 0.058 s"}})
+    few.replace(few.find(what), std::string_view(what).size(), by);
   const BenchRun max = only(few);
   EXPECT_EQ(max.imported->consistent, true) << max.imported->warnings[0];
   EXPECT_EQ(max.notes.at("latency_ms.p99"), "max of 29");
@@ -96,10 +99,18 @@ TEST(TrtexecImport, WhatTheTimesIncludeFollowsFromVersionAndFlags) {
     const char *version, *flags, *transfers;
     bool graph, spin;
   };
-  for (const Case& c : {Case{"8601", "", "included", false, false}, {"101303", "", "included", false, false}, {"101303", " --noDataTransfers --useCudaGraph --useSpinWait", "excluded", true, true},
-                        {"110000", "", "excluded", true, true}, {"110100", " --includeDataTransfers --noCudaGraph --noSpinWait", "included", false, false}, {"110100", " --useCudaGraph --noDataTransfers", "excluded", true, true}}) {
+  for (const Case& c : {Case{"8601", "", "included", false, false},
+                        {"101303", "", "included", false, false},
+                        {"101303", " --noDataTransfers --useCudaGraph --useSpinWait", "excluded", true, true},
+                        {"110000", "", "excluded", true, true},
+                        {"110100", " --includeDataTransfers --noCudaGraph --noSpinWait", "included", false, false},
+                        {"110100", " --useCudaGraph --noDataTransfers", "excluded", true, true}}) {
     SCOPED_TRACE(concat(std::string_view(c.version), std::string_view(c.flags)));
-    const BenchRun run = only(LogText{.version = c.version, .command = concat("trtexec --onnx=net.onnx", std::string_view(c.flags)), .transfers = std::string_view(c.transfers) == "included", .options = false}.text());
+    const BenchRun run = only(LogText{.version = c.version,
+                                      .command = concat("trtexec --onnx=net.onnx", std::string_view(c.flags)),
+                                      .transfers = std::string_view(c.transfers) == "included",
+                                      .options = false}
+                                  .text());
     EXPECT_EQ(run.transfers, c.transfers);
     EXPECT_EQ(run.cuda_graph, c.graph);
     EXPECT_EQ(run.imported->spin_wait, c.spin);
@@ -108,7 +119,8 @@ TEST(TrtexecImport, WhatTheTimesIncludeFollowsFromVersionAndFlags) {
   // What the log prints of its options goes before what the flags ask for.
   EXPECT_EQ(only(LogText{.cuda_graph = "Enabled"}.text()).cuda_graph, true);
   // Without banner and options only the times themselves tell.
-  const std::string bare = "Throughput: 400 qps\nH2D Latency: min = 0 ms, max = 0 ms\nD2H Latency: min = 0 ms, max = 0 ms\n";
+  const std::string bare =
+      "Throughput: 400 qps\nH2D Latency: min = 0 ms, max = 0 ms\nD2H Latency: min = 0 ms, max = 0 ms\n";
   EXPECT_EQ(only(bare).transfers, "excluded");
   EXPECT_EQ(only("Throughput: 400 qps\n").transfers, std::nullopt);
   EXPECT_EQ(only("Throughput: 400 qps\n").cuda_graph, std::nullopt);
@@ -119,13 +131,20 @@ TEST(TrtexecImport, AStatementThatTheTimesContradictIsReported) {
   text.replace(text.find("Data transfers: Enabled"), 23, "Data transfers: Disabled");
   const BenchRun run = only(text);
   EXPECT_EQ(run.imported->consistent, false);
-  EXPECT_NE(unfit_for_verdict(run).find("transfers are off, but copying inputs took up to 0.3 ms"), std::string::npos) << unfit_for_verdict(run);
+  EXPECT_NE(unfit_for_verdict(run).find("transfers are off, but copying inputs took up to 0.3 ms"), std::string::npos)
+      << unfit_for_verdict(run);
   EXPECT_EQ(only(LogText{.status = "FAILED"}.text()).imported->consistent, false);
 }
 
 TEST(TrtexecImport, PrecisionIsWhatTheBuilderWasAllowed) {
   EXPECT_EQ(only(LogText{.precision = "FP32+FP16+INT8"}.text()).precision, "fp16+int8");
-  auto precision = [](const char* version, const char* flags) { return only(LogText{.version = version, .command = concat("trtexec --onnx=m.onnx ", std::string_view(flags)), .options = false}.text()).precision; };
+  auto precision = [](const char* version, const char* flags) {
+    return only(LogText{.version = version,
+                        .command = concat("trtexec --onnx=m.onnx ", std::string_view(flags)),
+                        .options = false}
+                    .text())
+        .precision;
+  };
   EXPECT_EQ(precision("8601", ""), "fp32");
   EXPECT_EQ(precision("8601", "--fp16"), "fp16");
   EXPECT_EQ(precision("8601", "--int8 --fp16"), "fp16+int8");
@@ -139,7 +158,11 @@ TEST(TrtexecImport, PrecisionIsWhatTheBuilderWasAllowed) {
 }
 
 TEST(TrtexecImport, ItemsPerSecondNeedTheBatchAndAnImplicitBatchIsCountedByTheLog) {
-  const BenchRun implicit = only(LogText{.version = "8201", .command = "trtexec --deploy=a.prototxt --output=prob --batch=4", .queries = false, .batch = "4"}.text());
+  const BenchRun implicit = only(LogText{.version = "8201",
+                                         .command = "trtexec --deploy=a.prototxt --output=prob --batch=4",
+                                         .queries = false,
+                                         .batch = "4"}
+                                     .text());
   EXPECT_EQ(implicit.batch, 4);
   EXPECT_EQ(implicit.throughput_per_s, 400);
   EXPECT_EQ(only(LogText{.options = false}.text()).batch, 8);  // of --shapes
@@ -147,7 +170,9 @@ TEST(TrtexecImport, ItemsPerSecondNeedTheBatchAndAnImplicitBatchIsCountedByTheLo
   EXPECT_EQ(unknown.batch, std::nullopt);
   EXPECT_EQ(unknown.throughput_per_s, std::nullopt);
   EXPECT_NE(unknown.notes.at("throughput_per_s").find("--set batch=N"), std::string::npos);
-  EXPECT_EQ(only(LogText{.command = "trtexec --onnx=net.onnx", .options = false}.text(), {{"batch", "2"}}).throughput_per_s, 800);
+  EXPECT_EQ(
+      only(LogText{.command = "trtexec --onnx=net.onnx", .options = false}.text(), {{"batch", "2"}}).throughput_per_s,
+      800);
 }
 
 TEST(TrtexecImport, Version7CountsNoQueriesOfAnExplicitBatchAndIsReadAllTheSame) {
@@ -162,7 +187,13 @@ TEST(TrtexecImport, Version7CountsNoQueriesOfAnExplicitBatchAndIsReadAllTheSame)
 }
 
 TEST(TrtexecImport, WhatTheUserKnowsFillsGapsAndMayNotContradictTheLog) {
-  const BenchRun run = only("Throughput: 8 qps\n", {{"batch", "32"}, {"precision", "fp16"}, {"device_name", "T4"}, {"transfers", "excluded"}, {"cuda_graph", "true"}, {"model", "m.onnx"}, {"device", "cuda:1"}});
+  const BenchRun run = only("Throughput: 8 qps\n", {{"batch", "32"},
+                                                    {"precision", "fp16"},
+                                                    {"device_name", "T4"},
+                                                    {"transfers", "excluded"},
+                                                    {"cuda_graph", "true"},
+                                                    {"model", "m.onnx"},
+                                                    {"device", "cuda:1"}});
   EXPECT_EQ(run.batch, 32);
   EXPECT_EQ(run.precision, "fp16");
   EXPECT_EQ(run.imported->device_name, "T4");
@@ -186,24 +217,33 @@ TEST(TrtexecImport, WhatTheUserKnowsFillsGapsAndMayNotContradictTheLog) {
 
 TEST(TrtexecImport, RunsWithoutAMeasurementAreNamedWithTheirReason) {
   const std::string failed =
-      "&&&& RUNNING TensorRT.trtexec [TensorRT v110000] # trtexec --onnx=a.onnx --fp16\n[11/14/2025-09:01:02] [E] Unknown option: --fp16\n"
+      "&&&& RUNNING TensorRT.trtexec [TensorRT v110000] # trtexec --onnx=a.onnx --fp16\n[11/14/2025-09:01:02] [E] "
+      "Unknown option: --fp16\n"
       "&&&& FAILED TensorRT.trtexec [TensorRT v110000] # trtexec --onnx=a.onnx --fp16\n";
   Error error = error_of({{"a.log", failed}});
   EXPECT_EQ(error.kind(), ErrorKind::bad_file);
   EXPECT_STREQ(error.what(), "a.log: trtexec failed: Unknown option: --fp16");
   // The tail of a log alone, whose cause goes on over lines without a stamp.
   const std::string tail =
-      "[11/14/2025-09:01:02] [E] [TRT] ModelImporter.cpp:951: --- End node ---\n[11/14/2025-09:01:02] [E] [TRT] ModelImporter.cpp:954: ERROR: In function parseNode:\n[6] Invalid Node - /Tile\n"
-      "[11/14/2025-09:01:02] [E] Failed to parse onnx file\n[11/14/2025-09:01:02] [E] Engine set up failed\n&&&& FAILED TensorRT.trtexec [TensorRT v100300] # trtexec --onnx=a.onnx\n";
-  EXPECT_STREQ(error_of({{"a.log", tail}}).what(), "a.log: trtexec failed: [TRT] ModelImporter.cpp:954: ERROR: In function parseNode: [6] Invalid Node - /Tile");
+      "[11/14/2025-09:01:02] [E] [TRT] ModelImporter.cpp:951: --- End node ---\n[11/14/2025-09:01:02] [E] [TRT] "
+      "ModelImporter.cpp:954: ERROR: In function parseNode:\n[6] Invalid Node - /Tile\n"
+      "[11/14/2025-09:01:02] [E] Failed to parse onnx file\n[11/14/2025-09:01:02] [E] Engine set up failed\n&&&& "
+      "FAILED TensorRT.trtexec [TensorRT v100300] # trtexec --onnx=a.onnx\n";
+  EXPECT_STREQ(
+      error_of({{"a.log", tail}}).what(),
+      "a.log: trtexec failed: [TRT] ModelImporter.cpp:954: ERROR: In function parseNode: [6] Invalid Node - /Tile");
   const TrtexecImport both = import_trtexec({{"a.log", failed + LogText{}.text()}});
   EXPECT_EQ(both.runs.size(), 1u);
   EXPECT_EQ(both.runs[0].imported->source, "trtexec log a.log, run 2");
   EXPECT_EQ(both.left_out, std::vector<std::string>{"a.log, run 1: trtexec failed: Unknown option: --fp16"});
-  EXPECT_STREQ(error_of({{"a.log", "&&&& RUNNING TensorRT.trtexec # trtexec --onnx=a.onnx\n"}}).what(), "a.log: the log ends before the performance summary");
-  EXPECT_STREQ(error_of({{"a.log", "&&&& PASSED TensorRT.trtexec # trtexec --onnx=a.onnx --skipInference\n"}}).what(), "a.log: the engine was built but not measured: no performance summary");
+  EXPECT_STREQ(error_of({{"a.log", "&&&& RUNNING TensorRT.trtexec # trtexec --onnx=a.onnx\n"}}).what(),
+               "a.log: the log ends before the performance summary");
+  EXPECT_STREQ(error_of({{"a.log", "&&&& PASSED TensorRT.trtexec # trtexec --onnx=a.onnx --skipInference\n"}}).what(),
+               "a.log: the engine was built but not measured: no performance summary");
   EXPECT_STREQ(error_of({{"a.log", " \n"}}).what(), "a.log: the log is empty");
-  EXPECT_NE(std::string_view(error_of({{"a.log", "{\"schema\": \"temper.result/1\"}"}}).what()).find("no output of trtexec is in it"), std::string_view::npos);
+  EXPECT_NE(std::string_view(error_of({{"a.log", "{\"schema\": \"temper.result/1\"}"}}).what())
+                .find("no output of trtexec is in it"),
+            std::string_view::npos);
 }
 
 std::string times_of(int count, int warmup = 0) {
@@ -211,8 +251,10 @@ std::string times_of(int count, int warmup = 0) {
   for (int i = -warmup; i < count; ++i) {
     // GPU times 1.95 … 2.05 with median 2; latencies 0.375 more.
     const double gpu = i < 0 ? 9 : 1.95 + 0.1 * ((i * 37) % count) / (count - 1);
-    text += concat(i == -warmup ? "" : ",\n", R"({"startEnqMs" : )", i + 100, R"(, "endEnqMs" : )", i + 100.0625, R"(, "startH2dMs" : 1, "endH2dMs" : 1, "startComputeMs" : 1, "endComputeMs" : 3, "startD2hMs" : 3, "endD2hMs" : 3, "h2dMs" : 0.25, "computeMs" : )",
-                   gpu, R"(, "d2hMs" : 0.125, "latencyMs" : )", gpu + 0.375, "}");
+    text += concat(
+        i == -warmup ? "" : ",\n", R"({"startEnqMs" : )", i + 100, R"(, "endEnqMs" : )", i + 100.0625,
+        R"(, "startH2dMs" : 1, "endH2dMs" : 1, "startComputeMs" : 1, "endComputeMs" : 3, "startD2hMs" : 3, "endD2hMs" : 3, "h2dMs" : 0.25, "computeMs" : )",
+        gpu, R"(, "d2hMs" : 0.125, "latencyMs" : )", gpu + 0.375, "}");
   }
   return text + "]\n";
 }
@@ -231,7 +273,8 @@ TEST(TrtexecImport, ExportedTimesJoinTheirRunAsSamples) {
   EXPECT_TRUE(run.imported->gpu->median_ci95);
   EXPECT_TRUE(run.imported->consistent.value());
   // Exports up to 8.4 hold the warm-up.
-  const BenchRun old = only({{"x.log", LogText{.version = "8401", .percentiles = "99"}.text()}, {"t.json", times_of(100, 5)}});
+  const BenchRun old =
+      only({{"x.log", LogText{.version = "8401", .percentiles = "99"}.text()}, {"t.json", times_of(100, 5)}});
   EXPECT_EQ(old.samples_ms->size(), 100u);
   EXPECT_LT(*std::max_element(old.samples_ms->begin(), old.samples_ms->end()), 3);
   EXPECT_EQ(old.notes.at("samples_ms"), "without the 5 queries of the warm-up");
@@ -246,13 +289,22 @@ TEST(TrtexecImport, ExportedTimesJoinTheirRunAsSamples) {
 
 TEST(TrtexecImport, TimesOfAnotherRunAreRefused) {
   const std::string log = LogText{}.text();
-  EXPECT_NE(std::string(error_of({{"x.log", log}, {"t.json", times_of(90)}}).what()).find("90 queries, but the log says 100"), std::string::npos);
-  EXPECT_NE(std::string(error_of({{"x.log", log}, {"t.json", times_of(101)}}).what()).find("different runs"), std::string::npos);
+  EXPECT_NE(
+      std::string(error_of({{"x.log", log}, {"t.json", times_of(90)}}).what()).find("90 queries, but the log says 100"),
+      std::string::npos);
+  EXPECT_NE(std::string(error_of({{"x.log", log}, {"t.json", times_of(101)}}).what()).find("different runs"),
+            std::string::npos);
   std::string other = times_of(100);
-  for (size_t at = 0; (at = other.find("\"latencyMs\" : 2.", at)) != std::string::npos; ++at) other.replace(at, 16, "\"latencyMs\" : 3.");
-  EXPECT_NE(std::string(error_of({{"x.log", log}, {"t.json", other}}).what()).find("the median latency is"), std::string::npos);
-  EXPECT_NE(std::string(error_of({{"x.log", log + log}, {"t.json", times_of(100)}}).what()).find("no run of the logs says --exportTimes=t.json"), std::string::npos);
-  for (const char* text : {"[]", "[{}]", "[{\"latencyMs\": 1, \"computeMs\": 1}]", "[{\"latencyMs\": -1, \"computeMs\": 1, \"h2dMs\": 0, \"d2hMs\": 0}]", "[{\"latencyMs\": \"1\"", "[{\"count\": 3}]"})
+  for (size_t at = 0; (at = other.find("\"latencyMs\" : 2.", at)) != std::string::npos; ++at)
+    other.replace(at, 16, "\"latencyMs\" : 3.");
+  EXPECT_NE(std::string(error_of({{"x.log", log}, {"t.json", other}}).what()).find("the median latency is"),
+            std::string::npos);
+  EXPECT_NE(std::string(error_of({{"x.log", log + log}, {"t.json", times_of(100)}}).what())
+                .find("no run of the logs says --exportTimes=t.json"),
+            std::string::npos);
+  for (const char* text : {"[]", "[{}]", "[{\"latencyMs\": 1, \"computeMs\": 1}]",
+                           "[{\"latencyMs\": -1, \"computeMs\": 1, \"h2dMs\": 0, \"d2hMs\": 0}]",
+                           "[{\"latencyMs\": \"1\"", "[{\"count\": 3}]"})
     EXPECT_EQ(error_of({{"t.json", text}}).kind(), ErrorKind::bad_file) << text;
 }
 

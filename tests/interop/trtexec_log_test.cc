@@ -15,7 +15,8 @@ TrtexecRun only(const std::string& text) {
   return runs.empty() ? TrtexecRun{} : runs[0];
 }
 
-void expect_stats(const std::optional<TrtexecStats>& stats, double min, double max, double mean, double median, const std::vector<std::pair<double, double>>& percentiles) {
+void expect_stats(const std::optional<TrtexecStats>& stats, double min, double max, double mean, double median,
+                  const std::vector<std::pair<double, double>>& percentiles) {
   ASSERT_TRUE(stats);
   EXPECT_EQ(stats->min, min);
   EXPECT_EQ(stats->max, max);
@@ -30,15 +31,20 @@ TEST(TrtexecLog, EveryNumberOfTheMnistLogIsThatOfItsText) {
   EXPECT_EQ(run.command, "trtexec --onnx=/tmp/mnist-12.onnx");
   EXPECT_EQ(run.status, TrtexecStatus::passed);
   EXPECT_EQ(run.throughput_qps, 40624.2);
-  expect_stats(run.latency, 0.020874, 0.354187, 0.0249536, 0.0246582, {{90, 0.0258789}, {95, 0.0263672}, {99, 0.0344238}});
-  expect_stats(run.enqueue, 0.0117188, 0.0712891, 0.0130411, 0.0126343, {{90, 0.0130005}, {95, 0.0134277}, {99, 0.0257568}});
-  expect_stats(run.h2d, 0.00195312, 0.244873, 0.00396986, 0.00390625, {{90, 0.0045166}, {95, 0.00463867}, {99, 0.00488281}});
+  expect_stats(run.latency, 0.020874, 0.354187, 0.0249536, 0.0246582,
+               {{90, 0.0258789}, {95, 0.0263672}, {99, 0.0344238}});
+  expect_stats(run.enqueue, 0.0117188, 0.0712891, 0.0130411, 0.0126343,
+               {{90, 0.0130005}, {95, 0.0134277}, {99, 0.0257568}});
+  expect_stats(run.h2d, 0.00195312, 0.244873, 0.00396986, 0.00390625,
+               {{90, 0.0045166}, {95, 0.00463867}, {99, 0.00488281}});
   expect_stats(run.gpu, 0.0151367, 0.348145, 0.0171428, 0.0166016, {{90, 0.0174561}, {95, 0.0183105}, {99, 0.0256348}});
-  expect_stats(run.d2h, 0.00219727, 0.0393066, 0.0038367, 0.00402832, {{90, 0.00439453}, {95, 0.0045166}, {99, 0.00476074}});
+  expect_stats(run.d2h, 0.00219727, 0.0393066, 0.0038367, 0.00402832,
+               {{90, 0.00439453}, {95, 0.0045166}, {99, 0.00476074}});
   EXPECT_FALSE(run.end_to_end);
   EXPECT_EQ(run.walltime_s, 3.00006);
   EXPECT_EQ(run.gpu_total_s, 2.08927);
-  EXPECT_EQ(run.warnings, std::vector<std::string>{"GPU compute time is unstable, with coefficient of variance = 29.0605%."});
+  EXPECT_EQ(run.warnings,
+            std::vector<std::string>{"GPU compute time is unstable, with coefficient of variance = 29.0605%."});
   EXPECT_TRUE(run.problems.empty());
   EXPECT_FALSE(run.queries);
 }
@@ -51,7 +57,8 @@ TEST(TrtexecLog, EveryNumberOfTheTransformersLogIsThatOfItsText) {
   expect_stats(run.enqueue, 1650.99, 1672.49, 1663.95, 1663.63, {{90, 1672.08}, {95, 1672.49}, {99, 1672.49}});
   expect_stats(run.h2d, 0.631348, 0.640015, 0.635217, 0.635742, {{90, 0.63623}, {95, 0.640015}, {99, 0.640015}});
   expect_stats(run.gpu, 1655.52, 1673.94, 1666.2, 1667.19, {{90, 1672.56}, {95, 1673.94}, {99, 1673.94}});
-  expect_stats(run.d2h, 0.0585938, 0.0664062, 0.0639648, 0.0644531, {{90, 0.0654297}, {95, 0.0664062}, {99, 0.0664062}});
+  expect_stats(run.d2h, 0.0585938, 0.0664062, 0.0639648, 0.0644531,
+               {{90, 0.0654297}, {95, 0.0664062}, {99, 0.0664062}});
   EXPECT_EQ(run.walltime_s, 17.7917);
   EXPECT_EQ(run.gpu_total_s, 16.662);
 }
@@ -66,7 +73,9 @@ TEST(TrtexecLog, NumbersOfBannersAreVersions) {
   EXPECT_EQ(trtexec_version("110100"), "11.1.0");
   EXPECT_EQ(trtexec_version("11.1.0.106"), "11.1.0");
   EXPECT_EQ(trtexec_version("8.6.1"), "8.6.1");
-  for (const char* wrong : {"", "86", "x8601", "8601x", "99999999", ".", "1.", "11.1", "11..1", "11.1.0x", "11.1.", ".1.1"}) EXPECT_FALSE(trtexec_version(wrong)) << wrong;
+  for (const char* wrong :
+       {"", "86", "x8601", "8601x", "99999999", ".", "1.", "11.1", "11..1", "11.1.0x", "11.1.", ".1.1"})
+    EXPECT_FALSE(trtexec_version(wrong)) << wrong;
 }
 
 TEST(TrtexecLog, EachVersionsGrammarIsRead) {
@@ -74,10 +83,18 @@ TEST(TrtexecLog, EachVersionsGrammarIsRead) {
     const char *version, *build, *percentiles;
     bool end_to_end;
   };
-  for (const Case& c : {Case{"8001", "", "99", true}, {"8201", "", "99", true}, {"8401", "", "99", false}, {"8503", "", "90 95 99", false}, {"8601", "", "90 95 99", false},
-                        {"100900", "b34", "90 95 99", false}, {"101302", "b6", "90 95 99", false}, {"110100", "b1", "90 95 99", false}}) {
+  for (const Case& c : {Case{"8001", "", "99", true},
+                        {"8201", "", "99", true},
+                        {"8401", "", "99", false},
+                        {"8503", "", "90 95 99", false},
+                        {"8601", "", "90 95 99", false},
+                        {"100900", "b34", "90 95 99", false},
+                        {"101302", "b6", "90 95 99", false},
+                        {"110100", "b1", "90 95 99", false}}) {
     SCOPED_TRACE(c.version);
-    const TrtexecRun run = only(LogText{.version = c.version, .build = c.build, .percentiles = c.percentiles, .end_to_end = c.end_to_end}.text());
+    const TrtexecRun run =
+        only(LogText{.version = c.version, .build = c.build, .percentiles = c.percentiles, .end_to_end = c.end_to_end}
+                 .text());
     EXPECT_EQ(run.version, trtexec_version(c.version));
     EXPECT_EQ(run.status, TrtexecStatus::passed);
     EXPECT_EQ(run.queries, 100);
@@ -87,9 +104,7 @@ TEST(TrtexecLog, EachVersionsGrammarIsRead) {
     EXPECT_EQ(run.options.at("Selected Device"), "NVIDIA A100-SXM4-80GB");
     EXPECT_EQ(run.shapes.at("x"), (std::vector<int64_t>{8, 3, 224, 224}));
     ASSERT_EQ(run.end_to_end.has_value(), c.end_to_end);
-    if (c.end_to_end) {
-      EXPECT_EQ(run.end_to_end->max, 4.125);
-    }
+    if (c.end_to_end) { EXPECT_EQ(run.end_to_end->max, 4.125); }
     EXPECT_EQ(run.latency->percentiles.size(), c.end_to_end || std::string_view(c.version) == "8401" ? 1u : 3u);
     EXPECT_EQ(run.gpu->mean, 2);
     EXPECT_TRUE(run.problems.empty()) << run.problems[0];
@@ -133,7 +148,9 @@ TEST(TrtexecLog, WhatCarriesALogDoesNotChangeWhatItSays) {
   for (char c : text) wide += c, wide += '\0';
   const std::pair<const char*, std::string> variants[] = {
       {"CR LF", each_line([](const std::string& l) { return l + "\r\n"; })},
-      {"colours", each_line([](const std::string& l) { return "\x1b[32m" + l.substr(0, 9) + "\x1b[0;1m" + l.substr(9) + "\x1b[0m\n"; })},
+      {"colours", each_line([](const std::string& l) {
+         return "\x1b[32m" + l.substr(0, 9) + "\x1b[0;1m" + l.substr(9) + "\x1b[0m\n";
+       })},
       {"docker", each_line([](const std::string& l) { return "trt-1  | 2025-11-14T09:01:02.123Z " + l + "\n"; })},
       {"prompt", each_line([](const std::string& l) { return "root@host:/workspace# " + l + "   \n"; })},
       {"no line breaks", each_line([](const std::string& l) { return l; })},
@@ -153,7 +170,8 @@ TEST(TrtexecLog, WhatCarriesALogDoesNotChangeWhatItSays) {
     EXPECT_EQ(run.queries, expected.queries);
     EXPECT_EQ(run.throughput_qps, expected.throughput_qps);
     EXPECT_EQ(run.gpu_total_s, expected.gpu_total_s);
-    for (const auto stats : {&TrtexecRun::latency, &TrtexecRun::end_to_end, &TrtexecRun::enqueue, &TrtexecRun::h2d, &TrtexecRun::gpu, &TrtexecRun::d2h}) {
+    for (const auto stats : {&TrtexecRun::latency, &TrtexecRun::end_to_end, &TrtexecRun::enqueue, &TrtexecRun::h2d,
+                             &TrtexecRun::gpu, &TrtexecRun::d2h}) {
       ASSERT_TRUE(run.*stats);
       EXPECT_EQ((run.*stats)->mean, (expected.*stats)->mean);
       EXPECT_EQ((run.*stats)->percentiles, (expected.*stats)->percentiles);
@@ -163,15 +181,18 @@ TEST(TrtexecLog, WhatCarriesALogDoesNotChangeWhatItSays) {
 }
 
 TEST(TrtexecLog, LinesThatRanTogetherWithoutAnyStampAreParted) {
-  const TrtexecRun run = only("Throughput: 8 qpsLatency: min = 1 ms, max = 2 ms, mean = 1.5 ms, median = 1.5 msTotal Host Walltime: 3 s");
+  const TrtexecRun run =
+      only("Throughput: 8 qpsLatency: min = 1 ms, max = 2 ms, mean = 1.5 ms, median = 1.5 msTotal Host Walltime: 3 s");
   EXPECT_EQ(run.throughput_qps, 8);
   EXPECT_EQ(run.latency->median, 1.5);
   EXPECT_EQ(run.walltime_s, 3);
 }
 
 TEST(TrtexecLog, SeveralRunsOfOneFileAreKeptApart) {
-  const std::string a = LogText{.version = "8401", .percentiles = "99"}.text(), b = LogText{.version = "100900", .command = "trtexec --onnx=b.onnx"}.text();
-  auto runs = read_trtexec_log("make bench\n" + a + "[TRT] [MemUsageChange] late\n" + kStamp.data() + "late: CPU +1\n" + b + old_log());
+  const std::string a = LogText{.version = "8401", .percentiles = "99"}.text(),
+                    b = LogText{.version = "100900", .command = "trtexec --onnx=b.onnx"}.text();
+  auto runs = read_trtexec_log("make bench\n" + a + "[TRT] [MemUsageChange] late\n" + kStamp.data() + "late: CPU +1\n" +
+                               b + old_log());
   ASSERT_EQ(runs.size(), 3u);
   EXPECT_EQ(runs[0].version, "8.4.1");
   EXPECT_EQ(runs[1].command, "trtexec --onnx=b.onnx");
@@ -195,12 +216,15 @@ TEST(TrtexecLog, ALogThatEndsEarlyHasWhatWasWholeAndNothingElse) {
 }
 
 TEST(TrtexecLog, NumbersOfAnotherLocaleOrWithoutUnitAreNotGuessed) {
-  for (const char* number : {"0,562 qps", "1.234,5 qps", "1,234 qps", "nan qps", "-nan qps", "-1 qps", ".5 qps", "5. qps", "1e qps", "1e999 qps", "0x10 qps", "5", "5 qpm"}) {
-    const TrtexecRun run = only(concat("&&&& RUNNING TensorRT.trtexec # trtexec\n", kStamp, "Throughput: ", number, "\n"));
+  for (const char* number : {"0,562 qps", "1.234,5 qps", "1,234 qps", "nan qps", "-nan qps", "-1 qps", ".5 qps",
+                             "5. qps", "1e qps", "1e999 qps", "0x10 qps", "5", "5 qpm"}) {
+    const TrtexecRun run =
+        only(concat("&&&& RUNNING TensorRT.trtexec # trtexec\n", kStamp, "Throughput: ", number, "\n"));
     EXPECT_FALSE(run.throughput_qps) << number;
     EXPECT_EQ(run.problems.size(), 1u) << number;
   }
-  for (const char* number : {"0", "7", "0.5", "1e-05", "1.25e+06"}) EXPECT_TRUE(only(concat("Throughput: ", number, " qps")).throughput_qps) << number;
+  for (const char* number : {"0", "7", "0.5", "1e-05", "1.25e+06"})
+    EXPECT_TRUE(only(concat("Throughput: ", number, " qps")).throughput_qps) << number;
   const TrtexecRun comma = only("Latency: min = 1 ms, max = 2,5 ms, mean = 1 ms");
   EXPECT_EQ(comma.latency->min, 1);
   EXPECT_FALSE(comma.latency->max);
@@ -209,7 +233,9 @@ TEST(TrtexecLog, NumbersOfAnotherLocaleOrWithoutUnitAreNotGuessed) {
 
 TEST(TrtexecLog, LookAlikesOfTheSummaryAreNotTaken) {
   EXPECT_TRUE(read_trtexec_log("").empty());
-  EXPECT_TRUE(read_trtexec_log("my Latency: min = 1 ms\nThe Throughput: 5 qps was fine\n&&&& PASSED TensorRT.sample_mnist # x\n").empty());
+  EXPECT_TRUE(read_trtexec_log(
+                  "my Latency: min = 1 ms\nThe Throughput: 5 qps was fine\n&&&& PASSED TensorRT.sample_mnist # x\n")
+                  .empty());
   EXPECT_FALSE(only("H2D Latency: min = 1 ms, max = 2 ms").latency);
 }
 
@@ -251,9 +277,12 @@ TEST(TrtexecChecks, EachKindOfContradictionIsFound) {
   failing("min = 2.3 ms", "min = 2.39 ms", "is above");
   failing("percentile(90%) = 2.1 ms", "percentile(90%) = 2.2 ms", "is above");
   failing("# trtexec --onnx=net.onnx", "# trtexec --onnx=other.onnx", "several runs are mixed");
-  failing("&&&& PASSED TensorRT.trtexec [TensorRT v8601]", "&&&& PASSED TensorRT.trtexec [TensorRT v8501]", "ends as 8.5.1");
+  failing("&&&& PASSED TensorRT.trtexec [TensorRT v8601]", "&&&& PASSED TensorRT.trtexec [TensorRT v8501]",
+          "ends as 8.5.1");
   std::string ten = good;
-  for (const auto& [what, by] : {std::pair{"has 100 queries over 0.25 s", "has 10 queries over 0.025 s"}, {"percentile(99%) = 2.1 ms", "percentile(99%) = 2.05 ms"}}) ten.replace(ten.find(what), std::string_view(what).size(), by);
+  for (const auto& [what, by] : {std::pair{"has 100 queries over 0.25 s", "has 10 queries over 0.025 s"},
+                                 {"percentile(99%) = 2.1 ms", "percentile(99%) = 2.05 ms"}})
+    ten.replace(ten.find(what), std::string_view(what).size(), by);
   const auto checks = check_numbers(read_trtexec_log(ten)[0], 1);
   EXPECT_NE(concat(checks.failures).find("is the maximum, but 2.05"), std::string::npos) << concat(checks.failures);
 }

@@ -18,7 +18,9 @@ namespace {
 
 // Every number that stands in a text by itself: not half of another one, not behind a decimal comma.
 std::unordered_set<double> numbers_in(std::string_view text) {
-  auto part = [&](size_t at) { return at < text.size() && ((text[at] >= '0' && text[at] <= '9') || text[at] == '.' || text[at] == ','); };
+  auto part = [&](size_t at) {
+    return at < text.size() && ((text[at] >= '0' && text[at] <= '9') || text[at] == '.' || text[at] == ',');
+  };
   std::unordered_set<double> numbers;
   for (size_t at = 0; at < text.size(); ++at) {
     if (text[at] < '0' || text[at] > '9' || (at > 0 && part(at - 1) && text[at - 1] != ',')) continue;
@@ -46,17 +48,23 @@ void expect_from_text(const BenchRun& run, const std::unordered_set<double>& num
   expect("throughput_qps", from.throughput_qps);
   expect("walltime_s", from.walltime_s);
   expect("build_s", run.build_s);
-  auto whole = [&](const char* name, const std::optional<int64_t>& value) { expect(name, value ? std::optional(double(*value)) : std::nullopt); };
+  auto whole = [&](const char* name, const std::optional<int64_t>& value) {
+    expect(name, value ? std::optional(double(*value)) : std::nullopt);
+  };
   whole("streams", from.streams && *from.streams != 1 ? from.streams : std::nullopt);
   whole("warmup_runs", run.warmup_runs);
   whole("batch", run.batch && *run.batch != 1 ? run.batch : std::nullopt);
   const auto note = run.notes.find("samples");
   // Derived numbers follow from those of the text.
-  if (run.samples && note != run.notes.end() && from.throughput_qps.value_or(0) > 0 && from.walltime_s)
-    {ASSERT_NEAR(double(*run.samples) * double(run.notes.contains("shapes") ? run.batch.value_or(1) : 1), *from.throughput_qps * *from.walltime_s, 0.5 * double(run.batch.value_or(1))) << text;}
-  else if (run.samples && note == run.notes.end() && !run.notes.contains("shapes")) whole("samples", run.samples);
+  if (run.samples && note != run.notes.end() && from.throughput_qps.value_or(0) > 0 && from.walltime_s) {
+    ASSERT_NEAR(double(*run.samples) * double(run.notes.contains("shapes") ? run.batch.value_or(1) : 1),
+                *from.throughput_qps * *from.walltime_s, 0.5 * double(run.batch.value_or(1)))
+        << text;
+  } else if (run.samples && note == run.notes.end() && !run.notes.contains("shapes")) whole("samples", run.samples);
   const double qps = from.throughput_qps.value_or(0);
-  ASSERT_TRUE(!run.throughput_per_s || qps == 0 || *run.throughput_per_s == qps || *run.throughput_per_s == qps * double(run.batch.value())) << text;
+  ASSERT_TRUE(!run.throughput_per_s || qps == 0 || *run.throughput_per_s == qps ||
+              *run.throughput_per_s == qps * double(run.batch.value()))
+      << text;
 }
 
 std::string mutated(std::string text, std::mt19937& random) {
@@ -75,23 +83,44 @@ std::string mutated(std::string text, std::mt19937& random) {
     for (const std::string& line : all) text += line + "\n";
   };
   for (size_t steps = 1 + pick(3); steps > 0; --steps) switch (pick(10)) {
-      case 0: text.resize(pick(text.size() + 1)); break;                                   // cut at the end
-      case 1: text.erase(0, pick(text.size() + 1)); break;                                 // and at the beginning
-      case 2: text.erase(pick(text.size()), pick(60)); break;                              // a hole
-      case 3: if (const size_t at = text.find('\n', pick(text.size())); at != text.npos) text.erase(at, 1); break;  // glued
-      case 4: { auto all = lines(); std::shuffle(all.begin(), all.end(), random); join(all); break; }
-      case 5: { auto all = lines(); if (!all.empty()) all.insert(all.begin() + std::ptrdiff_t(pick(all.size())), all[pick(all.size())]); join(all); break; }
-      case 6: text.insert(pick(text.size() + 1), concat("\x1b[", pick(108), "m")); break;   // coloured
-      case 7: for (size_t i = 1; i + 1 < text.size(); ++i) if (text[i] == '.' && isdigit(text[i - 1]) && isdigit(text[i + 1])) text[i] = ','; break;  // another locale
-      case 8: if (!text.empty()) text[pick(text.size())] = char(pick(256)); break;
-      default: text += text.substr(pick(text.size() + 1)); break;                          // printed twice
+      case 0: text.resize(pick(text.size() + 1)); break;       // cut at the end
+      case 1: text.erase(0, pick(text.size() + 1)); break;     // and at the beginning
+      case 2: text.erase(pick(text.size()), pick(60)); break;  // a hole
+      case 3:
+        if (const size_t at = text.find('\n', pick(text.size())); at != text.npos) text.erase(at, 1);
+        break;  // glued
+      case 4: {
+        auto all = lines();
+        std::shuffle(all.begin(), all.end(), random);
+        join(all);
+        break;
+      }
+      case 5: {
+        auto all = lines();
+        if (!all.empty()) all.insert(all.begin() + std::ptrdiff_t(pick(all.size())), all[pick(all.size())]);
+        join(all);
+        break;
+      }
+      case 6: text.insert(pick(text.size() + 1), concat("\x1b[", pick(108), "m")); break;  // coloured
+      case 7:
+        for (size_t i = 1; i + 1 < text.size(); ++i)
+          if (text[i] == '.' && isdigit(text[i - 1]) && isdigit(text[i + 1])) text[i] = ',';
+        break;  // another locale
+      case 8:
+        if (!text.empty()) text[pick(text.size())] = char(pick(256));
+        break;
+      default: text += text.substr(pick(text.size() + 1)); break;  // printed twice
     }
   return text;
 }
 
 TEST(TrtexecMutations, TenThousandDamagedLogsCrashNothingAndYieldNoNumberThatIsNotInTheirText) {
-  const std::string logs[] = {fixture("trt8601_mnist_summary.log"), fixture("trt101300_qwen_summary.log"), LogText{.version = "8201", .percentiles = "99", .end_to_end = true}.text(),
-                              LogText{.version = "110100", .build = "b1", .transfers = false, .options = false}.text(), old_log(), old_log("0", "0")};
+  const std::string logs[] = {fixture("trt8601_mnist_summary.log"),
+                              fixture("trt101300_qwen_summary.log"),
+                              LogText{.version = "8201", .percentiles = "99", .end_to_end = true}.text(),
+                              LogText{.version = "110100", .build = "b1", .transfers = false, .options = false}.text(),
+                              old_log(),
+                              old_log("0", "0")};
   std::mt19937 random(5);
   int read = 0, refused = 0;
   for (int i = 0; i < 10000; ++i) {
