@@ -24,6 +24,7 @@ class BenchSession {
     if (session_.is_staged()) session_.run(inputs_);
     else session_.run_prepared(in_, out_);
   }
+  void run_timed(std::vector<std::vector<double>>& ms) { session_.run_timed(in_, out_, ms); }  // of one stage only
   bool is_staged() const { return session_.is_staged(); }
   bool plan_was_made() const { return session_.statistics().plans_made > 0; }
 

@@ -7,6 +7,7 @@
 
 #include "bench/table.h"
 #include "plan/file.h"
+#include "plan/work.h"
 
 namespace temper::cli {
 
@@ -22,20 +23,6 @@ std::string layouts_of(const Config& config) {
   return out;
 }
 
-// What a run of the step moves at least: its buffers once, all slices together. Packed constants count as they are stored.
-int64_t bytes_of(const Plan& plan, const Segment& segment, const PlanStep& step) {
-  int64_t once = step.packed >= 0 ? plan.constants[size_t(step.packed)]->bytes() : 0, each = 0;
-  auto add = [&](const std::vector<Port>& ports, const std::vector<Layout>& layouts, const std::vector<BufferRef>& refs) {
-    for (size_t i = 0; i < ports.size(); ++i) {
-      if (refs[i].kind == BufferRef::Kind::none) continue;
-      (refs[i].kind == BufferRef::Kind::constant ? once : each) += layout_bytes(ports[i].type.dtype, ports[i].dims(), layouts[i]);
-    }
-  };
-  add(step.problem.inputs, step.config.inputs, step.inputs);
-  add(step.problem.outputs, step.config.outputs, step.outputs);
-  return once + each * segment.slices;
-}
-
 std::string shapes_of(const std::vector<PortInfo>& ports) {
   std::string out;
   for (const PortInfo& port : ports) out += concat(out.empty() ? "" : ", ", port.name, ": ", port.type);
@@ -43,7 +30,6 @@ std::string shapes_of(const std::vector<PortInfo>& ports) {
 }
 
 std::string ms_text(double ms) { return ms <= 0 ? "n/a" : format_number(ms); }
-std::string op_of(const PlanStep& step) { return step.is_reorder() ? "reorder" : std::string(name_of(step.problem.op)); }
 Json ms_json(double ms) { return ms < 0 ? Json(nullptr) : Json(ms); }
 
 std::string segments_text(const Plan& plan) {

@@ -49,6 +49,7 @@ constexpr Verb verbs[] = {
     {"zoo", "sample models: write one as ONNX", add_zoo},
     {"bench", "measure models or plans", add_bench},
     {"import", "logs and command lines of trtexec as results of ours", add_import},
+    {"profile", "where a plan's time goes, step by step, and how far each is from the machine's limits", add_profile},
     {"doctor", "what this machine has and lacks", add_doctor},
 };
 

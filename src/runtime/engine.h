@@ -86,6 +86,8 @@ class Session {
   std::vector<Tensor> run(const std::vector<Tensor>& inputs);
   // For shapes prepared last: row-major buffers of the types that prepare() was given and returned. Allocates nothing.
   void run_prepared(std::span<const void* const> inputs, std::span<void* const> outputs);
+  // As run_prepared, adding to `ms` the time of each step: see Executor::run_timed.
+  void run_timed(std::span<const void* const> inputs, std::span<void* const> outputs, std::vector<std::vector<double>>& ms);
   // As run_prepared, showing what each step reads and writes.
   void run_observed(std::span<const void* const> inputs, std::span<void* const> outputs, const Executor::Observer& observer);
 

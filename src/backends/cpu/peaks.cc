@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this CPU can do at most. Arithmetic: independent multiply-adds on registers alone, as many as hide their latency.
+// Memory: a sum over more than any cache holds.
+#include <algorithm>
+#include <vector>
+
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/isa.h"
+#include "base/aligned.h"
+#include "base/threads.h"
+#include "measure/timer.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace temper {
+
+namespace {
+
+constexpr int kChains = 12;  // latency 4, two a cycle: eight are enough, and registers last for twelve
+constexpr int64_t kRounds = 1 << 18;
+
+// Each returns something that depends on all it computed, so that nothing is left out; operations() says how much that was.
+float multiply_add_base(int64_t rounds) {
+  float sums[kChains * 4] = {};
+  for (int64_t r = 0; r < rounds; ++r)
+    for (float& sum : sums) sum = sum * 0.5f + 1.0f;
+  float all = 0;
+  for (float sum : sums) all += sum;
+  return all;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"))) float multiply_add_avx2(int64_t rounds) {
+  __m256 sums[kChains];
+  const __m256 half = _mm256_set1_ps(0.5f), one = _mm256_set1_ps(1);
+  for (auto& sum : sums) sum = one;
+  for (int64_t r = 0; r < rounds; ++r)
+#pragma GCC unroll 12
+    for (int c = 0; c < kChains; ++c) sums[c] = _mm256_fmadd_ps(sums[c], half, one);
+  for (int c = 1; c < kChains; ++c) sums[0] = _mm256_add_ps(sums[0], sums[c]);
+  return _mm256_cvtss_f32(sums[0]);
+}
+
+__attribute__((target("avx512f"))) float multiply_add_avx512(int64_t rounds) {
+  __m512 sums[kChains];
+  const __m512 half = _mm512_set1_ps(0.5f), one = _mm512_set1_ps(1);
+  for (auto& sum : sums) sum = one;
+  for (int64_t r = 0; r < rounds; ++r)
+#pragma GCC unroll 12
+    for (int c = 0; c < kChains; ++c) sums[c] = _mm512_fmadd_ps(sums[c], half, one);
+  for (int c = 1; c < kChains; ++c) sums[0] = _mm512_add_ps(sums[0], sums[c]);
+  return _mm512_cvtss_f32(sums[0]);
+}
+
+__attribute__((target("avx512f,avx512bf16"))) float multiply_add_bf16(int64_t rounds) {
+  __m512 sums[kChains];
+  const __m512bh numbers = (__m512bh)_mm512_set1_epi32(0x3f803f80);  // 1, 1
+  for (auto& sum : sums) sum = _mm512_setzero_ps();
+  for (int64_t r = 0; r < rounds; ++r)
+#pragma GCC unroll 12
+    for (int c = 0; c < kChains; ++c) sums[c] = _mm512_dpbf16_ps(sums[c], numbers, numbers);
+  for (int c = 1; c < kChains; ++c) sums[0] = _mm512_add_ps(sums[0], sums[c]);
+  return _mm512_cvtss_f32(sums[0]);
+}
+
+__attribute__((target("avx512f,avx512vnni"))) float multiply_add_i8(int64_t rounds) {
+  __m512i sums[kChains];
+  const __m512i numbers = _mm512_set1_epi32(0x01010101);
+  for (auto& sum : sums) sum = _mm512_setzero_si512();
+  for (int64_t r = 0; r < rounds; ++r)
+#pragma GCC unroll 12
+    for (int c = 0; c < kChains; ++c) sums[c] = _mm512_dpbusd_epi32(sums[c], numbers, numbers);
+  for (int c = 1; c < kChains; ++c) sums[0] = _mm512_add_epi32(sums[0], sums[c]);
+  return float(_mm512_reduce_add_epi32(sums[0]));
+}
+#endif
+
+// `products` is what one step of one chain multiplies.
+double operations_per_s(float (*loop)(int64_t), int products, int threads) {
+  std::vector<float> results(size_t(threads), 0);
+  const auto body = [&] {
+#pragma omp parallel num_threads(threads)
+    results[size_t(omp_get_thread_num())] += loop(kRounds);
+  };
+  const double ms = quick_time_ms(body, {.max_ms = 200, .max_runs = 60});
+  // What was computed is looked at: without that, it would not be.
+  volatile float sink = 0;
+  for (float result : results) sink = sink + result;
+  return 2.0 * products * kChains * double(kRounds) * threads / (ms / 1e3);
+}
+
+double read_bytes_per_s(int threads) {
+  constexpr int64_t kWords = int64_t(256) << 17;  // 256 MiB
+  using Words = std::vector<uint64_t, CacheLineAllocator<uint64_t>>;
+  Words words(size_t(kWords), 1);
+  std::vector<uint64_t> results(size_t(threads), 0);
+  const double ms = quick_time_ms(
+      [&] {
+        parallel_for_threads(threads, kWords, 512, [&](int thread, int64_t begin, int64_t end) {
+          const uint64_t* from = words.data();
+          uint64_t* into = &results[size_t(thread)];
+          vectorised([=] {
+            uint64_t sum = 0;
+            for (int64_t i = begin; i < end; ++i) sum += from[i];
+            *into += sum;
+          });
+        });
+      },
+      {.max_ms = 400, .max_runs = 20});
+  volatile uint64_t sink = 0;
+  for (uint64_t result : results) sink = sink + result;
+  return double(kWords) * 8 / (ms / 1e3);
+}
+
+}  // namespace
+
+Peaks measure_cpu_peaks(int threads) {
+  Peaks peaks;
+  peaks.bytes_per_s = read_bytes_per_s(threads);
+  const Device device = cpu_device();
+#if defined(__x86_64__)
+  if (device.avx512) peaks.f32_per_s = operations_per_s(multiply_add_avx512, 16, threads);
+  else if (device.avx2) peaks.f32_per_s = operations_per_s(multiply_add_avx2, 8, threads);
+  if (device.avx512_bf16) peaks.bf16_per_s = operations_per_s(multiply_add_bf16, 32, threads);
+  if (device.avx512_vnni) peaks.i8_per_s = operations_per_s(multiply_add_i8, 64, threads);
+#endif
+  if (peaks.f32_per_s == 0) peaks.f32_per_s = operations_per_s(multiply_add_base, 4, threads);
+  return peaks;
+}
+
+}  // namespace temper

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/profile.h"
+
+#include <algorithm>
+
+#include "bench/bench_engine.h"
+#include "measure/clock.h"
+#include "measure/statistics.h"
+
+namespace temper {
+
+namespace {
+
+double rate_of(const Peaks& peaks, DType operands) {
+  if (operands == DType::i8 || operands == DType::u8) return peaks.i8_per_s;
+  return operands == DType::bf16 ? peaks.bf16_per_s : operands == DType::f32 ? peaks.f32_per_s : 0;
+}
+
+}  // namespace
+
+Profile profile_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const Peaks& peaks, double seconds) {
+  BenchSession session(engine, shapes);
+  if (session.is_staged()) fail(ErrorKind::unsupported, "shapes inside the model depend on data: it runs in stages, which have no one plan to profile");
+  Profile profile;
+  profile.plan = engine->plan_for(shapes);
+  Clock& clock = host_clock();
+  for (int i = 0; i < 3; ++i) session.run();
+  std::vector<std::vector<std::vector<double>>> taken;  // by segment and step, a time a run
+  std::vector<double> whole;
+  const double start = clock.now_ms();
+  do {
+    whole.push_back(clock.elapsed_ms([&] { session.run(); }, 1));
+    std::vector<std::vector<double>> ms;
+    session.run_timed(ms);
+    taken.resize(ms.size());
+    for (size_t s = 0; s < ms.size(); ++s) {
+      taken[s].resize(ms[s].size());
+      for (size_t i = 0; i < ms[s].size(); ++i) taken[s][i].push_back(ms[s][i]);
+    }
+  } while (clock.now_ms() - start < seconds * 1e3 || whole.size() < 5);
+  profile.runs = int(whole.size());
+  profile.run_ms = median(whole);
+  for (size_t s = 0; s < taken.size(); ++s) {
+    const Segment& segment = profile.plan->segments[s];
+    for (size_t i = 0; i < taken[s].size(); ++i) {
+      StepProfile row;
+      row.segment = s;
+      row.step = &segment.steps[i];
+      row.ms = median(taken[s][i]);
+      row.bytes = bytes_of(*profile.plan, segment, *row.step);
+      row.operations = operations_of(segment, *row.step);
+      row.to = row.step->problem.outputs[0].type.dtype;
+      row.from = row.step->problem.inputs.empty() ? row.to : row.step->problem.inputs[0].type.dtype;
+      const double s_taken = row.ms / 1e3;
+      if (s_taken > 0) {
+        const bool product = product_operations_of(segment, *row.step) > 0;
+        const double rate = rate_of(peaks, product ? row.from : DType::f32);
+        if (row.operations && rate > 0) row.of_arithmetic = double(*row.operations) / rate / s_taken;
+        if (peaks.bytes_per_s > 0) row.of_memory = double(row.bytes) / peaks.bytes_per_s / s_taken;
+      }
+      profile.steps_ms += row.ms;
+      profile.steps.push_back(row);
+    }
+  }
+  for (StepProfile& row : profile.steps) row.share = profile.steps_ms > 0 ? row.ms / profile.steps_ms : 0;
+  return profile;
+}
+
+Peaks known_peaks(const Device& device, int threads, TimingCache& cache) {
+  const auto measure = find_backend(device.backend).peaks;
+  if (!measure) return {};
+  // The cache keeps times: of a thousand million operations, or bytes.
+  constexpr double kUnit = 1e9;
+  const auto key = [&](const char* what) { return concat(device.fingerprint, " | peak ", what, " threads=", threads); };
+  struct Entry {
+    const char* name;
+    double Peaks::*rate;
+  };
+  constexpr Entry entries[] = {{"memory", &Peaks::bytes_per_s}, {"f32", &Peaks::f32_per_s}, {"bf16", &Peaks::bf16_per_s}, {"i8", &Peaks::i8_per_s}};
+  Peaks peaks;
+  if (cache.find(key("memory")) && cache.find(key("f32"))) {
+    for (const Entry& entry : entries)
+      if (const auto ms = cache.find(key(entry.name)); ms && *ms > 0) peaks.*entry.rate = kUnit / (*ms / 1e3);
+    return peaks;
+  }
+  peaks = measure(threads);
+  for (const Entry& entry : entries)
+    if (peaks.*entry.rate > 0) cache.add(key(entry.name), kUnit / (peaks.*entry.rate) * 1e3);
+  return peaks;
+}
+
+const Candidate* runner_up(const PlanStep& step) {
+  const Candidate* best = nullptr;
+  for (const Candidate& c : step.losers)
+    if (c.refusal.empty() && c.ms >= 0 && (!best || c.ms < best->ms)) best = &c;
+  return best;
+}
+
+}  // namespace temper

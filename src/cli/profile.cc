@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "bench/bench_engine.h"
+#include "bench/profile.h"
+#include "bench/table.h"
+#include "cli/model.h"
+#include "plan/file.h"
+
+namespace temper::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string path, duration = "3s", timing_cache, csv;
+  int64_t batch = 0;
+  int top = 0;
+  bool by_time = false;
+};
+
+std::string share_text(double share) { return share <= 0 ? "n/a" : concat(format_number(100 * share, 3), " %"); }
+
+// What bounds the step: the nearer of the two limits.
+std::string limit_text(const StepProfile& row) {
+  if (row.of_arithmetic <= 0 && row.of_memory <= 0) return "n/a";
+  return row.of_arithmetic >= row.of_memory ? concat("arithmetic ", share_text(row.of_arithmetic)) : concat("memory ", share_text(row.of_memory));
+}
+
+std::string runner_up_text(const PlanStep& step) {
+  const Candidate* other = runner_up(step);
+  if (!other || step.ms <= 0) return "";
+  const double more = other->ms / step.ms - 1;
+  return concat(other->tactic == step.tactic ? "" : concat(other->tactic, other->config.empty() ? "" : " "), other->config, more >= 0 ? " +" : " ", format_number(100 * more, 3), " %");
+}
+
+Table steps_table(const Profile& profile, const std::vector<const StepProfile*>& rows) {
+  Table table{{{"step", false}, {"op", false}, {"ms"}, {"share"}, {"bytes"}, {"Gop/s"}, {"GB/s"}, {"of the limit", false}, {"precision", false}, {"tactic", false}, {"next best", false}}, {}};
+  for (const StepProfile* row : rows) {
+    const PlanStep& step = *row->step;
+    const Segment& segment = profile.plan->segments[row->segment];
+    const std::string slices = segment.slices == 1 ? "" : concat(segment.parallel ? " =" : " x", segment.slices);
+    const bool timed = row->ms > 0;
+    table.rows.push_back({step.node + slices, op_of(step), format_number(row->ms), share_text(row->share), format_bytes(double(row->bytes)),
+                          timed && row->operations && *row->operations ? format_number(double(*row->operations) / row->ms / 1e6) : "", timed ? format_number(double(row->bytes) / row->ms / 1e6) : "",
+                          limit_text(*row), row->from == row->to ? concat(row->to) : concat(row->from, " -> ", row->to),
+                          concat(step.tactic, step.config.text.empty() || step.is_reorder() ? "" : " ", step.is_reorder() ? "" : step.config.text), runner_up_text(step)});
+  }
+  return table;
+}
+
+Json profile_json(const Options& options, const Engine& engine, const Profile& profile, const Peaks& peaks) {
+  const auto known = [](double value) { return value > 0 ? Json(value) : Json(nullptr); };
+  Json steps = Json::array();
+  for (const StepProfile& row : profile.steps) {
+    const PlanStep& step = *row.step;
+    Json losers = Json::array();
+    for (const Candidate& c : step.losers)
+      if (c.refusal.empty()) losers.push_back({{"tactic", c.tactic}, {"config", c.config}, {"ms", c.ms >= 0 ? Json(c.ms) : Json(nullptr)}});
+    steps.push_back({{"segment", row.segment}, {"node", step.node}, {"op", op_of(step)}, {"ms", row.ms}, {"share", row.share}, {"bytes", row.bytes},
+                     {"operations", row.operations ? Json(*row.operations) : Json(nullptr)}, {"of_arithmetic_peak", known(row.of_arithmetic)}, {"of_memory_peak", known(row.of_memory)},
+                     {"precision_in", concat(row.from)}, {"precision_out", concat(row.to)}, {"tactic", step.tactic}, {"config", step.config.text}, {"tuned_ms", step.ms >= 0 ? Json(step.ms) : Json(nullptr)},
+                     {"lost", losers}});
+  }
+  return {{"schema", "temper.profile/1"}, {"plan", options.path}, {"model_sha256", engine.info().model_sha256}, {"device", engine.info().device}, {"precision", engine.info().precision},
+          {"threads", engine.threads()}, {"runs", profile.runs}, {"run_ms", profile.run_ms}, {"steps_ms", profile.steps_ms},
+          {"peaks", {{"memory_bytes_per_s", known(peaks.bytes_per_s)}, {"fp32_per_s", known(peaks.f32_per_s)}, {"bf16_per_s", known(peaks.bf16_per_s)}, {"int8_per_s", known(peaks.i8_per_s)}}},
+          {"steps", steps}};
+}
+
+void profile(const Options& options, const Context& context) {
+  if (!is_plan(options.path)) fail(ErrorKind::usage, "'", options.path, "' is no plan; build one first: temper build ", options.path, " -o PLAN");
+  const auto engine = std::make_shared<const Engine>(read_plan_file(options.path, {.candidates = true}));
+  const std::vector<Dims> shapes = shapes_for_batch(*engine, options.batch);
+  TimingCache cache(options.timing_cache.empty() ? concat(cache_folder(), "/timings.json") : options.timing_cache);
+  Peaks peaks;
+  Profile measured;
+  {
+    Progress progress(context);
+    progress.show("peaks of this machine");
+    peaks = known_peaks(engine->device(), engine->threads(), cache);
+    cache.save();
+    progress.show("running step by step");
+    measured = profile_engine(engine, shapes, peaks, seconds_of(options.duration));
+  }
+  std::vector<const StepProfile*> rows;
+  for (const StepProfile& row : measured.steps) rows.push_back(&row);
+  if (!options.csv.empty()) write_file_atomically(options.csv, csv_table(steps_table(measured, rows)));
+  if (context.json) {
+    std::printf("%s\n", profile_json(options, *engine, measured, peaks).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    return;
+  }
+  if (options.by_time || options.top) std::stable_sort(rows.begin(), rows.end(), [](const StepProfile* a, const StepProfile* b) { return a->ms > b->ms; });
+  if (options.top && size_t(options.top) < rows.size()) rows.resize(size_t(options.top));
+  std::fputs(terminal_table(steps_table(measured, rows)).c_str(), stdout);
+  std::printf("%zu steps, batch %lld, %d threads: %s ms a run, %s ms in the steps when they are timed one by one (%d runs of each)\n", measured.steps.size(), static_cast<long long>(batch_of(shapes)),
+              engine->threads(), format_number(measured.run_ms).c_str(), format_number(measured.steps_ms).c_str(), measured.runs);
+  if (peaks.bytes_per_s > 0) {
+    const auto rate = [](const char* name, double value) { return value > 0 ? concat(", ", name, ' ', format_number(value / 1e9), " Gop/s") : std::string(); };
+    std::printf("limits, measured on %d threads: memory %s GB/s%s%s%s; above 100 %% of memory: read from a cache\n", engine->threads(), format_number(peaks.bytes_per_s / 1e9).c_str(),
+                rate("fp32", peaks.f32_per_s).c_str(), rate("bf16", peaks.bf16_per_s).c_str(), rate("int8", peaks.i8_per_s).c_str());
+  }
+}
+
+}  // namespace
+
+void add_profile(CLI::App& verb, Context& context) {
+  auto options = std::make_shared<Options>();
+  verb.add_option("plan", options->path, "a plan file")->required();
+  verb.add_option("--batch", options->batch, "what the plan is tuned for, unless given")->check(CLI::PositiveNumber);
+  verb.add_option("--duration", options->duration, "time of running, after the warm-up")->capture_default_str();
+  verb.add_option("--top", options->top, "only the steps that take longest")->check(CLI::PositiveNumber);
+  verb.add_flag("--by-time", options->by_time, "the longest first, not in the order in which they run");
+  verb.add_option("--csv", options->csv, "save the table for spreadsheets");
+  verb.add_option("--timing-cache", options->timing_cache, "file that keeps the machine's peaks; the default is in the cache folder");
+  verb.callback([options, &context] { profile(*options, context); });
+}
+
+}  // namespace temper::cli
