@@ -121,6 +121,15 @@ void write_file_atomically(const std::string& path, std::string_view content) {
   file.commit();
 }
 
+void check_can_write(const std::string& path) {
+  if (path.empty()) return;
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) fail(ErrorKind::machine, "cannot write '", path, "': it is a folder");
+  const std::string folder = folder_of(path);
+  if (!std::filesystem::is_directory(folder, error)) fail(ErrorKind::machine, "cannot write '", path, "': there is no folder '", folder, "'");
+  if (access(folder.c_str(), W_OK | X_OK) != 0) fail(ErrorKind::machine, "cannot write '", path, "': ", reason());
+}
+
 bool file_exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 std::string folder_of(const std::string& path) {

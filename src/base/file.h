@@ -43,6 +43,9 @@ class AtomicFile {
   int fd_ = -1;
 };
 void write_file_atomically(const std::string& path, std::string_view content);
+// For what takes long before it writes: Error{machine} where the folder of `path` is not there or not writable, or `path`
+// is a folder itself. An empty path passes.
+void check_can_write(const std::string& path);
 
 bool file_exists(const std::string& path);
 std::string folder_of(const std::string& path);  // "." where the path names no folder

@@ -114,7 +114,7 @@ Table summary_of(const std::vector<BenchRun>& runs) {
     const Latency& l = run.latency;
     auto known = [](const auto& value) { return value ? concat(*value) : std::string("n/a"); };
     table.rows.push_back(
-        {run.model, run.device, known(run.precision), known(run.batch), known(run.threads), number(l.median, "latency_ms.median"),
+        {run.model, run.device, concat(known(run.precision), run.notes.contains("precision") ? " (calibrated on noise)" : ""), known(run.batch), known(run.threads), number(l.median, "latency_ms.median"),
          l.median_ci95 ? concat(format_number(l.median_ci95->low), "–", format_number(l.median_ci95->high)) : "n/a",
          number(l.p90, "latency_ms.p90"), number(l.p99, "latency_ms.p99"), number(run.throughput_per_s, "throughput_per_s"),
          number(run.first_run_ms, "first_run_ms"), known(run.samples),

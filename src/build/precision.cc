@@ -22,6 +22,9 @@ void check_precision(const BuildOptions& options) {
       fail(ErrorKind::unsupported, "layer '", name, "' cannot be kept in bf16 on this CPU, which has no AVX512_BF16 instructions; use --keep-fp32");
   if (precision != "int8" && (!options.calibration.empty() || !options.qdq.empty()))
     fail(ErrorKind::usage, "--calibration and --qdq belong to --precision int8, not to ", precision);
+  const PlacementOptions& placement = options.placement;
+  if (precision != "int8" && (placement.keep_first || placement.keep_last || !placement.keep_nodes.empty()))
+    fail(ErrorKind::usage, "--keep-first, --keep-last, --keep-fp32 and --keep-bf16 belong to --precision int8, not to ", precision);
 }
 
 // oneDNN emulates bf16 on AVX-512: slower than fp32, and no more exact. Nobody asks for that knowingly.

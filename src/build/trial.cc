@@ -12,6 +12,7 @@ std::shared_ptr<const Engine> trial_engine(Graph graph, BuildOptions options) {
   options.precision = "fp32";  // what is lower is in the graph
   options.calibration.clear();
   options.qdq.clear();
+  options.placement = {};
   options.passes = {};
   options.passes.all_disabled = true;
   EngineInfo info;

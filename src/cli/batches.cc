@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/log.h"
 #include "data/sample.h"
 #include "onnx/import.h"
 
@@ -82,6 +83,13 @@ std::shared_ptr<const Engine> DataModel::engine(const Dataset& data, const Batch
 
 void DataModel::accept_batch(const Dataset& data, BatchSizes& batch) const {
   batch.min = std::max(batch.min, choose_batch(data, batch.size).min);
+}
+
+std::vector<int64_t> samples_of(const Dataset& data, const std::string& path, int64_t asked, uint64_t seed, int64_t standard) {
+  if (data.size() == 0) fail(ErrorKind::usage, "'", path, "' holds no samples");
+  if (asked > data.size()) log(LogLevel::warning, "--samples ", asked, ": '", path, "' holds ", data.size(), ", and all of them are taken");
+  const int64_t count = asked ? asked : standard;
+  return choose_samples(data.size(), count ? count : data.size(), seed);
 }
 
 void for_each_batch(const Dataset& data, std::span<const int64_t> samples, const BatchSizes& sizes,

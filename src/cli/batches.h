@@ -44,6 +44,10 @@ class DataModel {
   std::vector<InputSpec> inputs_;
 };
 
+// --samples of the data in `path`, chosen by the seed: `standard` of them where `asked` is 0, all where that is 0 too. Fewer
+// than asked for is a warning, none at all Error{usage}.
+std::vector<int64_t> samples_of(const Dataset& data, const std::string& path, int64_t asked, uint64_t seed, int64_t standard = 0);
+
 // The samples batch by batch, in the order given. `what` ("evaluating") is shown as progress.
 void for_each_batch(const Dataset& data, std::span<const int64_t> samples, const BatchSizes& sizes, const std::string& what,
                     const Context& context, const std::function<void(const Batch& batch)>& use);

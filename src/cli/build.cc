@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "cli/calibrate_auto.h"
 #include "cli/data_flags.h"
@@ -33,8 +34,8 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   std::vector<InputSpec> inputs;
   for (ValueId id : model.graph.inputs()) inputs.push_back({model.graph.value(id).name, model.graph.type(id)});
   const Dataset data = open_dataset(options.data, inputs, options.data_flags.options());
-  if (data.size() == 0) fail(ErrorKind::usage, "'", options.data, "' holds no samples");
-  const auto samples = choose_samples(data.size(), options.samples ? options.samples : 500, options.seed);
+  const auto samples = samples_of(data, options.data, options.samples, options.seed, 500);
+  check_metric(budget.metric, budget.max_drop, model.graph, data, options.classes, int64_t(samples.size()));
   BuildOptions plain = build;
   plain.precision = "fp32";
   plain.calibration.clear();
@@ -119,6 +120,7 @@ void add_build(CLI::App& verb, Context& context) {
   verb.add_option("model", options->model, "an ONNX model")->required();
   verb.add_option("-o,--output", options->output, "the plan file to write")->required();
   add_model_flags(verb, options->flags);
+  add_qdq_flag(verb, options->flags);
   verb.add_option("--max-drop", options->max_drop, "int8: what may be lost on --data, like 0.5%; the layers that lose most stay in bf16 or fp32 until it holds")->needs(verb.add_option("--data", options->data, "samples for --max-drop, which also calibrate where --calibration is not given"));
   verb.add_option("--metric", options->metric, "of the drop: top1 (the default with labels), agreement (of a classifier without), cosine (1 - cosine), snr (noise / signal)");
   verb.add_option("--raise-to", options->raise_to, "what they stay in: bf16 (fp32 where that loses too much) or fp32; bf16 where the CPU has it, unless given");
@@ -127,7 +129,12 @@ void add_build(CLI::App& verb, Context& context) {
   verb.add_option("--seed", options->seed, "of the choice of samples")->capture_default_str();
   verb.add_option("--output-name", options->classes, "the output that holds the classes, where there are several; of a sequence, always");
   options->data_flags.add_to(verb);
+  for (CLI::Option* option : verb.get_options())
+    if (option->get_group() == DataFlags::kGroup) option->needs("--data");
+  for (const char* name : {"--metric", "--method", "--samples", "--seed", "--raise-to", "--output-name"}) verb.get_option(name)->needs("--max-drop");
   verb.callback([options, &context] {
+    check_can_write(options->output);
+    check_can_write(options->flags.qdq);
     if (options->max_drop.empty() != options->data.empty()) fail(ErrorKind::usage, "--data and --max-drop go together; to calibrate alone: temper calibrate MODEL --data D -o ranges.json");
     if (!options->max_drop.empty() && options->flags.precision != "int8") fail(ErrorKind::usage, "--max-drop is a budget for --precision int8");
     if (is_plan(options->model)) fail(ErrorKind::usage, "'", options->model, "' is a plan already; give the ONNX model that it was built from");

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // temper calibrate: ranges of a model's values from data or from a TensorRT cache; joins ranges; examines caches.
+#include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <charconv>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "bench/table.h"
+#include "cli/batches.h"
 #include "cli/calibrate_auto.h"
 #include "cli/calibrate_run.h"
 #include "cli/data_flags.h"
 #include "cli/model.h"
 #include "cli/verb.h"
-#include "data/sample.h"
+#include "onnx/write.h"
 #include "quantize/cache.h"
 #include "quantize/observe.h"
 
@@ -48,6 +50,15 @@ std::vector<int64_t> part_of(const std::vector<int64_t>& samples, const std::str
   return own;
 }
 
+// Names do not depend on sizes: what is open and not given with --shapes needs none here.
+Graph optimised(const ImportedModel& model, const BuildOptions& build) {
+  EngineInfo info;
+  if (!build.shapes.empty()) return optimised_graph(model.graph, info, build);
+  Graph graph = model.graph;
+  run_passes(graph, build.passes);
+  return graph;
+}
+
 std::string number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", value);
@@ -76,12 +87,26 @@ void print_ranges(const Ranges& ranges, const std::string& path, const Context& 
   std::fputs(terminal_table(table).c_str(), stdout);
 }
 
-void finish(const Options& options, Ranges& ranges, const Context& context, const Json& trials = nullptr) {
+// The Q/DQ model that these ranges give, as a file's bytes. What the model leaves open stays open, but for --shapes.
+std::string qdq_of(const Options& options, const ImportedModel& model, const Ranges& ranges, const Context& context) {
+  const BuildOptions build = build_options(options.flags, options.model, context);
+  Placement placed = place_quantization(optimised(model, build), ranges, build.placement);
+  for (const std::string& warning : placed.warnings) log(LogLevel::warning, warning);
+  log(LogLevel::info, placed.integer_products, " of ", placed.products, " convolutions and products are quantized: ", options.flags.qdq);
+  for (const PlacedNode& node : placed.nodes)
+    if (!node.integer) log(LogLevel::info, "not quantized: ", node.node, " (", node.op, "): ", node.reason);
+  return with_context([&] { return concat("--qdq ", options.flags.qdq); }, [&] { return onnx_bytes(placed.graph); });
+}
+
+// `model` may be null where no Q/DQ model is asked for.
+void finish(const Options& options, const ImportedModel* model, Ranges& ranges, const Context& context, const Json& trials = nullptr) {
   for (const std::string& note : ranges.notes) log(note.starts_with("auto chose") ? LogLevel::info : LogLevel::warning, note);
-  // Both are made before either is written.
+  // All is made before any is written.
   const std::string cache = options.cache.empty() ? "" : to_text(cache_of(ranges, options.cache_version));
+  const std::string qdq = options.flags.qdq.empty() ? "" : qdq_of(options, *model, ranges, context);
   if (!options.output.empty()) save_ranges(options.output, ranges);
   if (!options.cache.empty()) write_file_atomically(options.cache, cache);
+  if (!options.flags.qdq.empty()) write_file_atomically(options.flags.qdq, qdq);
   print_ranges(ranges, options.output, context, trials);
   if (!options.output.empty()) log(LogLevel::info, "ranges of ", ranges.values.size(), " tensors", ranges.samples ? concat(" from ", ranges.samples, " samples") : "", ": ", options.output);
 }
@@ -90,15 +115,8 @@ void lint(const Options& options, Context& context) {
   const ImportedModel model = import_onnx(options.model);
   std::vector<std::string> notes;
   const CalibrationCache cache = load_cache(options.lint, &notes);
-  BuildOptions build = build_options(options.flags, options.model, context);
-  // Names do not depend on sizes: what is open and not given needs none here.
-  Graph optimised = model.graph;
-  if (build.shapes.empty()) run_passes(optimised, build.passes);
-  else {
-    EngineInfo info;
-    optimised = optimised_graph(std::move(optimised), info, build);
-  }
-  Lint found = lint_cache(cache, model.graph, optimised);
+  const BuildOptions build = build_options(options.flags, options.model, context);
+  Lint found = lint_cache(cache, model.graph, optimised(model, build));
   for (const std::string& note : notes) found.findings.insert(found.findings.begin(), {Severity::warning, "", note});
   constexpr const char* names[] = {"info", "warning", "error"};
   if (context.json) {
@@ -117,26 +135,65 @@ void lint(const Options& options, Context& context) {
     if (f.severity == Severity::error) context.exit_code = int(ErrorKind::check_failed);
 }
 
+// Entries that are of no tensor of the model will not be used: said, and where none is, refused.
+void check_names(Ranges& ranges, const Graph& graph, const std::string& path) {
+  std::set<std::string_view> names;
+  for (int32_t i = 0; i < graph.value_count(); ++i) names.insert(graph.value({i}).name);
+  int64_t unknown = 0;
+  std::string first;
+  for (const std::string& name : ranges.order)
+    if (!names.contains(name) && ++unknown == 1) first = name;
+  if (unknown == int64_t(ranges.order.size())) fail(ErrorKind::usage, path, ": no tensor of the model has a name of the cache, whose first is '", first, "': it is of another model, or of one exported with other names");
+  if (unknown) ranges.notes.push_back(concat(unknown, " of the ", ranges.order.size(), " entries name no tensor of the model and quantize nothing, first '", first, "'; --lint lists them"));
+}
+
+// Whatever has no meaning beside the rest of the command line is refused, before anything takes time.
+void check_use(const Options& options, const std::vector<CLI::Option*>& observing, const std::vector<CLI::Option*>& of_data) {
+  const auto leave_out = [](const std::vector<CLI::Option*>& group, const auto&... why) {
+    for (const CLI::Option* option : group)
+      if (*option) fail(ErrorKind::usage, why..., "; leave ", option->get_name(), " out");
+  };
+  const bool lint = !options.lint.empty(), from = !options.from_cache.empty(), merge = !options.merge.empty(), qdq = !options.flags.qdq.empty();
+  const bool writes = !options.output.empty() || !options.cache.empty() || qdq;
+  if (lint + from + merge > 1) fail(ErrorKind::usage, "--lint, --from-cache and --merge are three different things; give one of them");
+  if (lint && (writes || !options.cache_version.empty())) fail(ErrorKind::usage, "--lint examines a cache and writes nothing; to take its scales: --from-cache");
+  if (!lint && !writes) fail(ErrorKind::usage, "say where the ranges go: -o ranges.json");
+  if (options.model.empty() && (!merge || qdq)) fail(ErrorKind::usage, "calibrate needs a model (only to join ranges it does not: --merge A.json B.json -o C.json)");
+  if (lint || from || merge)
+    for (const auto* group : {&observing, &of_data}) leave_out(*group, lint ? "--lint" : from ? "--from-cache" : "--merge", " observes no samples");
+  else if (options.data.empty() == !options.placeholder)
+    fail(ErrorKind::usage, "give the samples to calibrate on with --data, or --placeholder-data for noise (fit for measuring speed only)");
+  if (options.placeholder) leave_out(of_data, "--placeholder-data makes its own samples, one at a time");
+  if (!options.cache_version.empty()) {
+    if (options.cache.empty()) fail(ErrorKind::usage, "--cache-version is the version of the cache that is written; say where: --cache FILE");
+    to_text({concat("TRT-", options.cache_version, "-EntropyCalibration2"), {}});  // refuses what is no version
+  }
+  if (keeps(options.flags) && !qdq && options.method != "auto")
+    fail(ErrorKind::usage, "--keep-first, --keep-last, --keep-fp32 and --keep-bf16 are for the quantized model; ranges are taken of every layer. Give them to temper build, or beside --qdq or --method auto");
+  if (!options.data.empty() && !qdq && !options.flags.shapes.empty()) fail(ErrorKind::usage, "the shapes are those of the data; leave --shapes out");
+  for (const std::string* path : {&options.output, &options.cache, &options.flags.qdq}) check_can_write(*path);
+}
+
 void calibrate(const Options& options, Context& context) {
   if (!options.merge.empty()) {
     Ranges joined = load_ranges(options.merge[0]);
     for (size_t i = 1; i < options.merge.size(); ++i) joined = merge(joined, load_ranges(options.merge[i]));
-    return finish(options, joined, context);
+    if (options.model.empty()) return finish(options, nullptr, joined, context);
+    const ImportedModel model = import_onnx(options.model);
+    check_model(joined, model.sha256);
+    return finish(options, &model, joined, context);
   }
-  if (options.model.empty()) fail(ErrorKind::usage, "calibrate needs a model (or --merge A.json B.json -o C.json)");
   if (is_plan(options.model)) fail(ErrorKind::usage, "'", options.model, "' is a plan, whose layers are fixed; calibrate the ONNX model it was built from");
   if (!options.lint.empty()) return lint(options, context);
-  if (options.flags.precision != "fp32") fail(ErrorKind::usage, "calibration observes the model in fp32; leave --precision out");
 
   const ImportedModel model = import_onnx(options.model);
   if (!options.from_cache.empty()) {
     std::vector<std::string> notes;
     Ranges ranges = ranges_of(load_cache(options.from_cache, &notes), model.sha256);
     ranges.notes.insert(ranges.notes.begin(), notes.begin(), notes.end());
-    return finish(options, ranges, context);
+    check_names(ranges, model.graph, options.from_cache);
+    return finish(options, &model, ranges, context);
   }
-  if (options.data.empty() == !options.placeholder)
-    fail(ErrorKind::usage, "give the samples to calibrate on with --data, or --placeholder-data for noise (fit for measuring speed only)");
   const bool automatic = options.method == "auto";
   if (automatic && (options.placeholder || !options.part.empty())) fail(ErrorKind::usage, "--method auto tries the methods on samples held apart, which needs real data in one run; without that name a method");
   if (!automatic) Method::parse(options.method);  // refused before the data is read
@@ -154,13 +211,11 @@ void calibrate(const Options& options, Context& context) {
     std::vector<InputSpec> inputs;
     for (ValueId id : model.graph.inputs()) inputs.push_back({model.graph.value(id).name, model.graph.type(id)});
     const Dataset data = open_dataset(options.data, inputs, options.data_flags.options());
-    if (data.size() == 0) fail(ErrorKind::usage, "'", options.data, "' holds no samples");
     log(LogLevel::info, data.text());
-    auto samples = choose_samples(data.size(), options.samples ? options.samples : data.size(), options.seed);
-    samples = part_of(samples, options.part);
+    const auto samples = part_of(samples_of(data, options.data, options.samples, options.seed), options.part);
     ranges = calibrate_on(model, data, samples, options.method, {options.batch, options.seed}, build, context, &trials);
   }
-  finish(options, ranges, context, trials);
+  finish(options, &model, ranges, context, trials);
 }
 
 }  // namespace
@@ -168,25 +223,30 @@ void calibrate(const Options& options, Context& context) {
 void add_calibrate(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("model", options->model, "an ONNX model");
-  verb.add_option("--data", options->data, "samples: a folder of pictures, .npy, .npz or CSV; labels are not needed");
-  verb.add_option("--method", options->method, "entropy, minmax, percentile[:99.99], mse, or auto: what agrees best with FP32 on samples held apart")->capture_default_str();
-  verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them unless given")->check(whole_number(1));
-  verb.add_option("--batch", options->batch, "samples at a time")->check(whole_number(1));
-  verb.add_option("--seed", options->seed, "of the choice of samples, and of --placeholder-data")->capture_default_str();
-  verb.add_option("--part", options->part, "I/N: only the I-th of N parts of the samples, to be joined with --merge");
-  verb.add_flag("--placeholder-data", options->placeholder, "calibrate on seeded noise: for measuring speed without data");
-  auto* output = verb.add_option("-o,--output", options->output, "the file of ranges to write");
-  auto* cache = verb.add_option("--cache", options->cache, "a TensorRT calibration cache to write, too");
-  verb.add_option("--cache-version", options->cache_version, "version in the cache's first line, e.g. 8501 or 101303; 8501, or that of the cache read");
-  auto* from = verb.add_option("--from-cache", options->from_cache, "take the scales of a TensorRT calibration cache, bit for bit");
-  auto* lint = verb.add_option("--lint", options->lint, "examine a TensorRT calibration cache against the model; exit code 1 where it has errors");
-  auto* merge = verb.add_option("--merge", options->merge, "files of ranges of the same model and method, to be joined")->expected(2, 1 << 16);
-  lint->excludes(output)->excludes(cache)->excludes(from)->excludes(merge);
-  from->excludes(merge);
-  add_model_flags(verb, options->flags);
+  // What is about observing samples, and about those in files.
+  std::vector<CLI::Option*> observing, of_data;
+  of_data.push_back(verb.add_option("--data", options->data, "samples: a folder of pictures, .npy, .npz or CSV; labels are not needed"));
+  observing.push_back(verb.add_option("--method", options->method, "entropy, minmax, percentile[:99.99], mse, or auto: what agrees best with FP32 on samples held apart")->capture_default_str());
+  observing.push_back(verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them (of --placeholder-data: 8) unless given")->check(whole_number(1)));
+  of_data.push_back(verb.add_option("--batch", options->batch, "samples at a time")->check(whole_number(1)));
+  observing.push_back(verb.add_option("--seed", options->seed, "of the choice of samples, and of --placeholder-data")->capture_default_str());
+  of_data.push_back(verb.add_option("--part", options->part, "I/N: only the I-th of N parts of the samples, to be joined with --merge"));
+  observing.push_back(verb.add_flag("--placeholder-data", options->placeholder, "calibrate on seeded noise: for measuring speed without data"));
+  verb.add_option("-o,--output", options->output, "the file of ranges to write");
+  verb.add_option("--cache", options->cache, "a TensorRT calibration cache to write, too");
+  verb.add_option("--cache-version", options->cache_version, "version in that cache's first line, e.g. 8501 or 101303; 8501, or that of the cache read");
+  add_qdq_flag(verb, options->flags);
+  verb.add_option("--from-cache", options->from_cache, "take the scales of a TensorRT calibration cache, bit for bit");
+  verb.add_option("--lint", options->lint, "examine a TensorRT calibration cache against the model; exit code 1 where it has errors");
+  verb.add_option("--merge", options->merge, "files of ranges of the same model and method, to be joined")->expected(2, 1 << 16);
+  add_device_flags(verb, options->flags);
+  add_shape_flag(verb, options->flags);
+  add_keep_flags(verb, options->flags);
   options->data_flags.add_to(verb);
-  verb.callback([options, &context, output, cache, lint] {
-    if (!*output && !*cache && !*lint) fail(ErrorKind::usage, "say where the ranges go: -o ranges.json");
+  for (CLI::Option* option : verb.get_options())
+    if (option->get_group() == DataFlags::kGroup) of_data.push_back(option);
+  verb.callback([=, &context] {
+    check_use(*options, observing, of_data);
     calibrate(*options, context);
   });
 }

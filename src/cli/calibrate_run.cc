@@ -24,8 +24,9 @@ Tensor first_samples(const Tensor& tensor, int64_t count) {
   return Tensor::view(tensor.dtype(), dims, tensor.raw().data());
 }
 
-// One batch: inputs as run, of which the first `count` samples are real.
-void observe_batch(Observation& all, const ObservedModel& model, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs, int64_t first, int64_t count, int64_t filled) {
+// One batch: inputs as run, of which the first samples, as many as there are names, are real.
+void observe_batch(Observation& all, const ObservedModel& model, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs, const std::vector<std::string>& names, int64_t filled) {
+  const auto count = int64_t(names.size());
   std::vector<std::pair<int, const Tensor*>> work;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (model.inputs[i] >= 0) work.emplace_back(model.inputs[i], &inputs[i]);
@@ -41,7 +42,7 @@ void observe_batch(Observation& all, const ObservedModel& model, const std::vect
       const std::string& name = model.order[size_t(place)];
       const bool cut = filled > count && tensor->rank() > 0 && tensor->dims()[0] == filled;
       try {
-        observe(all.values.at(name), cut ? first_samples(*tensor, count) : *tensor, name, first, count);
+        observe(all.values.at(name), cut ? first_samples(*tensor, count) : *tensor, name, names);
       } catch (const Error& error) {
         // Of several, the one nearest to the inputs: the others follow from it.
         const std::lock_guard lock(mutex);
@@ -171,7 +172,7 @@ Observation observe_samples(const ImportedModel& model, const Dataset& data, con
     Batch part = gather_batch(data, std::span(what.samples).subspan(size_t(first), size_t(std::min(batch, count - first))));
     fill_up(data, part.inputs, fixed);
     const std::vector<Tensor>& outputs = runner.run(part.inputs);
-    observe_batch(all, observed, part.inputs, outputs, part.first, part.count, fixed);
+    observe_batch(all, observed, part.inputs, outputs, part.names, fixed);
     all.sample_hashes.insert(all.sample_hashes.end(), part.hashes.begin(), part.hashes.end());
     all.samples += part.count;
   }
@@ -193,7 +194,7 @@ Observation observe_noise(const ImportedModel& model, int64_t samples, uint64_t 
       const Dims& dims = observed.engine->info().shapes.at(port.name).opt;
       inputs.push_back(random_tensor(port.type.dtype, dims, seed + uint64_t(s) * observed.engine->inputs().size() + inputs.size()));
     }
-    observe_batch(all, observed, inputs, runner.run(inputs), s, 1, 0);
+    observe_batch(all, observed, inputs, runner.run(inputs), {concat(s)}, 0);
     ++all.samples;
   }
   return all;

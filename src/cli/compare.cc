@@ -37,17 +37,18 @@ void compare(const Options& options, Context& context) {
   if (a->info().model_sha256 != b->info().model_sha256) log(LogLevel::warning, "the two plans were built from different models");
   const std::vector<Dims> shapes = with_context([&] { return options.paths[0]; }, [&] { return shapes_for_batch(*a, options.batch); });
   const int64_t batch = batch_of(shapes);
+  with_context([&] { return options.paths[1]; }, [&] { b->check_shapes(shapes); });
+  const ModelFlags flags;
+  std::optional<Dataset> data;  // what is wrong with it is said before the time is measured
+  if (!options.path.empty()) data = open_dataset(options.path, DataModel(options.paths[0], flags, context).inputs(), options.data.options());
   const Paired paired = time_side_by_side(a, b, shapes, seconds, "timing in turns", context);
 
   std::optional<Evaluation> evaluation;
-  if (!options.path.empty()) {
-    const ModelFlags flags;
+  if (data) {
     const DataModel first(options.paths[0], flags, context), second(options.paths[1], flags, context);
-    const Dataset data = open_dataset(options.path, first.inputs(), options.data.options());
-    EvaluationData what{data, choose_samples(data.size(), options.samples ? options.samples : data.size(), options.seed), first.choose_batch(data, options.batch), options.output};
-    if (what.samples.empty()) fail(ErrorKind::usage, "'", options.path, "' holds no samples");
-    second.accept_batch(data, what.batch);
-    log(LogLevel::info, data.text(), ", in batches of ", what.batch.size);
+    EvaluationData what{*data, samples_of(*data, options.path, options.samples, options.seed), first.choose_batch(*data, options.batch), options.output};
+    second.accept_batch(*data, what.batch);
+    log(LogLevel::info, data->text(), ", in batches of ", what.batch.size);
     evaluation = evaluate_engines(what, a, {b}, context).at(0);
   }
 
@@ -57,7 +58,7 @@ void compare(const Options& options, Context& context) {
     const double ms = median(i == 0 ? paired.a_ms : paired.b_ms);
     const auto bytes = int64_t(std::filesystem::file_size(options.paths[i]));
     const int64_t memory = running_bytes(*engines[i], shapes);
-    table.rows.push_back({options.paths[i], engines[i]->info().precision, format_number(ms) + " ms", format_number(1e3 * double(batch) / ms), format_bytes(double(bytes)),
+    table.rows.push_back({options.paths[i], precision_text(engines[i]->info()), format_number(ms) + " ms", format_number(1e3 * double(batch) / ms), format_bytes(double(bytes)),
                           memory ? format_bytes(double(memory)) : "n/a (shapes depend on data)"});
     json["plans"].push_back({{"plan", options.paths[i]}, {"precision", engines[i]->info().precision}, {"placeholder", engines[i]->info().placeholder}, {"latency_ms", ms},
                              {"throughput_per_s", 1e3 * double(batch) / ms}, {"plan_bytes", bytes}, {"memory_bytes", memory ? Json(memory) : Json(nullptr)}});
@@ -88,6 +89,9 @@ void add_compare(CLI::App& verb, Context& context) {
   verb.add_option("--output-name", options->output, "the output that holds the classes, where there are several; of a sequence, always");
   verb.add_flag("--strict", options->strict, "exit code 1 also where the verdict is UNSURE, not for SLOWER alone");
   options->data.add_to(verb);
+  for (CLI::Option* option : verb.get_options())
+    if (option->get_group() == DataFlags::kGroup) option->needs("--data");
+  for (const char* name : {"--samples", "--seed", "--output-name"}) verb.get_option(name)->needs("--data");
   verb.callback([options, &context] { compare(*options, context); });
 }
 

@@ -34,7 +34,7 @@ double fraction(const std::string& text) {
 }  // namespace
 
 void DataFlags::add_to(CLI::App& verb) {
-  const char* group = "Pictures and labels";
+  const char* group = kGroup;
   verb.add_option("--resize", resize, "pictures: short side in pixels before the crop; 0 stretches to the crop's size")
       ->group(group);
   verb.add_option("--crop", crop, "pictures: N or HEIGHTxWIDTH that the model sees, where its input leaves them open")

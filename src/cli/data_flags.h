@@ -11,6 +11,7 @@ namespace temper::cli {
 
 // Holds what the flags say; lives as long as the subcommand (verbs keep it in their shared options).
 struct DataFlags {
+  static constexpr const char* kGroup = "Pictures and labels";  // under which --help lists them
   int64_t resize = -1;
   std::string crop, scale, layout, filter, label_column, class_names;
   std::vector<double> mean, std;

@@ -31,9 +31,8 @@ void evaluate(const Options& options, Context& context) {
     fail(ErrorKind::usage, "'", options.path,
          "' says nothing about the right answers: give a folder with one sub-folder a class, an .npz with 'labels', or a CSV with a 'label' column; or compare with FP32: --metric "
          "agreement, cosine or snr, or --reference MODEL|PLAN");
-  EvaluationData what{data, choose_samples(data.size(), options.samples ? options.samples : data.size(), options.seed), model.choose_batch(data, options.batch), options.output};
+  EvaluationData what{data, samples_of(data, options.path, options.samples, options.seed), model.choose_batch(data, options.batch), options.output};
   const int64_t count = int64_t(what.samples.size());
-  if (count == 0) fail(ErrorKind::usage, "'", options.path, "' holds no samples");
   log(LogLevel::info, data.text(), count < data.size() ? concat(", ", count, " of them") : "", ", in batches of ", what.batch.size);
   const auto engine = model.engine(data, what.batch, count);
   std::shared_ptr<const Engine> reference;
@@ -67,6 +66,7 @@ void evaluate(const Options& options, Context& context) {
     json["batch"] = what.batch.size;
     std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   } else {
+    if (engine->info().placeholder) std::printf("%s\n", precision_text(engine->info()).c_str());
     print_evaluation(result);
   }
 }

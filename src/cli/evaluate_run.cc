@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
@@ -20,6 +21,34 @@ std::vector<std::string> output_names(const Engine& engine, std::vector<TensorTy
   std::vector<std::string> names;
   for (const PortInfo& output : engine.outputs()) names.push_back(output.name), types.push_back(output.type);
   return names;
+}
+// Samples with a value that is no number or infinite, in an input or in an answer: said once for each tensor.
+class NotFinite {
+ public:
+  void look(const std::string& what, const Tensor& tensor, const std::vector<std::string>& samples) {
+    if (tensor.dtype() != DType::f32) return;
+    const size_t parts = tensor.rank() > 0 && tensor.dims()[0] == int64_t(samples.size()) ? samples.size() : 1;
+    const auto size = size_t(tensor.count()) / std::max<size_t>(parts, 1);
+    for (size_t s = 0; s < parts; ++s) {
+      float broken = 0;  // x - x is 0 for every finite x and NaN otherwise
+      for (float x : std::span(tensor.data<float>() + s * size, size)) broken += x - x;
+      if (broken == 0) continue;
+      const auto [entry, fresh] = found_.try_emplace(what, samples[s], 0);
+      ++entry->second.second;
+    }
+  }
+  void warn(size_t samples) const {
+    for (const auto& [what, where] : found_)
+      log(LogLevel::warning, what, " holds a NaN or an infinity for ", where.second, " of ", samples, " samples, first for sample ", where.first, ": look at the data and at the preprocessing");
+  }
+
+ private:
+  std::map<std::string, std::pair<std::string, int64_t>> found_;
+};
+
+void check_classes(const EvaluationData& what, const std::vector<std::string>& names, const std::vector<TensorType>& types, int classes) {
+  if (classes < 0 || !what.data.has_labels() || types[size_t(classes)].shape.size() == 3) return;
+  if (const Dim& dim = types[size_t(classes)].shape[1]; dim.is_constant()) check_class_count(what.data, dim.value(), names[size_t(classes)]);
 }
 }  // namespace
 
@@ -47,14 +76,21 @@ std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::
   }
   const int classes = classes_output(names, types, what.classes);
   const bool labelled = what.data.has_labels();
-  if (classes >= 0 && labelled)
-    if (const Dim& dim = types[size_t(classes)].shape[1]; dim.is_constant()) check_class_count(what.data, dim.value(), names[size_t(classes)]);
+  check_classes(what, names, types, classes);
+  NotFinite broken;
   std::vector<Evaluator> evaluators(tested.size(), Evaluator(names, classes, labelled, reference != nullptr));
   for_each_batch(what.data, what.samples, what.batch, "evaluating", context, [&](const Batch& batch) {
     check_no_overlap(calibrated, batch);
     const std::vector<Tensor> wanted = reference ? run_batch(*sessions.back(), what.data, batch, what.batch) : std::vector<Tensor>();
-    for (size_t i = 0; i < tested.size(); ++i) evaluators[i].add(batch, wanted, run_batch(*sessions[i], what.data, batch, what.batch));
+    for (size_t i = 0; i < batch.inputs.size(); ++i) broken.look(concat("the input '", tested[0]->inputs()[i].name, "'"), batch.inputs[i], batch.names);
+    for (size_t i = 0; i < wanted.size(); ++i) broken.look(concat("the output '", names[i], "' of the reference"), wanted[i], batch.names);
+    for (size_t e = 0; e < tested.size(); ++e) {
+      const std::vector<Tensor> got = run_batch(*sessions[e], what.data, batch, what.batch);
+      for (size_t i = 0; i < got.size(); ++i) broken.look(concat("the output '", names[i], "'", tested.size() > 1 ? concat(" in ", tested[e]->info().precision) : ""), got[i], batch.names);
+      evaluators[e].add(batch, wanted, got);
+    }
   });
+  broken.warn(what.samples.size());
   std::vector<Evaluation> results;
   for (const Evaluator& evaluator : evaluators) results.push_back(evaluator.result());
   if (guessing_allowed) return results;
@@ -69,16 +105,24 @@ ReferenceAnswers keep_answers(const EvaluationData& what, const std::shared_ptr<
   constexpr int64_t kMostBytes = int64_t(512) << 20;
   ReferenceAnswers kept;
   Session session(reference);
+  std::vector<TensorType> types;
+  const std::vector<std::string> names = output_names(*reference, types);
+  const int classes = classes_output(names, types, what.classes);
+  check_classes(what, names, types, classes);
+  Evaluator own(names, classes, what.data.has_labels(), false);
   int64_t bytes = 0;
   Progress progress(context);
   for (size_t first = 0; first < what.samples.size() && bytes < kMostBytes; first += size_t(what.batch.size)) {
     progress.show(concat("answers of FP32: ", first, " of ", what.samples.size()));
     kept.batches.push_back(gather_batch(what.data, std::span(what.samples).subspan(first, std::min(size_t(what.batch.size), what.samples.size() - first))));
     kept.outputs.push_back(run_batch(session, what.data, kept.batches.back(), what.batch));
+    own.add(kept.batches.back(), {}, kept.outputs.back());
     kept.samples += kept.batches.back().count;
     for (const Tensor& input : kept.batches.back().inputs) bytes += input.bytes();
     for (const Tensor& output : kept.outputs.back()) bytes += output.bytes();
   }
+  if (own.result().accuracy)
+    if (const std::string warning = check_above_chance(*own.result().accuracy); !warning.empty()) log(LogLevel::warning, warning);
   return kept;
 }
 

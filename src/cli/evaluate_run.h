@@ -31,7 +31,8 @@ struct ReferenceAnswers {
   std::vector<std::vector<Tensor>> outputs;  // by batch
   int64_t samples = 0;
 };
-// As many of the samples as inputs and answers of 512 MiB hold, one batch at least.
+// As many of the samples as inputs and answers of 512 MiB hold, one batch at least. The guards are those of evaluate_engines,
+// but for calibrated samples, which a search looks at.
 ReferenceAnswers keep_answers(const EvaluationData& what, const std::shared_ptr<const Engine>& reference, const Context& context);
 Evaluation evaluate_beside(const EvaluationData& what, const ReferenceAnswers& reference, const std::shared_ptr<const Engine>& tested);
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/log.h"
 #include "build/precision.h"
 #include "build/trial.h"
 
@@ -23,6 +24,20 @@ bool raises_to_bf16(const std::string& text, const std::string& device) {
   if (!text.empty() && text != "bf16" && text != "fp32") fail(ErrorKind::usage, "--raise-to is bf16 or fp32, not '", text, "'");
   if (text == "bf16" && !computes_bf16(device)) fail(ErrorKind::unsupported, "--raise-to bf16 needs AVX512_BF16 instructions, which this CPU has not; use --raise-to fp32");
   return text != "fp32" && computes_bf16(device);
+}
+
+void check_metric(const std::optional<Metric>& metric, std::optional<double> max_drop, const Graph& imported, const Dataset& data, const std::string& classes, int64_t samples) {
+  std::vector<std::string> names;
+  std::vector<TensorType> types;
+  for (const GraphOutput& output : imported.outputs()) names.push_back(output.name), types.push_back(imported.type(output.value));
+  const int place = classes_output(names, types, classes);
+  if (metric == Metric::top1 && !data.has_labels()) fail(ErrorKind::usage, "the metric top1 needs data with right answers; agreement, cosine and snr need none");
+  if ((metric == Metric::top1 || metric == Metric::agreement) && place < 0)
+    fail(ErrorKind::usage, "the metric ", name_of(*metric), " needs an output that holds classes, and none or several of the model's do (--output-name); cosine and snr compare outputs of any kind");
+  const bool counts = metric ? *metric == Metric::top1 || *metric == Metric::agreement : place >= 0;
+  const bool positions = place >= 0 && types[size_t(place)].shape.size() == 3;  // of which a sample has many
+  if (counts && !positions && max_drop && *max_drop > 0 && *max_drop * double(samples) < 1)
+    log(LogLevel::warning, samples, " samples are too few to show a drop of ", percent_text(*max_drop), ": one answer among them is ", percent_text(1 / double(samples)));
 }
 
 MixedSearch search_mixed(const Graph& graph, const Ranges& ranges, const EvaluationData& what, const Budget& budget, const BuildOptions& options, const Context& context) {

@@ -19,6 +19,9 @@ struct Budget {
 };
 // "0.5%" -> 0.005. Throws Error{usage} for anything without the percent sign, or outside 0 to 100.
 double parse_drop(const std::string& text);
+// The labels and the output that the metric needs, checked before anything takes time: Error{usage} where they are not
+// there, or `classes` names no output. A warning where one answer among `samples` is more than `max_drop`.
+void check_metric(const std::optional<Metric>& metric, std::optional<double> max_drop, const Graph& imported, const Dataset& data, const std::string& classes, int64_t samples);
 
 // Of --raise-to; where it is empty, what the device can. Throws Error{usage} for another name, or unsupported.
 bool raises_to_bf16(const std::string& text, const std::string& device);

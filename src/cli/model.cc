@@ -82,22 +82,41 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
-void add_model_flags(CLI::App& verb, ModelFlags& flags) {
+void add_device_flags(CLI::App& verb, ModelFlags& flags) {
   verb.add_option("--device", flags.device, "cpu, or reference (slow, the judge)")->capture_default_str();
-  verb.add_option("--precision", flags.precision, "fp32, bf16, int8 (with --calibration)")->capture_default_str();
-  verb.add_option("--calibration", flags.calibration, "int8: the ranges that `temper calibrate` wrote for this model");
+  verb.add_option("--threads", flags.threads, "threads of the CPU; 0: all this process may use")->check(CLI::Range(0, 4096));
+  verb.add_option("--disable", flags.disabled_passes, "passes to leave out, separated by commas; 'all' for none");
+}
+
+void add_shape_flag(CLI::App& verb, ModelFlags& flags) {
+  verb.add_option("--shapes", flags.shapes, "NAME=SHAPE or NAME=MIN:OPT:MAX, e.g. x=1x3x224x224:8x3x224x224:32x3x224x224")->delimiter(',');
+}
+
+void add_keep_flags(CLI::App& verb, ModelFlags& flags) {
   verb.add_flag("--keep-first", flags.keep_first, "int8: layers that no other stands before stay in fp32");
   verb.add_flag("--keep-last", flags.keep_last, "int8: layers that no other follows stay in fp32");
   verb.add_option("--keep-fp32", flags.keep_fp32, "int8: names of layers that stay in fp32, separated by commas");
   verb.add_option("--keep-bf16", flags.keep_bf16, "int8: names of layers that are in bf16 instead, separated by commas");
-  verb.add_option("--qdq", flags.qdq, "int8: also write the quantized model as Q/DQ ONNX to this file");
-  verb.add_option("--threads", flags.threads, "threads of the CPU; 0: all this process may use")->check(CLI::Range(0, 4096));
-  verb.add_option("--shapes", flags.shapes, "NAME=SHAPE or NAME=MIN:OPT:MAX, e.g. x=1x3x224x224:8x3x224x224:32x3x224x224")->delimiter(',');
+}
+
+bool keeps(const ModelFlags& flags) { return flags.keep_first || flags.keep_last || !flags.keep_fp32.empty() || !flags.keep_bf16.empty(); }
+
+void add_qdq_flag(CLI::App& verb, ModelFlags& flags) { verb.add_option("--qdq", flags.qdq, "int8: also write the quantized model as Q/DQ ONNX to this file"); }
+
+void add_tuning_flags(CLI::App& verb, ModelFlags& flags) {
   verb.add_option("--timing-cache", flags.timing_cache, "file of measured times; the default is in the cache folder");
   verb.add_flag("--no-timing-cache", flags.no_timing_cache, "measure everything anew and keep nothing");
   verb.add_option("--workspace", flags.workspace, "limit of a tactic's scratch memory, e.g. 64MiB");
-  verb.add_option("--disable", flags.disabled_passes, "passes to leave out, separated by commas; 'all' for none");
   verb.add_flag("--quick", flags.quick, "do not search slices of the batch");
+}
+
+void add_model_flags(CLI::App& verb, ModelFlags& flags) {
+  add_device_flags(verb, flags);
+  verb.add_option("--precision", flags.precision, "fp32, bf16, int8 (with --calibration)")->capture_default_str();
+  verb.add_option("--calibration", flags.calibration, "int8: the ranges that `temper calibrate` wrote for this model");
+  add_keep_flags(verb, flags);
+  add_shape_flag(verb, flags);
+  add_tuning_flags(verb, flags);
 }
 
 double seconds_of(const std::string& text) {
@@ -113,6 +132,8 @@ double seconds_of(const std::string& text) {
     fail(ErrorKind::usage, "--duration '", text, "' is not a time above zero and up to a day, like 3s, 500ms or 2m");
   return value * scale;
 }
+
+std::string precision_text(const EngineInfo& info) { return concat(info.precision, info.placeholder ? " (calibrated on noise: meaningless for accuracy)" : ""); }
 
 bool is_plan(const std::string& path) { return looks_like_plan(MappedFile(path).bytes()); }
 
@@ -164,6 +185,16 @@ std::shared_ptr<const Engine> load_or_build(const std::string& path, const Model
     auto engine = Engine::load(path);
     if (flags.threads && flags.threads != engine->threads())
       fail(ErrorKind::usage, "the plan '", path, "' was made for ", engine->threads(), " threads; build it again with --threads ", flags.threads);
+    const ModelFlags none;
+    const std::pair<bool, std::string> ignored[] = {{flags.precision != none.precision && flags.precision != engine->info().precision, "--precision " + flags.precision},
+                                                    {!flags.calibration.empty(), "--calibration"},
+                                                    {keeps(flags), "--keep-first, --keep-last, --keep-fp32 or --keep-bf16"},
+                                                    {!flags.shapes.empty(), "--shapes"},
+                                                    {flags.device != none.device && flags.device != engine->info().device, "--device"},
+                                                    {!flags.workspace.empty(), "--workspace"},
+                                                    {!flags.disabled_passes.empty(), "--disable"}};
+    for (const auto& [given, name] : ignored)
+      if (given) fail(ErrorKind::usage, "'", path, "' is a plan, built for ", engine->info().precision, " on the device '", engine->info().device, "' already: ", name, " cannot change it; build it again: ", engine->info().command);
     return engine;
   }
   BuildOptions options = build_options(flags, path, context);

@@ -20,9 +20,19 @@ struct ModelFlags {
   bool quick = false;
 };
 
+// All that building takes but --qdq.
 void add_model_flags(CLI::App& verb, ModelFlags& flags);
+// The same in parts, for verbs in which some of it means nothing.
+void add_device_flags(CLI::App& verb, ModelFlags& flags);  // --device --threads --disable
+void add_shape_flag(CLI::App& verb, ModelFlags& flags);
+void add_keep_flags(CLI::App& verb, ModelFlags& flags);    // --keep-first --keep-last --keep-fp32 --keep-bf16
+bool keeps(const ModelFlags& flags);                       // any of them is given
+void add_qdq_flag(CLI::App& verb, ModelFlags& flags);
+void add_tuning_flags(CLI::App& verb, ModelFlags& flags);  // --timing-cache --no-timing-cache --workspace --quick
 BuildOptions build_options(const ModelFlags& flags, const std::string& path, const Context& context);
 bool is_plan(const std::string& path);
+// "int8", or with what every result of an engine calibrated on noise must carry: "int8 (calibrated on noise: ...)".
+std::string precision_text(const EngineInfo& info);
 // `shape_override`, where not empty, fixes the shapes of the inputs (by name), for verbs that know them from their data.
 std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context,
                                             const std::map<std::string, Dims>& shape_override = {});

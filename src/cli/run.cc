@@ -138,6 +138,8 @@ void run(const Options& options, Context& context) {
   log(LogLevel::info, data.text(), ", in batches of ", batch.size);
 
   Session session(model.engine(data, batch));
+  const EngineInfo& info = session.engine().info();
+  if (info.placeholder) log(LogLevel::warning, "calibrated on noise: what this plan answers is meaningless for accuracy");
   Result result;
   for (const PortInfo& output : session.engine().outputs()) result.names.push_back(output.name);
   std::vector<std::string> files;
@@ -172,8 +174,15 @@ void run(const Options& options, Context& context) {
       result.top.push_back(
           top_k({rows.data<float>() + size_t(i) * classes, classes}, options.top > 0 ? options.top : 5));
   }
-  if (context.json) std::printf("%s\n", json_of(result, data, batch.size).dump(2).c_str());
-  else print(result);
+  if (context.json) {
+    nlohmann::json json = json_of(result, data, batch.size);
+    json["precision"] = info.precision;
+    json["placeholder"] = info.placeholder;
+    std::printf("%s\n", json.dump(2).c_str());
+    return;
+  }
+  if (info.placeholder) std::printf("%s\n", precision_text(info).c_str());
+  print(result);
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ struct Parts {
 };
 // Half of the samples, at most 500, are calibrated on; an evaluation sample with the content of one of them is left out.
 Parts split(const Dataset& data, const Options& options) {
-  const auto samples = choose_samples(data.size(), options.samples ? options.samples : data.size(), options.seed);
+  const auto samples = samples_of(data, options.data, options.samples, options.seed);
   const int64_t count = int64_t(samples.size());
   const int64_t calibration = options.calibration_samples ? options.calibration_samples : std::min<int64_t>(count / 2, 500);
   if (calibration < 1 || calibration >= count)
@@ -105,6 +105,7 @@ Parts split(const Dataset& data, const Options& options) {
 std::shared_ptr<const Engine> build(const Options& options, ModelFlags flags, const std::string& precision, const std::string& ranges, const KeptNodes& keep, const Context& context) {
   flags.precision = precision;
   flags.calibration = precision == "int8" ? ranges : "";
+  if (precision != "int8") flags.keep_first = flags.keep_last = false, flags.keep_fp32.clear(), flags.keep_bf16.clear();
   for (const auto& [layer, dtype] : keep) {
     std::string& names = dtype == DType::bf16 ? flags.keep_bf16 : flags.keep_fp32;
     names += concat(names.empty() ? "" : ",", layer);
@@ -190,8 +191,6 @@ void evaluate_rows(Study& study, const EvaluationData& what, const std::optional
 
 void run_study(const Options& options, Context& context) {
   if (is_plan(options.model)) fail(ErrorKind::usage, "'", options.model, "' is a plan; a study builds its own from the ONNX model");
-  if (!options.flags.calibration.empty() || !options.flags.qdq.empty() || !options.flags.shapes.empty())
-    fail(ErrorKind::usage, "a study calibrates on its own part of the data and takes its shapes from it: leave --calibration, --qdq and --shapes out");
   Study study;
   Budget budget;
   if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
@@ -206,23 +205,24 @@ void run_study(const Options& options, Context& context) {
     if (precision == "int8") asked.calibration = "of this study";
     check_precision(asked);
   }
-  std::error_code error;
-  std::filesystem::create_directories(options.output, error);
-  if (error) fail(ErrorKind::machine, "cannot create the folder '", options.output, "': ", error.message());
   const std::string stem = options.output + "/" + std::filesystem::path(options.model).stem().string();
 
   const ImportedModel model = import_onnx(options.model);
   std::vector<InputSpec> inputs;
   for (ValueId id : model.graph.inputs()) inputs.push_back({model.graph.value(id).name, model.graph.type(id)});
   const Dataset data = open_dataset(options.data, inputs, options.data_flags.options());
-  if (data.size() == 0) fail(ErrorKind::usage, "'", options.data, "' holds no samples");
   const Parts parts = split(data, options);
   study.calibration = int64_t(parts.calibration.size());
   study.evaluation = int64_t(parts.evaluation.size());
   study.duplicates = parts.duplicates;
+  check_metric(budget.metric, study.max_drop, model.graph, data, options.classes, study.evaluation);
+  if (options.method == "auto") hold_apart(parts.calibration, options.seed);  // refused now, if it must be
   log(LogLevel::info, data.text(), ": ", study.calibration, " to calibrate on, ", study.evaluation, " to evaluate", parts.duplicates ? concat(", ", parts.duplicates, " left out as copies") : "");
   if (parts.duplicates) study.notes.push_back(concat(parts.duplicates, " samples with the content of a calibrated one were not evaluated"));
 
+  std::error_code error;
+  std::filesystem::create_directories(options.output, error);
+  if (error) fail(ErrorKind::machine, "cannot create the folder '", options.output, "': ", error.message());
   const int64_t fixed = fixed_batch(model.graph, data);
   if (fixed && options.batch && options.batch != fixed) fail(ErrorKind::usage, "the model takes batches of ", fixed, ", not of ", options.batch, "; leave --batch out");
   study.batch = fixed ? fixed : options.batch ? options.batch : 1;
@@ -291,7 +291,10 @@ void add_study(CLI::App& verb, Context& context) {
   verb.add_option("model", options->model, "an ONNX model")->required();
   verb.add_option("--data", options->data, "samples: a part calibrates, the rest evaluates; with labels for the truth")->required();
   verb.add_option("-o,--output", options->output, "the folder for plans, ranges.json, study.json and study.md")->required();
-  add_model_flags(verb, options->flags);
+  verb.add_option("--precision", options->flags.precision, "of fp32, bf16 and int8, separated by commas; fp32 is always there to compare with")->capture_default_str();
+  add_device_flags(verb, options->flags);
+  add_keep_flags(verb, options->flags);
+  add_tuning_flags(verb, options->flags);
   verb.add_option("--max-drop", options->max_drop, "what int8 may lose, like 0.5%: layers go back to bf16 or fp32 until it holds; exit code 1 where a precision loses more on the evaluation part");
   verb.add_option("--metric", options->metric, "of the drop: top1 (the default with labels), agreement (of a classifier without), cosine (1 - cosine), snr (noise / signal)");
   verb.add_option("--raise-to", options->raise_to, "what layers go back to under --max-drop: bf16 (fp32 where that loses too much) or fp32; bf16 where the CPU has it, unless given");

@@ -29,10 +29,11 @@ std::string percent(double share) {
 
 }  // namespace
 
-void OutputDifference::add(const Tensor& reference, const Tensor& tested, int64_t first, int64_t count) {
+void OutputDifference::add(const Tensor& reference, const Tensor& tested, std::span<const int64_t> numbers) {
   if (reference.dims() != tested.dims())
-    fail(ErrorKind::unsupported, "output '", output, "' is ", tested.type(), " for sample ", first, " and ", reference.type(), " in the reference; answers of different shapes are not compared");
-  const bool rows = reference.rank() > 0 && reference.dims()[0] == count && count > 0;
+    fail(ErrorKind::unsupported, "output '", output, "' is ", tested.type(), " for sample ", numbers.front(), " and ", reference.type(), " in the reference; answers of different shapes are not compared");
+  const int64_t count = int64_t(numbers.size());
+  const bool rows = reference.rank() > 0 && reference.dims()[0] == count;
   const int64_t n = rows ? count : 1, size = reference.count() / n;
   with_values(reference, tested, [&](const auto* want, const auto* got) {
     for (int64_t s = 0; s < n; ++s, want += size, got += size) {
@@ -50,13 +51,13 @@ void OutputDifference::add(const Tensor& reference, const Tensor& tested, int64_
         error2 += d * d;
         worst = std::max(worst, d);
       }
-      if (worst > max_difference) max_difference = worst, max_sample = first + s;
+      if (worst > max_difference) max_difference = worst, max_sample = numbers[size_t(s)];
       signal += want2;
       noise += error2;
       const double product = std::sqrt(want2 * got2);
       const double angle = error2 == kInfinity ? 0 : product > 0 ? std::clamp(dot / product, -1.0, 1.0) : want2 == got2 ? 1 : 0;
       cosine_sum += angle;
-      if (angle < least_cosine) least_cosine = angle, least_cosine_sample = first + s;
+      if (angle < least_cosine) least_cosine = angle, least_cosine_sample = numbers[size_t(s)];
       ++samples;
     }
   });
@@ -85,15 +86,15 @@ Tensor Evaluator::answers(const Tensor& output) {
 
 void Evaluator::add(const Batch& batch, const std::vector<Tensor>& reference, const std::vector<Tensor>& tested) {
   result_.samples += batch.count;
-  for (size_t i = 0; i < result_.differences.size(); ++i) result_.differences[i].add(reference.at(i), tested.at(i), batch.first, batch.count);
+  for (size_t i = 0; i < result_.differences.size(); ++i) result_.differences[i].add(reference.at(i), tested.at(i), batch.samples);
   if (classes_ < 0) return;
   const Tensor rows = answers(tested.at(size_t(classes_)));
   std::vector<bool> right;
-  if (labelled_) right = result_.accuracy->add(rows, batch.labels, batch.first);
+  if (labelled_) right = result_.accuracy->add(rows, batch.labels, batch.samples);
   if (!result_.agreement) return;
   const Tensor other = answers(reference.at(size_t(classes_)));
   if (labelled_) {
-    const std::vector<bool> before = result_.reference_accuracy->add(other, batch.labels, batch.first);
+    const std::vector<bool> before = result_.reference_accuracy->add(other, batch.labels, batch.samples);
     McNemar& pairs = *result_.mcnemar;
     pairs.n += int64_t(right.size());
     for (size_t i = 0; i < right.size(); ++i) {

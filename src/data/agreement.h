@@ -2,6 +2,7 @@
 // What an engine's answers are worth: against the truth where there is one, against another engine's answers always.
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -23,9 +24,9 @@ struct OutputDifference {
   double cosine_sum = 0, least_cosine = 1;
   int64_t least_cosine_sample = 0;
 
-  // `count` samples along the first axis, beginning with number `first`; an output without that axis is one sample. Throws
-  // Error{unsupported} where the shapes differ.
-  void add(const Tensor& reference, const Tensor& tested, int64_t first, int64_t count);
+  // One of `samples` (their numbers, to be named by) after the other along the first axis; an output without that axis is
+  // one sample. Throws Error{unsupported} where the shapes differ.
+  void add(const Tensor& reference, const Tensor& tested, std::span<const int64_t> samples);
   double cosine() const { return samples ? cosine_sum / double(samples) : 1; }  // mean over the samples
   double snr_db() const;       // 10 log10(signal / noise); infinite where nothing differs
   double noise_share() const;  // noise / signal

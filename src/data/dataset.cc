@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <numeric>
 
 #include "base/hash.h"
 #include "base/threads.h"
@@ -70,8 +71,9 @@ Batch Dataset::batch(int64_t first, int64_t count) const {
   if (first < 0 || count < 0 || first > size_ || count > size_ - first)
     fail(ErrorKind::usage, "samples ", first, " to ", first + count, " of a data set of ", size_);
   Batch out;
-  out.first = first;
   out.count = count;
+  out.samples.resize(size_t(count));
+  std::iota(out.samples.begin(), out.samples.end(), first);
   out.hashes.resize(size_t(count));
   for (const Column& column : columns_) fill(column, first, count, out);
   if (has_labels()) out.labels.assign(labels_.begin() + first, labels_.begin() + first + count);

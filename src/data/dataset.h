@@ -32,7 +32,8 @@ struct DatasetOptions {
 };
 
 struct Batch {
-  int64_t first = 0, count = 0;  // samples [first, first + count)
+  int64_t count = 0;
+  std::vector<int64_t> samples;  // their numbers in the dataset
   std::vector<Tensor>
       inputs;  // in the order of the model's inputs, [count, ...]; an input without a sample axis as it is
   std::vector<int64_t> labels;     // count of them, or none

@@ -122,7 +122,7 @@ class DatasetOpener {
       }
     settle_size();
     if (!data_.labels_.empty() && int64_t(data_.labels_.size()) != data_.size_)
-      fail(ErrorKind::usage, data_.labels_.size(), " labels for ", data_.size_, " samples");
+      fail(ErrorKind::usage, "'", path_, "': ", data_.labels_.size(), " labels for ", data_.size_, " samples");
     data_.seed_ = options_.seed;
     if (data_.text_.empty()) data_.text_ = concat(data_.size_, data_.size_ == 1 ? " sample" : " samples");
     return std::move(data_);
@@ -158,7 +158,8 @@ class DatasetOpener {
       fits = !type.shape[axis].is_constant() || type.shape[axis].value() == array.dims()[axis];
     if (!fits)
       fail(ErrorKind::usage, "an array ", array.type(), " does not fit input '", column.spec.name,
-           "'. The model takes: ", list_inputs(inputs_), type.rank() > 0 ? "; the first axis counts samples" : "");
+           "'. The model takes: ", list_inputs(inputs_), type.rank() > 0 ? "; the first axis counts samples" : "",
+           array.dtype() != type.dtype && is_float(array.dtype()) && is_float(type.dtype) ? concat(". Save it as ", type.dtype, " (NumPy: array.astype)") : "");
     column.array = std::move(array);
   }
 
@@ -197,6 +198,7 @@ class DatasetOpener {
       add_array(which[0], std::move(arrays.begin()->second));
       return arrays.clear();
     }
+    if (arrays.empty()) fail(ErrorKind::usage, "it holds no arrays", data_.labels_.empty() ? "" : " but the labels", ". The model takes: ", list_inputs(inputs_));
     std::string names;
     for (const auto& [name, array] : arrays) names += concat(names.empty() ? "" : ", ", name, " ", array.type());
     int64_t used = 0;

@@ -29,7 +29,7 @@ Batch gather_batch(const Dataset& data, std::span<const int64_t> samples) {
     while (end < samples.size() && samples[end] == samples[end - 1] + 1) ++end;
     Batch part = data.batch(samples[i], int64_t(end - i));
     if (i == 0 && end == samples.size()) return part;
-    if (i == 0) all.first = part.first;
+    all.samples.insert(all.samples.end(), part.samples.begin(), part.samples.end());
     all.count += part.count;
     all.labels.insert(all.labels.end(), part.labels.begin(), part.labels.end());
     all.names.insert(all.names.end(), part.names.begin(), part.names.end());

@@ -61,14 +61,14 @@ int64_t rank_of(std::span<const float> row, int64_t index) {
   return rank;
 }
 
-std::vector<bool> Accuracy::add(const Tensor& rows, std::span<const int64_t> labels, int64_t first) {
+std::vector<bool> Accuracy::add(const Tensor& rows, std::span<const int64_t> labels, std::span<const int64_t> samples) {
   if (rows.rank() != 2 || rows.dims()[0] != int64_t(labels.size()))
     fail(ErrorKind::usage, labels.size(), " labels for an output of ", rows.type());
   classes = rows.dims()[1];
   std::vector<bool> right(labels.size());
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] < 0 || labels[i] >= classes)
-      fail(ErrorKind::usage, "sample ", first + int64_t(i), " has the label ", labels[i],
+      fail(ErrorKind::usage, "sample ", samples[i], " has the label ", labels[i],
            ", and the model has the classes 0 to ", classes - 1);
     const std::span<const float> row(rows.data<float>() + int64_t(i) * classes, size_t(classes));
     ++n;

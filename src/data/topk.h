@@ -33,9 +33,9 @@ int64_t rank_of(std::span<const float> row, int64_t index);
 struct Accuracy {
   int64_t n = 0, classes = 0, top1 = 0, top5 = 0;  // samples, classes of the output, right answers
 
-  // `rows` [batch, classes] f32, one label a row. Throws Error{usage} for a label that is no class; `first` is the
-  // number of the first sample in that message. A row that holds NaN is counted as wrong. Returns which rows were right.
-  std::vector<bool> add(const Tensor& rows, std::span<const int64_t> labels, int64_t first);
+  // `rows` [batch, classes] f32, one label a row. Throws Error{usage} for a label that is no class; `samples`
+  // are their numbers, for that message. A row that holds NaN is counted as wrong. Returns which rows were right.
+  std::vector<bool> add(const Tensor& rows, std::span<const int64_t> labels, std::span<const int64_t> samples);
   double top1_rate() const { return n ? double(top1) / double(n) : 0; }
   double top5_rate() const { return n ? double(top5) / double(n) : 0; }
   Interval top1_interval() const { return wilson_interval(top1, n); }

@@ -221,6 +221,7 @@ Lint lint_cache(const CalibrationCache& cache, const Graph& imported, const Grap
       }
     }
   }
+  if (lint.known == 0) add(Severity::error, "", "no tensor of the model has a name of the cache, whose first is ", shown(cache.entries.front().first), ": it is of another model, or of one exported with other names");
   if (as_amax > 0 && as_amax == bounded) add(Severity::error, "", "each of the ", bounded, " tensors whose range is known has a scale many times too large: the file seems to store amax instead of amax / 127");
   if (constants > 0) add(Severity::info, "", constants, " entries are of constants, which get scales of their own");
   for (ValueId id : observed_values(optimised)) {

@@ -15,7 +15,7 @@ std::vector<ValueId> observed_values(const Graph& graph) {
   return ids;
 }
 
-void observe(Observed& observed, const Tensor& tensor, const std::string& name, int64_t first, int64_t count) {
+void observe(Observed& observed, const Tensor& tensor, const std::string& name, std::span<const std::string> samples) {
   const std::span<const float> values(tensor.data<float>(), size_t(tensor.count()));
   float least = observed.min, largest = observed.max;
   if (observed.histogram.total() == 0 && !values.empty()) least = largest = values[0];
@@ -28,8 +28,9 @@ void observe(Observed& observed, const Tensor& tensor, const std::string& name, 
   }
   if (!(broken == 0)) {
     const auto at = std::find_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
-    const bool by_sample = tensor.rank() > 0 && tensor.dims()[0] == count && count > 0;
-    const int64_t sample = by_sample ? first + (at - values.begin()) / (tensor.count() / count) : first;
+    const auto count = int64_t(samples.size());
+    const bool by_sample = tensor.rank() > 0 && tensor.dims()[0] == count;
+    const std::string& sample = samples[by_sample ? size_t((at - values.begin()) / (tensor.count() / count)) : 0];
     fail(ErrorKind::check_failed, "the tensor '", name, "' holds ", std::isnan(*at) ? "a NaN" : "an infinity", " for sample ", sample,
          by_sample || count == 1 ? "" : concat(" or one of the ", count - 1, " after it"),
          ": a range cannot be taken from it. Look at that sample and at the preprocessing; temper run shows the outputs for it");

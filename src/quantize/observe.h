@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What calibration sees of a run.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,8 @@ namespace temper {
 std::vector<ValueId> observed_values(const Graph& graph);
 
 // Adds a tensor of f32 to what is known of the value `name`. Throws Error{check_failed} where it holds a NaN or an
-// infinity, naming the value and the sample: `first` is the number of the first of `count` samples, which lie along the
-// first axis where that is `count` long.
-void observe(Observed& observed, const Tensor& tensor, const std::string& name, int64_t first, int64_t count);
+// infinity, naming the value and the sample: one of `samples`, which lie along the first axis where that is as long as
+// they are many.
+void observe(Observed& observed, const Tensor& tensor, const std::string& name, std::span<const std::string> samples);
 
 }  // namespace temper

@@ -61,7 +61,7 @@ class Placer {
     for (const auto& [name, dtype] : options_.keep_nodes) {
       bool found = false;
       for (int32_t n = 0; n < graph_.node_count(); ++n) found |= graph_.node({n}).name == name && is_product(graph_.node({n}).op);
-      if (!found) fail(ErrorKind::usage, "there is no convolution or matrix product named '", name, "' to keep out of int8; the build summary lists the names");
+      if (!found) fail(ErrorKind::usage, "--keep-fp32 or --keep-bf16: there is no convolution or matrix product named '", name, "'; temper inspect --layers of a plan lists the names");
     }
     if (ranges_.values.empty()) fail(ErrorKind::usage, "the ranges are empty; calibrate the model again");
     for (int32_t v = 0; v < graph_.value_count(); ++v)

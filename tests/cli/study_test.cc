@@ -141,7 +141,7 @@ TEST(StudyVerb, WrongUseEndsWithOneMessage) {
   refused(2, "--data x.npy --precision fp32,,int8", "needs names");
   refused(2, "--data x.npy --max-drop 101%", "like 0.5%");
   refused(2, "--data x.npy --metric bleu", "there are top1");
-  refused(2, "--data x.npy --shapes 1x8", "leave --calibration");
+  refused(2, "--data x.npy --shapes 1x8", "not expected: 1x8 --shapes");
   refused(3, "--data none.npy", "none.npy");
 }
 

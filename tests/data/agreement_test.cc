@@ -18,7 +18,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 TEST(OutputDifference, FiguresAreThoseOfTheDefinition) {
   OutputDifference d;
   d.output = "y";
-  d.add(Tensor::of<float>({2, 2}, {3, 4, 1, 0}), Tensor::of<float>({2, 2}, {3, 4, 0, 1}), 10, 2);
+  d.add(Tensor::of<float>({2, 2}, {3, 4, 1, 0}), Tensor::of<float>({2, 2}, {3, 4, 0, 1}), std::vector<int64_t>{7, 11});
   EXPECT_EQ(d.samples, 2);
   EXPECT_DOUBLE_EQ(d.cosine(), 0.5);  // 1 and 0
   EXPECT_EQ(d.least_cosine, 0);
@@ -27,17 +27,17 @@ TEST(OutputDifference, FiguresAreThoseOfTheDefinition) {
   EXPECT_NEAR(d.snr_db(), 11.139, 1e-3);
   EXPECT_EQ(d.max_difference, 1);
   EXPECT_EQ(d.max_sample, 11);
-  EXPECT_FAILS(d.add(Tensor::of<float>({1, 2}, {3, 4}), Tensor::of<float>({1, 1}, {3}), 12, 1), ErrorKind::unsupported, "output 'y'");
+  EXPECT_FAILS(d.add(Tensor::of<float>({1, 2}, {3, 4}), Tensor::of<float>({1, 1}, {3}), std::vector<int64_t>{12}), ErrorKind::unsupported, "output 'y'");
 }
 
 TEST(OutputDifference, WhatIsNotFiniteIsALossUnlessTheReferenceIsAlike) {
   OutputDifference same, lost;
-  same.add(Tensor::of<float>({1, 3}, {kNan, INFINITY, 1}), Tensor::of<float>({1, 3}, {kNan, INFINITY, 1}), 0, 1);
+  same.add(Tensor::of<float>({1, 3}, {kNan, INFINITY, 1}), Tensor::of<float>({1, 3}, {kNan, INFINITY, 1}), std::vector<int64_t>{0});
   EXPECT_EQ(same.max_difference, 0);
   EXPECT_EQ(same.noise_share(), 0);
   EXPECT_EQ(same.snr_db(), INFINITY);
   EXPECT_EQ(same.cosine(), 1);
-  lost.add(Tensor::of<float>({1, 2}, {1, 1}), Tensor::of<float>({1, 2}, {1, kNan}), 0, 1);
+  lost.add(Tensor::of<float>({1, 2}, {1, 1}), Tensor::of<float>({1, 2}, {1, kNan}), std::vector<int64_t>{0});
   EXPECT_EQ(lost.max_difference, INFINITY);
   EXPECT_EQ(lost.snr_db(), -INFINITY);
   EXPECT_EQ(lost.cosine(), 0);
@@ -45,7 +45,7 @@ TEST(OutputDifference, WhatIsNotFiniteIsALossUnlessTheReferenceIsAlike) {
 
 TEST(OutputDifference, IntegersAndScalarsAreCompared) {
   OutputDifference d;
-  d.add(Tensor::of<int64_t>({}, {7}), Tensor::of<int64_t>({}, {9}), 0, 4);
+  d.add(Tensor::of<int64_t>({}, {7}), Tensor::of<int64_t>({}, {9}), std::vector<int64_t>{0, 1, 2, 3});
   EXPECT_EQ(d.max_difference, 2);
   EXPECT_EQ(d.samples, 1);
 }
@@ -53,6 +53,7 @@ TEST(OutputDifference, IntegersAndScalarsAreCompared) {
 Batch labelled(std::vector<int64_t> labels) {
   Batch batch;
   batch.count = int64_t(labels.size());
+  for (int64_t i = 0; i < batch.count; ++i) batch.samples.push_back(i);
   batch.labels = std::move(labels);
   return batch;
 }
@@ -78,6 +79,7 @@ TEST(Evaluator, ASequenceAgreesPositionByPosition) {
   Evaluator evaluator({"text"}, 0, false, true);
   Batch batch;
   batch.count = 2;
+  batch.samples = {0, 1};
   evaluator.add(batch, {reference}, {tested});
   ASSERT_TRUE(evaluator.result().agreement);
   EXPECT_TRUE(evaluator.result().agreement->positions);
@@ -91,7 +93,7 @@ TEST(Evaluator, ADropNeedsWhatItIsADropOf) {
   Evaluator evaluator({"map"}, -1, true, true);
   evaluator.add(labelled({0}), {Tensor::of<float>({1, 2}, {1, 2})}, {Tensor::of<float>({1, 2}, {1, 2})});
   EXPECT_FAILS(drop_of(evaluator.result(), Metric::top1), ErrorKind::usage, "right answers");
-  EXPECT_FAILS(drop_of(evaluator.result(), Metric::agreement), ErrorKind::usage, "--output");
+  EXPECT_FAILS(drop_of(evaluator.result(), Metric::agreement), ErrorKind::usage, "--output-name");
   EXPECT_EQ(drop_of(evaluator.result(), Metric::cosine), 0);
   EXPECT_FAILS(drop_of(Evaluation{}, Metric::snr), ErrorKind::usage, "a reference");
   EXPECT_FAILS(parse_metric("map50"), ErrorKind::usage, "there are top1");

@@ -47,7 +47,7 @@ TEST(Accuracy, Top1AndTop5CountAndNanIsWrong) {
   for (int i = 0; i < 24; ++i) rows.data<float>()[i] = float(6 - i % 6);  // class 0 best, class 5 worst
   rows.data<float>()[18] = NAN;
   Accuracy accuracy;
-  accuracy.add(rows, std::vector<int64_t>{0, 4, 5, 0}, 0);
+  accuracy.add(rows, std::vector<int64_t>{0, 4, 5, 0}, std::vector<int64_t>{0, 1, 2, 3});
   EXPECT_EQ(accuracy.n, 4);
   EXPECT_EQ(accuracy.classes, 6);
   EXPECT_EQ(accuracy.top1, 1);
@@ -55,10 +55,10 @@ TEST(Accuracy, Top1AndTop5CountAndNanIsWrong) {
   EXPECT_EQ(accuracy.top1_rate(), 0.25);
   EXPECT_CONTAINS(error_of(ErrorKind::usage,
                            [&] {
-                             accuracy.add(rows, std::vector<int64_t>{0, 6, 0, 0}, 100);
+                             accuracy.add(rows, std::vector<int64_t>{0, 6, 0, 0}, std::vector<int64_t>{90, 101, 110, 120});
                            }),
                   "sample 101 has the label 6");
-  error_of(ErrorKind::usage, [&] { accuracy.add(rows, std::vector<int64_t>{0}, 0); });
+  error_of(ErrorKind::usage, [&] { accuracy.add(rows, std::vector<int64_t>{0}, std::vector<int64_t>{0}); });
 }
 
 TEST(Accuracy, WilsonIntervalsEqualPublishedValues) {

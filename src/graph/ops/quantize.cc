@@ -18,7 +18,7 @@ void check_quantization(const InferContext& context, int64_t axis, DType zero) {
   if (axis < 0 || axis >= x.rank()) fail(ErrorKind::bad_file, "axis ", axis, " of ", x);
   const Dim &have = context.type(1).shape[0], &need = x.shape[size_t(axis)];
   if (have.is_constant() && need.is_constant() && have != need)
-    fail(ErrorKind::bad_file, "scales ", context.type(1), " along axis ", axis, " of ", x);
+    fail(ErrorKind::bad_file, "the scales ", context.type(1), " do not fit axis ", axis, " of ", x, ", which needs one for each of its entries");
 }
 
 std::vector<TensorType> Quantize::infer(const InferContext& context) const {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "onnx/broadcast.h"
+#include "onnx/scales.h"
 #include "onnx/window.h"
 
 namespace temper {
@@ -32,9 +33,19 @@ ValueId scalar_input(OnnxNode& node, size_t i, std::string_view what) {
   return node.reshape(node.input(i), {});
 }
 
+// A vector that belongs to the output's channels has one value for each.
+void check_length(OnnxNode& node, size_t i, const Dim& channels, std::string_view what) {
+  const TensorType& type = node.type(i);
+  if (type.rank() == 1 && !is_scalar(type) && type.shape[0].is_constant() && channels.is_constant() && type.shape[0] != channels)
+    node.bad("there are ", type.shape[0], " ", what, " for ", channels, " channels");
+}
+
 // acc * (scale_a * scale_b) quantized by y's scale and zero point. `scale_b` is a vector along axis `axis` of y or a scalar.
 ValueId requantized(OnnxNode& node, ValueId acc, size_t a, size_t b, size_t y, int64_t axis) {
-  const int64_t rank = node.graph().type(acc).rank();
+  for (const auto& [input, divides] : {std::pair(a, false), std::pair(b, false), std::pair(y, true)}) check_scales(node, input, divides);
+  const TensorType acc_type = node.graph().type(acc);
+  const int64_t rank = acc_type.rank();
+  check_length(node, b, acc_type.shape[size_t(axis)], "scales of the weights");
   ValueId scale_b = node.input(b);
   if (is_scalar(node.type(b))) scale_b = node.reshape(scale_b, {});
   else if (node.type(b).rank() == 1) scale_b = along_axis(node, scale_b, axis, rank);
@@ -161,6 +172,7 @@ void import_ConvInteger(OnnxNode& node) {
 
 void import_QLinearConv(OnnxNode& node) {
   ValueId acc = convolution(node, 2, 3, 5);
+  if (node.has(8)) check_length(node, 8, node.graph().type(acc).shape[1], "values of the bias");
   if (node.has(8)) acc = node.pointwise(Scalar::add, {acc, along_axis(node, node.input(8), 1, node.type(0).rank())});
   node.set_output(0, requantized(node, acc, 1, 4, 6, 1));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // QuantizeLinear, DequantizeLinear
 #include "onnx/node.h"
+#include "onnx/scales.h"
 #include "onnx/tensor_proto.h"
 
 namespace temper {
@@ -24,6 +25,7 @@ int64_t quantization_axis(OnnxNode& node) {
 
 void import_QuantizeLinear(OnnxNode& node) {
   node.ignore_attribute("saturate");  // of 8-bit floats
+  check_scales(node, 1, true);
   ops::Quantize op;
   op.axis = quantization_axis(node);
   op.dtype = DType::u8;
@@ -40,6 +42,7 @@ void import_QuantizeLinear(OnnxNode& node) {
 }
 
 void import_DequantizeLinear(OnnxNode& node) {
+  check_scales(node, 1, false);
   ops::Dequantize op;
   op.axis = quantization_axis(node);
   op.dtype = node.type(1).dtype;
