@@ -140,7 +140,7 @@ def compare(args, name, folder):
                          *(["--keep-first"] if args.keep_first else []), *(["--keep-last"] if args.keep_last else []))
         lowered = next((row for row in summary.splitlines() if "convolutions and products" in row), "")
         share, words_ = agreement(name, want, outputs_of(args, plan, folder / "evaluation.npy", folder / method))
-        rows.append({"model": name, "method": method, "agreement": share, "what": words_, "least": LEAST[name], "met": share >= LEAST[name], "lowered": lowered.strip("; :")})
+        rows.append({"model": name, "method": method, "agreement": share, "what": words_, "least": LEAST[name], "met": bool(share >= LEAST[name]), "lowered": lowered.strip("; :")})
         show(rows[-1])
     best = max(rows, key=lambda row: row["agreement"])
     if not best["met"]:
@@ -150,7 +150,7 @@ def compare(args, name, folder):
                                   "--data", folder / "calibration.npy", "--max-drop", drop, "--metric", metric, *(["--output-name", output_name] if metric == "agreement" else []), "--json", "--quiet"))
         share, words_ = agreement(name, want, outputs_of(args, plan, folder / "evaluation.npy", folder / "mixed"))
         raised = {row["layer"]: row["decision"] for row in found["layers"] if row["decision"] != "int8"}
-        rows.append({"model": name, "method": f"{best['method']}, --max-drop {drop}", "agreement": share, "what": words_, "least": LEAST[name], "met": share >= LEAST[name],
+        rows.append({"model": name, "method": f"{best['method']}, --max-drop {drop}", "agreement": share, "what": words_, "least": LEAST[name], "met": bool(share >= LEAST[name]),
                      "lowered": f"{len(found['layers']) - len(raised)} of {len(found['layers'])} layers in int8", "raised": raised})
         show(rows[-1])
         for dtype in sorted(set(raised.values())):

@@ -4,19 +4,12 @@
 
 namespace temper {
 
-// What a machine can do at most: loops that do nothing else, measured. 0 where it has no instructions for it.
-struct Peaks {
-  double bytes_per_s = 0;  // read from memory, by all threads together
-  double f32_per_s = 0, bf16_per_s = 0, i8_per_s = 0;  // operations; a product and its sum are two
-};
-
 struct Backend {
   std::string_view name;
   Device (*device)();                                // describes this machine; throws Error{unsupported} where it has none
   std::span<const Tactic* const> (*tactics)();       // in the order used when nothing may be measured
   // A kernel that copies between two layouts of one tensor.
   std::unique_ptr<Kernel> (*reorder)(const TensorType& type, Layout from, Layout to, int threads);
-  Peaks (*peaks)(int threads);                       // takes about a second; null where nobody would ask
 };
 
 // THE backend list. Throws Error{usage} for an unknown name.

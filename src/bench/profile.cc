@@ -66,29 +66,6 @@ Profile profile_engine(const std::shared_ptr<const Engine>& engine, const std::v
   return profile;
 }
 
-Peaks known_peaks(const Device& device, int threads, TimingCache& cache) {
-  const auto measure = find_backend(device.backend).peaks;
-  if (!measure) return {};
-  // The cache keeps times: of a thousand million operations, or bytes.
-  constexpr double kUnit = 1e9;
-  const auto key = [&](const char* what) { return concat(device.fingerprint, " | peak ", what, " threads=", threads); };
-  struct Entry {
-    const char* name;
-    double Peaks::*rate;
-  };
-  constexpr Entry entries[] = {{"memory", &Peaks::bytes_per_s}, {"f32", &Peaks::f32_per_s}, {"bf16", &Peaks::bf16_per_s}, {"i8", &Peaks::i8_per_s}};
-  Peaks peaks;
-  if (cache.find(key("memory")) && cache.find(key("f32"))) {
-    for (const Entry& entry : entries)
-      if (const auto ms = cache.find(key(entry.name)); ms && *ms > 0) peaks.*entry.rate = kUnit / (*ms / 1e3);
-    return peaks;
-  }
-  peaks = measure(threads);
-  for (const Entry& entry : entries)
-    if (peaks.*entry.rate > 0) cache.add(key(entry.name), kUnit / (peaks.*entry.rate) * 1e3);
-  return peaks;
-}
-
 const Candidate* runner_up(const PlanStep& step) {
   const Candidate* best = nullptr;
   for (const Candidate& c : step.losers)

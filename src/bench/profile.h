@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "backends/backend.h"
 #include "plan/work.h"
 #include "runtime/engine.h"
-#include "tune/cache.h"
+#include "tune/peaks.h"
 
 namespace temper {
 
@@ -36,10 +35,6 @@ struct Profile {
 // Runs the plan for `shapes` on seeded random numbers, whole and step by step in turns. Throws Error{unsupported} for a
 // model of several stages, which has no one plan.
 Profile profile_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const Peaks& peaks, double seconds);
-
-// As kept in the cache, or measured now and added to it (about a second; TimingCache::save keeps it). Zeros where the
-// backend measures none.
-Peaks known_peaks(const Device& device, int threads, TimingCache& cache);
 
 // The fastest candidate that lost, null where none was timed.
 const Candidate* runner_up(const PlanStep& step);

@@ -169,17 +169,32 @@ namespace temper {
   X(Where) \
   X(Xor)
 
+// Of the domain com.microsoft, as ONNX Runtime's quantizer writes them.
+#define TEMPER_MICROSOFT_LIST(X) \
+  X(QGemm) \
+  X(QLinearAdd) \
+  X(QLinearAveragePool) \
+  X(QLinearConcat) \
+  X(QLinearGlobalAveragePool) \
+  X(QLinearLeakyRelu) \
+  X(QLinearMul) \
+  X(QLinearSigmoid) \
+  X(QLinearSoftmax)
+
 #define X(name) void import_##name(OnnxNode& node);
 TEMPER_IMPORT_LIST(X)
+TEMPER_MICROSOFT_LIST(X)
 #undef X
 
 ImportFunction find_import(std::string_view domain, std::string_view op_type) {
 #define X(name) {#name, import_##name},
   static const std::unordered_map<std::string_view, ImportFunction> standard = {TEMPER_IMPORT_LIST(X)};
+  static const std::unordered_map<std::string_view, ImportFunction> microsoft = {TEMPER_MICROSOFT_LIST(X)};
 #undef X
-  if (!domain.empty()) return nullptr;
-  auto it = standard.find(op_type);
-  return it == standard.end() ? nullptr : it->second;
+  if (!domain.empty() && domain != "com.microsoft") return nullptr;
+  const auto& list = domain.empty() ? standard : microsoft;
+  auto it = list.find(op_type);
+  return it == list.end() ? nullptr : it->second;
 }
 
 }  // namespace temper

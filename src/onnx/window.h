@@ -9,6 +9,9 @@ namespace temper {
 // kernel_shape must agree with it.
 ops::Window import_window(OnnxNode& node, std::optional<Dims> kernel = std::nullopt);
 
+// The average pool of a node, by its attributes.
+ops::Pool import_average_pool(OnnxNode& node);
+
 // The conv op of a convolution node whose weights are input `weights`.
 ops::Conv import_conv(OnnxNode& node, size_t weights);
 

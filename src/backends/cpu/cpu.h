@@ -8,7 +8,6 @@
 namespace temper {
 
 Device cpu_device();
-Peaks measure_cpu_peaks(int threads);
 std::unique_ptr<Kernel> make_cpu_reorder(const TensorType& type, Layout from, Layout to, int threads);
 
 // out = program(inputs...), element by element. Inputs of the output's full shape are in `layout`, as the output is;

@@ -32,6 +32,6 @@ static const Tactic* const cpu_tactics[] = {
 };
 
 extern const Backend cpu_backend;
-const Backend cpu_backend{"cpu", cpu_device, [] { return std::span<const Tactic* const>(cpu_tactics); }, make_cpu_reorder, measure_cpu_peaks};
+const Backend cpu_backend{"cpu", cpu_device, [] { return std::span<const Tactic* const>(cpu_tactics); }, make_cpu_reorder};
 
 }  // namespace temper

@@ -53,6 +53,6 @@ static std::unique_ptr<Kernel> no_reorder(const TensorType&, Layout, Layout, int
 }
 
 extern const Backend reference_backend;
-const Backend reference_backend{"reference", device, [] { return std::span<const Tactic* const>(reference_tactics); }, no_reorder, nullptr};
+const Backend reference_backend{"reference", device, [] { return std::span<const Tactic* const>(reference_tactics); }, no_reorder};
 
 }  // namespace temper

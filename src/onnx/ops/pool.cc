@@ -19,11 +19,13 @@ ops::Pool pool_of(OnnxNode& node, ops::PoolKind kind) {
 }
 }  // namespace
 
-void import_AveragePool(OnnxNode& node) {
+ops::Pool import_average_pool(OnnxNode& node) {
   ops::Pool op = pool_of(node, ops::PoolKind::average);
   op.count_include_pad = node.int_attribute("count_include_pad", 0) != 0;
-  node.set_output(0, node.add(op, {node.input(0)}));
+  return op;
 }
+
+void import_AveragePool(OnnxNode& node) { node.set_output(0, node.add(import_average_pool(node), {node.input(0)})); }
 
 void import_MaxPool(OnnxNode& node) {
   ops::Pool op = pool_of(node, ops::PoolKind::max);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this CPU can do at most. Arithmetic: independent multiply-adds on registers alone, as many as hide their latency.
+// Arithmetic: independent multiply-adds on registers alone, as many as hide their latency.
 // Memory: a sum over more than any cache holds.
+#include "tune/peaks.h"
+
 #include <algorithm>
 #include <vector>
 
-#include "backends/cpu/cpu.h"
-#include "backends/cpu/isa.h"
 #include "base/aligned.h"
 #include "base/threads.h"
 #include "measure/timer.h"
@@ -99,13 +99,11 @@ double read_bytes_per_s(int threads) {
   const double ms = quick_time_ms(
       [&] {
         parallel_for_threads(threads, kWords, 512, [&](int thread, int64_t begin, int64_t end) {
-          const uint64_t* from = words.data();
-          uint64_t* into = &results[size_t(thread)];
-          vectorised([=] {
-            uint64_t sum = 0;
-            for (int64_t i = begin; i < end; ++i) sum += from[i];
-            *into += sum;
-          });
+          // Four sums, so that adding is not what takes the time.
+          uint64_t sums[4] = {};
+          for (int64_t i = begin; i + 3 < end; i += 4)
+            for (int k = 0; k < 4; ++k) sums[k] += words[size_t(i + k)];
+          results[size_t(thread)] += sums[0] + sums[1] + sums[2] + sums[3];
         });
       },
       {.max_ms = 400, .max_runs = 20});
@@ -116,10 +114,10 @@ double read_bytes_per_s(int threads) {
 
 }  // namespace
 
-Peaks measure_cpu_peaks(int threads) {
+Peaks measure_peaks(const Device& device, int threads) {
   Peaks peaks;
+  if (device.backend != "cpu") return peaks;
   peaks.bytes_per_s = read_bytes_per_s(threads);
-  const Device device = cpu_device();
 #if defined(__x86_64__)
   if (device.avx512) peaks.f32_per_s = operations_per_s(multiply_add_avx512, 16, threads);
   else if (device.avx2) peaks.f32_per_s = operations_per_s(multiply_add_avx2, 8, threads);
@@ -127,6 +125,27 @@ Peaks measure_cpu_peaks(int threads) {
   if (device.avx512_vnni) peaks.i8_per_s = operations_per_s(multiply_add_i8, 64, threads);
 #endif
   if (peaks.f32_per_s == 0) peaks.f32_per_s = operations_per_s(multiply_add_base, 4, threads);
+  return peaks;
+}
+
+Peaks known_peaks(const Device& device, int threads, TimingCache& cache) {
+  // The cache keeps times: of a thousand million operations, or bytes.
+  constexpr double kUnit = 1e9;
+  const auto key = [&](const char* what) { return concat(device.fingerprint, " | peak ", what, " threads=", threads); };
+  struct Entry {
+    const char* name;
+    double Peaks::*rate;
+  };
+  constexpr Entry entries[] = {{"memory", &Peaks::bytes_per_s}, {"f32", &Peaks::f32_per_s}, {"bf16", &Peaks::bf16_per_s}, {"i8", &Peaks::i8_per_s}};
+  Peaks peaks;
+  if (cache.find(key("memory")) && cache.find(key("f32"))) {
+    for (const Entry& entry : entries)
+      if (const auto ms = cache.find(key(entry.name)); ms && *ms > 0) peaks.*entry.rate = kUnit / (*ms / 1e3);
+    return peaks;
+  }
+  peaks = measure_peaks(device, threads);
+  for (const Entry& entry : entries)
+    if (peaks.*entry.rate > 0) cache.add(key(entry.name), kUnit / (peaks.*entry.rate) * 1e3);
   return peaks;
 }
 
