@@ -23,7 +23,7 @@ ALLOWED = {
     "tune": "base graph backends measure plan",
     "build": "base graph onnx passes quantize backends measure tune plan runtime",
     "data": "base graph onnx measure runtime",
-    "bench": "base graph backends measure plan runtime data",
+    "bench": "base graph backends measure plan runtime data tune",
     "interop": "base measure bench",
     "zoo": "base",
     "api": "base graph runtime",
