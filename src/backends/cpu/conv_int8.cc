@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/int8_epilogue.h"
+#include "base/threads.h"
 
 namespace temper {
 
@@ -27,6 +28,14 @@ Choice parse_choice(const std::string& text) {
   return {text.substr(0, blank), IntegerAbsorb(found - names.begin())};
 }
 
+// A single input channel is more than oneDNN's fast kernels take, in ordinary convolutions: three channels of zeros beside it
+// change no sum. The input is copied to that form.
+bool is_padded(const Problem& problem) { return problem.inputs[0].dims()[1] == 1 && std::get<ops::Conv>(problem.op).group == 1; }
+Dims with_padding(const Problem& problem, Dims dims) {
+  if (is_padded(problem)) dims[1] = 4;
+  return dims;
+}
+
 struct Built {
   IntegerEpilogue epilogue;
   std::shared_ptr<const dnnl::convolution_forward::desc> operation;  // next_impl() goes on reading it
@@ -39,10 +48,10 @@ Built describe(const Problem& problem, IntegerAbsorb absorb, const std::vector<f
   auto epilogue = absorb_integer_epilogue(problem, op.epilogue, 1, absorb);
   if (!epilogue) return built;
   built.epilogue = std::move(*epilogue);
-  const Dims x = problem.inputs[0].dims(), y = problem.outputs[0].dims();
+  const Dims x = with_padding(problem, problem.inputs[0].dims()), y = problem.outputs[0].dims();
   const ConvGeometry geometry = conv_geometry(problem);
   const memory::desc src = dnnl_desc(integer_input_dtype(problem), x, kLayout), dst = dnnl_desc(built.epilogue.stored, y, kLayout);
-  const memory::desc weights = dnnl_any_desc(DType::i8, geometry.weights);
+  const memory::desc weights = dnnl_any_desc(DType::i8, with_padding(problem, geometry.weights));
   built.descriptor = dnnl_try([&] {
     const auto kind = dnnl::prop_kind::forward_inference;
     const auto algorithm = dnnl::algorithm::convolution_direct;
@@ -122,7 +131,16 @@ Packed build(const Problem& problem, const Config& config, const Device&) {
   const memory::desc to = built.descriptor->weights_desc();
   Packed packed;
   packed.bytes.resize(round_up<size_t>(to.get_size(), 64));
-  dnnl_pack(dnnl_plain_desc(DType::i8, conv_geometry(problem).weights), problem.inputs[1].constant->raw(), to, packed.bytes.data());
+  const Dims weights = conv_geometry(problem).weights, padded = with_padding(problem, weights);
+  std::span<const std::byte> from = problem.inputs[1].constant->raw();
+  AlignedBytes with_zeros;
+  if (padded != weights) {
+    const size_t window = size_t(element_count(weights) / weights[0]);
+    with_zeros.assign(size_t(element_count(padded)), std::byte(0));
+    for (size_t o = 0; o < size_t(weights[0]); ++o) std::memcpy(with_zeros.data() + o * window * size_t(padded[1]), from.data() + o * window, window);
+    from = with_zeros;
+  }
+  dnnl_pack(dnnl_plain_desc(DType::i8, padded), from, to, packed.bytes.data());
   packed.consumed.assign(problem.inputs.size(), false);
   packed.consumed[1] = true;
   return packed;
@@ -147,6 +165,13 @@ class ConvInt8Kernel final : public Kernel {
       call_.set(call_.add(DNNL_ARG_BIAS, d.bias_desc()), bias_.raw().data());
     }
     scratch_bytes_ = int64_t(d.scratchpad_desc().get_size());
+    if (is_padded(problem)) {
+      scratch_bytes_ = round_up<int64_t>(scratch_bytes_, 64);
+      padded_at_ = scratch_bytes_;
+      pixels_ = element_count(problem.inputs[0].dims());
+      scratch_bytes_ += 4 * pixels_;
+      threads_ = problem.threads;
+    }
     scratch_ = call_.add(DNNL_ARG_SCRATCHPAD, d.scratchpad_desc());
     tail_ = Int8Tail(problem, built.epilogue, kLayout);
   }
@@ -155,7 +180,16 @@ class ConvInt8Kernel final : public Kernel {
   int in_place() const override { return tail_.in_place(); }
   void launch(const Buffers& buffers) override {
     tail_.before(buffers);
-    call_.set(src_, buffers.inputs[0]);
+    const void* source = buffers.inputs[0];
+    if (pixels_ > 0) {
+      const auto* from = static_cast<const uint8_t*>(source);
+      auto* to = reinterpret_cast<uint32_t*>(static_cast<std::byte*>(tail_.scratch(buffers)) + padded_at_);
+      parallel_for_threads(threads_, pixels_, 16384, [&](int, int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) to[i] = from[i];  // little end first: the byte, then three zeros
+      });
+      source = to;
+    }
+    call_.set(src_, source);
     call_.set(dst_, tail_.destination(buffers));
     call_.set(scratch_, tail_.scratch(buffers));
     call_.execute();
@@ -165,7 +199,8 @@ class ConvInt8Kernel final : public Kernel {
  private:
   DnnlCall call_;
   size_t src_ = 0, dst_ = 0, scratch_ = 0;
-  int64_t scratch_bytes_ = 0;
+  int64_t scratch_bytes_ = 0, padded_at_ = 0, pixels_ = 0;
+  int threads_ = 1;
   Tensor bias_;
   Int8Tail tail_;
 };
@@ -177,6 +212,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, std::
 }  // namespace
 
 extern const Tactic cpu_conv_int8;
-const Tactic cpu_conv_int8{"cpu.conv.int8", 1, supports, configs, build, load};
+const Tactic cpu_conv_int8{"cpu.conv.int8", 2, supports, configs, build, load};
 
 }  // namespace temper
