@@ -30,8 +30,13 @@ DataModel::DataModel(const std::string& path, const ModelFlags& flags, const Con
     for (const PortInfo& input : engine_->inputs()) inputs_.push_back({input.name, input.type});
     return;
   }
-  const ImportedModel model = import_onnx(path);
-  for (ValueId id : model.graph.inputs()) inputs_.push_back({model.graph.value(id).name, model.graph.type(id)});
+  inputs_ = input_specs(import_onnx(path).graph);
+}
+
+std::vector<InputSpec> input_specs(const Graph& imported) {
+  std::vector<InputSpec> specs;
+  for (ValueId id : imported.inputs()) specs.push_back({imported.value(id).name, imported.type(id)});
+  return specs;
 }
 
 BatchSizes DataModel::choose_batch(const Dataset& data, int64_t asked) const {

@@ -14,6 +14,9 @@
 
 namespace temper::cli {
 
+// Of an imported model, as open_dataset wants them.
+std::vector<InputSpec> input_specs(const Graph& imported);
+
 struct BatchSizes {
   int64_t size = 1;  // samples at a time; the last batch may be smaller
   int64_t min = 1;   // fewest samples that the engine takes: a smaller last batch is filled up to that with copies of

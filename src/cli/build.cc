@@ -8,7 +8,6 @@
 #include "cli/data_flags.h"
 #include "cli/mixed.h"
 #include "cli/model.h"
-#include "data/sample.h"
 #include "plan/file.h"
 
 namespace temper::cli {
@@ -31,9 +30,7 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   Budget budget{parse_drop(options.max_drop), {}, raises_to_bf16(options.raise_to, options.flags.device)};
   if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
   const ImportedModel model = import_onnx(options.model);
-  std::vector<InputSpec> inputs;
-  for (ValueId id : model.graph.inputs()) inputs.push_back({model.graph.value(id).name, model.graph.type(id)});
-  const Dataset data = open_dataset(options.data, inputs, options.data_flags.options());
+  const Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options());
   const auto samples = samples_of(data, options.data, options.samples, options.seed, 500);
   check_metric(budget.metric, budget.max_drop, model.graph, data, options.classes, int64_t(samples.size()));
   BuildOptions plain = build;
@@ -48,11 +45,7 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   }
   const Ranges ranges = load_ranges(build.calibration);
   check_model(ranges, model.sha256);
-  const int64_t fixed = fixed_batch(model.graph, data), batch = fixed ? fixed : std::min<int64_t>(int64_t(samples.size()), 16);
-  plain.shapes = shapes_of_data(model.graph, data, batch);
-  EngineInfo info;
-  const Graph graph = optimised_graph(model.graph, info, plain);
-  MixedSearch mixed = search_mixed(graph, ranges, {data, samples, {batch, fixed ? fixed : 1}, options.classes}, budget, plain, context);
+  MixedSearch mixed = search_mixed(model.graph, ranges, data, samples, options.classes, budget, plain, context);
   if (!mixed.search.holds) log(LogLevel::warning, text_of(mixed));
   // The times of both precisions, layer by layer, for the shapes that are built.
   BuildOptions timed = build;
@@ -63,13 +56,8 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   timed.calibration.clear();
   timed.placement = {};
   mixed.saved_ms = saved_times(*build_engine(options.model, timed), *int8);
-  std::string fp32, bf16;
-  for (const auto& [layer, dtype] : mixed.search.keep) {
-    std::string& names = dtype == DType::bf16 ? bf16 : fp32;
-    names += concat(names.empty() ? "" : ",", layer);
-  }
-  if (!fp32.empty()) build.command += concat(" --keep-fp32 '", fp32, "'");
-  if (!bf16.empty()) build.command += concat(" --keep-bf16 '", bf16, "'");
+  for (const auto& [flag, dtype] : {std::pair{" --keep-fp32 '", DType::f32}, std::pair{" --keep-bf16 '", DType::bf16}})
+    if (const std::string names = kept_in(mixed.search.keep, dtype); !names.empty()) build.command += concat(flag, names, "'");
   build.placement.keep_nodes.insert(mixed.search.keep.begin(), mixed.search.keep.end());
   return mixed;
 }

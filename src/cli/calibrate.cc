@@ -208,9 +208,7 @@ void calibrate(const Options& options, Context& context) {
     ranges.seed = options.seed;
     ranges.notes.insert(ranges.notes.begin(), "calibrated on noise: these ranges are fit for measuring speed, and meaningless for accuracy");
   } else {
-    std::vector<InputSpec> inputs;
-    for (ValueId id : model.graph.inputs()) inputs.push_back({model.graph.value(id).name, model.graph.type(id)});
-    const Dataset data = open_dataset(options.data, inputs, options.data_flags.options());
+    const Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options());
     log(LogLevel::info, data.text());
     const auto samples = part_of(samples_of(data, options.data, options.samples, options.seed), options.part);
     ranges = calibrate_on(model, data, samples, options.method, {options.batch, options.seed}, build, context, &trials);

@@ -40,7 +40,20 @@ void check_metric(const std::optional<Metric>& metric, std::optional<double> max
     log(LogLevel::warning, samples, " samples are too few to show a drop of ", percent_text(*max_drop), ": one answer among them is ", percent_text(1 / double(samples)));
 }
 
-MixedSearch search_mixed(const Graph& graph, const Ranges& ranges, const EvaluationData& what, const Budget& budget, const BuildOptions& options, const Context& context) {
+std::string kept_in(const KeptNodes& keep, DType dtype) {
+  std::string names;
+  for (const auto& [layer, kept] : keep)
+    if (kept == dtype) names += concat(names.empty() ? "" : ",", layer);
+  return names;
+}
+
+MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Dataset& data, const std::vector<int64_t>& samples, const std::string& classes, const Budget& budget,
+                         BuildOptions options, const Context& context) {
+  const int64_t fixed = fixed_batch(imported, data), batch = fixed ? fixed : std::min<int64_t>(int64_t(samples.size()), 16);
+  options.shapes = shapes_of_data(imported, data, batch);
+  EngineInfo info;
+  const Graph graph = optimised_graph(imported, info, options);
+  const EvaluationData what{data, samples, {batch, fixed ? fixed : 1}, classes};
   MixedSearch mixed;
   mixed.max_drop = budget.max_drop;
   const ReferenceAnswers reference = keep_answers(what, trial_engine(graph, options), context);

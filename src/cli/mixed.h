@@ -33,8 +33,12 @@ struct MixedSearch {
   int64_t samples = 0;                    // that every candidate was tried on
   std::map<std::string, double> saved_ms; // by layer: what int8 saves, as measured; empty until times are known
 };
-// `graph` is the optimised FP32 graph for the shapes in `options`, whose batch is `what.batch`; candidates are trials.
-MixedSearch search_mixed(const Graph& graph, const Ranges& ranges, const EvaluationData& what, const Budget& budget, const BuildOptions& options, const Context& context);
+// Tries candidates on these samples, in batches of the model's own size, or up to 16. `options` are those of an FP32 build;
+// its shapes follow from the data. Candidates are trials. `classes` is EvaluationData's.
+MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Dataset& data, const std::vector<int64_t>& samples, const std::string& classes, const Budget& budget,
+                         BuildOptions options, const Context& context);
+// The layers kept in a dtype, as --keep-fp32 and --keep-bf16 take them: with commas between.
+std::string kept_in(const KeptNodes& keep, DType dtype);
 
 // A node's time is the sum of its steps in the first plan, as measured when it was built.
 std::map<std::string, double> saved_times(const Engine& fp32, const Engine& int8);

@@ -63,16 +63,6 @@ std::vector<std::string> words(const std::string& text) {
   return out;
 }
 
-// Empty, with a warning, where no folder for it can be made: a build does not need it.
-std::string default_timing_cache() {
-  try {
-    return concat(cache_folder(), "/timings.json");
-  } catch (const Error& error) {
-    log(LogLevel::warning, std::string_view(error.what()), "; what is measured is not kept (--timing-cache FILE names another place)");
-    return {};
-  }
-}
-
 std::string quoted(const std::string& text) {
   if (text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,-") == text.npos && !text.empty()) return text;
   std::string out = "'";
@@ -81,6 +71,15 @@ std::string quoted(const std::string& text) {
 }
 
 }  // namespace
+
+std::string default_timing_cache() {
+  try {
+    return concat(cache_folder(), "/timings.json");
+  } catch (const Error& error) {
+    log(LogLevel::warning, std::string_view(error.what()), "; what is measured is not kept (--timing-cache FILE names another place)");
+    return {};
+  }
+}
 
 void add_device_flags(CLI::App& verb, ModelFlags& flags) {
   verb.add_option("--device", flags.device, "cpu, or reference (slow, the judge)")->capture_default_str();

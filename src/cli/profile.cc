@@ -77,7 +77,7 @@ void profile(const Options& options, const Context& context) {
   if (!is_plan(options.path)) fail(ErrorKind::usage, "'", options.path, "' is no plan; build one first: temper build ", options.path, " -o PLAN");
   const auto engine = std::make_shared<const Engine>(read_plan_file(options.path, {.candidates = true}));
   const std::vector<Dims> shapes = shapes_for_batch(*engine, options.batch);
-  TimingCache cache(options.timing_cache.empty() ? concat(cache_folder(), "/timings.json") : options.timing_cache);
+  TimingCache cache(options.timing_cache.empty() ? default_timing_cache() : options.timing_cache);
   Peaks peaks;
   Profile measured;
   {

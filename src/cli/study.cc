@@ -106,10 +106,8 @@ std::shared_ptr<const Engine> build(const Options& options, ModelFlags flags, co
   flags.precision = precision;
   flags.calibration = precision == "int8" ? ranges : "";
   if (precision != "int8") flags.keep_first = flags.keep_last = false, flags.keep_fp32.clear(), flags.keep_bf16.clear();
-  for (const auto& [layer, dtype] : keep) {
-    std::string& names = dtype == DType::bf16 ? flags.keep_bf16 : flags.keep_fp32;
-    names += concat(names.empty() ? "" : ",", layer);
-  }
+  for (const auto& [names, dtype] : {std::pair{&flags.keep_fp32, DType::f32}, std::pair{&flags.keep_bf16, DType::bf16}})
+    if (const std::string more = kept_in(keep, dtype); !more.empty()) *names += concat(names->empty() ? "" : ",", more);
   BuildOptions build = build_options(flags, options.model, context);
   build.placement.keep_nodes.insert(keep.begin(), keep.end());  // names with commas in them, too
   build.batch_buckets = false;
@@ -208,9 +206,7 @@ void run_study(const Options& options, Context& context) {
   const std::string stem = options.output + "/" + std::filesystem::path(options.model).stem().string();
 
   const ImportedModel model = import_onnx(options.model);
-  std::vector<InputSpec> inputs;
-  for (ValueId id : model.graph.inputs()) inputs.push_back({model.graph.value(id).name, model.graph.type(id)});
-  const Dataset data = open_dataset(options.data, inputs, options.data_flags.options());
+  const Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options());
   const Parts parts = split(data, options);
   study.calibration = int64_t(parts.calibration.size());
   study.evaluation = int64_t(parts.evaluation.size());
@@ -242,12 +238,7 @@ void run_study(const Options& options, Context& context) {
       for (const std::string& note : ranges.notes) study.notes.push_back(note), log(note.starts_with("auto chose") ? LogLevel::info : LogLevel::warning, note);
       save_ranges(ranges_path = options.output + "/ranges.json", ranges);
       if (study.max_drop) {
-        BuildOptions trial = plain;
-        const int64_t batch = fixed ? fixed : std::min<int64_t>(study.calibration, 16);
-        trial.shapes = shapes_of_data(model.graph, data, batch);
-        EngineInfo info;
-        const Graph graph = optimised_graph(model.graph, info, trial);
-        study.mixed = search_mixed(graph, ranges, {data, parts.calibration, {batch, fixed ? fixed : 1}, options.classes}, budget, trial, context);
+        study.mixed = search_mixed(model.graph, ranges, data, parts.calibration, options.classes, budget, plain, context);
         keep = study.mixed->search.keep;
         // What each layer's time is in int8: of the model with all of them in it.
         row.engine = build(options, flags, precision, ranges_path, {}, context);

@@ -3,7 +3,6 @@
 // Memory: a sum over more than any cache holds.
 #include "tune/peaks.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "base/aligned.h"
@@ -21,7 +20,7 @@ namespace {
 constexpr int kChains = 12;  // latency 4, two a cycle: eight are enough, and registers last for twelve
 constexpr int64_t kRounds = 1 << 18;
 
-// Each returns something that depends on all it computed, so that nothing is left out; operations() says how much that was.
+// Each returns something that depends on all it computed, so that nothing is left out; operations_per_s() counts how much that was.
 float multiply_add_base(int64_t rounds) {
   float sums[kChains * 4] = {};
   for (int64_t r = 0; r < rounds; ++r)

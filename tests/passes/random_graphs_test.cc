@@ -293,6 +293,22 @@ class RandomGraph {
 // one, through up to twenty layers, keep that below 1e-4 of the largest element.
 constexpr double kTolerance = 1e-4;
 
+// What both answer differs by `tolerance` of the largest element of each output at most.
+void expect_alike(const Graph& before, const Graph& after, const std::vector<Tensor>& inputs, double tolerance) {
+  const auto wanted = run_reference(before, inputs), got = run_reference(after, inputs);
+  ASSERT_EQ(wanted.size(), got.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    ASSERT_EQ(wanted[i].type().text(), got[i].type().text());
+    double largest = 1, worst = 0;
+    const auto a = wanted[i].to_doubles(), b = got[i].to_doubles();
+    for (size_t k = 0; k < a.size(); ++k) {
+      largest = std::max(largest, std::fabs(a[k]));
+      worst = std::max(worst, std::isfinite(a[k]) && std::isfinite(b[k]) ? std::fabs(a[k] - b[k]) : a[k] == b[k] ? 0 : 1e30);
+    }
+    ASSERT_LE(worst, tolerance * largest) << "output " << i << '\n' << print(before) << "\nafter:\n" << print(after);
+  }
+}
+
 TEST(RandomGraphs, GiveTheSameOutputsOptimisedAndNot) {
   std::map<std::string, int> changed;  // graphs, by pass
   for (const Pass& pass : pass_pipeline()) changed[std::string(pass.name)] = 0;
@@ -306,18 +322,7 @@ TEST(RandomGraphs, GiveTheSameOutputsOptimisedAndNot) {
     std::vector<PassTiming> timings;
     ASSERT_NO_THROW(timings = run_passes(after)) << print(before);
     for (const PassTiming& timing : timings) changed[timing.name] += timing.changed;
-    const auto wanted = run_reference(before, inputs), got = run_reference(after, inputs);
-    ASSERT_EQ(wanted.size(), got.size());
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      ASSERT_EQ(wanted[i].type().text(), got[i].type().text());
-      double largest = 1, worst = 0;
-      const auto a = wanted[i].to_doubles(), b = got[i].to_doubles();
-      for (size_t k = 0; k < a.size(); ++k) {
-        largest = std::max(largest, std::fabs(a[k]));
-        worst = std::max(worst, std::isfinite(a[k]) && std::isfinite(b[k]) ? std::fabs(a[k] - b[k]) : a[k] == b[k] ? 0 : 1e30);
-      }
-      ASSERT_LE(worst, kTolerance * largest) << "output " << i << '\n' << print(before) << "\nafter:\n" << print(after);
-    }
+    ASSERT_NO_FATAL_FAILURE(expect_alike(before, after, inputs, kTolerance));
   }
   for (const auto& [pass, graphs] : changed) EXPECT_GE(graphs, 10) << pass << ": the random graphs give it nothing to do";
 }
@@ -342,18 +347,7 @@ TEST(RandomGraphs, LoweredToBf16StayCloseAndLowerNothingTwice) {
     for (int32_t n = 0; n < after.node_count(); ++n)
       carried += after.type(after.node({n}).outputs[0]).dtype == DType::bf16 && !epilogue_of(after.node({n}).op);
     ASSERT_EQ(print(lower_precision(after, DType::bf16).graph), print(after));
-    const auto wanted = run_reference(before, inputs), got = run_reference(after, inputs);
-    ASSERT_EQ(wanted.size(), got.size());
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      ASSERT_EQ(wanted[i].type().text(), got[i].type().text());
-      double largest = 1, worst = 0;
-      const auto a = wanted[i].to_doubles(), b = got[i].to_doubles();
-      for (size_t k = 0; k < a.size(); ++k) {
-        largest = std::max(largest, std::fabs(a[k]));
-        worst = std::max(worst, std::isfinite(a[k]) && std::isfinite(b[k]) ? std::fabs(a[k] - b[k]) : a[k] == b[k] ? 0 : 1e30);
-      }
-      ASSERT_LE(worst, largest / 16) << "output " << i << '\n' << print(before) << "\nafter:\n" << print(after);
-    }
+    ASSERT_NO_FATAL_FAILURE(expect_alike(before, after, inputs, 1.0 / 16));
   }
   EXPECT_GE(lowered, 200);
   EXPECT_GE(carried, 200);
