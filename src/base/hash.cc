@@ -33,6 +33,10 @@ std::string sha256_hex(std::span<const std::byte> data) {
   return hex_of(digest, size);
 }
 
+bool is_sha256_hex(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 std::string sha256_of_file(const std::string& path) { return sha256_hex(MappedFile(path).bytes()); }
 
 }  // namespace temper

@@ -26,6 +26,7 @@ class BenchSession {
   }
   void run_timed(std::vector<std::vector<double>>& ms) { session_.run_timed(in_, out_, ms); }  // of one stage only
   bool is_staged() const { return session_.is_staged(); }
+  int64_t arena_bytes() const { return session_.arena_bytes(); }
   bool plan_was_made() const { return session_.statistics().plans_made > 0; }
 
  private:
@@ -35,8 +36,16 @@ class BenchSession {
   std::vector<void*> out_;
 };
 
-// Fills every field but model, plan_bytes and build_s. The peak of the resident memory is reset before the session is made
-// where the kernel lets us; otherwise a note says so. Inputs and outputs stay in place: nothing is transferred.
-BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const TimerOptions& timer);
+// How runs come: back to back in `streams` sessions at a time, or as requests of a rate (measure/load.h).
+struct LoadPattern {
+  int streams = 1;
+  double request_rate_per_s = 0;  // 0: back to back
+};
+
+// Fills every field but model, command, plan_bytes and build_s. The peak of the resident memory is reset before the sessions are
+// made where the kernel lets us; otherwise a note says so. Inputs and outputs stay in place: nothing is transferred.
+// timer.relative_error and timer.iterations mean nothing for requests of a rate: they come for timer.max_seconds.
+BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const TimerOptions& timer,
+                      const LoadPattern& load = {});
 
 }  // namespace temper

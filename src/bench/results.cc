@@ -5,8 +5,21 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/hash.h"
 
 namespace temper {
+
+void set_series(BenchRun& run) {
+  run.notes.erase("outliers");
+  run.notes.erase("drift");
+  run.outliers = count_outliers(*run.samples_ms);
+  const std::optional<Drift> drift = drift_of(*run.samples_ms);
+  if (!drift) run.notes["drift"] = "n/a (needs ≥ 12 samples)";
+  else run.drift = drift->change;
+  if (drift && drift->named)
+    run.notes["drift"] = concat("named: the last third of the samples is ", std::round(std::abs(drift->change) * 1000) / 10, " % ",
+                                drift->change > 0 ? "slower" : "faster", " than the first");
+}
 
 void set_samples(BenchRun& run, const Samples& samples) {
   const std::vector<double>& ms = samples.ms;
@@ -28,24 +41,39 @@ void set_samples(BenchRun& run, const Samples& samples) {
   set_percentile(latency.p90, "p90", 0.90);
   set_percentile(latency.p95, "p95", 0.95);
   set_percentile(latency.p99, "p99", 0.99);
-  latency.median_ci95 = median_interval(ms);
+  latency.median_ci95 = median_interval_in_order(ms);
   if (!latency.median_ci95) run.notes["latency_ms.median_ci95"] = "n/a (needs ≥ 6 samples)";
-  if (*latency.mean > 0) run.throughput_per_s = double(run.batch.value()) * 1e3 / *latency.mean;
+  set_series(run);
+  if (samples.requests_per_s) {
+    run.load = "open";
+    run.request_rate_per_s = samples.requests_per_s;
+  }
+  constexpr double kServed = 0.97;
+  if (samples.arrivals_per_s && *samples.runs_per_s < kServed * *samples.arrivals_per_s)
+    run.notes["throughput_per_s"] = concat("the queue grew: ", std::round(10 * *samples.runs_per_s) / 10, " of ", std::round(10 * *samples.arrivals_per_s) / 10,
+                                           " requests a second were served, so latencies only tell how long this was measured");
+  if (samples.runs_per_s) run.throughput_per_s = double(run.batch.value()) * *samples.runs_per_s;
+  else if (*latency.mean > 0) run.throughput_per_s = double(run.batch.value()) * 1e3 / *latency.mean;
   else run.notes["throughput_per_s"] = "the clock showed no time passing";
 
   std::string how = concat("stopped: ", name_of(samples.stop));
   if (std::isfinite(samples.relative_error))
     how += concat(", relative error of the median ", std::round(samples.relative_error * 1e5) / 1e3, " %");
   if (samples.fixed_counts) how += "; counts were fixed, the stopping rule was off";
+  if (samples.unserved) how += concat("; ", samples.unserved, " requests were given up, their latency is missing here");
   run.notes["samples"] = how;
   if (!samples.warmup_stable) run.notes["warmup_runs"] = "the time for warming up ended while runs still got faster";
   if (samples.calls_per_sample > 1)
     run.notes["samples_ms"] =
         concat("each is the mean of ", samples.calls_per_sample, " calls, because one is shorter than ", kShortMs,
                " ms; reading the clock takes ", samples.timer_overhead_ms * 1e6, " ns");
+  else if (samples.timer_overhead_ms > 0.002 * *latency.median)
+    run.notes["samples_ms"] = concat("each holds the ", samples.timer_overhead_ms * 1e6, " ns that reading the clock takes");
 }
 
 std::string unfit_for_verdict(const BenchRun& run) {
+  const auto drift = run.notes.find("drift");
+  if (run.drift && drift != run.notes.end()) return concat("it drifts: ", std::string_view(drift->second).substr(7));
   if (!run.imported || run.imported->consistent != false) return "";
   return concat("the numbers imported from ", run.imported->source, " contradict each other",
                 run.imported->warnings.empty() ? "" : concat(": ", run.imported->warnings[0]));
@@ -74,9 +102,10 @@ void check_run(const BenchRun& run, const std::string& where) {
   };
   if (run.model.empty()) bad("model", "is empty");
   present("model_sha256", run.model_sha256.has_value());
-  if (run.model_sha256 &&
-      (run.model_sha256->size() != 64 || run.model_sha256->find_first_not_of("0123456789abcdef") != std::string::npos))
-    bad("model_sha256", "is not a SHA-256 in lower-case hexadecimal digits");
+  for (const auto& [name, hash] : {std::pair{"model_sha256", &run.model_sha256}, {"source_sha256", &run.source_sha256}})
+    if (*hash && !is_sha256_hex(**hash)) bad(name, "is not a SHA-256 in lower-case hexadecimal digits");
+  present("source_sha256", run.source_sha256.has_value());
+  present("command", run.command.has_value());
   present("precision", run.precision.has_value());
   auto count = [&](std::string_view name, const auto& value, int64_t least, std::string_view otherwise) {
     present(name, value.has_value());
@@ -84,6 +113,15 @@ void check_run(const BenchRun& run, const std::string& where) {
   };
   count("batch", run.batch, 1, "is below 1");
   count("threads", run.threads, 0, "is negative");
+  count("streams", run.streams, 1, "is below 1");
+  if (run.load != "closed" && run.load != "open") bad("load", "is '", run.load, "'; it must be closed or open");
+  if ((run.load == "open") != run.request_rate_per_s.has_value()) bad("request_rate_per_s", "belongs to an open load, and only there");
+  if (run.request_rate_per_s) number("request_rate_per_s", run.request_rate_per_s);
+  count("outliers", run.outliers, 0, "is negative");
+  present("drift", run.drift.has_value());
+  if (run.drift && !(std::isfinite(*run.drift) && *run.drift >= -1)) bad("drift", "is not a relative change");
+  number("load_by_others", run.load_by_others);
+  bytes("workspace_bytes", run.workspace_bytes);
   count("samples", run.samples, 0, "is negative");
   count("warmup_runs", run.warmup_runs, 0, "is negative");
   present("transfers", run.transfers.has_value());
@@ -117,7 +155,6 @@ void check_run(const BenchRun& run, const std::string& where) {
     for (const auto& [name, value] : {std::pair{"gpu_ms", &from.gpu}, {"h2d_ms", &from.h2d}, {"d2h_ms", &from.d2h},
                                       {"enqueue_ms", &from.enqueue}, {"end_to_end_ms", &from.end_to_end}})
       if (*value) latency(name, **value, false);
-    if (from.streams && *from.streams < 1) bad("streams", "is below 1");
   }
   number("throughput_per_s", run.throughput_per_s);
   bytes("peak_host_bytes", run.peak_host_bytes);

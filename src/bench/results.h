@@ -26,12 +26,11 @@ struct Latency {
 // Absent: its log does not say.
 struct ImportedRun {
   std::string source;                                           // "trtexec 8.6.1: LOG"
-  std::optional<std::string> tensorrt_version, command, device_name;
+  std::optional<std::string> tensorrt_version, device_name;
   std::optional<double> throughput_qps;                         // as the log has it; items only for implicit batches
   std::optional<double> walltime_s;
   std::optional<Latency> gpu, h2d, d2h, enqueue, end_to_end;    // "gpu_ms", ...
   std::optional<bool> spin_wait;
-  std::optional<int64_t> streams;
   std::optional<bool> consistent;  // whether its numbers agree with each other; absent: too few of them to tell
   std::vector<std::string> warnings;  // those of the checks, then those of the log itself
 };
@@ -41,19 +40,28 @@ struct ImportedRun {
 struct BenchRun {
   std::string model;
   std::optional<std::string> model_sha256;
+  std::optional<std::string> source_sha256;  // of the model it was derived from, as its file says; itself otherwise
+  std::optional<std::string> command;        // that measured it
   std::string device;     // "cpu", "cuda:0"
   std::string backend;    // "cpu", "cuda", "tensorrt", ...
   std::optional<std::string> precision;  // "fp32", "bf16", ...
   std::optional<int64_t> batch = 1;
   std::map<std::string, std::vector<int64_t>> shapes;  // of the inputs
   std::optional<int> threads = 0;
+  std::optional<int64_t> streams = 1;        // runs at a time
+  std::string load = "closed";               // or "open": see measure/load.h
+  std::optional<double> request_rate_per_s;  // of an open load, as asked for; null, without a note, where it is closed
   std::optional<int64_t> samples = 0;
   std::optional<int64_t> warmup_runs = 0;
   std::optional<std::string> transfers = "none";  // "none", "included", "excluded"
   std::optional<bool> cuda_graph = false;
   std::optional<double> first_run_ms;
   Latency latency;
+  std::optional<int64_t> outliers;         // samples far out (measure/statistics.h); they count like all others
+  std::optional<double> drift;             // Drift::change; a note where it is Drift::named, and then no verdict rests on it
   std::optional<double> throughput_per_s;  // items: batch * runs per second
+  std::optional<double> load_by_others;    // as in Environment, over this run
+  std::optional<int64_t> workspace_bytes;  // activations and scratch of one session
   std::optional<int64_t> peak_host_bytes, peak_device_bytes, plan_bytes;
   std::optional<double> build_s;
   std::optional<std::vector<double>> samples_ms;  // in the order taken
@@ -66,7 +74,8 @@ struct BenchResult {
   std::vector<BenchRun> runs;
 };
 
-// Why a verdict must not rest on this run: it was imported, and its numbers contradict each other. Empty where it may.
+// Why a verdict must not rest on this run: it was imported, and its numbers contradict each other; it drifted while it was
+// measured. Empty where it may.
 std::string unfit_for_verdict(const BenchRun& run);
 // Whether a percentile ("p90", "p95", "p99") is known and rests on enough samples to appear in a verdict. Imported runs
 // keep those that do not ("max of 29" in the notes).
@@ -75,6 +84,15 @@ bool percentile_fit_for_verdict(const BenchRun& run, std::string_view percentile
 // Fills everything that follows from the samples: counts, latency, throughput (runs one after the other) and the notes on
 // them. `run.batch` must be set.
 void set_samples(BenchRun& run, const Samples& samples);
+// Of these: `outliers` and `drift`, from samples_ms.
+void set_series(BenchRun& run);
+
+// What disturbed a measurement, or makes it say less than it seems to: the cause with its numbers, then the remedy.
+struct Warning {
+  std::string cause, remedy;
+};
+std::vector<Warning> warnings_of(const Environment& environment);
+std::vector<Warning> warnings_of(const BenchRun& run, const Environment& environment);
 
 // Throws Error{bad_file} naming the field: a null without a note, a number that is negative or not finite, statistics
 // that contradict each other.

@@ -183,19 +183,28 @@ template <class Archive, class R>
 void describe(Archive& a, R& r) requires std::same_as<std::remove_const_t<R>, BenchRun> {
   a.field("model", r.model);
   a.field("model_sha256", r.model_sha256);
+  a.field("source_sha256", r.source_sha256);
+  a.field("command", r.command);
   a.field("device", r.device);
   a.field("backend", r.backend);
   a.field("precision", r.precision);
   a.field("batch", r.batch);
   a.field("shapes", r.shapes);
   a.field("threads", r.threads);
+  a.field("streams", r.streams);
+  a.field("load", r.load);
+  a.field("request_rate_per_s", r.request_rate_per_s);
   a.field("samples", r.samples);
   a.field("warmup_runs", r.warmup_runs);
   a.field("transfers", r.transfers);
   a.field("cuda_graph", r.cuda_graph);
   a.field("first_run_ms", r.first_run_ms);
   a.field("latency_ms", r.latency);
+  a.field("outliers", r.outliers);
+  a.field("drift", r.drift);
   a.field("throughput_per_s", r.throughput_per_s);
+  a.field("load_by_others", r.load_by_others);
+  a.field("workspace_bytes", r.workspace_bytes);
   a.field("peak_host_bytes", r.peak_host_bytes);
   a.field("peak_device_bytes", r.peak_device_bytes);
   a.field("plan_bytes", r.plan_bytes);
@@ -206,7 +215,6 @@ void describe(Archive& a, R& r) requires std::same_as<std::remove_const_t<R>, Be
   auto& from = *r.imported;
   a.field("source", from.source);
   a.field("tensorrt_version", from.tensorrt_version);
-  a.field("command", from.command);
   a.field("device_name", from.device_name);
   a.field("throughput_qps", from.throughput_qps);
   a.field("walltime_s", from.walltime_s);
@@ -216,7 +224,6 @@ void describe(Archive& a, R& r) requires std::same_as<std::remove_const_t<R>, Be
   a.field("enqueue_ms", from.enqueue);
   a.field("end_to_end_ms", from.end_to_end);
   a.field("spin_wait", from.spin_wait);
-  a.field("streams", from.streams);
   a.field("consistent", from.consistent);
   a.field("warnings", from.warnings);
 }

@@ -102,6 +102,8 @@ std::string format_bytes(double bytes) {
 Table summary_of(const std::vector<BenchRun>& runs) {
   Table table{{{"model", false}, {"device", false}, {"precision", false}, {"batch"}, {"threads"}, {"median ms"}, {"95 % interval"},
                {"p90"}, {"p99"}, {"items/s"}, {"first ms"}, {"samples"}, {"peak memory"}}, {}};
+  const bool loads = std::any_of(runs.begin(), runs.end(), [](const BenchRun& run) { return run.streams.value_or(1) > 1 || run.load != "closed"; });
+  if (loads) table.columns.insert(table.columns.begin() + 5, {"load", false});
   for (const BenchRun& run : runs) {
     auto number = [&](const std::optional<double>& value, const char* name) {
       const auto note = run.notes.find(name);
@@ -119,6 +121,9 @@ Table summary_of(const std::vector<BenchRun>& runs) {
          number(l.p90, "latency_ms.p90"), number(l.p99, "latency_ms.p99"), number(run.throughput_per_s, "throughput_per_s"),
          number(run.first_run_ms, "first_run_ms"), known(run.samples),
          run.peak_host_bytes ? format_bytes(double(*run.peak_host_bytes)) : "n/a"});
+    if (loads)
+      table.rows.back().insert(table.rows.back().begin() + 5, concat(known(run.streams), run.streams == 1 ? " stream" : " streams",
+                                                                    run.request_rate_per_s ? concat(", ", format_number(*run.request_rate_per_s), " requests/s") : ""));
   }
   return table;
 }
@@ -143,12 +148,17 @@ Table fields_of(const std::vector<BenchRun>& runs) {
     const Latency& l = run.latency;
     put("model", run.model);
     put_optional("model_sha256", run.model_sha256);
+    put_optional("source_sha256", run.source_sha256);
+    put_optional("command", run.command);
     put("device", run.device);
     put("backend", run.backend);
     put_optional("precision", run.precision);
     put_optional("batch", run.batch);
     put("shapes", shapes);
     put_optional("threads", run.threads);
+    put_optional("streams", run.streams);
+    put("load", run.load);
+    put_optional("request_rate_per_s", run.request_rate_per_s);
     put_optional("samples", run.samples);
     put_optional("warmup_runs", run.warmup_runs);
     put_optional("transfers", run.transfers);
@@ -164,7 +174,11 @@ Table fields_of(const std::vector<BenchRun>& runs) {
     put_optional("latency_ms.p99", l.p99);
     put("latency_ms.median_ci95.low", l.median_ci95 ? concat(l.median_ci95->low) : "");
     put("latency_ms.median_ci95.high", l.median_ci95 ? concat(l.median_ci95->high) : "");
+    put_optional("outliers", run.outliers);
+    put_optional("drift", run.drift);
     put_optional("throughput_per_s", run.throughput_per_s);
+    put_optional("load_by_others", run.load_by_others);
+    put_optional("workspace_bytes", run.workspace_bytes);
     put_optional("peak_host_bytes", run.peak_host_bytes);
     put_optional("peak_device_bytes", run.peak_device_bytes);
     put_optional("plan_bytes", run.plan_bytes);
@@ -174,7 +188,6 @@ Table fields_of(const std::vector<BenchRun>& runs) {
       const ImportedRun from = run.imported.value_or(ImportedRun{});
       put("source", from.source);
       put_optional("tensorrt_version", from.tensorrt_version);
-      put_optional("command", from.command);
       put_optional("device_name", from.device_name);
       put_optional("throughput_qps", from.throughput_qps);
       put_optional("walltime_s", from.walltime_s);
@@ -185,7 +198,6 @@ Table fields_of(const std::vector<BenchRun>& runs) {
         put_optional(concat(name, ".mean").c_str(), *part ? (*part)->mean : std::nullopt);
       }
       put_optional("spin_wait", from.spin_wait);
-      put_optional("streams", from.streams);
       put_optional("consistent", from.consistent);
       std::string warnings;
       for (const std::string& warning : from.warnings) warnings += concat(warnings.empty() ? "" : "; ", warning);

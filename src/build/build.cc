@@ -104,6 +104,7 @@ std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOp
   EngineInfo info;
   info.model_name = model.graph.name;
   info.model_sha256 = model.sha256;
+  info.source_sha256 = model.source_sha256;
   info.source_path = onnx_path;
   info.producer = model.producer;
   info.notes = model.notes;

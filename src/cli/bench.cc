@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -8,6 +10,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "bench/bench_engine.h"
+#include "bench/compare.h"
 #include "bench/table.h"
 #include "cli/model.h"
 #include "measure/environment.h"
@@ -17,35 +20,71 @@ namespace temper::cli {
 
 namespace {
 
+std::string positive_number(const std::string& text) {  // what is wrong with it; empty: nothing
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool fits = code == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value > 0;
+  return fits ? std::string() : concat("'", text, "' is not a number above 0");
+}
+
 struct Options {
   std::vector<std::string> paths;
   ModelFlags flags;
-  std::string duration = "3s", json_file, csv_file;
+  std::string duration = "3s", json_file, csv_file, markdown_file;
+  std::vector<std::string> precisions;
   std::vector<int64_t> batches;
+  std::vector<int> threads, streams;
+  std::vector<double> rates;
   int warmup = -1, iterations = -1;
-  bool precision_given = false, pipe = false;
+  double error = 0.5;  // percent
+  bool pipe = false;
 };
 
 TimerOptions timer_options(const Options& options) {
   TimerOptions timer;
   timer.max_seconds = seconds_of(options.duration);
   timer.min_seconds = std::min(timer.min_seconds, timer.max_seconds);
+  timer.relative_error = options.error / 100;
   timer.warmup = options.warmup;
   timer.iterations = options.iterations;
   return timer;
 }
 
-std::shared_ptr<const Engine> load_plan(const std::string& path, const Options& options, const Context& context) {
-  auto engine = load_or_build(path, options.flags, context);
-  if (options.precision_given && options.flags.precision != engine->info().precision)
+// What is built for one place of the sweep over precisions and threads.
+ModelFlags flags_for(const Options& options, const std::string& precision, int threads) {
+  ModelFlags flags = options.flags;
+  flags.threads = threads;
+  if (precision.empty()) return flags;
+  flags.precision = precision;
+  if (precision != "int8" && options.precisions.size() > 1) {  // these are for int8 alone
+    flags.calibration.clear();
+    flags.keep_first = flags.keep_last = false;
+    flags.keep_fp32.clear();
+    flags.keep_bf16.clear();
+  }
+  return flags;
+}
+
+std::vector<LoadPattern> load_patterns(const Options& options) {
+  std::vector<LoadPattern> patterns;
+  for (int streams : options.streams.empty() ? std::vector<int>{1} : options.streams) {
+    if (options.rates.empty()) patterns.push_back({streams, 0});
+    for (double rate : options.rates) patterns.push_back({streams, rate});
+  }
+  return patterns;
+}
+
+std::shared_ptr<const Engine> load_plan(const std::string& path, const ModelFlags& flags, const Options& options, const Context& context) {
+  auto engine = load_or_build(path, flags, context);
+  if (!options.precisions.empty() && flags.precision != engine->info().precision)
     fail(ErrorKind::usage, "the plan '", path, "' was made for ", engine->info().precision, "; build it again with --precision ",
-         options.flags.precision);
+         flags.precision);
   return engine;
 }
 
 // A model is built for exactly the batch that is measured; dimensions that the model leaves open come from --shapes.
-std::shared_ptr<const Engine> build_for(const std::string& path, int64_t batch, const Options& options, const Context& context) {
-  const auto given = build_options(options.flags, path, context).shapes;
+std::shared_ptr<const Engine> build_for(const std::string& path, int64_t batch, const ModelFlags& flags, const Context& context) {
+  const auto given = build_options(flags, path, context).shapes;
   const ImportedModel model = import_onnx(path);  // names and open dimensions must be known before the build
   std::string symbol;
   std::map<std::string, Dims> shapes;
@@ -64,53 +103,84 @@ std::shared_ptr<const Engine> build_for(const std::string& path, int64_t batch, 
              "=SHAPE");
     }
   }
-  return load_or_build(path, options.flags, context, shapes);
+  return load_or_build(path, flags, context, shapes);
 }
 
-void save(const Options& options, const EnvironmentSampler& sampler, const std::vector<BenchRun>& runs) {
-  if (!options.json_file.empty()) save_result(options.json_file, {sampler.finish(), runs});
-  if (!options.csv_file.empty()) write_file_atomically(options.csv_file, csv_table(fields_of(runs)));
-}
+class Sweep {
+ public:
+  Sweep(const Options& options, const Context& context)
+      : options_(options), context_(context), timer_(timer_options(options)),
+        sampler_(options.threads.empty() || options.threads[0] == 0 ? usable_cores(read_environment(0)) : options.threads[0]) {}
 
-void bench(const Options& options, const Context& context) {
-  TimerOptions timer = timer_options(options);
-  const EnvironmentSampler sampler(options.flags.threads > 0 ? options.flags.threads : usable_cores(read_environment(0)));
-  std::vector<BenchRun> runs;
-  for (const std::string& path : options.paths) {
-    const auto plan = is_plan(path) ? load_plan(path, options, context) : nullptr;
-    std::vector<int64_t> batches = options.batches;
-    const bool by_shapes = plan || !options.flags.shapes.empty();
+  void run() {
+    for (const std::string& path : options_.paths)
+      for (const std::string& precision : options_.precisions.empty() ? std::vector<std::string>{""} : options_.precisions)
+        for (int threads : options_.threads.empty() ? std::vector<int>{0} : options_.threads)
+          measure_builds(path, flags_for(options_, precision, threads));
+    std::fputs(terminal_table(summary_of(runs_)).c_str(), stdout);
+    std::fflush(stdout);  // what is wrong with the numbers stands below them
+    const Environment environment = sampler_.finish();
+    for (const Warning& warning : warnings_of(environment)) log(LogLevel::warning, warning.cause, ". Remedy: ", warning.remedy);
+    for (const BenchRun& run : runs_)
+      for (const Warning& warning : warnings_of(run, environment))
+        log(LogLevel::warning, runs_.size() > 1 ? concat(run.model, ", ", label_of(run), ": ") : "", warning.cause, ". Remedy: ", warning.remedy);
+  }
+
+ private:
+  void measure_builds(const std::string& path, const ModelFlags& flags) {
+    const auto plan = is_plan(path) ? load_plan(path, flags, options_, context_) : nullptr;
+    std::vector<int64_t> batches = options_.batches;
+    const bool by_shapes = plan || !flags.shapes.empty();
     if (batches.empty()) batches = {by_shapes ? 0 : 1};  // 0: what the plan or --shapes say
     for (int64_t batch : batches) {
       const auto engine = plan         ? plan
-                          : batch == 0 ? load_or_build(path, options.flags, context)
-                                       : build_for(path, batch, options, context);
+                          : batch == 0 ? load_or_build(path, flags, context_)
+                                       : build_for(path, batch, flags, context_);
       const std::vector<Dims> shapes = with_context([&] { return path; }, [&] { return shapes_for_batch(*engine, batch); });
-      const std::string what = concat(path, " batch ", batch_of(shapes));
-      if (!is_terminal()) log(LogLevel::info, "measuring ", what);
-      BenchRun run;
-      {
-        Progress progress(context);
-        timer.progress = [&](int samples, double seconds) {
-          progress.show(samples == 0 ? concat(what, ": warming up") : concat(what, ": ", samples, " runs in ", format_number(seconds, 3), " s"));
-        };
-        run = with_context([&] { return path; }, [&] { return bench_engine(engine, shapes, timer); });
+      for (const LoadPattern& load : load_patterns(options_)) {
+        BenchRun run = measure_one(path, engine, shapes, load);
+        if (plan) {
+          run.plan_bytes = int64_t(std::filesystem::file_size(path));
+        } else {
+          run.notes["plan_bytes"] = "measured in the process that built it: no plan file";
+          run.notes["peak_host_bytes"] = "contains what building left behind; measure a plan file for the memory of running";
+          if (options_.batches.empty() && !by_shapes) run.notes["batch"] = "1 because no --batch was given";
+        }
+        runs_.push_back(std::move(run));
+        save();
       }
-      run.model = path;
-      run.build_s = engine->info().build_s;
-      if (plan) {
-        run.plan_bytes = int64_t(std::filesystem::file_size(path));
-      } else {
-        run.notes["plan_bytes"] = "measured in the process that built it: no plan file";
-        run.notes["peak_host_bytes"] = "contains what building left behind; measure a plan file for the memory of running";
-        if (options.batches.empty() && !by_shapes) run.notes["batch"] = "1 because no --batch was given";
-      }
-      runs.push_back(std::move(run));
-      save(options, sampler, runs);
     }
   }
-  std::fputs(terminal_table(summary_of(runs)).c_str(), stdout);
-}
+
+  BenchRun measure_one(const std::string& path, const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes,
+                       const LoadPattern& load) {
+    std::string what = concat(path, " ", engine->info().precision, " batch ", batch_of(shapes));
+    if (load.streams > 1) what += concat(", ", load.streams, " streams");
+    if (load.request_rate_per_s > 0) what += concat(", ", format_number(load.request_rate_per_s), " requests/s");
+    if (!is_terminal()) log(LogLevel::info, "measuring ", what);
+    Progress progress(context_);
+    timer_.progress = [&](int samples, double seconds) {
+      progress.show(samples == 0 ? concat(what, ": warming up") : concat(what, ": ", samples, " runs in ", format_number(seconds, 3), " s"));
+    };
+    BenchRun run = with_context([&] { return path; }, [&] { return bench_engine(engine, shapes, timer_, load); });
+    run.model = path;
+    run.command = context_.command;
+    run.build_s = engine->info().build_s;
+    return run;
+  }
+
+  void save() const {
+    if (!options_.json_file.empty()) save_result(options_.json_file, {sampler_.finish(), runs_});
+    if (!options_.csv_file.empty()) write_file_atomically(options_.csv_file, csv_table(fields_of(runs_)));
+    if (!options_.markdown_file.empty()) write_file_atomically(options_.markdown_file, markdown_table(summary_of(runs_)));
+  }
+
+  const Options& options_;
+  const Context& context_;
+  TimerOptions timer_;
+  EnvironmentSampler sampler_;
+  std::vector<BenchRun> runs_;
+};
 
 // For a parent that interleaves several engines (benchmarks/cpu_peers.py): `ready {json}` when loaded and warm; then for
 // every line N on standard input N runs and one line with their times in ms as a JSON array.
@@ -120,7 +190,7 @@ void pipe(const Options& options, const Context& context) {
   const std::string& path = options.paths[0];
   Clock& clock = host_clock();
   const double start = clock.now_ms();
-  const auto engine = load_plan(path, options, context);
+  const auto engine = load_plan(path, flags_for(options, options.precisions.empty() ? "" : options.precisions[0], options.threads.empty() ? 0 : options.threads[0]), options, context);
   const std::vector<Dims> shapes = shapes_for_batch(*engine, options.batches.empty() ? 0 : options.batches[0]);
   BenchSession session(engine, shapes);
   const double load_s = (clock.now_ms() - start) / 1e3;
@@ -156,20 +226,33 @@ void add_bench(CLI::App& verb, Context& context) {
   verb.remove_option(verb.get_option("--json"));  // here it takes a file
   verb.add_option("model", options->paths, "ONNX models (built first) or plans")->required();
   add_model_flags(verb, options->flags);
-  verb.add_option("--batch", options->batches, "1,8,32; without it 1, or what the plan was tuned for")
+  // Sweeps: every combination is measured.
+  for (const char* name : {"--precision", "--threads"}) verb.remove_option(verb.get_option(name));
+  const auto list = [&verb](const char* name, auto& values, const char* text, int64_t least) {
+    verb.add_option(name, values, text)->delimiter(',')->check(whole_number(least));
+  };
+  verb.add_option("--precision", options->precisions, "fp32,bf16,int8 (the last with --calibration): each is built and measured; of a plan, what it must be")->delimiter(',');
+  list("--threads", options->threads, "1,2: of the CPU, each is built and measured; 0, as without it: all this process may use", 0);
+  list("--batch", options->batches, "1,8,32; without it 1, or what the plan was tuned for", 1);
+  list("--streams", options->streams, "1,2,4: sessions that run at a time, back to back", 1);
+  verb.add_option("--rate", options->rates, "10,50: requests a second that come by chance (a Poisson process), whether or not the last is done; latency counts from the moment a request was meant to be sent")
       ->delimiter(',')
-      ->check(whole_number(1));
+      ->check(CLI::Validator([](const std::string& text) { return positive_number(text); }, "POSITIVE"));
   verb.add_option("--duration", options->duration, "longest time of sampling, per run of the table")->capture_default_str();
+  verb.add_option("--error", options->error, "percent: sampling ends when the median is known to within this (half its 95 % interval)")
+      ->capture_default_str()
+      ->check(CLI::Validator([](const std::string& text) { return positive_number(text); }, "POSITIVE"));
   verb.add_option("--warmup", options->warmup, "exactly this many runs instead of until stable")->check(whole_number(0));
   verb.add_option("--iterations", options->iterations, "exactly this many runs instead of the stopping rule")
       ->check(whole_number(1));
+  verb.get_option("--rate")->excludes("--iterations");
   verb.add_option("--json", options->json_file, "save the result (docs/results.md), after every run");
-  verb.add_option("--csv", options->csv_file, "save a table for spreadsheets");
+  verb.add_option("--csv", options->csv_file, "save a table for spreadsheets, after every run");
+  verb.add_option("--markdown", options->markdown_file, "save the table as markdown, after every run");
   verb.add_flag("--pipe", options->pipe, "for a parent process: runs a plan when asked on standard input");
-  verb.callback([options, &context, &verb] {
-    options->precision_given = verb.count("--precision") > 0;
+  verb.callback([options, &context] {
     if (options->pipe) pipe(*options, context);
-    else bench(*options, context);
+    else Sweep(*options, context).run();
   });
 }
 

@@ -27,7 +27,7 @@ struct Options {
 // int8 under a budget: layers that lose too much on the data stay in bf16 or fp32. Calibrates on the same
 // samples where no ranges are given, into a file beside the plan.
 MixedSearch keep_budget(const Options& options, BuildOptions& build, const Context& context) {
-  Budget budget{parse_drop(options.max_drop), {}, raises_to_bf16(options.raise_to, options.flags.device)};
+  Budget budget{share_of("--max-drop", options.max_drop), {}, raises_to_bf16(options.raise_to, options.flags.device)};
   if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
   const ImportedModel model = import_onnx(options.model);
   const Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options());

@@ -95,7 +95,7 @@ std::string qdq_of(const Options& options, const ImportedModel& model, const Ran
   log(LogLevel::info, placed.integer_products, " of ", placed.products, " convolutions and products are quantized: ", options.flags.qdq);
   for (const PlacedNode& node : placed.nodes)
     if (!node.integer) log(LogLevel::info, "not quantized: ", node.node, " (", node.op, "): ", node.reason);
-  return with_context([&] { return concat("--qdq ", options.flags.qdq); }, [&] { return onnx_bytes(placed.graph); });
+  return with_context([&] { return concat("--qdq ", options.flags.qdq); }, [&] { return onnx_bytes(placed.graph, model.source_sha256.empty() ? model.sha256 : model.source_sha256); });
 }
 
 // `model` may be null where no Q/DQ model is asked for.

@@ -12,6 +12,7 @@
 #include <new>
 
 #include "base/log.h"
+#include "base/quote.h"
 #include "base/version.h"
 #include "cli/verb.h"
 
@@ -43,7 +44,8 @@ constexpr Verb verbs[] = {
     {"calibrate", "ranges for INT8 from data or a TensorRT cache; examines such caches", add_calibrate},
     {"evaluate", "how often a model is right on labelled data", add_evaluate},
     {"study", "one model in several precisions: built, evaluated and timed side by side", add_study},
-    {"compare", "two plans side by side: speed and answers, with a verdict", add_compare},
+    {"compare", "plans or results side by side: speed and answers, with a verdict", add_compare},
+    {"gate", "for CI: fails where a result is slower than its baseline by more than a limit", add_gate},
     {"verify", "a built model's outputs against the scalar reference", add_verify},
     {"inspect", "what a model or plan holds: graph, layers, decisions", add_inspect},
     {"zoo", "sample models: write one as ONNX", add_zoo},
@@ -97,6 +99,8 @@ int run(int argc, char** argv) {
   app.footer("Exit codes: 0 done; 1 a check failed; 2 wrong usage; 3 a file is missing, damaged or not what it should be;\n"
              "4 not supported, or a plan made for another machine or version; 5 the machine failed (memory, disk, device)");
   Context context;
+  context.command = "temper";
+  for (int i = 1; i < argc; ++i) context.command += " " + shell_quoted(argv[i]);
   bool quiet = false, verbose = false;
   for (const Verb& verb : verbs) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.summary);

@@ -12,14 +12,6 @@
 
 namespace temper::cli {
 
-double parse_drop(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || std::string_view(end, size_t(text.data() + text.size() - end)) != "%" || !(value >= 0 && value <= 100))
-    fail(ErrorKind::usage, "--max-drop needs a share in percent from 0% to 100%, like 0.5%, not '", text, "'");
-  return value / 100;
-}
-
 bool raises_to_bf16(const std::string& text, const std::string& device) {
   if (!text.empty() && text != "bf16" && text != "fp32") fail(ErrorKind::usage, "--raise-to is bf16 or fp32, not '", text, "'");
   if (text == "bf16" && !computes_bf16(device)) fail(ErrorKind::unsupported, "--raise-to bf16 needs AVX512_BF16 instructions, which this CPU has not; use --raise-to fp32");

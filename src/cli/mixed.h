@@ -17,8 +17,6 @@ struct Budget {
   std::optional<Metric> metric;  // default_metric where it is not given
   bool bf16 = false;             // layers may be raised to it; otherwise to FP32 only
 };
-// "0.5%" -> 0.005. Throws Error{usage} for anything without the percent sign, or outside 0 to 100.
-double parse_drop(const std::string& text);
 // The labels and the output that the metric needs, checked before anything takes time: Error{usage} where they are not
 // there, or `classes` names no output. A warning where one answer among `samples` is more than `max_drop`.
 void check_metric(const std::optional<Metric>& metric, std::optional<double> max_drop, const Graph& imported, const Dataset& data, const std::string& classes, int64_t samples);

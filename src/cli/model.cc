@@ -3,11 +3,13 @@
 
 #include <spdlog/spdlog.h>
 
+#include <charconv>
 #include <cstdio>
 
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/quote.h"
 #include "onnx/import.h"
 #include "plan/container.h"
 
@@ -63,13 +65,6 @@ std::vector<std::string> words(const std::string& text) {
   return out;
 }
 
-std::string quoted(const std::string& text) {
-  if (text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,-") == text.npos && !text.empty()) return text;
-  std::string out = "'";
-  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 }  // namespace
 
 std::string default_timing_cache() {
@@ -118,6 +113,14 @@ void add_model_flags(CLI::App& verb, ModelFlags& flags) {
   add_tuning_flags(verb, flags);
 }
 
+double share_of(std::string_view flag, const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || std::string_view(end, size_t(text.data() + text.size() - end)) != "%" || !(value >= 0 && value <= 100))
+    fail(ErrorKind::usage, flag, " needs a share in percent from 0% to 100%, like 0.5%, not '", text, "'");
+  return value / 100;
+}
+
 double seconds_of(const std::string& text) {
   size_t used = 0;
   double value = 0;
@@ -153,14 +156,14 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
   for (std::string& name : words(flags.keep_fp32)) options.placement.keep_nodes[std::move(name)] = DType::f32;
   for (std::string& name : words(flags.keep_bf16)) options.placement.keep_nodes[std::move(name)] = DType::bf16;
   options.qdq = flags.qdq;
-  std::string command = concat("temper build ", quoted(path), " -o PLAN");
+  std::string command = concat("temper build ", shell_quoted(path), " -o PLAN");
   if (flags.device != "cpu") command += concat(" --device ", flags.device);
   if (flags.precision != "fp32") command += concat(" --precision ", flags.precision);
-  if (!flags.calibration.empty()) command += concat(" --calibration ", quoted(flags.calibration));
+  if (!flags.calibration.empty()) command += concat(" --calibration ", shell_quoted(flags.calibration));
   if (flags.keep_first) command += " --keep-first";
   if (flags.keep_last) command += " --keep-last";
-  if (!flags.keep_fp32.empty()) command += concat(" --keep-fp32 ", quoted(flags.keep_fp32));
-  if (!flags.keep_bf16.empty()) command += concat(" --keep-bf16 ", quoted(flags.keep_bf16));
+  if (!flags.keep_fp32.empty()) command += concat(" --keep-fp32 ", shell_quoted(flags.keep_fp32));
+  if (!flags.keep_bf16.empty()) command += concat(" --keep-bf16 ", shell_quoted(flags.keep_bf16));
   if (flags.threads) command += concat(" --threads ", flags.threads);
   for (const std::string& text : flags.shapes) {
     const auto equals = text.rfind('=');
@@ -172,7 +175,7 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
       name = model.graph.value(model.graph.inputs()[0]).name;
     }
     options.shapes[name] = parse_range(equals == text.npos ? text : text.substr(equals + 1));
-    command += concat(" --shapes ", quoted(text));
+    command += concat(" --shapes ", shell_quoted(text));
   }
   options.command = command;
   return options;

@@ -40,6 +40,9 @@ std::string precision_text(const EngineInfo& info);
 std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context,
                                             const std::map<std::string, Dims>& shape_override = {});
 
+// "0.5%" of `flag` -> 0.005. Throws Error{usage} for anything without the percent sign, or outside 0 to 100.
+double share_of(std::string_view flag, const std::string& text);
+
 // "3s", "500ms", "2m", "1.5" (seconds) of --duration -> seconds. Throws Error{usage}.
 double seconds_of(const std::string& text);
 

@@ -157,19 +157,20 @@ std::string study_verdict(const Study& study) {
 void measure_rows(Study& study, const Options& options, const std::vector<Dims>& shapes, const Context& context) {
   const double seconds = seconds_of(options.duration);
   Row& base = study.rows.front();
-  std::vector<double> base_ms;
-  for (size_t i = 1; i < study.rows.size(); ++i) {
-    Row& row = study.rows[i];
-    row.paired = time_side_by_side(base.engine, row.engine, shapes, seconds, concat("timing ", row.precision, " beside fp32"), context);
-    row.latency_ms = median(row.paired->b_ms);
-    base_ms.insert(base_ms.end(), row.paired->a_ms.begin(), row.paired->a_ms.end());
-  }
-  if (base_ms.empty()) {
+  std::vector<std::shared_ptr<const Engine>> engines;
+  for (const Row& row : study.rows) engines.push_back(row.engine);
+  if (engines.size() == 1) {
     TimerOptions timer;
     timer.max_seconds = seconds;
-    base_ms = bench_engine(base.engine, shapes, timer).samples_ms.value_or(std::vector<double>{});
+    base.latency_ms = bench_engine(base.engine, shapes, timer).latency.median.value();
+    return;
   }
-  base.latency_ms = median(base_ms);
+  const auto turns = time_side_by_side(engines, shapes, {seconds * double(engines.size() - 1), "timing all in turns"}, context);
+  base.latency_ms = median(turns[0].a_ms);
+  for (size_t i = 1; i < study.rows.size(); ++i) {
+    study.rows[i].paired = turns[i - 1];
+    study.rows[i].latency_ms = median(turns[i - 1].b_ms);
+  }
 }
 
 void evaluate_rows(Study& study, const EvaluationData& what, const std::optional<Metric>& metric, const Context& context) {
@@ -193,7 +194,7 @@ void run_study(const Options& options, Context& context) {
   Budget budget;
   if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
   budget.bf16 = raises_to_bf16(options.raise_to, options.flags.device);
-  if (!options.max_drop.empty()) study.max_drop = budget.max_drop = parse_drop(options.max_drop);
+  if (!options.max_drop.empty()) study.max_drop = budget.max_drop = share_of("--max-drop", options.max_drop);
   if (options.method != "auto") Method::parse(options.method);
   const auto precisions = precisions_of(options.flags.precision);
   for (const std::string& precision : precisions) {

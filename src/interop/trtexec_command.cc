@@ -98,16 +98,6 @@ TrtexecCommand parse_trtexec_command(std::string_view line) {
   return command;
 }
 
-std::string shell_quoted(const std::string& text) {
-  if (!text.empty() &&
-      text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+%@-") ==
-          std::string::npos)
-    return text;
-  std::string out = "'";
-  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 std::optional<TrtexecShapes> parse_trtexec_shapes(std::string_view spec) {
   TrtexecShapes shapes;
   while (!spec.empty()) {

@@ -28,9 +28,6 @@ struct TrtexecCommand {
 // variables) is left out; without that word everything counts. Stops at a shell's |, >, ; and &&.
 TrtexecCommand parse_trtexec_command(std::string_view line);
 
-// As a shell takes it for one word: in quotes where it must be.
-std::string shell_quoted(const std::string& text);
-
 using TrtexecShapes = std::map<std::string, std::vector<int64_t>>;
 // "x:1x3x224x224,y:1" -> shapes by name. Absent where it is anything else.
 std::optional<TrtexecShapes> parse_trtexec_shapes(std::string_view spec);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/quote.h"
 #include "interop/trtexec_flags.h"
 #include "interop/trtexec_to_temper.h"
 

@@ -37,7 +37,7 @@ Latency latency_of(const std::vector<double>& ms) {
   latency.p90 = reliable_percentile(ms, 0.90).value;
   latency.p95 = reliable_percentile(ms, 0.95).value;
   latency.p99 = reliable_percentile(ms, 0.99).value;
-  latency.median_ci95 = median_interval(ms);
+  latency.median_ci95 = median_interval_in_order(ms);
   return latency;
 }
 
@@ -136,7 +136,8 @@ void set_build(BenchRun& run, const TrtexecRun& log) {
   run.notes["first_run_ms"] = "trtexec does not time it";
   run.notes["model_sha256"] = kSilent;
   run.notes["threads"] = kSilent;
-  run.notes["samples_ms"] = "only a summary: import the file of --exportTimes with the log";
+  for (const char* name : {"source_sha256", "load_by_others", "workspace_bytes"}) run.notes[name] = kSilent;
+  for (const char* name : {"outliers", "drift", "samples_ms"}) run.notes[name] = "only a summary: import the file of --exportTimes with the log";
 }
 
 }  // namespace
@@ -148,7 +149,8 @@ BenchRun result_of(const TrtexecRun& log, const std::string& source, const std::
   ImportedRun& from = run.imported.emplace();
   from.source = source;
   from.tensorrt_version = meaning.version;
-  from.command = log.command;
+  run.command = log.command;
+  if (!run.command) run.notes["command"] = kSilent;
   from.device_name = meaning.device_name;
   from.throughput_qps = log.throughput_qps;
   from.walltime_s = log.walltime_s;
@@ -161,7 +163,8 @@ BenchRun result_of(const TrtexecRun& log, const std::string& source, const std::
   for (const auto& [to, stats] : parts)
     if (*stats) *to = latency_of(**stats);
   from.spin_wait = meaning.spin_wait;
-  from.streams = meaning.streams;
+  run.streams = meaning.streams;
+  if (!run.streams) run.notes["streams"] = kSilent;
 
   set_build(run, log);
   run.model = meaning.model.value_or(source);
@@ -233,6 +236,7 @@ void join_times(BenchRun& run, const TrtexecRun& log, const TrtexecTimes& times)
   if (!run.latency.median_ci95) run.notes["latency_ms.median_ci95"] = "n/a (needs ≥ 6 samples)";
   run.samples_ms = timed(times.latency);
   run.samples = int64_t(run.samples_ms->size());
+  set_series(run);
   TrtexecChecks counted;
   counted.queries = run.samples;
   for (const auto& [name, percent] : kPercentiles) {

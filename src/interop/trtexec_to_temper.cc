@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/concat.h"
+#include "base/quote.h"
 
 namespace temper {
 

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "base/concat.h"
 #include "measure/timer.h"
 
 namespace temper {
@@ -49,30 +51,67 @@ struct Side {
   }
 };
 
+// What the rounds so far say.
+void conclude(Paired& result) {
+  result.ratio = median(result.ratios);
+  const auto interval = median_interval_in_order(result.ratios, 0.99);
+  result.interval = interval.value_or(Interval{0, std::numeric_limits<double>::infinity()});
+}
+
+void decide(Paired& result, const PairedOptions& options) {
+  result.verdict = verdict_of(result.interval, options.same);
+  if (const auto drift = drift_of(result.ratios); drift && drift->named) {
+    result.verdict = Verdict::unsure;
+    result.why = concat("the ratio changed by ", std::round(1000 * drift->change) / 10, " % while it was measured");
+    return;
+  }
+  if (result.verdict != Verdict::unsure) return;
+  result.why = "the times do not tell the two apart";
+  const double rounds = double(result.ratios.size()) * samples_factor(result.ratio, result.interval, options.same);
+  result.rounds_needed = int(std::min(std::ceil(rounds), 1e9));
+}
+
 }  // namespace
 
-Paired measure_paired(const std::function<void()>& a, const std::function<void()>& b, const PairedOptions& options, Clock& clock) {
-  Side first{a}, second{b};
-  for (int i = 0; i < 2; ++i) {  // the first time is cold
-    first.prepare(options.turn_ms, clock);
-    second.prepare(options.turn_ms, clock);
-  }
-  Paired result;
+double samples_factor(double ratio, const Interval& interval, double same) {
+  const double off = std::abs(ratio - 1), needed = std::max(off, same - off), width = (interval.high - interval.low) / 2;
+  return std::isfinite(width) ? std::max(1.0, width * width / (needed * needed)) : 1e9;
+}
+
+std::vector<Paired> measure_turns(const std::vector<std::function<void()>>& bodies, const PairedOptions& options, Clock& clock) {
+  std::vector<Side> sides;
+  for (const auto& body : bodies) sides.push_back({body});
+  for (int i = 0; i < 2; ++i)  // the first time is cold
+    for (Side& side : sides) side.prepare(options.turn_ms, clock);
+  std::vector<Paired> results(bodies.size() - 1);
   const double start = clock.now_ms();
   for (int round = 0; round < options.max_rounds; ++round) {
     const double seconds = (clock.now_ms() - start) / 1e3;
     if (options.progress) options.progress(round, seconds);
-    if (round >= options.min_rounds && (seconds >= options.max_seconds || result.interval.high - result.interval.low < 2 * options.relative_error * result.ratio)) break;
-    const double a1 = first.turn(clock), b1 = second.turn(clock), b2 = second.turn(clock), a2 = first.turn(clock);
-    result.a_ms.insert(result.a_ms.end(), {a1, a2});
-    result.b_ms.insert(result.b_ms.end(), {b1, b2});
-    result.ratios.push_back((a1 + a2) / (b1 + b2));
-    if (round + 1 < options.min_rounds) continue;
-    result.ratio = median(result.ratios);
-    result.interval = bootstrap_interval(result.ratios, [](const std::vector<double>& ratios) { return median(ratios); }).value_or(Interval{0, 0});
+    const bool narrow = round >= options.min_rounds && std::all_of(results.begin(), results.end(), [&](const Paired& r) {
+      return r.interval.high - r.interval.low < 2 * options.relative_error * r.ratio;
+    });
+    if (narrow || (round >= options.min_rounds && seconds >= options.max_seconds)) break;
+    std::vector<double> there, back;
+    for (const Side& side : sides) there.push_back(side.turn(clock));
+    for (size_t i = sides.size(); i-- > 0;) back.insert(back.begin(), sides[i].turn(clock));
+    for (size_t i = 0; i < results.size(); ++i) {
+      Paired& result = results[i];
+      result.a_ms.insert(result.a_ms.end(), {there[0], back[0]});
+      result.b_ms.insert(result.b_ms.end(), {there[i + 1], back[i + 1]});
+      result.ratios.push_back((there[0] + back[0]) / (there[i + 1] + back[i + 1]));
+      if (round + 1 >= options.min_rounds) conclude(result);
+    }
   }
-  result.verdict = verdict_of(result.interval, options.same);
-  return result;
+  for (Paired& result : results) {
+    result.seconds = (clock.now_ms() - start) / 1e3;
+    decide(result, options);
+  }
+  return results;
+}
+
+Paired measure_paired(const std::function<void()>& a, const std::function<void()>& b, const PairedOptions& options, Clock& clock) {
+  return measure_turns({a, b}, options, clock).at(0);
 }
 
 }  // namespace temper

@@ -65,8 +65,10 @@ Percentile reliable_percentile(const std::vector<double>& values, double p) {
   return {percentile(values, p), ""};
 }
 
-std::optional<Interval> median_interval(std::vector<double> values, double confidence) {
-  const size_t n = values.size();
+namespace {
+
+// The largest k, from 1, of the ranks k and n + 1 - k that hold the median with this confidence; 0: there is none.
+size_t rank_of_interval(size_t n, double confidence) {
   // log P(Binomial(n, 1/2) = j), from j to j + 1 by the ratio (n - j) / (j + 1): plain products underflow at n = 1075.
   double log_mass = -double(n) * std::log(2.0), below = 0;
   size_t k = 0;  // ranks from 1
@@ -75,9 +77,80 @@ std::optional<Interval> median_interval(std::vector<double> values, double confi
     if (2 * below > 1 - confidence) break;
     log_mass += std::log(double(n - k)) - std::log(double(k + 1));
   }
+  return k;
+}
+
+std::optional<Interval> interval_of_rank(std::vector<double> values, size_t k) {
   if (k == 0) return std::nullopt;
   std::sort(values.begin(), values.end());
-  return Interval{values[k - 1], values[n - k]};
+  return Interval{values[k - 1], values[values.size() - k]};
+}
+
+}  // namespace
+
+std::optional<Interval> median_interval(std::vector<double> values, double confidence) {
+  const size_t k = rank_of_interval(values.size(), confidence);
+  return interval_of_rank(std::move(values), k);
+}
+
+std::optional<Interval> median_interval_in_order(const std::vector<double>& values, double confidence) {
+  const auto n = double(values.size());
+  const size_t independent = size_t(n / correlation_time(values));
+  // The ranks of few values stand for the same fractions of all of them.
+  const size_t k = rank_of_interval(independent, confidence);
+  return interval_of_rank(values, independent == values.size() ? k : size_t(double(k) * n / double(std::max<size_t>(independent, 1))));
+}
+
+double correlation_time(const std::vector<double>& values) {
+  const size_t n = values.size();
+  if (n < 8) return 1;
+  const double middle = median(values);
+  std::vector<double> above(n);
+  double squares = 0;
+  for (size_t i = 0; i < n; ++i) {
+    above[i] = double(values[i] > middle) - double(values[i] < middle);
+    squares += above[i] * above[i];
+  }
+  if (squares == 0) return 1;
+  const auto correlation = [&](size_t lag) {
+    double sum = 0;
+    for (size_t i = lag; i < n; ++i) sum += above[i] * above[i - lag];
+    return sum / squares;
+  };
+  double time = -1;
+  for (size_t lag = 0; lag + 1 < n / 2; lag += 2) {
+    const double pair = correlation(lag) + correlation(lag + 1);
+    if (pair <= 0) break;
+    time += 2 * pair;
+  }
+  return std::max(time, 1.0);
+}
+
+int64_t count_outliers(std::vector<double> values) {
+  if (values.size() < 4) return 0;
+  const double low = percentile(values, 0.25), high = percentile(values, 0.75), reach = 3 * (high - low);
+  return std::count_if(values.begin(), values.end(), [&](double value) { return value < low - reach || value > high + reach; });
+}
+
+std::optional<Drift> drift_of(const std::vector<double>& values) {
+  constexpr size_t kLeast = 12, kBlocks = 24;
+  const size_t n = values.size();
+  if (n < kLeast) return std::nullopt;
+  const auto median_of = [&](size_t from, size_t to) {
+    return median({values.begin() + std::ptrdiff_t(from), values.begin() + std::ptrdiff_t(to)});
+  };
+  const double first = median_of(0, n / 3), last = median_of(n - n / 3, n);
+  if (first <= 0) return std::nullopt;
+  const size_t blocks = std::min(n, kBlocks);
+  std::vector<double> medians;
+  for (size_t b = 0; b < blocks; ++b) medians.push_back(median_of(b * n / blocks, (b + 1) * n / blocks));
+  int64_t rises = 0;
+  for (size_t i = 0; i < blocks; ++i)
+    for (size_t j = i + 1; j < blocks; ++j) rises += (medians[j] > medians[i]) - (medians[j] < medians[i]);
+  const auto m = double(blocks);
+  const double z = double(std::max<int64_t>(std::abs(rises) - 1, 0)) / std::sqrt(m * (m - 1) * (2 * m + 5) / 18);
+  const double change = last / first - 1;
+  return Drift{change, z > 2.5758 && std::abs(change) > 0.01};
 }
 
 std::optional<Interval> bootstrap_interval(const std::vector<double>& values,

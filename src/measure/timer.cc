@@ -69,14 +69,14 @@ void warm_up(const std::function<void()>& body, const TimerOptions& options, Clo
   }
 }
 
+}  // namespace
+
 double relative_error_of_median(const std::vector<double>& values) {
-  const auto interval = median_interval(values);
+  const auto interval = median_interval_in_order(values);
   const double middle = median(values);
   if (!interval || middle <= 0) return std::numeric_limits<double>::infinity();
   return (interval->high - interval->low) / 2 / middle;
 }
-
-}  // namespace
 
 Samples measure(const std::function<void()>& body, const TimerOptions& options, Clock& clock) {
   if (options.iterations == 0 || options.iterations < -1 || options.warmup < -1)

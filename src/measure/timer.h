@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -35,7 +36,16 @@ struct Samples {
   bool fixed_counts = false;   // warmup or iterations were given
   Stop stop = Stop::time_up;
   double relative_error = std::numeric_limits<double>::infinity();  // as reached; infinite below six samples
+  // Of load patterns in which runs do not follow one another (measure/load.h):
+  std::optional<double> runs_per_s;      // as many as were done, over the time that took
+  std::optional<double> requests_per_s;  // as asked for
+  std::optional<double> arrivals_per_s;  // as chance made of it
+  int64_t unserved = 0;                  // requests given up
 };
+
+// Half the width of the median's 95 % interval over the median, for values in the order taken (measure/statistics.h);
+// infinite where there is no interval.
+double relative_error_of_median(const std::vector<double>& values);
 
 // A call shorter than this is timed in groups that take at least as long, so that reading the clock stays below 1 %.
 constexpr double kShortMs = 0.02;

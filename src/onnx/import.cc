@@ -9,8 +9,10 @@
 #include <unordered_map>
 
 #include "base/checked.h"
+#include "base/hash.h"
 #include "onnx/node.h"
 #include "onnx/read.h"
+#include "onnx/write.h"
 
 namespace temper {
 
@@ -41,6 +43,8 @@ class Importer {
   ImportedModel run() {
     const onnx::ModelProto& proto = *model_.proto;
     result_.sha256 = model_.sha256;
+    for (const auto& entry : proto.metadata_props())
+      if (entry.key() == kSourceKey && is_sha256_hex(entry.value())) result_.source_sha256 = entry.value();
     result_.producer = concat(proto.producer_name(), proto.producer_version().empty() ? "" : " ", proto.producer_version());
     result_.graph.name = proto.graph().name();
     Scope scope{nullptr, {}, opsets_of(proto.opset_import()), {}};

@@ -234,8 +234,13 @@ std::string OnnxWriter::dims(const Shape& shape) {
   return name;
 }
 
-std::string OnnxWriter::run() {
+std::string OnnxWriter::run(const std::string& source_sha256) {
   model_->set_producer_name("temper");
+  if (!source_sha256.empty()) {
+    auto* entry = model_->add_metadata_props();
+    entry->set_key(std::string(kSourceKey));
+    entry->set_value(source_sha256);
+  }
   model_->set_producer_version(std::string(version()));
   proto_->set_name(graph_.name.empty() ? "graph" : graph_.name);
   choose_names();
@@ -264,11 +269,13 @@ std::string OnnxWriter::run() {
   fail(ErrorKind::unsupported, "ONNX cannot hold this graph in opset ", kLowestOpset, " to ", kHighestOpset, ": ", first_refusal);
 }
 
-std::string onnx_bytes(const Graph& graph) {
-  return with_context([&] { return concat("writing '", graph.name, "' as ONNX"); }, [&] { return OnnxWriter(graph).run(); });
+std::string onnx_bytes(const Graph& graph, const std::string& source_sha256) {
+  return with_context([&] { return concat("writing '", graph.name, "' as ONNX"); }, [&] { return OnnxWriter(graph).run(source_sha256); });
 }
 
-void write_onnx(const Graph& graph, const std::string& path) { write_file_atomically(path, onnx_bytes(graph)); }
+void write_onnx(const Graph& graph, const std::string& path, const std::string& source_sha256) {
+  write_file_atomically(path, onnx_bytes(graph, source_sha256));
+}
 
 void set_attribute(onnx::NodeProto& node, const char* name, int64_t value) {
   auto& attribute = *node.add_attribute();

@@ -22,7 +22,7 @@ class OnnxWriter {
  public:
   explicit OnnxWriter(const Graph& graph);
   ~OnnxWriter();
-  std::string run();
+  std::string run(const std::string& source_sha256);
 
   // ---- for the ops ----
   const Graph& graph() const { return graph_; }

@@ -60,7 +60,7 @@ std::vector<uint64_t> read_hashes(const std::string& text) {
 Json info_json(const EngineInfo& info) {
   Json shapes = Json::object();
   for (const auto& [name, range] : info.shapes) shapes[name] = {range.min, range.opt, range.max};
-  return {{"model_name", info.model_name}, {"model_sha256", info.model_sha256}, {"source_path", info.source_path}, {"producer", info.producer},
+  return {{"model_name", info.model_name}, {"model_sha256", info.model_sha256}, {"source_sha256", info.source_sha256}, {"source_path", info.source_path}, {"producer", info.producer},
           {"precision", info.precision}, {"calibration_sha256", info.calibration_sha256}, {"calibration_hashes", hashes_text(info.calibration_hashes)}, {"placeholder", info.placeholder},
           {"products", info.products}, {"lowered_products", info.lowered_products}, {"not_lowered", info.not_lowered}, {"device", info.device}, {"fingerprint", info.fingerprint}, {"version", info.version},
           {"revision", info.revision}, {"command", info.command}, {"build_s", info.build_s}, {"shapes", shapes}, {"notes", info.notes}};
@@ -68,7 +68,7 @@ Json info_json(const EngineInfo& info) {
 EngineInfo read_engine_info(const Json& json) {
   Object object(json);
   EngineInfo info;
-  for (auto [key, value] : {std::pair{"model_name", &info.model_name}, {"model_sha256", &info.model_sha256}, {"source_path", &info.source_path},
+  for (auto [key, value] : {std::pair{"model_name", &info.model_name}, {"model_sha256", &info.model_sha256}, {"source_sha256", &info.source_sha256}, {"source_path", &info.source_path},
                             {"producer", &info.producer}, {"precision", &info.precision}, {"calibration_sha256", &info.calibration_sha256}, {"device", &info.device}, {"fingerprint", &info.fingerprint},
                             {"version", &info.version}, {"revision", &info.revision}, {"command", &info.command}})
     *value = strict::text(object[key]);

@@ -60,7 +60,7 @@ TEST(BenchEngine, RunIsACompleteResult) {
   timer.iterations = 50;
   BenchRun run = bench_engine(engine(), shapes_for_batch(*engine(), 2), timer);
   run.model = "m";
-  run.notes["plan_bytes"] = run.notes["build_s"] = "not from a file";
+  run.notes["command"] = run.notes["plan_bytes"] = run.notes["build_s"] = "not from a file";
   EXPECT_NO_THROW(check({read_environment(1), {run}}));
   EXPECT_EQ(run.batch, 2);
   EXPECT_EQ(run.samples, 50);

@@ -20,12 +20,16 @@ BenchResult example(int count = 100) {
   samples.warmup_runs = 9;
   samples.stop = Stop::error_reached;
   samples.relative_error = 0.004;
-  for (int i = 1; i <= count; ++i) samples.ms.push_back(10 + 0.01 * i);
+  for (int i = 0; i < count; ++i) samples.ms.push_back(10.01 + 0.01 * (i * 37 % count));  // in no order
   BenchResult result;
   result.environment = read_environment(2);
   BenchRun run;
   run.model = "résumé \"m\".onnx";
   run.model_sha256 = std::string(64, 'a');
+  run.source_sha256 = std::string(64, 'b');
+  run.command = "temper bench m.onnx";
+  run.load_by_others = 0.02;
+  run.workspace_bytes = 4096;
   run.device = "cpu";
   run.backend = "cpu";
   run.precision = "fp32";
@@ -64,9 +68,10 @@ TEST(Results, SchemaHasEveryFieldOfTheDocument) {
   EXPECT_EQ(json.at("schema"), "temper.result/1");
   for (const char* name : {"model", "model_sha256", "device", "backend", "precision", "batch", "shapes", "threads", "samples",
                            "warmup_runs", "transfers", "cuda_graph", "first_run_ms", "latency_ms", "throughput_per_s",
-                           "peak_host_bytes", "peak_device_bytes", "plan_bytes", "build_s", "samples_ms", "notes"})
+                           "peak_host_bytes", "peak_device_bytes", "plan_bytes", "build_s", "samples_ms", "notes", "source_sha256", "command",
+                           "streams", "load", "request_rate_per_s", "outliers", "drift", "load_by_others", "workspace_bytes"})
     EXPECT_TRUE(json["runs"][0].contains(name)) << name;
-  EXPECT_EQ(json["runs"][0].size(), 21u);
+  EXPECT_EQ(json["runs"][0].size(), 30u);
   for (const char* name : {"median", "mean", "min", "max", "stddev", "p90", "p95", "p99", "median_ci95"})
     EXPECT_TRUE(json["runs"][0]["latency_ms"].contains(name)) << name;
 }
@@ -86,6 +91,65 @@ TEST(Results, StatisticsFollowFromTheSamples) {
   EXPECT_TRUE(example(500).runs[0].latency.p99);
   EXPECT_FALSE(example(5).runs[0].latency.median_ci95);
   EXPECT_NO_THROW(check(example(5)));
+}
+
+TEST(Results, FarSamplesAreCountedAndKept) {
+  Samples samples;
+  for (int i = 0; i < 40; ++i) samples.ms.push_back(10 + 0.1 * (i * 17 % 40));
+  samples.ms[7] = 90;
+  BenchRun run = example().runs[0];
+  set_samples(run, samples);
+  EXPECT_EQ(run.outliers, 1);
+  EXPECT_EQ(run.latency.max, 90);
+  EXPECT_EQ(run.samples_ms->size(), 40u);
+}
+
+TEST(Results, ARunThatDriftsSaysSoAndIsUnfitForAVerdict) {
+  BenchResult result = example(120);
+  EXPECT_EQ(unfit_for_verdict(result.runs[0]), "");
+  Samples samples;
+  for (int i = 0; i < 120; ++i) samples.ms.push_back(10 * (1 + 0.001 * i) + 0.01 * (i * 37 % 120));
+  set_samples(result.runs[0], samples);
+  EXPECT_NEAR(result.runs[0].drift.value(), 0.08, 0.01);
+  EXPECT_NE(unfit_for_verdict(result.runs[0]).find("it drifts: the last third of the samples is 8."), std::string::npos) << unfit_for_verdict(result.runs[0]);
+  const std::string text = to_json(result);
+  EXPECT_EQ(to_json(result_from_json(text)), text);
+  bool warned = false;
+  for (const Warning& warning : warnings_of(result.runs[0], result.environment)) warned |= warning.cause.find("drifts") != std::string::npos && !warning.remedy.empty();
+  EXPECT_TRUE(warned);
+}
+
+TEST(Results, WarningsNameTheCauseAndARemedy) {
+  Environment e = read_environment(1);
+  e.governor = "";
+  e.physical_cores = e.allowed_cores = 4;
+  e.cgroup_cores.reset();
+  EXPECT_TRUE(warnings_of(e).empty());
+  const auto warned = [&](auto change, const char* part) {
+    Environment changed = e;
+    change(changed);
+    const auto warnings = warnings_of(changed);
+    ASSERT_EQ(warnings.size(), 1u) << part;
+    EXPECT_NE(warnings[0].cause.find(part), std::string::npos) << warnings[0].cause;
+    EXPECT_FALSE(warnings[0].remedy.empty());
+  };
+  warned([](Environment& c) { c.load_by_others = 0.6; }, "other processes used 0.60 of 4 cores");
+  warned([](Environment& c) { c.governor = "powersave"; }, "powersave");
+  warned([](Environment& c) { c.clock_mhz_before = 4000, c.clock_mhz_after = 3500; }, "from 4000 to 3500 MHz");
+  warned([](Environment& c) { c.throttle_events = 3; }, "3 times");
+  warned([](Environment& c) { c.temperature_after_c = 95; }, "95");
+  warned([](Environment& c) { c.threads = 8; }, "8 threads share 4 cores");
+  warned([](Environment& c) { c.threads = 4, c.physical_cores = 2; }, "2 physical cores");
+  BenchRun run = example().runs[0];
+  Samples samples;
+  for (int i = 0; i < 500; ++i) samples.ms.push_back(10 + 1e-4 * (i * 37 % 500));
+  set_samples(run, samples);
+  EXPECT_TRUE(warnings_of(run, e).empty());
+  samples.requests_per_s = samples.arrivals_per_s = 200;
+  samples.runs_per_s = 100;
+  set_samples(run, samples);
+  EXPECT_EQ(run.throughput_per_s, 800);
+  EXPECT_NE(warnings_of(run, e).at(0).cause.find("the queue grew"), std::string::npos);
 }
 
 TEST(Results, WrittenAndReadBackTheFileIsTheSame) {

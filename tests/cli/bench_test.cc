@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // `temper bench` from the outside, on the smallest model of the zoo.
 #include <gtest/gtest.h>
+
 #include <unistd.h>
 
 #include <array>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
 
 #include "base/file.h"
 #include "bench/results.h"
@@ -72,6 +75,34 @@ TEST_F(BenchVerb, ModelIsBuiltForEachBatchWithFixedCounts) {
     EXPECT_NE(result.runs[i].notes.at("samples").find("counts were fixed"), std::string::npos);
     EXPECT_FALSE(result.runs[i].plan_bytes);
   }
+}
+
+TEST_F(BenchVerb, EveryCombinationOfASweepIsMeasured) {
+  const Outcome done = run(temper + "bench " + file("m.onnx") + " --precision fp32,bf16 --threads 1,2 --batch 1,4 --streams 1,2 --quick --no-timing-cache --warmup 1 --iterations 8 --json " + file("s.json") +
+                           " --markdown " + file("s.md"));
+  if (done.code == 4) GTEST_SKIP() << "this CPU has no BF16 arithmetic: " << done.text;
+  ASSERT_EQ(done.code, 0) << done.text;
+  const BenchResult result = load_result(file("s.json"));
+  std::set<std::tuple<std::string, int, int64_t, int64_t>> places;
+  for (const BenchRun& r : result.runs) places.insert({*r.precision, *r.threads, *r.batch, *r.streams});
+  EXPECT_EQ(places.size(), 16u);
+  EXPECT_EQ(result.runs.size(), 16u);
+  EXPECT_EQ(result.runs[0].command->find("temper bench "), 0u) << *result.runs[0].command;
+  EXPECT_NE(read_file(file("s.md")).find("| fp32 |"), std::string::npos);
+}
+
+TEST_F(BenchVerb, RequestsOfARateAreMeasuredFromWhenTheyWereMeantToBeSent) {
+  const Outcome done = run(temper + "bench " + file("m.plan") + " --rate 50,200 --duration 500ms --json " + file("o.json"));
+  ASSERT_EQ(done.code, 0) << done.text;
+  const BenchResult result = load_result(file("o.json"));
+  ASSERT_EQ(result.runs.size(), 2u);
+  EXPECT_EQ(result.runs[0].load, "open");
+  EXPECT_EQ(result.runs[1].request_rate_per_s, 200);
+  EXPECT_GT(result.runs[1].samples, result.runs[0].samples);
+  EXPECT_NE(done.text.find("200.0 requests/s"), std::string::npos) << done.text;
+  EXPECT_EQ(run(temper + "bench " + file("m.plan") + " --rate 0").code, 2);
+  EXPECT_EQ(run(temper + "bench " + file("m.plan") + " --rate often").code, 2);
+  EXPECT_EQ(run(temper + "bench " + file("m.plan") + " --rate 50 --iterations 3").code, 2);
 }
 
 TEST_F(BenchVerb, PipeRunsAsOftenAsAsked) {

@@ -40,19 +40,22 @@ TEST(CompareVerb, TheSlowerPlanWithTheSameAnswersIsNamedAndFailsTheCheck) {
     }
     return outcome;
   };
-  const Outcome slower = compare("once.plan often.plan --data x.npz --json");
+  const Outcome slower = compare("once.plan often.plan --force --data x.npz --json");
   ASSERT_EQ(slower.code, 1) << slower.err << slower.out;
   const auto json = nlohmann::json::parse(slower.out);
-  EXPECT_EQ(json.at("speed").at("verdict"), "SLOWER");
-  EXPECT_LT(json.at("speed").at("ci95")[1].get<double>(), 1);
+  const auto& second = json.at("plans")[1];
+  EXPECT_EQ(second.at("speed").at("verdict"), "SLOWER");
+  EXPECT_LT(second.at("speed").at("ci99")[1].get<double>(), 1);
+  EXPECT_CONTAINS(second.at("forced").get<std::string>(), "model: ");
   EXPECT_EQ(json.at("batch"), 16);
-  EXPECT_EQ(json.at("answers").at("agreement").at("same"), 40);
-  EXPECT_EQ(json.at("answers").at("outputs")[0].at("max_difference"), 0);  // products with the identity are exact
-  EXPECT_EQ(json.at("answers").at("outputs")[0].at("snr_db"), nullptr);
-  const Outcome faster = compare("often.plan once.plan --batch 32");
+  EXPECT_EQ(second.at("answers").at("agreement").at("same"), 40);
+  EXPECT_EQ(second.at("answers").at("outputs")[0].at("max_difference"), 0);  // products with the identity are exact
+  EXPECT_EQ(second.at("answers").at("outputs")[0].at("snr_db"), nullptr);
+  const Outcome faster = compare("often.plan once.plan --force --batch 32");
   EXPECT_EQ(faster.code, 0) << faster.err;
   EXPECT_CONTAINS(faster.out, "FASTER");
   EXPECT_CONTAINS(faster.out, "batch 32");
+  EXPECT_CONTAINS(faster.out, "[forced; model: ");
 }
 
 TEST(CompareVerb, WhatDoesNotCompareIsRefused) {
@@ -63,11 +66,67 @@ TEST(CompareVerb, WhatDoesNotCompareIsRefused) {
     EXPECT_EQ(outcome.code, code) << arguments << ": " << outcome.err;
     EXPECT_CONTAINS(outcome.err, part);
   };
-  refused(4, "once.plan two.plan", "threads");
-  refused(2, "once.plan narrow.plan", "was given the shape [16,256]");
-  refused(2, "once.plan once.onnx", "is no plan");
-  refused(2, "once.plan other.plan --data x.npz --duration 100ms", "outputs of other names");
-  refused(2, "once.plan often.plan --batch 64", "64");
+  refused(4, "once.plan two.plan", "threads: 1 and 2");
+  refused(4, "once.plan often.plan", "model: once.onnx");
+  refused(2, "once.plan narrow.plan --force", "was given the shape [16,256]");
+  refused(2, "once.plan once.onnx", "is neither a plan nor a result");
+  refused(2, "once.plan other.plan --force --data x.npz --duration 100ms", "outputs of other names");
+  refused(2, "once.plan often.plan --force --batch 64", "64");
+}
+
+TEST(CompareVerb, SeveralPlansAreTimedInOneRound) {
+  const std::string folder = plans();
+  const Outcome done = temper(folder, "compare once.plan once.plan often.plan --force --duration 200ms --json");
+  ASSERT_LE(done.code, 1) << done.err;
+  const auto json = nlohmann::json::parse(done.out);
+  ASSERT_EQ(json.at("plans").size(), 3u);
+  EXPECT_EQ(json.at("plans")[1].at("speed").at("rounds"), json.at("plans")[2].at("speed").at("rounds"));
+}
+
+TEST(CompareVerb, ResultsAreComparedByTheirSamplesAndTheGateFailsOnlyBeyondItsLimit) {
+  const std::string folder = plans();
+  const auto bench = [&](const char* plan, const char* result) {
+    ASSERT_EQ(temper(folder, concat("bench ", std::string_view(plan), ".plan --warmup 20 --iterations 300 --json ", std::string_view(result), ".json")).code, 0);
+  };
+  bench("once", "a");
+  bench("often", "b");
+  EXPECT_EQ(temper(folder, "compare a.json b.json").code, 4);  // of other models
+  const Outcome forced = temper(folder, "compare a.json b.json --force");
+  EXPECT_CONTAINS(forced.out, "[forced; model: ");
+  EXPECT_CONTAINS(forced.out, "not interleaved");
+  const Outcome gate = temper(folder, "gate a.json b.json --force --json");
+  const auto run = nlohmann::json::parse(gate.out).at("runs").at(0);
+  // Sixteen products take several times as long as one. Only a machine that changes meanwhile may hide that, and then no
+  // verdict is given.
+  EXPECT_GT(run.at("slowdown").get<double>(), 0.5) << gate.out;
+  EXPECT_NE(run.at("gate"), "PASS") << gate.out;
+  EXPECT_EQ(gate.code, run.at("gate") == "FAIL" ? 1 : 0);
+  const Outcome back = temper(folder, "gate b.json a.json --force --max-slowdown 0%");
+  EXPECT_EQ(back.code, 0) << back.err;
+  const Outcome same = temper(folder, "gate a.json a.json --strict --max-slowdown 20% --json");
+  EXPECT_NEAR(nlohmann::json::parse(same.out).at("runs").at(0).at("slowdown").get<double>(), 0, 1e-12);
+}
+
+TEST(CompareVerb, FilesThatAreNoResultsAreErrorsWithTheReason) {
+  const std::string folder = test_folder();
+  run_python(folder, R"(
+open('empty.json', 'w').close()
+open('other.json', 'w').write('{"schema": "temper.study/1"}')
+open('cut.json', 'w').write('{"schema": "temper.result/1", "env')
+)");
+  for (const char* verb : {"compare", "gate"}) {
+    const auto refused = [&](int code, const char* files, const char* part) {
+      const Outcome outcome = temper(folder, concat(std::string_view(verb), " ", std::string_view(files)));
+      EXPECT_EQ(outcome.code, code) << verb << " " << files << ": " << outcome.err;
+      EXPECT_CONTAINS(outcome.err, part);
+    };
+    refused(3, "none.json none.json", "none.json");
+    refused(3, "other.json other.json", "schema is 'temper.study/1', this version reads 'temper.result/1'");
+    refused(3, "cut.json cut.json", "not JSON");
+  }
+  EXPECT_EQ(temper(folder, "gate empty.json empty.json").code, 3);
+  EXPECT_EQ(temper(folder, "compare empty.json empty.json").code, 2);
+  EXPECT_EQ(temper(folder, "gate other.json other.json --max-slowdown 3").code, 2);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ TEST(StudyVerb, DigitsInInt8KeepTheBudgetOnDataThatWasNotCalibratedOn) {
   EXPECT_LT(int8.at("plan_bytes").get<int64_t>(), fp32.at("plan_bytes").get<int64_t>());
   EXPECT_LT(int8.at("memory_bytes").get<int64_t>(), fp32.at("memory_bytes").get<int64_t>());
   EXPECT_GT(int8.at("latency_ms").get<double>(), 0);
-  EXPECT_EQ(int8.at("speed").at("ci95").size(), 2u);
+  EXPECT_EQ(int8.at("speed").at("ci99").size(), 2u);
   EXPECT_EQ(load_ranges(folder + "out/ranges.json").samples, 299);
   EXPECT_CONTAINS(read_file(folder + "out/study.md"), "| int8");
   // The plan refuses what it was calibrated on: a part of the same file.

@@ -52,7 +52,7 @@ TEST(TrtexecImport, AFullLogBecomesARunWithEveryFieldAndItsMeaning) {
   const ImportedRun& from = *run.imported;
   EXPECT_EQ(from.source, "trtexec log x.log");
   EXPECT_EQ(from.tensorrt_version, "8.6.1");
-  EXPECT_EQ(from.command, "trtexec --onnx=net.onnx --shapes=x:8x3x224x224");
+  EXPECT_EQ(run.command, "trtexec --onnx=net.onnx --shapes=x:8x3x224x224");
   EXPECT_EQ(from.device_name, "NVIDIA A100-SXM4-80GB");
   EXPECT_EQ(from.throughput_qps, 400);
   EXPECT_EQ(from.walltime_s, 0.25);
@@ -62,7 +62,7 @@ TEST(TrtexecImport, AFullLogBecomesARunWithEveryFieldAndItsMeaning) {
   EXPECT_EQ(from.enqueue->min, 0.0078125);
   EXPECT_FALSE(from.end_to_end);
   EXPECT_EQ(from.spin_wait, false);
-  EXPECT_EQ(from.streams, 1);
+  EXPECT_EQ(run.streams, 1);
   EXPECT_EQ(from.consistent, true);
   EXPECT_EQ(unfit_for_verdict(run), "");
 }

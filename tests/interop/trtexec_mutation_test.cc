@@ -51,7 +51,7 @@ void expect_from_text(const BenchRun& run, const std::unordered_set<double>& num
   auto whole = [&](const char* name, const std::optional<int64_t>& value) {
     expect(name, value ? std::optional(double(*value)) : std::nullopt);
   };
-  whole("streams", from.streams && *from.streams != 1 ? from.streams : std::nullopt);
+  whole("streams", run.streams && *run.streams != 1 ? run.streams : std::nullopt);
   whole("warmup_runs", run.warmup_runs);
   whole("batch", run.batch && *run.batch != 1 ? run.batch : std::nullopt);
   const auto note = run.notes.find("samples");

@@ -79,6 +79,47 @@ TEST(MeasurePaired, ShortCallsAreTimedTogether) {
   EXPECT_NEAR(paired.a_ms.at(0), 0.000404, 1e-5);
 }
 
+TEST(MeasurePaired, ARatioThatDriftsGetsNoVerdict) {
+  Machine machine;
+  int calls = 0;
+  const auto slows = [&, body = machine.body('b', 1)] {
+    body();
+    machine.clock.now += 0.0002 * ++calls;  // only this one gets slower
+  };
+  const Paired paired = measure_paired(machine.body('a', 1), slows, {}, machine.clock);
+  EXPECT_EQ(paired.verdict, Verdict::unsure);
+  EXPECT_NE(paired.why.find("the ratio changed by -"), std::string::npos) << paired.why;
+}
+
+TEST(MeasurePaired, UnsureSaysHowManyRoundsWouldDecideAndTheyDo) {
+  Machine machine;
+  machine.noise = 1;
+  PairedOptions options;
+  options.turn_ms = 1;
+  options.max_seconds = 2;
+  const Paired few = machine.compare(20, 20.6, options);
+  ASSERT_EQ(few.verdict, Verdict::unsure) << few.ratio;
+  ASSERT_GT(few.rounds_needed, int(few.ratios.size()));
+  options.max_seconds = 1e6;
+  options.min_rounds = 4 * few.rounds_needed;  // the estimate rests on a ratio that is not well known yet
+  options.max_rounds = options.min_rounds;
+  const Paired many = machine.compare(20, 20.6, options);
+  EXPECT_EQ(many.verdict, Verdict::slower) << many.ratio << " " << many.interval.low << " to " << many.interval.high;
+}
+
+TEST(MeasurePaired, SeveralAreTimedInOneRoundEachBesideTheFirst) {
+  Machine machine;
+  PairedOptions options;
+  options.turn_ms = 1;
+  options.min_rounds = options.max_rounds = 12;
+  const auto results = measure_turns({machine.body('a', 6), machine.body('b', 3), machine.body('c', 12)}, options, machine.clock);
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_NEAR(results[0].ratio, 2, 0.05);
+  EXPECT_NEAR(results[1].ratio, 0.5, 0.02);
+  EXPECT_EQ(results[0].a_ms, results[1].a_ms);
+  EXPECT_EQ(machine.calls.substr(machine.calls.size() - 12), "aabbccccbbaa");
+}
+
 TEST(Verdict, ComesFromTheWholeInterval) {
   EXPECT_EQ(verdict_of({1.001, 1.009}, 0.01), Verdict::same);
   EXPECT_EQ(verdict_of({1.001, 1.02}, 0.01), Verdict::faster);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include <cmath>
 #include <random>
 
@@ -111,6 +113,86 @@ TEST(Statistics, BootstrapIntervalCoversTheTrueMedianAndIsReproducible) {
   EXPECT_LT(a->low, mean(values));
   EXPECT_GT(a->high, mean(values));
   EXPECT_FALSE(bootstrap_interval({1}, mean));
+}
+
+// Samples of a known distribution, in the order in which they were "taken".
+std::vector<double> draw(std::mt19937_64& random, int n, const std::string& kind) {
+  std::normal_distribution<double> normal;
+  std::uniform_real_distribution<double> uniform;
+  std::vector<double> values;
+  double level = 0;
+  for (int i = 0; i < n; ++i) {
+    if (kind == "skewed") values.push_back(10 + std::exp(normal(random)));                                      // median 11
+    if (kind == "bimodal") values.push_back(uniform(random) < 0.52 ? 10 + 0.1 * uniform(random) : 20 + uniform(random));
+    if (kind == "heavy tail") values.push_back(9 + std::pow(uniform(random), -0.8));                            // median 9 + 2^0.8
+    if (kind == "correlated") values.push_back(10 + (level = 0.8 * level + 0.6 * normal(random)));              // median 10
+  }
+  return values;
+}
+
+TEST(Statistics, IntervalsOfTheMedianHoldTheTrueOneInNinetyThreePercentOfAThousandTrials) {
+  const std::pair<std::string, double> truths[] = {
+      {"skewed", 11}, {"bimodal", 10 + 0.1 * 0.5 / 0.52}, {"heavy tail", 9 + std::pow(2, 0.8)}, {"correlated", 10}};
+  std::mt19937_64 random(2026);
+  for (const auto& truth : truths)
+    for (int n : {12, 60, 400}) {
+      if (truth.first == "correlated" && n < 400) continue;  // some seven independent values: too few to see that they are
+      int held = 0, given = 0;
+      for (int trial = 0; trial < 1000; ++trial) {
+        const auto interval = median_interval_in_order(draw(random, n, truth.first));
+        if (!interval) continue;
+        ++given;
+        held += interval->low <= truth.second && truth.second <= interval->high;
+      }
+      EXPECT_GE(held, 0.93 * given) << truth.first << ", " << n << " samples";
+      EXPECT_GE(given, n == 12 ? 940 : 990) << truth.first << ", " << n << " samples";
+    }
+}
+
+TEST(Statistics, CorrelationWidensTheIntervalAndIndependenceHardlyDoes) {
+  std::mt19937_64 random(1);
+  const auto independent = draw(random, 2000, "skewed"), correlated = draw(random, 2000, "correlated");
+  EXPECT_LT(correlation_time(independent), 1.5);
+  EXPECT_GT(correlation_time(correlated), 4);  // of the process itself 9, of its signs a little less
+  EXPECT_LT(correlation_time(correlated), 16);
+  EXPECT_EQ(correlation_time({1, 2, 3}), 1);
+  EXPECT_EQ(correlation_time(std::vector<double>(50, 3.0)), 1);
+  const auto narrow = median_interval(correlated), wide = median_interval_in_order(correlated);
+  EXPECT_GT(wide->high - wide->low, 1.5 * (narrow->high - narrow->low));
+}
+
+TEST(Statistics, DriftIsNamedAndNoiseIsNot) {
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal;
+  int false_alarms = 0, found = 0, steps = 0;
+  for (int trial = 0; trial < 1000; ++trial) {
+    std::vector<double> still, drifting, step;
+    for (int i = 0; i < 200; ++i) {
+      const double noise = 0.3 * std::abs(normal(random));
+      still.push_back(10 + noise);
+      drifting.push_back(10 * (1 + 0.0003 * i) + noise);     // 4 % from the first third to the last
+      step.push_back(10 * (i < 80 ? 1 : 1.04) + noise);
+    }
+    false_alarms += drift_of(still)->named;
+    found += drift_of(drifting)->named;
+    steps += drift_of(step)->named;
+  }
+  EXPECT_LE(false_alarms, 10);
+  EXPECT_GE(found, 990);
+  EXPECT_GE(steps, 950);
+  EXPECT_FALSE(drift_of(std::vector<double>(11, 1.0)));
+  EXPECT_FALSE(drift_of(std::vector<double>(100, 0.0)));
+  std::vector<double> tiny(300);
+  for (size_t i = 0; i < tiny.size(); ++i) tiny[i] = 10 + 1e-5 * double(i);
+  EXPECT_FALSE(drift_of(tiny)->named);  // certain, and too small to matter
+}
+
+TEST(Statistics, OutliersAreThoseFarBeyondTheQuartiles) {
+  EXPECT_EQ(count_outliers({1, 2, 3}), 0);
+  EXPECT_EQ(count_outliers({10, 11, 12, 13, 14, 15, 16, 17}), 0);
+  EXPECT_EQ(count_outliers({10, 11, 12, 13, 14, 15, 16, 90}), 1);
+  EXPECT_EQ(count_outliers({10, 11, 12, 13, 14, 15, -60, 90}), 2);
+  EXPECT_EQ(count_outliers(std::vector<double>(9, 4.0)), 0);
 }
 
 }  // namespace
