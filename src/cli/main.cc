@@ -52,6 +52,7 @@ constexpr Verb verbs[] = {
     {"bench", "measure models or plans", add_bench},
     {"import", "logs and command lines of trtexec as results of ours", add_import},
     {"profile", "where a plan's time goes, step by step, and how far each is from the machine's limits", add_profile},
+    {"explain", "why an engine is as fast as it is, and what to change: plans, and layer files of TensorRT", add_explain},
     {"doctor", "what this machine has and lacks", add_doctor},
 };
 

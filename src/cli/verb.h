@@ -27,6 +27,7 @@ void add_calibrate(CLI::App& verb, Context& context);
 void add_compare(CLI::App& verb, Context& context);
 void add_doctor(CLI::App& verb, Context& context);
 void add_evaluate(CLI::App& verb, Context& context);
+void add_explain(CLI::App& verb, Context& context);
 void add_gate(CLI::App& verb, Context& context);
 void add_import(CLI::App& verb, Context& context);
 void add_inspect(CLI::App& verb, Context& context);

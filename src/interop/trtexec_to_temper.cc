@@ -161,11 +161,12 @@ class ToTemper {
   }
 
   void inspect() {
-    for (const char* flag : {"--dumpLayerInfo", "--exportLayerInfo", "--dumpProfile", "--exportProfile"})
-      if (command.has(flag)) {
-        commands.push_back(concat("temper inspect ", shell_quoted(plan), " --layers"));
-        break;
-      }
+    if (command.has("--dumpLayerInfo")) commands.push_back(concat("temper inspect ", shell_quoted(plan), " --layers"));
+    if (const auto file = command.value("--exportLayerInfo"))
+      commands.push_back(concat("temper inspect ", shell_quoted(plan), " --layers --json > ", shell_quoted(*file)));
+    if (command.has("--dumpProfile")) commands.push_back(concat("temper profile ", shell_quoted(plan)));
+    if (const auto file = command.value("--exportProfile"))
+      commands.push_back(concat("temper profile ", shell_quoted(plan), " --json > ", shell_quoted(*file)));
     if (command.has("--dumpOutput") || command.has("--exportOutput"))
       commands.push_back(concat("temper run ", shell_quoted(plan), " --output-dir OUT"));
   }

@@ -127,6 +127,9 @@ TEST(TrtexecExplain, TheTemperCommandsDoTheSameAndDifferencesAreNamed) {
       (Strings{
           "temper build m/a.onnx -o out/b.plan --precision bf16 --shapes x=1x3:8x3:32x3,y=1:8:32 --workspace 256MiB",
           "temper bench out/b.plan --batch 4 --duration 10s --json t.json", "temper inspect out/b.plan --layers"}));
+  EXPECT_EQ(commands("trtexec --loadEngine=e.plan --skipInference --exportLayerInfo=l.json --dumpProfile --exportProfile=p.json"),
+            (Strings{"temper build MODEL.onnx -o e.plan", "temper inspect e.plan --layers --json > l.json", "temper profile e.plan",
+                     "temper profile e.plan --json > p.json"}));
   EXPECT_EQ(
       commands("trtexec --onnx=a.onnx --int8 --calib=c.cache --skipInference --memPoolSize=workspace:2G,dlaSRAM:1"),
       (Strings{"temper calibrate a.onnx --from-cache c.cache -o ranges.json",

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Explanations to read and to keep. The JSON is described in docs/explain.md.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+
+#include "bench/explain.h"
+
+namespace temper {
+
+enum class TextStyle { terminal, markdown };
+
+// `all`: every finding; otherwise those of less than 0.5 % of the time are counted only.
+std::string text_of(const Explanation& explanation, TextStyle style = TextStyle::terminal, bool all = false);
+std::string text_of(const ExplainedSet& set, TextStyle style = TextStyle::terminal);  // the comparison alone
+
+nlohmann::ordered_json json_of(const Explanation& explanation);
+// {"schema": "temper.explain/1", "engines", "steps", "answers"}
+nlohmann::ordered_json json_of(const ExplainedSet& set);
+
+}  // namespace temper

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// temper explain: plans and the layer files of TensorRT, one analysis for both.
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "bench/bench_engine.h"
+#include "bench/explain_text.h"
+#include "bench/profile.h"
+#include "cli/model.h"
+#include "interop/layer_engines.h"
+#include "plan/file.h"
+
+namespace temper::cli {
+
+namespace {
+
+constexpr size_t kMaxBytes = size_t(1) << 27;
+
+struct Options {
+  std::vector<std::string> paths;
+  std::string asked, duration = "3s", timing_cache, output;
+  int64_t batch = 0;
+  bool markdown = false, all = false;
+};
+
+EngineLayers profiled(const std::string& path, const Options& options, TimingCache& cache, Progress& progress) {
+  const auto engine = std::make_shared<const Engine>(read_plan_file(path, {.candidates = true}));
+  const std::vector<Dims> shapes = shapes_for_batch(*engine, options.batch);
+  progress.show("peaks of this machine");
+  const Peaks peaks = known_peaks(engine->device(), engine->threads(), cache);
+  cache.save();
+  progress.show(concat(path, ": running step by step"));
+  const Profile profile = profile_engine(engine, shapes, peaks, seconds_of(options.duration));
+  return layers_of(profile, engine->info(), peaks, path);
+}
+
+std::vector<EngineLayers> read_all(const Options& options, const Context& context) {
+  std::vector<EngineLayers> engines;
+  std::vector<LayerFile> files;
+  auto join = [&] {
+    for (EngineLayers& engine : engines_of(files)) engines.push_back(std::move(engine));
+    files.clear();
+  };
+  std::optional<TimingCache> cache;
+  Progress progress(context);
+  for (const std::string& path : options.paths) {
+    if (!is_plan(path)) {
+      if (path.ends_with(".onnx"))
+        fail(ErrorKind::usage, "'", path, "' is a model, no plan; build one first: temper build ", path, " -o PLAN");
+      files.push_back({path, read_file(path, kMaxBytes)});
+      continue;
+    }
+    if (!files.empty()) join();
+    if (!cache) cache.emplace(options.timing_cache.empty() ? default_timing_cache() : options.timing_cache);
+    engines.push_back(profiled(path, options, *cache, progress));
+  }
+  if (!files.empty()) join();
+  return engines;
+}
+
+void explain_all(const Options& options, const Context& context) {
+  std::vector<Explanation> explanations;
+  for (const EngineLayers& engine : read_all(options, context)) explanations.push_back(explain(engine, options.asked));
+  const ExplainedSet set = compare_engines(std::move(explanations));
+  const auto text_in = [&](TextStyle style) {
+    std::string text;
+    if (set.engines.size() > 1) text = text_of(set, style) + "\n";
+    for (size_t i = 0; i < set.engines.size(); ++i)
+      text += concat(i ? "\n" : "", text_of(set.engines[i], style, options.all));
+    return text;
+  };
+  const std::string json = json_of(set).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  if (!options.output.empty())
+    write_file_atomically(options.output, options.output.ends_with(".md") ? text_in(TextStyle::markdown) : json);
+  if (context.json) std::fputs(json.c_str(), stdout);
+  else std::fputs(text_in(options.markdown ? TextStyle::markdown : TextStyle::terminal).c_str(), stdout);
+}
+
+}  // namespace
+
+void add_explain(CLI::App& verb, Context& context) {
+  auto options = std::make_shared<Options>();
+  verb.add_option("files", options->paths,
+                  "plans, and files of trtexec: --exportLayerInfo begins an engine, --exportProfile and --exportTimes "
+                  "after it belong to it")
+      ->required();
+  verb.add_option("--asked", options->asked,
+                  "the precision that the build was asked for, where no plan says it: fp32, fp16, int8, ...");
+  verb.add_option("-o,--output", options->output,
+                  "save it: FILE.md as markdown, anything else as JSON (docs/explain.md)");
+  verb.add_flag("--markdown", options->markdown, "print markdown");
+  verb.add_flag("--all", options->all, "small findings, too");
+  verb.add_option("--batch", options->batch, "of plans: what they are tuned for, unless given")
+      ->check(CLI::PositiveNumber);
+  verb.add_option("--duration", options->duration, "of plans: time of running, after the warm-up")
+      ->capture_default_str();
+  verb.add_option("--timing-cache", options->timing_cache,
+                  "file that keeps the machine's peaks; the default is in the cache folder");
+  verb.callback([options, &context] { explain_all(*options, context); });
+}
+
+}  // namespace temper::cli

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "bench/layers.h"
+
+namespace temper {
+
+// What kind of work a layer of TensorRT is, from its type and origin where the file has them (`layer.op`), else from
+// its name.
+LayerKind layer_kind(const EngineLayer& layer, std::string_view parameter_type, std::string_view origin);
+
+}  // namespace temper
