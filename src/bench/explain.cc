@@ -56,6 +56,7 @@ std::string answer_of(const Explanation& e) {
   if (n.tf32) text += concat("; ", n.tf32, " of them round their operands to TF32 for the tensor cores");
   text += ".";
   if (!n.writing_wider) return text;
+  if (n.for_outputs == n.writing_wider) return concat(text, " What the engine gives out is ", n.wider_written, ".");
   std::string why;
   auto part = [&](int64_t count, std::string_view what) {
     if (count) why += concat(why.empty() ? "" : ", ", count, ' ', what);

@@ -71,8 +71,9 @@ class LimitRules : public RuleBase {
     if (all.empty() || (timed() ? inside < kWorthShare : all.size() * 4 < engine.layers.size())) return;
     Finding f;
     f.id = "conversions";
-    f.what = timed() ? concat("Reformats and Q/DQ layers take ", percent(share(sum(all))), " of the time")
-                     : concat(all.size(), " of ", engine.layers.size(), " layers are reformats or Q/DQ");
+    f.what = !timed() ? concat(all.size(), " of ", engine.layers.size(), " layers are reformats or Q/DQ")
+                      : concat(engine.is_plan ? "Changes of layout and precision" : "Reformats and Q/DQ layers",
+                               " take ", percent(share(sum(all))), " of the time");
     auto part = [&](const std::vector<size_t>& layers, std::string_view what) {
       if (!layers.empty())
         f.evidence.push_back(
@@ -134,10 +135,11 @@ class LimitRules : public RuleBase {
                                   asked, ", at a peak of ", format_number(now / 1e9), " Gop/s; in ", upper(lower.name),
                                   " it is ", format_number(lower.rate / 1e9)));
       f.change = std::string(lower.how);
-      f.estimate = "their time at the ratio of the two measured peaks";
-      f.at_most = true;
+      f.estimate = "what their arithmetic takes at its peak, at the ratio of the two measured peaks";
       f.layers = names(products);
-      add(std::move(f), sum(products) * (1 - now / lower.rate));
+      double arithmetic = 0;
+      for (size_t i : products) arithmetic += ms(i) * std::min(1.0, at(i).of_arithmetic);
+      add(std::move(f), arithmetic * (1 - now / lower.rate));
     }
   }
 
@@ -192,15 +194,15 @@ class LimitRules : public RuleBase {
       return layer.operations && double(*layer.operations) / double(*layer.bytes) < 8;
     });
     if (bound.empty() || share(sum(bound)) < 2 * kWorthShare) return;
-    int64_t bytes = 0;
-    for (size_t i : bound) bytes += at(i).bytes.value_or(0);
+    double bytes = 0;
+    for (size_t i : bound) bytes += double(at(i).bytes.value_or(0));
     Finding f;
     f.id = "memory_bound";
     f.what = concat(percent(share(sum(bound))),
                     " of the time is in layers bound by memory: faster arithmetic does not help them");
     f.evidence.push_back(
-        concat(count_of(int64_t(bound.size()), "layer"), " move ", format_bytes(double(bytes)), ", ",
-               format_number(double(bytes) / sum(bound) / 1e6), " GB/s",
+        concat(count_of(int64_t(bound.size()), "layer"), " move ", format_bytes(bytes), ", ",
+               format_number(bytes / sum(bound) / 1e6), " GB/s",
                engine.peaks ? concat("; this machine reads ", format_number(engine.peaks->bytes_per_s / 1e9)) : ""));
     f.change = engine.is_plan
                    ? "fewer bytes: a lower precision, or slices of the batch that stay in the cache (build tries them)"
@@ -210,7 +212,7 @@ class LimitRules : public RuleBase {
   }
 
   void far_from_limits() {
-    if (!engine.peaks) return;
+    if (!engine.peaks || engine.disturbed) return;
     const auto slow = where([&](size_t i) {
       const double best = std::max(at(i).of_arithmetic, at(i).of_memory);
       return !at(i).reference && !is_conversion(at(i).kind) && ms(i) >= kTinyMs && best > 0 && best < kFarFromLimits;

@@ -46,8 +46,14 @@ std::string gain_text(const Finding& f) {
                 f.gain_ms ? concat(", ", format_number(*f.gain_ms, 3), " ms") : "");
 }
 
-std::string layers_text(const Finding& f) {
+std::string layers_text(const Finding& f, TextStyle style) {
   std::string text;
+  auto shown = [&](const std::string& name) {
+    if (style == TextStyle::terminal) return temper::shown(name);
+    std::string quoted = concat('`', temper::shown(name), '`');  // stars and brackets in names are no markup
+    std::replace(quoted.begin() + 1, quoted.end() - 1, '`', '\'');
+    return quoted;
+  };
   for (size_t i = 0; i < f.layers.size() && i < kShownNames; ++i) text += concat(i ? ", " : "", shown(f.layers[i]));
   if (f.layers.size() > kShownNames) text += concat(" and ", f.layers.size() - kShownNames, " more");
   return text;
@@ -131,7 +137,7 @@ std::string finding_text(const Finding& f, size_t number, TextStyle style) {
   line("", evidence);
   line("change: ", f.change);
   line("estimated: ", f.estimate);
-  line("layers: ", layers_text(f));
+  line("layers: ", layers_text(f, style));
   return out;
 }
 
@@ -146,7 +152,9 @@ std::string text_of(const Explanation& e, TextStyle style, bool all) {
   if (!e.asked.empty())
     asked =
         concat("Asked for ", upper(e.asked), e.asked_is_lowest ? " (the lowest seen; --asked says another). " : ". ");
-  out += concat(wrapped(asked + e.answer, 0, style), "\n", table_text(shares_table(e), style), markdown ? "" : "\n");
+  out += wrapped(asked + e.answer, 0, style) + gap;
+  for (const std::string& note : e.notes) out += wrapped(concat("Note: ", printable(note), "."), 2, style) + gap;
+  out += concat("\n", table_text(shares_table(e), style), markdown ? "" : "\n");
 
   size_t number = 0, small = 0;
   for (const Finding& f : e.findings) {
@@ -163,7 +171,6 @@ std::string text_of(const Explanation& e, TextStyle style, bool all) {
     out +=
         concat(small, small == 1 ? " more finding is" : " more findings are", " worth less than 0.5 % (--all)\n", gap);
   if (number > 1) out += concat("Shares are of the time of all layers. Gains overlap: they do not add up.\n", gap);
-  for (const std::string& note : e.notes) out += wrapped(concat("Note: ", printable(note), "."), 2, style) + gap;
   return out;
 }
 

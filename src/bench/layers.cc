@@ -5,6 +5,7 @@
 #include <map>
 
 #include "bench/profile.h"
+#include "bench/table.h"
 
 namespace temper {
 
@@ -39,6 +40,8 @@ std::string upper(std::string_view precision) {
 }
 
 namespace {
+
+constexpr double kBusy = 1.5, kUneven = 1.3;
 
 std::string precision_of(DType dtype) {
   switch (dtype) {
@@ -142,6 +145,17 @@ EngineLayers layers_of(const Profile& profile, const EngineInfo& info, const Pea
   engine.runs = profile.runs;
   engine.peaks = peaks;
   engine.kept = info.not_lowered;
+  // Both say that the machine was not left alone; they explain numbers that no rule can.
+  const double whole = profile.run_ms, steps = profile.steps_ms, tuned = profile.plan->estimated_ms;
+  if (tuned > 0 && steps > kBusy * tuned)
+    engine.notes.push_back(concat("the steps take ", format_number(steps / tuned, 2),
+                                  " times what they took when they were "
+                                  "tuned: other processes are at work, or the clock is lower; explain it again when "
+                                  "the machine is quiet"));
+  else if (whole > kUneven * steps || steps > kUneven * whole)
+    engine.notes.push_back(concat("a whole run takes ", format_number(whole), " ms and its steps ",
+                                  format_number(steps), ": other processes were at work meanwhile"));
+  engine.disturbed = !engine.notes.empty();
   Values values;
   for (const StepProfile& row : profile.steps) {
     const PlanStep& step = *row.step;

@@ -4,12 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "bench/bench_engine.h"
 #include "bench/explain_text.h"
-#include "bench/profile.h"
-#include "cli/model.h"
+#include "cli/profiled.h"
 #include "interop/layer_engines.h"
-#include "plan/file.h"
 
 namespace temper::cli {
 
@@ -19,21 +16,10 @@ constexpr size_t kMaxBytes = size_t(1) << 27;
 
 struct Options {
   std::vector<std::string> paths;
-  std::string asked, duration = "3s", timing_cache, output;
-  int64_t batch = 0;
+  std::string asked, output;
+  ProfileFlags flags;
   bool markdown = false, all = false;
 };
-
-EngineLayers profiled(const std::string& path, const Options& options, TimingCache& cache, Progress& progress) {
-  const auto engine = std::make_shared<const Engine>(read_plan_file(path, {.candidates = true}));
-  const std::vector<Dims> shapes = shapes_for_batch(*engine, options.batch);
-  progress.show("peaks of this machine");
-  const Peaks peaks = known_peaks(engine->device(), engine->threads(), cache);
-  cache.save();
-  progress.show(concat(path, ": running step by step"));
-  const Profile profile = profile_engine(engine, shapes, peaks, seconds_of(options.duration));
-  return layers_of(profile, engine->info(), peaks, path);
-}
 
 std::vector<EngineLayers> read_all(const Options& options, const Context& context) {
   std::vector<EngineLayers> engines;
@@ -42,7 +28,6 @@ std::vector<EngineLayers> read_all(const Options& options, const Context& contex
     for (EngineLayers& engine : engines_of(files)) engines.push_back(std::move(engine));
     files.clear();
   };
-  std::optional<TimingCache> cache;
   Progress progress(context);
   for (const std::string& path : options.paths) {
     if (!is_plan(path)) {
@@ -52,14 +37,15 @@ std::vector<EngineLayers> read_all(const Options& options, const Context& contex
       continue;
     }
     if (!files.empty()) join();
-    if (!cache) cache.emplace(options.timing_cache.empty() ? default_timing_cache() : options.timing_cache);
-    engines.push_back(profiled(path, options, *cache, progress));
+    const ProfiledPlan done = profile_plan(path, options.flags, progress);
+    engines.push_back(layers_of(done.profile, done.engine->info(), done.peaks, path));
   }
   if (!files.empty()) join();
   return engines;
 }
 
 void explain_all(const Options& options, const Context& context) {
+  if (!options.output.empty()) check_can_write(options.output);
   std::vector<Explanation> explanations;
   for (const EngineLayers& engine : read_all(options, context)) explanations.push_back(explain(engine, options.asked));
   const ExplainedSet set = compare_engines(std::move(explanations));
@@ -91,12 +77,7 @@ void add_explain(CLI::App& verb, Context& context) {
                   "save it: FILE.md as markdown, anything else as JSON (docs/explain.md)");
   verb.add_flag("--markdown", options->markdown, "print markdown");
   verb.add_flag("--all", options->all, "small findings, too");
-  verb.add_option("--batch", options->batch, "of plans: what they are tuned for, unless given")
-      ->check(CLI::PositiveNumber);
-  verb.add_option("--duration", options->duration, "of plans: time of running, after the warm-up")
-      ->capture_default_str();
-  verb.add_option("--timing-cache", options->timing_cache,
-                  "file that keeps the machine's peaks; the default is in the cache folder");
+  add_profile_flags(verb, options->flags);
   verb.callback([options, &context] { explain_all(*options, context); });
 }
 

@@ -6,10 +6,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "bench/bench_engine.h"
-#include "bench/profile.h"
 #include "bench/table.h"
-#include "cli/model.h"
-#include "plan/file.h"
+#include "cli/profiled.h"
 
 namespace temper::cli {
 
@@ -18,8 +16,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string path, duration = "3s", timing_cache, csv;
-  int64_t batch = 0;
+  std::string path, csv;
+  ProfileFlags flags;
   int top = 0;
   bool by_time = false;
 };
@@ -75,19 +73,10 @@ Json profile_json(const Options& options, const Engine& engine, const Profile& p
 
 void profile(const Options& options, const Context& context) {
   if (!is_plan(options.path)) fail(ErrorKind::usage, "'", options.path, "' is no plan; build one first: temper build ", options.path, " -o PLAN");
-  const auto engine = std::make_shared<const Engine>(read_plan_file(options.path, {.candidates = true}));
-  const std::vector<Dims> shapes = shapes_for_batch(*engine, options.batch);
-  TimingCache cache(options.timing_cache.empty() ? default_timing_cache() : options.timing_cache);
-  Peaks peaks;
-  Profile measured;
-  {
+  const auto [engine, shapes, peaks, measured] = [&] {
     Progress progress(context);
-    progress.show("peaks of this machine");
-    peaks = known_peaks(engine->device(), engine->threads(), cache);
-    cache.save();
-    progress.show("running step by step");
-    measured = profile_engine(engine, shapes, peaks, seconds_of(options.duration));
-  }
+    return profile_plan(options.path, options.flags, progress);
+  }();
   std::vector<const StepProfile*> rows;
   for (const StepProfile& row : measured.steps) rows.push_back(&row);
   if (!options.csv.empty()) write_file_atomically(options.csv, csv_table(steps_table(measured, rows)));
@@ -112,12 +101,10 @@ void profile(const Options& options, const Context& context) {
 void add_profile(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("plan", options->path, "a plan file")->required();
-  verb.add_option("--batch", options->batch, "what the plan is tuned for, unless given")->check(CLI::PositiveNumber);
-  verb.add_option("--duration", options->duration, "time of running, after the warm-up")->capture_default_str();
+  add_profile_flags(verb, options->flags);
   verb.add_option("--top", options->top, "only the steps that take longest")->check(CLI::PositiveNumber);
   verb.add_flag("--by-time", options->by_time, "the longest first, not in the order in which they run");
   verb.add_option("--csv", options->csv, "save the table for spreadsheets");
-  verb.add_option("--timing-cache", options->timing_cache, "file that keeps the machine's peaks; the default is in the cache folder");
   verb.callback([options, &context] { profile(*options, context); });
 }
 

@@ -15,6 +15,7 @@ namespace {
 
 using strict::Json;
 constexpr size_t kMaxLayers = 10'000;  // the largest engines have some thousands; what follows is quadratic
+constexpr double kMaxMs = 3e9;
 constexpr int64_t kMaxDim = int64_t(1) << 40;
 
 const Json* member(const Json& object, const char* name) {
@@ -270,6 +271,7 @@ LayerProfile read_layer_profile(std::string_view text) {
                      if (const Json* ms = member(record, key); ms && layer.ms < 0) {
                        layer.ms = strict::number(*ms);
                        if (layer.ms < 0) fail(ErrorKind::bad_file, key, " is ", layer.ms, ", a negative time");
+                       if (layer.ms > kMaxMs) fail(ErrorKind::bad_file, key, " is ", layer.ms, ", more than a month");
                      }
                    if (layer.ms < 0) fail(ErrorKind::bad_file, "it has neither medianMs nor averageMs");
                    profile.layers.push_back(std::move(layer));

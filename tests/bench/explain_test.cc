@@ -264,12 +264,12 @@ EngineLayers plan_of(const std::string& precision, double of_arithmetic, double 
   return b.engine;
 }
 
-TEST(Explain, OnAPlanTheMeasuredPeaksSayWhatALowerPrecisionCouldGiveAtMost) {
+TEST(Explain, OnAPlanTheMeasuredPeaksSayWhatALowerPrecisionCouldGive) {
   const Explanation e = explain(plan_of("fp32", 0.9, 0.1));
   ASSERT_TRUE(find(e, "could_be_int8"));
-  EXPECT_NEAR(*find(e, "could_be_int8")->gain_share, 0.75, 1e-12);
-  EXPECT_NEAR(*find(e, "could_be_int8")->gain_ms, 1.5, 1e-12);
-  EXPECT_NEAR(*find(e, "could_be_bf16")->gain_share, 0.5, 1e-12);
+  EXPECT_NEAR(*find(e, "could_be_int8")->gain_share, 0.9 * 0.75, 1e-12);
+  EXPECT_NEAR(*find(e, "could_be_int8")->gain_ms, 2 * 0.9 * 0.75, 1e-12);
+  EXPECT_NEAR(*find(e, "could_be_bf16")->gain_share, 0.9 * 0.5, 1e-12);
   EXPECT_TRUE(find(explain(plan_of("bf16", 0.9, 0.1)), "could_be_int8"));
   EXPECT_FALSE(find(explain(plan_of("bf16", 0.9, 0.1)), "could_be_bf16"));
   EXPECT_FALSE(find(explain(plan_of("int8", 0.9, 0.1)), "could_be_bf16"));
@@ -286,6 +286,9 @@ TEST(Explain, TheNearerLimitOfTheMachineDecidesWhatBoundsAPlansSteps) {
   ASSERT_TRUE(find(slow, "far_from_limits"));
   EXPECT_NEAR(*find(slow, "far_from_limits")->gain_share, 0.71, 1e-12);
   EXPECT_FALSE(find(explain(plan_of("int8", 0.30, 0.1)), "far_from_limits"));
+  EngineLayers disturbed = plan_of("int8", 0.29, 0.1);
+  disturbed.disturbed = true;  // by other processes: the step may be nearer to the limit than it looks
+  EXPECT_FALSE(find(explain(disturbed), "far_from_limits"));
 }
 
 TEST(Explain, WithoutPeaksFewOperationsAByteAreBoundByMemory) {

@@ -89,6 +89,17 @@ TEST(LayerFile, WithoutDetailsLayersAreNamesAndTheNoteSaysHowToGetMore) {
   EXPECT_EQ(info.engine.layers[0].from, "");
 }
 
+TEST(LayerFile, WithDynamicShapesTheWeightsTellThePrecisionAndSizesAreNotKnown) {
+  const std::string open = tensor("x", "-1,64,8,8", R"("Format/Datatype": "N/A due to dynamic shapes")");
+  const EngineLayer l =
+      read_layer_info(concat(R"({"Layers": [)", layer("a", "CaskConvolution", open, open, kConv), "]}"))
+          .engine.layers[0];
+  EXPECT_EQ(l.from, "fp16");
+  EXPECT_EQ(l.to, "");
+  EXPECT_FALSE(l.bytes);
+  EXPECT_FALSE(l.operations);
+}
+
 TEST(LayerFile, PrecisionsAreFoundInAllSpellings) {
   EXPECT_EQ(precision_in("Row major linear FP32"), "fp32");
   EXPECT_EQ(precision_in("Thirty-two wide channel vectorized row major Int8 format"), "int8");
@@ -181,6 +192,7 @@ TEST(LayerFile, WhatIsWrongIsNamed) {
   EXPECT_THROW(read_layer_profile(R"([{"count": 1}, {"name": "a", "averageMs": -1}])"), Error);
   EXPECT_THROW(read_layer_profile(R"([{"count": 1}, {"name": "a", "timeMs": 1}])"), Error);
   EXPECT_THROW(read_layer_profile(R"([{"count": 1}, {"averageMs": 1}])"), Error);
+  EXPECT_THROW(read_layer_profile(R"([{"count": 1}, {"name": "a", "averageMs": 1e300}])"), Error);
 }
 
 const std::string kProfile =

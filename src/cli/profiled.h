@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan file, run step by step: what profile prints and explain reasons about.
+#pragma once
+#include "bench/profile.h"
+#include "cli/model.h"
+
+namespace temper::cli {
+
+struct ProfileFlags {
+  int64_t batch = 0;  // 0: what the plan is tuned for
+  std::string duration = "3s", timing_cache;
+};
+void add_profile_flags(CLI::App& verb, ProfileFlags& flags);  // --batch --duration --timing-cache
+
+struct ProfiledPlan {
+  std::shared_ptr<const Engine> engine;
+  std::vector<Dims> shapes;
+  Peaks peaks;
+  Profile profile;
+};
+ProfiledPlan profile_plan(const std::string& path, const ProfileFlags& flags, Progress& progress);
+
+}  // namespace temper::cli
