@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+
+#include "bench/layers.h"
+#include "bench/profile.h"
+#include "bench/table.h"
+
+namespace temper {
+
+namespace {
+
+constexpr double kBusy = 1.5, kUneven = 1.3;
+
+std::string precision_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return "fp32";
+    case DType::f16: return "fp16";
+    case DType::bf16: return "bf16";
+    case DType::f64: return "fp64";
+    case DType::i8: return "int8";
+    case DType::u8: return "uint8";
+    case DType::i16: return "int16";
+    case DType::u16: return "uint16";
+    case DType::i32: return "int32";
+    case DType::u32: return "uint32";
+    case DType::i64: return "int64";
+    case DType::u64: return "uint64";
+    case DType::boolean: return "bool";
+  }
+  return "";
+}
+
+LayerKind kind_of(const PlanStep& step, const EngineLayer& layer) {
+  if (step.is_reorder()) return LayerKind::reformat;
+  static const std::map<std::string_view, LayerKind> kinds{{"conv", LayerKind::convolution},
+                                                           {"conv_transpose", LayerKind::convolution},
+                                                           {"matmul", LayerKind::matmul},
+                                                           {"recurrent", LayerKind::recurrent},
+                                                           {"pool", LayerKind::pooling},
+                                                           {"reduce", LayerKind::reduction},
+                                                           {"arg_reduce", LayerKind::reduction},
+                                                           {"softmax", LayerKind::softmax},
+                                                           {"normalize", LayerKind::normalization},
+                                                           {"lrn", LayerKind::normalization},
+                                                           {"pointwise", LayerKind::pointwise},
+                                                           {"quantize", LayerKind::quantize},
+                                                           {"dequantize", LayerKind::dequantize},
+                                                           {"broadcast", LayerKind::movement},
+                                                           {"concat", LayerKind::movement},
+                                                           {"gather", LayerKind::movement},
+                                                           {"pad", LayerKind::movement},
+                                                           {"reshape", LayerKind::movement},
+                                                           {"resize", LayerKind::movement},
+                                                           {"slice", LayerKind::movement},
+                                                           {"transpose", LayerKind::movement}};
+  const auto found = kinds.find(name_of(step.problem.op));
+  const LayerKind kind = found == kinds.end() ? LayerKind::other : found->second;
+  if (kind != LayerKind::pointwise || layer.inputs.size() != 1) return kind;
+  // A program on one tensor that changes the type: quantization has a few steps (scale, round, cast), a cast none else.
+  const Program& program = std::get<ops::Pointwise>(step.problem.op).program;
+  if (program.steps.size() > 8) return kind;
+  if (is_float(layer.from) && is_low(layer.to)) return LayerKind::quantize;
+  if (is_low(layer.from) && is_float(layer.to)) return LayerKind::dequantize;
+  const bool only_casts =
+      std::all_of(program.steps.begin(), program.steps.end(), [](const Step& s) { return s.op == Scalar::cast; });
+  return only_casts && layer.from != layer.to ? LayerKind::reformat : kind;
+}
+
+// What the last word of the kernel's configuration says it leaves to a second step (backends/cpu: Absorb,
+// IntegerAbsorb). An integer product that writes floats has all that it needs in its scale.
+bool has_second_step(const PlanStep& step, const EngineLayer& layer) {
+  if (!is_product(layer.kind) || step.tactic == "cpu.matmul.onednn") return false;
+  const std::string& text = step.config.text;
+  const std::string word = text.substr(text.rfind(' ') + 1);
+  if (word == "scale") return is_low(layer.to);
+  return word == "bias" || word == "relu" || word == "nothing";
+}
+
+// Names for buffers: a buffer is reused, so that a value is the buffer since it was written last.
+class Values {
+ public:
+  std::string read(size_t segment, const BufferRef& ref) {
+    auto [it, fresh] = names_.try_emplace(key(segment, ref));
+    if (fresh) it->second = text(segment, ref);
+    return it->second;
+  }
+  std::string write(size_t segment, const BufferRef& ref) {
+    return names_[key(segment, ref)] = concat(text(segment, ref), ".", ++writes_);
+  }
+
+ private:
+  using Key = std::array<int64_t, 3>;
+  std::map<Key, std::string> names_;
+  int64_t writes_ = 0;
+  static Key key(size_t segment, const BufferRef& ref) {
+    return {int64_t(ref.kind), ref.kind == BufferRef::Kind::local ? int64_t(segment) : -1, ref.at};
+  }
+  static std::string text(size_t segment, const BufferRef& ref) {
+    const auto [kind, where, at] = key(segment, ref);
+    return concat("buffer ", kind, ":", where, ":", at);
+  }
+};
+
+}  // namespace
+
+EngineLayers layers_of(const Profile& profile, const EngineInfo& info, const Peaks& peaks, std::string name) {
+  EngineLayers engine;
+  engine.name = std::move(name);
+  engine.is_plan = true;
+  engine.asked = info.precision;
+  engine.command = info.command;
+  engine.run_ms = profile.run_ms;
+  engine.runs = profile.runs;
+  engine.peaks = peaks;
+  engine.kept = info.not_lowered;
+  // Both say that the machine was not left alone; they explain numbers that no rule can.
+  const double whole = profile.run_ms, steps = profile.steps_ms, tuned = profile.plan->estimated_ms;
+  if (tuned > 0 && steps > kBusy * tuned)
+    engine.notes.push_back(concat("the steps take ", format_number(steps / tuned, 2),
+                                  " times what they took when they were "
+                                  "tuned: other processes are at work, or the clock is lower; explain it again when "
+                                  "the machine is quiet"));
+  else if (whole > kUneven * steps || steps > kUneven * whole)
+    engine.notes.push_back(concat("a whole run takes ", format_number(whole), " ms and its steps ",
+                                  format_number(steps), ": other processes were at work meanwhile"));
+  engine.disturbed = !engine.notes.empty();
+  Values values;
+  for (const StepProfile& row : profile.steps) {
+    const PlanStep& step = *row.step;
+    const Segment& segment = profile.plan->segments[row.segment];
+    EngineLayer layer;
+    layer.name = step.node;
+    layer.op = op_of(step);
+    auto tensor = [&](const Port& port, const BufferRef& ref, Layout layout, std::string value) {
+      LayerTensor t{std::move(value), precision_of(port.type.dtype), std::string(name_of(layout)), port.dims(), {}};
+      t.bytes = layout_bytes(port.type.dtype, t.dims, layout) * segment.slices;
+      if (ref.kind == BufferRef::Kind::input) engine.inputs.push_back(t.name);
+      if (ref.kind == BufferRef::Kind::output) engine.outputs.push_back(t.name);
+      return t;
+    };
+    const Program* epilogue = step.is_reorder() ? nullptr : epilogue_of(step.problem.op);
+    const size_t extras = epilogue ? size_t(epilogue->inputs - 1) : 0;
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      const BufferRef& ref = step.inputs[i];
+      const Port& port = step.problem.inputs[i];
+      if (ref.kind == BufferRef::Kind::none || ref.kind == BufferRef::Kind::constant || port.is_constant) continue;
+      if (i + extras >= step.inputs.size() && port.dims() == step.problem.outputs[0].dims())
+        layer.addend = int(layer.inputs.size());
+      layer.inputs.push_back(tensor(port, ref, step.config.inputs[i], values.read(row.segment, ref)));
+    }
+    for (size_t i = 0; i < step.outputs.size(); ++i)
+      if (step.outputs[i].kind != BufferRef::Kind::none)
+        layer.outputs.push_back(tensor(step.problem.outputs[i], step.outputs[i], step.config.outputs[i],
+                                       values.write(row.segment, step.outputs[i])));
+    layer.from = precision_of(row.from);
+    layer.to = precision_of(row.to);
+    layer.kind = kind_of(step, layer);
+    if (!is_product(layer.kind)) layer.addend = -1;
+    if (!step.is_reorder()) {
+      if (const auto* pool = std::get_if<ops::Pool>(&step.problem.op))
+        layer.average = pool->kind == ops::PoolKind::average;
+      if (const auto* reduce = std::get_if<ops::Reduce>(&step.problem.op))
+        layer.average = reduce->kind == ops::ReduceKind::mean;
+    }
+    layer.ms = row.ms;
+    layer.bytes = row.bytes;
+    layer.operations = row.operations;
+    layer.of_arithmetic = row.of_arithmetic;
+    layer.of_memory = row.of_memory;
+    layer.tactic =
+        step.is_reorder() || step.config.text.empty() ? step.tactic : concat(step.tactic, ' ', step.config.text);
+    layer.reference = step.tactic == "reference" || step.tactic.starts_with("reference.");
+    layer.second_step = has_second_step(step, layer);
+    engine.layers.push_back(std::move(layer));
+  }
+  return engine;
+}
+
+}  // namespace temper
