@@ -25,10 +25,11 @@ ALLOWED = {
     "data": "base graph onnx measure runtime",
     "bench": "base graph backends measure plan runtime data tune",
     "interop": "base measure bench",
+    "report": "base measure bench",
     "zoo": "base",
     "api": "base graph runtime",
     "api/temper_c_build.cc": "base build",
-    "cli": "base graph onnx passes quantize backends measure tune plan runtime build data bench interop zoo",
+    "cli": "base graph onnx passes quantize backends measure tune plan runtime build data bench interop report zoo",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 

@@ -32,6 +32,7 @@ void add_gate(CLI::App& verb, Context& context);
 void add_import(CLI::App& verb, Context& context);
 void add_inspect(CLI::App& verb, Context& context);
 void add_profile(CLI::App& verb, Context& context);
+void add_report(CLI::App& verb, Context& context);
 void add_run(CLI::App& verb, Context& context);
 void add_study(CLI::App& verb, Context& context);
 void add_verify(CLI::App& verb, Context& context);

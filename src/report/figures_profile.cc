@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the time of one plan goes.
+#include <algorithm>
+#include <set>
+
+#include "report/figures.h"
+#include "report/text.h"
+
+namespace temper::figures {
+namespace {
+
+constexpr size_t kMostBars = 25;
+
+std::string limit_text(const ProfileRow& row) {
+  const double arithmetic = row.of_arithmetic_peak.value_or(0), memory = row.of_memory_peak.value_or(0);
+  if (arithmetic <= 0 && memory <= 0) return "n/a";
+  return arithmetic >= memory ? concat("arithmetic ", percent(arithmetic)) : concat("memory ", percent(memory));
+}
+
+}  // namespace
+
+void add_profile(std::vector<Figure>& figures, const ReportedProfile& profile, const std::string& suffix) {
+  Figure figure{concat("profile", suffix),
+                concat(clean_text(file_name_of(profile.plan)), ": time of each step, in milliseconds"),
+                "",
+                "",
+                {{{"#"},
+                  {"step", false},
+                  {"op", false},
+                  {"ms"},
+                  {"share"},
+                  {"bytes"},
+                  {"Gop/s"},
+                  {"GB/s"},
+                  {"of the nearer limit", false},
+                  {"precision", false},
+                  {"tactic", false}},
+                 {}}};
+  figure.text = concat(profile.rows.size(), " steps on ", profile.device, ", ", profile.precision, ", ",
+                       profile.threads, profile.threads == 1 ? " thread; " : " threads; ",
+                       format_number(profile.run_ms), " ms a whole run, ", format_number(profile.steps_ms),
+                       " ms in the steps when they are timed one by one (", profile.runs, " runs of each).");
+  std::vector<size_t> order;
+  for (size_t i = 0; i < profile.rows.size(); ++i) {
+    const ProfileRow& row = profile.rows[i];
+    order.push_back(i);
+    const bool timed = row.ms > 0;
+    figure.table.rows.push_back(
+        {concat(i + 1), row.node, row.op, format_number(row.ms), percent(row.share), format_bytes(double(row.bytes)),
+         timed && row.operations && *row.operations > 0 ? format_number(*row.operations / row.ms / 1e6) : "n/a",
+         timed ? format_number(double(row.bytes) / row.ms / 1e6) : "n/a", limit_text(row),
+         row.precision_in == row.precision_out ? row.precision_out : concat(row.precision_in, " → ", row.precision_out),
+         row.tactic});
+  }
+  if (order.empty()) {
+    figure.text += " There is no picture: the plan has no steps.";
+    figures.push_back(std::move(figure));
+    return;
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return profile.rows[a].ms > profile.rows[b].ms; });
+  order.resize(std::min(order.size(), kMostBars));
+  double drawn = 0;
+  Json values = Json::array(), colors = Json::array(), names = Json::array();
+  std::vector<std::string> precisions;
+  for (size_t i : order) {
+    const ProfileRow& row = profile.rows[i];
+    drawn += row.share;
+    if (std::find(precisions.begin(), precisions.end(), row.precision_out) == precisions.end())
+      precisions.push_back(row.precision_out);
+    values.push_back({{"step", concat(i + 1, "  ", shortened(clean_text(row.node), 34))},
+                      {"node", row.node},
+                      {"ms", row.ms},
+                      {"share", percent(row.share)},
+                      {"op", row.op},
+                      {"tactic", row.tactic},
+                      {"limit", limit_text(row)},
+                      {"precision", row.precision_out}});
+  }
+  for (size_t i = 0; i < precisions.size(); ++i) names.push_back(precisions[i]), colors.push_back(color(i));
+  const Json tip{{{"field", "node"}, {"title", "step"}},
+                 {{"field", "op"}, {"title", "op"}},
+                 {{"field", "ms"}, {"title", "ms"}, {"format", ".4~g"}},
+                 {{"field", "share"}, {"title", "share"}},
+                 {{"field", "limit"}, {"title", "of the nearer limit"}},
+                 {{"field", "precision"}, {"title", "precision out"}},
+                 {{"field", "tactic"}, {"title", "tactic"}}};
+  const Json encoding{
+      {"y",
+       {{"field", "step"},
+        {"type", "nominal"},
+        {"sort", nullptr},
+        {"axis", {{"title", nullptr}, {"labelAlign", "right"}}}}},
+      {"x",
+       {{"field", "ms"},
+        {"type", "quantitative"},
+        {"scale", {{"zero", true}}},
+        {"axis", {{"title", "median time of the step, ms"}, {"format", "~g"}}}}},
+      {"color",
+       {{"field", "precision"},
+        {"type", "nominal"},
+        {"scale", {{"domain", names}, {"range", colors}}},
+        {"legend", precisions.size() > 1 ? Json{{"title", "precision out"}, {"orient", "top"}} : Json(nullptr)}}},
+      {"tooltip", tip}};
+  figure.spec = spec_of({{"height", 20 * values.size()},
+                         {"data", {{"values", values}}},
+                         {"mark", {{"type", "bar"}}},
+                         {"encoding", encoding}});
+  if (order.size() < profile.rows.size())
+    figure.text += concat(" The picture shows the ", order.size(), " longest, ", percent(drawn),
+                          " of the time; the number is the step's place in the table.");
+  figures.push_back(std::move(figure));
+}
+
+}  // namespace temper::figures

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// One model in several precisions: speed against accuracy, and speed beside FP32.
+#include <algorithm>
+#include <cmath>
+
+#include "report/figures.h"
+#include "report/text.h"
+
+namespace temper::figures {
+namespace {
+
+Table study_table(const ReportedStudy& study) {
+  Table table{{{"precision", false},
+               {"median ms"},
+               {"items/s"},
+               {"beside fp32"},
+               {"verdict", false},
+               {"top-1"},
+               {"95 % interval"},
+               {"agreement with fp32"},
+               {"95 % interval"},
+               {"SNR"},
+               {"McNemar p"},
+               {concat("drop (", study.metric, ")")},
+               {"budget", false},
+               {"plan"},
+               {"memory"}},
+              {}};
+  const auto share = [](const std::optional<StudyRow::Share>& s) {
+    return s ? percent(s->rate, 4) : std::string("n/a");
+  };
+  const auto interval = [](const std::optional<StudyRow::Share>& s) {
+    return s ? concat(percent(s->interval.low, 4), " to ", percent(s->interval.high, 4)) : std::string("n/a");
+  };
+  const auto bytes = [](const std::optional<int64_t>& b) { return b ? format_bytes(double(*b)) : std::string("n/a"); };
+  for (const StudyRow& row : study.rows) {
+    const bool reference = !row.ratio;
+    table.rows.push_back({concat(row.precision, row.placeholder ? " (calibrated on noise)" : ""),
+                          format_number(row.latency_ms), format_number(row.throughput_per_s),
+                          row.ratio ? concat(format_number(*row.ratio), "x (", format_number(row.ratio_ci95->low),
+                                             " to ", format_number(row.ratio_ci95->high), ")")
+                                    : "1 (itself)",
+                          row.verdict, share(row.top1), interval(row.top1), reference ? "itself" : share(row.agreement),
+                          reference ? "" : interval(row.agreement),
+                          row.snr_db  ? concat(format_number(*row.snr_db, 3), " dB")
+                          : reference ? "itself"
+                                      : "n/a",
+                          row.mcnemar_p ? format_number(*row.mcnemar_p, 3)
+                          : reference   ? "itself"
+                                        : "n/a",
+                          row.drop    ? percent(*row.drop)
+                          : reference ? "itself"
+                                      : "n/a",
+                          !row.drop || !study.max_drop   ? ""
+                          : *row.drop <= *study.max_drop ? "within"
+                                                         : "OVER",
+                          bytes(row.plan_bytes), bytes(row.memory_bytes)});
+  }
+  return table;
+}
+
+// What the picture holds up against speed: the truth where it is known, then FP32's own answers, then the noise beside
+// them.
+struct Quality {
+  std::string name, axis;
+  std::optional<double> (*value)(const StudyRow&);
+  std::optional<Interval> (*interval)(const StudyRow&);
+};
+const Quality kQualities[] = {
+    {"top-1 accuracy", "top-1 accuracy, %",
+     [](const StudyRow& r) { return r.top1 ? std::optional(100 * r.top1->rate) : std::nullopt; },
+     [](const StudyRow& r) {
+       return r.top1 ? std::optional(Interval{100 * r.top1->interval.low, 100 * r.top1->interval.high}) : std::nullopt;
+     }},
+    {"agreement with FP32", "answers equal to those of FP32, %",
+     [](const StudyRow& r) { return r.agreement ? std::optional(100 * r.agreement->rate) : std::nullopt; },
+     [](const StudyRow& r) {
+       return r.agreement ? std::optional(Interval{100 * r.agreement->interval.low, 100 * r.agreement->interval.high})
+                          : std::nullopt;
+     }},
+    {"signal to noise beside FP32", "signal to noise beside FP32, dB", [](const StudyRow& r) { return r.snr_db; },
+     [](const StudyRow&) { return std::optional<Interval>(); }},
+};
+
+Figure speed_against_accuracy(const ReportedStudy& study, const std::string& suffix) {
+  const std::string model = file_name_of(study.model);
+  const Quality* quality = nullptr;
+  for (const Quality& q : kQualities)
+    if (!quality && std::any_of(study.rows.begin(), study.rows.end(),
+                                [&](const StudyRow& row) { return row.ratio && q.value(row); }))
+      quality = &q;
+  if (!quality && study.rows[0].top1) quality = &kQualities[0];  // FP32 alone
+  Figure figure{concat("study", suffix),
+                concat(clean_text(model), ": speed against ", quality ? quality->name : "accuracy"), "", "",
+                study_table(study)};
+  figure.text =
+      concat(study.evaluation_samples, " samples of ", study.data, " to evaluate, ", study.calibration_samples,
+             " others to calibrate, batch ", study.batch, ". Right and up is better.");
+  if (!quality) {
+    figure.text += " There is no picture: the study has no figure of accuracy.";
+    return figure;
+  }
+  Json values = Json::array(), names = Json::array(), colors = Json::array();
+  std::vector<std::string> missing;
+  double fastest = 0;
+  for (const StudyRow& row : study.rows) {
+    const auto value = quality->value(row);
+    if (!value) {
+      missing.push_back(row.precision);
+      continue;
+    }
+    fastest = std::max(fastest, row.throughput_per_s);
+    const auto interval = quality->interval(row);
+    const std::string name = concat(row.precision, row.placeholder ? " (noise)" : "");
+    values.push_back({{"precision", name},
+                      {"rate", row.throughput_per_s},
+                      {"quality", *value},
+                      {"low", interval ? Json(interval->low) : Json(nullptr)},
+                      {"high", interval ? Json(interval->high) : Json(nullptr)}});
+    names.push_back(name);
+    colors.push_back(color(values.size() - 1));
+  }
+  if (!missing.empty()) {
+    figure.text += " Not in the picture:";
+    for (size_t i = 0; i < missing.size(); ++i) figure.text += concat(i ? ", " : " ", missing[i]);
+    figure.text += concat(" (", quality == &kQualities[0] ? "no figure" : "compared with itself", ").");
+  }
+  const Json x{{"field", "rate"},
+               {"type", "quantitative"},
+               {"scale", {{"zero", true}, {"nice", true}}},
+               {"axis", {{"title", "items per second"}, {"format", rate_format(fastest)}}}};
+  const auto y = [&](const char* field) {
+    return Json{{"field", field},
+                {"type", "quantitative"},
+                {"scale", {{"zero", false}, {"padding", 12}}},
+                {"axis", axis(quality->axis)}};
+  };
+  const Json by{{"field", "precision"},
+                {"type", "nominal"},
+                {"scale", {{"domain", names}, {"range", colors}}},
+                {"legend", {{"title", nullptr}, {"orient", "top"}}}};
+  const Json tip{{{"field", "precision"}, {"title", "precision"}},
+                 {{"field", "rate"}, {"title", "items/s"}, {"format", ".4~g"}},
+                 {{"field", "quality"}, {"title", quality->axis}, {"format", ".5~g"}}};
+  // The shape says the same once more, for eyes that do not tell the colours apart.
+  const Json shape{
+      {"field", "precision"}, {"type", "nominal"}, {"scale", {{"domain", names}}}, {"legend", by["legend"]}};
+  Json layers = Json::array();
+  if (quality->interval(study.rows.back()) || quality->interval(study.rows.front()))
+    layers.push_back({{"mark", {{"type", "rule"}, {"strokeWidth", 2}, {"opacity", 0.6}}},
+                      {"encoding", {{"x", x}, {"y", y("low")}, {"y2", {{"field", "high"}}}, {"color", by}}}});
+  layers.push_back({{"mark", {{"type", "point"}, {"filled", true}, {"size", 110}, {"opacity", 1}}},
+                    {"encoding", {{"x", x}, {"y", y("quality")}, {"color", by}, {"shape", shape}, {"tooltip", tip}}}});
+  const StudyRow& base = study.rows.front();
+  const bool budget_fits = quality == &kQualities[0] && study.metric == "top1";
+  if (study.max_drop && budget_fits && base.top1) {
+    const double limit = 100 * (base.top1->rate - *study.max_drop);
+    layers.push_back({{"data", {{"values", Json::array({{{"limit", limit}}})}}},
+                      {"mark", {{"type", "rule"}, {"strokeDash", {5, 4}}, {"color", kMuted}}},
+                      {"encoding", {{"y", {{"field", "limit"}, {"type", "quantitative"}}}}}});
+    figure.text += concat(" Dashed: what the budget allows, ", format_number(limit), " %.");
+  }
+  if (quality->interval(base)) figure.text += " The bars are 95 % intervals (Wilson).";
+  figure.spec = spec_of({{"height", 280}, {"data", {{"values", values}}}, {"layer", layers}});
+  return figure;
+}
+
+}  // namespace
+
+void add_study(std::vector<Figure>& figures, const ReportedStudy& study, const std::string& suffix) {
+  figures.push_back(speed_against_accuracy(study, suffix));
+  Json values = Json::array();
+  Figure figure{concat("speedup", suffix),
+                concat(clean_text(file_name_of(study.model)), ": how many times as fast as FP32"),
+                "",
+                "",
+                {{{"precision", false}, {"times as fast"}, {"95 % interval"}, {"verdict", false}}, {}}};
+  for (const StudyRow& row : study.rows) {
+    if (!row.ratio) continue;
+    values.push_back({{"precision", row.precision},
+                      {"ratio", *row.ratio},
+                      {"low", row.ratio_ci95->low},
+                      {"high", row.ratio_ci95->high},
+                      {"verdict", row.verdict}});
+    figure.table.rows.push_back(
+        {row.precision, concat(format_number(*row.ratio), "x"),
+         concat(format_number(row.ratio_ci95->low), " to ", format_number(row.ratio_ci95->high)), row.verdict});
+  }
+  if (values.empty()) return;
+  const Json y{{"field", "precision"}, {"type", "nominal"}, {"sort", nullptr}, {"axis", Json{{"title", nullptr}}}};
+  const auto x = [](const char* field) {
+    return Json{{"field", field},
+                {"type", "quantitative"},
+                {"scale", {{"zero", false}, {"padding", 10}}},
+                {"axis", {{"title", "times as fast as FP32"}, {"format", "~g"}}}};
+  };
+  const Json tip{{{"field", "precision"}, {"title", "precision"}},
+                 {{"field", "ratio"}, {"title", "times as fast"}, {"format", ".4~g"}},
+                 {{"field", "low"}, {"title", "interval from"}, {"format", ".4~g"}},
+                 {{"field", "high"}, {"title", "to"}, {"format", ".4~g"}},
+                 {{"field", "verdict"}, {"title", "verdict"}}};
+  Json layers = Json::array();
+  layers.push_back({{"data", {{"values", Json::array({{{"one", 1}}})}}},
+                    {"mark", {{"type", "rule"}, {"color", kMuted}, {"strokeDash", {5, 4}}}},
+                    {"encoding", {{"x", x("one")}}}});
+  layers.push_back({{"mark", {{"type", "rule"}, {"strokeWidth", 3}, {"opacity", 0.6}, {"color", color(0)}}},
+                    {"encoding", {{"y", y}, {"x", x("low")}, {"x2", {{"field", "high"}}}}}});
+  layers.push_back({{"mark", {{"type", "point"}, {"filled", true}, {"size", 90}, {"opacity", 1}, {"color", color(0)}}},
+                    {"encoding", {{"y", y}, {"x", x("ratio")}, {"tooltip", tip}}}});
+  figure.spec = spec_of({{"height", 44 * values.size()}, {"data", {{"values", values}}}, {"layer", layers}});
+  figure.text =
+      "Timed in turns with FP32 in one process; the bar is the 95 % interval of the ratio. Dashed: no difference.";
+  figures.push_back(std::move(figure));
+}
+
+}  // namespace temper::figures

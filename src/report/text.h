@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words for numbers and names, shared by tables and pictures.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace temper {
+
+struct BenchRun;
+
+// Bytes that are not UTF-8 and characters that change the direction of text become U+FFFD, control characters spaces:
+// names come out of files.
+std::string clean_text(std::string_view text);
+// At most `most` characters: the head and the tail stay, since names of layers differ at their ends.
+std::string shortened(const std::string& text, size_t most);
+std::string file_name_of(const std::string& path);  // "dir/resnet50.onnx" -> "resnet50.onnx"
+
+// The value or, without one, the note of that field of the run: "n/a (needs ≥ 459 samples)". Values that a note marks
+// as odd ("max of 29") carry it.
+std::string shown(const BenchRun& run, const std::optional<double>& value, const std::string& field);
+std::string shown_bytes(const BenchRun& run, const std::optional<int64_t>& value, const std::string& field);
+std::string percent(double share, int digits = 3);  // of 1: "98.7 %"
+
+}  // namespace temper

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "report/text.h"
+#include "report/theme.h"
+
+namespace temper {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kHostile = "</script><img src=x onerror=\"alert('1')\">|\n`*[a](b)";
+
+BenchRun run_of(const std::string& model, int64_t batch, double ms, int count = 500) {
+  BenchRun run;
+  run.model = model;
+  run.model_sha256 = std::string(64, 'a');
+  run.device = run.backend = "cpu";
+  run.precision = "fp32";
+  run.batch = batch;
+  run.threads = 2;
+  run.plan_bytes = 1000;
+  run.build_s = 1;
+  run.peak_host_bytes = 123 << 20;
+  run.notes["peak_device_bytes"] = "n/a (no device memory)";
+  Samples samples;
+  samples.first_run_ms = 14 * ms;
+  samples.warmup_runs = 3;
+  for (int i = 0; i < count; ++i) samples.ms.push_back(ms * (i % 2 ? 1.0 : 1.2) + 1e-4 * i);
+  set_samples(run, samples);
+  return run;
+}
+
+std::string result_text(const std::vector<BenchRun>& runs) {
+  BenchResult result;
+  result.environment.time = "2026-05-01T12:30:00Z";
+  result.environment.cpu_model = "Some <b>CPU</b>";
+  result.runs = runs;
+  return to_json(result);
+}
+
+Json study_json() {
+  const auto rate = [](double r) {
+    return Json{{"rate", r}, {"right", 99}, {"ci95", {r - 0.02, std::min(1.0, r + 0.01)}}};
+  };
+  const Json fp32{{"precision", "fp32"},       {"plan", "m.fp32.plan"}, {"latency_ms", 2.0},
+                  {"throughput_per_s", 500.0}, {"plan_bytes", 4000},    {"memory_bytes", nullptr},
+                  {"drop", nullptr},           {"speed", nullptr},      {"answers", {{"top1", rate(0.98)}}}};
+  const Json int8{{"precision", "int8"},
+                  {"plan", "m.int8.plan"},
+                  {"latency_ms", 1.0},
+                  {"throughput_per_s", 1000.0},
+                  {"plan_bytes", 1000},
+                  {"memory_bytes", 2000},
+                  {"drop", 0.03},
+                  {"speed", {{"ratio", 2.0}, {"ci95", {1.9, 2.1}}, {"verdict", "FASTER"}}},
+                  {"answers",
+                   {{"top1", rate(0.95)},
+                    {"agreement", rate(0.96)},
+                    {"mcnemar", {{"p", 0.02}}},
+                    {"outputs",
+                     {{{"output", "a"}, {"cosine", 0.9}, {"snr_db", 20.0}},
+                      {{"output", "b"}, {"cosine", 0.8}, {"snr_db", 12.0}}}}}}};
+  return {{"schema", "temper.study/1"}, {"model", kHostile},         {"data", "d.npz"},
+          {"metric", "top1"},           {"max_drop", 0.01},          {"batch", 2},
+          {"calibration_samples", 50},  {"evaluation_samples", 100}, {"notes", {"a note"}},
+          {"precisions", {fp32, int8}}};
+}
+
+Json profile_json(int steps) {
+  Json json{{"schema", "temper.profile/1"},
+            {"plan", "m.plan"},
+            {"device", "cpu"},
+            {"precision", "fp32"},
+            {"threads", 2},
+            {"runs", 10},
+            {"run_ms", 3.0},
+            {"steps_ms", 2.9},
+            {"steps", Json::array()}};
+  for (int i = 0; i < steps; ++i)
+    json["steps"].push_back({{"node", concat(kHostile, i)},
+                             {"op", "conv"},
+                             {"ms", 0.1 * (i + 1)},
+                             {"share", 0.1},
+                             {"bytes", 1000},
+                             {"operations", i ? Json(2e6) : Json(nullptr)},
+                             {"of_arithmetic_peak", 0.5},
+                             {"of_memory_peak", nullptr},
+                             {"precision_in", "f32"},
+                             {"precision_out", i % 2 ? "i8" : "f32"},
+                             {"tactic", "t"}});
+  return json;
+}
+
+Report whole_report() {
+  Report report;
+  add_to(report, "r.json",
+         result_text({run_of(concat("models/", kHostile), 1, 1), run_of(concat("models/", kHostile), 8, 4),
+                      run_of("other.onnx", 1, 2, 30)}));
+  add_to(report, "s.json", study_json().dump());
+  add_to(report, "p.json", profile_json(40).dump());
+  return report;
+}
+
+std::string error_of(std::string_view text) {
+  Report report;
+  try {
+    add_to(report, "x.json", text);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::bad_file);
+    return error.what();
+  }
+  return "(no error)";
+}
+
+const Figure& figure(const std::vector<Figure>& figures, const std::string& name) {
+  for (const Figure& f : figures)
+    if (f.name == name) return f;
+  throw std::runtime_error("no figure " + name);
+}
+
+// Every value that a picture holds, of all its layers.
+std::vector<Json> values_of(const Json& spec) {
+  std::vector<Json> values;
+  if (spec.contains("data"))
+    for (const Json& value : spec.at("data").at("values")) values.push_back(value);
+  if (spec.contains("layer"))
+    for (const Json& layer : spec.at("layer"))
+      for (const Json& value : values_of(layer)) values.push_back(value);
+  return values;
+}
+
+size_t count(const std::string& text, const std::string& part) {
+  size_t n = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++n;
+  return n;
+}
+
+TEST(Report, FilesAreToldApartByTheirSchemaAndOthersRefusedByName) {
+  const Report report = whole_report();
+  EXPECT_EQ(report.results.size(), 1u);
+  EXPECT_EQ(report.studies.size(), 1u);
+  EXPECT_EQ(report.profiles.size(), 1u);
+  EXPECT_NE(error_of("").find("the file is empty"), std::string::npos);
+  EXPECT_NE(error_of(" \n").find("the file is empty"), std::string::npos);
+  EXPECT_NE(error_of("{\"schema\": \"temper.result/1\"").find("damaged"), std::string::npos);
+  EXPECT_NE(error_of("[1]").find("names no schema"), std::string::npos);
+  EXPECT_NE(error_of("{\"schema\": \"temper.ranges/1\"}").find("'temper.ranges/1'"), std::string::npos);
+  EXPECT_NE(error_of("{\"schema\": 3}").find("names no schema"), std::string::npos);
+  EXPECT_NE(error_of(result_text({})).find("holds no run"), std::string::npos);
+  Json study = study_json();
+  study["precisions"][1]["latency_ms"] = "fast";
+  EXPECT_NE(error_of(study.dump()).find("study.precisions[1].latency_ms: a finite number"), std::string::npos);
+  study = study_json();
+  study["precisions"][1]["speed"]["ci95"] = {2, 1};
+  EXPECT_NE(error_of(study.dump()).find("speed.ci95: [low, high]"), std::string::npos);
+  study = study_json();
+  study["precisions"][0]["answers"]["top1"]["rate"] = 1.5;
+  EXPECT_NE(error_of(study.dump()).find("top1.rate: is no share"), std::string::npos);
+  study["precisions"] = Json::array();
+  EXPECT_NE(error_of(study.dump()).find("precisions: is empty"), std::string::npos);
+  Json profile = profile_json(2);
+  profile["steps"][1].erase("node");
+  EXPECT_NE(error_of(profile.dump()).find("profile.steps[1].node: this field is missing"), std::string::npos);
+}
+
+TEST(Report, EveryTruncationOfAFileIsRefused) {
+  for (const std::string& text : {study_json().dump(), profile_json(2).dump(), result_text({run_of("m", 1, 1, 6)})})
+    for (size_t size = 0; size + 2 < text.size(); size += 1 + text.size() / 200)
+      EXPECT_NE(error_of(text.substr(0, size)), "(no error)");
+}
+
+TEST(Report, PicturesDrawWhatTheTablesSay) {
+  const auto figures = figures_of(whole_report());
+  std::vector<std::string> names;
+  for (const Figure& f : figures) {
+    names.push_back(f.name);
+    const Json spec = Json::parse(f.spec);
+    EXPECT_EQ(spec.at("width"), "container") << f.name;
+    EXPECT_FALSE(values_of(spec).empty()) << f.name;
+    EXPECT_FALSE(f.table.rows.empty()) << f.name;
+    for (const auto& row : f.table.rows) EXPECT_EQ(row.size(), f.table.columns.size()) << f.name;
+    EXPECT_EQ(f.spec.find("http"), f.spec.rfind("http")) << "only the schema's name is an address";
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"study", "speedup", "latency", "order", "throughput", "profile"}));
+
+  const Figure& latency = figure(figures, "latency");
+  EXPECT_EQ(latency.table.rows.size(), 3u);
+  double most = 0;
+  size_t colds = 0, p99 = 0;
+  for (const Json& value : values_of(Json::parse(latency.spec))) {
+    if (value.contains("offset")) most = std::max(most, value.at("ms").get<double>());
+    if (value.contains("what") && value.at("what") == "p99") ++p99;
+    if (value.size() == 2 && value.contains("ms")) ++colds;
+  }
+  EXPECT_DOUBLE_EQ(most, 4 * 1.2 + 1e-4 * 498);  // the slowest run of all is always drawn
+  EXPECT_EQ(colds, 3u);
+  EXPECT_EQ(p99, 2u);  // 30 samples have none
+  EXPECT_EQ(latency.table.rows[2][8], "n/a (needs ≥ 459 samples)");
+
+  const Figure& throughput = figure(figures, "throughput");
+  EXPECT_EQ(throughput.table.rows.size(), 2u);  // the other model has one batch only
+  EXPECT_NE(throughput.text.find("one batch size only"), std::string::npos);
+
+  const Json profile = Json::parse(figure(figures, "profile").spec);
+  EXPECT_EQ(values_of(profile).size(), 25u);
+  EXPECT_EQ(values_of(profile)[0].at("ms"), 4.0);  // the longest first
+  EXPECT_EQ(figure(figures, "profile").table.rows.size(), 40u);
+  EXPECT_EQ(figure(figures, "profile").table.rows[0][6], "n/a");  // operations unknown
+
+  const Figure& study = figure(figures, "study");
+  EXPECT_NE(study.title.find("top-1"), std::string::npos);
+  EXPECT_EQ(study.table.rows[1][12], "OVER");
+  EXPECT_EQ(study.table.rows[1][9], "12.0 dB");  // the worst output
+  EXPECT_EQ(study.table.rows[0][14], "n/a");
+  EXPECT_NE(study.text.find("97.00 %"), std::string::npos);
+}
+
+TEST(Report, AStudyWithoutLabelsShowsAgreementThenNoise) {
+  Json study = study_json();
+  for (Json& row : study["precisions"]) row["answers"].erase("top1");
+  Report report;
+  add_to(report, "s", study.dump());
+  Figure drawn = figures_of(report)[0];
+  EXPECT_NE(drawn.title.find("agreement with FP32"), std::string::npos);
+  EXPECT_NE(drawn.text.find("Not in the picture: fp32 (compared with itself)"), std::string::npos);
+  for (Json& row : study["precisions"]) row["answers"].erase("agreement");
+  report = {};
+  add_to(report, "s", study.dump());
+  drawn = figures_of(report)[0];
+  EXPECT_NE(drawn.title.find("signal to noise"), std::string::npos);
+  for (Json& row : study["precisions"]) row["answers"] = nullptr;
+  report = {};
+  add_to(report, "s", study.dump());
+  drawn = figures_of(report)[0];
+  EXPECT_EQ(drawn.spec, "");
+  EXPECT_NE(drawn.text.find("no figure of accuracy"), std::string::npos);
+}
+
+TEST(Report, LabelsSayWhatDiffersAndNeverTwoTheSame) {
+  Report report;
+  add_to(report, "dir/a.json", result_text({run_of("m/net.onnx", 1, 1), run_of("m/net.onnx", 8, 1)}));
+  EXPECT_EQ(labels_of(report), (std::vector<std::string>{"net.onnx · batch 1", "net.onnx · batch 8"}));
+  add_to(report, "dir/b.json", result_text({run_of("m/net.onnx", 1, 1), run_of("m/net.onnx", 1, 1)}));
+  const auto labels = labels_of(report);
+  EXPECT_EQ(labels[0], "net.onnx · batch 1 · a.json");
+  EXPECT_EQ(labels[1], "net.onnx · batch 8");
+  EXPECT_EQ(labels[2], "net.onnx · batch 1 · b.json · run 3");
+  EXPECT_EQ(labels[3], "net.onnx · batch 1 · b.json · run 4");
+}
+
+TEST(Report, NothingFromAFileBecomesMarkup) {
+  const std::string html = report_html(whole_report());
+  EXPECT_EQ(html.substr(0, html.find("<script>")).find("<img"), std::string::npos);  // behind it stands Vega-Lite
+  EXPECT_EQ(html.find("<b>CPU"), std::string::npos);
+  EXPECT_NE(html.find("&lt;/script&gt;&lt;img src=x onerror=&quot;alert(&#39;1&#39;)&quot;&gt;"), std::string::npos);
+  // The elements that were meant, and no more: one for each picture, the theme, Vega-Lite, the page's own.
+  EXPECT_EQ(count(html, "</script"), figures_of(whole_report()).size() + 3);
+  EXPECT_EQ(count(html, "<script"), figures_of(whole_report()).size() + 3);
+  EXPECT_EQ(count(html, "<style"), 1u);
+}
+
+TEST(Report, ThePagesPolicyAllowsItsOwnScriptsAndNothingElse) {
+  const std::string html = report_html(whole_report());
+  const size_t begin = html.find("content=\"default-src 'none'; script-src 'sha256-");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string policy = html.substr(begin, html.find('>', begin) - begin);
+  EXPECT_EQ(policy.find("unsafe"), std::string::npos);
+  EXPECT_EQ(policy.find("http"), std::string::npos);
+  EXPECT_LT(begin, html.find("<style"));
+  EXPECT_LT(begin, html.find("<script"));
+  for (const char* attribute : {" src=\"", "href=\"http", "@import", "url("})
+    EXPECT_EQ(count(html.substr(0, html.find("<script>")), attribute), 0u) << attribute;
+}
+
+TEST(Report, TheMarkdownTableCarriesWhatALogMust) {
+  const std::string text = report_markdown(whole_report());
+  const std::string head =
+      text.substr(text.find("| model"), text.find('\n', text.find("| model")) - text.find("| model"));
+  for (const char* column : {"model", "device", "precision", "batch", "workspace", "warm-up", "iterations", "versions",
+                             "mean", "p50", "p90", "p95", "p99", "throughput", "memory"})
+    EXPECT_NE(head.find(column), std::string::npos) << column;
+  EXPECT_EQ(text.find("<img"), std::string::npos);
+  EXPECT_NE(text.find("n/a (needs ≥ 459 samples)"), std::string::npos);
+  EXPECT_NE(text.find("123 MiB"), std::string::npos);
+  // A row stays one line of as many cells, whatever a name holds.
+  size_t columns = 0;
+  for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+    const std::string line = text.substr(at, end - at);
+    if (!line.starts_with("|")) {
+      columns = 0;
+      continue;
+    }
+    const size_t bars = count(line, "|") - count(line, "\\|");
+    if (columns == 0) columns = bars;
+    EXPECT_EQ(bars, columns) << line;
+  }
+}
+
+TEST(Report, ImportedRunsThatContradictThemselvesAreMarkedEverywhere) {
+  BenchRun run = run_of("net.onnx", 1, 1, 29);
+  run.samples_ms.reset();
+  run.notes["samples_ms"] = "a summary";
+  run.latency.p99 = run.latency.max;
+  run.notes["latency_ms.p99"] = "max of 29";
+  run.imported.emplace();
+  run.imported->source = "trtexec 8.6.1: a.log";
+  run.imported->consistent = false;
+  run.imported->warnings = {"the mean lies above the maximum", "GPU compute time is unstable"};
+  run.imported->command = "trtexec --onnx=net.onnx";
+  Report report;
+  add_to(report, "i.json", result_text({run}));
+  const std::string html = report_html(report), text = report_markdown(report);
+  EXPECT_NE(html.find("1 run contradicts itself"), std::string::npos);
+  EXPECT_NE(html.find("CONTRADICTS ITSELF"), std::string::npos);
+  EXPECT_NE(html.find("GPU compute time is unstable"), std::string::npos);
+  EXPECT_NE(html.find("<pre>trtexec --onnx=net.onnx</pre>"), std::string::npos);
+  EXPECT_NE(html.find("(max of 29)"), std::string::npos);
+  EXPECT_NE(text.find("CONTRADICTS ITSELF"), std::string::npos);
+  EXPECT_NE(text.find("(max of 29)"), std::string::npos);
+  EXPECT_NE(figures_of(report)[0].text.find("minimum to maximum"), std::string::npos);
+}
+
+TEST(Report, CsvHasEveryRunAndNeedsOne) {
+  const std::string csv = report_csv(whole_report());
+  EXPECT_EQ(csv.substr(0, csv.find(',')), "model");
+  EXPECT_NE(csv.find("latency_ms.p95"), std::string::npos);
+  Report report;
+  add_to(report, "s", study_json().dump());
+  EXPECT_THROW(report_csv(report), Error);
+}
+
+TEST(Report, ColoursOfImagesAreFixedAndTextThatLooksLikeOneStays) {
+  const std::string fixed = with_fixed_colors(R"x({"a":"var(--c1)","b":"var(--mine)","c":"var(--"})x");
+  EXPECT_EQ(fixed, R"x({"a":"#0072b2","b":"var(--mine)","c":"var(--"})x");
+  EXPECT_EQ(with_fixed_colors(theme_config()).find("var("), std::string::npos);
+  for (const Figure& f : figures_of(whole_report()))
+    EXPECT_EQ(with_fixed_colors(f.spec).find("var("), std::string::npos) << f.name;
+}
+
+TEST(Report, TextIsValidUtf8WithoutControlCharacters) {
+  EXPECT_EQ(clean_text("a\x01\x7f\tb\xff\xc0\x80é\xed\xa0\x80"),
+            "a   b\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdé\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+  EXPECT_EQ(clean_text("a\u202eb\u2066c\u2028d\u200fe…"), "a\ufffdb\ufffdc\ufffdd\ufffde…");
+  EXPECT_EQ(clean_text("\xe2\x82"), "\xef\xbf\xbd\xef\xbf\xbd");
+  EXPECT_EQ(shortened("/features/features.12/Conv", 12), "/fea…12/Conv");
+  EXPECT_EQ(shortened("ééééé", 5), "ééééé");
+  EXPECT_EQ(shortened("éééééé", 4), "é…éé");
+}
+
+}  // namespace
+}  // namespace temper
