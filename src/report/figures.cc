@@ -33,7 +33,7 @@ std::vector<Figure> figures_of(const Report& report) {
   for (size_t i = 0; i < report.studies.size(); ++i)
     figures::add_study(list, report.studies[i], suffix(i, report.studies.size()));
   if (!runs.empty()) figures::add_latency(list, runs);
-  figures::add_throughput(list, runs);
+  figures::add_load(list, runs);
   for (size_t i = 0; i < report.profiles.size(); ++i)
     figures::add_profile(list, report.profiles[i], suffix(i, report.profiles.size()));
   return list;

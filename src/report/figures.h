@@ -29,7 +29,7 @@ Json axis(const std::string& title);
 std::string rate_format(double most);  // of an axis of items per second: "46k", "1,200", "0.5"
 
 void add_latency(std::vector<Figure>& figures, const std::vector<LabelledRun>& runs);
-void add_throughput(std::vector<Figure>& figures, const std::vector<LabelledRun>& runs);
+void add_load(std::vector<Figure>& figures, const std::vector<LabelledRun>& runs);
 void add_study(std::vector<Figure>& figures, const ReportedStudy& study, const std::string& suffix);
 void add_profile(std::vector<Figure>& figures, const ReportedProfile& profile, const std::string& suffix);
 

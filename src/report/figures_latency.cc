@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "report/figures.h"
+#include "report/names.h"
 #include "report/text.h"
 #include "report/thin.h"
 
@@ -37,6 +38,10 @@ Json scale_of(const Range& range) {
   return {{"zero", false}};
 }
 
+std::string marked(const LabelledRun& labelled) {
+  return concat(labelled.label, mark_of(*labelled.run).empty() ? "" : " (not fit for a verdict)");
+}
+
 Table latency_table(const std::vector<LabelledRun>& runs) {
   Table table{{{"run", false},
                {"first (cold)"},
@@ -50,6 +55,7 @@ Table latency_table(const std::vector<LabelledRun>& runs) {
                {"max"},
                {"standard deviation"},
                {"of the mean"},
+               {"outliers"},
                {"samples"}},
               {}};
   for (const LabelledRun& labelled : runs) {
@@ -60,12 +66,13 @@ Table latency_table(const std::vector<LabelledRun>& runs) {
     };
     const bool spread = l.stddev && l.mean && *l.mean > 0;
     table.rows.push_back(
-        {concat(labelled.label, unfit_for_verdict(run).empty() ? "" : " (contradicts itself)"),
-         shown(run, run.first_run_ms, "first_run_ms"), number(l.min, "min"), number(l.median, "median"),
+        {marked(labelled), shown(run, run.first_run_ms, "first_run_ms"), number(l.min, "min"),
+         number(l.median, "median"),
          l.median_ci95 ? concat(format_number(l.median_ci95->low), " to ", format_number(l.median_ci95->high))
                        : number({}, "median_ci95"),
          number(l.mean, "mean"), number(l.p90, "p90"), number(l.p95, "p95"), number(l.p99, "p99"), number(l.max, "max"),
          number(l.stddev, "stddev"), spread ? percent(*l.stddev / *l.mean) : "n/a",
+         run.outliers ? concat(*run.outliers) : shown(run, {}, "outliers"),
          run.samples ? concat(*run.samples) : shown(run, {}, "samples")});
   }
   return table;
@@ -95,10 +102,7 @@ Figure distribution(const std::vector<LabelledRun>& all) {
   for (const LabelledRun& labelled : runs) {
     const BenchRun& run = *labelled.run;
     const Latency& l = run.latency;
-    names.push_back(
-        {{"run", labelled.label},
-         {"shown",
-          shortened(concat(labelled.label, unfit_for_verdict(run).empty() ? "" : " (contradicts itself)"), 60)}});
+    names.push_back({{"run", labelled.label}, {"shown", shortened(marked(labelled), 60)}});
     if (has_samples(run)) {
       const auto drawn = dots_of(*run.samples_ms, logarithmic);
       thinned = thinned || drawn.size() < run.samples_ms->size();

@@ -9,6 +9,15 @@
 namespace temper::figures {
 namespace {
 
+std::string ratio_interval(const StudyRow& row) {
+  return row.ratio_ci99 ? concat(format_number(row.ratio_ci99->low), " to ", format_number(row.ratio_ci99->high))
+                        : "n/a (too few turns)";
+}
+
+std::string verdict_text(const StudyRow& row) {
+  return row.why.empty() ? row.verdict : concat(row.verdict, " (", row.why, ")");
+}
+
 Table study_table(const ReportedStudy& study) {
   Table table{{{"precision", false},
                {"median ms"},
@@ -37,11 +46,9 @@ Table study_table(const ReportedStudy& study) {
     const bool reference = !row.ratio;
     table.rows.push_back({concat(row.precision, row.placeholder ? " (calibrated on noise)" : ""),
                           format_number(row.latency_ms), format_number(row.throughput_per_s),
-                          row.ratio ? concat(format_number(*row.ratio), "x (", format_number(row.ratio_ci95->low),
-                                             " to ", format_number(row.ratio_ci95->high), ")")
-                                    : "1 (itself)",
-                          row.verdict, share(row.top1), interval(row.top1), reference ? "itself" : share(row.agreement),
-                          reference ? "" : interval(row.agreement),
+                          row.ratio ? concat(format_number(*row.ratio), "x (", ratio_interval(row), ")") : "1 (itself)",
+                          verdict_text(row), share(row.top1), interval(row.top1),
+                          reference ? "itself" : share(row.agreement), reference ? "" : interval(row.agreement),
                           row.snr_db  ? concat(format_number(*row.snr_db, 3), " dB")
                           : reference ? "itself"
                                       : "n/a",
@@ -174,17 +181,16 @@ void add_study(std::vector<Figure>& figures, const ReportedStudy& study, const s
                 concat(clean_text(file_name_of(study.model)), ": how many times as fast as FP32"),
                 "",
                 "",
-                {{{"precision", false}, {"times as fast"}, {"95 % interval"}, {"verdict", false}}, {}}};
+                {{{"precision", false}, {"times as fast"}, {"99 % interval"}, {"verdict", false}}, {}}};
   for (const StudyRow& row : study.rows) {
     if (!row.ratio) continue;
     values.push_back({{"precision", row.precision},
                       {"ratio", *row.ratio},
-                      {"low", row.ratio_ci95->low},
-                      {"high", row.ratio_ci95->high},
+                      {"low", row.ratio_ci99 ? Json(row.ratio_ci99->low) : Json(nullptr)},
+                      {"high", row.ratio_ci99 ? Json(row.ratio_ci99->high) : Json(nullptr)},
                       {"verdict", row.verdict}});
     figure.table.rows.push_back(
-        {row.precision, concat(format_number(*row.ratio), "x"),
-         concat(format_number(row.ratio_ci95->low), " to ", format_number(row.ratio_ci95->high)), row.verdict});
+        {row.precision, concat(format_number(*row.ratio), "x"), ratio_interval(row), verdict_text(row)});
   }
   if (values.empty()) return;
   const Json y{{"field", "precision"}, {"type", "nominal"}, {"sort", nullptr}, {"axis", Json{{"title", nullptr}}}};
@@ -209,7 +215,7 @@ void add_study(std::vector<Figure>& figures, const ReportedStudy& study, const s
                     {"encoding", {{"y", y}, {"x", x("ratio")}, {"tooltip", tip}}}});
   figure.spec = spec_of({{"height", 44 * values.size()}, {"data", {{"values", values}}}, {"layer", layers}});
   figure.text =
-      "Timed in turns with FP32 in one process; the bar is the 95 % interval of the ratio. Dashed: no difference.";
+      "Timed in turns with FP32 in one process; the bar is the 99 % interval of the ratio. Dashed: no difference.";
   figures.push_back(std::move(figure));
 }
 

@@ -71,7 +71,7 @@ std::string html_table(const Table& table, const std::string& name) {
       const std::string& cell = row[c];
       std::string classes = table.columns[c].right ? "n" : cell.size() > 24 ? "w" : "";
       if (cell.starts_with("n/a")) classes += " na";
-      if (cell.starts_with("CONTRADICTS") || cell.ends_with("(contradicts itself)") || cell == "OVER")
+      if (cell.ends_with(": not fit for a verdict") || cell.ends_with("(not fit for a verdict)") || cell == "OVER")
         classes += " bad";
       out += concat("<td", classes.empty() ? "" : concat(" class=\"", classes, "\""), ">", escaped(cell), "</td>");
     }
@@ -154,9 +154,9 @@ std::string lead_of(const Report& report) {
 
 constexpr const char* kReading = R"(<section id="reading"><h2>How to read the figures</h2><dl>
 <dt>median, p90, p95, p99</dt><dd>Half, 90 %, 95 % and 99 % of the runs took no longer. Nearest ranks: each is a time that was measured. A percentile appears only when, with 99 % confidence, at least one sample lies beyond it: 44, 90 and 459 samples.</dd>
-<dt>95 % interval of the median</dt><dd>From order statistics, exact for any distribution. Two runs whose intervals overlap may be equally fast; compare them in turns (temper compare) to know.</dd>
+<dt>95 % interval of the median</dt><dd>From order statistics, for any distribution; wider where successive runs are alike. Two runs whose intervals overlap may be equally fast; compare them in turns (temper compare) to know.</dd>
 <dt>first (cold) run</dt><dd>The first call after loading. It is in none of the other figures.</dd>
-<dt>throughput</dt><dd>Items per second: batch × runs per second, one run after the other unless said otherwise.</dd>
+<dt>throughput</dt><dd>Items per second: batch × runs per second, one run after the other (closed loop, one stream) unless said otherwise. In an open loop requests come at a rate, ready or not, and latency counts from the moment one was meant to be sent.</dd>
 <dt>n/a</dt><dd>Not measured, or too few samples to say; the reason stands beside it. Nothing is estimated.</dd>
 <dt>max of 29</dt><dd>A percentile that another program took from so few queries that it is simply the largest of them. Shown as its log has it, used in no verdict.</dd>
 </dl></section>
@@ -185,13 +185,13 @@ std::string report_html(const Report& report) {
       escaped(title), "</title>\n<style>", css, "</style></head>\n<body>\n<header><h1>", escaped(title),
       "</h1>\n<p class=\"lead\">", escaped(lead_of(report)), "</p>\n");
   const std::vector<Warned> warnings = warnings_of(report);
-  std::vector<Warned> contradictions;
+  std::vector<Warned> unfit;
   for (const Warned& warning : warnings)
-    if (warning.text.starts_with("Contradicts itself")) contradictions.push_back(warning);
-  if (!contradictions.empty())
+    if (warning.unfit) unfit.push_back(warning);
+  if (!unfit.empty())
     out += concat("<div class=\"alarm\" role=\"note\"><h2>",
-                  counted(contradictions.size(), "run contradicts itself", "runs contradict themselves"), "</h2>",
-                  html_list(contradictions), "</div>\n");
+                  counted(unfit.size(), "run is not fit for a verdict", "runs are not fit for a verdict"), "</h2>",
+                  html_list(unfit), "</div>\n");
 
   const Table log = log_of(report), environment = environment_of(report);
   const std::vector<Warned> commands = commands_of(report), notes = notes_of(report);

@@ -102,8 +102,11 @@ StudyRow study_row(const Json& json, const std::string& where) {
   if (has(json, "speed")) {
     const Json& speed = json.at("speed");
     row.ratio = positive_of(speed, "ratio", where + ".speed");
-    row.ratio_ci95 = interval_of(speed, "ci95", where + ".speed");
+    const Json& ends = member(speed, "ci99", where + ".speed");
+    if (!ends.is_array() || ends.size() != 2 || !(ends[0].is_null() || ends[1].is_null()))
+      row.ratio_ci99 = interval_of(speed, "ci99", where + ".speed");
     row.verdict = text_of(speed, "verdict", where + ".speed");
+    if (has(speed, "why")) row.why = text_of(speed, "why", where + ".speed");
   }
   return row;
 }

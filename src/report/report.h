@@ -31,8 +31,8 @@ struct StudyRow {
   std::optional<Share> top1, agreement;
   std::optional<double> snr_db, cosine;  // the worst of the outputs
   std::optional<double> ratio;           // times as fast as FP32, timed in turns with it
-  std::optional<Interval> ratio_ci95;
-  std::string verdict;  // of that; empty for FP32 itself
+  std::optional<Interval> ratio_ci99;    // absent where there were too few turns
+  std::string verdict, why;              // of that, and why it is unsure; empty for FP32 itself
   std::optional<double> mcnemar_p;
   std::optional<int64_t> plan_bytes, memory_bytes;
   bool placeholder = false;  // calibrated on noise
@@ -89,6 +89,7 @@ Table log_of(const Report& report);
 Table environment_of(const Report& report);  // one column a result
 struct Warned {
   std::string what, text;  // of which run or file; in words
+  bool unfit = false;      // no verdict may rest on the run
 };
 std::vector<Warned> warnings_of(const Report& report);
 std::vector<Warned> notes_of(const Report& report);  // on single figures of a run: why absent, how sampling ended

@@ -1,30 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is told without a picture: names of runs, the log table, environments, warnings, commands.
 #include <algorithm>
-#include <cmath>
-#include <functional>
-#include <set>
+#include <map>
 
 #include "base/error.h"
+#include "report/names.h"
 #include "report/report.h"
 #include "report/text.h"
 
 namespace temper {
 namespace {
 
-struct Named {
-  const ReportedResult* from;
-  const BenchRun* run;
-};
-
-std::vector<Named> runs_of(const Report& report) {
-  std::vector<Named> runs;
-  for (const ReportedResult& result : report.results)
-    for (const BenchRun& run : result.result.runs) runs.push_back({&result, &run});
-  return runs;
-}
-
-std::string versions_of(const Named& named) {
+std::string versions_of(const RunOf& named) {
   const BenchRun& run = *named.run;
   if (run.imported) return concat("TensorRT ", run.imported->tensorrt_version.value_or("n/a (its log does not say)"));
   const Environment& e = named.from->result.environment;
@@ -32,7 +19,7 @@ std::string versions_of(const Named& named) {
                 e.onednn_version.empty() ? "" : concat(", oneDNN ", e.onednn_version));
 }
 
-std::string device_of(const Named& named) {
+std::string device_of(const RunOf& named) {
   const BenchRun& run = *named.run;
   if (run.imported)
     return run.imported->device_name ? concat(run.device, " (", *run.imported->device_name, ")") : run.device;
@@ -45,6 +32,10 @@ std::string known(const BenchRun& run, const auto& value, const char* field) {
   return shown(run, std::nullopt, field);
 }
 
+std::string remedied(const Warning& warning) {
+  return warning.remedy.empty() ? warning.cause : concat(warning.cause, ". Remedy: ", warning.remedy);
+}
+
 std::string memory_of(const BenchRun& run) {
   if (run.peak_device_bytes) return concat(format_bytes(double(*run.peak_device_bytes)), " on the device");
   return shown_bytes(run, run.peak_host_bytes, "peak_host_bytes");
@@ -53,52 +44,12 @@ std::string memory_of(const BenchRun& run) {
 }  // namespace
 
 std::vector<std::string> labels_of(const Report& report) {
-  const std::vector<Named> runs = runs_of(report);
-  using Part = std::function<std::string(const Named&)>;
-  const auto optional = [](const auto& value, const char* before, const char* after) {
-    return value ? concat(before, *value, after) : std::string();
-  };
-  // The first always appears; the others where they differ.
-  const Part parts[] = {
-      [](const Named& n) { return file_name_of(n.run->model); },
-      [&](const Named& n) { return optional(n.run->precision, "", ""); },
-      [&](const Named& n) { return optional(n.run->batch, "batch ", ""); },
-      [](const Named& n) {
-        return n.run->imported && n.run->imported->device_name ? *n.run->imported->device_name : n.run->device;
-      },
-      [](const Named& n) {
-        return n.run->imported ? concat("TensorRT ", n.run->imported->tensorrt_version.value_or("?"))
-                               : "Temper " + n.from->result.environment.version;
-      },
-      [&](const Named& n) { return optional(n.run->threads, "", n.run->threads == 1 ? " thread" : " threads"); },
-      [](const Named& n) { return n.from->result.environment.cpu_model; },
-  };
-  std::vector<std::string> labels(runs.size());
-  const auto count_labels = [&] {
-    std::map<std::string, int> count;
-    for (const std::string& label : labels) ++count[label];
-    return count;
-  };
-  for (size_t p = 0; p < std::size(parts); ++p) {
-    std::set<std::string> values;
-    for (const Named& named : runs) values.insert(parts[p](named));
-    const auto count = count_labels();
-    // Precision and batch are said wherever they differ; the rest only where two runs would have the same name.
-    for (size_t i = 0; i < runs.size(); ++i) {
-      const std::string value = parts[p](runs[i]), before = labels[i];
-      if (!value.empty() && (p == 0 || (values.size() > 1 && (p <= 2 || count.at(before) > 1))))
-        labels[i] += concat(before.empty() ? "" : " · ", value);
-    }
-  }
-  // Still the same name twice: the file tells them apart, and then the place.
-  const auto more = [&](auto&& addition) {
-    const auto count = count_labels();
-    for (size_t i = 0; i < labels.size(); ++i)
-      if (const std::string before = labels[i]; count.at(before) > 1) labels[i] += concat(" · ", addition(i));
-  };
-  more([&](size_t i) { return file_name_of(runs[i].from->file); });
-  more([&](size_t i) { return concat("run ", i + 1); });
-  for (std::string& label : labels) label = clean_text(label);
+  std::vector<std::string> labels = names_of(runs_of(report));
+  // Still the same name twice: the place tells them apart.
+  std::map<std::string, int> count;
+  for (const std::string& label : labels) ++count[label];
+  for (size_t i = 0; i < labels.size(); ++i)
+    if (const std::string before = labels[i]; count.at(before) > 1) labels[i] += concat(" · run ", i + 1);
   return labels;
 }
 
@@ -121,18 +72,28 @@ Table log_of(const Report& report) {
                {"memory"},
                {"remarks", false}},
               {}};
-  for (const Named& named : runs_of(report)) {
+  const std::vector<RunOf> runs = runs_of(report);
+  // Alone and back to back goes without saying.
+  const bool loads = std::any_of(runs.begin(), runs.end(), [](const RunOf& of) {
+    return of.run->streams.value_or(1) > 1 || of.run->load != "closed";
+  });
+  if (loads) table.columns.insert(table.columns.begin() + 5, {"load", false});
+  for (const RunOf& named : runs) {
     const BenchRun& run = *named.run;
     const Latency& l = run.latency;
-    const std::string unfit = unfit_for_verdict(run);
-    table.rows.push_back({run.model, device_of(named), known(run, run.precision, "precision"),
-                          known(run, run.batch, "batch"), known(run, run.threads, "threads"), "n/a",
-                          known(run, run.warmup_runs, "warmup_runs"), known(run, run.samples, "samples"),
-                          versions_of(named), shown(run, l.mean, "latency_ms.mean"),
-                          shown(run, l.median, "latency_ms.median"), shown(run, l.p90, "latency_ms.p90"),
-                          shown(run, l.p95, "latency_ms.p95"), shown(run, l.p99, "latency_ms.p99"),
-                          shown(run, run.throughput_per_s, "throughput_per_s"), memory_of(run),
-                          unfit.empty() ? "" : "CONTRADICTS ITSELF: not for a verdict"});
+    const std::string mark = mark_of(run);
+    table.rows.push_back(
+        {run.model, device_of(named), known(run, run.precision, "precision"), known(run, run.batch, "batch"),
+         known(run, run.threads, "threads"), shown_bytes(run, run.workspace_bytes, "workspace_bytes"),
+         known(run, run.warmup_runs, "warmup_runs"), known(run, run.samples, "samples"), versions_of(named),
+         shown(run, l.mean, "latency_ms.mean"), shown(run, l.median, "latency_ms.median"),
+         shown(run, l.p90, "latency_ms.p90"), shown(run, l.p95, "latency_ms.p95"), shown(run, l.p99, "latency_ms.p99"),
+         shown(run, run.throughput_per_s, "throughput_per_s"), memory_of(run),
+         mark.empty() ? "" : concat(mark, ": not fit for a verdict")});
+    if (loads)
+      table.rows.back().insert(table.rows.back().begin() + 5,
+                               concat(run.load, " loop, ", trait_of(Trait::streams, named),
+                                      run.request_rate_per_s ? concat(", ", trait_of(Trait::rate, named)) : ""));
   }
   return table;
 }
@@ -194,14 +155,17 @@ Table environment_of(const Report& report) {
 std::vector<Warned> warnings_of(const Report& report) {
   std::vector<Warned> warnings;
   const std::vector<std::string> labels = labels_of(report);
-  const std::vector<Named> runs = runs_of(report);
+  const std::vector<RunOf> runs = runs_of(report);
   for (size_t i = 0; i < runs.size(); ++i) {
     const BenchRun& run = *runs[i].run;
-    if (const std::string unfit = unfit_for_verdict(run); !unfit.empty())
-      warnings.push_back({labels[i], concat("Contradicts itself, so no verdict may rest on it: ", unfit)});
-    if (run.imported)
-      for (const std::string& warning : run.imported->warnings) warnings.push_back({labels[i], warning});
+    const std::string unfit = unfit_for_verdict(run);
+    if (!unfit.empty()) warnings.push_back({labels[i], concat("Not fit for a verdict: ", unfit), true});
+    for (const Warning& warning : warnings_of(run, runs[i].from->result.environment))
+      if (warning.cause != unfit) warnings.push_back({labels[i], remedied(warning)});
   }
+  for (const ReportedResult& result : report.results)
+    for (const Warning& warning : warnings_of(result.result.environment))
+      warnings.push_back({file_name_of(result.file), remedied(warning)});
   for (const ReportedStudy& study : report.studies) {
     for (const std::string& note : study.notes) warnings.push_back({file_name_of(study.model), note});
     for (const StudyRow& row : study.rows)
@@ -215,7 +179,7 @@ std::vector<Warned> warnings_of(const Report& report) {
 std::vector<Warned> notes_of(const Report& report) {
   std::vector<Warned> notes;
   const std::vector<std::string> labels = labels_of(report);
-  const std::vector<Named> runs = runs_of(report);
+  const std::vector<RunOf> runs = runs_of(report);
   for (size_t i = 0; i < runs.size(); ++i)
     for (const auto& [field, note] : runs[i].run->notes) notes.push_back({labels[i], concat(field, ": ", note)});
   return notes;
@@ -224,10 +188,17 @@ std::vector<Warned> notes_of(const Report& report) {
 std::vector<Warned> commands_of(const Report& report) {
   std::vector<Warned> commands;
   const std::vector<std::string> labels = labels_of(report);
-  const std::vector<Named> runs = runs_of(report);
-  for (size_t i = 0; i < runs.size(); ++i)
-    if (const auto& from = runs[i].run->imported; from && from->command)
-      commands.push_back({labels[i], *from->command});
+  const std::vector<RunOf> runs = runs_of(report);
+  // A sweep is one command of many runs.
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const std::string& command = runs[i].run->command.value_or("");
+    if (command.empty()) continue;
+    const auto same = [&](size_t k) { return runs[k].from == runs[i].from && runs[k].run->command == command; };
+    if (i > 0 && same(i - 1)) continue;
+    size_t end = i + 1;
+    while (end < runs.size() && same(end)) ++end;
+    commands.push_back({end == i + 1 ? labels[i] : concat(labels[i], " and the ", end - i - 1, " after it"), command});
+  }
   for (const ReportedStudy& study : report.studies)
     if (!study.command.empty()) commands.push_back({file_name_of(study.file), study.command});
   return commands;
@@ -235,7 +206,7 @@ std::vector<Warned> commands_of(const Report& report) {
 
 std::string report_csv(const Report& report) {
   std::vector<BenchRun> runs;
-  for (const Named& named : runs_of(report)) runs.push_back(*named.run);
+  for (const RunOf& named : runs_of(report)) runs.push_back(*named.run);
   if (runs.empty()) fail(ErrorKind::usage, "a CSV holds runs, and none of the files is a temper.result/1");
   return csv_table(fields_of(runs));
 }

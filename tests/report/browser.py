@@ -184,7 +184,7 @@ def make_page(program, fixtures, folder):
     def rate(r):
         return {"rate": r, "right": 99, "ci95": [r - 0.02, min(1, r + 0.01)]}
     rows = [{"precision": p, "plan": "m.plan", "latency_ms": ms, "throughput_per_s": 1e3 / ms, "plan_bytes": 1000, "memory_bytes": None, "drop": d, "answers": {"top1": rate(a)},
-             "speed": s and {"ratio": s, "ci95": [s - 0.1, s + 0.2], "verdict": "FASTER"}}
+             "speed": s and {"ratio": s, "ci99": [s - 0.1, s + 0.2], "why": "", "verdict": "FASTER"}}
             for p, ms, d, a, s in (("fp32", 2, None, 0.98, None), ("bf16", 1.5, 0.001, 0.979, 1.3), ("int8", 1, 0.03, 0.95, 2))]
     (folder / "s.json").write_text(json.dumps({"schema": "temper.study/1", "model": HOSTILE, "data": "d.npz", "metric": "top1", "max_drop": 0.01, "batch": 1, "calibration_samples": 5,
                                                "evaluation_samples": 100, "notes": [HOSTILE], "precisions": rows}))
