@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "backends/cuda/support/inventory.h"
 #include "base/file.h"
 #include "bench/results.h"
 #include "bench/table.h"
@@ -40,7 +41,35 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-std::vector<Finding> examine(const Environment& e) {
+void add_gpus(std::vector<Finding>& findings, const cuda::Inventory& inventory) {
+  const std::vector<std::string> listed = nvidia_gpus();
+  for (size_t i = 0; i < inventory.gpus.size(); ++i) {
+    const cuda::GpuInfo& gpu = inventory.gpus[i];
+    std::string state = concat(gpu.name, ", compute capability ", gpu.major, '.', gpu.minor, ", ", gpu.multiprocessors, " multiprocessors, ",
+                               format_bytes(double(gpu.memory_bytes)), ", L2 ", format_bytes(double(gpu.l2_bytes)));
+    std::string throttled;
+    if (const auto& now = inventory.states[i]) {
+      auto of = [](const std::optional<int>& value) { return value ? concat(*value) : std::string("?"); };
+      state += concat(", clocks ", of(now->clock_mhz), " of ", of(now->highest_clock_mhz), " MHz, memory ", of(now->memory_clock_mhz), " of ",
+                      of(now->highest_memory_clock_mhz), " MHz, ", of(now->celsius), " degrees C");
+      if (now->watts && now->limit_watts) state += concat(", ", format_number(*now->watts, 3), " of ", format_number(*now->limit_watts, 3), " W");
+      for (const std::string& reason : now->throttled) throttled += (throttled.empty() ? "" : ", ") + reason;
+    }
+    findings.push_back({concat("GPU ", i), state});
+    if (!throttled.empty()) findings.push_back({concat("GPU ", i, " clocks"), "held down by: " + throttled, true});
+  }
+  // Models run on the CPU either way until plans use the GPU backend.
+  if (!inventory.gpus.empty()) findings.push_back({"GPU", "its kernels compile and run, but plans do not use them yet: models run on the CPU", true});
+  else if (!listed.empty()) findings.push_back({"GPU", concat(joined(listed), ", present, but its driver cannot be used; everything runs on the CPU"), true});
+  else findings.push_back({"GPU", "none: no NVIDIA driver is loaded; everything runs on the CPU", true});
+  for (const cuda::LibraryFinding& library : inventory.libraries) {
+    std::string state = library.problem;
+    if (!library.version.empty()) state = concat(library.version, ", ", library.path, state.empty() ? "" : "; ", state);
+    findings.push_back({library.name, state, !library.problem.empty()});
+  }
+}
+
+std::vector<Finding> examine(const Environment& e, const cuda::Inventory& inventory) {
   std::vector<Finding> findings;
   auto has = [&](std::string_view feature) {
     return std::find(e.cpu_features.begin(), e.cpu_features.end(), feature) != e.cpu_features.end();
@@ -82,24 +111,33 @@ std::vector<Finding> examine(const Environment& e) {
   } catch (const Error& error) {
     findings.push_back({"cache folder", concat("none: ", error.what()), true});
   }
-  const std::vector<std::string> gpus = nvidia_gpus();
-  for (const std::string& gpu : gpus)
-    findings.push_back({"GPU", gpu + ", present, but this build has no GPU backend: everything runs on the CPU", true});
-  if (gpus.empty()) findings.push_back({"GPU", "none: no NVIDIA driver is loaded; everything runs on the CPU", true});
+  add_gpus(findings, inventory);
   return findings;
 }
 
 }  // namespace
 
 void add_doctor(CLI::App& verb, Context& context) {
-  verb.callback([&context] {
+  auto folders = std::make_shared<std::vector<std::string>>();
+  verb.add_option("--cuda-path", *folders, "where to look for NVIDIA's libraries first: a CUDA folder, or a site-packages folder with NVIDIA's wheels")
+      ->type_name("DIR");
+  verb.callback([&context, folders] {
     const Environment environment = EnvironmentSampler(usable_cores(read_environment(0))).finish();
-    const std::vector<Finding> findings = examine(environment);
+    const cuda::Inventory inventory = cuda::take_inventory({*folders});
+    const std::vector<Finding> findings = examine(environment, inventory);
     if (context.json) {
       nlohmann::ordered_json json;
       json["environment"] = nlohmann::ordered_json::parse(to_json(environment));
       json["findings"] = nlohmann::ordered_json::array();
       for (const Finding& f : findings) json["findings"].push_back({{"what", f.what}, {"state", f.state}, {"lacking", f.lacking}});
+      json["gpus"] = nlohmann::ordered_json::array();
+      for (const cuda::GpuInfo& gpu : inventory.gpus)
+        json["gpus"].push_back({{"name", gpu.name}, {"compute_capability", concat(gpu.major, '.', gpu.minor)}, {"architecture", gpu.architecture()},
+                                {"pci_bus_id", gpu.pci_bus_id}, {"multiprocessors", gpu.multiprocessors}, {"memory_bytes", gpu.memory_bytes},
+                                {"l2_bytes", gpu.l2_bytes}});
+      json["libraries"] = nlohmann::ordered_json::array();
+      for (const cuda::LibraryFinding& library : inventory.libraries)
+        json["libraries"].push_back({{"name", library.name}, {"version", library.version}, {"path", library.path}, {"problem", library.problem}});
       std::printf("%s\n", json.dump(2).c_str());
       return;
     }

@@ -29,8 +29,25 @@ TEST(Doctor, SaysPlainlyWhatThisMachineHasAndLacks) {
     EXPECT_FALSE(finding.at("state").get<std::string>().empty());
     EXPECT_TRUE(finding.at("lacking").is_boolean());
   }
-  for (const char* subject : {"CPU", "cores", "vector units", "memory", "oneDNN", "cache folder", "GPU", "bf16", "int8"})
+  for (const char* subject : {"CPU", "cores", "vector units", "memory", "oneDNN", "cache folder", "GPU", "bf16", "int8",
+                              "NVIDIA driver", "NVML", "NVRTC", "cuBLASLt", "cuDNN"})
     EXPECT_TRUE(subjects.contains(subject)) << subject;
+}
+
+TEST(Doctor, SaysOfEachLibraryWhereItIsOrWhatItIsNeededFor) {
+  int status = -1;
+  const auto json = nlohmann::json::parse(output_of("'" TEMPER_PROGRAM "' doctor --json --cuda-path /nowhere", status));
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(json.at("libraries").size(), 5u);
+  for (const auto& library : json.at("libraries")) {
+    const std::string problem = library.at("problem");
+    EXPECT_TRUE(!library.at("path").get<std::string>().empty() || !problem.empty()) << library.dump();
+    if (problem.find("was not found") != std::string::npos) {
+      EXPECT_NE(problem.find("needed for"), std::string::npos) << problem;
+      EXPECT_NE(problem.find("looked in"), std::string::npos) << problem;
+    }
+  }
+  EXPECT_TRUE(json.at("gpus").is_array());
 }
 
 TEST(Doctor, SaysWhyThereIsNoCacheFolder) {

@@ -4,7 +4,7 @@
 // those that are one element for the whole tile are passed as such; the others are spread out into scratch first.
 #include <cstring>
 
-#include "backends/cpu/axes.h"
+#include "backends/axes.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/pointwise_steps.h"

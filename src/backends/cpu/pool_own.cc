@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cpu/axes.h"
+#include "backends/axes.h"
 #include "backends/cpu/box_copy.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"

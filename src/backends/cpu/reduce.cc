@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "backends/cpu/axes.h"
+#include "backends/axes.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/lanes.h"

@@ -4,7 +4,7 @@
 #pragma once
 #include <optional>
 
-#include "backends/cpu/axes.h"
+#include "backends/axes.h"
 
 namespace temper {
 

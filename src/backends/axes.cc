@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/axes.h"
+#include "backends/axes.h"
 
 #include "base/checked.h"
 

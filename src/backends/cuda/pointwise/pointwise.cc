@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "backends/axes.h"
+#include "backends/cuda/recipe.h"
+#include "backends/cuda/support/program_code.h"
+
+namespace temper::cuda {
+
+namespace {
+
+constexpr size_t kMaxSteps = 2000;  // above that compiling takes too long
+
+const ops::Pointwise& op_of(const Problem& problem) { return std::get<ops::Pointwise>(problem.op); }
+
+Support supports(const Problem& problem) {
+  if (!std::holds_alternative<ops::Pointwise>(problem.op)) return refused("not a pointwise program");
+  const size_t steps = op_of(problem).program.steps.size();
+  if (steps > kMaxSteps) return refused("a program of ", steps, " steps; at most ", kMaxSteps, " are compiled");
+  return supported();
+}
+
+// Inputs of the output's shape have its layout, those that are broadcast are plain.
+std::vector<Config> configs(const Problem& problem) {
+  const Dims dims = problem.outputs[0].dims();
+  std::vector<Config> out;
+  for (Layout layout : {Layout::plain, Layout::channels_last}) {
+    if (!layout_fits(dims, layout) || (layout != Layout::plain && same_memory(dims, Layout::plain, layout))) continue;
+    Config config{"", {}, {layout}};
+    for (const Port& input : problem.inputs) config.inputs.push_back(input.dims() == dims ? layout : Layout::plain);
+    out.push_back(std::move(config));
+  }
+  return out;
+}
+
+Recipe::Work work(const Problem& problem, const Config& config) {
+  const Program& program = op_of(problem).program;
+  const TensorType& output = problem.outputs[0].type;
+  const Dims dims = output.dims();
+  const int64_t count = element_count(dims);
+  Recipe::Work out;
+  if (count == 0) return out;
+  const Layout layout = config.outputs[0];
+
+  std::vector<bool> read(size_t(program.inputs), program.steps.empty());
+  for (const Step& step : program.steps)
+    for (int a = 0; a < arity_of(step.op); ++a)
+      if (step.args[size_t(a)] < program.inputs) read[size_t(step.args[size_t(a)])] = true;
+
+  // Where each input's elements lie as the output's memory is walked.
+  enum class Access { contiguous, uniform, walked };
+  std::vector<Access> access;
+  std::vector<int> walked;
+  std::vector<DType> dtypes;
+  int64_t largest = size_of(output.dtype);
+  Axes axes{physical_dims(dims, layout), {}};
+  for (size_t i = 0; i < problem.inputs.size(); ++i) {
+    const Dims from = problem.inputs[i].dims();
+    dtypes.push_back(problem.inputs[i].type.dtype);
+    const int64_t elements = element_count(from);
+    access.push_back(from == dims || (elements == count && layout == Layout::plain) ? Access::contiguous
+                     : elements == 1 ? Access::uniform : Access::walked);
+    if (!read[i]) continue;
+    if (access.back() != Access::uniform) largest = std::max(largest, size_of(dtypes.back()));
+    if (access.back() != Access::walked) continue;
+    walked.push_back(int(i));
+    axes.strides.push_back(physical_strides(broadcast_strides(from, dims), layout));
+  }
+  merge_axes(axes);
+  if (walked.empty()) axes.sizes.clear();
+  int64_t vector = std::max<int64_t>(1, 16 / largest);
+  if (!walked.empty())
+    while (axes.sizes.back() % vector) vector /= 2;
+
+  const std::string_view index = small_positions(count) ? "u32" : "u64";
+  std::string inputs, loads, call, tail;
+  for (size_t i = 0; i < problem.inputs.size(); ++i) {
+    const std::string name = concat("in", i);
+    std::string element = concat(held_type(dtypes[i]), "()"), tail_element = element;
+    if (read[i]) {
+      inputs += concat("const ", memory_type(dtypes[i]), "* ", name, ", ");
+      out.jobs.resize(1);
+      out.jobs[0].slots.push_back({Slot::Kind::input, int(i), 0});
+      std::string load;
+      if (access[i] == Access::contiguous) {
+        load = concat("load_vector<V>(", name, " + first)");
+        tail_element = concat("hold(", name, "[first + k])");
+      } else if (access[i] == Access::uniform) {
+        load = concat("load_splat<V>(", name, ")");
+        tail_element = concat("hold(*", name, ")");
+      } else {
+        const size_t w = size_t(std::find(walked.begin(), walked.end(), int(i)) - walked.begin());
+        const Dims& strides = axes.strides[w];
+        bool aligned = strides.back() == 1;
+        for (size_t axis = 0; axis + 1 < strides.size(); ++axis) aligned &= strides[axis] % vector == 0;
+        const std::string at = concat(name, " + at[", w, ']');
+        if (strides.back() == 0) load = concat("load_splat<V>(", at, ')');
+        else if (aligned) load = concat("load_vector<V>(", at, ')');
+        else load = concat("load_strided<V>(", at, ", ", strides.back() == 1 ? "1" : concat("p.walk.strides[", w, "][RANK - 1]"), ')');
+        tail_element = element;  // walks have no tail: V divides the innermost axis
+      }
+      loads += concat(" const auto x", i, " = ", load, ';');
+      element = concat("hold(x", i, ".at[k])");
+    }
+    call += concat(i ? ", " : "", element);
+    tail += concat(i ? ", " : "", tail_element);
+  }
+  out.jobs.resize(1);
+  Job& job = out.jobs[0];
+  job.entry = "pointwise";
+  job.slots.push_back({Slot::Kind::output, 0, 0});
+  job.source.text = concat("#include \"backends/cuda/support/scalar.cuh\"\n", program_code(program, dtypes, "program"),
+                           "constexpr int V = ", vector, ", RANK = ", axes.sizes.size(), ", WALKED = ", walked.size(),
+                           ";\nusing Index = ", index, ";\nusing Output = ", memory_type(output.dtype), ";\n#define INPUTS ", inputs,
+                           "\n#define LOADS", loads, "\n#define CALL program(", call, ")\n#define TAIL_CALL program(", tail,
+                           ")\n#include \"backends/cuda/pointwise/pointwise.cu\"\n");
+  job.shape.block = {256, 1, 1};
+  job.shape.grid = {blocks_for(count, 256 * vector), 1, 1};
+  job.parameters = ParameterWriter().put(uint64_t(count)).put_walk(axes.sizes, axes.strides).finish();
+  return out;
+}
+
+}  // namespace
+
+extern const Recipe pointwise_recipe;
+const Recipe pointwise_recipe{"cuda.pointwise", 1, supports, configs, work};
+
+}  // namespace temper::cuda

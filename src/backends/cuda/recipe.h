@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recipe turns a problem into kernel launches: what to compile, and what to launch it with. It needs no GPU, no driver and
+// no compiler, so choosing and planning can be tested anywhere. A tactic compiles the jobs when a plan is built and launches
+// them when it runs.
+#pragma once
+#include <cstring>
+
+#include "backends/cuda/support/compiler.h"
+#include "backends/cuda/support/driver.h"
+#include "backends/tactic.h"
+
+namespace temper::cuda {
+
+// What a pointer parameter of a kernel points to.
+struct Slot {
+  enum class Kind { input, output, workspace, packed };
+  Kind kind = Kind::input;
+  int index = 0;       // of the problem's inputs or outputs
+  int64_t offset = 0;  // bytes, into the workspace or the packed constants
+  bool operator==(const Slot&) const = default;
+};
+
+// One launch. The kernel's parameters are one pointer for each slot and then, where `parameters` is not empty, one struct with
+// those bytes. The text does not depend on sizes where that costs nothing, so one cubin serves many shapes.
+struct Job {
+  std::string entry;
+  KernelSource source;
+  LaunchShape shape;
+  std::vector<Slot> slots;
+  std::vector<std::byte> parameters;
+};
+
+struct Recipe {
+  std::string_view name;  // "cuda.pointwise"
+  int version;            // raise it when the kernel changes
+  Support (*supports)(const Problem& problem);
+  std::vector<Config> (*configs)(const Problem& problem);  // the likeliest first; never empty for a supported problem
+  // In the order of launching. Empty where the outputs have no elements.
+  struct Work {
+    std::vector<Job> jobs;
+    int64_t workspace = 0;               // bytes
+    std::vector<std::byte> packed;       // constants, to be copied to the GPU once
+    std::vector<bool> consumed;          // inputs that are in `packed` and not read otherwise; empty: none
+  };
+  Work (*work)(const Problem& problem, const Config& config);
+};
+
+// THE list, in the order used when nothing may be measured.
+std::span<const Recipe* const> recipes();
+
+// Writes a kernel's by-value struct: each number at its natural alignment, as a compiler would place it.
+class ParameterWriter {
+ public:
+  template <class T>
+  ParameterWriter& put(T value) {
+    align(sizeof(T));
+    const size_t at = bytes_.size();
+    bytes_.resize(at + sizeof(T));
+    std::memcpy(bytes_.data() + at, &value, sizeof(T));
+    return *this;
+  }
+  // struct Divisor of support/memory.cuh; 1 <= divisor < 2^31 where 32-bit positions are divided.
+  ParameterWriter& put_divisor(int64_t divisor);
+  // struct Walk<RANK, OPERANDS>: sizes and, for each operand, strides of the same number of axes.
+  ParameterWriter& put_walk(const Dims& sizes, const std::vector<Dims>& strides);
+  std::vector<std::byte> finish(size_t alignment = 8) {
+    align(alignment);
+    return std::move(bytes_);
+  }
+
+ private:
+  void align(size_t to) { bytes_.resize((bytes_.size() + to - 1) / to * to); }
+  std::vector<std::byte> bytes_;
+};
+
+// Positions fit 32-bit arithmetic (and the division by multiplication above).
+inline bool small_positions(int64_t count) { return count < (int64_t(1) << 31) - 65536; }
+// Blocks for `count` threads of `block` each; throws Error{unsupported} beyond what a grid can have.
+uint32_t blocks_for(int64_t count, int64_t block);
+
+// Strides in elements of the axes of a tensor of `dims` in `layout` (plain or channels_last), by logical axis.
+Dims logical_strides(const Dims& dims, Layout layout);
+inline bool simple_layout(Layout layout) { return layout == Layout::plain || layout == Layout::channels_last; }
+
+}  // namespace temper::cuda

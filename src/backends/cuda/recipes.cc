@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE list of recipes, and what they share.
+#include "backends/cuda/recipe.h"
+#include "base/checked.h"
+
+namespace temper::cuda {
+
+extern const Recipe pointwise_recipe;
+
+static const Recipe* const all[] = {&pointwise_recipe};
+
+std::span<const Recipe* const> recipes() { return all; }
+
+ParameterWriter& ParameterWriter::put_divisor(int64_t divisor) {
+  // (mulhi(n, multiplier) + n) >> shift = n / divisor for n < 2^31: shift = ceil(log2(divisor)).
+  uint32_t shift = 0;
+  while ((int64_t(1) << shift) < divisor && shift < 31) ++shift;
+  const uint64_t power = uint64_t(1) << shift, d = uint64_t(divisor);
+  const uint64_t multiplier = power >= d ? ((uint64_t(1) << 32) * (power - d)) / d + 1 : 1;
+  return put(uint32_t(divisor)).put(uint32_t(multiplier)).put(shift);
+}
+
+ParameterWriter& ParameterWriter::put_walk(const Dims& sizes, const std::vector<Dims>& strides) {
+  for (int64_t size : sizes) put_divisor(size);
+  if (sizes.empty()) put_divisor(1);
+  for (const Dims& operand : strides) {
+    for (int64_t stride : operand) put(stride);
+    if (operand.empty()) put(int64_t(0));
+  }
+  if (strides.empty())
+    for (size_t axis = 0; axis < std::max<size_t>(1, sizes.size()); ++axis) put(int64_t(0));
+  return *this;
+}
+
+uint32_t blocks_for(int64_t count, int64_t block) {
+  const int64_t blocks = ceil_div(count, block);
+  if (blocks > 0x7fffffff) fail(ErrorKind::unsupported, "a launch of ", blocks, " blocks; a GPU takes at most 2147483647");
+  return uint32_t(blocks);
+}
+
+Dims logical_strides(const Dims& dims, Layout layout) {
+  Dims strides = row_major_strides(dims);
+  if (layout != Layout::channels_last) return strides;
+  strides[1] = 1;
+  int64_t stride = dims[1];
+  for (size_t axis = dims.size(); axis-- > 2;) {
+    strides[axis] = stride;
+    stride *= dims[axis];
+  }
+  strides[0] = stride;
+  return strides;
+}
+
+}  // namespace temper::cuda

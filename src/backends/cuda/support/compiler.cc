@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/support/compiler.h"
+
+#include <cstring>
+#include <filesystem>
+
+#include "backends/cuda/support/kernel_text.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+namespace temper::cuda {
+
+// NVRTC's functions as its documentation declares them.
+struct Compiler::Api {
+  Library library;
+  int (*version)(int*, int*) = nullptr;
+  int (*supported_count)(int*) = nullptr;
+  int (*supported)(int*) = nullptr;
+  int (*create)(void**, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
+  int (*compile)(void*, int, const char* const*) = nullptr;
+  int (*cubin_size)(void*, size_t*) = nullptr;
+  int (*cubin)(void*, char*) = nullptr;
+  int (*log_size)(void*, size_t*) = nullptr;
+  int (*log)(void*, char*) = nullptr;
+  int (*destroy)(void**) = nullptr;
+  const char* (*error_text)(int) = nullptr;
+
+  void check(int result, std::string_view what) const {
+    if (result != 0) fail(ErrorKind::machine, "NVRTC, ", what, ": ", error_text(result));
+  }
+};
+
+namespace {
+
+// Exact arithmetic is the default of every kernel: no contraction to fma but where a kernel says fma, IEEE division and roots.
+constexpr std::string_view kOptions[] = {"--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false",
+                                         "--ptxas-options=-v", "--restrict", "-default-device"};
+constexpr std::string_view kMagic = "temper cubin 1\n";
+
+int64_t number_before(std::string_view line, std::string_view what) {
+  const size_t at = line.find(what);
+  if (at == line.npos) return 0;
+  size_t first = at;
+  while (first > 0 && (line[first - 1] == ' ')) --first;
+  const size_t last = first;
+  while (first > 0 && line[first - 1] >= '0' && line[first - 1] <= '9') --first;
+  int64_t value = 0;
+  std::from_chars(line.data() + first, line.data() + last, value);
+  return value;
+}
+
+}  // namespace
+
+std::vector<KernelResources> parse_resources(std::string_view log) {
+  std::vector<KernelResources> out;
+  while (!log.empty()) {
+    const size_t end = std::min(log.find('\n'), log.size());
+    const std::string_view line = log.substr(0, end);
+    log.remove_prefix(std::min(end + 1, log.size()));
+    constexpr std::string_view start = "Compiling entry function '";
+    if (const size_t at = line.find(start); at != line.npos) {
+      const std::string_view rest = line.substr(at + start.size());
+      out.push_back({std::string(rest.substr(0, rest.find('\'')))});
+    } else if (out.empty()) {
+      continue;
+    } else if (line.find("bytes spill stores") != line.npos) {
+      out.back().stack = number_before(line, "bytes stack frame");
+      out.back().spill_stores = number_before(line, "bytes spill stores");
+      out.back().spill_loads = number_before(line, "bytes spill loads");
+    } else if (line.find(" registers") != line.npos && line.find("Used ") != line.npos) {
+      out.back().registers = int(number_before(line, "registers"));
+      out.back().shared = number_before(line, "bytes smem");
+    }
+  }
+  return out;
+}
+
+Compiler::Compiler(const LibrarySearch& search, std::string cache_folder, int driver_version)
+    : api_(std::make_unique<Api>()), cache_folder_(std::move(cache_folder)) {
+  api_->library = Library::open({"libnvrtc.so.13", "libnvrtc.so.12"}, search, "compiling GPU kernels",
+                                "install NVIDIA's CUDA toolkit, or 'pip install nvidia-cuda-nvrtc' and name the site-packages folder with --cuda-path");
+  const Library& library = api_->library;
+  library.bind(api_->version, "nvrtcVersion");
+  library.bind(api_->supported_count, "nvrtcGetNumSupportedArchs");
+  library.bind(api_->supported, "nvrtcGetSupportedArchs");
+  library.bind(api_->create, "nvrtcCreateProgram");
+  library.bind(api_->compile, "nvrtcCompileProgram");
+  library.bind(api_->cubin_size, "nvrtcGetCUBINSize");
+  library.bind(api_->cubin, "nvrtcGetCUBIN");
+  library.bind(api_->log_size, "nvrtcGetProgramLogSize");
+  library.bind(api_->log, "nvrtcGetProgramLog");
+  library.bind(api_->destroy, "nvrtcDestroyProgram");
+  library.bind(api_->error_text, "nvrtcGetErrorString");
+  api_->check(api_->version(&major_, &minor_), "asking for its version");
+  int count = 0;
+  api_->check(api_->supported_count(&count), "counting architectures");
+  architectures_.resize(size_t(count));
+  api_->check(api_->supported(architectures_.data()), "listing architectures");
+  // Cubins load on every driver of the same major version (CUDA's minor version compatibility) and on later ones.
+  if (driver_version && driver_version / 1000 < major_)
+    fail(ErrorKind::unsupported, "the driver supports CUDA ", driver_version / 1000, '.', driver_version % 1000 / 10, ", which cannot load what NVRTC ",
+         version(), " ('", path(), "') compiles; update the driver, or install NVRTC ", driver_version / 1000,
+         " ('pip install nvidia-cuda-nvrtc-cu", driver_version / 1000, "') and name its folder with --cuda-path");
+  if (!cache_folder_.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(cache_folder_, error);
+    if (error) fail(ErrorKind::machine, "cannot create '", cache_folder_, "' for compiled kernels: ", error.message());
+  }
+}
+Compiler::~Compiler() = default;
+
+const std::string& Compiler::path() const { return api_->library.path(); }
+
+bool Compiler::knows(const std::string& architecture) const {
+  int number = 0;
+  if (architecture.starts_with("sm_")) std::from_chars(architecture.data() + 3, architecture.data() + architecture.size(), number);
+  for (int known : architectures_)
+    if (known == number) return true;
+  return false;
+}
+
+std::string Compiler::cache_path(const KernelSource& source, const std::string& architecture) const {
+  std::string key = concat(architecture, '\n', version(), '\n');
+  for (std::string_view option : kOptions) key += concat(option, '\n');
+  for (const std::string& option : source.options) key += concat(option, '\n');
+  for (const KernelText& text : kernel_texts()) key += concat(text.path, ' ', hex(xxh3(text.text)), '\n');
+  key += source.text;
+  return concat(cache_folder_, '/', sha256_hex(std::as_bytes(std::span(key))), ".cubin");
+}
+
+// The file: magic, XXH3 of the rest as 16 digits, the log's size as 16 digits, the log, the cubin.
+static bool read_cached(const std::string& path, Cubin& cubin) {
+  if (!file_exists(path)) return false;
+  std::string content;
+  try {
+    content = read_file(path, size_t(64) << 20);
+  } catch (const Error&) {
+    return false;  // it went away or cannot be read: as good as not there
+  }
+  const size_t head = kMagic.size() + 32;
+  if (content.size() < head || !std::string_view(content).starts_with(kMagic)) return false;
+  const std::string_view body = std::string_view(content).substr(kMagic.size() + 16);
+  if (hex(xxh3(body)) != std::string_view(content).substr(kMagic.size(), 16)) return false;
+  uint64_t log_size = 0;
+  std::from_chars(body.data(), body.data() + 16, log_size, 16);
+  if (log_size > body.size() - 16) return false;
+  cubin.kernels = parse_resources(body.substr(16, log_size));
+  const std::string_view bytes = body.substr(16 + log_size);
+  cubin.bytes.resize(bytes.size());
+  std::memcpy(cubin.bytes.data(), bytes.data(), bytes.size());
+  cubin.from_cache = true;
+  return true;
+}
+
+Cubin Compiler::run(const KernelSource& source, const std::string& architecture, std::string& log) const {
+  if (!knows(architecture))
+    fail(ErrorKind::unsupported, "NVRTC ", version(), " ('", path(), "') does not compile for ", architecture, "; install a newer one (pip install -U nvidia-cuda-nvrtc)");
+  std::vector<const char*> texts, names;
+  for (const KernelText& text : kernel_texts()) {
+    texts.push_back(text.text.data());  // embedded with a 0 behind it
+    names.push_back(text.path.data());
+  }
+  struct Program {
+    const Api& api;
+    void* handle = nullptr;
+    ~Program() { if (handle) api.destroy(&handle); }
+  } program{*api_};
+  api_->check(api_->create(&program.handle, source.text.c_str(), "kernel.cu", int(texts.size()), texts.data(), names.data()), "taking a kernel");
+  const std::string target = "--gpu-architecture=" + architecture;
+  std::vector<const char*> options{target.c_str()};
+  for (std::string_view option : kOptions) options.push_back(option.data());
+  for (const std::string& option : source.options) options.push_back(option.c_str());
+  const int result = api_->compile(program.handle, int(options.size()), options.data());
+  size_t size = 0;
+  api_->check(api_->log_size(program.handle, &size), "asking for its log");
+  log.resize(size);
+  api_->check(api_->log(program.handle, log.data()), "asking for its log");
+  while (!log.empty() && log.back() == '\0') log.pop_back();
+  if (result != 0) fail(ErrorKind::machine, "a GPU kernel does not compile for ", architecture, " with NVRTC ", version(), ":\n", log);
+  Cubin cubin;
+  api_->check(api_->cubin_size(program.handle, &size), "asking for the result");
+  cubin.bytes.resize(size);
+  api_->check(api_->cubin(program.handle, reinterpret_cast<char*>(cubin.bytes.data())), "asking for the result");
+  cubin.kernels = parse_resources(log);
+  return cubin;
+}
+
+Cubin Compiler::compile(const KernelSource& source, const std::string& architecture) const {
+  std::string path;
+  Cubin cubin;
+  if (!cache_folder_.empty()) {
+    path = cache_path(source, architecture);
+    if (read_cached(path, cubin)) return cubin;
+  }
+  std::string log;
+  cubin = run(source, architecture, log);
+  if (!path.empty()) {
+    std::string body = hex(log.size()) + log;
+    body.append(reinterpret_cast<const char*>(cubin.bytes.data()), cubin.bytes.size());
+    write_file_atomically(path, concat(kMagic, hex(xxh3(body)), body));
+  }
+  return cubin;
+}
+
+}  // namespace temper::cuda

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA C text to cubins, by NVRTC, with a cache on disk. Texts may include the embedded ones and nothing else, so that they
+// compile where there is no CUDA toolkit.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/support/library.h"
+
+namespace temper::cuda {
+
+struct KernelSource {
+  std::string text;
+  std::vector<std::string> options;  // beside those that every kernel gets
+  bool operator==(const KernelSource&) const = default;
+};
+
+struct KernelResources {
+  std::string name;
+  int registers = 0;
+  int64_t spill_stores = 0, spill_loads = 0, stack = 0, shared = 0;  // bytes; shared: static
+};
+
+struct Cubin {
+  std::vector<std::byte> bytes;
+  std::vector<KernelResources> kernels;
+  bool from_cache = false;
+};
+
+// What ptxas said of each kernel, from the compiler's log.
+std::vector<KernelResources> parse_resources(std::string_view log);
+
+class Compiler {
+ public:
+  // Opens NVRTC 13 or 12. `cache_folder` is made where it is missing; empty: no cache on disk. `driver_version` (13000 = 13.0;
+  // 0: none to respect): throws Error{unsupported} where the driver cannot load what this NVRTC makes, with what to install.
+  Compiler(const LibrarySearch& search, std::string cache_folder, int driver_version = 0);
+  ~Compiler();
+  // `architecture`: "sm_90a". Thread-safe. Throws Error{unsupported} for an architecture that this NVRTC does not know, and
+  // Error{machine} with the compiler's log where the text does not compile.
+  Cubin compile(const KernelSource& source, const std::string& architecture) const;
+  int major() const { return major_; }
+  int minor() const { return minor_; }
+  const std::string& path() const;
+  std::string version() const { return concat(major_, '.', minor_); }
+  bool knows(const std::string& architecture) const;
+
+ private:
+  std::string cache_path(const KernelSource& source, const std::string& architecture) const;
+  Cubin run(const KernelSource& source, const std::string& architecture, std::string& log) const;
+  struct Api;
+  std::unique_ptr<Api> api_;
+  std::string cache_folder_;
+  int major_ = 0, minor_ = 0;
+  std::vector<int> architectures_;
+};
+
+}  // namespace temper::cuda

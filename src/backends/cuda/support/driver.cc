@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/support/driver.h"
+
+#include "base/checked.h"
+
+namespace temper::cuda {
+
+PlannedFailures& planned_failures() {
+  static PlannedFailures failures;
+  return failures;
+}
+
+bool Driver::fails_as_planned(Operation operation) {
+  auto& countdown = operation == Operation::allocate ? planned_failures().allocate
+                    : operation == Operation::launch ? planned_failures().launch : planned_failures().other;
+  if (countdown.load(std::memory_order_relaxed) <= 0) return false;
+  return countdown.fetch_sub(1) == 1;
+}
+
+std::string architecture_of(int major, int minor) {
+  return concat("sm_", major * 10 + minor, major == 9 || major == 10 ? "a" : "");
+}
+std::string GpuInfo::architecture() const { return architecture_of(major, minor); }
+
+std::shared_ptr<const Driver> Driver::open(const LibrarySearch& search) {
+  const Library library = Library::open({"libcuda.so.1"}, search, "running on a GPU",
+                                        "it comes with NVIDIA's driver: install that, or use --device cpu");
+  auto driver = std::make_shared<Driver>();
+  driver->path_ = library.path();
+#define TEMPER_BIND(member, symbol, ...) library.bind(driver->api_.member, symbol);
+  TEMPER_CUDA_DRIVER_FUNCTIONS(TEMPER_BIND)
+#undef TEMPER_BIND
+  driver->api_.launch_kernel_ex = reinterpret_cast<decltype(driver->api_.launch_kernel_ex)>(library.find("cuLaunchKernelEx"));
+  driver->start();
+  return driver;
+}
+
+std::shared_ptr<const Driver> Driver::scripted(const DriverApi& api) {
+  auto driver = std::make_shared<Driver>();
+  driver->path_ = "a scripted driver";
+  driver->api_ = api;
+  driver->start();
+  return driver;
+}
+
+void Driver::start() {
+  call(Operation::other, "starting the CUDA driver", api_.init, 0u);
+  call(Operation::other, "asking for the driver's version", api_.driver_version, &version_);
+  int count = 0;
+  call(Operation::other, "counting GPUs", api_.device_count, &count);
+  for (int i = 0; i < count; ++i) {
+    DeviceHandle device = 0;
+    call(Operation::other, "looking at a GPU", api_.device_get, &device, i);
+    GpuInfo gpu;
+    gpu.ordinal = i;
+    char text[256] = {};
+    call(Operation::other, "asking for a GPU's name", api_.device_name, text, 255, device);
+    gpu.name = text;
+    call(Operation::other, "asking for a GPU's bus", api_.device_pci_bus_id, text, 64, device);
+    gpu.pci_bus_id = text;
+    size_t bytes = 0;
+    call(Operation::other, "asking for a GPU's memory", api_.device_total_memory, &bytes, device);
+    gpu.memory_bytes = int64_t(bytes);
+    auto attribute = [&](DeviceAttribute which) {
+      int value = 0;
+      call(Operation::other, "asking for a GPU's properties", api_.device_attribute, &value, which, device);
+      return value;
+    };
+    // Drivers stopped to report the clocks here (13.0); 0 then.
+    auto optional = [&](DeviceAttribute which) {
+      int value = 0;
+      return api_.device_attribute(&value, which, device) == 0 ? value : 0;
+    };
+    gpu.major = attribute(DeviceAttribute::capability_major);
+    gpu.minor = attribute(DeviceAttribute::capability_minor);
+    gpu.multiprocessors = attribute(DeviceAttribute::multiprocessors);
+    gpu.l2_bytes = attribute(DeviceAttribute::l2_bytes);
+    gpu.shared_per_block = attribute(DeviceAttribute::shared_per_block_optin);
+    gpu.clock_khz = optional(DeviceAttribute::clock_khz);
+    gpu.memory_clock_khz = optional(DeviceAttribute::memory_clock_khz);
+    gpu.memory_bus_bits = optional(DeviceAttribute::memory_bus_bits);
+    gpus_.push_back(std::move(gpu));
+  }
+}
+
+void Driver::raise(Result result, std::string_view what, bool planned) const {
+  const char *name = nullptr, *text = nullptr;
+  if (api_.error_name) api_.error_name(result, &name);
+  if (api_.error_text) api_.error_text(result, &text);
+  const std::string cause = concat(what, ": ", text ? text : "unknown error", " (", name ? std::string(name) : concat("error ", result),
+                                   planned ? ", planned by a test" : "", ")");
+  switch (result) {
+    case kNoDevice:
+      fail(ErrorKind::unsupported, cause, ": the driver sees no GPU; check nvidia-smi, or use --device cpu");
+    case kSystemDriverMismatch:
+      fail(ErrorKind::unsupported, cause, ": the driver's library and its kernel module are of different versions; restart the machine or "
+           "reinstall the driver");
+    case kNoBinaryForGpu: case kInvalidSource: case kUnsupportedPtx:
+      fail(ErrorKind::unsupported, cause, ": the kernels were compiled for another GPU or a newer driver; build the plan again on this machine");
+    case kOutOfMemory:
+      fail(ErrorKind::machine, cause, "; use a smaller batch, or close other programs that use this GPU");
+    default:
+      fail(ErrorKind::machine, cause, "; nothing more can be done on this GPU in this process if that repeats: start again, or use another device");
+  }
+}
+
+std::shared_ptr<const Gpu> Gpu::open(std::shared_ptr<const Driver> driver, int ordinal) {
+  const auto count = driver->gpus().size();
+  if (ordinal < 0 || size_t(ordinal) >= count)
+    fail(ErrorKind::usage, "there is no GPU ", ordinal, "; this machine has ", count, count ? concat(": cuda:0 to cuda:", count - 1) : std::string());
+  std::shared_ptr<Gpu> gpu(new Gpu(std::move(driver), ordinal));
+  const DriverApi& api = gpu->driver_->api();
+  DeviceHandle device = 0;
+  gpu->driver_->call(Operation::other, "looking at a GPU", api.device_get, &device, ordinal);
+  gpu->driver_->call(Operation::other, concat("opening GPU ", ordinal), api.primary_retain, &gpu->context_, device);
+  gpu->make_current();
+  return gpu;
+}
+
+Gpu::~Gpu() {
+  if (!context_) return;
+  DeviceHandle device = 0;
+  if (driver_->api().device_get(&device, ordinal_) == 0) driver_->api().primary_release(device);
+}
+
+void Gpu::make_current() const {
+  driver_->call(Operation::other, "making a GPU current", driver_->api().context_set_current, context_);
+}
+bool Gpu::try_make_current() const noexcept { return driver_->api().context_set_current(context_) == 0; }
+
+Gpu::Memory Gpu::memory() const {
+  make_current();
+  size_t free = 0, total = 0;
+  driver_->call(Operation::other, "asking for free memory", driver_->api().memory_info, &free, &total);
+  return {int64_t(free), int64_t(total)};
+}
+
+void Gpu::synchronize() const {
+  make_current();
+  driver_->call(Operation::other, "waiting for the GPU", driver_->api().context_synchronize);
+}
+
+static std::string mib(int64_t bytes) { return concat(ceil_div(bytes, int64_t(1) << 20), " MiB"); }
+
+DeviceMemory::DeviceMemory(const GpuRef& gpu, int64_t bytes) : bytes_(bytes) {
+  if (bytes == 0) return;
+  gpu->make_current();
+  const Driver& driver = gpu->driver();
+  DevicePointer address = 0;
+  with_context([&] {
+    size_t free = 0, total = 0;
+    driver.api().memory_info(&free, &total);
+    return concat("GPU ", gpu->info().ordinal, " (", mib(int64_t(free)), " of ", mib(int64_t(total)), " free)");
+  }, [&] {
+    driver.call(Operation::allocate, concat("allocating ", mib(bytes)), driver.api().memory_allocate, &address, size_t(bytes));
+  });
+  owned_ = {gpu, address, driver.api().memory_free};
+}
+
+PinnedMemory::PinnedMemory(const GpuRef& gpu, int64_t bytes) : bytes_(bytes) {
+  if (bytes == 0) return;
+  gpu->make_current();
+  void* address = nullptr;
+  gpu->driver().call(Operation::allocate, concat("allocating ", mib(bytes), " of pinned host memory"), gpu->driver().api().host_allocate,
+                     &address, size_t(bytes), 0u);
+  owned_ = {gpu, address, gpu->driver().api().host_free};
+}
+
+Event::Event(const GpuRef& gpu, bool timed) {
+  gpu->make_current();
+  EventHandle event = nullptr;
+  constexpr unsigned kDisableTiming = 2;
+  gpu->driver().call(Operation::allocate, "creating an event", gpu->driver().api().event_create, &event, timed ? 0u : kDisableTiming);
+  owned_ = {gpu, event, gpu->driver().api().event_destroy};
+}
+void Event::wait() const {
+  const Driver& driver = owned_.gpu()->driver();
+  owned_.gpu()->make_current();
+  driver.call(Operation::other, "waiting for an event", driver.api().event_synchronize, get());
+}
+double Event::milliseconds_since(const Event& earlier) const {
+  const Driver& driver = owned_.gpu()->driver();
+  float milliseconds = 0;
+  owned_.gpu()->make_current();
+  driver.call(Operation::other, "reading a time", driver.api().event_elapsed, &milliseconds, earlier.get(), get());
+  return double(milliseconds);
+}
+
+Stream::Stream(const GpuRef& gpu) {
+  gpu->make_current();
+  StreamHandle stream = nullptr;
+  constexpr unsigned kNonBlocking = 1;  // does not wait for the legacy default stream
+  gpu->driver().call(Operation::allocate, "creating a stream", gpu->driver().api().stream_create, &stream, kNonBlocking);
+  owned_ = {gpu, stream, gpu->driver().api().stream_destroy};
+}
+
+// Copies and fills take part in a capture like launches; calls with a stream need its context to be current.
+#define TEMPER_IN_STREAM(operation, what, member, ...)                             \
+  do {                                                                             \
+    const Driver& driver = gpu()->driver();                                        \
+    gpu()->make_current();                                                         \
+    driver.call(operation, what, driver.api().member, __VA_ARGS__);                \
+  } while (false)
+
+void Stream::copy_to_device(DevicePointer to, const void* from, int64_t bytes) const {
+  if (bytes) TEMPER_IN_STREAM(Operation::launch, "copying to the GPU", copy_to_device, to, from, size_t(bytes), get());
+}
+void Stream::copy_to_host(void* to, DevicePointer from, int64_t bytes) const {
+  if (bytes) TEMPER_IN_STREAM(Operation::launch, "copying from the GPU", copy_to_host, to, from, size_t(bytes), get());
+}
+void Stream::copy_on_device(DevicePointer to, DevicePointer from, int64_t bytes) const {
+  if (bytes) TEMPER_IN_STREAM(Operation::launch, "copying on the GPU", copy_on_device, to, from, size_t(bytes), get());
+}
+void Stream::fill(DevicePointer to, uint8_t value, int64_t bytes) const {
+  if (bytes) TEMPER_IN_STREAM(Operation::launch, "filling memory", fill, to, value, size_t(bytes), get());
+}
+void Stream::record(const Event& event) const { TEMPER_IN_STREAM(Operation::other, "recording an event", event_record, event.get(), get()); }
+void Stream::wait(const Event& event) const {
+  TEMPER_IN_STREAM(Operation::other, "waiting for another stream", stream_wait_event, get(), event.get(), 0u);
+}
+void Stream::synchronize() const { TEMPER_IN_STREAM(Operation::other, "waiting for the GPU", stream_synchronize, get()); }
+
+void Stream::begin_capture() const {
+  constexpr int kThreadLocal = 1;  // other threads may allocate meanwhile
+  TEMPER_IN_STREAM(Operation::other, "beginning a graph", stream_begin_capture, get(), kThreadLocal);
+}
+
+Graph Stream::end_capture() const {
+  GraphHandle recorded = nullptr;
+  TEMPER_IN_STREAM(Operation::other, "ending a graph", stream_end_capture, get(), &recorded);
+  const Owned<GraphHandle> graph(gpu(), recorded, gpu()->driver().api().graph_destroy);
+  GraphExecHandle exec = nullptr;
+  TEMPER_IN_STREAM(Operation::allocate, "making a graph ready", graph_instantiate, &exec, recorded, 0ull);
+  return Graph(Owned<GraphExecHandle>(gpu(), exec, gpu()->driver().api().graph_exec_destroy));
+}
+
+void Stream::abandon_capture() const noexcept {
+  GraphHandle recorded = nullptr;
+  if (!gpu()->try_make_current()) return;
+  if (gpu()->driver().api().stream_end_capture(get(), &recorded) == 0 && recorded) gpu()->driver().api().graph_destroy(recorded);
+}
+
+void Stream::replay(const Graph& graph) const {
+  TEMPER_IN_STREAM(Operation::launch, "running a graph", graph_launch, graph.owned_.get(), get());
+}
+#undef TEMPER_IN_STREAM
+
+Module::Module(const GpuRef& gpu, std::span<const std::byte> cubin) {
+  gpu->make_current();
+  ModuleHandle module = nullptr;
+  gpu->driver().call(Operation::allocate, "loading kernels", gpu->driver().api().module_load, &module, static_cast<const void*>(cubin.data()));
+  owned_ = {gpu, module, gpu->driver().api().module_unload};
+}
+
+Function Module::function(const std::string& name) const {
+  const Driver& driver = owned_.gpu()->driver();
+  FunctionHandle handle = nullptr;
+  owned_.gpu()->make_current();
+  driver.call(Operation::other, concat("finding the kernel ", name), driver.api().module_function, &handle, owned_.get(), name.c_str());
+  return Function(owned_.gpu(), handle, name);
+}
+
+int Function::attribute(FunctionAttribute which) const {
+  int value = 0;
+  gpu_->make_current();
+  gpu_->driver().call(Operation::other, concat("asking about the kernel ", name_), gpu_->driver().api().function_attribute, &value, which, handle_);
+  return value;
+}
+
+void Function::allow_shared(int64_t bytes) const {
+  gpu_->make_current();
+  gpu_->driver().call(Operation::other, concat("giving the kernel ", name_, ' ', bytes, " bytes of shared memory"),
+                      gpu_->driver().api().function_set_attribute, handle_, FunctionAttribute::max_dynamic_shared, int(bytes));
+}
+
+void Function::launch(const Stream& stream, const LaunchShape& shape, std::span<void* const> arguments, bool overlap) const {
+  const Driver& driver = gpu_->driver();
+  gpu_->make_current();
+  void** parameters = const_cast<void**>(arguments.data());
+  const std::string_view what = name_;
+  if (overlap && driver.api().launch_kernel_ex) {
+    LaunchAttribute attribute{kProgrammaticStreamSerialization, 0, {}};
+    attribute.value.number = 1;
+    const LaunchConfig config{{shape.grid[0], shape.grid[1], shape.grid[2]}, {shape.block[0], shape.block[1], shape.block[2]},
+                              shape.shared_bytes, stream.get(), &attribute, 1};
+    driver.call(Operation::launch, what, driver.api().launch_kernel_ex, &config, handle_, parameters, static_cast<void**>(nullptr));
+    return;
+  }
+  driver.call(Operation::launch, what, driver.api().launch_kernel, handle_, shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0],
+              shape.block[1], shape.block[2], shape.shared_bytes, stream.get(), parameters, static_cast<void**>(nullptr));
+}
+
+}  // namespace temper::cuda

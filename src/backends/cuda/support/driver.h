@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA driver: GPUs, their memory, streams, events, kernels and graphs, as objects that clean up after themselves.
+// Every call that can fail goes through Driver::call, so failures can be planned in tests and are reported in one form:
+// Error{machine}, or Error{unsupported} where the machine lacks what is needed.
+#pragma once
+#include <array>
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/support/driver_api.h"
+#include "backends/cuda/support/library.h"
+
+namespace temper::cuda {
+
+// What a call does, as far as tests plan failures.
+enum class Operation { other, allocate, launch };
+
+// A countdown for each kind: N makes the N-th such call from now on fail as the driver would (1 = the next one), every later
+// one works again; 0 = none. For tests only; the counts are of the whole process.
+struct PlannedFailures {
+  std::atomic<int64_t> allocate{0}, launch{0}, other{0};
+};
+PlannedFailures& planned_failures();
+
+struct GpuInfo {
+  int ordinal = 0;
+  std::string name, pci_bus_id;
+  int major = 0, minor = 0;  // compute capability
+  int multiprocessors = 0;
+  int64_t memory_bytes = 0, l2_bytes = 0, shared_per_block = 0;
+  int clock_khz = 0, memory_clock_khz = 0, memory_bus_bits = 0;  // highest clocks; 0 where the driver does not say
+  // What NVRTC compiles for: "sm_80", "sm_90a" (from 9.0 on with the features of just this architecture).
+  std::string architecture() const;
+};
+std::string architecture_of(int major, int minor);
+
+class Driver {
+ public:
+  // Opens libcuda and starts it. Throws Error{unsupported} where there is no driver or no GPU for it.
+  static std::shared_ptr<const Driver> open(const LibrarySearch& search);
+  // One more made of functions of the caller's, for tests with a scripted driver.
+  static std::shared_ptr<const Driver> scripted(const DriverApi& api);
+
+  const std::string& path() const { return path_; }
+  int version() const { return version_; }  // of CUDA that it supports: 13000 = 13.0
+  const std::vector<GpuInfo>& gpus() const { return gpus_; }
+  const DriverApi& api() const { return api_; }
+
+  // Calls `function(arguments...)`; throws if it, or the plan of a test, says so. `what`: "allocating 12 MiB".
+  template <class... P, class... A>
+  void call(Operation operation, std::string_view what, Result (*function)(P...), A... arguments) const {
+    if (fails_as_planned(operation)) raise(operation == Operation::allocate ? kOutOfMemory : kLaunchFailed, what, true);
+    if (const Result result = function(arguments...); result != 0) raise(result, what, false);
+  }
+  [[noreturn]] void raise(Result result, std::string_view what, bool planned) const;
+
+ private:
+  void start();
+  static bool fails_as_planned(Operation operation);
+  DriverApi api_;
+  std::string path_;
+  int version_ = 0;
+  std::vector<GpuInfo> gpus_;
+};
+
+// A GPU's primary context: it is shared with other libraries of the process (cuDNN, cuBLASLt). Everything below keeps the
+// Gpu that it came from alive and makes it current on the calling thread where the driver needs that.
+class Gpu : public std::enable_shared_from_this<Gpu> {
+ public:
+  static std::shared_ptr<const Gpu> open(std::shared_ptr<const Driver> driver, int ordinal);
+  ~Gpu();
+  Gpu(const Gpu&) = delete;
+  const Driver& driver() const { return *driver_; }
+  const GpuInfo& info() const { return driver_->gpus()[size_t(ordinal_)]; }
+  void make_current() const;
+  // The same where nothing can be thrown: false if the device is lost.
+  bool try_make_current() const noexcept;
+  struct Memory {
+    int64_t free = 0, total = 0;
+  };
+  Memory memory() const;
+  // Waits for everything in flight. Errors of earlier launches surface here (or at any later call).
+  void synchronize() const;
+
+ private:
+  Gpu(std::shared_ptr<const Driver> driver, int ordinal) : driver_(std::move(driver)), ordinal_(ordinal) {}
+  std::shared_ptr<const Driver> driver_;
+  int ordinal_;
+  ContextHandle context_ = nullptr;
+};
+using GpuRef = std::shared_ptr<const Gpu>;
+
+// What the objects below share: a handle that is given back to the driver when its last owner goes.
+template <class Handle>
+class Owned {
+ public:
+  Owned() = default;
+  Owned(GpuRef gpu, Handle handle, Result (*release)(Handle)) : gpu_(std::move(gpu)), handle_(handle), release_(release) {}
+  Owned(Owned&& other) noexcept { swap(other); }
+  Owned& operator=(Owned&& other) noexcept {
+    Owned moved(std::move(other));
+    swap(moved);
+    return *this;
+  }
+  ~Owned() {
+    // A lost device cannot take anything back, and there is nobody to tell.
+    if (handle_ && gpu_->try_make_current()) release_(handle_);
+  }
+  Handle get() const { return handle_; }
+  explicit operator bool() const { return handle_ != Handle(); }
+  const GpuRef& gpu() const { return gpu_; }
+
+ private:
+  void swap(Owned& other) {
+    std::swap(gpu_, other.gpu_);
+    std::swap(handle_, other.handle_);
+    std::swap(release_, other.release_);
+  }
+  GpuRef gpu_;
+  Handle handle_ = Handle();
+  Result (*release_)(Handle) = nullptr;
+};
+
+// Device memory, 256-byte aligned. Of zero bytes: no handle.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  // Throws Error{machine} with what is free and what was asked for.
+  DeviceMemory(const GpuRef& gpu, int64_t bytes);
+  DevicePointer address() const { return owned_.get(); }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  Owned<DevicePointer> owned_;
+  int64_t bytes_ = 0;
+};
+
+// Page-locked host memory: copies from and to it run beside the host.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  PinnedMemory(const GpuRef& gpu, int64_t bytes);
+  std::byte* data() const { return static_cast<std::byte*>(owned_.get()); }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  Owned<void*> owned_;
+  int64_t bytes_ = 0;
+};
+
+class Event {
+ public:
+  explicit Event(const GpuRef& gpu, bool timed = true);
+  EventHandle get() const { return owned_.get(); }
+  void wait() const;  // until it has happened
+  double milliseconds_since(const Event& earlier) const;  // both have happened and are timed
+
+ private:
+  Owned<EventHandle> owned_;
+};
+
+// A recorded sequence of launches and copies, replayed with one call.
+class Graph {
+ public:
+  Graph() = default;
+  explicit operator bool() const { return bool(owned_); }
+
+ private:
+  friend class Stream;
+  explicit Graph(Owned<GraphExecHandle> owned) : owned_(std::move(owned)) {}
+  Owned<GraphExecHandle> owned_;
+};
+
+class Stream {
+ public:
+  explicit Stream(const GpuRef& gpu);
+  StreamHandle get() const { return owned_.get(); }
+  const GpuRef& gpu() const { return owned_.gpu(); }
+  // Asynchronous where the host memory is pinned. The memory must live until the stream has got there.
+  void copy_to_device(DevicePointer to, const void* from, int64_t bytes) const;
+  void copy_to_host(void* to, DevicePointer from, int64_t bytes) const;
+  void copy_on_device(DevicePointer to, DevicePointer from, int64_t bytes) const;
+  void fill(DevicePointer to, uint8_t value, int64_t bytes) const;
+  void record(const Event& event) const;
+  void wait(const Event& event) const;  // work put in later waits for it
+  void synchronize() const;
+  // What is put into this stream between the two is recorded, not run. One thread only; no synchronizing in between.
+  void begin_capture() const;
+  Graph end_capture() const;
+  // Ends a capture and throws it away, after an error in it.
+  void abandon_capture() const noexcept;
+  void replay(const Graph& graph) const;
+
+ private:
+  Owned<StreamHandle> owned_;
+};
+
+struct LaunchShape {
+  std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  uint32_t shared_bytes = 0;  // dynamic
+  bool operator==(const LaunchShape&) const = default;
+};
+
+class Function {
+ public:
+  // Each argument is a pointer to one kernel parameter. `overlap`: the kernel may start before the one in front of it in the
+  // stream has ended (programmatic dependent launch); it waits itself (griddepcontrol.wait) before it reads its inputs.
+  void launch(const Stream& stream, const LaunchShape& shape, std::span<void* const> arguments, bool overlap = false) const;
+  int attribute(FunctionAttribute which) const;
+  // Dynamic shared memory above 48 KiB must be asked for once.
+  void allow_shared(int64_t bytes) const;
+
+ private:
+  friend class Module;
+  Function(GpuRef gpu, FunctionHandle handle, std::string name) : gpu_(std::move(gpu)), handle_(handle), name_(std::move(name)) {}
+  GpuRef gpu_;
+  FunctionHandle handle_;
+  std::string name_;
+};
+
+// A cubin on a GPU. Must outlive the functions taken from it.
+class Module {
+ public:
+  // Throws Error{unsupported} where the cubin is for another GPU.
+  Module(const GpuRef& gpu, std::span<const std::byte> cubin);
+  Function function(const std::string& name) const;
+
+ private:
+  Owned<ModuleHandle> owned_;
+};
+
+}  // namespace temper::cuda

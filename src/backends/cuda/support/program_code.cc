@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/support/program_code.h"
+
+#include "base/hash.h"
+
+namespace temper::cuda {
+
+std::string_view memory_type(DType dtype) { return dtype == DType::boolean ? "bool" : name_of(dtype); }
+
+std::string_view held_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32: case DType::f16: case DType::bf16: return "float";
+    case DType::f64: return "double";
+    default: return memory_type(dtype);
+  }
+}
+
+namespace {
+
+std::string constant_text(const Step& step) {
+  if (step.dtype == DType::boolean) return step.integer ? "true" : "false";
+  if (step.dtype == DType::f64) return concat("__longlong_as_double(0x", hex(std::bit_cast<uint64_t>(step.number)), "ll)");
+  if (is_float(step.dtype)) {
+    float value = 0;
+    visit_dtype(step.dtype, [&]<class T>() { value = float(static_cast<T>(step.number)); });
+    return concat("__int_as_float(0x", hex(uint64_t(std::bit_cast<uint32_t>(value))).substr(8), ')');
+  }
+  return concat(memory_type(step.dtype), "(0x", hex(uint64_t(step.integer)), "ull)");
+}
+
+// The result of a half is a half already: rounding would change nothing.
+bool keeps_half_values(Scalar op) {
+  switch (op) {
+    case Scalar::constant: case Scalar::cast: case Scalar::min: case Scalar::max: case Scalar::neg: case Scalar::abs: case Scalar::sign:
+    case Scalar::floor: case Scalar::ceil: case Scalar::round: case Scalar::relu: case Scalar::where: return true;
+    default: return false;
+  }
+}
+
+std::string cast_text(DType to, const std::string& x) {
+  switch (to) {
+    case DType::f16: return concat("op::round_f16(float(", x, "))");
+    case DType::bf16: return concat("op::round_bf16(float(", x, "))");
+    case DType::boolean: return concat("op::cast_bool(", x, ')');
+    default: return concat("op::cast<", held_type(to), ">(", x, ')');
+  }
+}
+
+}  // namespace
+
+std::string program_code(const Program& program, std::span<const DType> inputs, std::string_view name) {
+  const DType result = program.dtype_of_value(program.result(), inputs);
+  std::string out = concat("DEVICE ", held_type(result), ' ', name, '(');
+  for (int i = 0; i < program.inputs; ++i) out += concat(i ? ", " : "", held_type(inputs[size_t(i)]), " v", i);
+  out += ") {\n";
+  for (size_t s = 0; s < program.steps.size(); ++s) {
+    const Step& step = program.steps[s];
+    std::string value;
+    if (step.op == Scalar::constant) {
+      value = constant_text(step);
+    } else if (step.op == Scalar::cast) {
+      value = cast_text(step.dtype, concat('v', step.args[0]));
+    } else {
+      value = concat("op::", name_of(step.op), '(');
+      for (int a = 0; a < arity_of(step.op); ++a) value += concat(a ? ", v" : "v", step.args[size_t(a)]);
+      value += ')';
+      if (!keeps_half_values(step.op) && step.dtype == DType::f16) value = concat("op::round_f16(", value, ')');
+      if (!keeps_half_values(step.op) && step.dtype == DType::bf16) value = concat("op::round_bf16(", value, ')');
+    }
+    out += concat("  const ", held_type(step.dtype), " v", program.inputs + int(s), " = ", value, ";\n");
+  }
+  return out + concat("  return v", program.result(), ";\n}\n");
+}
+
+}  // namespace temper::cuda

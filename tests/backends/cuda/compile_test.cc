@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every kernel and a spread of specialisations is compiled for every generation of GPU, with no GPU.
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "backends/cuda/recipe.h"
+#include "backends/cuda/support/kernel_text.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "bench/cases.h"
+#include "cuda_test_helpers.h"
+
+namespace temper {
+namespace {
+
+constexpr const char* kArchitectures[] = {"sm_80", "sm_90a", "sm_100a", "sm_120"};
+
+const char* const kProblems[] = {
+    "pointwise(f32[1000]) program=\"(1) 1=relu.f32(0)\"",
+    "pointwise(f32[2,16,5,5], f32[16,1,1]*, f32[1,16,1,1]) program=\"(3) 3=mul.f32(0,1) 4=add.f32(3,2)\"",
+    "pointwise(bf16[2,16,5,5], f32[16,1,1]) program=\"(2) 2=cast.f32(0) 3=mul.f32(2,1) 4=cast.bf16(3)\"",
+    "pointwise(f16[2,20,5,5], f16[20,5,5]) program=\"(2) 2=add.f16(0,1) 3=sigmoid.f16(2)\"",
+    "pointwise(f32[3,5]) program=\"(1) 1=cast.i8(0) 2=cast.f32(1) 3=erf.f32(2) 4=tanh.f32(3)\"",
+    "pointwise(i64[300], i64[1]) program=\"(2) 2=mul.i64(0,1) 3=mod.i64(2,0) 4=pow.i64(3,1)\"",
+    "pointwise(f64[33]) program=\"(1) 1=tanh.f64(0) 2=cast.u8(1) 3=cast.bool(2)\"",
+};
+
+TEST(CudaKernels, CompileForEveryGenerationWithoutSpills) {
+  TEMPER_NEEDS_NVRTC(compiler);
+  std::string lines;
+  for (const char* problem : kProblems) lines += concat(problem, '\n');
+  std::map<std::string, int> most;  // registers by kernel and architecture
+  std::set<std::string> covered;
+  for (const KernelCase& kernel_case : parse_cases(lines)) {
+    SCOPED_TRACE(kernel_case.text);
+    const std::vector<Tensor> inputs = make_case_inputs(kernel_case, 1);
+    const Problem problem = make_case_problem(kernel_case, inputs, 1);
+    for (const cuda::Recipe* recipe : cuda::recipes()) {
+      if (!recipe->supports(problem).yes()) continue;
+      covered.insert(std::string(recipe->name));
+      std::set<std::string> seen;
+      for (const Config& config : recipe->configs(problem))
+        for (const cuda::Job& job : recipe->work(problem, config).jobs) {
+          if (!seen.insert(job.source.text).second) continue;
+          for (const char* architecture : kArchitectures) {
+            const cuda::Cubin cubin = compiler->compile(job.source, architecture);
+            ASSERT_EQ(cubin.kernels.size(), 1u);
+            const cuda::KernelResources& kernel = cubin.kernels[0];
+            EXPECT_EQ(kernel.name, job.entry);
+            EXPECT_EQ(kernel.spill_stores, 0) << recipe->name << " for " << architecture << "\n" << job.source.text;
+            EXPECT_EQ(kernel.spill_loads, 0) << recipe->name << " for " << architecture << "\n" << job.source.text;
+            EXPECT_GT(kernel.registers, 0);
+            int& registers = most[concat(recipe->name, ' ', architecture)];
+            registers = std::max(registers, kernel.registers);
+          }
+        }
+    }
+  }
+  for (const auto& [kernel, registers] : most) std::printf("%-36s at most %d registers, no spills\n", kernel.c_str(), registers);
+  for (const cuda::Recipe* recipe : cuda::recipes()) EXPECT_TRUE(covered.contains(std::string(recipe->name))) << recipe->name << " is not compiled by this test";
+}
+
+// Every step with every dtype that it is defined on, in one program a dtype.
+TEST(CudaKernels, EveryStepOfAProgramCompilesOnEveryDtype) {
+  TEMPER_NEEDS_NVRTC(compiler);
+  for (int d = 0; d < kDTypeCount; ++d) {
+    const DType dtype = DType(d);
+    Program program;
+    program.inputs = 2;
+    std::vector<int> bools;
+    const DType inputs[] = {dtype, dtype};
+    for (size_t op = 0; op < enum_names(Scalar{}).size(); ++op) {
+      for (const DType result : {dtype, DType::boolean}) {
+        Program one = program;
+        Step step{Scalar(op), result, {0, 1, -1}};
+        if (step.op == Scalar::constant || step.op == Scalar::cast || step.op == Scalar::where) continue;
+        if (arity_of(step.op) == 1) step.args = {0, -1, -1};
+        if (arity_of(step.op) == 3) step.args = {0, 1, 0};
+        one.push(step);
+        try {
+          one.infer(inputs);
+        } catch (const Error&) {
+          continue;
+        }
+        program = one;
+        break;
+      }
+    }
+    for (int to = 0; to < kDTypeCount; ++to) program.push({Scalar::cast, DType(to), {0, -1, -1}});
+    const int condition = program.push({Scalar::cast, DType::boolean, {0, -1, -1}});
+    program.push({Scalar::constant, dtype, {-1, -1, -1}, -1.5, -3});
+    program.push({Scalar::where, dtype, {condition, 0, program.result()}});
+    Problem problem{ops::Pointwise{program}, {{type_of(dtype, {64})}, {type_of(dtype, {64})}}, {{type_of(program.infer(inputs), {64})}}};
+    const cuda::Recipe* recipe = cuda::recipes()[0];
+    const auto configs = recipe->configs(problem);
+    for (const cuda::Job& job : recipe->work(problem, configs.at(0)).jobs) EXPECT_EQ(compiler->compile(job.source, "sm_80").kernels.size(), 1u);
+  }
+}
+
+TEST(CudaCompiler, SaysWhichArchitectureItDoesNotKnowAndWhatIsWrongWithAText) {
+  TEMPER_NEEDS_NVRTC(compiler);
+  try {
+    compiler->compile({"extern \"C\" __global__ void nothing() {}", {}}, "sm_20");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_NE(std::string(error.what()).find("sm_20"), std::string::npos);
+  }
+  try {
+    compiler->compile({"extern \"C\" __global__ void broken() { missing(); }", {}}, "sm_80");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("missing"), std::string::npos) << error.what();
+  }
+}
+
+TEST(CudaCompiler, ReadsWhatACubinUses) {
+  const auto kernels = cuda::parse_resources(
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas info    : Compiling entry function 'one' for 'sm_90a'\n"
+      "ptxas info    : Function properties for one\n"
+      "    16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n"
+      "ptxas info    : Used 40 registers, used 1 barriers, 4096 bytes smem, 368 bytes cmem[0]\n");
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].name, "one");
+  EXPECT_EQ(kernels[0].stack, 16);
+  EXPECT_EQ(kernels[0].spill_stores, 8);
+  EXPECT_EQ(kernels[0].spill_loads, 12);
+  EXPECT_EQ(kernels[0].registers, 40);
+  EXPECT_EQ(kernels[0].shared, 4096);
+}
+
+struct TemporaryFolder {
+  std::string path = (std::filesystem::path(::testing::TempDir()) / concat("temper_cubins_", getpid())).string();
+  ~TemporaryFolder() {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+  }
+};
+
+TEST(CudaCompiler, KeepsCubinsOnDiskAndCompilesAgainWhatWasDamaged) {
+  TEMPER_NEEDS_NVRTC(unused);
+  (void)unused;
+  TemporaryFolder folder;
+  const cuda::Compiler compiler(testing::cuda_search(), folder.path);
+  const cuda::KernelSource source{"extern \"C\" __global__ void kept(int* p) { *p = 1; }", {}};
+  const cuda::Cubin first = compiler.compile(source, "sm_80");
+  EXPECT_FALSE(first.from_cache);
+  const cuda::Cubin second = compiler.compile(source, "sm_80");
+  EXPECT_TRUE(second.from_cache);
+  EXPECT_EQ(second.bytes, first.bytes);
+  ASSERT_EQ(second.kernels.size(), 1u);
+  EXPECT_EQ(second.kernels[0].registers, first.kernels.at(0).registers);
+  EXPECT_FALSE(compiler.compile(source, "sm_90a").from_cache);
+  EXPECT_FALSE(compiler.compile({source.text, {"-DOTHER"}}, "sm_80").from_cache);
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path)) {
+    ++files;
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(200);
+    file.put('\x7f');
+    file.put('\x01');
+  }
+  EXPECT_EQ(files, 3);
+  const cuda::Cubin again = compiler.compile(source, "sm_80");
+  EXPECT_FALSE(again.from_cache);
+  EXPECT_EQ(again.bytes, first.bytes);
+  EXPECT_TRUE(compiler.compile(source, "sm_80").from_cache);
+}
+
+TEST(CudaCompiler, RefusesADriverThatIsTooOldForIt) {
+  TEMPER_NEEDS_NVRTC(compiler);
+  try {
+    const cuda::Compiler too_new(testing::cuda_search(), "", (compiler->major() - 1) * 1000 + 40);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_NE(std::string(error.what()).find("update the driver"), std::string::npos) << error.what();
+  }
+}
+
+TEST(CudaLibraries, SayWhatIsMissingForWhatAndWhereItWasLookedFor) {
+  const std::string folder = ::testing::TempDir();
+  try {
+    cuda::Library::open({"libnothing.so.13", "libnothing.so.12"}, {{folder}, false}, "a test", "install nothing");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    const std::string text = error.what();
+    for (const char* part : {"libnothing.so.13 or libnothing.so.12", "a test", "install nothing"}) EXPECT_NE(text.find(part), std::string::npos) << text;
+    EXPECT_NE(text.find(folder.substr(0, folder.find_last_not_of('/') + 1)), std::string::npos) << text;
+  }
+}
+
+TEST(CudaLibraries, SayWhyALibraryThatIsThereCannotBeLoaded) {
+  TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path);
+  std::ofstream(folder.path + "/libbroken.so.1") << "no library";
+  try {
+    cuda::Library::open({"libbroken.so.1"}, {{folder.path}, false}, "a test", "install it again");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("cannot be loaded"), std::string::npos) << error.what();
+  }
+}
+
+TEST(CudaKernels, EmbeddedTextsAreWholeAndEndWithAZero) {
+  EXPECT_GE(cuda::kernel_texts().size(), 3u);
+  for (const cuda::KernelText& text : cuda::kernel_texts()) {
+    EXPECT_TRUE(text.text.starts_with("// SPDX-License-Identifier: Apache-2.0\n")) << text.path;
+    EXPECT_EQ(text.text.data()[text.text.size()], '\0');
+    EXPECT_EQ(text.path.data()[text.path.size()], '\0');
+    EXPECT_EQ(read_file(concat(TEMPER_SOURCE_DIR, "/src/", text.path)), text.text);
+  }
+}
+
+}  // namespace
+}  // namespace temper
