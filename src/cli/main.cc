@@ -53,7 +53,7 @@ constexpr Verb verbs[] = {
     {"import", "logs and command lines of trtexec as results of ours", add_import},
     {"profile", "where a plan's time goes, step by step, and how far each is from the machine's limits", add_profile},
     {"explain", "why an engine is as fast as it is, and what to change: plans, and layer files of TensorRT", add_explain},
-    {"report", "results, studies and profiles as one page, images, or tables", add_report},
+    {"report", "results, studies, profiles and explanations as one page, images, or tables", add_report},
     {"doctor", "what this machine has and lacks", add_doctor},
 };
 

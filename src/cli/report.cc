@@ -52,7 +52,8 @@ void report(const Options& options, const Context& context) {
     for (const Figure& figure : figures_of(read))
       if (!figure.spec.empty()) drawn.push_back(figure);
     if (drawn.empty())
-      fail(ErrorKind::usage, "there is nothing to draw in these files: no latency, no study, no profile");
+      fail(ErrorKind::usage,
+           "there is nothing to draw in these files: no latency, no study, no profile, no explanation");
   }
   for (const auto& [path, format] :
        {std::pair{options.svg, ImageFormat::svg}, std::pair{options.png, ImageFormat::png}}) {
@@ -70,8 +71,9 @@ void report(const Options& options, const Context& context) {
 
 void add_report(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("file", options->files,
-                  "results (bench --json, import), studies (study.json), profiles (profile --json)")
+  verb.add_option(
+          "file", options->files,
+          "results (bench --json, import), studies (study.json), profiles (profile --json), explanations (explain -o)")
       ->required();
   verb.add_option("-o,--output", options->html,
                   "one HTML page that needs no network: pictures, tables, environment, commands");

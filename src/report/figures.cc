@@ -36,6 +36,8 @@ std::vector<Figure> figures_of(const Report& report) {
   figures::add_load(list, runs);
   for (size_t i = 0; i < report.profiles.size(); ++i)
     figures::add_profile(list, report.profiles[i], suffix(i, report.profiles.size()));
+  for (size_t i = 0; i < report.explanations.size(); ++i)
+    figures::add_explanation(list, report.explanations[i], suffix(i, report.explanations.size()));
   return list;
 }
 

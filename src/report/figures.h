@@ -31,6 +31,7 @@ std::string rate_format(double most);  // of an axis of items per second: "46k",
 void add_latency(std::vector<Figure>& figures, const std::vector<LabelledRun>& runs);
 void add_load(std::vector<Figure>& figures, const std::vector<LabelledRun>& runs);
 void add_study(std::vector<Figure>& figures, const ReportedStudy& study, const std::string& suffix);
+void add_explanation(std::vector<Figure>& figures, const ReportedExplanation& explanation, const std::string& suffix);
 void add_profile(std::vector<Figure>& figures, const ReportedProfile& profile, const std::string& suffix);
 
 }  // namespace temper::figures

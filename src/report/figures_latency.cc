@@ -168,11 +168,16 @@ Figure distribution(const std::vector<LabelledRun>& all) {
     return list;
   };
   Json layers = Json::array();
-  layers.push_back(
-      {{"data", {{"values", names}}},
-       {"mark",
-        {{"type", "text"}, {"align", "left"}, {"baseline", "top"}, {"dy", -34}, {"fontWeight", 600}, {"color", kInk}}},
-       {"encoding", {{"y", y}, {"x", {{"value", 2}}}, {"text", {{"field", "shown"}}}}}});
+  layers.push_back({{"data", {{"values", names}}},
+                    {"mark",
+                     {{"type", "text"},
+                      {"align", "left"},
+                      {"baseline", "top"},
+                      {"dy", -34},
+                      {"limit", {{"expr", "width"}}},
+                      {"fontWeight", 600},
+                      {"color", kInk}}},
+                    {"encoding", {{"y", y}, {"x", {{"value", 2}}}, {"text", {{"field", "shown"}}}}}});
   if (any_span)
     layers.push_back(
         {{"data", {{"values", spans}}},
@@ -232,20 +237,31 @@ Figure distribution(const std::vector<LabelledRun>& all) {
 void add_over_time(std::vector<Figure>& figures, const std::vector<LabelledRun>& all) {
   std::vector<const LabelledRun*> runs;
   size_t possible = 0;
+  bool open = false;
   for (const LabelledRun& labelled : all) {
     if (!has_samples(*labelled.run) || labelled.run->samples_ms->size() < 6 ||
         !(labelled.run->latency.median.value_or(0) > 0))
       continue;
+    if (labelled.run->load != "closed") {  // what it would show is the queue, which comes and goes
+      open = true;
+      continue;
+    }
     ++possible;
     if (runs.size() < kMostSeries) runs.push_back(&labelled);
   }
   if (runs.empty()) return;
-  Figure figure{
-      "order",
-      "Latency over the measurement, beside the median of its run",
-      "",
-      "",
-      {{{"run", false}, {"first tenth"}, {"last tenth"}, {"last ÷ first"}, {"slowest ÷ median"}, {"samples"}}, {}}};
+  Figure figure{"order",
+                "Latency over the measurement, beside the median of its run",
+                "",
+                "",
+                {{{"run", false},
+                  {"first tenth"},
+                  {"last tenth"},
+                  {"last ÷ first"},
+                  {"drift of thirds"},
+                  {"slowest ÷ median"},
+                  {"samples"}},
+                 {}}};
   Json values = Json::array(), names = Json::array(), colors = Json::array();
   size_t longest = 1;
   Range range;
@@ -266,10 +282,10 @@ void add_over_time(std::vector<Figure>& figures, const std::vector<LabelledRun>&
     const size_t tenth = std::max<size_t>(ms.size() / 10, 1);
     const double begin = median({ms.begin(), ms.begin() + std::ptrdiff_t(tenth)}),
                  end = median({ms.end() - std::ptrdiff_t(tenth), ms.end()});
-    figure.table.rows.push_back({runs[i]->label, concat(format_number(begin), " ms"), concat(format_number(end), " ms"),
-                                 begin > 0 ? concat(format_number(end / begin), "x") : "n/a",
-                                 concat(format_number(*std::max_element(ms.begin(), ms.end()) / middle), "x"),
-                                 concat(ms.size())});
+    figure.table.rows.push_back(
+        {runs[i]->label, concat(format_number(begin), " ms"), concat(format_number(end), " ms"),
+         begin > 0 ? concat(format_number(end / begin), "x") : "n/a", run.drift ? percent(*run.drift) : "n/a",
+         concat(format_number(*std::max_element(ms.begin(), ms.end()) / middle), "x"), concat(ms.size())});
   }
   const Json scale = scale_of(range);
   const Json x{{"field", "at"},
@@ -301,6 +317,7 @@ void add_over_time(std::vector<Figure>& figures, const std::vector<LabelledRun>&
                     ? concat("Line: the median of up to ", longest, " consecutive runs; dots: the slowest of them.")
                     : "Each dot is one run, in the order taken.";
   figure.text += " A line that rises or falls is drift; bursts of slow runs are disturbance by others.";
+  if (open) figure.text += " Runs under an open load are not in it.";
   if (runs.size() < possible)
     figure.text += concat(" Shown are the first ", runs.size(), " of ", possible, " runs with samples.");
   figures.push_back(std::move(figure));

@@ -145,11 +145,11 @@ void add_rates(std::vector<Figure>& figures, const std::vector<LabelledRun>& all
           drawn.insert(name);
         }
       const auto note = run.notes.find("throughput_per_s");
-      figure.table.rows.push_back(
-          {curve.name, format_number(at(run)), shown(run, run.throughput_per_s, "throughput_per_s"),
-           shown(run, l.median, "latency_ms.median"), shown(run, l.p90, "latency_ms.p90"),
-           shown(run, l.p99, "latency_ms.p99"), shown(run, l.max, "latency_ms.max"),
-           run.samples ? concat(*run.samples) : "n/a", note == run.notes.end() ? "" : note->second});
+      figure.table.rows.push_back({curve.name, whole(at(run)), shown(run, run.throughput_per_s, "throughput_per_s"),
+                                   shown(run, l.median, "latency_ms.median"), shown(run, l.p90, "latency_ms.p90"),
+                                   shown(run, l.p99, "latency_ms.p99"), shown(run, l.max, "latency_ms.max"),
+                                   run.samples ? concat(*run.samples) : "n/a",
+                                   note == run.notes.end() ? "" : note->second});
     }
   const bool logarithmic = high > 8 * low;
   const Json scale = logarithmic ? Json{{"type", "log"}, {"nice", false}} : Json{{"zero", true}};
@@ -172,7 +172,14 @@ void add_rates(std::vector<Figure>& figures, const std::vector<LabelledRun>& all
        {{"field", "what"},
         {"type", "nominal"},
         {"scale", {{"domain", whats}, {"range", dashes}}},
-        {"legend", {{"title", nullptr}, {"orient", "top"}, {"symbolType", "stroke"}, {"symbolStrokeColor", kInk}}}}},
+        {"legend",
+         {{"title", nullptr},
+          {"orient", "top"},
+          {"symbolType", "stroke"},
+          {"symbolStrokeColor", kInk},
+          {"symbolFillColor", "transparent"},
+          {"symbolStrokeWidth", 2},
+          {"symbolSize", 400}}}}},
       {"tooltip",
        {{{"field", "series"}, {"title", "series"}},
         {{"field", "rate"}, {"title", "requests/s"}, {"format", ".4~g"}},

@@ -69,7 +69,7 @@ std::string html_table(const Table& table, const std::string& name) {
     out += "<tr>";
     for (size_t c = 0; c < row.size(); ++c) {
       const std::string& cell = row[c];
-      std::string classes = table.columns[c].right ? "n" : cell.size() > 24 ? "w" : "";
+      std::string classes = table.columns[c].right ? "n" : cell.size() > 90 ? "long" : cell.size() > 24 ? "w" : "";
       if (cell.starts_with("n/a")) classes += " na";
       if (cell.ends_with(": not fit for a verdict") || cell.ends_with("(not fit for a verdict)") || cell == "OVER")
         classes += " bad";
@@ -113,6 +113,8 @@ std::string models_of(const Report& report) {
   for (const ReportedResult& result : report.results)
     for (const BenchRun& run : result.result.runs) add(run.model);
   for (const ReportedProfile& profile : report.profiles) add(profile.plan);
+  for (const ReportedExplanation& explanation : report.explanations)
+    for (const ExplainedEngine& engine : explanation.engines) add(engine.name);
   std::string text;
   for (size_t i = 0; i < std::min<size_t>(models.size(), 3); ++i) text += concat(i ? ", " : "", models[i]);
   return models.size() > 3 ? concat(text, " and ", models.size() - 3, " more") : text;
@@ -147,6 +149,9 @@ std::string lead_of(const Report& report) {
   if (runs) part(counted(runs, "run", "runs"));
   if (!report.studies.empty()) part(counted(report.studies.size(), "study", "studies"));
   if (!report.profiles.empty()) part(counted(report.profiles.size(), "profile", "profiles"));
+  size_t engines = 0;
+  for (const ReportedExplanation& explanation : report.explanations) engines += explanation.engines.size();
+  if (engines) part(counted(engines, "engine explained", "engines explained"));
   for (size_t i = 0; i < std::min<size_t>(machines.size(), 3); ++i) part(machines[i]);
   if (!report.results.empty()) part(day_of(report.results.front().result.environment.time));
   return text;
@@ -233,6 +238,7 @@ std::string report_html(const Report& report) {
   for (const auto& result : report.results) file(result.file);
   for (const auto& study : report.studies) file(study.file);
   for (const auto& profile : report.profiles) file(profile.file);
+  for (const auto& explanation : report.explanations) file(explanation.file);
   out += concat(
       ". Pictures by Vega-Lite (BSD-3-Clause, University of Washington Interactive Data Lab). This page loads nothing "
       "from anywhere.</footer>\n<script type=\"application/json\" id=\"theme\">",

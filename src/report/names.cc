@@ -26,8 +26,7 @@ std::string trait_of(Trait trait, const RunOf& of) {
     case Trait::precision: return run.precision.value_or("");
     case Trait::batch: return run.batch ? concat("batch ", *run.batch) : "";
     case Trait::streams: return counted(run.streams, " stream", " streams");
-    case Trait::rate:
-      return run.request_rate_per_s ? concat(format_number(*run.request_rate_per_s), " requests/s") : "";
+    case Trait::rate: return run.request_rate_per_s ? concat(whole(*run.request_rate_per_s), " requests/s") : "";
     case Trait::device: return run.imported && run.imported->device_name ? *run.imported->device_name : run.device;
     case Trait::program:
       return run.imported ? concat("TensorRT ", run.imported->tensorrt_version.value_or("of unknown version"))

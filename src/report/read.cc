@@ -163,14 +163,66 @@ ReportedProfile profile_of(const Json& json, const std::string& file) {
   return profile;
 }
 
+std::vector<std::string> texts_of(const Json& object, const char* key, const std::string& where) {
+  std::vector<std::string> texts;
+  const Json& list = member(object, key, where);
+  if (!list.is_array()) fail(ErrorKind::bad_file, where, ".", key, ": an array expected");
+  for (const Json& text : list) {
+    if (!text.is_string()) fail(ErrorKind::bad_file, where, ".", key, ": strings expected");
+    texts.push_back(text.get<std::string>());
+  }
+  return texts;
+}
+
+std::vector<ExplainedEngine::Part> parts_of(const Json& object, const char* key, const std::string& where) {
+  std::vector<ExplainedEngine::Part> parts;
+  const std::string here = concat(where, ".", key);
+  for (const Json& part : strict::list(member(object, key, where)))
+    parts.push_back({text_of(part, "name", here), count_of(part, "layers", here), positive_of(part, "ms", here),
+                     positive_of(part, "share", here)});
+  return parts;
+}
+
+ExplainedEngine engine_of(const Json& json, const std::string& where) {
+  ExplainedEngine engine;
+  engine.name = text_of(json, "name", where);
+  if (has(json, "asked")) engine.asked = text_of(json, "asked", where);
+  if (has(json, "answer")) engine.answer = text_of(json, "answer", where);
+  engine.run_ms = number_if(json, "run_ms", where);
+  engine.layers_ms = positive_of(json, "layers_ms", where);
+  engine.precisions = parts_of(json, "precisions", where);
+  engine.kinds = parts_of(json, "kinds", where);
+  for (const Json& found : strict::list(member(json, "findings", where))) {
+    const std::string here = where + ".findings";
+    ExplainedEngine::Finding finding{text_of(found, "what", here), "", text_of(found, "change", here),
+                                     number_if(found, "gain_share", here), number_if(found, "gain_ms", here)};
+    for (const std::string& text : texts_of(found, "evidence", here))
+      finding.evidence += concat(finding.evidence.empty() ? "" : "; ", text);
+    finding.at_most = has(found, "at_most") && found.at("at_most") == true;
+    engine.findings.push_back(std::move(finding));
+  }
+  if (has(json, "notes")) engine.notes = texts_of(json, "notes", where);
+  return engine;
+}
+
+ReportedExplanation explanation_of(const Json& json, const std::string& file) {
+  ReportedExplanation explanation{file, {}, {}};
+  const auto& engines = strict::list(member(json, "engines", "explain"));
+  if (engines.empty()) fail(ErrorKind::bad_file, "explain.engines: is empty");
+  for (size_t i = 0; i < engines.size(); ++i)
+    explanation.engines.push_back(engine_of(engines[i], concat("explain.engines[", i, "]")));
+  if (has(json, "answers")) explanation.answers = texts_of(json, "answers", "explain");
+  return explanation;
+}
+
 }  // namespace
 
 void add_to(Report& report, const std::string& file, std::string_view text) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) fail(ErrorKind::bad_file, "the file is empty");
   const Json json = strict::parse(text, "the file");
   const std::string known =
-      "temper.result/1 (temper bench --json, temper import), temper.study/1 (temper study) or temper.profile/1 (temper "
-      "profile --json)";
+      "temper.result/1 (temper bench --json, temper import), temper.study/1 (temper study), temper.profile/1 (temper "
+      "profile --json) or temper.explain/1 (temper explain -o)";
   if (!json.is_object() || !json.contains("schema") || !json.at("schema").is_string())
     fail(ErrorKind::bad_file, "it names no schema; a report is made of files of ", known);
   const std::string& schema = json.at("schema").get_ref<const std::string&>();
@@ -182,6 +234,8 @@ void add_to(Report& report, const std::string& file, std::string_view text) {
     report.studies.push_back(study_of(json, file));
   } else if (schema == "temper.profile/1") {
     report.profiles.push_back(profile_of(json, file));
+  } else if (schema == "temper.explain/1") {
+    report.explanations.push_back(explanation_of(json, file));
   } else {
     fail(ErrorKind::bad_file, "its schema is '", std::string_view(schema).substr(0, 80),
          "'; a report is made of files of ", known);

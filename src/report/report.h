@@ -59,10 +59,36 @@ struct ReportedProfile {
   std::vector<ProfileRow> rows;  // in the order in which they run
 };
 
+// Of "temper.explain/1": one engine, and what was found of it.
+struct ExplainedEngine {
+  struct Part {
+    std::string name;
+    int64_t layers = 0;
+    double ms = 0, share = 0;  // of the time of all layers
+  };
+  struct Finding {
+    std::string what, evidence, change;
+    std::optional<double> gain_share, gain_ms;
+    bool at_most = false;
+  };
+  std::string name, asked, answer;
+  std::optional<double> run_ms;
+  double layers_ms = 0;
+  std::vector<Part> precisions, kinds;
+  std::vector<Finding> findings;  // the most valuable first
+  std::vector<std::string> notes;
+};
+struct ReportedExplanation {
+  std::string file;
+  std::vector<ExplainedEngine> engines;
+  std::vector<std::string> answers;
+};
+
 struct Report {
   std::vector<ReportedResult> results;
   std::vector<ReportedStudy> studies;
   std::vector<ReportedProfile> profiles;
+  std::vector<ReportedExplanation> explanations;
 };
 
 // Adds a file's text by the schema that it names; `file` is what the report calls it. Throws Error{bad_file} where the

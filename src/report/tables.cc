@@ -173,6 +173,9 @@ std::vector<Warned> warnings_of(const Report& report) {
         warnings.push_back({concat(file_name_of(study.model), " ", row.precision),
                             "calibrated on noise: its speed counts, its answers do not"});
   }
+  for (const ReportedExplanation& explanation : report.explanations)
+    for (const ExplainedEngine& engine : explanation.engines)
+      for (const std::string& note : engine.notes) warnings.push_back({engine.name, note});
   return warnings;
 }
 

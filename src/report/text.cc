@@ -2,6 +2,7 @@
 #include "report/text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "base/concat.h"
@@ -81,6 +82,10 @@ std::string shown(const BenchRun& run, const std::optional<double>& value, const
 
 std::string shown_bytes(const BenchRun& run, const std::optional<int64_t>& value, const std::string& field) {
   return value ? format_bytes(double(*value)) : absent(run, field);
+}
+
+std::string whole(double value) {
+  return value == std::floor(value) && std::abs(value) < 1e15 ? concat(int64_t(value)) : format_number(value);
 }
 
 std::string percent(double share, int digits) { return concat(format_number(100 * share, digits), " %"); }

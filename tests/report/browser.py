@@ -188,7 +188,9 @@ def make_page(program, fixtures, folder):
             for p, ms, d, a, s in (("fp32", 2, None, 0.98, None), ("bf16", 1.5, 0.001, 0.979, 1.3), ("int8", 1, 0.03, 0.95, 2))]
     (folder / "s.json").write_text(json.dumps({"schema": "temper.study/1", "model": HOSTILE, "data": "d.npz", "metric": "top1", "max_drop": 0.01, "batch": 1, "calibration_samples": 5,
                                                "evaluation_samples": 100, "notes": [HOSTILE], "precisions": rows}))
-    run("report", "s.json", "b.json", "i.json", "p.json", "-o", "page.html")
+    run("explain", "m.plan", "--duration", "100ms", "-o", "e.json")
+    run("bench", "m.plan", "--rate", "200,400", "--duration", "300ms", "--json", "rates.json")
+    run("report", "s.json", "b.json", "i.json", "rates.json", "p.json", "e.json", "-o", "page.html")
     return folder / "page.html"
 
 

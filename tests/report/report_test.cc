@@ -246,6 +246,46 @@ TEST(Report, AStudyWithoutLabelsShowsAgreementThenNoise) {
   EXPECT_NE(drawn.text.find("no figure of accuracy"), std::string::npos);
 }
 
+TEST(Report, ExplanationsShowWhereTheTimeGoesAndWhatToChange) {
+  const Json part{{"name", "fp16"}, {"layers", 3}, {"ms", 0.6}, {"share", 0.6}},
+      other{{"name", "conversions"}, {"layers", 1}, {"ms", 0.4}, {"share", 0.4}};
+  const Json finding{{"what", kHostile},   {"evidence", {"a", "b"}}, {"change", "quantize it"},
+                     {"gain_share", 0.25}, {"gain_ms", nullptr},     {"at_most", true}};
+  Json json{{"schema", "temper.explain/1"},
+            {"answers", {"it is no faster"}},
+            {"engines",
+             {{{"name", "qat"},
+               {"asked", "int8"},
+               {"run_ms", nullptr},
+               {"layers_ms", 1.0},
+               {"answer", "No"},
+               {"precisions", {part, other}},
+               {"kinds", Json::array()},
+               {"findings", {finding}},
+               {"notes", {"a note"}}}}}};
+  Report report;
+  add_to(report, "e.json", json.dump());
+  const auto figures = figures_of(report);
+  ASSERT_EQ(figures.size(), 2u);
+  EXPECT_EQ(values_of(Json::parse(figures[0].spec)).size(), 2u);
+  EXPECT_NE(figures[0].text.find("it is no faster"), std::string::npos);
+  EXPECT_EQ(figures[0].table.rows[0][2], "0.6000 ms, 60.0 %");
+  EXPECT_EQ(figures[1].table.rows[0][2], "a; b");
+  EXPECT_EQ(figures[1].table.rows[0][4], "at most 25.0 %");
+  EXPECT_EQ(figures[1].table.rows[0][5], "n/a (no time of a run)");
+  EXPECT_EQ(warnings_of(report).at(0).text, "a note");
+  EXPECT_NE(report_html(report).find("1 engine explained"), std::string::npos);
+  json["engines"][0]["precisions"] = Json::array();  // layer information without a profile
+  report = {};
+  add_to(report, "e.json", json.dump());
+  EXPECT_EQ(figures_of(report)[0].spec, "");
+  EXPECT_NE(figures_of(report)[0].text.find("no times"), std::string::npos);
+  json["engines"][0]["findings"][0]["evidence"] = "a";
+  EXPECT_NE(error_of(json.dump()).find("findings.evidence: an array"), std::string::npos);
+  json["engines"] = Json::array();
+  EXPECT_NE(error_of(json.dump()).find("engines: is empty"), std::string::npos);
+}
+
 TEST(Report, LabelsSayWhatDiffersAndNeverTwoTheSame) {
   Report report;
   add_to(report, "dir/a.json", result_text({run_of("m/net.onnx", 1, 1), run_of("m/net.onnx", 8, 1)}));
@@ -276,9 +316,9 @@ TEST(Report, LoadsAreCurvesOfTheirOwnAndAreNotMixed) {
   EXPECT_EQ(figure(figures, "rate").table.rows.size(), 3u);
   EXPECT_EQ(values_of(Json::parse(figure(figures, "rate").spec)).size(), 9u);  // three rates: median, p90, p99
   EXPECT_EQ(std::count_if(figures.begin(), figures.end(), [](const Figure& f) { return f.name == "throughput"; }), 0);
-  EXPECT_EQ(labels_of(report)[4], "net.onnx · 1 stream · 200.0 requests/s");
+  EXPECT_EQ(labels_of(report)[4], "net.onnx · 1 stream · 200 requests/s");
   EXPECT_EQ(log_of(report).columns[5].name, "load");
-  EXPECT_EQ(log_of(report).rows[4][5], "open loop, 1 stream, 200.0 requests/s");
+  EXPECT_EQ(log_of(report).rows[4][5], "open loop, 1 stream, 200 requests/s");
 }
 
 TEST(Report, WarningsSayCauseAndRemedyAndDriftIsNotFitForAVerdict) {
