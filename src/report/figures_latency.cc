@@ -54,7 +54,7 @@ Table latency_table(const std::vector<LabelledRun>& runs) {
                {"p99"},
                {"max"},
                {"standard deviation"},
-               {"of the mean"},
+               {"stddev ÷ mean (CoV)"},
                {"outliers"},
                {"samples"}},
               {}};
