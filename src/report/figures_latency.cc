@@ -227,7 +227,9 @@ Figure distribution(const std::vector<LabelledRun>& all) {
   figure.text =
       "Each dot is one run; where many took about the same time the dots spread, so two modes are two bulges. The "
       "first (cold) run is apart from the samples and in none of the statistics.";
-  if (thinned) figure.text += " Of many samples some are drawn, evenly by rank, the 20 smallest and largest always.";
+  if (thinned)
+    figure.text +=
+        " Of many samples some are drawn: evenly by rank, more densely towards both ends, the extremes always.";
   if (any_span) figure.text += " A line from minimum to maximum stands where a file has no samples.";
   if (runs.size() < all.size())
     figure.text += concat(" The picture shows the first ", runs.size(), " of ", all.size(), " runs, the table all.");

@@ -9,7 +9,7 @@
 
 namespace temper {
 
-std::vector<Dot> dots_of(std::vector<double> values, bool logarithmic, size_t most, size_t extremes) {
+std::vector<Dot> dots_of(std::vector<double> values, bool logarithmic, size_t most) {
   std::vector<Dot> dots;
   if (values.empty()) return dots;
   std::sort(values.begin(), values.end());
@@ -35,11 +35,17 @@ std::vector<Dot> dots_of(std::vector<double> values, bool logarithmic, size_t mo
   if (n <= most) {
     for (size_t i = 0; i < n; ++i) chosen.push_back(i);
   } else {
-    extremes = std::min(extremes, most / 4);
-    const size_t middle = most - 2 * extremes;
-    for (size_t i = 0; i < extremes; ++i) chosen.push_back(i);
-    for (size_t i = 0; i < middle; ++i) chosen.push_back(extremes + (n - 2 * extremes) * i / middle);
-    for (size_t i = n - extremes; i < n; ++i) chosen.push_back(i);
+    // From both ends the steps grow until they are those of the middle: a tail that was drawn more densely than the
+    // rest and then broke off would look like a mode of its own.
+    const double widest = double(n) / double(most);
+    std::vector<size_t> tail;
+    double rank = 0;
+    for (double step = 1; step < widest; step *= 1.5) tail.push_back(size_t(rank)), rank += step;
+    const size_t middle = most - 2 * tail.size();
+    chosen = tail;
+    for (size_t i = 0; i < middle; ++i)
+      chosen.push_back(size_t(rank + (double(n - 1) - 2 * rank) * double(i) / double(middle - 1)));
+    for (size_t i = tail.size(); i-- > 0;) chosen.push_back(n - 1 - tail[i]);
   }
   for (size_t k = 0; k < chosen.size(); ++k) {
     const double value = values[chosen[k]];

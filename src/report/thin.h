@@ -10,10 +10,10 @@ struct Dot {
   double value = 0;
   double offset = 0;  // -1 .. 1 beside the line of its run, as wide as there are many values near it
 };
-// All values, or where there are more than `most`, evenly by rank and the `extremes` smallest and largest of them. Each
-// gets an offset in proportion to the density around it (of the logarithms where `logarithmic`), so that every mode is
-// a bulge of its own. Not in the order taken.
-std::vector<Dot> dots_of(std::vector<double> values, bool logarithmic, size_t most = 300, size_t extremes = 20);
+// All values, or where there are more than `most`, that many of them: evenly by rank, more densely towards both ends,
+// the smallest and the largest always. Each gets an offset in proportion to the density around it (of the logarithms
+// where `logarithmic`), so that every mode is a bulge of its own. Not in the order taken. `most` is at least 100.
+std::vector<Dot> dots_of(std::vector<double> values, bool logarithmic, size_t most = 300);
 
 struct Stretch {
   double place = 0;            // of its middle in the whole, 0 .. 1

@@ -14,16 +14,21 @@ TEST(Thin, FewValuesStayAndOfManyTheExtremesAndTheRanks) {
   for (int i = 0; i < 10000; ++i) values.push_back(double(i * 7919 % 10000));
   const auto dots = dots_of(values, false);
   EXPECT_EQ(dots.size(), 300u);
-  for (size_t i = 0; i < 20; ++i) {
-    EXPECT_EQ(dots[i].value, double(i));
-    EXPECT_EQ(dots[299 - i].value, double(9999 - i));
+  EXPECT_EQ(dots.front().value, 0);
+  EXPECT_EQ(dots.back().value, 9999);
+  // Ranks never jump by much more than in the middle, and ever less towards the ends: no gap that the samples do not
+  // have.
+  for (size_t i = 1; i < dots.size(); ++i) {
+    EXPECT_GT(dots[i].value, dots[i - 1].value);
+    EXPECT_LT(dots[i].value - dots[i - 1].value, 40) << i;
   }
+  EXPECT_LE(dots[3].value, 5);
   // Every tenth of the values has its tenth of the dots in the middle.
   for (int tenth = 1; tenth < 9; ++tenth) {
     const auto inside = std::count_if(dots.begin(), dots.end(), [&](const Dot& d) {
       return d.value >= 1000 * tenth && d.value < 1000 * (tenth + 1);
     });
-    EXPECT_NEAR(double(inside), 26, 2) << tenth;
+    EXPECT_NEAR(double(inside), 28, 2) << tenth;
   }
   EXPECT_EQ(dots_of({3, 1, 2}, true).size(), 3u);
   EXPECT_TRUE(dots_of({}, false).empty());
