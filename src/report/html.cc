@@ -158,12 +158,18 @@ std::string lead_of(const Report& report) {
 }
 
 constexpr const char* kReading = R"(<section id="reading"><h2>How to read the figures</h2><dl>
-<dt>median, p90, p95, p99</dt><dd>Half, 90 %, 95 % and 99 % of the runs took no longer. Nearest ranks: each is a time that was measured. A percentile appears only when, with 99 % confidence, at least one sample lies beyond it: 44, 90 and 459 samples.</dd>
-<dt>95 % interval of the median</dt><dd>From order statistics, for any distribution; wider where successive runs are alike. Two runs whose intervals overlap may be equally fast; compare them in turns (temper compare) to know.</dd>
+<dt>median, p90, p95, p99</dt><dd>Half, 90 %, 95 % and 99 % of the runs took no longer. Nearest ranks: each is a time
+that was measured. A percentile appears only when, with 99 % confidence, at least one sample lies beyond it: 44, 90
+and 459 samples.</dd>
+<dt>95 % interval of the median</dt><dd>From order statistics, for any distribution; wider where successive runs are
+alike. Two runs whose intervals overlap may be equally fast; compare them in turns (temper compare) to know.</dd>
 <dt>first (cold) run</dt><dd>The first call after loading. It is in none of the other figures.</dd>
-<dt>throughput</dt><dd>Items per second: batch × runs per second, one run after the other (closed loop, one stream) unless said otherwise. In an open loop requests come at a rate, ready or not, and latency counts from the moment one was meant to be sent.</dd>
+<dt>throughput</dt><dd>Items per second: batch × runs per second, one run after the other (closed loop, one stream)
+unless said otherwise. In an open loop requests come at a rate, ready or not, and latency counts from the moment one
+was meant to be sent.</dd>
 <dt>n/a</dt><dd>Not measured, or too few samples to say; the reason stands beside it. Nothing is estimated.</dd>
-<dt>max of 29</dt><dd>A percentile that another program took from so few queries that it is simply the largest of them. Shown as its log has it, used in no verdict.</dd>
+<dt>max of 29</dt><dd>A percentile that another program took from so few queries that it is simply the largest of
+them. Shown as its log has it, used in no verdict.</dd>
 </dl></section>
 )";
 
