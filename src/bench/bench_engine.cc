@@ -52,9 +52,37 @@ BenchSession::BenchSession(std::shared_ptr<const Engine> engine, const std::vect
   for (Tensor& output : outputs_) out_.push_back(output.raw_mutable());
 }
 
+BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes, const BenchSession& session) {
+  BenchRun run;
+  const EngineInfo& info = engine.info();
+  run.device = info.device;
+  run.backend = info.device;
+  run.precision = info.precision;
+  if (info.placeholder) run.notes["precision"] = "calibrated on noise: what this plan answers is meaningless for accuracy";
+  run.batch = batch_of(shapes);
+  for (size_t i = 0; i < shapes.size(); ++i) run.shapes[engine.inputs()[i].name] = shapes[i];
+  run.notes["shapes"] = "inputs are seeded random numbers";
+  run.threads = engine.threads();
+  if (info.model_sha256.empty()) {
+    run.notes["model_sha256"] = run.notes["source_sha256"] = "the engine was not made from a file";
+  } else {
+    run.model_sha256 = info.model_sha256;
+    run.source_sha256 = info.source_sha256.empty() ? info.model_sha256 : info.source_sha256;
+  }
+  run.workspace_bytes = session.arena_bytes();
+  run.notes["peak_device_bytes"] = "no device memory: the CPU ran it";
+  if (session.is_staged()) {
+    run.notes["first_run_ms"] = "shapes depend on data: it holds the planning of stages whose shapes were not seen before";
+    run.workspace_bytes.reset();
+    run.notes["workspace_bytes"] = "shapes depend on data: each stage has its own";
+  } else if (session.plan_was_made()) {
+    run.notes["latency_ms"] = "the plan holds no tuned choices for these shapes: made from the nearest timings, without measuring";
+  }
+  return run;
+}
+
 BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const TimerOptions& timer,
                       const LoadPattern& load) {
-  BenchRun run;
   const bool reset = reset_peak_resident();
   std::vector<std::unique_ptr<BenchSession>> sessions;
   std::vector<std::function<void()>> bodies;
@@ -62,21 +90,8 @@ BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::ve
     sessions.push_back(std::make_unique<BenchSession>(engine, shapes));
     bodies.push_back([session = sessions.back().get()] { session->run(); });
   }
-  const EngineInfo& info = engine->info();
-  run.device = info.device;
-  run.backend = info.device;
-  run.precision = info.precision;
-  if (info.placeholder) run.notes["precision"] = "calibrated on noise: what this plan answers is meaningless for accuracy";
-  run.batch = batch_of(shapes);
-  for (size_t i = 0; i < shapes.size(); ++i) run.shapes[engine->inputs()[i].name] = shapes[i];
-  run.threads = engine->threads();
+  BenchRun run = describe_run(*engine, shapes, *sessions[0]);
   run.streams = load.streams;
-  if (info.model_sha256.empty()) {
-    run.notes["model_sha256"] = run.notes["source_sha256"] = "the engine was not made from a file";
-  } else {
-    run.model_sha256 = info.model_sha256;
-    run.source_sha256 = info.source_sha256.empty() ? info.model_sha256 : info.source_sha256;
-  }
   const EnvironmentSampler sampler(engine->threads());
   if (load.request_rate_per_s > 0)
     set_samples(run, measure_open(bodies, {load.request_rate_per_s, timer.max_seconds, timer.warmup, 0, timer.progress}));
@@ -86,19 +101,9 @@ BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::ve
     set_samples(run, measure(bodies[0], timer));
   run.load_by_others = sampler.finish().load_by_others;
   if (!run.load_by_others) run.notes["load_by_others"] = "n/a (needs half a second, and a kernel that shows it)";
-  run.workspace_bytes = sessions[0]->arena_bytes();
   run.peak_host_bytes = peak_resident_bytes();
   if (!run.peak_host_bytes) run.notes["peak_host_bytes"] = "the kernel does not show it";
   else if (!reset) run.notes["peak_host_bytes"] = "of the whole process: the kernel does not let it be reset";
-  run.notes["peak_device_bytes"] = "no device memory: the CPU ran it";
-  run.notes["shapes"] = "inputs are seeded random numbers";
-  if (sessions[0]->is_staged()) {
-    run.notes["first_run_ms"] = "shapes depend on data: it holds the planning of stages whose shapes were not seen before";
-    run.workspace_bytes.reset();
-    run.notes["workspace_bytes"] = "shapes depend on data: each stage has its own";
-  } else if (sessions[0]->plan_was_made()) {
-    run.notes["latency_ms"] = "the plan holds no tuned choices for these shapes: made from the nearest timings, without measuring";
-  }
   return run;
 }
 

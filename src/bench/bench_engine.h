@@ -42,6 +42,9 @@ struct LoadPattern {
   double request_rate_per_s = 0;  // 0: back to back
 };
 
+// What a run of the engine is, before it is measured: device, precision, batch, shapes, threads, hashes, memory of a session.
+BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes, const BenchSession& session);
+
 // Fills every field but model, command, plan_bytes and build_s. The peak of the resident memory is reset before the sessions are
 // made where the kernel lets us; otherwise a note says so. Inputs and outputs stay in place: nothing is transferred.
 // timer.relative_error and timer.iterations mean nothing for requests of a rate: they come for timer.max_seconds.

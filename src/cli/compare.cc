@@ -61,7 +61,7 @@ void compare_plans(const Options& options, Context& context) {
   std::optional<Dataset> data;  // what is wrong with it is said before the time is measured
   if (!options.path.empty()) data = open_dataset(options.path, DataModel(options.paths[0], flags, context).inputs(), options.data.options());
   const double burn = options.burn.empty() ? 0 : share_of("--burn", options.burn);
-  const std::vector<Paired> paired = time_side_by_side(engines, shapes, {seconds * double(engines.size() - 1), "timing in turns", burn}, context);
+  const std::vector<Paired> paired = time_side_by_side(engines, shapes, {seconds * double(engines.size() - 1), "timing in turns", burn}, context).beside_first;
 
   std::vector<Evaluation> evaluations;
   if (data) {

@@ -21,7 +21,7 @@ std::vector<std::string> engine_differences(const Engine& a, const Engine& b) {
   return list;
 }
 
-std::vector<Paired> time_side_by_side(const std::vector<std::shared_ptr<const Engine>>& engines, const std::vector<Dims>& shapes,
+Turns time_side_by_side(const std::vector<std::shared_ptr<const Engine>>& engines, const std::vector<Dims>& shapes,
                                       const SideBySide& options, const Context& context) {
   const std::vector<PortInfo>& expected = engines[0]->inputs();
   for (const auto& engine : engines) {

@@ -21,9 +21,9 @@ struct SideBySide {
   std::string what;     // for the progress line
   double burn = 0;      // the last engine is slowed by this fraction of each run's time, to test verdicts
 };
-// Times every engine beside the first on the same seeded random inputs of these shapes; one result for each but the first.
+// Times every engine beside the first on the same seeded random inputs of these shapes.
 // Throws Error{unsupported} where they take different inputs.
-std::vector<Paired> time_side_by_side(const std::vector<std::shared_ptr<const Engine>>& engines, const std::vector<Dims>& shapes,
+Turns time_side_by_side(const std::vector<std::shared_ptr<const Engine>>& engines, const std::vector<Dims>& shapes,
                                       const SideBySide& options, const Context& context);
 
 // Bytes that running takes: constants (weights, packed) and activations of the plan for these shapes; 0 where one plan is

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "bench/bench_engine.h"
 #include "build/precision.h"
@@ -14,6 +15,7 @@
 #include "cli/data_flags.h"
 #include "cli/mixed.h"
 #include "cli/side_by_side.h"
+#include "cli/steps.h"
 #include "cli/verb.h"
 #include "data/sample.h"
 
@@ -29,26 +31,6 @@ struct Options {
   std::string data, output, max_drop, metric, method = "entropy", raise_to, classes, duration = "6s";
   int64_t batch = 0, samples = 0, calibration_samples = 0;
   uint64_t seed = 0;
-};
-
-// One precision and what is known of it.
-struct Row {
-  std::string precision, plan;
-  std::shared_ptr<const Engine> engine;
-  std::optional<Evaluation> evaluation;  // beside FP32; of FP32 itself only the truth
-  std::optional<Paired> paired;          // FP32 first
-  double latency_ms = 0;
-  int64_t plan_bytes = 0, memory_bytes = 0;
-  std::optional<double> drop;
-};
-
-struct Study {
-  Metric metric = Metric::snr;
-  std::optional<double> max_drop;
-  int64_t calibration = 0, evaluation = 0, duplicates = 0, batch = 1;
-  std::vector<Row> rows;  // fp32 first
-  std::optional<MixedSearch> mixed;
-  std::vector<std::string> notes;
 };
 
 std::vector<std::string> precisions_of(const std::string& text) {
@@ -78,6 +60,7 @@ std::vector<std::string> shape_flags(const std::map<std::string, ShapeRange>& sh
 struct Parts {
   std::vector<int64_t> calibration, evaluation;
   int64_t duplicates = 0;
+  uint64_t digest = 0;  // of the content and labels of all samples
 };
 // Half of the samples, at most 500, are calibrated on; an evaluation sample with the content of one of them is left out.
 Parts split(const Dataset& data, const Options& options) {
@@ -89,112 +72,55 @@ Parts split(const Dataset& data, const Options& options) {
   const auto places = choose_samples(count, calibration, options.seed + 2);
   Parts parts;
   std::unordered_set<uint64_t> known;
+  const auto hash_of = [&](int64_t sample) {
+    const Batch batch = data.batch(sample, 1);
+    const uint64_t chain[] = {parts.digest, batch.hashes.at(0), batch.labels.empty() ? 0 : uint64_t(batch.labels[0])};
+    parts.digest = xxh3(chain, sizeof chain);
+    return batch.hashes[0];
+  };
   for (int64_t place : places) {
     parts.calibration.push_back(samples[size_t(place)]);
-    known.insert(data.batch(samples[size_t(place)], 1).hashes.at(0));
+    known.insert(hash_of(parts.calibration.back()));
   }
   for (int64_t i = 0; i < count; ++i) {
     if (std::binary_search(places.begin(), places.end(), i)) continue;
-    if (known.contains(data.batch(samples[size_t(i)], 1).hashes.at(0))) ++parts.duplicates;
+    if (known.contains(hash_of(samples[size_t(i)]))) ++parts.duplicates;
     else parts.evaluation.push_back(samples[size_t(i)]);
   }
   if (parts.evaluation.empty()) fail(ErrorKind::usage, "every sample to evaluate on has the content of one that is calibrated on; give samples that differ");
   return parts;
 }
 
-std::shared_ptr<const Engine> build(const Options& options, ModelFlags flags, const std::string& precision, const std::string& ranges, const KeptNodes& keep, const Context& context) {
-  flags.precision = precision;
-  flags.calibration = precision == "int8" ? ranges : "";
-  if (precision != "int8") flags.keep_first = flags.keep_last = false, flags.keep_fp32.clear(), flags.keep_bf16.clear();
-  for (const auto& [names, dtype] : {std::pair{&flags.keep_fp32, DType::f32}, std::pair{&flags.keep_bf16, DType::bf16}})
-    if (const std::string more = kept_in(keep, dtype); !more.empty()) *names += concat(names->empty() ? "" : ",", more);
-  BuildOptions build = build_options(flags, options.model, context);
-  build.placement.keep_nodes.insert(keep.begin(), keep.end());  // names with commas in them, too
-  build.batch_buckets = false;
-  Progress progress(context);
-  build.progress = [&](const std::string& text) { progress.show(concat(precision, ": ", text)); };
-  return build_engine(options.model, build);
-}
-
-Table study_table(const Study& study) {
-  Table table{{{"precision", false}, {"top-1"}, {"95 % interval"}, {"agreement"}, {"SNR"}, {"latency"}, {"items/s"}, {"beside fp32"}, {"verdict", false}, {"plan"}, {"memory"}, {"drop"}, {"budget", false}}, {}};
-  for (const Row& row : study.rows) {
-    const Evaluation* e = row.evaluation ? &*row.evaluation : nullptr;
-    const auto interval = e && e->accuracy ? e->accuracy->top1_interval() : Interval{};
-    table.rows.push_back({row.precision, e && e->accuracy ? percent_text(e->accuracy->top1_rate()) : "n/a", e && e->accuracy ? percent_text(interval.low) + " to " + percent_text(interval.high) : "n/a",
-                          e && e->agreement ? percent_text(e->agreement->rate()) : "n/a", e && !e->differences.empty() ? decibel_text(-10 * std::log10(worst_noise_share(*e))) : "n/a",
-                          format_number(row.latency_ms) + " ms", format_number(1e3 * double(study.batch) / row.latency_ms),
-                          row.paired ? concat(format_number(row.paired->ratio), "x (", format_number(row.paired->interval.low), " to ", format_number(row.paired->interval.high), ")") : "1",
-                          row.paired ? std::string(name_of(row.paired->verdict)) : "", format_bytes(double(row.plan_bytes)), row.memory_bytes ? format_bytes(double(row.memory_bytes)) : "n/a",
-                          row.drop ? drop_text(study.metric, *row.drop) : "n/a", !row.drop || !study.max_drop ? "" : *row.drop <= *study.max_drop ? "within" : "OVER"});
-  }
-  return table;
-}
-
-Json study_json(const Study& study, const Options& options) {
-  Json json{{"schema", "temper.study/1"}, {"model", options.model}, {"data", options.data}, {"seed", options.seed}, {"calibration_samples", study.calibration}, {"evaluation_samples", study.evaluation},
-            {"duplicates_left_out", study.duplicates}, {"batch", study.batch}, {"metric", name_of(study.metric)}, {"max_drop", study.max_drop ? Json(*study.max_drop) : Json(nullptr)},
-            {"notes", study.notes}, {"precisions", Json::array()}, {"mixed", study.mixed ? json_of(*study.mixed) : Json(nullptr)}};
-  for (const Row& row : study.rows)
-    json["precisions"].push_back({{"precision", row.precision}, {"plan", row.plan}, {"placeholder", row.engine->info().placeholder}, {"threads", row.engine->threads()}, {"latency_ms", row.latency_ms},
-                                  {"throughput_per_s", 1e3 * double(study.batch) / row.latency_ms}, {"plan_bytes", row.plan_bytes}, {"memory_bytes", row.memory_bytes ? Json(row.memory_bytes) : Json(nullptr)},
-                                  {"drop", row.drop ? Json(*row.drop) : Json(nullptr)}, {"answers", row.evaluation ? json_of(*row.evaluation) : Json(nullptr)},
-                                  {"speed", row.paired ? json_of(*row.paired) : Json(nullptr)}});
-  return json;
-}
-
-// The fastest that keeps the budget, in a line.
-std::string study_verdict(const Study& study) {
-  const Row* best = &study.rows.front();
-  for (const Row& row : study.rows) {
-    const bool allowed = !study.max_drop || (row.drop && *row.drop <= *study.max_drop);
-    if (row.paired && row.paired->verdict == Verdict::faster && allowed && row.latency_ms < best->latency_ms) best = &row;
-  }
-  if (best == &study.rows.front()) return study.rows.size() > 1 ? "verdict: fp32; nothing else is faster within the budget" : "verdict: only fp32 was asked for";
-  return concat("verdict: ", best->precision, ", ", format_number(best->paired->ratio), "x as fast as fp32", best->drop ? concat(", drop by ", name_of(study.metric), " ", drop_text(study.metric, *best->drop)) : "");
-}
-
-void measure_rows(Study& study, const Options& options, const std::vector<Dims>& shapes, const Context& context) {
-  const double seconds = seconds_of(options.duration);
-  Row& base = study.rows.front();
-  std::vector<std::shared_ptr<const Engine>> engines;
-  for (const Row& row : study.rows) engines.push_back(row.engine);
-  if (engines.size() == 1) {
-    TimerOptions timer;
-    timer.max_seconds = seconds;
-    base.latency_ms = bench_engine(base.engine, shapes, timer).latency.median.value();
-    return;
-  }
-  const auto turns = time_side_by_side(engines, shapes, {seconds * double(engines.size() - 1), "timing all in turns"}, context);
-  base.latency_ms = median(turns[0].a_ms);
-  for (size_t i = 1; i < study.rows.size(); ++i) {
-    study.rows[i].paired = turns[i - 1];
-    study.rows[i].latency_ms = median(turns[i - 1].b_ms);
-  }
-}
-
-void evaluate_rows(Study& study, const EvaluationData& what, const std::optional<Metric>& metric, const Context& context) {
-  std::vector<std::shared_ptr<const Engine>> engines;
-  for (size_t i = 1; i < study.rows.size(); ++i) engines.push_back(study.rows[i].engine);
-  if (engines.empty()) engines.push_back(study.rows[0].engine);
-  const auto results = evaluate_engines(what, study.rows[0].engine, engines, context);
-  Evaluation own;
-  own.accuracy = results[0].reference_accuracy;
-  study.rows[0].evaluation = own;
-  study.metric = metric.value_or(default_metric(results[0]));
-  for (size_t i = 1; i < study.rows.size(); ++i) {
-    study.rows[i].evaluation = results[i - 1];
-    study.rows[i].drop = drop_of(results[i - 1], study.metric);
-  }
-}
-
-void run_study(const Options& options, Context& context) {
-  if (is_plan(options.model)) fail(ErrorKind::usage, "'", options.model, "' is a plan; a study builds its own from the ONNX model");
-  Study study;
+// What a study is made of, before anything takes time.
+struct Setup {
+  const Options& options;
+  const Context& context;
+  ImportedModel model;
+  Dataset data;
+  Parts parts;
   Budget budget;
+  std::optional<double> max_drop;
+  std::vector<std::string> precisions;  // fp32 first
+  int64_t batch = 1, fixed = 0;
+  ModelFlags flags;   // of every build
+  std::string stem;   // of the plans' paths
+
+  std::string ranges_path() const { return options.output + "/ranges.json"; }
+  // Of the plans, in the name of steps that are about all of them.
+  std::string all() const {
+    std::string text;
+    for (const std::string& precision : precisions) text += concat(text.empty() ? "" : "+", precision);
+    return text;
+  }
+};
+
+Setup set_up(const Options& options, const Context& context) {
+  if (is_plan(options.model)) fail(ErrorKind::usage, "'", options.model, "' is a plan; a study builds its own from the ONNX model");
+  Budget budget;
+  std::optional<double> max_drop;
   if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
   budget.bf16 = raises_to_bf16(options.raise_to, options.flags.device);
-  if (!options.max_drop.empty()) study.max_drop = budget.max_drop = share_of("--max-drop", options.max_drop);
+  if (!options.max_drop.empty()) max_drop = budget.max_drop = share_of("--max-drop", options.max_drop);
   if (options.method != "auto") Method::parse(options.method);
   const auto precisions = precisions_of(options.flags.precision);
   for (const std::string& precision : precisions) {
@@ -204,75 +130,234 @@ void run_study(const Options& options, Context& context) {
     if (precision == "int8") asked.calibration = "of this study";
     check_precision(asked);
   }
-  const std::string stem = options.output + "/" + std::filesystem::path(options.model).stem().string();
-
-  const ImportedModel model = import_onnx(options.model);
-  const Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options());
-  const Parts parts = split(data, options);
-  study.calibration = int64_t(parts.calibration.size());
-  study.evaluation = int64_t(parts.evaluation.size());
-  study.duplicates = parts.duplicates;
-  check_metric(budget.metric, study.max_drop, model.graph, data, options.classes, study.evaluation);
+  ImportedModel model = import_onnx(options.model);
+  Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options());
+  Parts parts = split(data, options);
+  check_metric(budget.metric, max_drop, model.graph, data, options.classes, int64_t(parts.evaluation.size()));
   if (options.method == "auto") hold_apart(parts.calibration, options.seed);  // refused now, if it must be
-  log(LogLevel::info, data.text(), ": ", study.calibration, " to calibrate on, ", study.evaluation, " to evaluate", parts.duplicates ? concat(", ", parts.duplicates, " left out as copies") : "");
-  if (parts.duplicates) study.notes.push_back(concat(parts.duplicates, " samples with the content of a calibrated one were not evaluated"));
-
-  std::error_code error;
-  std::filesystem::create_directories(options.output, error);
-  if (error) fail(ErrorKind::machine, "cannot create the folder '", options.output, "': ", error.message());
+  log(LogLevel::info, data.text(), ": ", parts.calibration.size(), " to calibrate on, ", parts.evaluation.size(), " to evaluate", parts.duplicates ? concat(", ", parts.duplicates, " left out as copies") : "");
   const int64_t fixed = fixed_batch(model.graph, data);
   if (fixed && options.batch && options.batch != fixed) fail(ErrorKind::usage, "the model takes batches of ", fixed, ", not of ", options.batch, "; leave --batch out");
-  study.batch = fixed ? fixed : options.batch ? options.batch : 1;
-  const EvaluationData evaluated{data, parts.evaluation, {study.batch, fixed ? fixed : 1}, options.classes};
+  const int64_t batch = fixed ? fixed : options.batch ? options.batch : 1;
   ModelFlags flags = options.flags;
-  flags.shapes = shape_flags(shapes_of_data(model.graph, data, study.batch));
+  flags.shapes = shape_flags(shapes_of_data(model.graph, data, batch));
+  const std::string stem = options.output + "/" + std::filesystem::path(options.model).stem().string();
+  return {options, context, std::move(model), std::move(data), std::move(parts), budget, max_drop, precisions, batch, fixed, std::move(flags), stem};
+}
 
-  std::string ranges_path;
-  for (const std::string& precision : precisions) {
-    if (!is_terminal()) log(LogLevel::info, "building ", precision);
-    Row row;
-    row.precision = precision;
+// What the steps' results depend on. The precisions are not among it: steps about some of them have them in their names.
+Json key_of(const Setup& setup) {
+  const Options& o = setup.options;
+  const Environment machine = read_environment(o.flags.threads);
+  return {{"model", setup.model.sha256}, {"data", hex(setup.parts.digest)}, {"seed", o.seed}, {"method", o.method}, {"max_drop", o.max_drop}, {"metric", o.metric}, {"raise_to", o.raise_to}, {"classes", o.classes},
+          {"batch", setup.batch}, {"duration", o.duration}, {"threads", o.flags.threads}, {"device", o.flags.device}, {"keep", {o.flags.keep_first, o.flags.keep_last, o.flags.keep_fp32, o.flags.keep_bf16}},
+          {"tuning", {o.flags.timing_cache, o.flags.no_timing_cache, o.flags.workspace, o.flags.quick, o.flags.disabled_passes}}, {"version", machine.version}, {"revision", machine.revision}, {"cpu", machine.cpu_model},
+          {"cores", machine.allowed_cores}};
+}
+
+bool file_is(const Json& file) {  // still what a step wrote
+  const std::string path = file.at("path");
+  return std::filesystem::exists(path) && sha256_of_file(path) == file.at("sha256").get<std::string>();
+}
+Json file_json(const std::string& path) { return {{"path", path}, {"sha256", sha256_of_file(path)}, {"bytes", std::filesystem::file_size(path)}}; }
+
+Json calibrate_step(const Setup& setup) {
+  const Options& o = setup.options;
+  const BuildOptions plain = build_options(o.flags, o.model, setup.context);
+  const Ranges ranges = calibrate_on(setup.model, setup.data, setup.parts.calibration, o.method, {0, o.seed}, plain, setup.context);
+  save_ranges(setup.ranges_path(), ranges);
+  return {{"file", file_json(setup.ranges_path())}, {"notes", ranges.notes}};
+}
+
+std::shared_ptr<const Engine> build(const Setup& setup, const std::string& precision, const KeptNodes& keep) {
+  ModelFlags flags = setup.flags;
+  flags.precision = precision;
+  flags.calibration = precision == "int8" ? setup.ranges_path() : "";
+  if (precision != "int8") flags.keep_first = flags.keep_last = false, flags.keep_fp32.clear(), flags.keep_bf16.clear();
+  for (const auto& [names, dtype] : {std::pair{&flags.keep_fp32, DType::f32}, std::pair{&flags.keep_bf16, DType::bf16}})
+    if (const std::string more = kept_in(keep, dtype); !more.empty()) *names += concat(names->empty() ? "" : ",", more);
+  BuildOptions build = build_options(flags, setup.options.model, setup.context);
+  build.placement.keep_nodes.insert(keep.begin(), keep.end());  // names with commas in them, too
+  build.batch_buckets = false;
+  Progress progress(setup.context);
+  build.progress = [&](const std::string& text) { progress.show(concat(precision, ": ", text)); };
+  return build_engine(setup.options.model, build);
+}
+
+// Which layers go back to a wider type, and what each of them costs. `fp32` is that plan's path.
+Json search_step(const Setup& setup, const std::string& fp32) {
+  const Options& o = setup.options;
+  const Ranges ranges = load_ranges(setup.ranges_path());
+  MixedSearch mixed = search_mixed(setup.model.graph, ranges, setup.data, setup.parts.calibration, o.classes, setup.budget, build_options(o.flags, o.model, setup.context), setup.context);
+  // What each layer's time is in int8: of the model with all of them in it.
+  mixed.saved_ms = saved_times(*Engine::load(fp32), *build(setup, "int8", {}));
+  Json keep = Json::object();
+  for (const auto& [layer, dtype] : mixed.search.keep) keep[layer] = dtype == DType::bf16 ? "bf16" : "fp32";
+  return {{"keep", keep}, {"mixed", json_of(mixed)}, {"text", text_of(mixed)}, {"table", json_of(table_of(mixed))}};
+}
+
+Json build_step(const Setup& setup, const std::string& precision, const KeptNodes& keep) {
+  if (!is_terminal()) log(LogLevel::info, "building ", precision);
+  const auto engine = build(setup, precision, keep);
+  const std::string path = concat(setup.stem, ".", precision, ".plan");
+  save_engine(*engine, path);
+  return {{"file", file_json(path)}, {"placeholder", engine->info().placeholder}, {"threads", engine->threads()}, {"build_s", engine->info().build_s}, {"command", engine->info().command}};
+}
+
+std::vector<std::shared_ptr<const Engine>> load_all(const Json& builds) {
+  std::vector<std::shared_ptr<const Engine>> engines;
+  for (const Json& build : builds) engines.push_back(Engine::load(build.at("file").at("path")));
+  return engines;
+}
+
+// The answers of every precision beside FP32; of FP32 itself only the truth.
+Json evaluate_step(const Setup& setup, const Json& builds) {
+  const EvaluationData what{setup.data, setup.parts.evaluation, {setup.batch, setup.fixed ? setup.fixed : 1}, setup.options.classes};
+  const auto engines = load_all(builds);
+  const std::vector<std::shared_ptr<const Engine>> tested(engines.begin() + (engines.size() > 1 ? 1 : 0), engines.end());
+  const auto results = evaluate_engines(what, engines[0], tested, setup.context);
+  const Metric metric = setup.budget.metric.value_or(default_metric(results[0]));
+  Evaluation own;
+  own.samples = results[0].samples;
+  own.accuracy = results[0].reference_accuracy;
+  own.output = results[0].output;
+  Json rows = Json::array({Json{{"answers", json_of(own)}, {"drop", nullptr}, {"snr", "n/a"}, {"mcnemar", nullptr}}});
+  for (size_t i = 0; i + 1 < engines.size(); ++i) {
+    const Evaluation& e = results[i];
+    const double drop = drop_of(e, metric);
+    rows.push_back({{"answers", json_of(e)}, {"drop", drop}, {"drop_text", drop_text(metric, drop)}, {"snr", e.differences.empty() ? "n/a" : decibel_text(-10 * std::log10(worst_noise_share(e)))},
+                    {"mcnemar", e.mcnemar ? Json(mcnemar_text(*e.mcnemar)) : Json(nullptr)}});
+  }
+  return {{"metric", name_of(metric)}, {"rows", rows}};
+}
+
+// All precisions timed in turns in this process; the samples are a result file of their own.
+Json speed_step(const Setup& setup, const Json& builds) {
+  const auto engines = load_all(builds);
+  const auto shapes = shapes_for_batch(*engines[0], setup.batch);
+  const EnvironmentSampler sampler(engines[0]->threads());
+  const double seconds = seconds_of(setup.options.duration);
+  BenchResult result;
+  Json rows = Json::array();
+  if (engines.size() == 1) {
+    TimerOptions timer;
+    timer.max_seconds = seconds;
+    result.runs.push_back(bench_engine(engines[0], shapes, timer));
+    rows.push_back({{"speed", nullptr}});
+  } else {
+    const Turns turns = time_side_by_side(engines, shapes, {seconds * double(engines.size() - 1), "timing all in turns"}, setup.context);
+    for (size_t i = 0; i < engines.size(); ++i) {
+      BenchRun run = describe_run(*engines[i], shapes, BenchSession(engines[i], shapes));
+      Samples samples;
+      samples.ms = turns.ms[i];
+      samples.first_run_ms = turns.first_run_ms[i];
+      samples.relative_error = relative_error_of_median(samples.ms);
+      set_samples(run, samples);
+      run.notes["samples"] = concat("taken in turns with the other precisions, ", turns.beside_first[0].ratios.size(), " rounds; ", run.notes["samples"]);
+      run.notes["warmup_runs"] = "each turn began with a run that was not timed";
+      run.notes["load_by_others"] = "the environment has it, for all precisions together";
+      run.notes["peak_host_bytes"] = "all precisions ran in one process";
+      result.runs.push_back(std::move(run));
+      rows.push_back({{"speed", i ? json_of(turns.beside_first[i - 1]) : Json(nullptr)}});
+    }
+  }
+  for (size_t i = 0; i < engines.size(); ++i) {
+    BenchRun& run = result.runs[i];
+    run.model = builds[i].at("file").at("path");
+    run.command = setup.context.command;
+    run.plan_bytes = builds[i].at("file").at("bytes").get<int64_t>();
+    run.build_s = builds[i].at("build_s").get<double>();
+    const int64_t memory = running_bytes(*engines[i], shapes);
+    rows[i]["latency_ms"] = run.latency.median.value();
+    rows[i]["memory_bytes"] = memory ? Json(memory) : Json(nullptr);
+  }
+  result.environment = sampler.finish();
+  const std::string path = setup.options.output + "/result.json";
+  save_result(path, result);
+  return {{"file", file_json(path)}, {"rows", rows}};
+}
+
+std::string rate_text(const Json& answers, const char* field) { return answers.contains(field) ? percent_text(answers[field].at("rate")) : "n/a"; }
+
+Table study_table(const Json& study) {
+  Table table{{{"precision", false}, {"top-1"}, {"95 % interval"}, {"agreement"}, {"SNR"}, {"latency"}, {"items/s"}, {"beside fp32"}, {"verdict", false}, {"plan"}, {"memory"}, {"drop"}, {"budget", false}}, {}};
+  for (const Json& row : study.at("precisions")) {
+    const Json &answers = row.at("answers"), &speed = row.at("speed");
+    const Json interval = answers.contains("top1") ? answers["top1"].at("ci95") : Json(nullptr);
+    const auto number = [](const Json& value) { return value.is_number() ? format_number(value.get<double>()) : std::string("n/a"); };
+    table.rows.push_back({row.at("precision"), rate_text(answers, "top1"), interval.is_null() ? "n/a" : percent_text(interval[0]) + " to " + percent_text(interval[1]), rate_text(answers, "agreement"), row.at("snr"),
+                          number(row.at("latency_ms")) + " ms", number(row.at("throughput_per_s")), speed.is_null() ? "1" : concat(number(speed.at("ratio")), "x (", number(speed.at("ci99")[0]), " to ", number(speed.at("ci99")[1]), ")"),
+                          speed.is_null() ? "" : speed.at("verdict").get<std::string>(), format_bytes(row.at("plan_bytes").get<double>()), row.at("memory_bytes").is_null() ? "n/a" : format_bytes(row.at("memory_bytes").get<double>()),
+                          row.at("drop").is_null() ? "n/a" : row.at("drop_text").get<std::string>(), row.at("over_budget").is_null() ? "" : row.at("over_budget").get<bool>() ? "OVER" : "within"});
+  }
+  return table;
+}
+
+// The fastest that keeps the budget, in a line.
+std::string study_verdict(const Json& study) {
+  const Json& rows = study.at("precisions");
+  const Json* best = &rows[0];
+  for (const Json& row : rows) {
+    const bool allowed = row.at("over_budget").is_null() || !row.at("over_budget").get<bool>();
+    if (!row.at("speed").is_null() && row["speed"].at("verdict") == "FASTER" && allowed && row.at("latency_ms").get<double>() < best->at("latency_ms").get<double>()) best = &row;
+  }
+  if (best == &rows[0]) return rows.size() > 1 ? "verdict: fp32; nothing else is faster within the budget" : "verdict: only fp32 was asked for";
+  return concat("verdict: ", best->at("precision").get<std::string>(), ", ", format_number(best->at("speed").at("ratio").get<double>()), "x as fast as fp32",
+                best->at("drop").is_null() ? "" : concat(", drop by ", study.at("metric").get<std::string>(), " ", best->at("drop_text").get<std::string>()));
+}
+
+std::string text_of_json(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+void run_study(const Options& options, Context& context) {
+  const Setup setup = set_up(options, context);
+  Steps steps(options.output + "/steps", key_of(setup));
+  Json notes = Json::array(), builds = Json::array(), search;
+  if (setup.parts.duplicates) notes.push_back(concat(setup.parts.duplicates, " samples with the content of a calibrated one were not evaluated"));
+  const auto written = [](const Json& result) { return file_is(result.at("file")); };
+  for (const std::string& precision : setup.precisions) {
     KeptNodes keep;
     if (precision == "int8") {
-      const BuildOptions plain = build_options(options.flags, options.model, context);
-      const Ranges ranges = calibrate_on(model, data, parts.calibration, options.method, {0, options.seed}, plain, context);
-      for (const std::string& note : ranges.notes) study.notes.push_back(note), log(note.starts_with("auto chose") ? LogLevel::info : LogLevel::warning, note);
-      save_ranges(ranges_path = options.output + "/ranges.json", ranges);
-      if (study.max_drop) {
-        study.mixed = search_mixed(model.graph, ranges, data, parts.calibration, options.classes, budget, plain, context);
-        keep = study.mixed->search.keep;
-        // What each layer's time is in int8: of the model with all of them in it.
-        row.engine = build(options, flags, precision, ranges_path, {}, context);
-        study.mixed->saved_ms = saved_times(*study.rows.front().engine, *row.engine);
+      const Json calibrated = steps.run("calibrate", [&] { return calibrate_step(setup); }, written);
+      for (const std::string note : calibrated.at("notes")) notes.push_back(note), log(note.starts_with("auto chose") ? LogLevel::info : LogLevel::warning, note);
+      if (setup.max_drop) {
+        search = steps.run("search", [&] { return search_step(setup, builds[0].at("file").at("path")); });
+        for (const auto& [layer, dtype] : search.at("keep").items()) keep[layer] = dtype == "bf16" ? DType::bf16 : DType::f32;
       }
     }
-    if (!row.engine || !keep.empty()) row.engine = build(options, flags, precision, ranges_path, keep, context);
-    row.plan = concat(stem, ".", precision, ".plan");
-    save_engine(*row.engine, row.plan);
-    row.plan_bytes = int64_t(std::filesystem::file_size(row.plan));
-    study.rows.push_back(std::move(row));
+    builds.push_back(steps.run("build-" + precision, [&] { return build_step(setup, precision, keep); }, written));
   }
-  const auto shapes = shapes_for_batch(*study.rows.front().engine, study.batch);
-  evaluate_rows(study, evaluated, budget.metric, context);
-  for (Row& row : study.rows) row.memory_bytes = running_bytes(*row.engine, shapes);
-  measure_rows(study, options, shapes, context);
+  const Json evaluated = steps.run("evaluate-" + setup.all(), [&] { return evaluate_step(setup, builds); });
+  const Json timed = steps.run("speed-" + setup.all(), [&] { return speed_step(setup, builds); }, written);
 
+  Json study{{"schema", "temper.study/1"}, {"model", options.model}, {"data", options.data}, {"command", context.command}, {"seed", options.seed}, {"calibration_samples", setup.parts.calibration.size()},
+             {"evaluation_samples", setup.parts.evaluation.size()}, {"duplicates_left_out", setup.parts.duplicates}, {"batch", setup.batch}, {"metric", evaluated.at("metric")},
+             {"max_drop", setup.max_drop ? Json(*setup.max_drop) : Json(nullptr)}, {"notes", notes}, {"precisions", Json::array()}, {"mixed", search.is_null() ? search : search.at("mixed")}};
+  bool over = false;
+  for (size_t i = 0; i < setup.precisions.size(); ++i) {
+    const Json &build = builds[i], &answers = evaluated.at("rows")[i], &speed = timed.at("rows")[i];
+    const double ms = speed.at("latency_ms");
+    const Json over_budget = setup.max_drop && answers.at("drop").is_number() ? Json(answers["drop"].get<double>() > *setup.max_drop) : Json(nullptr);
+    over |= over_budget == true;
+    study["precisions"].push_back({{"precision", setup.precisions[i]}, {"plan", build.at("file").at("path")}, {"placeholder", build.at("placeholder")}, {"threads", build.at("threads")}, {"latency_ms", ms},
+                                   {"throughput_per_s", 1e3 * double(setup.batch) / ms}, {"plan_bytes", build.at("file").at("bytes")}, {"memory_bytes", speed.at("memory_bytes")}, {"drop", answers.at("drop")},
+                                   {"drop_text", answers.value("drop_text", "n/a")}, {"over_budget", over_budget}, {"snr", answers.at("snr")}, {"mcnemar", answers.at("mcnemar")}, {"answers", answers.at("answers")},
+                                   {"speed", speed.at("speed")}, {"command", build.at("command")}});
+  }
   const Table table = study_table(study);
   std::string text = concat("# ", std::filesystem::path(options.model).filename().string(), "\n\n", markdown_table(table), "\n", study_verdict(study), "\n");
-  if (study.mixed) text += concat("\n", text_of(*study.mixed), "\n\n", markdown_table(table_of(*study.mixed)));
-  write_file_atomically(options.output + "/study.json", study_json(study, options).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (!search.is_null()) text += concat("\n", search.at("text").get<std::string>(), "\n\n", markdown_table(table_of_json(search.at("table"))));
+  write_file_atomically(options.output + "/study.json", text_of_json(study));
   write_file_atomically(options.output + "/study.md", text);
-  for (const Row& row : study.rows)
-    if (row.drop && study.max_drop && *row.drop > *study.max_drop) context.exit_code = int(ErrorKind::check_failed);
+  if (over) context.exit_code = int(ErrorKind::check_failed);
   if (context.json) {
-    std::printf("%s\n", study_json(study, options).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    std::fputs(text_of_json(study).c_str(), stdout);
     return;
   }
-  if (study.mixed) std::printf("%s\n%s\n\n", terminal_table(table_of(*study.mixed)).c_str(), text_of(*study.mixed).c_str());
+  if (!search.is_null()) std::printf("%s\n%s\n\n", terminal_table(table_of_json(search.at("table"))).c_str(), search.at("text").get<std::string>().c_str());
   std::fputs(terminal_table(table).c_str(), stdout);
-  for (const Row& row : study.rows)
-    if (row.evaluation && row.evaluation->mcnemar) std::printf("%s beside fp32: %s\n", row.precision.c_str(), mcnemar_text(*row.evaluation->mcnemar).c_str());
-  std::printf("batch %lld, %d threads; %s\n", static_cast<long long>(study.batch), study.rows.front().engine->threads(), study_verdict(study).c_str());
+  for (const Json& row : study.at("precisions"))
+    if (!row.at("mcnemar").is_null()) std::printf("%s beside fp32: %s\n", row.at("precision").get<std::string>().c_str(), row["mcnemar"].get<std::string>().c_str());
+  std::printf("batch %lld, %d threads; %s\n", static_cast<long long>(setup.batch), builds[0].at("threads").get<int>(), study_verdict(study).c_str());
 }
 
 }  // namespace
@@ -282,7 +367,7 @@ void add_study(CLI::App& verb, Context& context) {
   options->flags.precision = "fp32,int8";
   verb.add_option("model", options->model, "an ONNX model")->required();
   verb.add_option("--data", options->data, "samples: a part calibrates, the rest evaluates; with labels for the truth")->required();
-  verb.add_option("-o,--output", options->output, "the folder for plans, ranges.json, study.json and study.md")->required();
+  verb.add_option("-o,--output", options->output, "the folder for plans, ranges.json, study.json, study.md, result.json and the steps that an interrupted study goes on from")->required();
   verb.add_option("--precision", options->flags.precision, "of fp32, bf16 and int8, separated by commas; fp32 is always there to compare with")->capture_default_str();
   add_device_flags(verb, options->flags);
   add_keep_flags(verb, options->flags);

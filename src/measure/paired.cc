@@ -43,10 +43,11 @@ struct Side {
     }
     samples = int(std::clamp(turn_ms / std::max(ms, 1e-6), 1.0, 10000.0));
   }
-  double turn(Clock& clock) const {
+  double turn(Clock& clock, std::vector<double>& all) const {
     body();
     std::vector<double> ms;
     for (int i = 0; i < samples; ++i) ms.push_back(clock.elapsed_ms(body, calls) / calls);
+    all.insert(all.end(), ms.begin(), ms.end());
     return median(std::move(ms));
   }
 };
@@ -78,12 +79,18 @@ double samples_factor(double ratio, const Interval& interval, double same) {
   return std::isfinite(width) ? std::max(1.0, width * width / (needed * needed)) : 1e9;
 }
 
-std::vector<Paired> measure_turns(const std::vector<std::function<void()>>& bodies, const PairedOptions& options, Clock& clock) {
+Turns measure_turns(const std::vector<std::function<void()>>& bodies, const PairedOptions& options, Clock& clock) {
   std::vector<Side> sides;
-  for (const auto& body : bodies) sides.push_back({body});
+  Turns turns;
+  for (const auto& body : bodies) {
+    sides.push_back({body});
+    turns.first_run_ms.push_back(clock.elapsed_ms(body, 1));
+  }
+  turns.ms.resize(bodies.size());
   for (int i = 0; i < 2; ++i)  // the first time is cold
     for (Side& side : sides) side.prepare(options.turn_ms, clock);
-  std::vector<Paired> results(bodies.size() - 1);
+  std::vector<Paired>& results = turns.beside_first;
+  results.resize(bodies.size() - 1);
   const double start = clock.now_ms();
   for (int round = 0; round < options.max_rounds; ++round) {
     const double seconds = (clock.now_ms() - start) / 1e3;
@@ -93,8 +100,8 @@ std::vector<Paired> measure_turns(const std::vector<std::function<void()>>& bodi
     });
     if (narrow || (round >= options.min_rounds && seconds >= options.max_seconds)) break;
     std::vector<double> there, back;
-    for (const Side& side : sides) there.push_back(side.turn(clock));
-    for (size_t i = sides.size(); i-- > 0;) back.insert(back.begin(), sides[i].turn(clock));
+    for (size_t i = 0; i < sides.size(); ++i) there.push_back(sides[i].turn(clock, turns.ms[i]));
+    for (size_t i = sides.size(); i-- > 0;) back.insert(back.begin(), sides[i].turn(clock, turns.ms[i]));
     for (size_t i = 0; i < results.size(); ++i) {
       Paired& result = results[i];
       result.a_ms.insert(result.a_ms.end(), {there[0], back[0]});
@@ -107,11 +114,11 @@ std::vector<Paired> measure_turns(const std::vector<std::function<void()>>& bodi
     result.seconds = (clock.now_ms() - start) / 1e3;
     decide(result, options);
   }
-  return results;
+  return turns;
 }
 
 Paired measure_paired(const std::function<void()>& a, const std::function<void()>& b, const PairedOptions& options, Clock& clock) {
-  return measure_turns({a, b}, options, clock).at(0);
+  return measure_turns({a, b}, options, clock).beside_first.at(0);
 }
 
 }  // namespace temper

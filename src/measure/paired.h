@@ -35,12 +35,17 @@ struct Paired {
   double seconds = 0;              // that the rounds took, those of all bodies
 };
 
+struct Turns {
+  std::vector<std::vector<double>> ms;  // by body: every timed call in the order taken, or means over calls too short to be timed
+  std::vector<double> first_run_ms;     // by body: its first call of all, apart
+  std::vector<Paired> beside_first;     // one for each body but the first, which it is compared with
+};
+
 // Rounds in which every body has two turns, a b c c b a, so that a drift of the machine's speed cancels within a round.
-// Each turn begins with one call that is not timed: it brings back what the others drove from the caches. One result for
-// each body but the first, which it is compared with. Verdict: SAME where the whole interval lies within `same` of 1;
+// Each turn begins with one call that is not timed: it brings back what the others drove from the caches. Verdict: SAME where the whole interval lies within `same` of 1;
 // otherwise FASTER or SLOWER where it leaves out 1; otherwise UNSURE. UNSURE also where the ratio drifts over the rounds:
 // then something else than the two is being measured. What a body throws passes through.
-std::vector<Paired> measure_turns(const std::vector<std::function<void()>>& bodies, const PairedOptions& options = {}, Clock& clock = host_clock());
+Turns measure_turns(const std::vector<std::function<void()>>& bodies, const PairedOptions& options = {}, Clock& clock = host_clock());
 Paired measure_paired(const std::function<void()>& a, const std::function<void()>& b, const PairedOptions& options = {}, Clock& clock = host_clock());
 
 Verdict verdict_of(const Interval& interval, double same);

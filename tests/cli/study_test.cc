@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/backend.h"
+#include "bench/results.h"
 #include "program.h"
 #include "quantize/ranges.h"
 
@@ -60,6 +61,30 @@ TEST(StudyVerb, DigitsInInt8KeepTheBudgetOnDataThatWasNotCalibratedOn) {
   EXPECT_CONTAINS(read_file(folder + "out/study.md"), "| int8");
   // The plan refuses what it was calibrated on: a part of the same file.
   EXPECT_CONTAINS(temper(folder, "evaluate out/m.int8.plan --data digits.npz").err, "has the same content");
+}
+
+TEST(StudyVerb, AnInterruptedStudyGoesOnWhereItStopped) {
+  const std::string folder = samples();
+  const std::string study = "study m.onnx --data digits.npz --batch 8 --quick --duration 100ms --samples 120 -o out";
+  const Outcome first = temper(folder, study);
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_EQ(first.err.find("done before"), std::string::npos) << first.err;
+  const Outcome second = temper(folder, study);
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_EQ(second.out, first.out);
+  for (const char* step : {"calibrate", "build-fp32", "build-int8", "evaluate-fp32+int8", "speed-fp32+int8"}) EXPECT_CONTAINS(second.err, concat(std::string_view(step), ": done before"));
+
+  // A plan that is gone or another one is built again, and nothing else; so is a step whose file is damaged.
+  run_python(folder, "open('out/m.int8.plan', 'ab').write(b'x'); open('out/steps/speed-fp32+int8.json', 'r+').truncate(40)");
+  const Outcome third = temper(folder, study);
+  ASSERT_EQ(third.code, 0) << third.err;
+  for (const char* step : {"build-int8", "speed-fp32+int8"}) EXPECT_EQ(third.err.find(concat(std::string_view(step), ": done before")), std::string::npos) << third.err;
+  EXPECT_CONTAINS(third.err, "build-fp32: done before");
+  // Other data, other results.
+  const Outcome other = temper(folder, study + " --seed 5");
+  ASSERT_EQ(other.code, 0) << other.err;
+  EXPECT_EQ(other.err.find("done before"), std::string::npos) << other.err;
+  EXPECT_EQ(load_result(folder + "out/result.json").runs.size(), 2u);
 }
 
 TEST(StudyVerb, ALayerThatInt8DestroysIsRaisedAndTheBudgetHolds) {

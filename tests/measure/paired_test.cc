@@ -112,8 +112,11 @@ TEST(MeasurePaired, SeveralAreTimedInOneRoundEachBesideTheFirst) {
   PairedOptions options;
   options.turn_ms = 1;
   options.min_rounds = options.max_rounds = 12;
-  const auto results = measure_turns({machine.body('a', 6), machine.body('b', 3), machine.body('c', 12)}, options, machine.clock);
+  const Turns turns = measure_turns({machine.body('a', 6), machine.body('b', 3), machine.body('c', 12)}, options, machine.clock);
+  const auto& results = turns.beside_first;
   ASSERT_EQ(results.size(), 2u);
+  ASSERT_EQ(turns.ms.size(), 3u);
+  EXPECT_EQ(turns.ms[1].size(), 24u);
   EXPECT_NEAR(results[0].ratio, 2, 0.05);
   EXPECT_NEAR(results[1].ratio, 0.5, 0.02);
   EXPECT_EQ(results[0].a_ms, results[1].a_ms);

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/steps.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+
+namespace temper::cli {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+std::string dump(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace); }
+}  // namespace
+
+Steps::Steps(std::string folder, const Json& key) : folder_(std::move(folder)), key_(hex(xxh3(dump(key)))) {
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  if (error) fail(ErrorKind::machine, "cannot create the folder '", folder_, "': ", error.message());
+}
+
+Json Steps::run(const std::string& name, const std::function<Json()>& work, const std::function<bool(const Json&)>& holds) {
+  const std::string path = folder_ + "/" + name + ".json";
+  if (std::filesystem::exists(path)) {
+    // A file that is damaged is a step that has to be done again, as one that is missing.
+    const Json saved = Json::parse(read_file(path), nullptr, false);
+    if (saved.is_object() && saved.value("key", "") == key_ && saved.contains("result") && (!holds || holds(saved["result"]))) {
+      ++resumed_;
+      log(LogLevel::info, name, ": done before, taken from ", path);
+      return saved["result"];
+    }
+  }
+  Json result = work();
+  write_file_atomically(path, dump({{"schema", "temper.step/1"}, {"key", key_}, {"result", result}}) + "\n");
+  return result;
+}
+
+Json json_of(const Table& table) {
+  Json columns = Json::array();
+  for (const Table::Column& column : table.columns) columns.push_back({column.name, column.right});
+  return {{"columns", columns}, {"rows", table.rows}};
+}
+
+Table table_of_json(const Json& json) {
+  Table table;
+  for (const Json& column : json.at("columns")) table.columns.push_back({column.at(0), column.at(1)});
+  table.rows = json.at("rows").get<std::vector<std::vector<std::string>>>();
+  return table;
+}
+
+}  // namespace temper::cli
