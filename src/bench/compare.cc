@@ -57,10 +57,10 @@ std::optional<Interval> interval_of(const BenchRun& run, std::string& from) {
   const auto interval = median_interval(std::move(ranks), kConfidence);
   if (!interval) return std::nullopt;
   const double high = interval->high / double(n);
-  const std::pair<const std::optional<double>*, double> above[] = {{&l.p90, 0.90}, {&l.p95, 0.95}, {&l.p99, 0.99}};
-  for (const auto& [value, p] : above)
-    if (*value && high <= p) {
-      from = concat("the summary: its minimum and its p", std::lround(p * 100));
+  const std::tuple<const char*, const std::optional<double>*, double> above[] = {{"p90", &l.p90, 0.90}, {"p95", &l.p95, 0.95}, {"p99", &l.p99, 0.99}};
+  for (const auto& [name, value, p] : above)
+    if (percentile_fit_for_verdict(run, name) && high <= p) {
+      from = concat("the summary: its minimum and its ", std::string_view(name));
       return Interval{*l.min, **value};
     }
   from = "the summary: its minimum and maximum";

@@ -45,6 +45,41 @@ TEST(ImportVerb, ALogThatContradictsItselfIsImportedWithAWarningAndFailsTheCheck
   EXPECT_NE(unfit_for_verdict(load_result(folder + "r.json").runs[0]), "");
 }
 
+TEST(ImportVerb, ImportedRunsAreComparedAndGatedLikeOursUnderTheSameRefusals) {
+  const std::string folder = test_folder();
+  const auto import = [&](const std::string& name, LogText log) {
+    write_file_atomically(folder + name + ".log", log.text());
+    ASSERT_EQ(temper(folder, concat("import trtexec ", name, ".log -o ", name, ".json")).code, 0);
+  };
+  import("a", LogText{});
+  import("again", LogText{});
+  const Outcome same = temper(folder, "compare a.json again.json");
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_CONTAINS(same.out, "the summary: its minimum and");
+  EXPECT_CONTAINS(same.err, "the hashes are unknown on both sides");
+  EXPECT_EQ(temper(folder, "gate a.json again.json --max-slowdown 100%").code, 0);
+
+  // 11.0 turned the defaults of copies and CUDA graphs round: its numbers measure something else.
+  LogText newer;
+  newer.version = "110000";
+  newer.transfers = false;
+  newer.cuda_graph = "Enabled";
+  import("new", newer);
+  const Outcome unlike = temper(folder, "compare a.json new.json");
+  EXPECT_EQ(unlike.code, 4) << unlike.out << unlike.err;
+  EXPECT_CONTAINS(unlike.err, "transfers: included and excluded; CUDA graph: no and yes");
+
+  // One of the two contradicts itself: no verdict, whatever the numbers are.
+  std::string text = LogText{}.text();
+  text.replace(text.find("Throughput: 400"), 15, "Throughput: 900");
+  write_file_atomically(folder + "x.log", text);
+  EXPECT_EQ(temper(folder, "import trtexec x.log -o x.json").code, 1);
+  const Outcome unsure = temper(folder, "gate a.json x.json --strict");
+  EXPECT_EQ(unsure.code, 1) << unsure.out;
+  EXPECT_CONTAINS(unsure.err, "contradict each other");
+  EXPECT_EQ(temper(folder, "gate a.json x.json").code, 0);
+}
+
 TEST(ImportVerb, BadInputEndsInOneLineThatSaysWhatToDo) {
   const std::string folder = test_folder();
   write_file_atomically(folder + "empty.log", "");
