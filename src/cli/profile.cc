@@ -52,46 +52,29 @@ Table steps_table(const Profile& profile, const std::vector<const StepProfile*>&
   return table;
 }
 
-Json profile_json(const Options& options, const Engine& engine, const Profile& profile, const Peaks& peaks) {
-  const auto known = [](double value) { return value > 0 ? Json(value) : Json(nullptr); };
-  Json steps = Json::array();
-  for (const StepProfile& row : profile.steps) {
-    const PlanStep& step = *row.step;
-    Json losers = Json::array();
-    for (const Candidate& c : step.losers)
-      if (c.refusal.empty()) losers.push_back({{"tactic", c.tactic}, {"config", c.config}, {"ms", c.ms >= 0 ? Json(c.ms) : Json(nullptr)}});
-    steps.push_back({{"segment", row.segment}, {"node", step.node}, {"op", op_of(step)}, {"ms", row.ms}, {"share", row.share}, {"bytes", row.bytes},
-                     {"operations", row.operations ? Json(*row.operations) : Json(nullptr)}, {"of_arithmetic_peak", known(row.of_arithmetic)}, {"of_memory_peak", known(row.of_memory)},
-                     {"precision_in", concat(row.from)}, {"precision_out", concat(row.to)}, {"tactic", step.tactic}, {"config", step.config.text}, {"tuned_ms", step.ms >= 0 ? Json(step.ms) : Json(nullptr)},
-                     {"lost", losers}});
-  }
-  return {{"schema", "temper.profile/1"}, {"plan", options.path}, {"model_sha256", engine.info().model_sha256}, {"device", engine.info().device}, {"precision", engine.info().precision},
-          {"threads", engine.threads()}, {"runs", profile.runs}, {"run_ms", profile.run_ms}, {"steps_ms", profile.steps_ms},
-          {"peaks", {{"memory_bytes_per_s", known(peaks.bytes_per_s)}, {"fp32_per_s", known(peaks.f32_per_s)}, {"bf16_per_s", known(peaks.bf16_per_s)}, {"int8_per_s", known(peaks.i8_per_s)}}},
-          {"steps", steps}};
-}
-
 void profile(const Options& options, const Context& context) {
   if (!is_plan(options.path)) fail(ErrorKind::usage, "'", options.path, "' is no plan; build one first: temper build ", options.path, " -o PLAN");
-  const auto [engine, shapes, peaks, measured] = [&] {
+  const ProfiledPlan plan = [&] {
     Progress progress(context);
     return profile_plan(options.path, options.flags, progress);
   }();
+  const Profile& measured = plan.profile;
+  const Peaks& peaks = plan.peaks;
   std::vector<const StepProfile*> rows;
   for (const StepProfile& row : measured.steps) rows.push_back(&row);
   if (!options.csv.empty()) write_file_atomically(options.csv, csv_table(steps_table(measured, rows)));
   if (context.json) {
-    std::printf("%s\n", profile_json(options, *engine, measured, peaks).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    std::printf("%s\n", json_of(plan).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
     return;
   }
   if (options.by_time || options.top) std::stable_sort(rows.begin(), rows.end(), [](const StepProfile* a, const StepProfile* b) { return a->ms > b->ms; });
   if (options.top && size_t(options.top) < rows.size()) rows.resize(size_t(options.top));
   std::fputs(terminal_table(steps_table(measured, rows)).c_str(), stdout);
-  std::printf("%zu steps, batch %lld, %d threads: %s ms a run, %s ms in the steps when they are timed one by one (%d runs of each)\n", measured.steps.size(), static_cast<long long>(batch_of(shapes)),
-              engine->threads(), format_number(measured.run_ms).c_str(), format_number(measured.steps_ms).c_str(), measured.runs);
+  std::printf("%zu steps, batch %lld, %d threads: %s ms a run, %s ms in the steps when they are timed one by one (%d runs of each)\n", measured.steps.size(), static_cast<long long>(batch_of(plan.shapes)),
+              plan.engine->threads(), format_number(measured.run_ms).c_str(), format_number(measured.steps_ms).c_str(), measured.runs);
   if (peaks.bytes_per_s > 0) {
     const auto rate = [](const char* name, double value) { return value > 0 ? concat(", ", name, ' ', format_number(value / 1e9), " Gop/s") : std::string(); };
-    std::printf("limits, measured on %d threads: memory %s GB/s%s%s%s; above 100 %% of memory: read from a cache\n", engine->threads(), format_number(peaks.bytes_per_s / 1e9).c_str(),
+    std::printf("limits, measured on %d threads: memory %s GB/s%s%s%s; above 100 %% of memory: read from a cache\n", plan.engine->threads(), format_number(peaks.bytes_per_s / 1e9).c_str(),
                 rate("fp32", peaks.f32_per_s).c_str(), rate("bf16", peaks.bf16_per_s).c_str(), rate("int8", peaks.i8_per_s).c_str());
   }
 }

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/profiled.h"
 
+#include <nlohmann/json.hpp>
+
 #include "bench/bench_engine.h"
+#include "bench/table.h"
 #include "plan/file.h"
 
 namespace temper::cli {
+
+using Json = nlohmann::ordered_json;
 
 void add_profile_flags(CLI::App& verb, ProfileFlags& flags) {
   verb.add_option("--batch", flags.batch, "what the plan is tuned for, unless given")->check(CLI::PositiveNumber);
@@ -15,6 +20,7 @@ void add_profile_flags(CLI::App& verb, ProfileFlags& flags) {
 
 ProfiledPlan profile_plan(const std::string& path, const ProfileFlags& flags, Progress& progress) {
   ProfiledPlan done;
+  done.path = path;
   done.engine = std::make_shared<const Engine>(read_plan_file(path, {.candidates = true}));
   done.shapes = shapes_for_batch(*done.engine, flags.batch);
   TimingCache cache(flags.timing_cache.empty() ? default_timing_cache() : flags.timing_cache);
@@ -24,6 +30,28 @@ ProfiledPlan profile_plan(const std::string& path, const ProfileFlags& flags, Pr
   progress.show(concat(path, ": running step by step"));
   done.profile = profile_engine(done.engine, done.shapes, done.peaks, seconds_of(flags.duration));
   return done;
+}
+
+Json json_of(const ProfiledPlan& plan) {
+  const Engine& engine = *plan.engine;
+  const Profile& profile = plan.profile;
+  const Peaks& peaks = plan.peaks;
+  const auto known = [](double value) { return value > 0 ? Json(value) : Json(nullptr); };
+  Json steps = Json::array();
+  for (const StepProfile& row : profile.steps) {
+    const PlanStep& step = *row.step;
+    Json losers = Json::array();
+    for (const Candidate& c : step.losers)
+      if (c.refusal.empty()) losers.push_back({{"tactic", c.tactic}, {"config", c.config}, {"ms", c.ms >= 0 ? Json(c.ms) : Json(nullptr)}});
+    steps.push_back({{"segment", row.segment}, {"node", step.node}, {"op", op_of(step)}, {"ms", row.ms}, {"share", row.share}, {"bytes", row.bytes},
+                     {"operations", row.operations ? Json(*row.operations) : Json(nullptr)}, {"of_arithmetic_peak", known(row.of_arithmetic)}, {"of_memory_peak", known(row.of_memory)},
+                     {"precision_in", concat(row.from)}, {"precision_out", concat(row.to)}, {"tactic", step.tactic}, {"config", step.config.text}, {"tuned_ms", step.ms >= 0 ? Json(step.ms) : Json(nullptr)},
+                     {"lost", losers}});
+  }
+  return {{"schema", "temper.profile/1"}, {"plan", plan.path}, {"model_sha256", engine.info().model_sha256}, {"device", engine.info().device}, {"precision", engine.info().precision},
+          {"threads", engine.threads()}, {"runs", profile.runs}, {"run_ms", profile.run_ms}, {"steps_ms", profile.steps_ms},
+          {"peaks", {{"memory_bytes_per_s", known(peaks.bytes_per_s)}, {"fp32_per_s", known(peaks.f32_per_s)}, {"bf16_per_s", known(peaks.bf16_per_s)}, {"int8_per_s", known(peaks.i8_per_s)}}},
+          {"steps", steps}};
 }
 
 }  // namespace temper::cli

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan file, run step by step: what profile prints and explain reasons about.
 #pragma once
+#include <nlohmann/json_fwd.hpp>
+
 #include "bench/profile.h"
 #include "cli/model.h"
 
@@ -13,11 +15,13 @@ struct ProfileFlags {
 void add_profile_flags(CLI::App& verb, ProfileFlags& flags);  // --batch --duration --timing-cache
 
 struct ProfiledPlan {
+  std::string path;
   std::shared_ptr<const Engine> engine;
   std::vector<Dims> shapes;
   Peaks peaks;
   Profile profile;
 };
 ProfiledPlan profile_plan(const std::string& path, const ProfileFlags& flags, Progress& progress);
+nlohmann::ordered_json json_of(const ProfiledPlan& plan);  // temper.profile/1
 
 }  // namespace temper::cli

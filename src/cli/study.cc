@@ -10,10 +10,12 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "bench/bench_engine.h"
+#include "bench/explain_text.h"
 #include "build/precision.h"
 #include "cli/calibrate_auto.h"
 #include "cli/data_flags.h"
 #include "cli/mixed.h"
+#include "cli/profile_run.h"
 #include "cli/side_by_side.h"
 #include "cli/steps.h"
 #include "cli/verb.h"
@@ -155,6 +157,8 @@ Json key_of(const Setup& setup) {
           {"cores", machine.allowed_cores}};
 }
 
+std::string text_of_json(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
 bool file_is(const Json& file) {  // still what a step wrote
   const std::string path = file.at("path");
   return std::filesystem::exists(path) && sha256_of_file(path) == file.at("sha256").get<std::string>();
@@ -277,6 +281,17 @@ Json speed_step(const Setup& setup, const Json& builds) {
   return {{"file", file_json(path)}, {"rows", rows}};
 }
 
+// Where one precision's time goes, and why it is not faster.
+Json explain_step(const Setup& setup, const std::string& precision, const Json& build) {
+  const ProfiledPlan plan = profile_plan(build.at("file").at("path"), setup.batch, std::min(3.0, seconds_of(setup.options.duration)), setup.options.flags.timing_cache, setup.context);
+  const std::string path = concat(setup.options.output, "/profile.", precision, ".json");
+  write_file_atomically(path, text_of_json(json_of(plan)));
+  const Explanation explanation = explain(layers_of(plan.profile, plan.engine->info(), plan.peaks, build.at("file").at("path")));
+  const std::string words = concat(setup.options.output, "/explain.", precision, ".md");
+  write_file_atomically(words, text_of(explanation, TextStyle::markdown));
+  return {{"file", file_json(path)}, {"text", file_json(words)}, {"explanation", json_of(explanation)}, {"answer", explanation.answer}};
+}
+
 std::string rate_text(const Json& answers, const char* field) { return answers.contains(field) ? percent_text(answers[field].at("rate")) : "n/a"; }
 
 Table study_table(const Json& study) {
@@ -306,8 +321,6 @@ std::string study_verdict(const Json& study) {
                 best->at("drop").is_null() ? "" : concat(", drop by ", study.at("metric").get<std::string>(), " ", best->at("drop_text").get<std::string>()));
 }
 
-std::string text_of_json(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
-
 void run_study(const Options& options, Context& context) {
   const Setup setup = set_up(options, context);
   Steps steps(options.output + "/steps", key_of(setup));
@@ -329,6 +342,16 @@ void run_study(const Options& options, Context& context) {
   const Json evaluated = steps.run("evaluate-" + setup.all(), [&] { return evaluate_step(setup, builds); });
   const Json timed = steps.run("speed-" + setup.all(), [&] { return speed_step(setup, builds); }, written);
 
+  std::vector<std::string> profiles;
+  Json explanations = Json::array();
+  for (size_t i = 0; i < setup.precisions.size(); ++i) {
+    const bool staged = timed.at("rows")[i].at("memory_bytes").is_null();  // of several stages: no one plan to profile
+    explanations.push_back(staged ? Json(nullptr) : steps.run("explain-" + setup.precisions[i], [&] { return explain_step(setup, setup.precisions[i], builds[i]); }, [](const Json& result) {
+      return file_is(result.at("file")) && file_is(result.at("text"));
+    }));
+    if (!staged) profiles.push_back(explanations.back().at("file").at("path"));
+  }
+
   Json study{{"schema", "temper.study/1"}, {"model", options.model}, {"data", options.data}, {"command", context.command}, {"seed", options.seed}, {"calibration_samples", setup.parts.calibration.size()},
              {"evaluation_samples", setup.parts.evaluation.size()}, {"duplicates_left_out", setup.parts.duplicates}, {"batch", setup.batch}, {"metric", evaluated.at("metric")},
              {"max_drop", setup.max_drop ? Json(*setup.max_drop) : Json(nullptr)}, {"notes", notes}, {"precisions", Json::array()}, {"mixed", search.is_null() ? search : search.at("mixed")}};
@@ -341,7 +364,7 @@ void run_study(const Options& options, Context& context) {
     study["precisions"].push_back({{"precision", setup.precisions[i]}, {"plan", build.at("file").at("path")}, {"placeholder", build.at("placeholder")}, {"threads", build.at("threads")}, {"latency_ms", ms},
                                    {"throughput_per_s", 1e3 * double(setup.batch) / ms}, {"plan_bytes", build.at("file").at("bytes")}, {"memory_bytes", speed.at("memory_bytes")}, {"drop", answers.at("drop")},
                                    {"drop_text", answers.value("drop_text", "n/a")}, {"over_budget", over_budget}, {"snr", answers.at("snr")}, {"mcnemar", answers.at("mcnemar")}, {"answers", answers.at("answers")},
-                                   {"speed", speed.at("speed")}, {"command", build.at("command")}});
+                                   {"speed", speed.at("speed")}, {"explanation", explanations[i].is_null() ? Json(nullptr) : explanations[i].at("explanation")}, {"command", build.at("command")}});
   }
   const Table table = study_table(study);
   std::string text = concat("# ", std::filesystem::path(options.model).filename().string(), "\n\n", markdown_table(table), "\n", study_verdict(study), "\n");
