@@ -22,10 +22,11 @@ std::vector<Dims> shapes_for_batch(const Engine& engine, int64_t batch) {
     for (size_t axis = 0; axis < input.type.shape.size(); ++axis) {
       const Dim dim = input.type.shape[axis].substitute(bindings);
       if (dim.is_constant()) dims.push_back(dim.value());
-      else if (range != engine.info().shapes.end() && axis < range->second.opt.size()) dims.push_back(range->second.opt[axis]);
+      else if (range != engine.info().shapes.end() && axis < range->second.opt.size())
+        dims.push_back(range->second.opt[axis]);
       else
-        fail(ErrorKind::usage, "the dimension '", dim, "' of input '", input.name, "' is open; build a plan with --shapes ",
-             input.name, "=...");
+        fail(ErrorKind::usage, "the dimension '", dim, "' of input '", input.name,
+             "' is open; build a plan with --shapes ", input.name, "=...");
     }
     shapes.push_back(std::move(dims));
   }
@@ -58,7 +59,8 @@ BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes, con
   run.device = info.device;
   run.backend = info.device;
   run.precision = info.precision;
-  if (info.placeholder) run.notes["precision"] = "calibrated on noise: what this plan answers is meaningless for accuracy";
+  if (info.placeholder)
+    run.notes["precision"] = "calibrated on noise: what this plan answers is meaningless for accuracy";
   run.batch = batch_of(shapes);
   for (size_t i = 0; i < shapes.size(); ++i) run.shapes[engine.inputs()[i].name] = shapes[i];
   run.notes["shapes"] = "inputs are seeded random numbers";
@@ -72,17 +74,19 @@ BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes, con
   run.workspace_bytes = session.arena_bytes();
   run.notes["peak_device_bytes"] = "no device memory: the CPU ran it";
   if (session.is_staged()) {
-    run.notes["first_run_ms"] = "shapes depend on data: it holds the planning of stages whose shapes were not seen before";
+    run.notes["first_run_ms"] =
+        "shapes depend on data: it holds the planning of stages whose shapes were not seen before";
     run.workspace_bytes.reset();
     run.notes["workspace_bytes"] = "shapes depend on data: each stage has its own";
   } else if (session.plan_was_made()) {
-    run.notes["latency_ms"] = "the plan holds no tuned choices for these shapes: made from the nearest timings, without measuring";
+    run.notes["latency_ms"] =
+        "the plan holds no tuned choices for these shapes: made from the nearest timings, without measuring";
   }
   return run;
 }
 
-BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const TimerOptions& timer,
-                      const LoadPattern& load) {
+BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes,
+                      const TimerOptions& timer, const LoadPattern& load) {
   const bool reset = reset_peak_resident();
   std::vector<std::unique_ptr<BenchSession>> sessions;
   std::vector<std::function<void()>> bodies;
@@ -94,11 +98,10 @@ BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::ve
   run.streams = load.streams;
   const EnvironmentSampler sampler(engine->threads());
   if (load.request_rate_per_s > 0)
-    set_samples(run, measure_open(bodies, {load.request_rate_per_s, timer.max_seconds, timer.warmup, 0, timer.progress}));
-  else if (load.streams > 1)
-    set_samples(run, measure_streams(bodies, timer));
-  else
-    set_samples(run, measure(bodies[0], timer));
+    set_samples(run,
+                measure_open(bodies, {load.request_rate_per_s, timer.max_seconds, timer.warmup, 0, timer.progress}));
+  else if (load.streams > 1) set_samples(run, measure_streams(bodies, timer));
+  else set_samples(run, measure(bodies[0], timer));
   run.load_by_others = sampler.finish().load_by_others;
   if (!run.load_by_others) run.notes["load_by_others"] = "n/a (needs half a second, and a kernel that shows it)";
   run.peak_host_bytes = peak_resident_bytes();

@@ -10,9 +10,9 @@
 
 namespace temper {
 
-// Concrete shapes of all inputs: `batch` for the symbol that is the first dimension of the first input, wherever it occurs;
-// every other open dimension as the profile's opt. batch 0: everything as the profile's opt. Throws Error{usage} where the batch is fixed
-// to another number, a dimension is left open, or the profile refuses the shapes.
+// Concrete shapes of all inputs: `batch` for the symbol that is the first dimension of the first input, wherever it
+// occurs; every other open dimension as the profile's opt. batch 0: everything as the profile's opt. Throws
+// Error{usage} where the batch is fixed to another number, a dimension is left open, or the profile refuses the shapes.
 std::vector<Dims> shapes_for_batch(const Engine& engine, int64_t batch);
 int64_t batch_of(const std::vector<Dims>& shapes);  // first dimension of the first input that has one; otherwise 1
 
@@ -42,13 +42,15 @@ struct LoadPattern {
   double request_rate_per_s = 0;  // 0: back to back
 };
 
-// What a run of the engine is, before it is measured: device, precision, batch, shapes, threads, hashes, memory of a session.
+// What a run of the engine is, before it is measured: device, precision, batch, shapes, threads, hashes, memory of a
+// session.
 BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes, const BenchSession& session);
 
-// Fills every field but model, command, plan_bytes and build_s. The peak of the resident memory is reset before the sessions are
-// made where the kernel lets us; otherwise a note says so. Inputs and outputs stay in place: nothing is transferred.
-// timer.relative_error and timer.iterations mean nothing for requests of a rate: they come for timer.max_seconds.
-BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const TimerOptions& timer,
-                      const LoadPattern& load = {});
+// Fills every field but model, command, plan_bytes and build_s. The peak of the resident memory is reset before the
+// sessions are made where the kernel lets us; otherwise a note says so. Inputs and outputs stay in place: nothing is
+// transferred. timer.relative_error and timer.iterations mean nothing for requests of a rate: they come for
+// timer.max_seconds.
+BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes,
+                      const TimerOptions& timer, const LoadPattern& load = {});
 
 }  // namespace temper

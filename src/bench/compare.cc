@@ -34,7 +34,9 @@ std::string device_of(const PlacedRun& placed) {
   return concat(run.device, " ", placed.environment->cpu_model);
 }
 
-const std::optional<std::string>& root_hash(const BenchRun& run) { return run.source_sha256 ? run.source_sha256 : run.model_sha256; }
+const std::optional<std::string>& root_hash(const BenchRun& run) {
+  return run.source_sha256 ? run.source_sha256 : run.model_sha256;
+}
 
 // What runs that belong together have in common, but for the precision.
 auto key_of(const BenchRun& run) {
@@ -57,7 +59,8 @@ std::optional<Interval> interval_of(const BenchRun& run, std::string& from) {
   const auto interval = median_interval(std::move(ranks), kConfidence);
   if (!interval) return std::nullopt;
   const double high = interval->high / double(n);
-  const std::tuple<const char*, const std::optional<double>*, double> above[] = {{"p90", &l.p90, 0.90}, {"p95", &l.p95, 0.95}, {"p99", &l.p99, 0.99}};
+  const std::tuple<const char*, const std::optional<double>*, double> above[] = {
+      {"p90", &l.p90, 0.90}, {"p95", &l.p95, 0.95}, {"p99", &l.p99, 0.99}};
   for (const auto& [name, value, p] : above)
     if (percentile_fit_for_verdict(run, name) && high <= p) {
       from = concat("the summary: its minimum and its ", std::string_view(name));
@@ -98,10 +101,14 @@ Differences differences_of(const PlacedRun& a, const PlacedRun& b) {
   known("transfers", x.transfers, y.transfers);
   known("CUDA graph", x.cuda_graph, y.cuda_graph);
   const auto &of_x = root_hash(x), &of_y = root_hash(y);
-  if (!of_x && !of_y) result.warnings.push_back("model: the hashes are unknown on both sides, so it may not be the same one");
-  else if (of_x != of_y) result.refusals.push_back(concat("model: ", x.model, " (", text_of(of_x).substr(0, 12), ") and ", y.model, " (", text_of(of_y).substr(0, 12), ")"));
+  if (!of_x && !of_y)
+    result.warnings.push_back("model: the hashes are unknown on both sides, so it may not be the same one");
+  else if (of_x != of_y)
+    result.refusals.push_back(concat("model: ", x.model, " (", text_of(of_x).substr(0, 12), ") and ", y.model, " (",
+                                     text_of(of_y).substr(0, 12), ")"));
   for (const BenchRun* run : {&x, &y})
-    if (run->notes.contains("precision") && !run->imported) result.warnings.push_back(concat(run->model, ": ", run->notes.at("precision")));
+    if (run->notes.contains("precision") && !run->imported)
+      result.warnings.push_back(concat(run->model, ": ", run->notes.at("precision")));
   return result;
 }
 
@@ -112,7 +119,9 @@ std::vector<std::pair<size_t, size_t>> matching_runs(const BenchResult& a, const
     std::vector<char> taken(b.runs.size());
     for (size_t i = 0; i < a.runs.size(); ++i)
       for (size_t j = 0; j < b.runs.size(); ++j) {
-        if (taken[j] || key_of(a.runs[i]) != key_of(b.runs[j]) || (by_precision && a.runs[i].precision != b.runs[j].precision)) continue;
+        if (taken[j] || key_of(a.runs[i]) != key_of(b.runs[j]) ||
+            (by_precision && a.runs[i].precision != b.runs[j].precision))
+          continue;
         taken[j] = true;
         pairs.emplace_back(i, j);
         break;
@@ -121,17 +130,20 @@ std::vector<std::pair<size_t, size_t>> matching_runs(const BenchResult& a, const
   }
   auto list = [](const BenchResult& result) {
     std::string text;
-    for (size_t i = 0; i < std::min<size_t>(result.runs.size(), 8); ++i) text += concat(i ? "; " : "", label_of(result.runs[i]), " (", text_of(result.runs[i].shapes), ")");
+    for (size_t i = 0; i < std::min<size_t>(result.runs.size(), 8); ++i)
+      text += concat(i ? "; " : "", label_of(result.runs[i]), " (", text_of(result.runs[i].shapes), ")");
     if (result.runs.size() > 8) text += concat("; and ", result.runs.size() - 8, " more");
     return text.empty() ? std::string("no run") : text;
   };
-  fail(ErrorKind::unsupported, "no run of the one has the shapes, batch, threads, streams and load of a run of the other. The first holds: ", list(a),
-       ". The second holds: ", list(b));
+  fail(ErrorKind::unsupported,
+       "no run of the one has the shapes, batch, threads, streams and load of a run of the other. The first holds: ",
+       list(a), ". The second holds: ", list(b));
 }
 
 Comparison compare_runs(const BenchRun& a, const BenchRun& b, double same) {
   for (const BenchRun* run : {&a, &b})
-    if (!run->latency.median || !(*run->latency.median > 0)) fail(ErrorKind::unsupported, "a run of ", run->model, " has no median latency to compare");
+    if (!run->latency.median || !(*run->latency.median > 0))
+      fail(ErrorKind::unsupported, "a run of ", run->model, " has no median latency to compare");
   Comparison result;
   result.ratio = *a.latency.median / *b.latency.median;
   std::string from_a, from_b;
@@ -163,7 +175,8 @@ std::string_view name_of(GateVerdict verdict) {
 Gate gate_of(const Comparison& comparison, double max_slowdown) {
   Gate gate;
   gate.slowdown = 1 / comparison.ratio - 1;
-  if (comparison.interval && comparison.interval->low > 0) gate.interval = Interval{1 / comparison.interval->high - 1, 1 / comparison.interval->low - 1};
+  if (comparison.interval && comparison.interval->low > 0)
+    gate.interval = Interval{1 / comparison.interval->high - 1, 1 / comparison.interval->low - 1};
   gate.why = comparison.unfit;
   if (!gate.why.empty() || !gate.interval) return gate;
   if (gate.interval->low > max_slowdown) gate.verdict = GateVerdict::fail;

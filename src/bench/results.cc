@@ -17,8 +17,9 @@ void set_series(BenchRun& run) {
   if (!drift) run.notes["drift"] = "n/a (needs ≥ 12 samples)";
   else run.drift = drift->change;
   if (drift && drift->named)
-    run.notes["drift"] = concat("named: the last third of the samples is ", std::round(std::abs(drift->change) * 1000) / 10, " % ",
-                                drift->change > 0 ? "slower" : "faster", " than the first");
+    run.notes["drift"] =
+        concat("named: the last third of the samples is ", std::round(std::abs(drift->change) * 1000) / 10, " % ",
+               drift->change > 0 ? "slower" : "faster", " than the first");
 }
 
 void set_samples(BenchRun& run, const Samples& samples) {
@@ -50,8 +51,10 @@ void set_samples(BenchRun& run, const Samples& samples) {
   }
   constexpr double kServed = 0.97;
   if (samples.arrivals_per_s && *samples.runs_per_s < kServed * *samples.arrivals_per_s)
-    run.notes["throughput_per_s"] = concat("the queue grew: ", std::round(10 * *samples.runs_per_s) / 10, " of ", std::round(10 * *samples.arrivals_per_s) / 10,
-                                           " requests a second were served, so latencies only tell how long this was measured");
+    run.notes["throughput_per_s"] =
+        concat("the queue grew: ", std::round(10 * *samples.runs_per_s) / 10, " of ",
+               std::round(10 * *samples.arrivals_per_s) / 10,
+               " requests a second were served, so latencies only tell how long this was measured");
   if (samples.runs_per_s) run.throughput_per_s = double(run.batch.value()) * *samples.runs_per_s;
   else if (*latency.mean > 0) run.throughput_per_s = double(run.batch.value()) * 1e3 / *latency.mean;
   else run.notes["throughput_per_s"] = "the clock showed no time passing";
@@ -68,7 +71,8 @@ void set_samples(BenchRun& run, const Samples& samples) {
         concat("each is the mean of ", samples.calls_per_sample, " calls, because one is shorter than ", kShortMs,
                " ms; reading the clock takes ", samples.timer_overhead_ms * 1e6, " ns");
   else if (samples.timer_overhead_ms > 0.002 * *latency.median)
-    run.notes["samples_ms"] = concat("each holds the ", samples.timer_overhead_ms * 1e6, " ns that reading the clock takes");
+    run.notes["samples_ms"] =
+        concat("each holds the ", samples.timer_overhead_ms * 1e6, " ns that reading the clock takes");
 }
 
 std::string unfit_for_verdict(const BenchRun& run) {
@@ -88,7 +92,9 @@ bool percentile_fit_for_verdict(const BenchRun& run, std::string_view percentile
 namespace {
 
 void check_run(const BenchRun& run, const std::string& where) {
-  auto bad = [&](std::string_view name, const auto&... why) { fail(ErrorKind::bad_file, where, ".", name, ": ", why...); };
+  auto bad = [&](std::string_view name, const auto&... why) {
+    fail(ErrorKind::bad_file, where, ".", name, ": ", why...);
+  };
   auto number = [&](std::string_view name, const std::optional<double>& value) {
     if (value && !(std::isfinite(*value) && *value >= 0)) bad(name, "not a finite number of at least 0");
     if (!value && !run.notes.contains(std::string(name))) bad(name, "is null, and notes do not say why");
@@ -115,7 +121,8 @@ void check_run(const BenchRun& run, const std::string& where) {
   count("threads", run.threads, 0, "is negative");
   count("streams", run.streams, 1, "is below 1");
   if (run.load != "closed" && run.load != "open") bad("load", "is '", run.load, "'; it must be closed or open");
-  if ((run.load == "open") != run.request_rate_per_s.has_value()) bad("request_rate_per_s", "belongs to an open load, and only there");
+  if ((run.load == "open") != run.request_rate_per_s.has_value())
+    bad("request_rate_per_s", "belongs to an open load, and only there");
   if (run.request_rate_per_s) number("request_rate_per_s", run.request_rate_per_s);
   count("outliers", run.outliers, 0, "is negative");
   present("drift", run.drift.has_value());
@@ -140,7 +147,8 @@ void check_run(const BenchRun& run, const std::string& where) {
       if (noted || *value) number(concat(prefix, ".", name), *value);
     // Numbers of another program may contradict each other: then its run says so itself.
     for (const auto& [name, value] : fields)
-      if (!run.imported && std::string_view(name) != "stddev" && *value && ((l.min && **value < *l.min) || (l.max && **value > *l.max)))
+      if (!run.imported && std::string_view(name) != "stddev" && *value &&
+          ((l.min && **value < *l.min) || (l.max && **value > *l.max)))
         bad(concat(prefix, ".", name), **value, " lies outside min and max");
     if (noted) present(prefix + ".median_ci95", l.median_ci95.has_value());
     if (l.median_ci95 && !(l.median_ci95->low >= 0 && l.median_ci95->low <= l.median_ci95->high))
@@ -150,10 +158,14 @@ void check_run(const BenchRun& run, const std::string& where) {
   if (run.imported) {
     const ImportedRun& from = *run.imported;
     if (from.source.empty()) bad("source", "is empty");
-    for (const auto& [name, value] : {std::pair{"throughput_qps", from.throughput_qps}, {"walltime_s", from.walltime_s}})
+    for (const auto& [name, value] :
+         {std::pair{"throughput_qps", from.throughput_qps}, {"walltime_s", from.walltime_s}})
       if (value) number(name, value);
-    for (const auto& [name, value] : {std::pair{"gpu_ms", &from.gpu}, {"h2d_ms", &from.h2d}, {"d2h_ms", &from.d2h},
-                                      {"enqueue_ms", &from.enqueue}, {"end_to_end_ms", &from.end_to_end}})
+    for (const auto& [name, value] : {std::pair{"gpu_ms", &from.gpu},
+                                      {"h2d_ms", &from.h2d},
+                                      {"d2h_ms", &from.d2h},
+                                      {"enqueue_ms", &from.enqueue},
+                                      {"end_to_end_ms", &from.end_to_end}})
       if (*value) latency(name, **value, false);
   }
   number("throughput_per_s", run.throughput_per_s);

@@ -25,26 +25,26 @@ struct Latency {
 // What a run that another program measured says besides. Its fields stand in the run's object and only there.
 // Absent: its log does not say.
 struct ImportedRun {
-  std::string source;                                           // "trtexec 8.6.1: LOG"
+  std::string source;  // "trtexec 8.6.1: LOG"
   std::optional<std::string> tensorrt_version, device_name;
-  std::optional<double> throughput_qps;                         // as the log has it; items only for implicit batches
+  std::optional<double> throughput_qps;  // as the log has it; items only for implicit batches
   std::optional<double> walltime_s;
-  std::optional<Latency> gpu, h2d, d2h, enqueue, end_to_end;    // "gpu_ms", ...
+  std::optional<Latency> gpu, h2d, d2h, enqueue, end_to_end;  // "gpu_ms", ...
   std::optional<bool> spin_wait;
-  std::optional<bool> consistent;  // whether its numbers agree with each other; absent: too few of them to tell
+  std::optional<bool> consistent;     // whether its numbers agree with each other; absent: too few of them to tell
   std::vector<std::string> warnings;  // those of the checks, then those of the log itself
 };
 
-// A field that is absent is written as null, and `notes` must say why ("latency_ms.p99" -> "n/a (needs ≥ 459 samples)").
-// What a measurement of ours always knows is only absent from imported runs.
+// A field that is absent is written as null, and `notes` must say why ("latency_ms.p99" -> "n/a (needs ≥ 459
+// samples)"). What a measurement of ours always knows is only absent from imported runs.
 struct BenchRun {
   std::string model;
   std::optional<std::string> model_sha256;
   std::optional<std::string> source_sha256;  // of the model it was derived from, as its file says; itself otherwise
   std::optional<std::string> command;        // that measured it
-  std::string device;     // "cpu", "cuda:0"
-  std::string backend;    // "cpu", "cuda", "tensorrt", ...
-  std::optional<std::string> precision;  // "fp32", "bf16", ...
+  std::string device;                        // "cpu", "cuda:0"
+  std::string backend;                       // "cpu", "cuda", "tensorrt", ...
+  std::optional<std::string> precision;      // "fp32", "bf16", ...
   std::optional<int64_t> batch = 1;
   std::map<std::string, std::vector<int64_t>> shapes;  // of the inputs
   std::optional<int> threads = 0;
@@ -57,8 +57,8 @@ struct BenchRun {
   std::optional<bool> cuda_graph = false;
   std::optional<double> first_run_ms;
   Latency latency;
-  std::optional<int64_t> outliers;         // samples far out (measure/statistics.h); they count like all others
-  std::optional<double> drift;             // Drift::change; a note where it is Drift::named, and then no verdict rests on it
+  std::optional<int64_t> outliers;  // samples far out (measure/statistics.h); they count like all others
+  std::optional<double> drift;      // Drift::change; a note where it is Drift::named, and then no verdict rests on it
   std::optional<double> throughput_per_s;  // items: batch * runs per second
   std::optional<double> load_by_others;    // as in Environment, over this run
   std::optional<int64_t> workspace_bytes;  // activations and scratch of one session
@@ -74,15 +74,15 @@ struct BenchResult {
   std::vector<BenchRun> runs;
 };
 
-// Why a verdict must not rest on this run: it was imported, and its numbers contradict each other; it drifted while it was
-// measured. Empty where it may.
+// Why a verdict must not rest on this run: it was imported, and its numbers contradict each other; it drifted while it
+// was measured. Empty where it may.
 std::string unfit_for_verdict(const BenchRun& run);
 // Whether a percentile ("p90", "p95", "p99") is known and rests on enough samples to appear in a verdict. Imported runs
 // keep those that do not ("max of 29" in the notes).
 bool percentile_fit_for_verdict(const BenchRun& run, std::string_view percentile);
 
-// Fills everything that follows from the samples: counts, latency, throughput (runs one after the other) and the notes on
-// them. `run.batch` must be set.
+// Fills everything that follows from the samples: counts, latency, throughput (runs one after the other) and the notes
+// on them. `run.batch` must be set.
 void set_samples(BenchRun& run, const Samples& samples);
 // Of these: `outliers` and `drift`, from samples_ms.
 void set_series(BenchRun& run);
@@ -98,11 +98,11 @@ std::vector<Warning> warnings_of(const BenchRun& run, const Environment& environ
 // that contradict each other.
 void check(const BenchResult& result);
 
-std::string to_json(const BenchResult& result);            // checks first
-BenchResult result_from_json(std::string_view text);       // strict: missing, unknown and mistyped fields are errors
+std::string to_json(const BenchResult& result);       // checks first
+BenchResult result_from_json(std::string_view text);  // strict: missing, unknown and mistyped fields are errors
 void save_result(const std::string& path, const BenchResult& result);  // atomically
-BenchResult load_result(const std::string& path);          // errors begin with the path
+BenchResult load_result(const std::string& path);                      // errors begin with the path
 
-std::string to_json(const Environment& environment);       // the same object as in a result
+std::string to_json(const Environment& environment);  // the same object as in a result
 
 }  // namespace temper

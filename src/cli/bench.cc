@@ -74,16 +74,18 @@ std::vector<LoadPattern> load_patterns(const Options& options) {
   return patterns;
 }
 
-std::shared_ptr<const Engine> load_plan(const std::string& path, const ModelFlags& flags, const Options& options, const Context& context) {
+std::shared_ptr<const Engine> load_plan(const std::string& path, const ModelFlags& flags, const Options& options,
+                                        const Context& context) {
   auto engine = load_or_build(path, flags, context);
   if (!options.precisions.empty() && flags.precision != engine->info().precision)
-    fail(ErrorKind::usage, "the plan '", path, "' was made for ", engine->info().precision, "; build it again with --precision ",
-         flags.precision);
+    fail(ErrorKind::usage, "the plan '", path, "' was made for ", engine->info().precision,
+         "; build it again with --precision ", flags.precision);
   return engine;
 }
 
 // A model is built for exactly the batch that is measured; dimensions that the model leaves open come from --shapes.
-std::shared_ptr<const Engine> build_for(const std::string& path, int64_t batch, const ModelFlags& flags, const Context& context) {
+std::shared_ptr<const Engine> build_for(const std::string& path, int64_t batch, const ModelFlags& flags,
+                                        const Context& context) {
   const auto given = build_options(flags, path, context).shapes;
   const ImportedModel model = import_onnx(path);  // names and open dimensions must be known before the build
   std::string symbol;
@@ -99,8 +101,8 @@ std::shared_ptr<const Engine> build_for(const std::string& path, int64_t batch, 
       else if (shape[axis].text() == symbol) dims.push_back(batch);
       else if (range != given.end() && axis < range->second.opt.size()) dims.push_back(range->second.opt[axis]);
       else
-        fail(ErrorKind::usage, path, ": the dimension '", shape[axis], "' of input '", name, "' is open; add --shapes ", name,
-             "=SHAPE");
+        fail(ErrorKind::usage, path, ": the dimension '", shape[axis], "' of input '", name, "' is open; add --shapes ",
+             name, "=SHAPE");
     }
   }
   return load_or_build(path, flags, context, shapes);
@@ -109,21 +111,27 @@ std::shared_ptr<const Engine> build_for(const std::string& path, int64_t batch, 
 class Sweep {
  public:
   Sweep(const Options& options, const Context& context)
-      : options_(options), context_(context), timer_(timer_options(options)),
-        sampler_(options.threads.empty() || options.threads[0] == 0 ? usable_cores(read_environment(0)) : options.threads[0]) {}
+      : options_(options),
+        context_(context),
+        timer_(timer_options(options)),
+        sampler_(options.threads.empty() || options.threads[0] == 0 ? usable_cores(read_environment(0))
+                                                                    : options.threads[0]) {}
 
   void run() {
     for (const std::string& path : options_.paths)
-      for (const std::string& precision : options_.precisions.empty() ? std::vector<std::string>{""} : options_.precisions)
+      for (const std::string& precision :
+           options_.precisions.empty() ? std::vector<std::string>{""} : options_.precisions)
         for (int threads : options_.threads.empty() ? std::vector<int>{0} : options_.threads)
           measure_builds(path, flags_for(options_, precision, threads));
     std::fputs(terminal_table(summary_of(runs_)).c_str(), stdout);
     std::fflush(stdout);  // what is wrong with the numbers stands below them
     const Environment environment = sampler_.finish();
-    for (const Warning& warning : warnings_of(environment)) log(LogLevel::warning, warning.cause, ". Remedy: ", warning.remedy);
+    for (const Warning& warning : warnings_of(environment))
+      log(LogLevel::warning, warning.cause, ". Remedy: ", warning.remedy);
     for (const BenchRun& run : runs_)
       for (const Warning& warning : warnings_of(run, environment))
-        log(LogLevel::warning, runs_.size() > 1 ? concat(run.model, ", ", label_of(run), ": ") : "", warning.cause, ". Remedy: ", warning.remedy);
+        log(LogLevel::warning, runs_.size() > 1 ? concat(run.model, ", ", label_of(run), ": ") : "", warning.cause,
+            ". Remedy: ", warning.remedy);
   }
 
  private:
@@ -136,14 +144,16 @@ class Sweep {
       const auto engine = plan         ? plan
                           : batch == 0 ? load_or_build(path, flags, context_)
                                        : build_for(path, batch, flags, context_);
-      const std::vector<Dims> shapes = with_context([&] { return path; }, [&] { return shapes_for_batch(*engine, batch); });
+      const std::vector<Dims> shapes =
+          with_context([&] { return path; }, [&] { return shapes_for_batch(*engine, batch); });
       for (const LoadPattern& load : load_patterns(options_)) {
         BenchRun run = measure_one(path, engine, shapes, load);
         if (plan) {
           run.plan_bytes = int64_t(std::filesystem::file_size(path));
         } else {
           run.notes["plan_bytes"] = "measured in the process that built it: no plan file";
-          run.notes["peak_host_bytes"] = "contains what building left behind; measure a plan file for the memory of running";
+          run.notes["peak_host_bytes"] =
+              "contains what building left behind; measure a plan file for the memory of running";
           if (options_.batches.empty() && !by_shapes) run.notes["batch"] = "1 because no --batch was given";
         }
         runs_.push_back(std::move(run));
@@ -152,15 +162,16 @@ class Sweep {
     }
   }
 
-  BenchRun measure_one(const std::string& path, const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes,
-                       const LoadPattern& load) {
+  BenchRun measure_one(const std::string& path, const std::shared_ptr<const Engine>& engine,
+                       const std::vector<Dims>& shapes, const LoadPattern& load) {
     std::string what = concat(path, " ", engine->info().precision, " batch ", batch_of(shapes));
     if (load.streams > 1) what += concat(", ", load.streams, " streams");
     if (load.request_rate_per_s > 0) what += concat(", ", format_number(load.request_rate_per_s), " requests/s");
     if (!is_terminal()) log(LogLevel::info, "measuring ", what);
     Progress progress(context_);
     timer_.progress = [&](int samples, double seconds) {
-      progress.show(samples == 0 ? concat(what, ": warming up") : concat(what, ": ", samples, " runs in ", format_number(seconds, 3), " s"));
+      progress.show(samples == 0 ? concat(what, ": warming up")
+                                 : concat(what, ": ", samples, " runs in ", format_number(seconds, 3), " s"));
     };
     BenchRun run = with_context([&] { return path; }, [&] { return bench_engine(engine, shapes, timer_, load); });
     run.model = path;
@@ -172,7 +183,8 @@ class Sweep {
   void save() const {
     if (!options_.json_file.empty()) save_result(options_.json_file, {sampler_.finish(), runs_});
     if (!options_.csv_file.empty()) write_file_atomically(options_.csv_file, csv_table(fields_of(runs_)));
-    if (!options_.markdown_file.empty()) write_file_atomically(options_.markdown_file, markdown_table(summary_of(runs_)));
+    if (!options_.markdown_file.empty())
+      write_file_atomically(options_.markdown_file, markdown_table(summary_of(runs_)));
   }
 
   const Options& options_;
@@ -182,15 +194,18 @@ class Sweep {
   std::vector<BenchRun> runs_;
 };
 
-// For a parent that interleaves several engines (benchmarks/cpu_peers.py): `ready {json}` when loaded and warm; then for
-// every line N on standard input N runs and one line with their times in ms as a JSON array.
+// For a parent that interleaves several engines (benchmarks/cpu_peers.py): `ready {json}` when loaded and warm; then
+// for every line N on standard input N runs and one line with their times in ms as a JSON array.
 void pipe(const Options& options, const Context& context) {
   if (options.paths.size() != 1 || !is_plan(options.paths[0])) fail(ErrorKind::usage, "--pipe takes one plan file");
   if (options.batches.size() > 1) fail(ErrorKind::usage, "--pipe takes one batch");
   const std::string& path = options.paths[0];
   Clock& clock = host_clock();
   const double start = clock.now_ms();
-  const auto engine = load_plan(path, flags_for(options, options.precisions.empty() ? "" : options.precisions[0], options.threads.empty() ? 0 : options.threads[0]), options, context);
+  const auto engine = load_plan(path,
+                                flags_for(options, options.precisions.empty() ? "" : options.precisions[0],
+                                          options.threads.empty() ? 0 : options.threads[0]),
+                                options, context);
   const std::vector<Dims> shapes = shapes_for_batch(*engine, options.batches.empty() ? 0 : options.batches[0]);
   BenchSession session(engine, shapes);
   const double load_s = (clock.now_ms() - start) / 1e3;
@@ -231,18 +246,27 @@ void add_bench(CLI::App& verb, Context& context) {
   const auto list = [&verb](const char* name, auto& values, const char* text, int64_t least) {
     verb.add_option(name, values, text)->delimiter(',')->check(whole_number(least));
   };
-  verb.add_option("--precision", options->precisions, "fp32,bf16,int8 (the last with --calibration): each is built and measured; of a plan, what it must be")->delimiter(',');
-  list("--threads", options->threads, "1,2: of the CPU, each is built and measured; 0, as without it: all this process may use", 0);
+  verb.add_option(
+          "--precision", options->precisions,
+          "fp32,bf16,int8 (the last with --calibration): each is built and measured; of a plan, what it must be")
+      ->delimiter(',');
+  list("--threads", options->threads,
+       "1,2: of the CPU, each is built and measured; 0, as without it: all this process may use", 0);
   list("--batch", options->batches, "1,8,32; without it 1, or what the plan was tuned for", 1);
   list("--streams", options->streams, "1,2,4: sessions that run at a time, back to back", 1);
-  verb.add_option("--rate", options->rates, "10,50: requests a second that come by chance (a Poisson process), whether or not the last is done; latency counts from the moment a request was meant to be sent")
+  verb.add_option("--rate", options->rates,
+                  "10,50: requests a second that come by chance (a Poisson process), whether or not the last is done; "
+                  "latency counts from the moment a request was meant to be sent")
       ->delimiter(',')
       ->check(CLI::Validator([](const std::string& text) { return positive_number(text); }, "POSITIVE"));
-  verb.add_option("--duration", options->duration, "longest time of sampling, per run of the table")->capture_default_str();
-  verb.add_option("--error", options->error, "percent: sampling ends when the median is known to within this (half its 95 % interval)")
+  verb.add_option("--duration", options->duration, "longest time of sampling, per run of the table")
+      ->capture_default_str();
+  verb.add_option("--error", options->error,
+                  "percent: sampling ends when the median is known to within this (half its 95 % interval)")
       ->capture_default_str()
       ->check(CLI::Validator([](const std::string& text) { return positive_number(text); }, "POSITIVE"));
-  verb.add_option("--warmup", options->warmup, "exactly this many runs instead of until stable")->check(whole_number(0));
+  verb.add_option("--warmup", options->warmup, "exactly this many runs instead of until stable")
+      ->check(whole_number(0));
   verb.add_option("--iterations", options->iterations, "exactly this many runs instead of the stopping rule")
       ->check(whole_number(1));
   verb.get_option("--rate")->excludes("--iterations");

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // temper compare: plans (timed in turns, in this process) or results (by their samples) side by side.
+#include "bench/compare.h"
+
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -7,7 +9,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "bench/bench_engine.h"
-#include "bench/compare.h"
 #include "cli/data_flags.h"
 #include "cli/evaluate_run.h"
 #include "cli/side_by_side.h"
@@ -35,15 +36,19 @@ std::string joined(const std::vector<std::string>& parts) {
 }
 
 // Throws unless the comparison is forced. What it returns marks the answer.
-std::string refuse_unlike(const std::vector<std::string>& differences, const std::string& a, const std::string& b, bool force) {
+std::string refuse_unlike(const std::vector<std::string>& differences, const std::string& a, const std::string& b,
+                          bool force) {
   if (differences.empty()) return "";
   const std::string list = joined(differences);
-  if (!force) fail(ErrorKind::unsupported, "'", a, "' and '", b, "' are unlike, their times do not compare: ", list, ". --force compares them all the same, and marks the answer");
+  if (!force)
+    fail(ErrorKind::unsupported, "'", a, "' and '", b, "' are unlike, their times do not compare: ", list,
+         ". --force compares them all the same, and marks the answer");
   return list;
 }
 
 void set_exit_code(const Options& options, Context& context, Verdict verdict) {
-  if (verdict == Verdict::slower || (options.strict && verdict == Verdict::unsure)) context.exit_code = int(ErrorKind::check_failed);
+  if (verdict == Verdict::slower || (options.strict && verdict == Verdict::unsure))
+    context.exit_code = int(ErrorKind::check_failed);
 }
 
 void print(const Json& json) { std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str()); }
@@ -53,52 +58,78 @@ void compare_plans(const Options& options, Context& context) {
   std::vector<std::shared_ptr<const Engine>> engines;
   for (const std::string& path : options.paths) engines.push_back(Engine::load(path));
   std::vector<std::string> forced{""};
-  for (size_t i = 1; i < engines.size(); ++i) forced.push_back(refuse_unlike(engine_differences(*engines[0], *engines[i]), options.paths[0], options.paths[i], options.force));
-  const std::vector<Dims> shapes = with_context([&] { return options.paths[0]; }, [&] { return shapes_for_batch(*engines[0], options.batch); });
+  for (size_t i = 1; i < engines.size(); ++i)
+    forced.push_back(
+        refuse_unlike(engine_differences(*engines[0], *engines[i]), options.paths[0], options.paths[i], options.force));
+  const std::vector<Dims> shapes =
+      with_context([&] { return options.paths[0]; }, [&] { return shapes_for_batch(*engines[0], options.batch); });
   const int64_t batch = batch_of(shapes);
-  for (size_t i = 1; i < engines.size(); ++i) with_context([&] { return options.paths[i]; }, [&] { engines[i]->check_shapes(shapes); });
+  for (size_t i = 1; i < engines.size(); ++i)
+    with_context([&] { return options.paths[i]; }, [&] { engines[i]->check_shapes(shapes); });
   const ModelFlags flags;
   std::optional<Dataset> data;  // what is wrong with it is said before the time is measured
-  if (!options.path.empty()) data = open_dataset(options.path, DataModel(options.paths[0], flags, context).inputs(), options.data.options());
+  if (!options.path.empty())
+    data = open_dataset(options.path, DataModel(options.paths[0], flags, context).inputs(), options.data.options());
   const double burn = options.burn.empty() ? 0 : share_of("--burn", options.burn);
-  const std::vector<Paired> paired = time_side_by_side(engines, shapes, {seconds * double(engines.size() - 1), "timing in turns", burn}, context).beside_first;
+  const std::vector<Paired> paired =
+      time_side_by_side(engines, shapes, {seconds * double(engines.size() - 1), "timing in turns", burn}, context)
+          .beside_first;
 
   std::vector<Evaluation> evaluations;
   if (data) {
     const DataModel first(options.paths[0], flags, context);
-    EvaluationData what{*data, samples_of(*data, options.path, options.samples, options.seed), first.choose_batch(*data, options.batch), options.output};
-    for (size_t i = 1; i < engines.size(); ++i) DataModel(options.paths[i], flags, context).accept_batch(*data, what.batch);
+    EvaluationData what{*data, samples_of(*data, options.path, options.samples, options.seed),
+                        first.choose_batch(*data, options.batch), options.output};
+    for (size_t i = 1; i < engines.size(); ++i)
+      DataModel(options.paths[i], flags, context).accept_batch(*data, what.batch);
     log(LogLevel::info, data->text(), ", in batches of ", what.batch.size);
     evaluations = evaluate_engines(what, engines[0], {engines.begin() + 1, engines.end()}, context);
   }
 
-  Json json{{"schema", "temper.compare/1"}, {"batch", batch}, {"threads", engines[0]->threads()}, {"interleaved", true}, {"plans", Json::array()}};
+  Json json{{"schema", "temper.compare/1"},
+            {"batch", batch},
+            {"threads", engines[0]->threads()},
+            {"interleaved", true},
+            {"plans", Json::array()}};
   Table table{{{"plan", false}, {"precision", false}, {"latency"}, {"items/s"}, {"plan size"}, {"memory"}}, {}};
   for (size_t i = 0; i < engines.size(); ++i) {
     const double ms = median(i == 0 ? paired[0].a_ms : paired[i - 1].b_ms);
     const auto bytes = int64_t(std::filesystem::file_size(options.paths[i]));
     const int64_t memory = running_bytes(*engines[i], shapes);
-    table.rows.push_back({options.paths[i], precision_text(engines[i]->info()), format_number(ms) + " ms", format_number(1e3 * double(batch) / ms), format_bytes(double(bytes)),
+    table.rows.push_back({options.paths[i], precision_text(engines[i]->info()), format_number(ms) + " ms",
+                          format_number(1e3 * double(batch) / ms), format_bytes(double(bytes)),
                           memory ? format_bytes(double(memory)) : "n/a (shapes depend on data)"});
-    json["plans"].push_back({{"plan", options.paths[i]}, {"precision", engines[i]->info().precision}, {"placeholder", engines[i]->info().placeholder}, {"latency_ms", ms},
-                             {"throughput_per_s", 1e3 * double(batch) / ms}, {"plan_bytes", bytes}, {"memory_bytes", memory ? Json(memory) : Json(nullptr)},
-                             {"speed", i ? json_of(paired[i - 1]) : Json(nullptr)}, {"forced", forced[i].empty() ? Json(nullptr) : Json(forced[i])},
+    json["plans"].push_back({{"plan", options.paths[i]},
+                             {"precision", engines[i]->info().precision},
+                             {"placeholder", engines[i]->info().placeholder},
+                             {"latency_ms", ms},
+                             {"throughput_per_s", 1e3 * double(batch) / ms},
+                             {"plan_bytes", bytes},
+                             {"memory_bytes", memory ? Json(memory) : Json(nullptr)},
+                             {"speed", i ? json_of(paired[i - 1]) : Json(nullptr)},
+                             {"forced", forced[i].empty() ? Json(nullptr) : Json(forced[i])},
                              {"answers", i && data ? json_of(evaluations[i - 1]) : Json(nullptr)}});
   }
   for (const Paired& one : paired) {
     set_exit_code(options, context, one.verdict);
-    if (one.verdict == Verdict::unsure) log(LogLevel::warning, one.why, remedy_text(one).empty() ? "; measure again, on a quieter machine" : remedy_text(one));
+    if (one.verdict == Verdict::unsure)
+      log(LogLevel::warning, one.why,
+          remedy_text(one).empty() ? "; measure again, on a quieter machine" : remedy_text(one));
   }
   if (context.json) return print(json);
   std::fputs(terminal_table(table).c_str(), stdout);
   for (size_t i = 1; i < engines.size(); ++i) {
     const std::string who = engines.size() == 2 ? "the second" : options.paths[i];
-    std::printf("%s beside the first, batch %lld, %d threads%s: %s%s\n", who.c_str(), static_cast<long long>(batch), engines[0]->threads(),
-                burn > 0 && i + 1 == engines.size() ? concat(" (slowed by ", options.burn, " to test the verdict)").c_str() : "", paired_text(paired[i - 1]).c_str(),
-                forced[i].empty() ? "" : concat(" [forced; ", forced[i], "]").c_str());
+    std::printf(
+        "%s beside the first, batch %lld, %d threads%s: %s%s\n", who.c_str(), static_cast<long long>(batch),
+        engines[0]->threads(),
+        burn > 0 && i + 1 == engines.size() ? concat(" (slowed by ", options.burn, " to test the verdict)").c_str()
+                                            : "",
+        paired_text(paired[i - 1]).c_str(), forced[i].empty() ? "" : concat(" [forced; ", forced[i], "]").c_str());
   }
   for (size_t i = 0; i < evaluations.size(); ++i) {
-    std::printf("\n%s's answers, the first being the reference:\n", engines.size() == 2 ? "the second" : options.paths[i + 1].c_str());
+    std::printf("\n%s's answers, the first being the reference:\n",
+                engines.size() == 2 ? "the second" : options.paths[i + 1].c_str());
     print_evaluation(evaluations[i]);
   }
 }
@@ -108,7 +139,8 @@ void compare_results(const Options& options, Context& context) {
   std::vector<BenchResult> results;
   for (const std::string& path : options.paths) results.push_back(load_result(path));
   Json json{{"schema", "temper.compare/1"}, {"interleaved", false}, {"runs", Json::array()}};
-  Table table{{{"run", false}, {"first"}, {"second"}, {"ratio"}, {"99 % interval"}, {"verdict", false}, {"from", false}}, {}};
+  Table table{
+      {{"run", false}, {"first"}, {"second"}, {"ratio"}, {"99 % interval"}, {"verdict", false}, {"from", false}}, {}};
   for (size_t f = 1; f < results.size(); ++f)
     for (const auto& [i, j] : matching_runs(results[0], results[f])) {
       const BenchRun &a = results[0].runs[i], &b = results[f].runs[j];
@@ -118,18 +150,35 @@ void compare_results(const Options& options, Context& context) {
       const Comparison c = compare_runs(a, b);
       set_exit_code(options, context, c.verdict);
       if (c.verdict == Verdict::unsure)
-        log(LogLevel::warning, label_of(b), ": ", c.why, c.samples_factor ? concat("; about ", format_number(std::ceil(*c.samples_factor), 3), " times as many samples would decide") : "");
+        log(LogLevel::warning, label_of(b), ": ", c.why,
+            c.samples_factor ? concat("; about ", format_number(std::ceil(*c.samples_factor), 3),
+                                      " times as many samples would decide")
+                             : "");
       const std::string label = label_of(a) == label_of(b) ? label_of(a) : concat(label_of(a), " → ", label_of(b));
-      table.rows.push_back({results.size() == 2 ? label : concat(options.paths[f], ": ", label), format_number(*a.latency.median) + " ms", format_number(*b.latency.median) + " ms", format_number(c.ratio) + "x",
-                            c.interval ? concat(format_number(c.interval->low), " to ", format_number(c.interval->high)) : "n/a",
-                            concat(name_of(c.verdict), forced.empty() ? "" : concat(" [forced; ", forced, "]")), c.from});
-      json["runs"].push_back({{"file", options.paths[f]}, {"first", label_of(a)}, {"second", label_of(b)}, {"first_ms", *a.latency.median}, {"second_ms", *b.latency.median}, {"ratio", c.ratio},
-                              {"ci99", c.interval ? Json{c.interval->low, c.interval->high} : Json(nullptr)}, {"verdict", name_of(c.verdict)}, {"why", c.why}, {"from", c.from},
-                              {"samples_factor", c.samples_factor ? Json(*c.samples_factor) : Json(nullptr)}, {"warnings", differences.warnings}, {"forced", forced.empty() ? Json(nullptr) : Json(forced)}});
+      table.rows.push_back(
+          {results.size() == 2 ? label : concat(options.paths[f], ": ", label),
+           format_number(*a.latency.median) + " ms", format_number(*b.latency.median) + " ms",
+           format_number(c.ratio) + "x",
+           c.interval ? concat(format_number(c.interval->low), " to ", format_number(c.interval->high)) : "n/a",
+           concat(name_of(c.verdict), forced.empty() ? "" : concat(" [forced; ", forced, "]")), c.from});
+      json["runs"].push_back({{"file", options.paths[f]},
+                              {"first", label_of(a)},
+                              {"second", label_of(b)},
+                              {"first_ms", *a.latency.median},
+                              {"second_ms", *b.latency.median},
+                              {"ratio", c.ratio},
+                              {"ci99", c.interval ? Json{c.interval->low, c.interval->high} : Json(nullptr)},
+                              {"verdict", name_of(c.verdict)},
+                              {"why", c.why},
+                              {"from", c.from},
+                              {"samples_factor", c.samples_factor ? Json(*c.samples_factor) : Json(nullptr)},
+                              {"warnings", differences.warnings},
+                              {"forced", forced.empty() ? Json(nullptr) : Json(forced)}});
     }
   if (context.json) return print(json);
   std::fputs(terminal_table(table).c_str(), stdout);
-  std::printf("ratios of median latencies, first over second. These runs were not interleaved (%s", results[0].environment.time.c_str());
+  std::printf("ratios of median latencies, first over second. These runs were not interleaved (%s",
+              results[0].environment.time.c_str());
   for (size_t f = 1; f < results.size(); ++f) std::printf(", %s", results[f].environment.time.c_str());
   std::printf("): what the machine did in between is in them. `temper compare` on plans leaves it out.\n");
 }
@@ -143,10 +192,13 @@ void compare(const Options& options, Context& context) {
     // A result is JSON; anything else is most likely a model.
     const std::string text = read_file(path);
     if (const size_t first = text.find_first_not_of(" \t\r\n"); first == text.npos || text[first] != '{')
-      fail(ErrorKind::usage, "'", path, "' is neither a plan nor a result; compare takes plans that exist (temper build ", path, " -o PLAN) or results (temper bench --json)");
+      fail(ErrorKind::usage, "'", path,
+           "' is neither a plan nor a result; compare takes plans that exist (temper build ", path,
+           " -o PLAN) or results (temper bench --json)");
     if (plans) fail(ErrorKind::usage, "compare takes plans or results, not both: '", path, "' is no plan");
   }
-  if (!options.path.empty() || !options.burn.empty() || options.batch) fail(ErrorKind::usage, "--data, --burn and --batch are for plans; results are compared as they are");
+  if (!options.path.empty() || !options.burn.empty() || options.batch)
+    fail(ErrorKind::usage, "--data, --burn and --batch are for plans; results are compared as they are");
   compare_results(options, context);
 }
 
@@ -154,16 +206,25 @@ void compare(const Options& options, Context& context) {
 
 void add_compare(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("files", options->paths, "plans, timed here in turns, or results of bench and import; the first is the reference")->required()->expected(2, 64);
-  verb.add_option("--data", options->path, "plans: samples whose answers are compared too, with the truth where it is there");
-  verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them unless given")->check(whole_number(1));
+  verb.add_option("files", options->paths,
+                  "plans, timed here in turns, or results of bench and import; the first is the reference")
+      ->required()
+      ->expected(2, 64);
+  verb.add_option("--data", options->path,
+                  "plans: samples whose answers are compared too, with the truth where it is there");
+  verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them unless given")
+      ->check(whole_number(1));
   verb.add_option("--seed", options->seed, "of the choice of samples")->capture_default_str();
-  verb.add_option("--batch", options->batch, "plans: that is timed; what the first plan is tuned for unless given")->check(whole_number(1));
-  verb.add_option("--duration", options->duration, "plans: longest time of timing, for each but the first")->capture_default_str();
+  verb.add_option("--batch", options->batch, "plans: that is timed; what the first plan is tuned for unless given")
+      ->check(whole_number(1));
+  verb.add_option("--duration", options->duration, "plans: longest time of timing, for each but the first")
+      ->capture_default_str();
   verb.add_option("--burn", options->burn, "to test verdicts: slows the last plan by this share of every run, e.g. 3%");
-  verb.add_option("--output-name", options->output, "the output that holds the classes, where there are several; of a sequence, always");
+  verb.add_option("--output-name", options->output,
+                  "the output that holds the classes, where there are several; of a sequence, always");
   verb.add_flag("--strict", options->strict, "exit code 1 also where the verdict is UNSURE, not for SLOWER alone");
-  verb.add_flag("--force", options->force, "compare what is unlike (device, threads, shapes, model, ...), and mark the answer");
+  verb.add_flag("--force", options->force,
+                "compare what is unlike (device, threads, shapes, model, ...), and mark the answer");
   options->data.add_to(verb);
   for (CLI::Option* option : verb.get_options())
     if (option->get_group() == DataFlags::kGroup) option->needs("--data");

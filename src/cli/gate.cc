@@ -24,7 +24,11 @@ std::string percent(double share) { return concat(share >= 0 ? "+" : "", format_
 void gate(const Options& options, Context& context) {
   const double limit = share_of("--max-slowdown", options.max_slowdown);
   const BenchResult baseline = load_result(options.baseline), result = load_result(options.result);
-  Json json{{"schema", "temper.gate/1"}, {"baseline", options.baseline}, {"result", options.result}, {"max_slowdown", limit}, {"runs", Json::array()}};
+  Json json{{"schema", "temper.gate/1"},
+            {"baseline", options.baseline},
+            {"result", options.result},
+            {"max_slowdown", limit},
+            {"runs", Json::array()}};
   Table table{{{"run", false}, {"baseline"}, {"result"}, {"slowdown"}, {"99 % interval"}, {"gate", false}}, {}};
   bool failed = false, unsure = false;
   for (const auto& [i, j] : matching_runs(baseline, result)) {
@@ -32,33 +36,53 @@ void gate(const Options& options, Context& context) {
     const Differences differences = differences_of({&a, &baseline.environment}, {&b, &result.environment});
     std::string forced;
     for (const std::string& one : differences.refusals) forced += concat(forced.empty() ? "" : "; ", one);
-    if (a.precision != b.precision) forced += concat(forced.empty() ? "" : "; ", "precision: ", a.precision.value_or("unknown"), " and ", b.precision.value_or("unknown"));
+    if (a.precision != b.precision)
+      forced += concat(forced.empty() ? "" : "; ", "precision: ", a.precision.value_or("unknown"), " and ",
+                       b.precision.value_or("unknown"));
     if (!forced.empty() && !options.force)
-      fail(ErrorKind::unsupported, "'", options.baseline, "' and '", options.result, "' are unlike, their times do not compare: ", forced, ". --force compares them all the same, and marks the answer");
+      fail(ErrorKind::unsupported, "'", options.baseline, "' and '", options.result,
+           "' are unlike, their times do not compare: ", forced,
+           ". --force compares them all the same, and marks the answer");
     for (const std::string& warning : differences.warnings) log(LogLevel::warning, label_of(b), ": ", warning);
     const Gate g = gate_of(compare_runs(a, b), limit);
     failed |= g.verdict == GateVerdict::fail;
     unsure |= g.verdict == GateVerdict::unsure;
     if (g.verdict == GateVerdict::unsure)
       log(LogLevel::warning, label_of(b), ": UNSURE, ", g.why,
-          !g.samples_factor          ? ""
-          : *g.samples_factor > 1000 ? "; no number of samples would decide, it is where the slowdown lies"
-                                     : concat("; about ", int64_t(std::ceil(*g.samples_factor * double(b.samples.value_or(0)))), " samples would decide"));
-    table.rows.push_back({label_of(b), format_number(*a.latency.median) + " ms", format_number(*b.latency.median) + " ms", percent(g.slowdown),
-                          g.interval ? concat(percent(g.interval->low), " to ", percent(g.interval->high)) : "n/a", concat(name_of(g.verdict), forced.empty() ? "" : concat(" [forced; ", forced, "]"))});
-    json["runs"].push_back({{"run", label_of(b)}, {"baseline_ms", *a.latency.median}, {"result_ms", *b.latency.median}, {"slowdown", g.slowdown},
-                            {"ci99", g.interval ? Json{g.interval->low, g.interval->high} : Json(nullptr)}, {"gate", name_of(g.verdict)}, {"why", g.why},
-                            {"samples_needed", g.samples_factor ? Json(std::ceil(*g.samples_factor * double(b.samples.value_or(0)))) : Json(nullptr)}, {"forced", forced.empty() ? Json(nullptr) : Json(forced)}});
+          !g.samples_factor ? ""
+          : *g.samples_factor > 1000
+              ? "; no number of samples would decide, it is where the slowdown lies"
+              : concat("; about ", int64_t(std::ceil(*g.samples_factor * double(b.samples.value_or(0)))),
+                       " samples would decide"));
+    table.rows.push_back({label_of(b), format_number(*a.latency.median) + " ms",
+                          format_number(*b.latency.median) + " ms", percent(g.slowdown),
+                          g.interval ? concat(percent(g.interval->low), " to ", percent(g.interval->high)) : "n/a",
+                          concat(name_of(g.verdict), forced.empty() ? "" : concat(" [forced; ", forced, "]"))});
+    json["runs"].push_back(
+        {{"run", label_of(b)},
+         {"baseline_ms", *a.latency.median},
+         {"result_ms", *b.latency.median},
+         {"slowdown", g.slowdown},
+         {"ci99", g.interval ? Json{g.interval->low, g.interval->high} : Json(nullptr)},
+         {"gate", name_of(g.verdict)},
+         {"why", g.why},
+         {"samples_needed",
+          g.samples_factor ? Json(std::ceil(*g.samples_factor * double(b.samples.value_or(0)))) : Json(nullptr)},
+         {"forced", forced.empty() ? Json(nullptr) : Json(forced)}});
   }
   const size_t left = baseline.runs.size() - table.rows.size();
-  if (left) log(LogLevel::warning, left, " of ", baseline.runs.size(), " runs of the baseline have no run in the result to be held against");
+  if (left)
+    log(LogLevel::warning, left, " of ", baseline.runs.size(),
+        " runs of the baseline have no run in the result to be held against");
   if (failed || (options.strict && (unsure || left))) context.exit_code = int(ErrorKind::check_failed);
   if (context.json) {
     std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
     return;
   }
   std::fputs(terminal_table(table).c_str(), stdout);
-  std::printf("limit: %s slower than the baseline; FAIL where the whole interval lies beyond it, PASS where none of it does\n", options.max_slowdown.c_str());
+  std::printf(
+      "limit: %s slower than the baseline; FAIL where the whole interval lies beyond it, PASS where none of it does\n",
+      options.max_slowdown.c_str());
 }
 
 }  // namespace
@@ -67,9 +91,13 @@ void add_gate(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("baseline", options->baseline, "a result: what was")->required();
   verb.add_option("result", options->result, "a result: what is now")->required();
-  verb.add_option("--max-slowdown", options->max_slowdown, "of the median latency; exit code 1 where the result is slower than that beyond doubt")->capture_default_str();
-  verb.add_flag("--strict", options->strict, "exit code 1 also where it is not sure, and where a run of the baseline is missing");
-  verb.add_flag("--force", options->force, "compare what is unlike (device, threads, shapes, model, ...), and mark the answer");
+  verb.add_option("--max-slowdown", options->max_slowdown,
+                  "of the median latency; exit code 1 where the result is slower than that beyond doubt")
+      ->capture_default_str();
+  verb.add_flag("--strict", options->strict,
+                "exit code 1 also where it is not sure, and where a run of the baseline is missing");
+  verb.add_flag("--force", options->force,
+                "compare what is unlike (device, threads, shapes, model, ...), and mark the answer");
   verb.callback([options, &context] { gate(*options, context); });
 }
 

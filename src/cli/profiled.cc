@@ -42,15 +42,38 @@ Json json_of(const ProfiledPlan& plan) {
     const PlanStep& step = *row.step;
     Json losers = Json::array();
     for (const Candidate& c : step.losers)
-      if (c.refusal.empty()) losers.push_back({{"tactic", c.tactic}, {"config", c.config}, {"ms", c.ms >= 0 ? Json(c.ms) : Json(nullptr)}});
-    steps.push_back({{"segment", row.segment}, {"node", step.node}, {"op", op_of(step)}, {"ms", row.ms}, {"share", row.share}, {"bytes", row.bytes},
-                     {"operations", row.operations ? Json(*row.operations) : Json(nullptr)}, {"of_arithmetic_peak", known(row.of_arithmetic)}, {"of_memory_peak", known(row.of_memory)},
-                     {"precision_in", concat(row.from)}, {"precision_out", concat(row.to)}, {"tactic", step.tactic}, {"config", step.config.text}, {"tuned_ms", step.ms >= 0 ? Json(step.ms) : Json(nullptr)},
+      if (c.refusal.empty())
+        losers.push_back({{"tactic", c.tactic}, {"config", c.config}, {"ms", c.ms >= 0 ? Json(c.ms) : Json(nullptr)}});
+    steps.push_back({{"segment", row.segment},
+                     {"node", step.node},
+                     {"op", op_of(step)},
+                     {"ms", row.ms},
+                     {"share", row.share},
+                     {"bytes", row.bytes},
+                     {"operations", row.operations ? Json(*row.operations) : Json(nullptr)},
+                     {"of_arithmetic_peak", known(row.of_arithmetic)},
+                     {"of_memory_peak", known(row.of_memory)},
+                     {"precision_in", concat(row.from)},
+                     {"precision_out", concat(row.to)},
+                     {"tactic", step.tactic},
+                     {"config", step.config.text},
+                     {"tuned_ms", step.ms >= 0 ? Json(step.ms) : Json(nullptr)},
                      {"lost", losers}});
   }
-  return {{"schema", "temper.profile/1"}, {"plan", plan.path}, {"model_sha256", engine.info().model_sha256}, {"device", engine.info().device}, {"precision", engine.info().precision},
-          {"threads", engine.threads()}, {"runs", profile.runs}, {"run_ms", profile.run_ms}, {"steps_ms", profile.steps_ms},
-          {"peaks", {{"memory_bytes_per_s", known(peaks.bytes_per_s)}, {"fp32_per_s", known(peaks.f32_per_s)}, {"bf16_per_s", known(peaks.bf16_per_s)}, {"int8_per_s", known(peaks.i8_per_s)}}},
+  return {{"schema", "temper.profile/1"},
+          {"plan", plan.path},
+          {"model_sha256", engine.info().model_sha256},
+          {"device", engine.info().device},
+          {"precision", engine.info().precision},
+          {"threads", engine.threads()},
+          {"runs", profile.runs},
+          {"run_ms", profile.run_ms},
+          {"steps_ms", profile.steps_ms},
+          {"peaks",
+           {{"memory_bytes_per_s", known(peaks.bytes_per_s)},
+            {"fp32_per_s", known(peaks.f32_per_s)},
+            {"bf16_per_s", known(peaks.bf16_per_s)},
+            {"int8_per_s", known(peaks.i8_per_s)}}},
           {"steps", steps}};
 }
 

@@ -16,17 +16,22 @@ std::vector<std::string> engine_differences(const Engine& a, const Engine& b) {
   const EngineInfo &x = a.info(), &y = b.info();
   if (x.device != y.device) list.push_back(concat("device: ", x.device, " and ", y.device));
   if (a.threads() != b.threads()) list.push_back(concat("threads: ", a.threads(), " and ", b.threads()));
-  const auto source = [](const EngineInfo& info) { return info.source_sha256.empty() ? info.model_sha256 : info.source_sha256; };
-  if (source(x) != source(y)) list.push_back(concat("model: ", x.source_path, " (", source(x).substr(0, 12), ") and ", y.source_path, " (", source(y).substr(0, 12), ")"));
+  const auto source = [](const EngineInfo& info) {
+    return info.source_sha256.empty() ? info.model_sha256 : info.source_sha256;
+  };
+  if (source(x) != source(y))
+    list.push_back(concat("model: ", x.source_path, " (", source(x).substr(0, 12), ") and ", y.source_path, " (",
+                          source(y).substr(0, 12), ")"));
   return list;
 }
 
 Turns time_side_by_side(const std::vector<std::shared_ptr<const Engine>>& engines, const std::vector<Dims>& shapes,
-                                      const SideBySide& options, const Context& context) {
+                        const SideBySide& options, const Context& context) {
   const std::vector<PortInfo>& expected = engines[0]->inputs();
   for (const auto& engine : engines) {
     bool same = engine->inputs().size() == expected.size();
-    for (size_t i = 0; same && i < expected.size(); ++i) same = engine->inputs()[i].name == expected[i].name && engine->inputs()[i].type.dtype == expected[i].type.dtype;
+    for (size_t i = 0; same && i < expected.size(); ++i)
+      same = engine->inputs()[i].name == expected[i].name && engine->inputs()[i].type.dtype == expected[i].type.dtype;
     if (!same) fail(ErrorKind::unsupported, "they take different inputs, so their times do not compare");
     engine->check_shapes(shapes);
   }
@@ -41,13 +46,14 @@ Turns time_side_by_side(const std::vector<std::shared_ptr<const Engine>>& engine
       const double start = host_clock().now_ms();
       session->run();
       const double end = start + (1 + burn) * (host_clock().now_ms() - start);
-      while (host_clock().now_ms() < end) {
-      }
+      while (host_clock().now_ms() < end) {}
     };
   Progress progress(context);
   PairedOptions paired;
   paired.max_seconds = options.seconds;
-  paired.progress = [&](int rounds, double s) { progress.show(concat(options.what, ": ", rounds, " rounds in ", format_number(s, 3), " s")); };
+  paired.progress = [&](int rounds, double s) {
+    progress.show(concat(options.what, ": ", rounds, " rounds in ", format_number(s, 3), " s"));
+  };
   return measure_turns(bodies, paired);
 }
 
@@ -60,20 +66,32 @@ int64_t running_bytes(const Engine& engine, const std::vector<Dims>& shapes) {
 }
 
 std::string paired_text(const Paired& paired) {
-  return concat(format_number(paired.ratio), "x as fast, 99 % interval ", format_number(paired.interval.low), " to ", format_number(paired.interval.high), " (", paired.ratios.size(),
-                " rounds of turns): ", name_of(paired.verdict), paired.why.empty() ? "" : concat(" (", paired.why, ")"));
+  return concat(format_number(paired.ratio), "x as fast, 99 % interval ", format_number(paired.interval.low), " to ",
+                format_number(paired.interval.high), " (", paired.ratios.size(),
+                " rounds of turns): ", name_of(paired.verdict),
+                paired.why.empty() ? "" : concat(" (", paired.why, ")"));
 }
 
 std::string remedy_text(const Paired& paired) {
   if (paired.rounds_needed <= 0) return "";
   const double seconds = paired.seconds * paired.rounds_needed / double(paired.ratios.size());
-  return concat("; about ", paired.rounds_needed, " rounds would decide: --duration ", int64_t(std::ceil(seconds * 1.2)), "s");
+  return concat("; about ", paired.rounds_needed, " rounds would decide: --duration ",
+                int64_t(std::ceil(seconds * 1.2)), "s");
 }
 
 nlohmann::ordered_json json_of(const Paired& paired) {
-  const auto number = [](double value) { return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr); };
-  return {{"ratio", paired.ratio}, {"ci99", {number(paired.interval.low), number(paired.interval.high)}}, {"verdict", name_of(paired.verdict)}, {"why", paired.why},
-          {"rounds", paired.ratios.size()}, {"rounds_needed", paired.rounds_needed}, {"seconds", paired.seconds}, {"a_ms", paired.a_ms}, {"b_ms", paired.b_ms}};
+  const auto number = [](double value) {
+    return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+  };
+  return {{"ratio", paired.ratio},
+          {"ci99", {number(paired.interval.low), number(paired.interval.high)}},
+          {"verdict", name_of(paired.verdict)},
+          {"why", paired.why},
+          {"rounds", paired.ratios.size()},
+          {"rounds_needed", paired.rounds_needed},
+          {"seconds", paired.seconds},
+          {"a_ms", paired.a_ms},
+          {"b_ms", paired.b_ms}};
 }
 
 }  // namespace temper::cli

@@ -12,22 +12,22 @@
 
 namespace temper::cli {
 
-// What keeps timing b beside a from being a comparison of plans: another device, number of threads or model ("threads: 1
-// and 2"). A model that was derived from the other's, as its file says, is no other one.
+// What keeps timing b beside a from being a comparison of plans: another device, number of threads or model ("threads:
+// 1 and 2"). A model that was derived from the other's, as its file says, is no other one.
 std::vector<std::string> engine_differences(const Engine& a, const Engine& b);
 
 struct SideBySide {
   double seconds = 6;
-  std::string what;     // for the progress line
-  double burn = 0;      // the last engine is slowed by this fraction of each run's time, to test verdicts
+  std::string what;  // for the progress line
+  double burn = 0;   // the last engine is slowed by this fraction of each run's time, to test verdicts
 };
 // Times every engine beside the first on the same seeded random inputs of these shapes.
 // Throws Error{unsupported} where they take different inputs.
 Turns time_side_by_side(const std::vector<std::shared_ptr<const Engine>>& engines, const std::vector<Dims>& shapes,
-                                      const SideBySide& options, const Context& context);
+                        const SideBySide& options, const Context& context);
 
-// Bytes that running takes: constants (weights, packed) and activations of the plan for these shapes; 0 where one plan is
-// not enough.
+// Bytes that running takes: constants (weights, packed) and activations of the plan for these shapes; 0 where one plan
+// is not enough.
 int64_t running_bytes(const Engine& engine, const std::vector<Dims>& shapes);
 
 // "2.31x as fast, 99 % interval 2.28 to 2.34 (40 rounds of turns): FASTER"

@@ -23,12 +23,14 @@ Steps::Steps(std::string folder, const Json& key) : folder_(std::move(folder)), 
   if (error) fail(ErrorKind::machine, "cannot create the folder '", folder_, "': ", error.message());
 }
 
-Json Steps::run(const std::string& name, const std::function<Json()>& work, const std::function<bool(const Json&)>& holds) {
+Json Steps::run(const std::string& name, const std::function<Json()>& work,
+                const std::function<bool(const Json&)>& holds) {
   const std::string path = folder_ + "/" + name + ".json";
   if (std::filesystem::exists(path)) {
     // A file that is damaged is a step that has to be done again, as one that is missing.
     const Json saved = Json::parse(read_file(path), nullptr, false);
-    if (saved.is_object() && saved.value("key", "") == key_ && saved.contains("result") && (!holds || holds(saved["result"]))) {
+    if (saved.is_object() && saved.value("key", "") == key_ && saved.contains("result") &&
+        (!holds || holds(saved["result"]))) {
       ++resumed_;
       log(LogLevel::info, name, ": done before, taken from ", path);
       return saved["result"];

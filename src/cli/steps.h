@@ -11,10 +11,12 @@ namespace temper::cli {
 
 class Steps {
  public:
-  // Steps are files in `folder`. `key` holds everything that their results depend on: results of another key are not used.
+  // Steps are files in `folder`. `key` holds everything that their results depend on: results of another key are not
+  // used.
   Steps(std::string folder, const nlohmann::ordered_json& key);
 
-  // What the step gave before, or what `work` gives now, saved. `holds` looks at a former result, whose files may be gone.
+  // What the step gave before, or what `work` gives now, saved. `holds` looks at a former result, whose files may be
+  // gone.
   nlohmann::ordered_json run(const std::string& name, const std::function<nlohmann::ordered_json()>& work,
                              const std::function<bool(const nlohmann::ordered_json&)>& holds = {});
   int resumed() const { return resumed_; }  // steps that were not done again

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// temper study: the whole workflow for one model. Every precision is calibrated on one part of the data, built, evaluated
-// on the other part and timed beside FP32.
+// temper study: the whole workflow for one model. Every precision is calibrated on one part of the data, built,
+// evaluated on the other part and timed beside FP32.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -13,149 +13,17 @@
 #include "bench/explain_text.h"
 #include "build/precision.h"
 #include "cli/calibrate_auto.h"
-#include "cli/data_flags.h"
 #include "cli/mixed.h"
-#include "cli/profile_run.h"
+#include "cli/profiled.h"
 #include "cli/side_by_side.h"
 #include "cli/steps.h"
+#include "cli/study_setup.h"
 #include "cli/verb.h"
-#include "data/sample.h"
 
 namespace temper::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct Options {
-  std::string model;
-  ModelFlags flags;
-  DataFlags data_flags;
-  std::string data, output, max_drop, metric, method = "entropy", raise_to, classes, duration = "6s";
-  int64_t batch = 0, samples = 0, calibration_samples = 0;
-  uint64_t seed = 0;
-};
-
-std::vector<std::string> precisions_of(const std::string& text) {
-  std::vector<std::string> list{"fp32"};  // what the others are compared with
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find(',', at), text.size());
-    const std::string name = text.substr(at, end - at);
-    if (name.empty()) fail(ErrorKind::usage, "--precision needs names with commas between them, like fp32,int8, not '", text, "'");
-    if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
-    at = end + 1;
-  }
-  return list;
-}
-
-// Shapes as --shapes takes them, so that the command recorded in the plan builds it again.
-std::vector<std::string> shape_flags(const std::map<std::string, ShapeRange>& shapes) {
-  const auto text = [](const Dims& dims) {
-    std::string out;
-    for (int64_t d : dims) out += concat(out.empty() ? "" : "x", d);
-    return out;
-  };
-  std::vector<std::string> flags;
-  for (const auto& [name, range] : shapes) flags.push_back(concat(name, "=", range.min == range.max ? text(range.opt) : concat(text(range.min), ":", text(range.opt), ":", text(range.max))));
-  return flags;
-}
-
-struct Parts {
-  std::vector<int64_t> calibration, evaluation;
-  int64_t duplicates = 0;
-  uint64_t digest = 0;  // of the content and labels of all samples
-};
-// Half of the samples, at most 500, are calibrated on; an evaluation sample with the content of one of them is left out.
-Parts split(const Dataset& data, const Options& options) {
-  const auto samples = samples_of(data, options.data, options.samples, options.seed);
-  const int64_t count = int64_t(samples.size());
-  const int64_t calibration = options.calibration_samples ? options.calibration_samples : std::min<int64_t>(count / 2, 500);
-  if (calibration < 1 || calibration >= count)
-    fail(ErrorKind::usage, count, " samples cannot be split into ", calibration, " to calibrate on and the rest to evaluate; give more data, or fewer --calibration-samples");
-  const auto places = choose_samples(count, calibration, options.seed + 2);
-  Parts parts;
-  std::unordered_set<uint64_t> known;
-  const auto hash_of = [&](int64_t sample) {
-    const Batch batch = data.batch(sample, 1);
-    const uint64_t chain[] = {parts.digest, batch.hashes.at(0), batch.labels.empty() ? 0 : uint64_t(batch.labels[0])};
-    parts.digest = xxh3(chain, sizeof chain);
-    return batch.hashes[0];
-  };
-  for (int64_t place : places) {
-    parts.calibration.push_back(samples[size_t(place)]);
-    known.insert(hash_of(parts.calibration.back()));
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    if (std::binary_search(places.begin(), places.end(), i)) continue;
-    if (known.contains(hash_of(samples[size_t(i)]))) ++parts.duplicates;
-    else parts.evaluation.push_back(samples[size_t(i)]);
-  }
-  if (parts.evaluation.empty()) fail(ErrorKind::usage, "every sample to evaluate on has the content of one that is calibrated on; give samples that differ");
-  return parts;
-}
-
-// What a study is made of, before anything takes time.
-struct Setup {
-  const Options& options;
-  const Context& context;
-  ImportedModel model;
-  Dataset data;
-  Parts parts;
-  Budget budget;
-  std::optional<double> max_drop;
-  std::vector<std::string> precisions;  // fp32 first
-  int64_t batch = 1, fixed = 0;
-  ModelFlags flags;   // of every build
-  std::string stem;   // of the plans' paths
-
-  std::string ranges_path() const { return options.output + "/ranges.json"; }
-  // Of the plans, in the name of steps that are about all of them.
-  std::string all() const {
-    std::string text;
-    for (const std::string& precision : precisions) text += concat(text.empty() ? "" : "+", precision);
-    return text;
-  }
-};
-
-Setup set_up(const Options& options, const Context& context) {
-  if (is_plan(options.model)) fail(ErrorKind::usage, "'", options.model, "' is a plan; a study builds its own from the ONNX model");
-  Budget budget;
-  std::optional<double> max_drop;
-  if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
-  budget.bf16 = raises_to_bf16(options.raise_to, options.flags.device);
-  if (!options.max_drop.empty()) max_drop = budget.max_drop = share_of("--max-drop", options.max_drop);
-  if (options.method != "auto") Method::parse(options.method);
-  const auto precisions = precisions_of(options.flags.precision);
-  for (const std::string& precision : precisions) {
-    BuildOptions asked;
-    asked.device = options.flags.device;
-    asked.precision = precision;
-    if (precision == "int8") asked.calibration = "of this study";
-    check_precision(asked);
-  }
-  ImportedModel model = import_onnx(options.model);
-  Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options());
-  Parts parts = split(data, options);
-  check_metric(budget.metric, max_drop, model.graph, data, options.classes, int64_t(parts.evaluation.size()));
-  if (options.method == "auto") hold_apart(parts.calibration, options.seed);  // refused now, if it must be
-  log(LogLevel::info, data.text(), ": ", parts.calibration.size(), " to calibrate on, ", parts.evaluation.size(), " to evaluate", parts.duplicates ? concat(", ", parts.duplicates, " left out as copies") : "");
-  const int64_t fixed = fixed_batch(model.graph, data);
-  if (fixed && options.batch && options.batch != fixed) fail(ErrorKind::usage, "the model takes batches of ", fixed, ", not of ", options.batch, "; leave --batch out");
-  const int64_t batch = fixed ? fixed : options.batch ? options.batch : 1;
-  ModelFlags flags = options.flags;
-  flags.shapes = shape_flags(shapes_of_data(model.graph, data, batch));
-  const std::string stem = options.output + "/" + std::filesystem::path(options.model).stem().string();
-  return {options, context, std::move(model), std::move(data), std::move(parts), budget, max_drop, precisions, batch, fixed, std::move(flags), stem};
-}
-
-// What the steps' results depend on. The precisions are not among it: steps about some of them have them in their names.
-Json key_of(const Setup& setup) {
-  const Options& o = setup.options;
-  const Environment machine = read_environment(o.flags.threads);
-  return {{"model", setup.model.sha256}, {"data", hex(setup.parts.digest)}, {"seed", o.seed}, {"method", o.method}, {"max_drop", o.max_drop}, {"metric", o.metric}, {"raise_to", o.raise_to}, {"classes", o.classes},
-          {"batch", setup.batch}, {"duration", o.duration}, {"threads", o.flags.threads}, {"device", o.flags.device}, {"keep", {o.flags.keep_first, o.flags.keep_last, o.flags.keep_fp32, o.flags.keep_bf16}},
-          {"tuning", {o.flags.timing_cache, o.flags.no_timing_cache, o.flags.workspace, o.flags.quick, o.flags.disabled_passes}}, {"version", machine.version}, {"revision", machine.revision}, {"cpu", machine.cpu_model},
-          {"cores", machine.allowed_cores}};
-}
 
 std::string text_of_json(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
@@ -163,17 +31,20 @@ bool file_is(const Json& file) {  // still what a step wrote
   const std::string path = file.at("path");
   return std::filesystem::exists(path) && sha256_of_file(path) == file.at("sha256").get<std::string>();
 }
-Json file_json(const std::string& path) { return {{"path", path}, {"sha256", sha256_of_file(path)}, {"bytes", std::filesystem::file_size(path)}}; }
+Json file_json(const std::string& path) {
+  return {{"path", path}, {"sha256", sha256_of_file(path)}, {"bytes", std::filesystem::file_size(path)}};
+}
 
-Json calibrate_step(const Setup& setup) {
-  const Options& o = setup.options;
+Json calibrate_step(const StudySetup& setup) {
+  const StudyOptions& o = setup.options;
   const BuildOptions plain = build_options(o.flags, o.model, setup.context);
-  const Ranges ranges = calibrate_on(setup.model, setup.data, setup.parts.calibration, o.method, {0, o.seed}, plain, setup.context);
+  const Ranges ranges =
+      calibrate_on(setup.model, setup.data, setup.parts.calibration, o.method, {0, o.seed}, plain, setup.context);
   save_ranges(setup.ranges_path(), ranges);
   return {{"file", file_json(setup.ranges_path())}, {"notes", ranges.notes}};
 }
 
-std::shared_ptr<const Engine> build(const Setup& setup, const std::string& precision, const KeptNodes& keep) {
+std::shared_ptr<const Engine> build(const StudySetup& setup, const std::string& precision, const KeptNodes& keep) {
   ModelFlags flags = setup.flags;
   flags.precision = precision;
   flags.calibration = precision == "int8" ? setup.ranges_path() : "";
@@ -189,10 +60,11 @@ std::shared_ptr<const Engine> build(const Setup& setup, const std::string& preci
 }
 
 // Which layers go back to a wider type, and what each of them costs. `fp32` is that plan's path.
-Json search_step(const Setup& setup, const std::string& fp32) {
-  const Options& o = setup.options;
+Json search_step(const StudySetup& setup, const std::string& fp32) {
+  const StudyOptions& o = setup.options;
   const Ranges ranges = load_ranges(setup.ranges_path());
-  MixedSearch mixed = search_mixed(setup.model.graph, ranges, setup.data, setup.parts.calibration, o.classes, setup.budget, build_options(o.flags, o.model, setup.context), setup.context);
+  MixedSearch mixed = search_mixed(setup.model.graph, ranges, setup.data, setup.parts.calibration, o.classes,
+                                   setup.budget, build_options(o.flags, o.model, setup.context), setup.context);
   // What each layer's time is in int8: of the model with all of them in it.
   mixed.saved_ms = saved_times(*Engine::load(fp32), *build(setup, "int8", {}));
   Json keep = Json::object();
@@ -200,12 +72,16 @@ Json search_step(const Setup& setup, const std::string& fp32) {
   return {{"keep", keep}, {"mixed", json_of(mixed)}, {"text", text_of(mixed)}, {"table", json_of(table_of(mixed))}};
 }
 
-Json build_step(const Setup& setup, const std::string& precision, const KeptNodes& keep) {
+Json build_step(const StudySetup& setup, const std::string& precision, const KeptNodes& keep) {
   if (!is_terminal()) log(LogLevel::info, "building ", precision);
   const auto engine = build(setup, precision, keep);
   const std::string path = concat(setup.stem, ".", precision, ".plan");
   save_engine(*engine, path);
-  return {{"file", file_json(path)}, {"placeholder", engine->info().placeholder}, {"threads", engine->threads()}, {"build_s", engine->info().build_s}, {"command", engine->info().command}};
+  return {{"file", file_json(path)},
+          {"placeholder", engine->info().placeholder},
+          {"threads", engine->threads()},
+          {"build_s", engine->info().build_s},
+          {"command", engine->info().command}};
 }
 
 std::vector<std::shared_ptr<const Engine>> load_all(const Json& builds) {
@@ -215,10 +91,12 @@ std::vector<std::shared_ptr<const Engine>> load_all(const Json& builds) {
 }
 
 // The answers of every precision beside FP32; of FP32 itself only the truth.
-Json evaluate_step(const Setup& setup, const Json& builds) {
-  const EvaluationData what{setup.data, setup.parts.evaluation, {setup.batch, setup.fixed ? setup.fixed : 1}, setup.options.classes};
+Json evaluate_step(const StudySetup& setup, const Json& builds) {
+  const EvaluationData what{
+      setup.data, setup.parts.evaluation, {setup.batch, setup.fixed ? setup.fixed : 1}, setup.options.classes};
   const auto engines = load_all(builds);
-  const std::vector<std::shared_ptr<const Engine>> tested(engines.begin() + (engines.size() > 1 ? 1 : 0), engines.end());
+  const std::vector<std::shared_ptr<const Engine>> tested(engines.begin() + (engines.size() > 1 ? 1 : 0),
+                                                          engines.end());
   const auto results = evaluate_engines(what, engines[0], tested, setup.context);
   const Metric metric = setup.budget.metric.value_or(default_metric(results[0]));
   Evaluation own;
@@ -229,14 +107,17 @@ Json evaluate_step(const Setup& setup, const Json& builds) {
   for (size_t i = 0; i + 1 < engines.size(); ++i) {
     const Evaluation& e = results[i];
     const double drop = drop_of(e, metric);
-    rows.push_back({{"answers", json_of(e)}, {"drop", drop}, {"drop_text", drop_text(metric, drop)}, {"snr", e.differences.empty() ? "n/a" : decibel_text(-10 * std::log10(worst_noise_share(e)))},
+    rows.push_back({{"answers", json_of(e)},
+                    {"drop", drop},
+                    {"drop_text", drop_text(metric, drop)},
+                    {"snr", e.differences.empty() ? "n/a" : decibel_text(-10 * std::log10(worst_noise_share(e)))},
                     {"mcnemar", e.mcnemar ? Json(mcnemar_text(*e.mcnemar)) : Json(nullptr)}});
   }
   return {{"metric", name_of(metric)}, {"rows", rows}};
 }
 
 // All precisions timed in turns in this process; the samples are a result file of their own.
-Json speed_step(const Setup& setup, const Json& builds) {
+Json speed_step(const StudySetup& setup, const Json& builds) {
   const auto engines = load_all(builds);
   const auto shapes = shapes_for_batch(*engines[0], setup.batch);
   const EnvironmentSampler sampler(engines[0]->threads());
@@ -249,7 +130,8 @@ Json speed_step(const Setup& setup, const Json& builds) {
     result.runs.push_back(bench_engine(engines[0], shapes, timer));
     rows.push_back({{"speed", nullptr}});
   } else {
-    const Turns turns = time_side_by_side(engines, shapes, {seconds * double(engines.size() - 1), "timing all in turns"}, setup.context);
+    const Turns turns = time_side_by_side(engines, shapes,
+                                          {seconds * double(engines.size() - 1), "timing all in turns"}, setup.context);
     for (size_t i = 0; i < engines.size(); ++i) {
       BenchRun run = describe_run(*engines[i], shapes, BenchSession(engines[i], shapes));
       Samples samples;
@@ -257,7 +139,8 @@ Json speed_step(const Setup& setup, const Json& builds) {
       samples.first_run_ms = turns.first_run_ms[i];
       samples.relative_error = relative_error_of_median(samples.ms);
       set_samples(run, samples);
-      run.notes["samples"] = concat("taken in turns with the other precisions, ", turns.beside_first[0].ratios.size(), " rounds; ", run.notes["samples"]);
+      run.notes["samples"] = concat("taken in turns with the other precisions, ", turns.beside_first[0].ratios.size(),
+                                    " rounds; ", run.notes["samples"]);
       run.notes["warmup_runs"] = "each turn began with a run that was not timed";
       run.notes["load_by_others"] = "the environment has it, for all precisions together";
       run.notes["peak_host_bytes"] = "all precisions ran in one process";
@@ -282,28 +165,66 @@ Json speed_step(const Setup& setup, const Json& builds) {
 }
 
 // Where one precision's time goes, and why it is not faster.
-Json explain_step(const Setup& setup, const std::string& precision, const Json& build) {
-  const ProfiledPlan plan = profile_plan(build.at("file").at("path"), setup.batch, std::min(3.0, seconds_of(setup.options.duration)), setup.options.flags.timing_cache, setup.context);
+Json explain_step(const StudySetup& setup, const std::string& precision, const Json& build) {
+  ProfileFlags flags;
+  flags.batch = setup.batch;
+  if (seconds_of(setup.options.duration) < 3) flags.duration = setup.options.duration;
+  flags.timing_cache = setup.options.flags.timing_cache;
+  const ProfiledPlan plan = [&] {
+    Progress progress(setup.context);
+    return profile_plan(build.at("file").at("path"), flags, progress);
+  }();
   const std::string path = concat(setup.options.output, "/profile.", precision, ".json");
   write_file_atomically(path, text_of_json(json_of(plan)));
-  const Explanation explanation = explain(layers_of(plan.profile, plan.engine->info(), plan.peaks, build.at("file").at("path")));
+  const Explanation explanation =
+      explain(layers_of(plan.profile, plan.engine->info(), plan.peaks, build.at("file").at("path")));
   const std::string words = concat(setup.options.output, "/explain.", precision, ".md");
   write_file_atomically(words, text_of(explanation, TextStyle::markdown));
-  return {{"file", file_json(path)}, {"text", file_json(words)}, {"explanation", json_of(explanation)}, {"answer", explanation.answer}};
+  return {{"file", file_json(path)},
+          {"text", file_json(words)},
+          {"explanation", json_of(explanation)},
+          {"answer", explanation.answer}};
 }
 
-std::string rate_text(const Json& answers, const char* field) { return answers.contains(field) ? percent_text(answers[field].at("rate")) : "n/a"; }
+std::string rate_text(const Json& answers, const char* field) {
+  return answers.contains(field) ? percent_text(answers[field].at("rate")) : "n/a";
+}
 
 Table study_table(const Json& study) {
-  Table table{{{"precision", false}, {"top-1"}, {"95 % interval"}, {"agreement"}, {"SNR"}, {"latency"}, {"items/s"}, {"beside fp32"}, {"verdict", false}, {"plan"}, {"memory"}, {"drop"}, {"budget", false}}, {}};
+  Table table{{{"precision", false},
+               {"top-1"},
+               {"95 % interval"},
+               {"agreement"},
+               {"SNR"},
+               {"latency"},
+               {"items/s"},
+               {"beside fp32"},
+               {"verdict", false},
+               {"plan"},
+               {"memory"},
+               {"drop"},
+               {"budget", false}},
+              {}};
   for (const Json& row : study.at("precisions")) {
     const Json &answers = row.at("answers"), &speed = row.at("speed");
     const Json interval = answers.contains("top1") ? answers["top1"].at("ci95") : Json(nullptr);
-    const auto number = [](const Json& value) { return value.is_number() ? format_number(value.get<double>()) : std::string("n/a"); };
-    table.rows.push_back({row.at("precision"), rate_text(answers, "top1"), interval.is_null() ? "n/a" : percent_text(interval[0]) + " to " + percent_text(interval[1]), rate_text(answers, "agreement"), row.at("snr"),
-                          number(row.at("latency_ms")) + " ms", number(row.at("throughput_per_s")), speed.is_null() ? "1" : concat(number(speed.at("ratio")), "x (", number(speed.at("ci99")[0]), " to ", number(speed.at("ci99")[1]), ")"),
-                          speed.is_null() ? "" : speed.at("verdict").get<std::string>(), format_bytes(row.at("plan_bytes").get<double>()), row.at("memory_bytes").is_null() ? "n/a" : format_bytes(row.at("memory_bytes").get<double>()),
-                          row.at("drop").is_null() ? "n/a" : row.at("drop_text").get<std::string>(), row.at("over_budget").is_null() ? "" : row.at("over_budget").get<bool>() ? "OVER" : "within"});
+    const auto number = [](const Json& value) {
+      return value.is_number() ? format_number(value.get<double>()) : std::string("n/a");
+    };
+    table.rows.push_back({row.at("precision"), rate_text(answers, "top1"),
+                          interval.is_null() ? "n/a" : percent_text(interval[0]) + " to " + percent_text(interval[1]),
+                          rate_text(answers, "agreement"), row.at("snr"), number(row.at("latency_ms")) + " ms",
+                          number(row.at("throughput_per_s")),
+                          speed.is_null() ? "1"
+                                          : concat(number(speed.at("ratio")), "x (", number(speed.at("ci99")[0]),
+                                                   " to ", number(speed.at("ci99")[1]), ")"),
+                          speed.is_null() ? "" : speed.at("verdict").get<std::string>(),
+                          format_bytes(row.at("plan_bytes").get<double>()),
+                          row.at("memory_bytes").is_null() ? "n/a" : format_bytes(row.at("memory_bytes").get<double>()),
+                          row.at("drop").is_null() ? "n/a" : row.at("drop_text").get<std::string>(),
+                          row.at("over_budget").is_null()     ? ""
+                          : row.at("over_budget").get<bool>() ? "OVER"
+                                                              : "within"});
   }
   return table;
 }
@@ -314,61 +235,107 @@ std::string study_verdict(const Json& study) {
   const Json* best = &rows[0];
   for (const Json& row : rows) {
     const bool allowed = row.at("over_budget").is_null() || !row.at("over_budget").get<bool>();
-    if (!row.at("speed").is_null() && row["speed"].at("verdict") == "FASTER" && allowed && row.at("latency_ms").get<double>() < best->at("latency_ms").get<double>()) best = &row;
+    if (!row.at("speed").is_null() && row["speed"].at("verdict") == "FASTER" && allowed &&
+        row.at("latency_ms").get<double>() < best->at("latency_ms").get<double>())
+      best = &row;
   }
-  if (best == &rows[0]) return rows.size() > 1 ? "verdict: fp32; nothing else is faster within the budget" : "verdict: only fp32 was asked for";
-  return concat("verdict: ", best->at("precision").get<std::string>(), ", ", format_number(best->at("speed").at("ratio").get<double>()), "x as fast as fp32",
-                best->at("drop").is_null() ? "" : concat(", drop by ", study.at("metric").get<std::string>(), " ", best->at("drop_text").get<std::string>()));
+  if (best == &rows[0])
+    return rows.size() > 1 ? "verdict: fp32; nothing else is faster within the budget"
+                           : "verdict: only fp32 was asked for";
+  return concat("verdict: ", best->at("precision").get<std::string>(), ", ",
+                format_number(best->at("speed").at("ratio").get<double>()), "x as fast as fp32",
+                best->at("drop").is_null() ? ""
+                                           : concat(", drop by ", study.at("metric").get<std::string>(), " ",
+                                                    best->at("drop_text").get<std::string>()));
 }
 
-void run_study(const Options& options, Context& context) {
-  const Setup setup = set_up(options, context);
+void run_study(const StudyOptions& options, Context& context) {
+  const StudySetup setup = set_up(options, context);
   Steps steps(options.output + "/steps", key_of(setup));
   Json notes = Json::array(), builds = Json::array(), search;
-  if (setup.parts.duplicates) notes.push_back(concat(setup.parts.duplicates, " samples with the content of a calibrated one were not evaluated"));
+  if (setup.parts.duplicates)
+    notes.push_back(concat(setup.parts.duplicates, " samples with the content of a calibrated one were not evaluated"));
   const auto written = [](const Json& result) { return file_is(result.at("file")); };
   for (const std::string& precision : setup.precisions) {
     KeptNodes keep;
     if (precision == "int8") {
-      const Json calibrated = steps.run("calibrate", [&] { return calibrate_step(setup); }, written);
-      for (const std::string note : calibrated.at("notes")) notes.push_back(note), log(note.starts_with("auto chose") ? LogLevel::info : LogLevel::warning, note);
+      const Json calibrated = steps.run(
+          "calibrate", [&] { return calibrate_step(setup); }, written);
+      for (const std::string note : calibrated.at("notes"))
+        notes.push_back(note), log(note.starts_with("auto chose") ? LogLevel::info : LogLevel::warning, note);
       if (setup.max_drop) {
         search = steps.run("search", [&] { return search_step(setup, builds[0].at("file").at("path")); });
-        for (const auto& [layer, dtype] : search.at("keep").items()) keep[layer] = dtype == "bf16" ? DType::bf16 : DType::f32;
+        for (const auto& [layer, dtype] : search.at("keep").items())
+          keep[layer] = dtype == "bf16" ? DType::bf16 : DType::f32;
       }
     }
-    builds.push_back(steps.run("build-" + precision, [&] { return build_step(setup, precision, keep); }, written));
+    builds.push_back(steps.run(
+        "build-" + precision, [&] { return build_step(setup, precision, keep); }, written));
   }
   const Json evaluated = steps.run("evaluate-" + setup.all(), [&] { return evaluate_step(setup, builds); });
-  const Json timed = steps.run("speed-" + setup.all(), [&] { return speed_step(setup, builds); }, written);
+  const Json timed = steps.run(
+      "speed-" + setup.all(), [&] { return speed_step(setup, builds); }, written);
 
   std::vector<std::string> profiles;
   Json explanations = Json::array();
   for (size_t i = 0; i < setup.precisions.size(); ++i) {
     const bool staged = timed.at("rows")[i].at("memory_bytes").is_null();  // of several stages: no one plan to profile
-    explanations.push_back(staged ? Json(nullptr) : steps.run("explain-" + setup.precisions[i], [&] { return explain_step(setup, setup.precisions[i], builds[i]); }, [](const Json& result) {
-      return file_is(result.at("file")) && file_is(result.at("text"));
-    }));
+    explanations.push_back(
+        staged
+            ? Json(nullptr)
+            : steps.run(
+                  "explain-" + setup.precisions[i], [&] { return explain_step(setup, setup.precisions[i], builds[i]); },
+                  [](const Json& result) { return file_is(result.at("file")) && file_is(result.at("text")); }));
     if (!staged) profiles.push_back(explanations.back().at("file").at("path"));
   }
 
-  Json study{{"schema", "temper.study/1"}, {"model", options.model}, {"data", options.data}, {"command", context.command}, {"seed", options.seed}, {"calibration_samples", setup.parts.calibration.size()},
-             {"evaluation_samples", setup.parts.evaluation.size()}, {"duplicates_left_out", setup.parts.duplicates}, {"batch", setup.batch}, {"metric", evaluated.at("metric")},
-             {"max_drop", setup.max_drop ? Json(*setup.max_drop) : Json(nullptr)}, {"notes", notes}, {"precisions", Json::array()}, {"mixed", search.is_null() ? search : search.at("mixed")}};
+  Json study{{"schema", "temper.study/1"},
+             {"model", options.model},
+             {"data", options.data},
+             {"command", context.command},
+             {"seed", options.seed},
+             {"calibration_samples", setup.parts.calibration.size()},
+             {"evaluation_samples", setup.parts.evaluation.size()},
+             {"duplicates_left_out", setup.parts.duplicates},
+             {"batch", setup.batch},
+             {"metric", evaluated.at("metric")},
+             {"max_drop", setup.max_drop ? Json(*setup.max_drop) : Json(nullptr)},
+             {"notes", notes},
+             {"precisions", Json::array()},
+             {"mixed", search.is_null() ? search : search.at("mixed")}};
   bool over = false;
   for (size_t i = 0; i < setup.precisions.size(); ++i) {
     const Json &build = builds[i], &answers = evaluated.at("rows")[i], &speed = timed.at("rows")[i];
     const double ms = speed.at("latency_ms");
-    const Json over_budget = setup.max_drop && answers.at("drop").is_number() ? Json(answers["drop"].get<double>() > *setup.max_drop) : Json(nullptr);
+    const Json over_budget = setup.max_drop && answers.at("drop").is_number()
+                                 ? Json(answers["drop"].get<double>() > *setup.max_drop)
+                                 : Json(nullptr);
     over |= over_budget == true;
-    study["precisions"].push_back({{"precision", setup.precisions[i]}, {"plan", build.at("file").at("path")}, {"placeholder", build.at("placeholder")}, {"threads", build.at("threads")}, {"latency_ms", ms},
-                                   {"throughput_per_s", 1e3 * double(setup.batch) / ms}, {"plan_bytes", build.at("file").at("bytes")}, {"memory_bytes", speed.at("memory_bytes")}, {"drop", answers.at("drop")},
-                                   {"drop_text", answers.value("drop_text", "n/a")}, {"over_budget", over_budget}, {"snr", answers.at("snr")}, {"mcnemar", answers.at("mcnemar")}, {"answers", answers.at("answers")},
-                                   {"speed", speed.at("speed")}, {"explanation", explanations[i].is_null() ? Json(nullptr) : explanations[i].at("explanation")}, {"command", build.at("command")}});
+    study["precisions"].push_back(
+        {{"precision", setup.precisions[i]},
+         {"plan", build.at("file").at("path")},
+         {"placeholder", build.at("placeholder")},
+         {"threads", build.at("threads")},
+         {"latency_ms", ms},
+         {"throughput_per_s", 1e3 * double(setup.batch) / ms},
+         {"plan_bytes", build.at("file").at("bytes")},
+         {"memory_bytes", speed.at("memory_bytes")},
+         {"drop", answers.at("drop")},
+         {"drop_text", answers.value("drop_text", "n/a")},
+         {"over_budget", over_budget},
+         {"snr", answers.at("snr")},
+         {"mcnemar", answers.at("mcnemar")},
+         {"answers", answers.at("answers")},
+         {"speed", speed.at("speed")},
+         {"explanation", explanations[i].is_null() ? Json(nullptr) : explanations[i].at("explanation")},
+         {"command", build.at("command")}});
   }
   const Table table = study_table(study);
-  std::string text = concat("# ", std::filesystem::path(options.model).filename().string(), "\n\n", markdown_table(table), "\n", study_verdict(study), "\n");
-  if (!search.is_null()) text += concat("\n", search.at("text").get<std::string>(), "\n\n", markdown_table(table_of_json(search.at("table"))));
+  std::string text = concat("# ", std::filesystem::path(options.model).filename().string(), "\n\n",
+                            markdown_table(table), "\n", study_verdict(study), "\n");
+  if (!search.is_null())
+    text +=
+        concat("\n", search.at("text").get<std::string>(), "\n\n", markdown_table(table_of_json(search.at("table"))));
   write_file_atomically(options.output + "/study.json", text_of_json(study));
   write_file_atomically(options.output + "/study.md", text);
   if (over) context.exit_code = int(ErrorKind::check_failed);
@@ -376,35 +343,59 @@ void run_study(const Options& options, Context& context) {
     std::fputs(text_of_json(study).c_str(), stdout);
     return;
   }
-  if (!search.is_null()) std::printf("%s\n%s\n\n", terminal_table(table_of_json(search.at("table"))).c_str(), search.at("text").get<std::string>().c_str());
+  if (!search.is_null())
+    std::printf("%s\n%s\n\n", terminal_table(table_of_json(search.at("table"))).c_str(),
+                search.at("text").get<std::string>().c_str());
   std::fputs(terminal_table(table).c_str(), stdout);
   for (const Json& row : study.at("precisions"))
-    if (!row.at("mcnemar").is_null()) std::printf("%s beside fp32: %s\n", row.at("precision").get<std::string>().c_str(), row["mcnemar"].get<std::string>().c_str());
-  std::printf("batch %lld, %d threads; %s\n", static_cast<long long>(setup.batch), builds[0].at("threads").get<int>(), study_verdict(study).c_str());
+    if (!row.at("mcnemar").is_null())
+      std::printf("%s beside fp32: %s\n", row.at("precision").get<std::string>().c_str(),
+                  row["mcnemar"].get<std::string>().c_str());
+  std::printf("batch %lld, %d threads; %s\n", static_cast<long long>(setup.batch), builds[0].at("threads").get<int>(),
+              study_verdict(study).c_str());
 }
 
 }  // namespace
 
 void add_study(CLI::App& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<StudyOptions>();
   options->flags.precision = "fp32,int8";
   verb.add_option("model", options->model, "an ONNX model")->required();
-  verb.add_option("--data", options->data, "samples: a part calibrates, the rest evaluates; with labels for the truth")->required();
-  verb.add_option("-o,--output", options->output, "the folder for plans, ranges.json, study.json, study.md, result.json and the steps that an interrupted study goes on from")->required();
-  verb.add_option("--precision", options->flags.precision, "of fp32, bf16 and int8, separated by commas; fp32 is always there to compare with")->capture_default_str();
+  verb.add_option("--data", options->data, "samples: a part calibrates, the rest evaluates; with labels for the truth")
+      ->required();
+  verb.add_option("-o,--output", options->output,
+                  "the folder for plans, ranges.json, study.json, study.md, result.json and the steps that an "
+                  "interrupted study goes on from")
+      ->required();
+  verb.add_option("--precision", options->flags.precision,
+                  "of fp32, bf16 and int8, separated by commas; fp32 is always there to compare with")
+      ->capture_default_str();
   add_device_flags(verb, options->flags);
   add_keep_flags(verb, options->flags);
   add_tuning_flags(verb, options->flags);
-  verb.add_option("--max-drop", options->max_drop, "what int8 may lose, like 0.5%: layers go back to bf16 or fp32 until it holds; exit code 1 where a precision loses more on the evaluation part");
-  verb.add_option("--metric", options->metric, "of the drop: top1 (the default with labels), agreement (of a classifier without), cosine (1 - cosine), snr (noise / signal)");
-  verb.add_option("--raise-to", options->raise_to, "what layers go back to under --max-drop: bf16 (fp32 where that loses too much) or fp32; bf16 where the CPU has it, unless given");
-  verb.add_option("--method", options->method, "of calibration: entropy, minmax, percentile[:99.99], mse or auto")->capture_default_str();
-  verb.add_option("--samples", options->samples, "how many of the data, chosen by the seed; all of them unless given")->check(whole_number(1));
-  verb.add_option("--calibration-samples", options->calibration_samples, "how many of those calibrate; half of them, at most 500, unless given")->check(whole_number(1));
+  verb.add_option("--max-drop", options->max_drop,
+                  "what int8 may lose, like 0.5%: layers go back to bf16 or fp32 until it holds; exit code 1 where a "
+                  "precision loses more on the evaluation part");
+  verb.add_option("--metric", options->metric,
+                  "of the drop: top1 (the default with labels), agreement (of a classifier without), cosine (1 - "
+                  "cosine), snr (noise / signal)");
+  verb.add_option("--raise-to", options->raise_to,
+                  "what layers go back to under --max-drop: bf16 (fp32 where that loses too much) or fp32; bf16 where "
+                  "the CPU has it, unless given");
+  verb.add_option("--method", options->method, "of calibration: entropy, minmax, percentile[:99.99], mse or auto")
+      ->capture_default_str();
+  verb.add_option("--samples", options->samples, "how many of the data, chosen by the seed; all of them unless given")
+      ->check(whole_number(1));
+  verb.add_option("--calibration-samples", options->calibration_samples,
+                  "how many of those calibrate; half of them, at most 500, unless given")
+      ->check(whole_number(1));
   verb.add_option("--seed", options->seed, "of the choice and the split of samples")->capture_default_str();
-  verb.add_option("--batch", options->batch, "that is built for, evaluated and timed; 1, or the model's own, unless given")->check(whole_number(1));
+  verb.add_option("--batch", options->batch,
+                  "that is built for, evaluated and timed; 1, or the model's own, unless given")
+      ->check(whole_number(1));
   verb.add_option("--duration", options->duration, "longest time of timing, per precision")->capture_default_str();
-  verb.add_option("--output-name", options->classes, "the output that holds the classes, where there are several; of a sequence, always");
+  verb.add_option("--output-name", options->classes,
+                  "the output that holds the classes, where there are several; of a sequence, always");
   options->data_flags.add_to(verb);
   verb.callback([options, &context] { run_study(*options, context); });
 }

@@ -87,20 +87,23 @@ void warm_then(const std::vector<std::function<void()>>& bodies, int warmup, dou
   if (bodies.empty()) fail(ErrorKind::usage, "a load needs at least one stream");
   Gate gate(bodies.size());
   std::mutex mutex;
-  on_threads(bodies.size(), stop, [&](size_t i) {
-    try {
-      const WarmUp warm = warm_up(bodies[i], warmup, seconds);
-      const std::lock_guard lock(mutex);
-      samples.first_run_ms = std::max(samples.first_run_ms, warm.first_ms);
-      samples.warmup_runs += warm.runs;
-      samples.warmup_stable = samples.warmup_stable && warm.stable;
-    } catch (...) {
-      gate.leave();
-      throw;
-    }
-    gate.pass();
-    work(i);
-  }, meanwhile);
+  on_threads(
+      bodies.size(), stop,
+      [&](size_t i) {
+        try {
+          const WarmUp warm = warm_up(bodies[i], warmup, seconds);
+          const std::lock_guard lock(mutex);
+          samples.first_run_ms = std::max(samples.first_run_ms, warm.first_ms);
+          samples.warmup_runs += warm.runs;
+          samples.warmup_stable = samples.warmup_stable && warm.stable;
+        } catch (...) {
+          gate.leave();
+          throw;
+        }
+        gate.pass();
+        work(i);
+      },
+      meanwhile);
 }
 
 }  // namespace
@@ -182,9 +185,10 @@ Samples measure_open(const std::vector<std::function<void()>>& bodies, const Ope
     fail(ErrorKind::usage, "a request rate is above 0, not ", options.rate_per_s);
   constexpr double kMostRequests = 5e6;
   if (options.rate_per_s * options.seconds > kMostRequests)
-    fail(ErrorKind::usage, options.rate_per_s, " requests a second for ", options.seconds, " s are more than ", kMostRequests,
-         " in all; measure for a shorter time");
-  // Arrivals in ms from the start. The inverse of the distribution by hand: the standard library's differs between makes.
+    fail(ErrorKind::usage, options.rate_per_s, " requests a second for ", options.seconds, " s are more than ",
+         kMostRequests, " in all; measure for a shorter time");
+  // Arrivals in ms from the start. The inverse of the distribution by hand: the standard library's differs between
+  // makes.
   std::mt19937_64 random(options.seed);
   std::vector<double> arrivals;
   for (double at = 0;;) {
@@ -209,8 +213,10 @@ Samples measure_open(const std::vector<std::function<void()>>& bodies, const Ope
     while (!stop) {
       const size_t request = next++;
       if (request >= arrivals.size()) return;
-      const auto due = start + std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double, std::milli>(arrivals[request]));
-      // Waking up takes the kernel some 50 us, which are not the model's: sleep until shortly before, then look at the clock.
+      const auto due = start + std::chrono::duration_cast<SteadyClock::duration>(
+                                   std::chrono::duration<double, std::milli>(arrivals[request]));
+      // Waking up takes the kernel some 50 us, which are not the model's: sleep until shortly before, then look at the
+      // clock.
       std::this_thread::sleep_until(due - std::chrono::microseconds(200));
       while (SteadyClock::now() < due) std::this_thread::yield();
       if (ms_between(start, SteadyClock::now()) > 2e3 * options.seconds) return;

@@ -75,7 +75,8 @@ void decide(Paired& result, const PairedOptions& options) {
 }  // namespace
 
 double samples_factor(double ratio, const Interval& interval, double same) {
-  const double off = std::abs(ratio - 1), needed = std::max(off, same - off), width = (interval.high - interval.low) / 2;
+  const double off = std::abs(ratio - 1), needed = std::max(off, same - off),
+               width = (interval.high - interval.low) / 2;
   return std::isfinite(width) ? std::max(1.0, width * width / (needed * needed)) : 1e9;
 }
 
@@ -95,9 +96,10 @@ Turns measure_turns(const std::vector<std::function<void()>>& bodies, const Pair
   for (int round = 0; round < options.max_rounds; ++round) {
     const double seconds = (clock.now_ms() - start) / 1e3;
     if (options.progress) options.progress(round, seconds);
-    const bool narrow = round >= options.min_rounds && std::all_of(results.begin(), results.end(), [&](const Paired& r) {
-      return r.interval.high - r.interval.low < 2 * options.relative_error * r.ratio;
-    });
+    const bool narrow =
+        round >= options.min_rounds && std::all_of(results.begin(), results.end(), [&](const Paired& r) {
+          return r.interval.high - r.interval.low < 2 * options.relative_error * r.ratio;
+        });
     if (narrow || (round >= options.min_rounds && seconds >= options.max_seconds)) break;
     std::vector<double> there, back;
     for (size_t i = 0; i < sides.size(); ++i) there.push_back(sides[i].turn(clock, turns.ms[i]));
@@ -117,7 +119,8 @@ Turns measure_turns(const std::vector<std::function<void()>>& bodies, const Pair
   return turns;
 }
 
-Paired measure_paired(const std::function<void()>& a, const std::function<void()>& b, const PairedOptions& options, Clock& clock) {
+Paired measure_paired(const std::function<void()>& a, const std::function<void()>& b, const PairedOptions& options,
+                      Clock& clock) {
   return measure_turns({a, b}, options, clock).beside_first.at(0);
 }
 

@@ -17,7 +17,7 @@ void require_values(const std::vector<double>& values) {
 void require_fraction(double p) {
   if (!(p > 0 && p <= 1)) fail(ErrorKind::usage, "a percentile is given as a fraction between 0 and 1, not ", p);
 }
-size_t nearest_rank(size_t count, double p) {  // from 0
+size_t nearest_rank(size_t count, double p) {                     // from 0
   const auto rank = size_t(std::ceil(p * double(count) - 1e-9));  // 0.95 * 20 is a little more than 19 in binary
   return std::clamp<size_t>(rank, 1, count) - 1;
 }
@@ -98,7 +98,8 @@ std::optional<Interval> median_interval_in_order(const std::vector<double>& valu
   const size_t independent = size_t(n / correlation_time(values));
   // The ranks of few values stand for the same fractions of all of them.
   const size_t k = rank_of_interval(independent, confidence);
-  return interval_of_rank(values, independent == values.size() ? k : size_t(double(k) * n / double(std::max<size_t>(independent, 1))));
+  return interval_of_rank(
+      values, independent == values.size() ? k : size_t(double(k) * n / double(std::max<size_t>(independent, 1))));
 }
 
 double correlation_time(const std::vector<double>& values) {
@@ -129,7 +130,8 @@ double correlation_time(const std::vector<double>& values) {
 int64_t count_outliers(std::vector<double> values) {
   if (values.size() < 4) return 0;
   const double low = percentile(values, 0.25), high = percentile(values, 0.75), reach = 3 * (high - low);
-  return std::count_if(values.begin(), values.end(), [&](double value) { return value < low - reach || value > high + reach; });
+  return std::count_if(values.begin(), values.end(),
+                       [&](double value) { return value < low - reach || value > high + reach; });
 }
 
 std::optional<Drift> drift_of(const std::vector<double>& values) {

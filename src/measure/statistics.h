@@ -36,13 +36,14 @@ Percentile reliable_percentile(const std::vector<double>& values, double p);
 // Empty where n is too small (below six values at 95 %).
 std::optional<Interval> median_interval(std::vector<double> values, double confidence = 0.95);
 
-// The same for values in the order in which they were taken, where one tells of the next (a neighbour that comes and goes,
-// a clock that is lowered for a while): the ranks are those of values.size() / correlation_time(values) independent values.
+// The same for values in the order in which they were taken, where one tells of the next (a neighbour that comes and
+// goes, a clock that is lowered for a while): the ranks are those of values.size() / correlation_time(values)
+// independent values.
 std::optional<Interval> median_interval_in_order(const std::vector<double>& values, double confidence = 0.95);
 
 // How many values in a row say as much about the median as one independent value: the sum of the autocorrelation of
-// "above the median" over all lags, cut where the sum of two neighbouring lags is no longer positive (C. J. Geyer, 1992).
-// At least 1; 1 for fewer than eight values, which cannot tell.
+// "above the median" over all lags, cut where the sum of two neighbouring lags is no longer positive (C. J. Geyer,
+// 1992). At least 1; 1 for fewer than eight values, which cannot tell.
 double correlation_time(const std::vector<double>& values);
 
 // Values further than three times the distance between the quartiles below the first or above the third quartile
@@ -51,11 +52,12 @@ int64_t count_outliers(std::vector<double> values);
 
 // Whether values got larger or smaller while they were taken.
 struct Drift {
-  double change = 0;  // the median of the last third of the values over that of the first third, less 1
-  bool named = false; // more than 1 %, and beyond what chance does
+  double change = 0;   // the median of the last third of the values over that of the first third, less 1
+  bool named = false;  // more than 1 %, and beyond what chance does
 };
-// Chance: the rank correlation with time (H. B. Mann, 1945; M. G. Kendall) of the medians of 24 blocks, p < 0.01, two-sided.
-// Blocks take out what lasts for a few values only. Empty below 12 values, or where the first third's median is not above 0.
+// Chance: the rank correlation with time (H. B. Mann, 1945; M. G. Kendall) of the medians of 24 blocks, p < 0.01,
+// two-sided. Blocks take out what lasts for a few values only. Empty below 12 values, or where the first third's median
+// is not above 0.
 std::optional<Drift> drift_of(const std::vector<double>& values);
 
 // Percentile bootstrap of any statistic; the same seed gives the same interval. Empty below two values.

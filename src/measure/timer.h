@@ -12,10 +12,10 @@
 namespace temper {
 
 struct TimerOptions {
-  double max_seconds = 3;        // of sampling, after the warm-up; min_samples are taken even past it
-  double min_seconds = 0.2;      // the rule on the error may not stop earlier: short bursts miss what the machine does
-  double relative_error = 0.005; // of the median: half the width of its 95 % interval, over the median
-  int min_samples = 6;           // six is the least number of samples that has a 95 % interval of the median
+  double max_seconds = 3;         // of sampling, after the warm-up; min_samples are taken even past it
+  double min_seconds = 0.2;       // the rule on the error may not stop earlier: short bursts miss what the machine does
+  double relative_error = 0.005;  // of the median: half the width of its 95 % interval, over the median
+  int min_samples = 6;            // six is the least number of samples that has a 95 % interval of the median
   int max_samples = 100000;
   int warmup = -1;      // -1: until stable, for at most a quarter of max_seconds
   int iterations = -1;  // -1: the stopping rule; otherwise exactly this many samples of one call each
@@ -27,13 +27,13 @@ enum class Stop { error_reached, time_up, sample_limit, fixed_count };
 std::string_view name_of(Stop stop);  // "relative error reached", ...
 
 struct Samples {
-  double first_run_ms = 0;     // the first call of all, apart from the rest
-  int warmup_runs = 0;         // calls between the first and the samples
-  bool warmup_stable = true;   // false: the time for warming up ended before the runs stopped getting faster
-  std::vector<double> ms;      // per call, in the order taken
-  int calls_per_sample = 1;    // more than one where a call takes less than kShortMs: ms holds means over them
+  double first_run_ms = 0;       // the first call of all, apart from the rest
+  int warmup_runs = 0;           // calls between the first and the samples
+  bool warmup_stable = true;     // false: the time for warming up ended before the runs stopped getting faster
+  std::vector<double> ms;        // per call, in the order taken
+  int calls_per_sample = 1;      // more than one where a call takes less than kShortMs: ms holds means over them
   double timer_overhead_ms = 0;  // of reading the clock twice; contained once in every sample, not subtracted
-  bool fixed_counts = false;   // warmup or iterations were given
+  bool fixed_counts = false;     // warmup or iterations were given
   Stop stop = Stop::time_up;
   double relative_error = std::numeric_limits<double>::infinity();  // as reached; infinite below six samples
   // Of load patterns in which runs do not follow one another (measure/load.h):
@@ -63,9 +63,9 @@ struct QuickOptions {
   std::function<void()> before;  // called untimed before each run (to empty a cache, say); then every run is one call
 };
 
-// For choosing among candidates: the least time per call over a few runs. The minimum is what other load disturbs least.
-// Ends after max_runs runs or max_ms, when four runs in a row brought less than 1 %, or when the candidate is out of the
-// race: one run ten times slower than best_ms, or two runs `give_up` times slower.
+// For choosing among candidates: the least time per call over a few runs. The minimum is what other load disturbs
+// least. Ends after max_runs runs or max_ms, when four runs in a row brought less than 1 %, or when the candidate is
+// out of the race: one run ten times slower than best_ms, or two runs `give_up` times slower.
 double quick_time_ms(const std::function<void()>& body, const QuickOptions& options = {}, Clock& clock = host_clock());
 
 }  // namespace temper

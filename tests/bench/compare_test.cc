@@ -61,13 +61,17 @@ TEST(Compare, SummariesOfLogsGiveAWiderIntervalAndNeverAFalseOne) {
   EXPECT_EQ(clear.verdict, Verdict::faster);
   EXPECT_EQ(clear.from, "the summary: its minimum and its p90");
   EXPECT_DOUBLE_EQ(clear.interval->low, 9.9 / 5.1);
-  EXPECT_EQ(compare_runs(summary_of_log(9.9, 10, 10.2, 11, 300), summary_of_log(9.5, 9.8, 10.1, 11, 300)).verdict, Verdict::unsure);
-  EXPECT_EQ(compare_runs(summary_of_log(9.9, 10, 10, 10, 29), summary_of_log(4.9, 5, 5.1, 6, 29)).from, "the summary: its minimum and its p90");
+  EXPECT_EQ(compare_runs(summary_of_log(9.9, 10, 10.2, 11, 300), summary_of_log(9.5, 9.8, 10.1, 11, 300)).verdict,
+            Verdict::unsure);
+  EXPECT_EQ(compare_runs(summary_of_log(9.9, 10, 10, 10, 29), summary_of_log(4.9, 5, 5.1, 6, 29)).from,
+            "the summary: its minimum and its p90");
   BenchRun few = summary_of_log(4.9, 5, 5.1, 6, 29);
   few.notes["latency_ms.p90"] = "max of 29";  // kept as the log has it, and never used
   EXPECT_EQ(compare_runs(few, few).from, "the summary: its minimum and maximum");
-  EXPECT_EQ(compare_runs(summary_of_log(9.9, 10, 10, 10, 12), summary_of_log(4.9, 5, 5.1, 6, 12)).from, "the summary: its minimum and maximum");
-  EXPECT_EQ(compare_runs(summary_of_log(9.9, 10, 10, 10, 5), summary_of_log(4.9, 5, 5.1, 6, 5)).verdict, Verdict::unsure);
+  EXPECT_EQ(compare_runs(summary_of_log(9.9, 10, 10, 10, 12), summary_of_log(4.9, 5, 5.1, 6, 12)).from,
+            "the summary: its minimum and maximum");
+  EXPECT_EQ(compare_runs(summary_of_log(9.9, 10, 10, 10, 5), summary_of_log(4.9, 5, 5.1, 6, 5)).verdict,
+            Verdict::unsure);
 }
 
 TEST(Compare, ContradictoryAndDriftingRunsGetNoVerdict) {
@@ -145,7 +149,9 @@ TEST(Compare, RunsAreMatchedByWhatTheyHaveInCommon) {
 }
 
 TEST(Gate, FailsOnlyWhenTheWholeIntervalLiesBeyondTheLimit) {
-  const auto gate = [](double ms, double noise, int count) { return gate_of(compare_runs(run_of(10, count, noise), run_of(ms, count, noise, 2)), 0.03); };
+  const auto gate = [](double ms, double noise, int count) {
+    return gate_of(compare_runs(run_of(10, count, noise), run_of(ms, count, noise, 2)), 0.03);
+  };
   EXPECT_EQ(gate(10.8, 0.02, 400).verdict, GateVerdict::fail);
   EXPECT_EQ(gate(10.1, 0.02, 400).verdict, GateVerdict::pass);
   EXPECT_EQ(gate(9, 0.02, 400).verdict, GateVerdict::pass);

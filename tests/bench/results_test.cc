@@ -66,10 +66,36 @@ std::string changed(Change change) {
 TEST(Results, SchemaHasEveryFieldOfTheDocument) {
   const auto json = nlohmann::json::parse(to_json(example()));
   EXPECT_EQ(json.at("schema"), "temper.result/1");
-  for (const char* name : {"model", "model_sha256", "device", "backend", "precision", "batch", "shapes", "threads", "samples",
-                           "warmup_runs", "transfers", "cuda_graph", "first_run_ms", "latency_ms", "throughput_per_s",
-                           "peak_host_bytes", "peak_device_bytes", "plan_bytes", "build_s", "samples_ms", "notes", "source_sha256", "command",
-                           "streams", "load", "request_rate_per_s", "outliers", "drift", "load_by_others", "workspace_bytes"})
+  for (const char* name : {"model",
+                           "model_sha256",
+                           "device",
+                           "backend",
+                           "precision",
+                           "batch",
+                           "shapes",
+                           "threads",
+                           "samples",
+                           "warmup_runs",
+                           "transfers",
+                           "cuda_graph",
+                           "first_run_ms",
+                           "latency_ms",
+                           "throughput_per_s",
+                           "peak_host_bytes",
+                           "peak_device_bytes",
+                           "plan_bytes",
+                           "build_s",
+                           "samples_ms",
+                           "notes",
+                           "source_sha256",
+                           "command",
+                           "streams",
+                           "load",
+                           "request_rate_per_s",
+                           "outliers",
+                           "drift",
+                           "load_by_others",
+                           "workspace_bytes"})
     EXPECT_TRUE(json["runs"][0].contains(name)) << name;
   EXPECT_EQ(json["runs"][0].size(), 30u);
   for (const char* name : {"median", "mean", "min", "max", "stddev", "p90", "p95", "p99", "median_ci95"})
@@ -111,11 +137,13 @@ TEST(Results, ARunThatDriftsSaysSoAndIsUnfitForAVerdict) {
   for (int i = 0; i < 120; ++i) samples.ms.push_back(10 * (1 + 0.001 * i) + 0.01 * (i * 37 % 120));
   set_samples(result.runs[0], samples);
   EXPECT_NEAR(result.runs[0].drift.value(), 0.08, 0.01);
-  EXPECT_NE(unfit_for_verdict(result.runs[0]).find("it drifts: the last third of the samples is 8."), std::string::npos) << unfit_for_verdict(result.runs[0]);
+  EXPECT_NE(unfit_for_verdict(result.runs[0]).find("it drifts: the last third of the samples is 8."), std::string::npos)
+      << unfit_for_verdict(result.runs[0]);
   const std::string text = to_json(result);
   EXPECT_EQ(to_json(result_from_json(text)), text);
   bool warned = false;
-  for (const Warning& warning : warnings_of(result.runs[0], result.environment)) warned |= warning.cause.find("drifts") != std::string::npos && !warning.remedy.empty();
+  for (const Warning& warning : warnings_of(result.runs[0], result.environment))
+    warned |= warning.cause.find("drifts") != std::string::npos && !warning.remedy.empty();
   EXPECT_TRUE(warned);
 }
 
@@ -168,9 +196,7 @@ TEST(Results, SavedFileReplacesTheOldOneAndLoads) {
   try {
     load_result(path);
     FAIL() << "a damaged file was read";
-  } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()).find(path), 0u) << error.what();
-  }
+  } catch (const Error& error) { EXPECT_EQ(std::string(error.what()).find(path), 0u) << error.what(); }
   std::filesystem::remove(path);
 }
 
@@ -183,12 +209,14 @@ TEST(Results, FaultyFilesAreRefusedWithTheFieldsName) {
   EXPECT_EQ(error_of(changed([](Json& j) { j["schema"] = "temper.result/2"; })),
             "schema is 'temper.result/2', this version reads 'temper.result/1'");
   EXPECT_EQ(error_of(changed([](Json& j) { j["extra"] = 1; })), "extra: unknown field in temper.result/1");
-  EXPECT_EQ(error_of(changed([](Json& j) { j["runs"][0].erase("threads"); })), "runs[0].threads: this field is missing");
+  EXPECT_EQ(error_of(changed([](Json& j) { j["runs"][0].erase("threads"); })),
+            "runs[0].threads: this field is missing");
   EXPECT_EQ(error_of(changed([](Json& j) { j["runs"][0]["batch"] = "8"; })),
             "runs[0].batch: an integer of 64 bits expected, found string");
   EXPECT_EQ(error_of(changed([](Json& j) { j["runs"][0]["batch"] = 18446744073709551615u; })),
             "runs[0].batch: an integer of 64 bits expected, found number");
-  EXPECT_EQ(error_of(changed([](Json& j) { j["runs"][0]["threads"] = 5000000000; })), "runs[0].threads: 5000000000 is too large");
+  EXPECT_EQ(error_of(changed([](Json& j) { j["runs"][0]["threads"] = 5000000000; })),
+            "runs[0].threads: 5000000000 is too large");
   EXPECT_EQ(error_of(changed([](Json& j) { j["runs"][0]["samples_ms"][3] = true; })),
             "runs[0].samples_ms[3]: a number expected, found boolean");
   EXPECT_EQ(error_of(changed([](Json& j) { j["runs"][0]["latency_ms"]["median_ci95"] = {1}; })),
@@ -203,7 +231,8 @@ TEST(Results, FaultyFilesAreRefusedWithTheFieldsName) {
             "runs[0].transfers: is 'some'; it must be none, included or excluded");
   EXPECT_EQ(error_of(changed([](Json& j) { j["runs"][0]["model_sha256"] = "abc"; })),
             "runs[0].model_sha256: is not a SHA-256 in lower-case hexadecimal digits");
-  EXPECT_EQ(error_of(changed([](Json& j) { j["environment"].erase("time"); })), "environment.time: this field is missing");
+  EXPECT_EQ(error_of(changed([](Json& j) { j["environment"].erase("time"); })),
+            "environment.time: this field is missing");
 }
 
 TEST(Results, NumbersThatAreNotFiniteAreNotWritten) {

@@ -24,8 +24,7 @@ TEST(Load, StreamsRunSideBySide) {
   std::atomic<int> now{0}, most{0};
   const auto body = [&] {
     const int running = ++now;
-    for (int seen = most; running > seen && !most.compare_exchange_weak(seen, running);) {
-    }
+    for (int seen = most; running > seen && !most.compare_exchange_weak(seen, running);) {}
     sleeper(4)();
     --now;
   };
@@ -81,7 +80,9 @@ TEST(Load, ArrivalsAreThoseOfAPoissonProcessAndOfTheSeed) {
   const auto times = [](uint64_t seed) {
     std::vector<double> due;
     const auto start = std::chrono::steady_clock::now();
-    const auto note = [&] { due.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()); };
+    const auto note = [&] {
+      due.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    };
     return measure_open({note}, {.rate_per_s = 500, .seconds = 0.6, .warmup = 0, .seed = seed}).ms.size();
   };
   EXPECT_EQ(times(1), times(1));

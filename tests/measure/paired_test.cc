@@ -30,7 +30,9 @@ struct Machine {
       clock.now += ms * jitter * (1 + drift * clock.now);
     };
   }
-  Paired compare(double a, double b, PairedOptions options = {}) { return measure_paired(body('a', a), body('b', b), options, clock); }
+  Paired compare(double a, double b, PairedOptions options = {}) {
+    return measure_paired(body('a', a), body('b', b), options, clock);
+  }
 };
 
 TEST(MeasurePaired, NamesTheFasterOne) {
@@ -112,7 +114,8 @@ TEST(MeasurePaired, SeveralAreTimedInOneRoundEachBesideTheFirst) {
   PairedOptions options;
   options.turn_ms = 1;
   options.min_rounds = options.max_rounds = 12;
-  const Turns turns = measure_turns({machine.body('a', 6), machine.body('b', 3), machine.body('c', 12)}, options, machine.clock);
+  const Turns turns =
+      measure_turns({machine.body('a', 6), machine.body('b', 3), machine.body('c', 12)}, options, machine.clock);
   const auto& results = turns.beside_first;
   ASSERT_EQ(results.size(), 2u);
   ASSERT_EQ(turns.ms.size(), 3u);

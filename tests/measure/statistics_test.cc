@@ -3,10 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include <cmath>
 #include <random>
+#include <string>
 
 #include "base/error.h"
 
@@ -100,7 +99,8 @@ TEST(Statistics, BootstrapIntervalCoversTheTrueMedianAndIsReproducible) {
     for (int trial = 0; trial < 1000; ++trial) {
       std::vector<double> values(61);
       for (double& value : values) value = draw(random);
-      const auto interval = bootstrap_interval(values, [](const auto& v) { return median(v); }, 0.95, 300);
+      const auto interval = bootstrap_interval(
+          values, [](const auto& v) { return median(v); }, 0.95, 300);
       covered += interval->low <= true_median && true_median <= interval->high;
     }
     EXPECT_GE(covered, 915) << name;  // its true coverage at this size is about 94 %: three deviations below
@@ -122,10 +122,10 @@ std::vector<double> draw(std::mt19937_64& random, int n, const std::string& kind
   std::vector<double> values;
   double level = 0;
   for (int i = 0; i < n; ++i) {
-    if (kind == "skewed") values.push_back(10 + std::exp(normal(random)));                                      // median 11
+    if (kind == "skewed") values.push_back(10 + std::exp(normal(random)));  // median 11
     if (kind == "bimodal") values.push_back(uniform(random) < 0.52 ? 10 + 0.1 * uniform(random) : 20 + uniform(random));
-    if (kind == "heavy tail") values.push_back(9 + std::pow(uniform(random), -0.8));                            // median 9 + 2^0.8
-    if (kind == "correlated") values.push_back(10 + (level = 0.8 * level + 0.6 * normal(random)));              // median 10
+    if (kind == "heavy tail") values.push_back(9 + std::pow(uniform(random), -0.8));                // median 9 + 2^0.8
+    if (kind == "correlated") values.push_back(10 + (level = 0.8 * level + 0.6 * normal(random)));  // median 10
   }
   return values;
 }
@@ -136,7 +136,8 @@ TEST(Statistics, IntervalsOfTheMedianHoldTheTrueOneInNinetyThreePercentOfAThousa
   std::mt19937_64 random(2026);
   for (const auto& truth : truths)
     for (int n : {12, 60, 400}) {
-      if (truth.first == "correlated" && n < 400) continue;  // some seven independent values: too few to see that they are
+      if (truth.first == "correlated" && n < 400)
+        continue;  // some seven independent values: too few to see that they are
       int held = 0, given = 0;
       for (int trial = 0; trial < 1000; ++trial) {
         const auto interval = median_interval_in_order(draw(random, n, truth.first));
@@ -170,7 +171,7 @@ TEST(Statistics, DriftIsNamedAndNoiseIsNot) {
     for (int i = 0; i < 200; ++i) {
       const double noise = 0.3 * std::abs(normal(random));
       still.push_back(10 + noise);
-      drifting.push_back(10 * (1 + 0.0003 * i) + noise);     // 4 % from the first third to the last
+      drifting.push_back(10 * (1 + 0.0003 * i) + noise);  // 4 % from the first third to the last
       step.push_back(10 * (i < 80 ? 1 : 1.04) + noise);
     }
     false_alarms += drift_of(still)->named;

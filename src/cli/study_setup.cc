@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/study_setup.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "build/precision.h"
+#include "cli/calibrate_auto.h"
+#include "data/sample.h"
+#include "measure/environment.h"
+
+namespace temper::cli {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::vector<std::string> precisions_of(const std::string& text) {
+  std::vector<std::string> list{"fp32"};  // what the others are compared with
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    const std::string name = text.substr(at, end - at);
+    if (name.empty())
+      fail(ErrorKind::usage, "--precision needs names with commas between them, like fp32,int8, not '", text, "'");
+    if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
+    at = end + 1;
+  }
+  return list;
+}
+
+// Shapes as --shapes takes them, so that the command recorded in the plan builds it again.
+std::vector<std::string> shape_flags(const std::map<std::string, ShapeRange>& shapes) {
+  const auto text = [](const Dims& dims) {
+    std::string out;
+    for (int64_t d : dims) out += concat(out.empty() ? "" : "x", d);
+    return out;
+  };
+  std::vector<std::string> flags;
+  for (const auto& [name, range] : shapes)
+    flags.push_back(concat(name, "=",
+                           range.min == range.max
+                               ? text(range.opt)
+                               : concat(text(range.min), ":", text(range.opt), ":", text(range.max))));
+  return flags;
+}
+
+// Half of the samples, at most 500, are calibrated on; an evaluation sample with the content of one of them is left
+// out.
+StudyParts split(const Dataset& data, const StudyOptions& options) {
+  const auto samples = samples_of(data, options.data, options.samples, options.seed);
+  const int64_t count = int64_t(samples.size());
+  const int64_t calibration =
+      options.calibration_samples ? options.calibration_samples : std::min<int64_t>(count / 2, 500);
+  if (calibration < 1 || calibration >= count)
+    fail(ErrorKind::usage, count, " samples cannot be split into ", calibration,
+         " to calibrate on and the rest to evaluate; give more data, or fewer --calibration-samples");
+  const auto places = choose_samples(count, calibration, options.seed + 2);
+  StudyParts parts;
+  std::unordered_set<uint64_t> known;
+  const auto hash_of = [&](int64_t sample) {
+    const Batch batch = data.batch(sample, 1);
+    const uint64_t chain[] = {parts.digest, batch.hashes.at(0), batch.labels.empty() ? 0 : uint64_t(batch.labels[0])};
+    parts.digest = xxh3(chain, sizeof chain);
+    return batch.hashes[0];
+  };
+  for (int64_t place : places) {
+    parts.calibration.push_back(samples[size_t(place)]);
+    known.insert(hash_of(parts.calibration.back()));
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    if (std::binary_search(places.begin(), places.end(), i)) continue;
+    if (known.contains(hash_of(samples[size_t(i)]))) ++parts.duplicates;
+    else parts.evaluation.push_back(samples[size_t(i)]);
+  }
+  if (parts.evaluation.empty())
+    fail(ErrorKind::usage,
+         "every sample to evaluate on has the content of one that is calibrated on; give samples that differ");
+  return parts;
+}
+
+}  // namespace
+
+StudySetup set_up(const StudyOptions& options, const Context& context) {
+  if (is_plan(options.model))
+    fail(ErrorKind::usage, "'", options.model, "' is a plan; a study builds its own from the ONNX model");
+  Budget budget;
+  std::optional<double> max_drop;
+  if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
+  budget.bf16 = raises_to_bf16(options.raise_to, options.flags.device);
+  if (!options.max_drop.empty()) max_drop = budget.max_drop = share_of("--max-drop", options.max_drop);
+  if (options.method != "auto") Method::parse(options.method);
+  const auto precisions = precisions_of(options.flags.precision);
+  for (const std::string& precision : precisions) {
+    BuildOptions asked;
+    asked.device = options.flags.device;
+    asked.precision = precision;
+    if (precision == "int8") asked.calibration = "of this study";
+    check_precision(asked);
+  }
+  ImportedModel model = import_onnx(options.model);
+  Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options());
+  StudyParts parts = split(data, options);
+  check_metric(budget.metric, max_drop, model.graph, data, options.classes, int64_t(parts.evaluation.size()));
+  if (options.method == "auto") hold_apart(parts.calibration, options.seed);  // refused now, if it must be
+  log(LogLevel::info, data.text(), ": ", parts.calibration.size(), " to calibrate on, ", parts.evaluation.size(),
+      " to evaluate", parts.duplicates ? concat(", ", parts.duplicates, " left out as copies") : "");
+  const int64_t fixed = fixed_batch(model.graph, data);
+  if (fixed && options.batch && options.batch != fixed)
+    fail(ErrorKind::usage, "the model takes batches of ", fixed, ", not of ", options.batch, "; leave --batch out");
+  const int64_t batch = fixed ? fixed : options.batch ? options.batch : 1;
+  ModelFlags flags = options.flags;
+  flags.shapes = shape_flags(shapes_of_data(model.graph, data, batch));
+  const std::string stem = options.output + "/" + std::filesystem::path(options.model).stem().string();
+  return {options,          context,  std::move(model), std::move(data), std::move(parts),
+          budget,           max_drop, precisions,       batch,           fixed,
+          std::move(flags), stem};
+}
+
+Json key_of(const StudySetup& setup) {
+  const StudyOptions& o = setup.options;
+  const Environment machine = read_environment(o.flags.threads);
+  return {{"model", setup.model.sha256},
+          {"data", hex(setup.parts.digest)},
+          {"seed", o.seed},
+          {"method", o.method},
+          {"max_drop", o.max_drop},
+          {"metric", o.metric},
+          {"raise_to", o.raise_to},
+          {"classes", o.classes},
+          {"batch", setup.batch},
+          {"duration", o.duration},
+          {"threads", o.flags.threads},
+          {"device", o.flags.device},
+          {"keep", {o.flags.keep_first, o.flags.keep_last, o.flags.keep_fp32, o.flags.keep_bf16}},
+          {"tuning",
+           {o.flags.timing_cache, o.flags.no_timing_cache, o.flags.workspace, o.flags.quick, o.flags.disabled_passes}},
+          {"version", machine.version},
+          {"revision", machine.revision},
+          {"cpu", machine.cpu_model},
+          {"cores", machine.allowed_cores}};
+}
+
+}  // namespace temper::cli
