@@ -19,6 +19,7 @@
 #include "cli/steps.h"
 #include "cli/study_setup.h"
 #include "cli/verb.h"
+#include "report/report.h"
 
 namespace temper::cli {
 namespace {
@@ -338,6 +339,10 @@ void run_study(const StudyOptions& options, Context& context) {
         concat("\n", search.at("text").get<std::string>(), "\n\n", markdown_table(table_of_json(search.at("table"))));
   write_file_atomically(options.output + "/study.json", text_of_json(study));
   write_file_atomically(options.output + "/study.md", text);
+  std::vector<std::string> parts{options.output + "/study.json", options.output + "/result.json"};
+  parts.insert(parts.end(), profiles.begin(), profiles.end());
+  const std::string page = options.output + "/report.html";
+  write_file_atomically(page, report_html(read_report(parts)));
   if (over) context.exit_code = int(ErrorKind::check_failed);
   if (context.json) {
     std::fputs(text_of_json(study).c_str(), stdout);
@@ -353,6 +358,7 @@ void run_study(const StudyOptions& options, Context& context) {
                   row["mcnemar"].get<std::string>().c_str());
   std::printf("batch %lld, %d threads; %s\n", static_cast<long long>(setup.batch), builds[0].at("threads").get<int>(),
               study_verdict(study).c_str());
+  std::printf("where the time goes, and why: %s/explain.*.md; all of it to look at: %s\n", options.output.c_str(), page.c_str());
 }
 
 }  // namespace
@@ -364,7 +370,7 @@ void add_study(CLI::App& verb, Context& context) {
   verb.add_option("--data", options->data, "samples: a part calibrates, the rest evaluates; with labels for the truth")
       ->required();
   verb.add_option("-o,--output", options->output,
-                  "the folder for plans, ranges.json, study.json, study.md, result.json and the steps that an "
+                  "the folder for plans, ranges.json, study.json, study.md, report.html, result.json and the steps that an "
                   "interrupted study goes on from")
       ->required();
   verb.add_option("--precision", options->flags.precision,
