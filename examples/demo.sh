@@ -47,5 +47,5 @@ say "One row is one model at one batch size. median, p90 and p99 are millisecond
   "Warnings name what disturbed the measurement, and a remedy."
 
 title "5. The report"
-show report digits/study.json digits/result.json digits/profile.fp32.json digits/profile.int8.json bench.json -o report.html --quiet
+show report digits/study.json digits/result.json digits/profile.fp32.json digits/profile.int8.json digits/explain.json bench.json -o report.html --quiet
 say "Everything made here lies in $PWD" "The report, to open in a browser: $PWD/report.html"

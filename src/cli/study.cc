@@ -165,26 +165,33 @@ Json speed_step(const StudySetup& setup, const Json& builds) {
   return {{"file", file_json(path)}, {"rows", rows}};
 }
 
-// Where one precision's time goes, and why it is not faster.
-Json explain_step(const StudySetup& setup, const std::string& precision, const Json& build) {
+// Where each precision's time goes, and why it is not faster.
+Json explain_step(const StudySetup& setup, const Json& builds) {
   ProfileFlags flags;
   flags.batch = setup.batch;
   if (seconds_of(setup.options.duration) < 3) flags.duration = setup.options.duration;
   flags.timing_cache = setup.options.flags.timing_cache;
-  const ProfiledPlan plan = [&] {
-    Progress progress(setup.context);
-    return profile_plan(build.at("file").at("path"), flags, progress);
-  }();
-  const std::string path = concat(setup.options.output, "/profile.", precision, ".json");
-  write_file_atomically(path, text_of_json(json_of(plan)));
-  const Explanation explanation =
-      explain(layers_of(plan.profile, plan.engine->info(), plan.peaks, build.at("file").at("path")));
-  const std::string words = concat(setup.options.output, "/explain.", precision, ".md");
-  write_file_atomically(words, text_of(explanation, TextStyle::markdown));
-  return {{"file", file_json(path)},
-          {"text", file_json(words)},
-          {"explanation", json_of(explanation)},
-          {"answer", explanation.answer}};
+  Json files = Json::array();
+  std::vector<Explanation> explanations;
+  for (size_t i = 0; i < builds.size(); ++i) {
+    const std::string plan_path = builds[i].at("file").at("path");
+    const ProfiledPlan plan = [&] {
+      Progress progress(setup.context);
+      return profile_plan(plan_path, flags, progress);
+    }();
+    const std::string path = concat(setup.options.output, "/profile.", setup.precisions[i], ".json");
+    write_file_atomically(path, text_of_json(json_of(plan)));
+    files.push_back(file_json(path));
+    explanations.push_back(explain(layers_of(plan.profile, plan.engine->info(), plan.peaks, plan_path)));
+  }
+  const ExplainedSet set = compare_engines(std::move(explanations));
+  std::string text = set.engines.size() > 1 ? text_of(set, TextStyle::markdown) + "\n" : "";
+  for (const Explanation& one : set.engines) text += text_of(one, TextStyle::markdown) + "\n";
+  const std::string words = setup.options.output + "/explain.md", path = setup.options.output + "/explain.json";
+  write_file_atomically(words, text);
+  write_file_atomically(path, text_of_json(json_of(set)));
+  files.push_back(file_json(path));
+  return {{"text", file_json(words)}, {"files", files}};
 }
 
 std::string rate_text(const Json& answers, const char* field) {
@@ -277,17 +284,15 @@ void run_study(const StudyOptions& options, Context& context) {
   const Json timed = steps.run(
       "speed-" + setup.all(), [&] { return speed_step(setup, builds); }, written);
 
-  std::vector<std::string> profiles;
-  Json explanations = Json::array();
-  for (size_t i = 0; i < setup.precisions.size(); ++i) {
-    const bool staged = timed.at("rows")[i].at("memory_bytes").is_null();  // of several stages: no one plan to profile
-    explanations.push_back(
-        staged
-            ? Json(nullptr)
-            : steps.run(
-                  "explain-" + setup.precisions[i], [&] { return explain_step(setup, setup.precisions[i], builds[i]); },
-                  [](const Json& result) { return file_is(result.at("file")) && file_is(result.at("text")); }));
-    if (!staged) profiles.push_back(explanations.back().at("file").at("path"));
+  std::vector<std::string> parts{options.output + "/study.json", options.output + "/result.json"};
+  if (!timed.at("rows")[0].at("memory_bytes").is_null()) {  // otherwise of several stages: no one plan to profile
+    const Json explained = steps.run(
+        "explain-" + setup.all(), [&] { return explain_step(setup, builds); },
+        [](const Json& result) {
+          const Json& files = result.at("files");
+          return file_is(result.at("text")) && std::all_of(files.begin(), files.end(), file_is);
+        });
+    for (const Json& file : explained.at("files")) parts.push_back(file.at("path"));
   }
 
   Json study{{"schema", "temper.study/1"},
@@ -312,24 +317,22 @@ void run_study(const StudyOptions& options, Context& context) {
                                  ? Json(answers["drop"].get<double>() > *setup.max_drop)
                                  : Json(nullptr);
     over |= over_budget == true;
-    study["precisions"].push_back(
-        {{"precision", setup.precisions[i]},
-         {"plan", build.at("file").at("path")},
-         {"placeholder", build.at("placeholder")},
-         {"threads", build.at("threads")},
-         {"latency_ms", ms},
-         {"throughput_per_s", 1e3 * double(setup.batch) / ms},
-         {"plan_bytes", build.at("file").at("bytes")},
-         {"memory_bytes", speed.at("memory_bytes")},
-         {"drop", answers.at("drop")},
-         {"drop_text", answers.value("drop_text", "n/a")},
-         {"over_budget", over_budget},
-         {"snr", answers.at("snr")},
-         {"mcnemar", answers.at("mcnemar")},
-         {"answers", answers.at("answers")},
-         {"speed", speed.at("speed")},
-         {"explanation", explanations[i].is_null() ? Json(nullptr) : explanations[i].at("explanation")},
-         {"command", build.at("command")}});
+    study["precisions"].push_back({{"precision", setup.precisions[i]},
+                                   {"plan", build.at("file").at("path")},
+                                   {"placeholder", build.at("placeholder")},
+                                   {"threads", build.at("threads")},
+                                   {"latency_ms", ms},
+                                   {"throughput_per_s", 1e3 * double(setup.batch) / ms},
+                                   {"plan_bytes", build.at("file").at("bytes")},
+                                   {"memory_bytes", speed.at("memory_bytes")},
+                                   {"drop", answers.at("drop")},
+                                   {"drop_text", answers.value("drop_text", "n/a")},
+                                   {"over_budget", over_budget},
+                                   {"snr", answers.at("snr")},
+                                   {"mcnemar", answers.at("mcnemar")},
+                                   {"answers", answers.at("answers")},
+                                   {"speed", speed.at("speed")},
+                                   {"command", build.at("command")}});
   }
   const Table table = study_table(study);
   std::string text = concat("# ", std::filesystem::path(options.model).filename().string(), "\n\n",
@@ -339,8 +342,6 @@ void run_study(const StudyOptions& options, Context& context) {
         concat("\n", search.at("text").get<std::string>(), "\n\n", markdown_table(table_of_json(search.at("table"))));
   write_file_atomically(options.output + "/study.json", text_of_json(study));
   write_file_atomically(options.output + "/study.md", text);
-  std::vector<std::string> parts{options.output + "/study.json", options.output + "/result.json"};
-  parts.insert(parts.end(), profiles.begin(), profiles.end());
   const std::string page = options.output + "/report.html";
   write_file_atomically(page, report_html(read_report(parts)));
   if (over) context.exit_code = int(ErrorKind::check_failed);
@@ -358,7 +359,8 @@ void run_study(const StudyOptions& options, Context& context) {
                   row["mcnemar"].get<std::string>().c_str());
   std::printf("batch %lld, %d threads; %s\n", static_cast<long long>(setup.batch), builds[0].at("threads").get<int>(),
               study_verdict(study).c_str());
-  std::printf("where the time goes, and why: %s/explain.*.md; all of it to look at: %s\n", options.output.c_str(), page.c_str());
+  std::printf("where the time goes, and why: %s/explain.md; all of it to look at: %s\n", options.output.c_str(),
+              page.c_str());
 }
 
 }  // namespace
@@ -369,9 +371,10 @@ void add_study(CLI::App& verb, Context& context) {
   verb.add_option("model", options->model, "an ONNX model")->required();
   verb.add_option("--data", options->data, "samples: a part calibrates, the rest evaluates; with labels for the truth")
       ->required();
-  verb.add_option("-o,--output", options->output,
-                  "the folder for plans, ranges.json, study.json, study.md, report.html, result.json and the steps that an "
-                  "interrupted study goes on from")
+  verb.add_option(
+          "-o,--output", options->output,
+          "the folder for plans, ranges.json, study.json, study.md, report.html, result.json and the steps that an "
+          "interrupted study goes on from")
       ->required();
   verb.add_option("--precision", options->flags.precision,
                   "of fp32, bf16 and int8, separated by commas; fp32 is always there to compare with")
