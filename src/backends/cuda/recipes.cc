@@ -5,9 +5,14 @@
 
 namespace temper::cuda {
 
-extern const Recipe pointwise_recipe;
+extern const Recipe pointwise_recipe, reduce_recipe, softmax_recipe, normalize_recipe, pool_recipe, transpose_recipe, slice_recipe, broadcast_recipe,
+    concat_recipe, resize_recipe, matmul_recipe, conv_gemm_recipe;
 
-static const Recipe* const all[] = {&pointwise_recipe};
+static const Recipe* const all[] = {
+    &pointwise_recipe, &reduce_recipe, &softmax_recipe, &normalize_recipe, &pool_recipe,
+    &transpose_recipe, &slice_recipe, &broadcast_recipe, &concat_recipe, &resize_recipe,
+    &matmul_recipe, &conv_gemm_recipe,
+};
 
 std::span<const Recipe* const> recipes() { return all; }
 
@@ -21,6 +26,7 @@ ParameterWriter& ParameterWriter::put_divisor(int64_t divisor) {
 }
 
 ParameterWriter& ParameterWriter::put_walk(const Dims& sizes, const std::vector<Dims>& strides) {
+  align(8);
   for (int64_t size : sizes) put_divisor(size);
   if (sizes.empty()) put_divisor(1);
   for (const Dims& operand : strides) {

@@ -33,7 +33,7 @@ struct Compiler::Api {
 namespace {
 
 // Exact arithmetic is the default of every kernel: no contraction to fma but where a kernel says fma, IEEE division and roots.
-constexpr std::string_view kOptions[] = {"--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false",
+constexpr std::string_view kOptions[] = {"--std=c++20", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false",
                                          "--ptxas-options=-v", "--restrict", "-default-device"};
 constexpr std::string_view kMagic = "temper cubin 1\n";
 

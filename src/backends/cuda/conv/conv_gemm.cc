@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution as an implicit product of matrices: any stride, padding, dilation, groups and channels. Weights that are constants
+// are packed so that what is summed lies side by side.
+#include "backends/axes.h"
+#include "backends/cuda/matmul/gemm.h"
+#include "base/checked.h"
+
+namespace temper::cuda {
+
+namespace {
+
+const ops::Conv& op_of(const Problem& problem) { return std::get<ops::Conv>(problem.op); }
+
+int64_t rows_of(const Problem& problem) {
+  const Dims out = problem.outputs[0].dims();
+  int64_t rows = out[0];
+  for (size_t axis = 2; axis < out.size(); ++axis) rows *= out[axis];
+  return rows;
+}
+
+Support supports(const Problem& problem) {
+  if (!std::holds_alternative<ops::Conv>(problem.op)) return refused("not a convolution");
+  const Port &x = problem.inputs[0], &w = problem.inputs[1];
+  const Dims weights = w.dims();
+  for (int64_t size : x.dims())
+    if (!small_positions(size)) return refused("an axis of ", size, " elements");
+  const auto& op = op_of(problem);
+  for (const auto* numbers : {&op.strides, &op.dilations, &op.pads})
+    for (int64_t number : *numbers)
+      if (number < 0 || !small_positions(number)) return refused("a stride, dilation or padding of ", number);
+  return gemm_supports(x.type.dtype, w.type.dtype, rows_of(problem), weights[0] / op.group, weights[0] ? element_count(weights) / weights[0] : 0,
+                       op.epilogue.steps.size());
+}
+
+// Inputs of the output's shape have its layout, those that are broadcast are plain.
+std::vector<Config> configs(const Problem& problem) {
+  const Dims out_dims = problem.outputs[0].dims();
+  std::vector<Config> out;
+  for (Layout layout : {Layout::channels_last, Layout::plain})
+    for (const std::string& tile : gemm_tiles(problem.inputs[0].type.dtype, problem.inputs[1].type.dtype, rows_of(problem),
+                                              problem.inputs[1].dims()[0] / op_of(problem).group)) {
+      Config config{tile, std::vector<Layout>(problem.inputs.size(), Layout::plain), {layout}};
+      config.inputs[0] = layout;
+      for (size_t i = 2; i < problem.inputs.size(); ++i)
+        if (problem.inputs[i].dims() == out_dims) config.inputs[i] = layout;
+      out.push_back(std::move(config));
+    }
+  return out;
+}
+
+// [M, C, taps] as [M, taps * C, padded].
+std::vector<std::byte> packed_weights(const Tensor& w, int64_t channels, int64_t taps, int64_t padded) {
+  const size_t size = size_t(size_of(w.dtype()));
+  const int64_t outputs = w.dims()[0];
+  std::vector<std::byte> out(size_t(outputs * padded) * size);
+  for (int64_t m = 0; m < outputs; ++m)
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t tap = 0; tap < taps; ++tap)
+        std::memcpy(out.data() + size_t(m * padded + tap * channels + c) * size, w.raw().data() + size_t((m * channels + c) * taps + tap) * size, size);
+  return out;
+}
+
+Recipe::Work work(const Problem& problem, const Config& config) {
+  const auto& op = op_of(problem);
+  const Port &x = problem.inputs[0], &w = problem.inputs[1];
+  const Dims in = x.dims(), weights = w.dims(), out_dims = problem.outputs[0].dims();
+  Recipe::Work out;
+  if (element_count(out_dims) == 0) return out;
+  const Dims in_strides = logical_strides(in, config.inputs[0]);
+  const int64_t channels = weights[1], per_group = weights[0] / op.group, chunk = 16 / size_of(x.type.dtype);
+  const ops::Window window = op.window(weights);
+  const size_t spatial = in.size() - 2, first = 3 - spatial;
+  GemmConv conv;
+  int64_t taps = 1;
+  conv.channels = channels;
+  conv.batch_stride = in_strides[0];
+  for (size_t i = 0; i < spatial; ++i) {
+    const size_t s = first + i;
+    conv.kernel[s] = weights[i + 2];
+    conv.stride[s] = op.strides[i];
+    conv.dilation[s] = op.dilations[i];
+    conv.pad[s] = ops::window_pads(window, int64_t(i), in[i + 2]).first;
+    conv.size[s] = in[i + 2];
+    conv.out[s] = out_dims[i + 2];
+    conv.spatial_stride[s] = in_strides[i + 2];
+    taps *= weights[i + 2];
+  }
+  const int64_t depth = taps * channels, padded = round_up(depth, chunk);
+  const bool pack = w.is_constant;
+  conv.b_tap = pack ? channels : 1;
+
+  Gemm gemm;
+  gemm.a = x.type.dtype;
+  gemm.b = w.type.dtype;
+  gemm.accumulator = ops::accumulator_of(gemm.a, gemm.b);
+  gemm.b_slot = pack ? Slot{Slot::Kind::packed, 0, 0} : Slot{Slot::Kind::input, 1, 0};
+  gemm.columns = per_group;
+  gemm.depth = depth;
+  gemm.a_k = in_strides[1];
+  gemm.b_column = pack ? padded : depth;
+  gemm.b_k = pack ? 1 : taps;
+  gemm.vector_a = config.inputs[0] == Layout::channels_last && channels % chunk == 0;
+  gemm.vector_b = pack;
+  gemm.conv = &conv;
+  gemm.epilogue = &op.epilogue;
+  if (pack) {
+    out.consumed.assign(problem.inputs.size(), false);
+    out.consumed[1] = true;
+    if (w.constant) out.packed = packed_weights(*w.constant, channels, taps, padded);
+  }
+
+  Axes rows{{out_dims[0]}, {}}, batch{{op.group}, {{channels * in_strides[1]}, {per_group * gemm.b_column}}};
+  rows.sizes.insert(rows.sizes.end(), out_dims.begin() + 2, out_dims.end());
+  auto add = [&](DType dtype, const Dims& strides, int input) {
+    gemm.operands.push_back({dtype, {}, {}, strides[1], input});
+    rows.strides.push_back({strides[0]});
+    rows.strides.back().insert(rows.strides.back().end(), strides.begin() + 2, strides.end());
+    batch.strides.push_back({per_group * strides[1]});
+  };
+  add(problem.outputs[0].type.dtype, logical_strides(out_dims, config.outputs[0]), -1);
+  for (size_t i = 2; i < problem.inputs.size(); ++i) {
+    const Dims from = problem.inputs[i].dims();
+    add(problem.inputs[i].type.dtype, from == out_dims ? logical_strides(from, config.inputs[i]) : broadcast_strides(from, out_dims), int(i));
+  }
+  merge_axes(rows);
+  merge_axes(batch);
+  gemm.row_sizes = rows.sizes;
+  gemm.batch_sizes = batch.sizes;
+  gemm.a_batch = batch.strides[0];
+  gemm.b_batch = batch.strides[1];
+  for (size_t o = 0; o < gemm.operands.size(); ++o) {
+    gemm.operands[o].row_strides = rows.strides[o];
+    gemm.operands[o].batch_strides = batch.strides[o + 2];
+  }
+  out.jobs.push_back(gemm_job(gemm, config.text));
+  return out;
+}
+
+}  // namespace
+
+extern const Recipe conv_gemm_recipe;
+const Recipe conv_gemm_recipe{"cuda.conv.gemm", 1, supports, configs, work};
+
+}  // namespace temper::cuda

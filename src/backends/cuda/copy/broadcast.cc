@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/copy/copy.h"
+#include "backends/cuda/support/rows.h"
+
+namespace temper::cuda {
+
+namespace {
+
+Support supports(const Problem& problem) {
+  if (!std::holds_alternative<ops::Broadcast>(problem.op)) return refused("not a broadcast");
+  if (problem.inputs.size() > 1) return refused("its shape is data");
+  return supported();
+}
+
+std::vector<Config> configs(const Problem& problem) {
+  return {{"", std::vector<Layout>(problem.inputs.size(), Layout::plain), {Layout::plain}}};
+}
+
+Recipe::Work work(const Problem& problem, const Config&) {
+  const TensorType& output = problem.outputs[0].type;
+  const Dims dims = output.dims();
+  return {copy_jobs(size_of(output.dtype), dims, broadcast_strides(problem.inputs[0].dims(), dims), row_major_strides(dims), 0, 0,
+                    {Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}), 0, {}, {}};
+}
+
+}  // namespace
+
+extern const Recipe broadcast_recipe;
+const Recipe broadcast_recipe{"cuda.broadcast", 1, supports, configs, work};
+
+}  // namespace temper::cuda

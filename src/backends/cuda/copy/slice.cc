@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/copy/copy.h"
+#include "backends/cuda/support/rows.h"
+
+namespace temper::cuda {
+
+namespace {
+
+Support supports(const Problem& problem) {
+  if (!std::holds_alternative<ops::Slice>(problem.op)) return refused("not a slice");
+  if (problem.inputs.size() > 1) return refused("its bounds are data");
+  return supported();
+}
+
+Recipe::Work work(const Problem& problem, const Config& config) {
+  const auto& op = std::get<ops::Slice>(problem.op);
+  const TensorType& output = problem.outputs[0].type;
+  const Dims dims = output.dims();
+  Dims strides = logical_strides(problem.inputs[0].dims(), config.inputs[0]);
+  int64_t from = 0;
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    from += op.starts[axis].value() * strides[axis];
+    strides[axis] *= op.steps[axis];
+  }
+  return {copy_jobs(size_of(output.dtype), dims, strides, logical_strides(dims, config.outputs[0]), from, 0, {Slot::Kind::input, 0, 0},
+                    {Slot::Kind::output, 0, 0}), 0, {}, {}};
+}
+
+}  // namespace
+
+extern const Recipe slice_recipe;
+const Recipe slice_recipe{"cuda.slice", 1, supports, same_layout_configs, work};
+
+}  // namespace temper::cuda

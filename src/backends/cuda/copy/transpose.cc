@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/copy/copy.h"
+#include "backends/cuda/support/rows.h"
+
+namespace temper::cuda {
+
+namespace {
+
+Support supports(const Problem& problem) {
+  if (!std::holds_alternative<ops::Transpose>(problem.op)) return refused("not a transpose");
+  return supported();
+}
+
+std::vector<Config> configs(const Problem& problem) {
+  return {{"", std::vector<Layout>(problem.inputs.size(), Layout::plain), {Layout::plain}}};
+}
+
+Recipe::Work work(const Problem& problem, const Config&) {
+  const auto& perm = std::get<ops::Transpose>(problem.op).perm;
+  const TensorType& output = problem.outputs[0].type;
+  const Dims dims = output.dims(), from = row_major_strides(problem.inputs[0].dims());
+  Dims strides;
+  for (int64_t axis : perm) strides.push_back(from[size_t(axis)]);
+  return {copy_jobs(size_of(output.dtype), dims, strides, row_major_strides(dims), 0, 0, {Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}), 0, {}, {}};
+}
+
+}  // namespace
+
+extern const Recipe transpose_recipe;
+const Recipe transpose_recipe{"cuda.transpose", 1, supports, configs, work};
+
+}  // namespace temper::cuda

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/axes.h"
+#include "backends/cuda/matmul/gemm.h"
+#include "base/checked.h"
+
+namespace temper::cuda {
+
+namespace {
+
+const ops::MatMul& op_of(const Problem& problem) { return std::get<ops::MatMul>(problem.op); }
+
+struct Shape3 {
+  Dims batch;  // of the output
+  int64_t m, n, k;
+  bool flat;   // the batch belongs to the rows: b is one matrix, and a's matrices lie one behind the other
+};
+
+Shape3 shape_of(const Problem& problem) {
+  const Dims a = problem.inputs[0].dims(), b = problem.inputs[1].dims(), out = problem.outputs[0].dims();
+  Shape3 s;
+  s.batch.assign(out.begin(), out.end() - 2);
+  s.m = out[out.size() - 2];
+  s.n = out.back();
+  s.k = a[a.size() - (op_of(problem).transpose_a ? 2 : 1)];
+  s.flat = !op_of(problem).transpose_a && Dims(a.begin(), a.end() - 2) == s.batch && element_count(Dims(b.begin(), b.end() - 2)) == 1;
+  return s;
+}
+
+Support supports(const Problem& problem) {
+  if (!std::holds_alternative<ops::MatMul>(problem.op)) return refused("not a matrix product");
+  const Shape3 s = shape_of(problem);
+  return gemm_supports(problem.inputs[0].type.dtype, problem.inputs[1].type.dtype, s.flat ? element_count(s.batch) * s.m : s.m, s.n, s.k,
+                       op_of(problem).epilogue.steps.size());
+}
+
+std::vector<Config> configs(const Problem& problem) {
+  const Shape3 s = shape_of(problem);
+  std::vector<Config> out;
+  for (std::string& tile : gemm_tiles(problem.inputs[0].type.dtype, problem.inputs[1].type.dtype, s.flat ? element_count(s.batch) * s.m : s.m, s.n))
+    out.push_back({std::move(tile), std::vector<Layout>(problem.inputs.size(), Layout::plain), {Layout::plain}});
+  return out;
+}
+
+// b as [matrices, n, padded k].
+std::vector<std::byte> packed_b(const Tensor& b, bool transposed, int64_t n, int64_t k, int64_t padded) {
+  const size_t size = size_t(size_of(b.dtype()));
+  const int64_t matrices = n * k == 0 ? 0 : b.count() / (n * k);
+  std::vector<std::byte> out(size_t(matrices * n * padded) * size);
+  for (int64_t matrix = 0; matrix < matrices; ++matrix)
+    for (int64_t column = 0; column < n; ++column)
+      for (int64_t i = 0; i < k; ++i)
+        std::memcpy(out.data() + size_t((matrix * n + column) * padded + i) * size,
+                    b.raw().data() + size_t(matrix * n * k + (transposed ? column * k + i : i * n + column)) * size, size);
+  return out;
+}
+
+Recipe::Work work(const Problem& problem, const Config& config) {
+  const auto& op = op_of(problem);
+  const Shape3 s = shape_of(problem);
+  const Port &a = problem.inputs[0], &b = problem.inputs[1];
+  const Dims out_dims = problem.outputs[0].dims();
+  Recipe::Work out;
+  if (element_count(out_dims) == 0) return out;
+  const int64_t chunk = 16 / size_of(a.type.dtype), padded = round_up(s.k, chunk);
+  const bool pack = b.is_constant;
+
+  Gemm gemm;
+  gemm.a = a.type.dtype;
+  gemm.b = b.type.dtype;
+  gemm.accumulator = ops::accumulator_of(gemm.a, gemm.b);
+  gemm.b_slot = pack ? Slot{Slot::Kind::packed, 0, 0} : Slot{Slot::Kind::input, 1, 0};
+  gemm.columns = s.n;
+  gemm.depth = s.k;
+  gemm.a_row = op.transpose_a ? 1 : s.k;
+  gemm.a_k = op.transpose_a ? s.m : 1;
+  gemm.b_column = pack ? padded : op.transpose_b ? s.k : 1;
+  gemm.b_k = pack || op.transpose_b ? 1 : s.n;
+  gemm.vector_a = !op.transpose_a && s.k % chunk == 0;
+  gemm.vector_b = pack || (op.transpose_b && s.k % chunk == 0);
+  gemm.epilogue = &op.epilogue;
+  if (pack) {
+    out.consumed.assign(problem.inputs.size(), false);
+    out.consumed[1] = true;
+    if (b.constant) out.packed = packed_b(*b.constant, op.transpose_b, s.n, s.k, padded);
+  }
+
+  auto batch_strides = [&](const Port& port, int64_t matrix) {
+    const Dims dims = port.dims();
+    Dims strides = broadcast_strides(Dims(dims.begin(), dims.end() - 2), s.batch);
+    for (int64_t& stride : strides) stride *= matrix;
+    return strides;
+  };
+  Axes rows{{s.m}, {}}, batch{s.batch, {batch_strides(a, s.m * s.k), batch_strides(b, pack ? s.n * padded : s.n * s.k)}};
+  if (s.flat) rows.sizes.assign(out_dims.begin(), out_dims.end() - 1), batch = {{}, {{}, {}}};
+  auto add = [&](DType dtype, const Dims& strides, int input) {
+    gemm.operands.push_back({dtype, {}, {}, strides.back(), input});
+    rows.strides.emplace_back(s.flat ? strides.begin() : strides.end() - 2, strides.end() - 1);
+    batch.strides.emplace_back(strides.begin(), s.flat ? strides.begin() : strides.end() - 2);
+  };
+  add(problem.outputs[0].type.dtype, row_major_strides(out_dims), -1);
+  for (size_t i = 2; i < problem.inputs.size(); ++i)
+    add(problem.inputs[i].type.dtype, broadcast_strides(problem.inputs[i].dims(), out_dims), int(i));
+  merge_axes(rows);
+  merge_axes(batch);
+  gemm.row_sizes = rows.sizes;
+  gemm.batch_sizes = batch.sizes;
+  gemm.a_batch = batch.strides[0];
+  gemm.b_batch = batch.strides[1];
+  for (size_t o = 0; o < gemm.operands.size(); ++o) {
+    gemm.operands[o].row_strides = rows.strides[o];
+    gemm.operands[o].batch_strides = batch.strides[o + 2];
+  }
+  out.jobs.push_back(gemm_job(gemm, config.text));
+  return out;
+}
+
+}  // namespace
+
+extern const Recipe matmul_recipe;
+const Recipe matmul_recipe{"cuda.matmul.mma", 1, supports, configs, work};
+
+}  // namespace temper::cuda

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "backends/cuda/recipe.h"
+#include "backends/cuda/support/program_code.h"
+#include "backends/cuda/support/rows.h"
+
+namespace temper::cuda {
+
+namespace {
+
+const ops::Pool& op_of(const Problem& problem) { return std::get<ops::Pool>(problem.op); }
+
+Support supports(const Problem& problem) {
+  if (!std::holds_alternative<ops::Pool>(problem.op)) return refused("not a pool");
+  const DType dtype = problem.inputs[0].type.dtype;
+  if (op_of(problem).kind != ops::PoolKind::max && !is_float(dtype)) return refused("a mean of ", dtype);
+  if (problem.inputs[0].dims().size() > 5) return refused("more than 3 spatial axes");
+  for (int64_t size : problem.inputs[0].dims())
+    if (size >= int64_t(1) << 30) return refused("an axis of ", size, " elements");
+  return supported();
+}
+
+Recipe::Work work(const Problem& problem, const Config& config) {
+  const auto& op = op_of(problem);
+  const TensorType& x = problem.inputs[0].type;
+  const Dims in = x.dims(), dims = problem.outputs[0].dims();
+  const int64_t count = element_count(dims);
+  Recipe::Work out;
+  if (count == 0) return out;
+  const ops::Window window = op.window();
+  const size_t spatial = in.size() - 2, first = 3 - spatial;
+  const Dims in_strides = logical_strides(in, config.inputs[0]), out_strides = logical_strides(dims, config.outputs[0]), plain = row_major_strides(in);
+  // Axes n, c, d, h, w, as the output lies in memory.
+  Dims sizes{dims[0], dims[1]}, to{out_strides[0], out_strides[1]};
+  std::array<int32_t, 3> in_size{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, begin{0, 0, 0}, end{0, 0, 0};
+  std::array<int64_t, 3> in_stride{0, 0, 0}, plain_stride{0, 0, 0};
+  for (size_t s = 0; s < 3; ++s) {
+    if (s < first) {
+      sizes.push_back(1);
+      to.push_back(0);
+      continue;
+    }
+    const size_t i = s - first;
+    sizes.push_back(dims[i + 2]);
+    to.push_back(out_strides[i + 2]);
+    in_size[s] = int32_t(in[i + 2]);
+    kernel[s] = int32_t(op.kernel[i]);
+    stride[s] = int32_t(op.strides[i]);
+    dilation[s] = int32_t(op.dilations[i]);
+    const auto pads = ops::window_pads(window, int64_t(i), in[i + 2]);
+    begin[s] = int32_t(pads.first);
+    end[s] = int32_t(pads.second);
+    in_stride[s] = in_strides[i + 2];
+    plain_stride[s] = plain[i + 2];
+  }
+  // Size-1 axes first, then by the output's strides, so that neighbouring threads write neighbours.
+  std::vector<size_t> order{0, 1, 2, 3, 4};
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return (sizes[a] == 1 ? INT64_MAX : to[a]) > (sizes[b] == 1 ? INT64_MAX : to[b]); });
+  Dims walk_sizes;
+  std::vector<Dims> walk(3);
+  std::array<int32_t, 5> position{};
+  for (size_t at = 0; at < 5; ++at) {
+    const size_t axis = order[at];
+    position[axis] = int32_t(at);
+    walk_sizes.push_back(sizes[axis]);
+    walk[0].push_back(axis < 2 ? in_strides[axis] : 0);
+    walk[1].push_back(to[axis]);
+    walk[2].push_back(axis < 2 ? plain[axis] : 0);
+  }
+  // Columns are counted from the first real spatial axis on; the axes in front have size 1 and do not disturb.
+  Job job;
+  job.entry = "pool";
+  job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}, {Slot::Kind::output, op.with_indices ? 1 : 0, 0}};
+  job.source.text = concat("#include \"backends/cuda/support/scalar.cuh\"\nconstexpr int KIND = ", int(op.kind), ", LANES = 1, KEPT = 1, REDUCED = 1;\n",
+                           "constexpr bool INCLUDE_PADDING = ", op.count_include_pad, ", INDICES = ", op.with_indices, ", COLUMN_MAJOR = ", op.column_major,
+                           ";\nusing Index = ", small_positions(count) ? "u32" : "u64", ";\nusing Input = ", memory_type(x.dtype),
+                           ";\n#include \"backends/cuda/pool/pool.cu\"\n");
+  job.shape.block = {256, 1, 1};
+  job.shape.grid = {blocks_for(count, 256), 1, 1};
+  ParameterWriter writer;
+  writer.put(uint64_t(count)).put(double(op.p)).put(1.0 / double(op.p)).put_walk(walk_sizes, walk);
+  for (int32_t value : position) writer.put(value);
+  for (const auto& three : {in_size, kernel, stride, dilation, begin, end})
+    for (int32_t value : three) writer.put(value);
+  for (const auto& three : {in_stride, plain_stride})
+    for (int64_t value : three) writer.put(value);
+  job.parameters = writer.finish();
+  out.jobs.push_back(std::move(job));
+  return out;
+}
+
+}  // namespace
+
+extern const Recipe pool_recipe;
+const Recipe pool_recipe{"cuda.pool", 1, supports, same_layout_configs, work};
+
+}  // namespace temper::cuda

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a recipe on a GPU with everything around it watched: guard bands, NaN in outputs and workspace, a launch and a replay of
+// the same launches as a graph that must give the same bits.
+#pragma once
+#include <atomic>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "../run_tactic.h"
+#include "backends/cuda/recipe.h"
+#include "cuda_test_helpers.h"
+
+namespace temper::testing {
+
+// Compiles each text once, several at a time. An error ends the test that called.
+class Cubins {
+ public:
+  Cubins(const cuda::Compiler& compiler, std::string architecture) : compiler_(compiler), architecture_(std::move(architecture)) {}
+  void prepare(const std::vector<cuda::KernelSource>& sources) {
+    std::vector<const cuda::KernelSource*> todo;
+    for (const auto& source : sources)
+      if (cubins_.try_emplace(source.text).second) todo.push_back(&source);
+    std::atomic<size_t> next{0};
+    std::vector<std::string> errors(todo.size());
+    auto work = [&] {
+      for (size_t i; (i = next++) < todo.size();) try {
+          cubins_.at(todo[i]->text) = compiler_.compile(*todo[i], architecture_);
+        } catch (const Error& error) {
+          errors[i] = concat(error.what(), "\n", todo[i]->text);
+        }
+    };
+    std::vector<std::thread> threads;
+    for (unsigned t = 1; t < std::max(1u, std::thread::hardware_concurrency()); ++t) threads.emplace_back(work);
+    work();
+    for (std::thread& thread : threads) thread.join();
+    for (const std::string& error : errors)
+      if (!error.empty()) ADD_FAILURE() << error;
+  }
+  const cuda::Cubin& of(const cuda::KernelSource& source) const { return cubins_.at(source.text); }
+
+ private:
+  const cuda::Compiler& compiler_;
+  std::string architecture_;
+  std::map<std::string, cuda::Cubin> cubins_;
+};
+
+// Device memory between two bands.
+class GuardedDevice {
+ public:
+  GuardedDevice(const cuda::Stream& stream, int64_t bytes) : bytes_(bytes), memory_(stream.gpu(), bytes + 2 * kBand) {
+    stream.fill(memory_.address(), 0xff, memory_.bytes());
+  }
+  cuda::DevicePointer address() const { return memory_.address() + kBand; }
+  int64_t bytes() const { return bytes_; }
+  // The content; a band that was written to fails the test.
+  std::vector<std::byte> read(const cuda::Stream& stream) const {
+    std::vector<std::byte> all(static_cast<size_t>(memory_.bytes()));
+    stream.copy_to_host(all.data(), memory_.address(), memory_.bytes());
+    stream.synchronize();
+    for (int64_t i = 0; i < kBand; ++i) {
+      if (all[size_t(i)] != std::byte(0xff) || all[size_t(kBand + bytes_ + i)] != std::byte(0xff)) {
+        ADD_FAILURE() << "wrote beside a buffer";
+        break;
+      }
+    }
+    return {all.begin() + kBand, all.begin() + kBand + bytes_};
+  }
+
+ private:
+  static constexpr int64_t kBand = 256;
+  int64_t bytes_;
+  cuda::DeviceMemory memory_;
+};
+
+// The launches of a recipe, ready to run on buffers of its own.
+class Prepared {
+ public:
+  Prepared(const cuda::Stream& stream, const Cubins& cubins, const Problem& problem, const Config& config, const cuda::Recipe::Work& work,
+           const std::vector<Tensor>& inputs)
+      : stream_(stream), problem_(problem), config_(config), work_(work) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const bool handed = problem.inputs[i].present && (work.consumed.empty() || !work.consumed[i]);
+      in_.push_back(std::make_unique<GuardedDevice>(stream, handed ? layout_bytes(inputs[i].dtype(), inputs[i].dims(), config.inputs[i]) : 0));
+      if (!handed) continue;
+      std::vector<std::byte> bytes(static_cast<size_t>(in_.back()->bytes()));
+      store_layout(inputs[i], config.inputs[i], bytes.data());
+      stream.copy_to_device(in_.back()->address(), bytes.data(), in_.back()->bytes());
+      stream.synchronize();
+    }
+    for (size_t i = 0; i < problem.outputs.size(); ++i) {
+      const Port& port = problem.outputs[i];
+      out_.push_back(std::make_unique<GuardedDevice>(stream, layout_bytes(port.type.dtype, port.dims(), config.outputs[i])));
+    }
+    workspace_ = std::make_unique<GuardedDevice>(stream, work.workspace);
+    packed_ = std::make_unique<GuardedDevice>(stream, int64_t(work.packed.size()));
+    stream.copy_to_device(packed_->address(), work.packed.data(), packed_->bytes());
+    for (const cuda::Job& job : work.jobs) {
+      modules_.emplace_back(stream.gpu(), cubins.of(job.source).bytes);
+      functions_.push_back(modules_.back().function(job.entry));
+      if (job.shape.shared_bytes > 48 * 1024) functions_.back().allow_shared(job.shape.shared_bytes);
+    }
+    stream.synchronize();
+  }
+  void launch() const {
+    for (size_t j = 0; j < work_.jobs.size(); ++j) {
+      const cuda::Job& job = work_.jobs[j];
+      std::vector<cuda::DevicePointer> pointers;
+      for (const cuda::Slot& slot : job.slots)
+        pointers.push_back(uint64_t(slot.offset) + (slot.kind == cuda::Slot::Kind::input ? in_[size_t(slot.index)]->address()
+                           : slot.kind == cuda::Slot::Kind::output ? out_[size_t(slot.index)]->address()
+                           : slot.kind == cuda::Slot::Kind::packed ? packed_->address() : workspace_->address()));
+      std::vector<void*> arguments;
+      for (auto& pointer : pointers) arguments.push_back(&pointer);
+      if (!job.parameters.empty()) arguments.push_back(const_cast<std::byte*>(job.parameters.data()));
+      functions_[j].launch(stream_, job.shape, arguments);
+    }
+  }
+  void poison() const {
+    for (const auto& out : out_) stream_.fill(out->address(), 0xff, out->bytes());
+    stream_.fill(workspace_->address(), 0xff, workspace_->bytes());
+  }
+  std::vector<Tensor> read() const {
+    std::vector<Tensor> outputs;
+    for (size_t i = 0; i < out_.size(); ++i) {
+      const Port& port = problem_.outputs[i];
+      outputs.push_back(load_layout(port.type.dtype, port.dims(), config_.outputs[i], out_[i]->read(stream_).data()));
+    }
+    workspace_->read(stream_);
+    return outputs;
+  }
+
+ private:
+  const cuda::Stream& stream_;
+  const Problem& problem_;
+  const Config& config_;
+  const cuda::Recipe::Work& work_;
+  std::vector<std::unique_ptr<GuardedDevice>> in_, out_;
+  std::unique_ptr<GuardedDevice> workspace_, packed_;
+  std::vector<cuda::Module> modules_;
+  std::vector<cuda::Function> functions_;
+};
+
+inline std::vector<Tensor> run_recipe(const cuda::Stream& stream, const Cubins& cubins, const Problem& problem, const Config& config,
+                                      const cuda::Recipe::Work& work, const std::vector<Tensor>& inputs) {
+  const Prepared prepared(stream, cubins, problem, config, work, inputs);
+  prepared.poison();
+  prepared.launch();
+  const std::vector<Tensor> first = prepared.read();
+  if (work.jobs.empty()) return first;
+  prepared.poison();
+  stream.begin_capture();
+  prepared.launch();
+  const cuda::Graph graph = stream.end_capture();
+  stream.replay(graph);
+  const std::vector<Tensor> second = prepared.read();
+  for (size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(first[i].same_bits(second[i])) << "output " << i << " differs between a launch and a replay";
+  return first;
+}
+
+}  // namespace temper::testing

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times of recipes at sizes of real models, printed beside bytes and operations; off unless asked for
+// (--gtest_also_run_disabled_tests).
+#include <algorithm>
+
+#include "bench/cases.h"
+#include "run_recipe.h"
+
+namespace temper {
+namespace {
+
+struct Timed {
+  const char* problem;
+  double operations;  // multiply and add are two; 0: bytes are what counts
+};
+const Timed kTimed[] = {
+    {"pointwise(f32[64,256,56,56]) program=\"(1) 1=relu.f32(0)\"", 0},
+    {"pointwise(f16[64,256,56,56], f16[64,256,56,56]) program=\"(2) 2=add.f16(0,1) 3=relu.f16(2)\"", 0},
+    {"pointwise(f16[64,256,56,56], f16[256,1,1]) program=\"(2) 2=add.f16(0,1) 3=sigmoid.f16(2) 4=mul.f16(2,3)\"", 0},
+    {"softmax(f16[4096,4096]) axis=1", 0},
+    {"softmax(f32[64,12,128,128]) axis=3", 0},
+    {"normalize(f16[16384,768]) axes=[1]", 0},
+    {"reduce(f16[64,2048,7,7]) kind=mean axes=[2,3]", 0},
+    {"reduce(f32[4096,4096]) axes=[0]", 0},
+    {"pool(f16[64,64,112,112]) kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1]", 0},
+    {"transpose(f32[64,56,56,64]) perm=[0,3,1,2]", 0},
+    {"transpose(f16[64,56,56,64]) perm=[0,3,1,2]", 0},
+    {"resize(f16[16,64,56,56]) sizes=[16,64,112,112] kind=linear", 0},
+    {"matmul(f16[4096,4096], f16[4096,4096]*) epilogue=\"(1)\"", 2.0 * 4096 * 4096 * 4096},
+    {"matmul(f32[2048,2048], f32[2048,2048]*) epilogue=\"(1)\"", 2.0 * 2048 * 2048 * 2048},
+    {"matmul(i8[4096,4096], i8[4096,4096]*) epilogue=\"(1)\"", 2.0 * 4096 * 4096 * 4096},
+    {"conv(f16[64,64,56,56], f16[64,64,3,3]*, f16[64,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(2) 2=add.f16(0,1) 3=relu.f16(2)\"",
+     2.0 * 64 * 56 * 56 * 64 * 576},
+    {"conv(f16[64,256,14,14], f16[256,256,3,3]*, f16[256,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(2) 2=add.f16(0,1) 3=relu.f16(2)\"",
+     2.0 * 64 * 14 * 14 * 256 * 2304},
+    {"conv(f16[64,3,224,224], f16[64,3,7,7]*) strides=[2,2] pads=[3,3,3,3] dilations=[1,1] epilogue=\"(1)\"", 2.0 * 64 * 112 * 112 * 64 * 147},
+    {"conv(f32[16,64,56,56], f32[64,64,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"", 2.0 * 16 * 56 * 56 * 64 * 576},
+    {"conv(f16[64,96,56,56], f16[96,1,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=96 epilogue=\"(1)\"", 0},
+};
+
+TEST(CudaTimes, DISABLED_OfRecipes) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  const cuda::Stream stream(gpu);
+  for (const Timed& timed : kTimed) {
+    const KernelCase line = parse_cases(timed.problem).at(0);
+    const std::vector<Tensor> inputs = make_case_inputs(line, 1);
+    const Problem problem = make_case_problem(line, inputs, 1);
+    double bytes = 0;
+    for (const Port& port : problem.inputs) bytes += double(byte_count(port.type.dtype, port.dims()));
+    for (const Port& port : problem.outputs) bytes += double(byte_count(port.type.dtype, port.dims()));
+    std::printf("%s\n", timed.problem);
+    std::fflush(stdout);
+    for (const cuda::Recipe* recipe : cuda::recipes()) {
+      if (!recipe->supports(problem).yes()) continue;
+      for (const Config& config : recipe->configs(problem)) {
+        const cuda::Recipe::Work work = recipe->work(problem, config);
+        testing::Cubins cubins(*compiler, gpu->info().architecture());
+        std::vector<cuda::KernelSource> sources;
+        for (const cuda::Job& job : work.jobs) sources.push_back(job.source);
+        cubins.prepare(sources);
+        const testing::Prepared prepared(stream, cubins, problem, config, work, inputs);
+        prepared.launch();
+        stream.synchronize();
+        stream.begin_capture();
+        for (int i = 0; i < 10; ++i) prepared.launch();
+        const cuda::Graph graph = stream.end_capture();
+        const cuda::Event start(gpu), stop(gpu);
+        std::vector<double> times;
+        for (int i = 0; i < 8; ++i) {
+          stream.record(start);
+          stream.replay(graph);
+          stream.record(stop);
+          stop.wait();
+          times.push_back(stop.milliseconds_since(start) / 10);
+        }
+        std::sort(times.begin(), times.end());
+        const double ms = times[times.size() / 2];
+        std::printf("  %-18s %-14s %-14s %8.3f ms %7.0f GB/s %7.1f TFLOP/s, %d registers\n", recipe->name.data(), config.text.c_str(),
+                    std::string(name_of(config.outputs[0])).c_str(), ms, bytes / ms / 1e6, timed.operations / ms / 1e9,
+                    work.jobs.empty() ? 0 : cubins.of(work.jobs[0].source).kernels[0].registers);
+        EXPECT_GT(ms, 0);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace temper
