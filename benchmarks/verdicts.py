@@ -2,7 +2,7 @@
 """How often `temper compare` is right: one plan against itself, and against itself slowed on purpose.
 
 Each pair is a process of its own. Where the verdict is UNSURE, the pair is measured again for as long as the answer asks
-for (at most --longest seconds); the last verdict counts.
+for (at most --tries times, and --longest seconds each); the last verdict counts.
 """
 import argparse
 import collections
@@ -30,7 +30,7 @@ def verdicts(arguments, burn):
         while True:
             speed = compare(arguments, arguments.plan, burn, seconds)
             tries += 1
-            if speed["verdict"] != "UNSURE" or tries == 3 or seconds >= arguments.longest:
+            if speed["verdict"] != "UNSURE" or tries == arguments.tries or seconds >= arguments.longest:
                 break
             asked = speed["seconds"] * speed["rounds_needed"] / speed["rounds"] * 1.2 if speed["rounds_needed"] else seconds
             seconds = min(max(asked, seconds), arguments.longest)
@@ -49,6 +49,7 @@ def main():
     parser.add_argument("--pairs", type=int, default=100)
     parser.add_argument("--duration", type=float, default=4, help="seconds of the first try")
     parser.add_argument("--longest", type=float, default=40, help="seconds a try may ask for")
+    parser.add_argument("--tries", type=int, default=3)
     parser.add_argument("--burn", default="3%", help="by how much the second is slowed; 0%% leaves that half out")
     parser.add_argument("--only-burn", action="store_true", help="leave out the plan against itself")
     parser.add_argument("--json", help="file for every pair's answer")

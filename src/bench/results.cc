@@ -22,6 +22,17 @@ void set_series(BenchRun& run) {
                drift->change > 0 ? "slower" : "faster", " than the first");
 }
 
+void set_intervals(Latency& latency, const std::vector<double>& ms) {
+  latency.median_ci95 = median_interval_in_order(ms);
+  latency.mean_ci95 = mean_interval_in_order(ms);
+  const auto of = [&](const std::optional<double>& value, double p) {
+    return value ? percentile_interval_in_order(ms, p) : std::nullopt;
+  };
+  latency.p90_ci95 = of(latency.p90, 0.90);
+  latency.p95_ci95 = of(latency.p95, 0.95);
+  latency.p99_ci95 = of(latency.p99, 0.99);
+}
+
 void set_samples(BenchRun& run, const Samples& samples) {
   const std::vector<double>& ms = samples.ms;
   run.samples = int64_t(ms.size());
@@ -42,7 +53,7 @@ void set_samples(BenchRun& run, const Samples& samples) {
   set_percentile(latency.p90, "p90", 0.90);
   set_percentile(latency.p95, "p95", 0.95);
   set_percentile(latency.p99, "p99", 0.99);
-  latency.median_ci95 = median_interval_in_order(ms);
+  set_intervals(latency, ms);
   if (!latency.median_ci95) run.notes["latency_ms.median_ci95"] = "n/a (needs ≥ 6 samples)";
   set_series(run);
   if (samples.requests_per_s) {
@@ -151,8 +162,13 @@ void check_run(const BenchRun& run, const std::string& where) {
           ((l.min && **value < *l.min) || (l.max && **value > *l.max)))
         bad(concat(prefix, ".", name), **value, " lies outside min and max");
     if (noted) present(prefix + ".median_ci95", l.median_ci95.has_value());
-    if (l.median_ci95 && !(l.median_ci95->low >= 0 && l.median_ci95->low <= l.median_ci95->high))
-      bad(prefix + ".median_ci95", "is not an interval");
+    for (const auto& [name, interval] : {std::pair{"median_ci95", &l.median_ci95},
+                                         {"mean_ci95", &l.mean_ci95},
+                                         {"p90_ci95", &l.p90_ci95},
+                                         {"p95_ci95", &l.p95_ci95},
+                                         {"p99_ci95", &l.p99_ci95}})
+      if (*interval && !((*interval)->low >= 0 && (*interval)->low <= (*interval)->high))
+        bad(concat(prefix, ".", name), "is not an interval");
   };
   latency("latency_ms", run.latency, true);
   if (run.imported) {

@@ -19,7 +19,9 @@ constexpr std::string_view kResultSchema = "temper.result/1";
 // Milliseconds. Percentiles are nearest ranks and absent without enough samples (measure/statistics.h).
 struct Latency {
   std::optional<double> median, mean, min, max, stddev, p90, p95, p99;
-  std::optional<Interval> median_ci95;
+  // Of what they are named after; absent where that is, or where the samples are too few. Only the first needs a note
+  // then.
+  std::optional<Interval> median_ci95, mean_ci95, p90_ci95, p95_ci95, p99_ci95;
 };
 
 // What a run that another program measured says besides. Its fields stand in the run's object and only there.
@@ -84,6 +86,8 @@ bool percentile_fit_for_verdict(const BenchRun& run, std::string_view percentile
 // Fills everything that follows from the samples: counts, latency, throughput (runs one after the other) and the notes
 // on them. `run.batch` must be set.
 void set_samples(BenchRun& run, const Samples& samples);
+// The intervals of what `latency` has, from its samples in the order taken.
+void set_intervals(Latency& latency, const std::vector<double>& ms);
 // Of these: `outliers` and `drift`, from samples_ms.
 void set_series(BenchRun& run);
 

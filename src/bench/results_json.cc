@@ -163,6 +163,10 @@ void describe(Archive& a, L& l) requires std::same_as<std::remove_const_t<L>, La
   a.field("p95", l.p95);
   a.field("p99", l.p99);
   a.field("median_ci95", l.median_ci95);
+  a.field("mean_ci95", l.mean_ci95);
+  a.field("p90_ci95", l.p90_ci95);
+  a.field("p95_ci95", l.p95_ci95);
+  a.field("p99_ci95", l.p99_ci95);
 }
 
 // Objects inside objects.

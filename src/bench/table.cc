@@ -116,7 +116,7 @@ Table summary_of(const std::vector<BenchRun>& runs) {
     const Latency& l = run.latency;
     auto known = [](const auto& value) { return value ? concat(*value) : std::string("n/a"); };
     table.rows.push_back(
-        {run.model, run.device, concat(known(run.precision), run.notes.contains("precision") ? " (calibrated on noise)" : ""), known(run.batch), known(run.threads), number(l.median, "latency_ms.median"),
+        {run.model, run.device, concat(known(run.precision), !run.imported && run.notes.contains("precision") ? " (calibrated on noise)" : ""), known(run.batch), known(run.threads), number(l.median, "latency_ms.median"),
          l.median_ci95 ? concat(format_number(l.median_ci95->low), "–", format_number(l.median_ci95->high)) : "n/a",
          number(l.p90, "latency_ms.p90"), number(l.p99, "latency_ms.p99"), number(run.throughput_per_s, "throughput_per_s"),
          number(run.first_run_ms, "first_run_ms"), known(run.samples),
@@ -172,8 +172,11 @@ Table fields_of(const std::vector<BenchRun>& runs) {
     put_optional("latency_ms.p90", l.p90);
     put_optional("latency_ms.p95", l.p95);
     put_optional("latency_ms.p99", l.p99);
-    put("latency_ms.median_ci95.low", l.median_ci95 ? concat(l.median_ci95->low) : "");
-    put("latency_ms.median_ci95.high", l.median_ci95 ? concat(l.median_ci95->high) : "");
+    for (const auto& [name, interval] :
+         {std::pair{"median", &l.median_ci95}, {"mean", &l.mean_ci95}, {"p90", &l.p90_ci95}, {"p95", &l.p95_ci95}, {"p99", &l.p99_ci95}}) {
+      put(concat("latency_ms.", name, "_ci95.low").c_str(), *interval ? concat((*interval)->low) : "");
+      put(concat("latency_ms.", name, "_ci95.high").c_str(), *interval ? concat((*interval)->high) : "");
+    }
     put_optional("outliers", run.outliers);
     put_optional("drift", run.drift);
     put_optional("throughput_per_s", run.throughput_per_s);

@@ -41,7 +41,6 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
     const Ranges ranges = calibrate_on(model, data, samples, options.method, {0, options.seed}, plain, context);
     for (const std::string& note : ranges.notes) log(LogLevel::warning, note);
     save_ranges(build.calibration = options.output + ".ranges.json", ranges);
-    build.command += concat(" --calibration ", build.calibration);
   }
   const Ranges ranges = load_ranges(build.calibration);
   check_model(ranges, model.sha256);
@@ -56,8 +55,10 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   timed.calibration.clear();
   timed.placement = {};
   mixed.saved_ms = saved_times(*build_engine(options.model, timed), *int8);
-  for (const auto& [flag, dtype] : {std::pair{" --keep-fp32 '", DType::f32}, std::pair{" --keep-bf16 '", DType::bf16}})
-    if (const std::string names = kept_in(mixed.search.keep, dtype); !names.empty()) build.command += concat(flag, names, "'");
+  ModelFlags found = options.flags;
+  found.calibration = build.calibration;
+  keep_also(found, mixed.search.keep);
+  build.command = build_command(found, options.model);
   build.placement.keep_nodes.insert(mixed.search.keep.begin(), mixed.search.keep.end());
   return mixed;
 }

@@ -32,11 +32,11 @@ void check_metric(const std::optional<Metric>& metric, std::optional<double> max
     log(LogLevel::warning, samples, " samples are too few to show a drop of ", percent_text(*max_drop), ": one answer among them is ", percent_text(1 / double(samples)));
 }
 
-std::string kept_in(const KeptNodes& keep, DType dtype) {
-  std::string names;
-  for (const auto& [layer, kept] : keep)
-    if (kept == dtype) names += concat(names.empty() ? "" : ",", layer);
-  return names;
+void keep_also(ModelFlags& flags, const KeptNodes& keep) {
+  for (const auto& [layer, dtype] : keep) {
+    std::string& names = dtype == DType::bf16 ? flags.keep_bf16 : flags.keep_fp32;
+    names += concat(names.empty() ? "" : ",", layer);
+  }
 }
 
 MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Dataset& data, const std::vector<int64_t>& samples, const std::string& classes, const Budget& budget,

@@ -35,8 +35,8 @@ struct MixedSearch {
 // its shapes follow from the data. Candidates are trials. `classes` is EvaluationData's.
 MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Dataset& data, const std::vector<int64_t>& samples, const std::string& classes, const Budget& budget,
                          BuildOptions options, const Context& context);
-// The layers kept in a dtype, as --keep-fp32 and --keep-bf16 take them: with commas between.
-std::string kept_in(const KeptNodes& keep, DType dtype);
+// Adds the layers to what --keep-fp32 and --keep-bf16 name, with commas between.
+void keep_also(ModelFlags& flags, const KeptNodes& keep);
 
 // A node's time is the sum of its steps in the first plan, as measured when it was built.
 std::map<std::string, double> saved_times(const Engine& fp32, const Engine& int8);

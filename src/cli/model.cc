@@ -139,6 +139,20 @@ std::string precision_text(const EngineInfo& info) { return concat(info.precisio
 
 bool is_plan(const std::string& path) { return looks_like_plan(MappedFile(path).bytes()); }
 
+std::string build_command(const ModelFlags& flags, const std::string& path) {
+  std::string command = concat("temper build ", shell_quoted(path), " -o PLAN");
+  if (flags.device != "cpu") command += concat(" --device ", flags.device);
+  if (flags.precision != "fp32") command += concat(" --precision ", flags.precision);
+  if (!flags.calibration.empty()) command += concat(" --calibration ", shell_quoted(flags.calibration));
+  if (flags.keep_first) command += " --keep-first";
+  if (flags.keep_last) command += " --keep-last";
+  if (!flags.keep_fp32.empty()) command += concat(" --keep-fp32 ", shell_quoted(flags.keep_fp32));
+  if (!flags.keep_bf16.empty()) command += concat(" --keep-bf16 ", shell_quoted(flags.keep_bf16));
+  if (flags.threads) command += concat(" --threads ", flags.threads);
+  for (const std::string& text : flags.shapes) command += concat(" --shapes ", shell_quoted(text));
+  return command;
+}
+
 BuildOptions build_options(const ModelFlags& flags, const std::string& path, const Context& context) {
   BuildOptions options;
   options.device = flags.device;
@@ -156,15 +170,6 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
   for (std::string& name : words(flags.keep_fp32)) options.placement.keep_nodes[std::move(name)] = DType::f32;
   for (std::string& name : words(flags.keep_bf16)) options.placement.keep_nodes[std::move(name)] = DType::bf16;
   options.qdq = flags.qdq;
-  std::string command = concat("temper build ", shell_quoted(path), " -o PLAN");
-  if (flags.device != "cpu") command += concat(" --device ", flags.device);
-  if (flags.precision != "fp32") command += concat(" --precision ", flags.precision);
-  if (!flags.calibration.empty()) command += concat(" --calibration ", shell_quoted(flags.calibration));
-  if (flags.keep_first) command += " --keep-first";
-  if (flags.keep_last) command += " --keep-last";
-  if (!flags.keep_fp32.empty()) command += concat(" --keep-fp32 ", shell_quoted(flags.keep_fp32));
-  if (!flags.keep_bf16.empty()) command += concat(" --keep-bf16 ", shell_quoted(flags.keep_bf16));
-  if (flags.threads) command += concat(" --threads ", flags.threads);
   for (const std::string& text : flags.shapes) {
     const auto equals = text.rfind('=');
     std::string name = equals == text.npos ? "" : text.substr(0, equals);
@@ -175,9 +180,8 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
       name = model.graph.value(model.graph.inputs()[0]).name;
     }
     options.shapes[name] = parse_range(equals == text.npos ? text : text.substr(equals + 1));
-    command += concat(" --shapes ", shell_quoted(text));
   }
-  options.command = command;
+  options.command = build_command(flags, path);
   return options;
 }
 

@@ -32,6 +32,8 @@ void add_keep_flags(CLI::App& verb, ModelFlags& flags);    // --keep-first --kee
 bool keeps(const ModelFlags& flags);                       // any of them is given
 void add_qdq_flag(CLI::App& verb, ModelFlags& flags);
 void add_tuning_flags(CLI::App& verb, ModelFlags& flags);  // --timing-cache --no-timing-cache --workspace --quick
+// That builds the same engine again, quoted for a shell; PLAN stands for the file.
+std::string build_command(const ModelFlags& flags, const std::string& path);
 BuildOptions build_options(const ModelFlags& flags, const std::string& path, const Context& context);
 bool is_plan(const std::string& path);
 // "int8", or with what every result of an engine calibrated on noise must carry: "int8 (calibrated on noise: ...)".

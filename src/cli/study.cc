@@ -50,8 +50,7 @@ std::shared_ptr<const Engine> build(const StudySetup& setup, const std::string& 
   flags.precision = precision;
   flags.calibration = precision == "int8" ? setup.ranges_path() : "";
   if (precision != "int8") flags.keep_first = flags.keep_last = false, flags.keep_fp32.clear(), flags.keep_bf16.clear();
-  for (const auto& [names, dtype] : {std::pair{&flags.keep_fp32, DType::f32}, std::pair{&flags.keep_bf16, DType::bf16}})
-    if (const std::string more = kept_in(keep, dtype); !more.empty()) *names += concat(names->empty() ? "" : ",", more);
+  keep_also(flags, keep);
   BuildOptions build = build_options(flags, setup.options.model, setup.context);
   build.placement.keep_nodes.insert(keep.begin(), keep.end());  // names with commas in them, too
   build.batch_buckets = false;

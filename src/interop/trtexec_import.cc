@@ -37,7 +37,7 @@ Latency latency_of(const std::vector<double>& ms) {
   latency.p90 = reliable_percentile(ms, 0.90).value;
   latency.p95 = reliable_percentile(ms, 0.95).value;
   latency.p99 = reliable_percentile(ms, 0.99).value;
-  latency.median_ci95 = median_interval_in_order(ms);
+  set_intervals(latency, ms);
   return latency;
 }
 
@@ -48,7 +48,8 @@ void fill(std::optional<Latency>& latency, const std::vector<double>& ms) {
   for (const auto field : {&Latency::median, &Latency::mean, &Latency::min, &Latency::max, &Latency::stddev,
                            &Latency::p90, &Latency::p95, &Latency::p99})
     if (!((*latency).*field)) (*latency).*field = found.*field;
-  latency->median_ci95 = found.median_ci95;
+  for (const auto field : {&Latency::median_ci95, &Latency::mean_ci95, &Latency::p90_ci95, &Latency::p95_ci95, &Latency::p99_ci95})
+    (*latency).*field = found.*field;
 }
 
 const std::pair<const char*, double> kPercentiles[] = {{"p90", 90}, {"p95", 95}, {"p99", 99}};

@@ -102,17 +102,57 @@ std::optional<Interval> median_interval_in_order(const std::vector<double>& valu
       values, independent == values.size() ? k : size_t(double(k) * n / double(std::max<size_t>(independent, 1))));
 }
 
-double correlation_time(const std::vector<double>& values) {
+std::optional<Interval> percentile_interval_in_order(const std::vector<double>& values, double p, double confidence) {
+  require_fraction(p);
+  const size_t n = values.size();
+  const double time = correlation_time(values, p);
+  const auto independent = size_t(double(n) / time);
+  if (p >= 1 || independent < 2) return std::nullopt;
+  // P(Binomial = j) from the logarithm, since plain products underflow. low: the largest rank with at most half of what
+  // may be missed below it; high: the smallest with at most that above it.
+  const double tail = (1 - confidence) / 2, step = std::log(p) - std::log1p(-p);
+  double log_mass = double(independent) * std::log1p(-p), below = 0;
+  size_t low = 0, high = 0;
+  for (size_t j = 0; j <= independent && high == 0; ++j) {
+    below += std::exp(log_mass);
+    if (below <= tail) low = j + 1;
+    if (1 - below <= tail) high = j + 1;
+    log_mass += std::log(double(independent - j)) - std::log(double(j + 1)) + step;
+  }
+  if (low == 0 || high == 0 || high > independent) return std::nullopt;
+  std::vector<double> sorted = values;
+  std::sort(sorted.begin(), sorted.end());
+  const double scale = double(n) / double(independent);
+  return Interval{sorted[std::max<size_t>(size_t(double(low) * scale), 1) - 1],
+                  sorted[std::min(size_t(std::ceil(double(high) * scale)), n) - 1]};
+}
+
+std::optional<Interval> mean_interval_in_order(const std::vector<double>& values, double confidence) {
+  constexpr size_t kLeast = 12;
+  const auto length = size_t(std::ceil(2 * correlation_time(values) - 1));
+  const size_t blocks = values.size() / length;
+  if (blocks < kLeast) return std::nullopt;
+  std::vector<double> means;
+  for (size_t b = 0; b < blocks; ++b) {
+    const auto from = values.begin() + std::ptrdiff_t(b * values.size() / blocks);
+    means.push_back(mean({from, values.begin() + std::ptrdiff_t((b + 1) * values.size() / blocks)}));
+  }
+  return bootstrap_interval(means, mean, confidence, blocks > 10000 ? 200 : 1000);
+}
+
+double correlation_time(const std::vector<double>& values, double p) {
   const size_t n = values.size();
   if (n < 8) return 1;
-  const double middle = median(values);
+  const double level = p == 0.5 ? median(values) : percentile(values, p);
   std::vector<double> above(n);
+  for (size_t i = 0; i < n; ++i) above[i] = (double(values[i] > level) - double(values[i] < level) + 1) / 2;
+  const double share = mean(above);
   double squares = 0;
-  for (size_t i = 0; i < n; ++i) {
-    above[i] = double(values[i] > middle) - double(values[i] < middle);
-    squares += above[i] * above[i];
+  for (double& value : above) {
+    value -= share;
+    squares += value * value;
   }
-  if (squares == 0) return 1;
+  if (squares <= 0) return 1;
   const auto correlation = [&](size_t lag) {
     double sum = 0;
     for (size_t i = lag; i < n; ++i) sum += above[i] * above[i - lag];

@@ -150,6 +150,29 @@ TEST(Statistics, IntervalsOfTheMedianHoldTheTrueOneInNinetyThreePercentOfAThousa
     }
 }
 
+TEST(Statistics, IntervalsOfPercentilesAndMeansHoldTheTrueOnes) {
+  std::mt19937_64 random(7);
+  // Of 10 + exp(N(0, 1)): the mean 10 + exp(1/2), the percentile p 10 + exp(z(p)).
+  const std::pair<double, double> truths[] = {
+      {0.90, 10 + std::exp(1.2815516)}, {0.95, 10 + std::exp(1.6448536)}, {0.99, 10 + std::exp(2.3263479)}};
+  int held[3] = {}, of_mean = 0;
+  for (int trial = 0; trial < 1000; ++trial) {
+    const auto values = draw(random, 800, "skewed");
+    for (int i = 0; i < 3; ++i) {
+      const auto interval = percentile_interval_in_order(values, truths[i].first);
+      ASSERT_TRUE(interval);
+      held[i] += interval->low <= truths[i].second && truths[i].second <= interval->high;
+    }
+    const auto mean = mean_interval_in_order(values);
+    of_mean += mean->low <= 10 + std::exp(0.5) && 10 + std::exp(0.5) <= mean->high;
+  }
+  for (int count : held) EXPECT_GE(count, 930);
+  EXPECT_GE(of_mean, 900);  // the bootstrap of a skewed mean is a little short
+  EXPECT_FALSE(percentile_interval_in_order(draw(random, 100, "skewed"), 0.99));
+  EXPECT_FALSE(mean_interval_in_order({1, 2, 3}));
+  EXPECT_FALSE(percentile_interval_in_order({1, 2, 3}, 0.9));
+}
+
 TEST(Statistics, CorrelationWidensTheIntervalAndIndependenceHardlyDoes) {
   std::mt19937_64 random(1);
   const auto independent = draw(random, 2000, "skewed"), correlated = draw(random, 2000, "correlated");
