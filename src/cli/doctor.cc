@@ -45,22 +45,29 @@ void add_gpus(std::vector<Finding>& findings, const cuda::Inventory& inventory) 
   const std::vector<std::string> listed = nvidia_gpus();
   for (size_t i = 0; i < inventory.gpus.size(); ++i) {
     const cuda::GpuInfo& gpu = inventory.gpus[i];
-    std::string state = concat(gpu.name, ", compute capability ", gpu.major, '.', gpu.minor, ", ", gpu.multiprocessors, " multiprocessors, ",
-                               format_bytes(double(gpu.memory_bytes)), ", L2 ", format_bytes(double(gpu.l2_bytes)));
+    std::string state = concat(gpu.name, ", compute capability ", gpu.major, '.', gpu.minor, ", ", gpu.multiprocessors,
+                               " multiprocessors, ", format_bytes(double(gpu.memory_bytes)), ", L2 ",
+                               format_bytes(double(gpu.l2_bytes)));
     std::string throttled;
     if (const auto& now = inventory.states[i]) {
       auto of = [](const std::optional<int>& value) { return value ? concat(*value) : std::string("?"); };
-      state += concat(", clocks ", of(now->clock_mhz), " of ", of(now->highest_clock_mhz), " MHz, memory ", of(now->memory_clock_mhz), " of ",
-                      of(now->highest_memory_clock_mhz), " MHz, ", of(now->celsius), " degrees C");
-      if (now->watts && now->limit_watts) state += concat(", ", format_number(*now->watts, 3), " of ", format_number(*now->limit_watts, 3), " W");
+      state += concat(", clocks ", of(now->clock_mhz), " of ", of(now->highest_clock_mhz), " MHz, memory ",
+                      of(now->memory_clock_mhz), " of ", of(now->highest_memory_clock_mhz), " MHz, ", of(now->celsius),
+                      " degrees C");
+      if (now->watts && now->limit_watts)
+        state += concat(", ", format_number(*now->watts, 3), " of ", format_number(*now->limit_watts, 3), " W");
       for (const std::string& reason : now->throttled) throttled += (throttled.empty() ? "" : ", ") + reason;
     }
     findings.push_back({concat("GPU ", i), state});
     if (!throttled.empty()) findings.push_back({concat("GPU ", i, " clocks"), "held down by: " + throttled, true});
   }
   // Models run on the CPU either way until plans use the GPU backend.
-  if (!inventory.gpus.empty()) findings.push_back({"GPU", "its kernels compile and run, but plans do not use them yet: models run on the CPU", true});
-  else if (!listed.empty()) findings.push_back({"GPU", concat(joined(listed), ", present, but its driver cannot be used; everything runs on the CPU"), true});
+  if (!inventory.gpus.empty())
+    findings.push_back(
+        {"GPU", "its kernels compile and run, but plans do not use them yet: models run on the CPU", true});
+  else if (!listed.empty())
+    findings.push_back(
+        {"GPU", concat(joined(listed), ", present, but its driver cannot be used; everything runs on the CPU"), true});
   else findings.push_back({"GPU", "none: no NVIDIA driver is loaded; everything runs on the CPU", true});
   for (const cuda::LibraryFinding& library : inventory.libraries) {
     std::string state = library.problem;
@@ -74,7 +81,9 @@ std::vector<Finding> examine(const Environment& e, const cuda::Inventory& invent
   auto has = [&](std::string_view feature) {
     return std::find(e.cpu_features.begin(), e.cpu_features.end(), feature) != e.cpu_features.end();
   };
-  auto size = [](const std::optional<int64_t>& bytes) { return bytes ? format_bytes(double(*bytes)) : std::string("unknown"); };
+  auto size = [](const std::optional<int64_t>& bytes) {
+    return bytes ? format_bytes(double(*bytes)) : std::string("unknown");
+  };
   findings.push_back({"temper", concat(e.version, " (", e.revision, "), ", e.compiler)});
   findings.push_back({"system", concat(e.os.empty() ? "unknown" : e.os, ", ", e.kernel)});
   findings.push_back({"CPU", e.cpu_model});
@@ -84,17 +93,20 @@ std::vector<Finding> examine(const Environment& e, const cuda::Inventory& invent
   if (e.cgroup_cores) cores += concat(", quota of the control group ", format_number(*e.cgroup_cores, 3));
   findings.push_back({"cores", cores});
   if (e.cgroup_cores && *e.cgroup_cores < e.allowed_cores)
-    findings.push_back({"quota", "threads above the quota are stopped in mid-run: use at most " + concat(usable_cores(e)) + " threads",
-                        true});
-  findings.push_back({"clock", concat(format_number(e.clock_mhz_before.value_or(0)), " MHz measured on one core, governor ",
-                                      e.governor.empty() ? "unknown" : e.governor)});
+    findings.push_back(
+        {"quota", "threads above the quota are stopped in mid-run: use at most " + concat(usable_cores(e)) + " threads",
+         true});
+  findings.push_back(
+      {"clock", concat(format_number(e.clock_mhz_before.value_or(0)), " MHz measured on one core, governor ",
+                       e.governor.empty() ? "unknown" : e.governor)});
   findings.push_back({"caches", concat("L2 ", size(e.l2_bytes), " per core, L3 ", size(e.l3_bytes))});
   findings.push_back({"memory", concat(size(e.memory_bytes), ", ", size(e.memory_available_bytes), " available",
                                        e.cgroup_memory_bytes ? ", limited to " + size(e.cgroup_memory_bytes) : "")});
   findings.push_back({"oneDNN", concat(e.onednn_version, ", uses ", e.onednn_isa)});
   // Where the arithmetic is emulated, oneDNN computes but is slower than in fp32.
   findings.push_back({"fp32", "yes"});
-  if (has("avx512_bf16") || has("amx_bf16")) findings.push_back({"bf16", has("amx_bf16") ? "yes, matrix unit (AMX)" : "yes (AVX-512 BF16)"});
+  if (has("avx512_bf16") || has("amx_bf16"))
+    findings.push_back({"bf16", has("amx_bf16") ? "yes, matrix unit (AMX)" : "yes (AVX-512 BF16)"});
   else findings.push_back({"bf16", "no arithmetic for it: slower than fp32 here", true});
   if (has("amx_int8")) findings.push_back({"int8", "yes, matrix unit (AMX)"});
   else if (has("avx512_vnni")) findings.push_back({"int8", "yes (AVX-512 VNNI)"});
@@ -106,11 +118,11 @@ std::vector<Finding> examine(const Environment& e, const cuda::Inventory& invent
     const std::string folder = cache_folder();
     const auto space = std::filesystem::space(folder);
     const bool writable = access(folder.c_str(), W_OK) == 0;
-    findings.push_back({"cache folder", concat(folder, writable ? "" : " (not writable: timings are not kept)", ", ",
-                                               format_bytes(double(space.available)), " free"), !writable});
-  } catch (const Error& error) {
-    findings.push_back({"cache folder", concat("none: ", error.what()), true});
-  }
+    findings.push_back({"cache folder",
+                        concat(folder, writable ? "" : " (not writable: timings are not kept)", ", ",
+                               format_bytes(double(space.available)), " free"),
+                        !writable});
+  } catch (const Error& error) { findings.push_back({"cache folder", concat("none: ", error.what()), true}); }
   add_gpus(findings, inventory);
   return findings;
 }
@@ -119,7 +131,9 @@ std::vector<Finding> examine(const Environment& e, const cuda::Inventory& invent
 
 void add_doctor(CLI::App& verb, Context& context) {
   auto folders = std::make_shared<std::vector<std::string>>();
-  verb.add_option("--cuda-path", *folders, "where to look for NVIDIA's libraries first: a CUDA folder, or a site-packages folder with NVIDIA's wheels")
+  verb.add_option(
+          "--cuda-path", *folders,
+          "where to look for NVIDIA's libraries first: a CUDA folder, or a site-packages folder with NVIDIA's wheels")
       ->type_name("DIR");
   verb.callback([&context, folders] {
     const Environment environment = EnvironmentSampler(usable_cores(read_environment(0))).finish();
@@ -129,15 +143,23 @@ void add_doctor(CLI::App& verb, Context& context) {
       nlohmann::ordered_json json;
       json["environment"] = nlohmann::ordered_json::parse(to_json(environment));
       json["findings"] = nlohmann::ordered_json::array();
-      for (const Finding& f : findings) json["findings"].push_back({{"what", f.what}, {"state", f.state}, {"lacking", f.lacking}});
+      for (const Finding& f : findings)
+        json["findings"].push_back({{"what", f.what}, {"state", f.state}, {"lacking", f.lacking}});
       json["gpus"] = nlohmann::ordered_json::array();
       for (const cuda::GpuInfo& gpu : inventory.gpus)
-        json["gpus"].push_back({{"name", gpu.name}, {"compute_capability", concat(gpu.major, '.', gpu.minor)}, {"architecture", gpu.architecture()},
-                                {"pci_bus_id", gpu.pci_bus_id}, {"multiprocessors", gpu.multiprocessors}, {"memory_bytes", gpu.memory_bytes},
+        json["gpus"].push_back({{"name", gpu.name},
+                                {"compute_capability", concat(gpu.major, '.', gpu.minor)},
+                                {"architecture", gpu.architecture()},
+                                {"pci_bus_id", gpu.pci_bus_id},
+                                {"multiprocessors", gpu.multiprocessors},
+                                {"memory_bytes", gpu.memory_bytes},
                                 {"l2_bytes", gpu.l2_bytes}});
       json["libraries"] = nlohmann::ordered_json::array();
       for (const cuda::LibraryFinding& library : inventory.libraries)
-        json["libraries"].push_back({{"name", library.name}, {"version", library.version}, {"path", library.path}, {"problem", library.problem}});
+        json["libraries"].push_back({{"name", library.name},
+                                     {"version", library.version},
+                                     {"path", library.path},
+                                     {"problem", library.problem}});
       std::printf("%s\n", json.dump(2).c_str());
       return;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recipe turns a problem into kernel launches: what to compile, and what to launch it with. It needs no GPU, no driver and
-// no compiler, so choosing and planning can be tested anywhere. A tactic compiles the jobs when a plan is built and launches
-// them when it runs.
+// A recipe turns a problem into kernel launches: what to compile, and what to launch it with. It needs no GPU, no
+// driver and no compiler, so choosing and planning can be tested anywhere. A tactic compiles the jobs when a plan is
+// built and launches them when it runs.
 #pragma once
 #include <cstring>
 
@@ -20,8 +20,8 @@ struct Slot {
   bool operator==(const Slot&) const = default;
 };
 
-// One launch. The kernel's parameters are one pointer for each slot and then, where `parameters` is not empty, one struct with
-// those bytes. The text does not depend on sizes where that costs nothing, so one cubin serves many shapes.
+// One launch. The kernel's parameters are one pointer for each slot and then, where `parameters` is not empty, one
+// struct with those bytes. The text does not depend on sizes where that costs nothing, so one cubin serves many shapes.
 struct Job {
   std::string entry;
   KernelSource source;
@@ -38,9 +38,9 @@ struct Recipe {
   // In the order of launching. Empty where the outputs have no elements.
   struct Work {
     std::vector<Job> jobs;
-    int64_t workspace = 0;               // bytes
-    std::vector<std::byte> packed;       // constants, to be copied to the GPU once
-    std::vector<bool> consumed;          // inputs that are in `packed` and not read otherwise; empty: none
+    int64_t workspace = 0;          // bytes
+    std::vector<std::byte> packed;  // constants, to be copied to the GPU once
+    std::vector<bool> consumed;     // inputs that are in `packed` and not read otherwise; empty: none
   };
   Work (*work)(const Problem& problem, const Config& config);
 };

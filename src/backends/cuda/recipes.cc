@@ -5,13 +5,14 @@
 
 namespace temper::cuda {
 
-extern const Recipe pointwise_recipe, reduce_recipe, softmax_recipe, normalize_recipe, pool_recipe, transpose_recipe, slice_recipe, broadcast_recipe,
-    concat_recipe, resize_recipe, matmul_recipe, conv_gemm_recipe;
+extern const Recipe pointwise_recipe, reduce_recipe, softmax_recipe, normalize_recipe, pool_recipe, transpose_recipe,
+    slice_recipe, broadcast_recipe, concat_recipe, resize_recipe, matmul_recipe, conv_direct_recipe, conv_gemm_recipe,
+    arg_reduce_recipe, pad_recipe;
 
 static const Recipe* const all[] = {
-    &pointwise_recipe, &reduce_recipe, &softmax_recipe, &normalize_recipe, &pool_recipe,
-    &transpose_recipe, &slice_recipe, &broadcast_recipe, &concat_recipe, &resize_recipe,
-    &matmul_recipe, &conv_gemm_recipe,
+    &pointwise_recipe, &reduce_recipe,      &softmax_recipe,   &normalize_recipe,  &pool_recipe,
+    &transpose_recipe, &slice_recipe,       &broadcast_recipe, &concat_recipe,     &resize_recipe,
+    &matmul_recipe,    &conv_direct_recipe, &conv_gemm_recipe, &arg_reduce_recipe, &pad_recipe,
 };
 
 std::span<const Recipe* const> recipes() { return all; }
@@ -40,7 +41,8 @@ ParameterWriter& ParameterWriter::put_walk(const Dims& sizes, const std::vector<
 
 uint32_t blocks_for(int64_t count, int64_t block) {
   const int64_t blocks = ceil_div(count, block);
-  if (blocks > 0x7fffffff) fail(ErrorKind::unsupported, "a launch of ", blocks, " blocks; a GPU takes at most 2147483647");
+  if (blocks > 0x7fffffff)
+    fail(ErrorKind::unsupported, "a launch of ", blocks, " blocks; a GPU takes at most 2147483647");
   return uint32_t(blocks);
 }
 

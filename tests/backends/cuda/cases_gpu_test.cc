@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every line of tests/cases on every recipe that supports it, with every configuration, on a GPU, against the reference.
+// Every line of tests/cases on every recipe that supports it, with every configuration, on a GPU, against the
+// reference.
 #include <algorithm>
 #include <filesystem>
 
@@ -67,8 +68,8 @@ TEST_P(CudaCases, AgreeWithTheReferenceOnEveryRecipe) {
   const KernelCase* last = nullptr;
   std::vector<Tensor> want;
   for (const Run& run : runs) {
-    SCOPED_TRACE(concat(GetParam(), ".cases:", run.line->line, ": ", run.line->text, "\n", run.recipe->name, " '", run.config.text, "' ",
-                        name_of(run.config.outputs[0])));
+    SCOPED_TRACE(concat(GetParam(), ".cases:", run.line->line, ": ", run.line->text, "\n", run.recipe->name, " '",
+                        run.config.text, "' ", name_of(run.config.outputs[0])));
     if (run.line != last) {
       std::vector<TensorType> types;
       for (const Port& port : run.problem.outputs) types.push_back(port.type);
@@ -85,7 +86,8 @@ TEST_P(CudaCases, AgreeWithTheReferenceOnEveryRecipe) {
   std::printf("%s: %zu lines, %zu runs\n", GetParam().c_str(), lines.size(), runs.size());
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, CudaCases, ::testing::ValuesIn(case_files()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Files, CudaCases, ::testing::ValuesIn(case_files()),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace temper

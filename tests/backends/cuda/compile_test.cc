@@ -24,31 +24,59 @@ const char* const kProblems[] = {
     "pointwise(f16[2,20,5,5], f16[20,5,5]) program=\"(2) 2=add.f16(0,1) 3=sigmoid.f16(2)\"",
     "pointwise(f32[3,5]) program=\"(1) 1=cast.i8(0) 2=cast.f32(1) 3=erf.f32(2) 4=tanh.f32(3)\"",
     "pointwise(i64[300], i64[1]) program=\"(2) 2=mul.i64(0,1) 3=mod.i64(2,0) 4=pow.i64(3,1)\"",
-    "reduce(f32[5,130]) axes=[1]", "reduce(bf16[70,130]) kind=mean axes=[0]", "reduce(f16[2,32,7,7]) kind=max axes=[2,3]",
-    "reduce(f32[3,4,5,6]) axes=[0,2] kind=log_sum_exp", "reduce(i32[4,9]) kind=prod axes=[1]", "reduce(i64[4,9]) kind=l2 axes=[1]",
-    "reduce(bool[4,9]) axes=[1] kind=max", "reduce(f32[2,2000]) axes=[1] kind=l2", "reduce(f64[3,40]) axes=[1] kind=mean",
-    "softmax(f32[3,1000]) axis=1", "softmax(f16[3,2000]) axis=1 log=true", "softmax(bf16[2,21,9,7]) axis=1", "softmax(f64[2,21]) axis=1",
-    "normalize(f32[2,7,768]) axes=[2]", "normalize(f16[2,7,2000]) axes=[2] center=false", "normalize(f32[4,3,5]) axes=[0,2]",
+    "reduce(f32[5,130]) axes=[1]",
+    "reduce(bf16[70,130]) kind=mean axes=[0]",
+    "reduce(f16[2,32,7,7]) kind=max axes=[2,3]",
+    "reduce(f32[3,4,5,6]) axes=[0,2] kind=log_sum_exp",
+    "reduce(i32[4,9]) kind=prod axes=[1]",
+    "reduce(i64[4,9]) kind=l2 axes=[1]",
+    "reduce(bool[4,9]) axes=[1] kind=max",
+    "reduce(f32[2,2000]) axes=[1] kind=l2",
+    "reduce(f64[3,40]) axes=[1] kind=mean",
+    "softmax(f32[3,1000]) axis=1",
+    "softmax(f16[3,2000]) axis=1 log=true",
+    "softmax(bf16[2,21,9,7]) axis=1",
+    "softmax(f64[2,21]) axis=1",
+    "normalize(f32[2,7,768]) axes=[2]",
+    "normalize(f16[2,7,2000]) axes=[2] center=false",
+    "normalize(f32[4,3,5]) axes=[0,2]",
     "pool(f32[2,16,9,9]) kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1]",
     "pool(i8[2,16,9,9]) kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1]",
     "pool(f16[2,16,9,9]) kind=average kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1] count_include_pad=true",
     "pool(f32[1,16,8,8]) kind=lp p=3 kernel=[2,3] strides=[2,2] dilations=[1,1] pads=[0,1,0,1]",
     "pool(f32[2,3,8,8]) kernel=[2,2] strides=[1,2] dilations=[1,1] pads=[1,1,0,0] with_indices=true column_major=true",
-    "transpose(f32[2,3,40,41]) perm=[0,2,3,1]", "transpose(f16[33,70,2]) perm=[1,0,2]", "transpose(u8[3,4,5,6,7]) perm=[4,2,0,3,1]",
-    "slice(f32[5,7]) starts=[0,6] sizes=[5,7] steps=[1,-1]", "broadcast(f32[2,1,5]) shape=[2,3,5]", "concat(f32[2,3], f32[2,5]) axis=1",
-    "resize(f32[1,16,5,7]) sizes=[1,16,10,14] coordinate=asymmetric nearest=floor", "resize(f16[1,3,8,8]) sizes=[1,3,16,16] kind=linear",
-    "resize(f32[1,5,8,9]) sizes=[1,5,11,13] kind=cubic", "resize(u8[1,5,8,9]) sizes=[1,5,11,13] kind=linear",
+    "transpose(f32[2,3,40,41]) perm=[0,2,3,1]",
+    "transpose(f16[33,70,2]) perm=[1,0,2]",
+    "transpose(u8[3,4,5,6,7]) perm=[4,2,0,3,1]",
+    "slice(f32[5,7]) starts=[0,6] sizes=[5,7] steps=[1,-1]",
+    "broadcast(f32[2,1,5]) shape=[2,3,5]",
+    "concat(f32[2,3], f32[2,5]) axis=1",
+    "resize(f32[1,16,5,7]) sizes=[1,16,10,14] coordinate=asymmetric nearest=floor",
+    "resize(f16[1,3,8,8]) sizes=[1,3,16,16] kind=linear",
+    "resize(f32[1,5,8,9]) sizes=[1,5,11,13] kind=cubic",
+    "resize(u8[1,5,8,9]) sizes=[1,5,11,13] kind=linear",
     "matmul(f16[128,256], f16[256,128]*, f16[128]*) epilogue=\"(2) 2=add.f16(0,1) 3=relu.f16(2)\"",
-    "matmul(bf16[128,256], bf16[256,128]) epilogue=\"(1)\"", "matmul(f32[33,65], f32[65,17]) epilogue=\"(1)\"",
-    "matmul(f32[128,64], f32[64,128]*) epilogue=\"(1)\"", "matmul(f64[3,5], f64[5,7]) epilogue=\"(1)\"", "matmul(i32[3,5], i32[5,7]) epilogue=\"(1)\"",
+    "matmul(bf16[128,256], bf16[256,128]) epilogue=\"(1)\"",
+    "matmul(f32[33,65], f32[65,17]) epilogue=\"(1)\"",
+    "matmul(f32[128,64], f32[64,128]*) epilogue=\"(1)\"",
+    "matmul(f64[3,5], f64[5,7]) epilogue=\"(1)\"",
+    "matmul(i32[3,5], i32[5,7]) epilogue=\"(1)\"",
     "matmul(u8[9,64], i8[64,24]*, f32[24]*) epilogue=\"(2) 2=cast.f32(0) 3=mul.f32(2,1) 4=round.f32(3) 5=cast.i8(4)\"",
-    "conv(f16[8,64,16,16], f16[128,64,3,3]*, f16[128,1,1]*, f16[8,128,16,16]) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
+    "conv(f16[8,64,16,16], f16[128,64,3,3]*, f16[128,1,1]*, f16[8,128,16,16]) strides=[1,1] pads=[1,1,1,1] "
+    "dilations=[1,1] "
     "epilogue=\"(3) 3=add.f16(0,1) 4=add.f16(3,2) 5=relu.f16(4)\"",
     "conv(f32[2,3,17,17], f32[8,3,3,3]*) strides=[2,2] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"",
     "conv(f32[8,64,16,16], f32[64,64,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"",
     "conv(i8[8,64,16,16], i8[128,64,3,3]*, f32[128,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
     "epilogue=\"(2) 2=cast.f32(0) 3=mul.f32(2,1) 4=round.f32(3) 5=cast.i8(4)\"",
-    "conv(bf16[2,32,10,10], bf16[32,1,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=32 epilogue=\"(1) 1=cast.bf16(0)\"",
+    "conv(bf16[2,32,10,10], bf16[32,1,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=32 epilogue=\"(1) "
+    "1=cast.bf16(0)\"",
+    "arg_reduce(f32[5,1000]) axis=1",
+    "arg_reduce(f16[4,9]) axis=1",
+    "arg_reduce(i64[4,9]) axis=1 kind=min",
+    "arg_reduce(u8[2,3000]) axis=1 last=true",
+    "pad(f32[2,17,5,5], f32[]) before=[0,0,1,1] after=[0,0,1,1]",
+    "pad(u8[2,20,5,6]) before=[0,0,2,1] after=[0,0,1,3] kind=reflect",
     "pointwise(f64[33]) program=\"(1) 1=tanh.f64(0) 2=cast.u8(1) 3=cast.bool(2)\"",
 };
 
@@ -83,8 +111,10 @@ TEST(CudaKernels, CompileForEveryGenerationWithoutSpills) {
         }
     }
   }
-  for (const auto& [kernel, registers] : most) std::printf("%-36s at most %d registers, no spills\n", kernel.c_str(), registers);
-  for (const cuda::Recipe* recipe : cuda::recipes()) EXPECT_TRUE(covered.contains(std::string(recipe->name))) << recipe->name << " is not compiled by this test";
+  for (const auto& [kernel, registers] : most)
+    std::printf("%-36s at most %d registers, no spills\n", kernel.c_str(), registers);
+  for (const cuda::Recipe* recipe : cuda::recipes())
+    EXPECT_TRUE(covered.contains(std::string(recipe->name))) << recipe->name << " is not compiled by this test";
 }
 
 // Every step with every dtype that it is defined on, in one program a dtype.
@@ -106,9 +136,7 @@ TEST(CudaKernels, EveryStepOfAProgramCompilesOnEveryDtype) {
         one.push(step);
         try {
           one.infer(inputs);
-        } catch (const Error&) {
-          continue;
-        }
+        } catch (const Error&) { continue; }
         program = one;
         break;
       }
@@ -117,10 +145,13 @@ TEST(CudaKernels, EveryStepOfAProgramCompilesOnEveryDtype) {
     const int condition = program.push({Scalar::cast, DType::boolean, {0, -1, -1}});
     program.push({Scalar::constant, dtype, {-1, -1, -1}, -1.5, -3});
     program.push({Scalar::where, dtype, {condition, 0, program.result()}});
-    Problem problem{ops::Pointwise{program}, {{type_of(dtype, {64})}, {type_of(dtype, {64})}}, {{type_of(program.infer(inputs), {64})}}};
+    Problem problem{ops::Pointwise{program},
+                    {{type_of(dtype, {64})}, {type_of(dtype, {64})}},
+                    {{type_of(program.infer(inputs), {64})}}};
     const cuda::Recipe* recipe = cuda::recipes()[0];
     const auto configs = recipe->configs(problem);
-    for (const cuda::Job& job : recipe->work(problem, configs.at(0)).jobs) EXPECT_EQ(compiler->compile(job.source, "sm_80").kernels.size(), 1u);
+    for (const cuda::Job& job : recipe->work(problem, configs.at(0)).jobs)
+      EXPECT_EQ(compiler->compile(job.source, "sm_80").kernels.size(), 1u);
   }
 }
 
@@ -214,7 +245,8 @@ TEST(CudaLibraries, SayWhatIsMissingForWhatAndWhereItWasLookedFor) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     const std::string text = error.what();
-    for (const char* part : {"libnothing.so.13 or libnothing.so.12", "a test", "install nothing"}) EXPECT_NE(text.find(part), std::string::npos) << text;
+    for (const char* part : {"libnothing.so.13 or libnothing.so.12", "a test", "install nothing"})
+      EXPECT_NE(text.find(part), std::string::npos) << text;
     EXPECT_NE(text.find(folder.substr(0, folder.find_last_not_of('/') + 1)), std::string::npos) << text;
   }
 }

@@ -35,7 +35,9 @@ DriverApi scripted_api() {
   api.device_get = [](DeviceHandle* d, int i) { return *d = i, 0; };
   api.device_name = [](char* name, int, DeviceHandle) { return std::strcpy(name, "Scripted GPU"), 0; };
   api.device_total_memory = [](size_t* bytes, DeviceHandle) { return *bytes = size_t(1) << 30, 0; };
-  api.device_attribute = [](int* value, DeviceAttribute which, DeviceHandle) { return *value = which == DeviceAttribute::capability_major ? 9 : 0, 0; };
+  api.device_attribute = [](int* value, DeviceAttribute which, DeviceHandle) {
+    return *value = which == DeviceAttribute::capability_major ? 9 : 0, 0;
+  };
   api.device_pci_bus_id = [](char* id, int, DeviceHandle) { return std::strcpy(id, "0000:01:00.0"), 0; };
   api.primary_retain = [](ContextHandle* c, DeviceHandle) { return *c = made<ContextHandle>("context"), 0; };
   api.primary_release = [](DeviceHandle) { return --script.alive["context"], 0; };
@@ -52,13 +54,18 @@ DriverApi scripted_api() {
   api.event_destroy = [](EventHandle) { return --script.alive["event"], 0; };
   api.module_load = [](ModuleHandle* m, const void*) { return *m = made<ModuleHandle>("module"), 0; };
   api.module_unload = [](ModuleHandle) { return --script.alive["module"], 0; };
-  api.module_function = [](FunctionHandle* f, ModuleHandle, const char*) { return *f = FunctionHandle(uintptr_t(7)), 0; };
-  api.launch_kernel = [](FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, StreamHandle, void**, void**) {
-    return ++script.launches, 0;
+  api.module_function = [](FunctionHandle* f, ModuleHandle, const char*) {
+    return *f = FunctionHandle(uintptr_t(7)), 0;
   };
+  api.launch_kernel = [](FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                         StreamHandle, void**, void**) { return ++script.launches, 0; };
   api.stream_begin_capture = [](StreamHandle, int) { return script.capturing = true, 0; };
-  api.stream_end_capture = [](StreamHandle, GraphHandle* g) { return script.capturing = false, *g = made<GraphHandle>("graph"), 0; };
-  api.graph_instantiate = [](GraphExecHandle* g, GraphHandle, unsigned long long) { return *g = made<GraphExecHandle>("exec"), 0; };
+  api.stream_end_capture = [](StreamHandle, GraphHandle* g) {
+    return script.capturing = false, *g = made<GraphHandle>("graph"), 0;
+  };
+  api.graph_instantiate = [](GraphExecHandle* g, GraphHandle, unsigned long long) {
+    return *g = made<GraphExecHandle>("exec"), 0;
+  };
   api.graph_launch = [](GraphExecHandle, StreamHandle) { return ++script.launches, 0; };
   api.graph_destroy = [](GraphHandle) { return --script.alive["graph"], 0; };
   api.graph_exec_destroy = [](GraphExecHandle) { return --script.alive["exec"], 0; };
@@ -158,9 +165,7 @@ TEST(CudaDriver, ErrorsSayWhetherTheMachineLacksSomethingOrFailed) {
   const auto kind_of = [&](Result result) {
     try {
       driver->raise(result, "a call", false);
-    } catch (const Error& error) {
-      return error.kind();
-    }
+    } catch (const Error& error) { return error.kind(); }
   };
   EXPECT_EQ(kind_of(kNoDevice), ErrorKind::unsupported);
   EXPECT_EQ(kind_of(kNoBinaryForGpu), ErrorKind::unsupported);

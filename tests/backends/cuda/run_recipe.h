@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a recipe on a GPU with everything around it watched: guard bands, NaN in outputs and workspace, a launch and a replay of
-// the same launches as a graph that must give the same bits.
+// Runs a recipe on a GPU with everything around it watched: guard bands, NaN in outputs and workspace, a launch and a
+// replay of the same launches as a graph that must give the same bits.
 #pragma once
 #include <atomic>
 #include <map>
@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "../run_tactic.h"
+#include "backends/cuda/bundle.h"
 #include "backends/cuda/recipe.h"
 #include "cuda_test_helpers.h"
 
@@ -16,7 +17,8 @@ namespace temper::testing {
 // Compiles each text once, several at a time. An error ends the test that called.
 class Cubins {
  public:
-  Cubins(const cuda::Compiler& compiler, std::string architecture) : compiler_(compiler), architecture_(std::move(architecture)) {}
+  Cubins(const cuda::Compiler& compiler, std::string architecture)
+      : compiler_(compiler), architecture_(std::move(architecture)) {}
   void prepare(const std::vector<cuda::KernelSource>& sources) {
     std::vector<const cuda::KernelSource*> todo;
     for (const auto& source : sources)
@@ -26,9 +28,7 @@ class Cubins {
     auto work = [&] {
       for (size_t i; (i = next++) < todo.size();) try {
           cubins_.at(todo[i]->text) = compiler_.compile(*todo[i], architecture_);
-        } catch (const Error& error) {
-          errors[i] = concat(error.what(), "\n", todo[i]->text);
-        }
+        } catch (const Error& error) { errors[i] = concat(error.what(), "\n", todo[i]->text); }
     };
     std::vector<std::thread> threads;
     for (unsigned t = 1; t < std::max(1u, std::thread::hardware_concurrency()); ++t) threads.emplace_back(work);
@@ -38,6 +38,10 @@ class Cubins {
       if (!error.empty()) ADD_FAILURE() << error;
   }
   const cuda::Cubin& of(const cuda::KernelSource& source) const { return cubins_.at(source.text); }
+  // Compiles nothing again: the compiler of the tests keeps what it made (cuda_test_helpers.h).
+  AlignedBytes bundle_of(const cuda::Recipe::Work& work) const {
+    return cuda::make_bundle(work, compiler_, architecture_);
+  }
 
  private:
   const cuda::Compiler& compiler_;
@@ -76,12 +80,13 @@ class GuardedDevice {
 // The launches of a recipe, ready to run on buffers of its own.
 class Prepared {
  public:
-  Prepared(const cuda::Stream& stream, const Cubins& cubins, const Problem& problem, const Config& config, const cuda::Recipe::Work& work,
-           const std::vector<Tensor>& inputs)
-      : stream_(stream), problem_(problem), config_(config), work_(work) {
+  Prepared(const cuda::Stream& stream, const Cubins& cubins, const Problem& problem, const Config& config,
+           const cuda::Recipe::Work& work, const std::vector<Tensor>& inputs)
+      : stream_(stream), problem_(problem), config_(config) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const bool handed = problem.inputs[i].present && (work.consumed.empty() || !work.consumed[i]);
-      in_.push_back(std::make_unique<GuardedDevice>(stream, handed ? layout_bytes(inputs[i].dtype(), inputs[i].dims(), config.inputs[i]) : 0));
+      in_.push_back(std::make_unique<GuardedDevice>(
+          stream, handed ? layout_bytes(inputs[i].dtype(), inputs[i].dims(), config.inputs[i]) : 0));
       if (!handed) continue;
       std::vector<std::byte> bytes(static_cast<size_t>(in_.back()->bytes()));
       store_layout(inputs[i], config.inputs[i], bytes.data());
@@ -90,31 +95,21 @@ class Prepared {
     }
     for (size_t i = 0; i < problem.outputs.size(); ++i) {
       const Port& port = problem.outputs[i];
-      out_.push_back(std::make_unique<GuardedDevice>(stream, layout_bytes(port.type.dtype, port.dims(), config.outputs[i])));
+      out_.push_back(
+          std::make_unique<GuardedDevice>(stream, layout_bytes(port.type.dtype, port.dims(), config.outputs[i])));
     }
     workspace_ = std::make_unique<GuardedDevice>(stream, work.workspace);
     packed_ = std::make_unique<GuardedDevice>(stream, int64_t(work.packed.size()));
     stream.copy_to_device(packed_->address(), work.packed.data(), packed_->bytes());
-    for (const cuda::Job& job : work.jobs) {
-      modules_.emplace_back(stream.gpu(), cubins.of(job.source).bytes);
-      functions_.push_back(modules_.back().function(job.entry));
-      if (job.shape.shared_bytes > 48 * 1024) functions_.back().allow_shared(job.shape.shared_bytes);
-    }
+    bundle_ = cubins.bundle_of(work);
+    loaded_ = std::make_unique<cuda::LoadedWork>(stream.gpu(), work,
+                                                 cuda::Bundle(bundle_, work, stream.gpu()->info().architecture()));
+    for (const auto& in : in_) in_addresses_.push_back(in->address());
+    for (const auto& out : out_) out_addresses_.push_back(out->address());
     stream.synchronize();
   }
   void launch() const {
-    for (size_t j = 0; j < work_.jobs.size(); ++j) {
-      const cuda::Job& job = work_.jobs[j];
-      std::vector<cuda::DevicePointer> pointers;
-      for (const cuda::Slot& slot : job.slots)
-        pointers.push_back(uint64_t(slot.offset) + (slot.kind == cuda::Slot::Kind::input ? in_[size_t(slot.index)]->address()
-                           : slot.kind == cuda::Slot::Kind::output ? out_[size_t(slot.index)]->address()
-                           : slot.kind == cuda::Slot::Kind::packed ? packed_->address() : workspace_->address()));
-      std::vector<void*> arguments;
-      for (auto& pointer : pointers) arguments.push_back(&pointer);
-      if (!job.parameters.empty()) arguments.push_back(const_cast<std::byte*>(job.parameters.data()));
-      functions_[j].launch(stream_, job.shape, arguments);
-    }
+    loaded_->launch(stream_, {in_addresses_, out_addresses_, workspace_->address(), packed_->address()});
   }
   void poison() const {
     for (const auto& out : out_) stream_.fill(out->address(), 0xff, out->bytes());
@@ -134,15 +129,16 @@ class Prepared {
   const cuda::Stream& stream_;
   const Problem& problem_;
   const Config& config_;
-  const cuda::Recipe::Work& work_;
   std::vector<std::unique_ptr<GuardedDevice>> in_, out_;
   std::unique_ptr<GuardedDevice> workspace_, packed_;
-  std::vector<cuda::Module> modules_;
-  std::vector<cuda::Function> functions_;
+  AlignedBytes bundle_;
+  std::unique_ptr<cuda::LoadedWork> loaded_;
+  std::vector<cuda::DevicePointer> in_addresses_, out_addresses_;
 };
 
-inline std::vector<Tensor> run_recipe(const cuda::Stream& stream, const Cubins& cubins, const Problem& problem, const Config& config,
-                                      const cuda::Recipe::Work& work, const std::vector<Tensor>& inputs) {
+inline std::vector<Tensor> run_recipe(const cuda::Stream& stream, const Cubins& cubins, const Problem& problem,
+                                      const Config& config, const cuda::Recipe::Work& work,
+                                      const std::vector<Tensor>& inputs) {
   const Prepared prepared(stream, cubins, problem, config, work, inputs);
   prepared.poison();
   prepared.launch();
@@ -154,7 +150,8 @@ inline std::vector<Tensor> run_recipe(const cuda::Stream& stream, const Cubins& 
   const cuda::Graph graph = stream.end_capture();
   stream.replay(graph);
   const std::vector<Tensor> second = prepared.read();
-  for (size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(first[i].same_bits(second[i])) << "output " << i << " differs between a launch and a replay";
+  for (size_t i = 0; i < first.size(); ++i)
+    EXPECT_TRUE(first[i].same_bits(second[i])) << "output " << i << " differs between a launch and a replay";
   return first;
 }
 

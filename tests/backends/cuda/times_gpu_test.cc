@@ -29,13 +29,18 @@ const Timed kTimed[] = {
     {"matmul(f16[4096,4096], f16[4096,4096]*) epilogue=\"(1)\"", 2.0 * 4096 * 4096 * 4096},
     {"matmul(f32[2048,2048], f32[2048,2048]*) epilogue=\"(1)\"", 2.0 * 2048 * 2048 * 2048},
     {"matmul(i8[4096,4096], i8[4096,4096]*) epilogue=\"(1)\"", 2.0 * 4096 * 4096 * 4096},
-    {"conv(f16[64,64,56,56], f16[64,64,3,3]*, f16[64,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(2) 2=add.f16(0,1) 3=relu.f16(2)\"",
+    {"conv(f16[64,64,56,56], f16[64,64,3,3]*, f16[64,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
+     "epilogue=\"(2) 2=add.f16(0,1) 3=relu.f16(2)\"",
      2.0 * 64 * 56 * 56 * 64 * 576},
-    {"conv(f16[64,256,14,14], f16[256,256,3,3]*, f16[256,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(2) 2=add.f16(0,1) 3=relu.f16(2)\"",
+    {"conv(f16[64,256,14,14], f16[256,256,3,3]*, f16[256,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
+     "epilogue=\"(2) 2=add.f16(0,1) 3=relu.f16(2)\"",
      2.0 * 64 * 14 * 14 * 256 * 2304},
-    {"conv(f16[64,3,224,224], f16[64,3,7,7]*) strides=[2,2] pads=[3,3,3,3] dilations=[1,1] epilogue=\"(1)\"", 2.0 * 64 * 112 * 112 * 64 * 147},
-    {"conv(f32[16,64,56,56], f32[64,64,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"", 2.0 * 16 * 56 * 56 * 64 * 576},
-    {"conv(f16[64,96,56,56], f16[96,1,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=96 epilogue=\"(1)\"", 0},
+    {"conv(f16[64,3,224,224], f16[64,3,7,7]*) strides=[2,2] pads=[3,3,3,3] dilations=[1,1] epilogue=\"(1)\"",
+     2.0 * 64 * 112 * 112 * 64 * 147},
+    {"conv(f32[16,64,56,56], f32[64,64,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"",
+     2.0 * 16 * 56 * 56 * 64 * 576},
+    {"conv(f16[64,96,56,56], f16[96,1,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=96 epilogue=\"(1)\"",
+     0},
 };
 
 TEST(CudaTimes, DISABLED_OfRecipes) {
@@ -76,9 +81,10 @@ TEST(CudaTimes, DISABLED_OfRecipes) {
         }
         std::sort(times.begin(), times.end());
         const double ms = times[times.size() / 2];
-        std::printf("  %-18s %-14s %-14s %8.3f ms %7.0f GB/s %7.1f TFLOP/s, %d registers\n", recipe->name.data(), config.text.c_str(),
-                    std::string(name_of(config.outputs[0])).c_str(), ms, bytes / ms / 1e6, timed.operations / ms / 1e9,
-                    work.jobs.empty() ? 0 : cubins.of(work.jobs[0].source).kernels[0].registers);
+        std::printf("  %-18s %-14s %-14s %8.3f ms %7.0f GB/s %7.1f TFLOP/s, %d registers\n", recipe->name.data(),
+                    config.text.c_str(), std::string(name_of(config.outputs[0])).c_str(), ms, bytes / ms / 1e6,
+                    timed.operations / ms / 1e9,
+                    work.jobs.empty() ? 0 : cubins.of(work.jobs[0].source).kernels.at(0).registers);
         EXPECT_GT(ms, 0);
       }
     }

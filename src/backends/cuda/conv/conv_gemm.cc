@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution as an implicit product of matrices: any stride, padding, dilation, groups and channels. Weights that are constants
-// are packed so that what is summed lies side by side.
+// Convolution as an implicit product of matrices: any stride, padding, dilation, groups and channels. Weights that are
+// constants are packed so that what is summed lies side by side.
 #include "backends/axes.h"
 #include "backends/cuda/matmul/gemm.h"
 #include "base/checked.h"
@@ -28,8 +28,8 @@ Support supports(const Problem& problem) {
   for (const auto* numbers : {&op.strides, &op.dilations, &op.pads})
     for (int64_t number : *numbers)
       if (number < 0 || !small_positions(number)) return refused("a stride, dilation or padding of ", number);
-  return gemm_supports(x.type.dtype, w.type.dtype, rows_of(problem), weights[0] / op.group, weights[0] ? element_count(weights) / weights[0] : 0,
-                       op.epilogue.steps.size());
+  return gemm_supports(x.type.dtype, w.type.dtype, rows_of(problem), weights[0] / op.group,
+                       weights[0] ? element_count(weights) / weights[0] : 0, op.epilogue);
 }
 
 // Inputs of the output's shape have its layout, those that are broadcast are plain.
@@ -37,8 +37,8 @@ std::vector<Config> configs(const Problem& problem) {
   const Dims out_dims = problem.outputs[0].dims();
   std::vector<Config> out;
   for (Layout layout : {Layout::channels_last, Layout::plain})
-    for (const std::string& tile : gemm_tiles(problem.inputs[0].type.dtype, problem.inputs[1].type.dtype, rows_of(problem),
-                                              problem.inputs[1].dims()[0] / op_of(problem).group)) {
+    for (const std::string& tile : gemm_tiles(problem.inputs[0].type.dtype, problem.inputs[1].type.dtype,
+                                              rows_of(problem), problem.inputs[1].dims()[0] / op_of(problem).group)) {
       Config config{tile, std::vector<Layout>(problem.inputs.size(), Layout::plain), {layout}};
       config.inputs[0] = layout;
       for (size_t i = 2; i < problem.inputs.size(); ++i)
@@ -56,7 +56,8 @@ std::vector<std::byte> packed_weights(const Tensor& w, int64_t channels, int64_t
   for (int64_t m = 0; m < outputs; ++m)
     for (int64_t c = 0; c < channels; ++c)
       for (int64_t tap = 0; tap < taps; ++tap)
-        std::memcpy(out.data() + size_t(m * padded + tap * channels + c) * size, w.raw().data() + size_t((m * channels + c) * taps + tap) * size, size);
+        std::memcpy(out.data() + size_t(m * padded + tap * channels + c) * size,
+                    w.raw().data() + size_t((m * channels + c) * taps + tap) * size, size);
   return out;
 }
 
@@ -120,7 +121,8 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   add(problem.outputs[0].type.dtype, logical_strides(out_dims, config.outputs[0]), -1);
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
     const Dims from = problem.inputs[i].dims();
-    add(problem.inputs[i].type.dtype, from == out_dims ? logical_strides(from, config.inputs[i]) : broadcast_strides(from, out_dims), int(i));
+    add(problem.inputs[i].type.dtype,
+        from == out_dims ? logical_strides(from, config.inputs[i]) : broadcast_strides(from, out_dims), int(i));
   }
   merge_axes(rows);
   merge_axes(batch);

@@ -19,8 +19,11 @@ std::vector<Config> configs(const Problem& problem) {
 Recipe::Work work(const Problem& problem, const Config&) {
   const TensorType& output = problem.outputs[0].type;
   const Dims dims = output.dims();
-  return {copy_jobs(size_of(output.dtype), dims, broadcast_strides(problem.inputs[0].dims(), dims), row_major_strides(dims), 0, 0,
-                    {Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}), 0, {}, {}};
+  return {copy_jobs(size_of(output.dtype), dims, broadcast_strides(problem.inputs[0].dims(), dims),
+                    row_major_strides(dims), 0, 0, {Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}),
+          0,
+          {},
+          {}};
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   int64_t position = 0;
   for (size_t i = 0; i < problem.inputs.size(); ++i) {
     const Dims dims = problem.inputs[i].dims();
-    auto jobs = copy_jobs(size_of(output.dtype), dims, logical_strides(dims, config.inputs[i]), strides, 0, position * strides[axis],
-                          {Slot::Kind::input, int(i), 0}, {Slot::Kind::output, 0, 0});
+    auto jobs = copy_jobs(size_of(output.dtype), dims, logical_strides(dims, config.inputs[i]), strides, 0,
+                          position * strides[axis], {Slot::Kind::input, int(i), 0}, {Slot::Kind::output, 0, 0});
     out.jobs.insert(out.jobs.end(), std::make_move_iterator(jobs.begin()), std::make_move_iterator(jobs.end()));
     position += dims[axis];
   }

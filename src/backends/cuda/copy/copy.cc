@@ -10,17 +10,20 @@ namespace temper::cuda {
 
 namespace {
 
-std::string_view element_type(int64_t bytes) { return bytes == 1 ? "u8" : bytes == 2 ? "u16" : bytes == 4 ? "u32" : "u64"; }
+std::string_view element_type(int64_t bytes) {
+  return bytes == 1 ? "u8" : bytes == 2 ? "u16" : bytes == 4 ? "u32" : "u64";
+}
 
 std::string prelude(int64_t bytes, size_t rank, int64_t positions, std::string_view more) {
-  return concat("#include \"backends/cuda/support/scalar.cuh\"\nusing Element = ", element_type(bytes), ";\nconstexpr int RANK = ", rank, more,
-                ";\nusing Index = ", small_positions(positions) ? "u32" : "u64", ";\n");
+  return concat("#include \"backends/cuda/support/scalar.cuh\"\nusing Element = ", element_type(bytes),
+                ";\nconstexpr int RANK = ", rank, more, ";\nusing Index = ", small_positions(positions) ? "u32" : "u64",
+                ";\n");
 }
 
 }  // namespace
 
-std::vector<Job> copy_jobs(int64_t element_bytes, const Dims& sizes, const Dims& in_strides, const Dims& out_strides, int64_t from, int64_t to,
-                           Slot in, Slot out) {
+std::vector<Job> copy_jobs(int64_t element_bytes, const Dims& sizes, const Dims& in_strides, const Dims& out_strides,
+                           int64_t from, int64_t to, Slot in, Slot out) {
   if (element_count(sizes) == 0) return {};
   // In the order of the destination's memory.
   std::vector<size_t> order(sizes.size());
@@ -51,14 +54,25 @@ std::vector<Job> copy_jobs(int64_t element_bytes, const Dims& sizes, const Dims&
       rest.strides[1].push_back(out_by[axis]);
     }
     merge_axes(rest);
-    const int64_t columns = axes.sizes.back(), column_tiles = ceil_div(columns, int64_t(32)), row_tiles = ceil_div(axes.sizes[rows], int64_t(32));
+    const int64_t columns = axes.sizes.back(), column_tiles = ceil_div(columns, int64_t(32)),
+                  row_tiles = ceil_div(axes.sizes[rows], int64_t(32));
     const int64_t blocks = column_tiles * row_tiles * element_count(rest.sizes);
     if (small_positions(blocks)) {
       job.entry = "copy_tiles";
-      job.source.text = concat(prelude(element_bytes, rest.sizes.size(), blocks, ""), "#include \"backends/cuda/copy/copy_tiles.cu\"\n");
+      job.source.text = concat(prelude(element_bytes, rest.sizes.size(), blocks, ""),
+                               "#include \"backends/cuda/copy/copy_tiles.cu\"\n");
       job.shape.grid = {uint32_t(blocks), 1, 1};
-      job.parameters = ParameterWriter().put(from).put(to).put(uint32_t(columns)).put(uint32_t(axes.sizes[rows])).put(in_by.back()).put(out_by[rows])
-                           .put_divisor(column_tiles).put_divisor(row_tiles).put_walk(rest.sizes, rest.strides).finish();
+      job.parameters = ParameterWriter()
+                           .put(from)
+                           .put(to)
+                           .put(uint32_t(columns))
+                           .put(uint32_t(axes.sizes[rows]))
+                           .put(in_by.back())
+                           .put(out_by[rows])
+                           .put_divisor(column_tiles)
+                           .put_divisor(row_tiles)
+                           .put_walk(rest.sizes, rest.strides)
+                           .finish();
       return {std::move(job)};
     }
   }
@@ -74,9 +88,11 @@ std::vector<Job> copy_jobs(int64_t element_bytes, const Dims& sizes, const Dims&
   };
   while (vector > 1 && !aligned()) vector /= 2;
   job.entry = "copy";
-  job.source.text = concat(prelude(element_bytes, rank, count, concat(", V = ", vector)), "#include \"backends/cuda/copy/copy.cu\"\n");
+  job.source.text = concat(prelude(element_bytes, rank, count, concat(", V = ", vector)),
+                           "#include \"backends/cuda/copy/copy.cu\"\n");
   job.shape.grid = {blocks_for(count / vector, 256), 1, 1};
-  job.parameters = ParameterWriter().put(uint64_t(count / vector)).put(from).put(to).put_walk(axes.sizes, axes.strides).finish();
+  job.parameters =
+      ParameterWriter().put(uint64_t(count / vector)).put(from).put(to).put_walk(axes.sizes, axes.strides).finish();
   return {std::move(job)};
 }
 
@@ -84,8 +100,8 @@ std::vector<Job> reorder_jobs(const TensorType& type, Layout from, Layout to) {
   const Dims dims = type.dims();
   if (!simple_layout(from) || !simple_layout(to) || !layout_fits(dims, from) || !layout_fits(dims, to))
     fail(ErrorKind::unsupported, "a reorder of ", type, " from ", from, " to ", to, " on a GPU");
-  return copy_jobs(size_of(type.dtype), dims, logical_strides(dims, from), logical_strides(dims, to), 0, 0, {Slot::Kind::input, 0, 0},
-                   {Slot::Kind::output, 0, 0});
+  return copy_jobs(size_of(type.dtype), dims, logical_strides(dims, from), logical_strides(dims, to), 0, 0,
+                   {Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0});
 }
 
 }  // namespace temper::cuda

@@ -22,8 +22,11 @@ Recipe::Work work(const Problem& problem, const Config& config) {
     from += op.starts[axis].value() * strides[axis];
     strides[axis] *= op.steps[axis];
   }
-  return {copy_jobs(size_of(output.dtype), dims, strides, logical_strides(dims, config.outputs[0]), from, 0, {Slot::Kind::input, 0, 0},
-                    {Slot::Kind::output, 0, 0}), 0, {}, {}};
+  return {copy_jobs(size_of(output.dtype), dims, strides, logical_strides(dims, config.outputs[0]), from, 0,
+                    {Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}),
+          0,
+          {},
+          {}};
 }
 
 }  // namespace

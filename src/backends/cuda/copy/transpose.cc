@@ -21,7 +21,11 @@ Recipe::Work work(const Problem& problem, const Config&) {
   const Dims dims = output.dims(), from = row_major_strides(problem.inputs[0].dims());
   Dims strides;
   for (int64_t axis : perm) strides.push_back(from[size_t(axis)]);
-  return {copy_jobs(size_of(output.dtype), dims, strides, row_major_strides(dims), 0, 0, {Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}), 0, {}, {}};
+  return {copy_jobs(size_of(output.dtype), dims, strides, row_major_strides(dims), 0, 0, {Slot::Kind::input, 0, 0},
+                    {Slot::Kind::output, 0, 0}),
+          0,
+          {},
+          {}};
 }
 
 }  // namespace

@@ -13,10 +13,13 @@ struct Tile {
   int rows, columns, warp_rows, warp_columns;
 };
 // A block has 256 threads.
-constexpr Tile kMatrixTiles[] = {{"tile=128x128", 128, 128, 64, 32}, {"tile=128x64", 128, 64, 32, 32}, {"tile=64x64", 64, 64, 32, 16}};
+constexpr Tile kMatrixTiles[] = {
+    {"tile=128x128", 128, 128, 64, 32}, {"tile=128x64", 128, 64, 32, 32}, {"tile=64x64", 64, 64, 32, 16}};
 constexpr Tile kPlainTiles[] = {{"tile=128x64", 128, 64, 0, 0}, {"tile=64x64", 64, 64, 0, 0}};
 
-std::span<const Tile> tiles_of(bool matrix) { return matrix ? std::span<const Tile>(kMatrixTiles) : std::span<const Tile>(kPlainTiles); }
+std::span<const Tile> tiles_of(bool matrix) {
+  return matrix ? std::span<const Tile>(kMatrixTiles) : std::span<const Tile>(kPlainTiles);
+}
 
 }  // namespace
 
@@ -24,11 +27,13 @@ bool on_matrix_units(DType a, DType b) {
   return (a == b && (a == DType::f16 || a == DType::bf16)) || ((a == DType::i8 || a == DType::u8) && b == DType::i8);
 }
 
-Support gemm_supports(DType a, DType b, int64_t rows, int64_t columns, int64_t depth, size_t epilogue_steps) {
+Support gemm_supports(DType a, DType b, int64_t rows, int64_t columns, int64_t depth, const Program& epilogue) {
   if (!on_matrix_units(a, b) && (a != b || a == DType::boolean)) return refused("a product of ", a, " and ", b);
   for (int64_t size : {rows, columns, depth})
     if (!small_positions(size)) return refused("a product of ", rows, " by ", columns, " by ", depth, " elements");
-  if (epilogue_steps > 1000) return refused("an epilogue of ", epilogue_steps, " steps; at most 1000 are compiled");
+  if (epilogue.steps.size() > 1000)
+    return refused("an epilogue of ", epilogue.steps.size(), " steps; at most 1000 are compiled");
+  if (epilogue.inputs > 17) return refused("an epilogue of ", epilogue.inputs, " inputs; at most 17");
   return supported();
 }
 
@@ -50,7 +55,8 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
     if (candidate.text == text) tile = &candidate;
   if (!tile) fail(ErrorKind::bad_file, "there is no tile '", text, "'");
   const int64_t rows = element_count(gemm.row_sizes), batches = element_count(gemm.batch_sizes);
-  const int64_t row_tiles = ceil_div(rows, int64_t(tile->rows)), column_tiles = ceil_div(gemm.columns, int64_t(tile->columns));
+  const int64_t row_tiles = ceil_div(rows, int64_t(tile->rows)),
+                column_tiles = ceil_div(gemm.columns, int64_t(tile->columns));
 
   Job job;
   job.entry = "gemm";
@@ -68,16 +74,23 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
   // Sums of f16 are f16 in the graph: rounded once, here.
   const std::string_view round = gemm.accumulator == DType::f16 ? "op::round_f16" : "";
   const int units = !matrix ? 0 : gemm.a == DType::f16 ? 1 : gemm.a == DType::bf16 ? 2 : gemm.a == DType::i8 ? 3 : 4;
-  job.source.text = concat(
-      "#include \"backends/cuda/support/scalar.cuh\"\n", program_code(*gemm.epilogue, dtypes, "epilogue"), "using A = ", memory_type(gemm.a), ";\nusing B = ",
-      memory_type(gemm.b), ";\nusing Output = ", memory_type(gemm.operands[0].dtype), ";\nusing Acc = ", held_type(gemm.accumulator), ";\n#define MATRIX ", units,
-      "\nconstexpr int ROWS = ", tile->rows, ", COLUMNS = ", tile->columns, ", WARP_ROWS = ", tile->warp_rows, ", WARP_COLUMNS = ", tile->warp_columns,
-      ", ROW_RANK = ", gemm.row_sizes.size(), ", BATCH_RANK = ", gemm.batch_sizes.size(), ", OPERANDS = ", gemm.operands.size(),
-      ";\nconstexpr bool CONV = ", gemm.conv != nullptr, ", VECTOR_A = ", gemm.vector_a, ", VECTOR_B = ", gemm.vector_b, ";\n#define EXTRAS ", extras,
-      "\n#define EPILOGUE(x) epilogue(", round, "(x)", call, ")\n#include \"backends/cuda/matmul/gemm.cuh\"\n");
+  job.source.text =
+      concat("#include \"backends/cuda/support/scalar.cuh\"\n", program_code(*gemm.epilogue, dtypes, "epilogue"),
+             "using A = ", memory_type(gemm.a), ";\nusing B = ", memory_type(gemm.b),
+             ";\nusing Output = ", memory_type(gemm.operands[0].dtype), ";\nusing Acc = ", held_type(gemm.accumulator),
+             ";\n#define MATRIX ", units, "\nconstexpr int ROWS = ", tile->rows, ", COLUMNS = ", tile->columns,
+             ", WARP_ROWS = ", tile->warp_rows, ", WARP_COLUMNS = ", tile->warp_columns,
+             ", ROW_RANK = ", gemm.row_sizes.size(), ", BATCH_RANK = ", gemm.batch_sizes.size(),
+             ", OPERANDS = ", gemm.operands.size(), ";\nconstexpr bool CONV = ", gemm.conv != nullptr,
+             ", VECTOR_A = ", gemm.vector_a, ", VECTOR_B = ", gemm.vector_b, ";\n#define EXTRAS ", extras,
+             "\n#define EPILOGUE(x) epilogue(", round, "(x)", call, ")\n#include \"backends/cuda/matmul/gemm.cuh\"\n");
 
   ParameterWriter writer;
-  writer.put(uint32_t(rows)).put(uint32_t(gemm.columns)).put(uint32_t(gemm.depth)).put_divisor(column_tiles).put_divisor(row_tiles);
+  writer.put(uint32_t(rows))
+      .put(uint32_t(gemm.columns))
+      .put(uint32_t(gemm.depth))
+      .put_divisor(column_tiles)
+      .put_divisor(row_tiles);
   writer.put(gemm.a_row).put(gemm.a_k).put(gemm.b_column).put(gemm.b_k).put(gemm.conv ? gemm.conv->b_tap : int64_t(0));
   std::vector<Dims> row_strides, batch_strides{gemm.a_batch, gemm.b_batch};
   for (const GemmOperand& operand : gemm.operands) {
@@ -97,7 +110,8 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
   job.parameters = writer.finish();
   job.shape.block = {256, 1, 1};
   const int64_t blocks = row_tiles * column_tiles * batches;
-  if (!small_positions(blocks)) fail(ErrorKind::unsupported, "a product of ", blocks, " tiles; a GPU takes at most 2147483647");
+  if (!small_positions(blocks))
+    fail(ErrorKind::unsupported, "a product of ", blocks, " tiles; a GPU takes at most 2147483647");
   job.shape.grid = {uint32_t(blocks), 1, 1};
   return job;
 }

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices, and convolutions as such (implicit GEMM): rows are the rows of a, or the output's positions; columns are
-// those of b, or output channels; k runs over what is summed: for a convolution over taps and within them over channels.
-// Tiles pass through shared memory in words of 4 bytes, k innermost, 16 words a row; two buffers, so that the next tile is on its
-// way while one is used. Products of f16, bf16 and 8-bit integers go to the matrix units (mma.sync), all others to plain
-// multiply-add with one rounding each.
+// Products of matrices, and convolutions as such (implicit GEMM): rows are the rows of a, or the output's positions;
+// columns are those of b, or output channels; k runs over what is summed: for a convolution over taps and within them
+// over channels. Tiles pass through shared memory in words of 4 bytes, k innermost, 16 words a row; two buffers, so
+// that the next tile is on its way while one is used. Products of f16, bf16 and 8-bit integers go to the matrix units
+// (mma.sync), all others to plain multiply-add with one rounding each.
 //
-// Generated in front (gemm.cc): A, B (element types), Output, Acc (held), MATRIX (0: none, 1: f16, 2: bf16, 3: s8, 4: u8 by s8),
-// ROWS and COLUMNS of a block's tile, WARP_ROWS and WARP_COLUMNS (of a warp's part, with MATRIX), CONV, VECTOR_A and VECTOR_B (16
-// bytes along k are one load), ROW_RANK, BATCH_RANK, OPERANDS (the output and the epilogue's inputs), EXTRAS (their
-// parameters), EPILOGUE(x) (of the sum x at `at` and column c).
+// Generated in front (gemm.cc): A, B (element types), Output, Acc (held), MATRIX (0: none, 1: f16, 2: bf16, 3: s8, 4:
+// u8 by s8), ROWS and COLUMNS of a block's tile, WARP_ROWS and WARP_COLUMNS (of a warp's part, with MATRIX), CONV,
+// VECTOR_A and VECTOR_B (16 bytes along k are one load), ROW_RANK, BATCH_RANK, OPERANDS (the output and the epilogue's
+// inputs), EXTRAS (their parameters), EPILOGUE(x) (of the sum x at `at` and column c).
 #pragma once
 #include "backends/cuda/support/memory.cuh"
 
-constexpr int THREADS = 256, WORDS = 16, PITCH = WORDS + 4;  // of a row in shared memory: no two rows of eight meet in a bank
+constexpr int THREADS = 256, WORDS = 16,
+              PITCH = WORDS + 4;  // of a row in shared memory: no two rows of eight meet in a bank
 constexpr int PER_CHUNK = 16 / sizeof(A), PER_ROW = WORDS * 4 / sizeof(A);
 constexpr int CHUNKS_A = ROWS * WORDS / 4 / THREADS, CHUNKS_B = COLUMNS * WORDS / 4 / THREADS;
 static_assert(sizeof(A) == sizeof(B) && CHUNKS_A > 0 && CHUNKS_B > 0, "tiles are whole chunks for every thread");
@@ -21,7 +22,7 @@ struct ConvParameters {
   Divisor channels, kernel_w, kernel_h;  // k = ((kd * kernel_h + kh) * kernel_w + kw) * channels + c
   Divisor out_w, out_h, out_d;           // row = ((n * out_d + d) * out_h + h) * out_w + w
   i32 stride[3], pad[3], dilation[3], size[3];
-  i64 batch_stride, spatial_stride[3];   // of x
+  i64 batch_stride, spatial_stride[3];  // of x
 };
 struct Parameters {
   u32 rows, columns, depth;
@@ -33,7 +34,9 @@ struct Parameters {
   ConvParameters conv;
 };
 
-struct alignas(16) Chunk { u32 word[4]; };
+struct alignas(16) Chunk {
+  u32 word[4];
+};
 template <class T>
 union ChunkOf {
   T at[16 / sizeof(T)];
@@ -72,10 +75,12 @@ DEVICE bool position_of_a(const Parameters& p, const RowOfA& r, u32 k, i64& offs
     const ConvParameters& c = p.conv;
     const u32 tap = divide(k, c.channels), channel = k - tap * c.channels.divisor;
     const u32 th = divide(tap, c.kernel_w), td = divide(th, c.kernel_h);
-    const i32 d = r.origin[0] + i32(td) * c.dilation[0], h = r.origin[1] + i32(th - td * c.kernel_h.divisor) * c.dilation[1],
+    const i32 d = r.origin[0] + i32(td) * c.dilation[0],
+              h = r.origin[1] + i32(th - td * c.kernel_h.divisor) * c.dilation[1],
               w = r.origin[2] + i32(tap - th * c.kernel_w.divisor) * c.dilation[2];
     if (u32(d) >= u32(c.size[0]) || u32(h) >= u32(c.size[1]) || u32(w) >= u32(c.size[2])) return false;
-    offset = r.base + d * c.spatial_stride[0] + h * c.spatial_stride[1] + w * c.spatial_stride[2] + i64(channel) * p.a_k;
+    offset =
+        r.base + d * c.spatial_stride[0] + h * c.spatial_stride[1] + w * c.spatial_stride[2] + i64(channel) * p.a_k;
     return true;
   }
 }
@@ -99,7 +104,8 @@ DEVICE Chunk load_b(const B* b, const Parameters& p, u32 column, u32 k) {
   out.chunk = Chunk{{0, 0, 0, 0}};
   if constexpr (VECTOR_B) {
     // Packed rows are padded with zeros to whole chunks.
-    if (column < p.columns && k < p.depth) out.chunk = *reinterpret_cast<const Chunk*>(b + i64(column) * p.b_column + k);
+    if (column < p.columns && k < p.depth)
+      out.chunk = *reinterpret_cast<const Chunk*>(b + i64(column) * p.b_column + k);
   } else {
 #pragma unroll
     for (int i = 0; i < PER_CHUNK; ++i) {
@@ -141,7 +147,9 @@ DEVICE void multiply(Sum (&c)[4], const u32 (&a)[4], const u32 (&b)[2]) {
 }
 constexpr int WARPS_ACROSS = COLUMNS / WARP_COLUMNS, TILES_M = WARP_ROWS / 16, TILES_N = WARP_COLUMNS / 8;
 static_assert(ROWS / WARP_ROWS * WARPS_ACROSS * 32 == THREADS, "warps cover the tile");
-struct Sums { Sum at[TILES_M][TILES_N][4]; };
+struct Sums {
+  Sum at[TILES_M][TILES_N][4];
+};
 
 // Rows of 32 bytes are the fragments of every type: lane g * 4 + t holds word t (and t + 4) of row g (and g + 8).
 DEVICE void accumulate(Sums& sums, const u32* tile_a, const u32* tile_b) {
@@ -190,17 +198,37 @@ DEVICE void each_row(const Sums& sums, u32 row, u32 column, F&& f) {
       });
 }
 #else
-template <class T> struct SumType { using type = u32; };
-template <> struct SumType<float> { using type = float; };
-template <> struct SumType<double> { using type = double; };
-template <> struct SumType<i64> { using type = u64; };
-template <> struct SumType<u64> { using type = u64; };
+template <class T>
+struct SumType {
+  using type = u32;
+};
+template <>
+struct SumType<float> {
+  using type = float;
+};
+template <>
+struct SumType<double> {
+  using type = double;
+};
+template <>
+struct SumType<i64> {
+  using type = u64;
+};
+template <>
+struct SumType<u64> {
+  using type = u64;
+};
 using Sum = SumType<A>::type;
 constexpr int PER_THREAD_M = ROWS / 16, PER_THREAD_N = COLUMNS / 16;
-struct Sums { Sum at[PER_THREAD_M][PER_THREAD_N]; };
+struct Sums {
+  Sum at[PER_THREAD_M][PER_THREAD_N];
+};
 DEVICE float multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 DEVICE double multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
-template <class I> DEVICE I multiply_add(I a, I b, I c) { return a * b + c; }
+template <class I>
+DEVICE I multiply_add(I a, I b, I c) {
+  return a * b + c;
+}
 
 DEVICE void accumulate(Sums& sums, const u32* tile_a, const u32* tile_b) {
   const u32* mine_a = tile_a + threadIdx.x / 16 * PITCH;
@@ -232,10 +260,12 @@ DEVICE void each_row(const Sums& sums, u32 row, u32 column, F&& f) {
 }
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) gemm(const A* a, const B* b, EXTRAS Output* out, const Parameters p) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    gemm(const A* a, const B* b, EXTRAS Output* out, const Parameters p) {
   __shared__ __align__(16) u32 tiles_a[2][ROWS * PITCH];
   __shared__ __align__(16) u32 tiles_b[2][COLUMNS * PITCH];
-  const u32 row_block = divide(u32(blockIdx.x), p.column_tiles), column = (blockIdx.x - row_block * p.column_tiles.divisor) * COLUMNS;
+  const u32 row_block = divide(u32(blockIdx.x), p.column_tiles),
+            column = (blockIdx.x - row_block * p.column_tiles.divisor) * COLUMNS;
   const u32 batch = divide(row_block, p.row_tiles), row = (row_block - batch * p.row_tiles.divisor) * ROWS;
   i64 start[OPERANDS + 2];
   walk_offsets<BATCH_RANK, OPERANDS + 2>(p.batch_walk, batch, start);
@@ -252,13 +282,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) gemm(const A* a, const 
 #pragma unroll
     for (int i = 0; i < CHUNKS_A; ++i) next_a[i] = load_a(a, p, rows[i], k + chunk * PER_CHUNK);
 #pragma unroll
-    for (int i = 0; i < CHUNKS_B; ++i) next_b[i] = load_b(b, p, column + first + i * (THREADS / 4), k + chunk * PER_CHUNK);
+    for (int i = 0; i < CHUNKS_B; ++i)
+      next_b[i] = load_b(b, p, column + first + i * (THREADS / 4), k + chunk * PER_CHUNK);
   };
   auto place = [&](int buffer) {
 #pragma unroll
-    for (int i = 0; i < CHUNKS_A; ++i) *reinterpret_cast<Chunk*>(&tiles_a[buffer][(first + i * (THREADS / 4)) * PITCH + chunk * 4]) = next_a[i];
+    for (int i = 0; i < CHUNKS_A; ++i)
+      *reinterpret_cast<Chunk*>(&tiles_a[buffer][(first + i * (THREADS / 4)) * PITCH + chunk * 4]) = next_a[i];
 #pragma unroll
-    for (int i = 0; i < CHUNKS_B; ++i) *reinterpret_cast<Chunk*>(&tiles_b[buffer][(first + i * (THREADS / 4)) * PITCH + chunk * 4]) = next_b[i];
+    for (int i = 0; i < CHUNKS_B; ++i)
+      *reinterpret_cast<Chunk*>(&tiles_b[buffer][(first + i * (THREADS / 4)) * PITCH + chunk * 4]) = next_b[i];
   };
 
   Sums sums = {};

@@ -5,15 +5,15 @@
 
 namespace temper::cuda {
 
-struct GemmOperand {   // the output, or an input of the epilogue
+struct GemmOperand {  // the output, or an input of the epilogue
   DType dtype;
   Dims row_strides;    // along the row axes, in elements
   Dims batch_strides;  // along the batch axes
   int64_t column_stride = 0;
-  int input = -1;      // of the problem; -1 for the output
+  int input = -1;  // of the problem; -1 for the output
 };
 
-struct GemmConv {  // spatial axes are three; missing ones have size 1
+struct GemmConv {        // spatial axes are three; missing ones have size 1
   int64_t channels = 1;  // of a group
   std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, pad{0, 0, 0}, dilation{1, 1, 1}, size{1, 1, 1}, out{1, 1, 1};
   int64_t batch_stride = 0, b_tap = 0;
@@ -25,17 +25,17 @@ struct Gemm {
   Slot b_slot;
   int64_t columns = 0, depth = 0;
   int64_t a_row = 0, a_k = 0, b_column = 0, b_k = 0;  // strides in elements
-  Dims row_sizes, batch_sizes, a_batch, b_batch;       // axes, and strides along them
-  bool vector_a = false, vector_b = false;             // 16 bytes along k are neighbours and aligned
-  const GemmConv* conv = nullptr;                      // null: a product of matrices
-  std::vector<GemmOperand> operands;                   // the output first, then the epilogue's inputs in order
+  Dims row_sizes, batch_sizes, a_batch, b_batch;      // axes, and strides along them
+  bool vector_a = false, vector_b = false;            // 16 bytes along k are neighbours and aligned
+  const GemmConv* conv = nullptr;                     // null: a product of matrices
+  std::vector<GemmOperand> operands;                  // the output first, then the epilogue's inputs in order
   const Program* epilogue = nullptr;
 };
 
 // Whether the dtypes are multiplied by the matrix units.
 bool on_matrix_units(DType a, DType b);
 // Whether the kernel exists for them at all, and the sizes fit its arithmetic.
-Support gemm_supports(DType a, DType b, int64_t rows, int64_t columns, int64_t depth, size_t epilogue_steps);
+Support gemm_supports(DType a, DType b, int64_t rows, int64_t columns, int64_t depth, const Program& epilogue);
 // Tiles to choose from, as Config::text: "tile=128x128" (rows x columns), ...
 std::vector<std::string> gemm_tiles(DType a, DType b, int64_t rows, int64_t columns);
 // Throws Error{bad_file} for a tile that is none of those.

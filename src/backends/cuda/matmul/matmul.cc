@@ -12,7 +12,7 @@ const ops::MatMul& op_of(const Problem& problem) { return std::get<ops::MatMul>(
 struct Shape3 {
   Dims batch;  // of the output
   int64_t m, n, k;
-  bool flat;   // the batch belongs to the rows: b is one matrix, and a's matrices lie one behind the other
+  bool flat;  // the batch belongs to the rows: b is one matrix, and a's matrices lie one behind the other
 };
 
 Shape3 shape_of(const Problem& problem) {
@@ -22,21 +22,23 @@ Shape3 shape_of(const Problem& problem) {
   s.m = out[out.size() - 2];
   s.n = out.back();
   s.k = a[a.size() - (op_of(problem).transpose_a ? 2 : 1)];
-  s.flat = !op_of(problem).transpose_a && Dims(a.begin(), a.end() - 2) == s.batch && element_count(Dims(b.begin(), b.end() - 2)) == 1;
+  s.flat = !op_of(problem).transpose_a && Dims(a.begin(), a.end() - 2) == s.batch &&
+           element_count(Dims(b.begin(), b.end() - 2)) == 1;
   return s;
 }
 
 Support supports(const Problem& problem) {
   if (!std::holds_alternative<ops::MatMul>(problem.op)) return refused("not a matrix product");
   const Shape3 s = shape_of(problem);
-  return gemm_supports(problem.inputs[0].type.dtype, problem.inputs[1].type.dtype, s.flat ? element_count(s.batch) * s.m : s.m, s.n, s.k,
-                       op_of(problem).epilogue.steps.size());
+  return gemm_supports(problem.inputs[0].type.dtype, problem.inputs[1].type.dtype,
+                       s.flat ? element_count(s.batch) * s.m : s.m, s.n, s.k, op_of(problem).epilogue);
 }
 
 std::vector<Config> configs(const Problem& problem) {
   const Shape3 s = shape_of(problem);
   std::vector<Config> out;
-  for (std::string& tile : gemm_tiles(problem.inputs[0].type.dtype, problem.inputs[1].type.dtype, s.flat ? element_count(s.batch) * s.m : s.m, s.n))
+  for (std::string& tile : gemm_tiles(problem.inputs[0].type.dtype, problem.inputs[1].type.dtype,
+                                      s.flat ? element_count(s.batch) * s.m : s.m, s.n))
     out.push_back({std::move(tile), std::vector<Layout>(problem.inputs.size(), Layout::plain), {Layout::plain}});
   return out;
 }
@@ -50,7 +52,8 @@ std::vector<std::byte> packed_b(const Tensor& b, bool transposed, int64_t n, int
     for (int64_t column = 0; column < n; ++column)
       for (int64_t i = 0; i < k; ++i)
         std::memcpy(out.data() + size_t((matrix * n + column) * padded + i) * size,
-                    b.raw().data() + size_t(matrix * n * k + (transposed ? column * k + i : i * n + column)) * size, size);
+                    b.raw().data() + size_t(matrix * n * k + (transposed ? column * k + i : i * n + column)) * size,
+                    size);
   return out;
 }
 
@@ -90,7 +93,8 @@ Recipe::Work work(const Problem& problem, const Config& config) {
     for (int64_t& stride : strides) stride *= matrix;
     return strides;
   };
-  Axes rows{{s.m}, {}}, batch{s.batch, {batch_strides(a, s.m * s.k), batch_strides(b, pack ? s.n * padded : s.n * s.k)}};
+  Axes rows{{s.m}, {}},
+      batch{s.batch, {batch_strides(a, s.m * s.k), batch_strides(b, pack ? s.n * padded : s.n * s.k)}};
   if (s.flat) rows.sizes.assign(out_dims.begin(), out_dims.end() - 1), batch = {{}, {{}, {}}};
   auto add = [&](DType dtype, const Dims& strides, int input) {
     gemm.operands.push_back({dtype, {}, {}, strides.back(), input});

@@ -10,6 +10,7 @@ namespace temper::cuda {
 namespace {
 
 constexpr size_t kMaxSteps = 2000;  // above that compiling takes too long
+constexpr size_t kMaxInputs = 48;
 
 const ops::Pointwise& op_of(const Problem& problem) { return std::get<ops::Pointwise>(problem.op); }
 
@@ -17,6 +18,8 @@ Support supports(const Problem& problem) {
   if (!std::holds_alternative<ops::Pointwise>(problem.op)) return refused("not a pointwise program");
   const size_t steps = op_of(problem).program.steps.size();
   if (steps > kMaxSteps) return refused("a program of ", steps, " steps; at most ", kMaxSteps, " are compiled");
+  if (problem.inputs.size() > kMaxInputs)
+    return refused("a program of ", problem.inputs.size(), " inputs; at most ", kMaxInputs, " are passed to a kernel");
   return supported();
 }
 
@@ -59,7 +62,8 @@ Recipe::Work work(const Problem& problem, const Config& config) {
     dtypes.push_back(problem.inputs[i].type.dtype);
     const int64_t elements = element_count(from);
     access.push_back(from == dims || (elements == count && layout == Layout::plain) ? Access::contiguous
-                     : elements == 1 ? Access::uniform : Access::walked);
+                     : elements == 1                                                ? Access::uniform
+                                                                                    : Access::walked);
     if (!read[i]) continue;
     if (access.back() != Access::uniform) largest = std::max(largest, size_of(dtypes.back()));
     if (access.back() != Access::walked) continue;
@@ -96,7 +100,9 @@ Recipe::Work work(const Problem& problem, const Config& config) {
         const std::string at = concat(name, " + at[", w, ']');
         if (strides.back() == 0) load = concat("load_splat<V>(", at, ')');
         else if (aligned) load = concat("load_vector<V>(", at, ')');
-        else load = concat("load_strided<V>(", at, ", ", strides.back() == 1 ? "1" : concat("p.walk.strides[", w, "][RANK - 1]"), ')');
+        else
+          load = concat("load_strided<V>(", at, ", ",
+                        strides.back() == 1 ? "1" : concat("p.walk.strides[", w, "][RANK - 1]"), ')');
         tail_element = element;  // walks have no tail: V divides the innermost axis
       }
       loads += concat(" const auto x", i, " = ", load, ';');
@@ -109,11 +115,12 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   Job& job = out.jobs[0];
   job.entry = "pointwise";
   job.slots.push_back({Slot::Kind::output, 0, 0});
-  job.source.text = concat("#include \"backends/cuda/support/scalar.cuh\"\n", program_code(program, dtypes, "program"),
-                           "constexpr int V = ", vector, ", RANK = ", axes.sizes.size(), ", WALKED = ", walked.size(),
-                           ";\nusing Index = ", index, ";\nusing Output = ", memory_type(output.dtype), ";\n#define INPUTS ", inputs,
-                           "\n#define LOADS", loads, "\n#define CALL program(", call, ")\n#define TAIL_CALL program(", tail,
-                           ")\n#include \"backends/cuda/pointwise/pointwise.cu\"\n");
+  job.source.text =
+      concat("#include \"backends/cuda/support/scalar.cuh\"\n", program_code(program, dtypes, "program"),
+             "constexpr int V = ", vector, ", RANK = ", axes.sizes.size(), ", WALKED = ", walked.size(),
+             ";\nusing Index = ", index, ";\nusing Output = ", memory_type(output.dtype), ";\n#define INPUTS ", inputs,
+             "\n#define LOADS", loads, "\n#define CALL program(", call, ")\n#define TAIL_CALL program(", tail,
+             ")\n#include \"backends/cuda/pointwise/pointwise.cu\"\n");
   job.shape.block = {256, 1, 1};
   job.shape.grid = {blocks_for(count, 256 * vector), 1, 1};
   job.parameters = ParameterWriter().put(uint64_t(count)).put_walk(axes.sizes, axes.strides).finish();

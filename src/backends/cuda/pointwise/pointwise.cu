@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each thread computes V neighbours of the output's memory. Generated in front of this text (pointwise.cc): program(), V, Index,
-// RANK and WALKED (inputs whose position must be computed), INPUTS (parameters), LOADS (one Vec x<i> for each input that is
-// read), CALL and TAIL_CALL (program() of element k), Output.
+// Each thread computes V neighbours of the output's memory. Generated in front of this text (pointwise.cc): program(),
+// V, Index, RANK and WALKED (inputs whose position must be computed), INPUTS (parameters), LOADS (one Vec x<i> for each
+// input that is read), CALL and TAIL_CALL (program() of element k), Output.
 #include "backends/cuda/support/memory.cuh"
 
 struct Parameters {

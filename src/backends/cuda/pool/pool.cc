@@ -30,10 +30,12 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   if (count == 0) return out;
   const ops::Window window = op.window();
   const size_t spatial = in.size() - 2, first = 3 - spatial;
-  const Dims in_strides = logical_strides(in, config.inputs[0]), out_strides = logical_strides(dims, config.outputs[0]), plain = row_major_strides(in);
+  const Dims in_strides = logical_strides(in, config.inputs[0]), out_strides = logical_strides(dims, config.outputs[0]),
+             plain = row_major_strides(in);
   // Axes n, c, d, h, w, as the output lies in memory.
   Dims sizes{dims[0], dims[1]}, to{out_strides[0], out_strides[1]};
-  std::array<int32_t, 3> in_size{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, begin{0, 0, 0}, end{0, 0, 0};
+  std::array<int32_t, 3> in_size{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, begin{0, 0, 0},
+      end{0, 0, 0};
   std::array<int64_t, 3> in_stride{0, 0, 0}, plain_stride{0, 0, 0};
   for (size_t s = 0; s < 3; ++s) {
     if (s < first) {
@@ -56,7 +58,9 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   }
   // Size-1 axes first, then by the output's strides, so that neighbouring threads write neighbours.
   std::vector<size_t> order{0, 1, 2, 3, 4};
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return (sizes[a] == 1 ? INT64_MAX : to[a]) > (sizes[b] == 1 ? INT64_MAX : to[b]); });
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return (sizes[a] == 1 ? INT64_MAX : to[a]) > (sizes[b] == 1 ? INT64_MAX : to[b]);
+  });
   Dims walk_sizes;
   std::vector<Dims> walk(3);
   std::array<int32_t, 5> position{};
@@ -72,10 +76,12 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   Job job;
   job.entry = "pool";
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}, {Slot::Kind::output, op.with_indices ? 1 : 0, 0}};
-  job.source.text = concat("#include \"backends/cuda/support/scalar.cuh\"\nconstexpr int KIND = ", int(op.kind), ", LANES = 1, KEPT = 1, REDUCED = 1;\n",
-                           "constexpr bool INCLUDE_PADDING = ", op.count_include_pad, ", INDICES = ", op.with_indices, ", COLUMN_MAJOR = ", op.column_major,
-                           ";\nusing Index = ", small_positions(count) ? "u32" : "u64", ";\nusing Input = ", memory_type(x.dtype),
-                           ";\n#include \"backends/cuda/pool/pool.cu\"\n");
+  job.source.text =
+      concat("#include \"backends/cuda/support/scalar.cuh\"\nconstexpr int KIND = ", int(op.kind),
+             ", LANES = 1, KEPT = 1, REDUCED = 1;\n", "constexpr bool INCLUDE_PADDING = ", op.count_include_pad,
+             ", INDICES = ", op.with_indices, ", COLUMN_MAJOR = ", op.column_major,
+             ";\nusing Index = ", small_positions(count) ? "u32" : "u64", ";\nusing Input = ", memory_type(x.dtype),
+             ";\n#include \"backends/cuda/pool/pool.cu\"\n");
   job.shape.block = {256, 1, 1};
   job.shape.grid = {blocks_for(count, 256), 1, 1};
   ParameterWriter writer;

@@ -8,7 +8,8 @@ constexpr int kMax = 0, kAverage = 1, kLp = 2;
 struct Parameters {
   u64 count;
   double power, inverse_power;
-  Walk<5, 3> walk;  // n, c and the spatial axes of the output in its memory's order; strides: x's n and c, the output, x's channels counted plainly
+  Walk<5, 3> walk;  // n, c and the spatial axes of the output in its memory's order; strides: x's n and c, the output,
+                    // x's channels counted plainly
   i32 position[5];  // of n, c, d, h, w among the walk's axes
   i32 in_size[3], kernel[3], stride[3], dilation[3], pad_begin[3], pad_end[3];
   i64 in_stride[3];     // of x's memory
@@ -17,7 +18,10 @@ struct Parameters {
 
 extern "C" __global__ void __launch_bounds__(256, 4) pool(const Input* in, Input* out, i64* where, const Parameters p) {
   using H = Held<Input>;
-  using F = decltype([] { if constexpr (is_float<H>) return H(); else return float(); }());  // means are of floats
+  using F = decltype([] {
+    if constexpr (is_float<H>) return H();
+    else return float();
+  }());  // means are of floats
   const u64 thread = u64(blockIdx.x) * 256 + threadIdx.x;
   if (thread >= p.count) return;
   Index rest = Index(thread);
@@ -52,16 +56,19 @@ extern "C" __global__ void __launch_bounds__(256, 4) pool(const Input* in, Input
   for (i32 kd = 0; kd < p.kernel[0]; ++kd)
     for (i32 kh = 0; kh < p.kernel[1]; ++kh)
       for (i32 kw = 0; kw < p.kernel[2]; ++kw) {
-        const i32 d = origin[0] + kd * p.dilation[0], h = origin[1] + kh * p.dilation[1], w = origin[2] + kw * p.dilation[2];
+        const i32 d = origin[0] + kd * p.dilation[0], h = origin[1] + kh * p.dilation[1],
+                  w = origin[2] + kw * p.dilation[2];
         // With ceil_mode a window may reach beyond the padding: that does not count.
-        counted += d < p.in_size[0] + p.pad_end[0] && h < p.in_size[1] + p.pad_end[1] && w < p.in_size[2] + p.pad_end[2];
+        counted +=
+            d < p.in_size[0] + p.pad_end[0] && h < p.in_size[1] + p.pad_end[1] && w < p.in_size[2] + p.pad_end[2];
         if (d < 0 || d >= p.in_size[0] || h < 0 || h >= p.in_size[1] || w < 0 || w >= p.in_size[2]) continue;
         ++valid;
         const H v = hold(in[base + d * p.in_stride[0] + h * p.in_stride[1] + w * p.in_stride[2]]);
         if constexpr (KIND == kAverage) sum.add(F(v));
         if constexpr (KIND == kLp) sum.add(p.power == 2 ? F(v) * F(v) : op::pow(op::abs(F(v)), F(p.power)));
         if constexpr (KIND == kMax) {
-          const i64 offset = INDICES ? plain + d * p.plain_stride[0] + h * p.plain_stride[1] + w * p.plain_stride[2] : 0;
+          const i64 offset =
+              INDICES ? plain + d * p.plain_stride[0] + h * p.plain_stride[1] + w * p.plain_stride[2] : 0;
           if constexpr (is_float<H>)
             if (v != v && best == best) best = v, best_at = offset;
           if (v > best || best_at < 0) {

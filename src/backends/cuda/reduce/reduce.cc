@@ -14,7 +14,8 @@ Support supports(const Problem& problem) {
   if (problem.inputs.size() > 1 && problem.inputs[1].present) return refused("its axes are data");
   const DType dtype = problem.inputs[0].type.dtype;
   const auto kind = op_of(problem).kind;
-  if (dtype == DType::boolean && kind != ops::ReduceKind::max && kind != ops::ReduceKind::min) return refused("a ", enum_names(kind)[size_t(kind)], " of bool");
+  if (dtype == DType::boolean && kind != ops::ReduceKind::max && kind != ops::ReduceKind::min)
+    return refused("a ", enum_names(kind)[size_t(kind)], " of bool");
   return supported();
 }
 
@@ -23,7 +24,9 @@ std::vector<Config> configs(const Problem& problem) {
   std::vector<Config> out;
   for (Layout layout : {Layout::plain, Layout::channels_last}) {
     if (!layout_fits(problem.inputs[0].dims(), layout)) continue;
-    Config config{"", std::vector<Layout>(problem.inputs.size(), Layout::plain), {op_of(problem).keepdims ? layout : Layout::plain}};
+    Config config{"",
+                  std::vector<Layout>(problem.inputs.size(), Layout::plain),
+                  {op_of(problem).keepdims ? layout : Layout::plain}};
     config.inputs[0] = layout;
     out.push_back(std::move(config));
   }

@@ -18,7 +18,9 @@ struct TableEntry {  // struct Tap of resize.cu
 
 const ops::Resize& op_of(const Problem& problem) { return std::get<ops::Resize>(problem.op); }
 
-bool moves_elements(const ops::Resize& op) { return op.kind == ops::ResizeKind::nearest && op.coordinate != ops::ResizeCoordinate::tf_crop_and_resize; }
+bool moves_elements(const ops::Resize& op) {
+  return op.kind == ops::ResizeKind::nearest && op.coordinate != ops::ResizeCoordinate::tf_crop_and_resize;
+}
 
 std::vector<size_t> resized_axes(const Problem& problem) {
   const Dims in = problem.inputs[0].dims(), out = problem.outputs[0].dims();
@@ -32,7 +34,8 @@ Support supports(const Problem& problem) {
   if (!std::holds_alternative<ops::Resize>(problem.op)) return refused("not a resize");
   for (size_t i = 1; i < problem.inputs.size(); ++i)
     if (problem.inputs[i].present) return refused("its size is data");
-  if (problem.inputs[0].type.dtype == DType::boolean && !moves_elements(op_of(problem))) return refused("an interpolation of bool");
+  if (problem.inputs[0].type.dtype == DType::boolean && !moves_elements(op_of(problem)))
+    return refused("an interpolation of bool");
   const Dims in = problem.inputs[0].dims(), out = problem.outputs[0].dims();
   for (int64_t size : out)
     if (size >= int64_t(1) << 26) return refused("an axis of ", size, " elements");
@@ -80,11 +83,12 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   const bool narrow = x.dtype == DType::f32 || x.dtype == DType::f16 || x.dtype == DType::bf16;
   job.entry = "resize";
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::packed, 0, 0}, {Slot::Kind::output, 0, 0}};
-  job.source.text = concat("#include \"backends/cuda/support/scalar.cuh\"\nconstexpr int RANK = ", sizes.size(), ", RESIZED = ", starts.size(),
-                           ";\n__device__ constexpr int TAPS[] = {", taps, "}, AXIS[] = {", axes, "};\nconstexpr bool NEAREST = ",
-                           moves_elements(op), ", ROUND = ", !is_float(x.dtype), ";\nusing Index = ", small_positions(count) ? "u32" : "u64",
-                           ";\nusing Input = ", memory_type(x.dtype), ";\nusing Wide = ", narrow ? "float" : "double",
-                           ";\n#include \"backends/cuda/resize/resize.cu\"\n");
+  job.source.text =
+      concat("#include \"backends/cuda/support/scalar.cuh\"\nconstexpr int RANK = ", sizes.size(),
+             ", RESIZED = ", starts.size(), ";\n__device__ constexpr int TAPS[] = {", taps, "}, AXIS[] = {", axes,
+             "};\nconstexpr bool NEAREST = ", moves_elements(op), ", ROUND = ", !is_float(x.dtype),
+             ";\nusing Index = ", small_positions(count) ? "u32" : "u64", ";\nusing Input = ", memory_type(x.dtype),
+             ";\nusing Wide = ", narrow ? "float" : "double", ";\n#include \"backends/cuda/resize/resize.cu\"\n");
   job.shape.block = {256, 1, 1};
   job.shape.grid = {blocks_for(count, 256), 1, 1};
   ParameterWriter writer;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread computes one element: a weighted sum over the taps of the axes that are resized, or one element moved. Generated in
-// front: RANK, Index, Input, Wide (what sums are computed in), RESIZED (axes), TAPS of each {..}, AXIS of each in the walk {..},
-// NEAREST, ROUND (to the nearest integer), low and high of an integer.
+// One thread computes one element: a weighted sum over the taps of the axes that are resized, or one element moved.
+// Generated in front: RANK, Index, Input, Wide (what sums are computed in), RESIZED (axes), TAPS of each {..}, AXIS of
+// each in the walk {..}, NEAREST, ROUND (to the nearest integer), low and high of an integer.
 #include "backends/cuda/support/memory.cuh"
 
 struct Parameters {
   u64 count;
   double extrapolation;
-  Walk<RANK, 2> walk;  // of the output: input strides (0 along resized axes), output strides
+  Walk<RANK, 2> walk;   // of the output: input strides (0 along resized axes), output strides
   i64 stride[RESIZED];  // of the input along resized axes
-  u32 table[RESIZED];   // where an axis's table starts: index (-1 in the first tap: extrapolated) and weight for each tap
+  u32 table[RESIZED];   // where an axis's table starts: index (-1 in the first tap: extrapolated) and weight for each
+                        // tap
 };
 struct Tap {
   i32 index;
@@ -18,7 +19,8 @@ struct Tap {
 };
 
 template <int DEPTH>
-DEVICE Wide interpolate(const Input* in, const Tap* taps, const Parameters& p, const u32 (&at)[RESIZED], i64 offset, bool& outside) {
+DEVICE Wide interpolate(const Input* in, const Tap* taps, const Parameters& p, const u32 (&at)[RESIZED], i64 offset,
+                        bool& outside) {
   if constexpr (DEPTH == RESIZED) {
     return Wide(hold(in[offset]));
   } else {
@@ -28,13 +30,16 @@ DEVICE Wide interpolate(const Input* in, const Tap* taps, const Parameters& p, c
     for (int t = 0; t < TAPS[DEPTH]; ++t) {
       const Tap tap = mine[t];
       if (t == 0 && tap.index < 0) outside = true;
-      if (tap.index >= 0) sum += Wide(tap.weight) * interpolate<DEPTH + 1>(in, taps, p, at, offset + tap.index * p.stride[DEPTH], outside);
+      if (tap.index >= 0)
+        sum +=
+            Wide(tap.weight) * interpolate<DEPTH + 1>(in, taps, p, at, offset + tap.index * p.stride[DEPTH], outside);
     }
     return sum;
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256) resize(const Input* in, const Tap* taps, Input* out, const Parameters p) {
+extern "C" __global__ void __launch_bounds__(256)
+    resize(const Input* in, const Tap* taps, Input* out, const Parameters p) {
   const u64 thread = u64(blockIdx.x) * 256 + threadIdx.x;
   if (thread >= p.count) return;
   Index rest = Index(thread);

@@ -32,9 +32,10 @@ struct Compiler::Api {
 
 namespace {
 
-// Exact arithmetic is the default of every kernel: no contraction to fma but where a kernel says fma, IEEE division and roots.
-constexpr std::string_view kOptions[] = {"--std=c++20", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false",
-                                         "--ptxas-options=-v", "--restrict", "-default-device"};
+// Exact arithmetic is the default of every kernel: no contraction to fma but where a kernel says fma, IEEE division and
+// roots.
+constexpr std::string_view kOptions[] = {"--std=c++20", "--fmad=false",       "--prec-div=true", "--prec-sqrt=true",
+                                         "--ftz=false", "--ptxas-options=-v", "--restrict",      "-default-device"};
 constexpr std::string_view kMagic = "temper cubin 1\n";
 
 int64_t number_before(std::string_view line, std::string_view what) {
@@ -78,7 +79,8 @@ std::vector<KernelResources> parse_resources(std::string_view log) {
 Compiler::Compiler(const LibrarySearch& search, std::string cache_folder, int driver_version)
     : api_(std::make_unique<Api>()), cache_folder_(std::move(cache_folder)) {
   api_->library = Library::open({"libnvrtc.so.13", "libnvrtc.so.12"}, search, "compiling GPU kernels",
-                                "install NVIDIA's CUDA toolkit, or 'pip install nvidia-cuda-nvrtc' and name the site-packages folder with --cuda-path");
+                                "install NVIDIA's CUDA toolkit, or 'pip install nvidia-cuda-nvrtc' and name the "
+                                "site-packages folder with --cuda-path");
   const Library& library = api_->library;
   library.bind(api_->version, "nvrtcVersion");
   library.bind(api_->supported_count, "nvrtcGetNumSupportedArchs");
@@ -98,8 +100,9 @@ Compiler::Compiler(const LibrarySearch& search, std::string cache_folder, int dr
   api_->check(api_->supported(architectures_.data()), "listing architectures");
   // Cubins load on every driver of the same major version (CUDA's minor version compatibility) and on later ones.
   if (driver_version && driver_version / 1000 < major_)
-    fail(ErrorKind::unsupported, "the driver supports CUDA ", driver_version / 1000, '.', driver_version % 1000 / 10, ", which cannot load what NVRTC ",
-         version(), " ('", path(), "') compiles; update the driver, or install NVRTC ", driver_version / 1000,
+    fail(ErrorKind::unsupported, "the driver supports CUDA ", driver_version / 1000, '.', driver_version % 1000 / 10,
+         ", which cannot load what NVRTC ", version(), " ('", path(),
+         "') compiles; update the driver, or install NVRTC ", driver_version / 1000,
          " ('pip install nvidia-cuda-nvrtc-cu", driver_version / 1000, "') and name its folder with --cuda-path");
   if (!cache_folder_.empty()) {
     std::error_code error;
@@ -113,7 +116,8 @@ const std::string& Compiler::path() const { return api_->library.path(); }
 
 bool Compiler::knows(const std::string& architecture) const {
   int number = 0;
-  if (architecture.starts_with("sm_")) std::from_chars(architecture.data() + 3, architecture.data() + architecture.size(), number);
+  if (architecture.starts_with("sm_"))
+    std::from_chars(architecture.data() + 3, architecture.data() + architecture.size(), number);
   for (int known : architectures_)
     if (known == number) return true;
   return false;
@@ -154,7 +158,8 @@ static bool read_cached(const std::string& path, Cubin& cubin) {
 
 Cubin Compiler::run(const KernelSource& source, const std::string& architecture, std::string& log) const {
   if (!knows(architecture))
-    fail(ErrorKind::unsupported, "NVRTC ", version(), " ('", path(), "') does not compile for ", architecture, "; install a newer one (pip install -U nvidia-cuda-nvrtc)");
+    fail(ErrorKind::unsupported, "NVRTC ", version(), " ('", path(), "') does not compile for ", architecture,
+         "; install a newer one (pip install -U nvidia-cuda-nvrtc)");
   std::vector<const char*> texts, names;
   for (const KernelText& text : kernel_texts()) {
     texts.push_back(text.text.data());  // embedded with a 0 behind it
@@ -163,12 +168,18 @@ Cubin Compiler::run(const KernelSource& source, const std::string& architecture,
   struct Program {
     const Api& api;
     void* handle = nullptr;
-    ~Program() { if (handle) api.destroy(&handle); }
+    ~Program() {
+      if (handle) api.destroy(&handle);
+    }
   } program{*api_};
-  api_->check(api_->create(&program.handle, source.text.c_str(), "kernel.cu", int(texts.size()), texts.data(), names.data()), "taking a kernel");
+  api_->check(
+      api_->create(&program.handle, source.text.c_str(), "kernel.cu", int(texts.size()), texts.data(), names.data()),
+      "taking a kernel");
   const std::string target = "--gpu-architecture=" + architecture;
   std::vector<const char*> options{target.c_str()};
   for (std::string_view option : kOptions) options.push_back(option.data());
+  // From NVRTC's own cache a cubin comes without the log that says what it uses; ours keeps both.
+  if (major_ >= 13) options.push_back("--no-cache");
   for (const std::string& option : source.options) options.push_back(option.c_str());
   const int result = api_->compile(program.handle, int(options.size()), options.data());
   size_t size = 0;
@@ -176,7 +187,8 @@ Cubin Compiler::run(const KernelSource& source, const std::string& architecture,
   log.resize(size);
   api_->check(api_->log(program.handle, log.data()), "asking for its log");
   while (!log.empty() && log.back() == '\0') log.pop_back();
-  if (result != 0) fail(ErrorKind::machine, "a GPU kernel does not compile for ", architecture, " with NVRTC ", version(), ":\n", log);
+  if (result != 0)
+    fail(ErrorKind::machine, "a GPU kernel does not compile for ", architecture, " with NVRTC ", version(), ":\n", log);
   Cubin cubin;
   api_->check(api_->cubin_size(program.handle, &size), "asking for the result");
   cubin.bytes.resize(size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA C text to cubins, by NVRTC, with a cache on disk. Texts may include the embedded ones and nothing else, so that they
-// compile where there is no CUDA toolkit.
+// CUDA C text to cubins, by NVRTC, with a cache on disk. Texts may include the embedded ones and nothing else, so that
+// they compile where there is no CUDA toolkit.
 #pragma once
 #include <memory>
 #include <string>
@@ -33,12 +33,13 @@ std::vector<KernelResources> parse_resources(std::string_view log);
 
 class Compiler {
  public:
-  // Opens NVRTC 13 or 12. `cache_folder` is made where it is missing; empty: no cache on disk. `driver_version` (13000 = 13.0;
-  // 0: none to respect): throws Error{unsupported} where the driver cannot load what this NVRTC makes, with what to install.
+  // Opens NVRTC 13 or 12. `cache_folder` is made where it is missing; empty: no cache on disk. `driver_version` (13000
+  // = 13.0; 0: none to respect): throws Error{unsupported} where the driver cannot load what this NVRTC makes, with
+  // what to install.
   Compiler(const LibrarySearch& search, std::string cache_folder, int driver_version = 0);
   ~Compiler();
-  // `architecture`: "sm_90a". Thread-safe. Throws Error{unsupported} for an architecture that this NVRTC does not know, and
-  // Error{machine} with the compiler's log where the text does not compile.
+  // `architecture`: "sm_90a". Thread-safe. Throws Error{unsupported} for an architecture that this NVRTC does not know,
+  // and Error{machine} with the compiler's log where the text does not compile.
   Cubin compile(const KernelSource& source, const std::string& architecture) const;
   int major() const { return major_; }
   int minor() const { return minor_; }

@@ -12,7 +12,8 @@ PlannedFailures& planned_failures() {
 
 bool Driver::fails_as_planned(Operation operation) {
   auto& countdown = operation == Operation::allocate ? planned_failures().allocate
-                    : operation == Operation::launch ? planned_failures().launch : planned_failures().other;
+                    : operation == Operation::launch ? planned_failures().launch
+                                                     : planned_failures().other;
   if (countdown.load(std::memory_order_relaxed) <= 0) return false;
   return countdown.fetch_sub(1) == 1;
 }
@@ -30,7 +31,8 @@ std::shared_ptr<const Driver> Driver::open(const LibrarySearch& search) {
 #define TEMPER_BIND(member, symbol, ...) library.bind(driver->api_.member, symbol);
   TEMPER_CUDA_DRIVER_FUNCTIONS(TEMPER_BIND)
 #undef TEMPER_BIND
-  driver->api_.launch_kernel_ex = reinterpret_cast<decltype(driver->api_.launch_kernel_ex)>(library.find("cuLaunchKernelEx"));
+  driver->api_.launch_kernel_ex =
+      reinterpret_cast<decltype(driver->api_.launch_kernel_ex)>(library.find("cuLaunchKernelEx"));
   driver->start();
   return driver;
 }
@@ -87,27 +89,35 @@ void Driver::raise(Result result, std::string_view what, bool planned) const {
   const char *name = nullptr, *text = nullptr;
   if (api_.error_name) api_.error_name(result, &name);
   if (api_.error_text) api_.error_text(result, &text);
-  const std::string cause = concat(what, ": ", text ? text : "unknown error", " (", name ? std::string(name) : concat("error ", result),
-                                   planned ? ", planned by a test" : "", ")");
+  const std::string cause =
+      concat(what, ": ", text ? text : "unknown error", " (", name ? std::string(name) : concat("error ", result),
+             planned ? ", planned by a test" : "", ")");
   switch (result) {
     case kNoDevice:
       fail(ErrorKind::unsupported, cause, ": the driver sees no GPU; check nvidia-smi, or use --device cpu");
     case kSystemDriverMismatch:
-      fail(ErrorKind::unsupported, cause, ": the driver's library and its kernel module are of different versions; restart the machine or "
+      fail(ErrorKind::unsupported, cause,
+           ": the driver's library and its kernel module are of different versions; restart the machine or "
            "reinstall the driver");
-    case kNoBinaryForGpu: case kInvalidSource: case kUnsupportedPtx:
-      fail(ErrorKind::unsupported, cause, ": the kernels were compiled for another GPU or a newer driver; build the plan again on this machine");
+    case kNoBinaryForGpu:
+    case kInvalidSource:
+    case kUnsupportedPtx:
+      fail(ErrorKind::unsupported, cause,
+           ": the kernels were compiled for another GPU or a newer driver; build the plan again on this machine");
     case kOutOfMemory:
       fail(ErrorKind::machine, cause, "; use a smaller batch, or close other programs that use this GPU");
     default:
-      fail(ErrorKind::machine, cause, "; nothing more can be done on this GPU in this process if that repeats: start again, or use another device");
+      fail(
+          ErrorKind::machine, cause,
+          "; nothing more can be done on this GPU in this process if that repeats: start again, or use another device");
   }
 }
 
 std::shared_ptr<const Gpu> Gpu::open(std::shared_ptr<const Driver> driver, int ordinal) {
   const auto count = driver->gpus().size();
   if (ordinal < 0 || size_t(ordinal) >= count)
-    fail(ErrorKind::usage, "there is no GPU ", ordinal, "; this machine has ", count, count ? concat(": cuda:0 to cuda:", count - 1) : std::string());
+    fail(ErrorKind::usage, "there is no GPU ", ordinal, "; this machine has ", count,
+         count ? concat(": cuda:0 to cuda:", count - 1) : std::string());
   std::shared_ptr<Gpu> gpu(new Gpu(std::move(driver), ordinal));
   const DriverApi& api = gpu->driver_->api();
   DeviceHandle device = 0;
@@ -147,13 +157,16 @@ DeviceMemory::DeviceMemory(const GpuRef& gpu, int64_t bytes) : bytes_(bytes) {
   gpu->make_current();
   const Driver& driver = gpu->driver();
   DevicePointer address = 0;
-  with_context([&] {
-    size_t free = 0, total = 0;
-    driver.api().memory_info(&free, &total);
-    return concat("GPU ", gpu->info().ordinal, " (", mib(int64_t(free)), " of ", mib(int64_t(total)), " free)");
-  }, [&] {
-    driver.call(Operation::allocate, concat("allocating ", mib(bytes)), driver.api().memory_allocate, &address, size_t(bytes));
-  });
+  with_context(
+      [&] {
+        size_t free = 0, total = 0;
+        driver.api().memory_info(&free, &total);
+        return concat("GPU ", gpu->info().ordinal, " (", mib(int64_t(free)), " of ", mib(int64_t(total)), " free)");
+      },
+      [&] {
+        driver.call(Operation::allocate, concat("allocating ", mib(bytes)), driver.api().memory_allocate, &address,
+                    size_t(bytes));
+      });
   owned_ = {gpu, address, driver.api().memory_free};
 }
 
@@ -161,8 +174,8 @@ PinnedMemory::PinnedMemory(const GpuRef& gpu, int64_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
   gpu->make_current();
   void* address = nullptr;
-  gpu->driver().call(Operation::allocate, concat("allocating ", mib(bytes), " of pinned host memory"), gpu->driver().api().host_allocate,
-                     &address, size_t(bytes), 0u);
+  gpu->driver().call(Operation::allocate, concat("allocating ", mib(bytes), " of pinned host memory"),
+                     gpu->driver().api().host_allocate, &address, size_t(bytes), 0u);
   owned_ = {gpu, address, gpu->driver().api().host_free};
 }
 
@@ -170,7 +183,8 @@ Event::Event(const GpuRef& gpu, bool timed) {
   gpu->make_current();
   EventHandle event = nullptr;
   constexpr unsigned kDisableTiming = 2;
-  gpu->driver().call(Operation::allocate, "creating an event", gpu->driver().api().event_create, &event, timed ? 0u : kDisableTiming);
+  gpu->driver().call(Operation::allocate, "creating an event", gpu->driver().api().event_create, &event,
+                     timed ? 0u : kDisableTiming);
   owned_ = {gpu, event, gpu->driver().api().event_destroy};
 }
 void Event::wait() const {
@@ -190,16 +204,17 @@ Stream::Stream(const GpuRef& gpu) {
   gpu->make_current();
   StreamHandle stream = nullptr;
   constexpr unsigned kNonBlocking = 1;  // does not wait for the legacy default stream
-  gpu->driver().call(Operation::allocate, "creating a stream", gpu->driver().api().stream_create, &stream, kNonBlocking);
+  gpu->driver().call(Operation::allocate, "creating a stream", gpu->driver().api().stream_create, &stream,
+                     kNonBlocking);
   owned_ = {gpu, stream, gpu->driver().api().stream_destroy};
 }
 
 // Copies and fills take part in a capture like launches; calls with a stream need its context to be current.
-#define TEMPER_IN_STREAM(operation, what, member, ...)                             \
-  do {                                                                             \
-    const Driver& driver = gpu()->driver();                                        \
-    gpu()->make_current();                                                         \
-    driver.call(operation, what, driver.api().member, __VA_ARGS__);                \
+#define TEMPER_IN_STREAM(operation, what, member, ...)              \
+  do {                                                              \
+    const Driver& driver = gpu()->driver();                         \
+    gpu()->make_current();                                          \
+    driver.call(operation, what, driver.api().member, __VA_ARGS__); \
   } while (false)
 
 void Stream::copy_to_device(DevicePointer to, const void* from, int64_t bytes) const {
@@ -214,11 +229,15 @@ void Stream::copy_on_device(DevicePointer to, DevicePointer from, int64_t bytes)
 void Stream::fill(DevicePointer to, uint8_t value, int64_t bytes) const {
   if (bytes) TEMPER_IN_STREAM(Operation::launch, "filling memory", fill, to, value, size_t(bytes), get());
 }
-void Stream::record(const Event& event) const { TEMPER_IN_STREAM(Operation::other, "recording an event", event_record, event.get(), get()); }
+void Stream::record(const Event& event) const {
+  TEMPER_IN_STREAM(Operation::other, "recording an event", event_record, event.get(), get());
+}
 void Stream::wait(const Event& event) const {
   TEMPER_IN_STREAM(Operation::other, "waiting for another stream", stream_wait_event, get(), event.get(), 0u);
 }
-void Stream::synchronize() const { TEMPER_IN_STREAM(Operation::other, "waiting for the GPU", stream_synchronize, get()); }
+void Stream::synchronize() const {
+  TEMPER_IN_STREAM(Operation::other, "waiting for the GPU", stream_synchronize, get());
+}
 
 void Stream::begin_capture() const {
   constexpr int kThreadLocal = 1;  // other threads may allocate meanwhile
@@ -237,7 +256,8 @@ Graph Stream::end_capture() const {
 void Stream::abandon_capture() const noexcept {
   GraphHandle recorded = nullptr;
   if (!gpu()->try_make_current()) return;
-  if (gpu()->driver().api().stream_end_capture(get(), &recorded) == 0 && recorded) gpu()->driver().api().graph_destroy(recorded);
+  if (gpu()->driver().api().stream_end_capture(get(), &recorded) == 0 && recorded)
+    gpu()->driver().api().graph_destroy(recorded);
 }
 
 void Stream::replay(const Graph& graph) const {
@@ -248,7 +268,8 @@ void Stream::replay(const Graph& graph) const {
 Module::Module(const GpuRef& gpu, std::span<const std::byte> cubin) {
   gpu->make_current();
   ModuleHandle module = nullptr;
-  gpu->driver().call(Operation::allocate, "loading kernels", gpu->driver().api().module_load, &module, static_cast<const void*>(cubin.data()));
+  gpu->driver().call(Operation::allocate, "loading kernels", gpu->driver().api().module_load, &module,
+                     static_cast<const void*>(cubin.data()));
   owned_ = {gpu, module, gpu->driver().api().module_unload};
 }
 
@@ -256,24 +277,28 @@ Function Module::function(const std::string& name) const {
   const Driver& driver = owned_.gpu()->driver();
   FunctionHandle handle = nullptr;
   owned_.gpu()->make_current();
-  driver.call(Operation::other, concat("finding the kernel ", name), driver.api().module_function, &handle, owned_.get(), name.c_str());
+  driver.call(Operation::other, concat("finding the kernel ", name), driver.api().module_function, &handle,
+              owned_.get(), name.c_str());
   return Function(owned_.gpu(), handle, name);
 }
 
 int Function::attribute(FunctionAttribute which) const {
   int value = 0;
   gpu_->make_current();
-  gpu_->driver().call(Operation::other, concat("asking about the kernel ", name_), gpu_->driver().api().function_attribute, &value, which, handle_);
+  gpu_->driver().call(Operation::other, concat("asking about the kernel ", name_),
+                      gpu_->driver().api().function_attribute, &value, which, handle_);
   return value;
 }
 
 void Function::allow_shared(int64_t bytes) const {
   gpu_->make_current();
   gpu_->driver().call(Operation::other, concat("giving the kernel ", name_, ' ', bytes, " bytes of shared memory"),
-                      gpu_->driver().api().function_set_attribute, handle_, FunctionAttribute::max_dynamic_shared, int(bytes));
+                      gpu_->driver().api().function_set_attribute, handle_, FunctionAttribute::max_dynamic_shared,
+                      int(bytes));
 }
 
-void Function::launch(const Stream& stream, const LaunchShape& shape, std::span<void* const> arguments, bool overlap) const {
+void Function::launch(const Stream& stream, const LaunchShape& shape, std::span<void* const> arguments,
+                      bool overlap) const {
   const Driver& driver = gpu_->driver();
   gpu_->make_current();
   void** parameters = const_cast<void**>(arguments.data());
@@ -281,13 +306,19 @@ void Function::launch(const Stream& stream, const LaunchShape& shape, std::span<
   if (overlap && driver.api().launch_kernel_ex) {
     LaunchAttribute attribute{kProgrammaticStreamSerialization, 0, {}};
     attribute.value.number = 1;
-    const LaunchConfig config{{shape.grid[0], shape.grid[1], shape.grid[2]}, {shape.block[0], shape.block[1], shape.block[2]},
-                              shape.shared_bytes, stream.get(), &attribute, 1};
-    driver.call(Operation::launch, what, driver.api().launch_kernel_ex, &config, handle_, parameters, static_cast<void**>(nullptr));
+    const LaunchConfig config{{shape.grid[0], shape.grid[1], shape.grid[2]},
+                              {shape.block[0], shape.block[1], shape.block[2]},
+                              shape.shared_bytes,
+                              stream.get(),
+                              &attribute,
+                              1};
+    driver.call(Operation::launch, what, driver.api().launch_kernel_ex, &config, handle_, parameters,
+                static_cast<void**>(nullptr));
     return;
   }
-  driver.call(Operation::launch, what, driver.api().launch_kernel, handle_, shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0],
-              shape.block[1], shape.block[2], shape.shared_bytes, stream.get(), parameters, static_cast<void**>(nullptr));
+  driver.call(Operation::launch, what, driver.api().launch_kernel, handle_, shape.grid[0], shape.grid[1], shape.grid[2],
+              shape.block[0], shape.block[1], shape.block[2], shape.shared_bytes, stream.get(), parameters,
+              static_cast<void**>(nullptr));
 }
 
 }  // namespace temper::cuda

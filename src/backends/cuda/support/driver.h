@@ -18,8 +18,8 @@ namespace temper::cuda {
 // What a call does, as far as tests plan failures.
 enum class Operation { other, allocate, launch };
 
-// A countdown for each kind: N makes the N-th such call from now on fail as the driver would (1 = the next one), every later
-// one works again; 0 = none. For tests only; the counts are of the whole process.
+// A countdown for each kind: N makes the N-th such call from now on fail as the driver would (1 = the next one), every
+// later one works again; 0 = none. For tests only; the counts are of the whole process.
 struct PlannedFailures {
   std::atomic<int64_t> allocate{0}, launch{0}, other{0};
 };
@@ -66,8 +66,8 @@ class Driver {
   std::vector<GpuInfo> gpus_;
 };
 
-// A GPU's primary context: it is shared with other libraries of the process (cuDNN, cuBLASLt). Everything below keeps the
-// Gpu that it came from alive and makes it current on the calling thread where the driver needs that.
+// A GPU's primary context: it is shared with other libraries of the process (cuDNN, cuBLASLt). Everything below keeps
+// the Gpu that it came from alive and makes it current on the calling thread where the driver needs that.
 class Gpu : public std::enable_shared_from_this<Gpu> {
  public:
   static std::shared_ptr<const Gpu> open(std::shared_ptr<const Driver> driver, int ordinal);
@@ -98,7 +98,8 @@ template <class Handle>
 class Owned {
  public:
   Owned() = default;
-  Owned(GpuRef gpu, Handle handle, Result (*release)(Handle)) : gpu_(std::move(gpu)), handle_(handle), release_(release) {}
+  Owned(GpuRef gpu, Handle handle, Result (*release)(Handle))
+      : gpu_(std::move(gpu)), handle_(handle), release_(release) {}
   Owned(Owned&& other) noexcept { swap(other); }
   Owned& operator=(Owned&& other) noexcept {
     Owned moved(std::move(other));
@@ -155,7 +156,7 @@ class Event {
  public:
   explicit Event(const GpuRef& gpu, bool timed = true);
   EventHandle get() const { return owned_.get(); }
-  void wait() const;  // until it has happened
+  void wait() const;                                      // until it has happened
   double milliseconds_since(const Event& earlier) const;  // both have happened and are timed
 
  private:
@@ -206,16 +207,19 @@ struct LaunchShape {
 
 class Function {
  public:
-  // Each argument is a pointer to one kernel parameter. `overlap`: the kernel may start before the one in front of it in the
-  // stream has ended (programmatic dependent launch); it waits itself (griddepcontrol.wait) before it reads its inputs.
-  void launch(const Stream& stream, const LaunchShape& shape, std::span<void* const> arguments, bool overlap = false) const;
+  // Each argument is a pointer to one kernel parameter. `overlap`: the kernel may start before the one in front of it
+  // in the stream has ended (programmatic dependent launch); it waits itself (griddepcontrol.wait) before it reads its
+  // inputs.
+  void launch(const Stream& stream, const LaunchShape& shape, std::span<void* const> arguments,
+              bool overlap = false) const;
   int attribute(FunctionAttribute which) const;
   // Dynamic shared memory above 48 KiB must be asked for once.
   void allow_shared(int64_t bytes) const;
 
  private:
   friend class Module;
-  Function(GpuRef gpu, FunctionHandle handle, std::string name) : gpu_(std::move(gpu)), handle_(handle), name_(std::move(name)) {}
+  Function(GpuRef gpu, FunctionHandle handle, std::string name)
+      : gpu_(std::move(gpu)), handle_(handle), name_(std::move(name)) {}
   GpuRef gpu_;
   FunctionHandle handle_;
   std::string name_;

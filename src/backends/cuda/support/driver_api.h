@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the CUDA driver API that is used, declared from its public documentation, so that no CUDA header is needed
-// to build. Names without the cu prefix; CUDA 11.4 and later have all of them but launch_kernel_ex (11.8).
+// The part of the CUDA driver API that is used, declared from its public documentation, so that no CUDA header is
+// needed to build. Names without the cu prefix; CUDA 11.4 and later have all of them but launch_kernel_ex (11.8).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,13 +19,22 @@ using GraphHandle = struct CUgraph_st*;
 using GraphExecHandle = struct CUgraphExec_st*;
 
 // Values of CUresult that are told apart.
-constexpr Result kOutOfMemory = 2, kNoDevice = 100, kInvalidSource = 300, kNoBinaryForGpu = 209, kUnsupportedPtx = 222, kEccError = 214,
-                 kIllegalAddress = 700, kLaunchFailed = 719, kNotReady = 600, kSystemDriverMismatch = 803;
+constexpr Result kOutOfMemory = 2, kNoDevice = 100, kInvalidSource = 300, kNoBinaryForGpu = 209, kUnsupportedPtx = 222,
+                 kEccError = 214, kIllegalAddress = 700, kLaunchFailed = 719, kNotReady = 600,
+                 kSystemDriverMismatch = 803;
 
 // Values of CUdevice_attribute.
 enum class DeviceAttribute : int {
-  clock_khz = 13, multiprocessors = 16, memory_clock_khz = 36, memory_bus_bits = 37, l2_bytes = 38, capability_major = 75,
-  capability_minor = 76, shared_per_multiprocessor = 81, registers_per_multiprocessor = 82, shared_per_block_optin = 97,
+  clock_khz = 13,
+  multiprocessors = 16,
+  memory_clock_khz = 36,
+  memory_bus_bits = 37,
+  l2_bytes = 38,
+  capability_major = 75,
+  capability_minor = 76,
+  shared_per_multiprocessor = 81,
+  registers_per_multiprocessor = 82,
+  shared_per_block_optin = 97,
 };
 // Values of CUfunction_attribute.
 enum class FunctionAttribute : int { shared_bytes = 1, local_bytes = 3, registers = 4, max_dynamic_shared = 8 };
@@ -49,60 +58,61 @@ struct LaunchConfig {
 static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
 
 // X(member, symbol, parameters...)
-#define TEMPER_CUDA_DRIVER_FUNCTIONS(X)                                                                                      \
-  X(init, "cuInit", unsigned)                                                                                                \
-  X(driver_version, "cuDriverGetVersion", int*)                                                                              \
-  X(device_count, "cuDeviceGetCount", int*)                                                                                  \
-  X(device_get, "cuDeviceGet", DeviceHandle*, int)                                                                           \
-  X(device_name, "cuDeviceGetName", char*, int, DeviceHandle)                                                                \
-  X(device_total_memory, "cuDeviceTotalMem_v2", size_t*, DeviceHandle)                                                       \
-  X(device_attribute, "cuDeviceGetAttribute", int*, DeviceAttribute, DeviceHandle)                                           \
-  X(device_pci_bus_id, "cuDeviceGetPCIBusId", char*, int, DeviceHandle)                                                      \
-  X(primary_retain, "cuDevicePrimaryCtxRetain", ContextHandle*, DeviceHandle)                                                \
-  X(primary_release, "cuDevicePrimaryCtxRelease_v2", DeviceHandle)                                                           \
-  X(context_set_current, "cuCtxSetCurrent", ContextHandle)                                                                   \
-  X(context_get_current, "cuCtxGetCurrent", ContextHandle*)                                                                  \
-  X(context_synchronize, "cuCtxSynchronize")                                                                                 \
-  X(memory_info, "cuMemGetInfo_v2", size_t*, size_t*)                                                                        \
-  X(memory_allocate, "cuMemAlloc_v2", DevicePointer*, size_t)                                                                \
-  X(memory_free, "cuMemFree_v2", DevicePointer)                                                                              \
-  X(host_allocate, "cuMemHostAlloc", void**, size_t, unsigned)                                                               \
-  X(host_free, "cuMemFreeHost", void*)                                                                                       \
-  X(copy_to_device, "cuMemcpyHtoDAsync_v2", DevicePointer, const void*, size_t, StreamHandle)                                \
-  X(copy_to_host, "cuMemcpyDtoHAsync_v2", void*, DevicePointer, size_t, StreamHandle)                                        \
-  X(copy_on_device, "cuMemcpyDtoDAsync_v2", DevicePointer, DevicePointer, size_t, StreamHandle)                              \
-  X(fill, "cuMemsetD8Async", DevicePointer, unsigned char, size_t, StreamHandle)                                             \
-  X(stream_create, "cuStreamCreate", StreamHandle*, unsigned)                                                                \
-  X(stream_destroy, "cuStreamDestroy_v2", StreamHandle)                                                                      \
-  X(stream_synchronize, "cuStreamSynchronize", StreamHandle)                                                                 \
-  X(stream_query, "cuStreamQuery", StreamHandle)                                                                             \
-  X(stream_wait_event, "cuStreamWaitEvent", StreamHandle, EventHandle, unsigned)                                             \
-  X(stream_begin_capture, "cuStreamBeginCapture_v2", StreamHandle, int)                                                      \
-  X(stream_end_capture, "cuStreamEndCapture", StreamHandle, GraphHandle*)                                                    \
-  X(event_create, "cuEventCreate", EventHandle*, unsigned)                                                                   \
-  X(event_destroy, "cuEventDestroy_v2", EventHandle)                                                                         \
-  X(event_record, "cuEventRecord", EventHandle, StreamHandle)                                                                \
-  X(event_synchronize, "cuEventSynchronize", EventHandle)                                                                    \
-  X(event_elapsed, "cuEventElapsedTime", float*, EventHandle, EventHandle)                                                   \
-  X(module_load, "cuModuleLoadData", ModuleHandle*, const void*)                                                             \
-  X(module_unload, "cuModuleUnload", ModuleHandle)                                                                           \
-  X(module_function, "cuModuleGetFunction", FunctionHandle*, ModuleHandle, const char*)                                      \
-  X(function_attribute, "cuFuncGetAttribute", int*, FunctionAttribute, FunctionHandle)                                       \
-  X(function_set_attribute, "cuFuncSetAttribute", FunctionHandle, FunctionAttribute, int)                                    \
-  X(launch_kernel, "cuLaunchKernel", FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,   \
-    StreamHandle, void**, void**)                                                                                            \
-  X(graph_instantiate, "cuGraphInstantiateWithFlags", GraphExecHandle*, GraphHandle, unsigned long long)                     \
-  X(graph_launch, "cuGraphLaunch", GraphExecHandle, StreamHandle)                                                            \
-  X(graph_destroy, "cuGraphDestroy", GraphHandle)                                                                            \
-  X(graph_exec_destroy, "cuGraphExecDestroy", GraphExecHandle)                                                               \
-  X(error_name, "cuGetErrorName", Result, const char**)                                                                      \
+#define TEMPER_CUDA_DRIVER_FUNCTIONS(X)                                                                          \
+  X(init, "cuInit", unsigned)                                                                                    \
+  X(driver_version, "cuDriverGetVersion", int*)                                                                  \
+  X(device_count, "cuDeviceGetCount", int*)                                                                      \
+  X(device_get, "cuDeviceGet", DeviceHandle*, int)                                                               \
+  X(device_name, "cuDeviceGetName", char*, int, DeviceHandle)                                                    \
+  X(device_total_memory, "cuDeviceTotalMem_v2", size_t*, DeviceHandle)                                           \
+  X(device_attribute, "cuDeviceGetAttribute", int*, DeviceAttribute, DeviceHandle)                               \
+  X(device_pci_bus_id, "cuDeviceGetPCIBusId", char*, int, DeviceHandle)                                          \
+  X(primary_retain, "cuDevicePrimaryCtxRetain", ContextHandle*, DeviceHandle)                                    \
+  X(primary_release, "cuDevicePrimaryCtxRelease_v2", DeviceHandle)                                               \
+  X(context_set_current, "cuCtxSetCurrent", ContextHandle)                                                       \
+  X(context_get_current, "cuCtxGetCurrent", ContextHandle*)                                                      \
+  X(context_synchronize, "cuCtxSynchronize")                                                                     \
+  X(memory_info, "cuMemGetInfo_v2", size_t*, size_t*)                                                            \
+  X(memory_allocate, "cuMemAlloc_v2", DevicePointer*, size_t)                                                    \
+  X(memory_free, "cuMemFree_v2", DevicePointer)                                                                  \
+  X(host_allocate, "cuMemHostAlloc", void**, size_t, unsigned)                                                   \
+  X(host_free, "cuMemFreeHost", void*)                                                                           \
+  X(copy_to_device, "cuMemcpyHtoDAsync_v2", DevicePointer, const void*, size_t, StreamHandle)                    \
+  X(copy_to_host, "cuMemcpyDtoHAsync_v2", void*, DevicePointer, size_t, StreamHandle)                            \
+  X(copy_on_device, "cuMemcpyDtoDAsync_v2", DevicePointer, DevicePointer, size_t, StreamHandle)                  \
+  X(fill, "cuMemsetD8Async", DevicePointer, unsigned char, size_t, StreamHandle)                                 \
+  X(stream_create, "cuStreamCreate", StreamHandle*, unsigned)                                                    \
+  X(stream_destroy, "cuStreamDestroy_v2", StreamHandle)                                                          \
+  X(stream_synchronize, "cuStreamSynchronize", StreamHandle)                                                     \
+  X(stream_query, "cuStreamQuery", StreamHandle)                                                                 \
+  X(stream_wait_event, "cuStreamWaitEvent", StreamHandle, EventHandle, unsigned)                                 \
+  X(stream_begin_capture, "cuStreamBeginCapture_v2", StreamHandle, int)                                          \
+  X(stream_end_capture, "cuStreamEndCapture", StreamHandle, GraphHandle*)                                        \
+  X(event_create, "cuEventCreate", EventHandle*, unsigned)                                                       \
+  X(event_destroy, "cuEventDestroy_v2", EventHandle)                                                             \
+  X(event_record, "cuEventRecord", EventHandle, StreamHandle)                                                    \
+  X(event_synchronize, "cuEventSynchronize", EventHandle)                                                        \
+  X(event_elapsed, "cuEventElapsedTime", float*, EventHandle, EventHandle)                                       \
+  X(module_load, "cuModuleLoadData", ModuleHandle*, const void*)                                                 \
+  X(module_unload, "cuModuleUnload", ModuleHandle)                                                               \
+  X(module_function, "cuModuleGetFunction", FunctionHandle*, ModuleHandle, const char*)                          \
+  X(function_attribute, "cuFuncGetAttribute", int*, FunctionAttribute, FunctionHandle)                           \
+  X(function_set_attribute, "cuFuncSetAttribute", FunctionHandle, FunctionAttribute, int)                        \
+  X(launch_kernel, "cuLaunchKernel", FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
+    unsigned, StreamHandle, void**, void**)                                                                      \
+  X(graph_instantiate, "cuGraphInstantiateWithFlags", GraphExecHandle*, GraphHandle, unsigned long long)         \
+  X(graph_launch, "cuGraphLaunch", GraphExecHandle, StreamHandle)                                                \
+  X(graph_destroy, "cuGraphDestroy", GraphHandle)                                                                \
+  X(graph_exec_destroy, "cuGraphExecDestroy", GraphExecHandle)                                                   \
+  X(error_name, "cuGetErrorName", Result, const char**)                                                          \
   X(error_text, "cuGetErrorString", Result, const char**)
 
 struct DriverApi {
 #define TEMPER_MEMBER(member, symbol, ...) Result (*member)(__VA_ARGS__) = nullptr;
   TEMPER_CUDA_DRIVER_FUNCTIONS(TEMPER_MEMBER)
 #undef TEMPER_MEMBER
-  Result (*launch_kernel_ex)(const LaunchConfig*, FunctionHandle, void**, void**) = nullptr;  // null in drivers before 11.8
+  Result (*launch_kernel_ex)(const LaunchConfig*, FunctionHandle, void**,
+                             void**) = nullptr;  // null in drivers before 11.8
 };
 
 }  // namespace temper::cuda

@@ -15,9 +15,7 @@ LibraryFinding find(std::string_view name, Examine&& examine) {
   LibraryFinding finding{std::string(name), {}, {}, {}};
   try {
     examine(finding);
-  } catch (const Error& error) {
-    finding.problem = error.what();
-  }
+  } catch (const Error& error) { finding.problem = error.what(); }
   return finding;
 }
 
@@ -47,20 +45,23 @@ Inventory take_inventory(const LibrarySearch& search) {
     const Compiler fits(search, "", driver_version);
     for (const GpuInfo& gpu : out.gpus)
       if (!fits.knows(gpu.architecture()))
-        finding.problem += concat(finding.problem.empty() ? "" : "; ", "it does not compile for ", gpu.name, " (", gpu.architecture(), "): install a newer one");
+        finding.problem += concat(finding.problem.empty() ? "" : "; ", "it does not compile for ", gpu.name, " (",
+                                  gpu.architecture(), "): install a newer one");
   }));
-  auto library = [&](std::string_view name, const std::vector<std::string>& files, std::string_view purpose, const char* symbol,
-                     std::string_view wheel, auto&& version_text) {
+  auto library = [&](std::string_view name, const std::vector<std::string>& files, std::string_view purpose,
+                     const char* symbol, std::string_view wheel, auto&& version_text) {
     out.libraries.push_back(find(name, [&](LibraryFinding& finding) {
-      const Library opened = Library::open(files, search, purpose, concat("install NVIDIA's package of it, or 'pip install ", wheel,
-                                                                          "' and name the site-packages folder with --cuda-path"));
+      const Library opened = Library::open(files, search, purpose,
+                                           concat("install NVIDIA's package of it, or 'pip install ", wheel,
+                                                  "' and name the site-packages folder with --cuda-path"));
       size_t (*version)() = nullptr;
       opened.bind(version, symbol);
       finding.version = version_text(int64_t(version()));
       finding.path = opened.path();
     }));
   };
-  library("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}, "matrix products by NVIDIA's library", "cublasLtGetVersion", "nvidia-cublas",
+  library("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}, "matrix products by NVIDIA's library",
+          "cublasLtGetVersion", "nvidia-cublas",
           [](int64_t v) { return concat(v / 10000, '.', v % 10000 / 100, '.', v % 100); });
   library("cuDNN", {"libcudnn.so.9"}, "convolutions by NVIDIA's library", "cudnnGetVersion", "nvidia-cudnn-cu13",
           [](int64_t v) { return concat(v / 10000, '.', v % 10000 / 100, '.', v % 100); });

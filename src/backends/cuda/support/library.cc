@@ -51,8 +51,8 @@ std::vector<std::string> folders_of(const LibrarySearch& search) {
   }
   if (!search.system) return out;
   // Containers mount the driver into /usr/local/nvidia; /usr/lib/wsl is the driver of Windows' Linux.
-  for (const char* folder : {"/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
-                             "/usr/lib64", "/usr/lib/wsl/lib"})
+  for (const char* folder : {"/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/x86_64-linux-gnu",
+                             "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib"})
     add_folder(out, folder);
   add_toolkit(out, "/usr/local/cuda");
   for (const fs::path& toolkit : children("/usr/local", "cuda-")) add_toolkit(out, toolkit);
@@ -100,15 +100,16 @@ Library Library::open(const std::vector<std::string>& names, const LibrarySearch
   std::string wanted, looked;
   for (const std::string& name : names) wanted += (wanted.empty() ? "" : " or ") + name;
   for (const std::string& folder : folders) looked += (looked.empty() ? "" : ", ") + folder;
-  fail(ErrorKind::unsupported, wanted, ", needed for ", purpose, ", was not found (looked in ", search.system ? "the loader's path, " : "",
-       looked.empty() ? "no folder" : looked, ")", broken, "; ", advice);
+  fail(ErrorKind::unsupported, wanted, ", needed for ", purpose, ", was not found (looked in ",
+       search.system ? "the loader's path, " : "", looked.empty() ? "no folder" : looked, ")", broken, "; ", advice);
 }
 
 void* Library::find(const char* symbol) const { return dlsym(handle_, symbol); }
 
 void* Library::need(const char* symbol) const {
   void* found = find(symbol);
-  if (!found) fail(ErrorKind::unsupported, "'", path_, "' has no function ", symbol, ": it is too old; install a newer version");
+  if (!found)
+    fail(ErrorKind::unsupported, "'", path_, "' has no function ", symbol, ": it is too old; install a newer version");
   return found;
 }
 

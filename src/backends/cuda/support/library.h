@@ -9,18 +9,19 @@
 
 namespace temper::cuda {
 
-// Where to look, in this order: each of `folders` (a folder of libraries, a CUDA toolkit, or a Python site-packages folder
-// with NVIDIA's wheels), the loader's own path, the usual places of an installation.
+// Where to look, in this order: each of `folders` (a folder of libraries, a CUDA toolkit, or a Python site-packages
+// folder with NVIDIA's wheels), the loader's own path, the usual places of an installation.
 struct LibrarySearch {
   std::vector<std::string> folders;
   bool system = true;  // false: `folders` only
 };
 
-// Every folder that a search looks into, in order; those that do not exist are left out. The loader's path is not among them.
+// Every folder that a search looks into, in order; those that do not exist are left out. The loader's path is not among
+// them.
 std::vector<std::string> folders_of(const LibrarySearch& search);
 
-// An open library. It stays open until the process ends: NVIDIA's libraries start threads and keep state of their own, and
-// closing them under those is not supported.
+// An open library. It stays open until the process ends: NVIDIA's libraries start threads and keep state of their own,
+// and closing them under those is not supported.
 class Library {
  public:
   // Opens the first of `names` ("libnvrtc.so.13", ...) that is found. Throws Error{unsupported}: what is missing, what
@@ -32,7 +33,9 @@ class Library {
   // Throws Error{unsupported} naming the symbol and the library.
   void* need(const char* symbol) const;
   template <class F>
-  void bind(F*& function, const char* symbol) const { function = reinterpret_cast<F*>(need(symbol)); }
+  void bind(F*& function, const char* symbol) const {
+    function = reinterpret_cast<F*>(need(symbol));
+  }
 
  private:
   void* handle_ = nullptr;

@@ -9,21 +9,29 @@ struct alignas(sizeof(T) * V > 16 ? 16 : sizeof(T) * V) Vec {
   T at[V];
 };
 
-template <int V, class T> DEVICE Vec<T, V> load_vector(const T* from) { return *reinterpret_cast<const Vec<T, V>*>(from); }
-template <int V, class T> DEVICE Vec<T, V> load_splat(const T* from) {
+template <int V, class T>
+DEVICE Vec<T, V> load_vector(const T* from) {
+  return *reinterpret_cast<const Vec<T, V>*>(from);
+}
+template <int V, class T>
+DEVICE Vec<T, V> load_splat(const T* from) {
   const T x = *from;
   Vec<T, V> r;
 #pragma unroll
   for (int k = 0; k < V; ++k) r.at[k] = x;
   return r;
 }
-template <int V, class T, class Offset> DEVICE Vec<T, V> load_strided(const T* from, Offset stride) {
+template <int V, class T, class Offset>
+DEVICE Vec<T, V> load_strided(const T* from, Offset stride) {
   Vec<T, V> r;
 #pragma unroll
   for (int k = 0; k < V; ++k) r.at[k] = from[k * stride];
   return r;
 }
-template <class T, int V> DEVICE void store_vector(T* to, const Vec<T, V>& x) { *reinterpret_cast<Vec<T, V>*>(to) = x; }
+template <class T, int V>
+DEVICE void store_vector(T* to, const Vec<T, V>& x) {
+  *reinterpret_cast<Vec<T, V>*>(to) = x;
+}
 
 // Division by a number that is known at launch: n / divisor = (mulhi(n, multiplier) + n) >> shift for n < 2^31
 // (Granlund and Montgomery 1994, figure 4.1). The host fills it in (Divisor in launch.h).

@@ -20,7 +20,8 @@ struct Nvml::Api {
 };
 
 Nvml::Nvml(const LibrarySearch& search) : api_(std::make_unique<Api>()) {
-  api_->library = Library::open({"libnvidia-ml.so.1"}, search, "reading a GPU's clocks, power and temperature", "it comes with NVIDIA's driver");
+  api_->library = Library::open({"libnvidia-ml.so.1"}, search, "reading a GPU's clocks, power and temperature",
+                                "it comes with NVIDIA's driver");
   const Library& library = api_->library;
   library.bind(api_->init, "nvmlInit_v2");
   library.bind(api_->shutdown, "nvmlShutdown");
@@ -69,8 +70,8 @@ GpuState Nvml::state(const std::string& pci_bus_id) const {
   unsigned long long reasons = 0;
   if (api_->reasons(device, &reasons) == 0) {
     constexpr std::pair<unsigned long long, const char*> names[] = {
-        {0x2, "clocks set by an application"}, {0x4, "power limit"}, {0x8, "hardware slowdown"}, {0x20, "temperature"},
-        {0x40, "temperature (hardware)"}, {0x80, "power brake"}, {0x100, "display clocks"}};
+        {0x2, "clocks set by an application"}, {0x4, "power limit"},  {0x8, "hardware slowdown"}, {0x20, "temperature"},
+        {0x40, "temperature (hardware)"},      {0x80, "power brake"}, {0x100, "display clocks"}};
     for (const auto& name : names)
       if (reasons & name.first) state.throttled.push_back(name.second);
   }

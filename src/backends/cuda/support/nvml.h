@@ -24,7 +24,8 @@ class Nvml {
   ~Nvml();
   std::string driver_version() const;  // "580.95.05"
   const std::string& path() const;
-  // By the bus id that the CUDA driver gives (GpuInfo::pci_bus_id). Throws Error{machine} for a GPU that NVML does not know.
+  // By the bus id that the CUDA driver gives (GpuInfo::pci_bus_id). Throws Error{machine} for a GPU that NVML does not
+  // know.
   GpuState state(const std::string& pci_bus_id) const;
 
  private:

@@ -9,7 +9,9 @@ std::string_view memory_type(DType dtype) { return dtype == DType::boolean ? "bo
 
 std::string_view held_type(DType dtype) {
   switch (dtype) {
-    case DType::f32: case DType::f16: case DType::bf16: return "float";
+    case DType::f32:
+    case DType::f16:
+    case DType::bf16: return "float";
     case DType::f64: return "double";
     default: return memory_type(dtype);
   }
@@ -19,7 +21,8 @@ namespace {
 
 std::string constant_text(const Step& step) {
   if (step.dtype == DType::boolean) return step.integer ? "true" : "false";
-  if (step.dtype == DType::f64) return concat("__longlong_as_double(0x", hex(std::bit_cast<uint64_t>(step.number)), "ll)");
+  if (step.dtype == DType::f64)
+    return concat("__longlong_as_double(0x", hex(std::bit_cast<uint64_t>(step.number)), "ll)");
   if (is_float(step.dtype)) {
     float value = 0;
     visit_dtype(step.dtype, [&]<class T>() { value = float(static_cast<T>(step.number)); });
@@ -31,8 +34,18 @@ std::string constant_text(const Step& step) {
 // The result of a half is a half already: rounding would change nothing.
 bool keeps_half_values(Scalar op) {
   switch (op) {
-    case Scalar::constant: case Scalar::cast: case Scalar::min: case Scalar::max: case Scalar::neg: case Scalar::abs: case Scalar::sign:
-    case Scalar::floor: case Scalar::ceil: case Scalar::round: case Scalar::relu: case Scalar::where: return true;
+    case Scalar::constant:
+    case Scalar::cast:
+    case Scalar::min:
+    case Scalar::max:
+    case Scalar::neg:
+    case Scalar::abs:
+    case Scalar::sign:
+    case Scalar::floor:
+    case Scalar::ceil:
+    case Scalar::round:
+    case Scalar::relu:
+    case Scalar::where: return true;
     default: return false;
   }
 }

@@ -11,8 +11,8 @@ namespace temper::cuda {
 std::string_view memory_type(DType dtype);  // "bf16": as it lies in memory
 std::string_view held_type(DType dtype);    // "float": as it is computed with
 
-// The text of `DEVICE <held result> name(<held> v0, <held> v1, ...)`, one parameter for each input of the program. The result
-// is held too: store_as<> rounds it where it must be stored. `inputs`: dtypes; they fit (Program::infer).
+// The text of `DEVICE <held result> name(<held> v0, <held> v1, ...)`, one parameter for each input of the program. The
+// result is held too: store_as<> rounds it where it must be stored. `inputs`: dtypes; they fit (Program::infer).
 std::string program_code(const Program& program, std::span<const DType> inputs, std::string_view name);
 
 }  // namespace temper::cuda

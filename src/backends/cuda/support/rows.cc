@@ -24,8 +24,8 @@ std::vector<Config> same_layout_configs(const Problem& problem) {
   return out;
 }
 
-Recipe::Work rows_work(const TensorType& x, Layout layout, const std::vector<int64_t>& axes, const Dims& out_strides, DType output,
-                       std::string_view entry, const std::string& constants, double number) {
+Recipe::Work rows_work(const TensorType& x, Layout layout, const std::vector<int64_t>& axes, const Dims& out_strides,
+                       DType output, std::string_view entry, const std::string& constants, double number) {
   const Dims dims = x.dims(), strides = logical_strides(dims, layout);
   // Axes in the order of x's memory, so that neighbouring threads find neighbouring elements.
   std::vector<size_t> order(dims.size());
@@ -48,18 +48,29 @@ Recipe::Work rows_work(const TensorType& x, Layout layout, const std::vector<int
   else reduced = {{}, {{}, {}}};
   merge_axes(kept);
   // Threads share a row where its elements are neighbours, or where there are too few rows to fill a GPU.
-  const int lanes = n <= 4 ? 1 : inner_reduced == 1 ? (n > 1024 ? 256 : 32) : rows >= 16384 || n < 64 ? 1 : n > 1024 && rows < 256 ? 256 : 32;
+  const int lanes = n <= 4                    ? 1
+                    : inner_reduced == 1      ? (n > 1024 ? 256 : 32)
+                    : rows >= 16384 || n < 64 ? 1
+                    : n > 1024 && rows < 256  ? 256
+                                              : 32;
   Job job;
   job.entry = entry;
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}};
-  job.source.text = concat("#include \"backends/cuda/support/scalar.cuh\"\nconstexpr int LANES = ", lanes, ", KEPT = ", kept.sizes.size(), ", REDUCED = ",
-                           reduced.sizes.size(), ";\nusing Index = ", small_positions(std::max(rows, n)) ? "u32" : "u64", ";\nusing Input = ",
-                           memory_type(x.dtype), ";\nusing Output = ", memory_type(output), ";\n", constants, "#include \"backends/cuda/", entry, '/',
-                           entry, ".cu\"\n");
+  job.source.text = concat("#include \"backends/cuda/support/scalar.cuh\"\nconstexpr int LANES = ", lanes,
+                           ", KEPT = ", kept.sizes.size(), ", REDUCED = ", reduced.sizes.size(),
+                           ";\nusing Index = ", small_positions(std::max(rows, n)) ? "u32" : "u64",
+                           ";\nusing Input = ", memory_type(x.dtype), ";\nusing Output = ", memory_type(output), ";\n",
+                           constants, "#include \"backends/cuda/", entry, '/', entry, ".cu\"\n");
   job.shape.block = {256, 1, 1};
   job.shape.grid = {blocks_for(rows * lanes, 256), 1, 1};
-  job.parameters = ParameterWriter().put(uint64_t(rows)).put(uint64_t(n)).put(1.0 / double(n)).put(number).put_walk(kept.sizes, kept.strides)
-                       .put_walk(reduced.sizes, reduced.strides).finish();
+  job.parameters = ParameterWriter()
+                       .put(uint64_t(rows))
+                       .put(uint64_t(n))
+                       .put(1.0 / double(n))
+                       .put(number)
+                       .put_walk(kept.sizes, kept.strides)
+                       .put_walk(reduced.sizes, reduced.strides)
+                       .finish();
   out.jobs.push_back(std::move(job));
   return out;
 }

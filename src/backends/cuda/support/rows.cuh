@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work along rows: LANES threads (1, 32 or 256) share a row, which is any set of axes of a tensor. Generated in front: LANES,
-// KEPT (axes between rows) and REDUCED (axes within a row), Index, Input, Output.
+// Work along rows: LANES threads (1, 32 or 256) share a row, which is any set of axes of a tensor. Generated in front:
+// LANES, KEPT (axes between rows) and REDUCED (axes within a row), Index, Input, Output.
 #pragma once
 #include "backends/cuda/support/memory.cuh"
 
 struct RowParameters {
   u64 rows, n;
-  double inverse;  // 1 / n
-  double number;   // what the op needs beside: epsilon
-  Walk<KEPT, 2> kept;        // of the input, of the output
+  double inverse;      // 1 / n
+  double number;       // what the op needs beside: epsilon
+  Walk<KEPT, 2> kept;  // of the input, of the output
   Walk<REDUCED, 2> reduced;
 };
 
@@ -56,7 +56,9 @@ struct FloatSum {
     low += other.low;
   }
   // Where the sum is not finite, `low` means nothing.
-  DEVICE_MEMBER double value() const { return ::fabsf(high) < __int_as_float(0x7f800000) ? double(high) + double(low) : double(high); }
+  DEVICE_MEMBER double value() const {
+    return ::fabsf(high) < __int_as_float(0x7f800000) ? double(high) + double(low) : double(high);
+  }
 };
 template <class T>
 struct PlainSum {
@@ -65,8 +67,14 @@ struct PlainSum {
   DEVICE_MEMBER void add(const PlainSum& other) { add(other.high); }
   DEVICE_MEMBER T value() const { return high; }
 };
-template <class T> struct SumOf { using type = PlainSum<T>; };
-template <> struct SumOf<float> { using type = FloatSum; };
+template <class T>
+struct SumOf {
+  using type = PlainSum<T>;
+};
+template <>
+struct SumOf<float> {
+  using type = FloatSum;
+};
 
 template <class T>
 DEVICE T shuffle_xor(const T& x, int mask) {
@@ -79,8 +87,8 @@ DEVICE T shuffle_xor(const T& x, int mask) {
   return out;
 }
 
-// Joins what the threads of a row have; all of them get the result. join(a, b) does not care for the order of its arguments, and
-// every thread joins in the same order, so that results are the same bits from run to run.
+// Joins what the threads of a row have; all of them get the result. join(a, b) does not care for the order of its
+// arguments, and every thread joins in the same order, so that results are the same bits from run to run.
 template <class T, class Join>
 DEVICE T across_row(T mine, Join&& join) {
   if constexpr (LANES >= 32) {
@@ -104,7 +112,10 @@ DEVICE T across_row(T mine, Join&& join) {
 }
 template <class S>
 DEVICE S sum_across_row(const S& mine) {
-  return across_row(mine, [](S a, const S& b) { a.add(b); return a; });
+  return across_row(mine, [](S a, const S& b) {
+    a.add(b);
+    return a;
+  });
 }
 template <class T>
 DEVICE T max_across_row(T mine) {

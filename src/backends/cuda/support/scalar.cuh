@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scalars of a pointwise program (graph/program.h) with the reference's results: integers wrap, casts saturate, halves are
-// held as float and rounded after each step. The names in `op` are those of the program's steps.
+// Scalars of a pointwise program (graph/program.h) with the reference's results: integers wrap, casts saturate, halves
+// are held as float and rounded after each step. The names in `op` are those of the program's steps.
 #pragma once
 
 using i8 = signed char;
@@ -13,64 +13,133 @@ using i64 = long long;
 using u64 = unsigned long long;
 using f32 = float;
 using f64 = double;
-struct f16 { u16 bits; };
-struct bf16 { u16 bits; };
+struct f16 {
+  u16 bits;
+};
+struct bf16 {
+  u16 bits;
+};
 
 #define DEVICE static __device__ __forceinline__
 #define DEVICE_MEMBER __device__ __forceinline__
 
-DEVICE f16 to_f16(float x) { f16 r; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r.bits) : "f"(x)); return r; }
-DEVICE bf16 to_bf16(float x) { bf16 r; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x)); return r; }
-DEVICE float from(f16 x) { float r; asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x.bits)); return r; }
+DEVICE f16 to_f16(float x) {
+  f16 r;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
+  return r;
+}
+DEVICE bf16 to_bf16(float x) {
+  bf16 r;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
+  return r;
+}
+DEVICE float from(f16 x) {
+  float r;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x.bits));
+  return r;
+}
 DEVICE float from(bf16 x) { return __uint_as_float(u32(x.bits) << 16); }
 
 // How a value in memory is held in a register, and back.
-template <class T> struct HeldAs { using type = T; };
-template <> struct HeldAs<f16> { using type = float; };
-template <> struct HeldAs<bf16> { using type = float; };
-template <class T> using Held = typename HeldAs<T>::type;
-template <class T> DEVICE T hold(T x) { return x; }
+template <class T>
+struct HeldAs {
+  using type = T;
+};
+template <>
+struct HeldAs<f16> {
+  using type = float;
+};
+template <>
+struct HeldAs<bf16> {
+  using type = float;
+};
+template <class T>
+using Held = typename HeldAs<T>::type;
+template <class T>
+DEVICE T hold(T x) {
+  return x;
+}
 DEVICE float hold(f16 x) { return from(x); }
 DEVICE float hold(bf16 x) { return from(x); }
-template <class T> DEVICE T store_as(Held<T> x) { return x; }
-template <> __device__ __forceinline__ f16 store_as<f16>(float x) { return to_f16(x); }
-template <> __device__ __forceinline__ bf16 store_as<bf16>(float x) { return to_bf16(x); }
+template <class T>
+DEVICE T store_as(Held<T> x) {
+  return x;
+}
+template <>
+__device__ __forceinline__ f16 store_as<f16>(float x) {
+  return to_f16(x);
+}
+template <>
+__device__ __forceinline__ bf16 store_as<bf16>(float x) {
+  return to_bf16(x);
+}
 
-template <class T> constexpr bool is_float = false;
-template <> constexpr bool is_float<float> = true;
-template <> constexpr bool is_float<double> = true;
-template <class T> constexpr bool is_signed = T(-1) < T(0);
-template <class T> struct Unsigned { using type = u32; };  // wide enough to wrap narrower types in
-template <> struct Unsigned<i64> { using type = u64; };
-template <> struct Unsigned<u64> { using type = u64; };
-template <class T> struct Limits;
-template <> struct Limits<i8> { static constexpr int low = -128, high = 127; };
-template <> struct Limits<u8> { static constexpr int low = 0, high = 255; };
-template <> struct Limits<i16> { static constexpr int low = -32768, high = 32767; };
-template <> struct Limits<u16> { static constexpr int low = 0, high = 65535; };
+template <class T>
+constexpr bool is_float = false;
+template <>
+constexpr bool is_float<float> = true;
+template <>
+constexpr bool is_float<double> = true;
+template <class T>
+constexpr bool is_signed = T(-1) < T(0);
+template <class T>
+struct Unsigned {
+  using type = u32;
+};  // wide enough to wrap narrower types in
+template <>
+struct Unsigned<i64> {
+  using type = u64;
+};
+template <>
+struct Unsigned<u64> {
+  using type = u64;
+};
+template <class T>
+struct Limits;
+template <>
+struct Limits<i8> {
+  static constexpr int low = -128, high = 127;
+};
+template <>
+struct Limits<u8> {
+  static constexpr int low = 0, high = 255;
+};
+template <>
+struct Limits<i16> {
+  static constexpr int low = -32768, high = 32767;
+};
+template <>
+struct Limits<u16> {
+  static constexpr int low = 0, high = 65535;
+};
 
 namespace op {
 
 DEVICE float round_f16(float x) { return from(to_f16(x)); }
 DEVICE float round_bf16(float x) { return from(to_bf16(x)); }
 
-template <class T> DEVICE T add(T a, T b) {
+template <class T>
+DEVICE T add(T a, T b) {
   if constexpr (is_float<T>) return a + b;
   else return T(typename Unsigned<T>::type(a) + typename Unsigned<T>::type(b));
 }
-template <class T> DEVICE T sub(T a, T b) {
+template <class T>
+DEVICE T sub(T a, T b) {
   if constexpr (is_float<T>) return a - b;
   else return T(typename Unsigned<T>::type(a) - typename Unsigned<T>::type(b));
 }
-template <class T> DEVICE T mul(T a, T b) {
+template <class T>
+DEVICE T mul(T a, T b) {
   if constexpr (is_float<T>) return a * b;
   else return T(typename Unsigned<T>::type(a) * typename Unsigned<T>::type(b));
 }
-template <class T> DEVICE T neg(T x) {
+template <class T>
+DEVICE T neg(T x) {
   if constexpr (is_float<T>) return -x;
   else return T(typename Unsigned<T>::type(0) - typename Unsigned<T>::type(x));
 }
-template <class T> DEVICE T div(T a, T b) {
+template <class T>
+DEVICE T div(T a, T b) {
   if constexpr (is_float<T>) return a / b;
   else {
     if (b == 0) return 0;
@@ -81,7 +150,8 @@ template <class T> DEVICE T div(T a, T b) {
 }
 DEVICE float remainder_of(float a, float b) { return ::fmodf(a, b); }
 DEVICE double remainder_of(double a, double b) { return ::fmod(a, b); }
-template <class T> DEVICE T fmod(T a, T b) {
+template <class T>
+DEVICE T fmod(T a, T b) {
   if constexpr (is_float<T>) return remainder_of(a, b);
   else {
     if (b == 0) return 0;
@@ -90,22 +160,31 @@ template <class T> DEVICE T fmod(T a, T b) {
     return T(a % b);
   }
 }
-template <class T> DEVICE T mod(T a, T b) {
+template <class T>
+DEVICE T mod(T a, T b) {
   const T r = op::fmod(a, b);
   return r != 0 && (r < 0) != (b < 0) ? T(r + b) : r;
 }
-template <class T> DEVICE T not_a_number(T a, T b) { return a + b; }
-template <class T> DEVICE T min(T a, T b) {
-  if constexpr (is_float<T>) if (a != a || b != b) return a + b;
+template <class T>
+DEVICE T not_a_number(T a, T b) {
+  return a + b;
+}
+template <class T>
+DEVICE T min(T a, T b) {
+  if constexpr (is_float<T>)
+    if (a != a || b != b) return a + b;
   return a < b ? a : b;
 }
-template <class T> DEVICE T max(T a, T b) {
-  if constexpr (is_float<T>) if (a != a || b != b) return a + b;
+template <class T>
+DEVICE T max(T a, T b) {
+  if constexpr (is_float<T>)
+    if (a != a || b != b) return a + b;
   return a > b ? a : b;
 }
 DEVICE float pow(float a, float b) { return ::powf(a, b); }
 DEVICE double pow(double a, double b) { return ::pow(a, b); }
-template <class T> DEVICE T pow(T a, T b) {
+template <class T>
+DEVICE T pow(T a, T b) {
   if constexpr (is_signed<T>)
     if (b < 0) return a == 1 ? T(1) : a == T(-1) ? (b % 2 ? T(-1) : T(1)) : T(0);
   u64 result = 1, base = u64(i64(a));
@@ -113,22 +192,52 @@ template <class T> DEVICE T pow(T a, T b) {
     if (e & 1) result *= base;
   return T(result);
 }
-template <class T> DEVICE T bit_and(T a, T b) { return T(a & b); }
-template <class T> DEVICE T bit_or(T a, T b) { return T(a | b); }
-template <class T> DEVICE T bit_xor(T a, T b) { return T(a ^ b); }
-template <class T> DEVICE T bit_not(T x) { return T(~x); }
-template <class T> DEVICE T shift_left(T a, T by) { return u64(i64(by)) >= sizeof(T) * 8 ? T(0) : T(u64(a) << by); }
-template <class T> DEVICE T shift_right(T a, T by) { return u64(i64(by)) >= sizeof(T) * 8 ? T(0) : T(a >> by); }
+template <class T>
+DEVICE T bit_and(T a, T b) {
+  return T(a & b);
+}
+template <class T>
+DEVICE T bit_or(T a, T b) {
+  return T(a | b);
+}
+template <class T>
+DEVICE T bit_xor(T a, T b) {
+  return T(a ^ b);
+}
+template <class T>
+DEVICE T bit_not(T x) {
+  return T(~x);
+}
+template <class T>
+DEVICE T shift_left(T a, T by) {
+  return u64(i64(by)) >= sizeof(T) * 8 ? T(0) : T(u64(a) << by);
+}
+template <class T>
+DEVICE T shift_right(T a, T by) {
+  return u64(i64(by)) >= sizeof(T) * 8 ? T(0) : T(a >> by);
+}
 
 DEVICE float abs(float x) { return ::fabsf(x); }
 DEVICE double abs(double x) { return ::fabs(x); }
-template <class T> DEVICE T abs(T x) { return x < 0 ? neg(x) : x; }
-template <class T> DEVICE T sign(T x) { return x > 0 ? T(1) : x < 0 ? T(-1) : x; }
-template <class T> DEVICE T relu(T x) { return x < 0 ? T(0) : x; }
-template <class T> DEVICE T reciprocal(T x) { return T(1) / x; }
+template <class T>
+DEVICE T abs(T x) {
+  return x < 0 ? neg(x) : x;
+}
+template <class T>
+DEVICE T sign(T x) {
+  return x > 0 ? T(1) : x < 0 ? T(-1) : x;
+}
+template <class T>
+DEVICE T relu(T x) {
+  return x < 0 ? T(0) : x;
+}
+template <class T>
+DEVICE T reciprocal(T x) {
+  return T(1) / x;
+}
 
-#define TEMPER_UNARY(name, single, wide)                      \
-  DEVICE float name(float x) { return ::single(x); }          \
+#define TEMPER_UNARY(name, single, wide)             \
+  DEVICE float name(float x) { return ::single(x); } \
   DEVICE double name(double x) { return ::wide(x); }
 TEMPER_UNARY(floor, floorf, floor)
 TEMPER_UNARY(ceil, ceilf, ceil)
@@ -150,23 +259,41 @@ TEMPER_UNARY(asinh, asinhf, asinh)
 TEMPER_UNARY(acosh, acoshf, acosh)
 TEMPER_UNARY(atanh, atanhf, atanh)
 #undef TEMPER_UNARY
-template <class T> DEVICE T sigmoid(T x) { return T(1) / (T(1) + op::exp(-x)); }
+template <class T>
+DEVICE T sigmoid(T x) {
+  return T(1) / (T(1) + op::exp(-x));
+}
 
-template <class T> DEVICE bool equal(T a, T b) { return a == b; }
-template <class T> DEVICE bool less(T a, T b) { return a < b; }
-template <class T> DEVICE bool less_equal(T a, T b) { return a <= b; }
+template <class T>
+DEVICE bool equal(T a, T b) {
+  return a == b;
+}
+template <class T>
+DEVICE bool less(T a, T b) {
+  return a < b;
+}
+template <class T>
+DEVICE bool less_equal(T a, T b) {
+  return a <= b;
+}
 DEVICE bool logical_and(bool a, bool b) { return a && b; }
 DEVICE bool logical_or(bool a, bool b) { return a || b; }
 DEVICE bool logical_xor(bool a, bool b) { return a != b; }
 DEVICE bool logical_not(bool a) { return !a; }
-template <class T> DEVICE bool is_nan(T x) { return x != x; }
+template <class T>
+DEVICE bool is_nan(T x) {
+  return x != x;
+}
 DEVICE bool is_inf(float x) { return ::fabsf(x) == __int_as_float(0x7f800000); }
 DEVICE bool is_inf(double x) { return ::fabs(x) == __longlong_as_double(0x7ff0000000000000ll); }
-template <class T> DEVICE T where(bool condition, T a, T b) { return condition ? a : b; }
+template <class T>
+DEVICE T where(bool condition, T a, T b) {
+  return condition ? a : b;
+}
 DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 
-// Float to integer truncates and saturates, NaN becomes 0: what the conversion instructions do for 32 bits; wider ones need
-// help with NaN, narrower ones are clamped.
+// Float to integer truncates and saturates, NaN becomes 0: what the conversion instructions do for 32 bits; wider ones
+// need help with NaN, narrower ones are clamped.
 DEVICE int saturate_i32(float x) { return __float2int_rz(x); }
 DEVICE int saturate_i32(double x) { return x != x ? 0 : __double2int_rz(x); }
 DEVICE u32 saturate_u32(float x) { return __float2uint_rz(x); }
@@ -175,11 +302,16 @@ DEVICE i64 saturate_i64(float x) { return x != x ? 0 : __float2ll_rz(x); }
 DEVICE i64 saturate_i64(double x) { return x != x ? 0 : __double2ll_rz(x); }
 DEVICE u64 saturate_u64(float x) { return x != x ? 0 : __float2ull_rz(x); }
 DEVICE u64 saturate_u64(double x) { return x != x ? 0 : __double2ull_rz(x); }
-template <class To, class T> DEVICE To cast(T x) {
+template <class To, class T>
+DEVICE To cast(T x) {
   if constexpr (is_float<T> && !is_float<To>) {
-    if constexpr (sizeof(To) == 8) { if constexpr (is_signed<To>) return saturate_i64(x); else return saturate_u64(x); }
-    else if constexpr (sizeof(To) == 4) { if constexpr (is_signed<To>) return saturate_i32(x); else return saturate_u32(x); }
-    else {
+    if constexpr (sizeof(To) == 8) {
+      if constexpr (is_signed<To>) return saturate_i64(x);
+      else return saturate_u64(x);
+    } else if constexpr (sizeof(To) == 4) {
+      if constexpr (is_signed<To>) return saturate_i32(x);
+      else return saturate_u32(x);
+    } else {
       const int wide = saturate_i32(x);
       return To(wide < Limits<To>::low ? Limits<To>::low : wide > Limits<To>::high ? Limits<To>::high : wide);
     }
@@ -187,6 +319,9 @@ template <class To, class T> DEVICE To cast(T x) {
     return To(x);
   }
 }
-template <class T> DEVICE bool cast_bool(T x) { return x != 0; }
+template <class T>
+DEVICE bool cast_bool(T x) {
+  return x != 0;
+}
 
 }  // namespace op

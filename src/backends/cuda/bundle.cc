@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/bundle.h"
+
+#include <map>
+
+#include "base/checked.h"
+#include "base/hash.h"
+
+namespace temper::cuda {
+
+namespace {
+
+// The bytes: a head, an entry for each job, then cubins and packed constants, each on 256 bytes.
+struct Head {
+  char magic[8];
+  uint64_t jobs, packed_at, packed_bytes;
+  char architecture[32];
+};
+struct Entry {
+  uint64_t text_hash, at, bytes;
+};
+constexpr char kMagic[8] = {'c', 'u', 'b', 'i', 'n', 's', '0', '1'};
+constexpr uint64_t kAlignment = 256;
+
+// Options decide what a text compiles to as much as the text does.
+uint64_t hash_of(const KernelSource& source) {
+  std::string all = source.text;
+  for (const std::string& option : source.options) all += concat('\n', option);
+  return xxh3(all);
+}
+
+}  // namespace
+
+AlignedBytes make_bundle(const Recipe::Work& work, const Compiler& compiler, const std::string& architecture) {
+  Head head{};
+  std::memcpy(head.magic, kMagic, sizeof kMagic);
+  if (architecture.size() >= sizeof head.architecture)
+    fail(ErrorKind::usage, "'", architecture, "' is no architecture");
+  std::memcpy(head.architecture, architecture.data(), architecture.size());
+  head.jobs = work.jobs.size();
+  std::vector<Entry> entries;
+  std::map<uint64_t, Entry> known;
+  AlignedBytes body;
+  const uint64_t start = round_up(sizeof(Head) + work.jobs.size() * sizeof(Entry), kAlignment);
+  auto place = [&](std::span<const std::byte> bytes) {
+    const uint64_t at = start + body.size();
+    body.insert(body.end(), bytes.begin(), bytes.end());
+    body.resize(round_up(body.size(), size_t(kAlignment)));
+    return at;
+  };
+  for (const Job& job : work.jobs) {
+    const uint64_t hash = hash_of(job.source);
+    auto [it, is_new] = known.try_emplace(hash);
+    if (is_new) {
+      const Cubin cubin = compiler.compile(job.source, architecture);
+      it->second = {hash, place(cubin.bytes), cubin.bytes.size()};
+    }
+    entries.push_back(it->second);
+  }
+  head.packed_at = place(work.packed);
+  head.packed_bytes = work.packed.size();
+  AlignedBytes out(start);
+  std::memcpy(out.data(), &head, sizeof head);
+  if (!entries.empty()) std::memcpy(out.data() + sizeof head, entries.data(), entries.size() * sizeof(Entry));
+  out.insert(out.end(), body.begin(), body.end());
+  return out;
+}
+
+Bundle::Bundle(std::span<const std::byte> bytes, const Recipe::Work& work, const std::string& architecture) {
+  auto bad = [](std::string_view why) {
+    fail(ErrorKind::bad_file, "the compiled kernels of a step are damaged: ", why);
+  };
+  Head head;
+  if (bytes.size() < sizeof head) bad("they are too short");
+  std::memcpy(&head, bytes.data(), sizeof head);
+  if (std::memcmp(head.magic, kMagic, sizeof kMagic) != 0) bad("they do not begin as such");
+  if (head.architecture[sizeof head.architecture - 1] != 0) bad("their architecture is no text");
+  if (architecture != head.architecture)
+    fail(ErrorKind::unsupported, "the kernels were compiled for ", std::string(head.architecture), "; this GPU needs ",
+         architecture, ": build the plan again here");
+  if (head.jobs != work.jobs.size()) bad("their number is not what the step needs");
+  if (work.jobs.size() > (bytes.size() - sizeof head) / sizeof(Entry)) bad("they are too short");
+  auto part = [&](uint64_t at, uint64_t size) {
+    if (at % kAlignment || at > bytes.size() || size > bytes.size() - at) bad("a part lies outside");
+    return bytes.subspan(at, size);
+  };
+  for (size_t i = 0; i < work.jobs.size(); ++i) {
+    Entry entry;
+    std::memcpy(&entry, bytes.data() + sizeof head + i * sizeof entry, sizeof entry);
+    if (entry.text_hash != hash_of(work.jobs[i].source)) bad("they were compiled from another text");
+    cubins_.push_back(part(entry.at, entry.bytes));
+    // The driver finds the length of a cubin in its own header, which is the plan's to vouch for (its sections are
+    // hashed).
+    if (entry.bytes < 64 || std::memcmp(cubins_.back().data(),
+                                        "\x7f"
+                                        "ELF",
+                                        4) != 0)
+      bad("a kernel is no ELF file");
+  }
+  packed_ = part(head.packed_at, head.packed_bytes);
+}
+
+LoadedWork::LoadedWork(const GpuRef& gpu, Recipe::Work work, const Bundle& bundle) : work_(std::move(work)) {
+  std::map<const std::byte*, size_t> loaded;  // equal texts share a module
+  for (size_t i = 0; i < work_.jobs.size(); ++i) {
+    const auto [it, is_new] = loaded.try_emplace(bundle.cubin(i).data(), modules_.size());
+    if (is_new) modules_.emplace_back(gpu, bundle.cubin(i));
+    functions_.push_back(modules_[it->second].function(work_.jobs[i].entry));
+    constexpr uint32_t kWithoutAsking = 48 << 10;
+    if (work_.jobs[i].shape.shared_bytes > kWithoutAsking)
+      functions_.back().allow_shared(work_.jobs[i].shape.shared_bytes);
+  }
+}
+
+void LoadedWork::launch(const Stream& stream, const DeviceBuffers& buffers) const {
+  for (size_t j = 0; j < work_.jobs.size(); ++j) {
+    const Job& job = work_.jobs[j];
+    // Small and on the stack: a launch allocates nothing.
+    constexpr size_t kMost = 64;
+    std::array<DevicePointer, kMost> pointers;
+    std::array<void*, kMost + 1> arguments;
+    if (job.slots.size() > kMost)
+      fail(ErrorKind::unsupported, "a kernel of ", job.slots.size(), " buffers; at most ", kMost, " are passed");
+    for (size_t s = 0; s < job.slots.size(); ++s) {
+      const Slot& slot = job.slots[s];
+      pointers[s] =
+          DevicePointer(slot.offset) + (slot.kind == Slot::Kind::input    ? buffers.inputs[size_t(slot.index)]
+                                        : slot.kind == Slot::Kind::output ? buffers.outputs[size_t(slot.index)]
+                                        : slot.kind == Slot::Kind::packed ? buffers.packed
+                                                                          : buffers.workspace);
+      arguments[s] = &pointers[s];
+    }
+    size_t count = job.slots.size();
+    if (!job.parameters.empty()) arguments[count++] = const_cast<std::byte*>(job.parameters.data());
+    functions_[j].launch(stream, job.shape, std::span<void* const>(arguments.data(), count));
+  }
+}
+
+bool LoadedWork::reads(int input) const {
+  for (const Job& job : work_.jobs)
+    for (const Slot& slot : job.slots)
+      if (slot.kind == Slot::Kind::input && slot.index == input) return true;
+  return false;
+}
+
+}  // namespace temper::cuda

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plan keeps of a recipe's work: the cubins of its jobs and the packed constants, in one block of bytes; and
+// those jobs loaded on a GPU, ready to be launched. A job itself is not kept: Recipe::work makes it again from problem
+// and configuration, so a damaged or changed plan cannot launch anything else than what the recipe says.
+#pragma once
+#include "backends/cuda/recipe.h"
+#include "base/aligned.h"
+
+namespace temper::cuda {
+
+// Compiles the jobs of `work`; equal texts are kept once. Slow; build time only.
+AlignedBytes make_bundle(const Recipe::Work& work, const Compiler& compiler, const std::string& architecture);
+
+// A view of such bytes, which must stay alive. Throws Error{bad_file} unless they are whole and were made of the texts
+// that `work` has now, and Error{unsupported} where they were made for another architecture.
+class Bundle {
+ public:
+  Bundle(std::span<const std::byte> bytes, const Recipe::Work& work, const std::string& architecture);
+  std::span<const std::byte> cubin(size_t job) const { return cubins_[job]; }
+  std::span<const std::byte> packed() const { return packed_; }  // to be copied to the GPU, 256-byte aligned
+
+ private:
+  std::vector<std::span<const std::byte>> cubins_;
+  std::span<const std::byte> packed_;
+};
+
+// Addresses that the slots of a job are resolved with; all at least 16-byte aligned.
+struct DeviceBuffers {
+  std::span<const DevicePointer> inputs, outputs;
+  DevicePointer workspace = 0, packed = 0;
+};
+
+// Jobs whose kernels are loaded. Immutable; several streams may launch it at the same time.
+class LoadedWork {
+ public:
+  LoadedWork(const GpuRef& gpu, Recipe::Work work, const Bundle& bundle);
+  // Puts the launches into the stream, also while it is being captured; waits for nothing.
+  void launch(const Stream& stream, const DeviceBuffers& buffers) const;
+  int64_t workspace() const { return work_.workspace; }
+  // Whether a launch looks at this input of the problem.
+  bool reads(int input) const;
+
+ private:
+  Recipe::Work work_;
+  std::vector<Module> modules_;
+  std::vector<Function> functions_;  // one for each job
+};
+
+}  // namespace temper::cuda
