@@ -53,8 +53,10 @@ BenchSession::BenchSession(std::shared_ptr<const Engine> engine, const std::vect
   for (Tensor& output : outputs_) out_.push_back(output.raw_mutable());
 }
 
-BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes, const BenchSession& session) {
+BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes) {
   BenchRun run;
+  bool made = false;
+  const auto plan = engine.plan_for(shapes, &made);
   const EngineInfo& info = engine.info();
   run.device = info.device;
   run.backend = info.device;
@@ -69,32 +71,32 @@ BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes, con
     run.notes["model_sha256"] = run.notes["source_sha256"] = "the engine was not made from a file";
   } else {
     run.model_sha256 = info.model_sha256;
-    run.source_sha256 = info.source_sha256.empty() ? info.model_sha256 : info.source_sha256;
+    run.source_sha256 = info.source_sha256;
   }
-  run.workspace_bytes = session.arena_bytes();
   run.notes["peak_device_bytes"] = "no device memory: the CPU ran it";
-  if (session.is_staged()) {
+  if (plan) {
+    run.workspace_bytes = plan->arena_bytes();
+  } else {
+    run.notes["workspace_bytes"] = "shapes depend on data: each stage has its own";
     run.notes["first_run_ms"] =
         "shapes depend on data: it holds the planning of stages whose shapes were not seen before";
-    run.workspace_bytes.reset();
-    run.notes["workspace_bytes"] = "shapes depend on data: each stage has its own";
-  } else if (session.plan_was_made()) {
+  }
+  if (made)
     run.notes["latency_ms"] =
         "the plan holds no tuned choices for these shapes: made from the nearest timings, without measuring";
-  }
   return run;
 }
 
 BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes,
                       const TimerOptions& timer, const LoadPattern& load) {
   const bool reset = reset_peak_resident();
+  BenchRun run = describe_run(*engine, shapes);  // before the sessions: it notes whether the plan had to be made
   std::vector<std::unique_ptr<BenchSession>> sessions;
   std::vector<std::function<void()>> bodies;
   for (int i = 0; i < load.streams; ++i) {
     sessions.push_back(std::make_unique<BenchSession>(engine, shapes));
     bodies.push_back([session = sessions.back().get()] { session->run(); });
   }
-  BenchRun run = describe_run(*engine, shapes, *sessions[0]);
   run.streams = load.streams;
   const EnvironmentSampler sampler(engine->threads());
   if (load.request_rate_per_s > 0)

@@ -26,8 +26,6 @@ class BenchSession {
   }
   void run_timed(std::vector<std::vector<double>>& ms) { session_.run_timed(in_, out_, ms); }  // of one stage only
   bool is_staged() const { return session_.is_staged(); }
-  int64_t arena_bytes() const { return session_.arena_bytes(); }
-  bool plan_was_made() const { return session_.statistics().plans_made > 0; }
 
  private:
   Session session_;
@@ -44,7 +42,7 @@ struct LoadPattern {
 
 // What a run of the engine is, before it is measured: device, precision, batch, shapes, threads, hashes, memory of a
 // session.
-BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes, const BenchSession& session);
+BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes);
 
 // Fills every field but model, command, plan_bytes and build_s. The peak of the resident memory is reset before the
 // sessions are made where the kernel lets us; otherwise a note says so. Inputs and outputs stay in place: nothing is

@@ -13,7 +13,6 @@ namespace temper {
 // Below this share of the time a conversion or a slow step is not worth a finding of its own.
 constexpr double kWorthShare = 0.05;
 
-inline std::string percent(double share) { return concat(format_number(100 * share, 3), " %"); }
 inline std::string short_ms(double ms) { return concat(format_number(ms, 3), " ms"); }
 inline std::string count_of(int64_t n, std::string_view one) { return concat(n, ' ', one, n == 1 ? "" : "s"); }
 

@@ -14,7 +14,6 @@ namespace {
 constexpr size_t kShownNames = 3;
 constexpr double kSmallGain = 0.005;
 
-std::string percent(double share) { return concat(format_number(100 * share, 3), " %"); }
 std::string ms_text(double ms) { return concat(format_number(ms, 4), " ms"); }
 std::string name_text(const std::string& precision) {
   return precision == "conversions" ? precision : upper(precision);

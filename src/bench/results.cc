@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -22,15 +23,23 @@ void set_series(BenchRun& run) {
                drift->change > 0 ? "slower" : "faster", " than the first");
 }
 
-void set_intervals(Latency& latency, const std::vector<double>& ms) {
+Latency latency_of(const std::vector<double>& ms) {
+  Latency latency;
+  latency.median = median(ms);
+  latency.mean = mean(ms);
+  latency.min = *std::min_element(ms.begin(), ms.end());
+  latency.max = *std::max_element(ms.begin(), ms.end());
+  latency.stddev = standard_deviation(ms);
   latency.median_ci95 = median_interval_in_order(ms);
   latency.mean_ci95 = mean_interval_in_order(ms);
-  const auto of = [&](const std::optional<double>& value, double p) {
-    return value ? percentile_interval_in_order(ms, p) : std::nullopt;
+  const auto set_percentile = [&](std::optional<double>& field, std::optional<Interval>& interval, double p) {
+    field = reliable_percentile(ms, p).value;
+    if (field) interval = percentile_interval_in_order(ms, p);
   };
-  latency.p90_ci95 = of(latency.p90, 0.90);
-  latency.p95_ci95 = of(latency.p95, 0.95);
-  latency.p99_ci95 = of(latency.p99, 0.99);
+  set_percentile(latency.p90, latency.p90_ci95, 0.90);
+  set_percentile(latency.p95, latency.p95_ci95, 0.95);
+  set_percentile(latency.p99, latency.p99_ci95, 0.99);
+  return latency;
 }
 
 void set_samples(BenchRun& run, const Samples& samples) {
@@ -39,21 +48,9 @@ void set_samples(BenchRun& run, const Samples& samples) {
   run.samples_ms = ms;
   run.warmup_runs = samples.warmup_runs;
   run.first_run_ms = samples.first_run_ms;
-  Latency& latency = run.latency;
-  latency.median = median(ms);
-  latency.mean = mean(ms);
-  latency.min = *std::min_element(ms.begin(), ms.end());
-  latency.max = *std::max_element(ms.begin(), ms.end());
-  latency.stddev = standard_deviation(ms);
-  auto set_percentile = [&](std::optional<double>& field, const char* name, double p) {
-    const Percentile value = reliable_percentile(ms, p);
-    field = value.value;
-    if (!value.value) run.notes[concat("latency_ms.", name)] = value.reason;
-  };
-  set_percentile(latency.p90, "p90", 0.90);
-  set_percentile(latency.p95, "p95", 0.95);
-  set_percentile(latency.p99, "p99", 0.99);
-  set_intervals(latency, ms);
+  const Latency& latency = run.latency = latency_of(ms);
+  for (const auto& [name, value, p] : {std::tuple{"p90", &latency.p90, 0.90}, {"p95", &latency.p95, 0.95}, {"p99", &latency.p99, 0.99}})
+    if (!*value) run.notes[concat("latency_ms.", name)] = reliable_percentile(ms, p).reason;
   if (!latency.median_ci95) run.notes["latency_ms.median_ci95"] = "n/a (needs ≥ 6 samples)";
   set_series(run);
   if (samples.requests_per_s) {

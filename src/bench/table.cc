@@ -92,6 +92,8 @@ std::string format_number(double value, int digits) {
   return text;
 }
 
+std::string percent(double share, int digits) { return concat(format_number(100 * share, digits), " %"); }
+
 std::string format_bytes(double bytes) {
   static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   int unit = 0;

@@ -15,8 +15,6 @@ constexpr double kHot = 90;         // °C: most processors lower their clock at
 constexpr double kWidth = 0.01;     // of half the median's interval
 constexpr double kOutliers = 0.01;  // share of the samples
 
-std::string percent(double share) { return concat(format_number(100 * share, 2), " %"); }
-
 Warning load_warning(double cores, const Environment& environment) {
   return {
       concat("other processes used ", format_number(cores, 2), " of ", environment.allowed_cores, " cores meanwhile"),
@@ -74,7 +72,7 @@ std::vector<Warning> warnings_of(const BenchRun& run, const Environment& e) {
           {concat(run.samples.value_or(0), " samples say too little about the median"), "a longer --duration"});
     else if (width > kWidth && run.load == "closed")
       list.push_back(
-          {concat("the median is only known to within ", percent(width)), "a longer --duration, or a quieter machine"});
+          {concat("the median is only known to within ", percent(width, 2)), "a longer --duration, or a quieter machine"});
   }
   if (run.outliers && run.samples && double(*run.outliers) > kOutliers * double(*run.samples))
     list.push_back({concat(*run.outliers, " of ", *run.samples, " samples are far out, up to ",

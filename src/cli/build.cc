@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cli/calibrate_auto.h"
 #include "cli/data_flags.h"
+#include "cli/json_text.h"
 #include "cli/mixed.h"
 #include "cli/model.h"
 #include "plan/file.h"
@@ -139,7 +140,7 @@ void add_build(CLI::App& verb, Context& context) {
     save_engine(*engine, options->output);
     if (mixed && !mixed->search.holds) context.exit_code = int(ErrorKind::check_failed);
     if (context.json && mixed) {
-      std::printf("%s\n", json_of(*mixed).dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+      std::fputs(json_text(json_of(*mixed)).c_str(), stdout);
       return;
     }
     if (mixed) std::printf("%s\n%s\n", terminal_table(table_of(*mixed)).c_str(), text_of(*mixed).c_str());

@@ -13,6 +13,7 @@
 #include "cli/calibrate_auto.h"
 #include "cli/calibrate_run.h"
 #include "cli/data_flags.h"
+#include "cli/json_text.h"
 #include "cli/model.h"
 #include "cli/verb.h"
 #include "onnx/write.h"
@@ -76,7 +77,7 @@ void print_ranges(const Ranges& ranges, const std::string& path, const Context& 
     Json json{{"file", path}, {"model_sha256", ranges.model_sha256}, {"method", ranges.method}, {"samples", ranges.samples}, {"placeholder", ranges.placeholder},
                     {"notes", ranges.notes}, {"values", values}};
     if (!trials.is_null()) json["trials"] = trials;
-    std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    std::fputs(json_text(json).c_str(), stdout);
     return;
   }
   Table table{{{"tensor", false}, {"least"}, {"largest"}, {"kept up to"}, {"method", false}, {"clipped"}}, {}};
@@ -95,7 +96,7 @@ std::string qdq_of(const Options& options, const ImportedModel& model, const Ran
   log(LogLevel::info, placed.integer_products, " of ", placed.products, " convolutions and products are quantized: ", options.flags.qdq);
   for (const PlacedNode& node : placed.nodes)
     if (!node.integer) log(LogLevel::info, "not quantized: ", node.node, " (", node.op, "): ", node.reason);
-  return with_context([&] { return concat("--qdq ", options.flags.qdq); }, [&] { return onnx_bytes(placed.graph, model.source_sha256.empty() ? model.sha256 : model.source_sha256); });
+  return with_context([&] { return concat("--qdq ", options.flags.qdq); }, [&] { return onnx_bytes(placed.graph, model.source_sha256); });
 }
 
 // `model` may be null where no Q/DQ model is asked for.
@@ -123,7 +124,7 @@ void lint(const Options& options, Context& context) {
     Json findings = Json::array();
     for (const Finding& f : found.findings) findings.push_back({{"severity", names[int(f.severity)]}, {"tensor", f.tensor}, {"text", f.text}});
     const Json json{{"header", cache.header}, {"entries", found.entries}, {"known", found.known}, {"quantizable", found.quantizable}, {"covered", found.covered}, {"findings", findings}};
-    std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    std::fputs(json_text(json).c_str(), stdout);
   } else {
     std::printf("%s: %lld entries, %lld of them tensors of the model; %lld of the %lld tensors of the optimised graph have a usable scale\n", cache.header.c_str(), static_cast<long long>(found.entries),
                 static_cast<long long>(found.known), static_cast<long long>(found.covered), static_cast<long long>(found.quantizable));

@@ -11,6 +11,7 @@
 #include "bench/bench_engine.h"
 #include "cli/data_flags.h"
 #include "cli/evaluate_run.h"
+#include "cli/json_text.h"
 #include "cli/side_by_side.h"
 #include "cli/verb.h"
 #include "data/sample.h"
@@ -29,29 +30,12 @@ struct Options {
   bool strict = false, force = false;
 };
 
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += concat(text.empty() ? "" : "; ", part);
-  return text;
-}
-
-// Throws unless the comparison is forced. What it returns marks the answer.
-std::string refuse_unlike(const std::vector<std::string>& differences, const std::string& a, const std::string& b,
-                          bool force) {
-  if (differences.empty()) return "";
-  const std::string list = joined(differences);
-  if (!force)
-    fail(ErrorKind::unsupported, "'", a, "' and '", b, "' are unlike, their times do not compare: ", list,
-         ". --force compares them all the same, and marks the answer");
-  return list;
-}
-
 void set_exit_code(const Options& options, Context& context, Verdict verdict) {
   if (verdict == Verdict::slower || (options.strict && verdict == Verdict::unsure))
     context.exit_code = int(ErrorKind::check_failed);
 }
 
-void print(const Json& json) { std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str()); }
+void print(const Json& json) { std::fputs(json_text(json).c_str(), stdout); }
 
 void compare_plans(const Options& options, Context& context) {
   const double seconds = seconds_of(options.duration);

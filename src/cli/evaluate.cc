@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cli/data_flags.h"
 #include "cli/evaluate_run.h"
+#include "cli/json_text.h"
 #include "cli/verb.h"
 #include "data/sample.h"
 
@@ -64,7 +65,7 @@ void evaluate(const Options& options, Context& context) {
     json["precision"] = engine->info().precision;
     json["placeholder"] = engine->info().placeholder;
     json["batch"] = what.batch.size;
-    std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    std::fputs(json_text(json).c_str(), stdout);
   } else {
     if (engine->info().placeholder) std::printf("%s\n", precision_text(engine->info()).c_str());
     print_evaluation(result);

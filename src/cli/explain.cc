@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "bench/explain_text.h"
+#include "cli/json_text.h"
 #include "cli/profiled.h"
 #include "interop/layer_engines.h"
 
@@ -56,7 +57,7 @@ void explain_all(const Options& options, const Context& context) {
       text += concat(i ? "\n" : "", text_of(set.engines[i], style, options.all));
     return text;
   };
-  const std::string json = json_of(set).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  const std::string json = json_text(json_of(set));
   if (!options.output.empty())
     write_file_atomically(options.output, options.output.ends_with(".md") ? text_in(TextStyle::markdown) : json);
   if (context.json) std::fputs(json.c_str(), stdout);

@@ -7,7 +7,9 @@
 #include "base/log.h"
 #include "bench/compare.h"
 #include "bench/table.h"
+#include "cli/json_text.h"
 #include "cli/model.h"
+#include "cli/side_by_side.h"
 
 namespace temper::cli {
 namespace {
@@ -19,7 +21,7 @@ struct Options {
   bool strict = false, force = false;
 };
 
-std::string percent(double share) { return concat(share >= 0 ? "+" : "", format_number(100 * share, 3), " %"); }
+std::string signed_percent(double share) { return concat(share >= 0 ? "+" : "", percent(share)); }
 
 void gate(const Options& options, Context& context) {
   const double limit = share_of("--max-slowdown", options.max_slowdown);
@@ -33,16 +35,11 @@ void gate(const Options& options, Context& context) {
   bool failed = false, unsure = false;
   for (const auto& [i, j] : matching_runs(baseline, result)) {
     const BenchRun &a = baseline.runs[i], &b = result.runs[j];
-    const Differences differences = differences_of({&a, &baseline.environment}, {&b, &result.environment});
-    std::string forced;
-    for (const std::string& one : differences.refusals) forced += concat(forced.empty() ? "" : "; ", one);
+    Differences differences = differences_of({&a, &baseline.environment}, {&b, &result.environment});
     if (a.precision != b.precision)
-      forced += concat(forced.empty() ? "" : "; ", "precision: ", a.precision.value_or("unknown"), " and ",
-                       b.precision.value_or("unknown"));
-    if (!forced.empty() && !options.force)
-      fail(ErrorKind::unsupported, "'", options.baseline, "' and '", options.result,
-           "' are unlike, their times do not compare: ", forced,
-           ". --force compares them all the same, and marks the answer");
+      differences.refusals.push_back(
+          concat("precision: ", a.precision.value_or("unknown"), " and ", b.precision.value_or("unknown")));
+    const std::string forced = refuse_unlike(differences.refusals, options.baseline, options.result, options.force);
     for (const std::string& warning : differences.warnings) log(LogLevel::warning, label_of(b), ": ", warning);
     const Gate g = gate_of(compare_runs(a, b), limit);
     failed |= g.verdict == GateVerdict::fail;
@@ -55,8 +52,8 @@ void gate(const Options& options, Context& context) {
               : concat("; about ", int64_t(std::ceil(*g.samples_factor * double(b.samples.value_or(0)))),
                        " samples would decide"));
     table.rows.push_back({label_of(b), format_number(*a.latency.median) + " ms",
-                          format_number(*b.latency.median) + " ms", percent(g.slowdown),
-                          g.interval ? concat(percent(g.interval->low), " to ", percent(g.interval->high)) : "n/a",
+                          format_number(*b.latency.median) + " ms", signed_percent(g.slowdown),
+                          g.interval ? concat(signed_percent(g.interval->low), " to ", signed_percent(g.interval->high)) : "n/a",
                           concat(name_of(g.verdict), forced.empty() ? "" : concat(" [forced; ", forced, "]"))});
     json["runs"].push_back(
         {{"run", label_of(b)},
@@ -76,7 +73,7 @@ void gate(const Options& options, Context& context) {
         " runs of the baseline have no run in the result to be held against");
   if (failed || (options.strict && (unsure || left))) context.exit_code = int(ErrorKind::check_failed);
   if (context.json) {
-    std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    std::fputs(json_text(json).c_str(), stdout);
     return;
   }
   std::fputs(terminal_table(table).c_str(), stdout);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "bench/table.h"
+#include "cli/json_text.h"
 #include "cli/verb.h"
 #include "interop/trtexec_explain.h"
 #include "interop/trtexec_import.h"
@@ -62,7 +63,7 @@ void import_logs(const Options& options, Context& context) {
 }
 
 using Json = nlohmann::ordered_json;
-void print(const Json& json) { std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str()); }
+void print(const Json& json) { std::fputs(json_text(json).c_str(), stdout); }
 void print_list(const char* title, const std::vector<std::string>& lines) {
   if (!lines.empty()) std::printf("\n%s\n", title);
   for (const std::string& line : lines) std::printf("  %s\n", line.c_str());

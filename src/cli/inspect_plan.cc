@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/inspect_plan.h"
+#include "cli/json_text.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -193,7 +194,7 @@ void inspect_plan(const std::string& path, const InspectPlanOptions& options) {
   const PlanFile file = read_plan_file(path, {.candidates = !options.why.empty(), .foreign = true});
   if (!file.complete && (options.layers || !options.why.empty())) fail(ErrorKind::unsupported, path, ": its steps can only be read by the program that wrote it: ", file.refusal);
   if (options.json) {
-    std::puts(file_json(file, options).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    std::fputs(json_text(file_json(file, options)).c_str(), stdout);
     return;
   }
   if (options.graph) std::fputs(file.graph_text.c_str(), stdout);

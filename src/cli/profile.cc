@@ -8,6 +8,7 @@
 #include "bench/bench_engine.h"
 #include "bench/table.h"
 #include "cli/profiled.h"
+#include "cli/json_text.h"
 
 namespace temper::cli {
 
@@ -64,7 +65,7 @@ void profile(const Options& options, const Context& context) {
   for (const StepProfile& row : measured.steps) rows.push_back(&row);
   if (!options.csv.empty()) write_file_atomically(options.csv, csv_table(steps_table(measured, rows)));
   if (context.json) {
-    std::printf("%s\n", json_of(plan).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    std::fputs(json_text(json_of(plan)).c_str(), stdout);
     return;
   }
   if (options.by_time || options.top) std::stable_sort(rows.begin(), rows.end(), [](const StepProfile* a, const StepProfile* b) { return a->ms > b->ms; });

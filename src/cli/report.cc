@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "cli/json_text.h"
 #include "cli/verb.h"
 #include "report/render.h"
 
@@ -62,9 +63,7 @@ void report(const Options& options, const Context& context) {
     for (size_t i = 0; i < drawn.size(); ++i) write(named(path, drawn[i].name), images[i]);
   }
   if (context.json)
-    std::printf("%s\n", nlohmann::ordered_json{{"written", written}}
-                            .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-                            .c_str());
+    std::fputs(json_text({{"written", written}}).c_str(), stdout);
 }
 
 }  // namespace

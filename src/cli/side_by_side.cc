@@ -11,17 +11,25 @@
 
 namespace temper::cli {
 
+std::string refuse_unlike(const std::vector<std::string>& differences, const std::string& a, const std::string& b,
+                          bool force) {
+  if (differences.empty()) return "";
+  std::string list;
+  for (const std::string& one : differences) list += concat(list.empty() ? "" : "; ", one);
+  if (!force)
+    fail(ErrorKind::unsupported, "'", a, "' and '", b, "' are unlike, their times do not compare: ", list,
+         ". --force compares them all the same, and marks the answer");
+  return list;
+}
+
 std::vector<std::string> engine_differences(const Engine& a, const Engine& b) {
   std::vector<std::string> list;
   const EngineInfo &x = a.info(), &y = b.info();
   if (x.device != y.device) list.push_back(concat("device: ", x.device, " and ", y.device));
   if (a.threads() != b.threads()) list.push_back(concat("threads: ", a.threads(), " and ", b.threads()));
-  const auto source = [](const EngineInfo& info) {
-    return info.source_sha256.empty() ? info.model_sha256 : info.source_sha256;
-  };
-  if (source(x) != source(y))
-    list.push_back(concat("model: ", x.source_path, " (", source(x).substr(0, 12), ") and ", y.source_path, " (",
-                          source(y).substr(0, 12), ")"));
+  if (x.source_sha256 != y.source_sha256)
+    list.push_back(concat("model: ", x.source_path, " (", x.source_sha256.substr(0, 12), ") and ", y.source_path, " (",
+                          y.source_sha256.substr(0, 12), ")"));
   return list;
 }
 

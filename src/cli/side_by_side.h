@@ -12,6 +12,10 @@
 
 namespace temper::cli {
 
+// Throws Error{unsupported} with the differences of `a` and `b`, names as the user gave them, unless there are none or the
+// comparison is forced: then what it returns marks the answer.
+std::string refuse_unlike(const std::vector<std::string>& differences, const std::string& a, const std::string& b, bool force);
+
 // What keeps timing b beside a from being a comparison of plans: another device, number of threads or model ("threads:
 // 1 and 2"). A model that was derived from the other's, as its file says, is no other one.
 std::vector<std::string> engine_differences(const Engine& a, const Engine& b);

@@ -13,6 +13,7 @@
 #include "bench/explain_text.h"
 #include "build/precision.h"
 #include "cli/calibrate_auto.h"
+#include "cli/json_text.h"
 #include "cli/mixed.h"
 #include "cli/profiled.h"
 #include "cli/side_by_side.h"
@@ -25,8 +26,6 @@ namespace temper::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string text_of_json(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 bool file_is(const Json& file) {  // still what a step wrote
   const std::string path = file.at("path");
@@ -130,10 +129,11 @@ Json speed_step(const StudySetup& setup, const Json& builds) {
     result.runs.push_back(bench_engine(engines[0], shapes, timer));
     rows.push_back({{"speed", nullptr}});
   } else {
+    for (const auto& engine : engines) result.runs.push_back(describe_run(*engine, shapes));
     const Turns turns = time_side_by_side(engines, shapes,
                                           {seconds * double(engines.size() - 1), "timing all in turns"}, setup.context);
     for (size_t i = 0; i < engines.size(); ++i) {
-      BenchRun run = describe_run(*engines[i], shapes, BenchSession(engines[i], shapes));
+      BenchRun& run = result.runs[i];
       Samples samples;
       samples.ms = turns.ms[i];
       samples.first_run_ms = turns.first_run_ms[i];
@@ -144,7 +144,6 @@ Json speed_step(const StudySetup& setup, const Json& builds) {
       run.notes["warmup_runs"] = "each turn began with a run that was not timed";
       run.notes["load_by_others"] = "the environment has it, for all precisions together";
       run.notes["peak_host_bytes"] = "all precisions ran in one process";
-      result.runs.push_back(std::move(run));
       rows.push_back({{"speed", i ? json_of(turns.beside_first[i - 1]) : Json(nullptr)}});
     }
   }
@@ -179,7 +178,7 @@ Json explain_step(const StudySetup& setup, const Json& builds) {
       return profile_plan(plan_path, flags, progress);
     }();
     const std::string path = concat(setup.options.output, "/profile.", setup.precisions[i], ".json");
-    write_file_atomically(path, text_of_json(json_of(plan)));
+    write_file_atomically(path, json_text(json_of(plan)));
     files.push_back(file_json(path));
     explanations.push_back(explain(layers_of(plan.profile, plan.engine->info(), plan.peaks, plan_path)));
   }
@@ -188,7 +187,7 @@ Json explain_step(const StudySetup& setup, const Json& builds) {
   for (const Explanation& one : set.engines) text += text_of(one, TextStyle::markdown) + "\n";
   const std::string words = setup.options.output + "/explain.md", path = setup.options.output + "/explain.json";
   write_file_atomically(words, text);
-  write_file_atomically(path, text_of_json(json_of(set)));
+  write_file_atomically(path, json_text(json_of(set)));
   files.push_back(file_json(path));
   return {{"text", file_json(words)}, {"files", files}};
 }
@@ -339,13 +338,13 @@ void run_study(const StudyOptions& options, Context& context) {
   if (!search.is_null())
     text +=
         concat("\n", search.at("text").get<std::string>(), "\n\n", markdown_table(table_of_json(search.at("table"))));
-  write_file_atomically(options.output + "/study.json", text_of_json(study));
+  write_file_atomically(options.output + "/study.json", json_text(study));
   write_file_atomically(options.output + "/study.md", text);
   const std::string page = options.output + "/report.html";
   write_file_atomically(page, report_html(read_report(parts)));
   if (over) context.exit_code = int(ErrorKind::check_failed);
   if (context.json) {
-    std::fputs(text_of_json(study).c_str(), stdout);
+    std::fputs(json_text(study).c_str(), stdout);
     return;
   }
   if (!search.is_null())

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kSilent = "the log does not say";
 
-Latency latency_of(const TrtexecStats& stats) {
+Latency stated_latency(const TrtexecStats& stats) {
   Latency latency;
   latency.min = stats.min;
   latency.max = stats.max;
@@ -24,20 +24,6 @@ Latency latency_of(const TrtexecStats& stats) {
   for (const auto& [percent, value] : stats.percentiles)
     for (auto [field, p] : {std::pair{&latency.p90, 90.0}, {&latency.p95, 95.0}, {&latency.p99, 99.0}})
       if (percent == p && !*field) *field = value;
-  return latency;
-}
-
-Latency latency_of(const std::vector<double>& ms) {
-  Latency latency;
-  latency.median = median(ms);
-  latency.mean = mean(ms);
-  latency.min = *std::min_element(ms.begin(), ms.end());
-  latency.max = *std::max_element(ms.begin(), ms.end());
-  latency.stddev = standard_deviation(ms);
-  latency.p90 = reliable_percentile(ms, 0.90).value;
-  latency.p95 = reliable_percentile(ms, 0.95).value;
-  latency.p99 = reliable_percentile(ms, 0.99).value;
-  set_intervals(latency, ms);
   return latency;
 }
 
@@ -162,7 +148,7 @@ BenchRun result_of(const TrtexecRun& log, const std::string& source, const std::
       {&from.enqueue, &log.enqueue},
       {&from.end_to_end, &log.end_to_end}};
   for (const auto& [to, stats] : parts)
-    if (*stats) *to = latency_of(**stats);
+    if (*stats) *to = stated_latency(**stats);
   from.spin_wait = meaning.spin_wait;
   run.streams = meaning.streams;
   if (!run.streams) run.notes["streams"] = kSilent;
@@ -178,7 +164,7 @@ BenchRun result_of(const TrtexecRun& log, const std::string& source, const std::
   run.threads.reset();
   run.transfers = meaning.transfers;
   run.cuda_graph = meaning.cuda_graph;
-  if (log.latency) run.latency = latency_of(*log.latency);
+  if (log.latency) run.latency = stated_latency(*log.latency);
   for (const auto& [field, why] : meaning.notes) run.notes[field] = why;
   if (run.model_sha256) run.notes.erase("model_sha256");
   note_latency(run, log, checks);

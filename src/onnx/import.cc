@@ -42,7 +42,7 @@ class Importer {
 
   ImportedModel run() {
     const onnx::ModelProto& proto = *model_.proto;
-    result_.sha256 = model_.sha256;
+    result_.sha256 = result_.source_sha256 = model_.sha256;
     for (const auto& entry : proto.metadata_props())
       if (entry.key() == kSourceKey && is_sha256_hex(entry.value())) result_.source_sha256 = entry.value();
     result_.producer = concat(proto.producer_name(), proto.producer_version().empty() ? "" : " ", proto.producer_version());

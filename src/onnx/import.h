@@ -16,7 +16,7 @@ struct ImportOptions {
 struct ImportedModel {
   Graph graph;
   std::string sha256;
-  std::string source_sha256;         // of the model that it was derived from, as onnx/write.h records it; "" where nothing is
+  std::string source_sha256;         // of the model that it was derived from, as onnx/write.h records it; its own where nothing is
   std::string producer;              // "pytorch 2.15.0", as the file says
   std::vector<std::string> notes;    // what the user should know ("input 'x' has no shape for axis 0: named x_0")
 };

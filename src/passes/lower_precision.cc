@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/lower_precision.h"
 
+#include "graph/product.h"
 #include "passes/simplify.h"
 
 namespace temper {
@@ -51,7 +52,6 @@ class Lowerer {
   bool is_f32(ValueId id) const { return id.valid() && graph_.type(id).dtype == DType::f32; }
   bool flows(ValueId id) const { return is_f32(id) && !graph_.constant(id); }
 
-  static bool is_product(const Op& op) { return std::get_if<ops::Conv>(&op) || std::get_if<ops::MatMul>(&op); }
 
   void check_names() const {
     if (!only_) return;

@@ -20,7 +20,7 @@ struct ShapeRange {
 struct EngineInfo {
   std::string model_name;
   std::string model_sha256;
-  std::string source_sha256;  // of the model that it was derived from, where its file says so; otherwise ""
+  std::string source_sha256;  // of the model that it was derived from, as its file says; otherwise its own
   std::string source_path;
   std::string producer;
   std::string precision = "fp32";

@@ -7,11 +7,11 @@
 #include <numeric>
 #include <set>
 
+#include "graph/product.h"
+
 namespace temper {
 
 namespace {
-
-bool is_product(const Op& op) { return std::get_if<ops::Conv>(&op) || std::get_if<ops::MatMul>(&op); }
 
 // What an op without arithmetic of its own does to its data inputs.
 enum class Movement { none, keeps, averages };  // keeps: each output element is an input element (or the zero of padding)

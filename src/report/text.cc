@@ -88,6 +88,4 @@ std::string whole(double value) {
   return value == std::floor(value) && std::abs(value) < 1e15 ? concat(int64_t(value)) : format_number(value);
 }
 
-std::string percent(double share, int digits) { return concat(format_number(100 * share, digits), " %"); }
-
 }  // namespace temper

@@ -10,31 +10,15 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
 #include "base/file.h"
+#include "case_files.h"
 #include "run_tactic.h"
 
 namespace temper {
 namespace {
 
-std::vector<std::string> case_files() {
-  std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(TEMPER_SOURCE_DIR) + "/tests/cases"))
-    if (entry.path().extension() == ".cases") out.push_back(entry.path().stem().string());
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
-struct Tolerance {
-  double relative, absolute;
-};
-// Inputs make sums and products exact; what is left is the rounding of results and the error of functions.
-Tolerance tolerance_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64: return {1e-12, 1e-12};
-    case DType::f16: return {2e-3, 1e-3};
-    case DType::bf16: return {1.6e-2, 4e-3};
-    default: return {5e-6, 5e-6};
-  }
-}
+using testing::case_files;
+using testing::Tolerance;
+using testing::tolerance_of;
 
 double largest(const Tensor& tensor) {
   double out = 0;

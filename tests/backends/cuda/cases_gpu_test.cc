@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every line of tests/cases on every recipe that supports it, with every configuration, on a GPU, against the
 // reference.
-#include <algorithm>
-#include <filesystem>
-
+#include "../case_files.h"
 #include "base/file.h"
 #include "bench/cases.h"
 #include "run_recipe.h"
@@ -11,25 +9,9 @@
 namespace temper {
 namespace {
 
-std::vector<std::string> case_files() {
-  std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(TEMPER_SOURCE_DIR) + "/tests/cases"))
-    if (entry.path().extension() == ".cases") out.push_back(entry.path().stem().string());
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
-struct Tolerance {
-  double relative, absolute;
-};
-Tolerance tolerance_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64: return {1e-12, 1e-12};
-    case DType::f16: return {2e-3, 1e-3};
-    case DType::bf16: return {1.6e-2, 4e-3};
-    default: return {5e-6, 5e-6};
-  }
-}
+using testing::case_files;
+using testing::Tolerance;
+using testing::tolerance_of;
 
 class CudaCases : public ::testing::TestWithParam<std::string> {};
 

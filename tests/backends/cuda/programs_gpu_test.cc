@@ -182,26 +182,37 @@ TEST(CudaPrograms, EveryStepOnEveryDtypeAgreesWithTheReference) {
   std::printf("%zu programs, %d of them exact\n", all.size(), exact);
 }
 
+// A program of one step on FP32, ready to be compiled.
+struct OneStep {
+  Program program;
+  Tensor x = interesting(DType::f32, false);
+  Problem problem;
+  Config config;
+  cuda::Recipe::Work work;
+
+  explicit OneStep(Scalar op) {
+    program.push({op, DType::f32, {0, -1, -1}});
+    problem = {ops::Pointwise{program}, {{x.type()}}, {{x.type()}}};
+    const cuda::Recipe* recipe = cuda::recipes()[0];
+    config = recipe->configs(problem).at(0);
+    work = recipe->work(problem, config);
+  }
+};
+
 // The first launch of a kernel may be one that is recorded.
 TEST(CudaGraphs, AKernelThatNeverRanMayBeRecorded) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);
-  Program program;
-  program.push({Scalar::neg, DType::f32, {0, -1, -1}});
-  const Tensor x = interesting(DType::f32, false);
-  Problem problem{ops::Pointwise{program}, {{x.type()}}, {{x.type()}}};
-  const cuda::Recipe* recipe = cuda::recipes()[0];
-  const Config config = recipe->configs(problem).at(0);
-  const auto work = recipe->work(problem, config);
+  const OneStep one(Scalar::neg);
   const testing::Cubins cubins(*compiler, gpu->info().architecture());
   const cuda::Stream stream(gpu);
-  const testing::Prepared prepared(stream, cubins, problem, config, work, {x});
+  const testing::Prepared prepared(stream, cubins, one.problem, one.config, one.work, {one.x});
   prepared.poison();
   stream.begin_capture();
   prepared.launch();
   const cuda::Graph graph = stream.end_capture();
   stream.replay(graph);
-  EXPECT_EQ(testing::difference(prepared.read().at(0), run_program(program, std::vector<Tensor>{x}, x.dims()), 0, 0),
+  EXPECT_EQ(testing::difference(prepared.read().at(0), run_program(one.program, std::vector<Tensor>{one.x}, one.x.dims()), 0, 0),
             "");
 }
 
@@ -210,17 +221,11 @@ TEST(CudaGraphs, AKernelThatNeverRanMayBeRecorded) {
 TEST(CudaFailures, EachIsAnErrorAndTheGpuGoesOnWithoutALeak) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);
-  Program program;
-  program.push({Scalar::abs, DType::f32, {0, -1, -1}});
-  const Tensor x = interesting(DType::f32, false);
-  Problem problem{ops::Pointwise{program}, {{x.type()}}, {{x.type()}}};
-  const cuda::Recipe* recipe = cuda::recipes()[0];
-  const Config config = recipe->configs(problem).at(0);
-  const auto work = recipe->work(problem, config);
+  const OneStep one(Scalar::abs);
   const testing::Cubins cubins(*compiler, gpu->info().architecture());
   auto once = [&] {
     const cuda::Stream stream(gpu);
-    const testing::Prepared prepared(stream, cubins, problem, config, work, {x});
+    const testing::Prepared prepared(stream, cubins, one.problem, one.config, one.work, {one.x});
     stream.begin_capture();
     try {
       prepared.launch();

@@ -48,6 +48,19 @@ std::vector<std::string> gemm_tiles(DType a, DType b, int64_t rows, int64_t colu
   return out;
 }
 
+void set_axes(Gemm& gemm, Axes rows, Axes batch) {
+  merge_axes(rows);
+  merge_axes(batch);
+  gemm.row_sizes = rows.sizes;
+  gemm.batch_sizes = batch.sizes;
+  gemm.a_batch = batch.strides[0];
+  gemm.b_batch = batch.strides[1];
+  for (size_t o = 0; o < gemm.operands.size(); ++o) {
+    gemm.operands[o].row_strides = rows.strides[o];
+    gemm.operands[o].batch_strides = batch.strides[o + 2];
+  }
+}
+
 Job gemm_job(const Gemm& gemm, const std::string& text) {
   const bool matrix = on_matrix_units(gemm.a, gemm.b);
   const Tile* tile = nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What matmul and conv share: one kernel (gemm.cuh) and how its parameters are made.
 #pragma once
+#include "backends/axes.h"
 #include "backends/cuda/recipe.h"
 
 namespace temper::cuda {
@@ -38,6 +39,8 @@ bool on_matrix_units(DType a, DType b);
 Support gemm_supports(DType a, DType b, int64_t rows, int64_t columns, int64_t depth, const Program& epilogue);
 // Tiles to choose from, as Config::text: "tile=128x128" (rows x columns), ...
 std::vector<std::string> gemm_tiles(DType a, DType b, int64_t rows, int64_t columns);
+// Axes as few as they can be. Strides of `rows`: of each operand; of `batch`: of a, of b, then of each operand.
+void set_axes(Gemm& gemm, Axes rows, Axes batch);
 // Throws Error{bad_file} for a tile that is none of those.
 Job gemm_job(const Gemm& gemm, const std::string& tile);
 

@@ -104,16 +104,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   add(problem.outputs[0].type.dtype, row_major_strides(out_dims), -1);
   for (size_t i = 2; i < problem.inputs.size(); ++i)
     add(problem.inputs[i].type.dtype, broadcast_strides(problem.inputs[i].dims(), out_dims), int(i));
-  merge_axes(rows);
-  merge_axes(batch);
-  gemm.row_sizes = rows.sizes;
-  gemm.batch_sizes = batch.sizes;
-  gemm.a_batch = batch.strides[0];
-  gemm.b_batch = batch.strides[1];
-  for (size_t o = 0; o < gemm.operands.size(); ++o) {
-    gemm.operands[o].row_strides = rows.strides[o];
-    gemm.operands[o].batch_strides = batch.strides[o + 2];
-  }
+  set_axes(gemm, std::move(rows), std::move(batch));
   out.jobs.push_back(gemm_job(gemm, config.text));
   return out;
 }

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/json_text.h"
+
+#include <nlohmann/json.hpp>
+
+namespace temper::cli {
+
+std::string json_text(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace temper::cli

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "graph/op.h"
+
+namespace temper {
+
+// The ops that quantization and lower precisions are about: convolutions and matrix products.
+inline bool is_product(const Op& op) { return std::holds_alternative<ops::Conv>(op) || std::holds_alternative<ops::MatMul>(op); }
+
+}  // namespace temper
