@@ -19,6 +19,7 @@ std::shared_ptr<Engine> engine_with(std::map<std::string, ShapeRange> shapes) {
   EngineInfo info;
   info.device = "reference";
   info.model_sha256 = std::string(64, '0');
+  info.source_sha256 = info.model_sha256;
   info.shapes = std::move(shapes);
   return std::make_shared<Engine>(info, parse_graph(kGraph), 1);
 }
