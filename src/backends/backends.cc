@@ -2,20 +2,48 @@
 // THE backend list.
 #include "backends/backend.h"
 
+#include <algorithm>
+#include <charconv>
+
 namespace temper {
 
-extern const Backend reference_backend, cpu_backend;
+extern const Backend reference_backend, cpu_backend, cuda_backend;
 
-static const Backend* const backends[] = {&cpu_backend, &reference_backend};
+static const Backend* const backends[] = {&cpu_backend, &cuda_backend, &reference_backend};
 
 std::span<const Backend* const> all_backends() { return backends; }
 
-const Backend& find_backend(std::string_view name) {
-  for (const Backend* backend : backends)
-    if (backend->name == name) return *backend;
+// "cuda:1" is the backend "cuda" and the ordinal 1; without a number it is the first.
+static const Backend& find_backend(std::string_view device, int& ordinal) {
+  const size_t colon = device.find(':');
+  ordinal = 0;
+  for (const Backend* backend : backends) {
+    if (backend->name != device.substr(0, colon)) continue;
+    if (colon == device.npos) return *backend;
+    const char *first = device.data() + colon + 1, *last = device.data() + device.size();
+    const auto [end, error] = std::from_chars(first, last, ordinal);
+    if (backend->queue && error == std::errc() && end == last && ordinal >= 0) return *backend;
+  }
   std::string known;
-  for (const Backend* backend : backends) known += concat(known.empty() ? "" : ", ", backend->name);
-  fail(ErrorKind::usage, "there is no device '", name, "'; this build has: ", known);
+  for (const Backend* backend : backends)
+    known += concat(known.empty() ? "" : ", ", backend->name, backend->queue ? ":N" : "");
+  fail(ErrorKind::usage, "there is no device '", device, "'; this build has: ", known);
+}
+
+const Backend& find_backend(std::string_view device) {
+  int ordinal;
+  return find_backend(device, ordinal);
+}
+
+Device open_device(std::string_view device, const DeviceSettings& settings) {
+  int ordinal;
+  const Backend& backend = find_backend(device, ordinal);
+  return backend.device(ordinal, settings);
+}
+
+std::unique_ptr<Queue> open_queue(const Device& device) {
+  const Backend& backend = find_backend(device.backend);
+  return backend.queue ? backend.queue(device) : nullptr;
 }
 
 const Tactic* find_tactic(std::string_view name) {
@@ -25,8 +53,8 @@ const Tactic* find_tactic(std::string_view name) {
   return nullptr;
 }
 
-std::string timing_group(const Device& device, const Problem& problem, int chains) {
-  return concat(device.fingerprint, " | ", problem.text(), " chains=", chains);
+std::string timing_group(std::string_view fingerprint, const Problem& problem, int chains) {
+  return concat(fingerprint, " | ", problem.text(), " chains=", chains);
 }
 
 std::string timing_key(const std::string& group, const Tactic& tactic, const Config& config) {
@@ -35,6 +63,32 @@ std::string timing_key(const std::string& group, const Tactic& tactic, const Con
   key += " ->";
   for (Layout layout : config.outputs) key += concat(' ', layout);
   return key;
+}
+
+std::pair<const Tactic*, Config> candidate_of_key(std::string_view rest, size_t inputs, size_t outputs) {
+  std::pair<const Tactic*, Config> result;
+  auto take_layouts = [&](std::vector<Layout>& layouts, size_t count) {
+    layouts.resize(count);
+    for (size_t i = count; i-- > 0;) {
+      const size_t space = rest.rfind(' ');
+      if (space == rest.npos) return false;
+      const auto names = enum_names(Layout{});
+      const auto found = std::find(names.begin(), names.end(), rest.substr(space + 1));
+      if (found == names.end()) return false;
+      layouts[i] = Layout(found - names.begin());
+      rest = rest.substr(0, space);
+    }
+    return true;
+  };
+  if (!take_layouts(result.second.outputs, outputs) || !rest.ends_with(" ->")) return result;
+  rest.remove_suffix(3);
+  if (!take_layouts(result.second.inputs, inputs)) return result;
+  const size_t version = rest.find(" v"), text = version == rest.npos ? version : rest.find(' ', version + 2);
+  if (text == rest.npos) return result;
+  const Tactic* tactic = find_tactic(rest.substr(0, version));
+  if (tactic && rest.substr(version + 2, text - version - 2) == concat(tactic->version)) result.first = tactic;
+  result.second.text = rest.substr(text + 1);
+  return result;
 }
 
 std::string Problem::text() const {

@@ -13,6 +13,10 @@
 
 namespace temper {
 
+namespace cuda {
+class Machine;
+}
+
 struct Port {
   TensorType type;                   // concrete
   const Tensor* constant = nullptr;  // at build: the tensor of a constant input. At load: only if it was not packed
@@ -50,16 +54,26 @@ inline Support supported() { return {}; }
 template <class... Parts>
 Support refused(const Parts&... parts) { return {concat(parts...)}; }
 
-// Packed constants. Inputs marked in `consumed` are not handed to the kernel (and not stored) any more.
+// What a tactic makes at build. Inputs marked in `consumed` are not handed to the kernel (and not stored) any more. Equal
+// bytes and equal code of several plans are stored once, so what depends on weights alone belongs into `bytes`, what
+// depends on shapes into `code`.
 struct Packed {
-  AlignedBytes bytes;
+  AlignedBytes bytes;  // packed constants
   std::vector<bool> consumed;
+  AlignedBytes code;   // compiled kernels
+};
+// The same at load; it stays alive (and 64-byte aligned) as long as the kernel.
+struct PackedView {
+  std::span<const std::byte> bytes, code;
+  operator std::span<const std::byte>() const { return bytes; }
 };
 
+// Addresses are of the device that the kernel runs on.
 struct Buffers {
   std::span<const void* const> inputs;  // null for consumed and absent ones
   std::span<void* const> outputs;
   void* workspace = nullptr;            // 64-byte aligned, workspace() bytes
+  void* stream = nullptr;               // Queue::stream() of the device; null where kernels run on the host
 };
 
 // Belongs to one session (and one thread of it): it may keep state between launches, but no two launches overlap.
@@ -76,12 +90,14 @@ class Kernel {
 
 // What a tactic may know of the machine. Filled in once (backends.cc); tests make their own.
 struct Device {
-  std::string backend;      // "cpu", "reference"
+  std::string backend;      // "cpu", "cuda", "reference"
   std::string fingerprint;  // CPU model, ISA and library versions: plans and timings are valid for equal ones
   bool avx512 = false;
   bool avx512_bf16 = false;
   bool avx512_vnni = false;
   bool avx2 = false;
+  std::string architecture;                   // cuda: "sm_90a"
+  std::shared_ptr<const cuda::Machine> gpu;   // cuda: null in tests that choose and plan without a GPU
 };
 
 // What `load` is given may come from a file that someone changed. The caller has asked `supports`, and for a tactic without
@@ -95,10 +111,15 @@ struct Tactic {
   Support (*supports)(const Problem& problem, const Device& device);
   // Candidates to time, the likeliest first; never empty for a supported problem.
   std::vector<Config> (*configs)(const Problem& problem, const Device& device);
-  // Packs constants. Slow; build time only. Null: nothing to pack.
+  // Packs constants, compiles. Slow; build time only. Null: nothing to do.
   Packed (*build)(const Problem& problem, const Config& config, const Device& device);
-  // Quick. `packed` stays alive (and 64-byte aligned) as long as the kernel.
-  std::unique_ptr<Kernel> (*load)(const Problem& problem, const Config& config, std::span<const std::byte> packed, const Device& device);
+  // Quick.
+  std::unique_ptr<Kernel> (*load)(const Problem& problem, const Config& config, const PackedView& packed, const Device& device);
+  // A candidate only where there is no other.
+  bool last_resort = false;
+  // The part of build() that takes long and needs no constants, so that it is quick afterwards; called by several threads
+  // at a time. Null: there is none.
+  void (*compile)(const Problem& problem, const Config& config, const Device& device) = nullptr;
 };
 
 // For `load` of a tactic with `build`: the checks that it owes.

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/bench_engine.h"
 
+#include <set>
+#include <utility>
+
+#include "bench/gpu_sampler.h"
+
 #include "data/random.h"
 #include "measure/load.h"
 
@@ -53,6 +58,22 @@ BenchSession::BenchSession(std::shared_ptr<const Engine> engine, const std::vect
   for (Tensor& output : outputs_) out_.push_back(output.raw_mutable());
 }
 
+// What a session takes of a GPU's memory: the arena, buffers for inputs and outputs, constants.
+static int64_t device_bytes_of(const Plan& plan) {
+  int64_t bytes = plan.arena_bytes();
+  for (const auto* ports : {&plan.inputs, &plan.outputs})
+    for (const PortInfo& port : *ports) bytes += byte_count(port.type.dtype, port.type.dims());
+  std::set<int64_t> constants;
+  for (const Segment& segment : plan.segments)
+    for (const PlanStep& step : segment.steps) {
+      if (step.packed >= 0) constants.insert(step.packed);
+      for (const BufferRef& ref : step.inputs)
+        if (ref.kind == BufferRef::Kind::constant) constants.insert(ref.at);
+    }
+  for (int64_t index : constants) bytes += plan.constants[size_t(index)]->bytes();
+  return bytes;
+}
+
 BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes) {
   BenchRun run;
   bool made = false;
@@ -73,7 +94,9 @@ BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes) {
     run.model_sha256 = info.model_sha256;
     run.source_sha256 = info.source_sha256;
   }
-  run.notes["peak_device_bytes"] = "no device memory: the CPU ran it";
+  if (!engine.device().gpu) run.notes["peak_device_bytes"] = "no device memory: the CPU ran it";
+  else if (plan) run.peak_device_bytes = device_bytes_of(*plan);
+  else run.notes["peak_device_bytes"] = "shapes depend on data: each stage has its own";
   if (plan) {
     run.workspace_bytes = plan->arena_bytes();
   } else {
@@ -87,6 +110,27 @@ BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes) {
   return run;
 }
 
+namespace {
+
+// The GPU's own clock. The first call, the cold one, is the host's, with transfers: only then inputs are on the GPU.
+class DeviceClock final : public Clock {
+ public:
+  DeviceClock(BenchSession& session, bool recorded) : session_(session), recorded_(recorded) {}
+  double now_ms() override { return host_clock().now_ms(); }
+  double elapsed_ms(const std::function<void()>& body, int calls) override {
+    if (!std::exchange(started_, true)) return host_clock().elapsed_ms(body, 1);
+    double ms = 0;
+    for (double one : session_.run_on_device(calls, recorded_)) ms += one;
+    return ms;
+  }
+
+ private:
+  BenchSession& session_;
+  bool recorded_, started_ = false;
+};
+
+}  // namespace
+
 BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes,
                       const TimerOptions& timer, const LoadPattern& load) {
   const bool reset = reset_peak_resident();
@@ -98,12 +142,29 @@ BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::ve
     bodies.push_back([session = sessions.back().get()] { session->run(); });
   }
   run.streams = load.streams;
+  const bool gpu = engine->device().gpu != nullptr, on_device = gpu && !load.transfers && !sessions[0]->is_staged();
+  if (on_device && (load.streams > 1 || load.request_rate_per_s > 0))
+    fail(ErrorKind::usage, "the GPU's own times are of one stream, back to back; --transfers measures streams and rates");
+  if (gpu) {
+    run.cuda_graph = !on_device || load.cuda_graph;
+    run.transfers = on_device ? "excluded" : "included";
+    run.notes["latency_ms"] = on_device ? "the GPU's time, by events" : "the host's time, with the copies in and out";
+    if (on_device) run.notes["first_run_ms"] = "the host's time, with the copies in and out and the recording of the graph";
+  }
+  GpuSampler gpu_sampler(engine->device());
   const EnvironmentSampler sampler(engine->threads());
   if (load.request_rate_per_s > 0)
     set_samples(run,
                 measure_open(bodies, {load.request_rate_per_s, timer.max_seconds, timer.warmup, 0, timer.progress}));
   else if (load.streams > 1) set_samples(run, measure_streams(bodies, timer));
+  else if (on_device) {
+    DeviceClock clock(*sessions[0], load.cuda_graph);
+    set_samples(run, measure(bodies[0], timer, clock));
+  }
   else set_samples(run, measure(bodies[0], timer));
+  std::string why_no_state;
+  run.gpu = gpu_sampler.finish(why_no_state);
+  if (!why_no_state.empty()) run.notes["gpu_clock_mhz_median"] = why_no_state;
   run.load_by_others = sampler.finish().load_by_others;
   if (!run.load_by_others) run.notes["load_by_others"] = "n/a (needs half a second, and a kernel that shows it)";
   run.peak_host_bytes = peak_resident_bytes();

@@ -13,6 +13,7 @@ namespace {
 
 double rate_of(const Peaks& peaks, DType operands) {
   if (operands == DType::i8 || operands == DType::u8) return peaks.i8_per_s;
+  if (operands == DType::f16) return peaks.f16_per_s;
   return operands == DType::bf16 ? peaks.bf16_per_s : operands == DType::f32 ? peaks.f32_per_s : 0;
 }
 
@@ -29,7 +30,7 @@ Profile profile_engine(const std::shared_ptr<const Engine>& engine, const std::v
   std::vector<double> whole;
   const double start = clock.now_ms();
   do {
-    whole.push_back(clock.elapsed_ms([&] { session.run(); }, 1));
+    whole.push_back(engine->device().gpu ? session.run_on_device(1, true)[0] : clock.elapsed_ms([&] { session.run(); }, 1));
     std::vector<std::vector<double>> ms;
     session.run_timed(ms);
     taken.resize(ms.size());

@@ -37,6 +37,15 @@ struct ImportedRun {
   std::vector<std::string> warnings;  // those of the checks, then those of the log itself
 };
 
+// What a GPU did while a run was measured on it, as NVML says (every 20 ms). Its fields stand in the run's object and only
+// in runs of a GPU. Absent: it does not say.
+struct GpuRun {
+  std::string name;
+  std::optional<double> clock_mhz_median, clock_mhz_min, highest_clock_mhz, memory_clock_mhz;
+  std::optional<double> watts_median, watts_limit, celsius_max;
+  std::vector<std::string> throttled;  // why clocks were held down: "power limit", ...
+};
+
 // A field that is absent is written as null, and `notes` must say why ("latency_ms.p99" -> "n/a (needs ≥ 459
 // samples)"). What a measurement of ours always knows is only absent from imported runs.
 struct BenchRun {
@@ -68,6 +77,7 @@ struct BenchRun {
   std::optional<double> build_s;
   std::optional<std::vector<double>> samples_ms;  // in the order taken
   std::map<std::string, std::string> notes;       // field -> why it is null or odd
+  std::optional<GpuRun> gpu;
   std::optional<ImportedRun> imported;
 };
 

@@ -215,6 +215,18 @@ void describe(Archive& a, R& r) requires std::same_as<std::remove_const_t<R>, Be
   a.field("build_s", r.build_s);
   a.field("samples_ms", r.samples_ms);
   a.field("notes", r.notes);
+  if (a.has("gpu_name", r.gpu)) {
+    auto& gpu = *r.gpu;
+    a.field("gpu_name", gpu.name);
+    a.field("gpu_clock_mhz_median", gpu.clock_mhz_median);
+    a.field("gpu_clock_mhz_min", gpu.clock_mhz_min);
+    a.field("gpu_highest_clock_mhz", gpu.highest_clock_mhz);
+    a.field("gpu_memory_clock_mhz", gpu.memory_clock_mhz);
+    a.field("gpu_watts_median", gpu.watts_median);
+    a.field("gpu_watts_limit", gpu.watts_limit);
+    a.field("gpu_celsius_max", gpu.celsius_max);
+    a.field("gpu_throttled", gpu.throttled);
+  }
   if (!a.has("source", r.imported)) return;
   auto& from = *r.imported;
   a.field("source", from.source);

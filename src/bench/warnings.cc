@@ -55,6 +55,12 @@ std::vector<Warning> warnings_of(const BenchRun& run, const Environment& e) {
       list.push_back({unfit_for_verdict(run), "measure again on a machine at rest"});
     return list;
   }
+  if (run.gpu && !run.gpu->throttled.empty()) {
+    std::string reasons;
+    for (const std::string& reason : run.gpu->throttled) reasons += concat(reasons.empty() ? "" : ", ", reason);
+    list.push_back({concat("the GPU held its clocks down meanwhile: ", reasons),
+                    "cool it or raise its power limit; otherwise this is what it does under such a load"});
+  }
   if (const std::string unfit = unfit_for_verdict(run); !unfit.empty())
     list.push_back(
         {unfit,

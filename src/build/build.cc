@@ -2,11 +2,14 @@
 #include "build/build.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <thread>
 
 #include "backends/backend.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "build/in_context.h"
 #include "build/precision.h"
 #include "build/segments.h"
 #include "measure/environment.h"
@@ -78,6 +81,10 @@ std::vector<std::vector<Dims>> tuned_shapes(const Graph& graph, const std::map<s
     const ShapeRange& range = shapes.at(graph.value(id).name);
     opt.push_back(range.opt);
     if (!range.opt.empty() && range.min[0] != range.max[0]) {
+      batches = options.buckets;
+      for (int64_t b : batches)
+        if (b < range.min[0] || b > range.max[0]) fail(ErrorKind::usage, "a plan for batch ", b, " is asked for, outside of ", range.min[0], " to ", range.max[0]);
+      if (!batches.empty()) continue;
       batches = {range.min[0], range.max[0]};
       for (int64_t b = 1; b < range.max[0]; b *= 2)
         if (b > range.min[0]) batches.push_back(b);
@@ -95,6 +102,30 @@ std::vector<std::vector<Dims>> tuned_shapes(const Graph& graph, const std::map<s
     if (std::find(list.begin(), list.end(), dims) == list.end()) list.push_back(dims);
   }
   return list;
+}
+
+// What a step that runs on the host has copied, both ways.
+std::string format_copied(const PlanStep& step) {
+  int64_t bytes = 0;
+  for (const Port& port : step.problem.inputs)
+    if (port.present && !port.is_constant) bytes += byte_count(port.type.dtype, port.dims());
+  for (const Port& port : step.problem.outputs) bytes += byte_count(port.type.dtype, port.dims());
+  return concat(bytes, " bytes");
+}
+
+// On all cores. What fails to compile fails again, and is reported, where it is built.
+void compile_all(const std::vector<CandidateRef>& candidates, const Device& device) {
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    for (size_t i; (i = next++) < candidates.size();) try {
+        candidates[i].tactic->compile(*candidates[i].problem, candidates[i].config, device);
+      } catch (const Error& error) { log(LogLevel::debug, error.what()); }
+  };
+  std::vector<std::thread> threads;
+  const size_t most = std::min(candidates.size(), size_t(usable_cores(read_environment(0))));
+  for (size_t t = 1; t < most; ++t) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace
@@ -132,8 +163,9 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   const auto start = std::chrono::steady_clock::now();
   check_precision(options);
   const Backend& backend = find_backend(options.device);
-  const Device device = backend.device();
-  const int threads = options.threads > 0 ? options.threads : usable_cores(read_environment(0));
+  const Device device = open_device(options.device, options.device_settings);
+  // A GPU's plan is one chain of launches.
+  const int threads = backend.queue ? 1 : options.threads > 0 ? options.threads : usable_cores(read_environment(0));
   info.device = options.device;
   info.precision = options.precision;
   info.fingerprint = device.fingerprint;
@@ -144,7 +176,7 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   apply_precision(graph, info, options);
 
   const auto shapes = tuned_shapes(graph, info.shapes, options);
-  auto engine = std::make_shared<Engine>(info, graph, threads);
+  auto engine = std::make_shared<Engine>(info, graph, threads, options.device_settings);
   TimingCache cache(options.timing_cache);
   Tuner tuner(device, cache);
   std::string stage;
@@ -162,14 +194,30 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
     plan_options.workspace_limit = options.workspace;
     plan_options.packs = &packs;
     if (options.measure) {
+      plan_options.prepare = [&](const std::vector<CandidateRef>& candidates) {
+        std::vector<CandidateRef> fresh;
+        for (const CandidateRef& c : candidates)
+          if (c.tactic->compile && !tuner.knows(*c.problem, *c.tactic, c.config, 1)) fresh.push_back(c);
+        if (options.progress && !fresh.empty()) options.progress(concat(stage, "compiling kernels"));
+        compile_all(fresh, device);
+      };
       plan_options.refine = [&](const Problem& problem, const Tactic& tactic, const Config& config, int chains) { return tuner.refine(problem, tactic, config, chains); };
       plan_options.time = [&](const Problem& problem, const Tactic& tactic, const Config& config, int chains) {
+        // What is slow for one batch on a GPU may be the best for another: its parallelism is that of the batch.
+        if (backend.queue) return tuner.time(problem, tactic, config, chains, options.workspace);
         return tuner.time_unless_hopeless(problem_family(problem), problem, tactic, config, chains, options.workspace);
       };
     }
-    Plan plan = options.measure && options.segments
-                    ? search_segments(concrete, backend, device, plan_options, [&](const std::string& what) { if (options.progress) options.progress(stage + what); })
+    const auto progress = [&](const std::string& what) { if (options.progress) options.progress(stage + what); };
+    Plan plan = options.measure && backend.queue ? plan_in_context(concrete, backend, device, plan_options, cache, progress)
+                : options.measure && options.segments
+                    ? search_segments(concrete, backend, device, plan_options, progress)
                     : build_plan(concrete, backend, device, plan_options);
+    for (const Segment& segment : plan.segments)
+      for (const PlanStep& step : segment.steps)
+        if (step.tactic == "cuda.host")
+          engine->add_note(concat("'", step.node, "' (", name_of(step.problem.op), ") runs on the CPU, ", stage,
+                                  format_copied(step), " copied: the GPU has no kernel for it"));
     engine->add_plan(std::move(plan));
   }
   engine->set_timings(cache.entries());

@@ -13,7 +13,8 @@
 namespace temper {
 
 struct BuildOptions {
-  std::string device = "cpu";
+  std::string device = "cpu";                     // or "cuda:0"
+  DeviceSettings device_settings;
   int threads = 0;                                // 0: all that this process may use
   std::string precision = "fp32";                 // fp32, bf16, int8
   std::string calibration;                        // int8: the ranges file
@@ -21,6 +22,7 @@ struct BuildOptions {
   std::string qdq;                                // int8: file for the quantized model as Q/DQ ONNX; "": none
   std::map<std::string, ShapeRange> shapes;       // by input name
   bool batch_buckets = true;                      // false: of a range of batches only opt is tuned
+  std::vector<int64_t> buckets;                   // the batches that are tuned, within the range; empty: powers of two
   std::string timing_cache;                       // file; "": none
   int64_t workspace = -1;                         // bytes; candidates above it are refused
   PassOptions passes;

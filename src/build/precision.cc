@@ -2,17 +2,22 @@
 #include "build/precision.h"
 
 #include "base/hash.h"
+#include "graph/product.h"
 #include "onnx/write.h"
 #include "passes/lower_precision.h"
+#include "quantize/overflow.h"
 
 namespace temper {
 
 void check_precision(const BuildOptions& options) {
   const std::string& precision = options.precision;
-  if (precision == "fp16" && options.device == "cpu")
+  const bool gpu = find_backend(options.device).name == "cuda";
+  if (precision == "fp16" && !gpu)
     fail(ErrorKind::unsupported, "--precision fp16 is not supported on the CPU, which computes fp16 in fp32; use --precision bf16");
-  if (precision != "fp32" && precision != "int8" && precision != "bf16")
-    fail(ErrorKind::unsupported, "--precision ", precision, " is not supported on the device '", options.device, "'; fp32, bf16 and int8 are");
+  if (precision == "tf32" && !gpu) fail(ErrorKind::unsupported, "--precision tf32 is not supported on the CPU, which has no arithmetic for it; use --precision fp32");
+  const std::set<std::string> known = gpu ? std::set<std::string>{"fp32", "tf32", "fp16", "bf16", "int8"} : std::set<std::string>{"fp32", "bf16", "int8"};
+  if (!known.contains(precision))
+    fail(ErrorKind::unsupported, "--precision ", precision, " is not supported on the device '", options.device, "'; ", gpu ? "fp32, tf32, fp16, bf16 and int8 are" : "fp32, bf16 and int8 are");
   if (precision == "bf16" && !computes_bf16(options.device))
     fail(ErrorKind::unsupported, "--precision bf16 is not supported on this CPU, which has no AVX512_BF16 instructions; use --precision fp32, which is faster here, or int8");
   if (precision == "int8" && options.calibration.empty())
@@ -20,15 +25,16 @@ void check_precision(const BuildOptions& options) {
   for (const auto& [name, dtype] : options.placement.keep_nodes)
     if (dtype == DType::bf16 && !computes_bf16(options.device))
       fail(ErrorKind::unsupported, "layer '", name, "' cannot be kept in bf16 on this CPU, which has no AVX512_BF16 instructions; use --keep-fp32");
-  if (precision != "int8" && (!options.calibration.empty() || !options.qdq.empty()))
-    fail(ErrorKind::usage, "--calibration and --qdq belong to --precision int8, not to ", precision);
+  if (precision != "int8" && precision != "fp16" && !options.calibration.empty())
+    fail(ErrorKind::usage, "--calibration belongs to --precision int8 and fp16, not to ", precision);
+  if (precision != "int8" && !options.qdq.empty()) fail(ErrorKind::usage, "--qdq belongs to --precision int8, not to ", precision);
   const PlacementOptions& placement = options.placement;
   if (precision != "int8" && (placement.keep_first || placement.keep_last || !placement.keep_nodes.empty()))
     fail(ErrorKind::usage, "--keep-first, --keep-last, --keep-fp32 and --keep-bf16 belong to --precision int8, not to ", precision);
 }
 
 // oneDNN emulates bf16 on AVX-512: slower than fp32, and no more exact. Nobody asks for that knowingly.
-bool computes_bf16(const std::string& device) { return device != "cpu" || find_backend("cpu").device().avx512_bf16; }
+bool computes_bf16(const std::string& device) { return device != "cpu" || open_device("cpu").avx512_bf16; }
 
 void lower_kept(Graph& graph, const PlacementOptions& placement, const PassOptions& passes) {
   std::set<std::string> bf16;
@@ -41,13 +47,18 @@ void lower_kept(Graph& graph, const PlacementOptions& placement, const PassOptio
 
 namespace {
 
-void quantize(Graph& graph, EngineInfo& info, const BuildOptions& options) {
-  const Ranges ranges = load_ranges(options.calibration);
+Ranges ranges_for(EngineInfo& info, const BuildOptions& options) {
+  Ranges ranges = load_ranges(options.calibration);
   with_context([&] { return options.calibration; }, [&] {
     if (!info.model_sha256.empty()) check_model(ranges, info.model_sha256);
   });
   info.calibration_sha256 = sha256_of_file(options.calibration);
   info.calibration_hashes = ranges.sample_hashes;
+  return ranges;
+}
+
+void quantize(Graph& graph, EngineInfo& info, const BuildOptions& options) {
+  const Ranges ranges = ranges_for(info, options);
   info.placeholder = ranges.placeholder;
   if (ranges.placeholder) info.notes.push_back("calibrated on noise: what this plan answers is meaningless for accuracy");
   Placement placement = with_context([&] { return options.calibration; }, [&] { return place_quantization(graph, ranges, options.placement); });
@@ -62,8 +73,7 @@ void quantize(Graph& graph, EngineInfo& info, const BuildOptions& options) {
   lower_kept(graph, options.placement, options.passes);
 }
 
-void lower_to_bf16(Graph& graph, EngineInfo& info, const BuildOptions& options) {
-  Lowering lowering = with_context([] { return "pass lower_precision"; }, [&] { return lower_precision(graph, DType::bf16); });
+void take(Lowering lowering, Graph& graph, EngineInfo& info, const BuildOptions& options) {
   if (options.passes.verify) verify(lowering.graph);
   info.products = lowering.products;
   info.lowered_products = lowering.lowered_products;
@@ -72,11 +82,35 @@ void lower_to_bf16(Graph& graph, EngineInfo& info, const BuildOptions& options) 
   graph = std::move(lowering.graph);
 }
 
+// Layers whose values fp16 does not hold stay in fp32, where calibration saw them.
+void lower_to_f16(Graph& graph, EngineInfo& info, const BuildOptions& options) {
+  std::map<std::string, std::string> kept;
+  if (options.calibration.empty())
+    info.notes.push_back("values beyond what fp16 holds (65504) were not looked for; --calibration RANGES does");
+  else
+    kept = overflows_of_f16(graph, ranges_for(info, options));
+  std::set<std::string> lowered;
+  for (int32_t n = 0; n < graph.node_count(); ++n) {
+    const Node& node = graph.node({n});
+    const bool constant_weights = std::holds_alternative<ops::MatMul>(node.op) || (node.inputs.size() > 1 && graph.constant(node.inputs[1]));
+    if (is_product(node.op) && constant_weights && graph.type(node.inputs[0]).dtype == DType::f32 && !kept.contains(node.name)) lowered.insert(node.name);
+  }
+  Lowering lowering = lower_precision(graph, DType::f16, kept.empty() ? nullptr : &lowered, true);
+  for (LoweredNode& node : lowering.nodes)
+    if (const auto it = kept.find(node.node); it != kept.end()) node.reason = it->second;
+  take(std::move(lowering), graph, info, options);
+}
+
 }  // namespace
 
 void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options) {
   if (options.precision == "int8") quantize(graph, info, options);
-  if (options.precision == "bf16") lower_to_bf16(graph, info, options);
+  with_context([&] { return concat("precision ", options.precision); }, [&] {
+    const bool gpu = find_backend(options.device).queue != nullptr;
+    if (options.precision == "bf16") take(lower_precision(graph, DType::bf16, nullptr, gpu), graph, info, options);
+    if (options.precision == "fp16") lower_to_f16(graph, info, options);
+    if (options.precision == "tf32") take(allow_tf32(graph), graph, info, options);
+  });
 }
 
 }  // namespace temper

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/log.h"
+#include "build/plan_buffers.h"
 #include "measure/timer.h"
 #include "plan/choose.h"
 #include "plan/execute.h"
@@ -12,30 +13,6 @@
 namespace temper {
 
 namespace {
-
-// Inputs and outputs for a plan, filled with plausible numbers.
-struct PlanBuffers {
-  std::vector<Tensor> tensors;
-  std::vector<const void*> inputs;
-  std::vector<void*> outputs;
-  explicit PlanBuffers(const Plan& plan) {
-    uint32_t state = 1;
-    for (const PortInfo& port : plan.inputs) {
-      Tensor tensor(port.type.dtype, port.type.dims());
-      if (port.type.dtype == DType::f32)
-        for (int64_t i = 0; i < tensor.count(); ++i) {
-          state = state * 1664525u + 1013904223u;
-          tensor.data<float>()[i] = float(int32_t(state)) / 2147483648.0f;
-        }
-      tensors.push_back(tensor);
-      inputs.push_back(tensors.back().raw().data());
-    }
-    for (const PortInfo& port : plan.outputs) {
-      tensors.emplace_back(port.type.dtype, port.type.dims());
-      outputs.push_back(tensors.back().raw_mutable());
-    }
-  }
-};
 
 struct Mode {
   int64_t slice;  // 0: whole
@@ -83,7 +60,7 @@ std::vector<Group> find_groups(const Graph& graph, const BatchInfo& batch) {
 }
 
 double time_plan(const Plan& plan, const Device& device, double best_ms, std::vector<std::vector<double>>* step_ms) {
-  Arena arena;
+  Arena arena(device);
   Executor executor(plan, device, arena);
   PlanBuffers buffers(plan);
   executor.run(buffers.inputs, buffers.outputs);

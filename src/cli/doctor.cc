@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "bench/results.h"
 #include "bench/table.h"
-#include "cli/verb.h"
+#include "cli/model.h"
 #include "measure/environment.h"
 
 namespace temper::cli {
@@ -131,10 +131,7 @@ std::vector<Finding> examine(const Environment& e, const cuda::Inventory& invent
 
 void add_doctor(CLI::App& verb, Context& context) {
   auto folders = std::make_shared<std::vector<std::string>>();
-  verb.add_option(
-          "--cuda-path", *folders,
-          "where to look for NVIDIA's libraries first: a CUDA folder, or a site-packages folder with NVIDIA's wheels")
-      ->type_name("DIR");
+  add_cuda_path(verb, *folders);
   verb.callback([&context, folders] {
     const Environment environment = EnvironmentSampler(usable_cores(read_environment(0))).finish();
     const cuda::Inventory inventory = cuda::take_inventory({*folders});

@@ -76,13 +76,19 @@ std::string default_timing_cache() {
   }
 }
 
+void add_cuda_path(CLI::App& verb, std::vector<std::string>& folders) {
+  verb.add_option("--cuda-path", folders, "where to look for NVIDIA's libraries first: a CUDA folder, or a site-packages folder with NVIDIA's wheels")->type_name("DIR");
+}
+
 void add_device_flags(CLI::App& verb, ModelFlags& flags) {
-  verb.add_option("--device", flags.device, "cpu, or reference (slow, the judge)")->capture_default_str();
+  verb.add_option("--device", flags.device, "cpu, cuda:N (the N-th NVIDIA GPU), or reference (slow, the judge)")->capture_default_str();
+  add_cuda_path(verb, flags.cuda_path);
   verb.add_option("--threads", flags.threads, "threads of the CPU; 0: all this process may use")->check(CLI::Range(0, 4096));
   verb.add_option("--disable", flags.disabled_passes, "passes to leave out, separated by commas; 'all' for none");
 }
 
 void add_shape_flag(CLI::App& verb, ModelFlags& flags) {
+  verb.add_option("--buckets", flags.buckets, "1,8,32: the batches to tune for, in a range of --shapes; without it 1, 2, 4, 8, ...")->delimiter(',');
   verb.add_option("--shapes", flags.shapes, "NAME=SHAPE or NAME=MIN:OPT:MAX, e.g. x=1x3x224x224:8x3x224x224:32x3x224x224")->delimiter(',');
 }
 
@@ -106,7 +112,7 @@ void add_tuning_flags(CLI::App& verb, ModelFlags& flags) {
 
 void add_model_flags(CLI::App& verb, ModelFlags& flags) {
   add_device_flags(verb, flags);
-  verb.add_option("--precision", flags.precision, "fp32, bf16, int8 (with --calibration)")->capture_default_str();
+  verb.add_option("--precision", flags.precision, "fp32, bf16, int8 (with --calibration); on a GPU also fp16 and tf32")->capture_default_str();
   verb.add_option("--calibration", flags.calibration, "int8: the ranges that `temper calibrate` wrote for this model");
   add_keep_flags(verb, flags);
   add_shape_flag(verb, flags);
@@ -142,6 +148,7 @@ bool is_plan(const std::string& path) { return looks_like_plan(MappedFile(path).
 std::string build_command(const ModelFlags& flags, const std::string& path) {
   std::string command = concat("temper build ", shell_quoted(path), " -o PLAN");
   if (flags.device != "cpu") command += concat(" --device ", flags.device);
+  for (const std::string& folder : flags.cuda_path) command += concat(" --cuda-path ", shell_quoted(folder));
   if (flags.precision != "fp32") command += concat(" --precision ", flags.precision);
   if (!flags.calibration.empty()) command += concat(" --calibration ", shell_quoted(flags.calibration));
   if (flags.keep_first) command += " --keep-first";
@@ -150,12 +157,14 @@ std::string build_command(const ModelFlags& flags, const std::string& path) {
   if (!flags.keep_bf16.empty()) command += concat(" --keep-bf16 ", shell_quoted(flags.keep_bf16));
   if (flags.threads) command += concat(" --threads ", flags.threads);
   for (const std::string& text : flags.shapes) command += concat(" --shapes ", shell_quoted(text));
+  for (size_t i = 0; i < flags.buckets.size(); ++i) command += concat(i ? "," : " --buckets ", flags.buckets[i]);
   return command;
 }
 
 BuildOptions build_options(const ModelFlags& flags, const std::string& path, const Context& context) {
   BuildOptions options;
   options.device = flags.device;
+  options.device_settings.library_folders = flags.cuda_path;
   options.precision = flags.precision;
   options.threads = flags.threads;
   options.segments = !flags.quick;
@@ -170,6 +179,7 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
   for (std::string& name : words(flags.keep_fp32)) options.placement.keep_nodes[std::move(name)] = DType::f32;
   for (std::string& name : words(flags.keep_bf16)) options.placement.keep_nodes[std::move(name)] = DType::bf16;
   options.qdq = flags.qdq;
+  options.buckets = flags.buckets;
   for (const std::string& text : flags.shapes) {
     const auto equals = text.rfind('=');
     std::string name = equals == text.npos ? "" : text.substr(0, equals);
@@ -188,7 +198,7 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
 std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context,
                                             const std::map<std::string, Dims>& shape_override) {
   if (is_plan(path)) {
-    auto engine = Engine::load(path);
+    auto engine = Engine::load(path, {flags.cuda_path});
     if (flags.threads && flags.threads != engine->threads())
       fail(ErrorKind::usage, "the plan '", path, "' was made for ", engine->threads(), " threads; build it again with --threads ", flags.threads);
     const ModelFlags none;

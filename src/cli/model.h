@@ -8,11 +8,13 @@ namespace temper::cli {
 
 struct ModelFlags {
   std::string device = "cpu";
+  std::vector<std::string> cuda_path;
   std::string precision = "fp32";
   std::string calibration, keep_fp32, keep_bf16, qdq;
   bool keep_first = false, keep_last = false;
   int threads = 0;
   std::vector<std::string> shapes;     // "x=1x3x224x224" or "x=MIN:OPT:MAX"; the name may be dropped where there is one input
+  std::vector<int64_t> buckets;
   std::string timing_cache;
   bool no_timing_cache = false;
   std::string workspace;
@@ -27,6 +29,7 @@ std::string default_timing_cache();
 void add_model_flags(CLI::App& verb, ModelFlags& flags);
 // The same in parts, for verbs in which some of it means nothing.
 void add_device_flags(CLI::App& verb, ModelFlags& flags);  // --device --threads --disable
+void add_cuda_path(CLI::App& verb, std::vector<std::string>& folders);
 void add_shape_flag(CLI::App& verb, ModelFlags& flags);
 void add_keep_flags(CLI::App& verb, ModelFlags& flags);    // --keep-first --keep-last --keep-fp32 --keep-bf16
 bool keeps(const ModelFlags& flags);                       // any of them is given

@@ -75,8 +75,9 @@ void profile(const Options& options, const Context& context) {
               plan.engine->threads(), format_number(measured.run_ms).c_str(), format_number(measured.steps_ms).c_str(), measured.runs);
   if (peaks.bytes_per_s > 0) {
     const auto rate = [](const char* name, double value) { return value > 0 ? concat(", ", name, ' ', format_number(value / 1e9), " Gop/s") : std::string(); };
-    std::printf("limits, measured on %d threads: memory %s GB/s%s%s%s; above 100 %% of memory: read from a cache; of arithmetic: Winograd needs fewer operations than are counted\n", plan.engine->threads(), format_number(peaks.bytes_per_s / 1e9).c_str(),
-                rate("fp32", peaks.f32_per_s).c_str(), rate("bf16", peaks.bf16_per_s).c_str(), rate("int8", peaks.i8_per_s).c_str());
+    const std::string where = plan.engine->device().gpu ? "the GPU" : concat(plan.engine->threads(), " threads");
+    std::printf("limits, measured on %s: memory %s GB/s%s%s%s%s; above 100 %% of memory: read from a cache; of arithmetic: Winograd needs fewer operations than are counted\n", where.c_str(), format_number(peaks.bytes_per_s / 1e9).c_str(),
+                rate("fp32", peaks.f32_per_s).c_str(), rate("fp16", peaks.f16_per_s).c_str(), rate("bf16", peaks.bf16_per_s).c_str(), rate("int8", peaks.i8_per_s).c_str());
   }
 }
 

@@ -14,6 +14,7 @@ using Json = nlohmann::ordered_json;
 void add_profile_flags(CLI::App& verb, ProfileFlags& flags) {
   verb.add_option("--batch", flags.batch, "what the plan is tuned for, unless given")->check(CLI::PositiveNumber);
   verb.add_option("--duration", flags.duration, "time of running, after the warm-up")->capture_default_str();
+  add_cuda_path(verb, flags.cuda_path);
   verb.add_option("--timing-cache", flags.timing_cache,
                   "file that keeps the machine's peaks; the default is in the cache folder");
 }
@@ -21,7 +22,8 @@ void add_profile_flags(CLI::App& verb, ProfileFlags& flags) {
 ProfiledPlan profile_plan(const std::string& path, const ProfileFlags& flags, Progress& progress) {
   ProfiledPlan done;
   done.path = path;
-  done.engine = std::make_shared<const Engine>(read_plan_file(path, {.candidates = true}));
+  const DeviceSettings settings{flags.cuda_path};
+  done.engine = std::make_shared<const Engine>(read_plan_file(path, {.candidates = true, .settings = settings}), settings);
   done.shapes = shapes_for_batch(*done.engine, flags.batch);
   TimingCache cache(flags.timing_cache.empty() ? default_timing_cache() : flags.timing_cache);
   progress.show("peaks of this machine");
@@ -73,6 +75,7 @@ Json json_of(const ProfiledPlan& plan) {
            {{"memory_bytes_per_s", known(peaks.bytes_per_s)},
             {"fp32_per_s", known(peaks.f32_per_s)},
             {"bf16_per_s", known(peaks.bf16_per_s)},
+            {"fp16_per_s", known(peaks.f16_per_s)},
             {"int8_per_s", known(peaks.i8_per_s)}}},
           {"steps", steps}};
 }

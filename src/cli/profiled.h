@@ -11,6 +11,7 @@ namespace temper::cli {
 struct ProfileFlags {
   int64_t batch = 0;  // 0: what the plan is tuned for
   std::string duration = "3s", timing_cache;
+  std::vector<std::string> cuda_path;
 };
 void add_profile_flags(CLI::App& verb, ProfileFlags& flags);  // --batch --duration --timing-cache
 

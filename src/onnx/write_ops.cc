@@ -84,9 +84,9 @@ void write_window(onnx::NodeProto& node, const std::vector<int64_t>& kernel, con
   else set_attribute(node, "auto_pad", std::string_view(window.pad_mode == ops::PadMode::same_upper ? "SAME_UPPER" : "SAME_LOWER"));
 }
 
-// An operand of a product in the dtype in which ONNX's op gives the graph's accumulator: bf16 is summed in f32.
+// An operand of a product in the dtype in which ONNX's op gives the graph's accumulator: halves are summed in f32.
 std::string operand(OnnxWriter& w, ValueId id) {
-  if (w.type(id).dtype != DType::bf16) return w.name(id);
+  if (w.type(id).dtype != DType::bf16 && w.type(id).dtype != DType::f16) return w.name(id);
   onnx::NodeProto* node = nullptr;
   const std::string result = w.emit("Cast", {w.name(id)}, &node);
   set_attribute(*node, "to", int64_t(onnx_from_dtype(DType::f32)));

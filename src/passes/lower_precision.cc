@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/lower_precision.h"
 
+#include <cmath>
+
 #include "graph/product.h"
 #include "passes/simplify.h"
 
@@ -8,21 +10,18 @@ namespace temper {
 
 namespace {
 
-constexpr DType kNarrow = DType::bf16;
-
 // What an op does with its f32 inputs.
 enum class Role {
-  product,    // both operands in bf16, an epilogue
+  product,    // both operands narrow, an epilogue
   pointwise,  // reads either dtype, computes in f32, gives either
-  carrier,    // one dtype in and out, and bf16 is as good: moves elements, takes the largest or an average
+  carrier,    // one dtype in and out, and the narrower is as good: moves elements, takes the largest or an average
   other,      // f32 only
 };
 
-bool survives(const Tensor& tensor) { return tensor.converted(kNarrow).to_doubles() == tensor.to_doubles(); }
-
 class Lowerer {
  public:
-  Lowerer(const Graph& graph, const std::set<std::string>* only) : graph_(graph), only_(only), roles_(size_t(graph.node_count())), reasons_(roles_.size()) {
+  Lowerer(const Graph& graph, DType narrow, const std::set<std::string>* only, bool narrow_biases)
+      : graph_(graph), dtype_(narrow), narrow_biases_(narrow_biases), only_(only), roles_(size_t(graph.node_count())), reasons_(roles_.size()) {
     const size_t values = size_t(graph.value_count());
     for (auto* flags : {&read_, &computed_, &after_}) flags->assign(values, 0);
     same_.resize(values);
@@ -42,13 +41,22 @@ class Lowerer {
 
  private:
   const Graph& graph_;
+  const DType dtype_;  // the narrower one
+  const bool narrow_biases_;
   const std::set<std::string>* only_;
   Lowering result_;
   std::vector<Role> roles_;
   std::vector<std::string> reasons_;          // by node, for Role::other; empty where it does not compute on f32 anyway
   std::vector<char> read_, computed_, after_; // by value: products read it, perhaps moved; read it, computed on; a product is before it
-  std::vector<ValueId> same_, narrow_, wide_; // by value: itself in the new graph; as bf16; as f32
+  std::vector<ValueId> same_, narrow_, wide_; // by value: itself in the new graph; narrow; as f32
 
+  bool survives(const Tensor& tensor) const { return tensor.converted(dtype_).to_doubles() == tensor.to_doubles(); }
+  bool stays_finite(const Tensor& tensor) const {
+    const std::vector<double> before = tensor.to_doubles(), after = tensor.converted(dtype_).to_doubles();
+    for (size_t i = 0; i < before.size(); ++i)
+      if (std::isfinite(before[i]) && !std::isfinite(after[i])) return false;
+    return true;
+  }
   bool is_f32(ValueId id) const { return id.valid() && graph_.type(id).dtype == DType::f32; }
   bool flows(ValueId id) const { return is_f32(id) && !graph_.constant(id); }
 
@@ -58,7 +66,7 @@ class Lowerer {
     std::set<std::string> missing = *only_;
     for (int32_t n = 0; n < graph_.node_count(); ++n)
       if (roles_[size_t(n)] == Role::product) missing.erase(graph_.node({n}).name);
-    if (!missing.empty()) fail(ErrorKind::usage, "'", *missing.begin(), "' is no f32 convolution with constant weights and no matrix product, so it has no bf16 form");
+    if (!missing.empty()) fail(ErrorKind::usage, "'", *missing.begin(), "' is no f32 convolution with constant weights and no matrix product, so it has no ", dtype_, " form");
   }
 
   // Which inputs of a carrier carry.
@@ -85,7 +93,7 @@ class Lowerer {
     if (const auto* pad = std::get_if<ops::Pad>(&node.op)) {
       const ValueId value = node.inputs.size() > 1 && pad->kind == ops::PadKind::constant ? node.inputs[1] : ValueId{};
       if (node.inputs.size() <= 2 && (!value.valid() || (graph_.constant(value) && survives(*graph_.constant(value))))) return Role::carrier;
-      reason = "bf16 does not hold what it fills in";
+      reason = concat(dtype_, " does not hold what it fills in");
       return Role::other;
     }
     if (const auto* resize = std::get_if<ops::Resize>(&node.op)) {
@@ -105,7 +113,7 @@ class Lowerer {
       return Role::other;
     }
     if (std::get_if<ops::Softmax>(&node.op) || std::get_if<ops::Normalize>(&node.op)) reason = "its sums stay in fp32";
-    else reason = "there is no bf16 form of it";
+    else reason = concat("there is no ", dtype_, " form of it");
     return Role::other;
   }
 
@@ -132,7 +140,7 @@ class Lowerer {
     }
   }
 
-  // Is it stored in bf16? Asked after all its users have been looked at.
+  // Is it stored in the narrower dtype? Asked after all its users have been looked at.
   bool is_narrow(ValueId id) const {
     const Value& value = graph_.value(id);
     if (!flows(id) || !value.producer.valid() || roles_[size_t(value.producer.index)] == Role::other) return false;
@@ -158,7 +166,7 @@ class Lowerer {
   }
   ValueId as(ValueId id, DType dtype) {
     if (!is_f32(id)) return stored(id);
-    std::vector<ValueId>& list = dtype == kNarrow ? narrow_ : wide_;
+    std::vector<ValueId>& list = dtype == dtype_ ? narrow_ : wide_;
     ValueId& known = list[size_t(id.index)];
     if (known.valid()) return known;
     const std::string name = concat(graph_.value(id).name, '/', dtype);
@@ -167,7 +175,7 @@ class Lowerer {
     return known = out().type(from).dtype == dtype ? from : out().add(ops::Pointwise{cast_to(dtype)}, {from}, name, {name}).at(0);
   }
 
-  // The program on inputs as stored: what became bf16 is cast where it is read, the result where that is bf16.
+  // The program on inputs as stored: what became narrow is cast where it is read, the result where that is.
   Program widened(const Program& program, const std::vector<DType>& before, const std::vector<DType>& now, bool narrow_result) const {
     Program result;
     result.inputs = program.inputs;
@@ -179,7 +187,7 @@ class Lowerer {
       map.push_back(result.push(step));
     }
     const int last = map[size_t(program.result())];
-    if (narrow_result) result.push({Scalar::cast, kNarrow, {last, -1, -1}});
+    if (narrow_result) result.push({Scalar::cast, dtype_, {last, -1, -1}});
     else if (last != result.result()) result.push({Scalar::cast, program.dtype_of_value(program.result(), before), {last, -1, -1}});
     return simplify(result, now);
   }
@@ -196,9 +204,10 @@ class Lowerer {
       Program* const program = role == Role::product ? epilogue_of(op) : role == Role::pointwise ? &std::get<ops::Pointwise>(op).program : nullptr;
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         const ValueId id = node.inputs[i];
-        if (role == Role::product && i < 2) inputs.push_back(as(id, kNarrow));
+        if (role == Role::product && i < 2) inputs.push_back(as(id, dtype_));
+        else if (role == Role::product && narrow_biases_ && is_f32(id) && graph_.constant(id) && stays_finite(*graph_.constant(id))) inputs.push_back(as(id, dtype_));
         else if (program) inputs.push_back(stored(id));
-        else inputs.push_back(as(id, narrow ? kNarrow : DType::f32));
+        else inputs.push_back(as(id, narrow ? dtype_ : DType::f32));
       }
       if (program) {
         std::vector<DType> before, now;
@@ -234,9 +243,9 @@ class Lowerer {
 
 }  // namespace
 
-Lowering lower_precision(const Graph& graph, DType dtype, const std::set<std::string>* only) {
-  if (dtype != kNarrow) fail(ErrorKind::usage, "products are lowered to bf16, not to ", dtype);
-  return Lowerer(graph, only).run();
+Lowering lower_precision(const Graph& graph, DType dtype, const std::set<std::string>* only, bool narrow_biases) {
+  if (dtype != DType::bf16 && dtype != DType::f16) fail(ErrorKind::usage, "products are lowered to bf16 or f16, not to ", dtype);
+  return Lowerer(graph, dtype, only, narrow_biases).run();
 }
 
 }  // namespace temper

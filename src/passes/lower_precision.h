@@ -21,7 +21,7 @@ struct Lowering {
 };
 
 // `only` names the products that are lowered, all where it is null; throws Error{usage} where it names something else.
-// The rules, for `dtype` = bf16; throws Error{usage} for any other.
+// The rules, for `dtype` bf16 (f16 alike); throws Error{usage} for any other.
 //   products       a convolution with constant weights, or a matrix product, takes both operands in bf16 and sums in f32:
 //                  its epilogue starts at the f32 accumulator, computes in f32 as before (biases stay f32), and rounds
 //                  once, at its end, where a bf16 value is wanted. Constants are rounded to nearest, ties to even.
@@ -32,6 +32,12 @@ struct Lowering {
 //   pointwise      computes in f32; bf16 inputs are cast where they are read, the result where it is stored.
 //   everything else (softmax, normalize, sums of squares or exponentials, what has no bf16 kernel) stays in f32 on both
 //                  sides; casts stand where a value is wanted in both dtypes.
-Lowering lower_precision(const Graph& graph, DType dtype, const std::set<std::string>* only = nullptr);
+// `narrow_biases`: constants that a product's epilogue reads (biases) are stored in `dtype`, too, where none becomes
+// infinite: libraries for GPUs take them in no other dtype.
+Lowering lower_precision(const Graph& graph, DType dtype, const std::set<std::string>* only = nullptr, bool narrow_biases = false);
+
+// Convolutions and matrix products of f32 may take their operands in TF32 (ops::Conv::tf32): 10 bits of mantissa, summed
+// in f32. Values stay f32 wherever they are stored.
+Lowering allow_tf32(const Graph& graph);
 
 }  // namespace temper

@@ -240,7 +240,8 @@ class Builder {
     step.config = {"", {from}, {to}};
     step.inputs = {input};
     step.outputs = {output};
-    step.workspace = backend_.reorder(t, from, to, step.problem.threads)->workspace();
+    step.code = index_of(packs_.reorder_code(step.reorder(), backend_, device_));
+    step.workspace = backend_.reorder(step.reorder(), plan_.packed_of(step).code, device_)->workspace();
     workspace_ = std::max(workspace_, step.workspace);
     out.steps.push_back(std::move(step));
   }
@@ -321,7 +322,7 @@ class Builder {
       Port& port = step.problem.inputs[i];
       if (port.is_constant) port.constant = step.inputs[i].kind == BufferRef::Kind::constant ? plan_.constants[size_t(step.inputs[i].at)].get() : nullptr;
     }
-    const auto kernel = choice.chosen.tactic->load(step.problem, step.config, packed_bytes(step), device_);
+    const auto kernel = choice.chosen.tactic->load(step.problem, step.config, plan_.packed_of(step), device_);
     step.workspace = kernel->workspace();
     workspace_ = std::max(workspace_, step.workspace);
     const int shared_input = kernel->in_place();
@@ -346,18 +347,18 @@ class Builder {
     out.steps.push_back(std::move(step));
   }
 
-  std::span<const std::byte> packed_bytes(const PlanStep& step) const {
-    return step.packed < 0 ? std::span<const std::byte>() : plan_.constants[size_t(step.packed)]->raw();
+  int index_of(const std::shared_ptr<const Tensor>& constant) {
+    if (!constant) return -1;
+    auto [found, fresh] = constant_index_.emplace(constant.get(), int(plan_.constants.size()));
+    if (fresh) plan_.constants.push_back(constant);
+    return found->second;
   }
 
   std::vector<bool> pack(const NodeChoice& choice, PlanStep& step) {
     if (!choice.chosen.tactic->build) return {};
     const PackCache::Entry& entry = packs_.get(step.problem, *choice.chosen.tactic, step.config, device_);
-    if (entry.packed) {
-      auto [found, fresh] = constant_index_.emplace(entry.packed.get(), int(plan_.constants.size()));
-      if (fresh) plan_.constants.push_back(entry.packed);
-      step.packed = found->second;
-    }
+    step.packed = index_of(entry.packed);
+    step.code = index_of(entry.code);
     return entry.consumed;
   }
 

@@ -22,10 +22,26 @@ struct SegmentSpec {
 // Milliseconds of a candidate, negative if unknown (list order decides then). `chains`: how many of it run side by side.
 using CandidateTime = std::function<double(const Problem&, const Tactic&, const Config&, int chains)>;
 
+// A way to compute a node that the plan may take.
+struct CandidateRef {
+  const Problem* problem;
+  const Tactic* tactic;
+  Config config;
+};
+
+struct DecidedCandidate {
+  const Tactic* tactic = nullptr;  // null: nothing is decided
+  Config config;
+  double ms = -1;
+};
+
 struct PlanOptions {
   int threads = 1;
   std::vector<SegmentSpec> segments;  // empty: one, whole batch
   CandidateTime time;                 // empty: nothing is known
+  std::function<DecidedCandidate(const Problem&)> decided;  // what needs no choice; empty: nothing
+  // Called once, before any time is asked for, with all candidates of different problems; empty: not called.
+  std::function<void(const std::vector<CandidateRef>&)> prepare;
   // Measures once more what came out near the top, and returns the better of both; empty: times are final. One look at
   // each candidate in turn is at the mercy of whatever else the machine did at that moment.
   CandidateTime refine;

@@ -67,7 +67,8 @@ class Checker {
     if (problem.threads != (segment_->parallel ? 1 : plan_.threads)) bad("it is for ", problem.threads, " threads");
     if (problem.inputs.size() != step.inputs.size() || step.config.inputs.size() != step.inputs.size()) bad("its inputs differ in number");
     if (problem.outputs.size() != step.outputs.size() || step.config.outputs.size() != step.outputs.size() || step.outputs.empty()) bad("its outputs differ in number");
-    if (step.packed < -1 || step.packed >= int64_t(plan_.constants.size())) bad("its packed constant ", step.packed, " does not exist");
+    for (int index : {step.packed, step.code})
+      if (index < -1 || index >= int64_t(plan_.constants.size())) bad("its packed constant ", index, " does not exist");
     if (!std::isfinite(step.ms)) bad("its time is not a number");
     const Tactic* tactic = nullptr;
     if (!step.is_reorder()) {
@@ -77,6 +78,7 @@ class Checker {
         fail(ErrorKind::unsupported, "this build has no tactic ", step.tactic, " version ", step.tactic_version, " for the device '", backend_.name, "'");
     }
     if (step.packed >= 0 && !(tactic && tactic->build)) bad("it has a packed constant that nothing reads");
+    if (step.code >= 0 && !(tactic ? tactic->build != nullptr : backend_.compile_reorder != nullptr)) bad("it has code that nothing runs");
     for (size_t i = 0; i < step.inputs.size(); ++i)
       with_context([&] { return concat("input ", i); }, [&] { check_input(step, i, tactic && tactic->build); });
     for (size_t o = 0; o < step.outputs.size(); ++o)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <unordered_map>
 
 #include "base/checked.h"
@@ -52,8 +53,9 @@ class Chooser {
 
   std::vector<NodeChoice> run() {
     const size_t nodes = size_t(graph_.node_count());
+    for (size_t n = 0; n < nodes; ++n) problems_.push_back(problem_of(n));
+    prepare();
     for (size_t n = 0; n < nodes; ++n) {
-      problems_.push_back(problem_of(n));
       const Node& node = graph_.node({int32_t(n)});
       candidates_.push_back(&with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); }, [&]() -> Options& { return options_for(n); }));
     }
@@ -132,6 +134,20 @@ class Chooser {
     return problem;
   }
 
+  void prepare() const {
+    if (!options_.prepare) return;
+    std::vector<CandidateRef> all;
+    std::set<std::string> seen;
+    for (size_t n = 0; n < problems_.size(); ++n) {
+      const Problem& problem = problems_[n];
+      if (is_view(graph_.node({int32_t(n)})) || !seen.insert(problem.text()).second) continue;
+      for (const Tactic* tactic : backend_.tactics())
+        if (!tactic->last_resort && tactic->supports(problem, device_).yes())
+          for (Config& config : tactic->configs(problem, device_)) all.push_back({&problem, tactic, std::move(config)});
+    }
+    options_.prepare(all);
+  }
+
   Options& options_for(size_t n) {
     const Node& node = graph_.node({int32_t(n)});
     const Problem& problem = problems_[n];
@@ -146,14 +162,18 @@ class Chooser {
     }
     // A chain does its share of the slices; otherwise they run one after the other.
     const double runs = double(slice.slices) / double(chains);
+    if (options_.decided)
+      if (DecidedCandidate known = options_.decided(problem); known.tactic) {
+        options.list.push_back({known.tactic, std::move(known.config), known.ms * runs, true});
+        return options;
+      }
     double guess = 1e-3;  // list order, where nothing is known
     for (const Tactic* tactic : backend_.tactics()) {
       if (const Support support = tactic->supports(problem, device_); !support.yes()) {
         options.refusals.push_back({std::string(tactic->name), "", -1, support.reason});
         continue;
       }
-      // The reference is the last resort: it is not timed at all.
-      if (tactic->name == "reference") {
+      if (tactic->last_resort) {  // not timed at all
         if (options.list.empty()) options.list.push_back({tactic, tactic->configs(problem, device_).at(0), guess * runs, false});
         continue;
       }

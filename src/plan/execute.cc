@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <new>
 
@@ -11,16 +12,29 @@
 
 namespace temper {
 
-Arena::~Arena() { std::free(data_); }
+Arena::Arena(const Device& device) : queue_(open_queue(device)) {}
 
-void Arena::reserve(int64_t bytes) {
-  if (bytes <= bytes_) return;
-  bytes = round_up<int64_t>(bytes, 4096);
-  auto* data = static_cast<std::byte*>(std::aligned_alloc(4096, size_t(bytes)));
-  if (!data) fail(ErrorKind::machine, "out of memory: ", bytes, " bytes for activations; a smaller batch would fit");
-  std::free(data_);
-  data_ = data;
-  bytes_ = bytes;
+void Arena::reserve(int64_t bytes, int64_t staging_bytes) {
+  if (bytes > bytes_) {
+    bytes = round_up<int64_t>(bytes, 4096);
+    if (queue_) {
+      queue_->wait();
+      data_.reset();  // before the larger one is asked for
+      bytes_ = 0;
+      data_ = queue_->allocate(bytes);
+    } else {
+      data_.reset(std::aligned_alloc(4096, size_t(bytes)), std::free);
+      bytes_ = 0;
+      if (!data_) fail(ErrorKind::machine, "out of memory: ", bytes, " bytes for activations; a smaller batch would fit");
+    }
+    bytes_ = bytes;
+    ++moves_;
+  }
+  if (staging_bytes > staging_bytes_) {
+    staging_ = queue_->allocate_host(staging_bytes);
+    staging_bytes_ = staging_bytes;
+    ++moves_;
+  }
 }
 
 namespace {
@@ -32,6 +46,18 @@ struct BoundStep {
   std::vector<void*> outputs;
 };
 
+// What a plan needs on a device with memory of its own. The caller's buffers are copied through staging memory of the
+// host to buffers behind the plan's own part of the arena.
+struct DeviceSide {
+  std::vector<std::shared_ptr<const void>> constants;  // by index in the plan; null for those that no step reads
+  std::vector<int64_t> inputs_at, outputs_at;          // in the staging memory, and behind the plan's part of the arena
+  int64_t bytes = 0;
+  std::vector<const void*> inputs;                     // addresses on the device
+  std::vector<void*> outputs;
+  std::unique_ptr<Queue::Recording> recording;
+  int moves = -1;                                      // of the arena, when addresses were last taken
+};
+
 }  // namespace
 
 struct Executor::Impl {
@@ -39,6 +65,7 @@ struct Executor::Impl {
   Arena& arena;
   // [segment][chain][step]
   std::vector<std::vector<std::vector<BoundStep>>> bound;
+  DeviceSide device_side;
 
   Impl(const Plan& p, const Device& device, Arena& a) : plan(p), arena(a) {
     for (const Segment& segment : plan.segments) {
@@ -54,8 +81,70 @@ struct Executor::Impl {
           });
       }
     }
-    arena.reserve(plan.arena_bytes());
+    if (arena.queue()) prepare_device();
+    arena.reserve(plan.arena_bytes() + device_side.bytes, device_side.bytes);
   }
+
+  void prepare_device() {
+    DeviceSide& d = device_side;
+    d.constants.resize(plan.constants.size());
+    for (const Segment& segment : plan.segments)
+      for (const PlanStep& step : segment.steps)
+        for (const BufferRef& ref : step.inputs)
+          if (ref.kind == BufferRef::Kind::constant && !d.constants[size_t(ref.at)])
+            d.constants[size_t(ref.at)] = arena.queue()->constant(plan.constants[size_t(ref.at)]->raw());
+    auto place = [&](const std::vector<PortInfo>& ports, std::vector<int64_t>& at) {
+      for (const PortInfo& port : ports) {
+        at.push_back(d.bytes);
+        d.bytes += round_up<int64_t>(byte_count(port.type.dtype, port.type.dims()), 256);
+      }
+    };
+    place(plan.inputs, d.inputs_at);
+    place(plan.outputs, d.outputs_at);
+  }
+
+  // Takes addresses anew where the arena has moved.
+  void find_device_buffers() {
+    DeviceSide& d = device_side;
+    if (d.moves == arena.moves()) return;
+    arena.queue()->wait();
+    d.recording.reset();
+    d.inputs.clear();
+    d.outputs.clear();
+    std::byte* behind = arena.data() + plan.arena_bytes();
+    for (int64_t at : d.inputs_at) d.inputs.push_back(behind + at);
+    for (int64_t at : d.outputs_at) d.outputs.push_back(behind + at);
+    d.moves = arena.moves();
+  }
+
+  void put_in_steps() {
+    for (size_t s = 0; s < plan.segments.size(); ++s)
+      for (int64_t slice = 0; slice < plan.segments[s].slices; ++slice)
+        run_slice(s, 0, slice, device_side.inputs, device_side.outputs, nullptr);
+  }
+  const Queue::Recording& recording() {
+    if (!device_side.recording) device_side.recording = arena.queue()->record([&] { put_in_steps(); });
+    return *device_side.recording;
+  }
+  void to_device(std::span<const void* const> inputs) {
+    find_device_buffers();
+    for (size_t i = 0; i < plan.inputs.size(); ++i) {
+      const int64_t bytes = byte_count(plan.inputs[i].type.dtype, plan.inputs[i].type.dims());
+      std::byte* staged = arena.staging() + device_side.inputs_at[i];
+      std::memcpy(staged, inputs[i], size_t(bytes));
+      arena.queue()->copy_to_device(const_cast<void*>(device_side.inputs[i]), staged, bytes);
+    }
+  }
+  void to_host(std::span<void* const> outputs) {
+    auto bytes = [&](size_t o) { return byte_count(plan.outputs[o].type.dtype, plan.outputs[o].type.dims()); };
+    for (size_t o = 0; o < plan.outputs.size(); ++o)
+      arena.queue()->copy_to_host(arena.staging() + device_side.outputs_at[o], device_side.outputs[o], bytes(o));
+    arena.queue()->wait();
+    for (size_t o = 0; o < plan.outputs.size(); ++o)
+      std::memcpy(outputs[o], arena.staging() + device_side.outputs_at[o], size_t(bytes(o)));
+  }
+  void run_steps_timed(std::vector<std::vector<double>>& ms);
+  void run_observed_on_device(std::span<const void* const> inputs, std::span<void* const> outputs, const Observer& observer);
 
   // The plan may come from a file: what only the tactic and its kernel can tell about it is checked here.
   std::unique_ptr<Kernel> load(const PlanStep& step, const Device& device) const {
@@ -79,8 +168,7 @@ struct Executor::Impl {
 
   std::unique_ptr<Kernel> load_unchecked(const PlanStep& step, const Device& device) const {
     const Backend& backend = find_backend(device.backend);
-    if (step.is_reorder())
-      return backend.reorder(step.problem.inputs.at(0).type, step.config.inputs.at(0), step.config.outputs.at(0), step.problem.threads);
+    if (step.is_reorder()) return backend.reorder(step.reorder(), plan.packed_of(step).code, device);
     const Tactic* tactic = find_tactic(step.tactic);
     if (!tactic || tactic->version != step.tactic_version)
       fail(ErrorKind::unsupported, "the tactic ", step.tactic, " version ", step.tactic_version, " is not in this build; build the plan again");
@@ -91,8 +179,7 @@ struct Executor::Impl {
       if (std::find(configs.begin(), configs.end(), step.config) == configs.end())
         fail(ErrorKind::bad_file, step.tactic, " has no configuration '", step.config.text, "' in these layouts for ", step.problem.text());
     }
-    const auto packed = step.packed < 0 ? std::span<const std::byte>() : plan.constants.at(size_t(step.packed))->raw();
-    return tactic->load(step.problem, step.config, packed, device);
+    return tactic->load(step.problem, step.config, plan.packed_of(step), device);
   }
 
   void run(std::span<const void* const> inputs, std::span<void* const> outputs, std::vector<std::vector<double>>* ms);
@@ -124,14 +211,16 @@ struct Executor::Impl {
         case BufferRef::Kind::output: return static_cast<std::byte*>(outputs[size_t(ref.at)]) + offset;
         case BufferRef::Kind::shared: return arena.data() + ref.at + offset;
         case BufferRef::Kind::local: return local + ref.at;
-        case BufferRef::Kind::constant: return const_cast<std::byte*>(plan.constants[size_t(ref.at)]->raw().data());
+        case BufferRef::Kind::constant:
+          if (arena.queue()) return static_cast<std::byte*>(const_cast<void*>(device_side.constants[size_t(ref.at)].get()));
+          return const_cast<std::byte*>(plan.constants[size_t(ref.at)]->raw().data());
       }
       return nullptr;
     };
     const PlanStep& step = *bound_step.step;
     for (size_t i = 0; i < step.inputs.size(); ++i) bound_step.inputs[i] = address(step.inputs[i]);
     for (size_t i = 0; i < step.outputs.size(); ++i) bound_step.outputs[i] = address(step.outputs[i]);
-    return {bound_step.inputs, bound_step.outputs, local + segment.workspace_at};
+    return {bound_step.inputs, bound_step.outputs, local + segment.workspace_at, arena.queue() ? arena.queue()->stream() : nullptr};
   }
 };
 
@@ -148,22 +237,27 @@ void Executor::run_timed(std::span<const void* const> inputs, std::span<void* co
 }
 
 void Executor::Impl::run(std::span<const void* const> inputs, std::span<void* const> outputs, std::vector<std::vector<double>>* ms) {
-  Impl& impl = *this;
-  for (size_t s = 0; s < impl.plan.segments.size(); ++s) {
-    const Segment& segment = impl.plan.segments[s];
+  if (arena.queue()) {
+    to_device(inputs);
+    if (ms) run_steps_timed(*ms);
+    else arena.queue()->replay(recording());
+    return to_host(outputs);
+  }
+  for (size_t s = 0; s < plan.segments.size(); ++s) {
+    const Segment& segment = plan.segments[s];
     if (!segment.parallel) {
       for (int64_t slice = 0; slice < segment.slices; ++slice)
-        impl.run_slice(s, 0, slice, inputs, outputs, ms);
+        run_slice(s, 0, slice, inputs, outputs, ms);
       continue;
     }
     // An exception must not leave a parallel region: the first one is carried out of it.
     std::exception_ptr failure;
-#pragma omp parallel num_threads(impl.plan.threads)
+#pragma omp parallel num_threads(plan.threads)
     {
       const int64_t chain = omp_get_thread_num(), chains = omp_get_num_threads();
       try {
         for (int64_t slice = segment.slices * chain / chains; slice < segment.slices * (chain + 1) / chains; ++slice)
-          impl.run_slice(s, int(chain), slice, inputs, outputs, ms);
+          run_slice(s, int(chain), slice, inputs, outputs, ms);
       } catch (...) {
 #pragma omp critical(temper_executor_failure)
         if (!failure) failure = std::current_exception();
@@ -173,8 +267,61 @@ void Executor::Impl::run(std::span<const void* const> inputs, std::span<void* co
   }
 }
 
+// Step by step, with a mark between any two: what a step's launches take beside each other is in its time, too.
+void Executor::Impl::run_steps_timed(std::vector<std::vector<double>>& ms) {
+  Queue& queue = *arena.queue();
+  struct Timed {
+    size_t segment, step;
+    std::unique_ptr<Queue::Mark> after;
+  };
+  std::vector<Timed> timed;
+  const auto start = queue.make_mark();
+  for (size_t s = 0; s < plan.segments.size(); ++s)
+    for (int64_t slice = 0; slice < plan.segments[s].slices; ++slice)
+      for (size_t i = 0; i < bound[s][0].size(); ++i) timed.push_back({s, i, queue.make_mark()});
+  // One behind the other without gaps that the host makes: all are in the queue before the first ends.
+  const auto steps = queue.record([&] {
+    queue.put_mark(*start);
+    size_t next = 0;
+    for (size_t s = 0; s < plan.segments.size(); ++s)
+      for (int64_t slice = 0; slice < plan.segments[s].slices; ++slice)
+        for (BoundStep& step : bound[s][0]) {
+          step.kernel->launch(bind(plan.segments[s], step, 0, slice, device_side.inputs, device_side.outputs));
+          queue.put_mark(*timed[next++].after);
+        }
+  });
+  queue.replay(*steps);
+  queue.wait();
+  const Queue::Mark* before = start.get();
+  for (const Timed& t : timed) {
+    ms[t.segment][t.step] += queue.milliseconds(*before, *t.after);
+    before = t.after.get();
+  }
+}
+
+std::vector<double> Executor::run_on_device(int times, bool recorded) {
+  Impl& impl = *impl_;
+  if (!impl.arena.queue()) fail(ErrorKind::usage, "this device has no clock of its own");
+  Queue& queue = *impl.arena.queue();
+  impl.find_device_buffers();
+  if (recorded) impl.recording();
+  std::vector<std::unique_ptr<Queue::Mark>> marks;
+  for (int i = 0; i <= times; ++i) marks.push_back(queue.make_mark());
+  queue.put_mark(*marks[0]);
+  for (int i = 1; i <= times; ++i) {
+    if (recorded) queue.replay(impl.recording());
+    else impl.put_in_steps();
+    queue.put_mark(*marks[size_t(i)]);
+  }
+  queue.wait();
+  std::vector<double> ms;
+  for (int i = 1; i <= times; ++i) ms.push_back(queue.milliseconds(*marks[size_t(i - 1)], *marks[size_t(i)]));
+  return ms;
+}
+
 void Executor::run_observed(std::span<const void* const> inputs, std::span<void* const> outputs, const Observer& observer) {
   Impl& impl = *impl_;
+  if (impl.arena.queue()) return impl.run_observed_on_device(inputs, outputs, observer);
   for (size_t s = 0; s < impl.plan.segments.size(); ++s)
     for (int64_t slice = 0; slice < impl.plan.segments[s].slices; ++slice)
       for (BoundStep& step : impl.bound[s][0]) {
@@ -183,6 +330,42 @@ void Executor::run_observed(std::span<const void* const> inputs, std::span<void*
         step.kernel->launch(buffers);
         if (observer.after) observer.after(*step.step, buffers);
       }
+}
+
+// The observer is shown copies on the host.
+void Executor::Impl::run_observed_on_device(std::span<const void* const> inputs, std::span<void* const> outputs,
+                                            const Observer& observer) {
+  Queue& queue = *arena.queue();
+  to_device(inputs);
+  for (size_t s = 0; s < plan.segments.size(); ++s)
+    for (int64_t slice = 0; slice < plan.segments[s].slices; ++slice)
+      for (BoundStep& step : bound[s][0]) {
+        const Buffers buffers = bind(plan.segments[s], step, 0, slice, device_side.inputs, device_side.outputs);
+        std::vector<AlignedBytes> copies;
+        auto copy = [&](const Port& port, Layout layout, const void* from) -> void* {
+          if (!from) return nullptr;
+          copies.emplace_back(size_t(layout_bytes(port.type.dtype, port.dims(), layout)));
+          queue.copy_to_host(copies.back().data(), from, int64_t(copies.back().size()));
+          return copies.back().data();
+        };
+        auto show = [&](const std::function<void(const PlanStep&, const Buffers&)>& see) {
+          if (!see) return;
+          const PlanStep& plan_step = *step.step;
+          std::vector<const void*> in;
+          std::vector<void*> out;
+          for (size_t i = 0; i < buffers.inputs.size(); ++i)
+            in.push_back(copy(plan_step.problem.inputs[i], plan_step.config.inputs[i], buffers.inputs[i]));
+          for (size_t o = 0; o < buffers.outputs.size(); ++o)
+            out.push_back(copy(plan_step.problem.outputs[o], plan_step.config.outputs[o], buffers.outputs[o]));
+          queue.wait();
+          see(plan_step, {in, out, nullptr, nullptr});
+          copies.clear();
+        };
+        show(observer.before);
+        step.kernel->launch(buffers);
+        show(observer.after);
+      }
+  to_host(outputs);
 }
 
 }  // namespace temper

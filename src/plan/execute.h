@@ -7,19 +7,24 @@
 
 namespace temper {
 
-// Memory for one session; grows to the largest plan that it runs. 64-byte aligned.
+// Where a session works: memory of its device, which grows to the largest plan that it runs, and, where the device has
+// memory of its own, its order of work and memory of the host to copy from and to.
 class Arena {
  public:
-  ~Arena();
-  Arena() = default;
+  explicit Arena(const Device& device);
   Arena(const Arena&) = delete;
-  void reserve(int64_t bytes);  // throws Error{machine}
-  std::byte* data() const { return data_; }
+  void reserve(int64_t bytes, int64_t staging_bytes = 0);  // throws Error{machine}
+  std::byte* data() const { return static_cast<std::byte*>(data_.get()); }  // 64-byte aligned
+  std::byte* staging() const { return static_cast<std::byte*>(staging_.get()); }
   int64_t bytes() const { return bytes_; }
+  Queue* queue() const { return queue_.get(); }  // null: the device works on the host's memory
+  int moves() const { return moves_; }           // raised when data() changes
 
  private:
-  std::byte* data_ = nullptr;
-  int64_t bytes_ = 0;
+  std::unique_ptr<Queue> queue_;
+  std::shared_ptr<void> data_, staging_;
+  int64_t bytes_ = 0, staging_bytes_ = 0;
+  int moves_ = 0;
 };
 
 class Executor {
@@ -29,9 +34,13 @@ class Executor {
   ~Executor();
   Executor(Executor&&) noexcept;
 
-  // Pointers in the plan's order; buffers of the plan's types, row-major. Allocates nothing.
+  // Pointers to the host's memory in the plan's order; buffers of the plan's types, row-major. Allocates nothing but, on
+  // the first run, what a recording of the steps takes (a CUDA graph).
   void run(std::span<const void* const> inputs, std::span<void* const> outputs);
-  // The same, adding to `ms` the time of each step over its slices, as [segment][step]; of a parallel segment, its first
+  // For devices with memory of their own: runs the steps `times` times on the inputs that the last run left there, as one
+  // recording or as single launches, and gives the milliseconds of each on the device's clock. No transfers.
+  std::vector<double> run_on_device(int times, bool recorded = true);
+  // As run(), adding to `ms` the time of each step over its slices, as [segment][step]; of a parallel segment, its first
   // chain's. The cost is two clock readings a step.
   void run_timed(std::span<const void* const> inputs, std::span<void* const> outputs, std::vector<std::vector<double>>& ms);
   // As run(), with a call before each step on each slice, which finds the step's inputs, and one after it, which finds its

@@ -57,7 +57,7 @@ class TensorTable {
 };
 
 // The times that a plan for another shape may ask for: of problems like those of the plans, on all threads, one chain.
-std::map<std::string, double> relevant_timings(const PlanFile& file, const Device& device) {
+std::map<std::string, double> relevant_timings(const PlanFile& file) {
   std::set<std::string> wanted;
   for (const auto& plan : file.plans)
     for (const Segment& segment : plan->segments)
@@ -65,7 +65,7 @@ std::map<std::string, double> relevant_timings(const PlanFile& file, const Devic
         if (step.is_reorder()) continue;
         Problem problem = step.problem;
         problem.threads = plan->threads;
-        wanted.insert(without_shapes(timing_group(device, problem, 1)));
+        wanted.insert(without_shapes(timing_group(file.info.fingerprint, problem, 1)));
       }
   std::map<std::string, double> result;
   for (const auto& [key, ms] : file.timings)
@@ -133,20 +133,25 @@ void check_graph(const PlanFile& file) {
 
 // Why this program cannot run it on this machine; empty if it can. `readable`: the same program wrote it, for a device that
 // it knows.
-std::string refusal_here(const PlanFile& file, bool& readable) {
+std::string refusal_here(const PlanFile& file, const DeviceSettings& settings, bool& readable) {
   const EngineInfo& info = file.info;
   const std::string hint = rebuild_hint(info.command);
   readable = false;
   if (info.version != version() || info.revision != revision())
     return concat("the plan was built by temper ", info.version, " (", info.revision, "), this is temper ", version(), " (", revision(), ")", hint);
-  for (const Backend* backend : all_backends()) {
-    if (backend->name != info.device) continue;
-    readable = true;
-    if (const std::string here = backend->device().fingerprint; here != info.fingerprint)
-      return concat("the plan was built for '", info.fingerprint, "', this machine is '", here, "'", hint);
-    return "";
+  try {
+    find_backend(info.device);
+  } catch (const Error&) {
+    return concat("the plan is for the device '", info.device, "', which this build does not have", hint);
   }
-  return concat("the plan is for the device '", info.device, "', which this build does not have", hint);
+  readable = true;
+  try {
+    if (const std::string here = open_device(info.device, settings).fingerprint; here != info.fingerprint)
+      return concat("the plan was built for '", info.fingerprint, "', this machine is '", here, "'", hint);
+  } catch (const Error& error) {
+    return concat("the plan was built for '", info.fingerprint, "', which cannot be used here: ", error.what(), hint);
+  }
+  return "";
 }
 
 // Views into the file. Tensors stand one behind the other, each at the next aligned byte, with zeros between.
@@ -191,7 +196,7 @@ void write_plan(const PlanFile& file, const ByteSink& sink) {
   for (const Tensor& blob : blobs) manifest.graph_constants.push_back(table.add(blob, false));
   manifest.tensors = table.stored;
 
-  const std::string timings = file.graph ? write_timings(relevant_timings(file, backend.device())) : "";
+  const std::string timings = file.graph ? write_timings(relevant_timings(file)) : "";
   const std::string candidates = write_candidates(file.plans);
   std::vector<SectionToWrite> sections;
   auto add = [&](const char* name, bool required, std::string_view text) { sections.push_back({name, required, {bytes_of(text)}}); };
@@ -225,7 +230,7 @@ PlanFile read_plan(std::span<const std::byte> bytes, std::shared_ptr<const void>
   file.graph_text = text_of(*graph);
   const ManifestReader reader(container.manifest);
   reader.read_info(file);
-  file.refusal = refusal_here(file, file.complete);
+  file.refusal = refusal_here(file, options.settings, file.complete);
   if (!file.refusal.empty() && !options.foreign) fail(ErrorKind::unsupported, file.refusal);
   if (!file.complete) return file;
 

@@ -35,6 +35,7 @@ void write_plan(const PlanFile& file, const ByteSink& sink);
 struct ReadPlanOptions {
   bool candidates = false;  // also PlanStep::losers
   bool foreign = false;     // a plan of another machine or version is no error; see PlanFile::complete
+  DeviceSettings settings;
 };
 // Constants of the result look into the map, which lives as long as they do.
 // Throws Error{bad_file} for what is damaged or not a plan; Error{unsupported}, with the command that builds it again,

@@ -112,7 +112,7 @@ Json step_json(const PlanStep& step) {
   Json inputs = Json::array(), outputs = Json::array();
   for (size_t i = 0; i < step.inputs.size(); ++i) inputs.push_back(port_json(step.problem.inputs[i], step.config.inputs[i], step.inputs[i]));
   for (size_t i = 0; i < step.outputs.size(); ++i) outputs.push_back(port_json(step.problem.outputs[i], step.config.outputs[i], step.outputs[i]));
-  Json json{{"node", step.node}, {"inputs", inputs}, {"outputs", outputs}, {"threads", step.problem.threads}, {"workspace", step.workspace}, {"ms", step.ms}, {"tactic", nullptr}};
+  Json json{{"node", step.node}, {"inputs", inputs}, {"outputs", outputs}, {"threads", step.problem.threads}, {"workspace", step.workspace}, {"code", step.code}, {"ms", step.ms}, {"tactic", nullptr}};
   if (!step.is_reorder())
     json["tactic"] = {{"name", step.tactic}, {"version", step.tactic_version}, {"config", step.config.text}, {"op", name_of(step.problem.op)},
                       {"fields", fields_text(step.problem.op)}, {"packed", step.packed}};
@@ -127,6 +127,7 @@ PlanStep read_step(const Json& json, const std::vector<std::shared_ptr<const Ten
     for (const Json& port : strict::list(object["outputs"])) read_port(port, step.problem.outputs, step.config.outputs, step.outputs);
     step.problem.threads = int(strict::integer(object["threads"], 1, 1024));
     step.workspace = strict::integer(object["workspace"], 0, kMost);
+    step.code = int(strict::integer(object["code"], -1, int64_t(constants.size()) - 1));
     step.ms = strict::number(object["ms"]);
     if (const Json& chosen = object["tactic"]; !chosen.is_null()) {
       Object tactic(chosen);

@@ -66,7 +66,7 @@ CandidateTime nearest_times(const std::map<std::string, double>& timings, const 
     index->similar[std::move(stripped)].push_back({elements, ms});
   }
   return [index, device](const Problem& problem, const Tactic& tactic, const Config& config, int chains) -> double {
-    const std::string key = timing_key(timing_group(device, problem, chains), tactic, config);
+    const std::string key = timing_key(timing_group(device.fingerprint, problem, chains), tactic, config);
     if (auto it = index->exact.find(key); it != index->exact.end()) return it->second;
     double elements = 0;
     auto it = index->similar.find(strip_shapes(key, elements));

@@ -35,12 +35,19 @@ const PackCache::Entry& PackCache::get(const Problem& problem, const Tactic& tac
   auto it = by_problem_.find(key);
   if (it == by_problem_.end()) {
     Packed packed = tactic.build(problem, config, device);
-    Stored stored{{shared(std::move(packed.bytes)), std::move(packed.consumed)}, {}};
+    Stored stored{{shared(std::move(packed.bytes)), shared(std::move(packed.code)), std::move(packed.consumed)}, {}};
     for (const Port& port : problem.inputs)
       if (port.constant) stored.sources.push_back(*port.constant);
     it = by_problem_.emplace(std::move(key), std::move(stored)).first;
   }
   return it->second.entry;
+}
+
+std::shared_ptr<const Tensor> PackCache::reorder_code(const Reorder& reorder, const Backend& backend, const Device& device) {
+  if (!backend.compile_reorder) return nullptr;
+  auto [it, fresh] = reorders_.try_emplace(concat(reorder.type, ' ', reorder.from, ' ', reorder.to));
+  if (fresh) it->second = shared(backend.compile_reorder(reorder, device));
+  return it->second;
 }
 
 }  // namespace temper

@@ -7,20 +7,22 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/tactic.h"
+#include "backends/backend.h"
 
 namespace temper {
 
 class PackCache {
  public:
   struct Entry {
-    std::shared_ptr<const Tensor> packed;  // u8; null where nothing was packed
+    std::shared_ptr<const Tensor> packed, code;  // u8; null where there is nothing
     std::vector<bool> consumed;            // as in Packed
   };
   // Calls the tactic's build where problem, tactic, configuration or constants are new. The tactic has a build.
   const Entry& get(const Problem& problem, const Tactic& tactic, const Config& config, const Device& device);
   // A constant of a plan that exists already: what is packed to the same bytes is not held a second time.
   void know(std::shared_ptr<const Tensor> constant);
+  // The code of a reorder's kernel; null where the backend compiles none.
+  std::shared_ptr<const Tensor> reorder_code(const Reorder& reorder, const Backend& backend, const Device& device);
 
  private:
   struct Stored {
@@ -28,6 +30,7 @@ class PackCache {
     std::vector<Tensor> sources;  // keeps their addresses, which are in the key, from being used again
   };
   std::map<std::string, Stored> by_problem_;
+  std::map<std::string, std::shared_ptr<const Tensor>> reorders_;
   std::unordered_multimap<uint64_t, std::shared_ptr<const Tensor>> by_content_;
   std::vector<std::shared_ptr<const Tensor>> not_hashed_;  // hashing waits until something is packed
 

@@ -34,11 +34,12 @@ struct PlanStep {
   Config config;
   Problem problem;           // for a reorder: one input, one output, the op is not used
   std::vector<BufferRef> inputs, outputs;
-  int packed = -1;           // index into Plan::constants
+  int packed = -1, code = -1;  // Packed::bytes and ::code: indices into Plan::constants
   int64_t workspace = 0;     // bytes, at the segment's workspace offset
   double ms = -1;            // as measured when chosen
   std::vector<Candidate> losers;
   bool is_reorder() const { return tactic.empty(); }
+  Reorder reorder() const { return {problem.inputs.at(0).type, config.inputs.at(0), config.outputs.at(0), problem.threads}; }
 };
 
 // Steps that run one slice of the batch at a time, slices one after the other or one chain of them per thread.
@@ -60,9 +61,13 @@ struct Plan {
   int threads = 1;
   int64_t shared_bytes = 0;               // arena part for values that cross segments
   std::vector<Segment> segments;
-  std::vector<std::shared_ptr<const Tensor>> constants;  // u8 for packed bytes; each aligned to 64 bytes
+  std::vector<std::shared_ptr<const Tensor>> constants;  // u8 for packed bytes and code; each aligned to 64 bytes
   double estimated_ms = 0;                // sum of the steps' times
 
+  PackedView packed_of(const PlanStep& step) const {
+    auto bytes = [&](int index) { return index < 0 ? std::span<const std::byte>() : constants.at(size_t(index))->raw(); };
+    return {bytes(step.packed), bytes(step.code)};
+  }
   int64_t arena_bytes() const {
     int64_t bytes = shared_bytes;
     for (const Segment& s : segments) bytes = std::max(bytes, shared_bytes + s.local_bytes * (s.parallel ? threads : 1));

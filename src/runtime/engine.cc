@@ -16,8 +16,8 @@ static std::vector<Dims> shapes_of(const Plan& plan) {
   return shapes;
 }
 
-Engine::Engine(EngineInfo info, Graph graph, int threads)
-    : info_(std::move(info)), graph_(std::move(graph)), threads_(threads), device_(find_backend(info_.device).device()) {
+Engine::Engine(EngineInfo info, Graph graph, int threads, const DeviceSettings& settings)
+    : info_(std::move(info)), graph_(std::move(graph)), threads_(threads), device_(open_device(info_.device, settings)) {
   info_.fingerprint = device_.fingerprint;
   info_.version = version();
   info_.revision = revision();
@@ -25,9 +25,9 @@ Engine::Engine(EngineInfo info, Graph graph, int threads)
   for (const GraphOutput& output : graph_->outputs()) outputs_.push_back({output.name, graph_->type(output.value)});
 }
 
-Engine::Engine(PlanFile file)
+Engine::Engine(PlanFile file, const DeviceSettings& settings)
     : info_(std::move(file.info)), graph_(std::move(file.graph)), graph_text_(std::move(file.graph_text)), threads_(file.threads),
-      device_(find_backend(info_.device).device()), inputs_(std::move(file.inputs)), outputs_(std::move(file.outputs)), timings_(std::move(file.timings)) {
+      device_(open_device(info_.device, settings)), inputs_(std::move(file.inputs)), outputs_(std::move(file.outputs)), timings_(std::move(file.timings)) {
   for (auto& plan : file.plans) {
     for (const auto& constant : plan->constants) packs_.know(constant);
     auto key = shapes_of(*plan);
@@ -35,7 +35,9 @@ Engine::Engine(PlanFile file)
   }
 }
 
-std::shared_ptr<const Engine> Engine::load(const std::string& path) { return std::make_shared<const Engine>(read_plan_file(path)); }
+std::shared_ptr<const Engine> Engine::load(const std::string& path, const DeviceSettings& settings) {
+  return std::make_shared<const Engine>(read_plan_file(path, {.settings = settings}), settings);
+}
 
 const Graph& Engine::graph() const {
   if (!graph_) fail(ErrorKind::usage, "a plan of fixed shapes keeps no graph; use the model");
@@ -125,7 +127,7 @@ std::shared_ptr<const Plan> Engine::make_plan(const Graph& concrete) const {
   return std::make_shared<const Plan>(build_plan(concrete, find_backend(info_.device), device_, options));
 }
 
-Session::Session(std::shared_ptr<const Engine> engine) : engine_(std::move(engine)) {}
+Session::Session(std::shared_ptr<const Engine> engine) : engine_(std::move(engine)), arena_(engine_->device()) {}
 Session::~Session() = default;
 
 const Plan& Session::current_plan() const {

@@ -15,12 +15,12 @@ namespace temper {
 class Engine {
  public:
   // `graph` is the optimised graph; symbolic where shapes may vary. `plans` are by the concrete shapes of the inputs.
-  Engine(EngineInfo info, Graph graph, int threads);
+  Engine(EngineInfo info, Graph graph, int threads, const DeviceSettings& settings = {});
 
-  explicit Engine(PlanFile file);
+  explicit Engine(PlanFile file, const DeviceSettings& settings = {});
   // A plan file. Throws Error{bad_file} for one that is missing or damaged, Error{unsupported}, with the command that
   // builds it again, for one of another version, build or machine.
-  static std::shared_ptr<const Engine> load(const std::string& path);
+  static std::shared_ptr<const Engine> load(const std::string& path, const DeviceSettings& settings = {});
 
   const EngineInfo& info() const { return info_; }
   // Whether some shape is open, because inputs may vary or because it depends on data: only then an engine from a file
@@ -86,6 +86,8 @@ class Session {
   std::vector<Tensor> run(const std::vector<Tensor>& inputs);
   // For shapes prepared last: row-major buffers of the types that prepare() was given and returned. Allocates nothing.
   void run_prepared(std::span<const void* const> inputs, std::span<void* const> outputs);
+  // For devices with memory of their own, after a run: see Executor::run_on_device.
+  std::vector<double> run_on_device(int times, bool recorded = true) { return one_stage().executor->run_on_device(times, recorded); }
   // As run_prepared, adding to `ms` the time of each step: see Executor::run_timed.
   void run_timed(std::span<const void* const> inputs, std::span<void* const> outputs, std::vector<std::vector<double>>& ms);
   // As run_prepared, showing what each step reads and writes.

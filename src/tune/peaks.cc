@@ -115,6 +115,7 @@ double read_bytes_per_s(int threads) {
 
 Peaks measure_peaks(const Device& device, int threads) {
   Peaks peaks;
+  if (device.gpu) return measure_gpu_peaks(device);
   if (device.backend != "cpu") return peaks;
   peaks.bytes_per_s = read_bytes_per_s(threads);
 #if defined(__x86_64__)
@@ -135,7 +136,7 @@ Peaks known_peaks(const Device& device, int threads, TimingCache& cache) {
     const char* name;
     double Peaks::*rate;
   };
-  constexpr Entry entries[] = {{"memory", &Peaks::bytes_per_s}, {"f32", &Peaks::f32_per_s}, {"bf16", &Peaks::bf16_per_s}, {"i8", &Peaks::i8_per_s}};
+  constexpr Entry entries[] = {{"memory", &Peaks::bytes_per_s}, {"f32", &Peaks::f32_per_s}, {"bf16", &Peaks::bf16_per_s}, {"i8", &Peaks::i8_per_s}, {"f16", &Peaks::f16_per_s}};
   Peaks peaks;
   if (cache.find(key("memory")) && cache.find(key("f32"))) {
     for (const Entry& entry : entries)

@@ -30,6 +30,10 @@ class Tuner {
   // Times a candidate again that this tuner has timed (not one from the file), and keeps the better time.
   double refine(const Problem& problem, const Tactic& tactic, const Config& config, int chains);
 
+  // Whether time() would answer from the cache.
+  bool knows(const Problem& problem, const Tactic& tactic, const Config& config, int chains) const {
+    return cache_.find(timing_key(timing_group(device_.fingerprint, problem, chains), tactic, config)).has_value();
+  }
   int timed() const { return timed_; }
   std::function<void(int timed, const std::string& what)> progress;  // called before each measurement
 
@@ -47,9 +51,11 @@ class Tuner {
   std::set<std::string> fresh_;         // keys that this tuner has timed
   class Scratch;
   struct Instance;
+  std::unique_ptr<Queue> queue_;  // null: the device works on the host's memory
   std::unique_ptr<Scratch> scratch_;
 
   double measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit, const QuickOptions& options);
+  double time_on_device(Instance& instance, const QuickOptions& options);
 };
 
 }  // namespace temper

@@ -83,7 +83,7 @@ inline std::vector<Tensor> run_tactic(const Tactic& tactic, Problem problem, con
   packed.consumed.resize(inputs.size(), false);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (packed.consumed[i]) problem.inputs[i].constant = nullptr;
-  auto kernel = tactic.load(problem, config, {packed_memory.data(), packed.bytes.size()}, device);
+  auto kernel = tactic.load(problem, config, {{packed_memory.data(), packed.bytes.size()}, packed.code}, device);
 
   std::vector<Guarded> in, out;
   std::vector<const void*> in_pointers;

@@ -130,7 +130,7 @@ TEST(BuildVerb, ABudgetRaisesTheSameLayerAndRecordsIt) {
   const Outcome shown = temper(folder, "inspect odd.plan");
   EXPECT_CONTAINS(shown.out, "--keep-fp32 delicate");
   // In bf16 where the CPU computes it, and the command in the plan builds the same again.
-  const bool bf16 = find_backend("cpu").device().avx512_bf16;
+  const bool bf16 = open_device("cpu").avx512_bf16;
   ASSERT_EQ(temper(folder, "build odd.onnx -o default.plan --precision int8 --calibration odd.plan.ranges.json --data x.npy --max-drop 1% --metric snr --quick").code, 0);
   EXPECT_CONTAINS(temper(folder, "inspect default.plan").out, bf16 ? "--keep-bf16 delicate" : "--keep-fp32 delicate");
   const Outcome by_name = temper(folder, "build odd.onnx -o named.plan --precision int8 --calibration odd.plan.ranges.json --keep-bf16 delicate --quick");

@@ -139,7 +139,7 @@ int run(int argc, char** argv) {
   CLI::App app("Runs ONNX's own tests and counts pass, wrong, refused and crashed.");
   app.add_option("--suite", settings.suites, "node, simple, pytorch-operator, pytorch-converted, light")->delimiter(',')->capture_default_str();
   app.add_option("--filter", settings.filter, "only tests whose name contains this");
-  app.add_option("--mode", settings.mode, "reference, cpu, plan (an engine that another process built and saved) or write (written as ONNX, imported again)")->capture_default_str();
+  app.add_option("--mode", settings.mode, "reference, cpu, cuda:N, plan (an engine that another process built and saved) or write (written as ONNX, imported again)")->capture_default_str();
   app.add_option("--passes", settings.passes, "optimise the graph first")->check(CLI::IsMember({"on", "off"}))->capture_default_str();
   app.add_option("--floor", settings.floor, "fail when a suite has fewer passes");
   app.add_option("--limit", settings.limit_s, "seconds for one test")->capture_default_str();

@@ -24,9 +24,11 @@ Graph load(const std::string& model, bool passes) {
   return graph;
 }
 
-std::shared_ptr<const Engine> build_for(const std::string& model, bool passes, const std::vector<Tensor>& inputs) {
+std::shared_ptr<const Engine> build_for(const std::string& model, bool passes, const std::vector<Tensor>& inputs,
+                                        const std::string& device = "cpu") {
   Graph graph = import_onnx(model).graph;
   BuildOptions options;
+  options.device = device;
   options.threads = 1;
   options.measure = false;
   options.segments = false;
@@ -79,13 +81,17 @@ Runner make_runner(std::string_view mode, bool passes) {
     return [passes](const std::string& model, const std::vector<Tensor>& inputs) { return run_reference(load(model, passes), inputs); };
   if (mode == "cpu")
     return [passes](const std::string& model, const std::vector<Tensor>& inputs) { return Session(build_for(model, passes, inputs)).run(inputs); };
+  if (mode.starts_with("cuda"))
+    return [passes, device = std::string(mode)](const std::string& model, const std::vector<Tensor>& inputs) {
+      return Session(build_for(model, passes, inputs, device)).run(inputs);
+    };
   if (mode == "plan")
     return [passes](const std::string& model, const std::vector<Tensor>& inputs) { return run_from_file(model, passes, inputs); };
   if (mode == "write")
     return [passes](const std::string& model, const std::vector<Tensor>& inputs) {
       return run_reference(import_onnx_bytes(onnx_bytes(load(model, passes)), "").graph, inputs);
     };
-  fail(ErrorKind::usage, "there is no mode '", mode, "'; modes: reference, cpu, plan, write");
+  fail(ErrorKind::usage, "there is no mode '", mode, "'; modes: reference, cpu, cuda:N, plan, write");
 }
 
 }  // namespace temper::conformance

@@ -87,8 +87,8 @@ void execute(const Plan& plan) {
   std::vector<void*> outputs;
   for (const PortInfo& port : plan.inputs) inputs.push_back(tensors.emplace_back(port.type.dtype, port.type.dims()).raw().data());
   for (const PortInfo& port : plan.outputs) outputs.push_back(tensors.emplace_back(port.type.dtype, port.type.dims()).raw_mutable());
-  Arena arena;
-  Executor executor(plan, find_backend("reference").device(), arena);
+  Arena arena(open_device("reference"));
+  Executor executor(plan, open_device("reference"), arena);
   executor.run(inputs, outputs);
 }
 

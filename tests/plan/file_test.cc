@@ -64,7 +64,7 @@ TEST_F(PlanFileTest, ASymbolicBatchIsPlannedFromTheFile) {
   const auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("n"), 1);
   for (int64_t n : {1, 4}) add_plan(*engine, {{n, 3, 8, 8}});
   const Plan& plan = *engine->plans()[0];
-  const std::string of_the_plan = concat(timing_group(engine->device(), step_of(plan, "c1").problem, 1), " | it v1");
+  const std::string of_the_plan = concat(timing_group(engine->device().fingerprint, step_of(plan, "c1").problem, 1), " | it v1");
   engine->set_timings({{of_the_plan, 0.25}, {"another machine | conv() threads=1 chains=1 | it v1", 1.5}});
   save_engine(*engine, path_);
   const auto loaded = Engine::load(path_);

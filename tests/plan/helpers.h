@@ -100,7 +100,7 @@ inline std::pair<ErrorKind, std::string> refusal(std::span<const std::byte> byte
   try {
     const Engine engine(read_plan(bytes, nullptr));
     for (const auto& plan : engine.plans()) {
-      Arena arena;
+      Arena arena(engine.device());
       Executor executor(*plan, engine.device(), arena);
     }
   } catch (const Error& error) {

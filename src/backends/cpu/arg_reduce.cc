@@ -119,7 +119,7 @@ Support supports(const Problem& problem, const Device&) { return needs_op<ops::A
 
 std::vector<Config> configs(const Problem& problem, const Device&) { return {uniform_config(problem, Layout::plain)}; }
 
-std::unique_ptr<Kernel> load(const Problem& problem, const Config&, std::span<const std::byte>, const Device&) {
+std::unique_ptr<Kernel> load(const Problem& problem, const Config&, const PackedView&, const Device&) {
   const auto& op = std::get<ops::ArgReduce>(problem.op);
   return std::make_unique<ArgReduceKernel>(problem.inputs[0].type.dtype, *row_view(problem.inputs[0].dims(), Layout::plain, {op.axis}), op, problem.threads);
 }

@@ -54,7 +54,7 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
   return out;
 }
 
-std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, std::span<const std::byte>, const Device&) {
+std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView&, const Device&) {
   return std::make_unique<ConcatKernel>(problem, config.outputs.at(0));
 }
 

@@ -218,7 +218,7 @@ class ConvKernel final : public Kernel {
   EpilogueTail tail_;
 };
 
-std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, std::span<const std::byte> packed, const Device&) {
+std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView& packed, const Device&) {
   return std::make_unique<ConvKernel>(problem, config, packed);
 }
 

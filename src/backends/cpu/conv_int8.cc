@@ -205,7 +205,7 @@ class ConvInt8Kernel final : public Kernel {
   Int8Tail tail_;
 };
 
-std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, std::span<const std::byte> packed, const Device&) {
+std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView& packed, const Device&) {
   return std::make_unique<ConvInt8Kernel>(problem, config, packed);
 }
 

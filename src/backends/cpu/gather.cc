@@ -100,7 +100,7 @@ class GatherKernel final : public Kernel {
 
 Support supports(const Problem& problem, const Device&) { return needs_op<ops::Gather>(problem); }
 std::vector<Config> configs(const Problem& problem, const Device&) { return {uniform_config(problem, Layout::plain)}; }
-std::unique_ptr<Kernel> load(const Problem& problem, const Config&, std::span<const std::byte>, const Device&) {
+std::unique_ptr<Kernel> load(const Problem& problem, const Config&, const PackedView&, const Device&) {
   return std::make_unique<GatherKernel>(problem);
 }
 

@@ -197,7 +197,7 @@ class MatMulInt8Kernel final : public Kernel {
   Int8Tail tail_;
 };
 
-std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, std::span<const std::byte> packed, const Device&) {
+std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView& packed, const Device&) {
   return std::make_unique<MatMulInt8Kernel>(problem, config, packed);
 }
 

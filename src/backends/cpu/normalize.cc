@@ -114,7 +114,7 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
   return out;
 }
 
-std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, std::span<const std::byte>, const Device&) {
+std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView&, const Device&) {
   const auto& op = std::get<ops::Normalize>(problem.op);
   const auto view = row_view(problem.inputs[0].dims(), config.inputs.at(0), op.axes);
   if (!view) fail(ErrorKind::unsupported, "normalize over axes ", op.axes, " in the layout ", config.inputs[0]);

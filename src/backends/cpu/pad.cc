@@ -130,7 +130,7 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
   return out;
 }
 
-std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, std::span<const std::byte>, const Device&) {
+std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView&, const Device&) {
   if (std::get<ops::Pad>(problem.op).kind == ops::PadKind::constant) return std::make_unique<ConstantPadKernel>(problem, config.outputs.at(0));
   return std::make_unique<TablePadKernel>(problem, config.outputs.at(0));
 }

@@ -449,7 +449,7 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
   return out;
 }
 
-std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, std::span<const std::byte>, const Device&) {
+std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView&, const Device&) {
   const auto& op = std::get<ops::Pointwise>(problem.op);
   return make_pointwise_kernel(op.program, types_of(problem.inputs), problem.outputs[0].type, config.outputs.at(0), problem.threads);
 }

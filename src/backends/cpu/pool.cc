@@ -86,7 +86,7 @@ class PoolKernel final : public Kernel {
   int64_t scratch_bytes_ = 0;
 };
 
-std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, std::span<const std::byte>, const Device&) {
+std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView&, const Device&) {
   return std::make_unique<PoolKernel>(problem, config);
 }
 

@@ -168,7 +168,7 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
   return out;
 }
 
-std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, std::span<const std::byte>, const Device&) {
+std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView&, const Device&) {
   if (moves_elements(std::get<ops::Resize>(problem.op))) return std::make_unique<NearestKernel>(problem, config.inputs.at(0));
   return std::make_unique<InterpolateKernel>(problem, config.inputs.at(0));
 }

@@ -125,7 +125,7 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
   return out;
 }
 
-std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, std::span<const std::byte>, const Device&) {
+std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView&, const Device&) {
   const auto& op = std::get<ops::Softmax>(problem.op);
   const auto view = row_view(problem.inputs[0].dims(), config.inputs.at(0), {op.axis});
   if (!view) fail(ErrorKind::unsupported, "softmax along axis ", op.axis, " in the layout ", config.inputs[0]);

@@ -32,6 +32,14 @@ static const Tactic* const cpu_tactics[] = {
 };
 
 extern const Backend cpu_backend;
-const Backend cpu_backend{"cpu", cpu_device, [] { return std::span<const Tactic* const>(cpu_tactics); }, make_cpu_reorder};
+const Backend cpu_backend{
+    "cpu",
+    [](int, const DeviceSettings&) { return cpu_device(); },
+    [] { return std::span<const Tactic* const>(cpu_tactics); },
+    nullptr,
+    [](const Reorder& reorder, std::span<const std::byte>, const Device&) {
+      return make_cpu_reorder(reorder.type, reorder.from, reorder.to, reorder.threads);
+    },
+    nullptr};
 
 }  // namespace temper

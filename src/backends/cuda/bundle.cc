@@ -10,16 +10,16 @@ namespace temper::cuda {
 
 namespace {
 
-// The bytes: a head, an entry for each job, then cubins and packed constants, each on 256 bytes.
+// The bytes: a head, an entry for each job, then cubins, each on 256 bytes.
 struct Head {
   char magic[8];
-  uint64_t jobs, packed_at, packed_bytes;
+  uint64_t jobs;
   char architecture[32];
 };
 struct Entry {
   uint64_t text_hash, at, bytes;
 };
-constexpr char kMagic[8] = {'c', 'u', 'b', 'i', 'n', 's', '0', '1'};
+constexpr char kMagic[8] = {'c', 'u', 'b', 'i', 'n', 's', '0', '2'};
 constexpr uint64_t kAlignment = 256;
 
 // Options decide what a text compiles to as much as the text does.
@@ -31,24 +31,24 @@ uint64_t hash_of(const KernelSource& source) {
 
 }  // namespace
 
-AlignedBytes make_bundle(const Recipe::Work& work, const Compiler& compiler, const std::string& architecture) {
+AlignedBytes make_bundle(const std::vector<Job>& jobs, const Compiler& compiler, const std::string& architecture) {
   Head head{};
   std::memcpy(head.magic, kMagic, sizeof kMagic);
   if (architecture.size() >= sizeof head.architecture)
     fail(ErrorKind::usage, "'", architecture, "' is no architecture");
   std::memcpy(head.architecture, architecture.data(), architecture.size());
-  head.jobs = work.jobs.size();
+  head.jobs = jobs.size();
   std::vector<Entry> entries;
   std::map<uint64_t, Entry> known;
   AlignedBytes body;
-  const uint64_t start = round_up(sizeof(Head) + work.jobs.size() * sizeof(Entry), kAlignment);
+  const uint64_t start = round_up(sizeof(Head) + jobs.size() * sizeof(Entry), kAlignment);
   auto place = [&](std::span<const std::byte> bytes) {
     const uint64_t at = start + body.size();
     body.insert(body.end(), bytes.begin(), bytes.end());
     body.resize(round_up(body.size(), size_t(kAlignment)));
     return at;
   };
-  for (const Job& job : work.jobs) {
+  for (const Job& job : jobs) {
     const uint64_t hash = hash_of(job.source);
     auto [it, is_new] = known.try_emplace(hash);
     if (is_new) {
@@ -57,8 +57,6 @@ AlignedBytes make_bundle(const Recipe::Work& work, const Compiler& compiler, con
     }
     entries.push_back(it->second);
   }
-  head.packed_at = place(work.packed);
-  head.packed_bytes = work.packed.size();
   AlignedBytes out(start);
   std::memcpy(out.data(), &head, sizeof head);
   if (!entries.empty()) std::memcpy(out.data() + sizeof head, entries.data(), entries.size() * sizeof(Entry));
@@ -66,7 +64,7 @@ AlignedBytes make_bundle(const Recipe::Work& work, const Compiler& compiler, con
   return out;
 }
 
-Bundle::Bundle(std::span<const std::byte> bytes, const Recipe::Work& work, const std::string& architecture) {
+Bundle::Bundle(std::span<const std::byte> bytes, const std::vector<Job>& jobs, const std::string& architecture) {
   auto bad = [](std::string_view why) {
     fail(ErrorKind::bad_file, "the compiled kernels of a step are damaged: ", why);
   };
@@ -78,16 +76,16 @@ Bundle::Bundle(std::span<const std::byte> bytes, const Recipe::Work& work, const
   if (architecture != head.architecture)
     fail(ErrorKind::unsupported, "the kernels were compiled for ", std::string(head.architecture), "; this GPU needs ",
          architecture, ": build the plan again here");
-  if (head.jobs != work.jobs.size()) bad("their number is not what the step needs");
-  if (work.jobs.size() > (bytes.size() - sizeof head) / sizeof(Entry)) bad("they are too short");
+  if (head.jobs != jobs.size()) bad("their number is not what the step needs");
+  if (jobs.size() > (bytes.size() - sizeof head) / sizeof(Entry)) bad("they are too short");
   auto part = [&](uint64_t at, uint64_t size) {
     if (at % kAlignment || at > bytes.size() || size > bytes.size() - at) bad("a part lies outside");
     return bytes.subspan(at, size);
   };
-  for (size_t i = 0; i < work.jobs.size(); ++i) {
+  for (size_t i = 0; i < jobs.size(); ++i) {
     Entry entry;
     std::memcpy(&entry, bytes.data() + sizeof head + i * sizeof entry, sizeof entry);
-    if (entry.text_hash != hash_of(work.jobs[i].source)) bad("they were compiled from another text");
+    if (entry.text_hash != hash_of(jobs[i].source)) bad("they were compiled from another text");
     cubins_.push_back(part(entry.at, entry.bytes));
     // The driver finds the length of a cubin in its own header, which is the plan's to vouch for (its sections are
     // hashed).
@@ -97,7 +95,6 @@ Bundle::Bundle(std::span<const std::byte> bytes, const Recipe::Work& work, const
                                         4) != 0)
       bad("a kernel is no ELF file");
   }
-  packed_ = part(head.packed_at, head.packed_bytes);
 }
 
 LoadedWork::LoadedWork(const GpuRef& gpu, Recipe::Work work, const Bundle& bundle) : work_(std::move(work)) {
@@ -132,7 +129,7 @@ void LoadedWork::launch(const Stream& stream, const DeviceBuffers& buffers) cons
     }
     size_t count = job.slots.size();
     if (!job.parameters.empty()) arguments[count++] = const_cast<std::byte*>(job.parameters.data());
-    functions_[j].launch(stream, job.shape, std::span<void* const>(arguments.data(), count));
+    functions_[j].launch(stream, job.shape, std::span<void* const>(arguments.data(), count), job.overlap);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan keeps of a recipe's work: the cubins of its jobs and the packed constants, in one block of bytes; and
+// What a plan keeps of a recipe's work beside its packed constants: the cubins of its jobs in one block of bytes; and
 // those jobs loaded on a GPU, ready to be launched. A job itself is not kept: Recipe::work makes it again from problem
 // and configuration, so a damaged or changed plan cannot launch anything else than what the recipe says.
 #pragma once
@@ -8,20 +8,18 @@
 
 namespace temper::cuda {
 
-// Compiles the jobs of `work`; equal texts are kept once. Slow; build time only.
-AlignedBytes make_bundle(const Recipe::Work& work, const Compiler& compiler, const std::string& architecture);
+// Compiles the jobs; equal texts are kept once. Slow; build time only.
+AlignedBytes make_bundle(const std::vector<Job>& jobs, const Compiler& compiler, const std::string& architecture);
 
 // A view of such bytes, which must stay alive. Throws Error{bad_file} unless they are whole and were made of the texts
-// that `work` has now, and Error{unsupported} where they were made for another architecture.
+// that `jobs` have now, and Error{unsupported} where they were made for another architecture.
 class Bundle {
  public:
-  Bundle(std::span<const std::byte> bytes, const Recipe::Work& work, const std::string& architecture);
+  Bundle(std::span<const std::byte> bytes, const std::vector<Job>& jobs, const std::string& architecture);
   std::span<const std::byte> cubin(size_t job) const { return cubins_[job]; }
-  std::span<const std::byte> packed() const { return packed_; }  // to be copied to the GPU, 256-byte aligned
 
  private:
   std::vector<std::span<const std::byte>> cubins_;
-  std::span<const std::byte> packed_;
 };
 
 // Addresses that the slots of a job are resolved with; all at least 16-byte aligned.

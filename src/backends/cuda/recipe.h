@@ -28,6 +28,9 @@ struct Job {
   LaunchShape shape;
   std::vector<Slot> slots;
   std::vector<std::byte> parameters;
+  // The kernel waits itself for what is in front of it (wait_for_inputs in support/memory.cuh), so it may be launched
+  // early.
+  bool overlap = false;
 };
 
 struct Recipe {
@@ -39,8 +42,11 @@ struct Recipe {
   struct Work {
     std::vector<Job> jobs;
     int64_t workspace = 0;          // bytes
-    std::vector<std::byte> packed;  // constants, to be copied to the GPU once
-    std::vector<bool> consumed;     // inputs that are in `packed` and not read otherwise; empty: none
+    // Constants, to be copied to the GPU once. Empty where the problem lacks the constant (at load, when it was packed
+    // before), while `packed_bytes` is its size always.
+    std::vector<std::byte> packed;
+    int64_t packed_bytes = 0;
+    std::vector<bool> consumed;  // inputs that are in `packed` and not read otherwise; empty: none
   };
   Work (*work)(const Problem& problem, const Config& config);
 };

@@ -34,25 +34,25 @@ Support supports(const Problem&, const Device&) { return supported(); }
 std::vector<Config> configs(const Problem& problem, const Device&) {
   return {{"", std::vector<Layout>(problem.inputs.size(), Layout::plain), std::vector<Layout>(problem.outputs.size(), Layout::plain)}};
 }
-std::unique_ptr<Kernel> load(const Problem& problem, const Config&, std::span<const std::byte>, const Device&) {
+std::unique_ptr<Kernel> load(const Problem& problem, const Config&, const PackedView&, const Device&) {
   return std::make_unique<ReferenceKernel>(problem);
 }
 
-Device device() { return {.backend = "reference", .fingerprint = "reference"}; }
+Device device(int, const DeviceSettings&) { return {.backend = "reference", .fingerprint = "reference"}; }
 
 }  // namespace
 
 extern const Tactic reference_tactic;
-const Tactic reference_tactic{"reference", 1, supports, configs, nullptr, load};
+const Tactic reference_tactic{"reference", 1, supports, configs, nullptr, load, true};
 
 static const Tactic* const reference_tactics[] = {&reference_tactic};
 
 // The reference uses one layout only.
-static std::unique_ptr<Kernel> no_reorder(const TensorType&, Layout, Layout, int) {
+static std::unique_ptr<Kernel> no_reorder(const Reorder&, std::span<const std::byte>, const Device&) {
   fail(ErrorKind::unsupported, "the reference backend has no layouts but plain");
 }
 
 extern const Backend reference_backend;
-const Backend reference_backend{"reference", device, [] { return std::span<const Tactic* const>(reference_tactics); }, no_reorder};
+const Backend reference_backend{"reference", device, [] { return std::span<const Tactic* const>(reference_tactics); }, nullptr, no_reorder, nullptr};
 
 }  // namespace temper

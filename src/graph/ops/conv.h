@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv(x [N,C,spatial...], w [M,C/group,kernel...], epilogue inputs...) -> [N,M,spatial...]: cross-correlation in 1 to 3
 // spatial dimensions, followed by the epilogue program (bias, residual, activation, ... are all programs). x and w have
-// one dtype, or x is i8 or u8 and w is i8: then the accumulator is i32 and the epilogue starts there. That of bf16 is f32.
+// one dtype, or x is i8 or u8 and w is i8: then the accumulator is i32 and the epilogue starts there. That of bf16 and f16 is f32.
 #pragma once
 #include "graph/ops/window.h"
 
@@ -12,6 +12,7 @@ struct Conv {
   std::vector<int64_t> strides, dilations, pads;
   PadMode pad_mode = PadMode::explicit_pads;
   int64_t group = 1;
+  bool tf32 = false;  // operands of f32 may be rounded to the 10 bits of TF32 where that is quicker
   Program epilogue;
 
   template <class Self, class F>
@@ -21,6 +22,7 @@ struct Conv {
     f("pads", op.pads);
     f("pad_mode", op.pad_mode);
     f("group", op.group);
+    f("tf32", op.tf32);
     f("epilogue", op.epilogue);
   }
   bool operator==(const Conv&) const = default;

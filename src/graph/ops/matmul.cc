@@ -38,10 +38,10 @@ std::vector<Tensor> MatMul::reference(std::span<const Tensor> inputs, std::span<
   const int64_t a_row = transpose_a ? 1 : k, a_col = transpose_a ? m : 1, b_row = transpose_b ? 1 : n, b_col = transpose_b ? k : 1;
   Tensor acc(accumulator_of(a.dtype(), b.dtype()), out);
   visit_dtype(a.dtype(), [&]<class T>() {
-    // Sums of 8-bit operands are exact and kept as i32, those of bf16 as f32.
+    // Sums of 8-bit operands are exact and kept as i32, those of halves as f32.
     constexpr bool narrow = std::is_same_v<T, int8_t> || std::is_same_v<T, uint8_t>;
     using B = std::conditional_t<narrow, int8_t, T>;
-    using A = std::conditional_t<narrow, int32_t, std::conditional_t<std::is_same_v<T, BFloat16>, float, T>>;
+    using A = std::conditional_t<narrow, int32_t, std::conditional_t<std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>, float, T>>;
     for_each_index(batch, [&](const Dims& index, int64_t at) {
       const T* pa = a.data<T>();
       const B* pb = b.data<B>();

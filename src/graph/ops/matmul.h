@@ -2,7 +2,7 @@
 // matmul(a [...,M,K], b [...,K,N], epilogue inputs...) -> [...,M,N]: batch axes broadcast as in numpy; a or b may be
 // stored transposed in their last two axes. Both have rank >= 2: import lowers vectors by reshape.
 // a and b have one dtype, or a is i8 or u8 and b is i8: then the accumulator is i32 and the epilogue starts there.
-// That of bf16 is f32.
+// That of bf16 and f16 is f32.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
@@ -12,12 +12,14 @@ namespace temper::ops {
 struct MatMul {
   static constexpr std::string_view name = "matmul";
   bool transpose_a = false, transpose_b = false;
+  bool tf32 = false;  // as of a convolution
   Program epilogue;
 
   template <class Self, class F>
   static void fields(Self& op, F&& f) {
     f("transpose_a", op.transpose_a);
     f("transpose_b", op.transpose_b);
+    f("tf32", op.tf32);
     f("epilogue", op.epilogue);
   }
   bool operator==(const MatMul&) const = default;

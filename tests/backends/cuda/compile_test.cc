@@ -55,16 +55,16 @@ const char* const kProblems[] = {
     "resize(f16[1,3,8,8]) sizes=[1,3,16,16] kind=linear",
     "resize(f32[1,5,8,9]) sizes=[1,5,11,13] kind=cubic",
     "resize(u8[1,5,8,9]) sizes=[1,5,11,13] kind=linear",
-    "matmul(f16[128,256], f16[256,128]*, f16[128]*) epilogue=\"(2) 2=add.f16(0,1) 3=relu.f16(2)\"",
+    "matmul(f16[128,256], f16[256,128]*, f32[128]*) epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\"",
     "matmul(bf16[128,256], bf16[256,128]) epilogue=\"(1)\"",
     "matmul(f32[33,65], f32[65,17]) epilogue=\"(1)\"",
     "matmul(f32[128,64], f32[64,128]*) epilogue=\"(1)\"",
     "matmul(f64[3,5], f64[5,7]) epilogue=\"(1)\"",
     "matmul(i32[3,5], i32[5,7]) epilogue=\"(1)\"",
     "matmul(u8[9,64], i8[64,24]*, f32[24]*) epilogue=\"(2) 2=cast.f32(0) 3=mul.f32(2,1) 4=round.f32(3) 5=cast.i8(4)\"",
-    "conv(f16[8,64,16,16], f16[128,64,3,3]*, f16[128,1,1]*, f16[8,128,16,16]) strides=[1,1] pads=[1,1,1,1] "
+    "conv(f16[8,64,16,16], f16[128,64,3,3]*, f32[128,1,1]*, f16[8,128,16,16]) strides=[1,1] pads=[1,1,1,1] "
     "dilations=[1,1] "
-    "epilogue=\"(3) 3=add.f16(0,1) 4=add.f16(3,2) 5=relu.f16(4)\"",
+    "epilogue=\"(3) 3=add.f32(0,1) 4=cast.f32(2) 5=add.f32(3,4) 6=relu.f32(5) 7=cast.f16(6)\"",
     "conv(f32[2,3,17,17], f32[8,3,3,3]*) strides=[2,2] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"",
     "conv(f32[8,64,16,16], f32[64,64,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"",
     "conv(i8[8,64,16,16], i8[128,64,3,3]*, f32[128,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
@@ -220,10 +220,13 @@ TEST(CudaCompiler, KeepsCubinsOnDiskAndCompilesAgainWhatWasDamaged) {
     file.put('\x01');
   }
   EXPECT_EQ(files, 3);
-  const cuda::Cubin again = compiler.compile(source, "sm_80");
+  EXPECT_TRUE(compiler.compile(source, "sm_80").from_cache);  // it still has it in memory
+  const cuda::Compiler other(testing::cuda_search(), folder.path);
+  const cuda::Cubin again = other.compile(source, "sm_80");
   EXPECT_FALSE(again.from_cache);
   EXPECT_EQ(again.bytes, first.bytes);
-  EXPECT_TRUE(compiler.compile(source, "sm_80").from_cache);
+  const cuda::Compiler third(testing::cuda_search(), folder.path);
+  EXPECT_TRUE(third.compile(source, "sm_80").from_cache);
 }
 
 TEST(CudaCompiler, RefusesADriverThatIsTooOldForIt) {

@@ -40,7 +40,7 @@ class Cubins {
   const cuda::Cubin& of(const cuda::KernelSource& source) const { return cubins_.at(source.text); }
   // Compiles nothing again: the compiler of the tests keeps what it made (cuda_test_helpers.h).
   AlignedBytes bundle_of(const cuda::Recipe::Work& work) const {
-    return cuda::make_bundle(work, compiler_, architecture_);
+    return cuda::make_bundle(work.jobs, compiler_, architecture_);
   }
 
  private:
@@ -103,7 +103,7 @@ class Prepared {
     stream.copy_to_device(packed_->address(), work.packed.data(), packed_->bytes());
     bundle_ = cubins.bundle_of(work);
     loaded_ = std::make_unique<cuda::LoadedWork>(stream.gpu(), work,
-                                                 cuda::Bundle(bundle_, work, stream.gpu()->info().architecture()));
+                                                 cuda::Bundle(bundle_, work.jobs, stream.gpu()->info().architecture()));
     for (const auto& in : in_) in_addresses_.push_back(in->address());
     for (const auto& out : out_) out_addresses_.push_back(out->address());
     stream.synchronize();

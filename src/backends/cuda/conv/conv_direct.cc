@@ -90,6 +90,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   if (by_channel) {
     out.consumed.assign(problem.inputs.size(), false);
     out.consumed[1] = true;
+    out.packed_bytes = byte_count(w.type.dtype, weights);
     if (w.constant) out.packed = taps_first(*w.constant, weights[0], taps);
   }
   const DType accumulator = ops::accumulator_of(x.type.dtype, w.type.dtype);

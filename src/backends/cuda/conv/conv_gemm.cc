@@ -3,6 +3,7 @@
 // constants are packed so that what is summed lies side by side.
 #include "backends/axes.h"
 #include "backends/cuda/matmul/gemm.h"
+#include "backends/cuda/support/host_transpose.h"
 #include "base/checked.h"
 
 namespace temper::cuda {
@@ -36,15 +37,24 @@ Support supports(const Problem& problem) {
 std::vector<Config> configs(const Problem& problem) {
   const Dims out_dims = problem.outputs[0].dims();
   std::vector<Config> out;
-  for (Layout layout : {Layout::channels_last, Layout::plain})
-    for (const std::string& tile : gemm_tiles(problem.inputs[0].type.dtype, problem.inputs[1].type.dtype,
-                                              rows_of(problem), problem.inputs[1].dims()[0] / op_of(problem).group)) {
+  const Port &x = problem.inputs[0], &w = problem.inputs[1];
+  const Dims weights = w.dims();
+  GemmShape shape{x.type.dtype, w.type.dtype};
+  shape.rows = rows_of(problem);
+  shape.columns = weights[0] / op_of(problem).group;
+  shape.depth = weights[0] ? element_count(weights) / weights[0] : 0;
+  shape.batches = op_of(problem).group;
+  shape.result_bytes = gemm_result_bytes(problem);
+  for (Layout layout : {Layout::channels_last, Layout::plain}) {
+    shape.vector = layout == Layout::channels_last && w.is_constant && weights[1] % (16 / size_of(x.type.dtype)) == 0;
+    for (const std::string& tile : gemm_tiles(shape, shape.vector ? 6 : 2)) {
       Config config{tile, std::vector<Layout>(problem.inputs.size(), Layout::plain), {layout}};
       config.inputs[0] = layout;
       for (size_t i = 2; i < problem.inputs.size(); ++i)
         if (problem.inputs[i].dims() == out_dims) config.inputs[i] = layout;
       out.push_back(std::move(config));
     }
+  }
   return out;
 }
 
@@ -54,10 +64,8 @@ std::vector<std::byte> packed_weights(const Tensor& w, int64_t channels, int64_t
   const int64_t outputs = w.dims()[0];
   std::vector<std::byte> out(size_t(outputs * padded) * size);
   for (int64_t m = 0; m < outputs; ++m)
-    for (int64_t c = 0; c < channels; ++c)
-      for (int64_t tap = 0; tap < taps; ++tap)
-        std::memcpy(out.data() + size_t(m * padded + tap * channels + c) * size,
-                    w.raw().data() + size_t((m * channels + c) * taps + tap) * size, size);
+    transpose_on_host(w.raw().data() + size_t(m * channels * taps) * size, channels, taps, int64_t(size),
+                      out.data() + size_t(m * padded) * size, channels);
   return out;
 }
 
@@ -103,10 +111,18 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   gemm.vector_a = config.inputs[0] == Layout::channels_last && channels % chunk == 0;
   gemm.vector_b = pack;
   gemm.conv = &conv;
+  // Without neighbours and borders it is a product: pixels are rows.
+  bool product = config.inputs[0] == Layout::channels_last && taps == 1;
+  for (size_t s = 0; s < 3; ++s) product &= conv.stride[s] == 1 && conv.pad[s] == 0 && conv.size[s] == conv.out[s];
+  if (product) {
+    gemm.conv = nullptr;
+    gemm.a_row = in[1];
+  }
   gemm.epilogue = &op.epilogue;
   if (pack) {
     out.consumed.assign(problem.inputs.size(), false);
     out.consumed[1] = true;
+    out.packed_bytes = weights[0] * padded * size_of(w.type.dtype);
     if (w.constant) out.packed = packed_weights(*w.constant, channels, taps, padded);
   }
 
@@ -132,6 +148,6 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe conv_gemm_recipe;
-const Recipe conv_gemm_recipe{"cuda.conv.gemm", 1, supports, configs, work};
+const Recipe conv_gemm_recipe{"cuda.conv.gemm", 2, supports, configs, work};
 
 }  // namespace temper::cuda

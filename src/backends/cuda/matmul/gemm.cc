@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/matmul/gemm.h"
 
+#include <algorithm>
+
+#include "backends/cuda/matmul/gemm_tiles.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 
@@ -8,17 +11,40 @@ namespace temper::cuda {
 
 namespace {
 
-struct Tile {
-  std::string_view text;
-  int rows, columns, warp_rows, warp_columns;
-};
-// A block has 256 threads.
-constexpr Tile kMatrixTiles[] = {
-    {"tile=128x128", 128, 128, 64, 32}, {"tile=128x64", 128, 64, 32, 32}, {"tile=64x64", 64, 64, 32, 16}};
-constexpr Tile kPlainTiles[] = {{"tile=128x64", 128, 64, 0, 0}, {"tile=64x64", 64, 64, 0, 0}};
+// The instruction of a warpgroup: 64 rows by `columns`, 32 bytes of k, both from shared memory.
+std::string multiply_group_code(int units, int columns) {
+  const bool is_float = units <= 2;
+  const int registers = columns / 2;
+  std::string list, operands;
+  for (int i = 0; i < registers; ++i) {
+    list += concat(i ? ",%" : "%", i);
+    operands += concat(i ? ", " : "", is_float ? "\"+f\"" : "\"+r\"", "(d[", i, "])");
+  }
+  const std::string_view types = units == 1   ? "k16.f32.f16.f16"
+                                 : units == 2 ? "k16.f32.bf16.bf16"
+                                 : units == 3 ? "k32.s32.s8.s8"
+                                              : "k32.s32.u8.s8";
+  return concat("#if defined(__CUDA_ARCH_FEAT_SM90_ALL)\nDEVICE void multiply_group(Sum (&d)[", registers,
+                "], u64 a, u64 b) {\n  asm volatile(\"{.reg .pred p; setp.ne.b32 p, %", registers + 2,
+                ", 0; wgmma.mma_async.sync.aligned.m64n", columns, types, " {", list, "}, %", registers, ", %",
+                registers + 1, ", p", is_float ? ", 1, 1, 0, 0" : "", ";}\" : ", operands,
+                " : \"l\"(a), \"l\"(b), \"r\"(1));\n}\n#endif\n");
+}
 
-std::span<const Tile> tiles_of(bool matrix) {
-  return matrix ? std::span<const Tile>(kMatrixTiles) : std::span<const Tile>(kPlainTiles);
+bool multiples_of(const Dims& strides, int64_t of) {
+  for (int64_t stride : strides)
+    if (stride % of) return false;
+  return true;
+}
+bool multiples_of(const GemmOperand& operand, int64_t of) {
+  return multiples_of(operand.row_strides, of) && multiples_of(operand.batch_strides, of);
+}
+
+std::string_view sum_type(bool matrix, DType a, DType accumulator) {
+  if (matrix) return size_of(a) == 1 ? "i32" : "float";
+  if (accumulator == DType::f16 || accumulator == DType::f32) return "float";
+  if (accumulator == DType::f64) return "double";
+  return size_of(accumulator) == 8 ? "u64" : "u32";
 }
 
 }  // namespace
@@ -37,17 +63,6 @@ Support gemm_supports(DType a, DType b, int64_t rows, int64_t columns, int64_t d
   return supported();
 }
 
-std::vector<std::string> gemm_tiles(DType a, DType b, int64_t rows, int64_t columns) {
-  const auto tiles = tiles_of(on_matrix_units(a, b));
-  std::vector<std::string> out;
-  for (const Tile& tile : tiles) {
-    // A tile that is mostly outside is never the fastest; the smallest always stays.
-    if (&tile != &tiles.back() && (rows <= tile.rows / 2 || columns <= tile.columns / 2)) continue;
-    out.push_back(std::string(tile.text));
-  }
-  return out;
-}
-
 void set_axes(Gemm& gemm, Axes rows, Axes batch) {
   merge_axes(rows);
   merge_axes(batch);
@@ -63,45 +78,80 @@ void set_axes(Gemm& gemm, Axes rows, Axes batch) {
 
 Job gemm_job(const Gemm& gemm, const std::string& text) {
   const bool matrix = on_matrix_units(gemm.a, gemm.b);
-  const Tile* tile = nullptr;
-  for (const Tile& candidate : tiles_of(matrix))
-    if (candidate.text == text) tile = &candidate;
-  if (!tile) fail(ErrorKind::bad_file, "there is no tile '", text, "'");
+  const GemmChoice choice = gemm_choice(matrix, text);
+  const GemmTile& tile = *choice.tile;
+  const int splits = choice.splits;
   const int64_t rows = element_count(gemm.row_sizes), batches = element_count(gemm.batch_sizes);
-  const int64_t row_tiles = ceil_div(rows, int64_t(tile->rows)),
-                column_tiles = ceil_div(gemm.columns, int64_t(tile->columns));
+  const int64_t row_tiles = ceil_div(rows, int64_t(tile.rows)),
+                column_tiles = ceil_div(gemm.columns, int64_t(tile.columns));
+  const int64_t slice_bytes = matrix ? 128 : 64,
+                slices = ceil_div(ceil_div(gemm.depth, slice_bytes / size_of(gemm.a)), int64_t(splits));
+
+  // As many neighbours as 16 bytes of the output are, where they are neighbours in every row.
+  const GemmOperand& result = gemm.operands[0];
+  int64_t vector = std::clamp<int64_t>(16 / size_of(result.dtype), 1, 8);
+  if (result.column_stride != 1 || gemm.columns % vector || !multiples_of(result, vector)) vector = 1;
 
   Job job;
   job.entry = "gemm";
+  job.overlap = true;
   job.slots = {{Slot::Kind::input, 0, 0}, gemm.b_slot};
   std::vector<DType> dtypes{gemm.accumulator};
-  std::string extras, call;
+  std::string extras, call, fields[2], loads[2];  // of columns, of rows
   for (size_t o = 1; o < gemm.operands.size(); ++o) {
     const GemmOperand& operand = gemm.operands[o];
+    const bool of_rows =
+        std::any_of(operand.row_strides.begin(), operand.row_strides.end(), [](int64_t s) { return s; });
     dtypes.push_back(operand.dtype);
     extras += concat("const ", memory_type(operand.dtype), "* e", o, ", ");
-    call += concat(", hold(e", o, "[at[", o, "] + i64(c) * p.column_stride[", o, "]])");
+    fields[of_rows] += concat("Vec<", memory_type(operand.dtype), ", V> x", o, "; ");
+    const std::string from = concat("(e", o, " + ", of_rows ? "at" : "start", '[', of_rows ? o : o + 2, ']');
+    loads[of_rows] += concat("(to).x", o, " = ");
+    if (operand.column_stride == 0) loads[of_rows] += concat("load_splat<V>", from, "); ");
+    else if (operand.column_stride == 1 && multiples_of(operand, vector))
+      loads[of_rows] += concat("load_vector<V>", from, " + c); ");
+    else
+      loads[of_rows] +=
+          concat("load_strided<V>", from, " + i64(c) * p.column_stride[", o, "], p.column_stride[", o, "]); ");
+    call += concat(", hold((", of_rows ? "row" : "columns", ").x", o, ".at[v])");
     job.slots.push_back({Slot::Kind::input, operand.input, 0});
   }
   job.slots.push_back({Slot::Kind::output, 0, 0});
   // Sums of f16 are f16 in the graph: rounded once, here.
   const std::string_view round = gemm.accumulator == DType::f16 ? "op::round_f16" : "";
   const int units = !matrix ? 0 : gemm.a == DType::f16 ? 1 : gemm.a == DType::bf16 ? 2 : gemm.a == DType::i8 ? 3 : 4;
+  const std::string_view sum = sum_type(matrix, gemm.a, gemm.accumulator);
+  // Not with products in flight: ptxas then takes the conversions for reads of unfinished sums, and lets none overlap.
+  const bool half_sums = matrix && gemm.accumulator == DType::f16 && splits == 1 && tile.in_flight == 0;
+  int64_t taps = 1;
+  if (gemm.conv)
+    for (int64_t size : gemm.conv->kernel) taps *= size;
+  const int64_t distance = std::clamp<int64_t>(slices, 1, std::max(1, tile.stages - 1 - tile.in_flight)),
+                stages = std::clamp<int64_t>(slices, 1, tile.stages);
   job.source.text =
-      concat("#include \"backends/cuda/support/scalar.cuh\"\n", program_code(*gemm.epilogue, dtypes, "epilogue"),
+      concat("#include \"backends/cuda/support/memory.cuh\"\n", program_code(*gemm.epilogue, dtypes, "epilogue"),
              "using A = ", memory_type(gemm.a), ";\nusing B = ", memory_type(gemm.b),
-             ";\nusing Output = ", memory_type(gemm.operands[0].dtype), ";\nusing Acc = ", held_type(gemm.accumulator),
-             ";\n#define MATRIX ", units, "\nconstexpr int ROWS = ", tile->rows, ", COLUMNS = ", tile->columns,
-             ", WARP_ROWS = ", tile->warp_rows, ", WARP_COLUMNS = ", tile->warp_columns,
+             ";\nusing Output = ", memory_type(result.dtype), ";\nusing Acc = ", held_type(gemm.accumulator),
+             ";\nusing Sum = ", sum, ";\nusing Staged = ", half_sums ? "f16" : sum, ";\n#define MATRIX ", units,
+             "\n#define SPLITS ", splits, "\n#define GROUPS ", int(tile.groups), "\nconstexpr int ROWS = ", tile.rows,
+             ", COLUMNS = ", tile.columns, ", THREADS = ", tile.threads, ", MIN_BLOCKS = ", tile.blocks,
+             ", WARP_ROWS = ", tile.warp_rows, ", WARP_COLUMNS = ", tile.warp_columns, ", STAGES = ", stages,
+             ", DISTANCE = ", distance, ", IN_FLIGHT = ", tile.in_flight, ", V = ", vector,
              ", ROW_RANK = ", gemm.row_sizes.size(), ", BATCH_RANK = ", gemm.batch_sizes.size(),
              ", OPERANDS = ", gemm.operands.size(), ";\nconstexpr bool CONV = ", gemm.conv != nullptr,
-             ", VECTOR_A = ", gemm.vector_a, ", VECTOR_B = ", gemm.vector_b, ";\n#define EXTRAS ", extras,
-             "\n#define EPILOGUE(x) epilogue(", round, "(x)", call, ")\n#include \"backends/cuda/matmul/gemm.cuh\"\n");
+             ", VECTOR_A = ", gemm.vector_a, ", VECTOR_B = ", gemm.vector_b, ", MASKED = ", gemm.vector_a && taps <= 32,
+             ", CONSTANT_B = ", gemm.b_slot.kind == Slot::Kind::packed, ", ROWS_FIRST = ", result.column_stride != 1,
+             ";\nstruct ColumnExtras { ", fields[0], "};\nstruct RowExtras { ", fields[1], "};\n#define EXTRAS ",
+             extras, "\n#define LOAD_COLUMN_EXTRAS(to) ", loads[0], "\n#define LOAD_ROW_EXTRAS(to) ", loads[1],
+             "\n#define EPILOGUE(sum, columns, row, v) epilogue(", round, "(sum)", call, ")\n",
+             matrix && tile.groups ? multiply_group_code(units, tile.columns) : "",
+             "#include \"backends/cuda/matmul/gemm.cuh\"\n");
 
   ParameterWriter writer;
   writer.put(uint32_t(rows))
       .put(uint32_t(gemm.columns))
       .put(uint32_t(gemm.depth))
+      .put(uint32_t(slices))
       .put_divisor(column_tiles)
       .put_divisor(row_tiles);
   writer.put(gemm.a_row).put(gemm.a_k).put(gemm.b_column).put(gemm.b_k).put(gemm.conv ? gemm.conv->b_tap : int64_t(0));
@@ -118,14 +168,22 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
   writer.put_divisor(conv.out[2]).put_divisor(conv.out[1]).put_divisor(conv.out[0]);
   for (const auto& three : {conv.stride, conv.pad, conv.dilation, conv.size})
     for (int64_t value : three) writer.put(int32_t(value));
-  writer.put(conv.batch_stride);
+  writer.put(int32_t(conv.kernel[0])).put(conv.batch_stride);
   for (int64_t stride : conv.spatial_stride) writer.put(stride);
   job.parameters = writer.finish();
-  job.shape.block = {256, 1, 1};
+  job.shape.block = {uint32_t(tile.threads), 1, 1};
   const int64_t blocks = row_tiles * column_tiles * batches;
   if (!small_positions(blocks))
     fail(ErrorKind::unsupported, "a product of ", blocks, " tiles; a GPU takes at most 2147483647");
-  job.shape.grid = {uint32_t(blocks), 1, 1};
+  job.shape.grid = {uint32_t(blocks), uint32_t(splits), 1};
+  // Buffers, and then the sums in their place (PITCH in gemm.cuh).
+  const int64_t buffers = matrix ? stages * (tile.rows + tile.columns) * slice_bytes
+                                 : 2 * (tile.rows + tile.columns) * (slice_bytes + 16),
+                sums = int64_t(tile.rows) * (tile.columns + 8) *
+                       (half_sums                         ? 2
+                        : sum == "double" || sum == "u64" ? 8
+                                                          : 4);
+  job.shape.shared_bytes = uint32_t(std::max(buffers, sums));
   return job;
 }
 

@@ -1,31 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices, and convolutions as such (implicit GEMM): rows are the rows of a, or the output's positions;
 // columns are those of b, or output channels; k runs over what is summed: for a convolution over taps and within them
-// over channels. Tiles pass through shared memory in words of 4 bytes, k innermost, 16 words a row; two buffers, so
-// that the next tile is on its way while one is used. Products of f16, bf16 and 8-bit integers go to the matrix units
-// (mma.sync), all others to plain multiply-add with one rounding each.
+// over channels. A block computes a tile of ROWS by COLUMNS sums (gemm_matrix.cuh on the matrix units, gemm_plain.cuh
+// on the others), puts them into shared memory, and finishes them from there, V neighbouring columns at a time, so that
+// reads and writes of the epilogue are wide. Where SPLITS > 1, the blocks of a cluster share a tile: each sums a part
+// of k, and finishes a part of the rows, for which it adds what all of them have, in their order.
 //
-// Generated in front (gemm.cc): A, B (element types), Output, Acc (held), MATRIX (0: none, 1: f16, 2: bf16, 3: s8, 4:
-// u8 by s8), ROWS and COLUMNS of a block's tile, WARP_ROWS and WARP_COLUMNS (of a warp's part, with MATRIX), CONV,
-// VECTOR_A and VECTOR_B (16 bytes along k are one load), ROW_RANK, BATCH_RANK, OPERANDS (the output and the epilogue's
-// inputs), EXTRAS (their parameters), EPILOGUE(x) (of the sum x at `at` and column c).
+// Generated in front (gemm.cc): A, B (element types), Output, Acc (held), Sum, Staged (what sums are in shared memory),
+// MATRIX (0: none, 1: f16, 2: bf16, 3: s8, 4: u8 by s8), ROWS, COLUMNS, THREADS, MIN_BLOCKS (on a multiprocessor),
+// SPLITS, V, ROWS_FIRST (neighbouring threads finish neighbouring rows), CONV, VECTOR_A and VECTOR_B (16 bytes along k
+// are one aligned load), CONSTANT_B, ROW_RANK, BATCH_RANK, OPERANDS (the output and the epilogue's inputs), EXTRAS
+// (their parameters), ColumnExtras and RowExtras (values of those that depend on the column alone, and of the others),
+// LOAD_COLUMN_EXTRAS and LOAD_ROW_EXTRAS, EPILOGUE(sum, columns, row, v) (with element v of the extras), and what the
+// file of the units wants.
 #pragma once
 #include "backends/cuda/support/memory.cuh"
-
-constexpr int THREADS = 256, WORDS = 16,
-              PITCH = WORDS + 4;  // of a row in shared memory: no two rows of eight meet in a bank
-constexpr int PER_CHUNK = 16 / sizeof(A), PER_ROW = WORDS * 4 / sizeof(A);
-constexpr int CHUNKS_A = ROWS * WORDS / 4 / THREADS, CHUNKS_B = COLUMNS * WORDS / 4 / THREADS;
-static_assert(sizeof(A) == sizeof(B) && CHUNKS_A > 0 && CHUNKS_B > 0, "tiles are whole chunks for every thread");
 
 struct ConvParameters {
   Divisor channels, kernel_w, kernel_h;  // k = ((kd * kernel_h + kh) * kernel_w + kw) * channels + c
   Divisor out_w, out_h, out_d;           // row = ((n * out_d + d) * out_h + h) * out_w + w
-  i32 stride[3], pad[3], dilation[3], size[3];
+  i32 stride[3], pad[3], dilation[3], size[3], kernel_d;
   i64 batch_stride, spatial_stride[3];  // of x
 };
 struct Parameters {
-  u32 rows, columns, depth;
+  u32 rows, columns, depth, slices;  // slices of k for each of the SPLITS
   Divisor column_tiles, row_tiles;
   i64 a_row, a_k, b_column, b_k, b_tap;  // strides; a_row of a product only; b_tap of a convolution
   i64 column_stride[OPERANDS];
@@ -42,6 +40,8 @@ union ChunkOf {
   T at[16 / sizeof(T)];
   Chunk chunk;
 };
+constexpr int PER_CHUNK = 16 / sizeof(A);
+static_assert(sizeof(A) == sizeof(B), "chunks of both have as many elements");
 
 // What a thread knows of a row of a that it loads.
 struct RowOfA {
@@ -123,199 +123,118 @@ DEVICE Chunk load_b(const B* b, const Parameters& p, u32 column, u32 k) {
   return out.chunk;
 }
 
-#if MATRIX
-#if MATRIX == 1
-#define INSTRUCTION "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
-#elif MATRIX == 2
-#define INSTRUCTION "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
-#elif MATRIX == 3
-#define INSTRUCTION "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"
+#if SPLITS > 1 && __CUDA_ARCH__ >= 900
+#define CLUSTER __cluster_dims__(1, SPLITS, 1)
+constexpr int PARTS = SPLITS;
 #else
-#define INSTRUCTION "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"
+#define CLUSTER
+constexpr int PARTS = 1;  // without clusters, the first block sums all
 #endif
-#if MATRIX <= 2
-using Sum = float;
-#define SUM "+f"
-#else
-using Sum = i32;
-#define SUM "+r"
-#endif
-DEVICE void multiply(Sum (&c)[4], const u32 (&a)[4], const u32 (&b)[2]) {
-  asm volatile(INSTRUCTION " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : SUM(c[0]), SUM(c[1]), SUM(c[2]), SUM(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-constexpr int WARPS_ACROSS = COLUMNS / WARP_COLUMNS, TILES_M = WARP_ROWS / 16, TILES_N = WARP_COLUMNS / 8;
-static_assert(ROWS / WARP_ROWS * WARPS_ACROSS * 32 == THREADS, "warps cover the tile");
-struct Sums {
-  Sum at[TILES_M][TILES_N][4];
-};
 
-// Rows of 32 bytes are the fragments of every type: lane g * 4 + t holds word t (and t + 4) of row g (and g + 8).
-DEVICE void accumulate(Sums& sums, const u32* tile_a, const u32* tile_b) {
-  const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  const u32* mine_a = tile_a + (warp / WARPS_ACROSS * WARP_ROWS + g) * PITCH + t;
-  const u32* mine_b = tile_b + (warp % WARPS_ACROSS * WARP_COLUMNS + g) * PITCH + t;
-#pragma unroll
-  for (int step = 0; step < WORDS; step += 8) {
-    u32 a[TILES_M][4], b[TILES_N][2];
-#pragma unroll
-    for (int m = 0; m < TILES_M; ++m) {
-      const u32* row = mine_a + m * 16 * PITCH + step;
-      a[m][0] = row[0];
-      a[m][1] = row[8 * PITCH];
-      a[m][2] = row[4];
-      a[m][3] = row[8 * PITCH + 4];
-    }
-#pragma unroll
-    for (int n = 0; n < TILES_N; ++n) {
-      const u32* row = mine_b + n * 8 * PITCH + step;
-      b[n][0] = row[0];
-      b[n][1] = row[4];
-    }
-#pragma unroll
-    for (int m = 0; m < TILES_M; ++m)
-#pragma unroll
-      for (int n = 0; n < TILES_N; ++n) multiply(sums.at[m][n], a[m], b[n]);
-  }
-}
-// f(row, columns), where columns(each) calls each(column, sum), for each row that this thread has sums of.
-template <class F>
-DEVICE void each_row(const Sums& sums, u32 row, u32 column, F&& f) {
-  const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  row += warp / WARPS_ACROSS * WARP_ROWS + g;
-  column += warp % WARPS_ACROSS * WARP_COLUMNS + t * 2;
-#pragma unroll
-  for (int m = 0; m < TILES_M; ++m)
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-      f(row + m * 16 + half * 8, [&](auto&& each) {
-#pragma unroll
-        for (int n = 0; n < TILES_N; ++n) {
-          each(column + n * 8, sums.at[m][n][half * 2]);
-          each(column + n * 8 + 1, sums.at[m][n][half * 2 + 1]);
-        }
-      });
-}
-#else
+// Sums in shared memory: no two of the eight rows that a warp writes at a time meet in a bank.
+constexpr int PITCH = COLUMNS + 8;
 template <class T>
-struct SumType {
-  using type = u32;
-};
-template <>
-struct SumType<float> {
-  using type = float;
-};
-template <>
-struct SumType<double> {
-  using type = double;
-};
-template <>
-struct SumType<i64> {
-  using type = u64;
-};
-template <>
-struct SumType<u64> {
-  using type = u64;
-};
-using Sum = SumType<A>::type;
-constexpr int PER_THREAD_M = ROWS / 16, PER_THREAD_N = COLUMNS / 16;
-struct Sums {
-  Sum at[PER_THREAD_M][PER_THREAD_N];
-};
-DEVICE float multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
-DEVICE double multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
-template <class I>
-DEVICE I multiply_add(I a, I b, I c) {
-  return a * b + c;
+DEVICE Staged to_staged(T x) {
+  if constexpr (sizeof(Staged) == 2) return store_as<Staged>(x);
+  else return Staged(x);
 }
 
-DEVICE void accumulate(Sums& sums, const u32* tile_a, const u32* tile_b) {
-  const u32* mine_a = tile_a + threadIdx.x / 16 * PITCH;
-  const u32* mine_b = tile_b + threadIdx.x % 16 * PITCH;
-#pragma unroll
-  for (int word = 0; word < WORDS; word += 4) {
-    ChunkOf<B> b[PER_THREAD_N];
-#pragma unroll
-    for (int n = 0; n < PER_THREAD_N; ++n) b[n].chunk = *reinterpret_cast<const Chunk*>(mine_b + n * 16 * PITCH + word);
-#pragma unroll
-    for (int m = 0; m < PER_THREAD_M; ++m) {
-      ChunkOf<A> a;
-      a.chunk = *reinterpret_cast<const Chunk*>(mine_a + m * 16 * PITCH + word);
-#pragma unroll
-      for (int n = 0; n < PER_THREAD_N; ++n)
-#pragma unroll
-        for (int i = 0; i < PER_CHUNK; ++i) sums.at[m][n] = multiply_add(Sum(a.at[i]), Sum(b[n].at[i]), sums.at[m][n]);
-    }
-  }
-}
-template <class F>
-DEVICE void each_row(const Sums& sums, u32 row, u32 column, F&& f) {
-#pragma unroll
-  for (int m = 0; m < PER_THREAD_M; ++m)
-    f(row + threadIdx.x / 16 + m * 16, [&](auto&& each) {
-#pragma unroll
-      for (int n = 0; n < PER_THREAD_N; ++n) each(column + threadIdx.x % 16 + n * 16, sums.at[m][n]);
-    });
-}
+#if MATRIX
+#include "backends/cuda/matmul/gemm_matrix.cuh"
+#else
+#include "backends/cuda/matmul/gemm_plain.cuh"
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
+DEVICE const Staged* staged_of(const u8* shared, int part) {
+  if constexpr (PARTS == 1) {
+    return reinterpret_cast<const Staged*>(shared);
+  } else {
+    u64 there;
+    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(shared), "r"(part));
+    return reinterpret_cast<const Staged*>(there);
+  }
+}
+DEVICE void meet() {
+  if constexpr (PARTS == 1) {
+    __syncthreads();
+  } else {
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+  }
+}
+
+extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, LEAST_BLOCKS)
     gemm(const A* a, const B* b, EXTRAS Output* out, const Parameters p) {
-  __shared__ __align__(16) u32 tiles_a[2][ROWS * PITCH];
-  __shared__ __align__(16) u32 tiles_b[2][COLUMNS * PITCH];
+  extern __shared__ __align__(1024) u8 shared[];
+  if (SPLITS > 1 && PARTS == 1 && blockIdx.y > 0) {
+    wait_for_inputs();
+    return;
+  }
   const u32 row_block = divide(u32(blockIdx.x), p.column_tiles),
             column = (blockIdx.x - row_block * p.column_tiles.divisor) * COLUMNS;
   const u32 batch = divide(row_block, p.row_tiles), row = (row_block - batch * p.row_tiles.divisor) * ROWS;
   i64 start[OPERANDS + 2];
   walk_offsets<BATCH_RANK, OPERANDS + 2>(p.batch_walk, batch, start);
-  a += start[0];
-  b += start[1];
+  const u32 part = PARTS == 1 ? 0 : blockIdx.y;
+  u32 slice = part * p.slices, end = (p.depth + PER_SLICE - 1) / PER_SLICE;
+  if (PARTS > 1 && end > slice + p.slices) end = slice + p.slices;
+  if (end <= slice) end = slice + 1;  // beyond k there are zeros
+  sum_tile(shared, a + start[0], b + start[1], p, row, column, slice, end);
+  meet();
 
-  // Thread t loads chunk t % 4 of rows t / 4, t / 4 + 64, ...
-  const u32 chunk = threadIdx.x % 4, first = threadIdx.x / 4;
-  RowOfA rows[CHUNKS_A];
-#pragma unroll
-  for (int i = 0; i < CHUNKS_A; ++i) rows[i] = row_of_a(p, row + first + i * (THREADS / 4));
-  Chunk next_a[CHUNKS_A], next_b[CHUNKS_B];
-  auto fetch = [&](u32 k) {
-#pragma unroll
-    for (int i = 0; i < CHUNKS_A; ++i) next_a[i] = load_a(a, p, rows[i], k + chunk * PER_CHUNK);
-#pragma unroll
-    for (int i = 0; i < CHUNKS_B; ++i)
-      next_b[i] = load_b(b, p, column + first + i * (THREADS / 4), k + chunk * PER_CHUNK);
-  };
-  auto place = [&](int buffer) {
-#pragma unroll
-    for (int i = 0; i < CHUNKS_A; ++i)
-      *reinterpret_cast<Chunk*>(&tiles_a[buffer][(first + i * (THREADS / 4)) * PITCH + chunk * 4]) = next_a[i];
-#pragma unroll
-    for (int i = 0; i < CHUNKS_B; ++i)
-      *reinterpret_cast<Chunk*>(&tiles_b[buffer][(first + i * (THREADS / 4)) * PITCH + chunk * 4]) = next_b[i];
-  };
-
-  Sums sums = {};
-  fetch(0);
-  place(0);
-  __syncthreads();
-  int buffer = 0;
-  for (u32 k = 0; k < p.depth; k += PER_ROW) {
-    const bool more = k + PER_ROW < p.depth;
-    if (more) fetch(k + PER_ROW);
-    accumulate(sums, tiles_a[buffer], tiles_b[buffer]);
-    if (more) place(buffer ^ 1);
-    __syncthreads();
-    buffer ^= 1;
+  constexpr int PART_ROWS = ROWS / PARTS, PER_ROW = COLUMNS / V;
+  constexpr int COUNT = PART_ROWS * PER_ROW < THREADS ? 1 : PART_ROWS * PER_ROW / THREADS;
+  // Rows first: row threadIdx.x % PART_ROWS and ever further columns; otherwise the column stays.
+  constexpr int STEP = ROWS_FIRST ? THREADS / PART_ROWS : THREADS / PER_ROW;
+  static_assert(STEP > 0 && STEP * COUNT >= (ROWS_FIRST ? PER_ROW : PART_ROWS), "threads cover the tile");
+  const int my_row = ROWS_FIRST ? threadIdx.x % PART_ROWS : threadIdx.x / PER_ROW,
+            my_column = (ROWS_FIRST ? threadIdx.x / PART_ROWS : threadIdx.x % PER_ROW) * V;
+  // Loads of several rows are on their way before the first is used.
+  constexpr int AHEAD = COUNT % 4 == 0 ? 4 : COUNT % 2 == 0 ? 2 : 1;
+  [[maybe_unused]] ColumnExtras columns;
+  if (!ROWS_FIRST && column + my_column < p.columns) {
+    [[maybe_unused]] const u32 c = column + my_column;
+    LOAD_COLUMN_EXTRAS(columns)
   }
-
-  each_row(sums, row, column, [&](u32 r, auto&& columns) {
-    if (r >= p.rows) return;
-    i64 at[OPERANDS];
-    walk_offsets<ROW_RANK, OPERANDS>(p.row_walk, r, at);
+  // f(row and column within the part of the tile) if they are results.
+  auto visit = [&](int i, auto&& f) {
+    const int r = my_row + (ROWS_FIRST ? 0 : i * STEP), c = my_column + (ROWS_FIRST ? i * STEP : 0);
+    if (r < PART_ROWS && c < COLUMNS && row + part * PART_ROWS + r < p.rows && column + c < p.columns) f(r, c);
+  };
+#pragma unroll 1
+  for (int i = 0; i < COUNT; i += AHEAD) {
+    [[maybe_unused]] RowExtras rows[AHEAD];
+    i64 to[AHEAD];
 #pragma unroll
-    for (int o = 0; o < OPERANDS; ++o) at[o] += start[o + 2];
-    columns([&](u32 c, Sum sum) {
-      if (c < p.columns) out[at[0] + i64(c) * p.column_stride[0]] = store_as<Output>(EPILOGUE(Acc(sum)));
-    });
-  });
+    for (int j = 0; j < AHEAD; ++j)
+      visit(i + j, [&](int local_r, int local_c) {
+        const u32 c = column + local_c;
+        i64 at[OPERANDS];
+        walk_offsets<ROW_RANK, OPERANDS>(p.row_walk, row + part * PART_ROWS + local_r, at);
+#pragma unroll
+        for (int o = 0; o < OPERANDS; ++o) at[o] += start[o + 2];
+        LOAD_ROW_EXTRAS(rows[j])
+        to[j] = at[0] + (V > 1 ? i64(c) : i64(c) * p.column_stride[0]);
+      });
+#pragma unroll
+    for (int j = 0; j < AHEAD; ++j)
+      visit(i + j, [&](int local_r, int local_c) {
+        if constexpr (ROWS_FIRST) {
+          [[maybe_unused]] const u32 c = column + local_c;
+          LOAD_COLUMN_EXTRAS(columns)
+        }
+        Sum sums[V];
+#pragma unroll
+        for (int from = 0; from < PARTS; ++from) {
+          const auto some = load_vector<V>(staged_of(shared, from) + (part * PART_ROWS + local_r) * PITCH + local_c);
+#pragma unroll
+          for (int v = 0; v < V; ++v) sums[v] = from == 0 ? Sum(hold(some.at[v])) : sums[v] + Sum(hold(some.at[v]));
+        }
+        Vec<Output, V> results;
+#pragma unroll
+        for (int v = 0; v < V; ++v) results.at[v] = store_as<Output>(EPILOGUE(Acc(sums[v]), columns, rows[j], v));
+        store_vector(out + to[j], results);
+      });
+  }
+  if constexpr (PARTS > 1) meet();  // the others may still read here
 }

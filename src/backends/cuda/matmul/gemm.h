@@ -33,12 +33,23 @@ struct Gemm {
   const Program* epilogue = nullptr;
 };
 
+// What a choice of tiles depends on.
+struct GemmShape {
+  DType a, b;
+  int64_t rows = 0, columns = 0, depth = 0, batches = 1;
+  int64_t result_bytes = 0;  // read and written for each element of the output
+  bool vector = true;        // 16 bytes along k are neighbours, in a and in b
+};
+
+// GemmShape::result_bytes of a product or convolution whose epilogue's inputs follow its two operands.
+int64_t gemm_result_bytes(const Problem& problem);
 // Whether the dtypes are multiplied by the matrix units.
 bool on_matrix_units(DType a, DType b);
 // Whether the kernel exists for them at all, and the sizes fit its arithmetic.
 Support gemm_supports(DType a, DType b, int64_t rows, int64_t columns, int64_t depth, const Program& epilogue);
-// Tiles to choose from, as Config::text: "tile=128x128" (rows x columns), ...
-std::vector<std::string> gemm_tiles(DType a, DType b, int64_t rows, int64_t columns);
+// At most `most` tiles to choose from, as Config::text, the likeliest to be fast in front: "tile=128x256" (rows x
+// columns), "tile=64x64 splits=4" (the sums of a tile are shared by as many blocks).
+std::vector<std::string> gemm_tiles(const GemmShape& shape, size_t most);
 // Axes as few as they can be. Strides of `rows`: of each operand; of `batch`: of a, of b, then of each operand.
 void set_axes(Gemm& gemm, Axes rows, Axes batch);
 // Throws Error{bad_file} for a tile that is none of those.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/axes.h"
 #include "backends/cuda/matmul/gemm.h"
+#include "backends/cuda/support/host_transpose.h"
 #include "base/checked.h"
 
 namespace temper::cuda {
@@ -34,11 +35,26 @@ Support supports(const Problem& problem) {
                        s.flat ? element_count(s.batch) * s.m : s.m, s.n, s.k, op_of(problem).epilogue);
 }
 
+// 16 bytes along k are neighbours and aligned.
+bool vector_a(const Problem& problem, const Shape3& s) {
+  return !op_of(problem).transpose_a && s.k % (16 / size_of(problem.inputs[0].type.dtype)) == 0;
+}
+bool vector_b(const Problem& problem, const Shape3& s) {
+  return problem.inputs[1].is_constant ||
+         (op_of(problem).transpose_b && s.k % (16 / size_of(problem.inputs[1].type.dtype)) == 0);
+}
+
 std::vector<Config> configs(const Problem& problem) {
   const Shape3 s = shape_of(problem);
+  GemmShape shape{problem.inputs[0].type.dtype, problem.inputs[1].type.dtype};
+  shape.rows = s.flat ? element_count(s.batch) * s.m : s.m;
+  shape.columns = s.n;
+  shape.depth = s.k;
+  shape.batches = s.flat ? 1 : element_count(s.batch);
+  shape.result_bytes = gemm_result_bytes(problem);
+  shape.vector = vector_a(problem, s) && vector_b(problem, s);
   std::vector<Config> out;
-  for (std::string& tile : gemm_tiles(problem.inputs[0].type.dtype, problem.inputs[1].type.dtype,
-                                      s.flat ? element_count(s.batch) * s.m : s.m, s.n))
+  for (std::string& tile : gemm_tiles(shape, 6))
     out.push_back({std::move(tile), std::vector<Layout>(problem.inputs.size(), Layout::plain), {Layout::plain}});
   return out;
 }
@@ -48,12 +64,14 @@ std::vector<std::byte> packed_b(const Tensor& b, bool transposed, int64_t n, int
   const size_t size = size_t(size_of(b.dtype()));
   const int64_t matrices = n * k == 0 ? 0 : b.count() / (n * k);
   std::vector<std::byte> out(size_t(matrices * n * padded) * size);
-  for (int64_t matrix = 0; matrix < matrices; ++matrix)
-    for (int64_t column = 0; column < n; ++column)
-      for (int64_t i = 0; i < k; ++i)
-        std::memcpy(out.data() + size_t((matrix * n + column) * padded + i) * size,
-                    b.raw().data() + size_t(matrix * n * k + (transposed ? column * k + i : i * n + column)) * size,
-                    size);
+  for (int64_t matrix = 0; matrix < matrices; ++matrix) {
+    const std::byte* from = b.raw().data() + size_t(matrix * n * k) * size;
+    std::byte* to = out.data() + size_t(matrix * n * padded) * size;
+    if (!transposed) transpose_on_host(from, k, n, int64_t(size), to, padded);
+    else
+      for (int64_t column = 0; column < n; ++column)
+        std::memcpy(to + size_t(column * padded) * size, from + size_t(column * k) * size, size_t(k) * size);
+  }
   return out;
 }
 
@@ -78,12 +96,13 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   gemm.a_k = op.transpose_a ? s.m : 1;
   gemm.b_column = pack ? padded : op.transpose_b ? s.k : 1;
   gemm.b_k = pack || op.transpose_b ? 1 : s.n;
-  gemm.vector_a = !op.transpose_a && s.k % chunk == 0;
-  gemm.vector_b = pack || (op.transpose_b && s.k % chunk == 0);
+  gemm.vector_a = vector_a(problem, s);
+  gemm.vector_b = vector_b(problem, s);
   gemm.epilogue = &op.epilogue;
   if (pack) {
     out.consumed.assign(problem.inputs.size(), false);
     out.consumed[1] = true;
+    if (s.k) out.packed_bytes = element_count(b.dims()) / s.k * padded * size_of(b.type.dtype);
     if (b.constant) out.packed = packed_b(*b.constant, op.transpose_b, s.n, s.k, padded);
   }
 
@@ -112,6 +131,6 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe matmul_recipe;
-const Recipe matmul_recipe{"cuda.matmul.mma", 1, supports, configs, work};
+const Recipe matmul_recipe{"cuda.matmul.mma", 2, supports, configs, work};
 
 }  // namespace temper::cuda

@@ -98,6 +98,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   job.parameters = writer.finish();
   out.packed.resize(table.size() * sizeof(TableEntry));
   std::memcpy(out.packed.data(), table.data(), out.packed.size());
+  out.packed_bytes = int64_t(out.packed.size());
   out.jobs.push_back(std::move(job));
   return out;
 }

@@ -198,6 +198,34 @@ Cubin Compiler::run(const KernelSource& source, const std::string& architecture,
 }
 
 Cubin Compiler::compile(const KernelSource& source, const std::string& architecture) const {
+  std::string key = architecture + '\n';
+  for (const std::string& option : source.options) key += option + '\n';
+  key += source.text;
+  std::promise<Cubin> promise;
+  std::shared_future<Cubin> known;
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto it = known_.find(key); it != known_.end()) known = it->second;
+    else known_.emplace(key, promise.get_future().share());
+  }
+  if (known.valid()) {
+    Cubin cubin = known.get();  // waits where another thread compiles it
+    cubin.from_cache = true;
+    return cubin;
+  }
+  try {
+    Cubin cubin = find_or_run(source, architecture);
+    promise.set_value(cubin);
+    return cubin;
+  } catch (...) {
+    promise.set_exception(std::current_exception());
+    const std::lock_guard lock(mutex_);
+    known_.erase(key);
+    throw;
+  }
+}
+
+Cubin Compiler::find_or_run(const KernelSource& source, const std::string& architecture) const {
   std::string path;
   Cubin cubin;
   if (!cache_folder_.empty()) {

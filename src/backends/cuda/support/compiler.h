@@ -2,7 +2,10 @@
 // CUDA C text to cubins, by NVRTC, with a cache on disk. Texts may include the embedded ones and nothing else, so that
 // they compile where there is no CUDA toolkit.
 #pragma once
+#include <future>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -38,7 +41,7 @@ class Compiler {
   // what to install.
   Compiler(const LibrarySearch& search, std::string cache_folder, int driver_version = 0);
   ~Compiler();
-  // `architecture`: "sm_90a". Thread-safe. Throws Error{unsupported} for an architecture that this NVRTC does not know,
+  // `architecture`: "sm_90a". Thread-safe; what was compiled once is kept in memory. Throws Error{unsupported} for an architecture that this NVRTC does not know,
   // and Error{machine} with the compiler's log where the text does not compile.
   Cubin compile(const KernelSource& source, const std::string& architecture) const;
   int major() const { return major_; }
@@ -49,12 +52,15 @@ class Compiler {
 
  private:
   std::string cache_path(const KernelSource& source, const std::string& architecture) const;
+  Cubin find_or_run(const KernelSource& source, const std::string& architecture) const;
   Cubin run(const KernelSource& source, const std::string& architecture, std::string& log) const;
   struct Api;
   std::unique_ptr<Api> api_;
   std::string cache_folder_;
   int major_ = 0, minor_ = 0;
   std::vector<int> architectures_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, std::shared_future<Cubin>> known_;  // by architecture, options and text
 };
 
 }  // namespace temper::cuda

@@ -232,6 +232,13 @@ void Stream::fill(DevicePointer to, uint8_t value, int64_t bytes) const {
 void Stream::record(const Event& event) const {
   TEMPER_IN_STREAM(Operation::other, "recording an event", event_record, event.get(), get());
 }
+void Stream::record_in_graph(const Event& event) const {
+  constexpr unsigned kExternal = 1;
+  TEMPER_IN_STREAM(Operation::other, "recording an event", event_record_with_flags, event.get(), get(), kExternal);
+}
+void Stream::call_host(void (*function)(void*), void* argument) const {
+  TEMPER_IN_STREAM(Operation::launch, "calling the host", launch_host, get(), function, argument);
+}
 void Stream::wait(const Event& event) const {
   TEMPER_IN_STREAM(Operation::other, "waiting for another stream", stream_wait_event, get(), event.get(), 0u);
 }

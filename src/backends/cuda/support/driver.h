@@ -186,6 +186,10 @@ class Stream {
   void copy_on_device(DevicePointer to, DevicePointer from, int64_t bytes) const;
   void fill(DevicePointer to, uint8_t value, int64_t bytes) const;
   void record(const Event& event) const;
+  // In a capture: the event happens each time that the graph gets there. (The other record() only orders the capture.)
+  void record_in_graph(const Event& event) const;
+  // The function is called, in its turn, on a thread of the driver's. It must not throw or use CUDA.
+  void call_host(void (*function)(void*), void* argument) const;
   void wait(const Event& event) const;  // work put in later waits for it
   void synchronize() const;
   // What is put into this stream between the two is recorded, not run. One thread only; no synchronizing in between.

@@ -91,6 +91,7 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
   X(event_create, "cuEventCreate", EventHandle*, unsigned)                                                       \
   X(event_destroy, "cuEventDestroy_v2", EventHandle)                                                             \
   X(event_record, "cuEventRecord", EventHandle, StreamHandle)                                                    \
+  X(event_record_with_flags, "cuEventRecordWithFlags", EventHandle, StreamHandle, unsigned)                      \
   X(event_synchronize, "cuEventSynchronize", EventHandle)                                                        \
   X(event_elapsed, "cuEventElapsedTime", float*, EventHandle, EventHandle)                                       \
   X(module_load, "cuModuleLoadData", ModuleHandle*, const void*)                                                 \
@@ -98,6 +99,7 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
   X(module_function, "cuModuleGetFunction", FunctionHandle*, ModuleHandle, const char*)                          \
   X(function_attribute, "cuFuncGetAttribute", int*, FunctionAttribute, FunctionHandle)                           \
   X(function_set_attribute, "cuFuncSetAttribute", FunctionHandle, FunctionAttribute, int)                        \
+  X(launch_host, "cuLaunchHostFunc", StreamHandle, void (*)(void*), void*)                                       \
   X(launch_kernel, "cuLaunchKernel", FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
     unsigned, StreamHandle, void**, void**)                                                                      \
   X(graph_instantiate, "cuGraphInstantiateWithFlags", GraphExecHandle*, GraphHandle, unsigned long long)         \

@@ -33,6 +33,16 @@ DEVICE void store_vector(T* to, const Vec<T, V>& x) {
   *reinterpret_cast<Vec<T, V>*>(to) = x;
 }
 
+// What every kernel calls that may start before the one in front of it in the stream has ended (Job::overlap), on every
+// way to its end and before it reads or writes anything but constants: the next one may be started from here on, and
+// what the ones in front wrote is there.
+DEVICE void wait_for_inputs() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // Division by a number that is known at launch: n / divisor = (mulhi(n, multiplier) + n) >> shift for n < 2^31
 // (Granlund and Montgomery 1994, figure 4.1). The host fills it in (Divisor in launch.h).
 struct Divisor {

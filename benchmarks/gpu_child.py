@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch on one GPU, loaded once and run when asked: a child of gpu_peers.py.
+
+Says `ready {json}`; then each line N on standard input is answered with N times in ms, by CUDA events, as a JSON array.
+The input lies on the GPU in the model's dtype, channels last."""
+import argparse
+import json
+import sys
+import time
+
+import torch
+import torchvision
+from torch._inductor import config as inductor_config
+
+GROUP = 10  # calls between two events: one call alone would be measured with the host's launches in it
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("mode", choices=["eager", "graph", "compile"])
+    parser.add_argument("model")
+    parser.add_argument("--batch", type=int, required=True)
+    parser.add_argument("--precision", choices=["fp32", "tf32", "fp16", "bf16"], required=True)
+    args = parser.parse_args()
+    start = time.perf_counter()
+    torch.backends.cudnn.benchmark = True
+    allow = args.precision == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allow
+    dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(args.precision, torch.float32)
+    torch.manual_seed(0)
+    model = getattr(torchvision.models, args.model)(weights=None).eval().cuda().to(dtype=dtype, memory_format=torch.channels_last)
+    x = torch.randn(args.batch, 3, 224, 224, device="cuda", dtype=dtype).to(memory_format=torch.channels_last)
+    with torch.inference_mode(args.mode != "compile"), torch.no_grad():
+        if args.mode == "compile":
+            inductor_config.freezing = True
+            call = torch.compile(model, mode="reduce-overhead")
+            run = lambda: call(x)
+        else:
+            run = lambda: model(x)
+        first = time.perf_counter()
+        run()
+        torch.cuda.synchronize()
+        first_run_ms = (time.perf_counter() - first) * 1e3
+        for _ in range(5):
+            run()
+        torch.cuda.synchronize()
+        if args.mode == "graph":
+            side = torch.cuda.Stream()
+            with torch.cuda.stream(side):
+                for _ in range(3):
+                    run()
+            side.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                run()
+            run = graph.replay
+        for _ in range(5):
+            run()
+        torch.cuda.synchronize()
+        ready = {"name": f"torch {args.mode}", "version": torch.__version__, "batch": args.batch, "first_run_ms": first_run_ms,
+                 "load_s": time.perf_counter() - start, "gpu": torch.cuda.get_device_name(), "cudnn": torch.backends.cudnn.version()}
+        print("ready " + json.dumps(ready), flush=True)
+        for line in sys.stdin:
+            count = int(line)
+            times = []
+            while len(times) < count:
+                calls = min(GROUP, count - len(times))
+                before, after = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+                before.record()
+                for _ in range(calls):
+                    run()
+                after.record()
+                after.synchronize()
+                times += [before.elapsed_time(after) / calls] * calls
+            print(json.dumps(times), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# package.sh PROGRAM DIR: DIR/temper with bin/, lib/ and the licences of what lib/ holds, and DIR/temper.tar.gz. The program
+# finds lib/ beside it wherever the folder lies. glibc is the machine's own; NVIDIA's libraries are opened at run time.
+set -euo pipefail
+program=$1 dir=$2
+most=$((60 << 20))  # bytes
+
+glibc='^(linux-vdso|ld-linux[^.]*|libc|libm|libpthread|libdl|librt|libresolv)\.so'
+mkdir -p "$dir"
+new=$(mktemp -d "$dir/.new.XXXXXX")
+trap 'rm -rf "$new"' EXIT
+mkdir -p "$new/bin" "$new/lib" "$new/licences"
+strip -o "$new/bin/temper" "$program"
+
+while read -r name path; do
+  [[ $name =~ $glibc ]] && continue
+  [[ -e $path ]] || { echo "package: $name, which the program needs, is not here" >&2; exit 1; }
+  real=$(readlink -f "$path")
+  strip --strip-unneeded -o "$new/lib/$name" "$real"
+  package=$(dpkg-query -S "$real" 2>/dev/null | head -1 | cut -d: -f1 || true)
+  [[ -n $package ]] || package=$(dpkg-query -S "*/$(basename "$real")" 2>/dev/null | head -1 | cut -d: -f1 || true)
+  if [[ -n $package && -e /usr/share/doc/$package/copyright ]]; then cp "/usr/share/doc/$package/copyright" "$new/licences/$package"
+  else echo "package: no licence was found for $name ($real)" >&2; exit 1
+  fi
+done < <(ldd "$program" | sed -nE 's/^\s*(\S+) => (\S+) \(.*/\1 \2/p; s/^\s*(\S+) => not found/\1 -/p')
+here=$(dirname "$(readlink -f "$0")")/..
+cp "$here/LICENSE" "$here/THIRD_PARTY.md" "$here/README.md" "$new/"
+
+# It must find every library in its own folder, and run.
+while read -r name path; do
+  [[ $name =~ $glibc ]] || [[ $(readlink -f "$path") == "$(readlink -f "$new")/lib/"* ]] ||
+    { echo "package: $name is taken from $path, not from the package" >&2; exit 1; }
+done < <(env -i ldd "$new/bin/temper" | sed -nE 's/^\s*(\S+) => (\S+) \(.*/\1 \2/p')
+env -i HOME=/nowhere "$new/bin/temper" --version >/dev/null
+bytes=$(du -sb "$new" | cut -f1)
+[[ $bytes -le $most ]] || { echo "package: $bytes bytes, more than $most" >&2; exit 1; }
+
+rm -rf "$dir/temper"; mv "$new" "$dir/temper"; chmod 755 "$dir/temper"
+tar -C "$dir" -czf "$dir/.temper.tar.gz.new" temper && mv "$dir/.temper.tar.gz.new" "$dir/temper.tar.gz"
+echo "$dir/temper: $((bytes >> 20)) MiB; $dir/temper.tar.gz: $(($(stat -c %s "$dir/temper.tar.gz") >> 20)) MiB"

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/machine.h"
+
+#include "backends/cuda/support/cublaslt.h"
+#include "backends/cuda/support/cudnn.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+namespace temper::cuda {
+
+std::shared_ptr<const Machine> Machine::open(int ordinal, const LibrarySearch& search) {
+  static std::mutex mutex;
+  static std::map<int, std::weak_ptr<const Machine>> open_machines;
+  const std::lock_guard lock(mutex);
+  if (auto known = open_machines[ordinal].lock()) return known;
+  auto machine = std::make_shared<const Machine>(Driver::open(search), ordinal, search);
+  open_machines[ordinal] = machine;
+  return machine;
+}
+
+Machine::Machine(std::shared_ptr<const Driver> driver, int ordinal, LibrarySearch search)
+    : gpu_(Gpu::open(std::move(driver), ordinal)), search_(std::move(search)), upload_(gpu_) {}
+
+Machine::~Machine() = default;
+
+template <class T>
+const T* Machine::Opened<T>::open(const Machine& machine) {
+  const std::lock_guard lock(mutex);
+  if (!tried) try {
+      library = std::make_unique<const T>(machine.gpu_, machine.search_);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+      problem = error.what();
+    }
+  tried = true;
+  return library.get();
+}
+
+const Cudnn& Machine::cudnn() const {
+  if (const Cudnn* library = cudnn_.open(*this)) return *library;
+  fail(ErrorKind::unsupported, cudnn_.problem);
+}
+std::string Machine::why_no_cudnn() const { return cudnn_.open(*this) ? "" : cudnn_.problem; }
+const CublasLt& Machine::cublaslt() const {
+  if (const CublasLt* library = cublaslt_.open(*this)) return *library;
+  fail(ErrorKind::unsupported, cublaslt_.problem);
+}
+std::string Machine::why_no_cublaslt() const { return cublaslt_.open(*this) ? "" : cublaslt_.problem; }
+
+const Compiler& Machine::compiler() const {
+  const std::lock_guard lock(compiler_mutex_);
+  if (!compiler_)
+    compiler_ = std::make_unique<Compiler>(search_, cache_folder() + "/kernels", gpu_->driver().version());
+  return *compiler_;
+}
+
+std::shared_ptr<const DeviceMemory> Machine::constant(std::span<const std::byte> bytes) const {
+  const std::pair<uint64_t, size_t> key{xxh3(bytes.data(), bytes.size()), bytes.size()};
+  const std::lock_guard lock(constants_mutex_);
+  if (auto known = constants_[key].lock()) return known;
+  gpu_->make_current();
+  auto memory = std::make_shared<const DeviceMemory>(gpu_, int64_t(bytes.size()));
+  if (!bytes.empty()) {
+    upload_.copy_to_device(memory->address(), bytes.data(), int64_t(bytes.size()));
+    upload_.synchronize();
+  }
+  std::erase_if(constants_, [](const auto& entry) { return entry.second.expired(); });
+  constants_[key] = memory;
+  return memory;
+}
+
+namespace {
+
+struct GraphRecording final : Queue::Recording {
+  explicit GraphRecording(Graph g) : graph(std::move(g)) {}
+  Graph graph;
+};
+struct EventMark final : Queue::Mark {
+  explicit EventMark(const GpuRef& gpu) : event(gpu) {}
+  Event event;
+};
+
+class CudaQueue final : public Queue {
+ public:
+  explicit CudaQueue(std::shared_ptr<const Machine> machine) : machine_(std::move(machine)), work_(machine_->gpu()) {}
+  void* stream() const override { return const_cast<WorkStream*>(&work_); }
+
+  std::shared_ptr<void> allocate(int64_t bytes) override {
+    auto memory = std::make_shared<DeviceMemory>(machine_->gpu(), bytes);
+    void* address = reinterpret_cast<void*>(memory->address());
+    return std::shared_ptr<void>(std::move(memory), address);
+  }
+  std::shared_ptr<void> allocate_host(int64_t bytes) override {
+    auto memory = std::make_shared<PinnedMemory>(machine_->gpu(), bytes);
+    void* address = memory->data();
+    return std::shared_ptr<void>(std::move(memory), address);
+  }
+  std::shared_ptr<const void> constant(std::span<const std::byte> bytes) override {
+    auto memory = machine_->constant(bytes);
+    const void* address = reinterpret_cast<const void*>(memory->address());
+    return std::shared_ptr<const void>(std::move(memory), address);
+  }
+
+  void copy_to_device(void* to, const void* from, int64_t bytes) override {
+    work_.stream.copy_to_device(address_of(to), from, bytes);
+  }
+  void copy_to_host(void* to, const void* from, int64_t bytes) override {
+    work_.stream.copy_to_host(to, address_of(from), bytes);
+  }
+  void wait() override {
+    work_.stream.synchronize();
+    const std::lock_guard lock(work_.failure_mutex);
+    if (work_.failure) std::rethrow_exception(std::exchange(work_.failure, nullptr));
+  }
+  void replay(const Recording& recording) override {
+    work_.stream.replay(static_cast<const GraphRecording&>(recording).graph);
+  }
+  std::unique_ptr<Mark> make_mark() override { return std::make_unique<EventMark>(machine_->gpu()); }
+  void put_mark(Mark& mark) override {
+    const Event& event = static_cast<EventMark&>(mark).event;
+    if (recording_) work_.stream.record_in_graph(event);
+    else work_.stream.record(event);
+  }
+  double milliseconds(const Mark& from, const Mark& to) override {
+    return static_cast<const EventMark&>(to).event.milliseconds_since(static_cast<const EventMark&>(from).event);
+  }
+
+ protected:
+  void begin_recording() override {
+    work_.stream.begin_capture();
+    recording_ = true;
+  }
+  std::unique_ptr<Recording> end_recording() override {
+    recording_ = false;
+    return std::make_unique<GraphRecording>(work_.stream.end_capture());
+  }
+  void abandon_recording() noexcept override {
+    recording_ = false;
+    work_.stream.abandon_capture();
+  }
+
+ private:
+  std::shared_ptr<const Machine> machine_;
+  WorkStream work_;
+  bool recording_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Queue> make_queue(const Device& device) { return std::make_unique<CudaQueue>(device.gpu); }
+
+}  // namespace temper::cuda

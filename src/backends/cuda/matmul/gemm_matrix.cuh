@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles of products on the matrix units. Slices of k, 128 bytes a row, are copied to shared memory asynchronously,
+// DISTANCE slices ahead, into STAGES buffers. Chunk c (16 bytes) of row r lies at r * 128 + (c ^ r % 8) * 16: eight
+// neighbouring rows then have the same chunk in different banks, and it is what wgmma calls 128-byte swizzling.
+//
+// Generated in front: STAGES, DISTANCE, IN_FLIGHT (slices whose products may be under way when the next begin), MASKED
+// (VECTOR_A, and the taps of a row are bits of a word), WARP_ROWS and WARP_COLUMNS (of a warp's part, where mma.sync
+// multiplies), GROUPS (wgmma multiplies where it exists), multiply_group (a wgmma of 64 rows by COLUMNS).
+#pragma once
+
+constexpr int SLICE = 128, PER_SLICE = SLICE / sizeof(A), STEPS = SLICE / 32;
+constexpr int AT_ONCE = THREADS / 8, LOADS_A = ROWS / AT_ONCE, LOADS_B = COLUMNS / AT_ONCE;
+static_assert(LOADS_A > 0 && LOADS_B > 0 && AT_ONCE % 8 == 0, "tiles are whole chunks for every thread");
+constexpr int STAGE = (ROWS + COLUMNS) * SLICE;
+
+// 16 bytes to shared memory, when they come; zeros if not `valid`.
+DEVICE void copy_chunk(u32 to, const void* from, bool valid) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0)
+               : "memory");
+}
+DEVICE void place_chunk(u32 to, const Chunk& x) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(x.word[0]), "r"(x.word[1]), "r"(x.word[2]),
+               "r"(x.word[3])
+               : "memory");
+}
+DEVICE void close_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N>
+DEVICE void wait_for_groups() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+// A row where MASKED: its first tap, and a bit for each tap that lies inside.
+struct MaskedRow {
+  const A* at;
+  u32 taps;
+};
+DEVICE MaskedRow masked_row(const A* a, const Parameters& p, u32 row) {
+  const RowOfA r = row_of_a(p, row);
+  MaskedRow out{a + r.base, r.inside ? 1u : 0u};
+  if constexpr (CONV) {
+    const ConvParameters& c = p.conv;
+    out.at += r.origin[0] * c.spatial_stride[0] + r.origin[1] * c.spatial_stride[1] + r.origin[2] * c.spatial_stride[2];
+    u32 across = 0, shift = 0;
+    for (u32 w = 0; w < c.kernel_w.divisor; ++w)
+      across |= u32(u32(r.origin[2] + i32(w) * c.dilation[2]) < u32(c.size[2])) << w;
+    out.taps = 0;
+    for (i32 d = 0; d < c.kernel_d; ++d)
+      for (u32 h = 0; h < c.kernel_h.divisor; ++h, shift += c.kernel_w.divisor)
+        if (u32(r.origin[0] + d * c.dilation[0]) < u32(c.size[0]) &&
+            u32(r.origin[1] + i32(h) * c.dilation[1]) < u32(c.size[1]))
+          out.taps |= across << shift;
+    if (!r.inside) out.taps = 0;
+  }
+  return out;
+}
+// Where k lies behind a row's first tap, and its tap's bit; no bit beyond the last k.
+struct PlaceInRow {
+  i64 offset;
+  u32 tap;
+};
+DEVICE PlaceInRow place_in_row(const Parameters& p, u32 k) {
+  if constexpr (!CONV) {
+    return {i64(k), k < p.depth ? 1u : 0u};
+  } else {
+    const ConvParameters& c = p.conv;
+    const u32 tap = divide(k, c.channels), th = divide(tap, c.kernel_w), td = divide(th, c.kernel_h);
+    return {i64(i32(td) * c.dilation[0]) * c.spatial_stride[0] +
+                i64(i32(th - td * c.kernel_h.divisor) * c.dilation[1]) * c.spatial_stride[1] +
+                i64(i32(tap - th * c.kernel_w.divisor) * c.dilation[2]) * c.spatial_stride[2] +
+                i64(k - tap * c.channels.divisor),
+            k < p.depth ? 1u << tap : 0u};
+  }
+}
+
+#if MATRIX <= 2
+#define SUM "+f"
+#else
+#define SUM "+r"
+#endif
+
+#if GROUPS && defined(__CUDA_ARCH_FEAT_SM90_ALL)
+// A warpgroup (128 threads) multiplies 64 rows by all columns at a time, both from shared memory.
+constexpr int LEAST_BLOCKS = MIN_BLOCKS;
+constexpr int BLOCKS_M = ROWS / 64 / (THREADS / 128);
+static_assert(BLOCKS_M > 0, "every warpgroup has rows");
+struct Sums {
+  Sum at[BLOCKS_M][COLUMNS / 2];
+};
+// Of a tile at a multiple of 1024 bytes: 1024 bytes from eight rows to the next eight, swizzled by 128 bytes.
+DEVICE u64 descriptor(u32 shared) {
+  return u64((shared & 0x3ffff) >> 4) | u64(1) << 16 | u64(1024 >> 4) << 32 | u64(1) << 62;
+}
+DEVICE void accumulate(Sums& sums, u32 tile_a, u32 tile_b) {
+  const u64 a = descriptor(tile_a + threadIdx.x / 128 * (BLOCKS_M * 64 * SLICE)), b = descriptor(tile_b);
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+  for (int step = 0; step < STEPS; ++step)
+#pragma unroll
+    for (int m = 0; m < BLOCKS_M; ++m)
+      multiply_group(sums.at[m], a + (m * 64 * SLICE + step * 32) / 16, b + step * 32 / 16);
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+template <int N>
+DEVICE void wait_for_products() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+}
+// The products are under way behind the compiler's back: it must not read or move sums across this.
+DEVICE void fence(Sums& sums) {
+#pragma unroll
+  for (int m = 0; m < BLOCKS_M; ++m)
+#pragma unroll
+    for (int i = 0; i < COLUMNS / 2; ++i) asm volatile("" : SUM(sums.at[m][i])::"memory");
+}
+// What was written to shared memory by copies is read by the matrix units on their own way.
+DEVICE void publish() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+// f(row, column, sum, sum of the next column) for each pair that this thread has.
+template <class F>
+DEVICE void each_pair(const Sums& sums, F&& f) {
+  const int row = threadIdx.x / 128 * (BLOCKS_M * 64) + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
+#pragma unroll
+  for (int m = 0; m < BLOCKS_M; ++m)
+#pragma unroll
+    for (int n = 0; n < COLUMNS / 8; ++n)
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        f(row + m * 64 + half * 8, n * 8 + threadIdx.x % 4 * 2, sums.at[m][n * 4 + half * 2],
+          sums.at[m][n * 4 + half * 2 + 1]);
+}
+#else
+#if MATRIX == 1
+#define INSTRUCTION "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+#elif MATRIX == 2
+#define INSTRUCTION "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
+#elif MATRIX == 3
+#define INSTRUCTION "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"
+#else
+#define INSTRUCTION "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"
+#endif
+DEVICE void multiply(Sum (&c)[4], const u32 (&a)[4], const u32* b) {
+  asm volatile(INSTRUCTION " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : SUM(c[0]), SUM(c[1]), SUM(c[2]), SUM(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+// Four matrices of eight rows by 16 bytes; lane l gives the address of row l % 8 of matrix l / 8.
+DEVICE void load_matrices(u32* to, u32 from) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(from)
+               : "memory");
+}
+constexpr int LEAST_BLOCKS = (MIN_BLOCKS + 1) / 2;  // fragments need registers, too
+constexpr int WARPS_ACROSS = COLUMNS / WARP_COLUMNS, TILES_M = WARP_ROWS / 16, TILES_N = WARP_COLUMNS / 8;
+static_assert(ROWS / WARP_ROWS * WARPS_ACROSS * 32 == THREADS && TILES_N % 2 == 0, "warps cover the tile");
+struct Sums {
+  Sum at[TILES_M][TILES_N][4];
+};
+// Rows of 32 bytes are the fragments of every type: lane g * 4 + t holds word t (and t + 4) of row g (and g + 8).
+DEVICE void accumulate(Sums& sums, u32 tile_a, u32 tile_b) {
+  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const u32 a_at = tile_a + (warp / WARPS_ACROSS * WARP_ROWS + lane % 16) * SLICE,
+            b_at = tile_b + (warp % WARPS_ACROSS * WARP_COLUMNS + lane % 8 + lane / 16 * 8) * SLICE;
+  const u32 a_chunk = (lane / 16 ^ lane % 8) * 16, b_chunk = (lane / 8 % 2 ^ lane % 8) * 16;
+#pragma unroll
+  for (int step = 0; step < STEPS; ++step) {
+    u32 a[TILES_M][4], b[TILES_N][2];
+#pragma unroll
+    for (int m = 0; m < TILES_M; ++m) load_matrices(a[m], a_at + m * 16 * SLICE + (a_chunk ^ step * 32));
+#pragma unroll
+    for (int n = 0; n < TILES_N; n += 2) load_matrices(b[n], b_at + n * 8 * SLICE + (b_chunk ^ step * 32));
+#pragma unroll
+    for (int m = 0; m < TILES_M; ++m)
+#pragma unroll
+      for (int n = 0; n < TILES_N; ++n) multiply(sums.at[m][n], a[m], b[n]);
+  }
+}
+template <int N>
+DEVICE void wait_for_products() {}
+DEVICE void fence(Sums&) {}
+DEVICE void publish() {}
+template <class F>
+DEVICE void each_pair(const Sums& sums, F&& f) {
+  const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  const int row = warp / WARPS_ACROSS * WARP_ROWS + g, column = warp % WARPS_ACROSS * WARP_COLUMNS + t * 2;
+#pragma unroll
+  for (int m = 0; m < TILES_M; ++m)
+#pragma unroll
+    for (int n = 0; n < TILES_N; ++n)
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        f(row + m * 16 + half * 8, column + n * 8, sums.at[m][n][half * 2], sums.at[m][n][half * 2 + 1]);
+}
+#endif
+
+// The sums over the slices from `slice` to `end` (one at least), into the front of `shared`.
+DEVICE void sum_tile(u8* shared, const A* a, const B* b, const Parameters& p, u32 row, u32 column, u32 slice, u32 end) {
+  // Thread t loads chunk t % 8 of rows t / 8, t / 8 + AT_ONCE, ...
+  const u32 chunk = threadIdx.x % 8, first = threadIdx.x / 8;
+  const u32 tiles = u32(__cvta_generic_to_shared(shared)), mine = first * SLICE + (chunk ^ first % 8) * 16;
+  const B* b_at = b + i64(column + first) * p.b_column;
+  MaskedRow rows[LOADS_A];
+  if constexpr (MASKED) {
+#pragma unroll
+    for (int i = 0; i < LOADS_A; ++i) rows[i] = masked_row(a, p, row + first + i * AT_ONCE);
+  }
+  auto copy_b = [&](u32 s, u32 stage) {
+    const u32 k = s * PER_SLICE + chunk * PER_CHUNK, to = tiles + stage * STAGE + ROWS * SLICE + mine;
+    if constexpr (VECTOR_B) {
+#pragma unroll
+      for (int i = 0; i < LOADS_B; ++i)
+        copy_chunk(to + i * AT_ONCE * SLICE, b_at + i64(i * AT_ONCE) * p.b_column + k,
+                   column + first + i * AT_ONCE < p.columns && k < p.depth);
+    } else {
+#pragma unroll 1
+      for (int i = 0; i < LOADS_B; ++i)
+        place_chunk(to + i * AT_ONCE * SLICE, load_b(b, p, column + first + i * AT_ONCE, k));
+    }
+  };
+  auto copy_a = [&](u32 s, u32 stage) {
+    const u32 k = s * PER_SLICE + chunk * PER_CHUNK, to = tiles + stage * STAGE + mine;
+    if constexpr (MASKED) {
+      const PlaceInRow place = place_in_row(p, k);
+#pragma unroll
+      for (int i = 0; i < LOADS_A; ++i)
+        copy_chunk(to + i * AT_ONCE * SLICE, rows[i].at + place.offset, (rows[i].taps & place.tap) != 0);
+    } else {
+#pragma unroll 1
+      for (int i = 0; i < LOADS_A; ++i)
+        place_chunk(to + i * AT_ONCE * SLICE, load_a(a, p, row_of_a(p, row + first + i * AT_ONCE), k));
+    }
+  };
+
+  Sums sums = {};
+  // Constants do not depend on the kernel in front.
+  if constexpr (CONSTANT_B) {
+#pragma unroll
+    for (u32 s = 0; s < DISTANCE; ++s)
+      if (slice + s < end) copy_b(slice + s, s);
+  }
+  wait_for_inputs();
+#pragma unroll
+  for (u32 s = 0; s < DISTANCE; ++s) {
+    if (slice + s < end) {
+      if constexpr (!CONSTANT_B) copy_b(slice + s, s);
+      copy_a(slice + s, s);
+    }
+    close_group();
+  }
+  fence(sums);
+  u32 stage = 0, next = DISTANCE % STAGES;
+#pragma unroll 1
+  do {
+    wait_for_groups<DISTANCE - 1>();
+    publish();
+    __syncthreads();  // the slice is there, and the buffer of the one that comes next is used no more
+    accumulate(sums, tiles + stage * STAGE, tiles + stage * STAGE + ROWS * SLICE);
+    if (slice + DISTANCE < end) {
+      copy_b(slice + DISTANCE, next);
+      copy_a(slice + DISTANCE, next);
+    }
+    close_group();
+    wait_for_products<IN_FLIGHT>();
+    stage = stage + 1 == STAGES ? 0 : stage + 1;
+    next = next + 1 == STAGES ? 0 : next + 1;
+  } while (++slice < end);
+  wait_for_products<0>();
+  fence(sums);
+  __syncthreads();  // the buffers are free for the sums
+  Staged* to = reinterpret_cast<Staged*>(shared);
+  each_pair(sums, [&](int r, int c, Sum x, Sum y) {
+    Vec<Staged, 2> pair;
+    pair.at[0] = to_staged(x);
+    pair.at[1] = to_staged(y);
+    store_vector(to + r * PITCH + c, pair);
+  });
+}

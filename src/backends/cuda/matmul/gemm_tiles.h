@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tiles that products are cut into.
+#pragma once
+#include "backends/cuda/matmul/gemm.h"
+
+namespace temper::cuda {
+
+struct GemmTile {
+  std::string_view text;
+  int rows, columns, threads;
+  int stages, in_flight;        // buffers in shared memory; slices whose products may be under way when the next begin
+  int blocks;                   // on a multiprocessor
+  int warp_rows, warp_columns;  // of a warp's part, where warps multiply by themselves
+  bool groups;                  // four warps multiply together where the GPU can (wgmma)
+};
+
+struct GemmChoice {
+  const GemmTile* tile = nullptr;
+  int splits = 1;
+};
+
+// What a Config::text of gemm_tiles says. Throws Error{bad_file} for any other.
+GemmChoice gemm_choice(bool matrix, std::string_view text);
+
+}  // namespace temper::cuda

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/recipe_tactic.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cuda/bundle.h"
+
+namespace temper::cuda {
+
+namespace {
+
+class RecipeKernel final : public Kernel {
+ public:
+  RecipeKernel(const Recipe::Work& work, const PackedView& packed, const Device& device)
+      : loaded_(device.gpu->gpu(), work, Bundle(packed.code, work.jobs, device.architecture)) {
+    if (!packed.bytes.empty()) packed_ = device.gpu->constant(packed.bytes);
+  }
+  int64_t workspace() const override { return loaded_.workspace(); }
+  bool reads(size_t input) const override { return loaded_.reads(int(input)); }
+  void launch(const Buffers& buffers) override {
+    inputs_.clear();
+    outputs_.clear();
+    for (const void* input : buffers.inputs) inputs_.push_back(address_of(input));
+    for (void* output : buffers.outputs) outputs_.push_back(address_of(output));
+    loaded_.launch(stream_of(buffers),
+                   {inputs_, outputs_, address_of(buffers.workspace), packed_ ? packed_->address() : 0});
+  }
+
+ private:
+  LoadedWork loaded_;
+  std::shared_ptr<const DeviceMemory> packed_;
+  std::vector<DevicePointer> inputs_, outputs_;
+};
+
+}  // namespace
+
+void compile_recipe(const Recipe& recipe, const Problem& problem, const Config& config, const Device& device) {
+  Problem bare = problem;
+  for (Port& port : bare.inputs) port.constant = nullptr;
+  for (const Job& job : recipe.work(bare, config).jobs)
+    device.gpu->compiler().compile(job.source, device.architecture);
+}
+
+Packed build_recipe(const Recipe& recipe, const Problem& problem, const Config& config, const Device& device) {
+  const Recipe::Work work = recipe.work(problem, config);
+  Packed packed;
+  packed.bytes.resize(work.packed.size());
+  if (!work.packed.empty()) std::memcpy(packed.bytes.data(), work.packed.data(), work.packed.size());
+  packed.consumed = work.consumed;
+  packed.code = make_bundle(work.jobs, device.gpu->compiler(), device.architecture);
+  return packed;
+}
+
+std::unique_ptr<Kernel> load_recipe(const Recipe& recipe, const Problem& problem, const Config& config,
+                                    const PackedView& packed, const Device& device) {
+  const std::vector<Config> configs = recipe.configs(problem);
+  if (std::find(configs.begin(), configs.end(), config) == configs.end())
+    fail(ErrorKind::bad_file, recipe.name, " has no configuration '", config.text, "' in these layouts for ",
+         problem.text());
+  const Recipe::Work work = recipe.work(problem, config);
+  expect_packed(packed.bytes, size_t(work.packed_bytes));
+  return std::make_unique<RecipeKernel>(work, packed, device);
+}
+
+std::unique_ptr<Kernel> make_kernel(const Recipe::Work& work, const PackedView& packed, const Device& device) {
+  return std::make_unique<RecipeKernel>(work, packed, device);
+}
+
+}  // namespace temper::cuda

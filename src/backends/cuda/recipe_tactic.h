@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recipes as tactics.
+#pragma once
+#include "backends/cuda/machine.h"
+#include "backends/cuda/recipe.h"
+
+namespace temper::cuda {
+
+void compile_recipe(const Recipe& recipe, const Problem& problem, const Config& config, const Device& device);
+Packed build_recipe(const Recipe& recipe, const Problem& problem, const Config& config, const Device& device);
+std::unique_ptr<Kernel> load_recipe(const Recipe& recipe, const Problem& problem, const Config& config,
+                                    const PackedView& packed, const Device& device);
+
+// Launches that are loaded, for a session.
+std::unique_ptr<Kernel> make_kernel(const Recipe::Work& work, const PackedView& packed, const Device& device);
+
+// A tactic's functions are plain pointers, so the recipe is part of their type.
+template <const Recipe& recipe>
+const Tactic recipe_tactic{
+    recipe.name,
+    recipe.version,
+    [](const Problem& problem, const Device&) { return recipe.supports(problem); },
+    [](const Problem& problem, const Device&) { return recipe.configs(problem); },
+    [](const Problem& problem, const Config& config, const Device& device) {
+      return build_recipe(recipe, problem, config, device);
+    },
+    [](const Problem& problem, const Config& config, const PackedView& packed, const Device& device) {
+      return load_recipe(recipe, problem, config, packed, device);
+    },
+    false,
+    [](const Problem& problem, const Config& config, const Device& device) {
+      compile_recipe(recipe, problem, config, device);
+    }};
+
+}  // namespace temper::cuda

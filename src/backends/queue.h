@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device with memory of its own, as one session sees it: an order of work, and the memory that the work is done in.
+// Kernels put their launches into stream(); everything runs in the order in which it was put in, beside the host.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace temper {
+
+class Queue {
+ public:
+  virtual ~Queue() = default;
+  virtual void* stream() const = 0;  // for Buffers::stream
+
+  // Memory of the device, at least 256-byte aligned, with undefined content. Throws Error{machine} with what is free.
+  virtual std::shared_ptr<void> allocate(int64_t bytes) = 0;
+  // Memory of the host that copies can run from and to beside the host.
+  virtual std::shared_ptr<void> allocate_host(int64_t bytes) = 0;
+  // The device's copy of constant bytes: one for equal bytes, however many sessions ask.
+  virtual std::shared_ptr<const void> constant(std::span<const std::byte> bytes) = 0;
+
+  // The host's memory must stay as it is until the queue has got there.
+  virtual void copy_to_device(void* to, const void* from, int64_t bytes) = 0;
+  virtual void copy_to_host(void* to, const void* from, int64_t bytes) = 0;
+  // Until all is done; errors of what ran surface here.
+  virtual void wait() = 0;
+
+  // What is put in between the two is kept, not run, and can be run many times. Throws what `put_in` throws, after
+  // which the queue is as it was before.
+  class Recording {
+   public:
+    virtual ~Recording() = default;
+  };
+  template <class F>
+  std::unique_ptr<Recording> record(F&& put_in) {
+    begin_recording();
+    try {
+      put_in();
+    } catch (...) {
+      abandon_recording();
+      throw;
+    }
+    return end_recording();
+  }
+  virtual void replay(const Recording& recording) = 0;
+
+  // A moment in the order of work.
+  class Mark {
+   public:
+    virtual ~Mark() = default;
+  };
+  virtual std::unique_ptr<Mark> make_mark() = 0;
+  virtual void put_mark(Mark& mark) = 0;
+  // Both have been put in and wait() was called since.
+  virtual double milliseconds(const Mark& from, const Mark& to) = 0;
+
+ protected:
+  virtual void begin_recording() = 0;
+  virtual std::unique_ptr<Recording> end_recording() = 0;
+  virtual void abandon_recording() noexcept = 0;
+};
+
+}  // namespace temper

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/gpu_sampler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "backends/cuda/machine.h"
+#include "backends/cuda/support/nvml.h"
+
+namespace temper {
+
+struct GpuSampler::Impl {
+  cuda::GpuInfo gpu;
+  std::unique_ptr<const cuda::Nvml> nvml;
+  std::string problem;
+  std::vector<cuda::GpuState> states;
+  std::mutex mutex;
+  std::condition_variable wake;
+  bool ended = false;
+  std::thread thread;
+
+  void sample() {
+    std::unique_lock lock(mutex);
+    while (!ended) {
+      try {
+        states.push_back(nvml->state(gpu.pci_bus_id));
+      } catch (const Error& error) {
+        problem = error.what();
+        return;
+      }
+      wake.wait_for(lock, std::chrono::milliseconds(20), [&] { return ended; });
+    }
+  }
+};
+
+GpuSampler::GpuSampler(const Device& device) {
+  if (!device.gpu) return;
+  impl_ = std::make_unique<Impl>();
+  impl_->gpu = device.gpu->gpu()->info();
+  try {
+    impl_->nvml = std::make_unique<const cuda::Nvml>(device.gpu->search());
+    impl_->thread = std::thread([impl = impl_.get()] { impl->sample(); });
+  } catch (const Error& error) { impl_->problem = error.what(); }
+}
+
+GpuSampler::~GpuSampler() {
+  std::string why;
+  finish(why);
+}
+
+std::optional<GpuRun> GpuSampler::finish(std::string& why) {
+  if (!impl_) return std::nullopt;
+  if (impl_->thread.joinable()) {
+    {
+      const std::lock_guard lock(impl_->mutex);
+      impl_->ended = true;
+    }
+    impl_->wake.notify_all();
+    impl_->thread.join();
+  }
+  why = impl_->problem;
+  GpuRun run;
+  run.name = impl_->gpu.name;
+  std::set<std::string> throttled;
+  std::vector<double> clocks, watts;
+  for (const cuda::GpuState& state : impl_->states) {
+    if (state.clock_mhz) clocks.push_back(*state.clock_mhz);
+    if (state.watts) watts.push_back(*state.watts);
+    if (state.celsius) run.celsius_max = std::max(run.celsius_max.value_or(0), double(*state.celsius));
+    if (state.memory_clock_mhz) run.memory_clock_mhz = *state.memory_clock_mhz;
+    if (state.highest_clock_mhz) run.highest_clock_mhz = *state.highest_clock_mhz;
+    if (state.limit_watts) run.watts_limit = *state.limit_watts;
+    throttled.insert(state.throttled.begin(), state.throttled.end());
+  }
+  if (!clocks.empty()) {
+    run.clock_mhz_min = *std::min_element(clocks.begin(), clocks.end());
+    run.clock_mhz_median = median(clocks);
+  }
+  if (!watts.empty()) run.watts_median = median(watts);
+  run.throttled.assign(throttled.begin(), throttled.end());
+  return run;
+}
+
+}  // namespace temper

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Candidates timed where they will run. Timed alone, again and again, a kernel finds its weights in the cache; in a model
+// most find them in memory, and some kernels bear that better than others.
+#pragma once
+#include <functional>
+
+#include "plan/build.h"
+#include "tune/cache.h"
+
+namespace temper {
+
+// For devices with memory of their own. Takes the few best candidates of each problem by options.time, in the layouts of
+// the plan that those times give, runs whole plans made of the first, the second, ... of each and keeps the time of every
+// step; then plans by these times. `cache` remembers them, and where it has all, nothing is measured. Of that plan and the
+// one by options.time alone the faster is returned, as measured in turns.
+Plan plan_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
+                     TimingCache& cache, const std::function<void(const std::string&)>& progress);
+
+}  // namespace temper

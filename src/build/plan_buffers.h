@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace temper {
+
+// Inputs and outputs for a plan, filled with plausible numbers.
+struct PlanBuffers {
+  std::vector<Tensor> tensors;
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  explicit PlanBuffers(const Plan& plan) {
+    uint32_t state = 1;
+    for (const PortInfo& port : plan.inputs) {
+      Tensor tensor(port.type.dtype, port.type.dims());
+      if (port.type.dtype == DType::f32)
+        for (int64_t i = 0; i < tensor.count(); ++i) {
+          state = state * 1664525u + 1013904223u;
+          tensor.data<float>()[i] = float(int32_t(state)) / 2147483648.0f;
+        }
+      tensors.push_back(tensor);
+      inputs.push_back(tensors.back().raw().data());
+    }
+    for (const PortInfo& port : plan.outputs) {
+      tensors.emplace_back(port.type.dtype, port.type.dims());
+      outputs.push_back(tensors.back().raw_mutable());
+    }
+  }
+};
+
+}  // namespace temper

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/lower_precision.h"
+
+namespace temper {
+
+namespace {
+
+bool allow(Op& op) {
+  if (auto* conv = std::get_if<ops::Conv>(&op)) return conv->tf32 = true;
+  if (auto* matmul = std::get_if<ops::MatMul>(&op)) return matmul->tf32 = true;
+  return false;
+}
+
+}  // namespace
+
+Lowering allow_tf32(const Graph& graph) {
+  Lowering result;
+  Graph& out = result.graph;
+  out.name = graph.name;
+  std::vector<ValueId> map(size_t(graph.value_count()));
+  for (ValueId id : graph.inputs())
+    map[size_t(id.index)] = out.add_input(graph.value(id).name, graph.type(id));
+  auto mapped = [&](ValueId id) {
+    if (!id.valid()) return id;
+    ValueId& to = map[size_t(id.index)];
+    if (!to.valid()) to = out.add_constant(graph.value(id).name, *graph.constant(id));
+    return to;
+  };
+  for (int32_t n = 0; n < graph.node_count(); ++n) {
+    const Node& node = graph.node({n});
+    Op op = node.op;
+    std::vector<ValueId> inputs;
+    for (ValueId input : node.inputs) inputs.push_back(mapped(input));
+    const bool f32 = !node.inputs.empty() && node.inputs[0].valid() && graph.type(node.inputs[0]).dtype == DType::f32;
+    const bool product = f32 && allow(op);
+    result.products += product;
+    result.lowered_products += product;
+    result.nodes.push_back({node.name, std::string(name_of(op)), product ? "" : "it multiplies no matrices of fp32"});
+    std::vector<std::string> names;
+    for (ValueId output : node.outputs) names.push_back(graph.value(output).name);
+    const auto made = out.add(std::move(op), std::move(inputs), node.name, names);
+    for (size_t o = 0; o < made.size(); ++o) map[size_t(node.outputs[o].index)] = made[o];
+  }
+  for (const GraphOutput& output : graph.outputs()) out.add_output(output.name, mapped(output.value));
+  return result;
+}
+
+}  // namespace temper

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuBLASLt's tactic on every line of tests/cases/matmul.cases that it takes, also in f16 and bf16, and on layers of
+// well-known models, against the reference.
+#include <algorithm>
+
+#include "../case_files.h"
+#include "backends/cuda/support/cublaslt.h"
+#include "base/file.h"
+#include "lowered_cases.h"
+#include "run_cuda_tactic.h"
+#include "tune/tuner.h"
+
+namespace temper {
+
+extern const Tactic cuda_matmul_cublaslt;
+
+namespace {
+
+using testing::largest;
+using testing::lowered;
+
+#define NEEDS_CUBLASLT(machine)  \
+  TEMPER_NEEDS_MACHINE(machine); \
+  if (!machine->why_no_cublaslt().empty()) GTEST_SKIP() << machine->why_no_cublaslt()
+
+// What models have: attention, a layer with a residual, a classifier.
+constexpr const char* kLayers =
+    "matmul(f32[4,12,64,64], f32[4,12,64,64]) transpose_b=true epilogue=\"(1) 1=constant.f32[0.125] 2=mul.f32(0,1)\"\n"
+    "matmul(f32[4,12,64,64], f32[4,12,64,64]) epilogue=\"(1)\"\n"
+    "matmul(f32[2,64,256], f32[256,512]*, f32[512]*) epilogue=\"(2) 2=add.f32(0,1)\"\n"
+    "matmul(f32[2,64,256], f32[256,512]*, f32[512]*) epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\"\n"
+    "matmul(f32[2,64,512], f32[512,256]*, f32[256]*, f32[2,64,256]) epilogue=\"(3) 3=add.f32(0,1) 4=add.f32(3,2)\"\n"
+    "matmul(f32[1,2048], f32[2048,1000]*, f32[1000]*) epilogue=\"(2) 2=add.f32(0,1)\"\n"
+    "matmul(f32[1,2048], f32[1000,2048]*, f32[1000]*) transpose_b=true epilogue=\"(2) 2=add.f32(0,1)\"\n"
+    "matmul(f32[64,512], f32[512,1001]*, f32[1001]*) epilogue=\"(2) 2=add.f32(0,1)\"\n"
+    "matmul(f32[64,4096], f32[4096,64]*) epilogue=\"(1)\"\n";
+
+class CublasLtCases : public ::testing::TestWithParam<DType> {};
+
+TEST_P(CublasLtCases, AgreeWithTheReference) {
+  NEEDS_CUBLASLT(machine);
+  const Device device = testing::cuda_device(machine);
+  const std::string file = concat(read_file(concat(TEMPER_SOURCE_DIR, "/tests/cases/matmul.cases")), "\n", kLayers);
+  int runs = 0, lines = 0;
+  for (const KernelCase& original : parse_cases(file)) {
+    const DType dtype = original.inputs[0].type.dtype;
+    if (!std::holds_alternative<ops::MatMul>(original.op) || (dtype != DType::f32 && dtype != GetParam())) continue;
+    const KernelCase line = dtype == DType::f32 ? lowered(original, GetParam()) : original;
+    const std::vector<Tensor> inputs = make_case_inputs(line, uint64_t(original.line));
+    const Problem problem = make_case_problem(line, inputs, 1);
+    SCOPED_TRACE(concat("line ", original.line, ": ", line.text));
+    const Support support = cuda_matmul_cublaslt.supports(problem, device);
+    if (!support.yes()) {
+      std::printf("  %d refused: %s\n", original.line, support.reason.c_str());
+      continue;
+    }
+    ++lines;
+    std::vector<TensorType> types;
+    for (const Port& port : problem.outputs) types.push_back(port.type);
+    const std::vector<Tensor> want = reference(line.op, inputs, types);
+    const auto configs = cuda_matmul_cublaslt.configs(problem, device);
+    EXPECT_FALSE(configs.empty());
+    for (const Config& config : configs) {
+      SCOPED_TRACE(config.text);
+      const auto got = testing::run_cuda_tactic(cuda_matmul_cublaslt, problem, config, inputs, device);
+      ASSERT_EQ(got.size(), 1u);
+      testing::Tolerance t = testing::tolerance_of(want[0].dtype());
+      // Sums of thousands are taken in another order; a bias may be rounded.
+      t.absolute = std::max(t.absolute, (GetParam() == DType::f32 ? 1e-6 : 1e-3) * largest(want[0]));
+      EXPECT_EQ(testing::difference(got[0], want[0], t.relative, t.absolute), "");
+      ++runs;
+    }
+  }
+  std::printf("%s: %d lines, %d runs\n", std::string(name_of(GetParam())).c_str(), lines, runs);
+  EXPECT_GT(runs, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(DTypes, CublasLtCases, ::testing::Values(DType::f32, DType::f16, DType::bf16),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+// Results of f32 from halves, and a bias of either dtype.
+TEST(CublasLtGpu, GivesWideResultsOfNarrowOperands) {
+  NEEDS_CUBLASLT(machine);
+  const Device device = testing::cuda_device(machine);
+  for (const char* dtype : {"f16", "bf16"})
+    for (const char* bias : {"f32", dtype})
+      for (const bool wide : {true, false}) {
+        KernelCase line =
+            parse_cases(concat("matmul(", dtype, "[5,128], ", dtype, "[128,64]*, ", bias, "[64]*) epilogue=\"(1)\""))
+                .at(0);
+        Program& program = *epilogue_of(line.op);
+        program.inputs = 2;
+        int add = 1;
+        if (bias != std::string("f32")) add = program.push({Scalar::cast, DType::f32, {1, -1, -1}});
+        int out = program.push({Scalar::add, DType::f32, {0, add, -1}});
+        const DType narrow = dtype == std::string("f16") ? DType::f16 : DType::bf16;
+        if (!wide) out = program.push({Scalar::cast, narrow, {out, -1, -1}});
+        const std::vector<Tensor> inputs = make_case_inputs(line, 3);
+        const Problem problem = make_case_problem(line, inputs, 1);
+        SCOPED_TRACE(problem.text());
+        ASSERT_EQ(cuda_matmul_cublaslt.supports(problem, device).reason, "");
+        const auto want = reference(line.op, inputs, std::vector<TensorType>{problem.outputs[0].type});
+        for (const Config& config : cuda_matmul_cublaslt.configs(problem, device)) {
+          const auto got = testing::run_cuda_tactic(cuda_matmul_cublaslt, problem, config, inputs, device);
+          const double size = largest(want[0]);
+          EXPECT_EQ(testing::difference(got[0], want[0], narrow == DType::f16 ? 2e-3 : 1e-2, 1e-3 * size), "")
+              << config.text;
+        }
+        std::printf("%s bias %s, %s result: %s\n", dtype, bias, wide ? "f32" : dtype,
+                    cuda_matmul_cublaslt.configs(problem, device)[0].text.c_str());
+      }
+}
+
+// A product of f32 is not rounded to TF32's 11 bits, unless it may be.
+TEST(CublasLtGpu, IsStrictInF32) {
+  NEEDS_CUBLASLT(machine);
+  const Device device = testing::cuda_device(machine);
+  for (const bool tf32 : {false, true}) {
+    const KernelCase line =
+        parse_cases(concat("matmul(f32[128,256], f32[256,128]*) ", tf32 ? "tf32=true " : "", "epilogue=\"(1)\"")).at(0);
+    std::vector<Tensor> inputs = make_case_inputs(line, 7);
+    for (Tensor& tensor : inputs) {
+      float* values = reinterpret_cast<float*>(tensor.raw_mutable());
+      for (int64_t i = 0; i < tensor.count(); ++i) values[i] += float((i * 7919) % 65521) / 65536;
+    }
+    const Problem problem = make_case_problem(line, inputs, 1);
+    const auto want = reference(line.op, inputs, std::vector<TensorType>{problem.outputs[0].type});
+    int rounded = 0;
+    for (const Config& config : cuda_matmul_cublaslt.configs(problem, device)) {
+      const auto got = testing::run_cuda_tactic(cuda_matmul_cublaslt, problem, config, inputs, device);
+      rounded += !testing::difference(got[0], want[0], 1e-5, 2e-6 * largest(want[0])).empty();
+      EXPECT_EQ(testing::difference(got[0], want[0], 1e-3, 1e-3 * largest(want[0])), "") << config.text;
+    }
+    if (tf32) EXPECT_GT(rounded, 0);
+    else EXPECT_EQ(rounded, 0);
+  }
+}
+
+TEST(CublasLtGpu, PassesNaNOn) {
+  NEEDS_CUBLASLT(machine);
+  const Device device = testing::cuda_device(machine);
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f32})
+    for (const char* shape : {"[16,64], f32[64,48]*, f32[48]*", "[1,64], f32[64,48]*, f32[48]*",
+                              "[7,72], f32[72,8]*, f32[8]*", "[200,1032], f32[1032,520]*, f32[520]*"}) {
+      const KernelCase line = lowered(
+          parse_cases(concat("matmul(f32", shape, ") epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\"")).at(0), dtype);
+      std::vector<Tensor> inputs = make_case_inputs(line, 7);
+      const size_t size = size_t(size_of(dtype));
+      std::memset(inputs[0].raw_mutable() + 5 * size, 0xff, size);
+      const Problem problem = make_case_problem(line, inputs, 1);
+      ASSERT_EQ(cuda_matmul_cublaslt.supports(problem, device).reason, "");
+      for (const Config& config : cuda_matmul_cublaslt.configs(problem, device)) {
+        const auto got = testing::run_cuda_tactic(cuda_matmul_cublaslt, problem, config, inputs, device);
+        int64_t nans = 0;
+        for (double value : got[0].to_doubles()) nans += value != value;
+        EXPECT_EQ(nans, problem.outputs[0].dims().back()) << line.text << ' ' << config.text;
+      }
+    }
+}
+
+TEST(CublasLtGpu, RefusesPlansThatWereChanged) {
+  NEEDS_CUBLASLT(machine);
+  const Device device = testing::cuda_device(machine);
+  const KernelCase line = parse_cases("matmul(f16[64,128], f16[128,64]*) epilogue=\"(1)\"").at(0);
+  const std::vector<Tensor> inputs = make_case_inputs(line, 7);
+  const Problem problem = make_case_problem(line, inputs, 1);
+  const Config config = cuda_matmul_cublaslt.configs(problem, device).at(0);
+  const Packed packed = cuda_matmul_cublaslt.build(problem, config, device);
+  auto load = [&](const Config& changed, std::span<const std::byte> bytes, std::span<const std::byte> code) {
+    PackedView view;
+    view.bytes = bytes;
+    view.code = code;
+    cuda_matmul_cublaslt.load(problem, changed, view, device);
+  };
+  EXPECT_NO_THROW(load(config, packed.bytes, packed.code));
+  const std::byte one[1] = {};
+  EXPECT_THROW(load(config, one, packed.code), Error);
+  EXPECT_THROW(load(config, packed.bytes, std::span(packed.code).first(8)), Error);
+  for (size_t at : {0, 8}) {
+    AlignedBytes other = packed.code;
+    other[at] ^= std::byte(1);
+    EXPECT_THROW(load(config, packed.bytes, other), Error);
+  }
+  const std::string good = config.text;
+  for (const std::string& text :
+       {std::string(), std::string("algorithm 99999 0 0 0 0 0 0 0 0"), std::string("tile=64x64"),
+        std::string("algorithm 66 100000 100000 100000 2 9 100000 60000 60000"), concat(good, " 1"),
+        concat("bias of the result's dtype, ", good)}) {
+    Config changed = config;
+    changed.text = text;
+    EXPECT_THROW(load(changed, packed.bytes, packed.code), Error) << text;
+  }
+  // Only what cuBLASLt proposes itself is accepted.
+  for (size_t i = 0; i < 9; ++i) {
+    cuda::CublasLtChoice choice = cuda::CublasLtChoice::parse(good);
+    choice.numbers[i] += 1;
+    Config changed = config;
+    changed.text = choice.text();
+    const auto configs = cuda_matmul_cublaslt.configs(problem, device);
+    if (std::find(configs.begin(), configs.end(), changed) == configs.end()) {
+      EXPECT_THROW(load(changed, packed.bytes, packed.code), Error) << changed.text;
+    }
+  }
+}
+
+// Times beside our own kernel's, printed; off unless asked for (--gtest_also_run_disabled_tests).
+TEST(CublasLtTimes, DISABLED_OfLayers) {
+  NEEDS_CUBLASLT(machine);
+  const Device device = testing::cuda_device(machine);
+  TimingCache cache;
+  Tuner tuner(device, cache);
+  const Tactic* own = find_tactic("cuda.matmul.mma");
+  std::string text;
+  for (int batch : {1, 8, 32, 128, 256})
+    text += concat("matmul(f16[", batch,
+                   ",2048], f16[2048,1000]*, f16[1000]*) epilogue=\"(2) 2=cast.f32(1) "
+                   "3=add.f32(0,2)\"\nmatmul(f16[",
+                   batch,
+                   ",2048], f16[1000,2048]*, f16[1000]*) "
+                   "transpose_b=true epilogue=\"(2) 2=cast.f32(1) 3=add.f32(0,2)\"\n");
+  for (int rows : {128, 4096}) {
+    text += concat("matmul(f16[", rows,
+                   ",768], f16[768,2304]*, f16[2304]*) epilogue=\"(2) 2=cast.f32(1) 3=add.f32(0,2) 4=cast.f16(3)\"\n");
+    text += concat("matmul(f16[", rows,
+                   ",768], f16[768,3072]*, f16[3072]*) epilogue=\"(2) 2=cast.f32(1) 3=add.f32(0,2) 4=cast.f16(3)\"\n");
+    text += concat("matmul(f16[", rows, ",3072], f16[3072,768]*, f16[768]*, f16[", rows,
+                   ",768]) epilogue=\"(3) 3=cast.f32(1) 4=add.f32(0,3) 5=cast.f32(2) 6=add.f32(4,5) 7=cast.f16(6)\"\n");
+  }
+  text +=
+      "matmul(f16[32,12,128,64], f16[32,12,128,64]) transpose_b=true epilogue=\"(1) 1=cast.f16(0)\"\n"
+      "matmul(f16[32,12,128,128], f16[32,12,128,64]) epilogue=\"(1) 1=cast.f16(0)\"\n";
+  for (const KernelCase& line : parse_cases(text)) {
+    const std::vector<Tensor> inputs = make_case_inputs(line, 7);
+    Problem problem = make_case_problem(line, inputs, 1);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      problem.inputs[i].constant = problem.inputs[i].is_constant ? &inputs[i] : nullptr;
+    std::printf("%s\n ", line.text.c_str());
+    for (const Tactic* tactic : {&cuda_matmul_cublaslt, own})
+      for (const Config& config : tactic->configs(problem, device))
+        std::printf(" %.2f us %s;", tuner.time(problem, *tactic, config, 1) * 1e3, config.text.c_str());
+    std::printf("\n");
+  }
+}
+
+}  // namespace
+}  // namespace temper

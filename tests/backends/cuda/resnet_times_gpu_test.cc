@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// The convolutions of ResNet-50 at several batches, in FP16 and INT8: each one's fastest configuration, and what all of
+// them take together; off unless asked for (--gtest_also_run_disabled_tests).
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "bench/cases.h"
+#include "run_recipe.h"
+
+namespace temper {
+namespace {
+
+struct Layer {
+  int times, channels, outputs, size, kernel, stride;
+  enum { none, relu, residual } end;
+};
+const Layer kLayers[] = {
+    {1, 3, 64, 224, 7, 2, Layer::relu},        {1, 64, 64, 56, 1, 1, Layer::relu},
+    {2, 256, 64, 56, 1, 1, Layer::relu},       {3, 64, 64, 56, 3, 1, Layer::relu},
+    {3, 64, 256, 56, 1, 1, Layer::residual},   {1, 64, 256, 56, 1, 1, Layer::none},
+    {1, 256, 128, 56, 1, 1, Layer::relu},      {1, 128, 128, 56, 3, 2, Layer::relu},
+    {3, 512, 128, 28, 1, 1, Layer::relu},      {3, 128, 128, 28, 3, 1, Layer::relu},
+    {4, 128, 512, 28, 1, 1, Layer::residual},  {1, 256, 512, 56, 1, 2, Layer::none},
+    {1, 512, 256, 28, 1, 1, Layer::relu},      {1, 256, 256, 28, 3, 2, Layer::relu},
+    {5, 1024, 256, 14, 1, 1, Layer::relu},     {5, 256, 256, 14, 3, 1, Layer::relu},
+    {6, 256, 1024, 14, 1, 1, Layer::residual}, {1, 512, 1024, 28, 1, 2, Layer::none},
+    {1, 1024, 512, 14, 1, 1, Layer::relu},     {1, 512, 512, 14, 3, 2, Layer::relu},
+    {2, 2048, 512, 7, 1, 1, Layer::relu},      {2, 512, 512, 7, 3, 1, Layer::relu},
+    {3, 512, 2048, 7, 1, 1, Layer::residual},  {1, 1024, 2048, 14, 1, 2, Layer::none},
+};
+
+std::string text_of(const Layer& l, int64_t batch, bool integers) {
+  const int out = (l.size + l.stride - 1) / l.stride, pad = l.kernel / 2;
+  const char* type = integers ? "i8" : "f16";
+  std::string text = concat("conv(", type, '[', batch, ',', l.channels, ',', l.size, ',', l.size, "], ", type, '[',
+                            l.outputs, ',', l.channels, ',', l.kernel, ',', l.kernel, "]*");
+    for (int i = 0; i < (integers ? 2 : 1); ++i) text += concat(", f32[", l.outputs, ",1,1]*");
+  if (l.end == Layer::residual) text += concat(", ", type, '[', batch, ',', l.outputs, ',', out, ',', out, ']');
+  text += concat(") strides=[", l.stride, ',', l.stride, "] pads=[", pad, ',', pad, ',', pad, ',', pad,
+                 "] dilations=[1,1] epilogue=\"");
+  if (integers)
+    text += l.end == Layer::residual
+                ? "(4) 4=cast.f32(0) 5=add.f32(4,1) 6=mul.f32(5,2) 7=cast.f32(3) 8=constant.f32[0.73] 9=fma.f32(7,8,6) "
+                  "10=relu.f32(9) 11=round.f32(10) 12=cast.i8(11)"
+            : l.end == Layer::relu
+                ? "(3) 3=cast.f32(0) 4=add.f32(3,1) 5=mul.f32(4,2) 6=relu.f32(5) 7=round.f32(6) 8=cast.i8(7)"
+                : "(3) 3=cast.f32(0) 4=add.f32(3,1) 5=mul.f32(4,2) 6=round.f32(5) 7=cast.i8(6)";
+  else
+    text += l.end == Layer::residual ? "(3) 3=add.f32(0,1) 4=cast.f32(2) 5=add.f32(3,4) 6=relu.f32(5) 7=cast.f16(6)"
+            : l.end == Layer::relu   ? "(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)"
+                                     : "(2) 2=add.f32(0,1) 3=cast.f16(2)";
+  return text + "\"";
+}
+
+// A problem whose inputs lie on the GPU only: random bytes that are small numbers in every dtype.
+struct Bench {
+  KernelCase line;
+  std::vector<Tensor> constants;
+  Problem problem;
+  std::vector<std::pair<const cuda::Recipe*, Config>> ways;
+  std::vector<cuda::Recipe::Work> works;
+  explicit Bench(const std::string& text) : line(parse_cases(text).at(0)) {
+    KernelCase without = line;
+    for (CaseInput& input : without.inputs) input.present &= input.constant;
+    constants = make_case_inputs(without, 1);
+    problem = make_case_problem(line, constants, 1);
+    for (const cuda::Recipe* recipe : cuda::recipes()) {
+      if (!recipe->supports(problem).yes()) continue;
+      for (const Config& config : recipe->configs(problem)) {
+        if (config.outputs[0] == Layout::plain && std::holds_alternative<ops::Conv>(problem.op)) continue;
+        ways.push_back({recipe, config});
+        works.push_back(recipe->work(problem, config));
+      }
+    }
+  }
+};
+
+void fill(const cuda::Stream& stream, cuda::DevicePointer to, int64_t bytes, DType dtype) {
+  static std::map<DType, std::vector<std::byte>> blocks;
+  std::vector<std::byte>& block = blocks[dtype];
+  if (block.empty()) {
+    Tensor tensor(dtype, {1 << 22});
+    std::mt19937 random(1);
+    visit_dtype(dtype, [&]<class T>() {
+      for (int64_t i = 0; i < tensor.count(); ++i)
+        tensor.data<T>()[i] = static_cast<T>(double(random() % 2001) / 500 - 2);
+    });
+    block.assign(tensor.raw().begin(), tensor.raw().end());
+  }
+  for (int64_t at = 0; at < bytes; at += int64_t(block.size()))
+    stream.copy_to_device(to + cuda::DevicePointer(at), block.data(), std::min(bytes - at, int64_t(block.size())));
+  stream.synchronize();
+}
+
+// Milliseconds of one launch, among several in a graph.
+double time_of(const cuda::Stream& stream, const cuda::LoadedWork& work, const cuda::DeviceBuffers& buffers) {
+  const cuda::Event start(stream.gpu()), stop(stream.gpu());
+  for (int i = 0; i < 2; ++i) work.launch(stream, buffers);
+  stream.record(start);
+  for (int i = 0; i < 4; ++i) work.launch(stream, buffers);
+  stream.record(stop);
+  stop.wait();
+  const int times = std::clamp(int(2.0 / (stop.milliseconds_since(start) / 4)), 4, 200);
+  stream.begin_capture();
+  for (int i = 0; i < times; ++i) work.launch(stream, buffers);
+  const cuda::Graph graph = stream.end_capture();
+  std::vector<double> all;
+  for (int i = 0; i < 4; ++i) {
+    stream.record(start);
+    stream.replay(graph);
+    stream.record(stop);
+    stop.wait();
+    if (i) all.push_back(stop.milliseconds_since(start) / times);
+  }
+  std::sort(all.begin(), all.end());
+  return all[all.size() / 2];
+}
+
+// The best time; prints the fastest ways.
+double measure(const cuda::Stream& stream, const testing::Cubins& cubins, const Bench& bench, double operations,
+               size_t shown) {
+  std::vector<std::unique_ptr<cuda::DeviceMemory>> memory;
+  std::vector<cuda::DevicePointer> in, out;
+  auto allocate = [&](const TensorType& type) {
+    const int64_t bytes = byte_count(type.dtype, type.dims());
+    memory.push_back(std::make_unique<cuda::DeviceMemory>(stream.gpu(), bytes));
+    fill(stream, memory.back()->address(), bytes, type.dtype);
+    return memory.back()->address();
+  };
+  for (const Port& port : bench.problem.inputs) in.push_back(allocate(port.type));
+  out.push_back(allocate(bench.problem.outputs[0].type));
+  std::vector<std::pair<double, std::string>> times;
+  for (size_t i = 0; i < bench.ways.size(); ++i) {
+    const cuda::Recipe::Work& work = bench.works[i];
+    const AlignedBytes bytes = cubins.bundle_of(work);
+    const cuda::Bundle bundle(bytes, work.jobs, stream.gpu()->info().architecture());
+    const cuda::LoadedWork loaded(stream.gpu(), work, bundle);
+    const cuda::DeviceMemory workspace(stream.gpu(), work.workspace), packed(stream.gpu(), int64_t(work.packed.size()));
+    stream.copy_to_device(packed.address(), work.packed.data(), packed.bytes());
+    stream.synchronize();
+    times.push_back({time_of(stream, loaded, {in, out, workspace.address(), packed.address()}),
+                     concat(bench.ways[i].first->name.substr(5), ' ', bench.ways[i].second.text)});
+  }
+  std::sort(times.begin(), times.end());
+  for (size_t i = 0; i < std::min(shown, times.size()); ++i)
+    std::printf("%s %.4f ms %.0f T/s (%s)", i ? ";" : "", times[i].first, operations / times[i].first / 1e9,
+                times[i].second.c_str());
+  std::printf("\n");
+  std::fflush(stdout);
+  return times.empty() ? 0 : times[0].first;
+}
+
+TEST(CudaTimes, DISABLED_OfResNet50) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  const cuda::Stream stream(gpu);
+  testing::Cubins cubins(*compiler, gpu->info().architecture());
+  auto prepare = [&](const Bench& bench) {
+    std::vector<cuda::KernelSource> sources;
+    for (const auto& work : bench.works)
+      for (const cuda::Job& job : work.jobs) sources.push_back(job.source);
+    return sources;
+  };
+  for (const char* text : {"matmul(f16[4096,4096], f16[4096,4096]*) epilogue=\"(1)\"",
+                           "matmul(i8[4096,4096], i8[4096,4096]*) epilogue=\"(1)\"",
+                           "matmul(f16[1,2048], f16[2048,1000]*, f32[1000]*) epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\"",
+                           "matmul(f16[128,2048], f16[2048,1000]*, f32[1000]*) epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\""}) {
+    const Bench bench(text);
+    cubins.prepare(prepare(bench));
+    const auto dims = bench.problem.inputs[0].dims();
+    std::printf("%-50.50s", text);
+    measure(stream, cubins, bench, 2.0 * double(dims[0] * dims[1] * bench.problem.inputs[1].dims()[1]), 9);
+  }
+  for (const char* text :
+       {"pool(f16[128,64,112,112]) kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1]",
+        "pool(i8[128,64,112,112]) kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1]",
+        "pool(f16[1,64,112,112]) kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1]",
+        "pool(f16[128,256,35,35]) kind=average kernel=[3,3] strides=[1,1] dilations=[1,1] pads=[1,1,1,1]",
+        "reduce(f16[128,2048,7,7]) kind=mean axes=[2,3]", "reduce(f16[1,2048,7,7]) kind=mean axes=[2,3]",
+        "reduce(f32[1,2048,7,7]) kind=mean axes=[2,3]", "pointwise(f32[128,3,224,224]) program=\"(1) 1=cast.f16(0)\"",
+        "conv(f16[128,3,224,224], f16[32,3,3,3]*, f32[32,1,1]*) strides=[2,2] pads=[1,1,1,1] dilations=[1,1] "
+        "epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\"",
+        "conv(f16[128,96,112,112], f16[96,1,3,3]*, f32[96,1,1]*) strides=[2,2] pads=[1,1,1,1] dilations=[1,1] group=96 "
+        "epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\"",
+        "conv(f16[128,144,56,56], f16[144,1,3,3]*, f32[144,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=144 "
+        "epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\"",
+        "conv(i8[128,144,56,56], i8[144,1,3,3]*, f32[144,1,1]*, f32[144,1,1]*) strides=[1,1] pads=[1,1,1,1] "
+        "dilations=[1,1] group=144 epilogue=\"(3) 3=cast.f32(0) 4=add.f32(3,1) 5=mul.f32(4,2) 6=relu.f32(5) "
+        "7=round.f32(6) 8=cast.i8(7)\""}) {
+    const Bench bench(text);
+    cubins.prepare(prepare(bench));
+    int64_t bytes = 0;
+    for (const auto* ports : {&bench.problem.inputs, &bench.problem.outputs})
+      for (const Port& port : *ports) bytes += byte_count(port.type.dtype, port.dims());
+    std::printf("%-60.60s %.0f MB (T/s are of bytes): ", text, double(bytes) / 1e6);
+    measure(stream, cubins, bench, double(bytes), 4);
+  }
+  for (const int64_t batch : {128, 1, 8, 256})
+    for (const bool integers : {false, true}) {
+      std::vector<std::unique_ptr<Bench>> benches;
+      std::vector<cuda::KernelSource> sources;
+      for (const Layer& layer : kLayers) {
+        benches.push_back(std::make_unique<Bench>(text_of(layer, batch, integers)));
+        for (const auto& source : prepare(*benches.back())) sources.push_back(source);
+      }
+      cubins.prepare(sources);
+      double total = 0, without_first = 0;
+      for (size_t l = 0; l < benches.size(); ++l) {
+        const Layer& layer = kLayers[l];
+        const int out = (layer.size + layer.stride - 1) / layer.stride;
+        std::printf("%s %3d  %d x %4d->%4d %3d k%d s%d%s ", integers ? "i8 " : "f16", int(batch), layer.times,
+                    layer.channels, layer.outputs, layer.size, layer.kernel, layer.stride,
+                    layer.end == Layer::residual ? "+" : " ");
+        const double ms =
+            measure(stream, cubins, *benches[l],
+                    2.0 * double(batch) * out * out * layer.outputs * layer.channels * layer.kernel * layer.kernel, 4);
+        EXPECT_GT(ms, 0);
+        total += layer.times * ms;
+        if (l) without_first += layer.times * ms;
+      }
+      std::printf("%s batch %d: all convolutions %.3f ms, without the first %.3f ms\n", integers ? "INT8" : "FP16",
+                  int(batch), total, without_first);
+    }
+}
+
+}  // namespace
+}  // namespace temper
