@@ -26,6 +26,9 @@ struct Backend {
   std::unique_ptr<Kernel> (*reorder)(const Reorder& reorder, std::span<const std::byte> code, const Device& device);
   // Null: kernels read and write the host's memory and are done when launch() returns.
   std::unique_ptr<Queue> (*queue)(const Device& device);
+  // Begins, beside the caller, to open what the kernels of a plan need; a hint. `manifest`: the plan file's, a text in
+  // which tactics and configurations are named. Null: there is nothing to open.
+  void (*preload)(std::string_view manifest, int ordinal, const DeviceSettings& settings) = nullptr;
 };
 
 // THE backend list. `device` is a backend's name or, where a machine may have several, "cuda:1". Throws Error{usage} for
@@ -33,6 +36,7 @@ struct Backend {
 const Backend& find_backend(std::string_view device);
 std::span<const Backend* const> all_backends();
 Device open_device(std::string_view device, const DeviceSettings& settings = {});
+void preload(std::string_view device, std::string_view manifest, const DeviceSettings& settings);
 // Null for devices that have no memory of their own.
 std::unique_ptr<Queue> open_queue(const Device& device);
 // By full name ("cpu.conv.onednn"), in any backend; null when there is none (a plan of another version).

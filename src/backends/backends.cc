@@ -41,6 +41,12 @@ Device open_device(std::string_view device, const DeviceSettings& settings) {
   return backend.device(ordinal, settings);
 }
 
+void preload(std::string_view device, std::string_view manifest, const DeviceSettings& settings) {
+  int ordinal;
+  const Backend& backend = find_backend(device, ordinal);
+  if (backend.preload) backend.preload(manifest, ordinal, settings);
+}
+
 std::unique_ptr<Queue> open_queue(const Device& device) {
   const Backend& backend = find_backend(device.backend);
   return backend.queue ? backend.queue(device) : nullptr;

@@ -14,6 +14,7 @@
 #include "build/segments.h"
 #include "measure/environment.h"
 #include "onnx/import.h"
+#include "plan/choose.h"
 #include "plan/nearest.h"
 #include "runtime/stages.h"
 #include "tune/tuner.h"
@@ -113,12 +114,18 @@ std::string format_copied(const PlanStep& step) {
   return concat(bytes, " bytes");
 }
 
+struct ToCompile {
+  Problem problem;  // without its constants
+  const Tactic* tactic;
+  Config config;
+};
+
 // On all cores. What fails to compile fails again, and is reported, where it is built.
-void compile_all(const std::vector<CandidateRef>& candidates, const Device& device) {
+void compile_all(const std::vector<ToCompile>& candidates, const Device& device) {
   std::atomic<size_t> next{0};
   auto work = [&] {
     for (size_t i; (i = next++) < candidates.size();) try {
-        candidates[i].tactic->compile(*candidates[i].problem, candidates[i].config, device);
+        candidates[i].tactic->compile(candidates[i].problem, candidates[i].config, device);
       } catch (const Error& error) { log(LogLevel::debug, error.what()); }
   };
   std::vector<std::thread> threads;
@@ -126,6 +133,28 @@ void compile_all(const std::vector<CandidateRef>& candidates, const Device& devi
   for (size_t t = 1; t < most; ++t) threads.emplace_back(work);
   work();
   for (std::thread& thread : threads) thread.join();
+}
+
+// What will be timed is compiled before, for all shapes together: kernels of one shape serve others, and no core waits. A
+// graph whose choice is known needs nothing but what was chosen.
+void compile_ahead(const Graph& graph, const std::vector<std::vector<Dims>>& shapes, const Backend& backend, const Device& device, const TimingCache& cache, const BuildOptions& options) {
+  std::vector<ToCompile> all;
+  for (const auto& dims : shapes) {
+    const Graph concrete = specialize(graph, bind_shapes(graph, dims));
+    if (!is_one_stage(concrete) || decided_before(concrete, device, cache)) continue;
+    PlanOptions plan_options;
+    plan_options.prepare = [&](const std::vector<CandidateRef>& candidates) {
+      for (const CandidateRef& c : candidates)
+        if (!cache.find(timing_key(timing_group(device.fingerprint, *c.problem, 1), *c.tactic, c.config))) {
+          Problem problem = *c.problem;
+          for (Port& port : problem.inputs) port.constant = nullptr;
+          all.push_back({std::move(problem), c.tactic, c.config});
+        }
+    };
+    prepare_candidates(concrete, backend, device, plan_options);
+  }
+  if (options.progress && !all.empty()) options.progress("compiling kernels");
+  compile_all(all, device);
 }
 
 }  // namespace
@@ -182,6 +211,7 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   std::string stage;
   if (options.progress) tuner.progress = [&](int timed, const std::string&) { options.progress(concat(stage, "measuring candidates, ", timed, " so far")); };
   PackCache packs;
+  if (options.measure && backend.queue) compile_ahead(graph, shapes, backend, device, cache, options);
   for (const auto& dims : shapes) {
     stage = shapes.size() > 1 ? concat("shape ", dims[0], ": ") : "";
     const Graph concrete = specialize(graph, bind_shapes(graph, dims));
@@ -194,13 +224,6 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
     plan_options.workspace_limit = options.workspace;
     plan_options.packs = &packs;
     if (options.measure) {
-      plan_options.prepare = [&](const std::vector<CandidateRef>& candidates) {
-        std::vector<CandidateRef> fresh;
-        for (const CandidateRef& c : candidates)
-          if (c.tactic->compile && !tuner.knows(*c.problem, *c.tactic, c.config, 1)) fresh.push_back(c);
-        if (options.progress && !fresh.empty()) options.progress(concat(stage, "compiling kernels"));
-        compile_all(fresh, device);
-      };
       plan_options.refine = [&](const Problem& problem, const Tactic& tactic, const Config& config, int chains) { return tuner.refine(problem, tactic, config, chains); };
       plan_options.time = [&](const Problem& problem, const Tactic& tactic, const Config& config, int chains) {
         // What is slow for one batch on a GPU may be the best for another: its parallelism is that of the batch.

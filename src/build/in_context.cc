@@ -28,6 +28,9 @@ struct Known {
 };
 std::string name_of(const Tactic& tactic, const Config& config) { return timing_key("", tactic, config); }
 
+// Of the keys under which the choices for a graph are kept.
+std::string start_of_decisions(const Graph& graph) { return concat("decided for ", hex(xxh3(print(graph))), ", "); }
+
 class InContext {
  public:
   InContext(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options, TimingCache& cache)
@@ -39,7 +42,6 @@ class InContext {
     if (options_.time)
       if (auto plan = plan_as_before()) return std::move(*plan);
     Plan base = build_plan(graph_, backend_, device_, listening());
-    options_.prepare = nullptr;
     shortlist(base);
     bool measured = false;
     if (!all_known()) {
@@ -57,6 +59,7 @@ class InContext {
       const auto [base_ms, ms] = compare(base, plan);
       log(LogLevel::debug, "by single times ", base_ms, " ms, by times in context ", ms, " ms");
       if (base_ms < ms) plan = std::move(base);
+      check_overlap(plan);
     }
     remember(plan);
     return plan;
@@ -65,7 +68,7 @@ class InContext {
  private:
   struct Undecided {};
   const Graph& graph_;
-  const std::string hash_ = hex(xxh3(print(graph_)));
+  const std::string start_ = start_of_decisions(graph_);
   const Backend& backend_;
   const Device& device_;
   PlanOptions options_;
@@ -74,7 +77,7 @@ class InContext {
   std::map<std::string, std::vector<Known>> shortlist_;  // by problem
 
   // What was chosen for this very graph is found again without looking at any other candidate.
-  std::string decided_group(const std::string& group) const { return concat("decided for ", hash_, ", ", group); }
+  std::string decided_group(const std::string& group) const { return concat(start_, group); }
   void remember(const Plan& plan) {
     for (const Segment& segment : plan.segments)
       for (const PlanStep& step : segment.steps)
@@ -84,7 +87,6 @@ class InContext {
   std::optional<Plan> plan_as_before() const {
     PlanOptions options = options_;
     options.time = nullptr;
-    options.prepare = nullptr;
     options.decided = [&](const Problem& problem) -> DecidedCandidate {
       const std::string start = decided_group(group_of(problem)) + " | ";
       const auto found = cache_.entries().lower_bound(start);
@@ -199,6 +201,30 @@ class InContext {
     return true;
   }
 
+  // In a recording a kernel may start before the one in front of it has ended. What that gives must be, bit for bit, what
+  // the steps give when each is waited for. Large plans are left out: every buffer would go to the host, and the rules are
+  // the same for every batch.
+  void check_overlap(const Plan& plan) const {
+    constexpr int64_t kMostBytes = int64_t(512) << 20;
+    if (plan.arena_bytes() > kMostBytes) return;
+    Arena arena(device_);
+    Executor executor(plan, device_, arena);
+    auto outputs_of = [&](auto&& run) {
+      PlanBuffers buffers(plan);
+      run(buffers);
+      return std::vector<Tensor>(buffers.tensors.begin() + int64_t(plan.inputs.size()), buffers.tensors.end());
+    };
+    const Executor::Observer waits{nullptr, [](const PlanStep&, const Buffers&) {}};
+    const auto want = outputs_of([&](PlanBuffers& b) { executor.run_observed(b.inputs, b.outputs, waits); });
+    for (int run = 0; run < 3; ++run) {
+      const auto got = outputs_of([&](PlanBuffers& b) { executor.run(b.inputs, b.outputs); });
+      for (size_t i = 0; i < got.size(); ++i)
+        if (!got[i].same_bits(want[i]))
+          fail(ErrorKind::check_failed, "the output '", plan.outputs[i].name,
+               "' changes when its kernels overlap: this is a defect of Temper on this GPU; please report it");
+    }
+  }
+
   std::pair<double, double> compare(const Plan& a, const Plan& b) const {
     std::vector<double> ms[2];
     struct Ready {
@@ -218,6 +244,12 @@ class InContext {
 };
 
 }  // namespace
+
+bool decided_before(const Graph& graph, const Device& device, const TimingCache& cache) {
+  const std::string start = start_of_decisions(graph) + device.fingerprint;
+  const auto found = cache.entries().lower_bound(start);
+  return found != cache.entries().end() && found->first.starts_with(start);
+}
 
 Plan plan_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
                      TimingCache& cache, const std::function<void(const std::string&)>& progress) {

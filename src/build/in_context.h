@@ -16,4 +16,7 @@ namespace temper {
 Plan plan_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
                      TimingCache& cache, const std::function<void(const std::string&)>& progress);
 
+// Whether plan_in_context would find what it chose for this very graph in the cache.
+bool decided_before(const Graph& graph, const Device& device, const TimingCache& cache);
+
 }  // namespace temper

@@ -40,7 +40,7 @@ struct PlanOptions {
   std::vector<SegmentSpec> segments;  // empty: one, whole batch
   CandidateTime time;                 // empty: nothing is known
   std::function<DecidedCandidate(const Problem&)> decided;  // what needs no choice; empty: nothing
-  // Called once, before any time is asked for, with all candidates of different problems; empty: not called.
+  // Called by prepare_candidates (plan/choose.h) with what can be compiled ahead; empty: nothing is.
   std::function<void(const std::vector<CandidateRef>&)> prepare;
   // Measures once more what came out near the top, and returns the better of both; empty: times are final. One look at
   // each candidate in turn is at the mercy of whatever else the machine did at that moment.

@@ -51,10 +51,23 @@ class Chooser {
     signs_ = values_without_negatives(graph);
   }
 
+  void prepare() {
+    find_problems();
+    std::vector<CandidateRef> all;
+    std::set<std::string> seen;
+    for (size_t n = 0; n < problems_.size(); ++n) {
+      const Problem& problem = problems_[n];
+      if (is_view(graph_.node({int32_t(n)})) || !seen.insert(problem.text()).second) continue;
+      for (const Tactic* tactic : backend_.tactics())
+        if (tactic->compile && tactic->supports(problem, device_).yes())
+          for (Config& config : tactic->configs(problem, device_)) all.push_back({&problem, tactic, std::move(config)});
+    }
+    options_.prepare(all);
+  }
+
   std::vector<NodeChoice> run() {
     const size_t nodes = size_t(graph_.node_count());
-    for (size_t n = 0; n < nodes; ++n) problems_.push_back(problem_of(n));
-    prepare();
+    find_problems();
     for (size_t n = 0; n < nodes; ++n) {
       const Node& node = graph_.node({int32_t(n)});
       candidates_.push_back(&with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); }, [&]() -> Options& { return options_for(n); }));
@@ -134,18 +147,8 @@ class Chooser {
     return problem;
   }
 
-  void prepare() const {
-    if (!options_.prepare) return;
-    std::vector<CandidateRef> all;
-    std::set<std::string> seen;
-    for (size_t n = 0; n < problems_.size(); ++n) {
-      const Problem& problem = problems_[n];
-      if (is_view(graph_.node({int32_t(n)})) || !seen.insert(problem.text()).second) continue;
-      for (const Tactic* tactic : backend_.tactics())
-        if (!tactic->last_resort && tactic->supports(problem, device_).yes())
-          for (Config& config : tactic->configs(problem, device_)) all.push_back({&problem, tactic, std::move(config)});
-    }
-    options_.prepare(all);
+  void find_problems() {
+    for (size_t n = 0; n < size_t(graph_.node_count()); ++n) problems_.push_back(problem_of(n));
   }
 
   Options& options_for(size_t n) {
@@ -308,6 +311,13 @@ class Chooser {
 };
 
 }  // namespace
+
+void prepare_candidates(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options) {
+  if (!options.prepare) return;
+  const BatchInfo batch = analyze_batch(graph);
+  const std::vector<SliceOf> slices(size_t(graph.node_count()));
+  Chooser(graph, batch, slices, backend, device, options).prepare();
+}
 
 std::vector<NodeChoice> choose_tactics(const Graph& graph, const BatchInfo& batch, const std::vector<SliceOf>& slices,
                                        const Backend& backend, const Device& device, const PlanOptions& options) {

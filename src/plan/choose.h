@@ -26,6 +26,10 @@ struct SliceOf {  // how a node runs
 std::vector<NodeChoice> choose_tactics(const Graph& graph, const BatchInfo& batch, const std::vector<SliceOf>& slices,
                                        const Backend& backend, const Device& device, const PlanOptions& options);
 
+// Calls options.prepare with the candidates of all problems of the graph, each once, that can be compiled ahead
+// (Tactic::compile), when nothing has been timed yet. What they refer to lives as long as the call.
+void prepare_candidates(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options);
+
 // A view of its input: no step, no memory of its own.
 bool is_view(const Node& node);
 

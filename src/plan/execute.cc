@@ -21,14 +21,15 @@ void Arena::reserve(int64_t bytes, int64_t staging_bytes) {
       queue_->wait();
       data_.reset();  // before the larger one is asked for
       bytes_ = 0;
+      ++moves_;  // also where there is none now
       data_ = queue_->allocate(bytes);
     } else {
       data_.reset(std::aligned_alloc(4096, size_t(bytes)), std::free);
       bytes_ = 0;
+      ++moves_;
       if (!data_) fail(ErrorKind::machine, "out of memory: ", bytes, " bytes for activations; a smaller batch would fit");
     }
     bytes_ = bytes;
-    ++moves_;
   }
   if (staging_bytes > staging_bytes_) {
     staging_ = queue_->allocate_host(staging_bytes);
@@ -81,8 +82,22 @@ struct Executor::Impl {
           });
       }
     }
-    if (arena.queue()) prepare_device();
-    arena.reserve(plan.arena_bytes() + device_side.bytes, device_side.bytes);
+    if (arena.queue()) with_context([&] { return needs(); }, [&] { prepare_device(); });
+    reserve();
+  }
+
+  void reserve() {
+    with_context([&] { return needs(); }, [&] { arena.reserve(plan.arena_bytes() + device_side.bytes, device_side.bytes); });
+  }
+  // What the plan takes, for those who have less.
+  std::string needs() const {
+    int64_t constants = 0;
+    for (const auto& constant : plan.constants) constants += constant->bytes();
+    auto mib = [](int64_t bytes) { return ceil_div(bytes, int64_t(1) << 20); };
+    std::string inputs;
+    for (const PortInfo& port : plan.inputs) inputs += concat(inputs.empty() ? "" : ", ", port.type.dims());
+    return concat("the plan for inputs ", inputs, " needs ", mib(plan.arena_bytes() + device_side.bytes),
+                  " MiB that grow with the batch and ", mib(constants), " MiB of constants");
   }
 
   void prepare_device() {
@@ -106,6 +121,7 @@ struct Executor::Impl {
   // Takes addresses anew where the arena has moved.
   void find_device_buffers() {
     DeviceSide& d = device_side;
+    reserve();  // there is less where a larger plan has asked for too much since
     if (d.moves == arena.moves()) return;
     arena.queue()->wait();
     d.recording.reset();
@@ -243,6 +259,7 @@ void Executor::Impl::run(std::span<const void* const> inputs, std::span<void* co
     else arena.queue()->replay(recording());
     return to_host(outputs);
   }
+  reserve();
   for (size_t s = 0; s < plan.segments.size(); ++s) {
     const Segment& segment = plan.segments[s];
     if (!segment.parallel) {

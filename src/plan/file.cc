@@ -133,7 +133,8 @@ void check_graph(const PlanFile& file) {
 
 // Why this program cannot run it on this machine; empty if it can. `readable`: the same program wrote it, for a device that
 // it knows.
-std::string refusal_here(const PlanFile& file, const DeviceSettings& settings, bool& readable) {
+std::string refusal_here(PlanFile& file, std::string_view manifest, const DeviceSettings& settings,
+                         bool& readable) {
   const EngineInfo& info = file.info;
   const std::string hint = rebuild_hint(info.command);
   readable = false;
@@ -145,9 +146,12 @@ std::string refusal_here(const PlanFile& file, const DeviceSettings& settings, b
     return concat("the plan is for the device '", info.device, "', which this build does not have", hint);
   }
   readable = true;
+  preload(info.device, manifest, settings);
   try {
-    if (const std::string here = open_device(info.device, settings).fingerprint; here != info.fingerprint)
-      return concat("the plan was built for '", info.fingerprint, "', this machine is '", here, "'", hint);
+    Device device = open_device(info.device, settings);
+    if (device.fingerprint != info.fingerprint)
+      return concat("the plan was built for '", info.fingerprint, "', this machine is '", device.fingerprint, "'", hint);
+    file.device = std::move(device);
   } catch (const Error& error) {
     return concat("the plan was built for '", info.fingerprint, "', which cannot be used here: ", error.what(), hint);
   }
@@ -230,7 +234,7 @@ PlanFile read_plan(std::span<const std::byte> bytes, std::shared_ptr<const void>
   file.graph_text = text_of(*graph);
   const ManifestReader reader(container.manifest);
   reader.read_info(file);
-  file.refusal = refusal_here(file, options.settings, file.complete);
+  file.refusal = refusal_here(file, container.manifest, options.settings, file.complete);
   if (!file.refusal.empty() && !options.foreign) fail(ErrorKind::unsupported, file.refusal);
   if (!file.complete) return file;
 

@@ -22,6 +22,7 @@ struct PlanFile {
   std::vector<std::shared_ptr<const Plan>> plans;
 
   // Of a file that was read.
+  std::optional<Device> device;  // that it is for; absent with `foreign` where there is none here
   int64_t file_bytes = 0, constant_bytes = 0, graph_bytes = 0;  // constant: what the plans use; graph: what only it does
   std::string refusal;   // with `foreign`: why this program cannot run it here, empty if it can
   bool complete = true;  // false: plans, graph and timings could not be read, because another version wrote them

@@ -27,7 +27,7 @@ Engine::Engine(EngineInfo info, Graph graph, int threads, const DeviceSettings& 
 
 Engine::Engine(PlanFile file, const DeviceSettings& settings)
     : info_(std::move(file.info)), graph_(std::move(file.graph)), graph_text_(std::move(file.graph_text)), threads_(file.threads),
-      device_(open_device(info_.device, settings)), inputs_(std::move(file.inputs)), outputs_(std::move(file.outputs)), timings_(std::move(file.timings)) {
+      device_(file.device ? std::move(*file.device) : open_device(info_.device, settings)), inputs_(std::move(file.inputs)), outputs_(std::move(file.outputs)), timings_(std::move(file.timings)) {
   for (auto& plan : file.plans) {
     for (const auto& constant : plan->constants) packs_.know(constant);
     auto key = shapes_of(*plan);

@@ -210,7 +210,7 @@ double Tuner::time_on_device(Instance& instance, const QuickOptions& options) {
   queue_->wait();
   const double once = time([&] { instance.launch(); });
   // A single launch carries the host's time for it: about this much.
-  constexpr double kHostMs = 0.01;
+  constexpr double kHostMs = 0.03;
   if (once - kHostMs > options.best_ms * std::max(options.give_up, 2.0)) return once;
   constexpr double kRecordedMs = 0.25;
   const int launches = int(std::clamp(kRecordedMs / std::max(once, 1e-4), 1.0, 24.0));

@@ -30,10 +30,6 @@ class Tuner {
   // Times a candidate again that this tuner has timed (not one from the file), and keeps the better time.
   double refine(const Problem& problem, const Tactic& tactic, const Config& config, int chains);
 
-  // Whether time() would answer from the cache.
-  bool knows(const Problem& problem, const Tactic& tactic, const Config& config, int chains) const {
-    return cache_.find(timing_key(timing_group(device_.fingerprint, problem, chains), tactic, config)).has_value();
-  }
   int timed() const { return timed_; }
   std::function<void(int timed, const std::string& what)> progress;  // called before each measurement
 

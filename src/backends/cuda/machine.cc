@@ -8,14 +8,33 @@
 
 namespace temper::cuda {
 
+namespace {
+
+struct OpenMachines {
+  std::mutex mutex;
+  std::map<int, std::weak_ptr<const Machine>> by_ordinal;
+};
+// Never destroyed: a thread that opens libraries may outlive the end of main().
+OpenMachines& open_machines() {
+  static auto& machines = *new OpenMachines;
+  return machines;
+}
+
+}  // namespace
+
 std::shared_ptr<const Machine> Machine::open(int ordinal, const LibrarySearch& search) {
-  static std::mutex mutex;
-  static std::map<int, std::weak_ptr<const Machine>> open_machines;
-  const std::lock_guard lock(mutex);
-  if (auto known = open_machines[ordinal].lock()) return known;
+  OpenMachines& machines = open_machines();
+  const std::lock_guard lock(machines.mutex);
+  if (auto known = machines.by_ordinal[ordinal].lock()) return known;
   auto machine = std::make_shared<const Machine>(Driver::open(search), ordinal, search);
-  open_machines[ordinal] = machine;
+  machines.by_ordinal[ordinal] = machine;
   return machine;
+}
+
+void Machine::put_in_place(int ordinal, const std::shared_ptr<const Machine>& machine) {
+  OpenMachines& machines = open_machines();
+  const std::lock_guard lock(machines.mutex);
+  machines.by_ordinal[ordinal] = machine;
 }
 
 Machine::Machine(std::shared_ptr<const Driver> driver, int ordinal, LibrarySearch search)

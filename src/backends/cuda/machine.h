@@ -20,7 +20,8 @@ class Machine {
   // Opens the driver and GPU `ordinal`; where that was done before, gives the same again. The first search of a process
   // counts. Throws Error{unsupported} without driver or GPU, Error{usage} for a GPU that is not there.
   static std::shared_ptr<const Machine> open(int ordinal, const LibrarySearch& search);
-  // With a driver of the caller's, for tests.
+  // For tests: a machine with a driver of the caller's, and one that open() gives for this ordinal while it lives.
+  static void put_in_place(int ordinal, const std::shared_ptr<const Machine>& machine);
   Machine(std::shared_ptr<const Driver> driver, int ordinal, LibrarySearch search);
   ~Machine();
 

@@ -33,13 +33,33 @@ class RecipeKernel final : public Kernel {
   std::vector<DevicePointer> inputs_, outputs_;
 };
 
+// For what is not to be packed.
+Problem without_constants(Problem problem) {
+  for (Port& port : problem.inputs) port.constant = nullptr;
+  return problem;
+}
+
 }  // namespace
 
+std::vector<Config> recipe_configs(const Recipe& recipe, const Problem& problem, const Device& device) {
+  std::vector<Config> configs = recipe.configs(problem);
+  if (!device.gpu) return configs;
+  const Problem bare = without_constants(problem);
+  const int64_t most = device.gpu->gpu()->info().shared_per_block;
+  std::erase_if(configs, [&](const Config& config) {
+    const Recipe::Work work = recipe.work(bare, config);
+    return std::any_of(work.jobs.begin(), work.jobs.end(),
+                       [&](const Job& job) { return int64_t(job.shape.shared_bytes) > most; });
+  });
+  if (configs.empty())
+    fail(ErrorKind::unsupported, recipe.name, " needs more than the ", most,
+         " bytes of shared memory that a block has on this GPU, for ", problem.text());
+  return configs;
+}
+
 void compile_recipe(const Recipe& recipe, const Problem& problem, const Config& config, const Device& device) {
-  Problem bare = problem;
-  for (Port& port : bare.inputs) port.constant = nullptr;
-  for (const Job& job : recipe.work(bare, config).jobs)
-    device.gpu->compiler().compile(job.source, device.architecture);
+  const Problem bare = without_constants(problem);
+  for (const Job& job : recipe.work(bare, config).jobs) device.gpu->compiler().compile(job.source, device.architecture);
 }
 
 Packed build_recipe(const Recipe& recipe, const Problem& problem, const Config& config, const Device& device) {

@@ -6,6 +6,8 @@
 
 namespace temper::cuda {
 
+// The recipe's, without those that need more shared memory than the device has (all of them where no GPU is open).
+std::vector<Config> recipe_configs(const Recipe& recipe, const Problem& problem, const Device& device);
 void compile_recipe(const Recipe& recipe, const Problem& problem, const Config& config, const Device& device);
 Packed build_recipe(const Recipe& recipe, const Problem& problem, const Config& config, const Device& device);
 std::unique_ptr<Kernel> load_recipe(const Recipe& recipe, const Problem& problem, const Config& config,
@@ -20,7 +22,7 @@ const Tactic recipe_tactic{
     recipe.name,
     recipe.version,
     [](const Problem& problem, const Device&) { return recipe.supports(problem); },
-    [](const Problem& problem, const Device&) { return recipe.configs(problem); },
+    [](const Problem& problem, const Device& device) { return recipe_configs(recipe, problem, device); },
     [](const Problem& problem, const Config& config, const Device& device) {
       return build_recipe(recipe, problem, config, device);
     },

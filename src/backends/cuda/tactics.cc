@@ -3,20 +3,23 @@
 #include "backends/backend.h"
 #include "backends/cuda/bundle.h"
 #include "backends/cuda/copy/copy.h"
+#include "backends/cuda/preload.h"
 #include "backends/cuda/recipe_tactic.h"
 
 namespace temper {
 
 namespace cuda {
 extern const Recipe pointwise_recipe, reduce_recipe, softmax_recipe, normalize_recipe, pool_recipe, transpose_recipe,
-    slice_recipe, broadcast_recipe, concat_recipe, resize_recipe, matmul_recipe, conv_direct_recipe, conv_gemm_recipe,
-    arg_reduce_recipe, pad_recipe;
+    slice_recipe, broadcast_recipe, concat_recipe, resize_recipe, matmul_recipe, conv_first_recipe,
+    conv_depthwise_recipe, conv_direct_recipe, conv_gemm_recipe, arg_reduce_recipe, pad_recipe;
 }
 extern const Tactic cuda_conv_cudnn, cuda_matmul_cublaslt, cuda_host;
 
 static const Tactic* const cuda_tactics[] = {
     &cuda_conv_cudnn,
     &cuda::recipe_tactic<cuda::conv_gemm_recipe>,
+    &cuda::recipe_tactic<cuda::conv_first_recipe>,
+    &cuda::recipe_tactic<cuda::conv_depthwise_recipe>,
     &cuda::recipe_tactic<cuda::conv_direct_recipe>,
     &cuda_matmul_cublaslt,
     &cuda::recipe_tactic<cuda::matmul_recipe>,
@@ -64,6 +67,7 @@ const Backend cuda_backend{
     [](const Reorder& reorder, std::span<const std::byte> code, const Device& device) {
       return cuda::make_kernel(reorder_work(reorder), {{}, code}, device);
     },
-    cuda::make_queue};
+    cuda::make_queue,
+    cuda::preload};
 
 }  // namespace temper

@@ -122,11 +122,13 @@ TEST(CublasLtChoice, ReadsWhatItWrites) {
   choice.numbers = {66, 604, 35, 3, 2, 1, 0, 7, 65535};
   EXPECT_EQ(choice.text(), "algorithm 66 604 35 3 2 1 0 7 65535");
   EXPECT_EQ(CublasLtChoice::parse(choice.text()), choice);
+  choice.numbers[3] = -1;  // as the algorithm likes
+  EXPECT_EQ(CublasLtChoice::parse(choice.text()), choice);
 }
 
 TEST(CublasLtChoice, RefusesOtherTexts) {
   for (const char* text :
-       {"", "algorithm", "algorithm 1 2 3 4 5 6 7 8", "algorithm 1 2 3 4 5 6 7 8 9 10", "algorithm -1 2 3 4 5 6 7 8 9",
+       {"", "algorithm", "algorithm 1 2 3 4 5 6 7 8", "algorithm 1 2 3 4 5 6 7 8 9 10", "algorithm -1 2 3 4 5 6 7 8 9", "algorithm 1 2 3 -2 5 6 7 8 9",
         "algorithm 1 2 3 4 5 6 7 8 65536", "algorithm 1 2 3 4 5 6 7 8  9", "algorithm 01 2 3 4 5 6 7 8 9",
         "algorithm 1 2 3 4 5 6 7 8 9 ", "algorithm 2147483648 2 3 4 5 6 7 8 9",
         "algorithm 99999999999999999999 2 3 4 5 6 7 8 9", "Algorithm 1 2 3 4 5 6 7 8 9",

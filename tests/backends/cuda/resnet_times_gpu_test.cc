@@ -35,7 +35,7 @@ std::string text_of(const Layer& l, int64_t batch, bool integers) {
   const char* type = integers ? "i8" : "f16";
   std::string text = concat("conv(", type, '[', batch, ',', l.channels, ',', l.size, ',', l.size, "], ", type, '[',
                             l.outputs, ',', l.channels, ',', l.kernel, ',', l.kernel, "]*");
-    for (int i = 0; i < (integers ? 2 : 1); ++i) text += concat(", f32[", l.outputs, ",1,1]*");
+  for (int i = 0; i < (integers ? 2 : 1); ++i) text += concat(", f32[", l.outputs, ",1,1]*");
   if (l.end == Layer::residual) text += concat(", ", type, '[', batch, ',', l.outputs, ',', out, ',', out, ']');
   text += concat(") strides=[", l.stride, ',', l.stride, "] pads=[", pad, ',', pad, ',', pad, ',', pad,
                  "] dilations=[1,1] epilogue=\"");
@@ -144,7 +144,7 @@ double measure(const cuda::Stream& stream, const testing::Cubins& cubins, const 
   }
   std::sort(times.begin(), times.end());
   for (size_t i = 0; i < std::min(shown, times.size()); ++i)
-    std::printf("%s %.4f ms %.0f T/s (%s)", i ? ";" : "", times[i].first, operations / times[i].first / 1e9,
+    std::printf("%s %.4f ms %.3g T/s (%s)", i ? ";" : "", times[i].first, operations / times[i].first / 1e9,
                 times[i].second.c_str());
   std::printf("\n");
   std::fflush(stdout);
@@ -162,10 +162,11 @@ TEST(CudaTimes, DISABLED_OfResNet50) {
       for (const cuda::Job& job : work.jobs) sources.push_back(job.source);
     return sources;
   };
-  for (const char* text : {"matmul(f16[4096,4096], f16[4096,4096]*) epilogue=\"(1)\"",
-                           "matmul(i8[4096,4096], i8[4096,4096]*) epilogue=\"(1)\"",
-                           "matmul(f16[1,2048], f16[2048,1000]*, f32[1000]*) epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\"",
-                           "matmul(f16[128,2048], f16[2048,1000]*, f32[1000]*) epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\""}) {
+  for (const char* text :
+       {"matmul(f16[4096,4096], f16[4096,4096]*) epilogue=\"(1)\"",
+        "matmul(i8[4096,4096], i8[4096,4096]*) epilogue=\"(1)\"",
+        "matmul(f16[1,2048], f16[2048,1000]*, f32[1000]*) epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\"",
+        "matmul(f16[128,2048], f16[2048,1000]*, f32[1000]*) epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\""}) {
     const Bench bench(text);
     cubins.prepare(prepare(bench));
     const auto dims = bench.problem.inputs[0].dims();
@@ -183,7 +184,8 @@ TEST(CudaTimes, DISABLED_OfResNet50) {
         "epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\"",
         "conv(f16[128,96,112,112], f16[96,1,3,3]*, f32[96,1,1]*) strides=[2,2] pads=[1,1,1,1] dilations=[1,1] group=96 "
         "epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\"",
-        "conv(f16[128,144,56,56], f16[144,1,3,3]*, f32[144,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=144 "
+        "conv(f16[128,144,56,56], f16[144,1,3,3]*, f32[144,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
+        "group=144 "
         "epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\"",
         "conv(i8[128,144,56,56], i8[144,1,3,3]*, f32[144,1,1]*, f32[144,1,1]*) strides=[1,1] pads=[1,1,1,1] "
         "dilations=[1,1] group=144 epilogue=\"(3) 3=cast.f32(0) 4=add.f32(3,1) 5=mul.f32(4,2) 6=relu.f32(5) "

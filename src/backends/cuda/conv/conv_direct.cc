@@ -105,6 +105,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   std::string extras, call;
   Job job;
   job.entry = "conv_direct";
+  job.overlap = true;
   job.slots = {{Slot::Kind::input, 0, 0}, by_channel ? Slot{Slot::Kind::packed, 0, 0} : Slot{Slot::Kind::input, 1, 0}};
   auto add = [&](const Dims& strides) {
     column_strides.push_back(strides[1]);

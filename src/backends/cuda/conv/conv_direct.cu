@@ -26,6 +26,7 @@ DEVICE I multiply_add(I a, I b, I c) {
 
 extern "C" __global__ void __launch_bounds__(256, 2)
     conv_direct(const A* a, const B* b, EXTRAS Output* out, const Parameters p) {
+  wait_for_inputs();
   const u32 thread = blockIdx.x * 256 + threadIdx.x;
   const u32 row = divide(thread, p.columns), column = (thread - row * p.columns.divisor) * V;
   if (row >= p.rows) return;

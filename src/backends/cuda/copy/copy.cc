@@ -59,6 +59,7 @@ std::vector<Job> copy_jobs(int64_t element_bytes, const Dims& sizes, const Dims&
     const int64_t blocks = column_tiles * row_tiles * element_count(rest.sizes);
     if (small_positions(blocks)) {
       job.entry = "copy_tiles";
+      job.overlap = true;
       job.source.text = concat(prelude(element_bytes, rest.sizes.size(), blocks, ""),
                                "#include \"backends/cuda/copy/copy_tiles.cu\"\n");
       job.shape.grid = {uint32_t(blocks), 1, 1};
@@ -88,6 +89,7 @@ std::vector<Job> copy_jobs(int64_t element_bytes, const Dims& sizes, const Dims&
   };
   while (vector > 1 && !aligned()) vector /= 2;
   job.entry = "copy";
+  job.overlap = true;
   job.source.text = concat(prelude(element_bytes, rank, count, concat(", V = ", vector)),
                            "#include \"backends/cuda/copy/copy.cu\"\n");
   job.shape.grid = {blocks_for(count / vector, 256), 1, 1};

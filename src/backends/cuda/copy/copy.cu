@@ -10,6 +10,7 @@ struct Parameters {
 };
 
 extern "C" __global__ void __launch_bounds__(256) copy(const Element* in, Element* out, const Parameters p) {
+  wait_for_inputs();
   const u64 thread = u64(blockIdx.x) * 256 + threadIdx.x;
   if (thread >= p.count) return;
   i64 at[2];

@@ -13,6 +13,7 @@ struct Parameters {
 
 extern "C" __global__ void __launch_bounds__(256) copy_tiles(const Element* in, Element* out, const Parameters p) {
   __shared__ Element tile[32][33];
+  wait_for_inputs();
   const u32 block = blockIdx.x, rest = divide(block, p.column_tiles),
             column_tile = block - rest * p.column_tiles.divisor;
   const u32 batch = divide(rest, p.row_tiles), row_tile = rest - batch * p.row_tiles.divisor;

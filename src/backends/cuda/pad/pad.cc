@@ -51,6 +51,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   if (sizes.empty()) sizes = {1}, walk = {{0}, {0}}, before = {0}, low = {0}, size = {1};
   Job job;
   job.entry = "pad";
+  job.overlap = true;
   job.slots = {
       {Slot::Kind::input, 0, 0}, {Slot::Kind::input, has_value(problem) ? 1 : 0, 0}, {Slot::Kind::output, 0, 0}};
   job.source.text =

@@ -16,6 +16,7 @@ DEVICE i64 wrapped(i64 a, i64 n) { return ((a % n) + n) % n; }
 
 extern "C" __global__ void __launch_bounds__(256)
     pad(const Element* in, const Element* value, Element* out, const Parameters p) {
+  wait_for_inputs();
   const u64 thread = u64(blockIdx.x) * 256 + threadIdx.x;
   if (thread >= p.count) return;
   Index rest = Index(thread);

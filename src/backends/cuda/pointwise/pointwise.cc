@@ -114,6 +114,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   out.jobs.resize(1);
   Job& job = out.jobs[0];
   job.entry = "pointwise";
+  job.overlap = true;
   job.slots.push_back({Slot::Kind::output, 0, 0});
   job.source.text =
       concat("#include \"backends/cuda/support/scalar.cuh\"\n", program_code(program, dtypes, "program"),

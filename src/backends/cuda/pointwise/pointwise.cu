@@ -10,6 +10,7 @@ struct Parameters {
 };
 
 extern "C" __global__ void __launch_bounds__(256) pointwise(INPUTS Output* out, const Parameters p) {
+  wait_for_inputs();
   const Index first = (Index(blockIdx.x) * 256 + threadIdx.x) * V;
   if (first >= p.count) return;
   i64 at[WALKED == 0 ? 1 : WALKED];

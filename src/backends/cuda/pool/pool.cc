@@ -21,6 +21,68 @@ Support supports(const Problem& problem) {
   return supported();
 }
 
+// Neighbouring channels that a thread of pool_channels.cu computes; 1: it does not fit the problem.
+int64_t channels_at_once(const Problem& problem, const Config& config) {
+  const auto& op = op_of(problem);
+  const TensorType& x = problem.inputs[0].type;
+  const Dims in = x.dims();
+  if (config.inputs[0] != Layout::channels_last || in.size() > 4 || op.with_indices || op.kind == ops::PoolKind::lp ||
+      x.dtype == DType::boolean || !small_positions(element_count(problem.outputs[0].dims())))
+    return 1;
+  int64_t vector = std::max<int64_t>(1, 16 / size_of(x.dtype));
+  while (in[1] % vector) vector /= 2;
+  return vector;
+}
+
+Job channels_job(const Problem& problem, int64_t vector) {
+  const auto& op = op_of(problem);
+  const TensorType& x = problem.inputs[0].type;
+  const Dims in = x.dims(), dims = problem.outputs[0].dims();
+  const ops::Window window = op.window();
+  const size_t spatial = in.size() - 2, first = 2 - spatial;
+  std::array<int32_t, 2> size{1, 1}, kernel{1, 1}, stride{1, 1}, dilation{1, 1}, begin{0, 0}, end{0, 0};
+  std::array<int64_t, 2> out_size{1, 1};
+  for (size_t i = 0; i < spatial; ++i) {
+    const size_t s = first + i;
+    size[s] = int32_t(in[i + 2]);
+    out_size[s] = dims[i + 2];
+    kernel[s] = int32_t(op.kernel[i]);
+    stride[s] = int32_t(op.strides[i]);
+    dilation[s] = int32_t(op.dilations[i]);
+    const auto pads = ops::window_pads(window, int64_t(i), in[i + 2]);
+    begin[s] = int32_t(pads.first);
+    end[s] = int32_t(pads.second);
+  }
+  Job job;
+  job.entry = "pool_channels";
+  job.overlap = true;
+  job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}};
+  const int input = x.dtype == DType::f16                 ? 1
+                    : x.dtype == DType::bf16              ? 2
+                    : x.dtype == DType::f32               ? 3
+                    : x.dtype == DType::i8 && vector >= 4 ? 4
+                    : x.dtype == DType::u8 && vector >= 4 ? 5
+                                                          : 0;
+  job.source.text = concat("#include \"backends/cuda/support/scalar.cuh\"\nconstexpr int KIND = ", int(op.kind),
+                           ", LANES = 1, KEPT = 1, REDUCED = 1, KERNEL_H = ", kernel[0], ", KERNEL_W = ", kernel[1],
+                           ", V = ", vector, ";\nconstexpr bool INCLUDE_PADDING = ", op.count_include_pad,
+                           ";\n#define INPUT ", input, "\nusing Index = u32;\nusing Input = ", memory_type(x.dtype),
+                           ";\nusing Output = Input;\n", "#include \"backends/cuda/pool/pool_channels.cu\"\n");
+  const int64_t vectors = in[1] / vector, count = element_count(dims) / vector;
+  job.shape.block = {256, 1, 1};
+  job.shape.grid = {blocks_for(count, 256), 1, 1};
+  ParameterWriter writer;
+  writer.put(uint32_t(count))
+      .put(uint32_t(in[1]))
+      .put_divisor(vectors)
+      .put_divisor(out_size[1])
+      .put_divisor(out_size[0]);
+  for (const auto& two : {size, stride, dilation, begin, end})
+    for (int32_t value : two) writer.put(value);
+  job.parameters = writer.finish();
+  return job;
+}
+
 Recipe::Work work(const Problem& problem, const Config& config) {
   const auto& op = op_of(problem);
   const TensorType& x = problem.inputs[0].type;
@@ -28,6 +90,10 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   const int64_t count = element_count(dims);
   Recipe::Work out;
   if (count == 0) return out;
+  if (const int64_t vector = channels_at_once(problem, config); vector > 1) {
+    out.jobs.push_back(channels_job(problem, vector));
+    return out;
+  }
   const ops::Window window = op.window();
   const size_t spatial = in.size() - 2, first = 3 - spatial;
   const Dims in_strides = logical_strides(in, config.inputs[0]), out_strides = logical_strides(dims, config.outputs[0]),
@@ -75,6 +141,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   // Columns are counted from the first real spatial axis on; the axes in front have size 1 and do not disturb.
   Job job;
   job.entry = "pool";
+  job.overlap = true;
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}, {Slot::Kind::output, op.with_indices ? 1 : 0, 0}};
   job.source.text =
       concat("#include \"backends/cuda/support/scalar.cuh\"\nconstexpr int KIND = ", int(op.kind),
@@ -99,6 +166,6 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe pool_recipe;
-const Recipe pool_recipe{"cuda.pool", 1, supports, same_layout_configs, work};
+const Recipe pool_recipe{"cuda.pool", 2, supports, same_layout_configs, work};
 
 }  // namespace temper::cuda

@@ -17,6 +17,7 @@ struct Parameters {
 };
 
 extern "C" __global__ void __launch_bounds__(256, 4) pool(const Input* in, Input* out, i64* where, const Parameters p) {
+  wait_for_inputs();
   using H = Held<Input>;
   using F = decltype([] {
     if constexpr (is_float<H>) return H();

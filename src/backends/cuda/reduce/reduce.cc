@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 
+#include "backends/cuda/support/program_code.h"
 #include "backends/cuda/support/rows.h"
+#include "base/checked.h"
 
 namespace temper::cuda {
 
@@ -33,6 +36,61 @@ std::vector<Config> configs(const Problem& problem) {
   return out;
 }
 
+// A tensor in memory as [outer, n, inner] of which n is reduced, and the output as [outer, inner].
+struct Columns {
+  int64_t outer = 1, n = 1, inner = 1;
+};
+std::optional<Columns> columns_of(const Dims& dims, const Dims& strides, const std::vector<int64_t>& axes,
+                                  const Dims& out_strides) {
+  std::vector<size_t> order(dims.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return strides[a] < strides[b]; });
+  Columns out;
+  int part = 0;  // inner, n, outer
+  for (size_t axis : order) {
+    if (dims[axis] == 1) continue;
+    const bool reduced = std::binary_search(axes.begin(), axes.end(), int64_t(axis));
+    part += reduced != (part == 1);
+    if (part > 2) return {};
+    if (!reduced && out_strides[axis] != out.inner * (part == 2 ? out.outer : 1)) return {};
+    (part == 0 ? out.inner : part == 1 ? out.n : out.outer) *= dims[axis];
+  }
+  return out;
+}
+
+// Nothing where reduce.cu does it as well.
+std::optional<Job> columns_job(const Problem& problem, const Config& config, const Dims& out_strides) {
+  const auto& op = op_of(problem);
+  const TensorType& x = problem.inputs[0].type;
+  if (op.kind > ops::ReduceKind::min || (x.dtype != DType::f16 && x.dtype != DType::bf16 && x.dtype != DType::f32))
+    return {};
+  const auto columns = columns_of(x.dims(), logical_strides(x.dims(), config.inputs[0]), op.axes, out_strides);
+  if (!columns || columns->n < 8 || columns->inner < 32 || !small_positions(columns->n * columns->inner)) return {};
+  int64_t vector = 16 / size_of(x.dtype);
+  while (columns->inner % vector) vector /= 2;
+  // As many threads along what is reduced as it takes to fill a GPU.
+  constexpr int64_t kThreads = 132 * 2048;
+  int64_t across = 32;
+  while (across > 8 && columns->outer * columns->inner / vector * (256 / across) < kThreads) across /= 2;
+  const int64_t column_blocks = ceil_div(columns->inner, across * vector);
+  if (!small_positions(columns->outer * column_blocks)) return {};
+  Job job;
+  job.entry = "reduce_columns";
+  job.overlap = true;
+  job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}};
+  job.source.text = concat(
+      "#include \"backends/cuda/support/scalar.cuh\"\nconstexpr int LANES = 1, KEPT = 1, REDUCED = 1"
+      ", KIND = ",
+      int(op.kind), ", ACROSS = ", across, ", V = ", vector,
+      ";\nusing Index = u32;\nusing Input = ", memory_type(x.dtype),
+      ";\nusing Output = Input;\n#include \"backends/cuda/reduce/reduce_columns.cu\"\n");
+  job.parameters =
+      ParameterWriter().put(uint32_t(columns->n)).put(uint32_t(columns->inner)).put_divisor(column_blocks).finish();
+  job.shape.block = {256, 1, 1};
+  job.shape.grid = {uint32_t(columns->outer * column_blocks), 1, 1};
+  return job;
+}
+
 Recipe::Work work(const Problem& problem, const Config& config) {
   const auto& op = op_of(problem);
   const TensorType& x = problem.inputs[0].type;
@@ -44,6 +102,12 @@ Recipe::Work work(const Problem& problem, const Config& config) {
     out_strides.push_back(reduced ? 0 : strides[op.keepdims ? axis : at]);
     at += !reduced;
   }
+  if (element_count(out_dims) > 0 && element_count(x.dims()) > 0)
+    if (auto job = columns_job(problem, config, out_strides)) {
+      Recipe::Work out;
+      out.jobs.push_back(std::move(*job));
+      return out;
+    }
   return rows_work(x, config.inputs[0], op.axes, out_strides, problem.outputs[0].type.dtype, "reduce",
                    concat("constexpr int KIND = ", int(op.kind), ";\n"), 0);
 }
@@ -51,6 +115,6 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe reduce_recipe;
-const Recipe reduce_recipe{"cuda.reduce", 1, supports, configs, work};
+const Recipe reduce_recipe{"cuda.reduce", 2, supports, configs, work};
 
 }  // namespace temper::cuda

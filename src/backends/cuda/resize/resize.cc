@@ -82,6 +82,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   Job job;
   const bool narrow = x.dtype == DType::f32 || x.dtype == DType::f16 || x.dtype == DType::bf16;
   job.entry = "resize";
+  job.overlap = true;
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::packed, 0, 0}, {Slot::Kind::output, 0, 0}};
   job.source.text =
       concat("#include \"backends/cuda/support/scalar.cuh\"\nconstexpr int RANK = ", sizes.size(),

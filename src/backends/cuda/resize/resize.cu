@@ -40,6 +40,7 @@ DEVICE Wide interpolate(const Input* in, const Tap* taps, const Parameters& p, c
 
 extern "C" __global__ void __launch_bounds__(256)
     resize(const Input* in, const Tap* taps, Input* out, const Parameters p) {
+  wait_for_inputs();
   const u64 thread = u64(blockIdx.x) * 256 + threadIdx.x;
   if (thread >= p.count) return;
   Index rest = Index(thread);

@@ -19,7 +19,8 @@ constexpr Setting kSettings[] = {{Attribute::id, 4},      {Attribute::tile, 4}, 
                                  {Attribute::split_k, 4}, {Attribute::reduction, 4},   {Attribute::swizzle, 4},
                                  {Attribute::custom, 4},  {Attribute::inner_shape, 2}, {Attribute::cluster_shape, 2}};
 static_assert(std::size(kSettings) == std::tuple_size_v<decltype(CublasLtChoice::numbers)>);
-constexpr size_t kReduction = 4;
+constexpr int64_t kLosesNaN = 20;  // the id of an algorithm whose relu gives 0 for NaN
+constexpr size_t kSplitK = 3, kReduction = 4;  // a negative split-k leaves it to the algorithm
 
 int compute_of(const CublasLtProduct& product) { return product.tf32 ? kCublasComputeTf32 : kCublasCompute32; }
 
@@ -50,7 +51,7 @@ CublasLtChoice CublasLtChoice::parse(std::string_view text) {
     text.remove_prefix(1);
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), choice.numbers[i]);
     const int64_t most = kSettings[i].bytes == 2 ? 0xffff : 0x7fffffff;
-    if (error != std::errc() || choice.numbers[i] < 0 || choice.numbers[i] > most) refuse();
+    if (error != std::errc() || choice.numbers[i] < (i == kSplitK ? -1 : 0) || choice.numbers[i] > most) refuse();
     text.remove_prefix(size_t(end - text.data()));
   }
   if (choice.text() != whole) refuse();
@@ -166,7 +167,7 @@ CublasLtChoice CublasLt::choice_of(const CublasLtAlgorithm& algorithm) const {
     size_t written = 0;
     check(api_.algorithm_get(&algorithm, kSettings[i].attribute, &value, kSettings[i].bytes, &written),
           concat("reading setting ", int(kSettings[i].attribute), " of an algorithm"));
-    choice.numbers[i] = int64_t(value);
+    choice.numbers[i] = i == kSplitK ? int64_t(int32_t(value)) : int64_t(value);
   }
   return choice;
 }
@@ -174,6 +175,8 @@ CublasLtChoice CublasLt::choice_of(const CublasLtAlgorithm& algorithm) const {
 CublasLtAlgorithm CublasLt::algorithm(const CublasLtProduct& product, const CublasLtChoice& choice) const {
   if (choice.numbers[kReduction] & ~int64_t(kCublasLtReduceInComputeType))
     fail(ErrorKind::unsupported, "cuBLASLt's ", choice.text(), " does not sum in f32");
+  if (product.relu && choice.numbers[0] == kLosesNaN)
+    fail(ErrorKind::unsupported, "cuBLASLt's ", choice.text(), " loses NaN in relu");
   CublasLtAlgorithm out{};
   const int type = int(product.type), result = int(product.result);
   check(api_.algorithm_init(handle_, compute_of(product), int(CublasData::f32), type, type, result, result,
@@ -273,6 +276,7 @@ void CublasLtRun::launch(const Stream& stream, const Addresses& addresses) {
   }
   auto pointer = [](DevicePointer address) { return reinterpret_cast<void*>(address); };
   stream.gpu()->make_current();
+  stream.gpu()->driver().fail_if_planned(Operation::launch, "multiplying");
   auto* const matrices = descriptions_->matrices;
   const void* c = pointer(beta_ != 0 ? addresses.c : addresses.d);
   library_.check(

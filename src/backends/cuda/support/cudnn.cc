@@ -9,6 +9,15 @@ namespace temper::cuda {
 namespace {
 
 constexpr size_t kRecentPlans = 64;
+constexpr double kOperationsForCublasLt = 2e9;
+
+double operations_of(const CudnnGraph& graph) {
+  double operations = 2;
+  for (int64_t size : graph.values.at(size_t(graph.sum)).dims) operations *= double(size);
+  const Dims& weights = graph.values.at(size_t(graph.w)).dims;
+  for (size_t axis = 1; axis < weights.size(); ++axis) operations *= double(weights[axis]);
+  return operations;
+}
 
 std::string dims_text(const Dims& dims) {
   std::string out;
@@ -314,7 +323,9 @@ std::vector<CudnnChoice> Cudnn::choices(const CudnnGraph& graph, const CudnnRule
   if (gpu_) gpu_->make_current();
   // cuBLASLt's kernels for rows that are not whole 16 bytes turn NaN into 0 in relu; its others and cuDNN's own do not.
   uint32_t behaves_otherwise = kCudnnReordersFilter | kCudnnReordersBias;
-  if (graph.values.at(size_t(graph.x)).dims.at(1) % 8 != 0 || graph.values.at(size_t(graph.sum)).dims.at(1) % 8 != 0)
+  // The first of its kernels makes a plan load about 100 ms longer: not for what takes microseconds in any case.
+  if (operations_of(graph) < kOperationsForCublasLt || graph.values.at(size_t(graph.x)).dims.at(1) % 8 != 0 ||
+      graph.values.at(size_t(graph.sum)).dims.at(1) % 8 != 0)
     behaves_otherwise |= kCudnnCallsCublasLt;
   const bool wide = graph.values.at(size_t(graph.x)).type == CudnnData::f32;
   uint32_t refused = kCudnnDownConvert | kCudnnReducedReduction | kCudnnFft | kCudnnNondeterministic | kCudnnWinograd;
@@ -390,6 +401,7 @@ void CudnnRun::launch(const Stream& stream, std::span<const DevicePointer> addre
     workspace_ = scratch;
   }
   stream.gpu()->make_current();
+  stream.gpu()->driver().fail_if_planned(Operation::launch, "running a convolution");
   const std::lock_guard lock(cudnn_.mutex_);
   cudnn_.check(api.set_stream(cudnn_.handle_, stream.get()), "choosing a stream");
   cudnn_.check(api.execute(cudnn_.handle_, plan_->objects_.back().get(), pack_->get()), "running a convolution");

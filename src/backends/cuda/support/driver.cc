@@ -253,7 +253,12 @@ void Stream::begin_capture() const {
 
 Graph Stream::end_capture() const {
   GraphHandle recorded = nullptr;
-  TEMPER_IN_STREAM(Operation::other, "ending a graph", stream_end_capture, get(), &recorded);
+  try {
+    TEMPER_IN_STREAM(Operation::other, "ending a graph", stream_end_capture, get(), &recorded);
+  } catch (const Error&) {
+    abandon_capture();
+    throw;
+  }
   const Owned<GraphHandle> graph(gpu(), recorded, gpu()->driver().api().graph_destroy);
   GraphExecHandle exec = nullptr;
   TEMPER_IN_STREAM(Operation::allocate, "making a graph ready", graph_instantiate, &exec, recorded, 0ull);

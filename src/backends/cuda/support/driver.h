@@ -52,8 +52,12 @@ class Driver {
   // Calls `function(arguments...)`; throws if it, or the plan of a test, says so. `what`: "allocating 12 MiB".
   template <class... P, class... A>
   void call(Operation operation, std::string_view what, Result (*function)(P...), A... arguments) const {
-    if (fails_as_planned(operation)) raise(operation == Operation::allocate ? kOutOfMemory : kLaunchFailed, what, true);
+    fail_if_planned(operation, what);
     if (const Result result = function(arguments...); result != 0) raise(result, what, false);
+  }
+  // What call() does first. Calls of NVIDIA's libraries that launch go through it, too.
+  void fail_if_planned(Operation operation, std::string_view what) const {
+    if (fails_as_planned(operation)) raise(operation == Operation::allocate ? kOutOfMemory : kLaunchFailed, what, true);
   }
   [[noreturn]] void raise(Result result, std::string_view what, bool planned) const;
 

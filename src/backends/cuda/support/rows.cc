@@ -55,6 +55,7 @@ Recipe::Work rows_work(const TensorType& x, Layout layout, const std::vector<int
                                               : 32;
   Job job;
   job.entry = entry;
+  job.overlap = true;
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}};
   job.source.text = concat("#include \"backends/cuda/support/scalar.cuh\"\nconstexpr int LANES = ", lanes,
                            ", KEPT = ", kept.sizes.size(), ", REDUCED = ", reduced.sizes.size(),

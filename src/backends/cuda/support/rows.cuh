@@ -19,7 +19,9 @@ struct Row {
   i64 in, out;  // offsets of its first element
 };
 
+// Waits for the kernel in front, too (Job::overlap).
 DEVICE Row this_row(const RowParameters& p) {
+  wait_for_inputs();
   Row row;
   const u64 thread = u64(blockIdx.x) * 256 + threadIdx.x;
   row.index = thread / LANES;

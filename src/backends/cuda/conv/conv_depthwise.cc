@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of each channel by itself, as MobileNets have them, in channels_last.
+#include <charconv>
+
+#include "backends/cuda/conv/image_epilogue.h"
+#include "backends/cuda/matmul/gemm.h"
+#include "backends/cuda/support/program_code.h"
+#include "base/checked.h"
+
+namespace temper::cuda {
+
+namespace {
+
+constexpr int64_t kMostTaps = 7;                 // along an axis
+constexpr std::string_view kPixels = "pixels=";  // that a thread computes
+
+const ops::Conv& op_of(const Problem& problem) { return std::get<ops::Conv>(problem.op); }
+
+Support supports(const Problem& problem) {
+  if (!std::holds_alternative<ops::Conv>(problem.op)) return refused("not a convolution");
+  const auto& op = op_of(problem);
+  const Port &x = problem.inputs[0], &w = problem.inputs[1];
+  const Dims in = x.dims(), weights = w.dims(), out = problem.outputs[0].dims();
+  if (in.size() != 4) return refused(in.size() - 2, " spatial axes, not 2");
+  if (!on_matrix_units(x.type.dtype, w.type.dtype) && (x.type.dtype != DType::f32 || w.type.dtype != DType::f32))
+    return refused("a product of ", x.type.dtype, " and ", w.type.dtype);
+  if (!w.is_constant) return refused("its weights are not constant");
+  if (weights[1] != 1 || weights[0] != op.group) return refused("not one channel in and out of a group");
+  for (size_t i = 0; i < 2; ++i) {
+    if (weights[i + 2] < 1 || weights[i + 2] > kMostTaps) return refused("a kernel of ", weights[i + 2], " taps");
+    if (op.strides[i] < 1 || op.strides[i] > 2) return refused("a stride of ", op.strides[i]);
+    if (op.dilations[i] != 1 && weights[i + 2] > 1) return refused("a dilation");
+  }
+  for (int64_t pad : op.pads)
+    if (pad < 0 || pad > kMostTaps) return refused("a padding of ", pad);
+  if (!small_positions(element_count(out)) || !small_positions(element_count(in)))
+    return refused("more than 2147418112 elements");
+  if (const Support support = image_epilogue_supports(problem); !support.yes()) return support;
+  return gemm_supports(x.type.dtype, w.type.dtype, 1, weights[0], element_count(weights), op.epilogue);
+}
+
+std::vector<Config> configs(const Problem& problem) {
+  const Dims out = problem.outputs[0].dims();
+  std::vector<Config> all;
+  for (int pixels : {4, 2, 1}) {
+    Config config{concat(kPixels, pixels), image_epilogue_layouts(problem), {Layout::channels_last}};
+    config.inputs[0] = Layout::channels_last;
+    all.push_back(std::move(config));
+  }
+  // Small images fill a GPU with short work only.
+  constexpr int64_t kFew = 132 * 2048 * 4 * 8;
+  if (element_count(out) < kFew) std::swap(all[0], all[2]);
+  return all;
+}
+
+// [C, 1, taps] as [taps, C].
+std::vector<std::byte> taps_first(const Tensor& w) {
+  const size_t size = size_t(size_of(w.dtype())), channels = size_t(w.dims()[0]),
+               taps = size_t(element_count(w.dims())) / channels;
+  std::vector<std::byte> out(channels * taps * size);
+  for (size_t c = 0; c < channels; ++c)
+    for (size_t tap = 0; tap < taps; ++tap)
+      std::memcpy(out.data() + (tap * channels + c) * size, w.raw().data() + (c * taps + tap) * size, size);
+  return out;
+}
+
+Recipe::Work work(const Problem& problem, const Config& config) {
+  const auto& op = op_of(problem);
+  const Port &x = problem.inputs[0], &w = problem.inputs[1];
+  const Dims in = x.dims(), weights = w.dims(), dims = problem.outputs[0].dims();
+  int64_t pixels = 0;
+  const std::string& text = config.text;
+  if (text.starts_with(kPixels)) std::from_chars(text.data() + kPixels.size(), text.data() + text.size(), pixels);
+  if (pixels != 4 && pixels != 2 && pixels != 1) fail(ErrorKind::bad_file, "cuda.conv.depthwise has no '", text, "'");
+  Recipe::Work out;
+  if (element_count(dims) == 0) return out;
+  out.consumed.assign(problem.inputs.size(), false);
+  out.consumed[1] = true;
+  out.packed_bytes = byte_count(w.type.dtype, weights);
+  if (w.constant) out.packed = taps_first(*w.constant);
+
+  int64_t vector = std::min<int64_t>(8, 16 / size_of(x.type.dtype));
+  while (weights[0] % vector) vector /= 2;
+  const DType accumulator = ops::accumulator_of(x.type.dtype, w.type.dtype);
+  Job job;
+  job.entry = "conv_depthwise";
+  job.overlap = true;
+  const ImageEpilogue epilogue = image_epilogue(problem, accumulator);
+  job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::packed, 0, 0}};
+  job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
+  job.slots.push_back({Slot::Kind::output, 0, 0});
+  job.source.text = concat(
+      "#include \"backends/cuda/support/memory.cuh\"\nusing A = ", memory_type(x.type.dtype),
+      ";\nusing B = ", memory_type(w.type.dtype), ";\nusing Sum = ", size_of(x.type.dtype) == 1 ? "u32" : "float",
+      ";\nconstexpr int KERNEL_H = ", weights[2], ", KERNEL_W = ", weights[3], ", STRIDE_H = ", op.strides[0],
+      ", STRIDE_W = ", op.strides[1], ", PIXELS = ", pixels, ", V = ", vector, ";\n", epilogue.text,
+      "#include \"backends/cuda/conv/conv_depthwise.cu\"\n");
+  const ops::Window window = op.window(weights);
+  const int64_t vectors = weights[0] / vector, groups = ceil_div(dims[3], pixels),
+                count = dims[0] * dims[2] * groups * vectors;
+  ParameterWriter writer;
+  writer.put(uint32_t(count)).put(uint32_t(weights[0])).put_divisor(vectors).put_divisor(groups).put_divisor(dims[2]);
+  for (int64_t value : {in[2], in[3], dims[3]}) writer.put(int32_t(value));
+  for (int64_t axis : {0, 1}) writer.put(int32_t(ops::window_pads(window, axis, in[size_t(axis) + 2]).first));
+  job.parameters = writer.finish();
+  job.shape.block = {256, 1, 1};
+  job.shape.grid = {blocks_for(count, 256), 1, 1};
+  out.jobs.push_back(std::move(job));
+  return out;
+}
+
+}  // namespace
+
+extern const Recipe conv_depthwise_recipe;
+const Recipe conv_depthwise_recipe{"cuda.conv.depthwise", 1, supports, configs, work};
+
+}  // namespace temper::cuda

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of images: few channels in, and the output in channels_last. Reads the plain layout, as images come.
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+#include "backends/cuda/conv/image_epilogue.h"
+#include "backends/cuda/matmul/gemm.h"
+#include "backends/cuda/support/program_code.h"
+#include "base/checked.h"
+
+namespace temper::cuda {
+
+namespace {
+
+constexpr int64_t kMostChannels = 4, kMostTaps = 12;  // along an axis
+constexpr int64_t kTileWidth = 16;
+constexpr std::string_view kTile = "tile=";  // followed by the rows of a tile
+
+const ops::Conv& op_of(const Problem& problem) { return std::get<ops::Conv>(problem.op); }
+
+Support supports(const Problem& problem) {
+  if (!std::holds_alternative<ops::Conv>(problem.op)) return refused("not a convolution");
+  const auto& op = op_of(problem);
+  const Port &x = problem.inputs[0], &w = problem.inputs[1];
+  const Dims in = x.dims(), weights = w.dims(), out = problem.outputs[0].dims();
+  if (in.size() != 4) return refused(in.size() - 2, " spatial axes, not 2");
+  if (!on_matrix_units(x.type.dtype, w.type.dtype))
+    return refused("a product of ", x.type.dtype, " and ", w.type.dtype);
+  if (!w.is_constant) return refused("its weights are not constant");
+  if (op.group != 1) return refused(op.group, " groups");
+  if (weights[1] < 1 || weights[1] > kMostChannels) return refused(weights[1], " channels; at most ", kMostChannels);
+  if (weights[0] < 2 || weights[0] % 2) return refused("an odd number of output channels");
+  for (size_t i = 0; i < 2; ++i) {
+    if (weights[i + 2] < 1 || weights[i + 2] > kMostTaps) return refused("a kernel of ", weights[i + 2], " taps");
+    if (op.strides[i] < 1 || op.strides[i] > 4) return refused("a stride of ", op.strides[i]);
+    if (op.dilations[i] != 1 && weights[i + 2] > 1) return refused("a dilation");
+  }
+  for (int64_t pad : op.pads)
+    if (pad < 0 || pad > kMostTaps) return refused("a padding of ", pad);
+  if (!small_positions(element_count(in) / std::max<int64_t>(1, in[0])) ||
+      !small_positions(ceil_div(out[3], kTileWidth) * out[2] * out[0]))
+    return refused("more than 2147418112 elements");
+  if (const Support support = image_epilogue_supports(problem); !support.yes()) return support;
+  return gemm_supports(x.type.dtype, w.type.dtype, 1, weights[0], element_count(weights) / weights[0], op.epilogue);
+}
+
+std::vector<Config> configs(const Problem& problem) {
+  const Dims out = problem.outputs[0].dims();
+  std::vector<int> rows{16, 8, 4};
+  // Small tiles first where large ones do not fill a GPU.
+  if (out[0] * ceil_div(out[2], int64_t(16)) * ceil_div(out[3], kTileWidth) < 256)
+    std::reverse(rows.begin(), rows.end());
+  std::vector<Config> all;
+  for (int tile : rows)
+    all.push_back({concat(kTile, tile, 'x', kTileWidth), image_epilogue_layouts(problem), {Layout::channels_last}});
+  return all;
+}
+
+// How a kernel is cut into steps of the matrix units; names as in conv_first.cu.
+struct Cut {
+  int64_t e, shift, copies, left, width, steps, columns, v, row_words, pitch, patch_rows, copy;
+  bool whole_words;
+  int64_t weights_bytes(int64_t outputs) const { return ceil_div(outputs, columns) * steps * columns * 32; }
+};
+
+// Lanes of a warp that meet in one bank of shared memory, at most.
+int64_t conflicts(const Cut& cut, int64_t stride) {
+  std::array<std::vector<int64_t>, 32> banks;
+  int64_t most = 0;
+  for (int64_t g = 0; g < 8; ++g)
+    for (int64_t t = 0; t < 4; ++t) {
+      const int64_t at = g * stride, row_words = cut.width / cut.e;
+      const int64_t word = at % cut.e / cut.shift * cut.copy + at / cut.e +
+                           (row_words < 4 ? t / row_words * cut.pitch + t % row_words : t);
+      auto& bank = banks[size_t(word % 32)];
+      if (std::find(bank.begin(), bank.end(), word) == bank.end()) bank.push_back(word);
+      most = std::max(most, int64_t(bank.size()));
+    }
+  return most;
+}
+
+Cut cut_of(const Problem& problem, int64_t tile_h) {
+  const auto& op = op_of(problem);
+  const Dims in = problem.inputs[0].dims(), weights = problem.inputs[1].dims();
+  const int64_t size = size_of(problem.inputs[0].type.dtype), stride = op.strides[1];
+  const int64_t pad = ops::window_pads(op.window(weights), 1, in[3]).first;
+  Cut cut{};
+  cut.e = 4 / size;
+  cut.shift = std::gcd(stride, cut.e);
+  cut.copies = cut.e / cut.shift;
+  cut.whole_words = in[3] % cut.e == 0;
+  cut.left = cut.whole_words ? round_up(pad, cut.e) - pad : 0;
+  cut.width = std::max<int64_t>(4, cut.e);
+  while (cut.width < cut.left + weights[3]) cut.width *= 2;
+  cut.steps = ceil_div(weights[1] * weights[2] * cut.width, 32 / size);
+  cut.columns = weights[0] > 32 ? 64 : weights[0] > 16 ? 32 : 16;
+  cut.v = std::clamp<int64_t>(16 / size_of(problem.outputs[0].type.dtype), 2, 16);
+  while (weights[0] % cut.v || cut.columns % (4 * cut.v)) cut.v /= 2;
+  cut.patch_rows = ((tile_h - 1) * op.strides[0] + weights[2]) * weights[1];
+  cut.row_words = ceil_div((kTileWidth - 1) * stride + cut.width, cut.e);
+  // Rows behind the patch are read, and not used.
+  const int64_t all_rows = cut.patch_rows + ceil_div(32 / size, cut.width) + 1;
+  int64_t least = 33;
+  Cut best = cut;
+  for (int64_t pitch = cut.row_words; pitch < cut.row_words + 16 && least > 1; ++pitch)
+    for (int64_t more = 0; more < (cut.copies > 1 ? 32 : 1) && least > 1; ++more) {
+      cut.pitch = pitch;
+      cut.copy = all_rows * pitch + more;
+      const int64_t found = conflicts(cut, stride);
+      if (found < least) least = found, best = cut;
+    }
+  return best;
+}
+
+// By column tile, step, pair of 8 columns and lane: words 2t of both halves of k, for both.
+std::vector<std::byte> packed_weights(const Tensor& w, const Cut& cut) {
+  const int64_t size = size_of(w.dtype()), outputs = w.dims()[0], channels = w.dims()[1], kernel_h = w.dims()[2],
+                kernel_w = w.dims()[3];
+  std::vector<std::byte> packed(size_t(cut.weights_bytes(outputs)));
+  size_t at = 0;
+  for (int64_t first = 0; first < outputs; first += cut.columns)
+    for (int64_t step = 0; step < cut.steps; ++step)
+      for (int64_t pair = 0; pair < cut.columns / 16; ++pair)
+        for (int64_t lane = 0; lane < 32; ++lane)
+          for (int64_t word = 0; word < 4; ++word)
+            for (int64_t e = 0; e < cut.e; ++e, at += size_t(size)) {
+              // Column g of tile n is the sum of lane g / 2, which ends with V neighbours.
+              const int64_t n = pair * 2 + word / 2, g = lane / 4, per_group = cut.v / 2;
+              const int64_t m = first + n / per_group * 4 * cut.v + g / 2 * cut.v + n % per_group * 2 + g % 2;
+              const int64_t k = ((step * 2 + word % 2) * 4 + lane % 4) * cut.e + e;
+              const int64_t row = k / cut.width, kh = row / channels, c = row % channels, kw = k % cut.width - cut.left;
+              if (m >= outputs || kh >= kernel_h || kw < 0 || kw >= kernel_w) continue;
+              std::memcpy(packed.data() + at,
+                          w.raw().data() + size_t((((m * channels + c) * kernel_h + kh) * kernel_w + kw) * size),
+                          size_t(size));
+            }
+  return packed;
+}
+
+Recipe::Work work(const Problem& problem, const Config& config) {
+  const auto& op = op_of(problem);
+  const Port &x = problem.inputs[0], &w = problem.inputs[1];
+  const Dims in = x.dims(), weights = w.dims(), out_dims = problem.outputs[0].dims();
+  int64_t tile_h = 0;
+  const std::string& text = config.text;
+  if (text.starts_with(kTile)) std::from_chars(text.data() + kTile.size(), text.data() + text.size(), tile_h);
+  if (tile_h != 4 && tile_h != 8 && tile_h != 16) fail(ErrorKind::bad_file, "cuda.conv.first has no '", text, "'");
+  Recipe::Work out;
+  if (element_count(out_dims) == 0) return out;
+  const Cut cut = cut_of(problem, tile_h);
+  out.consumed.assign(problem.inputs.size(), false);
+  out.consumed[1] = true;
+  out.packed_bytes = cut.weights_bytes(weights[0]);
+  if (w.constant) out.packed = packed_weights(*w.constant, cut);
+
+  Job job;
+  job.entry = "conv_first";
+  job.overlap = true;
+  job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::packed, 0, 0}};
+  const DType accumulator = ops::accumulator_of(x.type.dtype, w.type.dtype);
+  const ImageEpilogue epilogue = image_epilogue(problem, accumulator);
+  job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
+  job.slots.push_back({Slot::Kind::output, 0, 0});
+  const int units = x.type.dtype == DType::f16    ? 1
+                    : x.type.dtype == DType::bf16 ? 2
+                    : x.type.dtype == DType::i8   ? 3
+                                                  : 4;
+  const int64_t warps = tile_h / 2;
+  job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\nusing A = ", memory_type(x.type.dtype),
+                           ";\n#define MATRIX ", units, "\nconstexpr int C = ", weights[1], ", KERNEL_H = ", weights[2],
+                           ", KERNEL_W = ", weights[3], ", STRIDE_H = ", op.strides[0], ", STRIDE_W = ", op.strides[1],
+                           ", LEFT = ", cut.left, ", WIDTH = ", cut.width, ", TILE_H = ", tile_h,
+                           ", TILE_W = ", kTileWidth, ", WARPS = ", warps, ", COLUMNS = ", cut.columns, ", V = ", cut.v,
+                           ", STEPS = ", cut.steps, ", E = ", cut.e, ", SHIFT = ", cut.shift, ", COPIES = ", cut.copies,
+                           ", ROW_WORDS = ", cut.row_words, ", PITCH = ", cut.pitch, ", PATCH_ROWS = ", cut.patch_rows,
+                           ", COPY = ", cut.copy, ";\nconstexpr bool WHOLE_WORDS = ", cut.whole_words, ";\n",
+                           epilogue.text, "#include \"backends/cuda/conv/conv_first.cu\"\n");
+
+  const ops::Window window = op.window(weights);
+  const int64_t across = ceil_div(out_dims[3], kTileWidth), down = ceil_div(out_dims[2], tile_h),
+                tiles = out_dims[0] * across * down;
+  ParameterWriter writer;
+  writer.put(uint32_t(weights[0])).put(uint32_t(tiles));
+  for (int64_t value : {in[2], in[3], out_dims[2], out_dims[3]}) writer.put(int32_t(value));
+  for (int64_t axis : {0, 1}) writer.put(int32_t(ops::window_pads(window, axis, in[size_t(axis) + 2]).first));
+  job.parameters = writer.put_divisor(across).put_divisor(down).finish();
+  job.shape.block = {uint32_t(warps * 32), 1, 1};
+  // A block that computes several tiles fetches the weights once; there are enough blocks for any GPU all the same.
+  constexpr int64_t kEnough = 2048;
+  job.shape.grid = {uint32_t(ceil_div(tiles, std::max<int64_t>(1, tiles / kEnough))),
+                    uint32_t(ceil_div(weights[0], cut.columns)), 1};
+  job.shape.shared_bytes = uint32_t(cut.steps * cut.columns * 32 + cut.copies * cut.copy * 4);
+  out.jobs.push_back(std::move(job));
+  return out;
+}
+
+}  // namespace
+
+extern const Recipe conv_first_recipe;
+const Recipe conv_first_recipe{"cuda.conv.first", 1, supports, configs, work};
+
+}  // namespace temper::cuda

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of images with few channels, [N, C, H, W] to channels_last, on the matrix units. A block copies the part
+// of the input under a tile of TILE_H by TILE_W outputs to shared memory once, and fragments are read from there as
+// they lie: k = (kh * C + c) * WIDTH + kw, where WIDTH taps are the kernel's, some of weight zero in front of them
+// (LEFT, so that words of the input are whole) and some behind. Row kh * C + c of the kernel is that many rows of the
+// patch further, whose rows alternate between channels. A lane's word has E neighbouring taps; where E pixels do not
+// start on a word, there are COPIES of the patch, each SHIFT elements further on. Columns are permuted so that a lane
+// ends with V neighbouring channels.
+//
+// Generated in front (conv_first.cc): A, MATRIX (as in gemm.cuh), C, KERNEL_H, KERNEL_W, STRIDE_H,
+// STRIDE_W, LEFT, WIDTH, TILE_H, TILE_W, WARPS, COLUMNS, V, STEPS, E, SHIFT, COPIES, ROW_WORDS (that are filled), PITCH
+// (words of a row), PATCH_ROWS (that are filled), COPY (words of a copy), WHOLE_WORDS (rows of the input are whole
+// words), and the epilogue (image_epilogue.h).
+#include "backends/cuda/support/memory.cuh"
+
+struct Parameters {
+  u32 outputs, tiles;  // channels of the output
+  i32 height, width, out_height, out_width, pad_h, pad_w;
+  Divisor tiles_across, tiles_down;
+};
+
+#if MATRIX == 1
+#define INSTRUCTION "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+#elif MATRIX == 2
+#define INSTRUCTION "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
+#elif MATRIX == 3
+#define INSTRUCTION "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"
+#else
+#define INSTRUCTION "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"
+#endif
+#if MATRIX <= 2
+using Sum = float;
+#define SUM "+f"
+#else
+using Sum = i32;
+#define SUM "+r"
+#endif
+DEVICE void multiply(Sum (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  asm volatile(INSTRUCTION " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : SUM(c[0]), SUM(c[1]), SUM(c[2]), SUM(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+struct alignas(16) Quad {
+  u32 at[4];
+};
+union Word {
+  u32 bits;
+  A at[E];
+};
+
+constexpr int THREADS = WARPS * 32, PIXELS = TILE_H * TILE_W, TILES_M = PIXELS / 16 / WARPS, TILES_N = COLUMNS / 8;
+constexpr int KERNEL_ROWS = KERNEL_H * C;
+static_assert(TILE_W == 16 && TILES_M * WARPS * 16 == PIXELS, "16 rows of a product are a row of the tile");
+constexpr int WEIGHTS = STEPS * (COLUMNS / 16) * 32;  // quads
+
+// Word `word` of row `row` of the patch.
+DEVICE Word load_word(const A* image, const Parameters& p, i32 row, i32 word, i32 h0, i32 w0) {
+  Word out;
+  out.bits = 0;
+  const i32 h = h0 + row / C, w = w0 + word * E;
+  const A* from = image + (i64(row % C) * p.height + h) * p.width + w;
+  if (u32(h) < u32(p.height)) {
+    if constexpr (WHOLE_WORDS) {
+      if (u32(w) < u32(p.width)) out.bits = *reinterpret_cast<const u32*>(from);
+    } else {
+#pragma unroll
+      for (int e = 0; e < E; ++e)
+        if (u32(w + e) < u32(p.width)) out.at[e] = from[e];
+    }
+  }
+  return out;
+}
+
+DEVICE void store_word(u32* patch, i32 row, i32 word, Word x) {
+  patch[row * PITCH + word] = x.bits;
+#pragma unroll
+  for (int copy = 1; copy < COPIES; ++copy) {
+    A* to = reinterpret_cast<A*>(patch + copy * COPY + row * PITCH) + word * E - copy * SHIFT;
+#pragma unroll
+    for (int e = 0; e < E; e += SHIFT) {
+      if (e < copy * SHIFT && word == 0) continue;
+      if constexpr (sizeof(A) * SHIFT == 2) *reinterpret_cast<u16*>(to + e) = u16(x.bits >> (e * sizeof(A) * 8));
+      else to[e] = x.at[e];
+    }
+  }
+}
+
+// What the compiler takes for another number in every tile, so that it does not keep what follows from it: registers
+// are for sums.
+DEVICE u32 fresh(u32 x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+
+// The bits of word `word` of a row of WIDTH that are taps of the kernel (where a number may be infinite, zero is not
+// enough of a weight).
+DEVICE u32 taps_of(int word) {
+  u32 mask = 0;
+#pragma unroll
+  for (int e = 0; e < E; ++e) {
+    const int tap = word * E + e - LEFT;
+    if (tap >= 0 && tap < KERNEL_W) mask |= (sizeof(A) == 2 ? 0xffffu : 0xffu) << (e * sizeof(A) * 8);
+  }
+  return mask;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
+    conv_first(const A* in, const Quad* weights, EXTRAS Output* out, const Parameters p) {
+  extern __shared__ __align__(16) u8 shared[];
+  Quad* b = reinterpret_cast<Quad*>(shared);
+  u32* patch = reinterpret_cast<u32*>(shared + WEIGHTS * 16);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  for (int i = threadIdx.x; i < WEIGHTS; i += THREADS) b[i] = weights[blockIdx.y * WEIGHTS + i];
+  wait_for_inputs();
+
+  // Half a step is 4 words of k for the four lanes that share a pixel; what a row of the kernel has beyond them is
+  // that of further halves.
+  constexpr int ROW_HALVES = WIDTH / E >= 4 ? WIDTH / E / 4 : 1, HALF_ROWS = WIDTH / E >= 4 ? 1 : 4 / (WIDTH / E);
+  const int my_row = HALF_ROWS == 1 ? 0 : t / (WIDTH / E), my_word = HALF_ROWS == 1 ? t : t % (WIDTH / E);
+  const u32* mine[2];  // of pixel g and pixel g + 8 of the first row
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int at = (g + half * 8) * STRIDE_W;
+    mine[half] = patch + (COPIES > 1 ? at % E / SHIFT * COPY : 0) + at / E +
+                 (warp * TILES_M * STRIDE_H * C + my_row) * PITCH + my_word;
+  }
+
+#pragma unroll 1
+  for (u32 tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
+    const u32 rest = divide(tile, p.tiles_across), n = divide(rest, p.tiles_down);
+    const i32 w0 = i32(tile - rest * p.tiles_across.divisor) * TILE_W,
+              h0 = i32(rest - n * p.tiles_down.divisor) * TILE_H;
+    {
+      const A* image = in + i64(n) * C * p.height * p.width;
+      const i32 from_h = h0 * STRIDE_H - p.pad_h, from_w = w0 * STRIDE_W - p.pad_w - LEFT;
+      constexpr int COUNT = PATCH_ROWS * ROW_WORDS, LOADS = (COUNT + THREADS - 1) / THREADS,
+                    AT_ONCE = LOADS < 12 ? LOADS : 12;
+      const int thread = int(fresh(threadIdx.x));
+#pragma unroll 1
+      for (int first = 0; first < LOADS; first += AT_ONCE) {
+        Word words[AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; ++i) {
+          const int at = (first + i) * THREADS + thread;
+          if (at < COUNT) words[i] = load_word(image, p, at / ROW_WORDS, at % ROW_WORDS, from_h, from_w);
+        }
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; ++i) {
+          const int at = (first + i) * THREADS + thread;
+          if (at < COUNT) store_word(patch, at / ROW_WORDS, at % ROW_WORDS, words[i]);
+        }
+      }
+    }
+    __syncthreads();
+
+    Sum sums[TILES_M][TILES_N][4] = {};
+#pragma unroll
+    for (int step = 0; step < STEPS; ++step) {
+      u32 a[TILES_M][4];
+#pragma unroll
+      for (int k = 0; k < 2; ++k) {
+        const int half = step * 2 + k, row = half / ROW_HALVES * HALF_ROWS, word = half % ROW_HALVES * 4;
+#pragma unroll
+        for (int m = 0; m < TILES_M; ++m)
+#pragma unroll
+          for (int pixel = 0; pixel < 2; ++pixel) {
+            u32 x = 0;
+            if (row < KERNEL_ROWS) {
+              x = mine[pixel][(m * STRIDE_H * C + row) * PITCH + word];
+              if (sizeof(A) == 2) x &= taps_of(my_word + word);
+              if (HALF_ROWS > 1 && row + HALF_ROWS > KERNEL_ROWS && row + my_row >= KERNEL_ROWS) x = 0;
+            }
+            a[m][k * 2 + pixel] = x;
+          }
+      }
+#pragma unroll
+      for (int n = 0; n < TILES_N; n += 2) {
+        const Quad factors = b[(step * (COLUMNS / 16) + n / 2) * 32 + lane];
+#pragma unroll
+        for (int m = 0; m < TILES_M; ++m) {
+          multiply(sums[m][n], a[m], factors.at[0], factors.at[1]);
+          multiply(sums[m][n + 1], a[m], factors.at[2], factors.at[3]);
+        }
+      }
+    }
+    __syncthreads();  // the patch is free for the next
+
+#pragma unroll
+    for (int group = 0; group < COLUMNS / (4 * V); ++group) {
+      const u32 c = fresh(blockIdx.y * COLUMNS + group * 4 * V + t * V);
+      if (c >= p.outputs) continue;
+      [[maybe_unused]] ColumnExtras columns;
+      COLUMN_EXTRAS(columns, c)
+#pragma unroll
+      for (int m = 0; m < TILES_M; ++m)
+#pragma unroll
+        for (int pixel = 0; pixel < 2; ++pixel) {
+          const i32 h = h0 + warp * TILES_M + m, w = w0 + g + pixel * 8;
+          if (h >= p.out_height || w >= p.out_width) continue;
+          const i64 at = ((i64(n) * p.out_height + h) * p.out_width + w) * p.outputs + c;
+          [[maybe_unused]] RowExtras row;
+          ROW_EXTRAS(row, at)
+          Vec<Output, V> results;
+#pragma unroll
+          for (int v = 0; v < V; ++v)
+            results.at[v] =
+                store_as<Output>(EPILOGUE(Acc(sums[m][group * (V / 2) + v / 2][pixel * 2 + v % 2]), columns, row, v));
+          store_vector(out + at, results);
+        }
+    }
+  }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/conv/image_epilogue.h"
+
+#include "backends/cuda/support/program_code.h"
+
+namespace temper::cuda {
+
+Support image_epilogue_supports(const Problem& problem) {
+  const Dims out = problem.outputs[0].dims();
+  for (size_t i = 2; i < problem.inputs.size(); ++i) {
+    const Dims from = problem.inputs[i].dims();
+    if (from == out) continue;
+    const Dims strides = broadcast_strides(from, out);
+    for (size_t axis = 0; axis < out.size(); ++axis)
+      if (axis != 1 && strides[axis] != 0)
+        return refused("an epilogue input ", from, " along other axes than channels");
+  }
+  return supported();
+}
+
+std::vector<Layout> image_epilogue_layouts(const Problem& problem) {
+  std::vector<Layout> layouts(problem.inputs.size(), Layout::plain);
+  for (size_t i = 2; i < problem.inputs.size(); ++i)
+    if (problem.inputs[i].dims() == problem.outputs[0].dims()) layouts[i] = Layout::channels_last;
+  return layouts;
+}
+
+ImageEpilogue image_epilogue(const Problem& problem, DType accumulator) {
+  const Dims out = problem.outputs[0].dims();
+  ImageEpilogue epilogue;
+  std::vector<DType> dtypes{accumulator};
+  std::string extras, call, fields[2], loads[2];  // of channels, of positions
+  for (size_t i = 2; i < problem.inputs.size(); ++i) {
+    const Dims from = problem.inputs[i].dims();
+    const bool whole = from == out, splat = !whole && broadcast_strides(from, out)[1] == 0;
+    const std::string_view type = memory_type(problem.inputs[i].type.dtype);
+    dtypes.push_back(problem.inputs[i].type.dtype);
+    extras += concat("const ", type, "* e", i, ", ");
+    fields[whole] += concat("Vec<", type, ", V> x", i, "; ");
+    loads[whole] += concat("(to).x", i, " = load_", splat ? "splat" : "vector", "<V>(e", i,
+                           splat   ? ""
+                           : whole ? " + (at)"
+                                   : " + (c)",
+                           "); ");
+    call += concat(", hold((", whole ? "row" : "columns", ").x", i, ".at[v])");
+    epilogue.slots.push_back({Slot::Kind::input, int(i), 0});
+  }
+  epilogue.text =
+      concat(program_code(std::get<ops::Conv>(problem.op).epilogue, dtypes, "epilogue"),
+             "using Output = ", memory_type(problem.outputs[0].type.dtype), ";\nusing Acc = ", held_type(accumulator),
+             ";\nstruct ColumnExtras { ", fields[0], "};\nstruct RowExtras { ", fields[1], "};\n#define EXTRAS ",
+             extras, "\n#define COLUMN_EXTRAS(to, c) ", loads[0], "\n#define ROW_EXTRAS(to, at) ", loads[1],
+             "\n#define EPILOGUE(sum, columns, row, v) epilogue(", accumulator == DType::f16 ? "op::round_f16" : "",
+             "(sum)", call, ")\n");
+  return epilogue;
+}
+
+}  // namespace temper::cuda

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions of halves and floats along one axis whose inner neighbours are kept, as channels are in channels_last: of
+// the 256 threads of a block, ACROSS lie along V neighbours each, and the others share what is reduced. Generated in
+// front (reduce.cc): KIND (sum, mean, max, min of ops::ReduceKind), ACROSS, V, and what rows.cuh wants.
+#include "backends/cuda/support/rows.cuh"
+
+constexpr int kSum = 0, kMean = 1, kMax = 2, kMin = 3;
+constexpr int DOWN = 256 / ACROSS;
+
+struct Parameters {
+  u32 n, inner;  // elements that are reduced, and their stride, of which a block does ACROSS * V
+  Divisor column_blocks;
+};
+
+struct Extreme {
+  float best = __int_as_float(KIND == kMax ? 0xff800000 : 0x7f800000);
+  DEVICE_MEMBER void add(float x) { best = KIND == kMax ? op::max(best, x) : op::min(best, x); }
+  DEVICE_MEMBER void add(const Extreme& other) { add(other.best); }
+  DEVICE_MEMBER double value() const { return double(best); }
+};
+using Total = decltype([] {
+  if constexpr (KIND == kSum || KIND == kMean) return FloatSum();
+  else return Extreme();
+}());
+
+extern "C" __global__ void __launch_bounds__(256) reduce_columns(const Input* in, Output* out, const Parameters p) {
+  __shared__ Total shared[DOWN][ACROSS * V];
+  wait_for_inputs();
+  const u32 outer = divide(u32(blockIdx.x), p.column_blocks),
+            block = (blockIdx.x - outer * p.column_blocks.divisor) * (ACROSS * V);
+  const u32 across = threadIdx.x % ACROSS * V, down = threadIdx.x / ACROSS, column = block + across;
+  Total totals[V];
+  if (column < p.inner) {
+    const Input* from = in + i64(outer) * p.n * p.inner + column;
+#pragma unroll 4
+    for (u32 i = down; i < p.n; i += DOWN) {
+      const auto some = load_vector<V>(from + i64(i) * p.inner);
+#pragma unroll
+      for (int v = 0; v < V; ++v) totals[v].add(float(hold(some.at[v])));
+    }
+  }
+#pragma unroll
+  for (int v = 0; v < V; ++v) shared[down][across + v] = totals[v];
+  __syncthreads();
+  for (u32 c = threadIdx.x; c < ACROSS * V && block + c < p.inner; c += 256) {
+    Total total = shared[0][c];
+    for (int i = 1; i < DOWN; ++i) total.add(shared[i][c]);
+    const float result = float(KIND == kMean ? total.value() / double(p.n) : total.value());
+    out[i64(outer) * p.inner + block + c] = store_as<Output>(result);
+  }
+}

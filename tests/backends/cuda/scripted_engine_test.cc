@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole plans for scripted GPUs: no GPU is needed, and every failure of one can be played.
+#include <algorithm>
+#include <thread>
+
+#include "../../plan/helpers.h"
+#include "build/build.h"
+#include "scripted_gpu.h"
+
+namespace temper {
+namespace {
+
+using cuda::planned_failures;
+using testing::ScriptedGpus;
+using testing::ScriptedMachines;
+
+// Two branches that meet, a step on the CPU (cumulative), a product at the end.
+Graph residual_graph(const std::string& n) {
+  const std::string text = "graph \"residual\"\n"
+      "input %x: f32[" + n + ",3,16,16]\n"
+      "const %w1: f32[16,3,3,3] = #0\n"
+      "%c1: f32[" + n + ",16,8,8] = conv(%x, %w1) strides=[2,2] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(1) 1=relu.f32(0)\"\n"
+      "const %w2: f32[16,16,3,3] = #1\n"
+      "%c2: f32[" + n + ",16,8,8] = conv(%c1, %w2, %c1) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\"\n"
+      "%p: f32[" + n + ",16,4,4] = pool(%c2) kernel=[2,2] strides=[2,2] dilations=[1,1] pads=[0,0,0,0]\n"
+      "%flat: f32[" + n + ",256] = reshape(%p) shape=[" + n + ",256]\n"
+      "%sum: f32[" + n + ",256] = cumulative(%flat) axis=1\n"
+      "const %w3: f32[256,10] = #2\n"
+      "%y: f32[" + n + ",10] = matmul(%sum, %w3)\n"
+      "output \"y\" = %y\n";
+  const std::vector<Tensor> blobs{noise({16, 3, 3, 3}, 1), noise({16, 16, 3, 3}, 2), noise({256, 10}, 3)};
+  return parse_graph(text, blobs);
+}
+
+class CudaScripted : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    if (!testing::nvrtc(why)) GTEST_SKIP() << "no NVRTC: " << why;
+    gpus.reset();
+    machines = std::make_unique<ScriptedMachines>();
+  }
+  void TearDown() override {
+    for (auto* countdown : {&planned_failures().allocate, &planned_failures().launch, &planned_failures().other})
+      countdown->store(0);
+    machines.reset();
+    if (gpus.lost_at < 0) {
+      for (const auto& [kind, count] : gpus.alive()) ADD_FAILURE() << count << " of " << kind << " are left";
+    }
+    for (const std::string& misuse : gpus.misuses) ADD_FAILURE() << misuse;
+    gpus.reset();
+  }
+  std::shared_ptr<Engine> build(Graph graph, const std::string& device = "cuda:0", bool measure = false,
+                                std::map<std::string, ShapeRange> shapes = {}) {
+    BuildOptions options;
+    options.device = device;
+    options.measure = measure;
+    options.shapes = std::move(shapes);
+    options.threads = 1;
+    options.command = "temper build small.onnx -o small.plan";
+    return build_engine(std::move(graph), info_of(device), options);
+  }
+  std::vector<Tensor> run(const std::shared_ptr<const Engine>& engine, int64_t batch) {
+    Session session(engine);
+    return session.run({noise({batch, 3, 16, 16}, 1)});
+  }
+
+  ScriptedGpus& gpus = ScriptedGpus::get();
+  std::unique_ptr<ScriptedMachines> machines;
+};
+
+TEST_F(CudaScripted, BuildsSavesLoadsAndRuns) {
+  const auto engine = build(residual_graph("2"));
+  EXPECT_TRUE(gpus.launches.empty()) << "nothing was to be measured";
+  run(engine, 2);
+  const std::vector<std::string> launches = gpus.launches;
+  EXPECT_GE(launches.size(), 4u);
+  const Tensor file = file_bytes(*engine);
+  const auto loaded = std::make_shared<const Engine>(read_plan(file.raw(), nullptr));
+  gpus.launches.clear();
+  run(loaded, 2);
+  EXPECT_EQ(gpus.launches, launches);
+  const auto& notes = engine->info().notes;
+  EXPECT_TRUE(std::any_of(notes.begin(), notes.end(),
+                          [](const std::string& note) { return note.find("runs on the CPU") != std::string::npos; }));
+}
+
+TEST_F(CudaScripted, MeasuresCandidatesOnItsClock) {
+  const auto engine = build(small_graph("2"), "cuda:0", true);
+  EXPECT_FALSE(gpus.launches.empty());
+  EXPECT_GT(engine->plans().at(0)->estimated_ms, 0);
+}
+
+TEST_F(CudaScripted, RecordsOnceAndAgainWhereTheArenaGrew) {
+  const auto engine = build(small_graph("n"), "cuda:0", false, {{"x", {{1, 3, 8, 8}, {4, 3, 8, 8}, {64, 3, 8, 8}}}});
+  Session session(engine);
+  auto run = [&](int64_t batch) {
+    const int64_t before = gpus.graphs_recorded;
+    session.run({noise({batch, 3, 8, 8}, 1)});
+    return gpus.graphs_recorded - before;
+  };
+  EXPECT_EQ(run(1), 1);
+  EXPECT_EQ(run(1), 0);
+  EXPECT_EQ(run(64), 1);  // the arena moves
+  EXPECT_EQ(run(64), 0);
+  EXPECT_EQ(run(1), 1);
+  EXPECT_EQ(run(1), 0);
+  EXPECT_EQ(run(64), 0);
+}
+
+TEST_F(CudaScripted, SessionsShareConstantsAndNothingElse) {
+  const auto engine = build(small_graph("2"));
+  const int64_t before = gpus.used_bytes(0);
+  Session first(engine);
+  first.run({noise({2, 3, 8, 8}, 1)});
+  const int64_t one = gpus.used_bytes(0) - before;
+  Session second(engine);
+  second.run({noise({2, 3, 8, 8}, 1)});
+  const int64_t two = gpus.used_bytes(0) - before;
+  EXPECT_GT(two, one);
+  EXPECT_EQ(two - one, second.arena_bytes());
+  EXPECT_EQ(gpus.alive()["stream"], 4);  // each session's, and each machine's for constants
+  std::vector<std::thread> threads;
+  for (Session* session : {&first, &second})
+    threads.emplace_back([session] {
+      for (int i = 0; i < 20; ++i) session->run({noise({2, 3, 8, 8}, 1)});
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Makes the n-th call of a kind fail, for each n until none fails any more. `work` leaves nothing behind.
+void fail_each(ScriptedGpus& gpus, const std::function<void()>& work, int64_t least) {
+  const auto alive = gpus.alive();
+  for (auto* countdown : {&planned_failures().allocate, &planned_failures().launch, &planned_failures().other}) {
+    int64_t n = 1, step = 1;
+    for (;; n += step, step = 1 + n / 40) {
+      countdown->store(n);
+      bool threw = false;
+      try {
+        work();
+      } catch (const Error& error) {
+        threw = true;
+        EXPECT_EQ(error.kind(), ErrorKind::machine) << error.what();
+        EXPECT_NE(std::string(error.what()).find("planned by a test"), std::string::npos) << error.what();
+      }
+      const bool reached = countdown->exchange(0) <= 0;
+      EXPECT_EQ(gpus.alive(), alive) << "call " << n;
+      EXPECT_EQ(threw, reached) << "call " << n << " failed and nobody heard of it";
+      ASSERT_LT(n, 100000);
+      if (!reached) break;
+    }
+    EXPECT_GE(n, least);
+  }
+  EXPECT_NO_THROW(work());
+}
+
+TEST_F(CudaScripted, EveryCallMayFailWhileAPlanIsBuilt) {
+  build(residual_graph("2"));  // compiles
+  fail_each(gpus, [&] { build(residual_graph("2")); }, 1);
+}
+
+TEST_F(CudaScripted, EveryCallMayFailWhileCandidatesAreMeasured) {
+  build(tiny_graph(), "cuda:0", true);
+  fail_each(gpus, [&] { build(tiny_graph(), "cuda:0", true); }, 5);
+}
+
+TEST_F(CudaScripted, EveryCallMayFailWhileAPlanIsLoadedAndRuns) {
+  const Tensor file = file_bytes(*build(residual_graph("2")));
+  fail_each(
+      gpus,
+      [&] {
+        const auto engine = std::make_shared<const Engine>(read_plan(file.raw(), nullptr));
+        Session session(engine);
+        for (int i = 0; i < 2; ++i) session.run({noise({2, 3, 16, 16}, 1)});
+      },
+      5);
+}
+
+// The session that failed answers again.
+TEST_F(CudaScripted, ASessionGoesOnAfterAFailure) {
+  const auto engine =
+      build(residual_graph("n"), "cuda:0", false, {{"x", {{1, 3, 16, 16}, {2, 3, 16, 16}, {64, 3, 16, 16}}}});
+  for (int64_t batch : {1, 2, 64}) run(engine, batch);  // compiled and planned
+  const auto alive = gpus.alive();
+  for (auto* countdown : {&planned_failures().allocate, &planned_failures().launch, &planned_failures().other}) {
+    bool reached = true;
+    for (int64_t n = 1; reached && n < 2000; n += 1 + n / 30) {
+      Session session(engine);
+      session.run({noise({1, 3, 16, 16}, 1)});
+      countdown->store(n);
+      bool threw = false;
+      try {
+        for (int64_t batch : {1, 64, 1}) session.run({noise({batch, 3, 16, 16}, 1)});
+      } catch (const Error& error) {
+        threw = true;
+        EXPECT_EQ(error.kind(), ErrorKind::machine);
+      }
+      reached = countdown->exchange(0) <= 0;
+      EXPECT_EQ(threw, reached) << n;
+      gpus.launches.clear();
+      for (int64_t batch : {1, 64, 1}) EXPECT_NO_THROW(session.run({noise({batch, 3, 16, 16}, 1)})) << n;
+      EXPECT_GE(gpus.launches.size(), 9u);
+    }
+    EXPECT_FALSE(reached);
+  }
+  EXPECT_EQ(gpus.alive(), alive);
+}
+
+TEST_F(CudaScripted, OutOfMemorySaysWhatIsNeededAndWhatIsFree) {
+  const auto engine = build(small_graph("n"), "cuda:0", false, {{"x", {{1, 3, 8, 8}, {4, 3, 8, 8}, {4096, 3, 8, 8}}}});
+  gpus.memory_bytes = gpus.used_bytes(0) + (int64_t(4) << 20);
+  Session session(engine);
+  session.run({noise({4, 3, 8, 8}, 1)});
+  try {
+    session.run({noise({4096, 3, 8, 8}, 1)});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::machine);
+    const std::string text = error.what();
+    for (const char* part : {"MiB", "free", "for inputs [4096,3,8,8]", "smaller batch"})
+      EXPECT_NE(text.find(part), std::string::npos) << part << " is missing in: " << text;
+  }
+  session.run({noise({4, 3, 8, 8}, 1)});
+}
+
+TEST_F(CudaScripted, ALostGpuIsATypedErrorAndAnotherWorksOn) {
+  const Tensor other = file_bytes(*build(small_graph("2"), "cuda:1")), file = file_bytes(*build(small_graph("2")));
+  for (int64_t n = 1; n < 5000; n += 1 + n / 20) {
+    machines.reset();
+    gpus.reset();
+    machines = std::make_unique<ScriptedMachines>();
+    bool threw = false;
+    {
+      gpus.lost_at = gpus.calls + n;
+      try {
+        const auto engine = std::make_shared<const Engine>(read_plan(file.raw(), nullptr));
+        Session session(engine);
+        session.run({noise({2, 3, 8, 8}, 1)});
+        try {
+          session.run({noise({2, 3, 8, 8}, 1)});
+        } catch (const Error& error) {
+          EXPECT_EQ(error.kind(), ErrorKind::machine) << error.what();
+          EXPECT_THROW(session.run({noise({2, 3, 8, 8}, 1)}), Error);
+          throw;
+        }
+      } catch (const Error& error) {
+        threw = true;
+        EXPECT_EQ(error.kind(), ErrorKind::machine) << error.what();
+      }
+    }
+    Session(std::make_shared<const Engine>(read_plan(other.raw(), nullptr))).run({noise({2, 3, 8, 8}, 1)});
+    if (!threw) break;
+  }
+}
+
+TEST_F(CudaScripted, APlanForAnotherGpuIsRefusedWithTheCommandThatBuildsItAgain) {
+  const Tensor file = file_bytes(*build(tiny_graph()));
+  gpus.gpu_name = "Scripted H200";
+  machines = std::make_unique<ScriptedMachines>();
+  const auto [kind, message] = refusal(file.raw());
+  EXPECT_EQ(kind, ErrorKind::unsupported);
+  for (const char* part : {"Scripted H100", "Scripted H200", "temper build small.onnx -o small.plan"})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
+TEST_F(CudaScripted, ADriverThatIsTooOldIsRefusedByItsVersionWhenKernelsAreCompiled) {
+  gpus.driver_version = 11080;
+  machines = std::make_unique<ScriptedMachines>();
+  try {
+    build(tiny_graph());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    for (const char* part : {"11.8", "NVRTC", "update the driver"})
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace temper
