@@ -94,6 +94,11 @@ BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes) {
     run.model_sha256 = info.model_sha256;
     run.source_sha256 = info.source_sha256;
   }
+  if (engine.device().gpu) {  // as a session's run is measured, unless the GPU's own time is taken
+    run.transfers = "included";
+    run.cuda_graph = plan != nullptr;
+    run.notes["transfers"] = "the times are the host's, with the copies in and out";
+  }
   if (!engine.device().gpu) run.notes["peak_device_bytes"] = "no device memory: the CPU ran it";
   else if (plan) run.peak_device_bytes = device_bytes_of(*plan);
   else run.notes["peak_device_bytes"] = "shapes depend on data: each stage has its own";
@@ -142,14 +147,14 @@ BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::ve
     bodies.push_back([session = sessions.back().get()] { session->run(); });
   }
   run.streams = load.streams;
-  const bool gpu = engine->device().gpu != nullptr, on_device = gpu && !load.transfers && !sessions[0]->is_staged();
+  const bool on_device = engine->device().gpu && !load.transfers && !sessions[0]->is_staged();
   if (on_device && (load.streams > 1 || load.request_rate_per_s > 0))
     fail(ErrorKind::usage, "the GPU's own times are of one stream, back to back; --transfers measures streams and rates");
-  if (gpu) {
-    run.cuda_graph = !on_device || load.cuda_graph;
-    run.transfers = on_device ? "excluded" : "included";
-    run.notes["latency_ms"] = on_device ? "the GPU's time, by events" : "the host's time, with the copies in and out";
-    if (on_device) run.notes["first_run_ms"] = "the host's time, with the copies in and out and the recording of the graph";
+  if (on_device) {
+    run.cuda_graph = load.cuda_graph;
+    run.transfers = "excluded";
+    run.notes["transfers"] = "the times are the GPU's own, by events";
+    run.notes["first_run_ms"] = "the host's time, with the copies in and out and the recording of the graph";
   }
   GpuSampler gpu_sampler(engine->device());
   const EnvironmentSampler sampler(engine->threads());

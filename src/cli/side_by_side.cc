@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/log.h"
 #include "bench/bench_engine.h"
 #include "bench/table.h"
 #include "cli/model.h"
@@ -56,6 +57,7 @@ Turns time_side_by_side(const std::vector<std::shared_ptr<const Engine>>& engine
       const double end = start + (1 + burn) * (host_clock().now_ms() - start);
       while (host_clock().now_ms() < end) {}
     };
+  if (engines[0]->device().gpu) log(LogLevel::info, "times are the host's, with the copies of inputs and outputs");
   Progress progress(context);
   PairedOptions paired;
   paired.max_seconds = options.seconds;
