@@ -87,6 +87,13 @@ def compare(args, label, precision, batch, plan):
     return result
 
 
+def command_of(args):
+    """That measures the same again, without the paths of one machine."""
+    lists = {"--models": args.models, "--precisions": args.precisions, "--batches": args.batches, "--buckets": args.buckets,
+             "--engines": args.engines, "--rounds": [args.rounds], "--seconds": [args.seconds]}
+    return " ".join(["./dev bench gpu", *(f"{flag} {','.join(map(str, values))}" for flag, values in lists.items())])
+
+
 def report(results):
     print(f"{'model':14}{'precision':11}{'batch':>6}  {'engine':10}{'ms':>9}{'items/s':>10}  temper is faster by")
     for r in results:
@@ -120,8 +127,9 @@ def main():
     if unknown := set(args.engines) - set(ENGINES):
         parser.error(f"unknown engines {', '.join(sorted(unknown))}; there are {', '.join(ENGINES)}")
     doctor = json.loads(run_program([args.temper, "doctor", "--json", *[w for f in args.cuda_path for w in ("--cuda-path", f)]])[0])
-    content = {"schema": "temper.gpu_peers/1", "command": " ".join(sys.argv), "date": datetime.date.today().isoformat(),
-               "revision": doctor["environment"]["revision"], "gpus": doctor["gpus"], "libraries": doctor["libraries"],
+    content = {"schema": "temper.gpu_peers/1", "command": command_of(args), "date": datetime.date.today().isoformat(),
+               "revision": doctor["environment"]["revision"], "gpus": doctor["gpus"],
+               "libraries": [{key: library[key] for key in ("name", "version")} for library in doctor["libraries"]],
                "builds": [], "comparisons": []}
     with tempfile.TemporaryDirectory(prefix="temper_gpu_peers_") as folder:
         for label, precision in itertools.product(args.models, args.precisions):
