@@ -137,10 +137,9 @@ void compile_all(const std::vector<ToCompile>& candidates, const Device& device)
 
 // What will be timed is compiled before, for all shapes together: kernels of one shape serve others, and no core waits. A
 // graph whose choice is known needs nothing but what was chosen.
-void compile_ahead(const Graph& graph, const std::vector<std::vector<Dims>>& shapes, const Backend& backend, const Device& device, const TimingCache& cache, const BuildOptions& options) {
+void compile_ahead(const std::vector<Graph>& graphs, const Backend& backend, const Device& device, const TimingCache& cache, const BuildOptions& options) {
   std::vector<ToCompile> all;
-  for (const auto& dims : shapes) {
-    const Graph concrete = specialize(graph, bind_shapes(graph, dims));
+  for (const Graph& concrete : graphs) {
     if (!is_one_stage(concrete) || decided_before(concrete, device, cache)) continue;
     PlanOptions plan_options;
     plan_options.prepare = [&](const std::vector<CandidateRef>& candidates) {
@@ -211,10 +210,15 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   std::string stage;
   if (options.progress) tuner.progress = [&](int timed, const std::string&) { options.progress(concat(stage, "measuring candidates, ", timed, " so far")); };
   PackCache packs;
-  if (options.measure && backend.queue) compile_ahead(graph, shapes, backend, device, cache, options);
+  std::vector<Graph> concretes;  // one for each shape, or up to the first that runs in stages
   for (const auto& dims : shapes) {
-    stage = shapes.size() > 1 ? concat("shape ", dims[0], ": ") : "";
-    const Graph concrete = specialize(graph, bind_shapes(graph, dims));
+    concretes.push_back(specialize(graph, bind_shapes(graph, dims)));
+    if (!is_one_stage(concretes.back())) break;
+  }
+  if (options.measure && backend.queue) compile_ahead(concretes, backend, device, cache, options);
+  for (size_t i = 0; i < concretes.size(); ++i) {
+    stage = shapes.size() > 1 ? concat("shape ", shapes[i][0], ": ") : "";
+    const Graph& concrete = concretes[i];
     if (!is_one_stage(concrete)) {
       engine->add_note("shapes inside the model depend on data: it runs in stages, planned when they are first seen, without measuring");
       break;

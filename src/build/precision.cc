@@ -2,7 +2,6 @@
 #include "build/precision.h"
 
 #include "base/hash.h"
-#include "graph/product.h"
 #include "onnx/write.h"
 #include "passes/lower_precision.h"
 #include "quantize/overflow.h"
@@ -41,7 +40,7 @@ void lower_kept(Graph& graph, const PlacementOptions& placement, const PassOptio
   for (const auto& [name, dtype] : placement.keep_nodes)
     if (dtype == DType::bf16) bf16.insert(name);
   if (bf16.empty()) return;
-  graph = with_context([] { return "pass lower_precision"; }, [&] { return lower_precision(graph, DType::bf16, &bf16).graph; });
+  graph = with_context([] { return "pass lower_precision"; }, [&] { return lower_precision(graph, DType::bf16, {.only = &bf16}).graph; });
   if (passes.verify) verify(graph);
 }
 
@@ -89,16 +88,7 @@ void lower_to_f16(Graph& graph, EngineInfo& info, const BuildOptions& options) {
     info.notes.push_back("values beyond what fp16 holds (65504) were not looked for; --calibration RANGES does");
   else
     kept = overflows_of_f16(graph, ranges_for(info, options));
-  std::set<std::string> lowered;
-  for (int32_t n = 0; n < graph.node_count(); ++n) {
-    const Node& node = graph.node({n});
-    const bool constant_weights = std::holds_alternative<ops::MatMul>(node.op) || (node.inputs.size() > 1 && graph.constant(node.inputs[1]));
-    if (is_product(node.op) && constant_weights && graph.type(node.inputs[0]).dtype == DType::f32 && !kept.contains(node.name)) lowered.insert(node.name);
-  }
-  Lowering lowering = lower_precision(graph, DType::f16, kept.empty() ? nullptr : &lowered, true);
-  for (LoweredNode& node : lowering.nodes)
-    if (const auto it = kept.find(node.node); it != kept.end()) node.reason = it->second;
-  take(std::move(lowering), graph, info, options);
+  take(lower_precision(graph, DType::f16, {.kept = &kept, .narrow_biases = true}), graph, info, options);
 }
 
 }  // namespace
@@ -107,7 +97,7 @@ void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options
   if (options.precision == "int8") quantize(graph, info, options);
   with_context([&] { return concat("precision ", options.precision); }, [&] {
     const bool gpu = find_backend(options.device).queue != nullptr;
-    if (options.precision == "bf16") take(lower_precision(graph, DType::bf16, nullptr, gpu), graph, info, options);
+    if (options.precision == "bf16") take(lower_precision(graph, DType::bf16, {.narrow_biases = gpu}), graph, info, options);
     if (options.precision == "fp16") lower_to_f16(graph, info, options);
     if (options.precision == "tf32") take(allow_tf32(graph), graph, info, options);
   });

@@ -20,8 +20,8 @@ enum class Role {
 
 class Lowerer {
  public:
-  Lowerer(const Graph& graph, DType narrow, const std::set<std::string>* only, bool narrow_biases)
-      : graph_(graph), dtype_(narrow), narrow_biases_(narrow_biases), only_(only), roles_(size_t(graph.node_count())), reasons_(roles_.size()) {
+  Lowerer(const Graph& graph, DType narrow, const LoweringOptions& options)
+      : graph_(graph), dtype_(narrow), options_(options), roles_(size_t(graph.node_count())), reasons_(roles_.size()) {
     const size_t values = size_t(graph.value_count());
     for (auto* flags : {&read_, &computed_, &after_}) flags->assign(values, 0);
     same_.resize(values);
@@ -42,8 +42,7 @@ class Lowerer {
  private:
   const Graph& graph_;
   const DType dtype_;  // the narrower one
-  const bool narrow_biases_;
-  const std::set<std::string>* only_;
+  const LoweringOptions& options_;
   Lowering result_;
   std::vector<Role> roles_;
   std::vector<std::string> reasons_;          // by node, for Role::other; empty where it does not compute on f32 anyway
@@ -62,8 +61,8 @@ class Lowerer {
 
 
   void check_names() const {
-    if (!only_) return;
-    std::set<std::string> missing = *only_;
+    if (!options_.only) return;
+    std::set<std::string> missing = *options_.only;
     for (int32_t n = 0; n < graph_.node_count(); ++n)
       if (roles_[size_t(n)] == Role::product) missing.erase(graph_.node({n}).name);
     if (!missing.empty()) fail(ErrorKind::usage, "'", *missing.begin(), "' is no f32 convolution with constant weights and no matrix product, so it has no ", dtype_, " form");
@@ -77,8 +76,12 @@ class Lowerer {
     if (node.inputs.empty() || !is_f32(node.inputs[0]) || !is_f32(node.outputs[0])) {
       return Role::other;
     }
-    if (is_product(node.op) && only_ && !only_->contains(node.name)) {
+    if (is_product(node.op) && options_.only && !options_.only->contains(node.name)) {
       reason = "not asked for";
+      return Role::other;
+    }
+    if (is_product(node.op) && options_.kept && options_.kept->contains(node.name)) {
+      reason = options_.kept->at(node.name);
       return Role::other;
     }
     if (std::get_if<ops::MatMul>(&node.op)) return Role::product;
@@ -205,7 +208,7 @@ class Lowerer {
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         const ValueId id = node.inputs[i];
         if (role == Role::product && i < 2) inputs.push_back(as(id, dtype_));
-        else if (role == Role::product && narrow_biases_ && is_f32(id) && graph_.constant(id) && stays_finite(*graph_.constant(id))) inputs.push_back(as(id, dtype_));
+        else if (role == Role::product && options_.narrow_biases && is_f32(id) && graph_.constant(id) && stays_finite(*graph_.constant(id))) inputs.push_back(as(id, dtype_));
         else if (program) inputs.push_back(stored(id));
         else inputs.push_back(as(id, narrow ? dtype_ : DType::f32));
       }
@@ -243,9 +246,9 @@ class Lowerer {
 
 }  // namespace
 
-Lowering lower_precision(const Graph& graph, DType dtype, const std::set<std::string>* only, bool narrow_biases) {
+Lowering lower_precision(const Graph& graph, DType dtype, const LoweringOptions& options) {
   if (dtype != DType::bf16 && dtype != DType::f16) fail(ErrorKind::usage, "products are lowered to bf16 or f16, not to ", dtype);
-  return Lowerer(graph, dtype, only, narrow_biases).run();
+  return Lowerer(graph, dtype, options).run();
 }
 
 }  // namespace temper

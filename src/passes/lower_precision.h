@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From an optimised f32 graph to one that multiplies in a narrower float and keeps what flows between products in it.
 #pragma once
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,9 +33,15 @@ struct Lowering {
 //   pointwise      computes in f32; bf16 inputs are cast where they are read, the result where it is stored.
 //   everything else (softmax, normalize, sums of squares or exponentials, what has no bf16 kernel) stays in f32 on both
 //                  sides; casts stand where a value is wanted in both dtypes.
-// `narrow_biases`: constants that a product's epilogue reads (biases) are stored in `dtype`, too, where none becomes
-// infinite: libraries for GPUs take them in no other dtype.
-Lowering lower_precision(const Graph& graph, DType dtype, const std::set<std::string>* only = nullptr, bool narrow_biases = false);
+struct LoweringOptions {
+  const std::set<std::string>* only = nullptr;
+  // Products that stay in f32, with the reason.
+  const std::map<std::string, std::string>* kept = nullptr;
+  // Constants that a product's epilogue reads (biases) are stored in `dtype`, too, where none becomes infinite: libraries
+  // for GPUs take them in no other dtype.
+  bool narrow_biases = false;
+};
+Lowering lower_precision(const Graph& graph, DType dtype, const LoweringOptions& options = {});
 
 // Convolutions and matrix products of f32 may take their operands in TF32 (ops::Conv::tf32): 10 bits of mantissa, summed
 // in f32. Values stay f32 wherever they are stored.

@@ -133,10 +133,19 @@ struct Executor::Impl {
     d.moves = arena.moves();
   }
 
-  void put_in_steps() {
+  // Calls f(segment, step, bound step, buffers) for each step on each slice, one after the other, on the first chain.
+  template <class F>
+  void each_step(std::span<const void* const> inputs, std::span<void* const> outputs, F&& f) {
     for (size_t s = 0; s < plan.segments.size(); ++s)
       for (int64_t slice = 0; slice < plan.segments[s].slices; ++slice)
-        run_slice(s, 0, slice, device_side.inputs, device_side.outputs, nullptr);
+        for (size_t i = 0; i < bound[s][0].size(); ++i)
+          f(s, i, bound[s][0][i], bind(plan.segments[s], bound[s][0][i], 0, slice, inputs, outputs));
+  }
+  template <class F>
+  void each_step_on_device(F&& f) { each_step(device_side.inputs, device_side.outputs, f); }
+
+  void put_in_steps() {
+    each_step_on_device([](size_t, size_t, BoundStep& step, const Buffers& buffers) { step.kernel->launch(buffers); });
   }
   const Queue::Recording& recording() {
     if (!device_side.recording) device_side.recording = arena.queue()->record([&] { put_in_steps(); });
@@ -293,19 +302,15 @@ void Executor::Impl::run_steps_timed(std::vector<std::vector<double>>& ms) {
   };
   std::vector<Timed> timed;
   const auto start = queue.make_mark();
-  for (size_t s = 0; s < plan.segments.size(); ++s)
-    for (int64_t slice = 0; slice < plan.segments[s].slices; ++slice)
-      for (size_t i = 0; i < bound[s][0].size(); ++i) timed.push_back({s, i, queue.make_mark()});
+  each_step_on_device([&](size_t s, size_t i, BoundStep&, const Buffers&) { timed.push_back({s, i, queue.make_mark()}); });
   // One behind the other without gaps that the host makes: all are in the queue before the first ends.
   const auto steps = queue.record([&] {
     queue.put_mark(*start);
     size_t next = 0;
-    for (size_t s = 0; s < plan.segments.size(); ++s)
-      for (int64_t slice = 0; slice < plan.segments[s].slices; ++slice)
-        for (BoundStep& step : bound[s][0]) {
-          step.kernel->launch(bind(plan.segments[s], step, 0, slice, device_side.inputs, device_side.outputs));
-          queue.put_mark(*timed[next++].after);
-        }
+    each_step_on_device([&](size_t, size_t, BoundStep& step, const Buffers& buffers) {
+      step.kernel->launch(buffers);
+      queue.put_mark(*timed[next++].after);
+    });
   });
   queue.replay(*steps);
   queue.wait();
@@ -339,14 +344,12 @@ std::vector<double> Executor::run_on_device(int times, bool recorded) {
 void Executor::run_observed(std::span<const void* const> inputs, std::span<void* const> outputs, const Observer& observer) {
   Impl& impl = *impl_;
   if (impl.arena.queue()) return impl.run_observed_on_device(inputs, outputs, observer);
-  for (size_t s = 0; s < impl.plan.segments.size(); ++s)
-    for (int64_t slice = 0; slice < impl.plan.segments[s].slices; ++slice)
-      for (BoundStep& step : impl.bound[s][0]) {
-        const Buffers buffers = impl.bind(impl.plan.segments[s], step, 0, slice, inputs, outputs);
-        if (observer.before) observer.before(*step.step, buffers);
-        step.kernel->launch(buffers);
-        if (observer.after) observer.after(*step.step, buffers);
-      }
+  impl.reserve();
+  impl.each_step(inputs, outputs, [&](size_t, size_t, BoundStep& step, const Buffers& buffers) {
+    if (observer.before) observer.before(*step.step, buffers);
+    step.kernel->launch(buffers);
+    if (observer.after) observer.after(*step.step, buffers);
+  });
 }
 
 // The observer is shown copies on the host.
@@ -354,34 +357,31 @@ void Executor::Impl::run_observed_on_device(std::span<const void* const> inputs,
                                             const Observer& observer) {
   Queue& queue = *arena.queue();
   to_device(inputs);
-  for (size_t s = 0; s < plan.segments.size(); ++s)
-    for (int64_t slice = 0; slice < plan.segments[s].slices; ++slice)
-      for (BoundStep& step : bound[s][0]) {
-        const Buffers buffers = bind(plan.segments[s], step, 0, slice, device_side.inputs, device_side.outputs);
-        std::vector<AlignedBytes> copies;
-        auto copy = [&](const Port& port, Layout layout, const void* from) -> void* {
-          if (!from) return nullptr;
-          copies.emplace_back(size_t(layout_bytes(port.type.dtype, port.dims(), layout)));
-          queue.copy_to_host(copies.back().data(), from, int64_t(copies.back().size()));
-          return copies.back().data();
-        };
-        auto show = [&](const std::function<void(const PlanStep&, const Buffers&)>& see) {
-          if (!see) return;
-          const PlanStep& plan_step = *step.step;
-          std::vector<const void*> in;
-          std::vector<void*> out;
-          for (size_t i = 0; i < buffers.inputs.size(); ++i)
-            in.push_back(copy(plan_step.problem.inputs[i], plan_step.config.inputs[i], buffers.inputs[i]));
-          for (size_t o = 0; o < buffers.outputs.size(); ++o)
-            out.push_back(copy(plan_step.problem.outputs[o], plan_step.config.outputs[o], buffers.outputs[o]));
-          queue.wait();
-          see(plan_step, {in, out, nullptr, nullptr});
-          copies.clear();
-        };
-        show(observer.before);
-        step.kernel->launch(buffers);
-        show(observer.after);
-      }
+  each_step_on_device([&](size_t, size_t, BoundStep& step, const Buffers& buffers) {
+    std::vector<AlignedBytes> copies;
+    auto copy = [&](const Port& port, Layout layout, const void* from) -> void* {
+      if (!from) return nullptr;
+      copies.emplace_back(size_t(layout_bytes(port.type.dtype, port.dims(), layout)));
+      queue.copy_to_host(copies.back().data(), from, int64_t(copies.back().size()));
+      return copies.back().data();
+    };
+    auto show = [&](const std::function<void(const PlanStep&, const Buffers&)>& see) {
+      if (!see) return;
+      const PlanStep& plan_step = *step.step;
+      std::vector<const void*> in;
+      std::vector<void*> out;
+      for (size_t i = 0; i < buffers.inputs.size(); ++i)
+        in.push_back(copy(plan_step.problem.inputs[i], plan_step.config.inputs[i], buffers.inputs[i]));
+      for (size_t o = 0; o < buffers.outputs.size(); ++o)
+        out.push_back(copy(plan_step.problem.outputs[o], plan_step.config.outputs[o], buffers.outputs[o]));
+      queue.wait();
+      see(plan_step, {in, out, nullptr, nullptr});
+      copies.clear();
+    };
+    show(observer.before);
+    step.kernel->launch(buffers);
+    show(observer.after);
+  });
   to_host(outputs);
 }
 

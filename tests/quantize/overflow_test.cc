@@ -58,10 +58,7 @@ TEST(OverflowOfF16, AWeightThatBecomesInfiniteKeepsItsLayer) {
 TEST(OverflowOfF16, TheLoweredGraphHoldsNoLargeValueInF16) {
   const Graph graph = chain();
   const auto kept = overflows_of_f16(graph, seen({{"b", 70000}, {"p", 70000}}));
-  std::set<std::string> lowered;
-  for (const char* name : {"first", "second", "third", "fourth"})
-    if (!kept.contains(name)) lowered.insert(name);
-  const Graph narrow = lower_precision(graph, DType::f16, &lowered).graph;
+  const Graph narrow = lower_precision(graph, DType::f16, {.kept = &kept}).graph;
   for (int32_t v = 0; v < narrow.value_count(); ++v)
     if (const Value& value = narrow.value({v}); value.name == "b" || value.name == "p")
       EXPECT_EQ(value.type.dtype, DType::f32) << print(narrow);

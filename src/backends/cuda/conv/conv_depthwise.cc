@@ -4,6 +4,7 @@
 
 #include "backends/cuda/conv/image_epilogue.h"
 #include "backends/cuda/matmul/gemm.h"
+#include "backends/cuda/support/host_transpose.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 
@@ -53,17 +54,6 @@ std::vector<Config> configs(const Problem& problem) {
   return all;
 }
 
-// [C, 1, taps] as [taps, C].
-std::vector<std::byte> taps_first(const Tensor& w) {
-  const size_t size = size_t(size_of(w.dtype())), channels = size_t(w.dims()[0]),
-               taps = size_t(element_count(w.dims())) / channels;
-  std::vector<std::byte> out(channels * taps * size);
-  for (size_t c = 0; c < channels; ++c)
-    for (size_t tap = 0; tap < taps; ++tap)
-      std::memcpy(out.data() + (tap * channels + c) * size, w.raw().data() + (c * taps + tap) * size, size);
-  return out;
-}
-
 Recipe::Work work(const Problem& problem, const Config& config) {
   const auto& op = op_of(problem);
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
@@ -77,7 +67,11 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   out.consumed.assign(problem.inputs.size(), false);
   out.consumed[1] = true;
   out.packed_bytes = byte_count(w.type.dtype, weights);
-  if (w.constant) out.packed = taps_first(*w.constant);
+  if (w.constant) {  // [C, 1, taps] as [taps, C]
+    out.packed.resize(size_t(out.packed_bytes));
+    transpose_on_host(w.constant->raw().data(), weights[0], element_count(weights) / weights[0], size_of(w.type.dtype),
+                      out.packed.data(), weights[0]);
+  }
 
   int64_t vector = std::min<int64_t>(8, 16 / size_of(x.type.dtype));
   while (weights[0] % vector) vector /= 2;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/axes.h"
 #include "backends/cuda/recipe.h"
+#include "backends/cuda/support/host_transpose.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 
@@ -49,16 +50,6 @@ std::vector<Config> configs(const Problem& problem) {
   return out;
 }
 
-// [C, 1, taps] as [taps, C].
-std::vector<std::byte> taps_first(const Tensor& w, int64_t channels, int64_t taps) {
-  const size_t size = size_t(size_of(w.dtype()));
-  std::vector<std::byte> out(size_t(channels * taps) * size);
-  for (int64_t c = 0; c < channels; ++c)
-    for (int64_t tap = 0; tap < taps; ++tap)
-      std::memcpy(out.data() + size_t(tap * channels + c) * size, w.raw().data() + size_t(c * taps + tap) * size, size);
-  return out;
-}
-
 Recipe::Work work(const Problem& problem, const Config& config) {
   const auto& op = op_of(problem);
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
@@ -91,7 +82,10 @@ Recipe::Work work(const Problem& problem, const Config& config) {
     out.consumed.assign(problem.inputs.size(), false);
     out.consumed[1] = true;
     out.packed_bytes = byte_count(w.type.dtype, weights);
-    if (w.constant) out.packed = taps_first(*w.constant, weights[0], taps);
+    if (w.constant) {  // [C, 1, taps] as [taps, C]
+      out.packed.resize(size_t(out.packed_bytes));
+      transpose_on_host(w.constant->raw().data(), weights[0], taps, size_of(w.type.dtype), out.packed.data(), weights[0]);
+    }
   }
   const DType accumulator = ops::accumulator_of(x.type.dtype, w.type.dtype);
   const std::string_view sum = accumulator == DType::f16 || accumulator == DType::f32 ? "float"
