@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "arrays.h"
+
+#include <nanobind/ndarray.h>
+
+#include <cstring>
+#include <optional>
+
+#include "bind.h"
+
+namespace nb = nanobind;
+
+namespace temper::python {
+
+namespace {
+
+constexpr const char* numpy_names[kDTypeCount] = {"float32", "float16", "bfloat16", "float64", "int8",   "uint8",  "int16",
+                                                  "uint16",  "int32",   "uint32",   "int64",   "uint64", "bool"};
+
+// numpy functions and types that every run needs. Never freed: an interpreter that ends has let go of modules by then.
+struct Numpy {
+  nb::object empty, types[kDTypeCount];
+};
+Numpy& numpy() {
+  static Numpy* const all = [] {
+    auto* numpy = new Numpy;
+    const nb::module_ module = nb::module_::import_("numpy");
+    numpy->empty = module.attr("empty");
+    for (int i = 0; i < kDTypeCount; ++i)
+      if (DType(i) != DType::bf16) numpy->types[i] = module.attr("dtype")(numpy_names[i]);
+    return numpy;
+  }();
+  return *all;
+}
+
+nb::object numpy_type(DType dtype) {
+  nb::object& type = numpy().types[int(dtype)];
+  if (type.is_valid()) return type;
+  try {
+    type = nb::module_::import_("numpy").attr("dtype")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_ImportError)) throw;
+    fail(ErrorKind::unsupported, "numpy has no bfloat16 of its own, and the model gives it: pip install ml_dtypes");
+  }
+  return type;
+}
+
+std::string class_of(nb::handle object) { return Py_TYPE(object.ptr())->tp_name; }
+
+// Of one element, in the notation of the struct module.
+std::optional<DType> dtype_of_format(const char* format, Py_ssize_t size) {
+  if (!format) return DType::u8;
+  if (*format == '@' || *format == '=' || *format == '<') ++format;
+  if (format[0] == 0 || format[1] != 0) return std::nullopt;
+  switch (*format) {
+    case 'f': return DType::f32;
+    case 'e': return DType::f16;
+    case 'd': return DType::f64;
+    case '?': return DType::boolean;
+    case 'b': case 'h': case 'i': case 'l': case 'q':
+      return size == 1 ? DType::i8 : size == 2 ? DType::i16 : size == 4 ? DType::i32 : DType::i64;
+    case 'B': case 'H': case 'I': case 'L': case 'Q':
+      return size == 1 ? DType::u8 : size == 2 ? DType::u16 : size == 4 ? DType::u32 : DType::u64;
+    default: return std::nullopt;
+  }
+}
+
+[[noreturn]] void refuse_order(const std::string& what) {
+  fail(ErrorKind::usage, what, " is not contiguous in C order (it is a transposed, strided or Fortran array); ",
+       "numpy.ascontiguousarray(x), or x.contiguous() of a torch tensor, makes a copy that is");
+}
+
+// Strides in elements of `unit`. Where there is one element, or none, they say nothing.
+template <class Stride>
+bool is_contiguous(const Dims& dims, const Stride* strides, int64_t unit) {
+  if (!strides) return true;
+  for (int64_t dim : dims)
+    if (dim == 0) return true;
+  int64_t expected = unit;
+  for (size_t axis = dims.size(); axis-- > 0;) {
+    if (dims[axis] != 1 && int64_t(strides[axis]) != expected) return false;
+    expected *= dims[axis];
+  }
+  return true;
+}
+
+Array from_buffer(nb::handle object, const std::string& what) {
+  Array array;
+  // The memoryview holds the buffer, so that whoever drops the array gives it back.
+  array.owner = nb::steal(PyMemoryView_FromObject(object.ptr()));
+  if (!array.owner.is_valid()) {
+    nb::python_error error;
+    // numpy gives no buffer of ml_dtypes' bfloat16; its bits are another view of the same memory.
+    if (!nb::hasattr(object, "dtype") || !nb::str(object.attr("dtype")).equal(nb::str("bfloat16"))) throw error;
+    array = from_buffer(object.attr("view")("uint16"), what);
+    array.dtype = DType::bf16;
+    return array;
+  }
+  const Py_buffer& view = *PyMemoryView_GET_BUFFER(array.owner.ptr());
+  const std::optional<DType> dtype = dtype_of_format(view.format, view.itemsize);
+  if (!dtype)
+    fail(ErrorKind::usage, what, " has elements of the format ", "'", view.format, "'",
+         ", which Temper has no type for", *view.format == '>' ? " (big-endian; x.astype(x.dtype.newbyteorder(\"=\")) converts)" : "");
+  array.dtype = *dtype;
+  array.dims.assign(view.shape, view.shape + view.ndim);
+  if (!is_contiguous(array.dims, view.strides, view.itemsize)) refuse_order(what);
+  array.data = view.buf;
+  return array;
+}
+
+std::optional<DType> dtype_of_dlpack(nb::dlpack::dtype type) {
+  if (type.lanes != 1) return std::nullopt;
+  const auto sized = [&](DType b8, DType b16, DType b32, DType b64) -> std::optional<DType> {
+    switch (type.bits) {
+      case 8: return b8;
+      case 16: return b16;
+      case 32: return b32;
+      case 64: return b64;
+      default: return std::nullopt;
+    }
+  };
+  switch (nb::dlpack::dtype_code(type.code)) {
+    case nb::dlpack::dtype_code::Float:
+      if (type.bits == 8) return std::nullopt;
+      return sized(DType::f32, DType::f16, DType::f32, DType::f64);
+    case nb::dlpack::dtype_code::Bfloat: return type.bits == 16 ? std::optional(DType::bf16) : std::nullopt;
+    case nb::dlpack::dtype_code::Int: return sized(DType::i8, DType::i16, DType::i32, DType::i64);
+    case nb::dlpack::dtype_code::UInt: return sized(DType::u8, DType::u16, DType::u32, DType::u64);
+    case nb::dlpack::dtype_code::Bool: return type.bits == 8 ? std::optional(DType::boolean) : std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
+Array from_dlpack(nb::handle object, const std::string& what) {
+  const auto device = nb::cast<std::pair<int, int>>(object.attr("__dlpack_device__")());
+  constexpr int kCpu = 1, kPinned = 3;  // of dlpack.h; pinned memory is the host's
+  if (device.first != kCpu && device.first != kPinned)
+    fail(ErrorKind::usage, what, " (", class_of(object), ") is in the memory of a device (DLPack device type ", device.first,
+         "), and a run starts from the host's memory, for engines of a GPU too: x.cpu() copies it there");
+  nb::object capsule;
+  try {
+    capsule = object.attr("__dlpack__")();
+  } catch (nb::python_error& error) {
+    // "Can't export tensors that require gradient, use tensor.detach()": the framework knows the reason.
+    if (!error.matches(PyExc_BufferError) && !error.matches(PyExc_RuntimeError)) throw;
+    fail(ErrorKind::usage, what, " (", class_of(object), ") does not give its memory by DLPack: ",
+         nb::cast<std::string>(nb::str(error.value())));
+  }
+  // Left in the capsule, which gives the memory back when it goes.
+  const auto* shared = static_cast<const nb::dlpack::dltensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
+  if (!shared) throw nb::python_error();
+  const std::optional<DType> dtype = dtype_of_dlpack(shared->dtype);
+  if (!dtype)
+    fail(ErrorKind::usage, what, " has elements of the DLPack type ", int(shared->dtype.code), " with ",
+         int(shared->dtype.bits), " bits, which Temper has no type for");
+  Array array;
+  array.dtype = *dtype;
+  array.dims.assign(shared->shape, shared->shape + shared->ndim);
+  if (!is_contiguous(array.dims, shared->strides, 1)) refuse_order(what);
+  array.data = static_cast<const std::byte*>(shared->data) + shared->byte_offset;
+  array.owner = std::move(capsule);
+  return array;
+}
+
+std::string expected_text(const std::vector<PortInfo>& ports) {
+  std::string text;
+  for (const PortInfo& port : ports) {
+    text += concat(text.empty() ? "" : "; ", "'", port.name, "': ", numpy_names[int(port.type.dtype)], " (");
+    for (size_t i = 0; i < port.type.shape.size(); ++i) text += concat(i ? ", " : "", port.type.shape[i]);
+    text += ")";
+  }
+  return text;
+}
+
+}  // namespace
+
+Array array_of(nb::handle object, const std::string& what) {
+  if (PyObject_CheckBuffer(object.ptr())) return from_buffer(object, what);
+  if (nb::hasattr(object, "__dlpack__")) return from_dlpack(object, what);
+  fail(ErrorKind::usage, what, " is a ", class_of(object), ", which has neither the buffer protocol nor DLPack; ",
+       "numpy.asarray(x, dtype=...) makes an array of numbers");
+}
+
+std::vector<Array> arrays_of(nb::handle inputs, const std::vector<PortInfo>& ports) {
+  std::vector<nb::object> objects(ports.size());
+  if (PyDict_Check(inputs.ptr())) {
+    for (size_t i = 0; i < ports.size(); ++i) {
+      PyObject* found = PyDict_GetItemString(inputs.ptr(), ports[i].name.c_str());
+      if (!found) fail(ErrorKind::usage, "no array was given for the input '", ports[i].name, "'; expected are ", expected_text(ports));
+      objects[i] = nb::borrow(found);
+    }
+    if (size_t(PyDict_Size(inputs.ptr())) != ports.size())
+      for (const auto& [key, value] : nb::borrow<nb::dict>(inputs)) {
+        bool known = false;
+        const std::string name = nb::cast<std::string>(nb::str(key));
+        for (const PortInfo& port : ports) known |= port.name == name;
+        if (!known) fail(ErrorKind::usage, "there is no input '", name, "'; expected are ", expected_text(ports));
+      }
+  } else if (PyTuple_Check(inputs.ptr()) || PyList_Check(inputs.ptr())) {
+    const auto list = nb::borrow<nb::sequence>(inputs);
+    if (nb::len(list) != ports.size())
+      fail(ErrorKind::usage, nb::len(list), " inputs were given; expected are ", expected_text(ports));
+    for (size_t i = 0; i < ports.size(); ++i) objects[i] = list[i];
+  } else {
+    if (ports.size() != 1) fail(ErrorKind::usage, "one array was given; expected are ", expected_text(ports), ": give a dict by name");
+    objects[0] = nb::borrow(inputs);
+  }
+  std::vector<Array> arrays;
+  arrays.reserve(ports.size());
+  for (size_t i = 0; i < ports.size(); ++i) {
+    Array& array = arrays.emplace_back(array_of(objects[i], concat("input '", ports[i].name, "'")));
+    if (array.dtype != ports[i].type.dtype)
+      fail(ErrorKind::usage, "input '", ports[i].name, "' was given ", numpy_names[int(array.dtype)], "; expected is ",
+           numpy_names[int(ports[i].type.dtype)], ": x.astype(\"", numpy_names[int(ports[i].type.dtype)], "\") converts, nothing is converted silently");
+  }
+  return arrays;
+}
+
+nb::object new_array(DType dtype, const Dims& dims, void** data) {
+  nb::object shape = nb::steal(PyTuple_New(Py_ssize_t(dims.size())));
+  for (size_t i = 0; i < dims.size(); ++i) PyTuple_SET_ITEM(shape.ptr(), Py_ssize_t(i), PyLong_FromLongLong(dims[i]));
+  nb::object array = numpy().empty(shape, numpy_type(dtype));
+  if (dtype == DType::bf16) {
+    *data = const_cast<void*>(from_buffer(array, "an output").data);
+    return array;
+  }
+  Py_buffer view;
+  if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_SIMPLE | PyBUF_WRITABLE) != 0) throw nb::python_error();
+  *data = view.buf;
+  PyBuffer_Release(&view);  // the array goes on owning the memory
+  return array;
+}
+
+nb::object array_from(const Tensor& tensor) {
+  void* data = nullptr;
+  nb::object array = new_array(tensor.dtype(), tensor.dims(), &data);
+  if (tensor.bytes()) std::memcpy(data, tensor.raw().data(), size_t(tensor.bytes()));
+  return array;
+}
+
+std::string numpy_name(DType dtype) { return numpy_names[int(dtype)]; }
+
+nb::list ports_list(const std::vector<PortInfo>& ports) {
+  nb::list list;
+  for (const PortInfo& port : ports) {
+    nb::list shape;
+    for (const Dim& dim : port.type.shape)
+      if (dim.is_constant()) shape.append(dim.value());
+      else shape.append(dim.text());
+    list.append(nb::make_tuple(port.name, numpy_name(port.type.dtype), nb::tuple(shape)));
+  }
+  return list;
+}
+
+}  // namespace temper::python

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the module, one file each, and the casters: each file must see all of them, or two definitions meet.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace temper::python {
+
+void bind_engine(nanobind::module_& module);
+
+}  // namespace temper::python

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine.h"
+
+#include <atomic>
+
+#include "base/file.h"
+#include "bind.h"
+#include "guard.h"
+#include "plan/container.h"
+
+namespace nb = nanobind;
+
+namespace temper::python {
+
+namespace {
+
+Dims dims_of(nb::handle object) {
+  Dims dims;
+  for (nb::handle dim : nb::borrow<nb::sequence>(object)) dims.push_back(nb::cast<int64_t>(dim));
+  return dims;
+}
+
+std::shared_ptr<OpenEngine> opened(std::shared_ptr<const Engine> engine) {
+  return std::make_shared<OpenEngine>(OpenEngine{std::move(engine)});
+}
+
+PyEngine build(nb::object model, nb::dict options, nb::object progress) {
+  const ModelSource source = source_of(model);
+  BuildOptions build = options_of(options);
+  build.progress = progress_of(std::move(progress));
+  const WithoutGil released;
+  if (source.bytes.empty()) return {opened(build_engine(source.path, build))};
+  ImportedModel imported = source.import();
+  EngineInfo info;
+  info.model_name = imported.graph.name;
+  info.model_sha256 = imported.sha256;
+  info.source_sha256 = imported.source_sha256;
+  info.source_path = source.path;
+  info.producer = imported.producer;
+  info.notes = imported.notes;
+  return {opened(build_engine(std::move(imported.graph), std::move(info), build))};
+}
+
+PyEngine load(const std::string& path) {
+  const WithoutGil released;
+  return {opened(Engine::load(path))};
+}
+
+// Belongs to one thread at a time, which is checked: two in one session would write into the same memory.
+class PySession {
+ public:
+  explicit PySession(const PyEngine& engine) : open_(engine.open), session_(std::make_unique<Session>(engine.get())) {}
+
+  nb::dict run(nb::handle inputs) {
+    const Turn turn(*this);
+    const std::vector<PortInfo>& ports = session_->engine().inputs();
+    const std::vector<Array> arrays = arrays_of(inputs, ports);
+    shapes_.clear();
+    in_.clear();
+    for (const Array& array : arrays) {
+      shapes_.push_back(array.dims);
+      in_.push_back(array.data);
+    }
+    if (shapes_ != prepared_ || session_->is_staged()) {
+      const WithoutGil released;
+      types_ = session_->prepare(shapes_);
+      prepared_ = shapes_;
+    }
+    const std::vector<PortInfo>& outputs = session_->engine().outputs();
+    nb::dict results;
+    if (session_->is_staged()) {
+      std::vector<Tensor> tensors;
+      for (const Array& array : arrays) tensors.push_back(array.tensor());
+      {
+        const WithoutGil released;
+        tensors = session_->run(tensors);
+      }
+      for (size_t i = 0; i < outputs.size(); ++i) results[outputs[i].name.c_str()] = array_from(tensors[i]);
+      return results;
+    }
+    out_.resize(types_.size());
+    for (size_t i = 0; i < types_.size(); ++i)
+      results[outputs[i].name.c_str()] = new_array(types_[i].dtype, types_[i].dims(), &out_[i]);
+    {
+      const WithoutGil released;
+      session_->run_prepared(in_, out_);
+    }
+    return results;
+  }
+
+  void prepare(const std::vector<Dims>& shapes) {
+    const Turn turn(*this);
+    const WithoutGil released;
+    types_ = session_->prepare(shapes);
+    prepared_ = shapes;
+  }
+
+  void close() {
+    const Turn turn(*this, true);
+    session_.reset();
+  }
+
+  int64_t runs() { return Turn(*this), session_->statistics().runs; }
+  int64_t plans_made() { return Turn(*this), session_->statistics().plans_made; }
+  int64_t arena_bytes() { return Turn(*this), session_->arena_bytes(); }
+
+ private:
+  class Turn {
+   public:
+    explicit Turn(PySession& session, bool closing = false) : session_(session) {
+      if (session_.busy_.exchange(true))
+        fail(ErrorKind::usage, "this session is running in another thread; make one for each thread with engine.session()");
+      try {
+        if (!closing && !session_.session_) fail(ErrorKind::usage, "the session is closed");
+        if (!closing) session_.open_->get();
+      } catch (const Error&) {
+        session_.busy_ = false;
+        throw;
+      }
+    }
+    ~Turn() { session_.busy_ = false; }
+
+   private:
+    PySession& session_;
+  };
+
+  std::shared_ptr<OpenEngine> open_;
+  std::unique_ptr<Session> session_;  // null: closed
+  std::atomic<bool> busy_{false};
+  std::vector<Dims> shapes_, prepared_{{-1}};  // of the run; of types_ (at first of no run)
+  std::vector<TensorType> types_;
+  std::vector<const void*> in_;
+  std::vector<void*> out_;
+};
+
+}  // namespace
+
+ImportedModel ModelSource::import() const {
+  return bytes.empty() ? import_onnx(path) : import_onnx_bytes(bytes, "");
+}
+
+ModelSource source_of(nb::handle model) {
+  if (PyBytes_Check(model.ptr()))
+    return {"<bytes>", std::string(PyBytes_AS_STRING(model.ptr()), size_t(PyBytes_GET_SIZE(model.ptr())))};
+  return {nb::cast<std::string>(model), ""};
+}
+
+BuildOptions options_of(nb::dict options) {
+  BuildOptions build;
+  const auto read = [&](const char* name, auto& value) {
+    if (options.contains(name)) value = nb::cast<std::decay_t<decltype(value)>>(options[name]);
+  };
+  read("device", build.device);
+  read("threads", build.threads);
+  read("precision", build.precision);
+  read("calibration", build.calibration);
+  read("timing_cache", build.timing_cache);
+  read("workspace", build.workspace);
+  read("segments", build.segments);
+  read("buckets", build.buckets);
+  read("command", build.command);
+  read("keep_first", build.placement.keep_first);
+  read("keep_last", build.placement.keep_last);
+  read("cuda_path", build.device_settings.library_folders);
+  for (const auto& [name, dtype] : {std::pair{"keep_fp32", DType::f32}, {"keep_bf16", DType::bf16}}) {
+    std::vector<std::string> nodes;
+    read(name, nodes);
+    for (std::string& node : nodes) build.placement.keep_nodes[std::move(node)] = dtype;
+  }
+  std::vector<std::string> disabled;
+  read("disable", disabled);
+  for (std::string& pass : disabled)
+    if (pass == "all") build.passes.all_disabled = true;
+    else build.passes.disabled.insert(std::move(pass));
+  if (options.contains("shapes"))
+    for (auto [name, range] : nb::cast<nb::dict>(options["shapes"]))
+      build.shapes[nb::cast<std::string>(name)] = {dims_of(range[0]), dims_of(range[1]), dims_of(range[2])};
+  return build;
+}
+
+void bind_engine(nb::module_& module) {
+  nb::class_<PyEngine>(module, "Engine")
+      .def("save", [](const PyEngine& self, const std::string& path) {
+        const auto engine = self.get();
+        const WithoutGil released;
+        save_engine(*engine, path);
+      })
+      .def("inputs", [](const PyEngine& self) { return ports_list(self.get()->inputs()); })
+      .def("outputs", [](const PyEngine& self) { return ports_list(self.get()->outputs()); })
+      .def("info", [](const PyEngine& self) {
+        const Engine& engine = *self.get();
+        const EngineInfo& info = engine.info();
+        nb::dict dict;
+        dict["model"] = info.model_name;
+        dict["device"] = info.device;
+        dict["precision"] = info.precision;
+        dict["threads"] = engine.threads();
+        dict["build_s"] = info.build_s;
+        dict["notes"] = info.notes;
+        return dict;
+      })
+      .def("close", [](PyEngine& self) { self.open->engine.reset(); })
+      .def("is_closed", [](const PyEngine& self) { return !self.open->engine; });
+  nb::class_<PySession>(module, "Session")
+      .def(nb::init<const PyEngine&>())
+      .def("run", &PySession::run)
+      .def("prepare", &PySession::prepare)
+      .def("close", &PySession::close)
+      .def_prop_ro("runs", &PySession::runs)
+      .def_prop_ro("plans_made", &PySession::plans_made)
+      .def_prop_ro("arena_bytes", &PySession::arena_bytes);
+  module.def("build", build, nb::arg("model"), nb::arg("options"), nb::arg("progress").none());
+  module.def("load", load);
+  module.def("input_names", [](nb::object model) {
+    const ModelSource source = source_of(model);
+    const WithoutGil released;
+    const ImportedModel imported = source.import();
+    std::vector<std::string> names;
+    for (ValueId id : imported.graph.inputs()) names.push_back(imported.graph.value(id).name);
+    return names;
+  });
+  module.def("is_plan", [](const std::string& path) { return looks_like_plan(MappedFile(path).bytes()); });
+  module.def("cache_folder", [] { return cache_folder(); });
+}
+
+}  // namespace temper::python

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "arrays.h"
+#include "build/build.h"
+#include "onnx/import.h"
+#include "runtime/engine.h"
+
+namespace temper::python {
+
+// An engine that can be closed: sessions share this, so that they know.
+struct OpenEngine {
+  std::shared_ptr<const Engine> engine;  // null: closed
+  const std::shared_ptr<const Engine>& get() const {  // throws Error{usage} where it is closed
+    if (!engine) fail(ErrorKind::usage, "the engine is closed");
+    return engine;
+  }
+};
+struct PyEngine {
+  std::shared_ptr<OpenEngine> open;
+  const std::shared_ptr<const Engine>& get() const { return open->get(); }
+};
+
+// A path, or the bytes of an ONNX model. The GIL need not be held.
+struct ModelSource {
+  std::string path;   // of bytes: "<bytes>"
+  std::string bytes;  // empty: the path counts
+  ImportedModel import() const;
+};
+ModelSource source_of(nanobind::handle model);
+
+// The fields of `options`, a dict with the names of temper.build's arguments; what it lacks keeps its default.
+BuildOptions options_of(nanobind::dict options);
+
+}  // namespace temper::python

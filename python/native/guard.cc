@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "base/error.h"
+#include "bind.h"
+
+namespace nb = nanobind;
+
+namespace temper::python {
+
+namespace {
+
+std::atomic<bool> used{false};      // this process has run kernels, so that it has threads which a fork would not copy
+std::atomic<bool> orphaned{false};  // this process is such a fork
+std::atomic<bool> ending{false};
+std::atomic<int> working{0};        // threads inside a WithoutGil
+std::thread::id ender;
+
+void in_child() {
+  if (used) orphaned = true;
+  working = 0;  // the others exist in the parent only
+}
+
+void refuse_ending() { fail(ErrorKind::usage, "the interpreter is ending: Temper runs nothing any more"); }
+
+// Called by atexit, so with the GIL, before the interpreter stops its threads. A thread that is without the GIL when it
+// stops would be torn down in the middle of C++ frames, so the running calls are waited for.
+void end() {
+  ender = std::this_thread::get_id();
+  ending = true;
+  const nb::gil_scoped_release release;
+  while (working > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+}  // namespace
+
+void check_process() {
+  if (orphaned)
+    fail(ErrorKind::usage,
+         "this process was forked from one that had used Temper, whose threads do not exist here; start workers with "
+         "multiprocessing.get_context(\"spawn\"), or fork before the first engine is built or loaded");
+  if (ending) refuse_ending();
+}
+
+WithoutGil::WithoutGil() {
+  if (ending && std::this_thread::get_id() != ender) {
+    PyEval_SaveThread();
+    for (;;) pause();
+  }
+  check_process();
+  used = true;
+  ++working;
+  state_ = PyEval_SaveThread();
+}
+
+WithoutGil::~WithoutGil() {
+  PyEval_RestoreThread(state_);
+  --working;
+}
+
+void check_interrupted() {
+  const nb::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  if (ending) refuse_ending();
+}
+
+std::function<void(const std::string&)> progress_of(nb::object callback) {
+  if (!callback.is_none() && !PyCallable_Check(callback.ptr()))
+    fail(ErrorKind::usage, "progress is a ", Py_TYPE(callback.ptr())->tp_name, "; it must be a function of one string, or None");
+  // The function is copied and let go where the GIL is not held: only a pointer goes along.
+  const std::shared_ptr<nb::object> shared(new nb::object(std::move(callback)), [](nb::object* object) {
+    const nb::gil_scoped_acquire gil;
+    delete object;
+  });
+  return [shared](const std::string& text) {
+    check_interrupted();
+    if (shared->is_none()) return;
+    const nb::gil_scoped_acquire gil;
+    (*shared)(nb::str(text.c_str(), text.size()));
+  };
+}
+
+void bind_guard(nb::module_& module) {
+  pthread_atfork(nullptr, nullptr, in_child);
+  module.def("_end", end);
+  nb::module_::import_("atexit").attr("register")(module.attr("_end"));
+}
+
+}  // namespace temper::python

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engines and sessions: what runs a model."""
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Union
+
+import numpy
+
+from . import _temper
+
+Array = Any
+"""Whatever has the buffer protocol (a numpy array) or DLPack (a torch tensor) in the host's memory, contiguous."""
+Inputs = Union[Mapping[str, Array], Sequence[Array], Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class Port:
+    """An input or output: its name, numpy's name of its dtype, and its shape with a string for an open dimension."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | str, ...]
+
+
+def _ports(listed: Iterable[tuple[str, str, tuple[int | str, ...]]]) -> list[Port]:
+    return [Port(*port) for port in listed]
+
+
+class Engine:
+    """A model made ready for this machine by :func:`build` or :func:`load`. Immutable; threads may share it.
+
+    A context manager: ``with temper.load("m.plan") as engine:`` closes it at the end.
+    """
+
+    def __init__(self, native: _temper.Engine) -> None:
+        self._native = native
+        self._local = threading.local()
+
+    @property
+    def inputs(self) -> list[Port]:
+        """What :meth:`run` takes, in order."""
+        return _ports(self._native.inputs())
+
+    @property
+    def outputs(self) -> list[Port]:
+        """What :meth:`run` gives, in order."""
+        return _ports(self._native.outputs())
+
+    @property
+    def precision(self) -> str:
+        return self._native.info()["precision"]
+
+    @property
+    def device(self) -> str:
+        return self._native.info()["device"]
+
+    @property
+    def threads(self) -> int:
+        """Threads of the CPU that one run uses."""
+        return self._native.info()["threads"]
+
+    @property
+    def notes(self) -> list[str]:
+        """What the build has to say: shapes it chose, layers it left in a higher precision."""
+        return self._native.info()["notes"]
+
+    def run(self, inputs: Inputs) -> dict[str, numpy.ndarray]:
+        """Runs once, without the GIL, in a session that this thread keeps for this engine.
+
+        Parameters
+        ----------
+        inputs
+            A dict by input name, a sequence in the order of :attr:`inputs`, or the array itself where there is one
+            input. Arrays are read where they lie, never copied or converted: numpy arrays, and what has DLPack (a torch
+            tensor), in the host's memory, in C order, of exactly the dtype and a shape that the engine takes.
+
+        Returns
+        -------
+        dict
+            A new numpy array for each output name.
+
+        Raises
+        ------
+        Error
+            ``usage`` for a wrong name, dtype, shape, order or device, and for a closed engine.
+        """
+        try:
+            session = self._local.session
+        except AttributeError:
+            session = self._local.session = _temper.Session(self._native)
+        return session.run(inputs)
+
+    def session(self) -> _temper.Session:
+        """A session of one's own, for one thread at a time. It keeps the memory that a run works in."""
+        return _temper.Session(self._native)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a plan file for :func:`load`; what was there before stays if that fails."""
+        self._native.save(os.fspath(path))
+
+    def close(self) -> None:
+        """Lets go of the engine; it and its sessions refuse to run afterwards. A second call does nothing."""
+        self._native.close()
+        self._local = threading.local()  # with the sessions of all threads
+
+    @property
+    def closed(self) -> bool:
+        return self._native.is_closed()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("an engine cannot be pickled: save() it, and load() it in the other process")
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<temper.Engine, closed>"
+        ports = lambda listed: ", ".join(f"{p.name}: {p.dtype}{list(p.shape)}" for p in listed)  # noqa: E731
+        return f"<temper.Engine {self.precision} on {self.device}, {ports(self.inputs)} -> {ports(self.outputs)}>"
+
+
+def load(path: str | os.PathLike[str]) -> Engine:
+    """Reads a plan file, written by :meth:`Engine.save` or ``temper build``.
+
+    Raises Error: ``bad_file`` for one that is missing or damaged, ``unsupported``, with the command that builds it
+    again, for one of another machine or version.
+    """
+    return Engine(_temper.load(os.fspath(path)))

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the Python package share."""
+import pathlib
+import subprocess
+import sys
+import unittest
+
+import numpy
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+DIGITS = str(ROOT / "models/digits_cnn.onnx")
+
+
+def images(count, seed=0):
+    """Float pictures of 8x8 pixels in the range that digits_cnn was trained on."""
+    return numpy.random.default_rng(seed).uniform(0, 1, (count, 1, 8, 8)).astype(numpy.float32)
+
+
+def python(text, *arguments, timeout=60):
+    """Runs `text` in a Python of its own, with this one's path; its output, or a failure with what it said."""
+    done = subprocess.run([sys.executable, "-c", text, *arguments], capture_output=True, text=True, timeout=timeout, cwd=ROOT)
+    if done.returncode:
+        raise AssertionError(f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+class Case(unittest.TestCase):
+    def assertRefused(self, kind, words, call, *arguments, **named):
+        """The call ends in a temper.Error of this kind, whose message holds all of these words."""
+        import temper
+
+        with self.assertRaises(temper.Error) as caught:
+            call(*arguments, **named)
+        self.assertEqual(caught.exception.kind, kind, str(caught.exception))
+        for word in words.split("|"):
+            self.assertIn(word, str(caught.exception))

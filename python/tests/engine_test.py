@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Building, loading, saving, running: answers, and what is refused."""
+import gc
+import os
+import tempfile
+import unittest
+
+import numpy
+import onnx
+import onnxruntime
+from common import DIGITS, Case, images
+
+import temper
+
+SHAPES = [(1, 1, 8, 8), (8, 1, 8, 8), (32, 1, 8, 8)]
+
+
+class EngineTest(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.engine = temper.build(DIGITS, shapes=SHAPES, threads=1, quick=True)
+        cls.reference = onnxruntime.InferenceSession(DIGITS)
+
+    def test_answers_equal_onnx_runtime(self):
+        for count in (1, 5, 32):
+            x = images(count, seed=count)
+            for given in ({"image": x}, [x], (x,), x):
+                answer = self.engine.run(given)
+                self.assertEqual(list(answer), ["logits"])
+                numpy.testing.assert_allclose(answer["logits"], self.reference.run(None, {"image": x})[0], rtol=1e-4, atol=1e-4)
+
+    def test_ports_name_dtypes_and_open_dimensions(self):
+        self.assertEqual(self.engine.inputs, [temper.Port("image", "float32", ("batch", 1, 8, 8))])
+        self.assertEqual(self.engine.outputs, [temper.Port("logits", "float32", ("batch", 10))])
+        self.assertEqual((self.engine.precision, self.engine.device, self.engine.threads), ("fp32", "cpu", 1))
+        self.assertIn("image: float32['batch', 1, 8, 8]", repr(self.engine))
+
+    def test_bytes_and_model_protos_build_as_files_do(self):
+        x = images(2)
+        model = onnx.load(DIGITS)
+        for source in (model, model.SerializeToString()):
+            with temper.build(source, shapes={"image": (2, 1, 8, 8)}, threads=1, quick=True) as engine:
+                numpy.testing.assert_allclose(engine.run(x)["logits"], self.engine.run(x)["logits"], rtol=1e-4, atol=1e-5)
+
+    def test_a_saved_engine_answers_the_same_when_loaded(self):
+        x = images(8)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.plan")
+            self.engine.save(path)
+            with temper.load(path) as loaded:
+                numpy.testing.assert_array_equal(loaded.run(x)["logits"], self.engine.run(x)["logits"])
+            self.assertRefused("usage", "closed", loaded.run, x)
+
+    def test_wrong_inputs_are_refused_with_the_fix(self):
+        x = images(4)
+        run = self.engine.run
+        self.assertRefused("usage", "'image' was given float64; expected is float32|x.astype(\"float32\")", run, x.astype(numpy.float64))
+        self.assertRefused("usage", "not contiguous in C order|ascontiguousarray", run, numpy.asfortranarray(x))
+        self.assertRefused("usage", "not contiguous in C order", run, images(8)[::2])
+        self.assertRefused("usage", "shape [4,8,8]|f32[batch,1,8,8] from [1,1,8,8] to [32,1,8,8]", run, x[:, 0].copy())
+        self.assertRefused("usage", "shape [33,1,8,8]", run, images(33))
+        self.assertRefused("usage", "2 inputs were given", run, [x, x])
+        self.assertRefused("usage", "no array was given for the input 'image'", run, {"picture": x})
+        self.assertRefused("usage", "there is no input 'extra'", run, {"image": x, "extra": x})
+        self.assertRefused("usage", "is a list|numpy.asarray", run, [[1.0, 2.0]])
+        self.assertRefused("usage", "is a str", run, "digits.png")
+        self.assertRefused("usage", "big-endian", run, x.astype(">f4"))
+        self.assertRefused("usage", "no type for", run, x.astype(numpy.complex64))
+
+    def test_arrays_that_may_not_be_written_to_are_read(self):
+        x = images(3)
+        expected = self.engine.run(x)["logits"]
+        x.flags.writeable = False
+        numpy.testing.assert_array_equal(self.engine.run(x)["logits"], expected)
+
+    def test_outputs_are_the_callers_own(self):
+        x = images(2)
+        first = self.engine.run(x)["logits"]
+        kept = first.copy()
+        self.engine.run(images(2, seed=9))
+        numpy.testing.assert_array_equal(first, kept)
+        self.assertTrue(first.flags.owndata and first.flags.writeable)
+
+    def test_a_closed_engine_refuses_and_so_do_its_sessions(self):
+        engine = temper.build(DIGITS, threads=1, quick=True)
+        session = engine.session()
+        x = images(1)
+        session.run(x)
+        self.assertIn("built for 1", engine.notes[0])
+        engine.close()
+        engine.close()
+        self.assertTrue(engine.closed)
+        for call in (lambda: engine.run(x), lambda: session.run(x), engine.session, lambda: engine.inputs, lambda: engine.save("x.plan")):
+            self.assertRefused("usage", "the engine is closed", call)
+        with self.assertRaises(TypeError):
+            __import__("pickle").dumps(self.engine)
+
+    def test_a_closed_session_refuses_and_the_engine_goes_on(self):
+        session = self.engine.session()
+        session.close()
+        self.assertRefused("usage", "the session is closed", session.run, images(1))
+        self.engine.run(images(1))
+
+    def test_a_session_counts_its_runs_and_the_plans_it_made(self):
+        session = self.engine.session()
+        session.prepare([(3, 1, 8, 8)])
+        self.assertEqual((session.runs, session.plans_made), (0, 1))
+        session.run(images(3))
+        session.run(images(8))
+        self.assertEqual((session.runs, session.plans_made), (2, 1))
+        self.assertGreater(session.arena_bytes, 0)
+
+    def test_what_the_callback_raises_comes_back_as_itself(self):
+        raised = KeyError("mine")
+
+        def fail(text):
+            raise raised
+
+        with self.assertRaises(KeyError) as caught:
+            temper.build(DIGITS, quick=True, progress=fail)
+        self.assertIs(caught.exception, raised)
+
+    def test_progress_is_told_in_words(self):
+        seen = []
+        temper.build(DIGITS, threads=1, timing_cache=None, progress=seen.append)
+        self.assertIn("optimising the graph", seen)
+        self.assertTrue(any("measuring candidates" in line for line in seen), seen)
+
+    def test_wrong_arguments_of_build_are_refused(self):
+        build = temper.build
+        self.assertRefused("bad_file", "missing.onnx", build, "missing.onnx")
+        self.assertRefused("bad_file", "", build, b"no model")
+        self.assertRefused("usage", "onnx.ModelProto", build, 7)
+        self.assertRefused("usage", "neither a shape", build, DIGITS, shapes=[(1, 1, 8, 8), (2, 1, 8, 8)])
+        self.assertRefused("usage", "picture|image", build, DIGITS, shapes={"picture": (1, 1, 8, 8)})
+        self.assertRefused("unsupported", "fp7", build, DIGITS, precision="fp7")
+        self.assertRefused("usage", "threads is -1", build, DIGITS, threads=-1)
+        self.assertRefused("usage", "progress is a int", build, DIGITS, progress=7)
+        self.assertRefused("bad_file", "not a plan", temper.load, DIGITS)
+
+    def test_a_dropped_engine_gives_its_memory_back(self):
+        def resident():
+            with open("/proc/self/statm") as file:
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        x = images(32)
+
+        def rounds(count):
+            for _ in range(count):
+                session = self.engine.session()
+                for _ in range(200):
+                    session.run(x)
+            gc.collect()
+            return resident()
+
+        before = rounds(20)
+        self.assertLess(rounds(20) - before, 8 << 20)
+
+
+if __name__ == "__main__":
+    unittest.main()
