@@ -9,6 +9,8 @@ namespace temper::cuda {
 namespace {
 
 constexpr size_t kRecentPlans = 64;
+// Not everywhere does cuDNN note of this engine that it calls cuBLASLt (9.19, bf16 with three channels).
+constexpr int64_t kCudnnCublasLtEngine = 39;
 constexpr double kOperationsForCublasLt = 2e9;
 
 double operations_of(const CudnnGraph& graph) {
@@ -322,11 +324,11 @@ std::vector<CudnnChoice> Cudnn::choices(const CudnnGraph& graph, const CudnnRule
   if (const auto known = choices_.find(key); known != choices_.end()) return known->second;
   if (gpu_) gpu_->make_current();
   // cuBLASLt's kernels for rows that are not whole 16 bytes turn NaN into 0 in relu; its others and cuDNN's own do not.
-  uint32_t behaves_otherwise = kCudnnReordersFilter | kCudnnReordersBias;
-  // The first of its kernels makes a plan load about 100 ms longer: not for what takes microseconds in any case.
-  if (operations_of(graph) < kOperationsForCublasLt || graph.values.at(size_t(graph.x)).dims.at(1) % 8 != 0 ||
-      graph.values.at(size_t(graph.sum)).dims.at(1) % 8 != 0)
-    behaves_otherwise |= kCudnnCallsCublasLt;
+  // And the first of its kernels makes a plan load about 100 ms longer: not for what takes microseconds in any case.
+  const bool without_cublaslt = operations_of(graph) < kOperationsForCublasLt ||
+                                graph.values.at(size_t(graph.x)).dims.at(1) % 8 != 0 ||
+                                graph.values.at(size_t(graph.sum)).dims.at(1) % 8 != 0;
+  const uint32_t behaves_otherwise = kCudnnReordersFilter | kCudnnReordersBias | (without_cublaslt ? kCudnnCallsCublasLt : 0);
   const bool wide = graph.values.at(size_t(graph.x)).type == CudnnData::f32;
   uint32_t refused = kCudnnDownConvert | kCudnnReducedReduction | kCudnnFft | kCudnnNondeterministic | kCudnnWinograd;
   if (wide && !rules.tf32) refused |= kCudnnTensorCore;
@@ -369,8 +371,10 @@ std::vector<CudnnChoice> Cudnn::choices(const CudnnGraph& graph, const CudnnRule
       const uint32_t behaviour = bits(CudnnAttribute::engine_behaviour_notes, CudnnType::behaviour_note);
       if (bits(CudnnAttribute::engine_numerical_notes, CudnnType::numerical_note) & refused) continue;
       if (behaviour & behaves_otherwise) continue;
-      if (behaviour & kCudnnCompiles) compiled.push_back(choice_of(config.get()));
-      else attempt(choice_of(config.get()));
+      const CudnnChoice choice = choice_of(config.get());
+      if (without_cublaslt && choice.engine == kCudnnCublasLtEngine) continue;
+      if (behaviour & kCudnnCompiles) compiled.push_back(choice);
+      else attempt(choice);
     }
   if (out.empty())
     for (const CudnnChoice& choice : compiled)
