@@ -5,12 +5,12 @@
 #include <cmath>
 
 #include "base/checked.h"
+#include "plan/memory.h"
 
 namespace temper {
 
 namespace {
 
-constexpr int64_t kAlignment = 64;  // of everything in the arena
 constexpr int64_t kRounding = 4096;
 
 [[noreturn]] void bad(const auto&... why) { fail(ErrorKind::bad_file, why...); }
@@ -36,7 +36,7 @@ class Checker {
     }
     if (!std::isfinite(plan_.estimated_ms)) bad("its estimated time is not a number");
     // An arena of just the size that its buffers need: a plan must not ask for memory that it cannot use.
-    if (plan_.shared_bytes > shared_end + kAlignment + kRounding) bad("the shared part of its arena has ", plan_.shared_bytes, " bytes where ", shared_end, " are used");
+    if (plan_.shared_bytes > shared_end + kBufferAlignment + kRounding) bad("the shared part of its arena has ", plan_.shared_bytes, " bytes where ", shared_end, " are used");
     for (size_t o = 0; o < written_.size(); ++o)
       if (!written_[o]) bad("no step writes the output '", plan_.outputs[o].name, "'");
   }
@@ -53,13 +53,13 @@ class Checker {
     // Slices are parts of the batch: there are no more of them than samples.
     const int64_t most = plan_.inputs.empty() || plan_.inputs[0].type.shape.empty() ? 1 : std::max<int64_t>(1, plan_.inputs[0].type.shape[0].value());
     if (s.slices < 1 || s.slices > most) bad("a segment has ", s.slices, " slices of a batch of ", most);
-    if (s.local_bytes < 0 || s.local_bytes > kMaxTensorBytes || s.workspace_at < 0 || s.workspace_at > s.local_bytes || s.workspace_at % kAlignment)
+    if (s.local_bytes < 0 || s.local_bytes > kMaxTensorBytes || s.workspace_at < 0 || s.workspace_at > s.local_bytes || s.workspace_at % kBufferAlignment)
       bad("a segment has a workspace at ", s.workspace_at, " of ", s.local_bytes, " bytes");
     const int64_t chains = s.parallel ? plan_.threads : 1;
     if (checked_add(plan_.shared_bytes, checked_mul(s.local_bytes, chains)) > kMaxTensorBytes) bad("its arena is larger than ", kMaxTensorBytes, " bytes");
     for (const PlanStep& step : s.steps) with_context([&] { return concat("step '", step.node, "'"); }, [&] { check_step(step); });
     if (local_end_ > s.workspace_at) bad("a segment's buffers reach into its workspace");
-    if (s.local_bytes > local_end_ + workspace_ + 2 * (kAlignment + kRounding)) bad("a segment has ", s.local_bytes, " bytes where ", local_end_ + workspace_, " are used");
+    if (s.local_bytes > local_end_ + workspace_ + 2 * (kBufferAlignment + kRounding)) bad("a segment has ", s.local_bytes, " bytes where ", local_end_ + workspace_, " are used");
   }
 
   void check_step(const PlanStep& step) {
@@ -149,7 +149,7 @@ class Checker {
         local_end_ = std::max(local_end_, ref.at + extent);
         break;
     }
-    if (ref.at % kAlignment) bad("the offset ", ref.at, " is not a multiple of ", kAlignment);
+    if (ref.at % kBufferAlignment) bad("the offset ", ref.at, " is not a multiple of ", kBufferAlignment);
   }
 
   void check_reorder(const PlanStep& step) {

@@ -16,7 +16,7 @@ int64_t place_buffers(std::vector<Lifetime>& buffers) {
   int64_t total = 0;
   for (size_t i : order) {
     Lifetime& buffer = buffers[i];
-    const int64_t size = round_up<int64_t>(buffer.bytes, 64);
+    const int64_t size = round_up<int64_t>(buffer.bytes, kBufferAlignment);
     // `placed` is sorted by offset: walk the gaps between neighbours that are alive at the same time.
     int64_t best = -1, best_gap = std::numeric_limits<int64_t>::max(), end = 0;
     for (size_t j : placed) {
@@ -27,7 +27,7 @@ int64_t place_buffers(std::vector<Lifetime>& buffers) {
         best = end;
         best_gap = gap;
       }
-      end = std::max(end, other.offset + round_up<int64_t>(other.bytes, 64));
+      end = std::max(end, other.offset + round_up<int64_t>(other.bytes, kBufferAlignment));
     }
     buffer.offset = best >= 0 ? best : end;
     total = std::max(total, buffer.offset + size);

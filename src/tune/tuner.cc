@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/checked.h"
+#include "plan/memory.h"
 
 namespace temper {
 
@@ -45,7 +46,7 @@ class Tuner::Scratch {
   // Aligned; valid until the next reset. `filled`: with plausible values, which the caller does not write to.
   std::byte* take(DType dtype, int64_t elements, bool filled) {
     Pool& pool = pools_[{dtype, filled}];
-    const int64_t bytes = round_up<int64_t>(std::max<int64_t>(1, elements) * size_of(dtype), 64);
+    const int64_t bytes = round_up<int64_t>(std::max<int64_t>(1, elements) * size_of(dtype), kBufferAlignment);
     while (pool.chunk < pool.chunks.size() && pool.used + bytes > pool.chunks[pool.chunk].bytes) ++pool.chunk, pool.used = 0;
     if (pool.chunk == pool.chunks.size()) {
       pool.chunks.push_back(make_chunk(dtype, std::max(bytes, kChunk), filled));
@@ -171,7 +172,11 @@ double Tuner::measure(const Problem& problem, const Tactic& tactic, const Config
   std::vector<Instance> instances;
   for (int c = 0; c < chains; ++c) instances.emplace_back(*scratch_, problem, tactic, config, packed, device_, queue_.get());
   if (workspace_limit >= 0 && instances[0].kernel->workspace() > workspace_limit) return -1;
-  if (queue_) return time_on_device(instances[0], options);
+  if (queue_) {
+    const double ms = time_on_device(instances[0], options);
+    last_ = std::move(instances[0].kernel);  // its weights stay on the device for the next candidate of the problem
+    return ms;
+  }
   QuickOptions timing = options;
   if (problem.cold_constants && bytes.size() > (1 << 16))
     timing.before = [&] {

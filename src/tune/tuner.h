@@ -49,6 +49,7 @@ class Tuner {
   struct Instance;
   std::unique_ptr<Queue> queue_;  // null: the device works on the host's memory
   std::unique_ptr<Scratch> scratch_;
+  std::unique_ptr<Kernel> last_;  // that was timed on the device
 
   double measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit, const QuickOptions& options);
   double time_on_device(Instance& instance, const QuickOptions& options);
