@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "backends/backend.h"
@@ -120,24 +121,36 @@ struct ToCompile {
   Config config;
 };
 
-// On all cores. What fails to compile fails again, and is reported, where it is built.
-void compile_all(const std::vector<ToCompile>& candidates, const Device& device) {
-  std::atomic<size_t> next{0};
-  auto work = [&] {
-    for (size_t i; (i = next++) < candidates.size();) try {
-        candidates[i].tactic->compile(candidates[i].problem, candidates[i].config, device);
-      } catch (const Error& error) { log(LogLevel::debug, error.what()); }
-  };
-  std::vector<std::thread> threads;
-  const size_t most = std::min(candidates.size(), size_t(usable_cores(read_environment(0))));
-  for (size_t t = 1; t < most; ++t) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
-}
+// Compiles beside the caller, in the order in which it will ask, until destroyed: what is timed first does not wait for
+// what is timed last. What fails to compile fails again, and is reported, where it is built.
+class CompileBeside {
+ public:
+  CompileBeside(std::vector<ToCompile> candidates, const Device& device) : candidates_(std::move(candidates)), device_(device) {
+    const size_t cores = size_t(usable_cores(read_environment(0)));
+    const size_t most = std::min(candidates_.size(), std::max<size_t>(1, cores - 1));  // one is the caller's
+    for (size_t t = 0; t < most; ++t) threads_.emplace_back([this] { work(); });
+  }
+  ~CompileBeside() {
+    next_ = candidates_.size();
+    for (std::thread& thread : threads_) thread.join();
+  }
 
-// What will be timed is compiled before, for all shapes together: kernels of one shape serve others, and no core waits. A
-// graph whose choice is known needs nothing but what was chosen.
-void compile_ahead(const std::vector<Graph>& graphs, const Backend& backend, const Device& device, const TimingCache& cache, const BuildOptions& options) {
+ private:
+  const std::vector<ToCompile> candidates_;
+  const Device& device_;
+  std::atomic<size_t> next_{0};
+  std::vector<std::thread> threads_;
+
+  void work() {
+    for (size_t i; (i = next_++) < candidates_.size();) try {
+        candidates_[i].tactic->compile(candidates_[i].problem, candidates_[i].config, device_);
+      } catch (const Error& error) { log(LogLevel::debug, error.what()); }
+  }
+};
+
+// What will be timed of all shapes: kernels of one shape serve others. A graph whose choice is known needs nothing but
+// what was chosen.
+std::vector<ToCompile> to_compile(const std::vector<Graph>& graphs, const Backend& backend, const Device& device, const TimingCache& cache) {
   std::vector<ToCompile> all;
   for (const Graph& concrete : graphs) {
     if (!is_one_stage(concrete) || decided_before(concrete, device, cache)) continue;
@@ -152,13 +165,15 @@ void compile_ahead(const std::vector<Graph>& graphs, const Backend& backend, con
     };
     prepare_candidates(concrete, backend, device, plan_options);
   }
-  if (options.progress && !all.empty()) options.progress("compiling kernels");
-  compile_all(all, device);
+  return all;
 }
 
 }  // namespace
 
 std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOptions& options) {
+  std::string tactics;  // any of which may be chosen
+  for (const Tactic* tactic : find_backend(options.device).tactics()) tactics += concat('"', tactic->name, '"');
+  preload(options.device, tactics, options.device_settings);
   ImportedModel model = import_onnx(onnx_path);
   EngineInfo info;
   info.model_name = model.graph.name;
@@ -189,9 +204,12 @@ Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& options
 
 std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOptions& options) {
   const auto start = std::chrono::steady_clock::now();
+  auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  auto done = [&](std::string_view what) { log(LogLevel::debug, "at ", seconds(), " s: ", what); };
   check_precision(options);
   const Backend& backend = find_backend(options.device);
   const Device device = open_device(options.device, options.device_settings);
+  done("the device is open");
   // A GPU's plan is one chain of launches.
   const int threads = backend.queue ? 1 : options.threads > 0 ? options.threads : usable_cores(read_environment(0));
   info.device = options.device;
@@ -202,10 +220,12 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   info.command = options.command;
   graph = optimised_graph(std::move(graph), info, options);
   apply_precision(graph, info, options);
+  done("the graph is optimised");
 
   const auto shapes = tuned_shapes(graph, info.shapes, options);
   auto engine = std::make_shared<Engine>(info, graph, threads, options.device_settings);
   TimingCache cache(options.timing_cache);
+  done("the timing cache is read");
   Tuner tuner(device, cache);
   std::string stage;
   if (options.progress) tuner.progress = [&](int timed, const std::string&) { options.progress(concat(stage, "measuring candidates, ", timed, " so far")); };
@@ -215,7 +235,8 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
     concretes.push_back(specialize(graph, bind_shapes(graph, dims)));
     if (!is_one_stage(concretes.back())) break;
   }
-  if (options.measure && backend.queue) compile_ahead(concretes, backend, device, cache, options);
+  std::optional<CompileBeside> compiling;
+  if (options.measure && backend.queue) compiling.emplace(to_compile(concretes, backend, device, cache), device);
   for (size_t i = 0; i < concretes.size(); ++i) {
     stage = shapes.size() > 1 ? concat("shape ", shapes[i][0], ": ") : "";
     const Graph& concrete = concretes[i];
@@ -246,10 +267,11 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
           engine->add_note(concat("'", step.node, "' (", name_of(step.problem.op), ") runs on the CPU, ", stage,
                                   format_copied(step), " copied: the GPU has no kernel for it"));
     engine->add_plan(std::move(plan));
+    done(concat("planned ", shapes[i]));
   }
   engine->set_timings(cache.entries());
   cache.save();
-  engine->set_build_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  engine->set_build_seconds(seconds());
   return engine;
 }
 

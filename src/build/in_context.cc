@@ -2,8 +2,10 @@
 #include "build/in_context.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -34,7 +36,7 @@ std::string start_of_decisions(const Graph& graph) { return concat("decided for 
 class InContext {
  public:
   InContext(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options, TimingCache& cache)
-      : graph_(graph), backend_(backend), device_(device), options_(std::move(options)), cache_(cache) {
+      : graph_(graph), backend_(backend), device_(device), options_(std::move(options)), cache_(cache), arena_(device) {
     options_.refine = nullptr;
   }
 
@@ -55,6 +57,7 @@ class InContext {
                              const auto ms = context_ms(group, known);
                              return ms ? *ms : kNever;
                            }));
+    drop_never(plan);
     if (measured) {
       const auto [base_ms, ms] = compare(base, plan);
       log(LogLevel::debug, "by single times ", base_ms, " ms, by times in context ", ms, " ms");
@@ -73,6 +76,8 @@ class InContext {
   const Device& device_;
   PlanOptions options_;
   TimingCache& cache_;
+  Arena arena_;
+  std::optional<PlanBuffers> buffers_;
   std::map<std::string, std::vector<Known>> known_;      // by problem, the best first
   std::map<std::string, std::vector<Known>> shortlist_;  // by problem
 
@@ -153,6 +158,14 @@ class InContext {
       }
   }
 
+  // What was not timed in the plan has lost by its time alone, which compares with no time in the plan.
+  void drop_never(Plan& plan) const {
+    for (Segment& segment : plan.segments)
+      for (PlanStep& step : segment.steps)
+        for (Candidate& loser : step.losers)
+          if (loser.ms >= kNever) loser.ms = -1, loser.refusal = "too slow by itself to be timed in the plan";
+  }
+
   bool all_known() const {
     for (const auto& [group, list] : shortlist_)
       for (const Known& known : list)
@@ -172,15 +185,10 @@ class InContext {
                                    const Known& wanted = list[std::min(size_t(rank), list.size() - 1)];
                                    return name_of(*known.tactic, known.config) == name_of(*wanted.tactic, wanted.config) ? 0.001 : kNever;
                                  }));
-    Arena arena(device_);
-    Executor executor(plan, device_, arena);
-    PlanBuffers buffers(plan);
+    Executor executor(plan, device_, arena_);
+    PlanBuffers& buffers = buffers_for(plan);
     executor.run(buffers.inputs, buffers.outputs);
-    std::vector<std::vector<std::vector<double>>> runs;
-    for (int i = 0; i < kRuns; ++i) {
-      runs.emplace_back();
-      executor.run_timed(buffers.inputs, buffers.outputs, runs.back());
-    }
+    const auto runs = executor.steps_on_device(kRuns);
     // Nodes of one problem share a candidate: their mean.
     std::map<std::string, std::pair<double, int>> sums;
     for (size_t s = 0; s < plan.segments.size(); ++s)
@@ -202,44 +210,45 @@ class InContext {
   }
 
   // In a recording a kernel may start before the one in front of it has ended. What that gives must be, bit for bit, what
-  // the steps give when each is waited for. Large plans are left out: every buffer would go to the host, and the rules are
-  // the same for every batch.
-  void check_overlap(const Plan& plan) const {
-    constexpr int64_t kMostBytes = int64_t(512) << 20;
-    if (plan.arena_bytes() > kMostBytes) return;
-    Arena arena(device_);
-    Executor executor(plan, device_, arena);
-    auto outputs_of = [&](auto&& run) {
-      PlanBuffers buffers(plan);
-      run(buffers);
-      return std::vector<Tensor>(buffers.tensors.begin() + int64_t(plan.inputs.size()), buffers.tensors.end());
-    };
-    const Executor::Observer waits{nullptr, [](const PlanStep&, const Buffers&) {}};
-    const auto want = outputs_of([&](PlanBuffers& b) { executor.run_observed(b.inputs, b.outputs, waits); });
+  // the steps give when each is waited for.
+  void check_overlap(const Plan& plan) {
+    Executor executor(plan, device_, arena_);
+    PlanBuffers& buffers = buffers_for(plan);
+    auto outputs = [&] { return std::span(buffers.tensors).subspan(plan.inputs.size()); };
+    executor.run_waiting(buffers.inputs, buffers.outputs);
+    std::vector<Tensor> want;
+    for (const Tensor& output : outputs()) {
+      want.emplace_back(output.dtype(), output.dims());
+      std::memcpy(want.back().raw_mutable(), output.raw().data(), output.raw().size());
+    }
     for (int run = 0; run < 3; ++run) {
-      const auto got = outputs_of([&](PlanBuffers& b) { executor.run(b.inputs, b.outputs); });
-      for (size_t i = 0; i < got.size(); ++i)
-        if (!got[i].same_bits(want[i]))
+      executor.run(buffers.inputs, buffers.outputs);
+      for (size_t i = 0; i < want.size(); ++i)
+        if (!outputs()[i].same_bits(want[i]))
           fail(ErrorKind::check_failed, "the output '", plan.outputs[i].name,
                "' changes when its kernels overlap: this is a defect of Temper on this GPU; please report it");
     }
   }
 
-  std::pair<double, double> compare(const Plan& a, const Plan& b) const {
+  // Each in an arena of its own, so that its inputs stay where they are.
+  std::pair<double, double> compare(const Plan& a, const Plan& b) {
     std::vector<double> ms[2];
-    struct Ready {
-      Arena arena;
-      Executor executor;
-      PlanBuffers buffers;
-      Ready(const Plan& plan, const Device& device) : arena(device), executor(plan, device, arena), buffers(plan) {
-        executor.run(buffers.inputs, buffers.outputs);
-      }
-    };
-    Ready first(a, device_), second(b, device_);
+    Arena other(device_);
+    Executor first(a, device_, arena_), second(b, device_, other);
+    for (Executor* executor : {&first, &second}) {
+      PlanBuffers& buffers = buffers_for(a);
+      executor->run(buffers.inputs, buffers.outputs);
+    }
     for (int turn = 0; turn < 6; ++turn)
       for (int i = 0; i < 2; ++i)
-        for (double one : (i ? second : first).executor.run_on_device(5)) ms[i].push_back(one);
+        for (double one : (i ? second : first).run_on_device(5)) ms[i].push_back(one);
     return {median(ms[0]), median(ms[1])};
+  }
+
+  // All plans of the graph have the same inputs and outputs.
+  PlanBuffers& buffers_for(const Plan& plan) {
+    if (!buffers_) buffers_.emplace(plan);
+    return *buffers_;
   }
 };
 

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/checked.h"
+#include "base/log.h"
 #include "base/threads.h"
 
 namespace temper {
@@ -69,6 +70,7 @@ struct Executor::Impl {
   DeviceSide device_side;
 
   Impl(const Plan& p, const Device& device, Arena& a) : plan(p), arena(a) {
+    const auto start = std::chrono::steady_clock::now();
     for (const Segment& segment : plan.segments) {
       auto& chains = bound.emplace_back();
       for (int chain = 0; chain < (segment.parallel ? plan.threads : 1); ++chain) {
@@ -82,8 +84,13 @@ struct Executor::Impl {
           });
       }
     }
+    const auto loaded = std::chrono::steady_clock::now();
     if (arena.queue()) with_context([&] { return needs(); }, [&] { prepare_device(); });
+    const auto prepared = std::chrono::steady_clock::now();
     reserve();
+    auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
+    log(LogLevel::debug, "loaded kernels in ", ms(start, loaded), " ms, constants in ", ms(loaded, prepared), ", memory in ",
+        ms(prepared, std::chrono::steady_clock::now()));
   }
 
   void reserve() {
@@ -133,6 +140,11 @@ struct Executor::Impl {
     d.moves = arena.moves();
   }
 
+  Queue& queue_of_device() {
+    if (!arena.queue()) fail(ErrorKind::usage, "this device has no memory or clock of its own");
+    return *arena.queue();
+  }
+
   // Calls f(segment, step, bound step, buffers) for each step on each slice, one after the other, on the first chain.
   template <class F>
   void each_step(std::span<const void* const> inputs, std::span<void* const> outputs, F&& f) {
@@ -168,7 +180,7 @@ struct Executor::Impl {
     for (size_t o = 0; o < plan.outputs.size(); ++o)
       std::memcpy(outputs[o], arena.staging() + device_side.outputs_at[o], size_t(bytes(o)));
   }
-  void run_steps_timed(std::vector<std::vector<double>>& ms);
+  std::vector<std::vector<std::vector<double>>> steps_on_device(int times);
   void run_observed_on_device(std::span<const void* const> inputs, std::span<void* const> outputs, const Observer& observer);
 
   // The plan may come from a file: what only the tactic and its kernel can tell about it is checked here.
@@ -264,8 +276,12 @@ void Executor::run_timed(std::span<const void* const> inputs, std::span<void* co
 void Executor::Impl::run(std::span<const void* const> inputs, std::span<void* const> outputs, std::vector<std::vector<double>>* ms) {
   if (arena.queue()) {
     to_device(inputs);
-    if (ms) run_steps_timed(*ms);
-    else arena.queue()->replay(recording());
+    if (ms) {
+      const auto once = steps_on_device(1);
+      for (size_t s = 0; s < ms->size(); ++s)
+        for (size_t i = 0; i < (*ms)[s].size(); ++i) (*ms)[s][i] += once[0][s][i];
+    } else
+      arena.queue()->replay(recording());
     return to_host(outputs);
   }
   reserve();
@@ -293,8 +309,8 @@ void Executor::Impl::run(std::span<const void* const> inputs, std::span<void* co
   }
 }
 
-// Step by step, with a mark between any two: what a step's launches take beside each other is in its time, too.
-void Executor::Impl::run_steps_timed(std::vector<std::vector<double>>& ms) {
+// Step by step, with a mark between any two.
+std::vector<std::vector<std::vector<double>>> Executor::Impl::steps_on_device(int times) {
   Queue& queue = *arena.queue();
   struct Timed {
     size_t segment, step;
@@ -312,19 +328,40 @@ void Executor::Impl::run_steps_timed(std::vector<std::vector<double>>& ms) {
       queue.put_mark(*timed[next++].after);
     });
   });
-  queue.replay(*steps);
-  queue.wait();
-  const Queue::Mark* before = start.get();
-  for (const Timed& t : timed) {
-    ms[t.segment][t.step] += queue.milliseconds(*before, *t.after);
-    before = t.after.get();
+  std::vector<std::vector<std::vector<double>>> runs;
+  for (int run = 0; run < times; ++run) {
+    queue.replay(*steps);
+    queue.wait();
+    auto& ms = runs.emplace_back();
+    for (const Segment& segment : plan.segments) ms.emplace_back(segment.steps.size());
+    const Queue::Mark* before = start.get();
+    for (const Timed& t : timed) {
+      ms[t.segment][t.step] += queue.milliseconds(*before, *t.after);
+      before = t.after.get();
+    }
   }
+  return runs;
+}
+
+std::vector<std::vector<std::vector<double>>> Executor::steps_on_device(int times) {
+  impl_->queue_of_device();
+  impl_->find_device_buffers();
+  return impl_->steps_on_device(times);
+}
+
+void Executor::run_waiting(std::span<const void* const> inputs, std::span<void* const> outputs) {
+  Queue& queue = impl_->queue_of_device();
+  impl_->to_device(inputs);
+  impl_->each_step_on_device([&](size_t, size_t, BoundStep& step, const Buffers& buffers) {
+    step.kernel->launch(buffers);
+    queue.wait();
+  });
+  impl_->to_host(outputs);
 }
 
 std::vector<double> Executor::run_on_device(int times, bool recorded) {
   Impl& impl = *impl_;
-  if (!impl.arena.queue()) fail(ErrorKind::usage, "this device has no clock of its own");
-  Queue& queue = *impl.arena.queue();
+  Queue& queue = impl.queue_of_device();
   impl.find_device_buffers();
   if (recorded) impl.recording();
   std::vector<std::unique_ptr<Queue::Mark>> marks;

@@ -14,7 +14,7 @@ class Arena {
   explicit Arena(const Device& device);
   Arena(const Arena&) = delete;
   void reserve(int64_t bytes, int64_t staging_bytes = 0);  // throws Error{machine}
-  std::byte* data() const { return static_cast<std::byte*>(data_.get()); }  // 64-byte aligned
+  std::byte* data() const { return static_cast<std::byte*>(data_.get()); }  // page-aligned
   std::byte* staging() const { return static_cast<std::byte*>(staging_.get()); }
   int64_t bytes() const { return bytes_; }
   Queue* queue() const { return queue_.get(); }  // null: the device works on the host's memory
@@ -40,6 +40,10 @@ class Executor {
   // For devices with memory of their own: runs the steps `times` times on the inputs that the last run left there, as one
   // recording or as single launches, and gives the milliseconds of each on the device's clock. No transfers.
   std::vector<double> run_on_device(int times, bool recorded = true);
+  // The same by step, as [run][segment][step]: what a step's launches take beside each other is in its time, too.
+  std::vector<std::vector<std::vector<double>>> steps_on_device(int times);
+  // As run(), on a device with memory of its own, but each step is waited for before the next one starts.
+  void run_waiting(std::span<const void* const> inputs, std::span<void* const> outputs);
   // As run(), adding to `ms` the time of each step over its slices, as [segment][step]; of a parallel segment, its first
   // chain's. The cost is two clock readings a step.
   void run_timed(std::span<const void* const> inputs, std::span<void* const> outputs, std::vector<std::vector<double>>& ms);
