@@ -40,7 +40,7 @@ std::filesystem::path program() {
 }
 
 std::string module_beside(const std::filesystem::path& program) {
-  for (const char* folder : {"../python", "../share/temper/python"}) {
+  for (const char* folder : {"python", "../python", "../share/temper/python"}) {
     const auto candidate = (program.parent_path() / folder).lexically_normal();
     std::error_code error;
     if (std::filesystem::exists(candidate / "temper/export/cli.py", error)) return candidate.string();

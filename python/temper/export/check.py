@@ -46,7 +46,7 @@ def compare(output, engine, got, want, rtol, atol):
     difference[np.isnan(difference)] = np.inf
     with np.errstate(invalid="ignore"):
         limit = atol + rtol * np.where(np.isfinite(b), np.abs(b), 0)
-    large = np.abs(b) > atol
+    large = (np.abs(b) > atol) & np.isfinite(b)
     relative = difference[large] / np.abs(b[large]) if large.any() else np.zeros(0)
     return Difference(output, engine, got.shape, float(difference.max(initial=0)), float(relative.max(initial=0)), int((difference > limit).sum()), spread)
 
