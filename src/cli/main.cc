@@ -39,6 +39,7 @@ struct Verb {
 };
 
 constexpr Verb verbs[] = {
+    {"export", "a model of PyTorch, Keras or TensorFlow as ONNX, checked against its framework", add_export},
     {"build", "an ONNX model becomes a plan, measured on this machine", add_build},
     {"run", "real input in, outputs and a readable top-k out", add_run},
     {"calibrate", "ranges for INT8 from data or a TensorRT cache; examines such caches", add_calibrate},
@@ -102,6 +103,7 @@ int run(int argc, char** argv) {
              "4 not supported, or a plan made for another machine or version; 5 the machine failed (memory, disk, device)");
   Context context;
   context.command = "temper";
+  context.arguments.assign(argv + 1, argv + argc);
   for (int i = 1; i < argc; ++i) context.command += " " + shell_quoted(argv[i]);
   bool quiet = false, verbose = false;
   for (const Verb& verb : verbs) {

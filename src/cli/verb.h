@@ -12,6 +12,7 @@ struct Context {
   bool json = false;   // --json: tables as JSON on standard output
   int verbosity = 0;   // -1 --quiet, 0, 1 -v
   std::string command;  // as the user gave it, quoted for a shell: results keep it
+  std::vector<std::string> arguments;  // as they were given, without the program's name
   int exit_code = 0;   // a verb sets 1 where a check failed; errors set their own
 };
 
@@ -28,6 +29,7 @@ void add_compare(CLI::App& verb, Context& context);
 void add_doctor(CLI::App& verb, Context& context);
 void add_evaluate(CLI::App& verb, Context& context);
 void add_explain(CLI::App& verb, Context& context);
+void add_export(CLI::App& verb, Context& context);
 void add_gate(CLI::App& verb, Context& context);
 void add_import(CLI::App& verb, Context& context);
 void add_inspect(CLI::App& verb, Context& context);

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "cli/model.h"
+#include "cli/python.h"
 #include "data/random.h"
 #include "onnx/import.h"
 #include "runtime/beside.h"
@@ -15,6 +16,8 @@ namespace {
 
 struct Options {
   std::string model;
+  std::string source;
+  PythonFlags python;  // of --source
   ModelFlags flags;
   Tolerance tolerance;
   uint64_t seed = 1;
@@ -68,7 +71,13 @@ void add_verify(CLI::App& verb, Context& context) {
   verb.add_flag("--nodes", options->nodes, "every node beside the reference, also where the outputs agree");
   verb.add_option("--seed", options->seed, "of the random inputs")->capture_default_str();
   add_model_flags(verb, options->flags);
-  verb.callback([options, &context] {
+  CLI::App* beside = verb.add_option_group("Beside its source", "with --source, Python does the work: see temper export --help");
+  CLI::Option* source = beside->add_option("--source", options->source, "the model that the file was exported from, as temper export takes it: compared with ONNX Runtime and Temper")->type_name("SPEC");
+  add_source_options(*beside, options->python);
+  for (CLI::Option* option : beside->get_options())
+    if (option != source) option->needs(source);
+  verb.callback([options, source, &context] {
+    if (*source) hand_over_to_python(options->python.python, context);
     if (is_plan(options->model))
       fail(ErrorKind::usage, "'", options->model, "' is a plan, which has no reference in it any more; verify the ONNX model (with the same --shapes)");
     const auto engine = load_or_build(options->model, options->flags, context);

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exporters where no framework is installed: their command line, and the check that they end with."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PROGRAM = ROOT / "build/temper"
+
+from temper.export import cli, spec  # noqa: E402
+from temper.export.check import check, compare  # noqa: E402
+from temper.export.errors import ExportError  # noqa: E402
+from temper.export.source import Input, Source, open_axes, resolve_shapes  # noqa: E402
+
+WEIGHT = np.random.default_rng(5).normal(0, 1, (8, 4)).astype(np.float32)
+
+
+def temper(*arguments, flags=()):
+    """python -m temper as in a checkout that was never built."""
+    return subprocess.run([sys.executable, *flags, "-m", "temper", *arguments], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
+
+
+def model(path, weight, batch="batch"):
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["t"]), helper.make_node("Relu", ["t"], ["y"])], "g",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, 8])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, 4])],
+                              [numpy_helper.from_array(weight, "w")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+class Numbers(Source):
+    """A framework of one function."""
+
+    framework, description = "NumPy", "a matrix"
+
+    def __init__(self):
+        self.inputs = [Input("x", (2, 8), np.dtype(np.float32), {0: "batch"})]
+
+    def run(self, arrays):
+        return [("y", np.maximum(arrays["x"] @ WEIGHT, 0))]
+
+
+class TheCheck(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name) / "m.onnx"
+        self.lines = []
+
+    def check(self, weight, program):
+        return check(model(self.path, weight), Numbers(), 0, 1e-3, 1e-4, program, self.lines.append)
+
+    def engines(self):
+        return [None] + ([str(PROGRAM)] if PROGRAM.exists() else [])
+
+    def test_a_model_that_agrees_passes_at_two_batch_sizes(self):
+        for program in self.engines():
+            report = self.check(WEIGHT, program)
+            self.assertTrue(report.ok, self.lines)
+            self.assertEqual(len(report.engines), 2)
+            self.assertEqual(report.sizes, ["x float32[2,8]", "x float32[3,8]"])
+            self.assertEqual(len(report.differences), 4)
+
+    def test_a_model_with_another_weight_fails_in_both_engines(self):
+        wrong = WEIGHT.copy()
+        wrong[3, 1] += 0.5
+        for program in self.engines():
+            report = self.check(wrong, program)
+            self.assertFalse(report.ok)
+            self.assertEqual([d.ok for d in report.differences], [False] * 4)
+
+    def test_an_engine_that_refuses_fails_the_check_by_name(self):
+        model(self.path, WEIGHT, batch=2)  # fixed, so the second size is refused
+        report = check(self.path, Numbers(), 0, 1e-3, 1e-4, None, self.lines.append)
+        self.assertFalse(report.ok)
+        self.assertIn("ONNX Runtime", report.refusals[0])
+
+    def test_an_output_that_hardly_varies_is_said(self):
+        constant = Numbers()
+        constant.run = lambda arrays: [("y", np.zeros((len(arrays["x"]), 4), np.float32))]
+        check(model(self.path, WEIGHT * 0), constant, 0, 1e-3, 1e-4, None, self.lines.append)
+        self.assertTrue(any("hardly varies" in line for line in self.lines), self.lines)
+
+
+class Differences(unittest.TestCase):
+    def difference(self, got, want):
+        return compare("y", "E", np.asarray(got), np.asarray(want, np.float32), 1e-3, 1e-4)
+
+    def test_tolerances_add(self):
+        self.assertTrue(self.difference(np.float32([1.00109, 0.00009]), [1, 0]).ok)
+        self.assertEqual(self.difference(np.float32([1.00112, 0.00011]), [1, 0]).beyond, 2)
+
+    def test_nan_and_infinity_equal_only_themselves(self):
+        self.assertTrue(self.difference(np.float32([np.nan, np.inf]), [np.nan, np.inf]).ok)
+        self.assertEqual(self.difference(np.float32([1, -np.inf, np.nan]), [np.nan, np.inf, 1]).beyond, 3)
+
+    def test_another_shape_or_kind_of_type_differs(self):
+        self.assertIn("shape", self.difference(np.float32([[1]]), [1]).note)
+        self.assertIn("type", self.difference(np.int64([1]), [1]).note)
+
+
+class Shapes(unittest.TestCase):
+    known = [("a", (1, 3, 4, 5), np.float32, 2), ("b", (1, 7), np.int64, 9)]
+
+    def resolve(self, **given):
+        return resolve_shapes(self.known, spec.Options(**given))
+
+    def test_batch_is_the_first_axis_of_every_input(self):
+        self.assertEqual([p.shape for p in self.resolve(batch=6)], [(6, 3, 4, 5), (6, 7)])
+
+    def test_a_shape_wins_by_name_and_sets_the_type(self):
+        ports = self.resolve(shapes=(("b", (2, 9), "int32"),))
+        self.assertEqual((ports[1].shape, ports[1].dtype), ((2, 9), np.int32))
+
+    def test_contradictions_and_unknown_names_are_refused(self):
+        for given, word in ((dict(shapes=(("c", (1,), None),)), "it has a, b"), (dict(shapes=(("", (1,), None),)), "NAME=SHAPE"),
+                            (dict(batch=3, shapes=(("a", (2, 3, 4, 5), None),)), "contradict"), (dict(shapes=(("a", (1,), "float99"),)), "no element type")):
+            with self.assertRaises(ExportError) as caught:
+                self.resolve(**given)
+            self.assertEqual(caught.exception.code, 2)
+            self.assertIn(word, str(caught.exception))
+
+    def test_open_axes_follow_the_layout(self):
+        self.assertEqual(open_axes((1, 3, 8, 9), ("batch", "height", "width")), {0: "batch", 2: "height", 3: "width"})
+        self.assertEqual(open_axes((1, 8, 9, 3), ("height", "width"), channels_last=True), {1: "height", 2: "width"})
+        self.assertEqual(open_axes((1, 16), ("batch", "sequence"), text=True), {0: "batch", 1: "sequence"})
+
+
+class TheCommandLine(unittest.TestCase):
+    def assertEnds(self, code, words, *arguments):
+        done = temper(*arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertTrue(done.stderr.startswith("temper: "), done.stderr)
+        for word in words.split("|"):
+            self.assertIn(word, done.stderr)
+
+    def test_wrong_usage_is_one_line_and_ends_with_2(self):
+        self.assertEnds(2, "export: the following arguments are required: -o|--help", "export", "torchvision:resnet18")
+        self.assertEnds(2, "'4xx4' is not a shape", "export", "x.pt", "-o", "m.onnx", "--shape", "4xx4")
+        self.assertEnds(2, "'depth' is none of batch, height", "export", "x.pt", "-o", "m.onnx", "--dynamic", "batch,depth")
+        self.assertEnds(2, "'0' is not a whole number", "export", "x.pt", "-o", "m.onnx", "--batch", "0")
+        self.assertEnds(2, "must end in .onnx", "export", "x.pt", "-o", "m.plan")
+        self.assertEnds(2, "is ONNX already", "export", str(ROOT / "models/digits_cnn.onnx"), "-o", "m.onnx")
+        self.assertEnds(2, "is none of torchvision:NAME", "export", "resnet18", "-o", "m.onnx")
+        self.assertEnds(2, "needs the function", "export", "some.py", "-o", "m.onnx")
+
+    def test_a_missing_file_or_folder_ends_with_3(self):
+        self.assertEnds(3, "'no.py' does not exist", "export", "no.py:f", "-o", "m.onnx")
+        self.assertEnds(3, "the folder nowhere does not exist", "export", "x.pt", "-o", "nowhere/m.onnx")
+        self.assertEnds(3, "'no.onnx' does not exist", "verify", "no.onnx", "--source", "x.pt")
+        self.assertEnds(3, "without saved_model.pb", "export", str(ROOT / "docs"), "-o", "m.onnx")
+
+    def test_a_missing_framework_is_said_with_the_pip_line(self):
+        for source, packages in (("torchvision:resnet18", "torch onnxscript torchvision"), ("timm:resnet18", "torch onnxscript timm"), ("hf:folder", "torch onnxscript transformers"),
+                                 ("keras:VGG16", "tensorflow-cpu tf2onnx"), ("m.keras", "tensorflow-cpu tf2onnx"), ("m.tflite", "tensorflow-cpu tf2onnx ai-edge-litert")):
+            self.assertEnds(4, f"{source} needs|install with: {sys.executable} -m pip install {packages}\n", "export", source, "-o", "m.onnx")
+
+    def test_without_numpy_too_the_line_names_all_that_is_missing(self):
+        done = temper("export", "torchvision:resnet18", "-o", "m.onnx", flags=["-S"])  # no site-packages
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("needs torch, onnxscript, torchvision, numpy, onnx, onnxruntime", done.stderr)
+
+    def test_a_broken_file_of_the_users_is_named_with_its_error(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "m.py"
+            for text, words in (("def f(:", "SyntaxError"), ("import no_such_thing", "no_such_thing|pip install no_such_thing"), ("def g(): return 1", "has no function 'f'; it has g"),
+                                ("def f(): raise ValueError('five')", "f() of|ValueError: five"), ("def f(): return 3", "returned int")):
+                file.write_text(text + "\n")
+                done = temper("export", f"{file}:f", "-o", f"{folder}/m.onnx")
+                self.assertIn(done.returncode, (2, 3, 4), done.stderr)
+                for word in words.split("|"):
+                    self.assertIn(word, done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_an_export_that_fails_leaves_the_older_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            target = pathlib.Path(folder) / "m.onnx"
+            target.write_bytes(b"old")
+
+            class Refuses(Numbers):
+                def write(self, path, options):
+                    path.write_bytes(b"half")
+                    raise ExportError(4, "no")
+
+            args = cli.parser().parse_args(["export", "x", "-o", str(target)])
+            kept, cli.load = cli.load, lambda args: Refuses()
+            try:
+                with self.assertRaises(ExportError):
+                    cli.export(args, lambda line: None)
+            finally:
+                cli.load = kept
+            self.assertEqual([p.name for p in pathlib.Path(folder).iterdir()], ["m.onnx"])
+            self.assertEqual(target.read_bytes(), b"old")
+
+
+if __name__ == "__main__":
+    unittest.main()

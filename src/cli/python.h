@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verbs that Python does: the program hands over to the module `temper` of the environment's python3.
+#pragma once
+#include "cli/verb.h"
+
+namespace temper::cli {
+
+// What the module parses for itself. The program keeps only `python`, the interpreter.
+struct PythonFlags {
+  std::string python = "python3", word;
+  std::vector<std::string> words;
+  bool flag = false;
+};
+
+// Options of a source model that export and verify share. `--python` is the program's own, all others are the module's:
+// they are declared here for the help and for typing errors.
+void add_source_options(CLI::App& verb, PythonFlags& flags);
+
+// Becomes `PYTHON -m temper VERB ARGUMENTS` with the arguments as the user gave them, less --python. Does not return.
+// Throws Error{unsupported} where that interpreter cannot be started; the module itself says what it lacks.
+[[noreturn]] void hand_over_to_python(const std::string& python, const Context& context);
+
+}  // namespace temper::cli
