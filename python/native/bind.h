@@ -9,6 +9,10 @@
 
 namespace temper::python {
 
+void bind_bench(nanobind::module_& module);
+void bind_calibrate(nanobind::module_& module);
 void bind_engine(nanobind::module_& module);
+void bind_graph(nanobind::module_& module);
+void bind_log(nanobind::module_& module);
 
 }  // namespace temper::python

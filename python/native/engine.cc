@@ -2,11 +2,13 @@
 #include "engine.h"
 
 #include <atomic>
+#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "bind.h"
 #include "guard.h"
 #include "plan/container.h"
+#include "plan/describe.h"
 
 namespace nb = nanobind;
 
@@ -29,7 +31,7 @@ PyEngine build(nb::object model, nb::dict options, nb::object progress) {
   BuildOptions build = options_of(options);
   build.progress = progress_of(std::move(progress));
   const WithoutGil released;
-  if (source.bytes.empty()) return {opened(build_engine(source.path, build))};
+  if (source.bytes.empty() && !source.graph) return {opened(build_engine(source.path, build))};
   ImportedModel imported = source.import();
   EngineInfo info;
   info.model_name = imported.graph.name;
@@ -136,13 +138,15 @@ class PySession {
 }  // namespace
 
 ImportedModel ModelSource::import() const {
+  if (graph) return {*graph, "", "", "", {}};
   return bytes.empty() ? import_onnx(path) : import_onnx_bytes(bytes, "");
 }
 
 ModelSource source_of(nb::handle model) {
   if (PyBytes_Check(model.ptr()))
-    return {"<bytes>", std::string(PyBytes_AS_STRING(model.ptr()), size_t(PyBytes_GET_SIZE(model.ptr())))};
-  return {nb::cast<std::string>(model), ""};
+    return {"<bytes>", std::string(PyBytes_AS_STRING(model.ptr()), size_t(PyBytes_GET_SIZE(model.ptr()))), std::nullopt};
+  if (nb::isinstance<Graph>(model)) return {"<graph>", "", nb::cast<const Graph&>(model)};
+  return {nb::cast<std::string>(model), "", std::nullopt};
 }
 
 BuildOptions options_of(nb::dict options) {
@@ -198,6 +202,17 @@ void bind_engine(nb::module_& module) {
         dict["build_s"] = info.build_s;
         dict["notes"] = info.notes;
         return dict;
+      })
+      .def("inspect", [](const PyEngine& self, bool layers, bool graph, const std::string& why) {
+        const auto engine = self.get();
+        std::string text;
+        {
+          const WithoutGil released;
+          PlanFile file = plan_file_of(*engine);
+          file.graph_text = engine->graph_text();
+          text = describe(file, {layers, graph, why}).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+        }
+        return nb::str(text.c_str(), text.size());
       })
       .def("close", [](PyEngine& self) { self.open->engine.reset(); })
       .def("is_closed", [](const PyEngine& self) { return !self.open->engine; });

@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,11 @@ struct PyEngine {
   const std::shared_ptr<const Engine>& get() const { return open->get(); }
 };
 
-// A path, or the bytes of an ONNX model. The GIL need not be held.
+// A path, the bytes of an ONNX model, or a graph. The GIL need not be held.
 struct ModelSource {
-  std::string path;   // of bytes: "<bytes>"
+  std::string path;   // "<bytes>" and "<graph>" of the others
   std::string bytes;  // empty: the path counts
+  std::optional<Graph> graph;
   ImportedModel import() const;
 };
 ModelSource source_of(nanobind::handle model);

@@ -29,6 +29,12 @@ void in_child() {
   working = 0;  // the others exist in the parent only
 }
 
+bool must_sleep() { return ending && std::this_thread::get_id() != ender; }
+
+[[noreturn]] void sleep_for_good() {
+  for (;;) pause();
+}
+
 void refuse_ending() { fail(ErrorKind::usage, "the interpreter is ending: Temper runs nothing any more"); }
 
 // Called by atexit, so with the GIL, before the interpreter stops its threads. A thread that is without the GIL when it
@@ -42,6 +48,8 @@ void end() {
 
 }  // namespace
 
+bool is_ending() { return ending; }
+
 void check_process() {
   if (orphaned)
     fail(ErrorKind::usage,
@@ -51,9 +59,9 @@ void check_process() {
 }
 
 WithoutGil::WithoutGil() {
-  if (ending && std::this_thread::get_id() != ender) {
+  if (must_sleep()) {
     PyEval_SaveThread();
-    for (;;) pause();
+    sleep_for_good();
   }
   check_process();
   used = true;
@@ -62,6 +70,10 @@ WithoutGil::WithoutGil() {
 }
 
 WithoutGil::~WithoutGil() {
+  if (must_sleep()) {
+    --working;
+    sleep_for_good();
+  }
   PyEval_RestoreThread(state_);
   --working;
 }

@@ -9,8 +9,8 @@
 namespace temper::python {
 
 // Releases the GIL while it lives. Throws Error{usage} in a process that was forked from one which had used Temper: the
-// threads that kernels wait for exist only in the parent. While the interpreter ends, a thread that comes here sleeps for
-// good, as threads do that ask for the GIL then; the thread that ends it gets Error{usage}.
+// threads that kernels wait for exist only in the parent. While the interpreter ends, a thread that comes here or leaves
+// sleeps for good, as threads do that ask for the GIL then; the thread that ends it gets Error{usage}.
 class WithoutGil {
  public:
   WithoutGil();
@@ -30,6 +30,8 @@ std::function<void(const std::string&)> progress_of(nanobind::object callback);
 
 // Raises what PyErr_CheckSignals has (KeyboardInterrupt), or Error{usage} where the interpreter ends. GIL not held.
 void check_interrupted();
+
+bool is_ending();  // the interpreter
 
 void bind_guard(nanobind::module_& module);
 

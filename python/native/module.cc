@@ -44,10 +44,15 @@ void translate(const std::exception_ptr& pointer, void*) {
 }  // namespace
 
 NB_MODULE(_temper, module) {
+  nb::set_leak_warnings(false);  // an interpreter that ends leaves what its daemon threads hold
   nb::register_exception_translator(translate);
   module.attr("__version__") = std::string(version());
   bind_guard(module);
   bind_engine(module);
+  bind_graph(module);
+  bind_bench(module);
+  bind_calibrate(module);
+  bind_log(module);
 }
 
 }  // namespace temper::python

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Temper from Python: build a model, run it, measure it.
+"""Temper from Python: build a model, run it, measure it. docs/python.md shows how.
 
 >>> engine = temper.build("model.onnx")
 >>> outputs = engine.run({"x": array})
@@ -9,11 +9,15 @@ from ._error import Error
 try:
     from ._temper import Session, __version__
     from ._engine import Engine, Port, load
+    from ._graph import Graph
+    from ._calibrate import Ranges, TensorRange, calibrate
     from ._build import build
-except ModuleNotFoundError as _error:  # python -m temper export needs neither: in a checkout, or to say what to install
-    if _error.name not in ("temper._temper", "numpy"):
+    from ._bench import BenchResult, Comparison, bench, compare, load_results, save_results
+    from ._log import set_log_callback
+except ModuleNotFoundError as _absent:  # python -m temper export needs neither: in a checkout, or to say what to install
+    if _absent.name not in ("temper._temper", "numpy"):
         raise
-    _missing = _error.name
+    _missing = _absent.name
 
     def __getattr__(name: str) -> object:
         if name in __all__:
@@ -21,4 +25,23 @@ except ModuleNotFoundError as _error:  # python -m temper export needs neither: 
         raise AttributeError(f"module 'temper' has no attribute '{name}'")
 
 
-__all__ = ["Engine", "Error", "Port", "Session", "__version__", "build", "load"]
+__all__ = [
+    "BenchResult",
+    "Comparison",
+    "Engine",
+    "Error",
+    "Graph",
+    "Port",
+    "Ranges",
+    "Session",
+    "TensorRange",
+    "__version__",
+    "bench",
+    "build",
+    "calibrate",
+    "compare",
+    "load",
+    "load_results",
+    "save_results",
+    "set_log_callback",
+]

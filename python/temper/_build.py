@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Union
 
 from . import _temper
+from ._calibrate import Ranges, calibrate
 from ._engine import Engine
 from ._error import Error
+from ._model import Model, model_of
 
-Model = Any
-"""A path of an ONNX file, its bytes, or an ``onnx.ModelProto``."""
 Shape = Sequence[int]
 Shapes = Union[Mapping[str, Union[Shape, Sequence[Shape]]], Shape, Sequence[Shape]]
 DEFAULT = "default"
-
-
-def model_of(model: Model) -> str | bytes:
-    """What the native module takes: a path, or bytes."""
-    if isinstance(model, (bytes, bytearray, memoryview)):
-        return bytes(model)
-    if isinstance(model, (str, os.PathLike)):
-        return os.fspath(model)
-    if hasattr(model, "SerializeToString"):
-        return model.SerializeToString()
-    raise Error(f"the model is a {type(model).__name__}; it must be a path, the bytes of an ONNX file or an onnx.ModelProto")
 
 
 def _range_of(shape: Any) -> tuple[Any, Any, Any]:
@@ -41,7 +31,7 @@ def _range_of(shape: Any) -> tuple[Any, Any, Any]:
     raise Error(f"{shape!r} is neither a shape, like (8, 3, 224, 224), nor three of them: (min, opt, max)")
 
 
-def shapes_of(shapes: Shapes | None, model: str | bytes) -> dict[str, Any]:
+def shapes_of(shapes: Shapes | None, model: Any) -> dict[str, Any]:
     if shapes is None:
         return {}
     if not isinstance(shapes, Mapping):
@@ -64,7 +54,8 @@ def build(
     *,
     precision: str = "fp32",
     shapes: Shapes | None = None,
-    calibration: Any = None,
+    calibration: Ranges | str | os.PathLike[str] | Iterable[Any] | None = None,
+    method: str = "entropy",
     device: str = "cpu",
     threads: int = 0,
     timing_cache: str | os.PathLike[str] | None = DEFAULT,
@@ -82,14 +73,16 @@ def build(
     Parameters
     ----------
     model
-        A path of an ONNX file, its bytes, or an ``onnx.ModelProto``.
+        A path of an ONNX file, its bytes, an ``onnx.ModelProto``, or a :class:`Graph`.
     precision
         ``"fp32"``, ``"bf16"`` or ``"int8"``, and on a GPU also ``"tf32"`` and ``"fp16"``.
     shapes
         Of inputs that leave dimensions open, by name (the name may be dropped where there is one input): a shape, or
         (min, opt, max). An open batch without one means 1, said in :attr:`Engine.notes`.
     calibration
-        For ``"int8"``: the path of a ranges file.
+        For ``"int8"``: :class:`Ranges`, the path of a file of them, or an iterable of batches to calibrate on first.
+    method
+        Of that calibration; see :func:`calibrate`.
     device
         ``"cpu"``, ``"cuda:0"`` or ``"reference"``.
     threads
@@ -115,10 +108,14 @@ def build(
     source = model_of(model)
     if threads < 0:
         raise Error(f"threads is {threads}; 0 means all that the process may use")
-    options = {
+    passes = list(disable)
+    if calibration is not None and not isinstance(calibration, (Ranges, str, os.PathLike)):
+        if precision != "int8":
+            raise Error(f"calibration data are for precision int8, not {precision}")
+        calibration = calibrate(model, calibration, method=method, threads=threads, disable=passes, progress=progress)
+    options: dict[str, Any] = {
         "precision": precision,
         "shapes": shapes_of(shapes, source),
-        "calibration": "" if calibration is None else os.fspath(calibration),
         "device": device,
         "threads": threads,
         "timing_cache": timing_cache_of(timing_cache),
@@ -127,8 +124,14 @@ def build(
         "keep_last": keep_last,
         "keep_fp32": list(keep_fp32),
         "keep_bf16": list(keep_bf16),
-        "disable": list(disable),
+        "disable": passes,
         "segments": not quick,
         "command": f"temper.build({source if isinstance(source, str) else '<bytes>'!r}, precision={precision!r})",
     }
-    return Engine(_temper.build(source, options, progress))
+    if not isinstance(calibration, Ranges):
+        options["calibration"] = "" if calibration is None else os.fspath(calibration)
+        return Engine(_temper.build(source, options, progress))
+    with tempfile.TemporaryDirectory() as folder:  # the build reads ranges as a file, whose hash the plan keeps
+        options["calibration"] = os.path.join(folder, "ranges.json")
+        calibration.save(options["calibration"])
+        return Engine(_temper.build(source, options, progress))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -97,6 +98,14 @@ class Engine:
     def session(self) -> _temper.Session:
         """A session of one's own, for one thread at a time. It keeps the memory that a run works in."""
         return _temper.Session(self._native)
+
+    def inspect(self, *, layers: bool = False, graph: bool = False, why: str = "") -> dict[str, Any]:
+        """What the engine holds, as ``temper inspect --json`` has it of a plan file.
+
+        ``layers``: every step with its kernel; ``graph``: the text of the optimised graph; ``why``: the name of a node,
+        what was chosen for it, what lost and by how much (Error of kind ``usage`` with similar names where there is none).
+        """
+        return json.loads(self._native.inspect(layers, graph, why))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a plan file for :func:`load`; what was there before stays if that fails."""

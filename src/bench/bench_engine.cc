@@ -47,10 +47,20 @@ int64_t batch_of(const std::vector<Dims>& shapes) {
   return 1;
 }
 
-BenchSession::BenchSession(std::shared_ptr<const Engine> engine, const std::vector<Dims>& shapes, uint64_t seed)
-    : session_(std::move(engine)) {
+static std::vector<Tensor> random_inputs(const Engine& engine, const std::vector<Dims>& shapes, uint64_t seed) {
+  std::vector<Tensor> inputs;
   for (size_t i = 0; i < shapes.size(); ++i)
-    inputs_.push_back(random_tensor(session_.engine().inputs().at(i).type.dtype, shapes[i], seed + i));
+    inputs.push_back(random_tensor(engine.inputs().at(i).type.dtype, shapes[i], seed + i));
+  return inputs;
+}
+
+BenchSession::BenchSession(std::shared_ptr<const Engine> engine, const std::vector<Dims>& shapes, uint64_t seed)
+    : BenchSession(engine, random_inputs(*engine, shapes, seed)) {}
+
+BenchSession::BenchSession(std::shared_ptr<const Engine> engine, std::vector<Tensor> inputs)
+    : session_(std::move(engine)), inputs_(std::move(inputs)) {
+  std::vector<Dims> shapes;
+  for (const Tensor& input : inputs_) shapes.push_back(input.dims());
   const std::vector<TensorType> types = session_.prepare(shapes);
   if (session_.is_staged()) return;
   for (const TensorType& type : types) outputs_.emplace_back(type.dtype, type.dims());
@@ -137,13 +147,15 @@ class DeviceClock final : public Clock {
 }  // namespace
 
 BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes,
-                      const TimerOptions& timer, const LoadPattern& load) {
+                      const TimerOptions& timer, const LoadPattern& load, const std::vector<Tensor>& inputs) {
   const bool reset = reset_peak_resident();
   BenchRun run = describe_run(*engine, shapes);  // before the sessions: it notes whether the plan had to be made
+  if (!inputs.empty()) run.notes["shapes"] = "inputs were given";
   std::vector<std::unique_ptr<BenchSession>> sessions;
   std::vector<std::function<void()>> bodies;
   for (int i = 0; i < load.streams; ++i) {
-    sessions.push_back(std::make_unique<BenchSession>(engine, shapes));
+    sessions.push_back(inputs.empty() ? std::make_unique<BenchSession>(engine, shapes)
+                                      : std::make_unique<BenchSession>(engine, inputs));
     bodies.push_back([session = sessions.back().get()] { session->run(); });
   }
   run.streams = load.streams;

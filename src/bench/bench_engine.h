@@ -20,6 +20,8 @@ int64_t batch_of(const std::vector<Dims>& shapes);  // first dimension of the fi
 class BenchSession {
  public:
   BenchSession(std::shared_ptr<const Engine> engine, const std::vector<Dims>& shapes, uint64_t seed = 0);
+  // On these inputs, of the shapes' and the engine's types.
+  BenchSession(std::shared_ptr<const Engine> engine, std::vector<Tensor> inputs);
   void run() {
     if (session_.is_staged()) session_.run(inputs_);
     else session_.run_prepared(in_, out_);
@@ -54,8 +56,8 @@ BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes);
 // Fills every field but model, command, plan_bytes and build_s. The peak of the resident memory is reset before the
 // sessions are made where the kernel lets us; otherwise a note says so. On a CPU inputs and outputs stay in place: nothing
 // is transferred. timer.relative_error and timer.iterations mean nothing for requests of a rate: they come for
-// timer.max_seconds.
+// timer.max_seconds. `inputs`: what to run on instead of seeded random numbers.
 BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes,
-                      const TimerOptions& timer, const LoadPattern& load = {});
+                      const TimerOptions& timer, const LoadPattern& load = {}, const std::vector<Tensor>& inputs = {});
 
 }  // namespace temper

@@ -31,16 +31,6 @@ size_t choose(const std::vector<Evaluation>& results) {
 
 }  // namespace
 
-Ranges make_ranges(const Observation& seen, const Method& method) {
-  Ranges ranges;
-  ranges.method = method.text();
-  ranges.samples = seen.samples;
-  ranges.sample_hashes = seen.sample_hashes;
-  ranges.order = seen.order;
-  for (const std::string& name : seen.order) ranges.values[name] = make_range(name, method, seen.values.at(name), ranges.notes);
-  return ranges;
-}
-
 HeldApart hold_apart(const std::vector<int64_t>& samples, uint64_t seed) {
   const int64_t count = int64_t(samples.size());
   if (count < 10) fail(ErrorKind::usage, "--method auto holds a fifth of the samples apart to judge by, and needs ten samples at least, not ", count, "; name a method");

@@ -29,8 +29,6 @@ struct MethodChoice {
 // Samples whose content was calibrated on are left out. Prints the table unless --json.
 MethodChoice choose_method(const Observation& seen, const Dataset& data, const std::vector<int64_t>& held_apart, const BuildOptions& options, const Context& context);
 
-Ranges make_ranges(const Observation& seen, const Method& method);
-
 struct CalibrationSettings {
   int64_t batch = 0;  // 0: chosen, see CalibrationData
   uint64_t seed = 0;

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "bench/bench_engine.h"
+#include "bench/compare_engines.h"
 #include "cli/data_flags.h"
 #include "cli/evaluate_run.h"
 #include "cli/json_text.h"

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "bench/bench_engine.h"
+#include "bench/compare_engines.h"
 #include "bench/table.h"
 #include "cli/model.h"
 
@@ -23,25 +24,10 @@ std::string refuse_unlike(const std::vector<std::string>& differences, const std
   return list;
 }
 
-std::vector<std::string> engine_differences(const Engine& a, const Engine& b) {
-  std::vector<std::string> list;
-  const EngineInfo &x = a.info(), &y = b.info();
-  if (x.device != y.device) list.push_back(concat("device: ", x.device, " and ", y.device));
-  if (a.threads() != b.threads()) list.push_back(concat("threads: ", a.threads(), " and ", b.threads()));
-  if (x.source_sha256 != y.source_sha256)
-    list.push_back(concat("model: ", x.source_path, " (", x.source_sha256.substr(0, 12), ") and ", y.source_path, " (",
-                          y.source_sha256.substr(0, 12), ")"));
-  return list;
-}
-
 Turns time_side_by_side(const std::vector<std::shared_ptr<const Engine>>& engines, const std::vector<Dims>& shapes,
                         const SideBySide& options, const Context& context) {
-  const std::vector<PortInfo>& expected = engines[0]->inputs();
   for (const auto& engine : engines) {
-    bool same = engine->inputs().size() == expected.size();
-    for (size_t i = 0; same && i < expected.size(); ++i)
-      same = engine->inputs()[i].name == expected[i].name && engine->inputs()[i].type.dtype == expected[i].type.dtype;
-    if (!same) fail(ErrorKind::unsupported, "they take different inputs, so their times do not compare");
+    check_same_inputs(*engines[0], *engine);
     engine->check_shapes(shapes);
   }
   std::vector<std::unique_ptr<BenchSession>> sessions;

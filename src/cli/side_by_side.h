@@ -16,10 +16,6 @@ namespace temper::cli {
 // comparison is forced: then what it returns marks the answer.
 std::string refuse_unlike(const std::vector<std::string>& differences, const std::string& a, const std::string& b, bool force);
 
-// What keeps timing b beside a from being a comparison of plans: another device, number of threads or model ("threads:
-// 1 and 2"). A model that was derived from the other's, as its file says, is no other one.
-std::vector<std::string> engine_differences(const Engine& a, const Engine& b);
-
 struct SideBySide {
   double seconds = 6;
   std::string what;  // for the progress line

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/threads.h"
 #include "data/random.h"
+#include "data/sample.h"
 
 namespace temper {
 namespace {
@@ -58,12 +59,7 @@ void Dataset::fill(const Column& column, int64_t first, int64_t count, Batch& ou
     for (const auto& error : errors)
       if (error) std::rethrow_exception(error);
   }
-  if (!column.random)
-    for (int64_t i = 0; i < count; ++i) {
-      uint64_t& hash = out.hashes[size_t(i)];
-      const uint64_t own = xxh3(tensor.raw().data() + i * bytes, size_t(bytes)), both[2] = {hash, own};
-      hash = out.inputs.empty() ? own : xxh3(both, sizeof both);
-    }
+  if (!column.random) add_sample_hashes(out.hashes, tensor, out.inputs.empty());
   out.inputs.push_back(std::move(tensor));
 }
 

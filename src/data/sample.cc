@@ -6,6 +6,8 @@
 #include <numeric>
 #include <random>
 
+#include "base/hash.h"
+
 namespace temper {
 
 std::vector<int64_t> choose_samples(int64_t size, int64_t count, uint64_t seed) {
@@ -68,6 +70,14 @@ void fill_up(const Dataset& data, std::vector<Tensor>& inputs, int64_t count) {
     Tensor filled(tensor.dtype(), dims);
     for (int64_t s = 0; s < count; ++s) std::memcpy(filled.raw_mutable() + s * entry, tensor.raw().data() + std::min(s, own - 1) * entry, size_t(entry));
     inputs[i] = std::move(filled);
+  }
+}
+
+void add_sample_hashes(std::vector<uint64_t>& hashes, const Tensor& tensor, bool first) {
+  const size_t bytes = hashes.empty() ? 0 : size_t(tensor.bytes()) / hashes.size();
+  for (size_t i = 0; i < hashes.size(); ++i) {
+    const uint64_t own = xxh3(tensor.raw().data() + i * bytes, bytes), both[2] = {hashes[i], own};
+    hashes[i] = first ? own : xxh3(both, sizeof both);
   }
 }
 

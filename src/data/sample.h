@@ -17,4 +17,8 @@ Batch gather_batch(const Dataset& data, std::span<const int64_t> samples);
 // An input without samples is left as it is, every other one gets `count` samples: the last one is repeated.
 void fill_up(const Dataset& data, std::vector<Tensor>& inputs, int64_t count);
 
+// Joins the hashes of another input's samples, which lie along its first axis, to those of the inputs before (see
+// Batch::hashes); `first`: there were none.
+void add_sample_hashes(std::vector<uint64_t>& hashes, const Tensor& tensor, bool first);
+
 }  // namespace temper

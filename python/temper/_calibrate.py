@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges of a model's values, for int8."""
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from . import _temper
+from ._engine import Inputs
+from ._error import Error
+from ._model import Model, model_of
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorRange:
+    """What was seen of one value, and what of it int8 keeps: up to ``127 * scale``."""
+
+    name: str
+    min: float
+    max: float
+    scale: float
+    method: str
+    clipped_share: float
+
+
+class Ranges:
+    """What calibration knows of a model; :func:`build` takes it for int8."""
+
+    def __init__(self, native: _temper.Ranges) -> None:
+        self._native = native
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Ranges:
+        """Reads a file of ranges, those of ``temper calibrate`` too."""
+        return Ranges(_temper.Ranges.load(os.fspath(path)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a file of ranges, which ``temper build --calibration`` reads."""
+        self._native.save(os.fspath(path))
+
+    @property
+    def values(self) -> list[TensorRange]:
+        """By value of the optimised graph, in its order."""
+        return [TensorRange(*value) for value in self._native.values()]
+
+    @property
+    def method(self) -> str:
+        return self._native.method
+
+    @property
+    def samples(self) -> int:
+        return self._native.samples
+
+    @property
+    def model_sha256(self) -> str:
+        return self._native.model_sha256
+
+    @property
+    def notes(self) -> list[str]:
+        return self._native.notes
+
+    def __repr__(self) -> str:
+        return f"<temper.Ranges of {len(self.values)} values, {self.method} on {self.samples} samples>"
+
+
+def calibrate(
+    model: Model,
+    data: Iterable[Inputs],
+    *,
+    method: str = "entropy",
+    threads: int = 0,
+    disable: Iterable[str] = (),
+    progress: Callable[[str], object] | None = None,
+) -> Ranges:
+    """Runs the model in FP32 on every batch of ``data`` and observes its values. Memory does not grow with the data.
+
+    Parameters
+    ----------
+    model
+        As for :func:`build`.
+    data
+        Any iterable of batches, each as :meth:`Engine.run` takes its inputs; the first axis counts samples. Dimensions
+        other than the batch that the model leaves open are those of the first one.
+    method
+        ``"entropy"``, ``"minmax"``, ``"percentile"``, ``"percentile:99.99"`` or ``"mse"``.
+
+    Raises
+    ------
+    Error
+        ``check_failed`` for a NaN or an infinity, naming the value and the sample; ``usage`` for wrong arrays, and where
+        no batch came.
+    Exception
+        What the iterator raises comes back as it is.
+    """
+    if isinstance(data, (str, os.PathLike)):
+        raise Error(f"data is the path {os.fspath(data)!r}; give an iterable of arrays, or calibrate files with: temper calibrate")
+    if method == "auto":
+        raise Error("method auto holds samples apart to judge by: temper calibrate --method auto; here name a method", "unsupported")
+    calibrator = _temper.Calibrator(model_of(model), {"threads": threads, "disable": list(disable)})
+    samples = 0
+    for batch in data:
+        samples += calibrator.observe(batch)
+        if progress is not None:
+            progress(f"calibrating: {samples} samples")
+    return Ranges(calibrator.finish(method))

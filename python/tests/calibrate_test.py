@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calibration from Python's iterators, and int8 engines made of it."""
+import json
+import os
+import tempfile
+import unittest
+
+import numpy
+import sklearn.datasets
+from common import DIGITS, Case, images
+
+import temper
+
+
+def digits():
+    data = sklearn.datasets.load_digits()
+    return (data.images / 16).astype(numpy.float32).reshape(-1, 1, 8, 8), data.target
+
+
+class CalibrateTest(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.pictures, cls.labels = digits()
+        cls.ranges = temper.calibrate(DIGITS, (cls.pictures[i : i + 32] for i in range(0, 320, 32)), threads=1)
+
+    def test_any_iterator_calibrates(self):
+        self.assertEqual((self.ranges.samples, self.ranges.method), (320, "entropy"))
+        self.assertIn("320 samples", repr(self.ranges))
+        image = self.ranges.values[0]
+        self.assertEqual((image.name, image.min, image.max), ("image", 0, 1))
+        self.assertTrue(0 < image.scale <= 1 / 127 + 1e-6)
+        for given in ([{"image": self.pictures[:5]}], [[self.pictures[:5]]], [self.pictures[:2], self.pictures[2:5]], iter([self.pictures[:5]])):
+            self.assertEqual(temper.calibrate(DIGITS, given, method="minmax", threads=1).values,
+                             temper.calibrate(DIGITS, [self.pictures[:5]], method="minmax", threads=1).values)
+
+    def test_the_ranges_are_those_of_the_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "ranges.json")
+            self.ranges.save(path)
+            with open(path) as file:
+                self.assertEqual(json.load(file)["schema"], "temper.ranges/1")
+            again = temper.Ranges.load(path)
+            self.assertEqual(again.values, self.ranges.values)
+            self.assertEqual(again.model_sha256, self.ranges.model_sha256)
+
+    def test_int8_reads_the_digits_that_fp32_reads(self):
+        shapes = (100, 1, 8, 8)
+        x = self.pictures[-100:]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "ranges.json")
+            self.ranges.save(path)
+            for calibration in (self.ranges, path, [self.pictures[:64]]):
+                engine = temper.build(DIGITS, precision="int8", shapes=shapes, calibration=calibration, threads=1, quick=True)
+                self.assertEqual(engine.precision, "int8")
+                self.assertEqual(engine.inspect()["lowered_products"], 5)
+                right = (engine.run(x)["logits"].argmax(1) == self.labels[-100:]).mean()
+                self.assertGreater(right, 0.9)
+            kept = temper.build(DIGITS, precision="int8", calibration=self.ranges, keep_first=True, threads=1, quick=True)
+            self.assertEqual(kept.inspect()["lowered_products"], 4)
+
+    def test_what_the_iterator_raises_comes_back_as_itself(self):
+        raised = StopAsyncIteration("mine")
+
+        def batches():
+            yield images(2)
+            raise raised
+
+        for call in (lambda: temper.calibrate(DIGITS, batches()), lambda: temper.build(DIGITS, precision="int8", calibration=batches())):
+            with self.assertRaises(StopAsyncIteration) as caught:
+                call()
+            self.assertIs(caught.exception, raised)
+
+    def test_wrong_data_are_refused(self):
+        calibrate = temper.calibrate
+        broken = images(3)
+        broken[1, 0, 4, 4] = numpy.nan
+        self.assertRefused("check_failed", "'image' holds a NaN for sample 4", calibrate, DIGITS, [images(3), broken])
+        self.assertRefused("usage", "empty", calibrate, DIGITS, [])
+        self.assertRefused("usage", "no samples", calibrate, DIGITS, [images(0)])
+        self.assertRefused("usage", "float64", calibrate, DIGITS, [images(1).astype("float64")])
+        self.assertRefused("usage", "shape [2,8,8]", calibrate, DIGITS, [images(2)[:, 0].copy()])
+        self.assertRefused("usage", "the path 'digits'", calibrate, DIGITS, "digits")
+        self.assertRefused("usage", "entropi", calibrate, DIGITS, [images(1)], method="entropi")
+        self.assertRefused("unsupported", "temper calibrate --method auto", calibrate, DIGITS, [images(1)], method="auto")
+        self.assertRefused("usage", "for precision int8", temper.build, DIGITS, calibration=[images(1)])
+        self.assertRefused("usage", "calibration", temper.build, DIGITS, precision="int8")
+
+
+if __name__ == "__main__":
+    unittest.main()

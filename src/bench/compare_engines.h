@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the times of engines that are at hand may be compared.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/engine.h"
+
+namespace temper {
+
+// What keeps timing b beside a from being a comparison of plans: another device, number of threads or model ("threads:
+// 1 and 2"). A model that was derived from the other's, as its file says, is no other one.
+std::vector<std::string> engine_differences(const Engine& a, const Engine& b);
+
+// Throws Error{unsupported} where they take different inputs.
+void check_same_inputs(const Engine& a, const Engine& b);
+
+}  // namespace temper
