@@ -14,8 +14,9 @@ namespace temper::python {
 
 namespace {
 
-constexpr const char* numpy_names[kDTypeCount] = {"float32", "float16", "bfloat16", "float64", "int8",   "uint8",  "int16",
-                                                  "uint16",  "int32",   "uint32",   "int64",   "uint64", "bool"};
+constexpr const char* numpy_names[kDTypeCount] = {"float32", "float16", "bfloat16", "float64", "int8",
+                                                  "uint8",   "int16",   "uint16",   "int32",   "uint32",
+                                                  "int64",   "uint64",  "bool"};
 
 // numpy functions and types that every run needs. Never freed: an interpreter that ends has let go of modules by then.
 struct Numpy {
@@ -57,10 +58,16 @@ std::optional<DType> dtype_of_format(const char* format, Py_ssize_t size) {
     case 'e': return DType::f16;
     case 'd': return DType::f64;
     case '?': return DType::boolean;
-    case 'b': case 'h': case 'i': case 'l': case 'q':
-      return size == 1 ? DType::i8 : size == 2 ? DType::i16 : size == 4 ? DType::i32 : DType::i64;
-    case 'B': case 'H': case 'I': case 'L': case 'Q':
-      return size == 1 ? DType::u8 : size == 2 ? DType::u16 : size == 4 ? DType::u32 : DType::u64;
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q': return size == 1 ? DType::i8 : size == 2 ? DType::i16 : size == 4 ? DType::i32 : DType::i64;
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q': return size == 1 ? DType::u8 : size == 2 ? DType::u16 : size == 4 ? DType::u32 : DType::u64;
     default: return std::nullopt;
   }
 }
@@ -100,7 +107,8 @@ Array from_buffer(nb::handle object, const std::string& what) {
   const std::optional<DType> dtype = dtype_of_format(view.format, view.itemsize);
   if (!dtype)
     fail(ErrorKind::usage, what, " has elements of the format ", "'", view.format, "'",
-         ", which Temper has no type for", *view.format == '>' ? " (big-endian; x.astype(x.dtype.newbyteorder(\"=\")) converts)" : "");
+         ", which Temper has no type for",
+         *view.format == '>' ? " (big-endian; x.astype(x.dtype.newbyteorder(\"=\")) converts)" : "");
   array.dtype = *dtype;
   array.dims.assign(view.shape, view.shape + view.ndim);
   if (!is_contiguous(array.dims, view.strides, view.itemsize)) refuse_order(what);
@@ -135,16 +143,16 @@ Array from_dlpack(nb::handle object, const std::string& what) {
   const auto device = nb::cast<std::pair<int, int>>(object.attr("__dlpack_device__")());
   constexpr int kCpu = 1, kPinned = 3;  // of dlpack.h; pinned memory is the host's
   if (device.first != kCpu && device.first != kPinned)
-    fail(ErrorKind::usage, what, " (", class_of(object), ") is in the memory of a device (DLPack device type ", device.first,
-         "), and a run starts from the host's memory, for engines of a GPU too: x.cpu() copies it there");
+    fail(ErrorKind::usage, what, " (", class_of(object), ") is in the memory of a device (DLPack device type ",
+         device.first, "), and a run starts from the host's memory, for engines of a GPU too: x.cpu() copies it there");
   nb::object capsule;
   try {
     capsule = object.attr("__dlpack__")();
   } catch (nb::python_error& error) {
     // "Can't export tensors that require gradient, use tensor.detach()": the framework knows the reason.
     if (!error.matches(PyExc_BufferError) && !error.matches(PyExc_RuntimeError)) throw;
-    fail(ErrorKind::usage, what, " (", class_of(object), ") does not give its memory by DLPack: ",
-         nb::cast<std::string>(nb::str(error.value())));
+    fail(ErrorKind::usage, what, " (", class_of(object),
+         ") does not give its memory by DLPack: ", nb::cast<std::string>(nb::str(error.value())));
   }
   // Left in the capsule, which gives the memory back when it goes.
   const auto* shared = static_cast<const nb::dlpack::dltensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
@@ -186,7 +194,9 @@ std::vector<Array> arrays_of(nb::handle inputs, const std::vector<PortInfo>& por
   if (PyDict_Check(inputs.ptr())) {
     for (size_t i = 0; i < ports.size(); ++i) {
       PyObject* found = PyDict_GetItemString(inputs.ptr(), ports[i].name.c_str());
-      if (!found) fail(ErrorKind::usage, "no array was given for the input '", ports[i].name, "'; expected are ", expected_text(ports));
+      if (!found)
+        fail(ErrorKind::usage, "no array was given for the input '", ports[i].name, "'; expected are ",
+             expected_text(ports));
       objects[i] = nb::borrow(found);
     }
     if (size_t(PyDict_Size(inputs.ptr())) != ports.size())
@@ -202,7 +212,8 @@ std::vector<Array> arrays_of(nb::handle inputs, const std::vector<PortInfo>& por
       fail(ErrorKind::usage, nb::len(list), " inputs were given; expected are ", expected_text(ports));
     for (size_t i = 0; i < ports.size(); ++i) objects[i] = list[i];
   } else {
-    if (ports.size() != 1) fail(ErrorKind::usage, "one array was given; expected are ", expected_text(ports), ": give a dict by name");
+    if (ports.size() != 1)
+      fail(ErrorKind::usage, "one array was given; expected are ", expected_text(ports), ": give a dict by name");
     objects[0] = nb::borrow(inputs);
   }
   std::vector<Array> arrays;
@@ -211,7 +222,8 @@ std::vector<Array> arrays_of(nb::handle inputs, const std::vector<PortInfo>& por
     Array& array = arrays.emplace_back(array_of(objects[i], concat("input '", ports[i].name, "'")));
     if (array.dtype != ports[i].type.dtype)
       fail(ErrorKind::usage, "input '", ports[i].name, "' was given ", numpy_names[int(array.dtype)], "; expected is ",
-           numpy_names[int(ports[i].type.dtype)], ": x.astype(\"", numpy_names[int(ports[i].type.dtype)], "\") converts, nothing is converted silently");
+           numpy_names[int(ports[i].type.dtype)], ": x.astype(\"", numpy_names[int(ports[i].type.dtype)],
+           "\") converts, nothing is converted silently");
   }
   return arrays;
 }

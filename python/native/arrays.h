@@ -21,9 +21,9 @@ struct Array {
   Tensor tensor() const { return Tensor::view(dtype, dims, data); }
 };
 
-// `what` names it in errors ("input 'x'"). Takes what has the buffer protocol or DLPack. Throws Error{usage}, with the fix,
-// for what is no array, is on a GPU, is not C-contiguous or has elements that Temper has no type for. Nothing is copied
-// or converted.
+// `what` names it in errors ("input 'x'"). Takes what has the buffer protocol or DLPack. Throws Error{usage}, with the
+// fix, for what is no array, is on a GPU, is not C-contiguous or has elements that Temper has no type for. Nothing is
+// copied or converted.
 Array array_of(nanobind::handle object, const std::string& what);
 
 // A dict by input name, a tuple or list in the engine's order, or one array where there is one input; in the order of

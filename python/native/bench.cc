@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Timing engines and Python callables by the one timer, into the one result file.
-#include "bench/bench_engine.h"
-
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "bench/bench_engine.h"
 #include "bench/compare.h"
 #include "bench/compare_engines.h"
 #include "bench/results.h"
@@ -104,7 +103,8 @@ nb::str bench_callable(nb::object callable, nb::dict options, nb::object progres
   for (auto [name, dims] : nb::cast<nb::dict>(options["shapes"]))
     run.shapes[nb::cast<std::string>(name)] = nb::cast<Dims>(dims);
   run.notes["shapes"] = run.shapes.empty() ? "the callable has its own inputs" : "inputs were given";
-  const auto precision = nb::cast<std::string>(options["precision"]), sha256 = nb::cast<std::string>(options["model_sha256"]);
+  const auto precision = nb::cast<std::string>(options["precision"]),
+             sha256 = nb::cast<std::string>(options["model_sha256"]);
   const int threads = nb::cast<int>(options["threads"]);
   if (precision.empty()) run.notes["precision"] = "the callable's own";
   else run.precision = precision;
@@ -165,13 +165,17 @@ nb::str compare_in_turns(nb::object a, nb::object b, nb::dict options, nb::objec
   paired.same = nb::cast<double>(options["same"]);
   const auto batch = nb::cast<int64_t>(options["batch"]);
   const auto report = progress_of(std::move(callback));
-  paired.progress = [&](int rounds, double seconds) { report(concat(rounds, " rounds in ", int64_t(seconds * 10) / 10.0, " s")); };
+  paired.progress = [&](int rounds, double seconds) {
+    report(concat(rounds, " rounds in ", int64_t(seconds * 10) / 10.0, " s"));
+  };
   if (sides[0].engine && sides[1].engine && !nb::cast<bool>(options["force"])) {
     check_same_inputs(*sides[0].engine, *sides[1].engine);
     std::string list;
-    for (const std::string& one : engine_differences(*sides[0].engine, *sides[1].engine)) list += concat(list.empty() ? "" : "; ", one);
+    for (const std::string& one : engine_differences(*sides[0].engine, *sides[1].engine))
+      list += concat(list.empty() ? "" : "; ", one);
     if (!list.empty())
-      fail(ErrorKind::unsupported, "the engines are unlike, their times do not compare: ", list, ". force=True compares them all the same");
+      fail(ErrorKind::unsupported, "the engines are unlike, their times do not compare: ", list,
+           ". force=True compares them all the same");
   }
   Json json;
   {
@@ -212,7 +216,8 @@ nb::str compare_results(const std::string& a, const std::string& b, double same,
          ". force=True compares them all the same");
   const Comparison comparison = compare_runs(x, y, same);
   const std::string text = json_of(comparison.ratio, comparison.interval, comparison.verdict,
-                                   comparison.unfit.empty() ? comparison.why : comparison.unfit).dump();
+                                   comparison.unfit.empty() ? comparison.why : comparison.unfit)
+                               .dump();
   return nb::str(text.c_str(), text.size());
 }
 
@@ -230,12 +235,15 @@ std::vector<std::string> warnings(const std::string& text) {
 }  // namespace
 
 void bind_bench(nb::module_& module) {
-  module.def("bench_engine", bench_engine_text, nb::arg("engine"), nb::arg("inputs").none(), nb::arg("options"), nb::arg("progress").none());
+  module.def("bench_engine", bench_engine_text, nb::arg("engine"), nb::arg("inputs").none(), nb::arg("options"),
+             nb::arg("progress").none());
   module.def("bench_callable", bench_callable, nb::arg("callable"), nb::arg("options"), nb::arg("progress").none());
-  module.def("compare_in_turns", compare_in_turns, nb::arg("a"), nb::arg("b"), nb::arg("options"), nb::arg("progress").none());
+  module.def("compare_in_turns", compare_in_turns, nb::arg("a"), nb::arg("b"), nb::arg("options"),
+             nb::arg("progress").none());
   module.def("compare_results", compare_results);
   module.def("warnings", warnings);
-  module.def("save_result", [](const std::string& path, const std::string& text) { save_result(path, result_from_json(text)); });
+  module.def("save_result",
+             [](const std::string& path, const std::string& text) { save_result(path, result_from_json(text)); });
   module.def("load_result", [](const std::string& path) { return to_json(load_result(path)); });
   module.def("model_sha256", [](const std::string& path) {
     const WithoutGil released;

@@ -73,7 +73,8 @@ class Calibrator {
     for (size_t i = 0; i < ports_.size(); ++i) {
       const Shape& shape = ports_[i].type.shape;
       if (shape.size() != inputs[i].dims().size())
-        fail(ErrorKind::usage, "input '", ports_[i].name, "' was given the shape ", inputs[i].dims(), "; expected is ", ports_[i].type);
+        fail(ErrorKind::usage, "input '", ports_[i].name, "' was given the shape ", inputs[i].dims(), "; expected is ",
+             ports_[i].type);
       ShapeRange range{inputs[i].dims(), inputs[i].dims(), inputs[i].dims()};
       if (!shape.empty() && !shape[0].is_constant()) {
         range.min[0] = 1;

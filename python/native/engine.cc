@@ -111,7 +111,8 @@ class PySession {
    public:
     explicit Turn(PySession& session, bool closing = false) : session_(session) {
       if (session_.busy_.exchange(true))
-        fail(ErrorKind::usage, "this session is running in another thread; make one for each thread with engine.session()");
+        fail(ErrorKind::usage,
+             "this session is running in another thread; make one for each thread with engine.session()");
       try {
         if (!closing && !session_.session_) fail(ErrorKind::usage, "the session is closed");
         if (!closing) session_.open_->get();
@@ -144,7 +145,8 @@ ImportedModel ModelSource::import() const {
 
 ModelSource source_of(nb::handle model) {
   if (PyBytes_Check(model.ptr()))
-    return {"<bytes>", std::string(PyBytes_AS_STRING(model.ptr()), size_t(PyBytes_GET_SIZE(model.ptr()))), std::nullopt};
+    return {"<bytes>", std::string(PyBytes_AS_STRING(model.ptr()), size_t(PyBytes_GET_SIZE(model.ptr()))),
+            std::nullopt};
   if (nb::isinstance<Graph>(model)) return {"<graph>", "", nb::cast<const Graph&>(model)};
   return {nb::cast<std::string>(model), "", std::nullopt};
 }
@@ -184,36 +186,40 @@ BuildOptions options_of(nb::dict options) {
 
 void bind_engine(nb::module_& module) {
   nb::class_<PyEngine>(module, "Engine")
-      .def("save", [](const PyEngine& self, const std::string& path) {
-        const auto engine = self.get();
-        const WithoutGil released;
-        save_engine(*engine, path);
-      })
+      .def("save",
+           [](const PyEngine& self, const std::string& path) {
+             const auto engine = self.get();
+             const WithoutGil released;
+             save_engine(*engine, path);
+           })
       .def("inputs", [](const PyEngine& self) { return ports_list(self.get()->inputs()); })
       .def("outputs", [](const PyEngine& self) { return ports_list(self.get()->outputs()); })
-      .def("info", [](const PyEngine& self) {
-        const Engine& engine = *self.get();
-        const EngineInfo& info = engine.info();
-        nb::dict dict;
-        dict["model"] = info.model_name;
-        dict["device"] = info.device;
-        dict["precision"] = info.precision;
-        dict["threads"] = engine.threads();
-        dict["build_s"] = info.build_s;
-        dict["notes"] = info.notes;
-        return dict;
-      })
-      .def("inspect", [](const PyEngine& self, bool layers, bool graph, const std::string& why) {
-        const auto engine = self.get();
-        std::string text;
-        {
-          const WithoutGil released;
-          PlanFile file = plan_file_of(*engine);
-          file.graph_text = engine->graph_text();
-          text = describe(file, {layers, graph, why}).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-        }
-        return nb::str(text.c_str(), text.size());
-      })
+      .def("info",
+           [](const PyEngine& self) {
+             const Engine& engine = *self.get();
+             const EngineInfo& info = engine.info();
+             nb::dict dict;
+             dict["model"] = info.model_name;
+             dict["device"] = info.device;
+             dict["precision"] = info.precision;
+             dict["threads"] = engine.threads();
+             dict["build_s"] = info.build_s;
+             dict["notes"] = info.notes;
+             return dict;
+           })
+      .def("inspect",
+           [](const PyEngine& self, bool layers, bool graph, const std::string& why) {
+             const auto engine = self.get();
+             std::string text;
+             {
+               const WithoutGil released;
+               PlanFile file = plan_file_of(*engine);
+               file.graph_text = engine->graph_text();
+               text =
+                   describe(file, {layers, graph, why}).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+             }
+             return nb::str(text.c_str(), text.size());
+           })
       .def("close", [](PyEngine& self) { self.open->engine.reset(); })
       .def("is_closed", [](const PyEngine& self) { return !self.open->engine; });
   nb::class_<PySession>(module, "Session")

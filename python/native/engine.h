@@ -16,7 +16,7 @@ namespace temper::python {
 
 // An engine that can be closed: sessions share this, so that they know.
 struct OpenEngine {
-  std::shared_ptr<const Engine> engine;  // null: closed
+  std::shared_ptr<const Engine> engine;               // null: closed
   const std::shared_ptr<const Engine>& get() const {  // throws Error{usage} where it is closed
     if (!engine) fail(ErrorKind::usage, "the engine is closed");
     return engine;

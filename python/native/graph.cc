@@ -58,41 +58,46 @@ nb::dict run(const Graph& graph, nb::object inputs) {
 void bind_graph(nb::module_& module) {
   nb::class_<Graph>(module, "Graph")
       .def_static("parse", parse)
-      .def_static("from_onnx", [](nb::object model) {
-        const ModelSource source = source_of(model);
-        const WithoutGil released;
-        return source.import().graph;
-      })
-      .def("text", [](const Graph& self) {
-        std::vector<Tensor> blobs;
-        const std::string text = print(self, &blobs);
-        nb::list arrays;
-        for (const Tensor& blob : blobs) arrays.append(array_from(blob));
-        return nb::make_tuple(nb::str(text.c_str(), text.size()), arrays);
-      })
+      .def_static("from_onnx",
+                  [](nb::object model) {
+                    const ModelSource source = source_of(model);
+                    const WithoutGil released;
+                    return source.import().graph;
+                  })
+      .def("text",
+           [](const Graph& self) {
+             std::vector<Tensor> blobs;
+             const std::string text = print(self, &blobs);
+             nb::list arrays;
+             for (const Tensor& blob : blobs) arrays.append(array_from(blob));
+             return nb::make_tuple(nb::str(text.c_str(), text.size()), arrays);
+           })
       .def("inputs", [](const Graph& self) { return ports_list(inputs_of(self)); })
-      .def("outputs", [](const Graph& self) {
-        std::vector<PortInfo> ports;
-        for (const GraphOutput& output : self.outputs()) ports.push_back({output.name, self.type(output.value)});
-        return ports_list(ports);
-      })
+      .def("outputs",
+           [](const Graph& self) {
+             std::vector<PortInfo> ports;
+             for (const GraphOutput& output : self.outputs()) ports.push_back({output.name, self.type(output.value)});
+             return ports_list(ports);
+           })
       .def("node_count", &Graph::node_count)
-      .def("optimised", [](const Graph& self, const std::vector<std::string>& disable) {
-        PassOptions options;
-        options.disabled.insert(disable.begin(), disable.end());
-        const WithoutGil released;
-        Graph graph = self;
-        run_passes(graph, options);
-        return graph;
-      })
-      .def("to_onnx", [](const Graph& self) {
-        std::string bytes;
-        {
-          const WithoutGil released;
-          bytes = onnx_bytes(self);
-        }
-        return nb::bytes(bytes.data(), bytes.size());
-      })
+      .def("optimised",
+           [](const Graph& self, const std::vector<std::string>& disable) {
+             PassOptions options;
+             options.disabled.insert(disable.begin(), disable.end());
+             const WithoutGil released;
+             Graph graph = self;
+             run_passes(graph, options);
+             return graph;
+           })
+      .def("to_onnx",
+           [](const Graph& self) {
+             std::string bytes;
+             {
+               const WithoutGil released;
+               bytes = onnx_bytes(self);
+             }
+             return nb::bytes(bytes.data(), bytes.size());
+           })
       .def("run", run)
       .def("equal", equal)
       .def("hash", [](const Graph& self) { return hash(self); });

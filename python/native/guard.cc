@@ -21,7 +21,7 @@ namespace {
 std::atomic<bool> used{false};      // this process has run kernels, so that it has threads which a fork would not copy
 std::atomic<bool> orphaned{false};  // this process is such a fork
 std::atomic<bool> ending{false};
-std::atomic<int> working{0};        // threads inside a WithoutGil
+std::atomic<int> working{0};  // threads inside a WithoutGil
 std::thread::id ender;
 
 void in_child() {
@@ -86,7 +86,8 @@ void check_interrupted() {
 
 std::function<void(const std::string&)> progress_of(nb::object callback) {
   if (!callback.is_none() && !PyCallable_Check(callback.ptr()))
-    fail(ErrorKind::usage, "progress is a ", Py_TYPE(callback.ptr())->tp_name, "; it must be a function of one string, or None");
+    fail(ErrorKind::usage, "progress is a ", Py_TYPE(callback.ptr())->tp_name,
+         "; it must be a function of one string, or None");
   // The function is copied and let go where the GIL is not held: only a pointer goes along.
   const std::shared_ptr<nb::object> shared(new nb::object(std::move(callback)), [](nb::object* object) {
     const nb::gil_scoped_acquire gil;

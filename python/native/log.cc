@@ -2,7 +2,6 @@
 #include "base/log.h"
 
 #include "base/error.h"
-
 #include "bind.h"
 #include "guard.h"
 
@@ -30,14 +29,18 @@ void to_sink(LogLevel level, std::string_view message) {
 }  // namespace
 
 void bind_log(nb::module_& module) {
-  module.def("set_log_callback", [](nb::object function) {
-    if (!function.is_none() && !PyCallable_Check(function.ptr()))
-      fail(ErrorKind::usage, "the log callback is a ", Py_TYPE(function.ptr())->tp_name, "; it must be a function of a level and a message, or None");
-    if (!sink) sink = new nb::object;
-    const bool any = !function.is_none();
-    *sink = std::move(function);
-    temper::set_log_callback(any ? to_sink : nullptr);
-  }, nb::arg("callback").none());
+  module.def(
+      "set_log_callback",
+      [](nb::object function) {
+        if (!function.is_none() && !PyCallable_Check(function.ptr()))
+          fail(ErrorKind::usage, "the log callback is a ", Py_TYPE(function.ptr())->tp_name,
+               "; it must be a function of a level and a message, or None");
+        if (!sink) sink = new nb::object;
+        const bool any = !function.is_none();
+        *sink = std::move(function);
+        temper::set_log_callback(any ? to_sink : nullptr);
+      },
+      nb::arg("callback").none());
 }
 
 }  // namespace temper::python

@@ -27,16 +27,15 @@ constexpr const char* kind_name(ErrorKind kind) {
 void raise(const char* message, ErrorKind kind) {
   const nb::object type = nb::module_::import_("temper._error").attr("Error");
   // Messages may hold names out of files that are not UTF-8.
-  const nb::object text = nb::steal(PyUnicode_DecodeUTF8(message, Py_ssize_t(std::char_traits<char>::length(message)), "replace"));
+  const nb::object text =
+      nb::steal(PyUnicode_DecodeUTF8(message, Py_ssize_t(std::char_traits<char>::length(message)), "replace"));
   PyErr_SetObject(type.ptr(), type(text, kind_name(kind)).ptr());
 }
 
 void translate(const std::exception_ptr& pointer, void*) {
   try {
     std::rethrow_exception(pointer);
-  } catch (const Error& error) {
-    raise(error.what(), error.kind());
-  } catch (const std::bad_alloc&) {
+  } catch (const Error& error) { raise(error.what(), error.kind()); } catch (const std::bad_alloc&) {
     raise("out of memory", ErrorKind::machine);
   }
 }

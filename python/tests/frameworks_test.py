@@ -34,7 +34,7 @@ print("fine")
 
 class FrameworksTest(Case):
     def test_others_may_be_imported_before_or_after(self):
-        for name in ("onnx", "onnxruntime", "google.protobuf.descriptor_pb2", "sklearn", "torch", "tensorflow", "openvino"):
+        for name in ("onnx", "onnxruntime", "google.protobuf.descriptor_pb2", "torch", "tensorflow"):
             if not importlib.util.find_spec(name.split(".")[0]):
                 continue
             with self.subTest(name=name):

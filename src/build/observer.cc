@@ -119,7 +119,8 @@ Ranges make_ranges(const Observation& seen, const Method& method) {
   ranges.samples = seen.samples;
   ranges.sample_hashes = seen.sample_hashes;
   ranges.order = seen.order;
-  for (const std::string& name : seen.order) ranges.values[name] = make_range(name, method, seen.values.at(name), ranges.notes);
+  for (const std::string& name : seen.order)
+    ranges.values[name] = make_range(name, method, seen.values.at(name), ranges.notes);
   return ranges;
 }
 

@@ -16,15 +16,15 @@ struct Observation {
   std::map<std::string, Observed> values;
   std::vector<uint64_t> sample_hashes;  // sorted, none twice
   int64_t samples = 0, batch = 0;
-  Graph graph;                          // the optimised one, for `shapes`
+  Graph graph;  // the optimised one, for `shapes`
   std::map<std::string, ShapeRange> shapes;
 };
 
 // Ranges by one method; model and seed are left to the caller.
 Ranges make_ranges(const Observation& seen, const Method& method);
 
-// The engine whose outputs are all values of the optimised graph, built without measuring: it runs once over the samples,
-// and measuring would take longer than that.
+// The engine whose outputs are all values of the optimised graph, built without measuring: it runs once over the
+// samples, and measuring would take longer than that.
 class Observer {
  public:
   // `graph` as imported. Shapes are those of the options.
@@ -34,7 +34,8 @@ class Observer {
 
   const Engine& engine() const;
   // One batch, as run. `names` are those of its samples, for errors; where the batch was filled up to `filled` samples,
-  // only as many as there are names count. Throws Error{check_failed} for a NaN or an infinity, naming value and sample.
+  // only as many as there are names count. Throws Error{check_failed} for a NaN or an infinity, naming value and
+  // sample.
   void observe(const std::vector<Tensor>& inputs, const std::vector<std::string>& names, int64_t filled = 0);
   // Of all so far; sample_hashes and batch are left to the caller.
   const Observation& seen() const { return seen_; }
