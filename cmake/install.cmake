@@ -1,13 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake --install build --prefix DIR: the program, the public headers, the two libraries, and what find_package(temper)
-# needs to link temper::temper_runtime or temper::temper_build. ONNX's own library goes along: no system has that one.
+# cmake --install build --prefix DIR: the program with its manual pages and completions, the public headers, libtemper, the
+# static libraries, and what find_package(temper) and pkg-config need. ONNX's own library goes along with the static ones:
+# no system has that one.
 include(CMakePackageConfigHelpers)
 set(CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/temper)
 
 install(TARGETS temper RUNTIME)
-install(TARGETS temper_runtime temper_build onnx_cpp EXPORT temper ARCHIVE)
+install(TARGETS temper_shared EXPORT temper LIBRARY)
+install(TARGETS temper_runtime temper_build onnx_cpp EXPORT temper_static ARCHIVE)
 install(FILES ${TEMPER_ONNX_ROOT}/lib/libonnx.a ${TEMPER_ONNX_ROOT}/lib/libonnx_proto.a DESTINATION ${CMAKE_INSTALL_LIBDIR}/temper)
 install(DIRECTORY include/temper DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT temper NAMESPACE temper:: FILE temper_targets.cmake DESTINATION ${CONFIG_DIR})
+install(EXPORT temper_static NAMESPACE temper:: FILE temper_static_targets.cmake DESTINATION ${CONFIG_DIR})
 write_basic_package_version_file(temper-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES cmake/temper-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/temper-config-version.cmake DESTINATION ${CONFIG_DIR})
+# Relative, so that the folder may be moved.
+file(RELATIVE_PATH TEMPER_PC_INCLUDES /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p/${CMAKE_INSTALL_INCLUDEDIR})
+configure_file(cmake/temper.pc.in temper.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/temper.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES LICENSE THIRD_PARTY.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# Both are read from the help, so that they cannot say something else.
+set(MANUAL ${CMAKE_CURRENT_BINARY_DIR}/manual)
+add_custom_command(OUTPUT ${MANUAL}/made
+  COMMAND ${TEMPER_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/manual.py $<TARGET_FILE:temper> ${MANUAL}
+  COMMAND ${CMAKE_COMMAND} -E touch ${MANUAL}/made
+  DEPENDS temper ${CMAKE_SOURCE_DIR}/cmake/manual.py VERBATIM)
+add_custom_target(manual ALL DEPENDS ${MANUAL}/made)
+install(DIRECTORY ${MANUAL}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+install(FILES ${MANUAL}/temper.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME temper)
+install(FILES ${MANUAL}/_temper DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES ${MANUAL}/temper.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+
+# cpack, or ./dev package deb: a Debian package of what is installed.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME temper)
+set(CPACK_PACKAGE_VENDOR Temper)
+set(CPACK_PACKAGE_CONTACT "Temper's developers <temper@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "optimises ONNX models for this machine, runs and measures them")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+include(CPack)

@@ -171,6 +171,20 @@ class Engine {
   std::shared_ptr<temper_engine> handle_;
 };
 
+// Files of JPEG or PNG as a batch for input `input`: [count, then one sample's axes]. `preprocessing`: see temper_c.h.
+inline Tensor read_pictures(const Engine& engine, const std::vector<std::string>& paths, size_t input = 0,
+                            const temper_preprocessing& preprocessing = {}) {
+  std::vector<int64_t> dims(4);
+  dims[0] = int64_t(paths.size());
+  detail::check(temper_picture_dims(engine.handle(), input, &preprocessing, dims.data() + 1));
+  Tensor batch(engine.inputs().at(input).dtype, dims);
+  const size_t bytes = paths.empty() ? 0 : batch.bytes() / paths.size();
+  for (size_t i = 0; i < paths.size(); ++i)
+    detail::check(temper_picture_read(engine.handle(), input, &preprocessing, paths[i].c_str(),
+                                      static_cast<unsigned char*>(batch.raw()) + i * bytes, bytes));
+  return batch;
+}
+
 // One thread at a time; it keeps what it needs of the engine.
 class Session {
  public:

@@ -5,7 +5,8 @@
  * what the function would have given is untouched. Nothing here prints, exits or throws. An engine is immutable and may
  * be shared by threads; a session belongs to one thread at a time.
  *
- * All but temper_engine_build is in the library temper_runtime; that one needs temper_build as well. */
+ * All of it is in libtemper. Of the static libraries, temper_runtime has all but temper_engine_build and the pictures;
+ * those need temper_build as well. */
 #ifndef TEMPER_C_H
 #define TEMPER_C_H
 #include <stddef.h>
@@ -126,6 +127,27 @@ temper_status temper_session_run(temper_session* session, const temper_tensor* i
 
 /* Of the last run, which must have succeeded; valid until the session's next call but this. */
 temper_status temper_session_output(const temper_session* session, size_t index, temper_tensor* output);
+
+/* How a picture becomes one sample of an input. Set it to zero first (= {0}): zero is what `temper run` does, which is
+ * ImageNet's usual evaluation for large square inputs of three channels, and a plain resize for others. */
+enum { TEMPER_STRETCH = -1 };
+typedef struct {
+  int64_t resize;                  /* the short side, in pixels; TEMPER_STRETCH: to the crop's size, whatever its shape */
+  int64_t crop_height, crop_width; /* the centre that the model sees; 0: its own height and width */
+  const double* mean;              /* of red, green, blue: (pixel * scale - mean) / std; NULL: ImageNet's */
+  const double* std;
+  double scale;                    /* 0: 1/255 */
+  int bgr;                         /* not 0: the model takes blue first */
+  int bicubic;                     /* not 0: instead of bilinear; both antialiased */
+} temper_preprocessing;
+
+/* Channels, height and width, in the order that the input has them. `preprocessing` may be NULL. */
+temper_status temper_picture_dims(const temper_engine* engine, size_t input, const temper_preprocessing* preprocessing,
+                                  int64_t dims[3]);
+
+/* A JPEG or PNG file as one sample, of the input's dtype: temper_picture_dims' elements, `bytes` in all. */
+temper_status temper_picture_read(const temper_engine* engine, size_t input, const temper_preprocessing* preprocessing,
+                                  const char* path, void* data, size_t bytes);
 
 #ifdef __cplusplus
 }

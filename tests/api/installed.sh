@@ -1,16 +1,48 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# usage: installed.sh CMAKE BUILD_DIR SOURCE_DIR: the examples, as a project of their own, find and link an installed Temper.
+# usage: installed.sh CMAKE BUILD_DIR SOURCE_DIR PYTHON: the examples, as a project of their own, find and link an installed
+# Temper, which has its manual and completions with it and may be moved.
 set -euo pipefail
-cmake=$1 build=$2 source=$3
+cmake=$1 build=$2 source=$3 python=$4
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 quietly() { "$@" >"$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }; }
 quietly "$cmake" --install "$build" --prefix "$folder/an installation"
 mv "$folder/an installation" "$folder/moved here"  # nothing in it may remember where it was
-cp -r "$source/examples" "$folder/examples"
+cp -r "$source/examples/cpp" "$folder/examples"
 quietly "$cmake" -S "$folder/examples" -B "$folder/build" -G Ninja -DCMAKE_PREFIX_PATH="$folder/moved here"
 quietly "$cmake" --build "$folder/build" -j 2
-bash "$source/tests/api/examples.sh" "$folder/build/classify" "$folder/build/run" "$source"
-version=$("$folder/moved here/bin/temper" --version)
+installed="$folder/moved here"
+bash "$source/tests/api/examples.sh" "$folder/build" "$installed/bin/temper" "$python" "$source"
+
+# An application that knows only find_package(temper), another that knows only pkg-config.
+mkdir "$folder/plain"
+cat >"$folder/plain/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.25)
+project(plain LANGUAGES CXX)
+find_package(temper CONFIG REQUIRED)
+add_executable(classify ../examples/classify.cc)
+target_link_libraries(classify temper::temper)
+CMAKE
+quietly "$cmake" -S "$folder/plain" -B "$folder/plain/build" -G Ninja -DCMAKE_PREFIX_PATH="$installed"
+quietly "$cmake" --build "$folder/plain/build"
+pc=$(find "$installed" -name temper.pc)
+ln -s "$installed" "$folder/no_space"  # pkg-config's answers are split at blanks
+pc=$folder/no_space${pc#"$installed"}
+flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs temper)
+quietly cc -std=c11 "$folder/examples/run.c" $flags -o "$folder/plain/run"
+"$folder/plain/build/classify" "$source/models/digits_cnn.onnx" "$folder/examples/seven.txt" "$folder/plain.plan" >/dev/null
+scores=$(LD_LIBRARY_PATH=$(dirname "$pc")/.. "$folder/plain/run" "$folder/plain.plan" "$folder/examples/seven.txt")
+[[ $scores == "logits 1x10: "* ]] || { echo "run through pkg-config printed: $scores" >&2; exit 1; }
+# Only the public API is visible: an application's own protobuf or JSON cannot meet ours.
+seen=$(nm -D --defined-only "$(dirname "$pc")/../libtemper.so" | awk '{print $3}' | grep -v '^temper_' || true)
+[[ -z $seen ]] || { echo "libtemper shows: $seen" >&2; exit 1; }
+
+version=$("$installed/bin/temper" --version)
 [[ $version == *temper* ]] || { echo "the installed program said: $version" >&2; exit 1; }
+for verb in $("$installed/bin/temper" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+  grep -q '^\.SH OPTIONS' "$installed/share/man/man1/temper-$verb.1" || { echo "no manual of temper $verb" >&2; exit 1; }
+done
+completed=$(bash -c 'source "$1"; COMP_WORDS=(temper build --prec); COMP_CWORD=2; _temper; echo "${COMPREPLY[@]}"' - \
+  "$installed/share/bash-completion/completions/temper")
+[[ $completed == --precision ]] || { echo "bash completes --prec to '$completed'" >&2; exit 1; }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a plan on numbers from a text file and prints what comes out.
  *
- *   run digits.plan examples/seven.txt
+ *   run digits.plan examples/cpp/seven.txt
  *
  * For plans with one f32 input; the axes that may vary are taken as 1. */
 #include <stdio.h>

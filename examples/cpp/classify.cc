@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds a classifier for this machine, keeps the plan, and classifies a picture given as numbers.
 //
-//   classify models/digits_cnn.onnx examples/seven.txt digits.plan
+//   classify models/digits_cnn.onnx examples/cpp/seven.txt digits.plan
 //
 // The second call finds the plan and builds nothing.
 #include <algorithm>

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manual pages and shell completions, read from the program's own help.
+
+usage: manual.py TEMPER FOLDER     writes FOLDER/man1/*.1, FOLDER/temper.bash, FOLDER/_temper (zsh), FOLDER/temper.fish
+"""
+import dataclasses
+import pathlib
+import re
+import subprocess
+import sys
+
+
+@dataclasses.dataclass
+class Option:
+    names: list  # "-o", "--output"; of a positional, its name alone
+    value: str   # "TEXT=fp32"; "" for a flag
+    text: str
+    choices: list
+
+
+@dataclasses.dataclass
+class Page:
+    name: str      # "temper" or "temper-build"
+    summary: str
+    usage: str
+    sections: list  # (title, [Option])
+    footer: str
+
+
+def parse_entry(head, text):
+    names, _, value = head.partition(" ")
+    found = re.search(r"\{([^}]*)\}", value)
+    return Option(names.split(","), value.strip(), text, found.group(1).split(",") if found else [])
+
+
+def parse_help(name, text):
+    lines = text.splitlines()
+    summary, usage = lines[0], re.sub(r"^Usage: \S+", "temper", lines[1])
+    sections, footer, head = [], [], None
+    for line in lines[2:]:
+        if footer or line.startswith("Exit codes:"):
+            footer.append(line)
+        elif re.match(r"\S.*:$", line):
+            sections.append((line[:-1], []))
+        elif line.startswith("  ") and not line.startswith("   "):
+            # CLI11: two spaces, the name, and the text from column 30 on, or on the next line.
+            head, split, rest = line[2:30].rstrip(), len(line) > 30 and line[28:30] == "  ", line[30:]
+            if not split:
+                found = re.match(r"  (\S.*?)(?:\s{2,}(\S.*))?$", line)
+                head, rest = found.group(1), found.group(2) or ""
+            sections[-1][1].append(parse_entry(head, rest.strip()))
+        elif line.strip():
+            sections[-1][1][-1].text = f"{sections[-1][1][-1].text} {line.strip()}".strip()
+    return Page(name, summary, usage, sections, " ".join(footer))
+
+
+def help_of(temper, *verb):
+    return subprocess.run([temper, *verb, "--help"], capture_output=True, text=True, check=True).stdout
+
+
+def roff(text):
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return re.sub(r"(?m)^([.'])", r"\\&\1", text)
+
+
+def man_page(page, version, verbs):
+    out = [f'.TH {page.name.upper()} 1 "" "temper {version}" "Temper"', ".SH NAME", f"{roff(page.name)} \\- {roff(page.summary)}",
+           ".SH SYNOPSIS", f".B {roff(page.usage)}"]
+    for title, options in page.sections:
+        out.append(f".SH {roff(title.upper())}")
+        for option in options:
+            names = ", ".join(f"\\fB{roff(n)}\\fR" for n in option.names)
+            value = f" \\fI{roff(option.value)}\\fR" if option.value else ""
+            out += [".TP", names + value, roff(option.text) or "\\&"]
+    if page.footer.startswith("Exit codes:"):
+        out += [".SH EXIT STATUS", roff(page.footer[len("Exit codes:"):].strip())]
+    others = ["temper"] if page.name != "temper" else [f"temper-{v}" for v in verbs]
+    out += [".SH SEE ALSO", ", ".join(f"\\fB{roff(o)}\\fR(1)" for o in others)]
+    return "\n".join(out) + "\n"
+
+
+def options_of(page):
+    return [option for title, options in page.sections if title not in ("Positionals", "Subcommands") for option in options]
+
+
+def flags(page):
+    return [name for option in options_of(page) for name in option.names if name.startswith("-")]
+
+
+def bash_completion(top, pages):
+    cases, choices = [], []
+    for verb, page in pages.items():
+        cases.append(f"    {verb}) words='{' '.join(flags(page))}' ;;")
+        for option in options_of(page):
+            if option.choices:
+                choices.append(f"    {'|'.join(f'{verb}:{n}' for n in option.names)}) COMPREPLY=($(compgen -W '{' '.join(option.choices)}' -- \"$word\")); return ;;")
+    return "\n".join([
+        "# bash completion for temper; made from its help", "_temper() {",
+        "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} words=''",
+        "  if [[ $COMP_CWORD -eq 1 ]]; then",
+        f"    COMPREPLY=($(compgen -W '{' '.join([*pages, *flags(top)])}' -- \"$word\")); return", "  fi",
+        "  case $verb:$before in", *choices, "  esac", "  case $verb in", *cases, "  esac",
+        "  if [[ $word == -* ]]; then COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))",
+        "  else COMPREPLY=($(compgen -f -- \"$word\")); compopt -o filenames 2>/dev/null; fi", "}",
+        "complete -F _temper temper", ""])
+
+
+def quoted(text):
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def zsh_text(text):
+    return re.sub(r"([\[\]:])", r"\\\1", text)
+
+
+def zsh_completion(top, pages):
+    out = ["#compdef temper", "# made from temper's help", "_temper() {", "  local -a verbs=("]
+    out += [f"    {quoted(verb + ':' + zsh_text(page.summary))}" for verb, page in pages.items()]
+    out += ["  )", "  if (( CURRENT == 2 )); then _describe verb verbs; return; fi", "  local verb=$words[2]", "  shift words; (( CURRENT-- ))",
+            "  case $verb in"]
+    for verb, page in pages.items():
+        specs = []
+        for option in options_of(page):
+            value = "" if not option.value else f": :({' '.join(option.choices)})" if option.choices else ": :_files"
+            specs += [quoted(f"{name}[{zsh_text(option.text)}]{value}") for name in option.names if name.startswith("-")]
+        out.append(f"    {verb}) _arguments {' '.join(specs)} '*:file:_files' ;;")
+    return "\n".join(out + ["  esac", "}", '_temper "$@"', ""])
+
+
+def fish_completion(top, pages):
+    out = ["# made from temper's help"]
+    for verb, page in pages.items():
+        out.append(f"complete -c temper -n __fish_use_subcommand -a {verb} -d {quoted(page.summary)}")
+        for option in options_of(page):
+            names = " ".join(f"-l {n[2:]}" if n.startswith("--") else f"-s {n[1:]}" for n in option.names)
+            value = "" if not option.value else f" -x -a {quoted(' '.join(option.choices))}" if option.choices else " -r"
+            out.append(f"complete -c temper -n '__fish_seen_subcommand_from {verb}' {names}{value} -d {quoted(option.text)}")
+    return "\n".join(out) + "\n"
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    temper, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+    version = subprocess.run([temper, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
+    top = parse_help("temper", help_of(temper))
+    verbs = [option.names[0] for title, options in top.sections if title == "Subcommands" for option in options]
+    pages = {verb: parse_help(f"temper-{verb}", help_of(temper, verb)) for verb in verbs}
+    (folder / "man1").mkdir(parents=True, exist_ok=True)
+    for page in [top, *pages.values()]:
+        (folder / "man1" / f"{page.name}.1").write_text(man_page(page, version, verbs))
+    (folder / "temper.bash").write_text(bash_completion(top, pages))
+    (folder / "_temper").write_text(zsh_completion(top, pages))
+    (folder / "temper.fish").write_text(fish_completion(top, pages))
+
+
+if __name__ == "__main__":
+    main()

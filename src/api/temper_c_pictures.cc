@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pictures through the public C API, as the program reads them; in temper_build, with the decoders.
+#include <cstring>
+
+#include "api/handle.h"
+#include "data/preprocess.h"
+
+namespace temper::c_api {
+namespace {
+
+std::vector<double> three(const double* values) {
+  return values ? std::vector<double>(values, values + 3) : std::vector<double>();
+}
+
+Preprocess preprocess_of(const temper_engine* engine, size_t input, const temper_preprocessing* from) {
+  expect(engine, "the engine");
+  const std::vector<PortInfo>& inputs = engine->engine->inputs();
+  if (input >= inputs.size()) fail(ErrorKind::usage, "there is no input ", input, "; the engine has ", inputs.size());
+  PreprocessOptions options;
+  if (from) {
+    if (from->crop_height < 0 || from->crop_width < 0)
+      fail(ErrorKind::usage, "a crop of ", from->crop_height, 'x', from->crop_width, " pixels");
+    // Here zero is the default.
+    options.resize = from->resize == 0 ? -1 : from->resize == TEMPER_STRETCH ? 0 : from->resize;
+    if (options.resize < -1) fail(ErrorKind::usage, "resize is ", from->resize, "; pixels, 0 or TEMPER_STRETCH");
+    options.crop_height = from->crop_height;
+    options.crop_width = from->crop_width;
+    options.mean = three(from->mean);
+    options.std = three(from->std);
+    if (from->scale != 0) options.scale = from->scale;
+    if (from->bgr) options.channels = ChannelOrder::bgr;
+    if (from->bicubic) options.filter = ResizeFilter::bicubic;
+  }
+  return complete_preprocess(options, inputs[input].type, inputs[input].name);
+}
+
+}  // namespace
+}  // namespace temper::c_api
+
+using temper::c_api::expect;
+using temper::c_api::guarded;
+
+extern "C" temper_status temper_picture_dims(const temper_engine* engine, size_t input,
+                                             const temper_preprocessing* preprocessing, int64_t dims[3]) {
+  return guarded([&] {
+    expect(dims, "the place for the dimensions");
+    const temper::Dims sample = temper::c_api::preprocess_of(engine, input, preprocessing).sample_dims();
+    std::copy(sample.begin(), sample.end(), dims);
+  });
+}
+
+extern "C" temper_status temper_picture_read(const temper_engine* engine, size_t input,
+                                             const temper_preprocessing* preprocessing, const char* path, void* data,
+                                             size_t bytes) {
+  return guarded([&] {
+    expect(path, "the path of the picture");
+    expect(data, "the place for the picture");
+    const temper::Preprocess preprocess = temper::c_api::preprocess_of(engine, input, preprocessing);
+    const int64_t needed = temper::byte_count(preprocess.dtype, preprocess.sample_dims());
+    if (int64_t(bytes) != needed)
+      temper::fail(temper::ErrorKind::usage, "a picture of ", preprocess.sample_dims(), " has ", needed,
+                   " bytes; there is room for ", bytes);
+    const temper::Image image = temper::read_image(path);
+    temper::with_context([&] { return std::string(path); },
+                         [&] { temper::preprocess_image(image, preprocess, static_cast<std::byte*>(data)); });
+  });
+}
