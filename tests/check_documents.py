@@ -38,7 +38,7 @@ def check(document, text, dev_verbs, program):
             continue
         if not list(ROOT.glob(path)) and not (ROOT / document).parent.joinpath(path).exists():
             yield f"{document}: {path} does not exist"
-    for verb in re.findall(r"\./dev ([a-z]+)", text):
+    for verb in re.findall(r"\./dev ([a-z]+(?:-[a-z]+)*)", text):
         if verb not in dev_verbs:
             yield f"{document}: ./dev {verb} does not exist"
     if not program:
@@ -59,7 +59,7 @@ def check(document, text, dev_verbs, program):
                     yield f"{document}: temper {verb} has no {flag}"
 
 
-dev_verbs = set(re.findall(r"^cmd_([a-z]+)\(\)", (ROOT / "dev").read_text(), re.M)) | {"help"}
+dev_verbs = {v.replace("_", "-") for v in re.findall(r"^cmd_([a-z_]+)\(\)", (ROOT / "dev").read_text(), re.M)} | {"help"}
 found = []
 for document in DOCUMENTS:
     if (ROOT / document).exists():

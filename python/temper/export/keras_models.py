@@ -78,7 +78,7 @@ def draw_statistics(keras, model, seed):
     for norm in norms:
         norm.momentum = 0.0
     with quiet():
-        model([random.standard_normal((4, *(s or 224 for s in i.shape[1:]))).astype("float32") for i in model.inputs][0], training=True)
+        model([random.standard_normal((16, *(s or 224 for s in i.shape[1:]))).astype("float32") for i in model.inputs][0], training=True)
     for norm, momentum in zip(norms, momenta):
         norm.momentum = momentum
 

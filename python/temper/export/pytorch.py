@@ -60,8 +60,9 @@ def draw_weights(module, seed, arguments, keywords):
             norm.train()
         try:
             if norms:
-                def more(x):  # one sample and one pixel have no variance
-                    return torch.randn((4, *x.shape[1:]), generator=generator) if x.is_floating_point() and x.ndim else x
+                def more(x):  # where a picture has shrunk to one pixel, the samples alone are the variance: few give channels near zero
+                    count = 16 if x.numel() <= 3 * 256 * 256 * max(1, x.shape[0]) else 4
+                    return torch.randn((count, *x.shape[1:]), generator=generator) if x.is_floating_point() and x.ndim else x
                 module(*[more(x) for x in arguments], **{k: more(x) for k, x in keywords.items()})
         finally:
             for norm, momentum in zip(norms, momenta):
