@@ -38,7 +38,7 @@ def flatten(value, name="output"):
     raise ExportError(NOT_SUPPORTED, f"the model returns a {type(value).__name__}; tensors, tuples, lists and dicts of them can be exported")
 
 
-def draw_weights(module, seed, arguments, keywords):
+def draw_weights(module, seed, arguments, keywords, statistics):
     """Makes random weights worth comparing: a model whose head starts as zero, or whose batch-norm statistics were never
     taken, answers zero or a constant whatever its layers do."""
     torch = need(PIP, "torch")
@@ -52,7 +52,7 @@ def draw_weights(module, seed, arguments, keywords):
                 parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.02)
             elif least == most and abs(least) < 0.01:  # a layer scale of 1e-6 hides its whole branch
                 parameter.copy_(torch.rand(parameter.shape, generator=generator) * 0.2 + 0.1)
-        norms = [m for m in module.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm) and m.track_running_stats]
+        norms = [m for m in module.modules() if statistics and isinstance(m, torch.nn.modules.batchnorm._BatchNorm) and m.track_running_stats]
         momenta = [m.momentum for m in norms]
         for norm in norms:
             norm.reset_running_stats()
@@ -208,7 +208,7 @@ def load_state(module, path):
         raise ExportError(BAD_FILE, f"--weights {path} does not fit this model: {' '.join(str(error).split())[:400]}") from error
 
 
-def finish(module, known, options, description, weights, examples=None, keywords=False, text=False, random=False):
+def finish(module, known, options, description, weights, examples=None, keywords=False, text=False, random=False, statistics=True):
     """Shapes, weights from a file, random ones made worth comparing -> PyTorchSource."""
     if weights is not None:
         load_state(module, weights)
@@ -227,7 +227,7 @@ def finish(module, known, options, description, weights, examples=None, keywords
         arrays = [torch.from_numpy(np.array(a)) for a in probe.fill(options.seed).values()]
         arguments, named = ([], dict(zip([p.name for p in inputs], arrays))) if keywords else (arrays, {})
         try:
-            draw_weights(module, options.seed, arguments, named)
+            draw_weights(module, options.seed, arguments, named, statistics)
         except ExportError:
             raise
         except Exception as error:
@@ -280,7 +280,8 @@ def from_torchvision(name, options):
     if base.startswith(DETECTORS):
         known = [("image", (1, 3, 320, 320), np.float32, 2)]
         module = detector(module)
-    return finish(module, known, options, description, file, random=not options.weights)
+    # A detector sees one picture, of which a statistic of single pixels cannot be taken.
+    return finish(module, known, options, description, file, random=not options.weights, statistics=not base.startswith(DETECTORS))
 
 
 def detector(module):
