@@ -182,7 +182,7 @@ class Builder {
   BufferRef read(ValueId id, Layout wanted, int segment, Segment& out, Reordered& reordered) {
     if (const Tensor* constant = graph_.constant(id)) {
       if (wanted == Layout::plain || same_memory(constant->dims(), Layout::plain, wanted)) return constant_ref(constant);
-      fail(ErrorKind::unsupported, "the constant '", graph_.value(id).name, "' is wanted in the layout ", wanted);
+      return reorder(id, Layout::plain, wanted, segment, out, reordered, [&] { return constant_ref(constant); });
     }
     const ValueId r = root(id);
     const Layout have = id == r ? layout_of(id) : Layout::plain;  // views exist in plain order only

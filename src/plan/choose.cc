@@ -253,7 +253,7 @@ class Chooser {
     const Node& node = graph_.node({int32_t(n)});
     double ms = 0;
     for (size_t i = 0; i < node.inputs.size(); ++i)
-      if (node.inputs[i].valid() && !graph_.constant(node.inputs[i]))
+      if (node.inputs[i].valid())  // constants lie in plain order; weights are taken as that, and packed
         ms += reorder_ms(graph_.type(node.inputs[i]), layout_of(node.inputs[i], choice), config.inputs[i], options_.threads);
     return ms;
   }

@@ -13,13 +13,15 @@ namespace temper {
 
 namespace {
 
-// Numbers in [-1, 1) for floats, small ones for integers: neither denormals nor an all-zero input flatters a kernel.
+// Numbers in [-1, 1) for floats, small ones for integers: neither denormals nor an all-zero input flatters a kernel. Wide
+// integers may be indices, and 0 and -1 lie within every axis.
 void fill(Tensor& tensor) {
   uint32_t state = 12345;
   visit_dtype(tensor.dtype(), [&]<class T>() {
     for (int64_t i = 0; i < tensor.count(); ++i) {
       state = state * 1664525u + 1013904223u;
       if constexpr (std::is_same_v<T, bool>) tensor.data<T>()[i] = (state >> 31) != 0;
+      else if constexpr (std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) >= 4) tensor.data<T>()[i] = -T((state >> 16) % 2);
       else if constexpr (std::is_integral_v<T>) tensor.data<T>()[i] = T((state >> 16) % 3);
       else tensor.data<T>()[i] = static_cast<T>(double(int32_t(state)) / 2147483648.0);
     }

@@ -74,6 +74,38 @@ TEST(Build, PlanGivesTheReferencesAnswer) {
   expect_close(session.run({x}), run_reference(graph, {x}));
 }
 
+// A constant lies in plain order, whatever order its neighbours are in.
+TEST(Build, AConstantBesideABlockedValueIsReadInThatOrder) {
+  Graph graph;
+  ops::Conv conv;
+  conv.strides = conv.dilations = {1, 1};
+  conv.pads = {1, 1, 1, 1};
+  const ValueId x = graph.add_input("x", {DType::f32, {1, 16, 9, 9}});
+  const ValueId a = graph.add_single(conv, {x, graph.add_constant("w1", filled({32, 16, 3, 3}, 1))}, "conv1");
+  const ValueId both = graph.add_single(ops::Concat{1}, {a, graph.add_constant("c", filled({1, 32, 9, 9}, 2))}, "concat");
+  graph.add_output("y", graph.add_single(conv, {both, graph.add_constant("w2", filled({16, 64, 3, 3}, 3))}, "conv2"));
+  const Tensor in = filled({1, 16, 9, 9}, 7);
+  for (const bool measure : {false, true}) {
+    Session session(build_engine(graph, {}, fixed(in.dims(), measure)));
+    expect_close(session.run({in}), run_reference(graph, {in}));
+  }
+}
+
+// A table of two rows, or of one, is looked up while kernels are timed, too.
+TEST(Build, KernelsAreTimedWithIndicesThatEveryTableHas) {
+  for (const int64_t rows : {1, 2}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", {DType::i64, {4, 5}});
+    const ValueId found = graph.add_single(ops::Gather{}, {graph.add_constant("table", filled({rows, 8}, 1)), x}, "gather");
+    ops::MatMul matmul;
+    graph.add_output("y", graph.add_single(matmul, {found, graph.add_constant("w", filled({8, 3}, 2))}, "fc"));
+    Tensor in(DType::i64, {4, 5});
+    for (int64_t i = 0; i < in.count(); ++i) in.data<int64_t>()[i] = i % rows;
+    Session session(build_engine(graph, {}, fixed(in.dims(), true)));
+    expect_close(session.run({in}), run_reference(graph, {in}));
+  }
+}
+
 TEST(Build, EveryWayToSliceTheBatchGivesTheSameAnswer) {
   const Graph graph = small_network(4, 9);
   const Tensor x = filled({4, 3, 9, 9}, 7);

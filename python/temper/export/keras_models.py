@@ -58,7 +58,7 @@ def from_applications(name, options):
 
 
 def draw_statistics(keras, model, seed):
-    """Batch-norm statistics of one random batch and biases that are not zero: without, deep random networks answer zeros."""
+    """Biases that are not zero, batch norm that was taken from one random batch: why, says pytorch.draw_weights."""
     def layers(of):
         for layer in of.layers:
             yield layer
@@ -77,6 +77,10 @@ def draw_statistics(keras, model, seed):
     momenta = [n.momentum for n in norms]
     for norm in norms:
         norm.momentum = 0.0
+        if norm.gamma is not None:
+            norm.gamma.assign(random.uniform(0.4, 0.6, norm.gamma.shape).astype("float32"))
+        if norm.beta is not None:
+            norm.beta.assign(random.uniform(0, 1, norm.beta.shape).astype("float32"))
     with quiet():
         model([random.standard_normal((16, *(s or 224 for s in i.shape[1:]))).astype("float32") for i in model.inputs][0], training=True)
     for norm, momentum in zip(norms, momenta):

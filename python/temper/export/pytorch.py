@@ -39,8 +39,9 @@ def flatten(value, name="output"):
 
 
 def draw_weights(module, seed, arguments, keywords, statistics):
-    """Makes random weights worth comparing: a model whose head starts as zero, or whose batch-norm statistics were never
-    taken, answers zero or a constant whatever its layers do."""
+    """Makes random weights worth comparing. A model whose head starts as zero, or whose batch-norm statistics were never
+    taken, answers zero or a constant whatever its layers do. And a deep one with the scales and shifts that batch norm starts
+    with is chaotic: a change of 1e-7 in the input moves the output by 1e-4, so that no two libraries agree."""
     torch = need(PIP, "torch")
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -55,6 +56,9 @@ def draw_weights(module, seed, arguments, keywords, statistics):
         norms = [m for m in module.modules() if statistics and isinstance(m, torch.nn.modules.batchnorm._BatchNorm) and m.track_running_stats]
         momenta = [m.momentum for m in norms]
         for norm in norms:
+            if norm.affine:  # mostly above zero, where an activation is close to linear
+                norm.weight.copy_(0.4 + 0.2 * torch.rand(norm.weight.shape, generator=generator))
+                norm.bias.copy_(torch.rand(norm.bias.shape, generator=generator))
             norm.reset_running_stats()
             norm.momentum = None  # the statistics of the one batch themselves
             norm.train()

@@ -30,11 +30,15 @@ def refuse_half(options):
         raise ExportError(NOT_SUPPORTED, "--half is for PyTorch modules; export in fp32, and let `temper build --precision` choose the arithmetic")
 
 
-def rename(path, inputs, outputs):
-    """tf2onnx's names (Identity:0) become those of the source; both lists are in order. Throws where the counts differ."""
+def rename(path, inputs, outputs, captured=None):
+    """tf2onnx's names (Identity:0) become those of the source; both lists are in order. Constants that a function captured
+    stand among the inputs, after its own, and become initializers. Throws where the counts differ."""
     import onnx
     model = onnx.load(str(path))
     graph = model.graph
+    for value in [v for v in graph.input if v.name in (captured or {})]:
+        graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(captured[value.name]), value.name))
+        graph.input.remove(value)
     fed = [v for v in graph.input if v.name not in {i.name for i in graph.initializer}]
     if len(fed) != len(inputs) or len(graph.output) != len(outputs):
         raise ExportError(NOT_SUPPORTED, f"tf2onnx wrote {len(fed)} inputs and {len(graph.output)} outputs; the model has {len(inputs)} and {len(outputs)}")
@@ -87,10 +91,13 @@ class FunctionSource(Source):
 
         try:
             with quiet():
-                tf2onnx.convert.from_function(tf.function(in_order, input_signature=signature), signature, opset=opset, output_path=str(path))
+                function = tf.function(in_order, input_signature=signature)
+                tf2onnx.convert.from_function(function, signature, opset=opset, output_path=str(path))
+                concrete = function.get_concrete_function()
+                captured = {inside.name: value.numpy() for value, inside in zip(concrete.captured_inputs, concrete.graph.internal_captures) if value.dtype != tf.resource}
         except Exception as error:
             raise ExportError(NOT_SUPPORTED, f"tf2onnx could not write this model: {first_line(error)}") from error
-        opset = rename(path, [p.name for p in self.inputs], names)
+        opset = rename(path, [p.name for p in self.inputs], names, captured)
         name_axes(path, self.inputs)
         return f"tf2onnx {tf2onnx.__version__}, opset {opset}"
 
