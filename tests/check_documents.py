@@ -54,7 +54,7 @@ def check(document, text, dev_verbs, program):
                 yield f"{document}: temper {verb} does not exist"
                 continue
             known = help_of(program, verb)
-            for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", rest.split("#")[0]):
+            for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", re.sub(r"\"[^\"]*\"", "", rest.split("#")[0])):
                 if not re.search(re.escape(flag) + r"(?![\w-])", known):
                     yield f"{document}: temper {verb} has no {flag}"
 

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of the notes run as they stand, each page in a folder of its own.
+
+usage: run_documents.py PROGRAM PYTHON [PAGE...]     `temper` and `python3` mean these; the checkout's folders are at hand
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def commands(text):
+    for block in re.findall(r"^ *```sh\n(.*?)^ *```", text, re.S | re.M):
+        yield textwrap.dedent(block)
+
+
+def run(page, program, python):
+    text = page.read_text()
+    script = "set -e\n" + "\n".join(commands(text))
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder, "work")
+        tools = pathlib.Path(folder, "bin")
+        work.mkdir(), tools.mkdir()
+        os.symlink(program, tools / "temper")
+        for name in ("examples", "models", "python", "tests"):
+            os.symlink(ROOT / name, work / name)
+        environment = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}", XDG_CACHE_HOME=os.path.join(folder, "cache"))
+        # Not a link: through one, the interpreter of a private environment does not find its packages.
+        (tools / "python3").write_text(f'#!/bin/sh\nexec "{python}" "$@"\n')
+        (tools / "python3").chmod(0o755)
+        done = subprocess.run(["bash", "-xc", script], cwd=work, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    name = page.relative_to(ROOT)
+    print(f"{name}: {len(script.splitlines()) - 1} lines, {'done' if done.returncode == 0 else f'ended with {done.returncode}'}")
+    if done.returncode:
+        print(done.stdout[-4000:])
+    return done.returncode == 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    pages = [ROOT / p for p in sys.argv[3:]] or sorted((ROOT / "docs/notes").glob("*.md"))
+    results = [run(page, os.path.abspath(sys.argv[1]), sys.argv[2]) for page in pages]
+    sys.exit(0 if results and all(results) else 1)
