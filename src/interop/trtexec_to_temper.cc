@@ -45,7 +45,8 @@ class ToTemper {
   }
 
   void build() {
-    std::string line = concat("temper build ", shell_quoted(model), " -o ", shell_quoted(plan));
+    std::string line = concat("temper build ", shell_quoted(model), " -o ", shell_quoted(plan), " --device cuda:",
+                              command.integer("--device").value_or(0));
     if (command.has("--int8") || command.has("--best")) {
       if (const auto cache = command.value("--calib")) {
         commands.push_back(concat("temper calibrate ", shell_quoted(model), " --from-cache ", shell_quoted(*cache),
@@ -57,11 +58,15 @@ class ToTemper {
             "real samples (--placeholder-data in its place gives noise, for speed alone)");
       }
       line += " --precision int8 --calibration ranges.json";
-    } else if (command.has("--bf16") || command.has("--fp16")) {
+      if (command.has("--fp16") || command.has("--bf16"))
+        differences.push_back("--int8 with --fp16 or --bf16: layers that are not in INT8 are in FP32 here; --keep-bf16 names others");
+    } else if (command.has("--fp16")) {
+      line += " --precision fp16";
+    } else if (command.has("--bf16")) {
       line += " --precision bf16";
+    } else if (!command.has("--noTF32") && !command.has("--stronglyTyped")) {
+      line += " --precision tf32";  // which TensorRT takes for FP32 unless told otherwise
     }
-    if (command.has("--fp16"))
-      differences.push_back("--fp16: the CPU's 16-bit precision here is bf16; fp16 has no kernels");
     if (command.has("--best"))
       differences.push_back(
           "--best: precisions are not mixed by speed alone; temper study builds each one and weighs speed against "
@@ -150,11 +155,14 @@ class ToTemper {
     if (command.has("--warmUp"))
       differences.push_back("--warmUp: bench warms up until runs get no faster; --warmup N fixes the count");
     if (command.integer("--infStreams").value_or(1) > 1)
-      differences.push_back("--infStreams: bench runs one query at a time");
+      line += concat(" --streams ", *command.integer("--infStreams"), " --transfers");
+    else if (command.has("--noCudaGraph")) line += " --no-cuda-graph";
+    else if (command.has("--includeDataTransfers")) line += " --transfers";
     if (const auto file = command.value("--exportTimes")) line += concat(" --json ", shell_quoted(*file));
     commands.push_back(line);
     differences.push_back(
-        "trtexec measures a GPU, these commands the CPU, where nothing is transferred and there is no CUDA graph");
+        "bench gives the GPU's own time of one recorded graph, as 11.x does; trtexec's Latency until 10.x has the copies "
+        "in it (--transfers), and its kernels were launched one by one without --useCudaGraph (--no-cuda-graph)");
     if (command.has("--loadInputs"))
       differences.push_back(
           "--loadInputs: bench takes random inputs; temper run PLAN --input NAME=FILE runs real ones");
