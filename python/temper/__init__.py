@@ -4,9 +4,20 @@
 >>> engine = temper.build("model.onnx")
 >>> outputs = engine.run({"x": array})
 """
+import os as _os
+import sys as _sys
+
 from ._error import Error
 
 try:
+    # TensorFlow shows its protobuf and its oneDNN to every library that is loaded after it. The libraries of this module have
+    # their own, of other versions, and must look there first.
+    _flags = _sys.getdlopenflags()
+    _sys.setdlopenflags(_flags | getattr(_os, "RTLD_DEEPBIND", 0))
+    try:
+        from . import _temper
+    finally:
+        _sys.setdlopenflags(_flags)
     from ._temper import Session, __version__
     from ._engine import Engine, Port, load
     from ._graph import Graph

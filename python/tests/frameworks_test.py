@@ -15,6 +15,17 @@ for name in sys.argv[3].split(): __import__(name)
 engine = temper.build(sys.argv[1], quick=True)
 x = numpy.random.default_rng(0).uniform(0, 1, (1, 1, 8, 8)).astype("float32")
 answer = engine.run(x)["logits"]
+if "torch" in sys.modules:
+    import torch
+    tensor = torch.from_numpy(x)
+    assert (engine.run(tensor)["logits"] == answer).all()
+    assert torch.from_dlpack(answer).shape == (1, 10)
+    torch.nn.functional.conv2d(tensor, torch.ones(2, 1, 3, 3))
+    try: engine.run(tensor.clone().requires_grad_())
+    except temper.Error as error: assert "requires" in str(error) and error.kind == "usage", error
+if "tensorflow" in sys.modules:
+    import tensorflow
+    tensorflow.nn.conv2d(x.reshape(1, 8, 8, 1), numpy.ones((3, 3, 1, 2), "float32"), 1, "SAME")
 import onnx
 model = onnx.load(sys.argv[1])
 onnx.checker.check_model(model, full_check=True)
