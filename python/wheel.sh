@@ -34,7 +34,7 @@ wheel=$(echo "$new"/temper-*.whl)
 "$new/venv/bin/python" -m pip install -q --disable-pip-version-check --no-input "$wheel"
 (cd "$here/.." && env -i HOME="$new" "$new/venv/bin/python" -c '
 import numpy, temper
-digit = numpy.loadtxt("examples/seven.txt", dtype="float32").reshape(1, 1, 8, 8)
+digit = numpy.loadtxt("examples/cpp/seven.txt", dtype="float32").reshape(1, 1, 8, 8)
 engine = temper.build("models/digits_cnn.onnx")
 assert engine.run(digit)["logits"].argmax() == 7
 allowed = ("/temper/", "/temper.libs/")

@@ -4,6 +4,7 @@
 >>> engine = temper.build("model.onnx")
 >>> outputs = engine.run({"x": array})
 """
+import importlib as _importlib
 import os as _os
 import sys as _sys
 
@@ -15,7 +16,7 @@ try:
     _flags = _sys.getdlopenflags()
     _sys.setdlopenflags(_flags | getattr(_os, "RTLD_DEEPBIND", 0))
     try:
-        from . import _temper
+        _importlib.import_module("temper._temper")
     finally:
         _sys.setdlopenflags(_flags)
     from ._temper import Session, __version__
