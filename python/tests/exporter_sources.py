@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every kind of source and every option once, on small models, with PyTorch and TensorFlow. Part of ./dev test-examples.
+
+usage: exporter_sources.py TEMPER [unittest arguments]
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+
+PROGRAM = sys.argv.pop(1)
+
+MODELS = '''
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 8, 3, padding=1)
+        self.norm = torch.nn.BatchNorm2d(8)
+        self.head = torch.nn.Linear(8, 5)
+    def forward(self, picture):
+        return self.head(torch.relu(self.norm(self.conv(picture))).mean((2, 3)))
+
+class Two(torch.nn.Module):
+    def forward(self, a, b):
+        return {"sum": a + b, "product": a * b}
+
+def net():
+    torch.manual_seed(3)
+    return Net().eval()
+
+def with_example():
+    return net(), torch.ones(2, 3, 16, 16)
+
+def two():
+    return Two(), {"a": torch.ones(2, 3), "b": torch.ones(2, 3)}
+
+def wrong():
+    return Net().eval(), torch.ones(1, 4, 16, 16)
+
+def complex_numbers():
+    class Fft(torch.nn.Module):
+        def forward(self, x):
+            return torch.linalg.eig(x)[0].abs()
+    return Fft(), torch.eye(4)
+
+def keras_model():
+    import keras
+    keras.utils.set_random_seed(3)
+    return keras.Sequential([keras.Input((16, 16, 3)), keras.layers.Conv2D(8, 3, activation="relu"), keras.layers.GlobalAveragePooling2D(), keras.layers.Dense(5)])
+'''
+
+
+class Sources(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.held = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.held.name)
+        (cls.folder / "models.py").write_text(MODELS)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.held.cleanup()
+
+    def make(self, text):
+        subprocess.run([sys.executable, "-c", "import models\n" + text], cwd=self.folder, check=True, capture_output=True)
+
+    def temper(self, *arguments):
+        return subprocess.run([PROGRAM, *arguments, "--python", sys.executable], cwd=self.folder, capture_output=True, text=True)
+
+    def export(self, source, *options, code=0, words=(), engines=2):
+        done = self.temper("export", source, "-o", "m.onnx", *options)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        for word in words:
+            self.assertIn(word, done.stdout + done.stderr)
+        if code:
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            return None
+        self.assertIn("Temper", done.stdout)
+        self.assertGreaterEqual(done.stdout.count(": ok"), engines, done.stdout)
+        return onnx.load(self.folder / "m.onnx")
+
+    def dims(self, model):
+        return [[d.dim_param or d.dim_value for d in i.type.tensor_type.shape.dim] for i in model.graph.input]
+
+    def test_a_function_with_its_example_inputs(self):
+        model = self.export("models.py:with_example")
+        self.assertEqual(self.dims(model), [[2, 3, 16, 16]])
+        self.assertEqual([i.name for i in model.graph.input], ["picture"])
+
+    def test_a_function_needs_shapes_or_examples(self):
+        self.export("models.py:net", code=2, words=["--shape picture="])
+        self.export("models.py:net", "--shape", "1x3x20x20")
+
+    def test_several_inputs_and_outputs_have_their_names(self):
+        model = self.export("models.py:two", engines=4)
+        self.assertEqual([o.name for o in model.graph.output], ["sum", "product"])
+        self.assertEqual([i.name for i in model.graph.input], ["a", "b"])
+
+    def test_axes_are_opened_and_tried_at_a_second_size(self):
+        model = self.export("models.py:with_example", "--dynamic", "batch,height,width", engines=4, words=["picture float32[3,3,48,48]"])
+        self.assertEqual(self.dims(model), [["batch", 3, "height", "width"]])
+        self.export("models.py:two", "--dynamic", "height", code=2, words=["no input has such an axis"])
+
+    def test_batch_opset_and_exporter(self):
+        for exporter, opset in (("export", 18), ("torchscript", 16)):
+            model = self.export("models.py:with_example", "--batch", "4", "--opset", str(opset), "--exporter", exporter)
+            self.assertEqual(self.dims(model), [[4, 3, 16, 16]])
+            self.assertEqual(model.opset_import[0].version, opset)
+
+    def test_half(self):
+        model = self.export("models.py:with_example", "--half", words=["rtol 0.01"])
+        self.assertEqual(model.graph.input[0].type.tensor_type.elem_type, onnx.TensorProto.FLOAT16)
+        self.export("models.py:keras_model", "--half", code=4, words=["--half is for PyTorch"])
+
+    def test_a_state_dict(self):
+        self.make("import torch; torch.save({'state_dict': models.net().state_dict()}, 'w.pth'); torch.save({'x': torch.ones(1)}, 'other.pth')")
+        self.export("models.py:with_example", "--weights", "w.pth", words=["weights of w.pth"])
+        self.export("models.py:with_example", "--weights", "other.pth", code=3, words=["does not fit this model"])
+        self.export("models.py:with_example", "--weights", "none.pth", code=3, words=["does not exist"])
+        self.export("w.pth", code=3, words=["holds weights only"])
+
+    def test_a_torchscript_archive(self):
+        self.make("import torch; torch.jit.script(models.net()).save('s.pt')")
+        self.export("s.pt", code=2, words=["--shape picture="])
+        self.export("s.pt", "--shape", "picture=1x3x16x16", "--dynamic", "batch", engines=4, words=["TorchScript exporter"])
+
+    def test_an_archive_of_torch_export(self):
+        self.make("import torch; torch.export.save(torch.export.export(models.net(), (torch.ones(1, 3, 16, 16),)), 'e.pt2')")
+        self.export("e.pt2", words=["torch.export archive e.pt2"])
+        self.export("e.pt2", "--batch", "2", code=2, words=["carries its shapes"])
+
+    def test_files_of_keras(self):
+        self.make("m = models.keras_model(); m.save('k.keras'); m.save('k.h5'); m.save_weights('k.weights.h5')")
+        for file in ("k.keras", "k.h5"):
+            model = self.export(file, "--dynamic", "batch", engines=4)
+            self.assertEqual(self.dims(model), [["batch", 16, 16, 3]])
+        self.export("models.py:keras_model", "--weights", "k.weights.h5")
+
+    def test_a_saved_model_and_its_tflite(self):
+        self.make("m = models.keras_model(); m.export('sm')\nimport tensorflow as tf\nopen('m.tflite', 'wb').write(tf.lite.TFLiteConverter.from_saved_model('sm').convert())")
+        self.export("sm", "--batch", "2", words=["signature serving_default"])
+        self.export("m.tflite", words=["LiteRT"])
+        self.export("m.tflite", "--dynamic", "batch", code=2, words=["carries its shapes"])
+
+    def test_a_damaged_file_is_one_line(self):
+        (self.folder / "bad").mkdir(exist_ok=True)
+        for name in ("b.pt", "b.pt2", "b.keras", "b.h5", "b.tflite", "bad/saved_model.pb"):
+            (self.folder / name).write_bytes(b"not a model")
+            self.export("bad" if name.startswith("bad/") else name, code=3, words=["'" + ("bad" if name.startswith("bad/") else name) + "'"])
+
+    def test_a_picture_of_the_wrong_shape_is_one_line(self):
+        self.export("models.py:wrong", code=2, words=["the model refuses picture float32[1, 4, 16, 16]"])
+
+    def test_what_pytorch_cannot_write_is_refused_with_its_reason(self):
+        self.export("models.py:complex_numbers", code=4, words=["PyTorch could not write this model as ONNX", "torchscript:"])
+
+    def test_verify_finds_a_file_that_was_not_made_from_its_source(self):
+        self.export("models.py:with_example")
+        self.assertEqual(self.temper("verify", "m.onnx", "--source", "models.py:with_example").returncode, 0)
+        model = onnx.load(self.folder / "m.onnx")
+        for tensor in model.graph.initializer:
+            if tensor.name == "head.bias":
+                tensor.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor) + np.float32(0.01), tensor.name))
+        onnx.save(model, self.folder / "m.onnx")
+        done = self.temper("verify", "m.onnx", "--source", "models.py:with_example")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertEqual(done.stdout.count("DIFFERS"), 2, done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
