@@ -11,7 +11,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENTS = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "THIRD_PARTY.md", "benchmarks/README.md"]
-DOCUMENTS += sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))
+DOCUMENTS += sorted(str(p.relative_to(ROOT)) for p in [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("examples/*/README.md")])
 TOP = {p.name for p in ROOT.iterdir()} - {"build"}
 PLACEHOLDER = re.compile(r"[<>{}…]|NAME|FAMILY|/x\.|/x_|/x/")
 
