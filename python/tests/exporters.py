@@ -37,7 +37,8 @@ KERAS = {"MobileNet": 96, "MobileNetV2": 96, "MobileNetV3Small": 96, "EfficientN
 FOLDERS = ["bert", "distilbert", "gpt2", "vit"]  # of transformers, small ones that this script makes
 QUICK = {"torchvision": ["resnet18", "mobilenet_v2", "squeezenet1_1", "shufflenet_v2_x0_5"], "timm": [], "keras": ["MobileNetV2"], "hf": ["bert"]}
 # What is known to be refused, with the words that its message must hold.
-REFUSED = {"torchvision:ssdlite320_mobilenet_v3_large": "the condition of If", "torchvision:fasterrcnn_mobilenet_v3_large_320_fpn": "the condition of If"}
+REFUSED = {"torchvision:ssdlite320_mobilenet_v3_large": "the condition of If", "torchvision:fasterrcnn_mobilenet_v3_large_320_fpn": "the condition of If",
+           "keras:ConvNeXtTiny": "tf2onnx left operations of TensorFlow in the model: Erfc, StatefulPartitionedCall"}
 
 
 @dataclasses.dataclass

@@ -78,7 +78,7 @@ class TemperModule:
     def __init__(self, path, outputs):
         import temper
         self.temper, self.path, self.outputs = temper, path, outputs
-        self.name, self.how = f"Temper {temper.__version__}", "Python module"
+        self.name, self.how = f"Temper {temper.__version__}", f"Python module {pathlib.Path(temper.__file__).parent}"
 
     def run(self, arrays):
         try:
@@ -98,7 +98,7 @@ class TemperProgram:
             said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
         except (OSError, subprocess.CalledProcessError) as error:
             raise ExportError(BAD_FILE, f"'{program}' is no program of Temper: {first_line(error)}") from error
-        self.name, self.how = "Temper " + (said.split() + ["?", "?"])[1], program
+        self.name, self.how = "Temper " + (said.split() + ["?", "?"])[1], f"program {program}"
 
     def run(self, arrays):
         with tempfile.TemporaryDirectory() as folder:
@@ -164,8 +164,8 @@ def check(path, source, seed, rtol, atol, program=None, say=print):
     report = Report(True, source.framework, source.description, [e.name for e in engines], [], [], [], rtol, atol)
     if not temper:
         say("warning: neither Temper's native module nor its program is there: only ONNX Runtime is compared")
-    elif isinstance(temper, TemperProgram):
-        say(f"Temper is the program {temper.program}")
+    else:
+        say(f"Temper is the {temper.how}")
     for sizes in variants:
         arrays = source.fill(seed, sizes)
         report.sizes.append(", ".join(f"{n} {a.dtype}[{','.join(map(str, a.shape))}]" for n, a in arrays.items()))

@@ -17,7 +17,8 @@ EXIT_CODES = """exit codes: 0 done; 1 the answers disagree; 2 wrong usage; 3 a f
 
 class Parser(argparse.ArgumentParser):
     def error(self, message):
-        raise ExportError(USAGE, f"{self.prog.split()[-1]}: {message}; see {self.prog} --help")
+        verb = self.prog.split()[1:]
+        raise ExportError(USAGE, f"{verb[0] + ': ' if verb else ''}{message}; see {self.prog} --help")
 
 
 def whole(least, most=2**31 - 1):

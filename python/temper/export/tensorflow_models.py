@@ -39,6 +39,9 @@ def rename(path, inputs, outputs, captured=None):
     for value in [v for v in graph.input if v.name in (captured or {})]:
         graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(captured[value.name]), value.name))
         graph.input.remove(value)
+    left = sorted({n.op_type for n in graph.node if n.domain in ("", "ai.onnx") and not onnx.defs.has(n.op_type)})
+    if left:
+        raise ExportError(NOT_SUPPORTED, f"tf2onnx left operations of TensorFlow in the model: {', '.join(left)}")
     fed = [v for v in graph.input if v.name not in {i.name for i in graph.initializer}]
     if len(fed) != len(inputs) or len(graph.output) != len(outputs):
         raise ExportError(NOT_SUPPORTED, f"tf2onnx wrote {len(fed)} inputs and {len(graph.output)} outputs; the model has {len(inputs)} and {len(outputs)}")
