@@ -34,18 +34,6 @@ Numpy& numpy() {
   return *all;
 }
 
-nb::object numpy_type(DType dtype) {
-  nb::object& type = numpy().types[int(dtype)];
-  if (type.is_valid()) return type;
-  try {
-    type = nb::module_::import_("numpy").attr("dtype")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
-  } catch (nb::python_error& error) {
-    if (!error.matches(PyExc_ImportError)) throw;
-    fail(ErrorKind::unsupported, "numpy has no bfloat16 of its own, and the model gives it: pip install ml_dtypes");
-  }
-  return type;
-}
-
 std::string class_of(nb::handle object) { return Py_TYPE(object.ptr())->tp_name; }
 
 // Of one element, in the notation of the struct module.
@@ -72,7 +60,7 @@ std::optional<DType> dtype_of_format(const char* format, Py_ssize_t size) {
   }
 }
 
-[[noreturn]] void refuse_order(const std::string& what) {
+[[noreturn]] void refuse_order(const What& what) {
   fail(ErrorKind::usage, what, " is not contiguous in C order (it is a transposed, strided or Fortran array); ",
        "numpy.ascontiguousarray(x), or x.contiguous() of a torch tensor, makes a copy that is");
 }
@@ -91,7 +79,7 @@ bool is_contiguous(const Dims& dims, const Stride* strides, int64_t unit) {
   return true;
 }
 
-Array from_buffer(nb::handle object, const std::string& what) {
+Array from_buffer(nb::handle object, const What& what) {
   Array array;
   // The memoryview holds the buffer, so that whoever drops the array gives it back.
   array.owner = nb::steal(PyMemoryView_FromObject(object.ptr()));
@@ -139,7 +127,7 @@ std::optional<DType> dtype_of_dlpack(nb::dlpack::dtype type) {
   }
 }
 
-Array from_dlpack(nb::handle object, const std::string& what) {
+Array from_dlpack(nb::handle object, const What& what) {
   const auto device = nb::cast<std::pair<int, int>>(object.attr("__dlpack_device__")());
   constexpr int kCpu = 1, kPinned = 3;  // of dlpack.h; pinned memory is the host's
   if (device.first != kCpu && device.first != kPinned)
@@ -182,7 +170,7 @@ std::string expected_text(const std::vector<PortInfo>& ports) {
 
 }  // namespace
 
-Array array_of(nb::handle object, const std::string& what) {
+Array array_of(nb::handle object, const What& what) {
   if (PyObject_CheckBuffer(object.ptr())) return from_buffer(object, what);
   if (nb::hasattr(object, "__dlpack__")) return from_dlpack(object, what);
   fail(ErrorKind::usage, what, " is a ", class_of(object), ", which has neither the buffer protocol nor DLPack; ",
@@ -219,7 +207,7 @@ std::vector<Array> arrays_of(nb::handle inputs, const std::vector<PortInfo>& por
   std::vector<Array> arrays;
   arrays.reserve(ports.size());
   for (size_t i = 0; i < ports.size(); ++i) {
-    Array& array = arrays.emplace_back(array_of(objects[i], concat("input '", ports[i].name, "'")));
+    Array& array = arrays.emplace_back(array_of(objects[i], What{"input", ports[i].name}));
     if (array.dtype != ports[i].type.dtype)
       fail(ErrorKind::usage, "input '", ports[i].name, "' was given ", numpy_names[int(array.dtype)], "; expected is ",
            numpy_names[int(ports[i].type.dtype)], ": x.astype(\"", numpy_names[int(ports[i].type.dtype)],
@@ -228,19 +216,39 @@ std::vector<Array> arrays_of(nb::handle inputs, const std::vector<PortInfo>& por
   return arrays;
 }
 
-nb::object new_array(DType dtype, const Dims& dims, void** data) {
+nb::object numpy_type(DType dtype) {
+  nb::object& type = numpy().types[int(dtype)];
+  if (type.is_valid()) return type;
+  try {
+    type = nb::module_::import_("numpy").attr("dtype")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_ImportError)) throw;
+    fail(ErrorKind::unsupported, "numpy has no bfloat16 of its own, and the model gives it: pip install ml_dtypes");
+  }
+  return type;
+}
+
+nb::object shape_tuple(const Dims& dims) {
   nb::object shape = nb::steal(PyTuple_New(Py_ssize_t(dims.size())));
   for (size_t i = 0; i < dims.size(); ++i) PyTuple_SET_ITEM(shape.ptr(), Py_ssize_t(i), PyLong_FromLongLong(dims[i]));
-  nb::object array = numpy().empty(shape, numpy_type(dtype));
-  if (dtype == DType::bf16) {
-    *data = const_cast<void*>(from_buffer(array, "an output").data);
-    return array;
-  }
+  return shape;
+}
+
+nb::object new_array(nb::handle shape, nb::handle dtype, void** data) {
+  nb::object array = numpy().empty(shape, dtype);
   Py_buffer view;
-  if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_SIMPLE | PyBUF_WRITABLE) != 0) throw nb::python_error();
-  *data = view.buf;
-  PyBuffer_Release(&view);  // the array goes on owning the memory
+  if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_SIMPLE | PyBUF_WRITABLE) == 0) {
+    *data = view.buf;
+    PyBuffer_Release(&view);  // the array goes on owning the memory
+  } else {
+    PyErr_Clear();  // bfloat16 has no buffer; its bits do
+    *data = const_cast<void*>(from_buffer(array, What{"output", ""}).data);
+  }
   return array;
+}
+
+nb::object new_array(DType dtype, const Dims& dims, void** data) {
+  return new_array(shape_tuple(dims), numpy_type(dtype), data);
 }
 
 nb::object array_from(const Tensor& tensor) {

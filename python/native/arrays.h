@@ -21,10 +21,16 @@ struct Array {
   Tensor tensor() const { return Tensor::view(dtype, dims, data); }
 };
 
-// `what` names it in errors ("input 'x'"). Takes what has the buffer protocol or DLPack. Throws Error{usage}, with the
+// What an array is called in errors ("input 'x'"): put together only there, runs are short.
+struct What {
+  std::string_view role, name;
+};
+inline void append(std::string& out, const What& what) { out += concat(what.role, " '", what.name, "'"); }
+
+// `what` names it in errors. Takes what has the buffer protocol or DLPack. Throws Error{usage}, with the
 // fix, for what is no array, is on a GPU, is not C-contiguous or has elements that Temper has no type for. Nothing is
 // copied or converted.
-Array array_of(nanobind::handle object, const std::string& what);
+Array array_of(nanobind::handle object, const What& what);
 
 // A dict by input name, a tuple or list in the engine's order, or one array where there is one input; in the order of
 // `ports`. Throws Error{usage} with what is expected, also where a dtype differs from the port's.
@@ -32,6 +38,10 @@ std::vector<Array> arrays_of(nanobind::handle inputs, const std::vector<PortInfo
 
 // An uninitialised numpy array and its memory. bfloat16 needs the package ml_dtypes; Error{unsupported} without it.
 nanobind::object new_array(DType dtype, const Dims& dims, void** data);
+// The same from numpy's own words, which a session keeps: the shape as a tuple, and the dtype.
+nanobind::object new_array(nanobind::handle shape, nanobind::handle dtype, void** data);
+nanobind::object shape_tuple(const Dims& dims);
+nanobind::object numpy_type(DType dtype);
 nanobind::object array_from(const Tensor& tensor);  // copies
 
 // "float32": numpy's name of the type.

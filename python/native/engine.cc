@@ -63,11 +63,7 @@ class PySession {
       shapes_.push_back(array.dims);
       in_.push_back(array.data);
     }
-    if (shapes_ != prepared_ || session_->is_staged()) {
-      const WithoutGil released;
-      types_ = session_->prepare(shapes_);
-      prepared_ = shapes_;
-    }
+    if (shapes_ != prepared_) make_ready(shapes_);
     const std::vector<PortInfo>& outputs = session_->engine().outputs();
     nb::dict results;
     if (session_->is_staged()) {
@@ -80,9 +76,9 @@ class PySession {
       for (size_t i = 0; i < outputs.size(); ++i) results[outputs[i].name.c_str()] = array_from(tensors[i]);
       return results;
     }
-    out_.resize(types_.size());
-    for (size_t i = 0; i < types_.size(); ++i)
-      results[outputs[i].name.c_str()] = new_array(types_[i].dtype, types_[i].dims(), &out_[i]);
+    out_.resize(made_.size());
+    for (size_t i = 0; i < made_.size(); ++i)
+      results[made_[i].name] = new_array(made_[i].shape, made_[i].dtype, &out_[i]);
     {
       const WithoutGil released;
       session_->run_prepared(in_, out_);
@@ -92,9 +88,7 @@ class PySession {
 
   void prepare(const std::vector<Dims>& shapes) {
     const Turn turn(*this);
-    const WithoutGil released;
-    types_ = session_->prepare(shapes);
-    prepared_ = shapes;
+    make_ready(shapes);
   }
 
   void close() {
@@ -127,11 +121,29 @@ class PySession {
     PySession& session_;
   };
 
+  // For these shapes, which prepared_ are then.
+  void make_ready(const std::vector<Dims>& shapes) {
+    std::vector<TensorType> types;
+    {
+      const WithoutGil released;
+      types = session_->prepare(shapes);
+    }
+    made_.clear();
+    if (!session_->is_staged())
+      for (size_t i = 0; i < types.size(); ++i)
+        made_.push_back({nb::str(session_->engine().outputs()[i].name.c_str()), shape_tuple(types[i].dims()),
+                         numpy_type(types[i].dtype)});
+    prepared_ = shapes;
+  }
+
   std::shared_ptr<OpenEngine> open_;
   std::unique_ptr<Session> session_;  // null: closed
   std::atomic<bool> busy_{false};
-  std::vector<Dims> shapes_, prepared_{{-1}};  // of the run; of types_ (at first of no run)
-  std::vector<TensorType> types_;
+  struct Made {
+    nb::object name, shape, dtype;
+  };
+  std::vector<Dims> shapes_, prepared_{{-1}};  // of the run; of the one before (at first of none)
+  std::vector<Made> made_;                     // the outputs of that one, where they do not depend on data
   std::vector<const void*> in_;
   std::vector<void*> out_;
 };

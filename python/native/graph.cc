@@ -33,7 +33,7 @@ Graph parse(const std::string& text, nb::list blobs) {
   std::vector<Array> arrays;  // they keep the memory until the graph has its copies
   std::vector<Tensor> tensors;
   for (nb::handle blob : blobs) {
-    const Array& array = arrays.emplace_back(array_of(blob, concat("blob ", arrays.size())));
+    const Array& array = arrays.emplace_back(array_of(blob, What{"blob", std::to_string(arrays.size())}));
     Tensor& copy = tensors.emplace_back(array.dtype, array.dims);
     std::copy_n(static_cast<const std::byte*>(array.data), copy.bytes(), copy.raw_mutable());
   }
