@@ -7,9 +7,13 @@ Everything lands in DIR: ONNX files, ranges, plans, result.json, study.json, pic
 only speed matters (resnet18, resnet50, mobilenet_v2); EfficientNet-Lite0 has its real ones, and its answers are checked.
 """
 import argparse
+import os
 import pathlib
 import subprocess
 import sys
+
+# As the program does for itself: threads that wait spin briefly, then sleep. OpenMP reads it when the first library loads it.
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 import numpy as np
 import onnxruntime
@@ -37,6 +41,7 @@ def arguments():
     parser.add_argument("--batch", type=numbers, default=[1, 8, 32])
     parser.add_argument("--warmup", type=int, default=10)
     parser.add_argument("--iterations", type=int, default=50)
+    parser.add_argument("--turns", type=float, default=6, help="seconds for each comparison in turns")
     parser.add_argument("--samples", type=int, default=200, help="pictures to calibrate and to evaluate with")
     parser.add_argument("--compile", type=words, default=list(SOURCES), help="models that torch.compile is measured on, too; 'none'")
     parser.add_argument("--temper", default="temper", help="the program, for `temper study` and `temper report`")
@@ -180,7 +185,20 @@ def measure(args, engines):
                 print(f"{r.model:36} {r.precision:5} batch {batch:3}: {r.median_ms:8.2f} ms  {r.throughput_per_s:8.1f} pictures/s", flush=True)
             results += own
             temper.save_results(args.out / "result.json", results)  # what was measured is kept if a later one fails
+            if args.device == "cpu" and (name, "fp32", batch) in engines:
+                with torch.inference_mode():
+                    in_turns(args, engines[name, "fp32", batch], tensor, {"PyTorch": module, "torch.compile": compiled,
+                                                                         "ONNX Runtime": lambda x: session.run(None, {feed: x.numpy()})})
     return results
+
+
+def in_turns(args, engine, tensor, others):
+    """Temper in FP32 and each other one, call by call in turns: what slows the machine for a while slows both."""
+    for other, function in others.items():
+        if function is not None:
+            c = temper.compare(function, engine, inputs=tensor, duration=args.turns, force=True)
+            span = f"{c.low:.2f} to {c.high:.2f}" if c.low is not None and c.high is not None else "too few rounds for an interval"
+            print(f"    in turns, {c.rounds} rounds: {c.ratio:.2f}x as fast as {other} ({span}): {c.verdict}", flush=True)
 
 
 def main():

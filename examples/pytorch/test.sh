@@ -6,7 +6,7 @@ temper=$1 python=$2
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT
 cd "$(dirname "$0")/../.."
 PYTHONPATH="$(dirname "$temper")/python" "$python" examples/pytorch/run.py --out "$folder" --temper "$temper" \
-  --models efficientnet_lite0,resnet18 --batch 1,4 --warmup 2 --iterations 8 --samples 24 --compile efficientnet_lite0 \
+  --models efficientnet_lite0,resnet18 --batch 1,4 --warmup 2 --iterations 8 --turns 1 --samples 24 --compile efficientnet_lite0 \
   --draw-with "${XDG_CACHE_HOME:-$HOME/.cache}/temper/venv/bin/python" | tee "$folder/log.txt"
 # PyTorch's answers are an assertion of the script; here that every part came out.
 grep -q "daisy" "$folder/log.txt"
