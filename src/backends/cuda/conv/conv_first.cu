@@ -7,7 +7,7 @@
 // start on a word, there are COPIES of the patch, each SHIFT elements further on. Columns are permuted so that a lane
 // ends with V neighbouring channels.
 //
-// Generated in front (conv_first.cc): A, MATRIX (as in gemm.cuh), C, KERNEL_H, KERNEL_W, STRIDE_H,
+// Generated in front (conv_first.cc): A, MATRIX (as in mma.cuh), C, KERNEL_H, KERNEL_W, STRIDE_H,
 // STRIDE_W, LEFT, WIDTH, TILE_H, TILE_W, WARPS, COLUMNS, V, STEPS, E, SHIFT, COPIES, ROW_WORDS (that are filled), PITCH
 // (words of a row), PATCH_ROWS (that are filled), COPY (words of a copy), WHOLE_WORDS (rows of the input are whole
 // words), and the epilogue (image_epilogue.h).
@@ -19,27 +19,12 @@ struct Parameters {
   Divisor tiles_across, tiles_down;
 };
 
-#if MATRIX == 1
-#define INSTRUCTION "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
-#elif MATRIX == 2
-#define INSTRUCTION "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
-#elif MATRIX == 3
-#define INSTRUCTION "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"
-#else
-#define INSTRUCTION "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"
-#endif
 #if MATRIX <= 2
 using Sum = float;
-#define SUM "+f"
 #else
 using Sum = i32;
-#define SUM "+r"
 #endif
-DEVICE void multiply(Sum (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-  asm volatile(INSTRUCTION " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : SUM(c[0]), SUM(c[1]), SUM(c[2]), SUM(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
+#include "backends/cuda/support/mma.cuh"
 
 struct alignas(16) Quad {
   u32 at[4];

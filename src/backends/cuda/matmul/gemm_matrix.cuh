@@ -7,6 +7,7 @@
 // (VECTOR_A, and the taps of a row are bits of a word), WARP_ROWS and WARP_COLUMNS (of a warp's part, where mma.sync
 // multiplies), GROUPS (wgmma multiplies where it exists), multiply_group (a wgmma of 64 rows by COLUMNS).
 #pragma once
+#include "backends/cuda/support/mma.cuh"
 
 constexpr int SLICE = 128, PER_SLICE = SLICE / sizeof(A), STEPS = SLICE / 32;
 constexpr int AT_ONCE = THREADS / 8, LOADS_A = ROWS / AT_ONCE, LOADS_B = COLUMNS / AT_ONCE;
@@ -72,12 +73,6 @@ DEVICE PlaceInRow place_in_row(const Parameters& p, u32 k) {
   }
 }
 
-#if MATRIX <= 2
-#define SUM "+f"
-#else
-#define SUM "+r"
-#endif
-
 #if GROUPS && defined(__CUDA_ARCH_FEAT_SM90_ALL)
 // A warpgroup (128 threads) multiplies 64 rows by all columns at a time, both from shared memory.
 constexpr int LEAST_BLOCKS = MIN_BLOCKS;
@@ -127,20 +122,6 @@ DEVICE void each_pair(const Sums& sums, F&& f) {
           sums.at[m][n * 4 + half * 2 + 1]);
 }
 #else
-#if MATRIX == 1
-#define INSTRUCTION "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
-#elif MATRIX == 2
-#define INSTRUCTION "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
-#elif MATRIX == 3
-#define INSTRUCTION "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"
-#else
-#define INSTRUCTION "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"
-#endif
-DEVICE void multiply(Sum (&c)[4], const u32 (&a)[4], const u32* b) {
-  asm volatile(INSTRUCTION " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : SUM(c[0]), SUM(c[1]), SUM(c[2]), SUM(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
 // Four matrices of eight rows by 16 bytes; lane l gives the address of row l % 8 of matrix l / 8.
 DEVICE void load_matrices(u32* to, u32 from) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -170,7 +151,7 @@ DEVICE void accumulate(Sums& sums, u32 tile_a, u32 tile_b) {
 #pragma unroll
     for (int m = 0; m < TILES_M; ++m)
 #pragma unroll
-      for (int n = 0; n < TILES_N; ++n) multiply(sums.at[m][n], a[m], b[n]);
+      for (int n = 0; n < TILES_N; ++n) multiply(sums.at[m][n], a[m], b[n][0], b[n][1]);
   }
 }
 template <int N>
