@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calibration fed batch by batch; Python holds the loop, so that what its iterator raises never passes through here.
-#include <algorithm>
 
 #include "bind.h"
 #include "build/observer.h"
@@ -41,7 +40,7 @@ class Calibrator {
     if (count < 1) fail(ErrorKind::usage, "a batch of calibration data has no samples in it");
     if (!observer_) start(tensors);
     std::vector<std::string> names;
-    for (int64_t i = 0; i < count; ++i) names.push_back(concat(observer_->seen().samples + i));
+    for (int64_t i = 0; i < count; ++i) names.push_back(concat(observer_->samples() + i));
     observer_->observe(tensors, names);
     std::vector<uint64_t> hashes(static_cast<size_t>(count));
     bool first = true;
@@ -58,11 +57,8 @@ class Calibrator {
     if (!observer_) fail(ErrorKind::usage, "the calibration data are empty: no batch came");
     const Method named = Method::parse(method);
     const WithoutGil released;
-    Observation seen = observer_->seen();
-    std::sort(hashes_.begin(), hashes_.end());
-    hashes_.erase(std::unique(hashes_.begin(), hashes_.end()), hashes_.end());
-    seen.sample_hashes = hashes_;
-    Ranges ranges = make_ranges(seen, named);
+    Ranges ranges = make_ranges(observer_->finish(std::move(hashes_)), named);
+    observer_.reset();
     ranges.model_sha256 = model_.sha256;
     return ranges;
   }

@@ -113,6 +113,13 @@ void Observer::observe(const std::vector<Tensor>& inputs, const std::vector<std:
   seen_.samples += count;
 }
 
+Observation Observer::finish(std::vector<uint64_t> sample_hashes) {
+  std::sort(sample_hashes.begin(), sample_hashes.end());
+  sample_hashes.erase(std::unique(sample_hashes.begin(), sample_hashes.end()), sample_hashes.end());
+  seen_.sample_hashes = std::move(sample_hashes);
+  return std::move(seen_);
+}
+
 Ranges make_ranges(const Observation& seen, const Method& method) {
   Ranges ranges;
   ranges.method = method.text();

@@ -37,8 +37,10 @@ class Observer {
   // only as many as there are names count. Throws Error{check_failed} for a NaN or an infinity, naming value and
   // sample.
   void observe(const std::vector<Tensor>& inputs, const std::vector<std::string>& names, int64_t filled = 0);
-  // Of all so far; sample_hashes and batch are left to the caller.
-  const Observation& seen() const { return seen_; }
+  int64_t samples() const { return seen_.samples; }  // so far
+  // Of all batches, of which `sample_hashes` are the samples' contents; `batch` is left to the caller. Nothing can be
+  // observed afterwards.
+  Observation finish(std::vector<uint64_t> sample_hashes = {});
 
  private:
   struct Runner;

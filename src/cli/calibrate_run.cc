@@ -59,11 +59,8 @@ Observation observe_samples(const ImportedModel& model, const Dataset& data, con
     observer.observe(part.inputs, part.names, fixed);
     hashes.insert(hashes.end(), part.hashes.begin(), part.hashes.end());
   }
-  Observation all = observer.seen();
+  Observation all = observer.finish(std::move(hashes));
   all.batch = batch;
-  all.sample_hashes = std::move(hashes);
-  std::sort(all.sample_hashes.begin(), all.sample_hashes.end());
-  all.sample_hashes.erase(std::unique(all.sample_hashes.begin(), all.sample_hashes.end()), all.sample_hashes.end());
   return all;
 }
 
@@ -79,7 +76,7 @@ Observation observe_noise(const ImportedModel& model, int64_t samples, uint64_t 
     }
     observer.observe(inputs, {concat(s)});
   }
-  Observation all = observer.seen();
+  Observation all = observer.finish();
   all.batch = 1;
   return all;
 }
