@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calibration fed batch by batch; Python holds the loop, so that what its iterator raises never passes through here.
+#include <algorithm>
 
 #include "bind.h"
 #include "build/observer.h"

@@ -6,8 +6,7 @@
 #include "../case_files.h"
 #include "backends/cuda/support/cublaslt.h"
 #include "base/file.h"
-#include "lowered_cases.h"
-#include "run_cuda_tactic.h"
+#include "tactic_cases.h"
 #include "tune/tuner.h"
 
 namespace temper {
@@ -41,38 +40,16 @@ TEST_P(CublasLtCases, AgreeWithTheReference) {
   NEEDS_CUBLASLT(machine);
   const Device device = testing::cuda_device(machine);
   const std::string file = concat(read_file(concat(TEMPER_SOURCE_DIR, "/tests/cases/matmul.cases")), "\n", kLayers);
-  int runs = 0, lines = 0;
+  // Sums of thousands are taken in another order; a bias may be rounded.
+  const double of_largest = GetParam() == DType::f32 ? 1e-6 : 1e-3;
+  testing::Counts counts;
   for (const KernelCase& original : parse_cases(file)) {
     const DType dtype = original.inputs[0].type.dtype;
     if (!std::holds_alternative<ops::MatMul>(original.op) || (dtype != DType::f32 && dtype != GetParam())) continue;
     const KernelCase line = dtype == DType::f32 ? lowered(original, GetParam()) : original;
-    const std::vector<Tensor> inputs = make_case_inputs(line, uint64_t(original.line));
-    const Problem problem = make_case_problem(line, inputs, 1);
-    SCOPED_TRACE(concat("line ", original.line, ": ", line.text));
-    const Support support = cuda_matmul_cublaslt.supports(problem, device);
-    if (!support.yes()) {
-      std::printf("  %d refused: %s\n", original.line, support.reason.c_str());
-      continue;
-    }
-    ++lines;
-    std::vector<TensorType> types;
-    for (const Port& port : problem.outputs) types.push_back(port.type);
-    const std::vector<Tensor> want = reference(line.op, inputs, types);
-    const auto configs = cuda_matmul_cublaslt.configs(problem, device);
-    EXPECT_FALSE(configs.empty());
-    for (const Config& config : configs) {
-      SCOPED_TRACE(config.text);
-      const auto got = testing::run_cuda_tactic(cuda_matmul_cublaslt, problem, config, inputs, device);
-      ASSERT_EQ(got.size(), 1u);
-      testing::Tolerance t = testing::tolerance_of(want[0].dtype());
-      // Sums of thousands are taken in another order; a bias may be rounded.
-      t.absolute = std::max(t.absolute, (GetParam() == DType::f32 ? 1e-6 : 1e-3) * largest(want[0]));
-      EXPECT_EQ(testing::difference(got[0], want[0], t.relative, t.absolute), "");
-      ++runs;
-    }
+    testing::expect_agreement(cuda_matmul_cublaslt, device, original, line, of_largest, counts);
   }
-  std::printf("%s: %d lines, %d runs\n", std::string(name_of(GetParam())).c_str(), lines, runs);
-  EXPECT_GT(runs, 0);
+  testing::expect_runs(counts, GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, CublasLtCases, ::testing::Values(DType::f32, DType::f16, DType::bf16),

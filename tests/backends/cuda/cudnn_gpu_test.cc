@@ -4,8 +4,7 @@
 #include "backends/cuda/support/cudnn.h"
 #include "base/file.h"
 #include "bench/cases.h"
-#include "lowered_cases.h"
-#include "run_cuda_tactic.h"
+#include "tactic_cases.h"
 
 namespace temper {
 
@@ -26,37 +25,13 @@ TEST_P(CudnnCases, AgreeWithTheReference) {
   NEEDS_CUDNN(machine);
   const Device device = testing::cuda_device(machine);
   const std::string file = read_file(concat(TEMPER_SOURCE_DIR, "/tests/cases/conv.cases"));
-  int runs = 0, lines = 0;
-  for (const KernelCase& original : parse_cases(file)) {
-    if (!std::holds_alternative<ops::Conv>(original.op) || original.inputs[0].type.dtype != DType::f32) continue;
-    const KernelCase line = lowered(original, GetParam());
-    const std::vector<Tensor> inputs = make_case_inputs(line, uint64_t(original.line));
-    const Problem problem = make_case_problem(line, inputs, 1);
-    SCOPED_TRACE(concat("conv.cases:", original.line, ": ", line.text));
-    const Support support = cuda_conv_cudnn.supports(problem, device);
-    if (!support.yes()) {
-      std::printf("  %d refused: %s\n", original.line, support.reason.c_str());
-      continue;
-    }
-    ++lines;
-    std::vector<TensorType> types;
-    for (const Port& port : problem.outputs) types.push_back(port.type);
-    const std::vector<Tensor> want = reference(line.op, inputs, types);
-    const auto configs = cuda_conv_cudnn.configs(problem, device);
-    EXPECT_FALSE(configs.empty());
-    for (const Config& config : configs) {
-      SCOPED_TRACE(config.text);
-      const auto got = testing::run_cuda_tactic(cuda_conv_cudnn, problem, config, inputs, device);
-      ASSERT_EQ(got.size(), 1u);
-      testing::Tolerance t = testing::tolerance_of(want[0].dtype());
-      // The reference rounds the sum to f16 first.
-      if (GetParam() == DType::f16) t.absolute = std::max(t.absolute, 1e-3 * largest(want[0]));
-      EXPECT_EQ(testing::difference(got[0], want[0], t.relative, t.absolute), "");
-      ++runs;
-    }
-  }
-  std::printf("%s: %d lines, %d runs\n", std::string(name_of(GetParam())).c_str(), lines, runs);
-  EXPECT_GT(runs, 0);
+  // The reference rounds the sum to f16 first.
+  const double of_largest = GetParam() == DType::f16 ? 1e-3 : 0;
+  testing::Counts counts;
+  for (const KernelCase& original : parse_cases(file))
+    if (std::holds_alternative<ops::Conv>(original.op) && original.inputs[0].type.dtype == DType::f32)
+      testing::expect_agreement(cuda_conv_cudnn, device, original, lowered(original, GetParam()), of_largest, counts);
+  testing::expect_runs(counts, GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, CudnnCases, ::testing::Values(DType::f32, DType::f16, DType::bf16),
