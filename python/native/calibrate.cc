@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calibration fed batch by batch; Python holds the loop, so that what its iterator raises never passes through here.
-#include <algorithm>
-
 #include "bind.h"
-#include "build/observer.h"
-#include "data/sample.h"
+#include "calibrate/stream.h"
 #include "engine.h"
 #include "guard.h"
 #include "quantize/ranges.h"
@@ -15,78 +12,40 @@ namespace temper::python {
 
 namespace {
 
-constexpr int64_t kMostSamples = 1 << 16;  // of a batch, where the model leaves it open
-
 class Calibrator {
  public:
-  Calibrator(nb::object model, nb::dict options) : options_(options_of(options)) {
+  Calibrator(nb::object model, nb::dict options, const std::string& method, uint64_t seed) {
+    const BuildOptions build = options_of(options);
     const ModelSource source = source_of(model);
     const WithoutGil released;
-    model_ = source.import();
-    for (ValueId id : model_.graph.inputs()) ports_.push_back({model_.graph.value(id).name, model_.graph.type(id)});
+    stream_ = std::make_unique<StreamCalibration>(source.import(), build, method, seed);
   }
 
-  // A batch, as Session.run takes its inputs; its first axis is that of the samples. Returns how many it had.
+  // A batch, as Session.run takes its inputs. Returns how many samples it had.
   int64_t observe(nb::object inputs) {
-    const std::vector<Array> arrays = arrays_of(inputs, ports_);
+    const std::vector<Array> arrays = arrays_of(inputs, stream_->inputs());
     const WithoutGil released;
     std::vector<Tensor> tensors;
     for (const Array& array : arrays) tensors.push_back(array.tensor());
-    int64_t count = 1;
-    for (const Tensor& tensor : tensors)
-      if (tensor.rank() > 0) {
-        count = tensor.dims()[0];
-        break;
-      }
-    if (count < 1) fail(ErrorKind::usage, "a batch of calibration data has no samples in it");
-    if (!observer_) start(tensors);
-    std::vector<std::string> names;
-    for (int64_t i = 0; i < count; ++i) names.push_back(concat(observer_->samples() + i));
-    observer_->observe(tensors, names);
-    std::vector<uint64_t> hashes(static_cast<size_t>(count));
-    bool first = true;
-    for (const Tensor& tensor : tensors)
-      if (tensor.rank() > 0 && tensor.dims()[0] == count) {
-        add_sample_hashes(hashes, tensor, first);
-        first = false;
-      }
-    hashes_.insert(hashes_.end(), hashes.begin(), hashes.end());
-    return count;
+    return stream_->observe(tensors);
   }
-
-  Ranges finish(const std::string& method) {
-    if (!observer_) fail(ErrorKind::usage, "the calibration data are empty: no batch came");
-    const Method named = Method::parse(method);
+  bool try_methods() {
     const WithoutGil released;
-    Ranges ranges = make_ranges(observer_->finish(std::move(hashes_)), named);
-    observer_.reset();
-    ranges.model_sha256 = model_.sha256;
-    return ranges;
+    return stream_->try_methods();
+  }
+  Ranges finish() {
+    const WithoutGil released;
+    return stream_->finish();
+  }
+  nb::list trials() const {
+    nb::list list;
+    for (const MethodTrial& t : stream_->trials())
+      list.append(nb::make_tuple(t.method, t.agreement ? std::optional(t.agreement->rate()) : std::nullopt, t.cosine, t.snr_db, t.chosen));
+    return list;
   }
 
  private:
-  // Dimensions that the model leaves open are those of the first batch, but for the number of samples.
-  void start(const std::vector<Tensor>& inputs) {
-    for (size_t i = 0; i < ports_.size(); ++i) {
-      const Shape& shape = ports_[i].type.shape;
-      if (shape.size() != inputs[i].dims().size())
-        fail(ErrorKind::usage, "input '", ports_[i].name, "' was given the shape ", inputs[i].dims(), "; expected is ",
-             ports_[i].type);
-      ShapeRange range{inputs[i].dims(), inputs[i].dims(), inputs[i].dims()};
-      if (!shape.empty() && !shape[0].is_constant()) {
-        range.min[0] = 1;
-        range.max[0] = std::max(kMostSamples, range.opt[0]);
-      }
-      options_.shapes[ports_[i].name] = std::move(range);
-    }
-    observer_ = std::make_unique<Observer>(model_.graph, options_);
-  }
-
-  BuildOptions options_;
-  ImportedModel model_;
-  std::vector<PortInfo> ports_;
-  std::unique_ptr<Observer> observer_;
-  std::vector<uint64_t> hashes_;
+  std::unique_ptr<StreamCalibration> stream_;
 };
 
 nb::list values_of(const Ranges& ranges) {
@@ -110,9 +69,11 @@ void bind_calibrate(nb::module_& module) {
       .def_ro("notes", &Ranges::notes)
       .def("values", values_of);
   nb::class_<Calibrator>(module, "Calibrator")
-      .def(nb::init<nb::object, nb::dict>())
+      .def(nb::init<nb::object, nb::dict, const std::string&, uint64_t>())
       .def("observe", &Calibrator::observe)
-      .def("finish", &Calibrator::finish);
+      .def("try_methods", &Calibrator::try_methods)
+      .def("finish", &Calibrator::finish)
+      .def("trials", &Calibrator::trials);
 }
 
 }  // namespace temper::python

@@ -29,7 +29,7 @@ try:
     from ._temper import Session, __version__
     from ._engine import Engine, Port, load
     from ._graph import Graph
-    from ._calibrate import Ranges, TensorRange, calibrate
+    from ._calibrate import MethodTrial, Ranges, TensorRange, calibrate
     from ._build import build
     from ._bench import BenchResult, Comparison, bench, compare, load_results, save_results
     from ._log import set_log_callback
@@ -50,6 +50,7 @@ __all__ = [
     "Engine",
     "Error",
     "Graph",
+    "MethodTrial",
     "Port",
     "Ranges",
     "Session",

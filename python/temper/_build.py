@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Union
 
 from . import _temper
-from ._calibrate import Ranges, calibrate
+from ._calibrate import Ranges, _calibrated
 from ._engine import Engine
 from ._error import Error
 from ._model import Model, model_of
@@ -56,6 +56,7 @@ def build(
     shapes: Shapes | None = None,
     calibration: Ranges | str | os.PathLike[str] | Iterable[Any] | None = None,
     method: str = "entropy",
+    seed: int = 0,
     device: str = "cpu",
     threads: int = 0,
     timing_cache: str | os.PathLike[str] | None = DEFAULT,
@@ -81,8 +82,8 @@ def build(
         (min, opt, max). An open batch without one means 1, said in :attr:`Engine.notes`.
     calibration
         For ``"int8"``: :class:`Ranges`, the path of a file of them, or an iterable of batches to calibrate on first.
-    method
-        Of that calibration; see :func:`calibrate`.
+    method, seed
+        Of that calibration; see :func:`calibrate`. ``"auto"`` judges with the layers kept that are to be kept here.
     device
         ``"cpu"``, ``"cuda:0"`` or ``"reference"``.
     threads
@@ -109,10 +110,11 @@ def build(
     if threads < 0:
         raise Error(f"threads is {threads}; 0 means all that the process may use")
     passes = list(disable)
+    placement = {"keep_first": keep_first, "keep_last": keep_last, "keep_fp32": list(keep_fp32), "keep_bf16": list(keep_bf16)}
     if calibration is not None and not isinstance(calibration, (Ranges, str, os.PathLike)):
         if precision != "int8":
             raise Error(f"calibration data are for precision int8, not {precision}")
-        calibration = calibrate(model, calibration, method=method, threads=threads, disable=passes, progress=progress)
+        calibration = _calibrated(source, calibration, method, seed, {"threads": threads, "disable": passes, **placement}, progress)
     options: dict[str, Any] = {
         "precision": precision,
         "shapes": shapes_of(shapes, source),
@@ -120,10 +122,7 @@ def build(
         "threads": threads,
         "timing_cache": timing_cache_of(timing_cache),
         "workspace": -1 if workspace is None else workspace,
-        "keep_first": keep_first,
-        "keep_last": keep_last,
-        "keep_fp32": list(keep_fp32),
-        "keep_bf16": list(keep_bf16),
+        **placement,
         "disable": passes,
         "segments": not quick,
         "command": f"temper.build({source if isinstance(source, str) else '<bytes>'!r}, precision={precision!r})",

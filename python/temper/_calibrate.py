@@ -25,11 +25,27 @@ class TensorRange:
     clipped_share: float
 
 
+@dataclasses.dataclass(frozen=True)
+class MethodTrial:
+    """What the answers of int8 with one method's ranges are beside those of FP32, on samples that were not calibrated on."""
+
+    method: str
+    agreement: float | None
+    """Share of samples with the same best class; None where no output holds classes."""
+    cosine: float
+    """Of the worst output; 1 where nothing differs."""
+    snr_db: float
+    """Of the worst output; infinite where nothing differs."""
+    chosen: bool
+
+
 class Ranges:
     """What calibration knows of a model; :func:`build` takes it for int8."""
 
-    def __init__(self, native: _temper.Ranges) -> None:
+    def __init__(self, native: _temper.Ranges, trials: Iterable[MethodTrial] = ()) -> None:
         self._native = native
+        self.trials = list(trials)
+        """Every method with its figures, where ``"auto"`` tried them just now; a file keeps only the one chosen."""
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Ranges:
@@ -65,11 +81,30 @@ class Ranges:
         return f"<temper.Ranges of {len(self.values)} values, {self.method} on {self.samples} samples>"
 
 
+def _calibrated(
+    model: Any, data: Iterable[Inputs], method: str, seed: int, options: dict[str, Any], progress: Callable[[str], object] | None
+) -> Ranges:
+    if isinstance(data, (str, os.PathLike)):
+        raise Error(f"data is the path {os.fspath(data)!r}; give an iterable of arrays, or calibrate files with: temper calibrate")
+    if seed < 0:
+        raise Error(f"seed is {seed}; it must be 0 or more")
+    tell = (lambda text: None) if progress is None else progress
+    calibrator = _temper.Calibrator(model, options, method, seed)
+    samples = 0
+    for batch in data:
+        samples += calibrator.observe(batch)
+        tell(f"calibrating: {samples} samples")
+    while calibrator.try_methods():
+        tell("trying the methods on samples held apart")
+    return Ranges(calibrator.finish(), [MethodTrial(*trial) for trial in calibrator.trials()])
+
+
 def calibrate(
     model: Model,
     data: Iterable[Inputs],
     *,
     method: str = "entropy",
+    seed: int = 0,
     threads: int = 0,
     disable: Iterable[str] = (),
     progress: Callable[[str], object] | None = None,
@@ -84,24 +119,18 @@ def calibrate(
         Any iterable of batches, each as :meth:`Engine.run` takes its inputs; the first axis counts samples. Dimensions
         other than the batch that the model leaves open are those of the first one.
     method
-        ``"entropy"``, ``"minmax"``, ``"percentile"``, ``"percentile:99.99"`` or ``"mse"``.
+        ``"entropy"``, ``"minmax"``, ``"percentile"``, ``"percentile:99.99"``, ``"mse"``, or ``"auto"``: a fifth of the
+        samples, at most 500 of them, is held apart (and kept in memory) and each method judged by its answers on them;
+        :attr:`Ranges.trials` has the figures.
+    seed
+        Of the choice of those samples.
 
     Raises
     ------
     Error
-        ``check_failed`` for a NaN or an infinity, naming the value and the sample; ``usage`` for wrong arrays, and where
-        no batch came.
+        ``check_failed`` for a NaN or an infinity, naming the value and the sample; ``usage`` for wrong arrays, where
+        no batch came, and of ``"auto"`` for fewer than ten samples or no two that differ.
     Exception
         What the iterator raises comes back as it is.
     """
-    if isinstance(data, (str, os.PathLike)):
-        raise Error(f"data is the path {os.fspath(data)!r}; give an iterable of arrays, or calibrate files with: temper calibrate")
-    if method == "auto":
-        raise Error("method auto holds samples apart to judge by: temper calibrate --method auto; here name a method", "unsupported")
-    calibrator = _temper.Calibrator(model_of(model), {"threads": threads, "disable": list(disable)})
-    samples = 0
-    for batch in data:
-        samples += calibrator.observe(batch)
-        if progress is not None:
-            progress(f"calibrating: {samples} samples")
-    return Ranges(calibrator.finish(method))
+    return _calibrated(model_of(model), data, method, seed, {"threads": threads, "disable": list(disable)}, progress)

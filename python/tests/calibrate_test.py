@@ -2,6 +2,8 @@
 """Calibration from Python's iterators, and int8 engines made of it."""
 import json
 import os
+import pathlib
+import subprocess
 import tempfile
 import unittest
 
@@ -58,6 +60,47 @@ class CalibrateTest(Case):
             kept = temper.build(DIGITS, precision="int8", calibration=self.ranges, keep_first=True, threads=1, quick=True)
             self.assertEqual(kept.inspect()["lowered_products"], 4)
 
+    def test_auto_judges_the_methods_on_samples_held_apart(self):
+        told = []
+        ranges = temper.calibrate(DIGITS, (self.pictures[:300][i : i + 32] for i in range(0, 300, 32)), method="auto", seed=3, threads=1, progress=told.append)
+        self.assertEqual(ranges.samples, 240)
+        self.assertEqual([trial.method for trial in ranges.trials], ["entropy", "percentile:99.9", "percentile:99.99", "percentile:99.999", "mse", "minmax"])
+        chosen = [trial for trial in ranges.trials if trial.chosen]
+        self.assertEqual([ranges.method], [trial.method for trial in chosen])
+        self.assertIn(f"auto chose {ranges.method} on 60 samples held apart", ranges.notes[-1])
+        self.assertTrue(all(trial.agreement >= 0.95 for trial in ranges.trials))
+        self.assertTrue(all(0.9 < trial.cosine < 1 and 10 < trial.snr_db < 100 for trial in ranges.trials), ranges.trials)
+        self.assertEqual(told[-1], "trying the methods on samples held apart")
+        again = temper.calibrate(DIGITS, [self.pictures[:300]], method="auto", seed=3, threads=1)
+        self.assertEqual((again.method, again.values, [t.method for t in again.trials]), (ranges.method, ranges.values, [t.method for t in ranges.trials]))
+        self.assertEqual(self.ranges.trials, [])
+
+    def test_auto_chooses_what_the_program_chooses(self):
+        program = pathlib.Path(temper.__file__).parents[2] / "temper"
+        if not program.exists():
+            self.skipTest("the package stands alone")
+        with tempfile.TemporaryDirectory() as folder:
+            numpy.save(f"{folder}/digits.npy", self.pictures[:300])
+            subprocess.run([program, "calibrate", DIGITS, "--data", f"{folder}/digits.npy", "--method", "auto", "--seed", "5", "--threads", "1", "-o", f"{folder}/r.json"],
+                           check=True, capture_output=True)
+            wanted = temper.Ranges.load(f"{folder}/r.json")
+        got = temper.calibrate(DIGITS, [self.pictures[i : i + 20] for i in range(0, 300, 20)], method="auto", seed=5, threads=1)
+        self.assertEqual((got.method, got.samples, got.notes), (wanted.method, wanted.samples, wanted.notes))
+        self.assertEqual([(v.name, v.min, v.max, v.scale) for v in got.values], [(v.name, v.min, v.max, v.scale) for v in wanted.values])
+
+    def test_build_takes_auto(self):
+        engine = temper.build(DIGITS, precision="int8", calibration=[self.pictures[:100]], method="auto", keep_first=True, threads=1, quick=True)
+        self.assertEqual(engine.inspect()["lowered_products"], 4)
+
+    def test_auto_refuses_too_few_samples_and_copies(self):
+        calibrate = lambda data: temper.calibrate(DIGITS, data, method="auto", threads=1)  # noqa: E731
+        self.assertRefused("usage", "ten samples at least, not 9", calibrate, [images(9)])
+        self.assertRefused("usage", "every sample held apart", calibrate, [numpy.repeat(images(1), 20, 0)])
+        self.assertRefused("usage", "empty", calibrate, [])
+        broken = images(40)
+        broken[:, 0, 4, 4] = numpy.inf
+        self.assertRefused("check_failed", "'image' holds an infinity", calibrate, [broken])
+
     def test_what_the_iterator_raises_comes_back_as_itself(self):
         raised = StopAsyncIteration("mine")
 
@@ -81,7 +124,7 @@ class CalibrateTest(Case):
         self.assertRefused("usage", "shape [2,8,8]", calibrate, DIGITS, [images(2)[:, 0].copy()])
         self.assertRefused("usage", "the path 'digits'", calibrate, DIGITS, "digits")
         self.assertRefused("usage", "entropi", calibrate, DIGITS, [images(1)], method="entropi")
-        self.assertRefused("unsupported", "temper calibrate --method auto", calibrate, DIGITS, [images(1)], method="auto")
+        self.assertRefused("usage", "seed is -1", calibrate, DIGITS, [images(1)], seed=-1)
         self.assertRefused("usage", "for precision int8", temper.build, DIGITS, calibration=[images(1)])
         self.assertRefused("usage", "calibration", temper.build, DIGITS, precision="int8")
 

@@ -9,19 +9,6 @@
 #include "onnx/import.h"
 
 namespace temper::cli {
-namespace {
-
-// The first `count` entries of the first axis.
-Tensor first_entries(const Tensor& tensor, int64_t count) {
-  Dims dims = tensor.dims();
-  dims[0] = count;
-  Tensor result(tensor.dtype(), dims);
-  std::memcpy(result.raw_mutable(), tensor.raw().data(), size_t(result.bytes()));
-  return result;
-}
-
-}  // namespace
-
 DataModel::DataModel(const std::string& path, const ModelFlags& flags, const Context& context)
     : path_(path), flags_(flags), context_(context) {
   // With --shapes the user has said what to build for; otherwise the data will.
@@ -110,10 +97,7 @@ std::vector<Tensor> run_batch(Session& session, const Dataset& data, const Batch
   if (batch.count >= sizes.min) return session.run(batch.inputs);
   std::vector<Tensor> inputs = batch.inputs;
   fill_up(data, inputs, sizes.min);
-  std::vector<Tensor> outputs = session.run(inputs);
-  for (Tensor& output : outputs)
-    if (output.rank() > 0 && output.dims()[0] == sizes.min) output = first_entries(output, batch.count);
-  return outputs;
+  return run_filled(session, inputs, sizes.min, batch.count);
 }
 
 void for_each_batch(Session& session, const Dataset& data, const BatchSizes& sizes, const std::string& what,

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "cli/calibrate_auto.h"
+#include "cli/calibrate_on.h"
 #include "cli/data_flags.h"
 #include "cli/json_text.h"
 #include "cli/mixed.h"

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "bench/table.h"
 #include "cli/batches.h"
-#include "cli/calibrate_auto.h"
+#include "cli/calibrate_on.h"
 #include "cli/calibrate_run.h"
 #include "cli/data_flags.h"
 #include "cli/json_text.h"
@@ -64,6 +64,14 @@ std::string number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", value);
   return text;
+}
+
+// Null where no methods were tried.
+Json json_of(const std::vector<MethodTrial>& trials) {
+  Json list;
+  for (const MethodTrial& t : trials)
+    list.push_back({{"method", t.method}, {"agreement", t.agreement ? Json(t.agreement->rate()) : nullptr}, {"cosine", t.cosine}, {"snr_db", std::isfinite(t.snr_db) ? Json(t.snr_db) : nullptr}, {"chosen", t.chosen}});
+  return list;
 }
 
 void print_ranges(const Ranges& ranges, const std::string& path, const Context& context, const Json& trials) {
@@ -200,7 +208,7 @@ void calibrate(const Options& options, Context& context) {
   if (!automatic) Method::parse(options.method);  // refused before the data is read
   BuildOptions build = build_options(options.flags, options.model, context);
   Ranges ranges;
-  nlohmann::ordered_json trials;
+  std::vector<MethodTrial> trials;
   if (options.placeholder) {
     const Observation seen = observe_noise(model, options.samples ? options.samples : 8, options.seed, build, context);
     ranges = make_ranges(seen, Method::parse(options.method));
@@ -214,7 +222,7 @@ void calibrate(const Options& options, Context& context) {
     const auto samples = part_of(samples_of(data, options.data, options.samples, options.seed), options.part);
     ranges = calibrate_on(model, data, samples, options.method, {options.batch, options.seed}, build, context, &trials);
   }
-  finish(options, &model, ranges, context, trials);
+  finish(options, &model, ranges, context, json_of(trials));
 }
 
 }  // namespace

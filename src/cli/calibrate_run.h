@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include "build/observer.h"
+#include "calibrate/observer.h"
 #include "cli/verb.h"
 #include "data/dataset.h"
 #include "onnx/import.h"

@@ -12,7 +12,7 @@
 #include "bench/bench_engine.h"
 #include "bench/explain_text.h"
 #include "build/precision.h"
-#include "cli/calibrate_auto.h"
+#include "cli/calibrate_on.h"
 #include "cli/json_text.h"
 #include "cli/mixed.h"
 #include "cli/profiled.h"

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "build/precision.h"
-#include "cli/calibrate_auto.h"
+#include "cli/calibrate_on.h"
 #include "data/sample.h"
 #include "measure/environment.h"
 

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/hash.h"
+#include "runtime/engine.h"
 
 namespace temper {
 
@@ -71,6 +72,20 @@ void fill_up(const Dataset& data, std::vector<Tensor>& inputs, int64_t count) {
     for (int64_t s = 0; s < count; ++s) std::memcpy(filled.raw_mutable() + s * entry, tensor.raw().data() + std::min(s, own - 1) * entry, size_t(entry));
     inputs[i] = std::move(filled);
   }
+}
+
+Tensor first_samples(const Tensor& tensor, int64_t count) {
+  Dims dims = tensor.dims();
+  dims[0] = count;
+  return Tensor::view(tensor.dtype(), dims, tensor.raw().data(), std::make_shared<const Tensor>(tensor));
+}
+
+std::vector<Tensor> run_filled(Session& session, const std::vector<Tensor>& inputs, int64_t filled, int64_t count) {
+  std::vector<Tensor> outputs = session.run(inputs);
+  if (count < filled)
+    for (Tensor& output : outputs)
+      if (output.rank() > 0 && output.dims()[0] == filled) output = first_samples(output, count);
+  return outputs;
 }
 
 void add_sample_hashes(std::vector<uint64_t>& hashes, const Tensor& tensor, bool first) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "build/observer.h"
+#include "calibrate/observer.h"
 
 #include <algorithm>
 #include <mutex>
@@ -7,15 +7,10 @@
 
 #include "base/threads.h"
 #include "build/trial.h"
+#include "data/sample.h"
 #include "quantize/observe.h"
 
 namespace temper {
-
-static Tensor first_samples(const Tensor& tensor, int64_t count) {
-  Dims dims = tensor.dims();
-  dims[0] = count;
-  return Tensor::view(tensor.dtype(), dims, tensor.raw().data());
-}
 
 // Runs batch after batch into the same buffers: every value is an output, and memory that is given back and taken again
 // for each batch would leave the heap in pieces.
