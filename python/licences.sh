@@ -10,3 +10,9 @@ copy_licence() {
   else echo "no licence was found for $real" >&2; return 1
   fi
 }
+# copy_static_licences DIR ARCHIVE...: the same for static libraries of the system.
+copy_static_licences() {
+  local dir=$1 name
+  shift
+  for name; do copy_licence "$(cc -print-file-name="$name")" "$dir" || return 1; done
+}

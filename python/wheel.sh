@@ -25,6 +25,7 @@ for library in "$new"/temper-*/temper.libs/*; do
   [[ -n $real ]] || { echo "wheel: $name is in the wheel, and not on this machine" >&2; exit 1; }
   copy_licence "$real" "$licences"
 done
+copy_static_licences "$licences" libcrypto.a
 if grep -E 'libnv|libcu|libcudnn' <<<"$needed"; then echo "wheel: NVIDIA's libraries must not be needed" >&2; exit 1; fi
 "$python" -m wheel pack -d "$new" "$new"/temper-*/ >/dev/null
 wheel=$(echo "$new"/temper-*.whl)

@@ -2,7 +2,8 @@
 #include "base/hash.h"
 
 #define XXH_INLINE_ALL
-#include <openssl/evp.h>
+#define OPENSSL_SUPPRESS_DEPRECATED  // the functions that bring nothing else of libcrypto along
+#include <openssl/sha.h>
 #include <xxhash.h>
 
 #include "base/error.h"
@@ -26,11 +27,12 @@ std::string hex(uint64_t value) {
 }
 
 std::string sha256_hex(std::span<const std::byte> data) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned size = 0;
-  if (!EVP_Digest(data.data(), data.size(), digest, &size, EVP_sha256(), nullptr))
-    fail(ErrorKind::machine, "SHA-256 is not available in this libcrypto");
-  return hex_of(digest, size);
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256_CTX state;
+  SHA256_Init(&state);
+  SHA256_Update(&state, data.data(), data.size());
+  SHA256_Final(digest, &state);
+  return hex_of(digest, sizeof digest);
 }
 
 bool is_sha256_hex(std::string_view text) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 
 #include "graph/tensor.h"
@@ -15,9 +16,10 @@ namespace temper {
 constexpr int64_t kMaxNpzBytes = int64_t(8) << 30;
 constexpr int64_t kMaxNpzArrays = 65536;
 
-// Array name (without ".npy") -> tensor. Throws Error{bad_file} that names the file and the array: damaged, over a
+// Array name (without ".npy") -> tensor. Throws Error{bad_file} that names the array (and the file): damaged, over a
 // limit, not .npy inside, two arrays of one name; Error{unsupported} for encryption and compression methods other than
 // deflate.
+std::map<std::string, Tensor> parse_npz(std::span<const std::byte> archive, int64_t limit = kMaxNpzBytes);
 std::map<std::string, Tensor> read_npz(const std::string& path, int64_t limit = kMaxNpzBytes);
 
 }  // namespace temper

@@ -64,5 +64,42 @@ TEST(Npz, DamageIsFoundByTheChecksumsOfTheArchive) {
   });
 }
 
+// As archives beyond 4 GB or 65535 entries have it, and with a comment behind.
+TEST(Npz, AZip64DirectoryIsRead) {
+  const std::string folder = test_folder();
+  run_python(folder, R"(
+import struct
+np.savez('x.npz', x=np.arange(6, dtype='i4'), y=np.arange(3, dtype='f8'))
+b = open('x.npz', 'rb').read()
+e = b.rfind(b'PK\5\6')
+n, size, offset = struct.unpack('<HII', b[e + 10:e + 20])
+def wide(name, n):
+    wide = struct.pack('<IQHHIIQQQQ', 0x06064b50, 44, 45, 45, 0, 0, n, n, size, offset) + struct.pack('<IIQI', 0x07064b50, 0, e, 1)
+    end = struct.pack('<IHHHHIIH', 0x06054b50, 0, 0, 0xffff, 0xffff, 0xffffffff, 0xffffffff, 2) + b'ok'
+    open(name, 'wb').write(b[:e] + wide + end)
+wide('wide.npz', n)
+wide('more.npz', n + 1)
+wide('fewer.npz', n - 1)
+wide('many.npz', 1 << 40)
+)");
+  const auto arrays = read_npz(folder + "wide.npz");
+  ASSERT_EQ(arrays.size(), 2u);
+  EXPECT_EQ(arrays.at("x").to_ints(), (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(arrays.at("y").data<double>()[2], 2);
+  for (const char* name : {"more.npz", "fewer.npz", "many.npz"})
+    error_of(ErrorKind::bad_file, [&] { read_npz(folder + name); });
+}
+
+TEST(Npz, EncryptedArchivesAreRefusedAsSuch) {
+  const std::string folder = test_folder();
+  run_python(folder, R"(
+np.savez('x.npz', x=np.zeros(2))
+b = bytearray(open('x.npz', 'rb').read())
+b[b.rfind(b'PK\1\2') + 8] |= 1
+open('x.npz', 'wb').write(b)
+)");
+  EXPECT_CONTAINS(error_of(ErrorKind::unsupported, [&] { read_npz(folder + "x.npz"); }), "encrypted");
+}
+
 }  // namespace
 }  // namespace temper
