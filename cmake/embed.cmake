@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DINPUT=file -DOUTPUT=x.cc -DSYMBOL=name -P embed.cmake: the bytes of a file as a std::string_view temper::name().
+# cmake -DINPUT=file -DOUTPUT=x.cc -DSYMBOL=name [-DGZIP=ON] -P embed.cmake: the bytes of a file, or of its gzip, as a
+# std::string_view temper::name().
+if(GZIP)
+  file(ARCHIVE_CREATE OUTPUT ${OUTPUT}.gz PATHS ${INPUT} FORMAT raw COMPRESSION GZip COMPRESSION_LEVEL 9)
+  set(INPUT ${OUTPUT}.gz)
+endif()
 file(READ ${INPUT} bytes HEX)
 string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")

@@ -10,11 +10,11 @@
 #include "report/report.h"
 #include "report/text.h"
 #include "report/theme.h"
+#include "report/vega.h"
 
 namespace temper {
 
-// Embedded files (cmake/embed.cmake). The first is empty where the build had no Vega-Lite.
-std::string_view vega_bundle();
+// Embedded files (cmake/embed.cmake).
 std::string_view report_page_css();
 std::string_view report_page_js();
 
