@@ -18,6 +18,8 @@ install(FILES cmake/temper-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/temper-confi
 file(RELATIVE_PATH TEMPER_PC_INCLUDES /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p/${CMAKE_INSTALL_INCLUDEDIR})
 configure_file(cmake/temper.pc.in temper.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/temper.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+# What `temper export` hands over to; the interpreter with the framework need not have the Python package.
+install(DIRECTORY python/temper DESTINATION ${CMAKE_INSTALL_DATADIR}/temper/python FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
 install(FILES LICENSE THIRD_PARTY.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # Both are read from the help, so that they cannot say something else.
@@ -32,7 +34,7 @@ install(FILES ${MANUAL}/temper.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-co
 install(FILES ${MANUAL}/_temper DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 install(FILES ${MANUAL}/temper.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
-# cpack, or ./dev package deb: a Debian package of what is installed.
+# cpack, or ./dev deb: a Debian package of what is installed.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME temper)
 set(CPACK_PACKAGE_VENDOR Temper)
@@ -42,6 +44,7 @@ set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS python3)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 include(CPack)

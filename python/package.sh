@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# package.sh PROGRAM DIR: DIR/temper with bin/, lib/ and the licences of what lib/ holds, and DIR/temper.tar.gz. The program
+# package.sh PROGRAM DIR: DIR/temper with bin/, lib/, python/ and the licences of what lib/ holds, and DIR/temper.tar.gz. The program
 # finds lib/ beside it wherever the folder lies. All of it is at most 60 MB: glibc is the machine's own, and NVIDIA's libraries
 # are opened at run time.
 set -euo pipefail
@@ -23,6 +23,8 @@ while read -r name path; do
 done < <(ldd "$program" | sed -nE 's/^\s*(\S+) => (\S+) \(.*/\1 \2/p; s/^\s*(\S+) => not found/\1 -/p')
 copy_static_licences "$new/licences" libcrypto.a libprotobuf.a
 here=$(dirname "$(readlink -f "$0")")/..
+mkdir "$new/python"
+tar -C "$here/python" --exclude=__pycache__ -c temper | tar -C "$new/python" -x  # what temper export hands over to
 cp "$here/LICENSE" "$here/THIRD_PARTY.md" "$here/README.md" "$new/"
 
 # It must find every library in its own folder, and run.

@@ -16,13 +16,19 @@ namespace {
 
 struct Options {
   std::vector<std::string> files;
-  std::string html, png, svg, markdown, csv, python = TEMPER_PYTHON;
+  std::string html, png, svg, markdown, csv, python;
 };
 
 // "plots/out.png" and "latency" -> "plots/out-latency.png". A page has several pictures, so each has its name.
 std::string named(const std::string& path, const std::string& name) {
   const std::filesystem::path whole(path);
   return (whole.parent_path() / concat(whole.stem().string(), "-", name, whole.extension().string())).string();
+}
+
+// The interpreter that ./dev setup gave what drawing needs, where it did.
+std::string usual_python() {
+  const std::string ours = cache_folder() + "/venv/bin/python";
+  return std::filesystem::exists(ours) ? ours : "python3";
 }
 
 void report(const Options& options, const Context& context) {
@@ -59,11 +65,10 @@ void report(const Options& options, const Context& context) {
   for (const auto& [path, format] :
        {std::pair{options.svg, ImageFormat::svg}, std::pair{options.png, ImageFormat::png}}) {
     if (path.empty()) continue;
-    const auto images = render(drawn, format, options.python);
+    const auto images = render(drawn, format, options.python.empty() ? usual_python() : options.python);
     for (size_t i = 0; i < drawn.size(); ++i) write(named(path, drawn[i].name), images[i]);
   }
-  if (context.json)
-    std::fputs(json_text({{"written", written}}).c_str(), stdout);
+  if (context.json) std::fputs(json_text({{"written", written}}).c_str(), stdout);
 }
 
 }  // namespace
@@ -80,8 +85,8 @@ void add_report(CLI::App& verb, Context& context) {
   verb.add_option("--csv", options->csv, "every field of every run, for spreadsheets");
   verb.add_option("--svg", options->svg, "F.svg: each picture as F-NAME.svg (F-latency.svg, F-throughput.svg, ...)");
   verb.add_option("--png", options->png, "F.png: each picture as F-NAME.png");
-  verb.add_option("--python", options->python, "a Python with vl-convert-python, which draws SVG and PNG")
-      ->capture_default_str();
+  verb.add_option("--python", options->python,
+                  "a Python with vl-convert-python, which draws SVG and PNG; the one of ./dev setup, or python3");
   verb.callback([options, &context] { report(*options, context); });
 }
 

@@ -15,6 +15,10 @@ quietly "$cmake" --build "$folder/build" -j 2
 installed="$folder/moved here"
 bash "$source/tests/api/examples.sh" "$folder/build" "$installed/bin/temper" "$python" "$source"
 
+# temper export finds its module, which here says what is missing: the interpreter has no PyTorch.
+said=$("$installed/bin/temper" export torchvision:resnet18 -o "$folder/r.onnx" --python "$python" 2>&1) && exit 1
+[[ $said == *"pip install"*torch* ]] || { echo "temper export of an installation says: $said" >&2; exit 1; }
+
 # An application that knows only find_package(temper), another that knows only pkg-config.
 mkdir "$folder/plain"
 cat >"$folder/plain/CMakeLists.txt" <<'CMAKE'
