@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A driver of two H100 in host memory: what a plan needs of a driver, with every handle an object that is counted and
-// checked, copies done, kernels recorded and not run. So choosing, memory planning, building, saving, loading and
-// running are tested with no GPU, and every failure of a driver can be played.
+// checked, copies done, and kernels recorded; those that were compiled for the CPU (emulator/nvrtc.cc) are run, too. So
+// choosing, memory planning, building, saving, loading and running are tested with no GPU, and every failure of a
+// driver can be played.
 #pragma once
 #include <cstring>
 #include <functional>
@@ -11,6 +12,7 @@
 
 #include "backends/cuda/machine.h"
 #include "cuda_test_helpers.h"
+#include "emulator/emulator.h"
 
 namespace temper::testing {
 
@@ -25,6 +27,7 @@ class ScriptedGpus {
     std::vector<std::function<cuda::Result()>> actions;  // of a capture so far, and of graphs
     double ms = 0;                                       // events: when it happened
     std::string name;                                    // functions
+    std::shared_ptr<emulator::KernelLibrary> library;    // modules and functions whose kernels are run
   };
 
   int driver_version = 13900;
@@ -164,12 +167,22 @@ class ScriptedGpus {
       return clock_ += 0.001, 0;
     });
   }
-  Result launch(cuda::FunctionHandle handle, cuda::StreamHandle stream) {
+  Result launch(cuda::FunctionHandle handle, const cuda::LaunchConfig& config, void** parameters) {
     Object* function = find(handle, "function");
     if (!function) return kInvalidHandle;
-    return put_in(stream, [this, name = function->name]() -> Result {
+    const auto library = function->library;
+    const std::shared_ptr<emulator::Bound> bound = library ? library->bind(function->name, parameters) : nullptr;
+    emulator::LaunchOptions options;
+    options.grid = {config.grid[0], config.grid[1], config.grid[2]};
+    options.block = {config.block[0], config.block[1], config.block[2]};
+    options.shared_bytes = config.shared_bytes;
+    return put_in(config.stream, [this, name = function->name, library, bound, options]() mutable -> Result {
       launches.push_back(name);
-      return clock_ += 0.01, 0;
+      clock_ += 0.01;
+      if (!bound) return 0;
+      options.seed = launches.size();
+      const std::string problem = library->run(name, *bound, options);
+      return problem.empty() ? 0 : misuse(concat(name, ": ", problem), cuda::kLaunchFailed);
     });
   }
   Result wait(cuda::StreamHandle handle) {
@@ -385,16 +398,22 @@ inline cuda::DriverApi ScriptedGpus::api() {
                       "ELF",
                       4) != 0)
         return kInvalidSource;
-      return s.make(handle, {"module", current()});
+      Object module{"module", current()};
+      module.library = emulator::KernelLibrary::load(cubin);
+      return s.make(handle, std::move(module));
     });
   };
   a.module_unload = [](ModuleHandle handle) { return locked([&](S& s) { return s.destroy(handle, "module"); }); };
   a.module_function = [](FunctionHandle* handle, ModuleHandle module, const char* name) {
     return locked([&](S& s) -> Result {
       if (const Result lost = s.begin()) return lost;
-      if (!s.find(module, "module")) return kInvalidHandle;
+      const Object* from = s.find(module, "module");
+      if (!from) return kInvalidHandle;
       Object function{"function", current()};
       function.name = name;
+      function.library = from->library;
+      if (function.library && !function.library->has(name))
+        return s.misuse("a kernel that is not there", kInvalidHandle);
       return s.make(handle, std::move(function));
     });
   };
@@ -410,11 +429,13 @@ inline cuda::DriverApi ScriptedGpus::api() {
   a.launch_host = [](StreamHandle stream, void (*function)(void*), void* argument) {
     return locked([&](S& s) { return s.put_in(stream, [=]() -> Result { return function(argument), 0; }); });
   };
-  a.launch_kernel = [](FunctionHandle function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                       StreamHandle stream, void**,
-                       void**) { return locked([&](S& s) { return s.launch(function, stream); }); };
-  a.launch_kernel_ex = [](const LaunchConfig* config, FunctionHandle function, void**, void**) {
-    return locked([&](S& s) { return s.launch(function, config->stream); });
+  a.launch_kernel = [](FunctionHandle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                       unsigned bz, unsigned shared, StreamHandle stream, void** parameters, void**) {
+    const LaunchConfig config{{gx, gy, gz}, {bx, by, bz}, shared, stream, nullptr, 0};
+    return locked([&](S& s) { return s.launch(function, config, parameters); });
+  };
+  a.launch_kernel_ex = [](const LaunchConfig* config, FunctionHandle function, void** parameters, void**) {
+    return locked([&](S& s) { return s.launch(function, *config, parameters); });
   };
   return a;
 }
@@ -431,6 +452,7 @@ class ScriptedMachines {
       cuda::Machine::put_in_place(i, machines_.back());
     }
   }
+
  private:
   std::vector<std::shared_ptr<const cuda::Machine>> machines_;
 };

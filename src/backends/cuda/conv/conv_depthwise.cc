@@ -79,7 +79,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   Job job;
   job.entry = "conv_depthwise";
   job.overlap = true;
-  const ImageEpilogue epilogue = image_epilogue(problem, accumulator);
+  const ImageEpilogue epilogue = image_epilogue(problem, accumulator, vector);
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::packed, 0, 0}};
   job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
   job.slots.push_back({Slot::Kind::output, 0, 0});

@@ -159,7 +159,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   job.overlap = true;
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::packed, 0, 0}};
   const DType accumulator = ops::accumulator_of(x.type.dtype, w.type.dtype);
-  const ImageEpilogue epilogue = image_epilogue(problem, accumulator);
+  const ImageEpilogue epilogue = image_epilogue(problem, accumulator, cut.v);
   job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
   job.slots.push_back({Slot::Kind::output, 0, 0});
   const int units = x.type.dtype == DType::f16    ? 1

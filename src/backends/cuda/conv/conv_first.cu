@@ -71,12 +71,6 @@ DEVICE void store_word(u32* patch, i32 row, i32 word, Word x) {
   }
 }
 
-// What the compiler takes for another number in every tile, so that it does not keep what follows from it: registers
-// are for sums.
-DEVICE u32 fresh(u32 x) {
-  asm volatile("" : "+r"(x));
-  return x;
-}
 
 // The bits of word `word` of a row of WIDTH that are taps of the kernel (where a number may be infinite, zero is not
 // enough of a weight).
@@ -92,7 +86,7 @@ DEVICE u32 taps_of(int word) {
 
 extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
     conv_first(const A* in, const Quad* weights, EXTRAS Output* out, const Parameters p) {
-  extern __shared__ __align__(16) u8 shared[];
+  u8* const shared = dynamic_shared();
   Quad* b = reinterpret_cast<Quad*>(shared);
   u32* patch = reinterpret_cast<u32*>(shared + WEIGHTS * 16);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -121,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
       const i32 from_h = h0 * STRIDE_H - p.pad_h, from_w = w0 * STRIDE_W - p.pad_w - LEFT;
       constexpr int COUNT = PATCH_ROWS * ROW_WORDS, LOADS = (COUNT + THREADS - 1) / THREADS,
                     AT_ONCE = LOADS < 12 ? LOADS : 12;
-      const int thread = int(fresh(threadIdx.x));
+      const int thread = int(renewed(threadIdx.x));  // what follows from it is not kept: registers are for sums
 #pragma unroll 1
       for (int first = 0; first < LOADS; first += AT_ONCE) {
         Word words[AT_ONCE];
@@ -173,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
 
 #pragma unroll
     for (int group = 0; group < COLUMNS / (4 * V); ++group) {
-      const u32 c = fresh(blockIdx.y * COLUMNS + group * 4 * V + t * V);
+      const u32 c = renewed(blockIdx.y * COLUMNS + group * 4 * V + t * V);
       if (c >= p.outputs) continue;
       [[maybe_unused]] ColumnExtras columns;
       COLUMN_EXTRAS(columns, c)
@@ -186,12 +180,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
           const i64 at = ((i64(n) * p.out_height + h) * p.out_width + w) * p.outputs + c;
           [[maybe_unused]] RowExtras row;
           ROW_EXTRAS(row, at)
-          Vec<Output, V> results;
+          Held<Output> results[V];
 #pragma unroll
           for (int v = 0; v < V; ++v)
-            results.at[v] =
-                store_as<Output>(EPILOGUE(Acc(sums[m][group * (V / 2) + v / 2][pixel * 2 + v % 2]), columns, row, v));
-          store_vector(out + at, results);
+            results[v] = EPILOGUE(Acc(sums[m][group * (V / 2) + v / 2][pixel * 2 + v % 2]), columns, row, v);
+          store_results<Output, V>(out + at, results);
         }
     }
   }

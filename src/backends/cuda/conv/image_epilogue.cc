@@ -25,33 +25,40 @@ std::vector<Layout> image_epilogue_layouts(const Problem& problem) {
   return layouts;
 }
 
-ImageEpilogue image_epilogue(const Problem& problem, DType accumulator) {
+ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v) {
   const Dims out = problem.outputs[0].dims();
   ImageEpilogue epilogue;
+  const Program& program = std::get<ops::Conv>(problem.op).epilogue;
   std::vector<DType> dtypes{accumulator};
   std::string extras, call, fields[2], loads[2];  // of channels, of positions
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
     const Dims from = problem.inputs[i].dims();
     const bool whole = from == out, splat = !whole && broadcast_strides(from, out)[1] == 0;
-    const std::string_view type = memory_type(problem.inputs[i].type.dtype);
-    dtypes.push_back(problem.inputs[i].type.dtype);
+    const DType dtype = problem.inputs[i].type.dtype;
+    const bool bytes = whole && v % 4 == 0 && wants_bytes_as_floats(program, int(i) - 1, dtype);
+    const std::string_view type = memory_type(dtype);
+    const std::string loaded = concat(whole ? "(row).x" : "(columns).x", i);
+    dtypes.push_back(bytes ? DType::f32 : dtype);
     extras += concat("const ", type, "* e", i, ", ");
-    fields[whole] += concat("Vec<", type, ", V> x", i, "; ");
-    loads[whole] += concat("(to).x", i, " = load_", splat ? "splat" : "vector", "<V>(e", i,
+    fields[whole] += concat(bytes ? "Bytes<" : "Vec<", type, ", V> x", i, "; ");
+    loads[whole] += concat("(to).x", i, " = load_",
+                           splat   ? "splat"
+                           : bytes ? "bytes"
+                                   : "vector",
+                           "<V>(e", i,
                            splat   ? ""
                            : whole ? " + (at)"
                                    : " + (c)",
                            "); ");
-    call += concat(", hold((", whole ? "row" : "columns", ").x", i, ".at[v])");
+    call += bytes ? concat(", byte_as_float<", type, ">(", loaded, ", v)") : concat(", hold(", loaded, ".at[v])");
     epilogue.slots.push_back({Slot::Kind::input, int(i), 0});
   }
   epilogue.text =
-      concat(program_code(std::get<ops::Conv>(problem.op).epilogue, dtypes, "epilogue"),
-             "using Output = ", memory_type(problem.outputs[0].type.dtype), ";\nusing Acc = ", held_type(accumulator),
-             ";\nstruct ColumnExtras { ", fields[0], "};\nstruct RowExtras { ", fields[1], "};\n#define EXTRAS ",
-             extras, "\n#define COLUMN_EXTRAS(to, c) ", loads[0], "\n#define ROW_EXTRAS(to, at) ", loads[1],
-             "\n#define EPILOGUE(sum, columns, row, v) epilogue(", accumulator == DType::f16 ? "op::round_f16" : "",
-             "(sum)", call, ")\n");
+      concat(program_code(program, dtypes, "epilogue"), "using Output = ", memory_type(problem.outputs[0].type.dtype),
+             ";\nusing Acc = ", held_type(accumulator), ";\nstruct ColumnExtras { ", fields[0],
+             "};\nstruct RowExtras { ", fields[1], "};\n#define EXTRAS ", extras, "\n#define COLUMN_EXTRAS(to, c) ",
+             loads[0], "\n#define ROW_EXTRAS(to, at) ", loads[1], "\n#define EPILOGUE(sum, columns, row, v) epilogue(",
+             accumulator == DType::f16 ? "op::round_f16" : "", "(sum)", call, ")\n");
   return epilogue;
 }
 

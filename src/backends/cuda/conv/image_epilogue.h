@@ -14,10 +14,10 @@ std::vector<Layout> image_epilogue_layouts(const Problem& problem);
 struct ImageEpilogue {
   // Output and Acc (held), ColumnExtras (values of channels) and RowExtras (V values each), EXTRAS (parameters),
   // COLUMN_EXTRAS(to, c) and ROW_EXTRAS(to, at) that load them for channel c and position `at` of the output, and
-  // EPILOGUE(sum, columns, row, v) with element v of both. V is the kernel's.
+  // EPILOGUE(sum, columns, row, v) with element v of both. V is the kernel's `v`.
   std::string text;
   std::vector<Slot> slots;  // of the parameters
 };
-ImageEpilogue image_epilogue(const Problem& problem, DType accumulator);
+ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v);
 
 }  // namespace temper::cuda

@@ -11,26 +11,6 @@ namespace temper::cuda {
 
 namespace {
 
-// The instruction of a warpgroup: 64 rows by `columns`, 32 bytes of k, both from shared memory.
-std::string multiply_group_code(int units, int columns) {
-  const bool is_float = units <= 2;
-  const int registers = columns / 2;
-  std::string list, operands;
-  for (int i = 0; i < registers; ++i) {
-    list += concat(i ? ",%" : "%", i);
-    operands += concat(i ? ", " : "", is_float ? "\"+f\"" : "\"+r\"", "(d[", i, "])");
-  }
-  const std::string_view types = units == 1   ? "k16.f32.f16.f16"
-                                 : units == 2 ? "k16.f32.bf16.bf16"
-                                 : units == 3 ? "k32.s32.s8.s8"
-                                              : "k32.s32.u8.s8";
-  return concat("#if defined(__CUDA_ARCH_FEAT_SM90_ALL)\nDEVICE void multiply_group(Sum (&d)[", registers,
-                "], u64 a, u64 b) {\n  asm volatile(\"{.reg .pred p; setp.ne.b32 p, %", registers + 2,
-                ", 0; wgmma.mma_async.sync.aligned.m64n", columns, types, " {", list, "}, %", registers, ", %",
-                registers + 1, ", p", is_float ? ", 1, 1, 0, 0" : "", ";}\" : ", operands,
-                " : \"l\"(a), \"l\"(b), \"r\"(1));\n}\n#endif\n");
-}
-
 bool multiples_of(const Dims& strides, int64_t of) {
   for (int64_t stride : strides)
     if (stride % of) return false;
@@ -102,18 +82,21 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
     const GemmOperand& operand = gemm.operands[o];
     const bool of_rows =
         std::any_of(operand.row_strides.begin(), operand.row_strides.end(), [](int64_t s) { return s; });
-    dtypes.push_back(operand.dtype);
-    extras += concat("const ", memory_type(operand.dtype), "* e", o, ", ");
-    fields[of_rows] += concat("Vec<", memory_type(operand.dtype), ", V> x", o, "; ");
-    const std::string from = concat("(e", o, " + ", of_rows ? "at" : "start", '[', of_rows ? o : o + 2, ']');
+    const bool vectors = operand.column_stride == 1 && multiples_of(operand, vector),
+               bytes = vectors && vector % 4 == 0 && wants_bytes_as_floats(*gemm.epilogue, int(o), operand.dtype);
+    dtypes.push_back(bytes ? DType::f32 : operand.dtype);
+    const std::string_view type = memory_type(operand.dtype);
+    extras += concat("const ", type, "* e", o, ", ");
+    fields[of_rows] += concat(bytes ? "Bytes<" : "Vec<", type, ", V> x", o, "; ");
+    const std::string from = concat("(e", o, " + ", of_rows ? "at" : "start", '[', of_rows ? o : o + 2, ']'),
+                      loaded = concat(of_rows ? "(row).x" : "(columns).x", o);
     loads[of_rows] += concat("(to).x", o, " = ");
     if (operand.column_stride == 0) loads[of_rows] += concat("load_splat<V>", from, "); ");
-    else if (operand.column_stride == 1 && multiples_of(operand, vector))
-      loads[of_rows] += concat("load_vector<V>", from, " + c); ");
+    else if (vectors) loads[of_rows] += concat(bytes ? "load_bytes<V>" : "load_vector<V>", from, " + c); ");
     else
       loads[of_rows] +=
           concat("load_strided<V>", from, " + i64(c) * p.column_stride[", o, "], p.column_stride[", o, "]); ");
-    call += concat(", hold((", of_rows ? "row" : "columns", ").x", o, ".at[v])");
+    call += bytes ? concat(", byte_as_float<", type, ">(", loaded, ", v)") : concat(", hold(", loaded, ".at[v])");
     job.slots.push_back({Slot::Kind::input, operand.input, 0});
   }
   job.slots.push_back({Slot::Kind::output, 0, 0});
@@ -144,7 +127,6 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
              ";\nstruct ColumnExtras { ", fields[0], "};\nstruct RowExtras { ", fields[1], "};\n#define EXTRAS ",
              extras, "\n#define LOAD_COLUMN_EXTRAS(to) ", loads[0], "\n#define LOAD_ROW_EXTRAS(to) ", loads[1],
              "\n#define EPILOGUE(sum, columns, row, v) epilogue(", round, "(sum)", call, ")\n",
-             matrix && tile.groups ? multiply_group_code(units, tile.columns) : "",
              "#include \"backends/cuda/matmul/gemm.cuh\"\n");
 
   ParameterWriter writer;

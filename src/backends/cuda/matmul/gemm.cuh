@@ -149,23 +149,20 @@ DEVICE const Staged* staged_of(const u8* shared, int part) {
   if constexpr (PARTS == 1) {
     return reinterpret_cast<const Staged*>(shared);
   } else {
-    u64 there;
-    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(shared), "r"(part));
-    return reinterpret_cast<const Staged*>(there);
+    return reinterpret_cast<const Staged*>(in_block(shared, part));
   }
 }
 DEVICE void meet() {
   if constexpr (PARTS == 1) {
     __syncthreads();
   } else {
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+    meet_cluster();
   }
 }
 
 extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, LEAST_BLOCKS)
     gemm(const A* a, const B* b, EXTRAS Output* out, const Parameters p) {
-  extern __shared__ __align__(1024) u8 shared[];
+  u8* const shared = dynamic_shared();
   if (SPLITS > 1 && PARTS == 1 && blockIdx.y > 0) {
     wait_for_inputs();
     return;
@@ -230,10 +227,10 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, LEAST_BLOCKS)
 #pragma unroll
           for (int v = 0; v < V; ++v) sums[v] = from == 0 ? Sum(hold(some.at[v])) : sums[v] + Sum(hold(some.at[v]));
         }
-        Vec<Output, V> results;
+        Held<Output> results[V];
 #pragma unroll
-        for (int v = 0; v < V; ++v) results.at[v] = store_as<Output>(EPILOGUE(Acc(sums[v]), columns, rows[j], v));
-        store_vector(out + to[j], results);
+        for (int v = 0; v < V; ++v) results[v] = EPILOGUE(Acc(sums[v]), columns, rows[j], v);
+        store_results<Output, V>(out + to[j], results);
       });
   }
   if constexpr (PARTS > 1) meet();  // the others may still read here

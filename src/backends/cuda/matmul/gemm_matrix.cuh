@@ -5,7 +5,7 @@
 //
 // Generated in front: STAGES, DISTANCE, IN_FLIGHT (slices whose products may be under way when the next begin), MASKED
 // (VECTOR_A, and the taps of a row are bits of a word), WARP_ROWS and WARP_COLUMNS (of a warp's part, where mma.sync
-// multiplies), GROUPS (wgmma multiplies where it exists), multiply_group (a wgmma of 64 rows by COLUMNS).
+// multiplies), GROUPS (wgmma multiplies where it exists).
 #pragma once
 #include "backends/cuda/support/mma.cuh"
 
@@ -14,21 +14,7 @@ constexpr int AT_ONCE = THREADS / 8, LOADS_A = ROWS / AT_ONCE, LOADS_B = COLUMNS
 static_assert(LOADS_A > 0 && LOADS_B > 0 && AT_ONCE % 8 == 0, "tiles are whole chunks for every thread");
 constexpr int STAGE = (ROWS + COLUMNS) * SLICE;
 
-// 16 bytes to shared memory, when they come; zeros if not `valid`.
-DEVICE void copy_chunk(u32 to, const void* from, bool valid) {
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0)
-               : "memory");
-}
-DEVICE void place_chunk(u32 to, const Chunk& x) {
-  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(x.word[0]), "r"(x.word[1]), "r"(x.word[2]),
-               "r"(x.word[3])
-               : "memory");
-}
-DEVICE void close_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int N>
-DEVICE void wait_for_groups() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
-}
+DEVICE void place_chunk(u32 to, const Chunk& x) { store_chunk(to, x.word[0], x.word[1], x.word[2], x.word[3]); }
 
 // A row where MASKED: its first tap, and a bit for each tap that lies inside.
 struct MaskedRow {
@@ -87,27 +73,26 @@ DEVICE u64 descriptor(u32 shared) {
 }
 DEVICE void accumulate(Sums& sums, u32 tile_a, u32 tile_b) {
   const u64 a = descriptor(tile_a + threadIdx.x / 128 * (BLOCKS_M * 64 * SLICE)), b = descriptor(tile_b);
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  begin_products();
 #pragma unroll
   for (int step = 0; step < STEPS; ++step)
 #pragma unroll
     for (int m = 0; m < BLOCKS_M; ++m)
       multiply_group(sums.at[m], a + (m * 64 * SLICE + step * 32) / 16, b + step * 32 / 16);
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  commit_products();
 }
 template <int N>
-DEVICE void wait_for_products() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+DEVICE void finish() {
+  wait_for_products<N>();
 }
 // The products are under way behind the compiler's back: it must not read or move sums across this.
 DEVICE void fence(Sums& sums) {
 #pragma unroll
   for (int m = 0; m < BLOCKS_M; ++m)
 #pragma unroll
-    for (int i = 0; i < COLUMNS / 2; ++i) asm volatile("" : SUM(sums.at[m][i])::"memory");
+    for (int i = 0; i < COLUMNS / 2; ++i) renew(sums.at[m][i]);
 }
-// What was written to shared memory by copies is read by the matrix units on their own way.
-DEVICE void publish() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+DEVICE void publish() { publish_shared(); }
 // f(row, column, sum, sum of the next column) for each pair that this thread has.
 template <class F>
 DEVICE void each_pair(const Sums& sums, F&& f) {
@@ -122,13 +107,6 @@ DEVICE void each_pair(const Sums& sums, F&& f) {
           sums.at[m][n * 4 + half * 2 + 1]);
 }
 #else
-// Four matrices of eight rows by 16 bytes; lane l gives the address of row l % 8 of matrix l / 8.
-DEVICE void load_matrices(u32* to, u32 from) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(from)
-               : "memory");
-}
 constexpr int LEAST_BLOCKS = (MIN_BLOCKS + 1) / 2;  // fragments need registers, too
 constexpr int WARPS_ACROSS = COLUMNS / WARP_COLUMNS, TILES_M = WARP_ROWS / 16, TILES_N = WARP_COLUMNS / 8;
 static_assert(ROWS / WARP_ROWS * WARPS_ACROSS * 32 == THREADS && TILES_N % 2 == 0, "warps cover the tile");
@@ -155,7 +133,7 @@ DEVICE void accumulate(Sums& sums, u32 tile_a, u32 tile_b) {
   }
 }
 template <int N>
-DEVICE void wait_for_products() {}
+DEVICE void finish() {}
 DEVICE void fence(Sums&) {}
 DEVICE void publish() {}
 template <class F>
@@ -176,7 +154,7 @@ DEVICE void each_pair(const Sums& sums, F&& f) {
 DEVICE void sum_tile(u8* shared, const A* a, const B* b, const Parameters& p, u32 row, u32 column, u32 slice, u32 end) {
   // Thread t loads chunk t % 8 of rows t / 8, t / 8 + AT_ONCE, ...
   const u32 chunk = threadIdx.x % 8, first = threadIdx.x / 8;
-  const u32 tiles = u32(__cvta_generic_to_shared(shared)), mine = first * SLICE + (chunk ^ first % 8) * 16;
+  const u32 tiles = shared_address(shared), mine = first * SLICE + (chunk ^ first % 8) * 16;
   const B* b_at = b + i64(column + first) * p.b_column;
   MaskedRow rows[LOADS_A];
   if constexpr (MASKED) {
@@ -239,11 +217,11 @@ DEVICE void sum_tile(u8* shared, const A* a, const B* b, const Parameters& p, u3
       copy_a(slice + DISTANCE, next);
     }
     close_group();
-    wait_for_products<IN_FLIGHT>();
+    finish<IN_FLIGHT>();
     stage = stage + 1 == STAGES ? 0 : stage + 1;
     next = next + 1 == STAGES ? 0 : next + 1;
   } while (++slice < end);
-  wait_for_products<0>();
+  finish<0>();
   fence(sums);
   __syncthreads();  // the buffers are free for the sums
   Staged* to = reinterpret_cast<Staged*>(shared);

@@ -27,14 +27,11 @@ constexpr int PIECES = V * sizeof(Input) / 4;
 // The larger one, and NaN where one is NaN.
 DEVICE Piece larger(Piece a, Piece b) {
 #if INPUT == 1
-  asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
-  return a;
+  return max_nan_f16x2(a, b);
 #elif INPUT == 2
-  asm("max.NaN.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
-  return a;
+  return max_nan_bf16x2(a, b);
 #elif INPUT == 3
-  asm("max.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(b));
-  return a;
+  return max_nan(a, b);
 #elif INPUT == 4
   return __vmaxs4(a, b);
 #elif INPUT == 5

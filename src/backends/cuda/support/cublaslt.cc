@@ -19,7 +19,7 @@ constexpr Setting kSettings[] = {{Attribute::id, 4},      {Attribute::tile, 4}, 
                                  {Attribute::split_k, 4}, {Attribute::reduction, 4},   {Attribute::swizzle, 4},
                                  {Attribute::custom, 4},  {Attribute::inner_shape, 2}, {Attribute::cluster_shape, 2}};
 static_assert(std::size(kSettings) == std::tuple_size_v<decltype(CublasLtChoice::numbers)>);
-constexpr int64_t kLosesNaN = 20;  // the id of an algorithm whose relu gives 0 for NaN
+constexpr int64_t kLosesNaN = 20;              // the id of an algorithm whose relu gives 0 for NaN
 constexpr size_t kSplitK = 3, kReduction = 4;  // a negative split-k leaves it to the algorithm
 
 int compute_of(const CublasLtProduct& product) { return product.tf32 ? kCublasComputeTf32 : kCublasCompute32; }

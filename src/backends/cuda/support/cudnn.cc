@@ -328,7 +328,8 @@ std::vector<CudnnChoice> Cudnn::choices(const CudnnGraph& graph, const CudnnRule
   const bool without_cublaslt = operations_of(graph) < kOperationsForCublasLt ||
                                 graph.values.at(size_t(graph.x)).dims.at(1) % 8 != 0 ||
                                 graph.values.at(size_t(graph.sum)).dims.at(1) % 8 != 0;
-  const uint32_t behaves_otherwise = kCudnnReordersFilter | kCudnnReordersBias | (without_cublaslt ? kCudnnCallsCublasLt : 0);
+  const uint32_t behaves_otherwise =
+      kCudnnReordersFilter | kCudnnReordersBias | (without_cublaslt ? kCudnnCallsCublasLt : 0);
   const bool wide = graph.values.at(size_t(graph.x)).type == CudnnData::f32;
   uint32_t refused = kCudnnDownConvert | kCudnnReducedReduction | kCudnnFft | kCudnnNondeterministic | kCudnnWinograd;
   if (wide && !rules.tf32) refused |= kCudnnTensorCore;

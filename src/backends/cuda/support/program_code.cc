@@ -61,6 +61,14 @@ std::string cast_text(DType to, const std::string& x) {
 
 }  // namespace
 
+bool wants_bytes_as_floats(const Program& program, int input, DType dtype) {
+  bool only_cast = (dtype == DType::i8 || dtype == DType::u8) && program.result() != input;
+  for (const Step& step : program.steps)
+    for (int a = 0; a < arity_of(step.op); ++a)
+      if (step.args[size_t(a)] == input) only_cast &= step.op == Scalar::cast && step.dtype == DType::f32;
+  return only_cast;
+}
+
 std::string program_code(const Program& program, std::span<const DType> inputs, std::string_view name) {
   const DType result = program.dtype_of_value(program.result(), inputs);
   std::string out = concat("DEVICE ", held_type(result), ' ', name, '(');
@@ -72,7 +80,18 @@ std::string program_code(const Program& program, std::span<const DType> inputs, 
     if (step.op == Scalar::constant) {
       value = constant_text(step);
     } else if (step.op == Scalar::cast) {
-      value = cast_text(step.dtype, concat('v', step.args[0]));
+      // The step that made value `v`, if it is one of f32 and of this kind.
+      auto made_by = [&](int v, Scalar op) -> const Step* {
+        const Step* made = v >= program.inputs ? &program.steps[size_t(v - program.inputs)] : nullptr;
+        return made && made->op == op && made->dtype == DType::f32 ? made : nullptr;
+      };
+      const bool narrow = step.dtype == DType::i8 || step.dtype == DType::u8;
+      const Step* round = narrow ? made_by(step.args[0], Scalar::round) : nullptr;
+      const Step* relu = round ? made_by(round->args[0], Scalar::relu) : nullptr;
+      if (round)
+        value = concat("op::cast_rounded", relu ? "_relu<" : "<", held_type(step.dtype), ">(v",
+                       (relu ? relu : round)->args[0], ')');
+      else value = cast_text(step.dtype, concat('v', step.args[0]));
     } else {
       value = concat("op::", name_of(step.op), '(');
       for (int a = 0; a < arity_of(step.op); ++a) value += concat(a ? ", v" : "v", step.args[size_t(a)]);

@@ -15,4 +15,7 @@ std::string_view held_type(DType dtype);    // "float": as it is computed with
 // result is held too: store_as<> rounds it where it must be stored. `inputs`: dtypes; they fit (Program::infer).
 std::string program_code(const Program& program, std::span<const DType> inputs, std::string_view name);
 
+// Whether input `input` is of bytes and the program does nothing with them but to cast them to f32: then it may get f32.
+bool wants_bytes_as_floats(const Program& program, int input, DType dtype);
+
 }  // namespace temper::cuda

@@ -23,21 +23,11 @@ struct bf16 {
 #define DEVICE static __device__ __forceinline__
 #define DEVICE_MEMBER __device__ __forceinline__
 
-DEVICE f16 to_f16(float x) {
-  f16 r;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
-  return r;
-}
-DEVICE bf16 to_bf16(float x) {
-  bf16 r;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
-  return r;
-}
-DEVICE float from(f16 x) {
-  float r;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x.bits));
-  return r;
-}
+#include "backends/cuda/support/ptx.cuh"
+
+DEVICE f16 to_f16(float x) { return {f16_bits(x)}; }
+DEVICE bf16 to_bf16(float x) { return {bf16_bits(x)}; }
+DEVICE float from(f16 x) { return float_of_f16(x.bits); }
 DEVICE float from(bf16 x) { return __uint_as_float(u32(x.bits) << 16); }
 
 // How a value in memory is held in a register, and back.
@@ -302,6 +292,19 @@ DEVICE i64 saturate_i64(float x) { return x != x ? 0 : __float2ll_rz(x); }
 DEVICE i64 saturate_i64(double x) { return x != x ? 0 : __double2ll_rz(x); }
 DEVICE u64 saturate_u64(float x) { return x != x ? 0 : __float2ull_rz(x); }
 DEVICE u64 saturate_u64(double x) { return x != x ? 0 : __double2ull_rz(x); }
+
+// cast<To>(round(x)) for To of 8 bits.
+template <class To>
+DEVICE To cast_rounded(float x) {
+  if constexpr (is_signed<To>) return To(rounded_to_i8(x));
+  else return To(rounded_to_u8(x));
+}
+// cast<To>(round(relu(x))): NaN and -0 become 0 there, so that it does not matter what relu makes of them.
+template <class To>
+DEVICE To cast_rounded_relu(float x) {
+  return cast_rounded<To>(fmaxf(x, 0.0f));
+}
+
 template <class To, class T>
 DEVICE To cast(T x) {
   if constexpr (is_float<T> && !is_float<To>) {

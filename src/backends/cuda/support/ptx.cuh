@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What CUDA C++ has no word for, in PTX: this file and mma.cuh hold all of it. Tests replace both by the same functions
+// for a CPU (tests/backends/cuda/emulator), so that every kernel runs where there is no GPU.
+#pragma once
+
+DEVICE u16 f16_bits(float x) {
+  u16 r;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(x));
+  return r;
+}
+DEVICE u16 bf16_bits(float x) {
+  u16 r;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
+  return r;
+}
+DEVICE float float_of_f16(u16 bits) {
+  float r;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(bits));
+  return r;
+}
+
+// Rounds to the nearest, half to even, and saturates; NaN is 0.
+DEVICE i32 rounded_to_i8(float x) {
+  i32 r;
+  asm("cvt.rni.sat.s8.f32 %0, %1;" : "=r"(r) : "f"(x));
+  return r;
+}
+DEVICE i32 rounded_to_u8(float x) {
+  i32 r;
+  asm("cvt.rni.sat.u8.f32 %0, %1;" : "=r"(r) : "f"(x));
+  return r;
+}
+
+// The larger one of each pair, and NaN where one is NaN.
+DEVICE u32 max_nan_f16x2(u32 a, u32 b) {
+  asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+  return a;
+}
+DEVICE u32 max_nan_bf16x2(u32 a, u32 b) {
+  asm("max.NaN.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+  return a;
+}
+DEVICE float max_nan(float a, float b) {
+  asm("max.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(b));
+  return a;
+}
+
+// What the compiler takes for another number than before, and does not move across other such.
+DEVICE u32 renewed(u32 x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+DEVICE void renew(float& x) { asm volatile("" : "+f"(x)::"memory"); }
+DEVICE void renew(i32& x) { asm volatile("" : "+r"(x)::"memory"); }
+
+// The next kernel of the stream may start; what those in front wrote is there.
+DEVICE void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+DEVICE void wait_for_kernels_in_front() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+// The block's dynamic shared memory.
+DEVICE u8* dynamic_shared() {
+  extern __shared__ __align__(1024) u8 shared[];
+  return shared;
+}
+// Addresses in shared memory as instructions want them.
+DEVICE u32 shared_address(const void* in_shared) { return u32(__cvta_generic_to_shared(in_shared)); }
+
+// 16 bytes to shared memory, when they come; zeros if not `valid`.
+DEVICE void copy_chunk(u32 to, const void* from, bool valid) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0)
+               : "memory");
+}
+DEVICE void store_chunk(u32 to, u32 x, u32 y, u32 z, u32 w) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+DEVICE void close_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N>
+DEVICE void wait_for_groups() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+// Four matrices of eight rows by 16 bytes; lane l gives the address of row l % 8 of matrix l / 8.
+DEVICE void load_matrices(u32* to, u32 from) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(from)
+               : "memory");
+}
+// What this thread wrote to shared memory is read by the matrix units and by bulk copies on their own way.
+DEVICE void publish_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// The same place in the shared memory of block `rank` of the cluster.
+template <class T>
+DEVICE T* in_block(T* shared, u32 rank) {
+  u64 there;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(shared), "r"(rank));
+  return reinterpret_cast<T*>(there);
+}
+DEVICE void meet_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines of tests/cases on every recipe that supports them, with every configuration, against the reference.
+#pragma once
+#include "../case_files.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "bench/cases.h"
+#include "run_recipe.h"
+
+namespace temper::testing {
+
+// `most`: of the kernels that would have to be compiled, take as many, drawn by their texts.
+inline void check_cases(const std::string& name, const cuda::Compiler& compiler, const cuda::GpuRef& gpu,
+                        size_t most = SIZE_MAX) {
+  struct Run {
+    const KernelCase* line;
+    const std::vector<Tensor>* inputs;
+    Problem problem;
+    const cuda::Recipe* recipe;
+    Config config;
+    cuda::Recipe::Work work;
+  };
+  const auto lines = parse_cases(read_file(concat(TEMPER_SOURCE_DIR, "/tests/cases/", name, ".cases")));
+  std::vector<std::vector<Tensor>> inputs;
+  for (const KernelCase& line : lines) inputs.push_back(make_case_inputs(line, uint64_t(line.line)));
+  std::vector<Run> runs;
+  std::vector<cuda::KernelSource> sources;
+  for (size_t l = 0; l < lines.size(); ++l) {
+    const Problem problem = make_case_problem(lines[l], inputs[l], 1);
+    for (const cuda::Recipe* recipe : cuda::recipes()) {
+      if (!recipe->supports(problem).yes()) continue;
+      const auto configs = recipe->configs(problem);
+      EXPECT_FALSE(configs.empty()) << recipe->name << " supports it but offers nothing: " << lines[l].text;
+      for (const Config& config : configs) {
+        runs.push_back({&lines[l], &inputs[l], problem, recipe, config, recipe->work(problem, config)});
+        for (const cuda::Job& job : runs.back().work.jobs) sources.push_back(job.source);
+      }
+    }
+  }
+  std::map<uint64_t, std::string> texts;  // by their hashes
+  for (const cuda::KernelSource& source : sources) texts.emplace(xxh3(source.text), source.text);
+  if (texts.size() > most) {
+    const uint64_t last = std::next(texts.begin(), ptrdiff_t(most))->first;
+    auto taken = [&](const cuda::KernelSource& source) { return xxh3(source.text) < last; };
+    std::erase_if(sources, [&](const cuda::KernelSource& source) { return !taken(source); });
+    std::erase_if(runs, [&](const Run& run) {
+      return !std::all_of(run.work.jobs.begin(), run.work.jobs.end(),
+                          [&](const cuda::Job& job) { return taken(job.source); });
+    });
+  }
+  Cubins cubins(compiler, gpu->info().architecture());
+  cubins.prepare(sources);
+  if (::testing::Test::HasFailure()) return;
+  const cuda::Stream stream(gpu);
+  const KernelCase* last = nullptr;
+  std::vector<Tensor> want;
+  for (const Run& run : runs) {
+    SCOPED_TRACE(concat(name, ".cases:", run.line->line, ": ", run.line->text, "\n", run.recipe->name, " '",
+                        run.config.text, "' ", name_of(run.config.outputs[0])));
+    if (run.line != last) {
+      std::vector<TensorType> types;
+      for (const Port& port : run.problem.outputs) types.push_back(port.type);
+      want = reference(run.line->op, *run.inputs, types);
+      last = run.line;
+    }
+    const std::vector<Tensor> got = run_recipe(stream, cubins, run.problem, run.config, run.work, *run.inputs);
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      const Tolerance t = tolerance_of(want[i].dtype());
+      EXPECT_EQ(difference(got[i], want[i], t.relative, t.absolute), "") << "output " << i;
+    }
+  }
+  std::printf("%s: %zu lines, %zu runs\n", name.c_str(), lines.size(), runs.size());
+}
+
+}  // namespace temper::testing

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulator.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <random>
+#include <vector>
+
+namespace temper::emulator {
+
+namespace {
+
+constexpr size_t kStackBytes = 128 << 10, kSharedBytes = 256 << 10;
+
+// When what goes on behind the threads' back is done.
+enum class When { at_once, some_time, when_waited_for };
+
+struct Gate {  // of threads that wait for each other
+  uint32_t generation = 0;
+  int arrived = 0;
+};
+struct Meeting {
+  Gate gate;
+  std::vector<void*> brought;
+};
+struct SharedBarrier {
+  uint32_t phase = 0;
+  int64_t expected = 0, missing = 0, bytes = 0;
+};
+
+struct PendingProduct {
+  Product product;
+  void* sums;
+  Descriptor a, b;
+  unsigned add;
+};
+struct PendingCopy {
+  void* to;
+  const void* from;
+  unsigned bytes, valid;
+};
+
+struct BlockState;
+struct Lane {
+  ucontext_t context;
+  Three thread;
+  BlockState* block = nullptr;
+  unsigned linear = 0;
+  bool done = false;
+  // It goes on when *word is no longer `value`.
+  const uint32_t* word = nullptr;
+  uint32_t value = 0;
+  const char* waits_for = "";
+  std::deque<std::vector<PendingCopy>> copies;
+  std::vector<PendingCopy> open_copies;
+  std::deque<std::vector<PendingProduct>> products;
+  std::vector<PendingProduct> open_products;
+  std::deque<std::vector<std::function<void()>>> stores;
+  std::vector<std::function<void()>> open_stores;
+};
+struct BlockState {
+  Three index;
+  unsigned rank = 0, threads = 0;
+  unsigned char* shared = nullptr;
+  Gate named[16];
+  std::map<std::pair<int, unsigned>, Meeting> meetings;  // by lanes and number
+  std::map<uint32_t, SharedBarrier> barriers;
+};
+
+void do_copy(const PendingCopy& c) {
+  std::memcpy(c.to, c.from, c.valid);
+  std::memset(static_cast<char*>(c.to) + c.valid, 0, c.bytes - c.valid);
+}
+
+class Run final : public Machine {
+ public:
+  Run(const LaunchOptions& options, const Three& cluster, Bound& bound)
+      : options_(options), cluster_(cluster), bound_(bound), random_(options.seed) {
+    block_dim = options.block;
+    grid_dim = options.grid;
+    threads_ = options.block.x * options.block.y * options.block.z;
+    when_ = When(options.seed % 3);
+  }
+  std::string all() {
+    const Three& g = options_.grid;
+    if (g.x % cluster_.x || g.y % cluster_.y || g.z % cluster_.z) return "the grid is no multiple of the cluster";
+    if (options_.shared_bytes > 227 * 1024) return "more shared memory than a block can have";
+    for (unsigned z = 0; z < g.z && problem_.empty(); z += cluster_.z)
+      for (unsigned y = 0; y < g.y && problem_.empty(); y += cluster_.y)
+        for (unsigned x = 0; x < g.x && problem_.empty(); x += cluster_.x) one_cluster({x, y, z});
+    return problem_;
+  }
+
+  void barrier(int id, int threads) override {
+    Gate& gate = lane_->block->named[id];
+    const uint32_t generation = gate.generation;
+    if (!arrive(gate, threads ? threads : int(threads_))) wait(gate.generation, generation, "a barrier of the block");
+  }
+  void barrier_arrive(int id, int threads) override { arrive(lane_->block->named[id], threads); }
+  void together(int lanes, void* mine, void (*work)(void** all)) override {
+    meet(lanes, mine, [work](void** all) { work(all); });
+  }
+  void meet_cluster() override {
+    const uint32_t generation = whole_cluster_.generation;
+    if (!arrive(whole_cluster_, int(lanes_.size()))) wait(whole_cluster_.generation, generation, "the cluster");
+  }
+  unsigned char* shared_of(unsigned rank) override { return blocks_.at(rank).shared; }
+
+  void copy(void* to, const void* from, unsigned bytes, unsigned valid) override {
+    const PendingCopy c{to, from, bytes, valid};
+    if (when_ == When::at_once) do_copy(c);
+    else lane_->open_copies.push_back(c);
+  }
+  void close_copies() override { lane_->copies.push_back(std::move(lane_->open_copies)), lane_->open_copies.clear(); }
+  void wait_for_copies(int groups) override {
+    while (int(lane_->copies.size()) > groups) {
+      for (const PendingCopy& c : lane_->copies.front()) do_copy(c);
+      lane_->copies.pop_front();
+    }
+  }
+
+  void barrier_init(uint32_t at, uint32_t count) override { lane_->block->barriers[at] = {0, count, count, 0}; }
+  void barrier_arrive_at(uint32_t at, uint32_t expected_bytes) override {
+    SharedBarrier& b = barrier_at(*lane_->block, at);
+    b.bytes += expected_bytes;
+    if (--b.missing < 0) return complain("more arrivals at a barrier than it was made for");
+    flip(b);
+  }
+  void barrier_wait_at(uint32_t at, uint32_t parity) override {
+    SharedBarrier& b = barrier_at(*lane_->block, at);
+    wait(b.phase, parity, "a barrier in shared memory");
+  }
+  void load_tensor(uint32_t to, const void* map, const int* at, const uint16_t* offsets, uint32_t barrier) override {
+    TensorMap m;
+    std::memcpy(&m, map, sizeof m);
+    if (m.magic != kTensorMapMagic) return complain("a copy by what is no tensor map");
+    if (to % 128) return complain("a bulk copy to no multiple of 128 bytes");
+    BlockState* block = lane_->block;
+    std::vector<int> where(at, at + m.rank);
+    std::vector<uint16_t> by;
+    if (offsets) by.assign(offsets, offsets + m.rank - 2);
+    auto load = [this, m, where, by, block, to, barrier] {
+      const int64_t bytes =
+          m.im2col ? load_pixels(m, where, by, block->shared + to, to) : load_box(m, where, block->shared + to, to);
+      SharedBarrier& b = barrier_at(*block, barrier);
+      b.bytes -= bytes;
+      flip(b);
+    };
+    if (when_ == When::at_once) load();
+    else pending_.push_back(load);
+  }
+  void store_tensor(const void* map, const int* at, uint32_t from) override {
+    TensorMap m;
+    std::memcpy(&m, map, sizeof m);
+    if (m.magic != kTensorMapMagic || m.im2col) return complain("a bulk store by what is no map of tiles");
+    std::vector<int> where(at, at + m.rank);
+    unsigned char* shared = lane_->block->shared;
+    auto store = [m, where, shared, from] { store_box(m, where, shared, from); };
+    if (when_ == When::at_once) store();
+    else lane_->open_stores.push_back(store);
+  }
+  void close_stores() override { lane_->stores.push_back(std::move(lane_->open_stores)), lane_->open_stores.clear(); }
+  void wait_for_stores(int groups, bool) override {
+    while (int(lane_->stores.size()) > groups) {
+      for (auto& store : lane_->stores.front()) store();
+      lane_->stores.pop_front();
+    }
+  }
+  void product(Product product, void* sums, Descriptor a, Descriptor b, unsigned add) override {
+    lane_->open_products.push_back({product, sums, a, b, add});
+  }
+  void close_products() override {
+    lane_->products.push_back(std::move(lane_->open_products));
+    lane_->open_products.clear();
+    if (when_ == When::at_once) do_products(0);
+  }
+  void wait_for_products(int groups) override { do_products(groups); }
+
+ private:
+  static std::vector<unsigned char*>& stacks() {
+    static std::vector<unsigned char*> all;
+    return all;
+  }
+  static unsigned char* map_memory(size_t bytes) {
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) std::abort();
+    return static_cast<unsigned char*>(memory);
+  }
+  void complain(const char* what) {
+    if (problem_.empty()) problem_ = what;
+  }
+
+  void one_cluster(const Three& first) {
+    blocks_.clear();
+    blocks_.resize(cluster_.x * cluster_.y * cluster_.z);
+    static std::vector<unsigned char*> shared;
+    lanes_.clear();
+    lanes_.resize(blocks_.size() * threads_);
+    for (size_t b = 0; b < blocks_.size(); ++b) {
+      if (shared.size() <= b) shared.push_back(map_memory(kSharedBytes));
+      BlockState& block = blocks_[b];
+      block.rank = unsigned(b);
+      block.threads = threads_;
+      block.index = {first.x + unsigned(b) % cluster_.x, first.y + unsigned(b) / cluster_.x % cluster_.y,
+                     first.z + unsigned(b) / cluster_.x / cluster_.y};
+      block.shared = shared[b];
+      std::memset(block.shared, 0xff, options_.shared_bytes);
+      for (unsigned t = 0; t < threads_; ++t) {
+        const size_t i = b * threads_ + t;
+        while (stacks().size() <= i) stacks().push_back(map_memory(kStackBytes));
+        Lane& lane = lanes_[i];
+        lane.block = &block;
+        lane.linear = t;
+        lane.thread = {t % block_dim.x, t / block_dim.x % block_dim.y, t / block_dim.x / block_dim.y};
+        begin(lane, stacks()[i]);
+      }
+    }
+    pending_.clear();
+    whole_cluster_ = {};
+    std::vector<size_t> order(lanes_.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    size_t left = lanes_.size();
+    for (unsigned pass = 0; left > 0 && problem_.empty(); ++pass) {
+      if (pass % 4 == 0) std::shuffle(order.begin(), order.end(), random_);
+      bool moved = false;
+      for (size_t i : order) {
+        Lane& lane = lanes_[i];
+        if (lane.done || (lane.word && *lane.word == lane.value)) continue;
+        lane.word = nullptr;
+        moved = true;
+        resume(lane);
+        left -= lane.done;
+        if (!problem_.empty()) return;
+        if (when_ == When::some_time && !pending_.empty() && random_() % 64 == 0) do_some_pending();
+      }
+      if (!moved) {
+        if (pending_.empty()) return complain_of_standstill();
+        do_some_pending();
+      }
+    }
+    while (!pending_.empty()) do_some_pending();
+    for (Lane& lane : lanes_) {
+      for (auto& group : lane.stores)
+        for (auto& store : group) store();
+      for (auto& store : lane.open_stores) store();
+      if (!lane.products.empty() || !lane.open_products.empty()) complain("a thread ended with products under way");
+    }
+  }
+  void complain_of_standstill() {
+    std::map<std::string, int> waiting;
+    for (const Lane& lane : lanes_)
+      if (!lane.done) ++waiting[lane.waits_for];
+    problem_ = "standstill:";
+    for (const auto& [what, count] : waiting)
+      problem_ += " " + std::to_string(count) + " threads wait for " + what + ";";
+  }
+  void do_some_pending() {
+    const size_t which = random_() % pending_.size();
+    std::swap(pending_[which], pending_.back());
+    const auto work = std::move(pending_.back());
+    pending_.pop_back();
+    work();
+  }
+
+  void begin(Lane& lane, unsigned char* stack) {
+    getcontext(&lane.context);
+    lane.context.uc_stack.ss_sp = stack;
+    lane.context.uc_stack.ss_size = kStackBytes;
+    lane.context.uc_link = nullptr;
+    const uintptr_t self = reinterpret_cast<uintptr_t>(this);
+    makecontext(&lane.context, reinterpret_cast<void (*)()>(&Run::enter), 2, unsigned(self), unsigned(self >> 32));
+  }
+  static void enter(unsigned low, unsigned high) {
+    Run* self = reinterpret_cast<Run*>(uintptr_t(low) | uintptr_t(high) << 32);
+    self->bound_.run();
+    self->lane_->done = true;
+    swapcontext(&self->lane_->context, &self->scheduler_);
+  }
+  void resume(Lane& lane) {
+    lane_ = &lane;
+    thread = lane.thread;
+    block = lane.block->index;
+    shared = lane.block->shared;
+    cluster_rank = lane.block->rank;
+    swapcontext(&scheduler_, &lane.context);
+  }
+  void wait(const uint32_t& word, uint32_t value, const char* what) {
+    // Also where it need not wait it may have to: others run in between.
+    lane_->word = &word;
+    lane_->value = value;
+    lane_->waits_for = what;
+    swapcontext(&lane_->context, &scheduler_);
+  }
+  // True for the last one.
+  static bool arrive(Gate& gate, int threads) {
+    if (++gate.arrived < threads) return false;
+    gate.arrived = 0;
+    ++gate.generation;
+    return true;
+  }
+  template <class Work>
+  void meet(int lanes, void* mine, Work&& work) {
+    Meeting& meeting = lane_->block->meetings[{lanes, lane_->linear / unsigned(lanes)}];
+    meeting.brought.resize(size_t(lanes));
+    meeting.brought[lane_->linear % unsigned(lanes)] = mine;
+    const uint32_t generation = meeting.gate.generation;
+    if (meeting.gate.arrived + 1 == lanes) work(meeting.brought.data());
+    if (!arrive(meeting.gate, lanes)) wait(meeting.gate.generation, generation, "its neighbours");
+  }
+  SharedBarrier& barrier_at(BlockState& block, uint32_t at) {
+    auto it = block.barriers.find(at);
+    if (it == block.barriers.end()) {
+      complain("a barrier in shared memory that nobody made");
+      it = block.barriers.emplace(at, SharedBarrier{}).first;
+    }
+    return it->second;
+  }
+  static void flip(SharedBarrier& b) {
+    if (b.missing != 0 || b.bytes != 0) return;
+    b.phase ^= 1;
+    b.missing = b.expected;
+  }
+  void do_products(int groups) {
+    unsigned char* at = shared;
+    meet(128, &lane_->products, [groups, at, this](void** all) {
+      auto queue = [&](int lane) -> std::deque<std::vector<PendingProduct>>& {
+        return *static_cast<std::deque<std::vector<PendingProduct>>*>(all[lane]);
+      };
+      while (int(queue(0).size()) > groups) {
+        for (size_t i = 0; i < queue(0).front().size(); ++i) {
+          void* sums[128];
+          const PendingProduct& first = queue(0).front()[i];
+          for (int lane = 0; lane < 128; ++lane) {
+            if (queue(lane).size() != queue(0).size() || queue(lane).front().size() != queue(0).front().size())
+              return complain("threads of a group do not multiply together");
+            const PendingProduct& mine = queue(lane).front()[i];
+            if (mine.a != first.a || mine.b != first.b || mine.product != first.product)
+              return complain("threads of a group multiply different matrices");
+            sums[lane] = mine.sums;
+          }
+          first.product(sums, first.a, first.b, first.add, at);
+        }
+        for (int lane = 0; lane < 128; ++lane) queue(lane).pop_front();
+      }
+    });
+  }
+
+  // Where byte `at` of a box goes: 16-byte pieces are swizzled by the bits of the address itself.
+  static uint32_t swizzled(const TensorMap& m, uint32_t address) {
+    const uint32_t mask = m.swizzle == 128 ? 7 : m.swizzle == 64 ? 3 : m.swizzle == 32 ? 1 : 0;
+    return address ^ (address >> 7 & mask) << 4;
+  }
+  struct Place {
+    const unsigned char* at;
+    bool inside;
+  };
+  static Place place(const TensorMap& m, const int64_t* position);
+  int64_t load_box(const TensorMap& m, const std::vector<int>& where, unsigned char* base, uint32_t to) {
+    int64_t elements = 1;
+    for (int i = 0; i < m.rank; ++i) elements *= m.box[i];
+    for (int64_t e = 0; e < elements; ++e) {
+      int64_t rest = e, position[5];
+      for (int i = 0; i < m.rank; ++i) position[i] = where[size_t(i)] + rest % m.box[i], rest /= m.box[i];
+      put(m, position, base, to, uint32_t(e * m.element_bytes));
+    }
+    return elements * m.element_bytes;
+  }
+  // Channels innermost, then pixels: base positions run through the box [low, size - 1 + high] of each image with the
+  // given steps; what is loaded lies `offsets` further.
+  int64_t load_pixels(const TensorMap& m, const std::vector<int>& where, const std::vector<uint16_t>& offsets,
+                      unsigned char* base, uint32_t to) {
+    const int axes = m.rank - 2;  // w, h, ... innermost first
+    std::vector<int64_t> at(where.begin() + 1, where.end());
+    for (uint32_t pixel = 0; pixel < m.box[1]; ++pixel) {
+      for (uint32_t c = 0; c < m.box[0]; ++c) {
+        int64_t position[5] = {where[0] + int64_t(c)};
+        for (int i = 0; i < axes; ++i) position[i + 1] = at[size_t(i)] + offsets[size_t(i)];
+        position[m.rank - 1] = at.back();
+        put(m, position, base, to, (pixel * m.box[0] + c) * uint32_t(m.element_bytes));
+      }
+      int i = 0;
+      for (; i < axes; ++i) {
+        at[size_t(i)] += m.steps[i + 1];
+        if (at[size_t(i)] <= int64_t(m.sizes[i + 1]) - 1 + m.high[i]) break;
+        at[size_t(i)] = m.low[i];
+      }
+      if (i == axes) ++at.back();
+    }
+    return int64_t(m.box[0]) * m.box[1] * m.element_bytes;
+  }
+  static void put(const TensorMap& m, const int64_t* position, unsigned char* base, uint32_t to, uint32_t offset) {
+    const Place from = place(m, position);
+    unsigned char* there = base - to + swizzled(m, to + offset);
+    if (from.inside) std::memcpy(there, from.at, size_t(m.element_bytes));
+    else std::memset(there, 0, size_t(m.element_bytes));
+  }
+  static void store_box(const TensorMap& m, const std::vector<int>& where, unsigned char* shared, uint32_t from) {
+    int64_t elements = 1;
+    for (int i = 0; i < m.rank; ++i) elements *= m.box[i];
+    for (int64_t e = 0; e < elements; ++e) {
+      int64_t rest = e, position[5];
+      for (int i = 0; i < m.rank; ++i) position[i] = where[size_t(i)] + rest % m.box[i], rest /= m.box[i];
+      const Place to = place(m, position);
+      if (to.inside)
+        std::memcpy(const_cast<unsigned char*>(to.at), shared + swizzled(m, from + uint32_t(e * m.element_bytes)),
+                    size_t(m.element_bytes));
+    }
+  }
+
+  const LaunchOptions options_;
+  const Three cluster_;
+  Bound& bound_;
+  std::minstd_rand random_;
+  When when_;
+  unsigned threads_ = 0;
+  std::vector<BlockState> blocks_;
+  std::vector<Lane> lanes_;
+  std::vector<std::function<void()>> pending_;
+  Gate whole_cluster_;
+  Lane* lane_ = nullptr;
+  ucontext_t scheduler_;
+  std::string problem_;
+};
+
+Run::Place Run::place(const TensorMap& m, const int64_t* position) {
+  int64_t offset = 0;
+  for (int i = 0; i < m.rank; ++i) {
+    if (position[i] < 0 || position[i] >= int64_t(m.sizes[i])) return {nullptr, false};
+    offset += position[i] * m.strides[i];
+  }
+  return {m.base + offset, true};
+}
+
+}  // namespace
+
+std::shared_ptr<KernelLibrary> KernelLibrary::load(const void* bytes) {
+  Elf64_Ehdr head;
+  std::memcpy(&head, bytes, sizeof head);
+  if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_machine == 190) return nullptr;  // 190: NVIDIA's
+  const size_t size = head.e_shoff + size_t(head.e_shnum) * head.e_shentsize;
+  // A name of its own: the loader takes a name that it knows for the library that had it.
+  std::string path = (std::filesystem::temp_directory_path() / "temper_kernel_XXXXXX").string();
+  const int file = mkstemp(path.data());
+  if (file < 0) return nullptr;
+  const bool written = write(file, bytes, size) == ssize_t(size);
+  close(file);
+  auto library = std::make_shared<KernelLibrary>();
+  if (written) library->handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  unlink(path.c_str());
+  return library->handle_ ? library : nullptr;
+}
+KernelLibrary::~KernelLibrary() {
+  if (handle_) dlclose(handle_);
+}
+bool KernelLibrary::has(const std::string& kernel) const { return dlsym(handle_, ("temper_bind_" + kernel).c_str()); }
+std::unique_ptr<Bound> KernelLibrary::bind(const std::string& kernel, void** arguments) const {
+  auto* make = reinterpret_cast<Bound* (*)(void**)>(dlsym(handle_, ("temper_bind_" + kernel).c_str()));
+  return std::unique_ptr<Bound>(make ? make(arguments) : nullptr);
+}
+std::string KernelLibrary::run(const std::string& kernel, Bound& bound, const LaunchOptions& options) const {
+  const auto* cluster = static_cast<const unsigned*>(dlsym(handle_, ("temper_cluster_" + kernel).c_str()));
+  auto** machine = static_cast<Machine**>(dlsym(handle_, "temper_machine"));
+  const Three three{std::max(cluster[0], 1u), std::max(cluster[1], 1u), std::max(cluster[2], 1u)};
+  Run run(options, three, bound);
+  *machine = &run;
+  std::string problem = run.all();
+  *machine = nullptr;
+  return problem;
+}
+
+}  // namespace temper::emulator

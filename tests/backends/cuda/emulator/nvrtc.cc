@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// NVRTC's interface over the compiler of the CPU: what it makes of a kernel is a shared library that an emulated GPU
+// runs (emulator.h). Texts that hold PTX are replaced by those of this folder.
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <sstream>
+#include <string>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Program {
+  std::string text, log, made;
+  std::map<std::string, std::string> headers;
+};
+
+std::string read(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+void write(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+// A folder that goes with the object.
+struct Folder {
+  fs::path path;
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "temper_emulator_XXXXXX").string();
+    if (!mkdtemp(name.data())) throw fs::filesystem_error("making a folder", name, std::error_code());
+    path = name;
+  }
+  ~Folder() {
+    std::error_code error;
+    fs::remove_all(path, error);
+  }
+};
+
+std::string quoted(const fs::path& path) { return "'" + path.string() + "'"; }
+
+// What the compiler said; empty where all was well.
+std::string ran(const std::string& command, const fs::path& log) {
+  const int result = std::system((command + " 2> " + quoted(log)).c_str());
+  return result == 0 ? "" : read(log) + "(" + command + ")";
+}
+
+int compile(Program& program, int count, const char* const* options) {
+  const Folder folder;
+  const fs::path own = TEMPER_EMULATOR_FOLDER;
+  for (const auto& [name, text] : program.headers) {
+    const fs::path replaced = own / "support" / fs::path(name).filename();
+    write(folder.path / name,
+          name.starts_with("backends/cuda/support/") && fs::exists(replaced) ? read(replaced) : text);
+  }
+  write(folder.path / "kernel.cc", "#include \"on_host.h\"\n" + program.text);
+  std::string flags = " -std=gnu++20 -w -I" + quoted(folder.path) + " -I" + quoted(own);
+  for (int i = 0; i < count; ++i) {
+    const std::string option = options[i], architecture = "--gpu-architecture=sm_";
+    if (option.starts_with("-D")) flags += " '" + option + "'";
+    if (option.starts_with(architecture)) {
+      const std::string number = option.substr(architecture.size());
+      flags += " -D__CUDA_ARCH__=" + std::to_string(std::stoi(number) * 10);
+      if (number == "90a") flags += " -D__CUDA_ARCH_FEAT_SM90_ALL";
+    }
+  }
+  const std::string compiler = TEMPER_EMULATOR_COMPILER;
+  program.log =
+      ran(compiler + flags + " -E " + quoted(folder.path / "kernel.cc") + " -o " + quoted(folder.path / "kernel.ii"),
+          folder.path / "log");
+  if (!program.log.empty()) return 6;
+  std::string text = read(folder.path / "kernel.ii"), entries;
+  static const std::regex kernel(R"(extern "C"\s+__global__\s+void\s+(?:__cluster_dims__\(([^;{]*?)\)\s*)?(\w+)\()");
+  for (std::sregex_iterator it(text.begin(), text.end(), kernel), end; it != end; ++it) {
+    const std::string name = (*it)[2], cluster = (*it)[1].matched ? (*it)[1].str() : "1";
+    entries += "extern \"C\" __attribute__((visibility(\"default\"))) temper::emulator::Bound* temper_bind_" + name +
+               "(void** arguments) { return new BoundKernel<decltype(&" + name + ")>(&" + name + ", arguments); }\n" +
+               "extern \"C\" __attribute__((visibility(\"default\"))) const unsigned temper_cluster_" + name +
+               "[3] = {" + cluster + "};\n";
+  }
+  text = std::regex_replace(text, std::regex(R"(__cluster_dims__\([^;{]*?\))"), "");
+  text = std::regex_replace(text, std::regex("__global__"), "static");
+  text = std::regex_replace(text, std::regex(R"(extern "C"\s+static)"), "static");
+  text += "\nextern \"C\" { __attribute__((visibility(\"default\"))) temper::emulator::Machine* temper_machine; }\n" +
+          entries;
+  write(folder.path / "kernel.ii", text);
+  program.log = ran(compiler +
+                        " -std=gnu++20 -w -O1 -fPIC -shared -ffp-contract=off -fno-strict-aliasing -fvisibility=hidden "
+                        "-x c++-cpp-output " +
+                        quoted(folder.path / "kernel.ii") + " -o " + quoted(folder.path / "kernel.so"),
+                    folder.path / "log");
+  if (!program.log.empty()) return 6;
+  program.made = read(folder.path / "kernel.so");
+  return 0;
+}
+
+Program& program_of(void* handle) { return *static_cast<Program*>(handle); }
+
+}  // namespace
+
+extern "C" {
+int nvrtcVersion(int* major, int* minor) { return *major = 12, *minor = 99, 0; }
+int nvrtcGetNumSupportedArchs(int* count) { return *count = 2, 0; }
+int nvrtcGetSupportedArchs(int* out) { return out[0] = 80, out[1] = 90, 0; }
+int nvrtcCreateProgram(void** out, const char* text, const char*, int count, const char* const* texts,
+                       const char* const* names) {
+  Program* program = new Program;
+  program->text = text;
+  for (int i = 0; i < count; ++i) program->headers[names[i]] = texts[i];
+  return *out = program, 0;
+}
+int nvrtcCompileProgram(void* handle, int count, const char* const* options) {
+  return compile(program_of(handle), count, options);
+}
+int nvrtcGetCUBINSize(void* handle, size_t* size) { return *size = program_of(handle).made.size(), 0; }
+int nvrtcGetCUBIN(void* handle, char* to) {
+  const std::string& made = program_of(handle).made;
+  return std::memcpy(to, made.data(), made.size()), 0;
+}
+int nvrtcGetProgramLogSize(void* handle, size_t* size) { return *size = program_of(handle).log.size() + 1, 0; }
+int nvrtcGetProgramLog(void* handle, char* to) {
+  const std::string& log = program_of(handle).log;
+  return std::memcpy(to, log.c_str(), log.size() + 1), 0;
+}
+int nvrtcDestroyProgram(void** handle) { return delete static_cast<Program*>(*handle), *handle = nullptr, 0; }
+const char* nvrtcGetErrorString(int result) { return result ? "the text does not compile" : "well"; }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of src/backends/cuda/support/mma.cuh for a CPU: rows of 32 bytes, whatever they hold.
+#pragma once
+
+#if MATRIX == 1
+using Factor = u16;
+#elif MATRIX == 2
+using Factor = u16;
+#elif MATRIX == 3
+using Factor = i8;
+#else
+using Factor = u8;
+#endif
+DEVICE Sum factor(Factor x) {
+#if MATRIX == 1
+  return float_of_f16(x);
+#elif MATRIX == 2
+  return __uint_as_float(u32(x) << 16);
+#else
+  return x;
+#endif
+}
+#if MATRIX == 4
+using FactorOfB = i8;
+DEVICE Sum factor(FactorOfB x) { return x; }
+#else
+using FactorOfB = Factor;
+#endif
+DEVICE Sum product_of(const u8* a, const u8* b, Sum sum) {
+  for (u32 i = 0; i < 32 / sizeof(Factor); ++i) {
+    Factor x;
+    FactorOfB y;
+    memcpy(&x, a + i * sizeof x, sizeof x);
+    memcpy(&y, b + i * sizeof y, sizeof y);
+    sum = sum + factor(x) * factor(y);
+  }
+  return sum;
+}
+
+DEVICE void multiply(Sum (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  struct Mine {
+    Sum* c;
+    const u32* a;
+    u32 b[2];
+  } mine{c, a, {b0, b1}};
+  temper_machine->together(32, &mine, [](void** all) {
+    u32 a[16][8], b[8][8];
+    for (int lane = 0; lane < 32; ++lane) {
+      const Mine& from = *static_cast<Mine*>(all[lane]);
+      const int g = lane / 4, t = lane % 4;
+      a[g][t] = from.a[0];
+      a[g + 8][t] = from.a[1];
+      a[g][t + 4] = from.a[2];
+      a[g + 8][t + 4] = from.a[3];
+      b[g][t] = from.b[0];
+      b[g][t + 4] = from.b[1];
+    }
+    for (int lane = 0; lane < 32; ++lane)
+      for (int i = 0; i < 4; ++i) {
+        Sum& c = static_cast<Mine*>(all[lane])->c[i];
+        c = product_of(reinterpret_cast<u8*>(a[lane / 4 + i / 2 * 8]), reinterpret_cast<u8*>(b[lane % 4 * 2 + i % 2]),
+                       c);
+      }
+  });
+}
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+DEVICE void begin_products() {}
+DEVICE void commit_products() { temper_machine->close_products(); }
+template <int N>
+DEVICE void wait_for_products() {
+  temper_machine->wait_for_products(N);
+}
+
+// 32 bytes of a row of a matrix in shared memory, rows of 32, 64 or 128 bytes swizzled by as much (PTX ISA, "Matrix
+// descriptor format": address, stride of eight rows, swizzling).
+DEVICE void row_of_matrix(u8 (&to)[32], u64 descriptor, u32 row, const u8* shared) {
+  const u32 start = u32(descriptor & 0x3fff) << 4, stride = u32(descriptor >> 32 & 0x3fff) << 4,
+            mode = u32(descriptor >> 62);  // 1: 128 bytes, 2: 64, 3: 32
+  const u32 pitch = 256 >> mode, mask = mode == 1 ? 7 : mode == 2 ? 3 : 1;
+  if (mode == 0) __builtin_trap();
+  for (u32 chunk = 0; chunk < 2; ++chunk) {
+    const u32 at = start + row / 8 * stride + row % 8 * pitch + chunk * 16;
+    memcpy(to + chunk * 16, shared + (at ^ (at >> 7 & mask) << 4), 16);
+  }
+}
+template <int COUNT>
+DEVICE void multiply_group(Sum (&d)[COUNT], u64 a, u64 b, u32 add = 1) {
+  temper_machine->product(
+      [](void* const* sums, u64 a, u64 b, u32 add, const u8* shared) {
+        u8 rows[64][32], columns[COUNT * 2][32];
+        for (int r = 0; r < 64; ++r) row_of_matrix(rows[r], a, r, shared);
+        for (int c = 0; c < COUNT * 2; ++c) row_of_matrix(columns[c], b, c, shared);
+        for (int t = 0; t < 128; ++t)
+          for (int i = 0; i < COUNT; ++i) {
+            const int r = t / 32 * 16 + i / 2 % 2 * 8 + t % 32 / 4, c = i / 4 * 8 + t % 4 * 2 + i % 2;
+            Sum& sum = static_cast<Sum*>(sums[t])[i];
+            sum = product_of(rows[r], columns[c], add ? sum : Sum(0));
+          }
+      },
+      d, a, b, add);
+}
+#endif

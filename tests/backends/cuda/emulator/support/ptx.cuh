@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of src/backends/cuda/support/ptx.cuh for a CPU.
+#pragma once
+
+DEVICE u16 f16_bits(float x) { return bits_as<u16>(_Float16(x)); }
+DEVICE u16 bf16_bits(float x) {
+  const u32 bits = __float_as_uint(x);
+  return x != x ? u16(0x7fff) : u16((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+DEVICE float float_of_f16(u16 bits) { return float(bits_as<_Float16>(bits)); }
+
+DEVICE i32 rounded_to_i8(float x) { return x != x ? 0 : int(fminf(fmaxf(rintf(x), -128), 127)); }
+DEVICE i32 rounded_to_u8(float x) { return x != x ? 0 : int(fminf(fmaxf(rintf(x), 0), 255)); }
+
+DEVICE float max_nan(float a, float b) { return a != a || b != b ? __int_as_float(0x7fffffff) : a > b ? a : b; }
+DEVICE u32 max_nan_f16x2(u32 a, u32 b) {
+  u32 r = 0;
+  for (int i = 0; i < 32; i += 16)
+    r |= u32(f16_bits(max_nan(float_of_f16(u16(a >> i)), float_of_f16(u16(b >> i))))) << i;
+  return r;
+}
+DEVICE u32 max_nan_bf16x2(u32 a, u32 b) {
+  u32 r = 0;
+  for (int i = 0; i < 32; i += 16)
+    r |= u32(bf16_bits(max_nan(__uint_as_float(a >> i << 16), __uint_as_float(b >> i << 16)))) << i;
+  return r;
+}
+
+DEVICE u32 renewed(u32 x) { return x; }
+DEVICE void renew(float&) {}
+DEVICE void renew(i32&) {}
+
+DEVICE void launch_dependents() {}
+DEVICE void wait_for_kernels_in_front() {}
+
+DEVICE u8* dynamic_shared() { return temper_machine->shared; }
+DEVICE u32 shared_address(const void* in_shared) {
+  return u32(static_cast<const u8*>(in_shared) - temper_machine->shared);
+}
+
+DEVICE void copy_chunk(u32 to, const void* from, bool valid) {
+  temper_machine->copy(temper_machine->shared + to, from, 16, valid ? 16 : 0);
+}
+DEVICE void store_chunk(u32 to, u32 x, u32 y, u32 z, u32 w) {
+  const u32 words[] = {x, y, z, w};
+  memcpy(temper_machine->shared + to, words, 16);
+}
+DEVICE void close_group() { temper_machine->close_copies(); }
+template <int N>
+DEVICE void wait_for_groups() {
+  temper_machine->wait_for_copies(N);
+}
+DEVICE void load_matrices(u32* to, u32 from) {
+  struct Mine {
+    u32* to;
+    const u8* from;
+  } mine{to, temper_machine->shared + from};
+  temper_machine->together(32, &mine, [](void** all) {
+    for (int lane = 0; lane < 32; ++lane)
+      for (int matrix = 0; matrix < 4; ++matrix)
+        memcpy(static_cast<Mine*>(all[lane])->to + matrix,
+               static_cast<Mine*>(all[matrix * 8 + lane / 4])->from + lane % 4 * 4, 4);
+  });
+}
+DEVICE void publish_shared() {}
+
+template <class T>
+DEVICE T* in_block(T* shared, u32 rank) {
+  const u8* at = reinterpret_cast<const u8*>(shared);
+  return reinterpret_cast<T*>(const_cast<u8*>(temper_machine->shared_of(rank) + (at - temper_machine->shared)));
+}
+DEVICE void meet_cluster() { temper_machine->meet_cluster(); }
