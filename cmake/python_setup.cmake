@@ -14,8 +14,10 @@ if(NOT TEMPER_ONNX_ROOT)
   find_file(dnnl dnnl.hpp NO_CACHE PATHS /usr/include)
   if(NOT EXISTS ${TEMPER_ONNX_ROOT}/.done OR NOT compiler OR NOT protobuf OR NOT dnnl)
     message(STATUS "Setting up what the build needs: ${CMAKE_CURRENT_SOURCE_DIR}/dev setup")
-    # Without the variables of pip's own build environment, which ./dev's environment must not see.
-    execute_process(COMMAND ${CMAKE_COMMAND} -E env --unset=PYTHONPATH --unset=PYTHONNOUSERSITE --unset=PIP_REQUIRE_VIRTUALENV
+    # Without the variables and programs of pip's own build environment: ./dev's environment must not see the first, and the
+    # second, a cmake among them where the system had none, do not start without the first.
+    string(REGEX REPLACE "[^:]*/pip-build-env-[^:]*:?" "" path "$ENV{PATH}")
+    execute_process(COMMAND ${CMAKE_COMMAND} -E env PATH=${path} --unset=PYTHONPATH --unset=PYTHONNOUSERSITE --unset=PIP_REQUIRE_VIRTUALENV
                             bash ${CMAKE_CURRENT_SOURCE_DIR}/dev setup RESULT_VARIABLE failed)
     if(failed)
       message(FATAL_ERROR "The set-up failed for the reason above. Run it by hand, then install again:\n"
