@@ -213,6 +213,21 @@ class Session {
     return results;
   }
 
+  // For an engine of a GPU, with inputs in its memory; see temper_session_run_on_device. The results are addresses of the
+  // GPU, valid until the session's next call.
+  std::vector<temper_tensor> run_on_device(const std::vector<temper_tensor>& inputs) {
+    detail::check(temper_session_run_on_device(handle_.get(), inputs.data(), inputs.size()));
+    std::vector<temper_tensor> results(outputs_);
+    for (size_t i = 0; i < outputs_; ++i) detail::check(temper_session_output(handle_.get(), i, &results[i]));
+    return results;
+  }
+  // The CUstream that the runs of this session are put into.
+  void* stream() {
+    void* stream = nullptr;
+    detail::check(temper_session_stream(handle_.get(), &stream));
+    return stream;
+  }
+
  private:
   static std::vector<temper_tensor> views(const std::vector<Tensor>& tensors) {
     std::vector<temper_tensor> list;

@@ -125,6 +125,17 @@ temper_status temper_session_prepare(temper_session* session, const temper_tenso
 /* Inputs in the engine's order. Prepares first where the shapes are new. */
 temper_status temper_session_run(temper_session* session, const temper_tensor* inputs, size_t count);
 
+/* The same for an engine of a GPU ("cuda:0") with inputs that lie in that GPU's memory: `data` are its addresses, of its
+ * primary context (that of the CUDA runtime), however aligned. Outputs lie there, too. Nothing passes through the host's
+ * memory; on the GPU, each input is copied once, to where the recorded plan reads it. Returns when all is done. What writes
+ * the inputs must be done by then, or the session's stream must wait for it. TEMPER_USAGE for an engine of another device,
+ * TEMPER_UNSUPPORTED for a model in which shapes depend on data. */
+temper_status temper_session_run_on_device(temper_session* session, const temper_tensor* inputs, size_t count);
+
+/* The CUstream that the runs of this session are put into, for cuStreamWaitEvent. TEMPER_USAGE for an engine of another
+ * device than a GPU. */
+temper_status temper_session_stream(temper_session* session, void** stream);
+
 /* Of the last run, which must have succeeded; valid until the session's next call but this. */
 temper_status temper_session_output(const temper_session* session, size_t index, temper_tensor* output);
 

@@ -34,8 +34,6 @@ Numpy& numpy() {
   return *all;
 }
 
-std::string class_of(nb::handle object) { return Py_TYPE(object.ptr())->tp_name; }
-
 // Of one element, in the notation of the struct module.
 std::optional<DType> dtype_of_format(const char* format, Py_ssize_t size) {
   if (!format) return DType::u8;
@@ -81,9 +79,8 @@ bool is_contiguous(const Dims& dims, const Stride* strides, int64_t unit) {
 
 Array from_buffer(nb::handle object, const What& what) {
   Array array;
-  // The memoryview holds the buffer, so that whoever drops the array gives it back.
-  array.owner = nb::steal(PyMemoryView_FromObject(object.ptr()));
-  if (!array.owner.is_valid()) {
+  auto given = std::make_unique<Py_buffer>();
+  if (PyObject_GetBuffer(object.ptr(), given.get(), PyBUF_FULL_RO) != 0) {
     nb::python_error error;
     // numpy gives no buffer of ml_dtypes' bfloat16; its bits are another view of the same memory.
     if (!nb::hasattr(object, "dtype") || !nb::str(object.attr("dtype")).equal(nb::str("bfloat16"))) throw error;
@@ -91,7 +88,8 @@ Array from_buffer(nb::handle object, const What& what) {
     array.dtype = DType::bf16;
     return array;
   }
-  const Py_buffer& view = *PyMemoryView_GET_BUFFER(array.owner.ptr());
+  array.buffer.reset(given.release());
+  const Py_buffer& view = *array.buffer;
   const std::optional<DType> dtype = dtype_of_format(view.format, view.itemsize);
   if (!dtype)
     fail(ErrorKind::usage, what, " has elements of the format ", "'", view.format, "'",
@@ -101,6 +99,7 @@ Array from_buffer(nb::handle object, const What& what) {
   array.dims.assign(view.shape, view.shape + view.ndim);
   if (!is_contiguous(array.dims, view.strides, view.itemsize)) refuse_order(what);
   array.data = view.buf;
+  array.writable = !view.readonly;
   return array;
 }
 
@@ -127,15 +126,32 @@ std::optional<DType> dtype_of_dlpack(nb::dlpack::dtype type) {
   }
 }
 
-Array from_dlpack(nb::handle object, const What& what) {
+// "cuda:1"
+std::string place_text(int type, int index) {
+  switch (type) {
+    case Place::kCuda:
+    case Place::kManaged: return concat("cuda:", index);
+    case 10: return concat("the ROCm device ", index);
+    default: return concat("a device of DLPack's type ", type);
+  }
+}
+
+Array from_dlpack(nb::handle object, const What& what, const Place& place) {
   const auto device = nb::cast<std::pair<int, int>>(object.attr("__dlpack_device__")());
-  constexpr int kCpu = 1, kPinned = 3;  // of dlpack.h; pinned memory is the host's
-  if (device.first != kCpu && device.first != kPinned)
-    fail(ErrorKind::usage, what, " (", class_of(object), ") is in the memory of a device (DLPack device type ",
-         device.first, "), and a run starts from the host's memory, for engines of a GPU too: x.cpu() copies it there");
+  const bool of_gpu = device.first == Place::kCuda || device.first == Place::kManaged;
+  Array array;
+  array.on_device = device.first != Place::kCpu && device.first != Place::kPinned;
+  array.writable = true;
+  if (array.on_device && (place.type != Place::kCuda || !of_gpu))
+    fail(ErrorKind::usage, what, " (", class_of(object), ") is in the memory of ", place_text(device.first, device.second),
+         ", and this runs on ", place.name, ": x.cpu() copies it to the host's memory");
+  if (array.on_device && device.second != place.index)
+    fail(ErrorKind::usage, what, " (", class_of(object), ") is on cuda:", device.second, ", and the engine on ", place.name,
+         ": x.to(\"", place.name, "\") copies it there");
   nb::object capsule;
   try {
-    capsule = object.attr("__dlpack__")();
+    // The producer makes our stream wait for whatever still writes the array.
+    capsule = array.on_device ? object.attr("__dlpack__")(nb::arg("stream") = place.stream) : object.attr("__dlpack__")();
   } catch (nb::python_error& error) {
     // "Can't export tensors that require gradient, use tensor.detach()": the framework knows the reason.
     if (!error.matches(PyExc_BufferError) && !error.matches(PyExc_RuntimeError)) throw;
@@ -149,12 +165,11 @@ Array from_dlpack(nb::handle object, const What& what) {
   if (!dtype)
     fail(ErrorKind::usage, what, " has elements of the DLPack type ", int(shared->dtype.code), " with ",
          int(shared->dtype.bits), " bits, which Temper has no type for");
-  Array array;
   array.dtype = *dtype;
   array.dims.assign(shared->shape, shared->shape + shared->ndim);
   if (!is_contiguous(array.dims, shared->strides, 1)) refuse_order(what);
   array.data = static_cast<const std::byte*>(shared->data) + shared->byte_offset;
-  array.owner = std::move(capsule);
+  array.capsule = std::move(capsule);
   return array;
 }
 
@@ -170,20 +185,31 @@ std::string expected_text(const std::vector<PortInfo>& ports) {
 
 }  // namespace
 
-Array array_of(nb::handle object, const What& what) {
+std::string class_of(nb::handle object) { return nb::cast<std::string>(object.type().attr("__name__")); }
+
+Place place_of(const Engine& engine) {
+  Place place;
+  place.name = engine.info().device;
+  if (engine.device().backend != "cuda") return place;
+  place.type = Place::kCuda;
+  if (const size_t colon = place.name.find(':'); colon != std::string::npos) place.index = std::stoi(place.name.substr(colon + 1));
+  return place;
+}
+
+Array array_of(nb::handle object, const What& what, const Place& place) {
   if (PyObject_CheckBuffer(object.ptr())) return from_buffer(object, what);
-  if (nb::hasattr(object, "__dlpack__")) return from_dlpack(object, what);
+  if (nb::hasattr(object, "__dlpack__")) return from_dlpack(object, what, place);
   fail(ErrorKind::usage, what, " is a ", class_of(object), ", which has neither the buffer protocol nor DLPack; ",
        "numpy.asarray(x, dtype=...) makes an array of numbers");
 }
 
-std::vector<Array> arrays_of(nb::handle inputs, const std::vector<PortInfo>& ports) {
+std::vector<Array> arrays_of(nb::handle inputs, const std::vector<PortInfo>& ports, const Place& place, std::string_view role) {
   std::vector<nb::object> objects(ports.size());
   if (PyDict_Check(inputs.ptr())) {
     for (size_t i = 0; i < ports.size(); ++i) {
       PyObject* found = PyDict_GetItemString(inputs.ptr(), ports[i].name.c_str());
       if (!found)
-        fail(ErrorKind::usage, "no array was given for the input '", ports[i].name, "'; expected are ",
+        fail(ErrorKind::usage, "no array was given for the ", role, " '", ports[i].name, "'; expected are ",
              expected_text(ports));
       objects[i] = nb::borrow(found);
     }
@@ -192,12 +218,12 @@ std::vector<Array> arrays_of(nb::handle inputs, const std::vector<PortInfo>& por
         bool known = false;
         const std::string name = nb::cast<std::string>(nb::str(key));
         for (const PortInfo& port : ports) known |= port.name == name;
-        if (!known) fail(ErrorKind::usage, "there is no input '", name, "'; expected are ", expected_text(ports));
+        if (!known) fail(ErrorKind::usage, "there is no ", role, " '", name, "'; expected are ", expected_text(ports));
       }
   } else if (PyTuple_Check(inputs.ptr()) || PyList_Check(inputs.ptr())) {
     const auto list = nb::borrow<nb::sequence>(inputs);
     if (nb::len(list) != ports.size())
-      fail(ErrorKind::usage, nb::len(list), " inputs were given; expected are ", expected_text(ports));
+      fail(ErrorKind::usage, nb::len(list), ' ', role, "s were given; expected are ", expected_text(ports));
     for (size_t i = 0; i < ports.size(); ++i) objects[i] = list[i];
   } else {
     if (ports.size() != 1)
@@ -207,11 +233,14 @@ std::vector<Array> arrays_of(nb::handle inputs, const std::vector<PortInfo>& por
   std::vector<Array> arrays;
   arrays.reserve(ports.size());
   for (size_t i = 0; i < ports.size(); ++i) {
-    Array& array = arrays.emplace_back(array_of(objects[i], What{"input", ports[i].name}));
+    Array& array = arrays.emplace_back(array_of(objects[i], What{role, ports[i].name}, place));
     if (array.dtype != ports[i].type.dtype)
-      fail(ErrorKind::usage, "input '", ports[i].name, "' was given ", numpy_names[int(array.dtype)], "; expected is ",
+      fail(ErrorKind::usage, role, " '", ports[i].name, "' was given ", numpy_names[int(array.dtype)], "; expected is ",
            numpy_names[int(ports[i].type.dtype)], ": x.astype(\"", numpy_names[int(ports[i].type.dtype)],
            "\") converts, nothing is converted silently");
+    if (array.on_device != arrays[0].on_device)
+      fail(ErrorKind::usage, role, " '", ports[array.on_device ? i : 0].name, "' is on ", place.name, " and ", role, " '",
+           ports[array.on_device ? 0 : i].name, "' in the host's memory: give all of them in one place, x.to(\"", place.name, "\") or x.cpu()");
   }
   return arrays;
 }
@@ -230,7 +259,7 @@ nb::object numpy_type(DType dtype) {
 
 nb::object shape_tuple(const Dims& dims) {
   nb::object shape = nb::steal(PyTuple_New(Py_ssize_t(dims.size())));
-  for (size_t i = 0; i < dims.size(); ++i) PyTuple_SET_ITEM(shape.ptr(), Py_ssize_t(i), PyLong_FromLongLong(dims[i]));
+  for (size_t i = 0; i < dims.size(); ++i) PyTuple_SetItem(shape.ptr(), Py_ssize_t(i), PyLong_FromLongLong(dims[i]));
   return shape;
 }
 

@@ -8,18 +8,30 @@
 #include <vector>
 
 #include "graph/tensor.h"
-#include "plan/plan.h"
+#include "runtime/engine.h"
 
 namespace temper::python {
 
-// What an array holds, in the memory that it holds it in. The owner keeps that alive and is let go with the GIL only.
+// What an array holds, in the memory that it holds it in. It keeps that alive and is let go with the GIL only.
 struct Array {
   DType dtype = DType::f32;
   Dims dims;
   const void* data = nullptr;
-  nanobind::object owner;  // of the memory: a memoryview or a DLPack capsule's array
+  bool on_device = false;  // data is an address of the Place
+  bool writable = false;   // what DLPack gives is, as nothing says otherwise
+  // Of the memory: one of the two.
+  struct Release {
+    void operator()(Py_buffer* buffer) const {
+      PyBuffer_Release(buffer);
+      delete buffer;
+    }
+  };
+  std::unique_ptr<Py_buffer, Release> buffer;
+  nanobind::object capsule;
   Tensor tensor() const { return Tensor::view(dtype, dims, data); }
 };
+
+std::string class_of(nanobind::handle object);  // "ndarray"
 
 // What an array is called in errors ("input 'x'"): put together only there, runs are short.
 struct What {
@@ -27,14 +39,25 @@ struct What {
 };
 inline void append(std::string& out, const What& what) { out += concat(what.role, " '", what.name, "'"); }
 
+// Where an engine runs, as DLPack names it.
+struct Place {
+  static constexpr int kCpu = 1, kCuda = 2, kPinned = 3, kManaged = 13;  // of dlpack.h
+  int type = kCpu, index = 0;
+  std::string name = "cpu";  // "cuda:0"
+  intptr_t stream = 0;       // of a GPU: what writes an array is put ahead of this (the protocol's __dlpack__(stream=...))
+};
+Place place_of(const Engine& engine);
+
 // `what` names it in errors. Takes what has the buffer protocol or DLPack. Throws Error{usage}, with the
-// fix, for what is no array, is on a GPU, is not C-contiguous or has elements that Temper has no type for. Nothing is
-// copied or converted.
-Array array_of(nanobind::handle object, const What& what);
+// fix, for what is no array, is neither in the host's memory nor in that of the place, is not C-contiguous or has elements
+// that Temper has no type for. Nothing is copied or converted.
+Array array_of(nanobind::handle object, const What& what, const Place& place = {});
 
 // A dict by input name, a tuple or list in the engine's order, or one array where there is one input; in the order of
-// `ports`. Throws Error{usage} with what is expected, also where a dtype differs from the port's.
-std::vector<Array> arrays_of(nanobind::handle inputs, const std::vector<PortInfo>& ports);
+// `ports`. Throws Error{usage} with what is expected, also where a dtype differs from the port's, and where some lie on the
+// place and others do not. `role`: "input" or "output".
+std::vector<Array> arrays_of(nanobind::handle inputs, const std::vector<PortInfo>& ports, const Place& place = {},
+                             std::string_view role = "input");
 
 // An uninitialised numpy array and its memory. bfloat16 needs the package ml_dtypes; Error{unsupported} without it.
 nanobind::object new_array(DType dtype, const Dims& dims, void** data);

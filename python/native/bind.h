@@ -11,6 +11,7 @@ namespace temper::python {
 
 void bind_bench(nanobind::module_& module);
 void bind_calibrate(nanobind::module_& module);
+void bind_device_array(nanobind::module_& module);
 void bind_engine(nanobind::module_& module);
 void bind_graph(nanobind::module_& module);
 void bind_log(nanobind::module_& module);

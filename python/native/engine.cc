@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "bind.h"
+#include "device_array.h"
 #include "guard.h"
 #include "plan/container.h"
 #include "plan/describe.h"
@@ -43,20 +44,22 @@ PyEngine build(nb::object model, nb::dict options, nb::object progress) {
   return {opened(build_engine(std::move(imported.graph), std::move(info), build))};
 }
 
-PyEngine load(const std::string& path) {
+PyEngine load(const std::string& path, const std::vector<std::string>& library_folders) {
   const WithoutGil released;
-  return {opened(Engine::load(path))};
+  return {opened(Engine::load(path, {library_folders}))};
 }
 
 // Belongs to one thread at a time, which is checked: two in one session would write into the same memory.
 class PySession {
  public:
-  explicit PySession(const PyEngine& engine) : open_(engine.open), session_(std::make_unique<Session>(engine.get())) {}
+  explicit PySession(const PyEngine& engine)
+      : open_(engine.open), session_(std::make_unique<Session>(engine.get())), place_(place_of(*engine.get())) {
+    if (place_.type != Place::kCpu) place_.stream = reinterpret_cast<intptr_t>(session_->stream());
+  }
 
-  nb::dict run(nb::handle inputs) {
+  nb::dict run(nb::handle inputs, nb::handle outputs) {
     const Turn turn(*this);
-    const std::vector<PortInfo>& ports = session_->engine().inputs();
-    const std::vector<Array> arrays = arrays_of(inputs, ports);
+    const std::vector<Array> arrays = arrays_of(inputs, session_->engine().inputs(), place_);
     shapes_.clear();
     in_.clear();
     for (const Array& array : arrays) {
@@ -64,24 +67,22 @@ class PySession {
       in_.push_back(array.data);
     }
     if (shapes_ != prepared_) make_ready(shapes_);
-    const std::vector<PortInfo>& outputs = session_->engine().outputs();
+    const bool on_device = !arrays.empty() && arrays[0].on_device;
+    if (session_->is_staged()) return run_staged(arrays, on_device || !outputs.is_none());
     nb::dict results;
-    if (session_->is_staged()) {
-      std::vector<Tensor> tensors;
-      for (const Array& array : arrays) tensors.push_back(array.tensor());
-      {
-        const WithoutGil released;
-        tensors = session_->run(tensors);
-      }
-      for (size_t i = 0; i < outputs.size(); ++i) results[outputs[i].name.c_str()] = array_from(tensors[i]);
-      return results;
-    }
+    std::vector<Array> targets;
     out_.resize(made_.size());
-    for (size_t i = 0; i < made_.size(); ++i)
-      results[made_[i].name] = new_array(made_[i].shape, made_[i].dtype, &out_[i]);
+    if (!outputs.is_none()) {
+      targets = arrays_of(outputs, session_->engine().outputs(), place_, "output");
+      take_targets(targets, on_device, outputs, results);
+    } else {
+      for (size_t i = 0; i < made_.size(); ++i)
+        results[made_[i].name] = on_device ? device_array(i) : new_array(made_[i].shape, made_[i].dtype, &out_[i]);
+    }
     {
       const WithoutGil released;
-      session_->run_prepared(in_, out_);
+      if (on_device) session_->run_resident(in_, out_);
+      else session_->run_prepared(in_, out_);
     }
     return results;
   }
@@ -121,6 +122,48 @@ class PySession {
     PySession& session_;
   };
 
+  // Shapes depend on data, so that the memory of outputs is known afterwards only.
+  nb::dict run_staged(const std::vector<Array>& arrays, bool resident) {
+    if (resident)
+      fail(ErrorKind::unsupported, "shapes inside this model depend on data, so it reads and writes the host's memory, in arrays of "
+           "its own: give x.cpu() and no outputs");
+    nb::dict results;
+    std::vector<Tensor> tensors;
+    for (const Array& array : arrays) tensors.push_back(array.tensor());
+    {
+      const WithoutGil released;
+      tensors = session_->run(tensors);
+    }
+    const std::vector<PortInfo>& ports = session_->engine().outputs();
+    for (size_t i = 0; i < ports.size(); ++i) results[ports[i].name.c_str()] = array_from(tensors[i]);
+    return results;
+  }
+
+  // The user's arrays as outputs: where they are, and the dict of them that run() returns.
+  void take_targets(const std::vector<Array>& targets, bool on_device, nb::handle given, nb::dict& results) {
+    for (size_t i = 0; i < targets.size(); ++i) {
+      const Array& target = targets[i];
+      const std::string& name = session_->engine().outputs()[i].name;
+      if (target.dims != made_[i].type.dims())
+        fail(ErrorKind::usage, "output '", name, "' was given the shape ", target.dims, "; for these inputs it is ", made_[i].type.dims());
+      if (!target.writable) fail(ErrorKind::usage, "output '", name, "' was given an array that cannot be written");
+      if (target.on_device != on_device)
+        fail(ErrorKind::usage, "output '", name, "' is ", target.on_device ? concat("on ", place_.name) : "in the host's memory",
+             " and the inputs are not: give all of them in one place");
+      out_[i] = const_cast<void*>(target.data);
+      if (PyDict_Check(given.ptr())) results[made_[i].name] = given[made_[i].name];
+      else if (PyTuple_Check(given.ptr()) || PyList_Check(given.ptr())) results[made_[i].name] = given[i];
+      else results[made_[i].name] = given;
+    }
+  }
+
+  nb::object device_array(size_t i) {
+    const TensorType& type = made_[i].type;
+    DeviceArray array{type.dtype, type.dims(), session_->allocate_resident(byte_count(type.dtype, type.dims())), place_};
+    out_[i] = array.memory.get();
+    return nb::cast(std::move(array));
+  }
+
   // For these shapes, which prepared_ are then.
   void make_ready(const std::vector<Dims>& shapes) {
     std::vector<TensorType> types;
@@ -132,15 +175,17 @@ class PySession {
     if (!session_->is_staged())
       for (size_t i = 0; i < types.size(); ++i)
         made_.push_back({nb::str(session_->engine().outputs()[i].name.c_str()), shape_tuple(types[i].dims()),
-                         numpy_type(types[i].dtype)});
+                         numpy_type(types[i].dtype), types[i]});
     prepared_ = shapes;
   }
 
   std::shared_ptr<OpenEngine> open_;
   std::unique_ptr<Session> session_;  // null: closed
+  Place place_;
   std::atomic<bool> busy_{false};
   struct Made {
     nb::object name, shape, dtype;
+    TensorType type;
   };
   std::vector<Dims> shapes_, prepared_{{-1}};  // of the run; of the one before (at first of none)
   std::vector<Made> made_;                     // the outputs of that one, where they do not depend on data
@@ -157,8 +202,7 @@ ImportedModel ModelSource::import() const {
 
 ModelSource source_of(nb::handle model) {
   if (PyBytes_Check(model.ptr()))
-    return {"<bytes>", std::string(PyBytes_AS_STRING(model.ptr()), size_t(PyBytes_GET_SIZE(model.ptr()))),
-            std::nullopt};
+    return {"<bytes>", std::string(PyBytes_AsString(model.ptr()), size_t(PyBytes_Size(model.ptr()))), std::nullopt};
   if (nb::isinstance<Graph>(model)) return {"<graph>", "", nb::cast<const Graph&>(model)};
   return {nb::cast<std::string>(model), "", std::nullopt};
 }
@@ -236,7 +280,7 @@ void bind_engine(nb::module_& module) {
       .def("is_closed", [](const PyEngine& self) { return !self.open->engine; });
   nb::class_<PySession>(module, "Session")
       .def(nb::init<const PyEngine&>())
-      .def("run", &PySession::run)
+      .def("run", &PySession::run, nb::arg("inputs"), nb::arg("outputs") = nb::none())
       .def("prepare", &PySession::prepare)
       .def("close", &PySession::close)
       .def_prop_ro("runs", &PySession::runs)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.h"
 
+#include "arrays.h"
 #include "base/error.h"
 #include "bind.h"
 #include "guard.h"
@@ -33,7 +34,7 @@ void bind_log(nb::module_& module) {
       "set_log_callback",
       [](nb::object function) {
         if (!function.is_none() && !PyCallable_Check(function.ptr()))
-          fail(ErrorKind::usage, "the log callback is a ", Py_TYPE(function.ptr())->tp_name,
+          fail(ErrorKind::usage, "the log callback is a ", class_of(function),
                "; it must be a function of a level and a message, or None");
         if (!sink) sink = new nb::object;
         const bool any = !function.is_none();

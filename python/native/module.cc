@@ -47,6 +47,7 @@ NB_MODULE(_temper, module) {
   nb::register_exception_translator(translate);
   module.attr("__version__") = std::string(version());
   bind_guard(module);
+  bind_device_array(module);
   bind_engine(module);
   bind_graph(module);
   bind_bench(module);

@@ -9,7 +9,7 @@ from typing import Any, Union
 
 from . import _temper
 from ._calibrate import Ranges, _calibrated
-from ._engine import Engine
+from ._engine import Engine, _cuda_folders
 from ._error import Error
 from ._model import Model, model_of
 
@@ -67,6 +67,7 @@ def build(
     keep_bf16: Iterable[str] = (),
     disable: Iterable[str] = (),
     quick: bool = False,
+    cuda_path: str | os.PathLike[str] | None = None,
     progress: Callable[[str], object] | None = None,
 ) -> Engine:
     """Imports, optimises and measures: seconds to minutes, without the GIL.
@@ -98,6 +99,8 @@ def build(
         Passes to leave out; ``["all"]`` for none.
     quick
         Whether slices of the batch are left unsearched, which shortens the build.
+    cuda_path
+        A folder to look for NVIDIA's libraries in first; then come those that are packages of this Python, and the system's.
     progress
         Called with a line of text now and then. What it raises ends the build and comes back as it is; so does Ctrl-C.
 
@@ -125,6 +128,7 @@ def build(
         **placement,
         "disable": passes,
         "segments": not quick,
+        "cuda_path": _cuda_folders(cuda_path),
         "command": f"temper.build({source if isinstance(source, str) else '<bytes>'!r}, precision={precision!r})",
     }
     if not isinstance(calibration, Ranges):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import sysconfig
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Union
@@ -14,8 +15,17 @@ import numpy
 from . import _temper
 
 Array = Any
-"""Whatever has the buffer protocol (a numpy array) or DLPack (a torch tensor) in the host's memory, contiguous."""
+"""Whatever has the buffer protocol (a numpy array) or DLPack (a torch tensor), contiguous, in the host's memory or, for an
+engine of a GPU, in that GPU's."""
 Inputs = Union[Mapping[str, Array], Sequence[Array], Array]
+Outputs = Inputs
+
+
+def _cuda_folders(cuda_path: str | os.PathLike[str] | None) -> list[str]:
+    """Where NVIDIA's libraries are looked for first: with PyTorch they come as packages of this Python, and a process that has
+    two versions of them is in trouble."""
+    packages = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
+    return ([] if cuda_path is None else [os.fspath(cuda_path)]) + sorted(p for p in packages if os.path.isdir(os.path.join(p, "nvidia")))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +79,7 @@ class Engine:
         """What the build has to say: shapes it chose, layers it left in a higher precision."""
         return self._native.info()["notes"]
 
-    def run(self, inputs: Inputs) -> dict[str, numpy.ndarray]:
+    def run(self, inputs: Inputs, outputs: Outputs | None = None) -> dict[str, Any]:
         """Runs once, without the GIL, in a session that this thread keeps for this engine.
 
         Parameters
@@ -77,12 +87,16 @@ class Engine:
         inputs
             A dict by input name, a sequence in the order of :attr:`inputs`, or the array itself where there is one
             input. Arrays are read where they lie, never copied or converted: numpy arrays, and what has DLPack (a torch
-            tensor), in the host's memory, in C order, of exactly the dtype and a shape that the engine takes.
+            tensor), in C order, of exactly the dtype and a shape that the engine takes. They lie in the host's memory or, for
+            an engine of a GPU, all of them in that GPU's: then nothing passes through the host.
+        outputs
+            Arrays to write into, named as the inputs are, where the inputs are; without them new ones are made.
 
         Returns
         -------
         dict
-            A new numpy array for each output name.
+            By output name: a new numpy array or, where the inputs lie on a GPU, a :class:`DeviceArray`, which
+            ``torch.from_dlpack`` takes; or what was given as ``outputs``. All is written when this returns.
 
         Raises
         ------
@@ -93,7 +107,7 @@ class Engine:
             session = self._local.session
         except AttributeError:
             session = self._local.session = _temper.Session(self._native)
-        return session.run(inputs)
+        return session.run(inputs, outputs)
 
     def session(self) -> _temper.Session:
         """A session of one's own, for one thread at a time. It keeps the memory that a run works in."""
@@ -136,10 +150,10 @@ class Engine:
         return f"<temper.Engine {self.precision} on {self.device}, {ports(self.inputs)} -> {ports(self.outputs)}>"
 
 
-def load(path: str | os.PathLike[str]) -> Engine:
-    """Reads a plan file, written by :meth:`Engine.save` or ``temper build``.
+def load(path: str | os.PathLike[str], *, cuda_path: str | os.PathLike[str] | None = None) -> Engine:
+    """Reads a plan file, written by :meth:`Engine.save` or ``temper build``. ``cuda_path``: as of :func:`build`.
 
     Raises Error: ``bad_file`` for one that is missing or damaged, ``unsupported``, with the command that builds it
     again, for one of another machine or version.
     """
-    return Engine(_temper.load(os.fspath(path)))
+    return Engine(_temper.load(os.fspath(path), _cuda_folders(cuda_path)))

@@ -73,10 +73,31 @@ class ArraysTest(Case):
         self.assertRefused("usage", "not contiguous in C order", engine.run, ByDlpack(numpy.asfortranarray(images(4))))
         self.assertRefused("usage", "float64; expected is float32", engine.run, ByDlpack(images(4).astype("float64")))
         self.assertRefused("usage", "no type for", engine.run, ByDlpack(images(4).astype("complex64")))
-        self.assertRefused("usage", "ByDlpack|memory of a device|x.cpu()", engine.run, ByDlpack(images(4), (2, 0)))
+        self.assertRefused("usage", "ByDlpack|memory of cuda:0, and this runs on cpu|x.cpu()", engine.run, ByDlpack(images(4), (2, 0)))
+        self.assertRefused("usage", "the ROCm device 1|x.cpu()", engine.run, ByDlpack(images(4), (10, 1)))
+        self.assertRefused("usage", "output 'logits' (ByDlpack) is in the memory of cuda:1", engine.run, images(4), ByDlpack(images(4), (2, 1)))
         read_only = images(4)
         read_only.flags.writeable = False
         self.assertRefused("usage", "does not give its memory by DLPack", engine.run, ByDlpack(read_only))
+
+    def test_outputs_are_written_where_the_caller_wants_them(self):
+        engine = temper.build(DIGITS, shapes=[(1, 1, 8, 8), (4, 1, 8, 8), (8, 1, 8, 8)], quick=True)
+        x = images(4)
+        expected = engine.run(x)["logits"]
+        for give in (lambda y: y, lambda y: [y], lambda y: {"logits": y}):
+            y = numpy.full((4, 10), -1, "float32")
+            results = engine.run(x, give(y))
+            self.assertIs(results["logits"], y)
+            numpy.testing.assert_array_equal(y, expected)
+        y = numpy.zeros((4, 10), "float32")
+        engine.session().run(x, ByDlpack(y))
+        numpy.testing.assert_array_equal(y, expected)
+        read_only = y.copy()
+        read_only.flags.writeable = False
+        for wrong, words in ((numpy.zeros((5, 10), "float32"), "shape [5,10]; for these inputs it is [4,10]"), (y.astype("float64"), "output 'logits' was given float64"),
+                             (read_only, "cannot be written"), (numpy.asfortranarray(y), "not contiguous"), ({"y": y}, "output 'logits'"),
+                             ([y, y], "2 outputs were given"), ("y", "str")):  # fmt: skip
+            self.assertRefused("usage", words, engine.run, x, wrong)
 
     def test_a_batch_of_pictures_is_not_copied(self):
         """Reading one pixel of 154 MB takes less time than copying them would, and no memory."""
@@ -104,6 +125,7 @@ class ArraysTest(Case):
         engine = temper.build(nonzero, quick=True)
         numpy.testing.assert_array_equal(engine.run(numpy.array([0, 1, 0, 2, 3], "float32"))["y"], [[1, 3, 4]])
         numpy.testing.assert_array_equal(engine.run(numpy.zeros(5, "float32"))["y"], numpy.zeros((1, 0)))
+        self.assertRefused("unsupported", "depend on data", engine.run, numpy.zeros(5, "float32"), numpy.zeros((1, 0), "int64"))
 
     def test_several_inputs_go_by_name_or_in_order(self):
         add = model([helper.make_node("Sub", ["a", "b"], ["y"])], [(n, TensorProto.FLOAT, (2,)) for n in "ab"], [("y", TensorProto.FLOAT, (2,))])

@@ -100,9 +100,17 @@ struct temper_session {
     types = session.prepare(shapes);
   }
 
-  void run(const temper_tensor* inputs, size_t count) {
+  void take(const temper_tensor* inputs, size_t count) {
     prepare(inputs, count);
-    for (size_t i = 0; i < count; ++i) expect(inputs[i].data, concat("data of the input '", session.engine().inputs()[i].name, "'"));
+    from.clear();
+    for (size_t i = 0; i < count; ++i) {
+      expect(inputs[i].data, concat("data of the input '", session.engine().inputs()[i].name, "'"));
+      from.push_back(inputs[i].data);
+    }
+  }
+
+  void run(const temper_tensor* inputs, size_t count) {
+    take(inputs, count);
     if (session.is_staged()) {
       std::vector<temper::Tensor> tensors;
       for (size_t i = 0; i < count; ++i) tensors.push_back(temper::Tensor::view(DType(inputs[i].dtype), shapes[i], inputs[i].data));
@@ -110,16 +118,24 @@ struct temper_session {
     } else {
       // Memory of outputs is kept from run to run while their shapes stay.
       outputs.resize(types.size());
-      from.clear();
       to.clear();
       for (size_t i = 0; i < types.size(); ++i) {
-        if (!outputs[i].defined() || outputs[i].type() != types[i]) outputs[i] = temper::Tensor(types[i].dtype, types[i].dims());
+        if (!outputs[i].defined() || resident || outputs[i].type() != types[i]) outputs[i] = temper::Tensor(types[i].dtype, types[i].dims());
         to.push_back(outputs[i].raw_mutable());
       }
-      for (size_t i = 0; i < count; ++i) from.push_back(inputs[i].data);
       session.run_prepared(from, to);
     }
+    resident = false;
     finished = true;
+  }
+
+  void run_on_device(const temper_tensor* inputs, size_t count) {
+    session.stream();  // refuses other devices
+    take(inputs, count);
+    const auto results = session.run_resident(from);
+    outputs.clear();
+    for (size_t i = 0; i < types.size(); ++i) outputs.push_back(temper::Tensor::view(types[i].dtype, types[i].dims(), results[i]));
+    finished = resident = true;
   }
 
   temper::Session session;
@@ -129,6 +145,7 @@ struct temper_session {
   std::vector<void*> to;
   std::vector<temper::Tensor> outputs;
   bool finished = false;  // `outputs` are those of the last call
+  bool resident = false;  // and lie in the device's memory
 };
 
 extern "C" {
@@ -196,6 +213,21 @@ temper_status temper_session_run(temper_session* session, const temper_tensor* i
   return guarded([&] {
     expect(session, "the session");
     session->run(inputs, count);
+  });
+}
+
+temper_status temper_session_run_on_device(temper_session* session, const temper_tensor* inputs, size_t count) {
+  return guarded([&] {
+    expect(session, "the session");
+    session->run_on_device(inputs, count);
+  });
+}
+
+temper_status temper_session_stream(temper_session* session, void** stream) {
+  return guarded([&] {
+    expect(session, "the session");
+    expect(stream, "the place for the stream");
+    *stream = session->session.stream();
   });
 }
 

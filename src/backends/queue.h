@@ -12,6 +12,8 @@ class Queue {
  public:
   virtual ~Queue() = default;
   virtual void* stream() const = 0;  // for Buffers::stream
+  // What others on the same device order their own work with: for CUDA, a CUstream of the GPU's primary context.
+  virtual void* handle() const = 0;
 
   // Memory of the device, at least 256-byte aligned, with undefined content. Throws Error{machine} with what is free.
   virtual std::shared_ptr<void> allocate(int64_t bytes) = 0;
@@ -23,6 +25,7 @@ class Queue {
   // The host's memory must stay as it is until the queue has got there.
   virtual void copy_to_device(void* to, const void* from, int64_t bytes) = 0;
   virtual void copy_to_host(void* to, const void* from, int64_t bytes) = 0;
+  virtual void copy_on_device(void* to, const void* from, int64_t bytes) = 0;
   // Until all is done; errors of what ran surface here.
   virtual void wait() = 0;
 

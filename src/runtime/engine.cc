@@ -188,6 +188,18 @@ void Session::run_prepared(std::span<const void* const> inputs, std::span<void* 
   ++statistics_.runs;
 }
 
+Queue& Session::queue() {
+  if (!arena_.queue()) fail(ErrorKind::usage, "the engine runs on ", engine_->info().device, ", which works on the host's memory: give inputs that lie there");
+  return *arena_.queue();
+}
+
+std::span<void* const> Session::run_resident(std::span<const void* const> inputs, std::span<void* const> outputs) {
+  queue();
+  const auto results = one_stage().executor->run_resident(inputs, outputs);
+  ++statistics_.runs;
+  return results;
+}
+
 void Session::run_timed(std::span<const void* const> inputs, std::span<void* const> outputs, std::vector<std::vector<double>>& ms) {
   one_stage().executor->run_timed(inputs, outputs, ms);
 }

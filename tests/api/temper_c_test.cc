@@ -242,6 +242,16 @@ TEST_F(CApi, BuildsInt8FromAFileOfRanges) {
   EXPECT_LT(error, 0.01 * signal);  // above 20 dB
 }
 
+TEST_F(CApi, AnEngineOfTheHostHasNoMemoryOfADevice) {
+  void* stream = &stream;
+  refused(temper_session_stream(session_, &stream), TEMPER_USAGE, {"runs on cpu", "host's memory"});
+  EXPECT_EQ(stream, &stream) << "what the function would have given is untouched";
+  const std::vector<float> x = pixels(1, 0);
+  const temper_tensor input{TEMPER_F32, 4, kLow, x.data()};
+  refused(temper_session_run_on_device(session_, &input, 1), TEMPER_USAGE, {"runs on cpu"});
+  refused(temper_session_run_on_device(nullptr, &input, 1), TEMPER_USAGE, {"the session is NULL"});
+}
+
 TEST_F(CApi, AnErrorStaysUntilTheNextOne) {
   refused(temper_engine_load(nullptr, nullptr), TEMPER_USAGE, {"NULL"});
   const std::string text = temper_last_error();

@@ -103,6 +103,7 @@ class CudaQueue final : public Queue {
  public:
   explicit CudaQueue(std::shared_ptr<const Machine> machine) : machine_(std::move(machine)), work_(machine_->gpu()) {}
   void* stream() const override { return const_cast<WorkStream*>(&work_); }
+  void* handle() const override { return work_.stream.get(); }
 
   std::shared_ptr<void> allocate(int64_t bytes) override {
     auto memory = std::make_shared<DeviceMemory>(machine_->gpu(), bytes);
@@ -125,6 +126,9 @@ class CudaQueue final : public Queue {
   }
   void copy_to_host(void* to, const void* from, int64_t bytes) override {
     work_.stream.copy_to_host(to, address_of(from), bytes);
+  }
+  void copy_on_device(void* to, const void* from, int64_t bytes) override {
+    work_.stream.copy_on_device(address_of(to), address_of(from), bytes);
   }
   void wait() override {
     work_.stream.synchronize();

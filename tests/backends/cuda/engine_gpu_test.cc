@@ -135,6 +135,32 @@ TEST(CudaEngine, TimesOnTheDeviceAreThoseOfItsSteps) {
     for (double ms : segment) EXPECT_GT(ms, 0);
 }
 
+TEST(CudaEngine, BuffersInTheGpusMemoryGiveTheSameAnswers) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  const auto engine = gpu_engine(small_graph("n"), "fp32", {{"x", {{1, 3, 8, 8}, {4, 3, 8, 8}, {8, 3, 8, 8}}}});
+  Session session(engine);
+  const cuda::Stream copies(gpu);
+  const auto address = [](const void* p) { return reinterpret_cast<cuda::DevicePointer>(p); };
+  for (int64_t batch : {4, 8, 4}) {
+    const Tensor x = noise({batch, 3, 8, 8}, uint64_t(batch)), want = session.run({x})[0];
+    Tensor got(want.dtype(), want.dims());
+    const auto in = session.allocate_resident(x.bytes() + 4), out = session.allocate_resident(got.bytes());
+    const void* const inputs[] = {static_cast<std::byte*>(in.get()) + 4};  // aligned to an element only
+    void* const outputs[] = {out.get()};
+    copies.copy_to_device(address(inputs[0]), x.raw().data(), x.bytes());
+    copies.synchronize();
+    session.run_resident(inputs, outputs);
+    copies.copy_to_host(got.raw_mutable(), address(outputs[0]), got.bytes());
+    copies.synchronize();
+    EXPECT_TRUE(got.same_bits(want)) << batch;
+    const auto there = session.run_resident(inputs);
+    copies.copy_to_host(got.raw_mutable(), address(there[0]), got.bytes());
+    copies.synchronize();
+    EXPECT_TRUE(got.same_bits(want)) << batch;
+  }
+}
+
 TEST(CudaDevice, IsRefusedByNameWhereThereIsNone) {
   std::string why;
   if (testing::gpu(why)) {

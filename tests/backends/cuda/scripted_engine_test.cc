@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole plans for scripted GPUs: no GPU is needed, and every failure of one can be played.
 #include <algorithm>
+#include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "../../plan/helpers.h"
 #include "build/build.h"
 #include "scripted_gpu.h"
+#include "temper/temper_c.h"
 
 namespace temper {
 namespace {
@@ -204,6 +207,99 @@ TEST_F(CudaScripted, ASessionGoesOnAfterAFailure) {
     EXPECT_FALSE(reached);
   }
   EXPECT_EQ(gpus.alive(), alive);
+}
+
+// Runs on the CPU inside of a plan for a GPU, so that a script without kernels gets it right.
+Graph running_sum() {
+  return parse_graph("graph \"sum\"\ninput %x: f32[n,5]\n%y: f32[n,5] = cumulative(%x) axis=1\noutput \"y\" = %y\n");
+}
+
+TEST_F(CudaScripted, BuffersInItsMemoryAreReadAndWrittenThere) {
+  const auto engine = build(running_sum(), "cuda:0", false, {{"x", {{1, 5}, {2, 5}, {9, 5}}}});
+  Session session(engine);
+  EXPECT_NE(session.stream(), nullptr);
+  for (int64_t batch : {2, 9, 2}) {
+    const Tensor x = noise({batch, 5}, uint64_t(batch)), want = session.run({x})[0];
+    session.prepare({{batch, 5}});
+    const auto in = session.allocate_resident(x.bytes() + 4), out = session.allocate_resident(x.bytes() + 4);
+    std::byte* const unaligned = static_cast<std::byte*>(in.get()) + 4;
+    std::memcpy(unaligned, x.raw().data(), size_t(x.bytes()));
+    const void* const inputs[] = {unaligned};
+    void* const outputs[] = {static_cast<std::byte*>(out.get()) + 4};
+    const int64_t recorded = gpus.graphs_recorded, runs = session.statistics().runs;
+    EXPECT_EQ(session.run_resident(inputs, outputs)[0], outputs[0]);
+    EXPECT_EQ(std::memcmp(outputs[0], want.raw().data(), size_t(want.bytes())), 0);
+    const auto there = session.run_resident(inputs);  // stays where the plan leaves it
+    EXPECT_EQ(std::memcmp(there[0], want.raw().data(), size_t(want.bytes())), 0);
+    EXPECT_EQ(gpus.graphs_recorded, recorded) << "the recording is that of run()";
+    EXPECT_EQ(session.statistics().runs, runs + 2);
+  }
+}
+
+TEST_F(CudaScripted, EveryCallMayFailWhileBuffersInItsMemoryAreUsed) {
+  const auto engine = build(running_sum(), "cuda:0", false, {{"x", {{1, 5}, {2, 5}, {9, 5}}}});
+  engine->plan_for({{2, 5}});
+  fail_each(
+      gpus,
+      [&] {
+        Session session(engine);
+        session.prepare({{2, 5}});
+        const auto memory = session.allocate_resident(80);
+        const void* const inputs[] = {memory.get()};
+        void* const outputs[] = {static_cast<std::byte*>(memory.get()) + 40};
+        for (int i = 0; i < 2; ++i) session.run_resident(inputs, outputs);
+      },
+      3);
+}
+
+TEST_F(CudaScripted, MemoryOfASessionOutlivesIt) {
+  const auto engine = build(running_sum(), "cuda:1", false, {{"x", {{1, 5}, {2, 5}, {9, 5}}}});
+  const int64_t before = gpus.used_bytes(1);
+  std::shared_ptr<void> memory;
+  {
+    Session session(engine);
+    memory = session.allocate_resident(1000);
+  }
+  EXPECT_EQ(gpus.used_bytes(1) - before, 1000);
+  memory.reset();
+  EXPECT_EQ(gpus.used_bytes(1), before);
+}
+
+TEST_F(CudaScripted, TheCApiTakesAddressesOfTheGpu) {
+  const std::string path = (std::filesystem::path(::testing::TempDir()) / concat("temper_scripted_", getpid(), ".plan")).string();
+  save_engine(*build(running_sum(), "cuda:0", false, {{"x", {{1, 5}, {2, 5}, {9, 5}}}}), path);
+  temper_engine* engine = nullptr;
+  ASSERT_EQ(temper_engine_load(path.c_str(), &engine), TEMPER_OK) << temper_last_error();
+  std::filesystem::remove(path);
+  temper_session* session = nullptr;
+  ASSERT_EQ(temper_session_create(engine, &session), TEMPER_OK);
+  void* stream = nullptr;
+  EXPECT_EQ(temper_session_stream(session, &stream), TEMPER_OK);
+  EXPECT_NE(stream, nullptr);
+  const Tensor x = noise({3, 5}, 1);
+  const int64_t dims[] = {3, 5};
+  temper_tensor output;
+  const temper_tensor host{TEMPER_F32, 2, dims, x.raw().data()};
+  ASSERT_EQ(temper_session_run(session, &host, 1), TEMPER_OK) << temper_last_error();
+  ASSERT_EQ(temper_session_output(session, 0, &output), TEMPER_OK);
+  const std::vector<float> want(static_cast<const float*>(output.data), static_cast<const float*>(output.data) + 15);
+  Session other(build(running_sum(), "cuda:0", false, {{"x", {{1, 5}, {2, 5}, {9, 5}}}}));
+  const auto memory = other.allocate_resident(x.bytes());
+  std::memcpy(memory.get(), x.raw().data(), size_t(x.bytes()));
+  const temper_tensor there{TEMPER_F32, 2, dims, memory.get()};
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(temper_session_run_on_device(session, &there, 1), TEMPER_OK) << temper_last_error();
+    ASSERT_EQ(temper_session_output(session, 0, &output), TEMPER_OK);
+    EXPECT_EQ(output.dims[0], 3);
+    EXPECT_EQ(std::memcmp(output.data, want.data(), 60), 0);
+    ASSERT_EQ(temper_session_run(session, &host, 1), TEMPER_OK) << "the host's memory again";
+  }
+  ASSERT_EQ(temper_session_output(session, 0, &output), TEMPER_OK);
+  EXPECT_EQ(std::memcmp(output.data, want.data(), 60), 0);
+  const temper_tensor nothing{TEMPER_F32, 2, dims, nullptr};
+  EXPECT_EQ(temper_session_run_on_device(session, &nothing, 1), TEMPER_USAGE);
+  temper_session_free(session);
+  temper_engine_free(engine);
 }
 
 TEST_F(CudaScripted, OutOfMemorySaysWhatIsNeededAndWhatIsFree) {

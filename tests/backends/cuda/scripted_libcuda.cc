@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scripted GPUs as a libcuda.so.1, for tests of other languages: a whole process runs on them.
+#include "scripted_gpu.h"
+
+namespace {
+
+temper::cuda::Result no_text(temper::cuda::Result, const char** text) { return *text = nullptr, 0; }
+
+}  // namespace
+
+// The driver's names jump to the functions of the script.
+#define TEMPER_EXPORT(member, symbol, ...)                                          \
+  extern "C" {                                                                      \
+  __attribute__((visibility("hidden"), used)) void* scripted_##member = nullptr;    \
+  }                                                                                 \
+  asm(".text\n.globl " symbol "\n.type " symbol ",@function\n" symbol ":\n\tjmp *scripted_" #member "(%rip)\n");
+TEMPER_CUDA_DRIVER_FUNCTIONS(TEMPER_EXPORT)
+#undef TEMPER_EXPORT
+
+__attribute__((constructor)) static void fill() {
+  temper::cuda::DriverApi api = temper::testing::ScriptedGpus::api();
+  api.error_name = api.error_text = no_text;
+#define TEMPER_FILL(member, symbol, ...) scripted_##member = reinterpret_cast<void*>(api.member);
+  TEMPER_CUDA_DRIVER_FUNCTIONS(TEMPER_FILL)
+#undef TEMPER_FILL
+}
+
+// What no program may do and this one did, a line each.
+extern "C" __attribute__((visibility("default"))) const char* scripted_misuses() {
+  static std::string text;
+  text.clear();
+  for (const std::string& misuse : temper::testing::ScriptedGpus::get().misuses) text += misuse + "\n";
+  return text.c_str();
+}
