@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_array.h"
 
+#include <dlfcn.h>
 #include <nanobind/ndarray.h>
+
+#include <atomic>
 
 #include "bind.h"
 
@@ -68,7 +71,34 @@ nb::object to_dlpack(const DeviceArray& self, nb::object /*stream*/, nb::object 
   return nb::steal(capsule);
 }
 
+// Of the driver that the process has opened; null where none is.
+struct Contexts {
+  int (*get)(void**) = nullptr;
+  int (*set)(void*) = nullptr;
+};
+Contexts contexts() {
+  static std::atomic<void*> found{nullptr};
+  void* driver = found;
+  if (!driver) {
+    driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (!driver) return {};
+    found = driver;
+  }
+  return {reinterpret_cast<int (*)(void**)>(dlsym(driver, "cuCtxGetCurrent")), reinterpret_cast<int (*)(void*)>(dlsym(driver, "cuCtxSetCurrent"))};
+}
+
 }  // namespace
+
+KeepCurrentGpu::KeepCurrentGpu(bool of_gpu) : keeps_(of_gpu) {
+  if (!keeps_) return;
+  if (const Contexts driver = contexts(); driver.get && driver.get(&before_) != 0) keeps_ = false;
+}
+KeepCurrentGpu::~KeepCurrentGpu() {
+  if (!keeps_) return;
+  const Contexts driver = contexts();
+  void* now = nullptr;
+  if (driver.get && driver.set && driver.get(&now) == 0 && now != before_) driver.set(before_);
+}
 
 void bind_device_array(nb::module_& module) {
   nb::class_<DeviceArray>(module, "DeviceArray")

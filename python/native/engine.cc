@@ -24,13 +24,15 @@ Dims dims_of(nb::handle object) {
 }
 
 std::shared_ptr<OpenEngine> opened(std::shared_ptr<const Engine> engine) {
-  return std::make_shared<OpenEngine>(OpenEngine{std::move(engine)});
+  const bool of_gpu = place_of(*engine).type != Place::kCpu;
+  return std::make_shared<OpenEngine>(OpenEngine{of_gpu ? keeping_current_gpu(std::move(engine)) : std::move(engine)});
 }
 
 PyEngine build(nb::object model, nb::dict options, nb::object progress) {
   const ModelSource source = source_of(model);
   BuildOptions build = options_of(options);
   build.progress = progress_of(std::move(progress));
+  const KeepCurrentGpu kept(build.device.starts_with("cuda"));
   const WithoutGil released;
   if (source.bytes.empty() && !source.graph) return {opened(build_engine(source.path, build))};
   ImportedModel imported = source.import();
@@ -45,6 +47,7 @@ PyEngine build(nb::object model, nb::dict options, nb::object progress) {
 }
 
 PyEngine load(const std::string& path, const std::vector<std::string>& library_folders) {
+  const KeepCurrentGpu kept;
   const WithoutGil released;
   return {opened(Engine::load(path, {library_folders}))};
 }
@@ -52,13 +55,20 @@ PyEngine load(const std::string& path, const std::vector<std::string>& library_f
 // Belongs to one thread at a time, which is checked: two in one session would write into the same memory.
 class PySession {
  public:
-  explicit PySession(const PyEngine& engine)
-      : open_(engine.open), session_(std::make_unique<Session>(engine.get())), place_(place_of(*engine.get())) {
+  explicit PySession(const PyEngine& engine) : open_(engine.open), place_(place_of(*engine.get())) {
+    const KeepCurrentGpu kept(place_.type != Place::kCpu);
+    session_ = std::make_unique<Session>(engine.get());
     if (place_.type != Place::kCpu) place_.stream = reinterpret_cast<intptr_t>(session_->stream());
+  }
+
+  ~PySession() {
+    const KeepCurrentGpu kept(place_.type != Place::kCpu);
+    session_.reset();
   }
 
   nb::dict run(nb::handle inputs, nb::handle outputs) {
     const Turn turn(*this);
+    const KeepCurrentGpu kept(place_.type != Place::kCpu);
     const std::vector<Array> arrays = arrays_of(inputs, session_->engine().inputs(), place_);
     shapes_.clear();
     in_.clear();
@@ -89,11 +99,13 @@ class PySession {
 
   void prepare(const std::vector<Dims>& shapes) {
     const Turn turn(*this);
+    const KeepCurrentGpu kept(place_.type != Place::kCpu);
     make_ready(shapes);
   }
 
   void close() {
     const Turn turn(*this, true);
+    const KeepCurrentGpu kept(place_.type != Place::kCpu);
     session_.reset();
   }
 
@@ -159,7 +171,7 @@ class PySession {
 
   nb::object device_array(size_t i) {
     const TensorType& type = made_[i].type;
-    DeviceArray array{type.dtype, type.dims(), session_->allocate_resident(byte_count(type.dtype, type.dims())), place_};
+    DeviceArray array{type.dtype, type.dims(), keeping_current_gpu(session_->allocate_resident(byte_count(type.dtype, type.dims()))), place_};
     out_[i] = array.memory.get();
     return nb::cast(std::move(array));
   }

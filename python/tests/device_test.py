@@ -124,6 +124,19 @@ class ScriptedGpuTest(Case):
         del capsule
         self.assertEqual(before, free())
 
+    def test_the_current_gpu_of_the_thread_stays(self):
+        cuda, context, now = self.cuda, ctypes.c_void_p(), ctypes.c_void_p()
+        x = self.on_gpu(numpy.ones((2, 5), "float32"))
+        cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 1)
+        for before in (context.value, None):
+            for work in (lambda: self.engine.run(x), lambda: self.engine.run(numpy.ones((2, 5), "float32")), lambda: self.engine.session().prepare([(4, 5)]),
+                         lambda: temper.build(running_sum(), shapes=(2, 5), device="cuda:0", cuda_path=SCRIPTED.parent, timing_cache=None, quick=True)):  # fmt: skip
+                self.assertEqual(cuda.cuCtxSetCurrent(ctypes.c_void_p(before)), 0)
+                work()
+                cuda.cuCtxGetCurrent(ctypes.byref(now))
+                self.assertEqual(now.value, before)
+        cuda.cuDevicePrimaryCtxRelease_v2(1)
+
     def test_what_does_not_fit_is_refused_with_the_fix(self):
         run, x = self.engine.run, numpy.ones((2, 5), "float32")
         self.assertRefused("usage", "'x' (GpuTensor) is on cuda:1, and the engine on cuda:0|x.to(\"cuda:0\")", run, self.on_gpu(x, 1))

@@ -260,13 +260,21 @@ inline cuda::DriverApi ScriptedGpus::api() {
   };
   a.context_set_current = [](ContextHandle c) {
     return locked([&](S& s) -> Result {
+      if (!c) return current() = -1, 0;  // none
       const Object* context = s.find(c, "context");
       if (!context) return kInvalidContext;
       if (const Result lost = s.begin(context->gpu)) return lost;
       return current() = context->gpu, 0;
     });
   };
-  a.context_get_current = [](ContextHandle*) { return 0; };
+  a.context_get_current = [](ContextHandle* c) {
+    return locked([&](S& s) -> Result {
+      *c = nullptr;
+      for (const auto& [address, object] : s.objects_)
+        if (object.kind == "context" && object.gpu == current()) *c = reinterpret_cast<ContextHandle>(const_cast<void*>(address));
+      return 0;
+    });
+  };
   a.context_synchronize = [] { return locked([](S& s) { return s.begin(); }); };
   a.memory_info = [](size_t* free, size_t* total) {
     return locked([&](S& s) -> Result {
