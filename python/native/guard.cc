@@ -9,6 +9,7 @@
 #include <memory>
 #include <thread>
 
+#include "arrays.h"
 #include "base/error.h"
 #include "bind.h"
 
@@ -24,7 +25,31 @@ std::atomic<bool> ending{false};
 std::atomic<int> working{0};  // threads inside a WithoutGil
 std::thread::id ender;
 
+// A thread that wants the GIL back sleeps until it is woken, which takes longer than a short run of a model does; and who
+// holds it usually lets it go within a microsecond or two, at the start of the next run. So threads that come back wait
+// here first, awake and for a bounded time. A hint and no lock: whoever holds the GIL may let it go elsewhere.
+std::atomic<bool> turn{false};  // a thread came back and has not left again
+constexpr auto kPatience = std::chrono::microseconds(20);
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+void take_turn() {
+  if (!turn.exchange(true)) return;
+  const auto start = std::chrono::steady_clock::now();
+  do {
+    for (int i = 0; i < 8; ++i) relax();
+    if (!turn.load(std::memory_order_relaxed) && !turn.exchange(true)) return;
+  } while (std::chrono::steady_clock::now() - start < kPatience);
+}
+
 void in_child() {
+  turn = false;
   if (used) orphaned = true;
   working = 0;  // the others exist in the parent only
 }
@@ -67,6 +92,7 @@ WithoutGil::WithoutGil() {
   used = true;
   ++working;
   state_ = PyEval_SaveThread();
+  turn = false;
 }
 
 WithoutGil::~WithoutGil() {
@@ -74,6 +100,7 @@ WithoutGil::~WithoutGil() {
     --working;
     sleep_for_good();
   }
+  take_turn();
   PyEval_RestoreThread(state_);
   --working;
 }
@@ -86,7 +113,7 @@ void check_interrupted() {
 
 std::function<void(const std::string&)> progress_of(nb::object callback) {
   if (!callback.is_none() && !PyCallable_Check(callback.ptr()))
-    fail(ErrorKind::usage, "progress is a ", Py_TYPE(callback.ptr())->tp_name,
+    fail(ErrorKind::usage, "progress is a ", class_of(callback),
          "; it must be a function of one string, or None");
   // The function is copied and let go where the GIL is not held: only a pointer goes along.
   const std::shared_ptr<nb::object> shared(new nb::object(std::move(callback)), [](nb::object* object) {
