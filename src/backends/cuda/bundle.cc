@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/bundle.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/checked.h"
@@ -113,30 +114,40 @@ void LoadedWork::launch(const Stream& stream, const DeviceBuffers& buffers) cons
   for (size_t j = 0; j < work_.jobs.size(); ++j) {
     const Job& job = work_.jobs[j];
     // Small and on the stack: a launch allocates nothing.
-    constexpr size_t kMost = 64;
+    constexpr size_t kMost = 64, kMostMaps = 4;
     std::array<DevicePointer, kMost> pointers;
-    std::array<void*, kMost + 1> arguments;
+    std::array<TensorMap, kMostMaps> maps;
+    std::array<void*, kMost + kMostMaps + 1> arguments;
+    auto address_of = [&](const Slot& slot) {
+      return DevicePointer(slot.offset) + (slot.kind == Slot::Kind::input    ? buffers.inputs[size_t(slot.index)]
+                                           : slot.kind == Slot::Kind::output ? buffers.outputs[size_t(slot.index)]
+                                           : slot.kind == Slot::Kind::packed ? buffers.packed
+                                                                             : buffers.workspace);
+    };
     if (job.slots.size() > kMost)
       fail(ErrorKind::unsupported, "a kernel of ", job.slots.size(), " buffers; at most ", kMost, " are passed");
     for (size_t s = 0; s < job.slots.size(); ++s) {
-      const Slot& slot = job.slots[s];
-      pointers[s] =
-          DevicePointer(slot.offset) + (slot.kind == Slot::Kind::input    ? buffers.inputs[size_t(slot.index)]
-                                        : slot.kind == Slot::Kind::output ? buffers.outputs[size_t(slot.index)]
-                                        : slot.kind == Slot::Kind::packed ? buffers.packed
-                                                                          : buffers.workspace);
+      pointers[s] = address_of(job.slots[s]);
       arguments[s] = &pointers[s];
     }
     size_t count = job.slots.size();
+    if (job.maps.size() > kMostMaps)
+      fail(ErrorKind::unsupported, "a kernel of ", job.maps.size(), " tensor maps; at most ", kMostMaps, " are passed");
+    for (size_t m = 0; m < job.maps.size(); ++m) {
+      maps[m] = make_tensor_map(*stream.gpu(), job.maps[m].spec, address_of(job.maps[m].slot));
+      arguments[count++] = &maps[m];
+    }
     if (!job.parameters.empty()) arguments[count++] = const_cast<std::byte*>(job.parameters.data());
     functions_[j].launch(stream, job.shape, std::span<void* const>(arguments.data(), count), job.overlap);
   }
 }
 
 bool LoadedWork::reads(int input) const {
+  auto is_input = [&](const Slot& slot) { return slot.kind == Slot::Kind::input && slot.index == input; };
   for (const Job& job : work_.jobs)
-    for (const Slot& slot : job.slots)
-      if (slot.kind == Slot::Kind::input && slot.index == input) return true;
+    if (std::any_of(job.slots.begin(), job.slots.end(), is_input) ||
+        std::any_of(job.maps.begin(), job.maps.end(), [&](const SlotMap& map) { return is_input(map.slot); }))
+      return true;
   return false;
 }
 

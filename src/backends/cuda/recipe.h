@@ -20,13 +20,21 @@ struct Slot {
   bool operator==(const Slot&) const = default;
 };
 
-// One launch. The kernel's parameters are one pointer for each slot and then, where `parameters` is not empty, one
-// struct with those bytes. The text does not depend on sizes where that costs nothing, so one cubin serves many shapes.
+// A tensor map of what is in a slot.
+struct SlotMap {
+  Slot slot;
+  TensorMapSpec spec;
+};
+
+// One launch. The kernel's parameters are one pointer for each slot, the maps, and then, where `parameters` is not
+// empty, one struct with those bytes. The text does not depend on sizes where that costs nothing, so one cubin serves
+// many shapes.
 struct Job {
   std::string entry;
   KernelSource source;
   LaunchShape shape;
   std::vector<Slot> slots;
+  std::vector<SlotMap> maps;
   std::vector<std::byte> parameters;
   // The kernel waits itself for what is in front of it (wait_for_inputs in support/memory.cuh), so it may be launched
   // early.
@@ -41,7 +49,7 @@ struct Recipe {
   // In the order of launching. Empty where the outputs have no elements.
   struct Work {
     std::vector<Job> jobs;
-    int64_t workspace = 0;          // bytes
+    int64_t workspace = 0;  // bytes
     // Constants, to be copied to the GPU once. Empty where the problem lacks the constant (at load, when it was packed
     // before), while `packed_bytes` is its size always.
     std::vector<std::byte> packed;
@@ -49,7 +57,10 @@ struct Recipe {
     std::vector<bool> consumed;  // inputs that are in `packed` and not read otherwise; empty: none
   };
   Work (*work)(const Problem& problem, const Config& config);
+  std::string_view architecture = {};  // the only one that has it, "sm_90a"; empty: all
 };
+
+Support recipe_supports(const Recipe& recipe, const Problem& problem, std::string_view architecture);
 
 // THE list, in the order used when nothing may be measured.
 std::span<const Recipe* const> recipes();

@@ -7,16 +7,23 @@ namespace temper::cuda {
 
 extern const Recipe pointwise_recipe, reduce_recipe, softmax_recipe, normalize_recipe, pool_recipe, transpose_recipe,
     slice_recipe, broadcast_recipe, concat_recipe, resize_recipe, matmul_recipe, conv_direct_recipe, conv_gemm_recipe,
-    arg_reduce_recipe, pad_recipe, conv_first_recipe, conv_depthwise_recipe;
+    arg_reduce_recipe, pad_recipe, conv_first_recipe, conv_depthwise_recipe, conv_pipeline_recipe,
+    matmul_pipeline_recipe;
 
 static const Recipe* const all[] = {
-    &pointwise_recipe,  &reduce_recipe,         &softmax_recipe,   &normalize_recipe,  &pool_recipe,
-    &transpose_recipe,  &slice_recipe,          &broadcast_recipe, &concat_recipe,     &resize_recipe,
-    &matmul_recipe,     &conv_direct_recipe,    &conv_gemm_recipe, &arg_reduce_recipe, &pad_recipe,
-    &conv_first_recipe, &conv_depthwise_recipe,
+    &pointwise_recipe,  &reduce_recipe,         &softmax_recipe,       &normalize_recipe,       &pool_recipe,
+    &transpose_recipe,  &slice_recipe,          &broadcast_recipe,     &concat_recipe,          &resize_recipe,
+    &matmul_recipe,     &conv_direct_recipe,    &conv_gemm_recipe,     &arg_reduce_recipe,      &pad_recipe,
+    &conv_first_recipe, &conv_depthwise_recipe, &conv_pipeline_recipe, &matmul_pipeline_recipe,
 };
 
 std::span<const Recipe* const> recipes() { return all; }
+
+Support recipe_supports(const Recipe& recipe, const Problem& problem, std::string_view architecture) {
+  if (!recipe.architecture.empty() && recipe.architecture != architecture)
+    return refused("a kernel for ", recipe.architecture, " alone; this is ", architecture);
+  return recipe.supports(problem);
+}
 
 ParameterWriter& ParameterWriter::put_divisor(int64_t divisor) {
   // (mulhi(n, multiplier) + n) >> shift = n / divisor for n < 2^31: shift = ceil(log2(divisor)).

@@ -9,9 +9,14 @@
 
 namespace temper::testing {
 
-// `most`: of the kernels that would have to be compiled, take as many, drawn by their texts.
-inline void check_cases(const std::string& name, const cuda::Compiler& compiler, const cuda::GpuRef& gpu,
-                        size_t most = SIZE_MAX) {
+struct CaseChoice {
+  size_t most = SIZE_MAX;        // of the kernels that would have to be compiled, take as many, drawn by their texts
+  std::string_view recipes;      // a part of the names of those to take
+  uint32_t blocks = UINT32_MAX;  // of a launch at most; for kernels that walk over their tiles
+};
+
+inline void check_lines(const std::string& name, const std::string& text, const cuda::Compiler& compiler,
+                        const cuda::GpuRef& gpu, const CaseChoice& choice = {}) {
   struct Run {
     const KernelCase* line;
     const std::vector<Tensor>* inputs;
@@ -20,7 +25,7 @@ inline void check_cases(const std::string& name, const cuda::Compiler& compiler,
     Config config;
     cuda::Recipe::Work work;
   };
-  const auto lines = parse_cases(read_file(concat(TEMPER_SOURCE_DIR, "/tests/cases/", name, ".cases")));
+  const auto lines = parse_cases(text);
   std::vector<std::vector<Tensor>> inputs;
   for (const KernelCase& line : lines) inputs.push_back(make_case_inputs(line, uint64_t(line.line)));
   std::vector<Run> runs;
@@ -28,19 +33,23 @@ inline void check_cases(const std::string& name, const cuda::Compiler& compiler,
   for (size_t l = 0; l < lines.size(); ++l) {
     const Problem problem = make_case_problem(lines[l], inputs[l], 1);
     for (const cuda::Recipe* recipe : cuda::recipes()) {
-      if (!recipe->supports(problem).yes()) continue;
+      if (recipe->name.find(choice.recipes) == std::string_view::npos) continue;
+      if (!recipe_supports(*recipe, problem, gpu->info().architecture()).yes()) continue;
       const auto configs = recipe->configs(problem);
       EXPECT_FALSE(configs.empty()) << recipe->name << " supports it but offers nothing: " << lines[l].text;
       for (const Config& config : configs) {
         runs.push_back({&lines[l], &inputs[l], problem, recipe, config, recipe->work(problem, config)});
-        for (const cuda::Job& job : runs.back().work.jobs) sources.push_back(job.source);
+        for (cuda::Job& job : runs.back().work.jobs) {
+          sources.push_back(job.source);
+          job.shape.grid[0] = std::min(job.shape.grid[0], choice.blocks);
+        }
       }
     }
   }
   std::map<uint64_t, std::string> texts;  // by their hashes
   for (const cuda::KernelSource& source : sources) texts.emplace(xxh3(source.text), source.text);
-  if (texts.size() > most) {
-    const uint64_t last = std::next(texts.begin(), ptrdiff_t(most))->first;
+  if (texts.size() > choice.most) {
+    const uint64_t last = std::next(texts.begin(), ptrdiff_t(choice.most))->first;
     auto taken = [&](const cuda::KernelSource& source) { return xxh3(source.text) < last; };
     std::erase_if(sources, [&](const cuda::KernelSource& source) { return !taken(source); });
     std::erase_if(runs, [&](const Run& run) {
@@ -71,6 +80,11 @@ inline void check_cases(const std::string& name, const cuda::Compiler& compiler,
     }
   }
   std::printf("%s: %zu lines, %zu runs\n", name.c_str(), lines.size(), runs.size());
+}
+
+inline void check_cases(const std::string& name, const cuda::Compiler& compiler, const cuda::GpuRef& gpu,
+                        const CaseChoice& choice = {}) {
+  check_lines(name, read_file(concat(TEMPER_SOURCE_DIR, "/tests/cases/", name, ".cases")), compiler, gpu, choice);
 }
 
 }  // namespace temper::testing

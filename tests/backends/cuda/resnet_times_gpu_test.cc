@@ -60,13 +60,13 @@ struct Bench {
   Problem problem;
   std::vector<std::pair<const cuda::Recipe*, Config>> ways;
   std::vector<cuda::Recipe::Work> works;
-  explicit Bench(const std::string& text) : line(parse_cases(text).at(0)) {
+  Bench(const std::string& text, const std::string& architecture) : line(parse_cases(text).at(0)) {
     KernelCase without = line;
     for (CaseInput& input : without.inputs) input.present &= input.constant;
     constants = make_case_inputs(without, 1);
     problem = make_case_problem(line, constants, 1);
     for (const cuda::Recipe* recipe : cuda::recipes()) {
-      if (!recipe->supports(problem).yes()) continue;
+      if (!recipe_supports(*recipe, problem, architecture).yes()) continue;
       for (const Config& config : recipe->configs(problem)) {
         if (config.outputs[0] == Layout::plain && std::holds_alternative<ops::Conv>(problem.op)) continue;
         ways.push_back({recipe, config});
@@ -167,7 +167,7 @@ TEST(CudaTimes, DISABLED_OfResNet50) {
         "matmul(i8[4096,4096], i8[4096,4096]*) epilogue=\"(1)\"",
         "matmul(f16[1,2048], f16[2048,1000]*, f32[1000]*) epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\"",
         "matmul(f16[128,2048], f16[2048,1000]*, f32[1000]*) epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\""}) {
-    const Bench bench(text);
+    const Bench bench(text, gpu->info().architecture());
     cubins.prepare(prepare(bench));
     const auto dims = bench.problem.inputs[0].dims();
     std::printf("%-50.50s", text);
@@ -190,7 +190,7 @@ TEST(CudaTimes, DISABLED_OfResNet50) {
         "conv(i8[128,144,56,56], i8[144,1,3,3]*, f32[144,1,1]*, f32[144,1,1]*) strides=[1,1] pads=[1,1,1,1] "
         "dilations=[1,1] group=144 epilogue=\"(3) 3=cast.f32(0) 4=add.f32(3,1) 5=mul.f32(4,2) 6=relu.f32(5) "
         "7=round.f32(6) 8=cast.i8(7)\""}) {
-    const Bench bench(text);
+    const Bench bench(text, gpu->info().architecture());
     cubins.prepare(prepare(bench));
     int64_t bytes = 0;
     for (const auto* ports : {&bench.problem.inputs, &bench.problem.outputs})
@@ -203,7 +203,7 @@ TEST(CudaTimes, DISABLED_OfResNet50) {
       std::vector<std::unique_ptr<Bench>> benches;
       std::vector<cuda::KernelSource> sources;
       for (const Layer& layer : kLayers) {
-        benches.push_back(std::make_unique<Bench>(text_of(layer, batch, integers)));
+        benches.push_back(std::make_unique<Bench>(text_of(layer, batch, integers), gpu->info().architecture()));
         for (const auto& source : prepare(*benches.back())) sources.push_back(source);
       }
       cubins.prepare(sources);

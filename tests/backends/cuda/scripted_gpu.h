@@ -185,6 +185,29 @@ class ScriptedGpus {
       return problem.empty() ? 0 : misuse(concat(name, ": ", problem), cuda::kLaunchFailed);
     });
   }
+  static emulator::TensorMap tensor_map(int dtype, uint32_t rank, void* address, const uint64_t* sizes,
+                                        const uint64_t* strides, int swizzle) {
+    emulator::TensorMap map;
+    map.magic = emulator::kTensorMapMagic;
+    map.base = static_cast<const unsigned char*>(address);
+    map.element_bytes = dtype == 0 ? 1 : 2;
+    map.rank = int32_t(rank);
+    map.swizzle = swizzle ? 16 << swizzle : 0;
+    for (uint32_t i = 0; i < rank; ++i) {
+      map.sizes[i] = uint32_t(sizes[i]);
+      map.strides[i] = i ? int64_t(strides[i - 1]) : map.element_bytes;
+    }
+    return map;
+  }
+  // What the driver asks of every map.
+  Result keep(void* to, const emulator::TensorMap& map) {
+    bool well = reinterpret_cast<uintptr_t>(map.base) % 16 == 0 && reinterpret_cast<uintptr_t>(to) % 64 == 0;
+    for (int i = 0; i < map.rank; ++i)
+      well &= map.sizes[i] > 0 && (i == 0 || (map.strides[i] % 16 == 0 && map.strides[i] < int64_t(1) << 40));
+    if (!well) return misuse("a tensor map that no driver takes", kInvalidValue);
+    std::memcpy(to, &map, sizeof map);
+    return 0;
+  }
   Result wait(cuda::StreamHandle handle) {
     if (const Result lost = begin()) return lost;
     Object* stream = find(handle, "stream");
@@ -444,6 +467,44 @@ inline cuda::DriverApi ScriptedGpus::api() {
   };
   a.launch_kernel_ex = [](const LaunchConfig* config, FunctionHandle function, void** parameters, void**) {
     return locked([&](S& s) { return s.launch(function, *config, parameters); });
+  };
+  a.tensor_map_tiled = [](void* map, int dtype, uint32_t rank, void* address, const uint64_t* sizes,
+                          const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int, int swizzle, int,
+                          int) {
+    return locked([&](S& s) -> Result {
+      emulator::TensorMap made = tensor_map(dtype, rank, address, sizes, strides, swizzle);
+      uint32_t inner = uint32_t(made.element_bytes) * box[0];
+      for (uint32_t i = 0; i < rank; ++i) {
+        made.box[i] = uint16_t(box[i]);
+        if (box[i] < 1 || box[i] > 256 || steps[i] != 1) return s.misuse("a box of a tensor map", kInvalidValue);
+      }
+      if (inner % 16 || (made.swizzle && inner > uint32_t(made.swizzle)))
+        return s.misuse("a box that does not fit its swizzling", kInvalidValue);
+      return s.keep(map, made);
+    });
+  };
+  a.tensor_map_im2col = [](void* map, int dtype, uint32_t rank, void* address, const uint64_t* sizes,
+                           const uint64_t* strides, const int* low, const int* high, uint32_t channels, uint32_t pixels,
+                           const uint32_t* steps, int, int swizzle, int, int) {
+    return locked([&](S& s) -> Result {
+      emulator::TensorMap made = tensor_map(dtype, rank, address, sizes, strides, swizzle);
+      made.im2col = 1;
+      made.box[0] = uint16_t(channels);
+      made.box[1] = uint16_t(pixels);
+      if (rank != 4 || channels > 256 || pixels > 1024) return s.misuse("a map of images", kInvalidValue);
+      for (uint32_t i = 0; i < rank; ++i) {
+        if (steps[i] < 1 || steps[i] > 8) return s.misuse("steps of a tensor map", kInvalidValue);
+        made.steps[i] = uint8_t(steps[i]);
+      }
+      for (uint32_t i = 0; i + 2 < rank; ++i) {
+        if (std::abs(low[i]) > 127 || std::abs(high[i]) > 127) return s.misuse("corners of a map", kInvalidValue);
+        made.low[i] = int8_t(low[i]), made.high[i] = int8_t(high[i]);
+      }
+      const uint32_t inner = uint32_t(made.element_bytes) * channels;
+      if (inner % 16 || (made.swizzle && inner > uint32_t(made.swizzle)))
+        return s.misuse("channels that do not fit their swizzling", kInvalidValue);
+      return s.keep(map, made);
+    });
   };
   return a;
 }

@@ -57,7 +57,7 @@ TEST(CudaTimes, DISABLED_OfRecipes) {
     std::printf("%s\n", timed.problem);
     std::fflush(stdout);
     for (const cuda::Recipe* recipe : cuda::recipes()) {
-      if (!recipe->supports(problem).yes()) continue;
+      if (!recipe_supports(*recipe, problem, gpu->info().architecture()).yes()) continue;
       for (const Config& config : recipe->configs(problem)) {
         const cuda::Recipe::Work work = recipe->work(problem, config);
         testing::Cubins cubins(*compiler, gpu->info().architecture());

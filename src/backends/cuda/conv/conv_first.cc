@@ -198,6 +198,6 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe conv_first_recipe;
-const Recipe conv_first_recipe{"cuda.conv.first", 1, supports, configs, work};
+const Recipe conv_first_recipe{"cuda.conv.first", 2, supports, configs, work};
 
 }  // namespace temper::cuda

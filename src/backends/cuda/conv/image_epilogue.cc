@@ -5,14 +5,28 @@
 
 namespace temper::cuda {
 
+namespace {
+
+// Which axis of the output is innermost in memory: channels, or a matrix's columns.
+size_t inner_axis(const Problem& problem) {
+  return std::holds_alternative<ops::Conv>(problem.op) ? 1 : problem.outputs[0].dims().size() - 1;
+}
+const Program& epilogue_of(const Problem& problem) {
+  const auto* conv = std::get_if<ops::Conv>(&problem.op);
+  return conv ? conv->epilogue : std::get<ops::MatMul>(problem.op).epilogue;
+}
+
+}  // namespace
+
 Support image_epilogue_supports(const Problem& problem) {
   const Dims out = problem.outputs[0].dims();
+  const size_t inner = inner_axis(problem);
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
     const Dims from = problem.inputs[i].dims();
     if (from == out) continue;
     const Dims strides = broadcast_strides(from, out);
     for (size_t axis = 0; axis < out.size(); ++axis)
-      if (axis != 1 && strides[axis] != 0)
+      if (axis != inner && strides[axis] != 0)
         return refused("an epilogue input ", from, " along other axes than channels");
   }
   return supported();
@@ -28,12 +42,12 @@ std::vector<Layout> image_epilogue_layouts(const Problem& problem) {
 ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v) {
   const Dims out = problem.outputs[0].dims();
   ImageEpilogue epilogue;
-  const Program& program = std::get<ops::Conv>(problem.op).epilogue;
+  const Program& program = epilogue_of(problem);
   std::vector<DType> dtypes{accumulator};
   std::string extras, call, fields[2], loads[2];  // of channels, of positions
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
     const Dims from = problem.inputs[i].dims();
-    const bool whole = from == out, splat = !whole && broadcast_strides(from, out)[1] == 0;
+    const bool whole = from == out, splat = !whole && broadcast_strides(from, out)[inner_axis(problem)] == 0;
     const DType dtype = problem.inputs[i].type.dtype;
     const bool bytes = whole && v % 4 == 0 && wants_bytes_as_floats(program, int(i) - 1, dtype);
     const std::string_view type = memory_type(dtype);
@@ -51,6 +65,7 @@ ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t 
                                    : " + (c)",
                            "); ");
     call += bytes ? concat(", byte_as_float<", type, ">(", loaded, ", v)") : concat(", hold(", loaded, ".at[v])");
+    epilogue.names += concat('e', i, ", ");
     epilogue.slots.push_back({Slot::Kind::input, int(i), 0});
   }
   epilogue.text =

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Epilogues of kernels that write channels_last and compute V neighbouring channels at a time: their inputs are of the
-// output's shape, or values of channels.
+// Epilogues of kernels that write channels_last (or matrices) and compute V neighbouring channels (columns) at a time:
+// their inputs are of the output's shape, or values of channels.
 #pragma once
 #include "backends/cuda/recipe.h"
 
 namespace temper::cuda {
 
-// Of a convolution, whose epilogue's inputs are the problem's from the third on.
+// Of a convolution or product, whose epilogue's inputs are the problem's from the third on.
 Support image_epilogue_supports(const Problem& problem);
 // Layouts of the problem's inputs: channels_last for those of the epilogue that have the output's shape.
 std::vector<Layout> image_epilogue_layouts(const Problem& problem);
@@ -16,6 +16,7 @@ struct ImageEpilogue {
   // COLUMN_EXTRAS(to, c) and ROW_EXTRAS(to, at) that load them for channel c and position `at` of the output, and
   // EPILOGUE(sum, columns, row, v) with element v of both. V is the kernel's `v`.
   std::string text;
+  std::string names;        // of the parameters: "e2, e3, "
   std::vector<Slot> slots;  // of the parameters
 };
 ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v);

@@ -131,6 +131,6 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe pointwise_recipe;
-const Recipe pointwise_recipe{"cuda.pointwise", 1, supports, configs, work};
+const Recipe pointwise_recipe{"cuda.pointwise", 2, supports, configs, work};
 
 }  // namespace temper::cuda

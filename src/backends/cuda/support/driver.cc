@@ -33,6 +33,10 @@ std::shared_ptr<const Driver> Driver::open(const LibrarySearch& search) {
 #undef TEMPER_BIND
   driver->api_.launch_kernel_ex =
       reinterpret_cast<decltype(driver->api_.launch_kernel_ex)>(library.find("cuLaunchKernelEx"));
+  driver->api_.tensor_map_tiled =
+      reinterpret_cast<decltype(driver->api_.tensor_map_tiled)>(library.find("cuTensorMapEncodeTiled"));
+  driver->api_.tensor_map_im2col =
+      reinterpret_cast<decltype(driver->api_.tensor_map_im2col)>(library.find("cuTensorMapEncodeIm2col"));
   driver->start();
   return driver;
 }
@@ -307,6 +311,30 @@ void Function::allow_shared(int64_t bytes) const {
   gpu_->driver().call(Operation::other, concat("giving the kernel ", name_, ' ', bytes, " bytes of shared memory"),
                       gpu_->driver().api().function_set_attribute, handle_, FunctionAttribute::max_dynamic_shared,
                       int(bytes));
+}
+
+TensorMap make_tensor_map(const Gpu& gpu, const TensorMapSpec& spec, DevicePointer address) {
+  const DriverApi& api = gpu.driver().api();
+  if (!api.tensor_map_tiled || !api.tensor_map_im2col)
+    fail(ErrorKind::unsupported, "the driver has no tensor maps; update it to 12.0 or later");
+  // Values of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapL2promotion; what lies outside reads as zeros.
+  const int dtype = spec.element_bytes == 1 ? 0 : 1, swizzle = spec.swizzle == 128  ? 3
+                                                               : spec.swizzle == 64 ? 2
+                                                               : spec.swizzle == 32 ? 1
+                                                                                    : 0;
+  constexpr int kNoInterleave = 0, kPromoteTo256 = 3, kZeros = 0;
+  const uint32_t rank = uint32_t(spec.sizes.size());
+  void* at = reinterpret_cast<void*>(address);
+  TensorMap map;
+  if (spec.pixels == 0)
+    gpu.driver().call(Operation::other, "describing a matrix", api.tensor_map_tiled, map.bytes, dtype, rank, at,
+                      spec.sizes.data(), spec.strides.data(), spec.box.data(), spec.steps.data(), kNoInterleave,
+                      swizzle, kPromoteTo256, kZeros);
+  else
+    gpu.driver().call(Operation::other, "describing images", api.tensor_map_im2col, map.bytes, dtype, rank, at,
+                      spec.sizes.data(), spec.strides.data(), spec.low.data(), spec.high.data(), spec.channels,
+                      spec.pixels, spec.steps.data(), kNoInterleave, swizzle, kPromoteTo256, kZeros);
+  return map;
 }
 
 void Function::launch(const Stream& stream, const LaunchShape& shape, std::span<void* const> arguments,

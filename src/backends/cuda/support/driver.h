@@ -213,6 +213,28 @@ struct LaunchShape {
   bool operator==(const LaunchShape&) const = default;
 };
 
+// How a tensor lies in memory, innermost axis first, and in which pieces the copy engine of Hopper and later moves it
+// (CUDA driver API, "Tensor map object management"). Pieces whose innermost axis is `swizzle` bytes long (32, 64, 128)
+// are swizzled by as much in shared memory. What lies outside of the tensor reads as zeros.
+struct TensorMapSpec {
+  int element_bytes = 1;          // 1 or 2
+  std::vector<uint64_t> sizes;    // elements
+  std::vector<uint64_t> strides;  // bytes, of the axes but the innermost; multiples of 16
+  std::vector<uint32_t> steps;    // elements from one that is read to the next
+  std::vector<uint32_t> box;      // of tiles
+  // Of images (channels, width, height, image): `channels` of `pixels` in a row. They run over the base positions from
+  // `low` to size - 1 + `high` of width and height, by `steps`, image after image.
+  uint32_t channels = 0, pixels = 0;
+  std::vector<int> low, high;
+  int swizzle = 0;
+  bool operator==(const TensorMapSpec&) const = default;
+};
+struct alignas(64) TensorMap {
+  std::byte bytes[128];
+};
+// `address`: 16-byte aligned. Throws Error{unsupported} where the driver is too old.
+TensorMap make_tensor_map(const Gpu& gpu, const TensorMapSpec& spec, DevicePointer address);
+
 class Function {
  public:
   // Each argument is a pointer to one kernel parameter. `overlap`: the kernel may start before the one in front of it

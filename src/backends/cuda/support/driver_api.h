@@ -113,8 +113,15 @@ struct DriverApi {
 #define TEMPER_MEMBER(member, symbol, ...) Result (*member)(__VA_ARGS__) = nullptr;
   TEMPER_CUDA_DRIVER_FUNCTIONS(TEMPER_MEMBER)
 #undef TEMPER_MEMBER
-  Result (*launch_kernel_ex)(const LaunchConfig*, FunctionHandle, void**,
-                             void**) = nullptr;  // null in drivers before 11.8
+  // Null in drivers before 11.8, and before 12.0.
+  Result (*launch_kernel_ex)(const LaunchConfig*, FunctionHandle, void**, void**) = nullptr;
+  Result (*tensor_map_tiled)(void* map, int dtype, uint32_t rank, void* address, const uint64_t* sizes,
+                             const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int interleave,
+                             int swizzle, int l2_promotion, int fill) = nullptr;
+  Result (*tensor_map_im2col)(void* map, int dtype, uint32_t rank, void* address, const uint64_t* sizes,
+                              const uint64_t* strides, const int* low, const int* high, uint32_t channels,
+                              uint32_t pixels, const uint32_t* steps, int interleave, int swizzle, int l2_promotion,
+                              int fill) = nullptr;
 };
 
 }  // namespace temper::cuda

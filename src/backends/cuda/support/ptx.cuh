@@ -99,3 +99,57 @@ DEVICE void meet_cluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
+
+// Barriers of 8 bytes in shared memory. A phase ends when as many threads have arrived as it was made for and the bytes
+// that they said to expect have come; `parity` of a phase: 0 for the first, then in turns.
+DEVICE void barrier_init(u32 barrier, u32 arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+// What was made is seen by bulk copies; threads meet after it.
+DEVICE void publish_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+DEVICE void arrive(u32 barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
+DEVICE void arrive_expecting(u32 barrier, u32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+// Until the phase of this parity has ended.
+DEVICE void wait_for_phase(u32 barrier, u32 parity) {
+  asm volatile(
+      "{\n.reg .pred ended;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n@ended bra over;\n"
+      "bra again;\nover:\n}" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
+
+// CUtensorMap: how a tensor lies in memory, and in which boxes it is copied.
+struct alignas(64) TensorMap {
+  u64 opaque[16];
+};
+DEVICE void prefetch_map(const TensorMap& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
+// A box of a matrix, `x` along its rows, to shared memory; the bytes count for the barrier.
+DEVICE void load_tile(u32 to, const TensorMap& map, i32 x, i32 y, u32 barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::
+          "r"(to),
+      "l"(&map), "r"(x), "r"(y), "r"(barrier)
+      : "memory");
+}
+// Pixels of images, from the base position (w, h) of image n on, each read `by_w` and `by_h` further; see
+// TensorMapSpec.
+DEVICE void load_pixels(u32 to, const TensorMap& map, i32 channel, i32 w, i32 h, i32 n, u16 by_w, u16 by_h,
+                        u32 barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, "
+      "%5}], [%6], {%7, %8};" ::"r"(to),
+      "l"(&map), "r"(channel), "r"(w), "r"(h), "r"(n), "r"(barrier), "h"(by_w), "h"(by_h)
+      : "memory");
+}
+
+// Registers of each thread of the warpgroup from here on; all of its warps come here.
+template <int N>
+DEVICE void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+}
+template <int N>
+DEVICE void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+}

@@ -70,3 +70,29 @@ DEVICE T* in_block(T* shared, u32 rank) {
   return reinterpret_cast<T*>(const_cast<u8*>(temper_machine->shared_of(rank) + (at - temper_machine->shared)));
 }
 DEVICE void meet_cluster() { temper_machine->meet_cluster(); }
+
+DEVICE void barrier_init(u32 barrier, u32 arrivals) { temper_machine->barrier_init(barrier, arrivals); }
+DEVICE void publish_barriers() {}
+DEVICE void arrive(u32 barrier) { temper_machine->barrier_arrive_at(barrier, 0); }
+DEVICE void arrive_expecting(u32 barrier, u32 bytes) { temper_machine->barrier_arrive_at(barrier, bytes); }
+DEVICE void wait_for_phase(u32 barrier, u32 parity) { temper_machine->barrier_wait_at(barrier, parity); }
+
+struct alignas(64) TensorMap {
+  u64 opaque[16];
+};
+DEVICE void prefetch_map(const TensorMap&) {}
+DEVICE void load_tile(u32 to, const TensorMap& map, i32 x, i32 y, u32 barrier) {
+  const int at[] = {x, y};
+  temper_machine->load_tensor(to, &map, at, nullptr, barrier);
+}
+DEVICE void load_pixels(u32 to, const TensorMap& map, i32 channel, i32 w, i32 h, i32 n, u16 by_w, u16 by_h,
+                        u32 barrier) {
+  const int at[] = {channel, w, h, n};
+  const u16 offsets[] = {by_w, by_h};
+  temper_machine->load_tensor(to, &map, at, offsets, barrier);
+}
+
+template <int N>
+DEVICE void give_registers() {}
+template <int N>
+DEVICE void take_registers() {}

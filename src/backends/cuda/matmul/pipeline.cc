@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions and products on Hopper's copy engine and wgmma: see pipeline.cu.
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cuda/conv/image_epilogue.h"
+#include "backends/cuda/matmul/gemm.h"
+#include "base/checked.h"
+
+namespace temper::cuda {
+
+namespace {
+
+struct Tile {
+  std::string_view text;  // rows x columns
+  int rows, columns;      // of a warpgroup
+  bool together;          // both warpgroups share a tile
+};
+constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},        {"tile=128x64", 128, 64, false},
+                           {"tile=64x128", 64, 128, false},          {"tile=64x64", 64, 64, false},
+                           {"tile=64x256", 64, 256, false},          {"tile=256x128 together", 128, 128, true},
+                           {"tile=128x256 together", 64, 256, true}, {"tile=128x128 together", 64, 128, true}};
+constexpr int kMultiprocessors = 132, kSharedBytes = 227 << 10, kMostStages = 16, kTurnBytes = 16;
+
+// What both ops are to the kernel.
+struct Shape {
+  DType a, b, result;
+  int64_t rows = 0, columns = 0, channels = 0;
+  std::array<int64_t, 2> kernel{1, 1}, stride{1, 1}, pad{0, 0}, dilation{1, 1}, in{1, 1}, out{1, 1};  // h, w
+  int64_t images = 1;
+  bool im2col = false;
+
+  int64_t element() const { return size_of(a); }
+  int64_t v() const { return 16 / size_of(result); }
+  // Bytes of k in a slice: as little as possible is padding.
+  int64_t slice() const {
+    const int64_t bytes = channels * element();
+    int64_t best = 128;
+    for (int64_t slice : {64, 32})
+      if (round_up(bytes, slice) < round_up(bytes, best)) best = slice;
+    return best;
+  }
+  int64_t channel_slices() const { return ceil_div(channels * element(), slice()); }
+  int64_t slices() const { return kernel[0] * kernel[1] * channel_slices(); }
+  // What a slice of padded columns is packed to.
+  int64_t packed_columns() const { return round_up(columns, 4 * v()); }
+  int64_t packed_depth() const { return slices() * slice() / element(); }
+};
+
+Shape shape_of(const Problem& problem) {
+  Shape s;
+  s.a = problem.inputs[0].type.dtype;
+  s.b = problem.inputs[1].type.dtype;
+  s.result = problem.outputs[0].type.dtype;
+  const Dims out = problem.outputs[0].dims(), in = problem.inputs[0].dims(), weights = problem.inputs[1].dims();
+  if (const auto* conv = std::get_if<ops::Conv>(&problem.op)) {
+    s.columns = weights[0];
+    s.channels = weights[1];
+    s.images = in[0];
+    s.rows = out[0] * out[2] * out[3];
+    const ops::Window window = conv->window(weights);
+    for (size_t i = 0; i < 2; ++i) {
+      s.kernel[i] = weights[i + 2];
+      s.stride[i] = conv->strides[i];
+      s.dilation[i] = conv->dilations[i];
+      s.pad[i] = ops::window_pads(window, int64_t(i), in[i + 2]).first;
+      s.in[i] = in[i + 2];
+      s.out[i] = out[i + 2];
+      s.im2col |= s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0 || s.in[i] != s.out[i];
+    }
+  } else {
+    s.channels = in.back();
+    s.columns = out.back();
+    s.rows = s.columns ? element_count(out) / s.columns : 0;
+  }
+  return s;
+}
+
+Support shape_supports(const Problem& problem) {
+  const Port &a = problem.inputs[0], &b = problem.inputs[1];
+  if (!on_matrix_units(a.type.dtype, b.type.dtype))
+    return refused("a product of ", a.type.dtype, " and ", b.type.dtype);
+  if (!b.is_constant) return refused("its weights are not constant");
+  const Shape s = shape_of(problem);
+  if (size_of(s.result) > 4 || s.result == DType::boolean) return refused("results of ", s.result);
+  if (s.channels == 0 || s.channels * s.element() % 16)
+    return refused(s.channels, " channels of ", s.a, ", not whole multiples of 16 bytes");
+  if (s.columns == 0 || s.columns % s.v())
+    return refused(s.columns, " output channels of ", s.result, ", not whole multiples of 16 bytes");
+  if (const Support support = image_epilogue_supports(problem); !support.yes()) return support;
+  const Program& epilogue = std::holds_alternative<ops::Conv>(problem.op) ? std::get<ops::Conv>(problem.op).epilogue
+                                                                          : std::get<ops::MatMul>(problem.op).epilogue;
+  return gemm_supports(s.a, s.b, s.rows, s.columns, s.packed_depth(), epilogue);
+}
+
+Support conv_supports(const Problem& problem) {
+  const auto* op = std::get_if<ops::Conv>(&problem.op);
+  if (!op) return refused("not a convolution");
+  if (problem.inputs[0].dims().size() != 4) return refused(problem.inputs[0].dims().size() - 2, " spatial axes, not 2");
+  if (op->group != 1) return refused(op->group, " groups");
+  const Shape s = shape_of(problem);
+  // What the copy engine's maps of images hold (CUDA driver API, cuTensorMapEncodeIm2col).
+  for (size_t i = 0; i < 2; ++i) {
+    if (s.stride[i] < 1 || s.stride[i] > 8) return refused("a stride of ", s.stride[i]);
+    if (s.kernel[i] < 1 || s.dilation[i] < 1 || (s.kernel[i] - 1) * s.dilation[i] > 255)
+      return refused("a kernel of ", s.kernel[i], " taps, ", s.dilation[i], " apart");
+    if (s.pad[i] < 0 || s.pad[i] > 127) return refused("a padding of ", s.pad[i]);
+    if (std::abs((s.out[i] - 1) * s.stride[i] - s.pad[i] - (s.in[i] - 1)) > 127)
+      return refused("a padding or kernel beyond 127");
+    if (!small_positions(s.in[i])) return refused("an axis of ", s.in[i], " elements");
+  }
+  return shape_supports(problem);
+}
+
+Support matmul_supports(const Problem& problem) {
+  const auto* op = std::get_if<ops::MatMul>(&problem.op);
+  if (!op) return refused("not a matrix product");
+  const Dims a = problem.inputs[0].dims(), b = problem.inputs[1].dims(), out = problem.outputs[0].dims();
+  if (op->transpose_a || a.size() != out.size() || !std::equal(a.begin(), a.end() - 1, out.begin()) ||
+      element_count(Dims(b.begin(), b.end() - 2)) != 1)
+    return refused("not one matrix of weights for all rows");
+  return shape_supports(problem);
+}
+
+int64_t stage_bytes(const Shape& s, const Tile& tile) {
+  return (tile.rows * (tile.together ? 2 : 1) + tile.columns) * s.slice();
+}
+int64_t stages_of(const Shape& s, const Tile& tile) {
+  return std::min<int64_t>(kMostStages, (kSharedBytes - kTurnBytes) / (stage_bytes(s, tile) + 16));
+}
+
+// Rough clocks; it only orders what is then measured. Of a multiprocessor: 64 x 64 x 32 bytes are multiplied in 32
+// clocks, 44 bytes come from the second cache and 14 go to and from memory in one.
+double expected_clocks(const Shape& s, const Tile& tile, int64_t result_bytes) {
+  const int64_t rows = tile.rows * (tile.together ? 2 : 1),
+                tiles = ceil_div(s.rows, rows) * ceil_div(s.columns, int64_t(tile.columns));
+  const double each = double(ceil_div(tiles, int64_t(kMultiprocessors)));
+  const double products = double(rows) / 64 * std::max(tile.columns, 64) / 64 * 32 * double(s.slice()) / 32 *
+                          double(s.slices()),
+               loads = double(stage_bytes(s, tile) * s.slices()) / 44,
+               memory = double(rows * tile.columns * result_bytes) / 14,
+               epilogue = double(tile.rows * tile.columns) / 128 * 10;
+  return 3000 + each * (std::max({products, loads, memory, 400.0}) + (tile.together ? epilogue : 0));
+}
+
+std::vector<Config> configs(const Problem& problem) {
+  const Shape s = shape_of(problem);
+  const bool conv = std::holds_alternative<ops::Conv>(problem.op);
+  const int64_t result_bytes = gemm_result_bytes(problem);
+  std::vector<std::pair<double, const Tile*>> candidates;
+  for (const Tile& tile : kTiles)
+    if (tile.columns % (4 * s.v()) == 0 && stages_of(s, tile) >= 2)
+      candidates.push_back({expected_clocks(s, tile, result_bytes), &tile});
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::vector<Config> out;
+  constexpr size_t kMost = 4;
+  for (size_t i = 0; i < std::min(kMost, candidates.size()); ++i)
+    out.push_back({std::string(candidates[i].second->text),
+                   conv ? image_epilogue_layouts(problem) : std::vector<Layout>(problem.inputs.size(), Layout::plain),
+                   {conv ? Layout::channels_last : Layout::plain}});
+  if (conv)
+    for (Config& config : out) config.inputs[0] = Layout::channels_last;
+  return out;
+}
+
+const Tile& tile_of(std::string_view text) {
+  for (const Tile& tile : kTiles)
+    if (tile.text == text) return tile;
+  fail(ErrorKind::bad_file, "there is no tile '", text, "'");
+}
+
+// Rows are columns of b, each tap after tap, channels of a tap in whole slices. Physical row r of 4 * v belongs to the
+// column that makes a thread's sums neighbours: sums of wgmma lie as n8 * 8 + quad * 2 + i, and thread `quad` shall
+// have columns quad * v to quad * v + v - 1.
+std::vector<std::byte> packed_weights(const Shape& s, const Tensor& w, bool conv, bool transposed) {
+  const int64_t size = s.element(), taps = s.kernel[0] * s.kernel[1], v = s.v(), depth = s.packed_depth(),
+                per_tap = depth / taps;
+  std::vector<std::byte> out(size_t(s.packed_columns() * depth * size));
+  const std::byte* from = w.raw().data();
+  for (int64_t r = 0; r < s.packed_columns(); ++r) {
+    const int64_t at = r % (4 * v), column = r - at + at % 8 / 2 * v + at / 8 * 2 + at % 2;
+    if (column >= s.columns) continue;
+    for (int64_t tap = 0; tap < taps; ++tap)
+      for (int64_t c = 0; c < s.channels; ++c) {
+        const int64_t source = conv         ? (column * s.channels + c) * taps + tap
+                               : transposed ? column * s.channels + c
+                                            : c * s.columns + column;
+        std::memcpy(out.data() + size_t((r * depth + tap * per_tap + c) * size), from + source * size, size_t(size));
+      }
+  }
+  return out;
+}
+
+TensorMapSpec map_of_a(const Shape& s, int64_t rows) {
+  TensorMapSpec map;
+  map.element_bytes = int(s.element());
+  map.swizzle = int(s.slice());
+  const uint64_t pitch = uint64_t(s.channels * s.element()), per_slice = uint64_t(s.slice() / s.element());
+  if (!s.im2col) {
+    map.sizes = {uint64_t(s.channels), uint64_t(s.rows)};
+    map.strides = {pitch};
+    map.box = {uint32_t(per_slice), uint32_t(rows)};
+    map.steps = {1, 1};
+    return map;
+  }
+  map.sizes = {uint64_t(s.channels), uint64_t(s.in[1]), uint64_t(s.in[0]), uint64_t(s.images)};
+  map.strides = {pitch, pitch * uint64_t(s.in[1]), pitch * uint64_t(s.in[1] * s.in[0])};
+  map.steps = {1, uint32_t(s.stride[1]), uint32_t(s.stride[0]), 1};
+  map.channels = uint32_t(per_slice);
+  map.pixels = uint32_t(rows);
+  for (size_t i : {1, 0}) {
+    map.low.push_back(int(-s.pad[i]));
+    map.high.push_back(int((s.out[i] - 1) * s.stride[i] - s.pad[i] - (s.in[i] - 1)));
+  }
+  return map;
+}
+
+Recipe::Work work(const Problem& problem, const Config& config) {
+  const Shape s = shape_of(problem);
+  const Tile& tile = tile_of(config.text);
+  Recipe::Work out;
+  if (s.rows == 0) return out;
+  const auto* matmul = std::get_if<ops::MatMul>(&problem.op);
+  out.consumed.assign(problem.inputs.size(), false);
+  out.consumed[1] = true;
+  out.packed_bytes = s.packed_columns() * s.packed_depth() * s.element();
+  if (problem.inputs[1].constant)
+    out.packed = packed_weights(s, *problem.inputs[1].constant, !matmul, matmul && matmul->transpose_b);
+
+  const DType accumulator = ops::accumulator_of(s.a, s.b);
+  const int64_t rows = tile.rows * (tile.together ? 2 : 1), stages = stages_of(s, tile),
+                column_tiles = ceil_div(s.columns, int64_t(tile.columns)),
+                tiles = ceil_div(s.rows, rows) * column_tiles;
+  if (!small_positions(tiles + 2 * kMultiprocessors) || !small_positions(s.rows + rows))
+    fail(ErrorKind::unsupported, "a product of ", tiles, " tiles; at most 2147418112");
+  Job job;
+  job.entry = "pipeline";
+  job.overlap = true;
+  const ImageEpilogue epilogue = image_epilogue(problem, accumulator, s.v());
+  job.slots = epilogue.slots;
+  job.slots.push_back({Slot::Kind::output, 0, 0});
+  const int units = s.a == DType::f16 ? 1 : s.a == DType::bf16 ? 2 : s.a == DType::i8 ? 3 : 4;
+  job.source.text =
+      concat("#include \"backends/cuda/support/memory.cuh\"\nusing Sum = ", size_of(s.a) == 1 ? "i32" : "float",
+             ";\n#define MATRIX ", units, "\nconstexpr int V = ", s.v(), ", ROWS = ", tile.rows,
+             ", COLUMNS = ", tile.columns, ", SLICE = ", s.slice(), ", STAGES = ", stages, ", ELEMENT = ", s.element(),
+             ";\nconstexpr bool TOGETHER = ", tile.together, ", IM2COL = ", s.im2col, ";\n#define EXTRA_NAMES ",
+             epilogue.names, "\n", epilogue.text, "#include \"backends/cuda/matmul/pipeline.cu\"\n");
+  ParameterWriter writer;
+  writer.put(uint32_t(s.rows)).put(uint32_t(s.columns)).put(uint32_t(tiles)).put_divisor(column_tiles);
+  for (int64_t count : {s.kernel[0], s.kernel[1], s.channel_slices()}) writer.put(uint32_t(count));
+  writer.put_divisor(s.out[1]).put_divisor(s.out[0]);
+  for (const auto& two : {s.stride, s.pad, s.dilation}) writer.put(int32_t(two[1])).put(int32_t(two[0]));
+  job.parameters = writer.finish(4);
+  job.maps.push_back({{Slot::Kind::input, 0, 0}, map_of_a(s, rows)});
+  TensorMapSpec map_b;
+  map_b.element_bytes = int(s.element());
+  map_b.sizes = {uint64_t(s.packed_depth()), uint64_t(s.packed_columns())};
+  map_b.strides = {uint64_t(s.packed_depth() * s.element())};
+  map_b.box = {uint32_t(s.slice() / s.element()), uint32_t(tile.columns)};
+  map_b.steps = {1, 1};
+  map_b.swizzle = int(s.slice());
+  job.maps.push_back({{Slot::Kind::packed, 0, 0}, map_b});
+  job.shape.block = {384, 1, 1};
+  job.shape.grid = {uint32_t(std::min<int64_t>(tiles, kMultiprocessors)), 1, 1};
+  job.shape.shared_bytes = uint32_t(stages * (stage_bytes(s, tile) + 16) + kTurnBytes);
+  out.jobs.push_back(std::move(job));
+  return out;
+}
+
+}  // namespace
+
+extern const Recipe conv_pipeline_recipe, matmul_pipeline_recipe;
+const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 1, conv_supports, configs, work, "sm_90a"};
+const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 1, matmul_supports, configs, work, "sm_90a"};
+
+}  // namespace temper::cuda

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of matrices and convolutions on Hopper. As many blocks as there are multiprocessors walk over the tiles of
+// the output. Of a block's three warpgroups the first has the copy engine fill a ring of STAGES slices of k (for a
+// convolution the engine itself finds the pixels of a tap, im2col); the other two multiply with wgmma and finish what
+// they have in registers. They take tiles in turns, so that one finishes while the other multiplies; or, TOGETHER,
+// each has half the rows of the same tile, which needs fewer bytes for the same products. The ring runs on across
+// tiles: loads never stop.
+//
+// The columns of b are packed in an order (pipeline.cc) in which a thread's sums of 4 * V columns are V neighbours of
+// the output: sums go to memory without passing through shared memory.
+//
+// Generated in front: MATRIX, Sum, ROWS (of a warpgroup), COLUMNS, SLICE (bytes of k: 128, 64 or 32), STAGES, V,
+// ELEMENT (bytes of one of a or b), TOGETHER, IM2COL, EXTRA_NAMES, and what image_epilogue makes.
+#include "backends/cuda/support/memory.cuh"
+#include "backends/cuda/support/mma.cuh"
+
+struct Parameters {
+  u32 rows, columns, tiles;
+  Divisor column_tiles;
+  u32 taps_h, taps_w, channel_slices;  // slices of k: taps_h * taps_w * channel_slices
+  Divisor out_w, out_h;                // row = (n * out_h + h) * out_w + w
+  i32 stride_w, stride_h, pad_w, pad_h, dilation_w, dilation_h;
+};
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+constexpr int CONSUMERS = 2, TILE_ROWS = TOGETHER ? CONSUMERS * ROWS : ROWS;
+constexpr int BYTES_A = TILE_ROWS * SLICE, BYTES_B = COLUMNS * SLICE, STAGE = BYTES_A + BYTES_B;
+constexpr int PER_SLICE = SLICE / ELEMENT, BLOCKS_M = ROWS / 64, COLUMN_GROUPS = COLUMNS / (4 * V);
+static_assert(COLUMN_GROUPS * 4 * V == COLUMNS, "tiles are whole groups of columns");
+
+// Barriers behind the stages: full, empty, and whose turn it is.
+DEVICE u32 full(u32 shared, u32 stage) { return shared + STAGES * STAGE + stage * 8; }
+DEVICE u32 empty(u32 shared, u32 stage) { return shared + STAGES * STAGE + (STAGES + stage) * 8; }
+DEVICE u32 turn_of(u32 shared, u32 consumer) { return shared + STAGES * STAGE + (2 * STAGES + consumer) * 8; }
+
+struct Place {  // in the ring
+  u32 stage = 0, phase = 0;
+  DEVICE_MEMBER void advance(u32 by = 1) {
+    stage += by;
+    while (stage >= STAGES) stage -= STAGES, phase ^= 1;
+  }
+};
+
+DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b, const Parameters& p) {
+  Place place;
+#pragma unroll 1
+  for (u32 tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
+    const u32 row_tile = divide(tile, p.column_tiles), row = row_tile * TILE_ROWS,
+              column = (tile - row_tile * p.column_tiles.divisor) * COLUMNS;
+    i32 w = 0, h = 0, n = 0;
+    if constexpr (IM2COL) {
+      const u32 line = divide(row, p.out_w), image = divide(line, p.out_h);
+      w = i32(row - line * p.out_w.divisor) * p.stride_w - p.pad_w;
+      h = i32(line - image * p.out_h.divisor) * p.stride_h - p.pad_h;
+      n = i32(image);
+    }
+    i32 k = 0;
+#pragma unroll 1
+    for (u32 tap_h = 0; tap_h < p.taps_h; ++tap_h)
+#pragma unroll 1
+      for (u32 tap_w = 0; tap_w < p.taps_w; ++tap_w)
+#pragma unroll 1
+        for (u32 c = 0; c < p.channel_slices; ++c, k += PER_SLICE) {
+          const u32 to = shared + place.stage * STAGE, barrier = full(shared, place.stage);
+          wait_for_phase(empty(shared, place.stage), place.phase ^ 1);
+          arrive_expecting(barrier, STAGE);
+          if constexpr (IM2COL)
+            load_pixels(to, map_a, i32(c * PER_SLICE), w, h, n, u16(tap_w * p.dilation_w), u16(tap_h * p.dilation_h),
+                        barrier);
+          else load_tile(to, map_a, i32(c * PER_SLICE), i32(row), barrier);
+          load_tile(to + BYTES_A, map_b, k, i32(column), barrier);
+          place.advance();
+        }
+  }
+}
+
+// Of a tile at a multiple of 1024 bytes: from eight rows to the next eight, and how they are swizzled.
+DEVICE u64 descriptor(u32 at) {
+  constexpr u64 mode = SLICE == 128 ? 1 : SLICE == 64 ? 2 : 3;
+  return u64((at & 0x3ffff) >> 4) | u64(1) << 16 | u64(8 * SLICE >> 4) << 32 | mode << 62;
+}
+
+DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Parameters& p) {
+  const u32 thread = threadIdx.x % 128, slices = p.taps_h * p.taps_w * p.channel_slices;
+  const u32 my_row = thread / 32 * 16 + thread % 32 / 4 + (TOGETHER ? consumer * ROWS : 0), my_column = thread % 4 * V;
+  Place place;
+  if (!TOGETHER && consumer == 1) place.advance(slices);
+  u32 turn = consumer ^ 1;  // the other has no tile before the first
+#pragma unroll 1
+  for (u32 tile = blockIdx.x + (TOGETHER ? 0 : consumer * gridDim.x); tile < p.tiles;
+       tile += gridDim.x * (TOGETHER ? 1 : CONSUMERS)) {
+    const u32 row_tile = divide(tile, p.column_tiles), row = row_tile * TILE_ROWS + my_row,
+              column = (tile - row_tile * p.column_tiles.divisor) * COLUMNS + my_column;
+    // What the epilogue reads of rows is on its way while the products are made, where registers are enough.
+    constexpr bool AHEAD = sizeof(RowExtras) > 1 && sizeof(RowExtras) * BLOCKS_M * 2 * COLUMN_GROUPS <= 128;
+    [[maybe_unused]] RowExtras early[AHEAD ? COLUMN_GROUPS : 1][AHEAD ? BLOCKS_M * 2 : 1];
+    if constexpr (AHEAD) {
+#pragma unroll
+      for (int group = 0; group < COLUMN_GROUPS; ++group)
+#pragma unroll
+        for (int m = 0; m < BLOCKS_M * 2; ++m) {
+          const u32 r = row + m / 2 * 64 + m % 2 * 8, c = column + group * 4 * V;
+          if (r < p.rows && c < p.columns) { ROW_EXTRAS(early[group][m], i64(r) * p.columns + c) }
+        }
+    }
+
+    // Tiles are begun in their order. A barrier only tells odd rounds of the ring from even ones; who comes here has
+    // the other's word that all slices in front of its own are there.
+    if (!TOGETHER) wait_for_phase(turn_of(shared, consumer), turn), turn ^= 1;
+    Sum sums[BLOCKS_M][COLUMNS / 2];
+    u32 add = 0, before = 0;
+#pragma unroll 1
+    for (u32 s = 0; s < slices; ++s) {
+      wait_for_phase(full(shared, place.stage), place.phase);
+      if (!TOGETHER && s + 1 == slices && thread == 0) arrive(turn_of(shared, consumer ^ 1));
+      const u32 at = shared + place.stage * STAGE;
+      const u64 a = descriptor(at + (TOGETHER ? consumer * ROWS * SLICE : 0)), b = descriptor(at + BYTES_A);
+      // The sums are written behind the compiler's back: it must not move them across this.
+#pragma unroll
+      for (int m = 0; m < BLOCKS_M; ++m)
+#pragma unroll
+        for (int i = 0; i < COLUMNS / 2; ++i) renew(sums[m][i]);
+      begin_products();
+#pragma unroll
+      for (int step = 0; step < SLICE / 32; ++step) {
+#pragma unroll
+        for (int m = 0; m < BLOCKS_M; ++m)
+          multiply_group(sums[m], a + (m * 64 * SLICE + step * 32) / 16, b + step * 32 / 16, add);
+        add = 1;
+      }
+      commit_products();
+      // The slice before is used no more when at most this one is under way.
+      wait_for_products<1>();
+      if (s > 0 && thread % 32 == 0) arrive(empty(shared, before));
+      before = place.stage;
+      place.advance();
+    }
+    wait_for_products<0>();
+#pragma unroll
+    for (int m = 0; m < BLOCKS_M; ++m)
+#pragma unroll
+      for (int i = 0; i < COLUMNS / 2; ++i) renew(sums[m][i]);
+    if (thread % 32 == 0) arrive(empty(shared, before));
+    if (!TOGETHER) place.advance(slices);
+
+#pragma unroll
+    for (int group = 0; group < COLUMN_GROUPS; ++group) {
+      const u32 c = column + group * 4 * V;
+      if (c >= p.columns) continue;
+      [[maybe_unused]] ColumnExtras columns;
+      COLUMN_EXTRAS(columns, c)
+      [[maybe_unused]] RowExtras rows[BLOCKS_M * 2];
+#pragma unroll
+      for (int m = 0; m < BLOCKS_M * 2; ++m) {
+        if constexpr (AHEAD) {
+          rows[m] = early[group][m];
+        } else {
+          const u32 r = row + m / 2 * 64 + m % 2 * 8;
+          if (r < p.rows) { ROW_EXTRAS(rows[m], i64(r) * p.columns + c) }
+        }
+      }
+#pragma unroll
+      for (int m = 0; m < BLOCKS_M * 2; ++m) {
+        const u32 r = row + m / 2 * 64 + m % 2 * 8;
+        if (r >= p.rows) continue;
+        Held<Output> results[V];
+#pragma unroll
+        for (int v = 0; v < V; ++v)
+          results[v] =
+              EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns, rows[m], v);
+        store_results<Output, V>(out + i64(r) * p.columns + c, results);
+      }
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(384, 1)
+    pipeline(EXTRAS Output* out, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
+             const __grid_constant__ Parameters p) {
+  const u32 shared = shared_address(dynamic_shared());
+  if (threadIdx.x == 0) {
+    prefetch_map(map_a);
+    prefetch_map(map_b);
+    for (u32 stage = 0; stage < STAGES; ++stage) {
+      barrier_init(full(shared, stage), 1);
+      barrier_init(empty(shared, stage), TOGETHER ? 4 * CONSUMERS : 4);  // a lane of each warp that read it
+    }
+    for (u32 consumer = 0; consumer < CONSUMERS; ++consumer) barrier_init(turn_of(shared, consumer), 1);
+    publish_barriers();
+  }
+  __syncthreads();
+  wait_for_inputs();
+  if (threadIdx.x < 128) {
+    give_registers<40>();
+    if (threadIdx.x == 0) fill_ring(shared, map_a, map_b, p);
+  } else {
+    take_registers<232>();
+    finish_tiles(shared, threadIdx.x / 128 - 1, EXTRA_NAMES out, p);
+  }
+}
+#endif

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random convolutions and products on the kernel for Hopper: integers bit for bit, halves within their rounding. On the
+// emulator a few; on a GPU as many as TEMPER_RANDOM_SHAPES says, or 60.
+#include <random>
+
+#include "check_cases.h"
+#include "emulated_gpu.h"
+
+namespace temper {
+namespace {
+
+struct Draw {
+  std::mt19937_64 random;
+  int64_t operator()(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); }
+  bool chance(int percent) { return (*this)(1, 100) <= percent; }
+};
+
+// A line of tests/cases. `largest`: about how many rows and columns.
+std::string random_line(uint64_t seed, int64_t largest) {
+  Draw draw{std::mt19937_64(seed)};
+  const char* const kinds[] = {"f16", "bf16", "i8", "u8"};
+  const std::string x = kinds[draw(0, 3)], w = x == "u8" ? "i8" : x;
+  const bool integers = w == "i8", residual = draw.chance(40), product = draw.chance(25);
+  const int64_t unit = integers ? 16 : 8;
+  const std::string result = !integers         ? (draw.chance(80) ? x : "f32")
+                             : draw.chance(70) ? "i8"
+                             : draw.chance(50) ? "u8"
+                                               : "f32";
+  const int64_t out_unit = result == "f32" ? 4 : unit;
+  const int64_t channels = unit * draw(1, draw.chance(50) ? 3 : 20),
+                columns = out_unit * draw(1, std::max<int64_t>(1, largest / out_unit));
+  std::string x_range = integers ? (x == "u8" ? "{0..256}" : "{-128..128}") : "",
+              w_range = integers ? "{-128..128}" : "",
+              r_range = !integers || result == "f32" ? ""
+                        : result == "u8"             ? "{0..256}"
+                                                     : "{-128..128}";
+  std::string line, out, bias, attributes;
+  if (product) {
+    const int64_t rows = draw(1, 3 * largest);
+    const bool transposed = draw.chance(50);
+    line = concat("matmul(", x, '[', rows, ',', channels, ']', x_range, ", ", w,
+                  transposed ? concat('[', columns, ',', channels, ']') : concat('[', channels, ',', columns, ']'), '*',
+                  w_range);
+    out = concat('[', rows, ',', columns, ']');
+    bias = concat('[', columns, ']');
+    attributes = transposed ? " transpose_b=true" : "";
+  } else {
+    const int64_t images = draw(1, 3), kh = draw.chance(40) ? 1 : draw(1, 4), kw = draw.chance(70) ? kh : draw(1, 5),
+                  sh = draw(1, 3), sw = draw.chance(80) ? sh : draw(1, 4), dh = draw.chance(80) ? 1 : 2, dw = dh,
+                  top = draw(0, 3), left = draw(0, 3), bottom = draw(0, 2), right = draw(0, 2);
+    const int64_t h = std::max<int64_t>(draw(1, largest / 6), (kh - 1) * dh + 1 - top - bottom),
+                  wide = std::max<int64_t>(draw(1, largest / 6), (kw - 1) * dw + 1 - left - right);
+    const int64_t oh = (h + top + bottom - (kh - 1) * dh - 1) / sh + 1,
+                  ow = (wide + left + right - (kw - 1) * dw - 1) / sw + 1;
+    line = concat("conv(", x, '[', images, ',', channels, ',', h, ',', wide, ']', x_range, ", ", w, '[', columns, ',',
+                  channels, ',', kh, ',', kw, "]*", w_range);
+    out = concat('[', images, ',', columns, ',', oh, ',', ow, ']');
+    bias = concat('[', columns, ",1,1]");
+    attributes = concat(" strides=[", sh, ',', sw, "] pads=[", top, ',', left, ',', bottom, ',', right, "] dilations=[",
+                        dh, ',', dw, ']');
+  }
+  line += concat(", f32", bias, '*', integers ? "{-5000..5000}" : "");
+  if (residual) line += concat(", ", result, out, r_range);
+  line += ")" + attributes;
+  if (!integers) {
+    line +=
+        residual
+            ? concat(" epilogue=\"(3) 3=cast.f32(0) 4=add.f32(3,1) 5=cast.f32(2) 6=add.f32(4,5) 7=relu.f32(6) 8=cast.",
+                     result, "(7)\"")
+            : concat(" epilogue=\"(2) 2=cast.f32(0) 3=add.f32(2,1) 4=cast.", result, "(3)\"");
+  } else {
+    const std::string relu = draw.chance(60) ? "relu.f32" : "neg.f32", end = result == "f32" ? "" : "end";
+    line += residual ? " epilogue=\"(3) 3=cast.f32(0) 4=add.f32(3,1) 5=constant.f32[0.00037] 6=mul.f32(4,5) "
+                       "7=cast.f32(2) 8=constant.f32[0.731] 9=fma.f32(7,8,6) 10=" +
+                           relu + "(9)"
+                     : " epilogue=\"(2) 2=cast.f32(0) 3=add.f32(2,1) 4=constant.f32[0.00037] 5=mul.f32(3,4) 6=" + relu +
+                           "(5)";
+    const int last = residual ? 10 : 6;
+    if (result != "f32")
+      line += concat(' ', last + 1, "=round.f32(", last, ") ", last + 2, "=cast.", result, '(', last + 1, ')');
+    line += '"';
+  }
+  return line;
+}
+
+std::string random_lines(uint64_t seed, int count, int64_t largest) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += random_line(seed + uint64_t(i), largest) + "\n";
+  return text;
+}
+
+TEST(EmulatedPipeline, GivesTheReferencesResultsForRandomShapes) {
+  const testing::EmulatedGpu emulated;
+  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
+  // Few blocks: each walks over many tiles, and its ring of buffers goes round.
+  for (uint32_t blocks : {1, 3})
+    testing::check_lines("random", random_lines(1000 * blocks, asked ? std::atoi(asked) : 4, 150), emulated.compiler(),
+                         emulated.gpu(), {SIZE_MAX, "pipeline", blocks});
+}
+
+TEST(CudaPipeline, GivesTheReferencesResultsForRandomShapes) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  if (gpu->info().architecture() != "sm_90a") GTEST_SKIP() << "no Hopper";
+  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
+  testing::check_lines("random", random_lines(1, asked ? std::atoi(asked) : 60, 600), *compiler, gpu,
+                       {SIZE_MAX, "pipeline"});
+}
+
+}  // namespace
+}  // namespace temper
