@@ -22,7 +22,8 @@ namespace {
 std::atomic<bool> used{false};      // this process has run kernels, so that it has threads which a fork would not copy
 std::atomic<bool> orphaned{false};  // this process is such a fork
 std::atomic<bool> ending{false};
-std::atomic<int> working{0};  // threads inside a WithoutGil
+std::atomic<int> working{0};  // WithoutGils of all threads
+thread_local int own = 0;     // of this one: a callback may run a model in turn
 std::thread::id ender;
 
 // A thread that wants the GIL back sleeps until it is woken, which takes longer than a short run of a model does; and who
@@ -51,12 +52,13 @@ void take_turn() {
 void in_child() {
   turn = false;
   if (used) orphaned = true;
-  working = 0;  // the others exist in the parent only
+  working = own;  // the others exist in the parent only
 }
 
 bool must_sleep() { return ending && std::this_thread::get_id() != ender; }
 
 [[noreturn]] void sleep_for_good() {
+  working -= own;
   for (;;) pause();
 }
 
@@ -91,18 +93,17 @@ WithoutGil::WithoutGil() {
   check_process();
   used = true;
   ++working;
+  ++own;
   state_ = PyEval_SaveThread();
   turn = false;
 }
 
 WithoutGil::~WithoutGil() {
-  if (must_sleep()) {
-    --working;
-    sleep_for_good();
-  }
+  if (must_sleep()) sleep_for_good();
   take_turn();
   PyEval_RestoreThread(state_);
   --working;
+  --own;
 }
 
 void check_interrupted() {

@@ -113,6 +113,15 @@ class CalibrateTest(Case):
                 call()
             self.assertIs(caught.exception, raised)
 
+        def stop(text):
+            if text.startswith(unwanted):
+                raise raised
+
+        for unwanted in ("calibrating", "trying the methods"):
+            with self.assertRaises(StopAsyncIteration) as caught:
+                temper.calibrate(DIGITS, [images(10), images(90, seed=1)], method="auto", progress=stop)
+            self.assertIs(caught.exception, raised)
+
     def test_wrong_data_are_refused(self):
         calibrate = temper.calibrate
         broken = images(3)

@@ -24,7 +24,14 @@ def bench():
 def build():
     while True:
         temper.build(sys.argv[1], timing_cache=None)
-work = {"run": run, "bench": bench, "build": build}[sys.argv[2]]
+def compare():
+    while True:
+        temper.compare(engine, lambda: engine.run(x), duration=30)
+def calibrate():
+    rng = numpy.random.default_rng(0)
+    while True:
+        temper.calibrate(sys.argv[1], (rng.uniform(0, 1, (50, 1, 8, 8)).astype("float32") for _ in range(4)), method="auto", threads=1)
+work = {"run": run, "bench": bench, "build": build, "compare": compare, "calibrate": calibrate}[sys.argv[2]]
 for _ in range(4):
     threading.Thread(target=work, daemon=True).start()
 time.sleep(0.3)
@@ -152,7 +159,7 @@ if child: sys.exit(os.waitpid(child, 0)[1])
         self.assertEqual(out, "")
 
     def test_the_interpreter_may_end_while_threads_are_inside(self):
-        for work in ("run", "run", "run", "bench", "build"):
+        for work in ("run", "run", "run", "bench", "build", "compare", "calibrate"):
             with self.subTest(work=work):
                 self.assertEqual(python(EXIT, DIGITS, work), "")
 
