@@ -122,6 +122,7 @@ void LoadedWork::launch(const Stream& stream, const DeviceBuffers& buffers) cons
       return DevicePointer(slot.offset) + (slot.kind == Slot::Kind::input    ? buffers.inputs[size_t(slot.index)]
                                            : slot.kind == Slot::Kind::output ? buffers.outputs[size_t(slot.index)]
                                            : slot.kind == Slot::Kind::packed ? buffers.packed
+                                           : slot.kind == Slot::Kind::fault  ? buffers.fault
                                                                              : buffers.workspace);
     };
     if (job.slots.size() > kMost)

@@ -25,7 +25,7 @@ class Bundle {
 // Addresses that the slots of a job are resolved with; all at least 16-byte aligned.
 struct DeviceBuffers {
   std::span<const DevicePointer> inputs, outputs;
-  DevicePointer workspace = 0, packed = 0;
+  DevicePointer workspace = 0, packed = 0, fault = 0;
 };
 
 // Jobs whose kernels are loaded. Immutable; several streams may launch it at the same time.

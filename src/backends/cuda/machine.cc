@@ -132,6 +132,8 @@ class CudaQueue final : public Queue {
   }
   void wait() override {
     work_.stream.synchronize();
+    if (const Fault fault = std::exchange(work_.fault(), Fault{}); fault.raised)
+      fail(ErrorKind::usage, "the index ", fault.index, " is outside of an axis of ", fault.size, " elements");
     const std::lock_guard lock(work_.failure_mutex);
     if (work_.failure) std::rethrow_exception(std::exchange(work_.failure, nullptr));
   }

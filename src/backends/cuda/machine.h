@@ -57,10 +57,19 @@ class Machine {
   mutable std::map<std::pair<uint64_t, size_t>, std::weak_ptr<const DeviceMemory>> constants_;
 };
 
+// What a kernel says of data that are wrong: an index that does not exist.
+struct Fault {
+  int64_t index, size;
+  uint32_t raised;
+};
+
 // What Buffers::stream points to.
 struct WorkStream {
-  explicit WorkStream(const GpuRef& gpu) : stream(gpu) {}
+  explicit WorkStream(const GpuRef& gpu) : stream(gpu), fault_memory(gpu, sizeof(Fault)) { fault() = {}; }
   Stream stream;
+  PinnedMemory fault_memory;  // kernels write to it where it lies
+  Fault& fault() { return *reinterpret_cast<Fault*>(fault_memory.data()); }
+  DevicePointer fault_address() const { return reinterpret_cast<DevicePointer>(fault_memory.data()); }
   // What a step that ran on the host threw: the next wait() throws it.
   std::mutex failure_mutex;
   std::exception_ptr failure;

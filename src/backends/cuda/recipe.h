@@ -13,7 +13,8 @@ namespace temper::cuda {
 
 // What a pointer parameter of a kernel points to.
 struct Slot {
-  enum class Kind { input, output, workspace, packed };
+  // `fault`: a struct Fault (machine.h) that the kernel fills in where the data are wrong; the next wait() throws it.
+  enum class Kind { input, output, workspace, packed, fault };
   Kind kind = Kind::input;
   int index = 0;       // of the problem's inputs or outputs
   int64_t offset = 0;  // bytes, into the workspace or the packed constants

@@ -23,8 +23,8 @@ class RecipeKernel final : public Kernel {
     outputs_.clear();
     for (const void* input : buffers.inputs) inputs_.push_back(address_of(input));
     for (void* output : buffers.outputs) outputs_.push_back(address_of(output));
-    loaded_.launch(stream_of(buffers),
-                   {inputs_, outputs_, address_of(buffers.workspace), packed_ ? packed_->address() : 0});
+    loaded_.launch(stream_of(buffers), {inputs_, outputs_, address_of(buffers.workspace),
+                                        packed_ ? packed_->address() : 0, work_stream_of(buffers).fault_address()});
   }
 
  private:

@@ -11,7 +11,7 @@ namespace temper {
 namespace cuda {
 extern const Recipe pointwise_recipe, reduce_recipe, softmax_recipe, normalize_recipe, pool_recipe, transpose_recipe,
     slice_recipe, broadcast_recipe, concat_recipe, resize_recipe, matmul_recipe, conv_first_recipe,
-    conv_depthwise_recipe, conv_direct_recipe, conv_gemm_recipe, arg_reduce_recipe, pad_recipe;
+    conv_depthwise_recipe, conv_direct_recipe, conv_gemm_recipe, arg_reduce_recipe, pad_recipe, gather_recipe;
 }
 extern const Tactic cuda_conv_cudnn, cuda_matmul_cublaslt, cuda_host;
 
@@ -33,6 +33,7 @@ static const Tactic* const cuda_tactics[] = {
     &cuda::recipe_tactic<cuda::concat_recipe>,
     &cuda::recipe_tactic<cuda::slice_recipe>,
     &cuda::recipe_tactic<cuda::pad_recipe>,
+    &cuda::recipe_tactic<cuda::gather_recipe>,
     &cuda::recipe_tactic<cuda::broadcast_recipe>,
     &cuda::recipe_tactic<cuda::resize_recipe>,
     &cuda_host,

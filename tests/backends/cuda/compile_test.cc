@@ -82,6 +82,9 @@ const char* const kProblems[] = {
     "epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\"",
     "conv(i8[2,32,16,16], i8[32,1,3,3]*, f32[32,1,1]*) strides=[2,2] pads=[1,1,1,1] dilations=[1,1] group=32 "
     "epilogue=\"(2) 2=cast.f32(0) 3=mul.f32(2,1) 4=round.f32(3) 5=cast.i8(4)\"",
+    "gather(f32[1000,64], i64[2,20]{0..1000}) axis=0",
+    "gather(u8[4,5], i32[2,3]{-5..5}) kind=elements axis=1",
+    "gather(f16[2,4,5], i64[2,3,1]{0..4}) kind=nd batch_dims=1",
     "arg_reduce(f32[5,1000]) axis=1",
     "arg_reduce(f16[4,9]) axis=1",
     "arg_reduce(i64[4,9]) axis=1 kind=min",

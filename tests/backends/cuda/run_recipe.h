@@ -9,6 +9,7 @@
 
 #include "../run_tactic.h"
 #include "backends/cuda/bundle.h"
+#include "backends/cuda/machine.h"
 #include "backends/cuda/recipe.h"
 #include "cuda_test_helpers.h"
 
@@ -99,6 +100,7 @@ class Prepared {
           std::make_unique<GuardedDevice>(stream, layout_bytes(port.type.dtype, port.dims(), config.outputs[i])));
     }
     workspace_ = std::make_unique<GuardedDevice>(stream, work.workspace);
+    fault_ = std::make_unique<GuardedDevice>(stream, sizeof(cuda::Fault));
     packed_ = std::make_unique<GuardedDevice>(stream, int64_t(work.packed.size()));
     stream.copy_to_device(packed_->address(), work.packed.data(), packed_->bytes());
     bundle_ = cubins.bundle_of(work);
@@ -109,7 +111,7 @@ class Prepared {
     stream.synchronize();
   }
   void launch() const {
-    loaded_->launch(stream_, {in_addresses_, out_addresses_, workspace_->address(), packed_->address()});
+    loaded_->launch(stream_, {in_addresses_, out_addresses_, workspace_->address(), packed_->address(), fault_->address()});
   }
   void poison() const {
     for (const auto& out : out_) stream_.fill(out->address(), 0xff, out->bytes());
@@ -130,7 +132,7 @@ class Prepared {
   const Problem& problem_;
   const Config& config_;
   std::vector<std::unique_ptr<GuardedDevice>> in_, out_;
-  std::unique_ptr<GuardedDevice> workspace_, packed_;
+  std::unique_ptr<GuardedDevice> workspace_, packed_, fault_;
   AlignedBytes bundle_;
   std::unique_ptr<cuda::LoadedWork> loaded_;
   std::vector<cuda::DevicePointer> in_addresses_, out_addresses_;

@@ -509,12 +509,12 @@ inline cuda::DriverApi ScriptedGpus::api() {
   return a;
 }
 
-// While it lives, "cuda:0" and "cuda:1" are scripted GPUs, and kernels are compiled for them by the tests' NVRTC.
+// While it lives, "cuda:0" and "cuda:1" are scripted GPUs, and kernels are compiled for them by the tests' NVRTC or
+// another that is found in `search`.
 class ScriptedMachines {
  public:
-  ScriptedMachines() {
+  explicit ScriptedMachines(cuda::LibrarySearch search = cuda_search()) {
     const auto driver = cuda::Driver::scripted(ScriptedGpus::api());
-    cuda::LibrarySearch search = cuda_search();
     search.system = false;  // no library that would look for a real GPU
     for (int i = 0; i < ScriptedGpus::kGpus; ++i) {
       machines_.push_back(std::make_shared<const cuda::Machine>(driver, i, search));

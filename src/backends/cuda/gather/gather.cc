@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "backends/cuda/recipe.h"
+
+namespace temper::cuda {
+
+namespace {
+
+const ops::Gather& op_of(const Problem& problem) { return std::get<ops::Gather>(problem.op); }
+
+Support supports(const Problem& problem) {
+  if (!std::holds_alternative<ops::Gather>(problem.op)) return refused("not a gather");
+  if (!small_positions(element_count(problem.outputs[0].dims())) ||
+      !small_positions(element_count(problem.inputs[1].dims())))
+    return refused("more than 2147418112 elements");
+  return supported();
+}
+
+std::vector<Config> configs(const Problem& problem) {
+  return {{"", std::vector<Layout>(problem.inputs.size(), Layout::plain), {Layout::plain}}};
+}
+
+Recipe::Work work(const Problem& problem, const Config&) {
+  const auto& op = op_of(problem);
+  const TensorType& x = problem.inputs[0].type;
+  const Dims in = x.dims(), index = problem.inputs[1].dims(), dims = problem.outputs[0].dims();
+  Recipe::Work out;
+  const int64_t elements = element_count(dims);
+  if (elements == 0) return out;
+  const Dims strides = row_major_strides(in);
+  const bool nd = op.kind == ops::GatherKind::nd, single = op.kind == ops::GatherKind::elements;
+  const int64_t length = nd ? index.back() : 1;
+  const size_t first = size_t(nd ? op.batch_dims : op.axis);
+  const int64_t inner = single ? 1 : strides[first + size_t(length) - 1];
+  // Pieces as wide as what a position picks allows.
+  int64_t bytes = 16;
+  while (inner * size_of(x.dtype) % bytes) bytes /= 2;
+  if (single) bytes = size_of(x.dtype);
+  auto pieces = [&](int64_t count) { return count * size_of(x.dtype) / bytes; };
+  const int64_t count = pieces(elements), per_position = single ? 1 : pieces(inner);
+  int64_t per_outer = count / per_position, outer_stride = 0;
+  if (nd && op.batch_dims) {
+    for (int64_t k = 0; k < op.batch_dims; ++k) per_outer /= index[size_t(k)];
+    outer_stride = pieces(strides[size_t(op.batch_dims) - 1]);
+  } else if (op.kind == ops::GatherKind::axis) {
+    per_outer = element_count(index);
+    outer_stride = pieces(in[first] * inner);
+  }
+  Dims walk_sizes, walk_strides;
+  if (single)
+    for (size_t k = 0; k < index.size(); ++k) {
+      walk_sizes.push_back(index[k]);
+      walk_strides.push_back(k == first ? 0 : strides[k]);
+    }
+
+  Job job;
+  job.entry = "gather";
+  job.overlap = true;
+  job.slots = {
+      {Slot::Kind::input, 0, 0}, {Slot::Kind::input, 1, 0}, {Slot::Kind::output, 0, 0}, {Slot::Kind::fault, 0, 0}};
+  job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\nusing Piece = ",
+                           bytes == 1   ? "u8"
+                           : bytes == 2 ? "u16"
+                           : bytes == 4 ? "u32"
+                           : bytes == 8 ? "u64"
+                                        : "Vec<u32, 4>",
+                           ";\nusing At = ", problem.inputs[1].type.dtype == DType::i64 ? "i64" : "i32",
+                           ";\nconstexpr int KIND = ", int(op.kind), ", LENGTH = ", length,
+                           ", RANK = ", walk_sizes.size(), ";\n#include \"backends/cuda/gather/gather.cu\"\n");
+  ParameterWriter writer;
+  writer.put(uint32_t(count)).put_divisor(per_position).put_divisor(per_outer).put(outer_stride);
+  for (int64_t k = 0; k < length; ++k) writer.put(in[first + size_t(k)]);
+  for (int64_t k = 0; k < length; ++k) writer.put(pieces(strides[first + size_t(k)]));
+  writer.put_walk(walk_sizes, {walk_strides});
+  job.parameters = writer.finish();
+  job.shape.block = {256, 1, 1};
+  job.shape.grid = {blocks_for(count, 256), 1, 1};
+  out.jobs.push_back(std::move(job));
+  return out;
+}
+
+}  // namespace
+
+extern const Recipe gather_recipe;
+const Recipe gather_recipe{"cuda.gather", 1, supports, configs, work};
+
+}  // namespace temper::cuda
