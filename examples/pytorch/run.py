@@ -197,8 +197,7 @@ def in_turns(args, engine, tensor, others):
     for other, function in others.items():
         if function is not None:
             c = temper.compare(function, engine, inputs=tensor, duration=args.turns, force=True)
-            span = f"{c.low:.2f} to {c.high:.2f}" if c.low is not None and c.high is not None else "too few rounds for an interval"
-            print(f"    in turns, {c.rounds} rounds: {c.ratio:.2f}x as fast as {other} ({span}): {c.verdict}", flush=True)
+            print(f"    in turns with {other}, {c.rounds} rounds: {c}", flush=True)
 
 
 def main():

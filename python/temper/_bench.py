@@ -84,6 +84,13 @@ class Comparison:
     a_ms: tuple[float, ...] = dataclasses.field(default=(), repr=False)
     b_ms: tuple[float, ...] = dataclasses.field(default=(), repr=False)
 
+    def __str__(self) -> str:
+        if self.low is None or self.high is None:
+            span = "too few rounds for an interval"
+        else:
+            span = f"{self.low:.2f} to {self.high:.2f}"
+        return f"{self.ratio:.2f} times as fast ({span}): {self.verdict}"
+
 
 def _text_of(results: Iterable[BenchResult]) -> str:
     listed = list(results)

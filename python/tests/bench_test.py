@@ -97,6 +97,11 @@ class BenchTest(Case):
         said = decided(lambda: temper.compare(self.engine, thrice, inputs=[images(32)], duration=1))
         self.assertEqual(said.verdict, "SLOWER", said)
 
+    def test_a_comparison_prints_with_and_without_an_interval(self):
+        self.assertEqual(str(temper.Comparison(1.534, 1.52, 1.546, "FASTER", "")), "1.53 times as fast (1.52 to 1.55): FASTER")
+        said = temper.Comparison(1.534, None, None, "UNSURE", "it drifts")
+        self.assertEqual(str(said), "1.53 times as fast (too few rounds for an interval): UNSURE")
+
     def test_results_are_compared_as_they_are(self):
         x = images(1)
 
