@@ -120,6 +120,7 @@ TEST(CudaKernels, CompileForEveryGenerationWithoutSpills) {
             EXPECT_EQ(kernel.spill_stores, 0) << recipe->name << " for " << architecture << "\n" << job.source.text;
             EXPECT_EQ(kernel.spill_loads, 0) << recipe->name << " for " << architecture << "\n" << job.source.text;
             EXPECT_GT(kernel.registers, 0);
+            EXPECT_EQ(cubin.losses, std::vector<std::string>()) << recipe->name << "\n" << job.source.text;
             int& registers = most[concat(recipe->name, ' ', architecture)];
             registers = std::max(registers, kernel.registers);
           }
@@ -201,6 +202,10 @@ TEST(CudaCompiler, ReadsWhatACubinUses) {
   EXPECT_EQ(kernels[0].spill_loads, 12);
   EXPECT_EQ(kernels[0].registers, 40);
   EXPECT_EQ(kernels[0].shared, 4096);
+  EXPECT_EQ(cuda::parse_losses("ptxas info    : (C7518) Potential Performance Loss: wgmma.mma_async instructions are "
+                               "serialized\nptxas info    : 94 bytes gmem\n")
+                .size(),
+            1u);
 }
 
 struct TemporaryFolder {

@@ -76,6 +76,18 @@ std::vector<KernelResources> parse_resources(std::string_view log) {
   return out;
 }
 
+std::vector<std::string> parse_losses(std::string_view log) {
+  std::vector<std::string> out;
+  while (!log.empty()) {
+    const size_t end = std::min(log.find('\n'), log.size());
+    const std::string_view line = log.substr(0, end);
+    log.remove_prefix(std::min(end + 1, log.size()));
+    if (line.find("Potential Performance Loss") != line.npos || line.find("setmaxnreg ignored") != line.npos)
+      out.emplace_back(line);
+  }
+  return out;
+}
+
 Compiler::Compiler(const LibrarySearch& search, std::string cache_folder, int driver_version)
     : api_(std::make_unique<Api>()), cache_folder_(std::move(cache_folder)) {
   api_->library = Library::open({"libnvrtc.so.13", "libnvrtc.so.12"}, search, "compiling GPU kernels",
@@ -149,6 +161,7 @@ static bool read_cached(const std::string& path, Cubin& cubin) {
   std::from_chars(body.data(), body.data() + 16, log_size, 16);
   if (log_size > body.size() - 16) return false;
   cubin.kernels = parse_resources(body.substr(16, log_size));
+  cubin.losses = parse_losses(body.substr(16, log_size));
   const std::string_view bytes = body.substr(16 + log_size);
   cubin.bytes.resize(bytes.size());
   std::memcpy(cubin.bytes.data(), bytes.data(), bytes.size());
@@ -194,6 +207,7 @@ Cubin Compiler::run(const KernelSource& source, const std::string& architecture,
   cubin.bytes.resize(size);
   api_->check(api_->cubin(program.handle, reinterpret_cast<char*>(cubin.bytes.data())), "asking for the result");
   cubin.kernels = parse_resources(log);
+  cubin.losses = parse_losses(log);
   return cubin;
 }
 

@@ -28,11 +28,14 @@ struct KernelResources {
 struct Cubin {
   std::vector<std::byte> bytes;
   std::vector<KernelResources> kernels;
+  std::vector<std::string> losses;
   bool from_cache = false;
 };
 
 // What ptxas said of each kernel, from the compiler's log.
 std::vector<KernelResources> parse_resources(std::string_view log);
+// Where ptxas had to give up what the text asks for: products that it serialises, registers that it does not move.
+std::vector<std::string> parse_losses(std::string_view log);
 
 class Compiler {
  public:
