@@ -162,10 +162,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   const ImageEpilogue epilogue = image_epilogue(problem, accumulator, cut.v);
   job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
   job.slots.push_back({Slot::Kind::output, 0, 0});
-  const int units = x.type.dtype == DType::f16    ? 1
-                    : x.type.dtype == DType::bf16 ? 2
-                    : x.type.dtype == DType::i8   ? 3
-                                                  : 4;
+  const int units = matrix_units(x.type.dtype);
   const int64_t warps = tile_h / 2;
   job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\nusing A = ", memory_type(x.type.dtype),
                            ";\n#define MATRIX ", units, "\nconstexpr int C = ", weights[1], ", KERNEL_H = ", weights[2],

@@ -71,7 +71,6 @@ DEVICE void store_word(u32* patch, i32 row, i32 word, Word x) {
   }
 }
 
-
 // The bits of word `word` of a row of WIDTH that are taps of the kernel (where a number may be infinite, zero is not
 // enough of a weight).
 DEVICE u32 taps_of(int word) {

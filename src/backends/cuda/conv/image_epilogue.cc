@@ -11,12 +11,13 @@ namespace {
 size_t inner_axis(const Problem& problem) {
   return std::holds_alternative<ops::Conv>(problem.op) ? 1 : problem.outputs[0].dims().size() - 1;
 }
+
+}  // namespace
+
 const Program& epilogue_of(const Problem& problem) {
   const auto* conv = std::get_if<ops::Conv>(&problem.op);
   return conv ? conv->epilogue : std::get<ops::MatMul>(problem.op).epilogue;
 }
-
-}  // namespace
 
 Support image_epilogue_supports(const Problem& problem) {
   const Dims out = problem.outputs[0].dims();

@@ -7,6 +7,7 @@
 namespace temper::cuda {
 
 // Of a convolution or product, whose epilogue's inputs are the problem's from the third on.
+const Program& epilogue_of(const Problem& problem);
 Support image_epilogue_supports(const Problem& problem);
 // Layouts of the problem's inputs: channels_last for those of the epilogue that have the output's shape.
 std::vector<Layout> image_epilogue_layouts(const Problem& problem);

@@ -4,18 +4,15 @@
 #include <algorithm>
 
 #include "backends/axes.h"
+#include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 
 namespace temper::cuda {
 
 namespace {
 
-std::string_view element_type(int64_t bytes) {
-  return bytes == 1 ? "u8" : bytes == 2 ? "u16" : bytes == 4 ? "u32" : "u64";
-}
-
 std::string prelude(int64_t bytes, size_t rank, int64_t positions, std::string_view more) {
-  return concat("#include \"backends/cuda/support/scalar.cuh\"\nusing Element = ", element_type(bytes),
+  return concat("#include \"backends/cuda/support/scalar.cuh\"\nusing Element = ", word_type(bytes),
                 ";\nconstexpr int RANK = ", rank, more, ";\nusing Index = ", small_positions(positions) ? "u32" : "u64",
                 ";\n");
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backends/cuda/recipe.h"
+#include "backends/cuda/support/program_code.h"
 
 namespace temper::cuda {
 
@@ -59,15 +60,11 @@ Recipe::Work work(const Problem& problem, const Config&) {
   job.overlap = true;
   job.slots = {
       {Slot::Kind::input, 0, 0}, {Slot::Kind::input, 1, 0}, {Slot::Kind::output, 0, 0}, {Slot::Kind::fault, 0, 0}};
-  job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\nusing Piece = ",
-                           bytes == 1   ? "u8"
-                           : bytes == 2 ? "u16"
-                           : bytes == 4 ? "u32"
-                           : bytes == 8 ? "u64"
-                                        : "Vec<u32, 4>",
-                           ";\nusing At = ", problem.inputs[1].type.dtype == DType::i64 ? "i64" : "i32",
-                           ";\nconstexpr int KIND = ", int(op.kind), ", LENGTH = ", length,
-                           ", RANK = ", walk_sizes.size(), ";\n#include \"backends/cuda/gather/gather.cu\"\n");
+  job.source.text = concat(
+      "#include \"backends/cuda/support/memory.cuh\"\nusing Piece = ", bytes == 16 ? "Vec<u32, 4>" : word_type(bytes),
+      ";\nusing At = ", problem.inputs[1].type.dtype == DType::i64 ? "i64" : "i32",
+      ";\nconstexpr int KIND = ", int(op.kind), ", LENGTH = ", length, ", RANK = ", walk_sizes.size(),
+      ";\n#include \"backends/cuda/gather/gather.cu\"\n");
   ParameterWriter writer;
   writer.put(uint32_t(count)).put_divisor(per_position).put_divisor(per_outer).put(outer_stride);
   for (int64_t k = 0; k < length; ++k) writer.put(in[first + size_t(k)]);

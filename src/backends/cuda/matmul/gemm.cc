@@ -33,6 +33,16 @@ bool on_matrix_units(DType a, DType b) {
   return (a == b && (a == DType::f16 || a == DType::bf16)) || ((a == DType::i8 || a == DType::u8) && b == DType::i8);
 }
 
+int matrix_units(DType a) {
+  switch (a) {
+    case DType::f16: return 1;
+    case DType::bf16: return 2;
+    case DType::i8: return 3;
+    case DType::u8: return 4;
+    default: return 0;
+  }
+}
+
 Support gemm_supports(DType a, DType b, int64_t rows, int64_t columns, int64_t depth, const Program& epilogue) {
   if (!on_matrix_units(a, b) && (a != b || a == DType::boolean)) return refused("a product of ", a, " and ", b);
   for (int64_t size : {rows, columns, depth})
@@ -102,7 +112,7 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
   job.slots.push_back({Slot::Kind::output, 0, 0});
   // Sums of f16 are f16 in the graph: rounded once, here.
   const std::string_view round = gemm.accumulator == DType::f16 ? "op::round_f16" : "";
-  const int units = !matrix ? 0 : gemm.a == DType::f16 ? 1 : gemm.a == DType::bf16 ? 2 : gemm.a == DType::i8 ? 3 : 4;
+  const int units = matrix ? matrix_units(gemm.a) : 0;
   const std::string_view sum = sum_type(matrix, gemm.a, gemm.accumulator);
   // Not with products in flight: ptxas then takes the conversions for reads of unfinished sums, and lets none overlap.
   const bool half_sums = matrix && gemm.accumulator == DType::f16 && splits == 1 && tile.in_flight == 0;

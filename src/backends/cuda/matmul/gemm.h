@@ -45,6 +45,8 @@ struct GemmShape {
 int64_t gemm_result_bytes(const Problem& problem);
 // Whether the dtypes are multiplied by the matrix units.
 bool on_matrix_units(DType a, DType b);
+// MATRIX of support/mma.cuh for the dtype of a; 0 where the matrix units do not multiply it.
+int matrix_units(DType a);
 // Whether the kernel exists for them at all, and the sizes fit its arithmetic.
 Support gemm_supports(DType a, DType b, int64_t rows, int64_t columns, int64_t depth, const Program& epilogue);
 // At most `most` tiles to choose from, as Config::text, the likeliest to be fast in front: "tile=128x256" (rows x

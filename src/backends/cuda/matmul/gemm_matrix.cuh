@@ -7,7 +7,7 @@
 // (VECTOR_A, and the taps of a row are bits of a word), WARP_ROWS and WARP_COLUMNS (of a warp's part, where mma.sync
 // multiplies), GROUPS (wgmma multiplies where it exists).
 #pragma once
-#include "backends/cuda/support/mma.cuh"
+#include "backends/cuda/support/wgmma.cuh"
 
 constexpr int SLICE = 128, PER_SLICE = SLICE / sizeof(A), STEPS = SLICE / 32;
 constexpr int AT_ONCE = THREADS / 8, LOADS_A = ROWS / AT_ONCE, LOADS_B = COLUMNS / AT_ONCE;
@@ -67,31 +67,14 @@ static_assert(BLOCKS_M > 0, "every warpgroup has rows");
 struct Sums {
   Sum at[BLOCKS_M][COLUMNS / 2];
 };
-// Of a tile at a multiple of 1024 bytes: 1024 bytes from eight rows to the next eight, swizzled by 128 bytes.
-DEVICE u64 descriptor(u32 shared) {
-  return u64((shared & 0x3ffff) >> 4) | u64(1) << 16 | u64(1024 >> 4) << 32 | u64(1) << 62;
-}
 DEVICE void accumulate(Sums& sums, u32 tile_a, u32 tile_b) {
-  const u64 a = descriptor(tile_a + threadIdx.x / 128 * (BLOCKS_M * 64 * SLICE)), b = descriptor(tile_b);
-  begin_products();
-#pragma unroll
-  for (int step = 0; step < STEPS; ++step)
-#pragma unroll
-    for (int m = 0; m < BLOCKS_M; ++m)
-      multiply_group(sums.at[m], a + (m * 64 * SLICE + step * 32) / 16, b + step * 32 / 16);
-  commit_products();
+  multiply_slice<SLICE>(sums.at, tile_a + threadIdx.x / 128 * (BLOCKS_M * 64 * SLICE), tile_b);
 }
 template <int N>
 DEVICE void finish() {
   wait_for_products<N>();
 }
-// The products are under way behind the compiler's back: it must not read or move sums across this.
-DEVICE void fence(Sums& sums) {
-#pragma unroll
-  for (int m = 0; m < BLOCKS_M; ++m)
-#pragma unroll
-    for (int i = 0; i < COLUMNS / 2; ++i) renew(sums.at[m][i]);
-}
+DEVICE void fence(Sums& sums) { renew(sums.at); }
 DEVICE void publish() { publish_shared(); }
 // f(row, column, sum, sum of the next column) for each pair that this thread has.
 template <class F>

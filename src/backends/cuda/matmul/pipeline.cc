@@ -88,9 +88,7 @@ Support shape_supports(const Problem& problem) {
   if (s.columns == 0 || s.columns % s.v())
     return refused(s.columns, " output channels of ", s.result, ", not whole multiples of 16 bytes");
   if (const Support support = image_epilogue_supports(problem); !support.yes()) return support;
-  const Program& epilogue = std::holds_alternative<ops::Conv>(problem.op) ? std::get<ops::Conv>(problem.op).epilogue
-                                                                          : std::get<ops::MatMul>(problem.op).epilogue;
-  return gemm_supports(s.a, s.b, s.rows, s.columns, s.packed_depth(), epilogue);
+  return gemm_supports(s.a, s.b, s.rows, s.columns, s.packed_depth(), epilogue_of(problem));
 }
 
 Support conv_supports(const Problem& problem) {
@@ -240,10 +238,9 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   const ImageEpilogue epilogue = image_epilogue(problem, accumulator, s.v());
   job.slots = epilogue.slots;
   job.slots.push_back({Slot::Kind::output, 0, 0});
-  const int units = s.a == DType::f16 ? 1 : s.a == DType::bf16 ? 2 : s.a == DType::i8 ? 3 : 4;
   job.source.text =
       concat("#include \"backends/cuda/support/memory.cuh\"\nusing Sum = ", size_of(s.a) == 1 ? "i32" : "float",
-             ";\n#define MATRIX ", units, "\nconstexpr int V = ", s.v(), ", ROWS = ", tile.rows,
+             ";\n#define MATRIX ", matrix_units(s.a), "\nconstexpr int V = ", s.v(), ", ROWS = ", tile.rows,
              ", COLUMNS = ", tile.columns, ", SLICE = ", s.slice(), ", STAGES = ", stages, ", ELEMENT = ", s.element(),
              ";\nconstexpr bool TOGETHER = ", tile.together, ", IM2COL = ", s.im2col, ";\n#define EXTRA_NAMES ",
              epilogue.names, "\n", epilogue.text, "#include \"backends/cuda/matmul/pipeline.cu\"\n");

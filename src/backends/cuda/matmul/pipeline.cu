@@ -12,7 +12,7 @@
 // Generated in front: MATRIX, Sum, ROWS (of a warpgroup), COLUMNS, SLICE (bytes of k: 128, 64 or 32), STAGES, V,
 // ELEMENT (bytes of one of a or b), TOGETHER, IM2COL, EXTRA_NAMES, and what image_epilogue makes.
 #include "backends/cuda/support/memory.cuh"
-#include "backends/cuda/support/mma.cuh"
+#include "backends/cuda/support/wgmma.cuh"
 
 struct Parameters {
   u32 rows, columns, tiles;
@@ -74,12 +74,6 @@ DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b
   }
 }
 
-// Of a tile at a multiple of 1024 bytes: from eight rows to the next eight, and how they are swizzled.
-DEVICE u64 descriptor(u32 at) {
-  constexpr u64 mode = SLICE == 128 ? 1 : SLICE == 64 ? 2 : 3;
-  return u64((at & 0x3ffff) >> 4) | u64(1) << 16 | u64(8 * SLICE >> 4) << 32 | mode << 62;
-}
-
 DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Parameters& p) {
   const u32 thread = threadIdx.x % 128, slices = p.taps_h * p.taps_w * p.channel_slices;
   const u32 my_row = thread / 32 * 16 + thread % 32 / 4 + (TOGETHER ? consumer * ROWS : 0), my_column = thread % 4 * V;
@@ -108,27 +102,14 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
     // the other's word that all slices in front of its own are there.
     if (!TOGETHER) wait_for_phase(turn_of(shared, consumer), turn), turn ^= 1;
     Sum sums[BLOCKS_M][COLUMNS / 2];
-    u32 add = 0, before = 0;
+    u32 before = 0;
 #pragma unroll 1
     for (u32 s = 0; s < slices; ++s) {
       wait_for_phase(full(shared, place.stage), place.phase);
       if (!TOGETHER && s + 1 == slices && thread == 0) arrive(turn_of(shared, consumer ^ 1));
       const u32 at = shared + place.stage * STAGE;
-      const u64 a = descriptor(at + (TOGETHER ? consumer * ROWS * SLICE : 0)), b = descriptor(at + BYTES_A);
-      // The sums are written behind the compiler's back: it must not move them across this.
-#pragma unroll
-      for (int m = 0; m < BLOCKS_M; ++m)
-#pragma unroll
-        for (int i = 0; i < COLUMNS / 2; ++i) renew(sums[m][i]);
-      begin_products();
-#pragma unroll
-      for (int step = 0; step < SLICE / 32; ++step) {
-#pragma unroll
-        for (int m = 0; m < BLOCKS_M; ++m)
-          multiply_group(sums[m], a + (m * 64 * SLICE + step * 32) / 16, b + step * 32 / 16, add);
-        add = 1;
-      }
-      commit_products();
+      renew(sums);
+      multiply_slice<SLICE>(sums, at + (TOGETHER ? consumer * ROWS * SLICE : 0), at + BYTES_A, s > 0);
       // The slice before is used no more when at most this one is under way.
       wait_for_products<1>();
       if (s > 0 && thread % 32 == 0) arrive(empty(shared, before));
@@ -136,10 +117,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
       place.advance();
     }
     wait_for_products<0>();
-#pragma unroll
-    for (int m = 0; m < BLOCKS_M; ++m)
-#pragma unroll
-      for (int i = 0; i < COLUMNS / 2; ++i) renew(sums[m][i]);
+    renew(sums);
     if (thread % 32 == 0) arrive(empty(shared, before));
     if (!TOGETHER) place.advance(slices);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backends/cuda/recipe.h"
+#include "backends/cuda/support/program_code.h"
 
 namespace temper::cuda {
 
@@ -55,11 +56,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   job.slots = {
       {Slot::Kind::input, 0, 0}, {Slot::Kind::input, has_value(problem) ? 1 : 0, 0}, {Slot::Kind::output, 0, 0}};
   job.source.text =
-      concat("#include \"backends/cuda/support/scalar.cuh\"\nusing Element = ",
-             bytes == 1   ? "u8"
-             : bytes == 2 ? "u16"
-             : bytes == 4 ? "u32"
-                          : "u64",
+      concat("#include \"backends/cuda/support/scalar.cuh\"\nusing Element = ", word_type(bytes),
              ";\nusing Index = ", small_positions(count) ? "u32" : "u64", ";\nconstexpr int RANK = ", sizes.size(),
              ", KIND = ", int(op.kind), ";\nconstexpr bool HAS_VALUE = ", has_value(problem),
              ";\n#include \"backends/cuda/pad/pad.cu\"\n");

@@ -50,14 +50,20 @@ int64_t number_before(std::string_view line, std::string_view what) {
   return value;
 }
 
+// The first line, which is taken off.
+std::string_view take_line(std::string_view& text) {
+  const size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
+}
+
 }  // namespace
 
 std::vector<KernelResources> parse_resources(std::string_view log) {
   std::vector<KernelResources> out;
   while (!log.empty()) {
-    const size_t end = std::min(log.find('\n'), log.size());
-    const std::string_view line = log.substr(0, end);
-    log.remove_prefix(std::min(end + 1, log.size()));
+    const std::string_view line = take_line(log);
     constexpr std::string_view start = "Compiling entry function '";
     if (const size_t at = line.find(start); at != line.npos) {
       const std::string_view rest = line.substr(at + start.size());
@@ -79,9 +85,7 @@ std::vector<KernelResources> parse_resources(std::string_view log) {
 std::vector<std::string> parse_losses(std::string_view log) {
   std::vector<std::string> out;
   while (!log.empty()) {
-    const size_t end = std::min(log.find('\n'), log.size());
-    const std::string_view line = log.substr(0, end);
-    log.remove_prefix(std::min(end + 1, log.size()));
+    const std::string_view line = take_line(log);
     if (line.find("Potential Performance Loss") != line.npos || line.find("setmaxnreg ignored") != line.npos)
       out.emplace_back(line);
   }

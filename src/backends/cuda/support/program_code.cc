@@ -7,6 +7,10 @@ namespace temper::cuda {
 
 std::string_view memory_type(DType dtype) { return dtype == DType::boolean ? "bool" : name_of(dtype); }
 
+std::string_view word_type(int64_t bytes) {
+  return bytes == 1 ? "u8" : bytes == 2 ? "u16" : bytes == 4 ? "u32" : "u64";
+}
+
 std::string_view held_type(DType dtype) {
   switch (dtype) {
     case DType::f32:

@@ -10,6 +10,7 @@ namespace temper::cuda {
 
 std::string_view memory_type(DType dtype);  // "bf16": as it lies in memory
 std::string_view held_type(DType dtype);    // "float": as it is computed with
+std::string_view word_type(int64_t bytes);  // "u16": 1, 2, 4 or 8 bytes that are only moved
 
 // The text of `DEVICE <held result> name(<held> v0, <held> v1, ...)`, one parameter for each input of the program. The
 // result is held too: store_as<> rounds it where it must be stored. `inputs`: dtypes; they fit (Program::infer).

@@ -66,14 +66,11 @@ struct Lane {
   std::vector<PendingCopy> open_copies;
   std::deque<std::vector<PendingProduct>> products;
   std::vector<PendingProduct> open_products;
-  std::deque<std::vector<std::function<void()>>> stores;
-  std::vector<std::function<void()>> open_stores;
 };
 struct BlockState {
   Three index;
-  unsigned rank = 0, threads = 0;
   unsigned char* shared = nullptr;
-  Gate named[16];
+  Gate gate;
   std::map<std::pair<int, unsigned>, Meeting> meetings;  // by lanes and number
   std::map<uint32_t, SharedBarrier> barriers;
 };
@@ -102,12 +99,11 @@ class Run final : public Machine {
     return problem_;
   }
 
-  void barrier(int id, int threads) override {
-    Gate& gate = lane_->block->named[id];
+  void barrier() override {
+    Gate& gate = lane_->block->gate;
     const uint32_t generation = gate.generation;
-    if (!arrive(gate, threads ? threads : int(threads_))) wait(gate.generation, generation, "a barrier of the block");
+    if (!arrive(gate, int(threads_))) wait(gate.generation, generation, "the threads of the block");
   }
-  void barrier_arrive(int id, int threads) override { arrive(lane_->block->named[id], threads); }
   void together(int lanes, void* mine, void (*work)(void** all)) override {
     meet(lanes, mine, [work](void** all) { work(all); });
   }
@@ -160,23 +156,6 @@ class Run final : public Machine {
     if (when_ == When::at_once) load();
     else pending_.push_back(load);
   }
-  void store_tensor(const void* map, const int* at, uint32_t from) override {
-    TensorMap m;
-    std::memcpy(&m, map, sizeof m);
-    if (m.magic != kTensorMapMagic || m.im2col) return complain("a bulk store by what is no map of tiles");
-    std::vector<int> where(at, at + m.rank);
-    unsigned char* shared = lane_->block->shared;
-    auto store = [m, where, shared, from] { store_box(m, where, shared, from); };
-    if (when_ == When::at_once) store();
-    else lane_->open_stores.push_back(store);
-  }
-  void close_stores() override { lane_->stores.push_back(std::move(lane_->open_stores)), lane_->open_stores.clear(); }
-  void wait_for_stores(int groups, bool) override {
-    while (int(lane_->stores.size()) > groups) {
-      for (auto& store : lane_->stores.front()) store();
-      lane_->stores.pop_front();
-    }
-  }
   void product(Product product, void* sums, Descriptor a, Descriptor b, unsigned add) override {
     lane_->open_products.push_back({product, sums, a, b, add});
   }
@@ -210,8 +189,6 @@ class Run final : public Machine {
     for (size_t b = 0; b < blocks_.size(); ++b) {
       if (shared.size() <= b) shared.push_back(map_memory(kSharedBytes));
       BlockState& block = blocks_[b];
-      block.rank = unsigned(b);
-      block.threads = threads_;
       block.index = {first.x + unsigned(b) % cluster_.x, first.y + unsigned(b) / cluster_.x % cluster_.y,
                      first.z + unsigned(b) / cluster_.x / cluster_.y};
       block.shared = shared[b];
@@ -251,9 +228,6 @@ class Run final : public Machine {
     }
     while (!pending_.empty()) do_some_pending();
     for (Lane& lane : lanes_) {
-      for (auto& group : lane.stores)
-        for (auto& store : group) store();
-      for (auto& store : lane.open_stores) store();
       if (!lane.products.empty() || !lane.open_products.empty()) complain("a thread ended with products under way");
     }
   }
@@ -292,7 +266,6 @@ class Run final : public Machine {
     thread = lane.thread;
     block = lane.block->index;
     shared = lane.block->shared;
-    cluster_rank = lane.block->rank;
     swapcontext(&scheduler_, &lane.context);
   }
   void wait(const uint32_t& word, uint32_t value, const char* what) {
@@ -405,19 +378,6 @@ class Run final : public Machine {
     if (from.inside) std::memcpy(there, from.at, size_t(m.element_bytes));
     else std::memset(there, 0, size_t(m.element_bytes));
   }
-  static void store_box(const TensorMap& m, const std::vector<int>& where, unsigned char* shared, uint32_t from) {
-    int64_t elements = 1;
-    for (int i = 0; i < m.rank; ++i) elements *= m.box[i];
-    for (int64_t e = 0; e < elements; ++e) {
-      int64_t rest = e, position[5];
-      for (int i = 0; i < m.rank; ++i) position[i] = where[size_t(i)] + rest % m.box[i], rest /= m.box[i];
-      const Place to = place(m, position);
-      if (to.inside)
-        std::memcpy(const_cast<unsigned char*>(to.at), shared + swizzled(m, from + uint32_t(e * m.element_bytes)),
-                    size_t(m.element_bytes));
-    }
-  }
-
   const LaunchOptions options_;
   const Three cluster_;
   Bound& bound_;

@@ -23,11 +23,9 @@ struct Machine {
   // Of the lane that runs now.
   Three thread, block, block_dim, grid_dim;
   unsigned char* shared = nullptr;  // its block's dynamic shared memory, at a multiple of 1024
-  unsigned cluster_rank = 0;
 
-  // bar.sync and bar.arrive; `threads` 0: all of the block.
-  virtual void barrier(int id, int threads) = 0;
-  virtual void barrier_arrive(int id, int threads) = 0;
+  // __syncthreads().
+  virtual void barrier() = 0;
   // `lanes` neighbours meet; the last to come runs `work` on what all of them brought, in their order.
   virtual void together(int lanes, void* mine, void (*work)(void** all)) = 0;
   virtual void meet_cluster() = 0;
@@ -42,9 +40,6 @@ struct Machine {
   virtual void barrier_wait_at(uint32_t at, uint32_t parity) = 0;
   // cp.async.bulk.tensor; `offsets`: of im2col, null for tiles.
   virtual void load_tensor(uint32_t to, const void* map, const int* at, const uint16_t* offsets, uint32_t barrier) = 0;
-  virtual void store_tensor(const void* map, const int* at, uint32_t from) = 0;
-  virtual void close_stores() = 0;
-  virtual void wait_for_stores(int groups, bool reads_only) = 0;
   virtual void product(Product product, void* sums, Descriptor a, Descriptor b, unsigned add) = 0;
   virtual void close_products() = 0;
   virtual void wait_for_products(int groups) = 0;

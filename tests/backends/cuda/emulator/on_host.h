@@ -22,7 +22,7 @@ extern "C" temper::emulator::Machine* temper_machine;
 #define blockDim (temper_machine->block_dim)
 #define gridDim (temper_machine->grid_dim)
 
-inline void __syncthreads() { temper_machine->barrier(0, 0); }
+inline void __syncthreads() { temper_machine->barrier(); }
 
 inline unsigned __shfl_xor_sync(unsigned, unsigned x, int mask) {
   struct Word {
