@@ -2,7 +2,6 @@
 #include "calibrate/method_trials.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "build/trial.h"
 #include "data/sample.h"
@@ -13,12 +12,6 @@ namespace temper {
 namespace {
 
 constexpr const char* kMethods[] = {"entropy", "percentile:99.9", "percentile:99.99", "percentile:99.999", "mse", "minmax"};
-
-std::string percent_text(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f %%", 100 * share);
-  return text;
-}
 
 // The place of the best.
 size_t best_of(const std::vector<Evaluation>& results) {
@@ -31,11 +24,6 @@ size_t best_of(const std::vector<Evaluation>& results) {
     if (best == results.size() || worst_noise_share(results[i]) < worst_noise_share(results[best])) best = i;
   }
   return best;
-}
-
-void sort_uniquely(std::vector<uint64_t>& hashes) {
-  std::sort(hashes.begin(), hashes.end());
-  hashes.erase(std::unique(hashes.begin(), hashes.end()), hashes.end());
 }
 
 }  // namespace
@@ -62,6 +50,13 @@ std::vector<size_t> fresh_samples(const Observation& seen, std::span<const uint6
     if (!std::binary_search(seen.sample_hashes.begin(), seen.sample_hashes.end(), hashes[i])) fresh.push_back(i);
   if (fresh.empty()) fail(ErrorKind::usage, "method auto: every sample held apart has the content of one that was calibrated on; give samples that differ, or name a method");
   return fresh;
+}
+
+Ranges make_ranges(const Observation& seen, const MethodChoice& choice) {
+  Ranges ranges = make_ranges(seen, choice.method);
+  ranges.sample_hashes = choice.sample_hashes;
+  ranges.notes.push_back(choice.text);
+  return ranges;
 }
 
 struct MethodTrials::Candidate {

@@ -51,6 +51,10 @@ struct MethodChoice {
   std::vector<uint64_t> sample_hashes;  // of those calibrated on and those that chose: sorted, none twice
 };
 
+// The ranges of the method that was chosen, with the samples that chose it among those calibrated on: the plan must not be
+// judged by them either.
+Ranges make_ranges(const Observation& seen, const MethodChoice& choice);
+
 // An int8 engine with the ranges of each method, and what each answers beside FP32.
 class MethodTrials {
  public:

@@ -108,9 +108,13 @@ void Observer::observe(const std::vector<Tensor>& inputs, const std::vector<std:
   seen_.samples += count;
 }
 
-Observation Observer::finish(std::vector<uint64_t> sample_hashes) {
+void sort_uniquely(std::vector<uint64_t>& sample_hashes) {
   std::sort(sample_hashes.begin(), sample_hashes.end());
   sample_hashes.erase(std::unique(sample_hashes.begin(), sample_hashes.end()), sample_hashes.end());
+}
+
+Observation Observer::finish(std::vector<uint64_t> sample_hashes) {
+  sort_uniquely(sample_hashes);
   seen_.sample_hashes = std::move(sample_hashes);
   return std::move(seen_);
 }

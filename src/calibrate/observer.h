@@ -20,6 +20,8 @@ struct Observation {
   std::map<std::string, ShapeRange> shapes;
 };
 
+void sort_uniquely(std::vector<uint64_t>& sample_hashes);
+
 // Ranges by one method; model and seed are left to the caller.
 Ranges make_ranges(const Observation& seen, const Method& method);
 

@@ -63,7 +63,6 @@ int64_t StreamCalibration::observe(const std::vector<Tensor>& inputs) {
   if (count < 1) fail(ErrorKind::usage, "a batch of calibration data has no samples in it");
   if (!observer_) start(inputs);
   if (!method_) {
-    std::vector<Sample> calibrated;
     for (Sample& sample : split(inputs, count)) {
       const int64_t place = apart_.place();
       if (place >= 0 && place == int64_t(held_.size())) {
@@ -199,12 +198,7 @@ bool StreamCalibration::try_methods() {
 Ranges StreamCalibration::finish() {
   while (try_methods()) {}
   end();
-  Ranges ranges = make_ranges(*seen_, method_ ? *method_ : choice_.method);
-  if (!method_) {
-    // Chosen by them, so the plan must not be judged by them either.
-    ranges.sample_hashes = choice_.sample_hashes;
-    ranges.notes.push_back(choice_.text);
-  }
+  Ranges ranges = method_ ? make_ranges(*seen_, *method_) : make_ranges(*seen_, choice_);
   ranges.model_sha256 = model_.sha256;
   ranges.seed = seed_;
   return ranges;

@@ -57,10 +57,7 @@ Ranges calibrate_on(const ImportedModel& model, const Dataset& data, const std::
     const ApartSamples parts = hold_apart(samples, settings.seed);
     const Observation seen = observe_samples(model, data, {parts.calibration, settings.batch}, options, context);
     const MethodChoice choice = choose_method(seen, data, parts.held_apart, options, context);
-    ranges = make_ranges(seen, choice.method);
-    // Chosen by them, so the plan must not be judged by them either.
-    ranges.sample_hashes = choice.sample_hashes;
-    ranges.notes.push_back(choice.text);
+    ranges = make_ranges(seen, choice);
     if (trials) *trials = choice.trials;
   } else {
     const Method named = Method::parse(method);

@@ -156,12 +156,6 @@ std::shared_ptr<const Engine> fp32_reference(const std::string& path, const Engi
   return built.engine(data.data, data.batch, int64_t(data.samples.size()), false);
 }
 
-std::string percent_text(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f %%", 100 * share);
-  return text;
-}
-
 std::string decibel_text(double db) {
   if (!std::isfinite(db)) return db > 0 ? "no difference" : "lost";
   char text[32];

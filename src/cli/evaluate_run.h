@@ -40,7 +40,6 @@ Evaluation evaluate_beside(const EvaluationData& what, const ReferenceAnswers& r
 // or is another one by now, null, and `why` says so.
 std::shared_ptr<const Engine> fp32_reference(const std::string& path, const Engine& engine, const EvaluationData& data, const Context& context, std::string& why);
 
-std::string percent_text(double share);            // "98.66 %"
 std::string decibel_text(double db);               // "31.2 dB", "infinite"
 nlohmann::ordered_json json_of(const Evaluation& evaluation);
 void print_evaluation(const Evaluation& evaluation);

@@ -21,13 +21,13 @@ void with_values(const Tensor& a, const Tensor& b, Use&& use) {
 
 int64_t best_class(const float* row, int64_t classes) { return top_k({row, size_t(classes)}, 1).at(0).index; }
 
-std::string percent(double share) {
+}  // namespace
+
+std::string percent_text(double share) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2f %%", 100 * share);
   return text;
 }
-
-}  // namespace
 
 void OutputDifference::add(const Tensor& reference, const Tensor& tested, std::span<const int64_t> numbers) {
   if (reference.dims() != tested.dims())
@@ -183,8 +183,8 @@ std::string check_above_chance(const Accuracy& accuracy) {
   if (accuracy.n == 0 || interval.low > chance) return "";
   if (wilson_interval(accuracy.n, accuracy.n).low <= chance)
     return concat(accuracy.n, " samples are too few to tell ", accuracy.classes, " classes from guessing, even if all were right");
-  fail(ErrorKind::check_failed, "the pipeline is broken: ", accuracy.top1, " of ", accuracy.n, " right is ", percent(accuracy.top1_rate()), " (95 % interval ", percent(interval.low), " to ",
-       percent(interval.high), "), no better than guessing among ", accuracy.classes, " classes (", percent(chance),
+  fail(ErrorKind::check_failed, "the pipeline is broken: ", accuracy.top1, " of ", accuracy.n, " right is ", percent_text(accuracy.top1_rate()), " (95 % interval ", percent_text(interval.low), " to ",
+       percent_text(interval.high), "), no better than guessing among ", accuracy.classes, " classes (", percent_text(chance),
        "). Look at the preprocessing (--mean, --std, --scale, --bgr), at the order of the classes (--class-names) and at the labels");
 }
 

@@ -97,4 +97,6 @@ void check_class_count(const Dataset& data, int64_t classes, std::string_view ou
 // calibrated on: accuracy on it is not that on new ones.
 void check_no_overlap(const std::unordered_set<uint64_t>& calibrated, const Batch& batch);
 
+std::string percent_text(double share);  // "98.66 %"
+
 }  // namespace temper
