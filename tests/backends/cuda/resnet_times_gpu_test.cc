@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The convolutions of ResNet-50 at several batches, in FP16 and INT8: each one's fastest configuration, and what all of
-// them take together; off unless asked for (--gtest_also_run_disabled_tests).
+// them take together; off unless asked for (--gtest_also_run_disabled_tests). TEMPER_TIMES="i8 256,f16 64" asks for
+// these alone, TEMPER_TIMES_OF=pipeline for recipes with that in their names; TEMPER_TIMES_ONCE launches each way
+// once, for a profiler.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <random>
+#include <sstream>
 
 #include "bench/cases.h"
 #include "run_recipe.h"
@@ -66,6 +70,8 @@ struct Bench {
     constants = make_case_inputs(without, 1);
     problem = make_case_problem(line, constants, 1);
     for (const cuda::Recipe* recipe : cuda::recipes()) {
+      const char* of = std::getenv("TEMPER_TIMES_OF");
+      if (of && recipe->name.find(of) == std::string_view::npos) continue;
       if (!recipe_supports(*recipe, problem, architecture).yes()) continue;
       for (const Config& config : recipe->configs(problem)) {
         if (config.outputs[0] == Layout::plain && std::holds_alternative<ops::Conv>(problem.op)) continue;
@@ -73,6 +79,12 @@ struct Bench {
         works.push_back(recipe->work(problem, config));
       }
     }
+  }
+  std::vector<cuda::KernelSource> sources() const {
+    std::vector<cuda::KernelSource> out;
+    for (const auto& work : works)
+      for (const cuda::Job& job : work.jobs) out.push_back(job.source);
+    return out;
   }
 };
 
@@ -97,6 +109,7 @@ void fill(const cuda::Stream& stream, cuda::DevicePointer to, int64_t bytes, DTy
 double time_of(const cuda::Stream& stream, const cuda::LoadedWork& work, const cuda::DeviceBuffers& buffers) {
   const cuda::Event start(stream.gpu()), stop(stream.gpu());
   for (int i = 0; i < 2; ++i) work.launch(stream, buffers);
+  if (std::getenv("TEMPER_TIMES_ONCE")) return stream.synchronize(), 1;
   stream.record(start);
   for (int i = 0; i < 4; ++i) work.launch(stream, buffers);
   stream.record(stop);
@@ -151,24 +164,60 @@ double measure(const cuda::Stream& stream, const testing::Cubins& cubins, const 
   return times.empty() ? 0 : times[0].first;
 }
 
-TEST(CudaTimes, DISABLED_OfResNet50) {
+// What TEMPER_TIMES asks for, or all.
+std::vector<std::pair<bool, int64_t>> asked_convolutions() {
+  const char* asked = std::getenv("TEMPER_TIMES");
+  std::istringstream text(asked ? asked : "f16 128,i8 128,f16 1,i8 1,f16 8,i8 8,f16 256,i8 256");
+  std::vector<std::pair<bool, int64_t>> out;
+  for (std::string dtype, batch; text >> dtype && std::getline(text, batch, ',');)
+    out.push_back({dtype == "i8", std::stoll(batch)});
+  return out;
+}
+
+TEST(CudaTimes, DISABLED_OfConvolutions) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);
   const cuda::Stream stream(gpu);
   testing::Cubins cubins(*compiler, gpu->info().architecture());
-  auto prepare = [&](const Bench& bench) {
+  for (const auto& [integers, batch] : asked_convolutions()) {
+    std::vector<std::unique_ptr<Bench>> benches;
     std::vector<cuda::KernelSource> sources;
-    for (const auto& work : bench.works)
-      for (const cuda::Job& job : work.jobs) sources.push_back(job.source);
-    return sources;
-  };
+    for (const Layer& layer : kLayers) {
+      benches.push_back(std::make_unique<Bench>(text_of(layer, batch, integers), gpu->info().architecture()));
+      for (const auto& source : benches.back()->sources()) sources.push_back(source);
+    }
+    cubins.prepare(sources);
+    double total = 0, without_first = 0;
+    for (size_t l = 0; l < benches.size(); ++l) {
+      const Layer& layer = kLayers[l];
+      const int out = (layer.size + layer.stride - 1) / layer.stride;
+      std::printf("%s %3d  %d x %4d->%4d %3d k%d s%d%s ", integers ? "i8 " : "f16", int(batch), layer.times,
+                  layer.channels, layer.outputs, layer.size, layer.kernel, layer.stride,
+                  layer.end == Layer::residual ? "+" : " ");
+      const double ms =
+          measure(stream, cubins, *benches[l],
+                  2.0 * double(batch) * out * out * layer.outputs * layer.channels * layer.kernel * layer.kernel, 4);
+      EXPECT_GT(ms, 0);
+      total += layer.times * ms;
+      if (l) without_first += layer.times * ms;
+    }
+    std::printf("%s batch %d: all convolutions %.3f ms, without the first %.3f ms\n", integers ? "INT8" : "FP16",
+                int(batch), total, without_first);
+  }
+}
+
+TEST(CudaTimes, DISABLED_OfOtherSteps) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  const cuda::Stream stream(gpu);
+  testing::Cubins cubins(*compiler, gpu->info().architecture());
   for (const char* text :
-       {"matmul(f16[4096,4096], f16[4096,4096]*) epilogue=\"(1)\"",
-        "matmul(i8[4096,4096], i8[4096,4096]*) epilogue=\"(1)\"",
+       {"matmul(f16[8192,8192], f16[8192,8192]*) epilogue=\"(1)\"",
+        "matmul(i8[8192,8192], i8[8192,8192]*) epilogue=\"(1)\"",
         "matmul(f16[1,2048], f16[2048,1000]*, f32[1000]*) epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\"",
         "matmul(f16[128,2048], f16[2048,1000]*, f32[1000]*) epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\""}) {
     const Bench bench(text, gpu->info().architecture());
-    cubins.prepare(prepare(bench));
+    cubins.prepare(bench.sources());
     const auto dims = bench.problem.inputs[0].dims();
     std::printf("%-50.50s", text);
     measure(stream, cubins, bench, 2.0 * double(dims[0] * dims[1] * bench.problem.inputs[1].dims()[1]), 9);
@@ -191,39 +240,13 @@ TEST(CudaTimes, DISABLED_OfResNet50) {
         "dilations=[1,1] group=144 epilogue=\"(3) 3=cast.f32(0) 4=add.f32(3,1) 5=mul.f32(4,2) 6=relu.f32(5) "
         "7=round.f32(6) 8=cast.i8(7)\""}) {
     const Bench bench(text, gpu->info().architecture());
-    cubins.prepare(prepare(bench));
+    cubins.prepare(bench.sources());
     int64_t bytes = 0;
     for (const auto* ports : {&bench.problem.inputs, &bench.problem.outputs})
       for (const Port& port : *ports) bytes += byte_count(port.type.dtype, port.dims());
     std::printf("%-60.60s %.0f MB (T/s are of bytes): ", text, double(bytes) / 1e6);
     measure(stream, cubins, bench, double(bytes), 4);
   }
-  for (const int64_t batch : {128, 1, 8, 256})
-    for (const bool integers : {false, true}) {
-      std::vector<std::unique_ptr<Bench>> benches;
-      std::vector<cuda::KernelSource> sources;
-      for (const Layer& layer : kLayers) {
-        benches.push_back(std::make_unique<Bench>(text_of(layer, batch, integers), gpu->info().architecture()));
-        for (const auto& source : prepare(*benches.back())) sources.push_back(source);
-      }
-      cubins.prepare(sources);
-      double total = 0, without_first = 0;
-      for (size_t l = 0; l < benches.size(); ++l) {
-        const Layer& layer = kLayers[l];
-        const int out = (layer.size + layer.stride - 1) / layer.stride;
-        std::printf("%s %3d  %d x %4d->%4d %3d k%d s%d%s ", integers ? "i8 " : "f16", int(batch), layer.times,
-                    layer.channels, layer.outputs, layer.size, layer.kernel, layer.stride,
-                    layer.end == Layer::residual ? "+" : " ");
-        const double ms =
-            measure(stream, cubins, *benches[l],
-                    2.0 * double(batch) * out * out * layer.outputs * layer.channels * layer.kernel * layer.kernel, 4);
-        EXPECT_GT(ms, 0);
-        total += layer.times * ms;
-        if (l) without_first += layer.times * ms;
-      }
-      std::printf("%s batch %d: all convolutions %.3f ms, without the first %.3f ms\n", integers ? "INT8" : "FP16",
-                  int(batch), total, without_first);
-    }
 }
 
 }  // namespace
