@@ -38,6 +38,8 @@ inline void check_lines(const std::string& name, const std::string& text, const 
       const auto configs = recipe->configs(problem);
       EXPECT_FALSE(configs.empty()) << recipe->name << " supports it but offers nothing: " << lines[l].text;
       for (const Config& config : configs) {
+        // Each column of tiles has its blocks there; these lines have up to three columns.
+        if (choice.blocks < 3 && config.text.ends_with("resident")) continue;
         runs.push_back({&lines[l], &inputs[l], problem, recipe, config, recipe->work(problem, config)});
         for (cuda::Job& job : runs.back().work.jobs) {
           sources.push_back(job.source);

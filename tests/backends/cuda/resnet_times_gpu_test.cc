@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The convolutions of ResNet-50 at several batches, in FP16 and INT8: each one's fastest configuration, and what all of
 // them take together; off unless asked for (--gtest_also_run_disabled_tests). TEMPER_TIMES="i8 256,f16 64" asks for
-// these alone, TEMPER_TIMES_OF=pipeline for recipes with that in their names; TEMPER_TIMES_ONCE launches each way
-// once, for a profiler.
+// these alone, TEMPER_TIMES_OF=pipeline for recipes with that in their names; TEMPER_TIMES_ONCE=3 launches the first
+// three ways of each problem once, for a profiler.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -75,6 +75,8 @@ struct Bench {
       if (!recipe_supports(*recipe, problem, architecture).yes()) continue;
       for (const Config& config : recipe->configs(problem)) {
         if (config.outputs[0] == Layout::plain && std::holds_alternative<ops::Conv>(problem.op)) continue;
+        const char* once = std::getenv("TEMPER_TIMES_ONCE");
+        if (once && ways.size() == size_t(std::atoi(once))) break;
         ways.push_back({recipe, config});
         works.push_back(recipe->work(problem, config));
       }
@@ -109,7 +111,6 @@ void fill(const cuda::Stream& stream, cuda::DevicePointer to, int64_t bytes, DTy
 double time_of(const cuda::Stream& stream, const cuda::LoadedWork& work, const cuda::DeviceBuffers& buffers) {
   const cuda::Event start(stream.gpu()), stop(stream.gpu());
   for (int i = 0; i < 2; ++i) work.launch(stream, buffers);
-  if (std::getenv("TEMPER_TIMES_ONCE")) return stream.synchronize(), 1;
   stream.record(start);
   for (int i = 0; i < 4; ++i) work.launch(stream, buffers);
   stream.record(stop);
@@ -152,7 +153,9 @@ double measure(const cuda::Stream& stream, const testing::Cubins& cubins, const 
     const cuda::DeviceMemory workspace(stream.gpu(), work.workspace), packed(stream.gpu(), int64_t(work.packed.size()));
     stream.copy_to_device(packed.address(), work.packed.data(), packed.bytes());
     stream.synchronize();
-    times.push_back({time_of(stream, loaded, {in, out, workspace.address(), packed.address()}),
+    const cuda::DeviceBuffers buffers{in, out, workspace.address(), packed.address()};
+    if (std::getenv("TEMPER_TIMES_ONCE")) loaded.launch(stream, buffers), stream.synchronize();
+    times.push_back({std::getenv("TEMPER_TIMES_ONCE") ? 1 : time_of(stream, loaded, buffers),
                      concat(bench.ways[i].first->name.substr(5), ' ', bench.ways[i].second.text)});
   }
   std::sort(times.begin(), times.end());
@@ -196,7 +199,7 @@ TEST(CudaTimes, DISABLED_OfConvolutions) {
                   layer.end == Layer::residual ? "+" : " ");
       const double ms =
           measure(stream, cubins, *benches[l],
-                  2.0 * double(batch) * out * out * layer.outputs * layer.channels * layer.kernel * layer.kernel, 4);
+                  2.0 * double(batch) * out * out * layer.outputs * layer.channels * layer.kernel * layer.kernel, 12);
       EXPECT_GT(ms, 0);
       total += layer.times * ms;
       if (l) without_first += layer.times * ms;

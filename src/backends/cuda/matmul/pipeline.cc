@@ -5,6 +5,7 @@
 
 #include "backends/cuda/conv/image_epilogue.h"
 #include "backends/cuda/matmul/gemm.h"
+#include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 
 namespace temper::cuda {
@@ -14,13 +15,18 @@ namespace {
 struct Tile {
   std::string_view text;  // rows x columns
   int rows, columns;      // of a warpgroup
-  bool together;          // both warpgroups share a tile
+  bool together;          // the warpgroups share a tile
+  int consumers = 2;      // warpgroups
 };
-constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},        {"tile=128x64", 128, 64, false},
-                           {"tile=64x128", 64, 128, false},          {"tile=64x64", 64, 64, false},
-                           {"tile=64x256", 64, 256, false},          {"tile=256x128 together", 128, 128, true},
-                           {"tile=128x256 together", 64, 256, true}, {"tile=128x128 together", 64, 128, true}};
-constexpr int kMultiprocessors = 132, kSharedBytes = 227 << 10, kMostStages = 16, kTurnBytes = 16;
+constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},          {"tile=128x64", 128, 64, false},
+                           {"tile=64x128", 64, 128, false},            {"tile=64x64", 64, 64, false},
+                           {"tile=64x256", 64, 256, false},            {"tile=256x128 together", 128, 128, true},
+                           {"tile=128x256 together", 64, 256, true},   {"tile=128x128 together", 64, 128, true},
+                           {"tile=64x128 groups=3", 64, 128, false, 3}, {"tile=128x64 groups=3", 128, 64, false, 3},
+                           {"tile=64x64 groups=4", 64, 64, false, 4},
+                           {"tile=192x128 together", 64, 128, true, 3}};
+constexpr std::string_view kResident = " resident";
+constexpr int kMultiprocessors = 132, kSharedBytes = 227 << 10, kMostStages = 16, kTurnBytes = 32;
 
 // What both ops are to the kernel.
 struct Shape {
@@ -29,6 +35,7 @@ struct Shape {
   std::array<int64_t, 2> kernel{1, 1}, stride{1, 1}, pad{0, 0}, dilation{1, 1}, in{1, 1}, out{1, 1};  // h, w
   int64_t images = 1;
   bool im2col = false;
+  int extra = -1;  // the input that is a tensor of the output's shape and element size, where there is just one
 
   int64_t element() const { return size_of(a); }
   int64_t v() const { return 16 / size_of(result); }
@@ -72,6 +79,14 @@ Shape shape_of(const Problem& problem) {
     s.channels = in.back();
     s.columns = out.back();
     s.rows = s.columns ? element_count(out) / s.columns : 0;
+  }
+  for (size_t i = 2; i < problem.inputs.size(); ++i) {
+    if (problem.inputs[i].dims() != out) continue;
+    if (s.extra >= 0 || size_of(problem.inputs[i].type.dtype) != size_of(s.result)) {
+      s.extra = -1;
+      break;
+    }
+    s.extra = int(i);
   }
   return s;
 }
@@ -120,22 +135,52 @@ Support matmul_supports(const Problem& problem) {
   return shape_supports(problem);
 }
 
-int64_t stage_bytes(const Shape& s, const Tile& tile) {
-  return (tile.rows * (tile.together ? 2 : 1) + tile.columns) * s.slice();
+// A tile, and whether b stays in shared memory. Text: "tile=128x128 resident".
+struct Choice {
+  const Tile* tile;
+  bool resident;
+  int extra_stages = 0;  // of tiles of the extra tensor
+  std::string text() const { return concat(tile->text, resident ? kResident : ""); }
+};
+
+int64_t tile_rows(const Tile& tile) { return tile.rows * (tile.together ? tile.consumers : 1); }
+int64_t resident_bytes(const Shape& s, const Choice& c) {
+  return c.resident ? c.tile->columns * s.slice() * s.slices() : 0;
 }
-int64_t stages_of(const Shape& s, const Tile& tile) {
-  return std::min<int64_t>(kMostStages, (kSharedBytes - kTurnBytes) / (stage_bytes(s, tile) + 16));
+int64_t stage_bytes(const Shape& s, const Choice& c) {
+  return (tile_rows(*c.tile) + (c.resident ? 0 : c.tile->columns)) * s.slice();
+}
+int64_t extra_bytes(const Shape& s, const Choice& c) {
+  return c.extra_stages * (tile_rows(*c.tile) * c.tile->columns * size_of(s.result) + 16);
+}
+int64_t stages_of(const Shape& s, const Choice& c) {
+  return std::min<int64_t>(kMostStages, (kSharedBytes - kTurnBytes - resident_bytes(s, c) - extra_bytes(s, c)) /
+                                            (stage_bytes(s, c) + 16));
+}
+// With the stages for the extra tensor, where there is one and they leave enough others.
+Choice with_extra(const Shape& s, Choice c) {
+  Choice with = c;
+  with.extra_stages = c.tile->together ? 2 : c.tile->consumers + 1;
+  return s.extra >= 0 && stages_of(s, with) >= 4 ? with : c;
+}
+// What of b stays in a block is of one column of tiles.
+int64_t blocks_of(const Shape& s, const Choice& c) {
+  const int64_t across = ceil_div(s.columns, int64_t(c.tile->columns));
+  return c.resident ? kMultiprocessors / across * across : kMultiprocessors;
+}
+bool fits(const Shape& s, const Choice& c) {
+  return c.tile->columns % (4 * s.v()) == 0 && stages_of(s, c) >= (c.resident ? 4 : 2) && blocks_of(s, c) > 0;
 }
 
 // Rough clocks; it only orders what is then measured. Of a multiprocessor: 64 x 64 x 32 bytes are multiplied in 32
 // clocks, 44 bytes come from the second cache and 14 go to and from memory in one.
-double expected_clocks(const Shape& s, const Tile& tile, int64_t result_bytes) {
-  const int64_t rows = tile.rows * (tile.together ? 2 : 1),
-                tiles = ceil_div(s.rows, rows) * ceil_div(s.columns, int64_t(tile.columns));
-  const double each = double(ceil_div(tiles, int64_t(kMultiprocessors)));
+double expected_clocks(const Shape& s, const Choice& c, int64_t result_bytes) {
+  const Tile& tile = *c.tile;
+  const int64_t rows = tile_rows(tile), tiles = ceil_div(s.rows, rows) * ceil_div(s.columns, int64_t(tile.columns));
+  const double each = double(ceil_div(tiles, blocks_of(s, c)));
   const double products = double(rows) / 64 * std::max(tile.columns, 64) / 64 * 32 * double(s.slice()) / 32 *
                           double(s.slices()),
-               loads = double(stage_bytes(s, tile) * s.slices()) / 44,
+               loads = double(stage_bytes(s, c) * s.slices()) / 44,
                memory = double(rows * tile.columns * result_bytes) / 14,
                epilogue = double(tile.rows * tile.columns) / 128 * 10;
   return 3000 + each * (std::max({products, loads, memory, 400.0}) + (tile.together ? epilogue : 0));
@@ -145,16 +190,16 @@ std::vector<Config> configs(const Problem& problem) {
   const Shape s = shape_of(problem);
   const bool conv = std::holds_alternative<ops::Conv>(problem.op);
   const int64_t result_bytes = gemm_result_bytes(problem);
-  std::vector<std::pair<double, const Tile*>> candidates;
+  std::vector<std::pair<double, Choice>> candidates;
   for (const Tile& tile : kTiles)
-    if (tile.columns % (4 * s.v()) == 0 && stages_of(s, tile) >= 2)
-      candidates.push_back({expected_clocks(s, tile, result_bytes), &tile});
+    for (bool resident : {true, false})
+      if (const Choice c = with_extra(s, {&tile, resident}); fits(s, c)) candidates.push_back({expected_clocks(s, c, result_bytes), c});
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<Config> out;
-  constexpr size_t kMost = 4;
+  constexpr size_t kMost = 16;
   for (size_t i = 0; i < std::min(kMost, candidates.size()); ++i)
-    out.push_back({std::string(candidates[i].second->text),
+    out.push_back({candidates[i].second.text(),
                    conv ? image_epilogue_layouts(problem) : std::vector<Layout>(problem.inputs.size(), Layout::plain),
                    {conv ? Layout::channels_last : Layout::plain}});
   if (conv)
@@ -162,9 +207,11 @@ std::vector<Config> configs(const Problem& problem) {
   return out;
 }
 
-const Tile& tile_of(std::string_view text) {
+Choice choice_of(const Shape& s, std::string_view text) {
+  const bool resident = text.ends_with(kResident);
+  if (resident) text.remove_suffix(kResident.size());
   for (const Tile& tile : kTiles)
-    if (tile.text == text) return tile;
+    if (tile.text == text) return with_extra(s, {&tile, resident});
   fail(ErrorKind::bad_file, "there is no tile '", text, "'");
 }
 
@@ -214,9 +261,21 @@ TensorMapSpec map_of_a(const Shape& s, int64_t rows) {
   return map;
 }
 
+TensorMapSpec map_of_extra(const Shape& s, int64_t rows, int64_t columns) {
+  TensorMapSpec map;
+  map.element_bytes = int(size_of(s.result));
+  map.swizzle = int(std::min<int64_t>(128, columns * map.element_bytes));
+  map.sizes = {uint64_t(s.columns), uint64_t(s.rows)};
+  map.strides = {uint64_t(s.columns * map.element_bytes)};
+  map.box = {uint32_t(map.swizzle / map.element_bytes), uint32_t(rows)};
+  map.steps = {1, 1};
+  return map;
+}
+
 Recipe::Work work(const Problem& problem, const Config& config) {
   const Shape s = shape_of(problem);
-  const Tile& tile = tile_of(config.text);
+  const Choice choice = choice_of(s, config.text);
+  const Tile& tile = *choice.tile;
   Recipe::Work out;
   if (s.rows == 0) return out;
   const auto* matmul = std::get_if<ops::MatMul>(&problem.op);
@@ -227,7 +286,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
     out.packed = packed_weights(s, *problem.inputs[1].constant, !matmul, matmul && matmul->transpose_b);
 
   const DType accumulator = ops::accumulator_of(s.a, s.b);
-  const int64_t rows = tile.rows * (tile.together ? 2 : 1), stages = stages_of(s, tile),
+  const int64_t rows = tile_rows(tile), stages = stages_of(s, choice),
                 column_tiles = ceil_div(s.columns, int64_t(tile.columns)),
                 tiles = ceil_div(s.rows, rows) * column_tiles;
   if (!small_positions(tiles + 2 * kMultiprocessors) || !small_positions(s.rows + rows))
@@ -241,9 +300,14 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   job.source.text =
       concat("#include \"backends/cuda/support/memory.cuh\"\nusing Sum = ", size_of(s.a) == 1 ? "i32" : "float",
              ";\n#define MATRIX ", matrix_units(s.a), "\nconstexpr int V = ", s.v(), ", ROWS = ", tile.rows,
-             ", COLUMNS = ", tile.columns, ", SLICE = ", s.slice(), ", STAGES = ", stages, ", ELEMENT = ", s.element(),
+             ", COLUMNS = ", tile.columns, ", SLICE = ", s.slice(), ", STAGES = ", stages,
+             ", RESIDENT = ", choice.resident ? s.slices() : 0, ", CONSUMERS = ", tile.consumers, ", ELEMENT = ", s.element(),
              ";\nconstexpr bool TOGETHER = ", tile.together, ", IM2COL = ", s.im2col, ";\n#define EXTRA_NAMES ",
-             epilogue.names, "\n", epilogue.text, "#include \"backends/cuda/matmul/pipeline.cu\"\n");
+             epilogue.names, "\n#define EXTRA_STAGES ", choice.extra_stages,
+             choice.extra_stages ? concat("\n#define EXTRA_NAME e", s.extra, "\nusing Extra = ",
+                                          memory_type(problem.inputs[size_t(s.extra)].type.dtype), ";")
+                                 : "",
+             "\n", epilogue.text, "#include \"backends/cuda/matmul/pipeline.cu\"\n");
   ParameterWriter writer;
   writer.put(uint32_t(s.rows)).put(uint32_t(s.columns)).put(uint32_t(tiles)).put_divisor(column_tiles);
   for (int64_t count : {s.kernel[0], s.kernel[1], s.channel_slices()}) writer.put(uint32_t(count));
@@ -259,9 +323,11 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   map_b.steps = {1, 1};
   map_b.swizzle = int(s.slice());
   job.maps.push_back({{Slot::Kind::packed, 0, 0}, map_b});
-  job.shape.block = {384, 1, 1};
-  job.shape.grid = {uint32_t(std::min<int64_t>(tiles, kMultiprocessors)), 1, 1};
-  job.shape.shared_bytes = uint32_t(stages * (stage_bytes(s, tile) + 16) + kTurnBytes);
+  if (choice.extra_stages)
+    job.maps.push_back({{Slot::Kind::input, s.extra, 0}, map_of_extra(s, rows, tile.columns)});
+  job.shape.block = {uint32_t(128 * (1 + tile.consumers)), 1, 1};
+  job.shape.grid = {uint32_t(std::min(tiles, blocks_of(s, choice))), 1, 1};
+  job.shape.shared_bytes = uint32_t(stages * (stage_bytes(s, choice) + 16) + resident_bytes(s, choice) + extra_bytes(s, choice) + kTurnBytes);
   out.jobs.push_back(std::move(job));
   return out;
 }

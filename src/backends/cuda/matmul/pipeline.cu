@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices and convolutions on Hopper. As many blocks as there are multiprocessors walk over the tiles of
-// the output. Of a block's three warpgroups the first has the copy engine fill a ring of STAGES slices of k (for a
-// convolution the engine itself finds the pixels of a tap, im2col); the other two multiply with wgmma and finish what
-// they have in registers. They take tiles in turns, so that one finishes while the other multiplies; or, TOGETHER,
-// each has half the rows of the same tile, which needs fewer bytes for the same products. The ring runs on across
+// the output. Of a block's warpgroups the first has the copy engine fill a ring of STAGES slices of k (for a
+// convolution the engine itself finds the pixels of a tap, im2col); the others, CONSUMERS, multiply with wgmma and
+// finish what they have in registers. They take tiles in turns, so that some finish while another multiplies; or,
+// TOGETHER, each has some rows of the same tile, which needs fewer bytes for the same products. The ring runs on across
 // tiles: loads never stop.
 //
 // The columns of b are packed in an order (pipeline.cc) in which a thread's sums of 4 * V columns are V neighbours of
 // the output: sums go to memory without passing through shared memory.
 //
-// Generated in front: MATRIX, Sum, ROWS (of a warpgroup), COLUMNS, SLICE (bytes of k: 128, 64 or 32), STAGES, V,
-// ELEMENT (bytes of one of a or b), TOGETHER, IM2COL, EXTRA_NAMES, and what image_epilogue makes.
+// RESIDENT slices of b, where that many are all there is, stay in shared memory: a block has the same columns in all of
+// its tiles, and the second cache, which gives a multiprocessor fewer bytes in a clock than wgmma takes, gives only a.
+//
+// A tensor of the output's shape that the epilogue reads comes the same way, EXTRA_STAGES tiles of it ahead: loads by the
+// threads themselves would wait for memory in each tile.
+//
+// Generated in front: MATRIX, Sum, ROWS (of a warpgroup), COLUMNS, SLICE (bytes of k: 128, 64 or 32), STAGES, RESIDENT
+// (0: none), CONSUMERS, V, ELEMENT (bytes of one of a or b), TOGETHER, IM2COL, EXTRA_STAGES (0: no such tensor; else
+// EXTRA_NAME and Extra, its name and elements), EXTRA_NAMES, and what image_epilogue makes.
 #include "backends/cuda/support/memory.cuh"
 #include "backends/cuda/support/wgmma.cuh"
 
@@ -23,30 +30,68 @@ struct Parameters {
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-constexpr int CONSUMERS = 2, TILE_ROWS = TOGETHER ? CONSUMERS * ROWS : ROWS;
-constexpr int BYTES_A = TILE_ROWS * SLICE, BYTES_B = COLUMNS * SLICE, STAGE = BYTES_A + BYTES_B;
+// Registers of a thread that loads and of one that multiplies: all have 65536.
+constexpr int FEW = CONSUMERS == 2 ? 40 : 24, MANY = CONSUMERS == 2 ? 232 : CONSUMERS == 3 ? 160 : 112;
+constexpr int TILE_ROWS = TOGETHER ? CONSUMERS * ROWS : ROWS;
+constexpr int BYTES_A = TILE_ROWS * SLICE, BYTES_B = COLUMNS * SLICE, STAGE = BYTES_A + (RESIDENT ? 0 : BYTES_B);
+constexpr int TILE_OUT = TILE_ROWS * COLUMNS * (16 / V), EXTRAS_AT = STAGES * STAGE + RESIDENT * BYTES_B,
+              BARRIERS = EXTRAS_AT + EXTRA_STAGES * TILE_OUT;
 constexpr int PER_SLICE = SLICE / ELEMENT, BLOCKS_M = ROWS / 64, COLUMN_GROUPS = COLUMNS / (4 * V);
 static_assert(COLUMN_GROUPS * 4 * V == COLUMNS, "tiles are whole groups of columns");
 
-// Barriers behind the stages: full, empty, and whose turn it is.
-DEVICE u32 full(u32 shared, u32 stage) { return shared + STAGES * STAGE + stage * 8; }
-DEVICE u32 empty(u32 shared, u32 stage) { return shared + STAGES * STAGE + (STAGES + stage) * 8; }
-DEVICE u32 turn_of(u32 shared, u32 consumer) { return shared + STAGES * STAGE + (2 * STAGES + consumer) * 8; }
+// Where slice `slice` of b is, when the ring is at `stage`.
+DEVICE u32 place_of_b(u32 shared, u32 stage, u32 slice) {
+  return RESIDENT ? shared + STAGES * STAGE + slice * BYTES_B : shared + stage * STAGE + BYTES_A;
+}
+// Barriers behind both: full, empty, and whose turn it is.
+DEVICE u32 full(u32 shared, u32 stage) { return shared + BARRIERS + stage * 8; }
+DEVICE u32 empty(u32 shared, u32 stage) { return shared + BARRIERS + (STAGES + stage) * 8; }
+DEVICE u32 turn_of(u32 shared, u32 consumer) { return shared + BARRIERS + (2 * STAGES + consumer) * 8; }
 
-struct Place {  // in the ring
+DEVICE u32 extra_full(u32 shared, u32 stage) { return turn_of(shared, CONSUMERS) + stage * 8; }
+DEVICE u32 extra_empty(u32 shared, u32 stage) { return turn_of(shared, CONSUMERS) + (EXTRA_STAGES + stage) * 8; }
+
+template <u32 COUNT>
+struct Place {  // in a ring
   u32 stage = 0, phase = 0;
   DEVICE_MEMBER void advance(u32 by = 1) {
     stage += by;
-    while (stage >= STAGES) stage -= STAGES, phase ^= 1;
+    while (stage >= COUNT) stage -= COUNT, phase ^= 1;
   }
 };
 
-DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b, const Parameters& p) {
-  Place place;
+#if EXTRA_STAGES
+// Tiles of the extra tensor lie in pieces of 128 bytes of each row, or less, swizzled as wide.
+constexpr int ROW_OUT = COLUMNS * (16 / V), PIECE = ROW_OUT < 128 ? ROW_OUT : 128;
+// Where 16 bytes of them are, from the tile's beginning.
+DEVICE u32 place_in_piece(u32 row, u32 byte) {
+  const u32 at = row * PIECE + byte % PIECE;
+  return byte / PIECE * (TILE_ROWS * PIECE) + (at ^ (at >> 3 & (PIECE - 16)));
+}
+#endif
+
+// How far it is from a tile of a block to its next; RESIDENT columns stay the same.
+DEVICE u32 stride_of_tiles(const Parameters& p) {
+  return RESIDENT ? gridDim.x - gridDim.x % p.column_tiles.divisor : gridDim.x;
+}
+
+DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_extra,
+                      const Parameters& p) {
+  Place<STAGES> place;
+  [[maybe_unused]] Place<EXTRA_STAGES> extra;
 #pragma unroll 1
-  for (u32 tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
+  for (u32 tile = blockIdx.x; tile < p.tiles; tile += stride_of_tiles(p)) {
     const u32 row_tile = divide(tile, p.column_tiles), row = row_tile * TILE_ROWS,
               column = (tile - row_tile * p.column_tiles.divisor) * COLUMNS;
+#if EXTRA_STAGES
+    wait_for_phase(extra_empty(shared, extra.stage), extra.phase ^ 1);
+    arrive_expecting(extra_full(shared, extra.stage), TILE_OUT);
+#pragma unroll
+    for (int piece = 0; piece < ROW_OUT / PIECE; ++piece)
+      load_tile(shared + EXTRAS_AT + extra.stage * TILE_OUT + piece * (TILE_ROWS * PIECE), map_extra,
+                i32(column + piece * (PIECE * V / 16)), i32(row), extra_full(shared, extra.stage));
+    extra.advance();
+#endif
     i32 w = 0, h = 0, n = 0;
     if constexpr (IM2COL) {
       const u32 line = divide(row, p.out_w), image = divide(line, p.out_h);
@@ -54,21 +99,23 @@ DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b
       h = i32(line - image * p.out_h.divisor) * p.stride_h - p.pad_h;
       n = i32(image);
     }
-    i32 k = 0;
+    u32 slice = 0;
+    const bool with_b = !RESIDENT || tile == blockIdx.x;
 #pragma unroll 1
     for (u32 tap_h = 0; tap_h < p.taps_h; ++tap_h)
 #pragma unroll 1
       for (u32 tap_w = 0; tap_w < p.taps_w; ++tap_w)
 #pragma unroll 1
-        for (u32 c = 0; c < p.channel_slices; ++c, k += PER_SLICE) {
+        for (u32 c = 0; c < p.channel_slices; ++c, ++slice) {
           const u32 to = shared + place.stage * STAGE, barrier = full(shared, place.stage);
           wait_for_phase(empty(shared, place.stage), place.phase ^ 1);
-          arrive_expecting(barrier, STAGE);
+          arrive_expecting(barrier, with_b ? BYTES_A + BYTES_B : BYTES_A);
           if constexpr (IM2COL)
             load_pixels(to, map_a, i32(c * PER_SLICE), w, h, n, u16(tap_w * p.dilation_w), u16(tap_h * p.dilation_h),
                         barrier);
           else load_tile(to, map_a, i32(c * PER_SLICE), i32(row), barrier);
-          load_tile(to + BYTES_A, map_b, k, i32(column), barrier);
+          if (with_b)
+            load_tile(place_of_b(shared, place.stage, slice), map_b, i32(slice * PER_SLICE), i32(column), barrier);
           place.advance();
         }
   }
@@ -77,16 +124,22 @@ DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b
 DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Parameters& p) {
   const u32 thread = threadIdx.x % 128, slices = p.taps_h * p.taps_w * p.channel_slices;
   const u32 my_row = thread / 32 * 16 + thread % 32 / 4 + (TOGETHER ? consumer * ROWS : 0), my_column = thread % 4 * V;
-  Place place;
-  if (!TOGETHER && consumer == 1) place.advance(slices);
-  u32 turn = consumer ^ 1;  // the other has no tile before the first
+  Place<STAGES> place;
+  [[maybe_unused]] Place<EXTRA_STAGES> extra;
+  if (!TOGETHER) {
+    place.advance(consumer * slices);
+    if (EXTRA_STAGES) extra.advance(consumer);
+  }
+  u32 turn = consumer == 0;  // nobody has a tile before the first
+  const u32 stride = stride_of_tiles(p);
 #pragma unroll 1
-  for (u32 tile = blockIdx.x + (TOGETHER ? 0 : consumer * gridDim.x); tile < p.tiles;
-       tile += gridDim.x * (TOGETHER ? 1 : CONSUMERS)) {
+  for (u32 tile = blockIdx.x + (TOGETHER ? 0 : consumer * stride); tile < p.tiles;
+       tile += stride * (TOGETHER ? 1 : CONSUMERS)) {
     const u32 row_tile = divide(tile, p.column_tiles), row = row_tile * TILE_ROWS + my_row,
               column = (tile - row_tile * p.column_tiles.divisor) * COLUMNS + my_column;
     // What the epilogue reads of rows is on its way while the products are made, where registers are enough.
-    constexpr bool AHEAD = sizeof(RowExtras) > 1 && sizeof(RowExtras) * BLOCKS_M * 2 * COLUMN_GROUPS <= 128;
+    constexpr int WORDS = sizeof(RowExtras) / 4 * BLOCKS_M * 2 * COLUMN_GROUPS;
+    constexpr bool AHEAD = EXTRA_STAGES == 0 && WORDS > 0 && WORDS + BLOCKS_M * COLUMNS / 2 <= MANY - 64;
     [[maybe_unused]] RowExtras early[AHEAD ? COLUMN_GROUPS : 1][AHEAD ? BLOCKS_M * 2 : 1];
     if constexpr (AHEAD) {
 #pragma unroll
@@ -99,17 +152,18 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
     }
 
     // Tiles are begun in their order. A barrier only tells odd rounds of the ring from even ones; who comes here has
-    // the other's word that all slices in front of its own are there.
+    // the word of the one in front that all slices in front of its own are there.
     if (!TOGETHER) wait_for_phase(turn_of(shared, consumer), turn), turn ^= 1;
     Sum sums[BLOCKS_M][COLUMNS / 2];
     u32 before = 0;
 #pragma unroll 1
     for (u32 s = 0; s < slices; ++s) {
       wait_for_phase(full(shared, place.stage), place.phase);
-      if (!TOGETHER && s + 1 == slices && thread == 0) arrive(turn_of(shared, consumer ^ 1));
+      if (!TOGETHER && s + 1 == slices && thread == 0) arrive(turn_of(shared, consumer + 1 < CONSUMERS ? consumer + 1 : 0));
       const u32 at = shared + place.stage * STAGE;
       renew(sums);
-      multiply_slice<SLICE>(sums, at + (TOGETHER ? consumer * ROWS * SLICE : 0), at + BYTES_A, s > 0);
+      multiply_slice<SLICE>(sums, at + (TOGETHER ? consumer * ROWS * SLICE : 0), place_of_b(shared, place.stage, s),
+                            s > 0);
       // The slice before is used no more when at most this one is under way.
       wait_for_products<1>();
       if (s > 0 && thread % 32 == 0) arrive(empty(shared, before));
@@ -119,7 +173,12 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
     wait_for_products<0>();
     renew(sums);
     if (thread % 32 == 0) arrive(empty(shared, before));
-    if (!TOGETHER) place.advance(slices);
+    if (!TOGETHER) place.advance((CONSUMERS - 1) * slices);
+#if EXTRA_STAGES
+    wait_for_phase(extra_full(shared, extra.stage), extra.phase);
+    const Extra* const EXTRA_NAME =
+        reinterpret_cast<const Extra*>(dynamic_shared() + EXTRAS_AT + extra.stage * TILE_OUT);
+#endif
 
 #pragma unroll
     for (int group = 0; group < COLUMN_GROUPS; ++group) {
@@ -132,6 +191,11 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
       for (int m = 0; m < BLOCKS_M * 2; ++m) {
         if constexpr (AHEAD) {
           rows[m] = early[group][m];
+#if EXTRA_STAGES
+        } else if constexpr (true) {
+          ROW_EXTRAS(rows[m], place_in_piece(my_row + m / 2 * 64 + m % 2 * 8, (my_column + group * 4 * V) * (16 / V)) /
+                                  (16 / V))
+#endif
         } else {
           const u32 r = row + m / 2 * 64 + m % 2 * 8;
           if (r < p.rows) { ROW_EXTRAS(rows[m], i64(r) * p.columns + c) }
@@ -149,12 +213,23 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
         store_results<Output, V>(out + i64(r) * p.columns + c, results);
       }
     }
+#if EXTRA_STAGES
+    __syncwarp();
+    if (thread % 32 == 0) arrive(extra_empty(shared, extra.stage));
+    extra.advance(TOGETHER ? 1 : CONSUMERS);
+#endif
   }
 }
 
-extern "C" __global__ void __launch_bounds__(384, 1)
+extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
     pipeline(EXTRAS Output* out, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
+#if EXTRA_STAGES
+             const __grid_constant__ TensorMap map_extra,
+#endif
              const __grid_constant__ Parameters p) {
+#if !EXTRA_STAGES
+  const TensorMap& map_extra = map_a;  // not used
+#endif
   const u32 shared = shared_address(dynamic_shared());
   if (threadIdx.x == 0) {
     prefetch_map(map_a);
@@ -164,15 +239,20 @@ extern "C" __global__ void __launch_bounds__(384, 1)
       barrier_init(empty(shared, stage), TOGETHER ? 4 * CONSUMERS : 4);  // a lane of each warp that read it
     }
     for (u32 consumer = 0; consumer < CONSUMERS; ++consumer) barrier_init(turn_of(shared, consumer), 1);
+    for (u32 stage = 0; stage < EXTRA_STAGES; ++stage) {
+      barrier_init(extra_full(shared, stage), 1);
+      barrier_init(extra_empty(shared, stage), TOGETHER ? 4 * CONSUMERS : 4);
+    }
     publish_barriers();
   }
   __syncthreads();
   wait_for_inputs();
+  if (blockIdx.x >= stride_of_tiles(p)) return;
   if (threadIdx.x < 128) {
-    give_registers<40>();
-    if (threadIdx.x == 0) fill_ring(shared, map_a, map_b, p);
+    give_registers<FEW>();
+    if (threadIdx.x == 0) fill_ring(shared, map_a, map_b, map_extra, p);
   } else {
-    take_registers<232>();
+    take_registers<MANY>();
     finish_tiles(shared, threadIdx.x / 128 - 1, EXTRA_NAMES out, p);
   }
 }

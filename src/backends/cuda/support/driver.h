@@ -217,7 +217,7 @@ struct LaunchShape {
 // (CUDA driver API, "Tensor map object management"). Pieces whose innermost axis is `swizzle` bytes long (32, 64, 128)
 // are swizzled by as much in shared memory. What lies outside of the tensor reads as zeros.
 struct TensorMapSpec {
-  int element_bytes = 1;          // 1 or 2
+  int element_bytes = 1;          // 1, 2 or 4
   std::vector<uint64_t> sizes;    // elements
   std::vector<uint64_t> strides;  // bytes, of the axes but the innermost; multiples of 16
   std::vector<uint32_t> steps;    // elements from one that is read to the next

@@ -23,6 +23,9 @@ extern "C" temper::emulator::Machine* temper_machine;
 #define gridDim (temper_machine->grid_dim)
 
 inline void __syncthreads() { temper_machine->barrier(); }
+inline void __syncwarp() {
+  temper_machine->together(32, nullptr, [](void**) {});
+}
 
 inline unsigned __shfl_xor_sync(unsigned, unsigned x, int mask) {
   struct Word {
