@@ -20,7 +20,7 @@ def main():
     parser.add_argument("mode", choices=["eager", "graph", "compile"])
     parser.add_argument("model")
     parser.add_argument("--batch", type=int, required=True)
-    parser.add_argument("--precision", choices=["fp32", "tf32", "fp16", "bf16"], required=True)
+    parser.add_argument("--precision", choices=["fp32", "tf32", "fp16", "bf16", "int8"], required=True)
     args = parser.parse_args()
     start = time.perf_counter()
     torch.backends.cudnn.benchmark = True
@@ -28,8 +28,17 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allow
     dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(args.precision, torch.float32)
     torch.manual_seed(0)
-    model = getattr(torchvision.models, args.model)(weights=None).eval().cuda().to(dtype=dtype, memory_format=torch.channels_last)
-    x = torch.randn(args.batch, 3, 224, 224, device="cuda", dtype=dtype).to(memory_format=torch.channels_last)
+    if args.model == "gemm":
+        size = (args.batch, args.batch)
+        if args.precision == "int8":
+            x, weights = (torch.randint(-128, 128, size, device="cuda", dtype=torch.int8) for _ in range(2))
+            model = lambda x: torch._int_mm(x, weights)  # sums in int32; by cuBLASLt
+        else:
+            x, weights = (torch.rand(size, device="cuda", dtype=dtype) * 2 - 1 for _ in range(2))
+            model = lambda x: x @ weights
+    else:
+        model = getattr(torchvision.models, args.model)(weights=None).eval().cuda().to(dtype=dtype, memory_format=torch.channels_last)
+        x = torch.randn(args.batch, 3, 224, 224, device="cuda", dtype=dtype).to(memory_format=torch.channels_last)
     with torch.inference_mode(args.mode != "compile"), torch.no_grad():
         if args.mode == "compile":
             inductor_config.freezing = True

@@ -6,7 +6,8 @@
 
 namespace temper {
 
-// Inputs and outputs for a plan, filled with plausible numbers.
+// Inputs and outputs for a plan, filled with plausible numbers: integers that may be positions are 0. A GPU multiplies
+// zeros faster than numbers.
 struct PlanBuffers {
   std::vector<Tensor> tensors;
   std::vector<const void*> inputs;
@@ -15,11 +16,14 @@ struct PlanBuffers {
     uint32_t state = 1;
     for (const PortInfo& port : plan.inputs) {
       Tensor tensor(port.type.dtype, port.type.dims());
-      if (port.type.dtype == DType::f32)
-        for (int64_t i = 0; i < tensor.count(); ++i) {
-          state = state * 1664525u + 1013904223u;
-          tensor.data<float>()[i] = float(int32_t(state)) / 2147483648.0f;
-        }
+      visit_dtype(port.type.dtype, [&]<class T>() {
+        if constexpr (is_float(dtype_of<T>) || (sizeof(T) == 1 && !std::is_same_v<T, bool>))
+          for (int64_t i = 0; i < tensor.count(); ++i) {
+            state = state * 1664525u + 1013904223u;
+            if constexpr (is_float(dtype_of<T>)) tensor.data<T>()[i] = T(float(int32_t(state)) / 2147483648.0f);
+            else tensor.data<T>()[i] = T(state >> 24);
+          }
+      });
       tensors.push_back(tensor);
       inputs.push_back(tensors.back().raw().data());
     }

@@ -19,7 +19,7 @@ void fill_random(Tensor& tensor, uint64_t seed) {
     for (int64_t i = 0; i < tensor.count(); ++i) {
       const uint64_t bits = mixed(start + uint64_t(i) * 0x9e3779b97f4a7c15u);
       if constexpr (is_float(dtype_of<T>)) out[i] = T(double(int64_t(bits) >> 11) * 0x1p-52);
-      else if constexpr (std::is_same_v<T, uint8_t>) out[i] = uint8_t(bits >> 56);
+      else if constexpr (std::is_same_v<T, uint8_t> || std::is_same_v<T, int8_t>) out[i] = T(bits >> 56);
       else if constexpr (std::is_same_v<T, bool>) out[i] = bits >> 63;
       else out[i] = T((bits >> 32) % 10);
     }

@@ -7,7 +7,7 @@
 
 namespace temper {
 
-// Floats uniform in [-1, 1), u8 in [0, 255], other integers in [0, 9], bool either. Element i depends on (seed, i)
+// Floats uniform in [-1, 1), bytes of all values, other integers in [0, 9], bool either. Element i depends on (seed, i)
 // alone.
 void fill_random(Tensor& tensor, uint64_t seed);
 Tensor random_tensor(DType dtype, const Dims& dims, uint64_t seed);
