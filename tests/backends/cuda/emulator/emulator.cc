@@ -88,6 +88,7 @@ class Run final : public Machine {
     grid_dim = options.grid;
     threads_ = options.block.x * options.block.y * options.block.z;
     when_ = When(options.seed % 3);
+    one_sleeps_ = options.seed / 3 % 2;
   }
   std::string all() {
     const Three& g = options_.grid;
@@ -208,11 +209,15 @@ class Run final : public Machine {
     std::vector<size_t> order(lanes_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     size_t left = lanes_.size();
+    // A warp that does nothing until nobody else can go on: others may be ahead of it as far as they can ever get.
+    const size_t warps = (lanes_.size() + 31) / 32;
+    size_t sleeping = one_sleeps_ ? random_() % warps : warps;
     for (unsigned pass = 0; left > 0 && problem_.empty(); ++pass) {
       if (pass % 4 == 0) std::shuffle(order.begin(), order.end(), random_);
       bool moved = false;
       for (size_t i : order) {
         Lane& lane = lanes_[i];
+        if (i / 32 == sleeping) continue;
         if (lane.done || (lane.word && *lane.word == lane.value)) continue;
         lane.word = nullptr;
         moved = true;
@@ -221,10 +226,10 @@ class Run final : public Machine {
         if (!problem_.empty()) return;
         if (when_ == When::some_time && !pending_.empty() && random_() % 64 == 0) do_some_pending();
       }
-      if (!moved) {
-        if (pending_.empty()) return complain_of_standstill();
-        do_some_pending();
-      }
+      if (moved) continue;
+      if (!pending_.empty()) do_some_pending();
+      else if (sleeping < warps) sleeping = random_() % (warps + 1);
+      else return complain_of_standstill();
     }
     while (!pending_.empty()) do_some_pending();
     for (Lane& lane : lanes_) {
@@ -382,6 +387,7 @@ class Run final : public Machine {
   const Three cluster_;
   Bound& bound_;
   std::minstd_rand random_;
+  bool one_sleeps_;
   When when_;
   unsigned threads_ = 0;
   std::vector<BlockState> blocks_;
