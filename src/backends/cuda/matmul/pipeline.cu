@@ -159,11 +159,13 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
 #pragma unroll 1
     for (u32 s = 0; s < slices; ++s) {
       wait_for_phase(full(shared, place.stage), place.phase);
-      if (!TOGETHER && s + 1 == slices && thread == 0) arrive(turn_of(shared, consumer + 1 < CONSUMERS ? consumer + 1 : 0));
       const u32 at = shared + place.stage * STAGE;
       renew(sums);
       multiply_slice<SLICE>(sums, at + (TOGETHER ? consumer * ROWS * SLICE : 0), place_of_b(shared, place.stage, s),
                             s > 0);
+      // All warps give the word: the next one may be back with it when one of these has not seen its own yet.
+      if (!TOGETHER && s + 1 == slices && thread % 32 == 0)
+        arrive(turn_of(shared, consumer + 1 < CONSUMERS ? consumer + 1 : 0));
       // The slice before is used no more when at most this one is under way.
       wait_for_products<1>();
       if (s > 0 && thread % 32 == 0) arrive(empty(shared, before));
@@ -238,7 +240,7 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
       barrier_init(full(shared, stage), 1);
       barrier_init(empty(shared, stage), TOGETHER ? 4 * CONSUMERS : 4);  // a lane of each warp that read it
     }
-    for (u32 consumer = 0; consumer < CONSUMERS; ++consumer) barrier_init(turn_of(shared, consumer), 1);
+    for (u32 consumer = 0; consumer < CONSUMERS; ++consumer) barrier_init(turn_of(shared, consumer), 4);
     for (u32 stage = 0; stage < EXTRA_STAGES; ++stage) {
       barrier_init(extra_full(shared, stage), 1);
       barrier_init(extra_empty(shared, stage), TOGETHER ? 4 * CONSUMERS : 4);
