@@ -13,6 +13,7 @@ struct CaseChoice {
   size_t most = SIZE_MAX;        // of the kernels that would have to be compiled, take as many, drawn by their texts
   std::string_view recipes;      // a part of the names of those to take
   uint32_t blocks = UINT32_MAX;  // of a launch at most; for kernels that walk over their tiles
+  bool one_config = false;       // of each recipe for each line, in turns; else all
 };
 
 inline void check_lines(const std::string& name, const std::string& text, const cuda::Compiler& compiler,
@@ -37,7 +38,9 @@ inline void check_lines(const std::string& name, const std::string& text, const 
       if (!recipe_supports(*recipe, problem, gpu->info().architecture()).yes()) continue;
       const auto configs = recipe->configs(problem);
       EXPECT_FALSE(configs.empty()) << recipe->name << " supports it but offers nothing: " << lines[l].text;
-      for (const Config& config : configs) {
+      for (size_t c = 0; c < configs.size(); ++c) {
+        const Config& config = configs[c];
+        if (choice.one_config && c != l % configs.size()) continue;
         // Each column of tiles has its blocks there; these lines have up to three columns.
         if (choice.blocks < 3 && config.text.ends_with("resident")) continue;
         runs.push_back({&lines[l], &inputs[l], problem, recipe, config, recipe->work(problem, config)});

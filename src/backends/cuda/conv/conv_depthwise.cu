@@ -56,9 +56,9 @@ extern "C" __global__ void __launch_bounds__(256, PIXELS == 4 ? 1 : 2)
     const i64 at = (i64(row) * p.out_width + w + pixel) * p.channels + c;
     [[maybe_unused]] RowExtras extras;
     ROW_EXTRAS(extras, at)
-    Vec<Output, V> results;
+    Finished<Output> results[V];
 #pragma unroll
-    for (int v = 0; v < V; ++v) results.at[v] = store_as<Output>(EPILOGUE(Acc(sums[pixel][v]), columns, extras, v));
-    store_vector(out + at, results);
+    for (int v = 0; v < V; ++v) results[v] = EPILOGUE(Acc(sums[pixel][v]), columns, extras, v);
+    store_results<Output, V>(out + at, results);
   }
 }

@@ -179,7 +179,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
           const i64 at = ((i64(n) * p.out_height + h) * p.out_width + w) * p.outputs + c;
           [[maybe_unused]] RowExtras row;
           ROW_EXTRAS(row, at)
-          Held<Output> results[V];
+          Finished<Output> results[V];
 #pragma unroll
           for (int v = 0; v < V; ++v)
             results[v] = EPILOGUE(Acc(sums[m][group * (V / 2) + v / 2][pixel * 2 + v % 2]), columns, row, v);

@@ -65,12 +65,16 @@ ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t 
                            : whole ? " + (at)"
                                    : " + (c)",
                            "); ");
-    call += bytes ? concat(", byte_as_float<", type, ">(", loaded, ", v)") : concat(", hold(", loaded, ".at[v])");
+    call += bytes ? concat(", byte_as_float<", type, ">(", loaded, ", v, (columns).pattern)") : concat(", hold(", loaded, ".at[v])");
+    if (bytes && fields[0].find("pattern") == std::string::npos) {
+      fields[0] += "u32 pattern; ";
+      loads[0] += "(to).pattern = kept(kByteAsFloat); ";
+    }
     epilogue.names += concat('e', i, ", ");
     epilogue.slots.push_back({Slot::Kind::input, int(i), 0});
   }
   epilogue.text =
-      concat(program_code(program, dtypes, "epilogue"), "using Output = ", memory_type(problem.outputs[0].type.dtype),
+      concat(epilogue_code(program, dtypes), "using Output = ", memory_type(problem.outputs[0].type.dtype),
              ";\nusing Acc = ", held_type(accumulator), ";\nstruct ColumnExtras { ", fields[0],
              "};\nstruct RowExtras { ", fields[1], "};\n#define EXTRAS ", extras, "\n#define COLUMN_EXTRAS(to, c) ",
              loads[0], "\n#define ROW_EXTRAS(to, at) ", loads[1], "\n#define EPILOGUE(sum, columns, row, v) epilogue(",

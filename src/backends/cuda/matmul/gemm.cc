@@ -106,7 +106,11 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
     else
       loads[of_rows] +=
           concat("load_strided<V>", from, " + i64(c) * p.column_stride[", o, "], p.column_stride[", o, "]); ");
-    call += bytes ? concat(", byte_as_float<", type, ">(", loaded, ", v)") : concat(", hold(", loaded, ".at[v])");
+    call += bytes ? concat(", byte_as_float<", type, ">(", loaded, ", v, (columns).pattern)") : concat(", hold(", loaded, ".at[v])");
+    if (bytes && fields[0].find("pattern") == std::string::npos) {
+      fields[0] += "u32 pattern; ";
+      loads[0] += "(to).pattern = kept(kByteAsFloat); ";
+    }
     job.slots.push_back({Slot::Kind::input, operand.input, 0});
   }
   job.slots.push_back({Slot::Kind::output, 0, 0});
@@ -122,7 +126,7 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
   const int64_t distance = std::clamp<int64_t>(slices, 1, std::max(1, tile.stages - 1 - tile.in_flight)),
                 stages = std::clamp<int64_t>(slices, 1, tile.stages);
   job.source.text =
-      concat("#include \"backends/cuda/support/memory.cuh\"\n", program_code(*gemm.epilogue, dtypes, "epilogue"),
+      concat("#include \"backends/cuda/support/memory.cuh\"\n", epilogue_code(*gemm.epilogue, dtypes),
              "using A = ", memory_type(gemm.a), ";\nusing B = ", memory_type(gemm.b),
              ";\nusing Output = ", memory_type(result.dtype), ";\nusing Acc = ", held_type(gemm.accumulator),
              ";\nusing Sum = ", sum, ";\nusing Staged = ", half_sums ? "f16" : sum, ";\n#define MATRIX ", units,

@@ -227,7 +227,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, LEAST_BLOCKS)
 #pragma unroll
           for (int v = 0; v < V; ++v) sums[v] = from == 0 ? Sum(hold(some.at[v])) : sums[v] + Sum(hold(some.at[v]));
         }
-        Held<Output> results[V];
+        Finished<Output> results[V];
 #pragma unroll
         for (int v = 0; v < V; ++v) results[v] = EPILOGUE(Acc(sums[v]), columns, rows[j], v);
         store_results<Output, V>(out + to[j], results);

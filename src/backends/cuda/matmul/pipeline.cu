@@ -207,7 +207,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
       for (int m = 0; m < BLOCKS_M * 2; ++m) {
         const u32 r = row + m / 2 * 64 + m % 2 * 8;
         if (r >= p.rows) continue;
-        Held<Output> results[V];
+        Finished<Output> results[V];
 #pragma unroll
         for (int v = 0; v < V; ++v)
           results[v] =

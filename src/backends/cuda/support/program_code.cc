@@ -73,14 +73,17 @@ bool wants_bytes_as_floats(const Program& program, int input, DType dtype) {
   return only_cast;
 }
 
-std::string program_code(const Program& program, std::span<const DType> inputs, std::string_view name) {
+static std::string function_text(const Program& program, std::span<const DType> inputs, std::string_view name,
+                                 bool finished) {
   const DType result = program.dtype_of_value(program.result(), inputs);
-  std::string out = concat("DEVICE ", held_type(result), ' ', name, '(');
+  const bool bytes = finished && (result == DType::i8 || result == DType::u8);
+  std::string out = concat("DEVICE ", bytes ? "i32" : held_type(result), ' ', name, '(');
   for (int i = 0; i < program.inputs; ++i) out += concat(i ? ", " : "", held_type(inputs[size_t(i)]), " v", i);
   out += ") {\n";
   for (size_t s = 0; s < program.steps.size(); ++s) {
     const Step& step = program.steps[s];
     std::string value;
+    const bool last = bytes && program.inputs + int(s) == program.result();
     if (step.op == Scalar::constant) {
       value = constant_text(step);
     } else if (step.op == Scalar::cast) {
@@ -93,7 +96,7 @@ std::string program_code(const Program& program, std::span<const DType> inputs, 
       const Step* round = narrow ? made_by(step.args[0], Scalar::round) : nullptr;
       const Step* relu = round ? made_by(round->args[0], Scalar::relu) : nullptr;
       if (round)
-        value = concat("op::cast_rounded", relu ? "_relu<" : "<", held_type(step.dtype), ">(v",
+        value = concat(last ? "op::finish_rounded" : "op::cast_rounded", relu ? "_relu<" : "<", held_type(step.dtype), ">(v",
                        (relu ? relu : round)->args[0], ')');
       else value = cast_text(step.dtype, concat('v', step.args[0]));
     } else {
@@ -103,9 +106,16 @@ std::string program_code(const Program& program, std::span<const DType> inputs, 
       if (!keeps_half_values(step.op) && step.dtype == DType::f16) value = concat("op::round_f16(", value, ')');
       if (!keeps_half_values(step.op) && step.dtype == DType::bf16) value = concat("op::round_bf16(", value, ')');
     }
-    out += concat("  const ", held_type(step.dtype), " v", program.inputs + int(s), " = ", value, ";\n");
+    out += concat("  const ", last ? "i32" : held_type(step.dtype), " v", program.inputs + int(s), " = ", value, ";\n");
   }
   return out + concat("  return v", program.result(), ";\n}\n");
+}
+
+std::string program_code(const Program& program, std::span<const DType> inputs, std::string_view name) {
+  return function_text(program, inputs, name, false);
+}
+std::string epilogue_code(const Program& program, std::span<const DType> inputs) {
+  return function_text(program, inputs, "epilogue", true);
 }
 
 }  // namespace temper::cuda

@@ -31,6 +31,33 @@ DEVICE i32 rounded_to_u8(float x) {
   return r;
 }
 
+// The same to 32 and to 16 bits.
+DEVICE i32 rounded_to_i32(float x) {
+  i32 r;
+  asm("cvt.rni.s32.f32 %0, %1;" : "=r"(r) : "f"(x));
+  return r;
+}
+DEVICE u32 rounded_to_u16(float x) {
+  u16 r;
+  asm("cvt.rni.sat.u16.f32 %0, %1;" : "=h"(r) : "f"(x));
+  return r;
+}
+// Four numbers as four bytes, a in the lowest; beyond what a byte holds they saturate.
+DEVICE u32 saturated_i8x4(i32 a, i32 b, i32 c, i32 d) {
+  u32 r;
+  asm("{.reg .b32 t; cvt.pack.sat.s8.s32.b32 t, %4, %3, 0; cvt.pack.sat.s8.s32.b32 %0, %2, %1, t;}"
+      : "=r"(r)
+      : "r"(a), "r"(b), "r"(c), "r"(d));
+  return r;
+}
+DEVICE u32 saturated_u8x4(i32 a, i32 b, i32 c, i32 d) {
+  u32 r;
+  asm("{.reg .b32 t; cvt.pack.sat.u8.s32.b32 t, %4, %3, 0; cvt.pack.sat.u8.s32.b32 %0, %2, %1, t;}"
+      : "=r"(r)
+      : "r"(a), "r"(b), "r"(c), "r"(d));
+  return r;
+}
+
 // The larger one of each pair, and NaN where one is NaN.
 DEVICE u32 max_nan_f16x2(u32 a, u32 b) {
   asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
@@ -49,6 +76,13 @@ DEVICE float max_nan(float a, float b) {
 DEVICE u32 renewed(u32 x) {
   asm volatile("" : "+r"(x));
   return x;
+}
+// x in a register of its own: ptxas makes a constant anew for each use, with an instruction each. What is added are bits
+// of the multiprocessor's number that are always zero, which it does not know.
+DEVICE u32 kept(u32 x) {
+  u32 r;
+  asm volatile("{.reg .b32 t; mov.u32 t, %%smid; shr.u32 t, t, 24; or.b32 %0, t, %1;}" : "=r"(r) : "r"(x));
+  return r;
 }
 DEVICE void renew(float& x) { asm volatile("" : "+f"(x)::"memory"); }
 DEVICE void renew(i32& x) { asm volatile("" : "+r"(x)::"memory"); }

@@ -64,12 +64,32 @@ __device__ __forceinline__ bf16 store_as<bf16>(float x) {
   return to_bf16(x);
 }
 
+// What an epilogue gives: held, but bytes are integers that saturate where they are stored (store_results).
+template <class T>
+struct FinishedAs {
+  using type = Held<T>;
+};
+template <>
+struct FinishedAs<i8> {
+  using type = i32;
+};
+template <>
+struct FinishedAs<u8> {
+  using type = i32;
+};
+template <class T>
+using Finished = typename FinishedAs<T>::type;
+
 template <class T>
 constexpr bool is_float = false;
 template <>
 constexpr bool is_float<float> = true;
 template <>
 constexpr bool is_float<double> = true;
+template <class A, class B>
+constexpr bool is_same = false;
+template <class A>
+constexpr bool is_same<A, A> = true;
 template <class T>
 constexpr bool is_signed = T(-1) < T(0);
 template <class T>
@@ -303,6 +323,17 @@ DEVICE To cast_rounded(float x) {
 template <class To>
 DEVICE To cast_rounded_relu(float x) {
   return cast_rounded<To>(fmaxf(x, 0.0f));
+}
+
+// The same where they are stored at once. Positive numbers saturate at zero on the way.
+template <class To>
+DEVICE i32 finish_rounded(float x) {
+  if constexpr (is_signed<To>) return rounded_to_i32(x);
+  else return i32(rounded_to_u16(x));
+}
+template <class To>
+DEVICE i32 finish_rounded_relu(float x) {
+  return i32(rounded_to_u16(x));
 }
 
 template <class To, class T>

@@ -12,6 +12,20 @@ DEVICE float float_of_f16(u16 bits) { return float(bits_as<_Float16>(bits)); }
 DEVICE i32 rounded_to_i8(float x) { return x != x ? 0 : int(fminf(fmaxf(rintf(x), -128), 127)); }
 DEVICE i32 rounded_to_u8(float x) { return x != x ? 0 : int(fminf(fmaxf(rintf(x), 0), 255)); }
 
+DEVICE u32 kept(u32 x) { return x; }
+DEVICE i32 rounded_to_i32(float x) {
+  const float r = rintf(x);
+  return x != x ? 0 : r >= 0x1p31f ? 0x7fffffff : r < -0x1p31f ? -0x7fffffff - 1 : i32(r);
+}
+DEVICE u32 rounded_to_u16(float x) { return x != x ? 0 : u32(fminf(fmaxf(rintf(x), 0), 65535)); }
+DEVICE u32 saturated_x4(i32 low, i32 high, const i32 (&x)[4]) {
+  u32 r = 0;
+  for (int i = 0; i < 4; ++i) r |= u32((x[i] < low ? low : x[i] > high ? high : x[i]) & 255) << (8 * i);
+  return r;
+}
+DEVICE u32 saturated_i8x4(i32 a, i32 b, i32 c, i32 d) { return saturated_x4(-128, 127, {a, b, c, d}); }
+DEVICE u32 saturated_u8x4(i32 a, i32 b, i32 c, i32 d) { return saturated_x4(0, 255, {a, b, c, d}); }
+
 DEVICE float max_nan(float a, float b) { return a != a || b != b ? __int_as_float(0x7fffffff) : a > b ? a : b; }
 DEVICE u32 max_nan_f16x2(u32 a, u32 b) {
   u32 r = 0;
