@@ -29,6 +29,8 @@ struct Backend {
   // Begins, beside the caller, to open what the kernels of a plan need; a hint. `manifest`: the plan file's, a text in
   // which tactics and configurations are named. Null: there is nothing to open.
   void (*preload)(std::string_view manifest, int ordinal, const DeviceSettings& settings) = nullptr;
+  // Some of its tactics take ops fused with their neighbours (graph/ops/fused.h).
+  bool fuses = false;
 };
 
 // THE backend list. `device` is a backend's name or, where a machine may have several, "cuda:1". Throws Error{usage} for

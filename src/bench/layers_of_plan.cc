@@ -34,11 +34,13 @@ std::string precision_of(DType dtype) {
 LayerKind kind_of(const PlanStep& step, const EngineLayer& layer) {
   if (step.is_reorder()) return LayerKind::reformat;
   static const std::map<std::string_view, LayerKind> kinds{{"conv", LayerKind::convolution},
+                                                           {"fused_conv", LayerKind::convolution},
                                                            {"conv_transpose", LayerKind::convolution},
                                                            {"matmul", LayerKind::matmul},
                                                            {"recurrent", LayerKind::recurrent},
                                                            {"pool", LayerKind::pooling},
                                                            {"reduce", LayerKind::reduction},
+                                                           {"fused_reduce", LayerKind::reduction},
                                                            {"arg_reduce", LayerKind::reduction},
                                                            {"softmax", LayerKind::softmax},
                                                            {"normalize", LayerKind::normalization},
@@ -160,7 +162,7 @@ EngineLayers layers_of(const Profile& profile, const EngineInfo& info, const Pea
     if (!step.is_reorder()) {
       if (const auto* pool = std::get_if<ops::Pool>(&step.problem.op))
         layer.average = pool->kind == ops::PoolKind::average;
-      if (const auto* reduce = std::get_if<ops::Reduce>(&step.problem.op))
+      if (const auto* reduce = reduce_of(step.problem.op))
         layer.average = reduce->kind == ops::ReduceKind::mean;
     }
     layer.ms = row.ms;

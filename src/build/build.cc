@@ -15,6 +15,7 @@
 #include "build/segments.h"
 #include "measure/environment.h"
 #include "onnx/import.h"
+#include "passes/fuse_neighbours.h"
 #include "plan/choose.h"
 #include "plan/nearest.h"
 #include "runtime/stages.h"
@@ -168,6 +169,31 @@ std::vector<ToCompile> to_compile(const std::vector<Graph>& graphs, const Backen
   return all;
 }
 
+// For fuse_neighbours: what a tactic of the backend takes at these shapes.
+FusionTaken taken_by(const Backend& backend, const Device& device, const Bindings& bindings) {
+  return [&backend, &device, bindings](const Graph& graph, const Op& op, const std::vector<ValueId>& inputs) {
+    Problem problem;
+    problem.op = op;
+    substitute(problem.op, bindings);
+    std::vector<Operand> operands;
+    for (ValueId id : inputs) {
+      Port port;
+      port.present = id.valid();
+      if (id.valid()) port.type = graph.type(id);
+      for (Dim& dim : port.type.shape) dim = dim.substitute(bindings);
+      if (id.valid() && !port.type.is_concrete()) return false;
+      port.constant = graph.constant(id);
+      port.is_constant = port.constant != nullptr;
+      problem.inputs.push_back(std::move(port));
+    }
+    for (const Port& port : problem.inputs) operands.push_back({port.present ? &port.type : nullptr, port.constant});
+    for (TensorType& type : infer(problem.op, InferContext(operands, ""))) problem.outputs.push_back({std::move(type)});
+    return std::ranges::any_of(backend.tactics(), [&](const Tactic* tactic) {
+      return !tactic->last_resort && tactic->supports(problem, device).yes();
+    });
+  };
+}
+
 }  // namespace
 
 std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOptions& options) {
@@ -223,6 +249,11 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   done("the graph is optimised");
 
   const auto shapes = tuned_shapes(graph, info.shapes, options);
+  if (backend.fuses && !options.passes.all_disabled && !shapes.empty() &&
+      fuse_neighbours(graph, taken_by(backend, device, bind_shapes(graph, shapes[0])))) {
+    graph.compact();
+    if (options.passes.verify) verify(graph);
+  }
   auto engine = std::make_shared<Engine>(info, graph, threads, options.device_settings);
   TimingCache cache(options.timing_cache);
   done("the timing cache is read");

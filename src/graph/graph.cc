@@ -110,7 +110,7 @@ std::vector<ValueId> Graph::add_folded(Op op, std::vector<ValueId> inputs, std::
     }
   }
   // A window may be far larger than the tensors; what it costs is for a pass to judge.
-  if (!is_concrete(node.op) || std::get_if<ops::Conv>(&node.op) || std::get_if<ops::ConvTranspose>(&node.op) || std::get_if<ops::Pool>(&node.op))
+  if (!is_concrete(node.op) || conv_of(node.op) || std::get_if<ops::ConvTranspose>(&node.op) || std::get_if<ops::Pool>(&node.op))
     return outputs;
   for (ValueId id : outputs)
     if (!is_small(id)) return outputs;

@@ -113,9 +113,20 @@ Program* epilogue_of(Op& op) {
   return std::visit(
       []<class T>(T& self) -> Program* {
         if constexpr (requires { self.epilogue; }) return &self.epilogue;
+        else if constexpr (requires { self.conv.epilogue; }) return &self.conv.epilogue;
         else return nullptr;
       },
       op);
+}
+
+const ops::Conv* conv_of(const Op& op) {
+  if (const auto* fused = std::get_if<ops::FusedConv>(&op)) return &fused->conv;
+  return std::get_if<ops::Conv>(&op);
+}
+
+const ops::Reduce* reduce_of(const Op& op) {
+  if (const auto* fused = std::get_if<ops::FusedReduce>(&op)) return &fused->reduce;
+  return std::get_if<ops::Reduce>(&op);
 }
 
 }  // namespace temper

@@ -14,6 +14,7 @@
 #include "graph/ops/conv_transpose.h"
 #include "graph/ops/cumulative.h"
 #include "graph/ops/dequantize.h"
+#include "graph/ops/fused.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/grid_sample.h"
 #include "graph/ops/lrn.h"
@@ -51,6 +52,8 @@ using Op = std::variant<
     ops::ConvTranspose,
     ops::Cumulative,
     ops::Dequantize,
+    ops::FusedConv,
+    ops::FusedReduce,
     ops::Gather,
     ops::GridSample,
     ops::Lrn,
@@ -104,5 +107,8 @@ void substitute(Op& op, const Bindings& bindings);
 // The op's epilogue, null where the op has none. Its extra inputs are the node's last `epilogue->inputs - 1` inputs.
 Program* epilogue_of(Op& op);
 inline const Program* epilogue_of(const Op& op) { return epilogue_of(const_cast<Op&>(op)); }
+// The convolution or reduction that the op is, alone or fused with its neighbours; null where it is none.
+const ops::Conv* conv_of(const Op& op);
+const ops::Reduce* reduce_of(const Op& op);
 
 }  // namespace temper

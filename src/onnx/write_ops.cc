@@ -479,6 +479,13 @@ void write(OnnxWriter& w, const Node& node, const ops::Recurrent& op) {
   if (op.linear_before_reset) set_attribute(proto, "linear_before_reset", int64_t(1));
 }
 
+// Only the graph inside a plan has such ops: what is written is the model before.
+template <class Fused>
+  requires std::same_as<Fused, ops::FusedConv> || std::same_as<Fused, ops::FusedReduce>
+void write(OnnxWriter&, const Node&, const Fused&) {
+  fail(ErrorKind::unsupported, "ONNX has no ", Fused::name, "; write the graph that was not yet fused for a device");
+}
+
 }  // namespace
 
 void write_op(OnnxWriter& writer, const Node& node) {

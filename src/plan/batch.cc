@@ -28,6 +28,8 @@ struct Sliceable {
   }
 
   bool operator()(const ops::Conv&) const { return is_batched(0) && !is_batched(1) && broadcasts(2); }
+  bool operator()(const ops::FusedConv&) const { return (*this)(ops::Conv{}); }
+  bool operator()(const ops::FusedReduce& op) const { return (*this)(op.reduce); }
   bool operator()(const ops::Pool&) const { return is_batched(0) && node.outputs.size() == 1; }
   bool operator()(const ops::Pointwise&) const { return broadcasts(0); }
   bool operator()(const ops::MatMul& op) const {

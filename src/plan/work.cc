@@ -32,7 +32,7 @@ int64_t bytes_of(const Plan& plan, const Segment& segment, const PlanStep& step)
 int64_t product_operations_of(const Segment& segment, const PlanStep& step) {
   if (step.is_reorder()) return 0;
   const Problem& problem = step.problem;
-  if (std::get_if<ops::Conv>(&problem.op)) {
+  if (conv_of(problem.op)) {
     const Dims weights = problem.inputs[1].dims();  // [out, in / group, window...]
     return segment.slices * 2 * elements(problem.outputs[0]) * (element_count(weights) / std::max<int64_t>(1, weights[0]));
   }
@@ -52,11 +52,11 @@ std::optional<int64_t> operations_of(const Segment& segment, const PlanStep& ste
   if (step.is_reorder()) return 0;
   const Problem& problem = step.problem;
   const int64_t products = product_operations_of(segment, step);
+  if (reduce_of(problem.op)) return segment.slices * elements(problem.inputs[0]);
   if (const Program* epilogue = epilogue_of(problem.op)) return products + segment.slices * computing_steps(*epilogue) * elements(problem.outputs[0]);
   if (products) return products;
   if (const auto* pointwise = std::get_if<ops::Pointwise>(&problem.op)) return segment.slices * computing_steps(pointwise->program) * elements(problem.outputs[0]);
   if (const auto* pool = std::get_if<ops::Pool>(&problem.op)) return segment.slices * elements(problem.outputs[0]) * element_count(pool->kernel);
-  if (std::get_if<ops::Reduce>(&problem.op)) return segment.slices * elements(problem.inputs[0]);
   return std::nullopt;
 }
 

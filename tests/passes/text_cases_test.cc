@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "base/file.h"
+#include "passes/fuse_neighbours.h"
 #include "passes/lower_precision.h"
 #include "passes/pass.h"
 
@@ -60,9 +61,18 @@ constexpr Pass kLowerPrecision{"lower_precision", [](Graph& graph, const PassOpt
   return changed;
 }};
 
+constexpr Pass kFuseNeighbours{"fuse_neighbours", [](Graph& graph, const PassOptions&) {
+  // No backend takes a convolution of more than four channels.
+  return fuse_neighbours(graph, [](const Graph& g, const Op& op, const std::vector<ValueId>& inputs) {
+    return !conv_of(op) || g.type(inputs[1]).shape[1].value() <= 4;
+  });
+}};
+
 TEST_P(PassCase, GivesTheGraphThatItsCaseStates) {
   const Case& c = GetParam();
-  const Pass* pass = c.pass == kLowerPrecision.name ? &kLowerPrecision : nullptr;
+  const Pass* pass = nullptr;
+  for (const Pass* behind : {&kLowerPrecision, &kFuseNeighbours})
+    if (behind->name == c.pass) pass = behind;
   for (const Pass& candidate : pass_pipeline())
     if (candidate.name == c.pass) pass = &candidate;
   ASSERT_NE(pass, nullptr) << c.pass;

@@ -72,6 +72,7 @@ const Backend cuda_backend{
       return cuda::make_kernel(reorder_work(reorder), {{}, code}, device);
     },
     cuda::make_queue,
-    cuda::preload};
+    cuda::preload,
+    true};
 
 }  // namespace temper

@@ -41,8 +41,6 @@ inline void check_lines(const std::string& name, const std::string& text, const 
       for (size_t c = 0; c < configs.size(); ++c) {
         const Config& config = configs[c];
         if (choice.one_config && c != l % configs.size()) continue;
-        // Each column of tiles has its blocks there; these lines have up to three columns.
-        if (choice.blocks < 3 && config.text.ends_with("resident")) continue;
         runs.push_back({&lines[l], &inputs[l], problem, recipe, config, recipe->work(problem, config)});
         for (cuda::Job& job : runs.back().work.jobs) {
           sources.push_back(job.source);

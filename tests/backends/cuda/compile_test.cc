@@ -77,6 +77,10 @@ const char* const kProblems[] = {
     "1=cast.bf16(0)\"",
     "conv(u8[8,3,64,64], i8[64,3,7,7]*, f32[64,1,1]*, f32[64,1,1]*) strides=[2,2] pads=[3,3,3,3] dilations=[1,1] "
     "epilogue=\"(3) 3=cast.f32(0) 4=add.f32(3,1) 5=mul.f32(4,2) 6=relu.f32(5) 7=round.f32(6) 8=cast.i8(7)\"",
+    "fused_conv(f32[8,3,64,64], i8[64,3,7,7]*, f32[64,1,1]*) prologue=\"(1) 1=round.f32(0) 2=cast.i8(1)\" strides=[2,2] "
+    "pads=[3,3,3,3] dilations=[1,1] epilogue=\"(2) 2=cast.f32(0) 3=mul.f32(2,1) 4=round.f32(3) 5=cast.i8(4)\"",
+    "fused_reduce(i8[8,2048,7,7]) prologue=\"(1) 1=cast.f32(0)\" kind=mean axes=[2,3] epilogue=\"(1) 1=round.f32(0) "
+    "2=cast.i8(1)\"",
     "conv(i8[8,3,64,64], i8[32,3,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1) 1=cast.f32(0)\"",
     "conv(f16[2,32,16,16], f16[32,1,5,5]*, f32[32,1,1]*) strides=[2,2] pads=[2,2,2,2] dilations=[1,1] group=32 "
     "epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\"",

@@ -98,6 +98,20 @@ TEST(EmulatedPipeline, GivesTheReferencesResultsForRandomShapes) {
                          emulated.gpu(), {SIZE_MAX, "pipeline", blocks});
 }
 
+// So many tiles that part of b stays in shared memory; its columns have two tiles there, each with a block of its own.
+TEST(EmulatedPipeline, KeepsWeightsFromTileToTile) {
+  const testing::EmulatedGpu emulated;
+  testing::check_lines(
+      "many tiles",
+      "conv(i8[1,32,95,91]{-128..128}, i8[80,32,1,1]*{-128..128}, f32[80,1,1]*{-500..500}, i8[1,80,95,91]{-128..128}) "
+      "strides=[1,1] pads=[0,0,0,0] dilations=[1,1] epilogue=\"(3) 3=cast.f32(0) 4=add.f32(3,1) "
+      "5=constant.f32[0.001] 6=mul.f32(4,5) 7=cast.f32(2) 8=constant.f32[0.73] 9=fma.f32(7,8,6) 10=relu.f32(9) "
+      "11=round.f32(10) 12=cast.i8(11)\"\n"
+      "conv(f16[2,16,70,65], f16[16,16,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1) "
+      "1=cast.f16(0)\"\n",
+      emulated.compiler(), emulated.gpu(), {SIZE_MAX, "pipeline", 4});
+}
+
 TEST(CudaPipeline, GivesTheReferencesResultsForRandomShapes) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);

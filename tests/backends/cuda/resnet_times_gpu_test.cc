@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The convolutions of ResNet-50 at several batches, in FP16 and INT8: each one's fastest configuration, and what all of
 // them take together; off unless asked for (--gtest_also_run_disabled_tests). TEMPER_TIMES="i8 256,f16 64" asks for
-// these alone, TEMPER_TIMES_OF=pipeline for recipes with that in their names; TEMPER_TIMES_ONCE=3 launches the first
+// these alone, TEMPER_TIMES_LIKE="[512,128,1,1]" for cases with that in their texts,
+// TEMPER_TIMES_OF=pipeline for recipes with that in their names; TEMPER_TIMES_ONCE=3 launches the first
 // three ways of each problem once, for a profiler.
 #include <algorithm>
 #include <cstdlib>
@@ -193,16 +194,20 @@ TEST(CudaTimes, DISABLED_OfConvolutions) {
   const cuda::Stream stream(gpu);
   testing::Cubins cubins(*compiler, gpu->info().architecture());
   for (const auto& [integers, batch] : asked_convolutions()) {
+    std::vector<const Layer*> layers;
     std::vector<std::unique_ptr<Bench>> benches;
     std::vector<cuda::KernelSource> sources;
     for (const Layer& layer : kLayers) {
+      const char* like = std::getenv("TEMPER_TIMES_LIKE");
+      if (like && text_of(layer, batch, integers).find(like) == std::string::npos) continue;
+      layers.push_back(&layer);
       benches.push_back(std::make_unique<Bench>(text_of(layer, batch, integers), gpu->info().architecture()));
       for (const auto& source : benches.back()->sources()) sources.push_back(source);
     }
     cubins.prepare(sources);
     double total = 0, without_first = 0;
     for (size_t l = 0; l < benches.size(); ++l) {
-      const Layer& layer = kLayers[l];
+      const Layer& layer = *layers[l];
       const int out = (layer.size + layer.stride - 1) / layer.stride;
       std::printf("%s %3d  %d x %4d->%4d %3d k%d s%d%s ", integers ? "i8 " : "f16", int(batch), layer.times,
                   layer.channels, layer.outputs, layer.size, layer.kernel, layer.stride,
@@ -212,7 +217,7 @@ TEST(CudaTimes, DISABLED_OfConvolutions) {
                   2.0 * double(batch) * out * out * layer.outputs * layer.channels * layer.kernel * layer.kernel, 12);
       EXPECT_GT(ms, 0);
       total += layer.times * ms;
-      if (l) without_first += layer.times * ms;
+      if (layer.channels > 3) without_first += layer.times * ms;
     }
     std::printf("%s batch %d: all convolutions %.3f ms, without the first %.3f ms\n", integers ? "INT8" : "FP16",
                 int(batch), total, without_first);

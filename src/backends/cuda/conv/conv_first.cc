@@ -17,16 +17,28 @@ constexpr int64_t kMostChannels = 4, kMostTaps = 12;  // along an axis
 constexpr int64_t kTileWidth = 16;
 constexpr std::string_view kTile = "tile=";  // followed by the rows of a tile
 
-const ops::Conv& op_of(const Problem& problem) { return std::get<ops::Conv>(problem.op); }
+const ops::Conv& op_of(const Problem& problem) { return *conv_of(problem.op); }
+
+// What is done to the input as it is read; null: nothing.
+const Program* prologue_of(const Problem& problem) {
+  const auto* fused = std::get_if<ops::FusedConv>(&problem.op);
+  return fused && !fused->prologue.is_identity() ? &fused->prologue : nullptr;
+}
+// What is multiplied by the weights.
+DType operand_of(const Problem& problem) {
+  const Program* prologue = prologue_of(problem);
+  const DType x = problem.inputs[0].type.dtype;
+  return prologue ? prologue->infer(std::span(&x, 1)) : x;
+}
 
 Support supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::Conv>(problem.op)) return refused("not a convolution");
+  if (!conv_of(problem.op)) return refused("not a convolution");
   const auto& op = op_of(problem);
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
+  const DType operand = operand_of(problem);
   const Dims in = x.dims(), weights = w.dims(), out = problem.outputs[0].dims();
   if (in.size() != 4) return refused(in.size() - 2, " spatial axes, not 2");
-  if (!on_matrix_units(x.type.dtype, w.type.dtype))
-    return refused("a product of ", x.type.dtype, " and ", w.type.dtype);
+  if (!on_matrix_units(operand, w.type.dtype)) return refused("a product of ", operand, " and ", w.type.dtype);
   if (!w.is_constant) return refused("its weights are not constant");
   if (op.group != 1) return refused(op.group, " groups");
   if (weights[1] < 1 || weights[1] > kMostChannels) return refused(weights[1], " channels; at most ", kMostChannels);
@@ -42,7 +54,7 @@ Support supports(const Problem& problem) {
       !small_positions(ceil_div(out[3], kTileWidth) * out[2] * out[0]))
     return refused("more than 2147418112 elements");
   if (const Support support = image_epilogue_supports(problem); !support.yes()) return support;
-  return gemm_supports(x.type.dtype, w.type.dtype, 1, weights[0], element_count(weights) / weights[0], op.epilogue);
+  return gemm_supports(operand, w.type.dtype, 1, weights[0], element_count(weights) / weights[0], op.epilogue);
 }
 
 std::vector<Config> configs(const Problem& problem) {
@@ -83,7 +95,7 @@ int64_t conflicts(const Cut& cut, int64_t stride) {
 Cut cut_of(const Problem& problem, int64_t tile_h) {
   const auto& op = op_of(problem);
   const Dims in = problem.inputs[0].dims(), weights = problem.inputs[1].dims();
-  const int64_t size = size_of(problem.inputs[0].type.dtype), stride = op.strides[1];
+  const int64_t size = size_of(operand_of(problem)), stride = op.strides[1];
   const int64_t pad = ops::window_pads(op.window(weights), 1, in[3]).first;
   Cut cut{};
   cut.e = 4 / size;
@@ -158,14 +170,17 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   job.entry = "conv_first";
   job.overlap = true;
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::packed, 0, 0}};
-  const DType accumulator = ops::accumulator_of(x.type.dtype, w.type.dtype);
+  const DType operand = operand_of(problem), accumulator = ops::accumulator_of(operand, w.type.dtype);
   const ImageEpilogue epilogue = image_epilogue(problem, accumulator, cut.v);
   job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
   job.slots.push_back({Slot::Kind::output, 0, 0});
-  const int units = matrix_units(x.type.dtype);
+  const Program* prologue = prologue_of(problem);
+  const int units = matrix_units(operand);
   const int64_t warps = tile_h / 2;
-  job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\nusing A = ", memory_type(x.type.dtype),
-                           ";\n#define MATRIX ", units, "\nconstexpr int C = ", weights[1], ", KERNEL_H = ", weights[2],
+  job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\nusing In = ", memory_type(x.type.dtype),
+                           ";\nusing A = ", memory_type(operand), ";\nconstexpr bool PROLOGUE = ", prologue != nullptr,
+                           ";\n", program_code(prologue ? *prologue : Program{}, std::span(&x.type.dtype, 1), "prologue"),
+                           "#define MATRIX ", units, "\nconstexpr int C = ", weights[1], ", KERNEL_H = ", weights[2],
                            ", KERNEL_W = ", weights[3], ", STRIDE_H = ", op.strides[0], ", STRIDE_W = ", op.strides[1],
                            ", LEFT = ", cut.left, ", WIDTH = ", cut.width, ", TILE_H = ", tile_h,
                            ", TILE_W = ", kTileWidth, ", WARPS = ", warps, ", COLUMNS = ", cut.columns, ", V = ", cut.v,
@@ -195,6 +210,6 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe conv_first_recipe;
-const Recipe conv_first_recipe{"cuda.conv.first", 2, supports, configs, work};
+const Recipe conv_first_recipe{"cuda.conv.first", 4, supports, configs, work};
 
 }  // namespace temper::cuda

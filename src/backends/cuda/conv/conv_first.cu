@@ -7,7 +7,8 @@
 // start on a word, there are COPIES of the patch, each SHIFT elements further on. Columns are permuted so that a lane
 // ends with V neighbouring channels.
 //
-// Generated in front (conv_first.cc): A, MATRIX (as in mma.cuh), C, KERNEL_H, KERNEL_W, STRIDE_H,
+// Generated in front (conv_first.cc): In (of the input), A (of what is multiplied), PROLOGUE (whether they differ),
+// prologue() (that makes one of the other), MATRIX (as in mma.cuh), C, KERNEL_H, KERNEL_W, STRIDE_H,
 // STRIDE_W, LEFT, WIDTH, TILE_H, TILE_W, WARPS, COLUMNS, V, STEPS, E, SHIFT, COPIES, ROW_WORDS (that are filled), PITCH
 // (words of a row), PATCH_ROWS (that are filled), COPY (words of a copy), WHOLE_WORDS (rows of the input are whole
 // words), and the epilogue (image_epilogue.h).
@@ -40,18 +41,28 @@ static_assert(TILE_W == 16 && TILES_M * WARPS * 16 == PIXELS, "16 rows of a prod
 constexpr int WEIGHTS = STEPS * (COLUMNS / 16) * 32;  // quads
 
 // Word `word` of row `row` of the patch.
-DEVICE Word load_word(const A* image, const Parameters& p, i32 row, i32 word, i32 h0, i32 w0) {
+DEVICE Word load_word(const In* image, const Parameters& p, i32 row, i32 word, i32 h0, i32 w0) {
   Word out;
   out.bits = 0;
   const i32 h = h0 + row / C, w = w0 + word * E;
-  const A* from = image + (i64(row % C) * p.height + h) * p.width + w;
+  const In* from = image + (i64(row % C) * p.height + h) * p.width + w;
   if (u32(h) < u32(p.height)) {
     if constexpr (WHOLE_WORDS) {
-      if (u32(w) < u32(p.width)) out.bits = *reinterpret_cast<const u32*>(from);
+      if (u32(w) >= u32(p.width)) {
+      } else if constexpr (PROLOGUE) {
+        const auto some = load_vector<E>(from);
+#pragma unroll
+        for (int e = 0; e < E; ++e) out.at[e] = store_as<A>(prologue(hold(some.at[e])));
+      } else {
+        out.bits = *reinterpret_cast<const u32*>(from);
+      }
     } else {
 #pragma unroll
-      for (int e = 0; e < E; ++e)
-        if (u32(w + e) < u32(p.width)) out.at[e] = from[e];
+      for (int e = 0; e < E; ++e) {
+        if (u32(w + e) >= u32(p.width)) continue;
+        if constexpr (PROLOGUE) out.at[e] = store_as<A>(prologue(hold(from[e])));
+        else out.at[e] = from[e];
+      }
     }
   }
   return out;
@@ -84,7 +95,7 @@ DEVICE u32 taps_of(int word) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
-    conv_first(const A* in, const Quad* weights, EXTRAS Output* out, const Parameters p) {
+    conv_first(const In* in, const Quad* weights, EXTRAS Output* out, const Parameters p) {
   u8* const shared = dynamic_shared();
   Quad* b = reinterpret_cast<Quad*>(shared);
   u32* patch = reinterpret_cast<u32*>(shared + WEIGHTS * 16);
@@ -110,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
     const i32 w0 = i32(tile - rest * p.tiles_across.divisor) * TILE_W,
               h0 = i32(rest - n * p.tiles_down.divisor) * TILE_H;
     {
-      const A* image = in + i64(n) * C * p.height * p.width;
+      const In* image = in + i64(n) * C * p.height * p.width;
       const i32 from_h = h0 * STRIDE_H - p.pad_h, from_w = w0 * STRIDE_W - p.pad_w - LEFT;
       constexpr int COUNT = PATCH_ROWS * ROW_WORDS, LOADS = (COUNT + THREADS - 1) / THREADS,
                     AT_ONCE = LOADS < 12 ? LOADS : 12;

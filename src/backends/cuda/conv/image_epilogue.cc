@@ -9,13 +9,13 @@ namespace {
 
 // Which axis of the output is innermost in memory: channels, or a matrix's columns.
 size_t inner_axis(const Problem& problem) {
-  return std::holds_alternative<ops::Conv>(problem.op) ? 1 : problem.outputs[0].dims().size() - 1;
+  return conv_of(problem.op) ? 1 : problem.outputs[0].dims().size() - 1;
 }
 
 }  // namespace
 
 const Program& epilogue_of(const Problem& problem) {
-  const auto* conv = std::get_if<ops::Conv>(&problem.op);
+  const ops::Conv* conv = conv_of(problem.op);
   return conv ? conv->epilogue : std::get<ops::MatMul>(problem.op).epilogue;
 }
 

@@ -2,6 +2,7 @@
 // Convolutions and products on Hopper's copy engine and wgmma: see pipeline.cu.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "backends/cuda/conv/image_epilogue.h"
 #include "backends/cuda/matmul/gemm.h"
@@ -20,9 +21,8 @@ struct Tile {
 };
 constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},          {"tile=64x64", 64, 64, false},
                            {"tile=64x256", 64, 256, false},            {"tile=256x128 together", 128, 128, true},
-                           {"tile=256x64 together", 128, 64, true},    {"tile=128x256 together", 64, 256, true},
+                           {"tile=256x64 together", 128, 64, true},
                            {"tile=64x128 groups=3", 64, 128, false, 3}, {"tile=128x64 groups=3", 128, 64, false, 3}};
-constexpr std::string_view kResident = " resident";
 constexpr int kMultiprocessors = 132, kSharedBytes = 227 << 10, kMostStages = 16, kTurnBytes = 32;
 
 // What both ops are to the kernel.
@@ -132,12 +132,11 @@ Support matmul_supports(const Problem& problem) {
   return shape_supports(problem);
 }
 
-// A tile, and whether b stays in shared memory. Text: "tile=128x128 resident".
+// A tile, and what follows from it for a shape.
 struct Choice {
   const Tile* tile;
-  bool resident;
-  int extra_stages = 0;  // of tiles of the extra tensor
-  std::string text() const { return concat(tile->text, resident ? kResident : ""); }
+  bool resident = false;  // b stays in shared memory
+  int extra_stages = 0;   // of tiles of the extra tensor
 };
 
 int64_t tile_rows(const Tile& tile) { return tile.rows * (tile.together ? tile.consumers : 1); }
@@ -154,27 +153,38 @@ int64_t stages_of(const Shape& s, const Choice& c) {
   return std::min<int64_t>(kMostStages, (kSharedBytes - kTurnBytes - resident_bytes(s, c) - extra_bytes(s, c)) /
                                             (stage_bytes(s, c) + 16));
 }
-// With the stages for the extra tensor, where there is one and they leave enough others.
-Choice with_extra(const Shape& s, Choice c) {
-  Choice with = c;
-  with.extra_stages = c.tile->together ? 2 : c.tile->consumers + 1;
-  return s.extra >= 0 && stages_of(s, with) >= 4 ? with : c;
-}
 // What of b stays in a block is of one column of tiles.
 int64_t blocks_of(const Shape& s, const Choice& c) {
   const int64_t across = ceil_div(s.columns, int64_t(c.tile->columns));
   return c.resident ? kMultiprocessors / across * across : kMultiprocessors;
 }
-bool fits(const Shape& s, const Choice& c) {
-  return c.tile->columns % (4 * s.v()) == 0 && stages_of(s, c) >= (c.resident ? 4 : 2) && blocks_of(s, c) > 0;
+int64_t tiles_of(const Shape& s, const Tile& tile) {
+  return ceil_div(s.rows, tile_rows(tile)) * ceil_div(s.columns, int64_t(tile.columns));
+}
+
+// Nothing where the tile does not fit. What of b stays must leave some stages, and serve a second tile; so must the
+// tiles of the extra tensor leave some.
+std::optional<Choice> choice_of(const Shape& s, const Tile& tile) {
+  constexpr int64_t kEnough = 4;
+  if (tile.columns % (4 * s.v())) return {};
+  Choice choice{&tile};
+  Choice with = choice;
+  with.resident = true;
+  if (const int64_t blocks = blocks_of(s, with); blocks > 0 && tiles_of(s, tile) > blocks && stages_of(s, with) >= kEnough)
+    choice = with;
+  with = choice;
+  with.extra_stages = tile.together ? 2 : tile.consumers + 1;
+  if (s.extra >= 0 && stages_of(s, with) >= kEnough) choice = with;
+  if (stages_of(s, choice) < 2) return {};
+  return choice;
 }
 
 // Rough clocks; it only orders what is then measured. Of a multiprocessor: 64 x 64 x 32 bytes are multiplied in 32
 // clocks, 44 bytes come from the second cache and 14 go to and from memory in one.
 double expected_clocks(const Shape& s, const Choice& c, int64_t result_bytes) {
   const Tile& tile = *c.tile;
-  const int64_t rows = tile_rows(tile), tiles = ceil_div(s.rows, rows) * ceil_div(s.columns, int64_t(tile.columns));
-  const double each = double(ceil_div(tiles, blocks_of(s, c)));
+  const int64_t rows = tile_rows(tile);
+  const double each = double(ceil_div(tiles_of(s, tile), blocks_of(s, c)));
   const double products = double(rows) / 64 * std::max(tile.columns, 64) / 64 * 32 * double(s.slice()) / 32 *
                           double(s.slices()),
                loads = double(stage_bytes(s, c) * s.slices()) / 44,
@@ -187,16 +197,15 @@ std::vector<Config> configs(const Problem& problem) {
   const Shape s = shape_of(problem);
   const bool conv = std::holds_alternative<ops::Conv>(problem.op);
   const int64_t result_bytes = gemm_result_bytes(problem);
-  std::vector<std::pair<double, Choice>> candidates;
+  std::vector<std::pair<double, const Tile*>> candidates;
   for (const Tile& tile : kTiles)
-    for (bool resident : {true, false})
-      if (const Choice c = with_extra(s, {&tile, resident}); fits(s, c)) candidates.push_back({expected_clocks(s, c, result_bytes), c});
+    if (const auto choice = choice_of(s, tile)) candidates.push_back({expected_clocks(s, *choice, result_bytes), &tile});
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<Config> out;
-  constexpr size_t kMost = 8;
+  constexpr size_t kMost = 4;
   for (size_t i = 0; i < std::min(kMost, candidates.size()); ++i)
-    out.push_back({candidates[i].second.text(),
+    out.push_back({std::string(candidates[i].second->text),
                    conv ? image_epilogue_layouts(problem) : std::vector<Layout>(problem.inputs.size(), Layout::plain),
                    {conv ? Layout::channels_last : Layout::plain}});
   if (conv)
@@ -205,11 +214,10 @@ std::vector<Config> configs(const Problem& problem) {
 }
 
 Choice choice_of(const Shape& s, std::string_view text) {
-  const bool resident = text.ends_with(kResident);
-  if (resident) text.remove_suffix(kResident.size());
   for (const Tile& tile : kTiles)
-    if (tile.text == text) return with_extra(s, {&tile, resident});
-  fail(ErrorKind::bad_file, "there is no tile '", text, "'");
+    if (tile.text == text)
+      if (const auto choice = choice_of(s, tile)) return *choice;
+  fail(ErrorKind::bad_file, "there is no '", text, "' for a product of ", s.rows, " by ", s.columns, " elements");
 }
 
 // Rows are columns of b, each tap after tap, channels of a tap in whole slices. Physical row r of 4 * v belongs to the
@@ -284,8 +292,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 
   const DType accumulator = ops::accumulator_of(s.a, s.b);
   const int64_t rows = tile_rows(tile), stages = stages_of(s, choice),
-                column_tiles = ceil_div(s.columns, int64_t(tile.columns)),
-                tiles = ceil_div(s.rows, rows) * column_tiles;
+                column_tiles = ceil_div(s.columns, int64_t(tile.columns)), tiles = tiles_of(s, tile);
   if (!small_positions(tiles + 2 * kMultiprocessors) || !small_positions(s.rows + rows))
     fail(ErrorKind::unsupported, "a product of ", tiles, " tiles; at most 2147418112");
   Job job;

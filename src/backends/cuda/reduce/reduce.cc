@@ -10,12 +10,29 @@ namespace temper::cuda {
 
 namespace {
 
-const ops::Reduce& op_of(const Problem& problem) { return std::get<ops::Reduce>(problem.op); }
+const ops::Reduce& op_of(const Problem& problem) { return *reduce_of(problem.op); }
+
+// The programs around the reduction, as functions; each does nothing where it is not fused.
+struct Around {
+  DType dtype;  // of what is reduced
+  std::string text;
+};
+Around around(const Problem& problem) {
+  const DType x = problem.inputs[0].type.dtype;
+  Program prologue, epilogue;
+  if (const auto* fused = std::get_if<ops::FusedReduce>(&problem.op))
+    prologue = fused->prologue, epilogue = fused->epilogue;
+  const DType value = prologue.infer(std::span(&x, 1));
+  return {value, concat("using Value = ", memory_type(value), ";\n", program_code(prologue, std::span(&x, 1), "prologue"),
+                        program_code(epilogue, std::span(&value, 1), "epilogue"))};
+}
 
 Support supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::Reduce>(problem.op)) return refused("not a reduction");
+  if (!reduce_of(problem.op)) return refused("not a reduction");
   if (problem.inputs.size() > 1 && problem.inputs[1].present) return refused("its axes are data");
-  const DType dtype = problem.inputs[0].type.dtype;
+  const DType dtype = around(problem).dtype;
+  if (dtype != DType::f32 && std::holds_alternative<ops::FusedReduce>(problem.op))
+    return refused("programs around a reduction of ", dtype);
   const auto kind = op_of(problem).kind;
   if (dtype == DType::boolean && kind != ops::ReduceKind::max && kind != ops::ReduceKind::min)
     return refused("a ", enum_names(kind)[size_t(kind)], " of bool");
@@ -62,7 +79,9 @@ std::optional<Columns> columns_of(const Dims& dims, const Dims& strides, const s
 std::optional<Job> columns_job(const Problem& problem, const Config& config, const Dims& out_strides) {
   const auto& op = op_of(problem);
   const TensorType& x = problem.inputs[0].type;
-  if (op.kind > ops::ReduceKind::min || (x.dtype != DType::f16 && x.dtype != DType::bf16 && x.dtype != DType::f32))
+  const Around programs = around(problem);
+  if (op.kind > ops::ReduceKind::min ||
+      (programs.dtype != DType::f16 && programs.dtype != DType::bf16 && programs.dtype != DType::f32))
     return {};
   const auto columns = columns_of(x.dims(), logical_strides(x.dims(), config.inputs[0]), op.axes, out_strides);
   if (!columns || columns->n < 8 || columns->inner < 32 || !small_positions(columns->n * columns->inner)) return {};
@@ -83,7 +102,7 @@ std::optional<Job> columns_job(const Problem& problem, const Config& config, con
       ", KIND = ",
       int(op.kind), ", ACROSS = ", across, ", V = ", vector,
       ";\nusing Index = u32;\nusing Input = ", memory_type(x.dtype),
-      ";\nusing Output = Input;\n#include \"backends/cuda/reduce/reduce_columns.cu\"\n");
+      ";\nusing Output = ", memory_type(problem.outputs[0].type.dtype), ";\n", programs.text, "#include \"backends/cuda/reduce/reduce_columns.cu\"\n");
   job.parameters =
       ParameterWriter().put(uint32_t(columns->n)).put(uint32_t(columns->inner)).put_divisor(column_blocks).finish();
   job.shape.block = {256, 1, 1};
@@ -109,12 +128,12 @@ Recipe::Work work(const Problem& problem, const Config& config) {
       return out;
     }
   return rows_work(x, config.inputs[0], op.axes, out_strides, problem.outputs[0].type.dtype, "reduce",
-                   concat("constexpr int KIND = ", int(op.kind), ";\n"), 0);
+                   concat(around(problem).text, "constexpr int KIND = ", int(op.kind), ";\n"), 0);
 }
 
 }  // namespace
 
 extern const Recipe reduce_recipe;
-const Recipe reduce_recipe{"cuda.reduce", 2, supports, configs, work};
+const Recipe reduce_recipe{"cuda.reduce", 3, supports, configs, work};
 
 }  // namespace temper::cuda

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated in front (reduce.cc): KIND, the number of the kind in ops::ReduceKind, and what rows.cuh needs.
+// Generated in front (reduce.cc): KIND, the number of the kind in ops::ReduceKind, Value (the type of what is reduced),
+// prologue() (from an element of the input to a value), epilogue() (from a result to the output), and what rows.cuh
+// needs.
 #include "backends/cuda/support/rows.cuh"
 
 constexpr int kSum = 0, kMean = 1, kMax = 2, kMin = 3, kProd = 4, kL1 = 5, kL2 = 6, kLogSum = 7, kLogSumExp = 8,
@@ -21,7 +23,7 @@ template <>
 struct Wider<double> {
   using type = double;
 };
-using H = Held<Input>;
+using H = Held<Value>;
 using W = typename Wider<H>::type;
 
 // The first value of a maximum or minimum.
@@ -45,23 +47,23 @@ __device__ __forceinline__ bool highest<bool>() {
   return true;
 }
 
-// A result computed in double or in 64-bit integers, as the output holds it.
+// A result computed in double or in 64-bit integers, as values are held.
 template <class T>
-DEVICE Held<Output> finished(T x) {
-  return Held<Output>(x);
+DEVICE H finished(T x) {
+  return H(x);
 }
 
 extern "C" __global__ void __launch_bounds__(256) reduce(const Input* in, Output* out, const RowParameters p) {
   const Row row = this_row(p);
-  Held<Output> result;
+  H result;
   if constexpr (KIND == kMax || KIND == kMin) {
     W r = KIND == kMax ? W(lowest<H>()) : W(highest<H>());
     each_element(p, row, [&](i64 at, i64) {
-      const W v = W(hold(in[at]));
+      const W v = W(prologue(hold(in[at])));
       r = KIND == kMax ? op::max(r, v) : op::min(r, v);
     });
     r = across_row(r, [](W a, W b) { return KIND == kMax ? op::max(a, b) : op::min(a, b); });
-    result = Held<Output>(r);
+    result = H(r);
   } else if constexpr (KIND == kProd) {
     using P = typename Wider<H>::type;
     using Wide = decltype([] {
@@ -69,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(256) reduce(const Input* in, Output
       else return P();
     }());
     Wide r = 1;
-    each_element(p, row, [&](i64 at, i64) { r = op::mul(r, Wide(hold(in[at]))); });
+    each_element(p, row, [&](i64 at, i64) { r = op::mul(r, Wide(prologue(hold(in[at])))); });
     r = across_row(r, [](Wide a, Wide b) { return op::mul(a, b); });
     result = finished(r);
   } else if constexpr (KIND == kLogSumExp) {
@@ -80,12 +82,12 @@ extern "C" __global__ void __launch_bounds__(256) reduce(const Input* in, Output
     const F infinity = F(__longlong_as_double(0x7ff0000000000000ll));
     F peak = -infinity;
     each_element(p, row, [&](i64 at, i64) {
-      const F v = F(hold(in[at]));
+      const F v = F(prologue(hold(in[at])));
       peak = v > peak ? v : peak;  // NaN shows in the sum
     });
     peak = max_across_row(peak);
     typename SumOf<F>::type sum;
-    if (op::abs(peak) != infinity) each_element(p, row, [&](i64 at, i64) { sum.add(op::exp(F(hold(in[at])) - peak)); });
+    if (op::abs(peak) != infinity) each_element(p, row, [&](i64 at, i64) { sum.add(op::exp(F(prologue(hold(in[at]))) - peak)); });
     sum = sum_across_row(sum);
     const double r = op::abs(peak) == infinity ? double(peak) : double(peak) + ::log(double(sum.value()));
     if constexpr (is_float<H>) result = finished(r);
@@ -93,7 +95,7 @@ extern "C" __global__ void __launch_bounds__(256) reduce(const Input* in, Output
   } else {
     typename SumOf<W>::type sum;
     each_element(p, row, [&](i64 at, i64) {
-      const W v = W(hold(in[at]));
+      const W v = W(prologue(hold(in[at])));
       sum.add(KIND == kL1 ? (v < 0 ? op::neg(v) : v) : KIND == kL2 || KIND == kSumSquare ? op::mul(v, v) : v);
     });
     sum = sum_across_row(sum);
@@ -109,5 +111,5 @@ extern "C" __global__ void __launch_bounds__(256) reduce(const Input* in, Output
       result = finished(total);
     }
   }
-  if (row.active && row.lane == 0) out[row.out] = store_as<Output>(result);
+  if (row.active && row.lane == 0) out[row.out] = store_as<Output>(epilogue(result));
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions of halves and floats along one axis whose inner neighbours are kept, as channels are in channels_last: of
 // the 256 threads of a block, ACROSS lie along V neighbours each, and the others share what is reduced. Generated in
-// front (reduce.cc): KIND (sum, mean, max, min of ops::ReduceKind), ACROSS, V, and what rows.cuh wants.
+// front (reduce.cc): KIND (sum, mean, max, min of ops::ReduceKind), ACROSS, V, prologue() and epilogue() as in
+// reduce.cu, and what rows.cuh wants.
 #include "backends/cuda/support/rows.cuh"
 
 constexpr int kSum = 0, kMean = 1, kMax = 2, kMin = 3;
@@ -36,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(256) reduce_columns(const Input* in
     for (u32 i = down; i < p.n; i += DOWN) {
       const auto some = load_vector<V>(from + i64(i) * p.inner);
 #pragma unroll
-      for (int v = 0; v < V; ++v) totals[v].add(float(hold(some.at[v])));
+      for (int v = 0; v < V; ++v) totals[v].add(float(prologue(hold(some.at[v]))));
     }
   }
 #pragma unroll
@@ -46,6 +47,6 @@ extern "C" __global__ void __launch_bounds__(256) reduce_columns(const Input* in
     Total total = shared[0][c];
     for (int i = 1; i < DOWN; ++i) total.add(shared[i][c]);
     const float result = float(KIND == kMean ? total.value() / double(p.n) : total.value());
-    out[i64(outer) * p.inner + block + c] = store_as<Output>(result);
+    out[i64(outer) * p.inner + block + c] = store_as<Output>(epilogue(result));
   }
 }

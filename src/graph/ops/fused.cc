@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/ops/fused.h"
+
+namespace temper::ops {
+
+namespace {
+
+TensorType after(const Program& program, const TensorType& x) {
+  if (program.inputs != 1) fail(ErrorKind::bad_file, "a program of ", program.inputs, " inputs, not 1");
+  return {program.infer(std::span(&x.dtype, 1)), x.shape};
+}
+
+Tensor after(const Program& program, const Tensor& x) { return run_program(program, std::span(&x, 1), x.dims()); }
+
+// What `op` infers when its input 0 has type x.
+template <class T>
+std::vector<TensorType> infer_behind(const T& op, const TensorType& x, const InferContext& context) {
+  std::vector<Operand> operands{{&x}};
+  for (size_t i = 1; i < context.size(); ++i)
+    operands.push_back({context.has(i) ? &context.type(i) : nullptr, context.constant(i), context.contents(i)});
+  return op.infer(InferContext(operands, T::name));
+}
+
+}  // namespace
+
+std::vector<TensorType> FusedConv::infer(const InferContext& context) const {
+  return infer_behind(conv, after(prologue, context.type(0)), context);
+}
+
+std::vector<Tensor> FusedConv::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
+  std::vector<Tensor> own(inputs.begin(), inputs.end());
+  own[0] = after(prologue, own[0]);
+  return conv.reference(own, outputs);
+}
+
+std::vector<TensorType> FusedReduce::infer(const InferContext& context) const {
+  context.expect_inputs(1, 1);
+  return {after(epilogue, infer_behind(reduce, after(prologue, context.type(0)), context)[0])};
+}
+
+std::vector<Tensor> FusedReduce::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
+  const Tensor x = after(prologue, inputs[0]);
+  const TensorType between{x.dtype(), outputs[0].shape};
+  return {after(epilogue, reduce.reference(std::span(&x, 1), std::span(&between, 1))[0])};
+}
+
+}  // namespace temper::ops

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/fuse_neighbours.h"
+
+#include <algorithm>
+
+namespace temper {
+
+namespace {
+
+// The pointwise node of one input, of that input's shape, that makes `value` for `user` alone; null where there is none.
+const Node* pointwise_for(const Graph& graph, ValueId value, NodeId user) {
+  const Node* node = graph.producer(value);
+  if (!node || !std::holds_alternative<ops::Pointwise>(node->op) || node->inputs.size() != 1) return nullptr;
+  const auto& users = graph.value(value).users;
+  const bool alone = !graph.is_output(value) && std::all_of(users.begin(), users.end(), [&](NodeId u) { return u == user; });
+  return alone && graph.type(node->inputs[0]).shape == graph.type(value).shape ? node : nullptr;
+}
+
+// The pointwise node of one input that alone reads `value`, and its number.
+std::pair<const Node*, NodeId> pointwise_behind(const Graph& graph, ValueId value) {
+  const auto& users = graph.value(value).users;
+  if (graph.is_output(value) || users.size() != 1) return {};
+  const Node& node = graph.node(users[0]);
+  if (!std::holds_alternative<ops::Pointwise>(node.op) || node.inputs.size() != 1) return {};
+  return {&node, users[0]};
+}
+
+const Program& program_of(const Node& node) { return std::get<ops::Pointwise>(node.op).program; }
+
+bool fuse_conv(Graph& graph, NodeId id, const FusionTaken& taken) {
+  const Node node = graph.node(id);
+  const Node* before = pointwise_for(graph, node.inputs[0], id);
+  if (!before || std::count(node.inputs.begin(), node.inputs.end(), node.inputs[0]) != 1) return false;
+  ops::FusedConv fused{program_of(*before), std::get<ops::Conv>(node.op)};
+  std::vector<ValueId> inputs = node.inputs;
+  inputs[0] = before->inputs[0];
+  if (!taken(graph, fused, inputs)) return false;
+  graph.rewrite(node.outputs[0], std::move(fused), std::move(inputs), node.name);
+  return true;
+}
+
+bool fuse_reduce(Graph& graph, NodeId id, const FusionTaken& taken) {
+  const Node node = graph.node(id);
+  if (node.inputs.size() != 1 || graph.type(node.inputs[0]).dtype != DType::f32) return false;
+  ops::FusedReduce fused{{}, {}, std::get<ops::Reduce>(node.op)};
+  std::vector<ValueId> inputs = node.inputs;
+  ValueId output = node.outputs[0];
+  if (const Node* before = pointwise_for(graph, node.inputs[0], id)) {
+    fused.prologue = program_of(*before);
+    inputs[0] = before->inputs[0];
+  }
+  if (const auto [behind, number] = pointwise_behind(graph, output); behind) {
+    fused.epilogue = program_of(*behind);
+    output = behind->outputs[0];
+  }
+  if ((fused.prologue.is_identity() && fused.epilogue.is_identity()) || !taken(graph, fused, inputs)) return false;
+  graph.rewrite(output, std::move(fused), std::move(inputs), node.name);
+  return true;
+}
+
+}  // namespace
+
+bool fuse_neighbours(Graph& graph, const FusionTaken& taken) {
+  bool changed = false;
+  const int32_t count = graph.node_count();
+  for (int32_t n = 0; n < count; ++n) {
+    const Node& node = graph.node({n});
+    const ValueId output = node.outputs[0];
+    if (graph.value(output).users.empty() && !graph.is_output(output)) continue;  // dead by now
+    if (std::holds_alternative<ops::Conv>(node.op)) changed |= fuse_conv(graph, {n}, taken);
+    else if (std::holds_alternative<ops::Reduce>(node.op)) changed |= fuse_reduce(graph, {n}, taken);
+  }
+  return changed;
+}
+
+}  // namespace temper
