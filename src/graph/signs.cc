@@ -73,11 +73,18 @@ class Signs {
     }
     return known_[size_t(id.index)] != 0;
   }
+  // In which dtype a node's epilogue begins.
+  DType accumulator_of(const Node& node) const {
+    DType x = graph_.type(node.inputs[0]).dtype;
+    if (const auto* fused = std::get_if<ops::FusedReduce>(&node.op)) return fused->prologue.infer(std::span(&x, 1));
+    if (const auto* fused = std::get_if<ops::FusedConv>(&node.op)) x = fused->prologue.infer(std::span(&x, 1));
+    return ops::accumulator_of(x, graph_.type(node.inputs[1]).dtype);
+  }
   bool follows(const Node& node) const {
     const auto program = [&](const Program& steps, size_t first, bool accumulator) {
       std::vector<char> inputs;
       std::vector<DType> dtypes;
-      if (accumulator) inputs.push_back(0), dtypes.push_back(ops::accumulator_of(graph_.type(node.inputs[0]).dtype, graph_.type(node.inputs[1]).dtype));
+      if (accumulator) inputs.push_back(0), dtypes.push_back(accumulator_of(node));
       for (size_t i = first; i < node.inputs.size(); ++i) inputs.push_back(known(node.inputs[i])), dtypes.push_back(graph_.type(node.inputs[i]).dtype);
       return int(inputs.size()) == steps.inputs && casts_keep_signs(steps, std::move(dtypes)) && has_no_negatives(steps, std::move(inputs));
     };

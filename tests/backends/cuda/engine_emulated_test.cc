@@ -61,6 +61,28 @@ TEST_F(EmulatedEngine, AnswersAsTheCpu) {
     EXPECT_NEAR(got.data<float>()[i], want.data<float>()[i], 2e-4 * (1 + std::abs(want.data<float>()[i])));
 }
 
+TEST_F(EmulatedEngine, ProgramsBesideTheFirstConvolutionAndAMeanAreNoStepsOfTheirOwn) {
+  Tensor weights(DType::i8, {32, 3, 3, 3});
+  for (int64_t i = 0; i < weights.count(); ++i) weights.data<int8_t>()[i] = int8_t(i * 37 % 251 - 125);
+  const Graph graph = parse_graph(
+      "graph \"image\"\ninput %x: f32[2,3,16,16]\n"
+      "%q: i8[2,3,16,16] = pointwise(%x) program=\"(1) 1=constant.f32[100] 2=mul.f32(0,1) 3=round.f32(2) "
+      "4=cast.i8(3)\"\nconst %w: i8[32,3,3,3] = #0\n"
+      "%c: i8[2,32,8,8] = conv(%q, %w) strides=[2,2] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(1) 1=cast.f32(0) "
+      "2=constant.f32[0.001] 3=mul.f32(1,2) 4=relu.f32(3) 5=round.f32(4) 6=cast.i8(5)\"\n"
+      "%f: f32[2,32,8,8] = pointwise(%c) program=\"(1) 1=cast.f32(0) 2=constant.f32[0.25] 3=mul.f32(1,2)\"\n"
+      "%m: f32[2,32,1,1] = reduce(%f) kind=mean axes=[2,3]\n"
+      "%y: i8[2,32,1,1] = pointwise(%m) program=\"(1) 1=constant.f32[4] 2=mul.f32(0,1) 3=round.f32(2) 4=cast.i8(3)\"\n"
+      "output \"y\" = %y\n",
+      std::vector<Tensor>{weights});
+  const std::vector<Tensor> input{noise({2, 3, 16, 16}, 7)};
+  Session session(build(graph, "cuda:0"));
+  const Tensor want = Session(build(graph, "cpu")).run(input).at(0), got = session.run(input).at(0);
+  EXPECT_TRUE(std::equal(want.raw().begin(), want.raw().end(), got.raw().begin()));
+  for (const Segment& segment : session.current_plan().segments)
+    for (const PlanStep& step : segment.steps) EXPECT_NE(step.tactic, "cuda.pointwise") << step.node;
+}
+
 TEST_F(EmulatedEngine, AnIndexThatDoesNotExistIsAnErrorAndTheNextRunIsWell) {
   const Graph graph = parse_graph(
       "graph \"table\"\ninput %i: i64[3]\nconst %t: f32[5,8] = #0\n%y: f32[3,8] = gather(%t, %i) axis=0\n"

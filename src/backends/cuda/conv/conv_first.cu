@@ -59,9 +59,7 @@ DEVICE Word load_word(const In* image, const Parameters& p, i32 row, i32 word, i
     } else {
 #pragma unroll
       for (int e = 0; e < E; ++e) {
-        if (u32(w + e) >= u32(p.width)) continue;
-        if constexpr (PROLOGUE) out.at[e] = store_as<A>(prologue(hold(from[e])));
-        else out.at[e] = from[e];
+        if (u32(w + e) < u32(p.width)) out.at[e] = store_as<A>(prologue(hold(from[e])));
       }
     }
   }

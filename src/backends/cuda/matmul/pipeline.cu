@@ -137,9 +137,12 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
        tile += stride * (TOGETHER ? 1 : CONSUMERS)) {
     const u32 row_tile = divide(tile, p.column_tiles), row = row_tile * TILE_ROWS + my_row,
               column = (tile - row_tile * p.column_tiles.divisor) * COLUMNS + my_column;
-    // What the epilogue reads of rows is on its way while the products are made, where registers are enough.
-    constexpr int WORDS = sizeof(RowExtras) / 4 * BLOCKS_M * 2 * COLUMN_GROUPS;
-    constexpr bool AHEAD = EXTRA_STAGES == 0 && WORDS > 0 && WORDS + BLOCKS_M * COLUMNS / 2 <= MANY - 64;
+    // What the epilogue reads of rows, and of the first columns, is on its way while the products are made, where
+    // registers are enough.
+    constexpr int WORDS = sizeof(RowExtras) / 4 * BLOCKS_M * 2 * COLUMN_GROUPS, COLUMN_WORDS = sizeof(ColumnExtras) / 4,
+                  FREE = MANY - 62 - BLOCKS_M * COLUMNS / 2;
+    constexpr bool AHEAD = EXTRA_STAGES == 0 && WORDS > 0 && WORDS <= FREE,
+                   NEXT_AHEAD = BLOCKS_M > 1 && EXTRA_STAGES == 0, COLUMNS_AHEAD = COLUMN_WORDS + (AHEAD ? WORDS : 0) <= FREE;
     [[maybe_unused]] RowExtras early[AHEAD ? COLUMN_GROUPS : 1][AHEAD ? BLOCKS_M * 2 : 1];
     if constexpr (AHEAD) {
 #pragma unroll
@@ -150,6 +153,9 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
           if (r < p.rows && c < p.columns) { ROW_EXTRAS(early[group][m], i64(r) * p.columns + c) }
         }
     }
+
+    [[maybe_unused]] ColumnExtras columns[COLUMN_GROUPS];
+    if (COLUMNS_AHEAD && column < p.columns) { COLUMN_EXTRAS(columns[0], column) }
 
     // Tiles are begun in their order. A barrier only tells odd rounds of the ring from even ones; who comes here has
     // the word of the one in front that all slices in front of its own are there.
@@ -186,33 +192,36 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
     for (int group = 0; group < COLUMN_GROUPS; ++group) {
       const u32 c = column + group * 4 * V;
       if (c >= p.columns) continue;
-      [[maybe_unused]] ColumnExtras columns;
-      COLUMN_EXTRAS(columns, c)
+      if (!(COLUMNS_AHEAD && (group == 0 || NEXT_AHEAD))) { COLUMN_EXTRAS(columns[group], c) }
       [[maybe_unused]] RowExtras rows[BLOCKS_M * 2];
 #pragma unroll
       for (int m = 0; m < BLOCKS_M * 2; ++m) {
         if constexpr (AHEAD) {
           rows[m] = early[group][m];
-#if EXTRA_STAGES
-        } else if constexpr (true) {
-          ROW_EXTRAS(rows[m], place_in_piece(my_row + m / 2 * 64 + m % 2 * 8, (my_column + group * 4 * V) * (16 / V)) /
-                                  (16 / V))
-#endif
         } else {
+#if EXTRA_STAGES
+          const u32 r = my_row + m / 2 * 64 + m % 2 * 8;
+          ROW_EXTRAS(rows[m], place_in_piece(r, (my_column + group * 4 * V) * (16 / V)) / (16 / V))
+#else
           const u32 r = row + m / 2 * 64 + m % 2 * 8;
           if (r < p.rows) { ROW_EXTRAS(rows[m], i64(r) * p.columns + c) }
+#endif
         }
       }
+      // Also of rows that do not exist: a branch around each would keep the instructions of neighbours apart.
 #pragma unroll
       for (int m = 0; m < BLOCKS_M * 2; ++m) {
+        // Some sums are not needed any more: there is room for the next columns.
+        if (COLUMNS_AHEAD && NEXT_AHEAD && m == BLOCKS_M * 2 - 1 && group + 1 < COLUMN_GROUPS && c + 4 * V < p.columns) {
+          COLUMN_EXTRAS(columns[group + 1], c + 4 * V)
+        }
         const u32 r = row + m / 2 * 64 + m % 2 * 8;
-        if (r >= p.rows) continue;
         Finished<Output> results[V];
 #pragma unroll
         for (int v = 0; v < V; ++v)
-          results[v] =
-              EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns, rows[m], v);
-        store_results<Output, V>(out + i64(r) * p.columns + c, results);
+          results[v] = EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns[group],
+                                rows[m], v);
+        if (r < p.rows) store_results<Output, V>(out + i64(r) * p.columns + c, results);
       }
     }
 #if EXTRA_STAGES
