@@ -40,6 +40,43 @@ constexpr int KERNEL_ROWS = KERNEL_H * C;
 static_assert(TILE_W == 16 && TILES_M * WARPS * 16 == PIXELS, "16 rows of a product are a row of the tile");
 constexpr int WEIGHTS = STEPS * (COLUMNS / 16) * 32;  // quads
 
+// Where a tile's outputs begin.
+struct TilePlace {
+  u32 n;
+  i32 h, w;
+};
+DEVICE TilePlace place_of(u32 tile, const Parameters& p) {
+  const u32 rest = divide(tile, p.tiles_across), n = divide(rest, p.tiles_down);
+  return {n, i32(rest - n * p.tiles_down.divisor) * TILE_H, i32(tile - rest * p.tiles_across.divisor) * TILE_W};
+}
+
+// What a thread copies of a patch. Where they are few and whole, the words of the next tile are on their way while one is
+// computed.
+constexpr int COUNT = PATCH_ROWS * ROW_WORDS, LOADS = (COUNT + THREADS - 1) / THREADS;
+using Pixels = Vec<In, E>;
+constexpr bool AHEAD = WHOLE_WORDS && LOADS <= 32 && LOADS * int(sizeof(Pixels)) <= 96;
+// They need registers: fewer threads share a multiprocessor then.
+constexpr int MIN_BLOCKS = !AHEAD ? 512 / THREADS : THREADS < 384 ? 384 / THREADS : 1;
+struct Fetched {
+  Pixels words[AHEAD ? LOADS : 1];
+  u32 inside;  // a bit for each: the others are zero
+};
+DEVICE void fetch(Fetched& fetched, const In* in, const Parameters& p, u32 tile) {
+  const TilePlace at = place_of(tile, p);
+  const In* image = in + i64(at.n) * C * p.height * p.width;
+  const i32 from_h = at.h * STRIDE_H - p.pad_h, from_w = at.w * STRIDE_W - p.pad_w - LEFT;
+  fetched.inside = 0;
+  const int thread = int(renewed(threadIdx.x));
+#pragma unroll
+  for (int i = 0; i < LOADS; ++i) {
+    const int word = i * THREADS + thread, row = word / ROW_WORDS;
+    const i32 h = from_h + row / C, w = from_w + word % ROW_WORDS * E;
+    if (word >= COUNT || u32(h) >= u32(p.height) || u32(w) >= u32(p.width)) continue;
+    fetched.words[i] = load_vector<E>(image + ((row % C * p.height + h) * p.width + w));  // an image has fewer than 2^31
+    fetched.inside |= 1u << i;
+  }
+}
+
 // Word `word` of row `row` of the patch.
 DEVICE Word load_word(const In* image, const Parameters& p, i32 row, i32 word, i32 h0, i32 w0) {
   Word out;
@@ -92,7 +129,7 @@ DEVICE u32 taps_of(int word) {
   return mask;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_first(const In* in, const Quad* weights, EXTRAS Output* out, const Parameters p) {
   u8* const shared = dynamic_shared();
   Quad* b = reinterpret_cast<Quad*>(shared);
@@ -113,17 +150,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
                  (warp * TILES_M * STRIDE_H * C + my_row) * PITCH + my_word;
   }
 
+  [[maybe_unused]] Fetched fetched;
+  if constexpr (AHEAD) fetch(fetched, in, p, blockIdx.x);
 #pragma unroll 1
   for (u32 tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
-    const u32 rest = divide(tile, p.tiles_across), n = divide(rest, p.tiles_down);
-    const i32 w0 = i32(tile - rest * p.tiles_across.divisor) * TILE_W,
-              h0 = i32(rest - n * p.tiles_down.divisor) * TILE_H;
-    {
-      const In* image = in + i64(n) * C * p.height * p.width;
-      const i32 from_h = h0 * STRIDE_H - p.pad_h, from_w = w0 * STRIDE_W - p.pad_w - LEFT;
-      constexpr int COUNT = PATCH_ROWS * ROW_WORDS, LOADS = (COUNT + THREADS - 1) / THREADS,
-                    AT_ONCE = LOADS < 12 ? LOADS : 12;
-      const int thread = int(renewed(threadIdx.x));  // what follows from it is not kept: registers are for sums
+    const int thread = int(renewed(threadIdx.x));  // what follows from it is not kept: registers are for sums
+    if constexpr (AHEAD) {
+#pragma unroll
+      for (int i = 0; i < LOADS; ++i) {
+        const int at = i * THREADS + thread;
+        Word word;
+        word.bits = 0;
+        if (fetched.inside >> i & 1) {
+#pragma unroll
+          for (int e = 0; e < E; ++e) word.at[e] = store_as<A>(prologue(hold(fetched.words[i].at[e])));
+        }
+        if (at < COUNT) store_word(patch, at / ROW_WORDS, at % ROW_WORDS, word);
+      }
+      if (tile + gridDim.x < p.tiles) fetch(fetched, in, p, tile + gridDim.x);
+    } else {
+      const TilePlace place = place_of(tile, p);
+      const In* image = in + i64(place.n) * C * p.height * p.width;
+      const i32 from_h = place.h * STRIDE_H - p.pad_h, from_w = place.w * STRIDE_W - p.pad_w - LEFT;
+      constexpr int AT_ONCE = LOADS < 12 ? LOADS : 12;
 #pragma unroll 1
       for (int first = 0; first < LOADS; first += AT_ONCE) {
         Word words[AT_ONCE];
@@ -172,6 +221,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
       }
     }
     __syncthreads();  // the patch is free for the next
+    const TilePlace done = place_of(renewed(tile), p);
 
 #pragma unroll
     for (int group = 0; group < COLUMNS / (4 * V); ++group) {
@@ -183,9 +233,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
       for (int m = 0; m < TILES_M; ++m)
 #pragma unroll
         for (int pixel = 0; pixel < 2; ++pixel) {
-          const i32 h = h0 + warp * TILES_M + m, w = w0 + g + pixel * 8;
+          const i32 h = done.h + warp * TILES_M + m, w = done.w + g + pixel * 8;
           if (h >= p.out_height || w >= p.out_width) continue;
-          const i64 at = ((i64(n) * p.out_height + h) * p.out_width + w) * p.outputs + c;
+          const i64 at = ((i64(done.n) * p.out_height + h) * p.out_width + w) * p.outputs + c;
           [[maybe_unused]] RowExtras row;
           ROW_EXTRAS(row, at)
           Finished<Output> results[V];
