@@ -107,7 +107,8 @@ Cut cut_of(const Problem& problem, int64_t tile_h) {
   while (cut.width < cut.left + weights[3]) cut.width *= 2;
   cut.steps = ceil_div(weights[1] * weights[2] * cut.width, 32 / size);
   cut.columns = weights[0] > 32 ? 64 : weights[0] > 16 ? 32 : 16;
-  cut.v = std::clamp<int64_t>(16 / size_of(problem.outputs[0].type.dtype), 2, 16);
+  // A prologue's kernel holds the next tile's pixels: what the epilogue reads of columns must be little.
+  cut.v = std::clamp<int64_t>(16 / size_of(problem.outputs[0].type.dtype), 2, prologue_of(problem) ? 8 : 16);
   while (weights[0] % cut.v || cut.columns % (4 * cut.v)) cut.v /= 2;
   cut.patch_rows = ((tile_h - 1) * op.strides[0] + weights[2]) * weights[1];
   cut.row_words = ceil_div((kTileWidth - 1) * stride + cut.width, cut.e);

@@ -50,13 +50,13 @@ DEVICE TilePlace place_of(u32 tile, const Parameters& p) {
   return {n, i32(rest - n * p.tiles_down.divisor) * TILE_H, i32(tile - rest * p.tiles_across.divisor) * TILE_W};
 }
 
-// What a thread copies of a patch. Where they are few and whole, the words of the next tile are on their way while one is
-// computed.
+// What a thread copies of a patch. Where they are few and whole, and come from memory (what has no prologue was just
+// written, and is in the cache), the words of the next tile are on their way while one is computed.
 constexpr int COUNT = PATCH_ROWS * ROW_WORDS, LOADS = (COUNT + THREADS - 1) / THREADS;
 using Pixels = Vec<In, E>;
-constexpr bool AHEAD = WHOLE_WORDS && LOADS <= 32 && LOADS * int(sizeof(Pixels)) <= 96;
-// They need registers: fewer threads share a multiprocessor then.
-constexpr int MIN_BLOCKS = !AHEAD ? 512 / THREADS : THREADS < 384 ? 384 / THREADS : 1;
+constexpr bool AHEAD = PROLOGUE && WHOLE_WORDS && LOADS <= 32 && LOADS * int(sizeof(Pixels)) <= 96;
+// With halves they need registers: fewer threads share a multiprocessor then.
+constexpr int SHARING = AHEAD && sizeof(A) == 2 ? 384 : 512, MIN_BLOCKS = SHARING > THREADS ? SHARING / THREADS : 1;
 struct Fetched {
   Pixels words[AHEAD ? LOADS : 1];
   u32 inside;  // a bit for each: the others are zero

@@ -208,7 +208,6 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
 #endif
         }
       }
-      // Also of rows that do not exist: a branch around each would keep the instructions of neighbours apart.
 #pragma unroll
       for (int m = 0; m < BLOCKS_M * 2; ++m) {
         // Some sums are not needed any more: there is room for the next columns.
@@ -216,12 +215,13 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
           COLUMN_EXTRAS(columns[group + 1], c + 4 * V)
         }
         const u32 r = row + m / 2 * 64 + m % 2 * 8;
+        if (r >= p.rows) continue;
         Finished<Output> results[V];
 #pragma unroll
         for (int v = 0; v < V; ++v)
           results[v] = EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns[group],
                                 rows[m], v);
-        if (r < p.rows) store_results<Output, V>(out + i64(r) * p.columns + c, results);
+        store_results<Output, V>(out + i64(r) * p.columns + c, results);
       }
     }
 #if EXTRA_STAGES
