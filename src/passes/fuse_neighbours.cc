@@ -7,22 +7,22 @@ namespace temper {
 
 namespace {
 
-// The pointwise node of one input, of that input's shape, that makes `value` for `user` alone; null where there is none.
+// The pointwise node of one input, of that input's shape, that makes `value` for `user` alone; null where there is
+// none.
 const Node* pointwise_for(const Graph& graph, ValueId value, NodeId user) {
   const Node* node = graph.producer(value);
   if (!node || !std::holds_alternative<ops::Pointwise>(node->op) || node->inputs.size() != 1) return nullptr;
   const auto& users = graph.value(value).users;
-  const bool alone = !graph.is_output(value) && std::all_of(users.begin(), users.end(), [&](NodeId u) { return u == user; });
+  const bool alone =
+      !graph.is_output(value) && std::all_of(users.begin(), users.end(), [&](NodeId u) { return u == user; });
   return alone && graph.type(node->inputs[0]).shape == graph.type(value).shape ? node : nullptr;
 }
 
-// The pointwise node of one input that alone reads `value`, and its number.
-std::pair<const Node*, NodeId> pointwise_behind(const Graph& graph, ValueId value) {
-  const auto& users = graph.value(value).users;
-  if (graph.is_output(value) || users.size() != 1) return {};
-  const Node& node = graph.node(users[0]);
-  if (!std::holds_alternative<ops::Pointwise>(node.op) || node.inputs.size() != 1) return {};
-  return {&node, users[0]};
+// The pointwise node of one input that alone reads `value`; null where there is none.
+const Node* pointwise_behind(const Graph& graph, ValueId value) {
+  if (!graph.has_single_use(value)) return nullptr;
+  const Node& node = graph.node(graph.value(value).users[0]);
+  return std::holds_alternative<ops::Pointwise>(node.op) && node.inputs.size() == 1 ? &node : nullptr;
 }
 
 const Program& program_of(const Node& node) { return std::get<ops::Pointwise>(node.op).program; }
@@ -49,7 +49,7 @@ bool fuse_reduce(Graph& graph, NodeId id, const FusionTaken& taken) {
     fused.prologue = program_of(*before);
     inputs[0] = before->inputs[0];
   }
-  if (const auto [behind, number] = pointwise_behind(graph, output); behind) {
+  if (const Node* behind = pointwise_behind(graph, output)) {
     fused.epilogue = program_of(*behind);
     output = behind->outputs[0];
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For backends whose kernels compute what stands before and behind an op as they read and write (Backend::fuses). Not in
-// the list of passes: it runs behind all of them, when precisions are settled.
+// For backends whose kernels compute what stands before and behind an op as they read and write (Backend::fuses). Not
+// in the list of passes: it runs behind all of them, when precisions are settled.
 #pragma once
 #include <functional>
 
@@ -9,8 +9,8 @@
 namespace temper {
 
 // A pointwise node of one input that is read by nothing but a convolution's input 0 becomes its prologue; around a
-// reduction in f32 such nodes become its prologue and its epilogue. `taken` says of a node that could be made, by its op
-// and the values it reads, whether to make it.
+// reduction in f32 such nodes become its prologue and its epilogue. `taken` says of a node that could be made, by its
+// op and the values it reads, whether to make it.
 using FusionTaken = std::function<bool(const Graph& graph, const Op& op, const std::vector<ValueId>& inputs)>;
 bool fuse_neighbours(Graph& graph, const FusionTaken& taken);
 

@@ -62,11 +62,12 @@ constexpr Pass kLowerPrecision{"lower_precision", [](Graph& graph, const PassOpt
 }};
 
 constexpr Pass kFuseNeighbours{"fuse_neighbours", [](Graph& graph, const PassOptions&) {
-  // No backend takes a convolution of more than four channels.
-  return fuse_neighbours(graph, [](const Graph& g, const Op& op, const std::vector<ValueId>& inputs) {
-    return !conv_of(op) || g.type(inputs[1]).shape[1].value() <= 4;
-  });
-}};
+                                 // No backend takes a convolution of more than four channels.
+                                 return fuse_neighbours(
+                                     graph, [](const Graph& g, const Op& op, const std::vector<ValueId>& inputs) {
+                                       return !conv_of(op) || g.type(inputs[1]).shape[1].value() <= 4;
+                                     });
+                               }};
 
 TEST_P(PassCase, GivesTheGraphThatItsCaseStates) {
   const Case& c = GetParam();

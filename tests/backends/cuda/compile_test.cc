@@ -77,7 +77,8 @@ const char* const kProblems[] = {
     "1=cast.bf16(0)\"",
     "conv(u8[8,3,64,64], i8[64,3,7,7]*, f32[64,1,1]*, f32[64,1,1]*) strides=[2,2] pads=[3,3,3,3] dilations=[1,1] "
     "epilogue=\"(3) 3=cast.f32(0) 4=add.f32(3,1) 5=mul.f32(4,2) 6=relu.f32(5) 7=round.f32(6) 8=cast.i8(7)\"",
-    "fused_conv(f32[8,3,64,64], i8[64,3,7,7]*, f32[64,1,1]*) prologue=\"(1) 1=round.f32(0) 2=cast.i8(1)\" strides=[2,2] "
+    "fused_conv(f32[8,3,64,64], i8[64,3,7,7]*, f32[64,1,1]*) prologue=\"(1) 1=round.f32(0) 2=cast.i8(1)\" "
+    "strides=[2,2] "
     "pads=[3,3,3,3] dilations=[1,1] epilogue=\"(2) 2=cast.f32(0) 3=mul.f32(2,1) 4=round.f32(3) 5=cast.i8(4)\"",
     "fused_reduce(i8[8,2048,7,7]) prologue=\"(1) 1=cast.f32(0)\" kind=mean axes=[2,3] epilogue=\"(1) 1=round.f32(0) "
     "2=cast.i8(1)\"",

@@ -106,6 +106,6 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe conv_depthwise_recipe;
-const Recipe conv_depthwise_recipe{"cuda.conv.depthwise", 2, supports, configs, work};
+const Recipe conv_depthwise_recipe{"cuda.conv.depthwise", 3, supports, configs, work};
 
 }  // namespace temper::cuda

@@ -178,17 +178,17 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   const Program* prologue = prologue_of(problem);
   const int units = matrix_units(operand);
   const int64_t warps = tile_h / 2;
-  job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\nusing In = ", memory_type(x.type.dtype),
-                           ";\nusing A = ", memory_type(operand), ";\nconstexpr bool PROLOGUE = ", prologue != nullptr,
-                           ";\n", program_code(prologue ? *prologue : Program{}, std::span(&x.type.dtype, 1), "prologue"),
-                           "#define MATRIX ", units, "\nconstexpr int C = ", weights[1], ", KERNEL_H = ", weights[2],
-                           ", KERNEL_W = ", weights[3], ", STRIDE_H = ", op.strides[0], ", STRIDE_W = ", op.strides[1],
-                           ", LEFT = ", cut.left, ", WIDTH = ", cut.width, ", TILE_H = ", tile_h,
-                           ", TILE_W = ", kTileWidth, ", WARPS = ", warps, ", COLUMNS = ", cut.columns, ", V = ", cut.v,
-                           ", STEPS = ", cut.steps, ", E = ", cut.e, ", SHIFT = ", cut.shift, ", COPIES = ", cut.copies,
-                           ", ROW_WORDS = ", cut.row_words, ", PITCH = ", cut.pitch, ", PATCH_ROWS = ", cut.patch_rows,
-                           ", COPY = ", cut.copy, ";\nconstexpr bool WHOLE_WORDS = ", cut.whole_words, ";\n",
-                           epilogue.text, "#include \"backends/cuda/conv/conv_first.cu\"\n");
+  job.source.text = concat(
+      "#include \"backends/cuda/support/memory.cuh\"\nusing In = ", memory_type(x.type.dtype),
+      ";\nusing A = ", memory_type(operand), ";\nconstexpr bool PROLOGUE = ", prologue != nullptr, ";\n",
+      program_code(prologue ? *prologue : Program{}, std::span(&x.type.dtype, 1), "prologue"), "#define MATRIX ", units,
+      "\nconstexpr int C = ", weights[1], ", KERNEL_H = ", weights[2], ", KERNEL_W = ", weights[3],
+      ", STRIDE_H = ", op.strides[0], ", STRIDE_W = ", op.strides[1], ", LEFT = ", cut.left, ", WIDTH = ", cut.width,
+      ", TILE_H = ", tile_h, ", TILE_W = ", kTileWidth, ", WARPS = ", warps, ", COLUMNS = ", cut.columns,
+      ", V = ", cut.v, ", STEPS = ", cut.steps, ", E = ", cut.e, ", SHIFT = ", cut.shift, ", COPIES = ", cut.copies,
+      ", ROW_WORDS = ", cut.row_words, ", PITCH = ", cut.pitch, ", PATCH_ROWS = ", cut.patch_rows,
+      ", COPY = ", cut.copy, ";\nconstexpr bool WHOLE_WORDS = ", cut.whole_words, ";\n", epilogue.text,
+      "#include \"backends/cuda/conv/conv_first.cu\"\n");
 
   const ops::Window window = op.window(weights);
   const int64_t across = ceil_div(out_dims[3], kTileWidth), down = ceil_div(out_dims[2], tile_h),

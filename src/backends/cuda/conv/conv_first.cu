@@ -72,7 +72,8 @@ DEVICE void fetch(Fetched& fetched, const In* in, const Parameters& p, u32 tile)
     const int word = i * THREADS + thread, row = word / ROW_WORDS;
     const i32 h = from_h + row / C, w = from_w + word % ROW_WORDS * E;
     if (word >= COUNT || u32(h) >= u32(p.height) || u32(w) >= u32(p.width)) continue;
-    fetched.words[i] = load_vector<E>(image + ((row % C * p.height + h) * p.width + w));  // an image has fewer than 2^31
+    fetched.words[i] =
+        load_vector<E>(image + ((row % C * p.height + h) * p.width + w));  // an image has fewer than 2^31
     fetched.inside |= 1u << i;
   }
 }

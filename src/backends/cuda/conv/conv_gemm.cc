@@ -148,6 +148,6 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe conv_gemm_recipe;
-const Recipe conv_gemm_recipe{"cuda.conv.gemm", 3, supports, configs, work};
+const Recipe conv_gemm_recipe{"cuda.conv.gemm", 4, supports, configs, work};
 
 }  // namespace temper::cuda

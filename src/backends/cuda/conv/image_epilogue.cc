@@ -8,9 +8,7 @@ namespace temper::cuda {
 namespace {
 
 // Which axis of the output is innermost in memory: channels, or a matrix's columns.
-size_t inner_axis(const Problem& problem) {
-  return conv_of(problem.op) ? 1 : problem.outputs[0].dims().size() - 1;
-}
+size_t inner_axis(const Problem& problem) { return conv_of(problem.op) ? 1 : problem.outputs[0].dims().size() - 1; }
 
 }  // namespace
 
@@ -65,11 +63,8 @@ ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t 
                            : whole ? " + (at)"
                                    : " + (c)",
                            "); ");
-    call += bytes ? concat(", byte_as_float<", type, ">(", loaded, ", v, (columns).pattern)") : concat(", hold(", loaded, ".at[v])");
-    if (bytes && fields[0].find("pattern") == std::string::npos) {
-      fields[0] += "u32 pattern; ";
-      loads[0] += "(to).pattern = kept(kByteAsFloat); ";
-    }
+    call += bytes ? byte_argument(type, loaded) : concat(", hold(", loaded, ".at[v])");
+    if (bytes) want_byte_pattern(fields[0], loads[0]);
     epilogue.names += concat('e', i, ", ");
     epilogue.slots.push_back({Slot::Kind::input, int(i), 0});
   }

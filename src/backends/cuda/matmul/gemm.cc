@@ -106,11 +106,8 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
     else
       loads[of_rows] +=
           concat("load_strided<V>", from, " + i64(c) * p.column_stride[", o, "], p.column_stride[", o, "]); ");
-    call += bytes ? concat(", byte_as_float<", type, ">(", loaded, ", v, (columns).pattern)") : concat(", hold(", loaded, ".at[v])");
-    if (bytes && fields[0].find("pattern") == std::string::npos) {
-      fields[0] += "u32 pattern; ";
-      loads[0] += "(to).pattern = kept(kByteAsFloat); ";
-    }
+    call += bytes ? byte_argument(type, loaded) : concat(", hold(", loaded, ".at[v])");
+    if (bytes) want_byte_pattern(fields[0], loads[0]);
     job.slots.push_back({Slot::Kind::input, operand.input, 0});
   }
   job.slots.push_back({Slot::Kind::output, 0, 0});

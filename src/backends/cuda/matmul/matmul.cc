@@ -131,6 +131,6 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe matmul_recipe;
-const Recipe matmul_recipe{"cuda.matmul.mma", 3, supports, configs, work};
+const Recipe matmul_recipe{"cuda.matmul.mma", 4, supports, configs, work};
 
 }  // namespace temper::cuda

@@ -19,10 +19,13 @@ struct Tile {
   bool together;          // the warpgroups share a tile
   int consumers = 2;      // warpgroups
 };
-constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},          {"tile=64x64", 64, 64, false},
-                           {"tile=64x256", 64, 256, false},            {"tile=256x128 together", 128, 128, true},
+constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
+                           {"tile=64x64", 64, 64, false},
+                           {"tile=64x256", 64, 256, false},
+                           {"tile=256x128 together", 128, 128, true},
                            {"tile=256x64 together", 128, 64, true},
-                           {"tile=64x128 groups=3", 64, 128, false, 3}, {"tile=128x64 groups=3", 128, 64, false, 3}};
+                           {"tile=64x128 groups=3", 64, 128, false, 3},
+                           {"tile=128x64 groups=3", 128, 64, false, 3}};
 constexpr int kMultiprocessors = 132, kSharedBytes = 227 << 10, kMostStages = 16, kTurnBytes = 32;
 
 // What both ops are to the kernel.
@@ -150,8 +153,8 @@ int64_t extra_bytes(const Shape& s, const Choice& c) {
   return c.extra_stages * (tile_rows(*c.tile) * c.tile->columns * size_of(s.result) + 16);
 }
 int64_t stages_of(const Shape& s, const Choice& c) {
-  return std::min<int64_t>(kMostStages, (kSharedBytes - kTurnBytes - resident_bytes(s, c) - extra_bytes(s, c)) /
-                                            (stage_bytes(s, c) + 16));
+  return std::min<int64_t>(
+      kMostStages, (kSharedBytes - kTurnBytes - resident_bytes(s, c) - extra_bytes(s, c)) / (stage_bytes(s, c) + 16));
 }
 // What of b stays in a block is of one column of tiles.
 int64_t blocks_of(const Shape& s, const Choice& c) {
@@ -170,7 +173,8 @@ std::optional<Choice> choice_of(const Shape& s, const Tile& tile) {
   Choice choice{&tile};
   Choice with = choice;
   with.resident = true;
-  if (const int64_t blocks = blocks_of(s, with); blocks > 0 && tiles_of(s, tile) > blocks && stages_of(s, with) >= kEnough)
+  if (const int64_t blocks = blocks_of(s, with);
+      blocks > 0 && tiles_of(s, tile) > blocks && stages_of(s, with) >= kEnough)
     choice = with;
   with = choice;
   with.extra_stages = tile.together ? 2 : tile.consumers + 1;
@@ -199,7 +203,8 @@ std::vector<Config> configs(const Problem& problem) {
   const int64_t result_bytes = gemm_result_bytes(problem);
   std::vector<std::pair<double, const Tile*>> candidates;
   for (const Tile& tile : kTiles)
-    if (const auto choice = choice_of(s, tile)) candidates.push_back({expected_clocks(s, *choice, result_bytes), &tile});
+    if (const auto choice = choice_of(s, tile))
+      candidates.push_back({expected_clocks(s, *choice, result_bytes), &tile});
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<Config> out;
@@ -301,17 +306,17 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   const ImageEpilogue epilogue = image_epilogue(problem, accumulator, s.v());
   job.slots = epilogue.slots;
   job.slots.push_back({Slot::Kind::output, 0, 0});
-  job.source.text =
-      concat("#include \"backends/cuda/support/memory.cuh\"\nusing Sum = ", size_of(s.a) == 1 ? "i32" : "float",
-             ";\n#define MATRIX ", matrix_units(s.a), "\nconstexpr int V = ", s.v(), ", ROWS = ", tile.rows,
-             ", COLUMNS = ", tile.columns, ", SLICE = ", s.slice(), ", STAGES = ", stages,
-             ", RESIDENT = ", choice.resident ? s.slices() : 0, ", CONSUMERS = ", tile.consumers, ", ELEMENT = ", s.element(),
-             ";\nconstexpr bool TOGETHER = ", tile.together, ", IM2COL = ", s.im2col, ";\n#define EXTRA_NAMES ",
-             epilogue.names, "\n#define EXTRA_STAGES ", choice.extra_stages,
-             choice.extra_stages ? concat("\n#define EXTRA_NAME e", s.extra, "\nusing Extra = ",
-                                          memory_type(problem.inputs[size_t(s.extra)].type.dtype), ";")
-                                 : "",
-             "\n", epilogue.text, "#include \"backends/cuda/matmul/pipeline.cu\"\n");
+  job.source.text = concat(
+      "#include \"backends/cuda/support/memory.cuh\"\nusing Sum = ", size_of(s.a) == 1 ? "i32" : "float",
+      ";\n#define MATRIX ", matrix_units(s.a), "\nconstexpr int V = ", s.v(), ", ROWS = ", tile.rows,
+      ", COLUMNS = ", tile.columns, ", SLICE = ", s.slice(), ", STAGES = ", stages,
+      ", RESIDENT = ", choice.resident ? s.slices() : 0, ", CONSUMERS = ", tile.consumers, ", ELEMENT = ", s.element(),
+      ";\nconstexpr bool TOGETHER = ", tile.together, ", IM2COL = ", s.im2col, ";\n#define EXTRA_NAMES ",
+      epilogue.names, "\n#define EXTRA_STAGES ", choice.extra_stages,
+      choice.extra_stages ? concat("\n#define EXTRA_NAME e", s.extra,
+                                   "\nusing Extra = ", memory_type(problem.inputs[size_t(s.extra)].type.dtype), ";")
+                          : "",
+      "\n", epilogue.text, "#include \"backends/cuda/matmul/pipeline.cu\"\n");
   ParameterWriter writer;
   writer.put(uint32_t(s.rows)).put(uint32_t(s.columns)).put(uint32_t(tiles)).put_divisor(column_tiles);
   for (int64_t count : {s.kernel[0], s.kernel[1], s.channel_slices()}) writer.put(uint32_t(count));
@@ -327,11 +332,11 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   map_b.steps = {1, 1};
   map_b.swizzle = int(s.slice());
   job.maps.push_back({{Slot::Kind::packed, 0, 0}, map_b});
-  if (choice.extra_stages)
-    job.maps.push_back({{Slot::Kind::input, s.extra, 0}, map_of_extra(s, rows, tile.columns)});
+  if (choice.extra_stages) job.maps.push_back({{Slot::Kind::input, s.extra, 0}, map_of_extra(s, rows, tile.columns)});
   job.shape.block = {uint32_t(128 * (1 + tile.consumers)), 1, 1};
   job.shape.grid = {uint32_t(std::min(tiles, blocks_of(s, choice))), 1, 1};
-  job.shape.shared_bytes = uint32_t(stages * (stage_bytes(s, choice) + 16) + resident_bytes(s, choice) + extra_bytes(s, choice) + kTurnBytes);
+  job.shape.shared_bytes = uint32_t(stages * (stage_bytes(s, choice) + 16) + resident_bytes(s, choice) +
+                                    extra_bytes(s, choice) + kTurnBytes);
   out.jobs.push_back(std::move(job));
   return out;
 }
@@ -339,7 +344,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe conv_pipeline_recipe, matmul_pipeline_recipe;
-const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 1, conv_supports, configs, work, "sm_90a"};
-const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 1, matmul_supports, configs, work, "sm_90a"};
+const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 2, conv_supports, configs, work, "sm_90a"};
+const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 2, matmul_supports, configs, work, "sm_90a"};
 
 }  // namespace temper::cuda

@@ -12,8 +12,8 @@
 // RESIDENT slices of b, where that many are all there is, stay in shared memory: a block has the same columns in all of
 // its tiles, and the second cache, which gives a multiprocessor fewer bytes in a clock than wgmma takes, gives only a.
 //
-// A tensor of the output's shape that the epilogue reads comes the same way, EXTRA_STAGES tiles of it ahead: loads by the
-// threads themselves would wait for memory in each tile.
+// A tensor of the output's shape that the epilogue reads comes the same way, EXTRA_STAGES tiles of it ahead: loads by
+// the threads themselves would wait for memory in each tile.
 //
 // Generated in front: MATRIX, Sum, ROWS (of a warpgroup), COLUMNS, SLICE (bytes of k: 128, 64 or 32), STAGES, RESIDENT
 // (0: none), CONSUMERS, V, ELEMENT (bytes of one of a or b), TOGETHER, IM2COL, EXTRA_STAGES (0: no such tensor; else
@@ -142,7 +142,8 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
     constexpr int WORDS = sizeof(RowExtras) / 4 * BLOCKS_M * 2 * COLUMN_GROUPS, COLUMN_WORDS = sizeof(ColumnExtras) / 4,
                   FREE = MANY - 62 - BLOCKS_M * COLUMNS / 2;
     constexpr bool AHEAD = EXTRA_STAGES == 0 && WORDS > 0 && WORDS <= FREE,
-                   NEXT_AHEAD = BLOCKS_M > 1 && EXTRA_STAGES == 0, COLUMNS_AHEAD = COLUMN_WORDS + (AHEAD ? WORDS : 0) <= FREE;
+                   NEXT_AHEAD = BLOCKS_M > 1 && EXTRA_STAGES == 0,
+                   COLUMNS_AHEAD = COLUMN_WORDS + (AHEAD ? WORDS : 0) <= FREE;
     [[maybe_unused]] RowExtras early[AHEAD ? COLUMN_GROUPS : 1][AHEAD ? BLOCKS_M * 2 : 1];
     if constexpr (AHEAD) {
 #pragma unroll
@@ -211,7 +212,8 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
 #pragma unroll
       for (int m = 0; m < BLOCKS_M * 2; ++m) {
         // Some sums are not needed any more: there is room for the next columns.
-        if (COLUMNS_AHEAD && NEXT_AHEAD && m == BLOCKS_M * 2 - 1 && group + 1 < COLUMN_GROUPS && c + 4 * V < p.columns) {
+        if (COLUMNS_AHEAD && NEXT_AHEAD && m == BLOCKS_M * 2 - 1 && group + 1 < COLUMN_GROUPS &&
+            c + 4 * V < p.columns) {
           COLUMN_EXTRAS(columns[group + 1], c + 4 * V)
         }
         const u32 r = row + m / 2 * 64 + m % 2 * 8;
@@ -219,8 +221,8 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
         Finished<Output> results[V];
 #pragma unroll
         for (int v = 0; v < V; ++v)
-          results[v] = EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns[group],
-                                rows[m], v);
+          results[v] =
+              EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns[group], rows[m], v);
         store_results<Output, V>(out + i64(r) * p.columns + c, results);
       }
     }

@@ -23,8 +23,9 @@ Around around(const Problem& problem) {
   if (const auto* fused = std::get_if<ops::FusedReduce>(&problem.op))
     prologue = fused->prologue, epilogue = fused->epilogue;
   const DType value = prologue.infer(std::span(&x, 1));
-  return {value, concat("using Value = ", memory_type(value), ";\n", program_code(prologue, std::span(&x, 1), "prologue"),
-                        program_code(epilogue, std::span(&value, 1), "epilogue"))};
+  return {value,
+          concat("using Value = ", memory_type(value), ";\n", program_code(prologue, std::span(&x, 1), "prologue"),
+                 program_code(epilogue, std::span(&value, 1), "epilogue"))};
 }
 
 Support supports(const Problem& problem) {
@@ -102,7 +103,8 @@ std::optional<Job> columns_job(const Problem& problem, const Config& config, con
       ", KIND = ",
       int(op.kind), ", ACROSS = ", across, ", V = ", vector,
       ";\nusing Index = u32;\nusing Input = ", memory_type(x.dtype),
-      ";\nusing Output = ", memory_type(problem.outputs[0].type.dtype), ";\n", programs.text, "#include \"backends/cuda/reduce/reduce_columns.cu\"\n");
+      ";\nusing Output = ", memory_type(problem.outputs[0].type.dtype), ";\n", programs.text,
+      "#include \"backends/cuda/reduce/reduce_columns.cu\"\n");
   job.parameters =
       ParameterWriter().put(uint32_t(columns->n)).put(uint32_t(columns->inner)).put_divisor(column_blocks).finish();
   job.shape.block = {256, 1, 1};

@@ -87,7 +87,8 @@ extern "C" __global__ void __launch_bounds__(256) reduce(const Input* in, Output
     });
     peak = max_across_row(peak);
     typename SumOf<F>::type sum;
-    if (op::abs(peak) != infinity) each_element(p, row, [&](i64 at, i64) { sum.add(op::exp(F(prologue(hold(in[at]))) - peak)); });
+    if (op::abs(peak) != infinity)
+      each_element(p, row, [&](i64 at, i64) { sum.add(op::exp(F(prologue(hold(in[at]))) - peak)); });
     sum = sum_across_row(sum);
     const double r = op::abs(peak) == infinity ? double(peak) : double(peak) + ::log(double(sum.value()));
     if constexpr (is_float<H>) result = finished(r);

@@ -66,13 +66,12 @@ DEVICE Bytes<T, V> load_bytes(const T* from) {
   return load_vector<V / 4>(reinterpret_cast<const u32*>(from));
 }
 constexpr u32 kByteAsFloat = 0x4b000000;
-// Element v; `pattern` is kept(kByteAsFloat). The instruction that converts a byte runs at an eighth of the speed of an addition; but of the floats from
-// 2^23 to 2^24 each is an integer, and the low bits of their patterns count them.
+// Element v; `pattern` is kept(kByteAsFloat). The instruction that converts a byte runs at an eighth of the speed of an
+// addition; but of the floats from 2^23 to 2^24 each is an integer, and the low bits of their patterns count them.
 template <class T, int WORDS>
 DEVICE float byte_as_float(const Vec<u32, WORDS>& x, int v, u32 pattern) {
   const u32 word = x.at[v / 4] ^ (is_signed<T> ? 0x80808080u : 0u);
-  return __uint_as_float(__byte_perm(word, pattern, 0x7440u | u32(v % 4))) -
-         (is_signed<T> ? 8388736.0f : 8388608.0f);
+  return __uint_as_float(__byte_perm(word, pattern, 0x7440u | u32(v % 4))) - (is_signed<T> ? 8388736.0f : 8388608.0f);
 }
 
 // What every kernel calls that may start before the one in front of it in the stream has ended (Job::overlap), on every

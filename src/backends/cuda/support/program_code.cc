@@ -73,6 +73,16 @@ bool wants_bytes_as_floats(const Program& program, int input, DType dtype) {
   return only_cast;
 }
 
+std::string byte_argument(std::string_view type, std::string_view loaded) {
+  return concat(", byte_as_float<", type, ">(", loaded, ", v, (columns).pattern)");
+}
+
+void want_byte_pattern(std::string& column_fields, std::string& column_loads) {
+  if (column_fields.find("pattern") != std::string::npos) return;
+  column_fields += "u32 pattern; ";
+  column_loads += "(to).pattern = kept(kByteAsFloat); ";
+}
+
 static std::string function_text(const Program& program, std::span<const DType> inputs, std::string_view name,
                                  bool finished) {
   const DType result = program.dtype_of_value(program.result(), inputs);
@@ -96,8 +106,8 @@ static std::string function_text(const Program& program, std::span<const DType> 
       const Step* round = narrow ? made_by(step.args[0], Scalar::round) : nullptr;
       const Step* relu = round ? made_by(round->args[0], Scalar::relu) : nullptr;
       if (round)
-        value = concat(last ? "op::finish_rounded" : "op::cast_rounded", relu ? "_relu<" : "<", held_type(step.dtype), ">(v",
-                       (relu ? relu : round)->args[0], ')');
+        value = concat(last ? "op::finish_rounded" : "op::cast_rounded", relu ? "_relu<" : "<", held_type(step.dtype),
+                       ">(v", (relu ? relu : round)->args[0], ')');
       else value = cast_text(step.dtype, concat('v', step.args[0]));
     } else {
       value = concat("op::", name_of(step.op), '(');

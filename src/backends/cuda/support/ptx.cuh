@@ -77,8 +77,8 @@ DEVICE u32 renewed(u32 x) {
   asm volatile("" : "+r"(x));
   return x;
 }
-// x in a register of its own: ptxas makes a constant anew for each use, with an instruction each. What is added are bits
-// of the multiprocessor's number that are always zero, which it does not know.
+// x in a register of its own: ptxas makes a constant anew for each use, with an instruction each. What is added are
+// bits of the multiprocessor's number that are always zero, which it does not know.
 DEVICE u32 kept(u32 x) {
   u32 r;
   asm volatile("{.reg .b32 t; mov.u32 t, %%smid; shr.u32 t, t, 24; or.b32 %0, t, %1;}" : "=r"(r) : "r"(x));
