@@ -228,22 +228,29 @@ Choice choice_of(const Shape& s, std::string_view text) {
 // Rows are columns of b, each tap after tap, channels of a tap in whole slices. Physical row r of 4 * v belongs to the
 // column that makes a thread's sums neighbours: sums of wgmma lie as n8 * 8 + quad * 2 + i, and thread `quad` shall
 // have columns quad * v to quad * v + v - 1.
-std::vector<std::byte> packed_weights(const Shape& s, const Tensor& w, bool conv, bool transposed) {
-  const int64_t size = s.element(), taps = s.kernel[0] * s.kernel[1], v = s.v(), depth = s.packed_depth(),
-                per_tap = depth / taps;
-  std::vector<std::byte> out(size_t(s.packed_columns() * depth * size));
-  const std::byte* from = w.raw().data();
+template <class Word>
+void pack_weights(const Shape& s, const Tensor& w, bool conv, bool transposed, std::span<std::byte> to) {
+  const int64_t taps = s.kernel[0] * s.kernel[1], v = s.v(), depth = s.packed_depth(), per_tap = depth / taps;
+  const Word* const from = reinterpret_cast<const Word*>(w.raw().data());
+  Word* const out = reinterpret_cast<Word*>(to.data());
+  const bool along = conv || transposed;  // channels of a column are neighbours, or `taps` apart
+  const int64_t column_step = along ? s.channels * taps : 1, channel_step = along ? taps : s.columns;
   for (int64_t r = 0; r < s.packed_columns(); ++r) {
     const int64_t at = r % (4 * v), column = r - at + at % 8 / 2 * v + at / 8 * 2 + at % 2;
     if (column >= s.columns) continue;
-    for (int64_t tap = 0; tap < taps; ++tap)
-      for (int64_t c = 0; c < s.channels; ++c) {
-        const int64_t source = conv         ? (column * s.channels + c) * taps + tap
-                               : transposed ? column * s.channels + c
-                                            : c * s.columns + column;
-        std::memcpy(out.data() + size_t((r * depth + tap * per_tap + c) * size), from + source * size, size_t(size));
-      }
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      const Word* const source = from + column * column_step + tap;
+      Word* const row = out + r * depth + tap * per_tap;
+      if (channel_step == 1) std::copy_n(source, s.channels, row);
+      else
+        for (int64_t c = 0; c < s.channels; ++c) row[c] = source[c * channel_step];
+    }
   }
+}
+std::vector<std::byte> packed_weights(const Shape& s, const Tensor& w, bool conv, bool transposed) {
+  std::vector<std::byte> out(size_t(s.packed_columns() * s.packed_depth() * s.element()));
+  if (s.element() == 1) pack_weights<uint8_t>(s, w, conv, transposed, out);
+  else pack_weights<uint16_t>(s, w, conv, transposed, out);
   return out;
 }
 
