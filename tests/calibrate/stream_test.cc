@@ -50,6 +50,23 @@ void expect_refused(ErrorKind kind, const char* words, const std::function<void(
   }
 }
 
+// Not bit for bit: a CPU may add up in another order where a batch has another size.
+void expect_alike(const Ranges& a, const Ranges& b) {
+  EXPECT_EQ(a.method, b.method);
+  EXPECT_EQ(a.samples, b.samples);
+  EXPECT_EQ(a.notes, b.notes);
+  EXPECT_EQ(a.sample_hashes, b.sample_hashes);
+  EXPECT_EQ(a.order, b.order);
+  ASSERT_EQ(a.values.size(), b.values.size());
+  for (const auto& [name, range] : a.values) {
+    const TensorRange& other = b.values.at(name);
+    EXPECT_EQ(range.method, other.method) << name;
+    EXPECT_NEAR(range.min, other.min, 1e-5 * std::abs(other.min)) << name;
+    EXPECT_NEAR(range.max, other.max, 1e-5 * std::abs(other.max)) << name;
+    EXPECT_NEAR(range.scale, other.scale, 1e-5 * other.scale) << name;
+  }
+}
+
 TEST(StreamCalibration, AutoDoesNotDependOnHowTheSamplesCome) {
   const Tensor all = samples(100);
   const Ranges once = calibrated(model("n"), {{all}});
@@ -59,7 +76,8 @@ TEST(StreamCalibration, AutoDoesNotDependOnHowTheSamplesCome) {
   for (int64_t size : {1, 7, 40}) {
     std::vector<std::vector<Tensor>> batches;
     for (int64_t first = 0; first < 100; first += size) batches.push_back({part(all, first, std::min(size, 100 - first))});
-    EXPECT_EQ(calibrated(model("n"), batches), once) << size;
+    SCOPED_TRACE(size);
+    expect_alike(calibrated(model("n"), batches), once);
   }
 }
 
