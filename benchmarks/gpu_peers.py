@@ -48,16 +48,15 @@ def build(args, model, label, precision, folder):
     environment = dict(os.environ, XDG_CACHE_HOME=os.path.join(folder, "cache_" + label + precision))
     ranges = []
     shape = f"x{args.batches[0]}" if label == GEMM else "x3x224x224"
-    if label == GEMM and precision == "int8":
-        precision = "fp32"  # its integers are its own
-    elif precision == "int8":
+    integers_of_its_own = label == GEMM and precision == "int8"
+    if precision == "int8" and not integers_of_its_own:
         path = os.path.join(folder, label + ".json")
         run_program([args.temper, "calibrate", model, "--placeholder-data", "--samples", "8", "-o", path, "--quiet"])
         ranges = ["--calibration", path]
     plan = os.path.join(folder, f"{label}_{precision}.plan")
     batches = sorted(set(args.batches) | set([] if label == GEMM else args.buckets))
-    command = [args.temper, "build", model, "-o", plan, "--device", args.device, "--precision", precision, *ranges,
-               "--shapes", ":".join(f"{batch}{shape}" for batch in (batches[0], batches[0], batches[-1])),
+    command = [args.temper, "build", model, "-o", plan, "--device", args.device, "--precision",
+               "fp32" if integers_of_its_own else precision, *ranges, "--shapes", ":".join(f"{batch}{shape}" for batch in (batches[0], batches[0], batches[-1])),
                "--buckets", ",".join(map(str, batches))]
     for folder_of_libraries in args.cuda_path:
         command += ["--cuda-path", folder_of_libraries]

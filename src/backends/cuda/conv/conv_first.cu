@@ -50,10 +50,18 @@ DEVICE TilePlace place_of(u32 tile, const Parameters& p) {
   return {n, i32(rest - n * p.tiles_down.divisor) * TILE_H, i32(tile - rest * p.tiles_across.divisor) * TILE_W};
 }
 
+// What the input has in a word of the patch, and the word.
+using Pixels = Vec<In, E>;
+DEVICE Word word_of(const Pixels& pixels) {
+  Word word;
+#pragma unroll
+  for (int e = 0; e < E; ++e) word.at[e] = store_as<A>(prologue(hold(pixels.at[e])));
+  return word;
+}
+
 // What a thread copies of a patch. Where they are few and whole, and come from memory (what has no prologue was just
 // written, and is in the cache), the words of the next tile are on their way while one is computed.
 constexpr int COUNT = PATCH_ROWS * ROW_WORDS, LOADS = (COUNT + THREADS - 1) / THREADS;
-using Pixels = Vec<In, E>;
 constexpr bool AHEAD = PROLOGUE && WHOLE_WORDS && LOADS <= 32 && LOADS * int(sizeof(Pixels)) <= 96;
 // With halves they need registers: fewer threads share a multiprocessor then.
 constexpr int SHARING = AHEAD && sizeof(A) == 2 ? 384 : 512, MIN_BLOCKS = SHARING > THREADS ? SHARING / THREADS : 1;
@@ -86,13 +94,9 @@ DEVICE Word load_word(const In* image, const Parameters& p, i32 row, i32 word, i
   const In* from = image + (i64(row % C) * p.height + h) * p.width + w;
   if (u32(h) < u32(p.height)) {
     if constexpr (WHOLE_WORDS) {
-      if (u32(w) >= u32(p.width)) {
-      } else if constexpr (PROLOGUE) {
-        const auto some = load_vector<E>(from);
-#pragma unroll
-        for (int e = 0; e < E; ++e) out.at[e] = store_as<A>(prologue(hold(some.at[e])));
-      } else {
-        out.bits = *reinterpret_cast<const u32*>(from);
+      if (u32(w) < u32(p.width)) {
+        if constexpr (PROLOGUE) out = word_of(load_vector<E>(from));
+        else out.bits = *reinterpret_cast<const u32*>(from);
       }
     } else {
 #pragma unroll
@@ -162,10 +166,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
         const int at = i * THREADS + thread;
         Word word;
         word.bits = 0;
-        if (fetched.inside >> i & 1) {
-#pragma unroll
-          for (int e = 0; e < E; ++e) word.at[e] = store_as<A>(prologue(hold(fetched.words[i].at[e])));
-        }
+        if (fetched.inside >> i & 1) word = word_of(fetched.words[i]);
         if (at < COUNT) store_word(patch, at / ROW_WORDS, at % ROW_WORDS, word);
       }
       if (tile + gridDim.x < p.tiles) fetch(fetched, in, p, tile + gridDim.x);

@@ -9,8 +9,9 @@
 // The columns of b are packed in an order (pipeline.cc) in which a thread's sums of 4 * V columns are V neighbours of
 // the output: sums go to memory without passing through shared memory.
 //
-// RESIDENT slices of b, where that many are all there is, stay in shared memory: a block has the same columns in all of
-// its tiles, and the second cache, which gives a multiprocessor fewer bytes in a clock than wgmma takes, gives only a.
+// RESIDENT slices of b, where that many are all there is, stay in shared memory: the grid is a multiple of the columns
+// of tiles, so that a block has the same columns in all of its tiles, and the second cache, which gives a
+// multiprocessor fewer bytes in a clock than wgmma takes, gives only a.
 //
 // A tensor of the output's shape that the epilogue reads comes the same way, EXTRA_STAGES tiles of it ahead: loads by
 // the threads themselves would wait for memory in each tile.
@@ -70,17 +71,12 @@ DEVICE u32 place_in_piece(u32 row, u32 byte) {
 }
 #endif
 
-// How far it is from a tile of a block to its next; RESIDENT columns stay the same.
-DEVICE u32 stride_of_tiles(const Parameters& p) {
-  return RESIDENT ? gridDim.x - gridDim.x % p.column_tiles.divisor : gridDim.x;
-}
-
 DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_extra,
                       const Parameters& p) {
   Place<STAGES> place;
   [[maybe_unused]] Place<EXTRA_STAGES> extra;
 #pragma unroll 1
-  for (u32 tile = blockIdx.x; tile < p.tiles; tile += stride_of_tiles(p)) {
+  for (u32 tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
     const u32 row_tile = divide(tile, p.column_tiles), row = row_tile * TILE_ROWS,
               column = (tile - row_tile * p.column_tiles.divisor) * COLUMNS;
 #if EXTRA_STAGES
@@ -131,10 +127,9 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
     if (EXTRA_STAGES) extra.advance(consumer);
   }
   u32 turn = consumer == 0;  // nobody has a tile before the first
-  const u32 stride = stride_of_tiles(p);
 #pragma unroll 1
-  for (u32 tile = blockIdx.x + (TOGETHER ? 0 : consumer * stride); tile < p.tiles;
-       tile += stride * (TOGETHER ? 1 : CONSUMERS)) {
+  for (u32 tile = blockIdx.x + (TOGETHER ? 0 : consumer * gridDim.x); tile < p.tiles;
+       tile += gridDim.x * (TOGETHER ? 1 : CONSUMERS)) {
     const u32 row_tile = divide(tile, p.column_tiles), row = row_tile * TILE_ROWS + my_row,
               column = (tile - row_tile * p.column_tiles.divisor) * COLUMNS + my_column;
     // What the epilogue reads of rows, and of the first columns, is on its way while the products are made, where
@@ -260,7 +255,6 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
   }
   __syncthreads();
   wait_for_inputs();
-  if (blockIdx.x >= stride_of_tiles(p)) return;
   if (threadIdx.x < 128) {
     give_registers<FEW>();
     if (threadIdx.x == 0) fill_ring(shared, map_a, map_b, map_extra, p);

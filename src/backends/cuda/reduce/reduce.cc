@@ -12,26 +12,25 @@ namespace {
 
 const ops::Reduce& op_of(const Problem& problem) { return *reduce_of(problem.op); }
 
-// The programs around the reduction, as functions; each does nothing where it is not fused.
-struct Around {
-  DType dtype;  // of what is reduced
-  std::string text;
-};
-Around around(const Problem& problem) {
+// Of what is reduced.
+DType value_dtype(const Problem& problem) {
+  const auto* fused = std::get_if<ops::FusedReduce>(&problem.op);
   const DType x = problem.inputs[0].type.dtype;
-  Program prologue, epilogue;
-  if (const auto* fused = std::get_if<ops::FusedReduce>(&problem.op))
-    prologue = fused->prologue, epilogue = fused->epilogue;
-  const DType value = prologue.infer(std::span(&x, 1));
-  return {value,
-          concat("using Value = ", memory_type(value), ";\n", program_code(prologue, std::span(&x, 1), "prologue"),
-                 program_code(epilogue, std::span(&value, 1), "epilogue"))};
+  return fused ? fused->prologue.infer(std::span(&x, 1)) : x;
+}
+// The programs around the reduction, as functions; each does nothing where it is not fused.
+std::string programs_text(const Problem& problem) {
+  const auto* fused = std::get_if<ops::FusedReduce>(&problem.op);
+  const DType x = problem.inputs[0].type.dtype, value = value_dtype(problem);
+  return concat("using Value = ", memory_type(value), ";\n",
+                program_code(fused ? fused->prologue : Program{}, std::span(&x, 1), "prologue"),
+                program_code(fused ? fused->epilogue : Program{}, std::span(&value, 1), "epilogue"));
 }
 
 Support supports(const Problem& problem) {
   if (!reduce_of(problem.op)) return refused("not a reduction");
   if (problem.inputs.size() > 1 && problem.inputs[1].present) return refused("its axes are data");
-  const DType dtype = around(problem).dtype;
+  const DType dtype = value_dtype(problem);
   if (dtype != DType::f32 && std::holds_alternative<ops::FusedReduce>(problem.op))
     return refused("programs around a reduction of ", dtype);
   const auto kind = op_of(problem).kind;
@@ -80,10 +79,8 @@ std::optional<Columns> columns_of(const Dims& dims, const Dims& strides, const s
 std::optional<Job> columns_job(const Problem& problem, const Config& config, const Dims& out_strides) {
   const auto& op = op_of(problem);
   const TensorType& x = problem.inputs[0].type;
-  const Around programs = around(problem);
-  if (op.kind > ops::ReduceKind::min ||
-      (programs.dtype != DType::f16 && programs.dtype != DType::bf16 && programs.dtype != DType::f32))
-    return {};
+  const DType value = value_dtype(problem);
+  if (op.kind > ops::ReduceKind::min || (value != DType::f16 && value != DType::bf16 && value != DType::f32)) return {};
   const auto columns = columns_of(x.dims(), logical_strides(x.dims(), config.inputs[0]), op.axes, out_strides);
   if (!columns || columns->n < 8 || columns->inner < 32 || !small_positions(columns->n * columns->inner)) return {};
   int64_t vector = 16 / size_of(x.dtype);
@@ -103,7 +100,7 @@ std::optional<Job> columns_job(const Problem& problem, const Config& config, con
       ", KIND = ",
       int(op.kind), ", ACROSS = ", across, ", V = ", vector,
       ";\nusing Index = u32;\nusing Input = ", memory_type(x.dtype),
-      ";\nusing Output = ", memory_type(problem.outputs[0].type.dtype), ";\n", programs.text,
+      ";\nusing Output = ", memory_type(problem.outputs[0].type.dtype), ";\n", programs_text(problem),
       "#include \"backends/cuda/reduce/reduce_columns.cu\"\n");
   job.parameters =
       ParameterWriter().put(uint32_t(columns->n)).put(uint32_t(columns->inner)).put_divisor(column_blocks).finish();
@@ -130,7 +127,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
       return out;
     }
   return rows_work(x, config.inputs[0], op.axes, out_strides, problem.outputs[0].type.dtype, "reduce",
-                   concat(around(problem).text, "constexpr int KIND = ", int(op.kind), ";\n"), 0);
+                   concat(programs_text(problem), "constexpr int KIND = ", int(op.kind), ";\n"), 0);
 }
 
 }  // namespace
