@@ -127,7 +127,8 @@ temper_status temper_session_run(temper_session* session, const temper_tensor* i
 
 /* The same for an engine of a GPU ("cuda:0") with inputs that lie in that GPU's memory: `data` are its addresses, of its
  * primary context (that of the CUDA runtime), however aligned. Outputs lie there, too. Nothing passes through the host's
- * memory; on the GPU, each input is copied once, to where the recorded plan reads it. Returns when all is done. What writes
+ * memory. Inputs that come for a second time are read where they lie; new ones, those not aligned to 256 bytes and those
+ * that share memory are copied on the GPU. Returns when all is done. What writes
  * the inputs must be done by then, or the session's stream must wait for it. TEMPER_USAGE for an engine of another device,
  * TEMPER_UNSUPPORTED for a model in which shapes depend on data. */
 temper_status temper_session_run_on_device(temper_session* session, const temper_tensor* inputs, size_t count);

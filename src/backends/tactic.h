@@ -85,6 +85,9 @@ class Kernel {
   virtual bool reads(size_t input) const { return true; }
   // The input that output 0 had better share its memory with, -1 for none: where it is not read again the plan does so.
   virtual int in_place() const { return -1; }
+  // Called once before the first launch, while what `load` was given is still there: brings to the device what it needs.
+  // Planning asks kernels for the above and launches none.
+  virtual void prepare() {}
   virtual void launch(const Buffers& buffers) = 0;
 };
 

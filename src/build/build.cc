@@ -38,8 +38,13 @@ std::string example_shape(const TensorType& type) {
 // that shows the line to add.
 std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, const BuildOptions& options, std::vector<std::string>& notes) {
   std::map<std::string, ShapeRange> shapes = options.shapes;
+  const auto& inputs = graph.inputs();
+  if (auto unnamed = shapes.extract("")) {
+    if (inputs.size() != 1) fail(ErrorKind::usage, "--shapes names no input, and the model has ", inputs.size());
+    unnamed.key() = graph.value(inputs[0]).name;
+    shapes.insert(std::move(unnamed));
+  }
   for (const auto& [name, range] : shapes) {
-    const auto& inputs = graph.inputs();
     if (std::none_of(inputs.begin(), inputs.end(), [&, &name = name](ValueId id) { return graph.value(id).name == name; })) {
       std::string known;
       for (ValueId id : inputs) known += concat(known.empty() ? "" : ", ", graph.value(id).name);
@@ -201,6 +206,7 @@ std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOp
   for (const Tactic* tactic : find_backend(options.device).tactics()) tactics += concat('"', tactic->name, '"');
   preload(options.device, tactics, options.device_settings);
   ImportedModel model = import_onnx(onnx_path);
+  log(LogLevel::debug, onnx_path, " is read");
   EngineInfo info;
   info.model_name = model.graph.name;
   info.model_sha256 = model.sha256;
@@ -249,7 +255,7 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   done("the graph is optimised");
 
   const auto shapes = tuned_shapes(graph, info.shapes, options);
-  if (backend.fuses && !options.passes.all_disabled && !shapes.empty() &&
+  if (backend.fuses && !options.passes.all_disabled && !options.passes.disabled.contains(kFuseNeighbours) && !shapes.empty() &&
       fuse_neighbours(graph, taken_by(backend, device, bind_shapes(graph, shapes[0])))) {
     graph.compact();
     if (options.passes.verify) verify(graph);

@@ -93,7 +93,7 @@ std::shared_ptr<const Engine> build_for(const std::string& path, int64_t batch, 
   for (ValueId id : model.graph.inputs()) {
     const std::string& name = model.graph.value(id).name;
     const Shape& shape = model.graph.type(id).shape;
-    const auto range = given.find(name);
+    const auto range = given.contains(name) ? given.find(name) : given.find("");
     Dims& dims = shapes[name];
     for (size_t axis = 0; axis < shape.size(); ++axis) {
       if (axis == 0 && symbol.empty() && !shape[0].is_constant()) symbol = shape[0].text();

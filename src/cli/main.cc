@@ -113,6 +113,7 @@ int run(int argc, char** argv) {
     sub->add_flag("-v,--verbose", verbose, "say more");
     sub->parse_complete_callback([&] {
       spdlog::set_level(quiet ? spdlog::level::warn : verbose ? spdlog::level::debug : spdlog::level::info);
+      if (verbose) spdlog::set_pattern("%T.%e %^%l%$: %v");  // what takes long is seen from the times
       context.verbosity = quiet ? -1 : verbose ? 1 : 0;
     });
     verb.add(*sub, context);
@@ -146,5 +147,9 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file over the limit of ulimit is an error of write(), not the end
   temper::cli::choose_waiting_policy(argv);
-  return temper::cli::run(argc, argv);
+  // What libraries take down at a regular end, GPUs' above all, takes up to a tenth of a second, and the system does it
+  // as well.
+  const int code = temper::cli::run(argc, argv);
+  std::fflush(nullptr);
+  std::_Exit(code);
 }

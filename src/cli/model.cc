@@ -182,13 +182,7 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
   options.buckets = flags.buckets;
   for (const std::string& text : flags.shapes) {
     const auto equals = text.rfind('=');
-    std::string name = equals == text.npos ? "" : text.substr(0, equals);
-    if (name.empty()) {
-      // The name may be dropped where there is one input.
-      const ImportedModel model = import_onnx(path);
-      if (model.graph.inputs().size() != 1) fail(ErrorKind::usage, "--shapes ", text, " names no input, and the model has ", model.graph.inputs().size());
-      name = model.graph.value(model.graph.inputs()[0]).name;
-    }
+    const std::string name = equals == text.npos ? "" : text.substr(0, equals);  // none: that of the only input
     options.shapes[name] = parse_range(equals == text.npos ? text : text.substr(equals + 1));
   }
   options.command = build_command(flags, path);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "base/threads.h"
 
 namespace temper {
 
@@ -72,11 +73,11 @@ TensorType type_of(DType dtype, const Dims& dims) { return {dtype, Shape(dims.be
 
 Tensor::Tensor(DType dtype, Dims dims) : dtype_(dtype), dims_(std::move(dims)), count_(element_count(dims_)) {
   const size_t size = size_t(round_up<int64_t>(std::max<int64_t>(byte_count(dtype, dims_), 1), 64));
-  void* data = std::aligned_alloc(64, size);
-  if (!data) fail(ErrorKind::machine, "out of memory: ", int64_t(size), " bytes for a tensor ", dtype, dims_);
-  std::memset(data, 0, size);
-  owner_ = std::shared_ptr<const void>(data, [](const void* p) { std::free(const_cast<void*>(p)); });
-  data_ = static_cast<std::byte*>(data);
+  // Zeros that come from the system as such are not written once more.
+  void* memory = std::calloc(size + 64, 1);
+  if (!memory) fail(ErrorKind::machine, "out of memory: ", int64_t(size), " bytes for a tensor ", dtype, dims_);
+  owner_ = std::shared_ptr<const void>(memory, [](const void* p) { std::free(const_cast<void*>(p)); });
+  data_ = static_cast<std::byte*>(memory) + (64 - reinterpret_cast<uintptr_t>(memory) % 64);
 }
 
 Tensor Tensor::view(DType dtype, Dims dims, const void* data, std::shared_ptr<const void> owner) {
@@ -105,10 +106,12 @@ Tensor Tensor::converted(DType dtype) const {
     visit_dtype(dtype, [&]<class To>() {
       const From* from = data<From>();
       To* to = result.data<To>();
-      for (int64_t i = 0; i < count_; ++i) {
-        if constexpr (std::is_same_v<To, bool>) to[i] = static_cast<Wide<From>>(from[i]) != 0;
-        else to[i] = static_cast<To>(static_cast<Wide<From>>(from[i]));
-      }
+      parallel_for(count_, int64_t(1) << 16, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          if constexpr (std::is_same_v<To, bool>) to[i] = static_cast<Wide<From>>(from[i]) != 0;
+          else to[i] = static_cast<To>(static_cast<Wide<From>>(from[i]));
+        }
+      });
     });
   });
   return result;

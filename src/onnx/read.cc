@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <future>
 
 #include "base/checked.h"
 #include "base/file.h"
@@ -126,9 +127,11 @@ void hide_external(onnx::GraphProto& graph) {
 }
 
 OnnxModel parse(std::string_view bytes, const std::string& folder) {
+  const std::span<const std::byte> all(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size());
   if (int64_t(bytes.size()) > kMaxModelBytes)
     fail(ErrorKind::bad_file, "the model has ", bytes.size(), " bytes; the limit is ", kMaxModelBytes, " (larger weights belong in external data)");
   if (bytes.empty()) fail(ErrorKind::bad_file, "the file is empty");
+  auto sha256 = std::async(std::launch::async, [&] { return sha256_hex(all); });  // takes as long as the rest
   OnnxModel model;
   model.proto = std::make_shared<onnx::ModelProto>();
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()), int(bytes.size()));
@@ -149,10 +152,10 @@ OnnxModel parse(std::string_view bytes, const std::string& folder) {
   external.add(proto.graph(), 0);
   for (const auto& function : proto.functions())
     for (const auto& node : function.node()) external.add(node, 1);
-  model.sha256 = sha256_hex({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
+  model.sha256 = sha256.get();
   if (!external.hashes.empty()) {
-    const std::string all = model.sha256 + external.hashes;
-    model.sha256 = sha256_hex({reinterpret_cast<const std::byte*>(all.data()), all.size()});
+    const std::string hashes = model.sha256 + external.hashes;
+    model.sha256 = sha256_hex(std::as_bytes(std::span(hashes)));
   }
   try {
     if (model.external.empty()) {

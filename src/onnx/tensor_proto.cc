@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/file.h"
+#include "base/threads.h"
 
 namespace temper {
 namespace {
@@ -64,7 +65,10 @@ void check_bytes(const TensorProto& proto, DType dtype, const Dims& dims, size_t
 
 Tensor copy_of(DType dtype, const Dims& dims, const void* bytes) {
   Tensor tensor(dtype, dims);
-  if (tensor.bytes() > 0) std::memcpy(tensor.raw_mutable(), bytes, size_t(tensor.bytes()));
+  // Large ones on all threads: what takes long is the memory's first touch.
+  parallel_for(tensor.bytes(), int64_t(1) << 20, [&](int64_t begin, int64_t end) {
+    std::memcpy(tensor.raw_mutable() + begin, static_cast<const std::byte*>(bytes) + begin, size_t(end - begin));
+  });
   if (dtype == DType::boolean) {  // a bool object may hold nothing but 0 and 1
     auto* values = reinterpret_cast<uint8_t*>(tensor.raw_mutable());
     for (int64_t i = 0; i < tensor.count(); ++i) values[i] = values[i] != 0;

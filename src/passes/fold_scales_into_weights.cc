@@ -4,6 +4,7 @@
 // s and t are computed in double and rounded once. The weights of this node alone change: it gets its own constant.
 #include <cmath>
 
+#include "base/threads.h"
 #include "passes/pass.h"
 #include "passes/simplify.h"
 
@@ -169,23 +170,28 @@ class Folder {
     Tensor out(weights.dtype(), weights.dims());
     const size_t axis = size_t(where.weight_axis);
     const int64_t inner = row_major_strides(weights.dims())[axis], along = weights.dims()[axis];
-    const int64_t group_size = std::max<int64_t>(1, weights.count() / where.groups);
-    std::vector<double> largest(size_t(where.channels), 0);
-    bool finite = true;
+    const int64_t group_size = weights.count() / where.groups;
+    std::vector<double> largest(size_t(where.channels), 0);  // of each channel; infinity where one is not finite
     visit_dtype(weights.dtype(), [&]<class T>() {
       if constexpr (std::is_same_v<Wide<T>, double>) {
-        const T* from = weights.data<T>();
-        T* to = out.data<T>();
-        for (int64_t i = 0; i < weights.count(); ++i) {
-          const int64_t channel = i / inner % along + (where.groups > 1 ? i / group_size * along : 0);
-          to[i] = static_cast<T>(double(from[i]) * scale[scale.size() == 1 ? 0 : size_t(channel)]);
-          const double size = std::fabs(double(to[i]));
-          finite &= std::isfinite(size);
-          largest[size_t(channel)] = std::max(largest[size_t(channel)], size);
-        }
+        parallel_for(where.channels, std::max<int64_t>(1, 65536 * where.channels / std::max<int64_t>(1, weights.count())), [&](int64_t begin, int64_t end) {
+          for (int64_t channel = begin; channel < end; ++channel) {
+            const double factor = scale[scale.size() == 1 ? 0 : size_t(channel)];
+            const int64_t start = channel / along * group_size + channel % along * inner;
+            double most = 0;
+            for (int64_t run = start; run < (channel / along + 1) * group_size; run += along * inner)
+              for (int64_t i = run; i < run + inner; ++i) {
+                const T scaled = static_cast<T>(double(weights.data<T>()[i]) * factor);
+                out.data<T>()[i] = scaled;
+                const double size = std::fabs(double(scaled));
+                most = size <= most ? most : std::isnan(size) ? std::numeric_limits<double>::infinity() : size;
+              }
+            largest[size_t(channel)] = most;
+          }
+        });
       }
     });
-    if (!finite) return std::nullopt;
+    if (std::any_of(largest.begin(), largest.end(), [](double size) { return std::isinf(size); })) return std::nullopt;
     // Below 2^-14 half floats lose precision; 2^-10 leaves four bits for the smaller weights of a channel.
     const double least = weights.dtype() == DType::f16 ? 0x1p-10 : weights.dtype() == DType::f64 ? 0x1p-1000 : 0x1p-100;
     for (size_t i = 0; i < largest.size(); ++i)

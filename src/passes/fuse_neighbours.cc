@@ -27,16 +27,47 @@ const Node* pointwise_behind(const Graph& graph, ValueId value) {
 
 const Program& program_of(const Node& node) { return std::get<ops::Pointwise>(node.op).program; }
 
+// The max pool that alone reads `value`, if fused_conv can say it; null where there is none.
+const Node* max_pool_behind(const Graph& graph, ValueId value) {
+  if (!graph.has_single_use(value)) return nullptr;
+  const Node& node = graph.node(graph.value(value).users[0]);
+  const auto* pool = std::get_if<ops::Pool>(&node.op);
+  if (!pool) return nullptr;
+  ops::FusedConv said;
+  said.pool_kernel = pool->kernel;
+  said.pool_strides = pool->strides;
+  said.pool_pads = pool->pads;
+  return said.pool() == *pool ? &node : nullptr;
+}
+
+// With all of its neighbours, or else with one of them.
 bool fuse_conv(Graph& graph, NodeId id, const FusionTaken& taken) {
   const Node node = graph.node(id);
   const Node* before = pointwise_for(graph, node.inputs[0], id);
-  if (!before || std::count(node.inputs.begin(), node.inputs.end(), node.inputs[0]) != 1) return false;
-  ops::FusedConv fused{program_of(*before), std::get<ops::Conv>(node.op)};
-  std::vector<ValueId> inputs = node.inputs;
-  inputs[0] = before->inputs[0];
-  if (!taken(graph, fused, inputs)) return false;
-  graph.rewrite(node.outputs[0], std::move(fused), std::move(inputs), node.name);
-  return true;
+  if (std::count(node.inputs.begin(), node.inputs.end(), node.inputs[0]) != 1) before = nullptr;
+  const Node* behind = max_pool_behind(graph, node.outputs[0]);
+  for (const auto& [first, last] : {std::pair(before, behind), std::pair(before, static_cast<const Node*>(nullptr)),
+                                    std::pair(static_cast<const Node*>(nullptr), behind)}) {
+    if (!first && !last) continue;
+    ops::FusedConv fused{{}, std::get<ops::Conv>(node.op), {}, {}, {}};
+    std::vector<ValueId> inputs = node.inputs;
+    ValueId output = node.outputs[0];
+    if (first) {
+      fused.prologue = program_of(*first);
+      inputs[0] = first->inputs[0];
+    }
+    if (last) {
+      const auto& pool = std::get<ops::Pool>(last->op);
+      fused.pool_kernel = pool.kernel;
+      fused.pool_strides = pool.strides;
+      fused.pool_pads = pool.pads;
+      output = last->outputs[0];
+    }
+    if (!taken(graph, fused, inputs)) continue;
+    graph.rewrite(output, std::move(fused), std::move(inputs), node.name);
+    return true;
+  }
+  return false;
 }
 
 bool fuse_reduce(Graph& graph, NodeId id, const FusionTaken& taken) {

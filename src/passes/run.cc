@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "base/file.h"
+#include "passes/fuse_neighbours.h"
 #include "passes/pass.h"
 
 namespace temper {
@@ -12,11 +13,11 @@ namespace {
 
 void check_names(const PassOptions& options) {
   for (const std::string& name : options.disabled) {
-    std::string known;
-    bool found = false;
+    std::string known(kFuseNeighbours);
+    bool found = name == kFuseNeighbours;
     for (const Pass& pass : pass_pipeline()) {
       found |= pass.name == name;
-      if (known.find(pass.name) == known.npos) known += concat(known.empty() ? "" : ", ", pass.name);
+      if (known.find(pass.name) == known.npos) known += concat(", ", pass.name);
     }
     if (!found) fail(ErrorKind::usage, "there is no pass '", name, "'; the passes are ", known);
   }

@@ -29,6 +29,10 @@ class Builder {
     if (specs_.empty()) specs_.push_back({0, graph_.node_count() - 1, 0, false});
     check_specs();
     choices_ = choose_tactics(graph_, batch_, slices_, backend_, device_, options_);
+    std::vector<PackCache::Wanted> wanted;
+    for (const NodeChoice& choice : choices_)
+      if (choice.chosen.tactic) wanted.push_back({&choice.problem, choice.chosen.tactic, &choice.chosen.config});
+    packs_.prepare(wanted, device_);
     place_outputs();
     for (size_t s = 0; s < specs_.size(); ++s) emit_segment(int(s));
     emit_remaining_outputs();

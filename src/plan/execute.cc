@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/execute.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -48,6 +49,13 @@ struct BoundStep {
   std::vector<void*> outputs;
 };
 
+// The steps on buffers of the caller's that lie in the device's memory.
+struct InPlace {
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  std::unique_ptr<Queue::Recording> recording;  // null: seen once, and copied
+};
+
 // What a plan needs on a device with memory of its own. The caller's buffers are copied through staging memory of the
 // host to buffers behind the plan's own part of the arena.
 struct DeviceSide {
@@ -57,6 +65,7 @@ struct DeviceSide {
   std::vector<const void*> inputs;                     // addresses on the device
   std::vector<void*> outputs;
   std::unique_ptr<Queue::Recording> recording;
+  std::vector<InPlace> in_place;                       // the latest first
   int moves = -1;                                      // of the arena, when addresses were last taken
 };
 
@@ -132,6 +141,7 @@ struct Executor::Impl {
     if (d.moves == arena.moves()) return;
     arena.queue()->wait();
     d.recording.reset();
+    d.in_place.clear();
     d.inputs.clear();
     d.outputs.clear();
     std::byte* behind = arena.data() + plan.arena_bytes();
@@ -156,12 +166,46 @@ struct Executor::Impl {
   template <class F>
   void each_step_on_device(F&& f) { each_step(device_side.inputs, device_side.outputs, f); }
 
-  void put_in_steps() {
-    each_step_on_device([](size_t, size_t, BoundStep& step, const Buffers& buffers) { step.kernel->launch(buffers); });
+  void put_in_steps(std::span<const void* const> inputs, std::span<void* const> outputs) {
+    each_step(inputs, outputs, [](size_t, size_t, BoundStep& step, const Buffers& buffers) { step.kernel->launch(buffers); });
   }
+  void put_in_steps() { put_in_steps(device_side.inputs, device_side.outputs); }
   const Queue::Recording& recording() {
     if (!device_side.recording) device_side.recording = arena.queue()->record([&] { put_in_steps(); });
     return *device_side.recording;
+  }
+  // Null where these buffers come for the first time: making a recording takes longer than many copies.
+  const Queue::Recording* recording_on(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
+    constexpr size_t kMost = 8;
+    std::vector<InPlace>& known = device_side.in_place;
+    auto it = std::find_if(known.begin(), known.end(), [&](const InPlace& k) { return k.inputs == inputs && k.outputs == outputs; });
+    if (it == known.end()) {
+      if (known.size() == kMost) known.pop_back();
+      known.insert(known.begin(), {inputs, outputs, nullptr});
+      return nullptr;
+    }
+    if (!it->recording) it->recording = arena.queue()->record([&] { put_in_steps(inputs, outputs); });
+    std::rotate(known.begin(), it, it + 1);
+    return known.front().recording.get();
+  }
+  // A buffer of the caller's that another one shares memory with must be copied: kernels may write the one while they
+  // still read the other.
+  bool disjoint(std::span<const void* const> inputs, std::span<void* const> outputs) const {
+    std::vector<std::pair<const std::byte*, int64_t>> written;
+    auto range = [](const PortInfo& port, const void* at) {
+      return std::pair(static_cast<const std::byte*>(at), byte_count(port.type.dtype, port.type.dims()));
+    };
+    auto meets = [&](const std::pair<const std::byte*, int64_t>& a) {
+      return std::any_of(written.begin(), written.end(), [&](const auto& b) { return a.first < b.first + b.second && b.first < a.first + a.second; });
+    };
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      const auto output = range(plan.outputs[o], outputs[o]);
+      if (meets(output)) return false;
+      written.push_back(output);
+    }
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (meets(range(plan.inputs[i], inputs[i]))) return false;
+    return true;
   }
   void to_device(std::span<const void* const> inputs) {
     find_device_buffers();
@@ -200,6 +244,7 @@ struct Executor::Impl {
     for (size_t i = 0; i < step.inputs.size(); ++i)
       if (step.inputs[i].kind == BufferRef::Kind::none && step.problem.inputs[i].present && kernel->reads(i))
         fail(ErrorKind::bad_file, "its input ", i, " has no buffer");
+    kernel->prepare();
     return kernel;
   }
 
@@ -355,11 +400,25 @@ std::span<void* const> Executor::run_resident(std::span<const void* const> input
   impl.find_device_buffers();
   const DeviceSide& d = impl.device_side;
   auto bytes = [](const PortInfo& port) { return byte_count(port.type.dtype, port.type.dims()); };
-  // A recording has its addresses in it, and its kernels were chosen for aligned ones: hence copies.
-  for (size_t i = 0; i < impl.plan.inputs.size(); ++i)
-    queue.copy_on_device(const_cast<void*>(d.inputs[i]), inputs[i], bytes(impl.plan.inputs[i]));
-  queue.replay(impl.recording());
-  for (size_t o = 0; o < outputs.size(); ++o) queue.copy_on_device(outputs[o], d.outputs[o], bytes(impl.plan.outputs[o]));
+  // A recording has its addresses in it, and its kernels were chosen for aligned ones.
+  auto aligned = [](const void* at) { return reinterpret_cast<uintptr_t>(at) % 256 == 0; };
+  std::vector<const void*> in = d.inputs;
+  std::vector<void*> out = d.outputs;
+  const Queue::Recording* recording = nullptr;
+  if (impl.disjoint(inputs, outputs)) {
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (aligned(inputs[i])) in[i] = inputs[i];
+    for (size_t o = 0; o < outputs.size(); ++o)
+      if (aligned(outputs[o])) out[o] = outputs[o];
+    if (out != d.outputs && !(recording = impl.recording_on(in, out))) out = d.outputs;  // inputs alone may come again
+    if (!recording && in != d.inputs && !(recording = impl.recording_on(in, out))) in = d.inputs;
+  }
+  if (!recording) recording = &impl.recording();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (in[i] != inputs[i]) queue.copy_on_device(const_cast<void*>(in[i]), inputs[i], bytes(impl.plan.inputs[i]));
+  queue.replay(*recording);
+  for (size_t o = 0; o < outputs.size(); ++o)
+    if (out[o] != outputs[o]) queue.copy_on_device(outputs[o], out[o], bytes(impl.plan.outputs[o]));
   queue.wait();
   return outputs.empty() ? std::span<void* const>(d.outputs) : outputs;
 }

@@ -37,11 +37,12 @@ class Executor {
   // Pointers to the host's memory in the plan's order; buffers of the plan's types, row-major. Allocates nothing but, on
   // the first run, what a recording of the steps takes (a CUDA graph).
   void run(std::span<const void* const> inputs, std::span<void* const> outputs);
-  // On a device with memory of its own, with buffers that lie in that memory, however aligned: they are copied on the
-  // device to and from the places that the recording knows; nothing passes through the host's memory. Waits until it is
-  // done. Returns where the outputs lie; without `outputs`, only there, until the arena's next run.
+  // On a device with memory of its own, with buffers that lie in that memory; nothing passes through the host's memory.
+  // Buffers that come for a second time are read and written where they lie; new ones, those not aligned to 256 bytes and
+  // those that share memory are copied on the device. Waits until it is done. Returns where the outputs lie; without
+  // `outputs`, only there, until the arena's next run.
   std::span<void* const> run_resident(std::span<const void* const> inputs, std::span<void* const> outputs = {});
-  // For devices with memory of their own: runs the steps `times` times on the inputs that the last run left there, as one
+  // For devices with memory of their own: runs the steps `times` times on the inputs that the last run() left there, as one
   // recording or as single launches, and gives the milliseconds of each on the device's clock. No transfers.
   std::vector<double> run_on_device(int times, bool recorded = true);
   // The same by step, as [run][segment][step]: what a step's launches take beside each other is in its time, too.

@@ -17,6 +17,14 @@ class PackCache {
     std::shared_ptr<const Tensor> packed, code;  // u8; null where there is nothing
     std::vector<bool> consumed;            // as in Packed
   };
+  struct Wanted {
+    const Problem* problem;
+    const Tactic* tactic;
+    const Config* config;
+  };
+  // Does side by side what get() would do for each of them one after the other, for tactics whose build bears that
+  // (those with a `compile`). What fails is left to get().
+  void prepare(const std::vector<Wanted>& wanted, const Device& device);
   // Calls the tactic's build where problem, tactic, configuration or constants are new. The tactic has a build.
   const Entry& get(const Problem& problem, const Tactic& tactic, const Config& config, const Device& device);
   // A constant of a plan that exists already: what is packed to the same bytes is not held a second time.
@@ -34,7 +42,18 @@ class PackCache {
   std::unordered_multimap<uint64_t, std::shared_ptr<const Tensor>> by_content_;
   std::vector<std::shared_ptr<const Tensor>> not_hashed_;  // hashing waits until something is packed
 
-  std::shared_ptr<const Tensor> shared(AlignedBytes bytes);
+  struct Hashed {
+    AlignedBytes bytes;
+    uint64_t hash;
+    explicit Hashed(AlignedBytes b);
+  };
+  struct Made {
+    Hashed packed, code;
+    std::vector<bool> consumed;
+    explicit Made(Packed built);
+  };
+  std::shared_ptr<const Tensor> shared(Hashed hashed);
+  const Entry& store(std::string key, Made made, const Problem& problem);
 };
 
 }  // namespace temper

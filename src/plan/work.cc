@@ -32,9 +32,9 @@ int64_t bytes_of(const Plan& plan, const Segment& segment, const PlanStep& step)
 int64_t product_operations_of(const Segment& segment, const PlanStep& step) {
   if (step.is_reorder()) return 0;
   const Problem& problem = step.problem;
-  if (conv_of(problem.op)) {
-    const Dims weights = problem.inputs[1].dims();  // [out, in / group, window...]
-    return segment.slices * 2 * elements(problem.outputs[0]) * (element_count(weights) / std::max<int64_t>(1, weights[0]));
+  if (const ops::Conv* conv = conv_of(problem.op)) {  // its output, which a pool behind it makes smaller
+    const Dims weights = problem.inputs[1].dims();    // [out, in / group, window...]
+    return segment.slices * 2 * element_count(conv->output_dims(problem.inputs[0].dims(), weights)) * (element_count(weights) / std::max<int64_t>(1, weights[0]));
   }
   if (std::get_if<ops::ConvTranspose>(&problem.op)) {
     const Dims weights = problem.inputs[1].dims();  // [in, out / group, window...]

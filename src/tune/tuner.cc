@@ -102,6 +102,7 @@ struct Tuner::Instance {
       : stream(queue ? queue->stream() : nullptr) {
     const std::vector<bool>& consumed = packed.consumed;
     kernel = tactic.load(problem, config, {packed.bytes, packed.code}, device);
+    kernel->prepare();
     for (size_t i = 0; i < problem.inputs.size(); ++i) {
       const Port& port = problem.inputs[i];
       if (!port.present || (i < consumed.size() && consumed[i])) inputs.push_back(nullptr);

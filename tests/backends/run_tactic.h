@@ -84,6 +84,7 @@ inline std::vector<Tensor> run_tactic(const Tactic& tactic, Problem problem, con
   for (size_t i = 0; i < inputs.size(); ++i)
     if (packed.consumed[i]) problem.inputs[i].constant = nullptr;
   auto kernel = tactic.load(problem, config, {{packed_memory.data(), packed.bytes.size()}, packed.code}, device);
+  kernel->prepare();
 
   std::vector<Guarded> in, out;
   std::vector<const void*> in_pointers;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// temper_conformance: runs ONNX's own tests, one process each, and counts pass, wrong, refused and crashed.
+// temper_conformance: runs ONNX's own tests, in other processes, and counts pass, wrong, refused and crashed.
 // A wrong answer or a crash is a failure; so are fewer passes than the floor. A refusal is an Error{unsupported}.
 #include <onnx/defs/schema.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <iostream>
 #include <map>
@@ -29,55 +31,82 @@ struct Settings {
   bool list_refused = false, list_passed = false;
 };
 
-struct Child {
-  size_t index;
-  int pipe;
+// An array of zeros that this process and those that it forks share.
+template <class T>
+class Shared {
+ public:
+  explicit Shared(size_t count) : bytes_(count * sizeof(T)) {
+    void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) fail(ErrorKind::machine, "mmap: ", std::strerror(errno));
+    data_ = static_cast<T*>(memory);
+  }
+  Shared(const Shared&) = delete;
+  ~Shared() { munmap(data_, bytes_); }
+  T& operator[](size_t i) { return data_[i]; }
+
+ private:
+  size_t bytes_;
+  T* data_;
 };
 
-// Forks one process a test, so that a crash or an endless loop costs one test only.
+struct Result {
+  bool there;
+  Outcome outcome;
+  char message[2000];
+};
+using Counter = std::atomic<size_t>;
+
+// The next tests, one after the other, until one goes wrong: what it left behind ends with the process.
+void work(Counter& next, Counter& current, Shared<Result>& results, const std::vector<Case>& cases, const Runner& runner,
+          unsigned limit_s) {
+  for (size_t i; (i = next++) < cases.size();) {
+    current = i;
+    alarm(limit_s);
+    const Verdict verdict = judge(cases[i], runner);
+    results[i].outcome = verdict.outcome;
+    results[i].message[verdict.message.copy(results[i].message, sizeof results[i].message - 1)] = 0;
+    results[i].there = true;
+    if (verdict.outcome == Outcome::wrong || verdict.outcome == Outcome::crashed) return;
+  }
+}
+
+// In processes of their own, so that a crash or an endless loop costs one test only. A process takes many tests: opening
+// a GPU takes longer than most of them.
 std::vector<Verdict> run_all(const std::vector<Case>& cases, const Runner& runner, const Settings& settings) {
   onnx::OpSchemaRegistry::Schema("Add");  // registers all schemas, once instead of in every child
+  const size_t jobs = size_t(settings.jobs);
+  Shared<Result> results(cases.size() + 1);
+  Shared<Counter> next(1), current(jobs);  // current: of each process that runs
   std::vector<Verdict> verdicts(cases.size());
-  std::map<pid_t, Child> children;
-  auto collect_one = [&] {
-    int status = 0;
-    const pid_t pid = waitpid(-1, &status, 0);
-    auto it = children.find(pid);
-    if (it == children.end()) return;
-    Verdict& verdict = verdicts[it->second.index];
-    std::string text;
-    char buffer[4096];
-    for (ssize_t n; (n = read(it->second.pipe, buffer, sizeof buffer)) > 0;) text.append(buffer, size_t(n));
-    close(it->second.pipe);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && !text.empty()) {
-      verdict = {Outcome(text[0] - '0'), text.substr(1)};
-    } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
-      verdict = {Outcome::crashed, concat("no answer within ", int64_t(settings.limit_s), " s")};
-    } else if (WIFSIGNALED(status)) {
-      verdict = {Outcome::crashed, concat("killed by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")")};
-    } else {
-      verdict = {Outcome::crashed, concat("ended with exit status ", WEXITSTATUS(status))};
-    }
-    children.erase(it);
-  };
-  for (size_t i = 0; i < cases.size(); ++i) {
-    while (int(children.size()) >= settings.jobs) collect_one();
-    int ends[2];
-    if (pipe(ends) != 0) fail(ErrorKind::machine, "pipe: ", std::strerror(errno));
+  std::map<pid_t, size_t> running;  // which of `current` is its own
+  auto start = [&](size_t job) {
+    current[job] = cases.size();
     const pid_t pid = fork();
     if (pid < 0) fail(ErrorKind::machine, "fork: ", std::strerror(errno));
     if (pid == 0) {
-      close(ends[0]);
-      alarm(settings.limit_s);
-      const Verdict verdict = judge(cases[i], runner);
-      // Below the size of a pipe, so that the write never waits for the parent.
-      const std::string text = concat(int(verdict.outcome), verdict.message.substr(0, 2000));
-      _exit(write(ends[1], text.data(), text.size()) == ssize_t(text.size()) ? 0 : 9);
+      work(next[0], current[job], results, cases, runner, settings.limit_s);
+      _exit(0);
     }
-    close(ends[1]);
-    children[pid] = {i, ends[0]};
+    running[pid] = job;
+  };
+  for (size_t job = 0; job < jobs; ++job) start(job);
+  while (!running.empty()) {
+    int status = 0;
+    const auto it = running.find(waitpid(-1, &status, 0));
+    if (it == running.end()) continue;
+    const size_t job = it->second, last = current[job];
+    running.erase(it);
+    if (last < cases.size() && !results[last].there) {
+      Verdict& verdict = verdicts[last];
+      verdict.outcome = Outcome::crashed;
+      if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) verdict.message = concat("no answer within ", int64_t(settings.limit_s), " s");
+      else if (WIFSIGNALED(status)) verdict.message = concat("killed by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")");
+      else verdict.message = concat("ended with exit status ", WEXITSTATUS(status));
+    }
+    if (next[0] < cases.size()) start(job);
   }
-  while (!children.empty()) collect_one();
+  for (size_t i = 0; i < cases.size(); ++i)
+    if (results[i].there) verdicts[i] = {results[i].outcome, results[i].message};
   return verdicts;
 }
 

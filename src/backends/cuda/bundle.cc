@@ -98,7 +98,7 @@ Bundle::Bundle(std::span<const std::byte> bytes, const std::vector<Job>& jobs, c
   }
 }
 
-LoadedWork::LoadedWork(const GpuRef& gpu, Recipe::Work work, const Bundle& bundle) : work_(std::move(work)) {
+LoadedWork::LoadedWork(const GpuRef& gpu, const Recipe::Work& work, const Bundle& bundle) : work_(work) {
   std::map<const std::byte*, size_t> loaded;  // equal texts share a module
   for (size_t i = 0; i < work_.jobs.size(); ++i) {
     const auto [it, is_new] = loaded.try_emplace(bundle.cubin(i).data(), modules_.size());
@@ -143,9 +143,9 @@ void LoadedWork::launch(const Stream& stream, const DeviceBuffers& buffers) cons
   }
 }
 
-bool LoadedWork::reads(int input) const {
+bool reads(const Recipe::Work& work, int input) {
   auto is_input = [&](const Slot& slot) { return slot.kind == Slot::Kind::input && slot.index == input; };
-  for (const Job& job : work_.jobs)
+  for (const Job& job : work.jobs)
     if (std::any_of(job.slots.begin(), job.slots.end(), is_input) ||
         std::any_of(job.maps.begin(), job.maps.end(), [&](const SlotMap& map) { return is_input(map.slot); }))
       return true;

@@ -28,18 +28,18 @@ struct DeviceBuffers {
   DevicePointer workspace = 0, packed = 0, fault = 0;
 };
 
-// Jobs whose kernels are loaded. Immutable; several streams may launch it at the same time.
+// Whether a launch of the work looks at this input of the problem.
+bool reads(const Recipe::Work& work, int input);
+
+// Jobs whose kernels are loaded. Immutable; several streams may launch it at the same time. `work` must stay alive.
 class LoadedWork {
  public:
-  LoadedWork(const GpuRef& gpu, Recipe::Work work, const Bundle& bundle);
+  LoadedWork(const GpuRef& gpu, const Recipe::Work& work, const Bundle& bundle);
   // Puts the launches into the stream, also while it is being captured; waits for nothing.
   void launch(const Stream& stream, const DeviceBuffers& buffers) const;
-  int64_t workspace() const { return work_.workspace; }
-  // Whether a launch looks at this input of the problem.
-  bool reads(int input) const;
 
  private:
-  Recipe::Work work_;
+  const Recipe::Work& work_;
   std::vector<Module> modules_;
   std::vector<Function> functions_;  // one for each job
 };

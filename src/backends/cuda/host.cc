@@ -80,6 +80,7 @@ class HostKernel final : public Kernel {
     workspace_.resize(size_t(kernel_->workspace()));
   }
   bool reads(size_t input) const override { return in_bytes_[input] > 0; }
+  void prepare() override { kernel_->prepare(); }
   void launch(const Buffers& buffers) override {
     work_ = &work_stream_of(buffers);
     for (size_t i = 0; i < inputs_.size(); ++i)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "backends/cuda/bundle.h"
 
@@ -12,23 +13,30 @@ namespace {
 
 class RecipeKernel final : public Kernel {
  public:
+  // `packed` is looked at until prepare() was called.
   RecipeKernel(const Recipe::Work& work, const PackedView& packed, const Device& device)
-      : loaded_(device.gpu->gpu(), work, Bundle(packed.code, work.jobs, device.architecture)) {
-    if (!packed.bytes.empty()) packed_ = device.gpu->constant(packed.bytes);
+      : machine_(device.gpu), work_(work), bundle_(packed.code, work.jobs, device.architecture), bytes_(packed.bytes) {}
+  int64_t workspace() const override { return work_.workspace; }
+  bool reads(size_t input) const override { return cuda::reads(work_, int(input)); }
+  void prepare() override {
+    loaded_.emplace(machine_->gpu(), work_, bundle_);
+    if (!bytes_.empty()) packed_ = machine_->constant(bytes_);
   }
-  int64_t workspace() const override { return loaded_.workspace(); }
-  bool reads(size_t input) const override { return loaded_.reads(int(input)); }
   void launch(const Buffers& buffers) override {
     inputs_.clear();
     outputs_.clear();
     for (const void* input : buffers.inputs) inputs_.push_back(address_of(input));
     for (void* output : buffers.outputs) outputs_.push_back(address_of(output));
-    loaded_.launch(stream_of(buffers), {inputs_, outputs_, address_of(buffers.workspace),
-                                        packed_ ? packed_->address() : 0, work_stream_of(buffers).fault_address()});
+    loaded_->launch(stream_of(buffers), {inputs_, outputs_, address_of(buffers.workspace),
+                                         packed_ ? packed_->address() : 0, work_stream_of(buffers).fault_address()});
   }
 
  private:
-  LoadedWork loaded_;
+  std::shared_ptr<const Machine> machine_;
+  const Recipe::Work work_;
+  const Bundle bundle_;
+  const std::span<const std::byte> bytes_;
+  std::optional<LoadedWork> loaded_;  // from prepare() on
   std::shared_ptr<const DeviceMemory> packed_;
   std::vector<DevicePointer> inputs_, outputs_;
 };

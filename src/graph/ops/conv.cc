@@ -9,6 +9,13 @@ Window Conv::window(const Dims& w) const {
   return {Dims(w.begin() + 2, w.end()), strides, dilations, pads, pad_mode, false};
 }
 
+Dims Conv::output_dims(const Dims& x, const Dims& weights) const {
+  Dims out{x.at(0), weights.at(0)};
+  for (size_t axis = 0; axis + 2 < x.size(); ++axis)
+    out.push_back(window_output(window(weights), int64_t(axis), x[axis + 2]).value());
+  return out;
+}
+
 std::vector<TensorType> Conv::infer(const InferContext& context) const {
   context.expect_inputs(2, 1026);
   context.expect_rank(0, 3, 5);

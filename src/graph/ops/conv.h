@@ -27,6 +27,7 @@ struct Conv {
   }
   bool operator==(const Conv&) const = default;
   Window window(const Dims& weight_dims) const;
+  Dims output_dims(const Dims& x, const Dims& weights) const;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
 };

@@ -23,14 +23,32 @@ std::vector<TensorType> infer_behind(const T& op, const TensorType& x, const Inf
 
 }  // namespace
 
+Pool FusedConv::pool() const {
+  Pool pool;
+  pool.kernel = pool_kernel;
+  pool.strides = pool_strides;
+  pool.dilations.assign(pool_kernel.size(), 1);
+  pool.pads = pool_pads;
+  return pool;
+}
+
 std::vector<TensorType> FusedConv::infer(const InferContext& context) const {
-  return infer_behind(conv, after(prologue, context.type(0)), context);
+  const auto convolved = infer_behind(conv, after(prologue, context.type(0)), context);
+  if (!pools()) return convolved;
+  const std::vector<Operand> operand{{&convolved[0]}};
+  return pool().infer(InferContext(operand, Pool::name));
 }
 
 std::vector<Tensor> FusedConv::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
   std::vector<Tensor> own(inputs.begin(), inputs.end());
   own[0] = after(prologue, own[0]);
-  return conv.reference(own, outputs);
+  if (!pools()) return conv.reference(own, outputs);
+  std::vector<Operand> operands;
+  std::vector<TensorType> types;
+  for (const Tensor& x : own) types.push_back(x.type());
+  for (const TensorType& type : types) operands.push_back({&type});
+  const auto between = conv.infer(InferContext(operands, Conv::name));
+  return pool().reference(conv.reference(own, between), outputs);
 }
 
 std::vector<TensorType> FusedReduce::infer(const InferContext& context) const {

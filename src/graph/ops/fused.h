@@ -1,25 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops with the pointwise programs that stand before and behind them: what a kernel can do in one go, so that what lies
+// Ops with the programs and pools that stand before and behind them: what a kernel can do in one go, so that what lies
 // between never goes to memory. They mean what their parts mean, one after the other. Only fuse_neighbours
 // (passes/fuse_neighbours.h) makes them, for backends that ask for it.
 #pragma once
 #include "graph/ops/conv.h"
+#include "graph/ops/pool.h"
 #include "graph/ops/reduce.h"
 
 namespace temper::ops {
 
-// fused_conv(x, w, epilogue inputs...) = conv(prologue(x), w, ...).
+// fused_conv(x, w, epilogue inputs...) = max_pool(conv(prologue(x), w, ...)).
 struct FusedConv {
   static constexpr std::string_view name = "fused_conv";
   Program prologue;  // of one input
   Conv conv;
+  std::vector<int64_t> pool_kernel, pool_strides, pool_pads;  // as in Pool, without dilations; all empty: no pool
 
   template <class Self, class F>
   static void fields(Self& op, F&& f) {
     f("prologue", op.prologue);
     Conv::fields(op.conv, f);
+    f("pool_kernel", op.pool_kernel);
+    f("pool_strides", op.pool_strides);
+    f("pool_pads", op.pool_pads);
   }
   bool operator==(const FusedConv&) const = default;
+  bool pools() const { return !pool_kernel.empty() || !pool_strides.empty() || !pool_pads.empty(); }
+  Pool pool() const;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
 };

@@ -80,6 +80,15 @@ const char* const kProblems[] = {
     "fused_conv(f32[8,3,64,64], i8[64,3,7,7]*, f32[64,1,1]*) prologue=\"(1) 1=round.f32(0) 2=cast.i8(1)\" "
     "strides=[2,2] "
     "pads=[3,3,3,3] dilations=[1,1] epilogue=\"(2) 2=cast.f32(0) 3=mul.f32(2,1) 4=round.f32(3) 5=cast.i8(4)\"",
+    "fused_conv(f32[8,3,64,64], i8[64,3,7,7]*, f32[64,1,1]*) prologue=\"(1) 1=round.f32(0) 2=cast.i8(1)\" "
+    "strides=[2,2] pads=[3,3,3,3] dilations=[1,1] epilogue=\"(2) 2=cast.f32(0) 3=add.f32(2,1) 4=round.f32(3) "
+    "5=cast.i8(4)\" pool_kernel=[3,3] pool_strides=[2,2] pool_pads=[1,1,1,1]",
+    "fused_conv(f32[8,3,64,64], f16[64,3,7,7]*, f32[64,1,1]*) prologue=\"(1) 1=cast.f16(0)\" strides=[2,2] "
+    "pads=[3,3,3,3] dilations=[1,1] epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\" "
+    "pool_kernel=[3,3] pool_strides=[2,2] pool_pads=[1,1,1,1]",
+    "fused_conv(f16[8,3,64,64], f16[64,3,7,7]*, f32[64,1,1]*) prologue=\"(1)\" strides=[2,2] pads=[3,3,3,3] "
+    "dilations=[1,1] epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\" pool_kernel=[3,3] pool_strides=[2,2] "
+    "pool_pads=[1,1,1,1]",
     "fused_reduce(i8[8,2048,7,7]) prologue=\"(1) 1=cast.f32(0)\" kind=mean axes=[2,3] epilogue=\"(1) 1=round.f32(0) "
     "2=cast.i8(1)\"",
     "conv(i8[8,3,64,64], i8[32,3,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1) 1=cast.f32(0)\"",

@@ -50,6 +50,7 @@ inline std::vector<Tensor> run_cuda_tactic(const Tactic& tactic, Problem problem
   view.bytes = packed.bytes;
   view.code = packed.code;
   const auto kernel = tactic.load(problem, config, view, device);
+  kernel->prepare();
 
   const cuda::Stream stream(device.gpu->gpu());
   std::vector<std::unique_ptr<GuardedDevice>> in, out;

@@ -236,6 +236,31 @@ TEST_F(CudaScripted, BuffersInItsMemoryAreReadAndWrittenThere) {
   }
 }
 
+TEST_F(CudaScripted, BuffersThatComeAgainAreReadAndWrittenWhereTheyLie) {
+  const auto engine = build(running_sum(), "cuda:0", false, {{"x", {{1, 5}, {2, 5}, {9, 5}}}});
+  Session session(engine);
+  session.prepare({{2, 5}});
+  const auto a = session.allocate_resident(40), b = session.allocate_resident(40), y = session.allocate_resident(40);
+  uint64_t seed = 0;
+  // Copies that a run makes; its answer is checked.
+  const auto copies = [&](const std::shared_ptr<void>& in, std::vector<void*> outputs) {
+    const Tensor x = noise({2, 5}, ++seed), want = session.run({x})[0];
+    std::memcpy(in.get(), x.raw().data(), 40);
+    const void* const inputs[] = {in.get()};
+    const int64_t before = gpus.copies_on_device;
+    const auto got = session.run_resident(inputs, outputs);
+    EXPECT_EQ(std::memcmp(got[0], want.raw().data(), 40), 0) << seed;
+    return gpus.copies_on_device - before;
+  };
+  EXPECT_EQ(copies(a, {y.get()}), 2);
+  EXPECT_EQ(copies(a, {y.get()}), 0);
+  EXPECT_EQ(copies(b, {y.get()}), 2) << "another input";
+  EXPECT_EQ(copies(a, {y.get()}), 0) << "the first is still known";
+  EXPECT_EQ(copies(a, {b.get()}), 1) << "another output: the input is read where it lies all the same";
+  EXPECT_EQ(copies(a, {}), 0) << "the output stays where the plan leaves it";
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(copies(a, {a.get()}), 2) << "one over the other: kernels may still read";
+}
+
 TEST_F(CudaScripted, EveryCallMayFailWhileBuffersInItsMemoryAreUsed) {
   const auto engine = build(running_sum(), "cuda:0", false, {{"x", {{1, 5}, {2, 5}, {9, 5}}}});
   engine->plan_for({{2, 5}});
@@ -244,10 +269,12 @@ TEST_F(CudaScripted, EveryCallMayFailWhileBuffersInItsMemoryAreUsed) {
       [&] {
         Session session(engine);
         session.prepare({{2, 5}});
-        const auto memory = session.allocate_resident(80);
+        const auto memory = session.allocate_resident(512);
         const void* const inputs[] = {memory.get()};
-        void* const outputs[] = {static_cast<std::byte*>(memory.get()) + 40};
-        for (int i = 0; i < 2; ++i) session.run_resident(inputs, outputs);
+        for (int at : {256, 300}) {
+          void* const outputs[] = {static_cast<std::byte*>(memory.get()) + at};
+          for (int i = 0; i < 2; ++i) session.run_resident(inputs, outputs);
+        }
       },
       3);
 }

@@ -37,7 +37,7 @@ class ScriptedGpus {
   int64_t calls = 0;                        // by any GPU
   int64_t lost_at = -1;                     // the call from which on GPU 0 fails in all it is asked for
   std::vector<std::string> launches;        // names of kernels that ran, in order
-  int64_t graphs_recorded = 0;
+  int64_t graphs_recorded = 0, copies_on_device = 0;
   std::vector<std::string> misuses;  // what no program may do: freeing twice, copying outside of memory, ...
 
   static ScriptedGpus& get() {
@@ -50,7 +50,7 @@ class ScriptedGpus {
     multiprocessors = 132, major = 9, minor = 0;
     gpu_name = "Scripted H100";
     memory_bytes = int64_t(1) << 30;
-    calls = graphs_recorded = 0;
+    calls = graphs_recorded = copies_on_device = 0;
     lost_at = -1;
     launches.clear();
     misuses.clear();
@@ -331,7 +331,10 @@ inline cuda::DriverApi ScriptedGpus::api() {
   };
   a.copy_on_device = [](DevicePointer to, DevicePointer from, size_t n, StreamHandle stream) {
     void* device = reinterpret_cast<void*>(to);
-    return locked([&](S& s) { return s.copy(device, reinterpret_cast<const void*>(from), n, device, stream); });
+    return locked([&](S& s) {
+      ++s.copies_on_device;
+      return s.copy(device, reinterpret_cast<const void*>(from), n, device, stream);
+    });
   };
   a.fill = [](DevicePointer to, unsigned char value, size_t n, StreamHandle stream) {
     return locked([&](S& s) {

@@ -83,11 +83,12 @@ class CudnnConvKernel final : public Kernel {
       : machine_(device.gpu),
         conv_(cuda::cudnn_conv(problem)),
         run_(machine_->cudnn(), plan_of(config, packed.code)),
-        weights_(machine_->constant(packed.bytes)) {}
+        bytes_(packed.bytes) {}
   int64_t workspace() const override { return run_.plan().workspace(); }
   bool reads(size_t input) const override {
     return input != 1 && std::find(conv_.ports.begin(), conv_.ports.end(), int(input)) != conv_.ports.end();
   }
+  void prepare() override { weights_ = machine_->constant(bytes_); }
   void launch(const Buffers& buffers) override {
     addresses_.clear();
     for (int port : conv_.ports)
@@ -118,7 +119,8 @@ class CudnnConvKernel final : public Kernel {
   std::shared_ptr<const cuda::Machine> machine_;
   CudnnConv conv_;
   cuda::CudnnRun run_;
-  std::shared_ptr<const cuda::DeviceMemory> weights_;
+  const std::span<const std::byte> bytes_;
+  std::shared_ptr<const cuda::DeviceMemory> weights_;  // from prepare() on
   std::vector<DevicePointer> addresses_;
 };
 

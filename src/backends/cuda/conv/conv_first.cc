@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of images: few channels in, and the output in channels_last. Reads the plain layout, as images come.
+// Convolutions of images: few channels in, and the output in channels_last. Reads the plain layout, as images come, and
+// takes a max pool of 3 by 3 with it.
 #include <algorithm>
 #include <charconv>
 #include <numeric>
@@ -8,13 +9,14 @@
 #include "backends/cuda/matmul/gemm.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
+#include "graph/monotone.h"
 
 namespace temper::cuda {
 
 namespace {
 
 constexpr int64_t kMostChannels = 4, kMostTaps = 12;  // along an axis
-constexpr int64_t kTileWidth = 16;
+constexpr int64_t kTileWidth = 16, kPooledWidth = 7;
 constexpr std::string_view kTile = "tile=";  // followed by the rows of a tile
 
 const ops::Conv& op_of(const Problem& problem) { return *conv_of(problem.op); }
@@ -24,11 +26,30 @@ const Program* prologue_of(const Problem& problem) {
   const auto* fused = std::get_if<ops::FusedConv>(&problem.op);
   return fused && !fused->prologue.is_identity() ? &fused->prologue : nullptr;
 }
+bool pools(const Problem& problem) {
+  const auto* fused = std::get_if<ops::FusedConv>(&problem.op);
+  return fused && fused->pools();
+}
 // What is multiplied by the weights.
 DType operand_of(const Problem& problem) {
   const Program* prologue = prologue_of(problem);
   const DType x = problem.inputs[0].type.dtype;
   return prologue ? prologue->infer(std::span(&x, 1)) : x;
+}
+
+// The pool is taken of the sums.
+Support pool_supports(const Problem& problem, const Dims& between) {
+  const auto& fused = std::get<ops::FusedConv>(problem.op);
+  if (fused.pool_kernel != Dims{3, 3} || fused.pool_strides != Dims{2, 2} || fused.pool_pads[0] != 1 || fused.pool_pads[1] != 1)
+    return refused("a pool that is not of 3 by 3, two apart, padded by one in front");
+  const Dims out = problem.outputs[0].dims();
+  for (size_t axis : {2, 3})
+    if (out[axis] * 2 > between[axis] + 1) return refused("a window that sees nothing but padding");
+  std::vector<const Tensor*> others;
+  for (size_t i = 2; i < problem.inputs.size(); ++i) others.push_back(problem.inputs[i].constant);
+  if (!never_decreases(fused.conv.epilogue, ops::accumulator_of(operand_of(problem), problem.inputs[1].type.dtype), others))
+    return refused("an epilogue that may not keep the order of its sums, of which the pool takes the largest");
+  return supported();
 }
 
 Support supports(const Problem& problem) {
@@ -51,8 +72,10 @@ Support supports(const Problem& problem) {
   for (int64_t pad : op.pads)
     if (pad < 0 || pad > kMostTaps) return refused("a padding of ", pad);
   if (!small_positions(element_count(in) / std::max<int64_t>(1, in[0])) ||
-      !small_positions(ceil_div(out[3], kTileWidth) * out[2] * out[0]))
+      !small_positions(ceil_div(out[3], kPooledWidth) * out[2] * out[0]))
     return refused("more than 2147418112 elements");
+  if (pools(problem))
+    if (const Support support = pool_supports(problem, op.output_dims(in, weights)); !support.yes()) return support;
   if (const Support support = image_epilogue_supports(problem); !support.yes()) return support;
   return gemm_supports(operand, w.type.dtype, 1, weights[0], element_count(weights) / weights[0], op.epilogue);
 }
@@ -101,14 +124,18 @@ Cut cut_of(const Problem& problem, int64_t tile_h) {
   cut.e = 4 / size;
   cut.shift = std::gcd(stride, cut.e);
   cut.copies = cut.e / cut.shift;
-  cut.whole_words = in[3] % cut.e == 0;
-  cut.left = cut.whole_words ? round_up(pad, cut.e) - pad : 0;
+  // With a pool, tiles begin two columns before what they give, and stand that much closer.
+  const bool pool = pools(problem);
+  const int64_t before = pool ? pad + 2 * stride : pad;
+  cut.whole_words = in[3] % cut.e == 0 && (!pool || 2 * kPooledWidth * stride % cut.e == 0);
+  cut.left = cut.whole_words ? round_up(before, cut.e) - before : 0;
   cut.width = std::max<int64_t>(4, cut.e);
   while (cut.width < cut.left + weights[3]) cut.width *= 2;
   cut.steps = ceil_div(weights[1] * weights[2] * cut.width, 32 / size);
   cut.columns = weights[0] > 32 ? 64 : weights[0] > 16 ? 32 : 16;
-  // A prologue's kernel holds the next tile's pixels: what the epilogue reads of columns must be little.
-  cut.v = std::clamp<int64_t>(16 / size_of(problem.outputs[0].type.dtype), 2, prologue_of(problem) ? 8 : 16);
+  // A prologue's kernel holds the next tile's pixels, a pool's what it gives: what the epilogue reads of columns must be
+  // little.
+  cut.v = std::clamp<int64_t>(16 / size_of(problem.outputs[0].type.dtype), 2, prologue_of(problem) || pool ? 8 : 16);
   while (weights[0] % cut.v || cut.columns % (4 * cut.v)) cut.v /= 2;
   cut.patch_rows = ((tile_h - 1) * op.strides[0] + weights[2]) * weights[1];
   cut.row_words = ceil_div((kTileWidth - 1) * stride + cut.width, cut.e);
@@ -120,7 +147,7 @@ Cut cut_of(const Problem& problem, int64_t tile_h) {
     for (int64_t more = 0; more < (cut.copies > 1 ? 32 : 1) && least > 1; ++more) {
       cut.pitch = pitch;
       cut.copy = all_rows * pitch + more;
-      const int64_t found = conflicts(cut, stride);
+      const int64_t found = conflicts(cut, pool ? 2 * stride : stride);
       if (found < least) least = found, best = cut;
     }
   return best;
@@ -177,7 +204,8 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   job.slots.push_back({Slot::Kind::output, 0, 0});
   const Program* prologue = prologue_of(problem);
   const int units = matrix_units(operand);
-  const int64_t warps = tile_h / 2;
+  const bool pool = pools(problem);
+  const int64_t warps = tile_h / 2, patch_bytes = round_up<int64_t>(cut.copies * cut.copy * 4, 16);
   job.source.text = concat(
       "#include \"backends/cuda/support/memory.cuh\"\nusing In = ", memory_type(x.type.dtype),
       ";\nusing A = ", memory_type(operand), ";\nconstexpr bool PROLOGUE = ", prologue != nullptr, ";\n",
@@ -187,23 +215,28 @@ Recipe::Work work(const Problem& problem, const Config& config) {
       ", TILE_H = ", tile_h, ", TILE_W = ", kTileWidth, ", WARPS = ", warps, ", COLUMNS = ", cut.columns,
       ", V = ", cut.v, ", STEPS = ", cut.steps, ", E = ", cut.e, ", SHIFT = ", cut.shift, ", COPIES = ", cut.copies,
       ", ROW_WORDS = ", cut.row_words, ", PITCH = ", cut.pitch, ", PATCH_ROWS = ", cut.patch_rows,
-      ", COPY = ", cut.copy, ";\nconstexpr bool WHOLE_WORDS = ", cut.whole_words, ";\n", epilogue.text,
+      ", COPY = ", cut.copy, ", PATCH_BYTES = ", patch_bytes, ";\nconstexpr bool WHOLE_WORDS = ", cut.whole_words,
+      ", POOL = ", pool, ";\n", epilogue.text,
       "#include \"backends/cuda/conv/conv_first.cu\"\n");
 
   const ops::Window window = op.window(weights);
-  const int64_t across = ceil_div(out_dims[3], kTileWidth), down = ceil_div(out_dims[2], tile_h),
-                tiles = out_dims[0] * across * down;
+  const Dims between = op.output_dims(in, weights);
+  const int64_t across = ceil_div(out_dims[3], pool ? kPooledWidth : kTileWidth),
+                down = ceil_div(out_dims[2], pool ? tile_h / 2 : tile_h), tiles = out_dims[0] * across * down;
+  // A block that computes several tiles fetches the weights once; there are enough blocks for any GPU all the same.
+  // Going down images, it computes no rows twice but those above its first tile.
+  int64_t block_tiles = std::max<int64_t>(1, tiles / (pool ? 512 : 2048));
+  if (pool && block_tiles > down) block_tiles -= block_tiles % down;
   ParameterWriter writer;
   writer.put(uint32_t(weights[0])).put(uint32_t(tiles));
   for (int64_t value : {in[2], in[3], out_dims[2], out_dims[3]}) writer.put(int32_t(value));
   for (int64_t axis : {0, 1}) writer.put(int32_t(ops::window_pads(window, axis, in[size_t(axis) + 2]).first));
+  writer.put(int32_t(between[2])).put(int32_t(between[3])).put(uint32_t(block_tiles));
   job.parameters = writer.put_divisor(across).put_divisor(down).finish();
   job.shape.block = {uint32_t(warps * 32), 1, 1};
-  // A block that computes several tiles fetches the weights once; there are enough blocks for any GPU all the same.
-  constexpr int64_t kEnough = 2048;
-  job.shape.grid = {uint32_t(ceil_div(tiles, std::max<int64_t>(1, tiles / kEnough))),
-                    uint32_t(ceil_div(weights[0], cut.columns)), 1};
-  job.shape.shared_bytes = uint32_t(cut.steps * cut.columns * 32 + cut.copies * cut.copy * 4);
+  job.shape.grid = {uint32_t(ceil_div(tiles, block_tiles)), uint32_t(ceil_div(weights[0], cut.columns)), 1};
+  job.shape.shared_bytes =
+      uint32_t(cut.steps * cut.columns * 32 + patch_bytes + (pool ? (warps + 1) * cut.columns * 32 : 0));
   out.jobs.push_back(std::move(job));
   return out;
 }
@@ -211,6 +244,6 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe conv_first_recipe;
-const Recipe conv_first_recipe{"cuda.conv.first", 4, supports, configs, work};
+const Recipe conv_first_recipe{"cuda.conv.first", 5, supports, configs, work};
 
 }  // namespace temper::cuda

@@ -7,16 +7,23 @@
 // start on a word, there are COPIES of the patch, each SHIFT elements further on. Columns are permuted so that a lane
 // ends with V neighbouring channels.
 //
+// With POOL, a max pool of 3 by 3, two apart and padded by one, is taken of the sums, before the epilogue, which keeps
+// their order. A lane's sums of a column are of two by two neighbouring pixels then; what a window needs of those to the
+// left comes from the lane of the pixels there, and what it needs of those above from the warp of the rows there, which
+// is the last warp's in the tile above: a block goes down an image. The first two columns of a tile only give to others.
+//
 // Generated in front (conv_first.cc): In (of the input), A (of what is multiplied), PROLOGUE (whether they differ),
 // prologue() (that makes one of the other), MATRIX (as in mma.cuh), C, KERNEL_H, KERNEL_W, STRIDE_H,
 // STRIDE_W, LEFT, WIDTH, TILE_H, TILE_W, WARPS, COLUMNS, V, STEPS, E, SHIFT, COPIES, ROW_WORDS (that are filled), PITCH
-// (words of a row), PATCH_ROWS (that are filled), COPY (words of a copy), WHOLE_WORDS (rows of the input are whole
-// words), and the epilogue (image_epilogue.h).
+// (words of a row), PATCH_ROWS (that are filled), COPY (words of a copy), PATCH_BYTES (of all copies), WHOLE_WORDS (rows of
+// the input are whole words), POOL, and the epilogue (image_epilogue.h).
 #include "backends/cuda/support/memory.cuh"
 
 struct Parameters {
   u32 outputs, tiles;  // channels of the output
   i32 height, width, out_height, out_width, pad_h, pad_w;
+  i32 conv_height, conv_width;  // before the pool
+  u32 block_tiles;              // with POOL: of a block, one behind the other
   Divisor tiles_across, tiles_down;
 };
 
@@ -37,15 +44,20 @@ union Word {
 
 constexpr int THREADS = WARPS * 32, PIXELS = TILE_H * TILE_W, TILES_M = PIXELS / 16 / WARPS, TILES_N = COLUMNS / 8;
 constexpr int KERNEL_ROWS = KERNEL_H * C;
+static_assert(!POOL || TILES_M == 2, "the rows of a window's own pixels are of one warp");
 static_assert(TILE_W == 16 && TILES_M * WARPS * 16 == PIXELS, "16 rows of a product are a row of the tile");
 constexpr int WEIGHTS = STEPS * (COLUMNS / 16) * 32;  // quads
 
-// Where a tile's outputs begin.
+// Where the convolution's outputs of a tile begin.
 struct TilePlace {
   u32 n;
   i32 h, w;
 };
 DEVICE TilePlace place_of(u32 tile, const Parameters& p) {
+  if constexpr (POOL) {
+    const u32 rest = divide(tile, p.tiles_down), n = divide(rest, p.tiles_across);
+    return {n, i32(tile - rest * p.tiles_down.divisor) * TILE_H, i32(rest - n * p.tiles_across.divisor) * (TILE_W - 2) - 2};
+  }
   const u32 rest = divide(tile, p.tiles_across), n = divide(rest, p.tiles_down);
   return {n, i32(rest - n * p.tiles_down.divisor) * TILE_H, i32(tile - rest * p.tiles_across.divisor) * TILE_W};
 }
@@ -63,8 +75,8 @@ DEVICE Word word_of(const Pixels& pixels) {
 // written, and is in the cache), the words of the next tile are on their way while one is computed.
 constexpr int COUNT = PATCH_ROWS * ROW_WORDS, LOADS = (COUNT + THREADS - 1) / THREADS;
 constexpr bool AHEAD = PROLOGUE && WHOLE_WORDS && LOADS <= 32 && LOADS * int(sizeof(Pixels)) <= 96;
-// With halves they need registers: fewer threads share a multiprocessor then.
-constexpr int SHARING = AHEAD && sizeof(A) == 2 ? 384 : 512, MIN_BLOCKS = SHARING > THREADS ? SHARING / THREADS : 1;
+// With halves they need registers, and with a pool on later GPUs than Hopper: fewer threads share a multiprocessor then.
+constexpr int SHARING = AHEAD && (sizeof(A) == 2 || (POOL && __CUDA_ARCH__ >= 1000)) ? 384 : 512, MIN_BLOCKS = SHARING > THREADS ? SHARING / THREADS : 1;
 struct Fetched {
   Pixels words[AHEAD ? LOADS : 1];
   u32 inside;  // a bit for each: the others are zero
@@ -134,6 +146,36 @@ DEVICE u32 taps_of(int word) {
   return mask;
 }
 
+// A block's tiles.
+#define STEP (POOL ? 1 : gridDim.x)
+DEVICE u32 first_tile(const Parameters& p) { return POOL ? renewed(blockIdx.x) * p.block_tiles : blockIdx.x; }
+DEVICE u32 tiles_end(const Parameters& p) {
+  const u32 end = first_tile(p) + p.block_tiles;
+  return POOL && end < p.tiles ? end : p.tiles;
+}
+
+// The larger, NaN where one is.
+DEVICE Sum larger(Sum a, Sum b) {
+  if constexpr (is_float<Sum>) return max_nan(a, b);
+  else return a > b ? a : b;
+}
+DEVICE Sum lowest() {
+  if constexpr (is_float<Sum>) return __uint_as_float(0xff800000u);
+  else return i32(0x80000000u);
+}
+
+// Of two columns: upper[0], upper[1] become the largest sum of a window as far as this warp's rows have it, upper[2],
+// upper[3] what the window below takes of them.
+DEVICE void pool_own(Sum (&upper)[4], const Sum (&lower)[4]) {
+#pragma unroll
+  for (int e = 0; e < 2; ++e) {
+    const Sum first = larger(larger(upper[e], upper[e + 2]), __shfl_up_sync(0xffffffffu, upper[e + 2], 4)),
+              second = larger(larger(lower[e], lower[e + 2]), __shfl_up_sync(0xffffffffu, lower[e + 2], 4));
+    upper[e] = larger(first, second);
+    upper[e + 2] = second;
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_first(const In* in, const Quad* weights, EXTRAS Output* out, const Parameters p) {
   u8* const shared = dynamic_shared();
@@ -150,15 +192,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   const u32* mine[2];  // of pixel g and pixel g + 8 of the first row
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int at = (g + half * 8) * STRIDE_W;
+    const int at = (POOL ? g * 2 + half : g + half * 8) * STRIDE_W;
     mine[half] = patch + (COPIES > 1 ? at % E / SHIFT * COPY : 0) + at / E +
                  (warp * TILES_M * STRIDE_H * C + my_row) * PITCH + my_word;
   }
 
+  u32 tile = first_tile(p);
+  if (POOL && place_of(tile, p).h > 0) --tile;  // whose last rows are above the first
   [[maybe_unused]] Fetched fetched;
-  if constexpr (AHEAD) fetch(fetched, in, p, blockIdx.x);
+  if constexpr (AHEAD) fetch(fetched, in, p, tile);
 #pragma unroll 1
-  for (u32 tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
+  for (; tile < tiles_end(p); tile += STEP) {
     const int thread = int(renewed(threadIdx.x));  // what follows from it is not kept: registers are for sums
     if constexpr (AHEAD) {
 #pragma unroll
@@ -169,7 +213,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
         if (fetched.inside >> i & 1) word = word_of(fetched.words[i]);
         if (at < COUNT) store_word(patch, at / ROW_WORDS, at % ROW_WORDS, word);
       }
-      if (tile + gridDim.x < p.tiles) fetch(fetched, in, p, tile + gridDim.x);
+      if (tile + STEP < tiles_end(p)) fetch(fetched, in, p, tile + STEP);
     } else {
       const TilePlace place = place_of(tile, p);
       const In* image = in + i64(place.n) * C * p.height * p.width;
@@ -222,21 +266,58 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
         }
       }
     }
+    constexpr int SHARE = TILES_N * 2 * 32;  // what a warp gives to the one below: [column][lane]
+    [[maybe_unused]] Sum* const above = reinterpret_cast<Sum*>(shared + WEIGHTS * 16 + PATCH_BYTES);
+    if constexpr (POOL) {
+      const TilePlace here = place_of(renewed(tile), p);
+      const int warp = thread / 32, lane = thread % 32;
+      const i32 h = here.h + warp * 2, w = here.w + lane / 4 * 2;
+      // Of the pixels that reach into an output, only the second row and column may lie outside of the convolution's.
+      const bool row = h + 1 < p.conv_height, column = u32(w + 1) < u32(p.conv_width);
+      if (!row || !column) {
+#pragma unroll
+        for (int n = 0; n < TILES_N; ++n)
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            if (i >= 2 && !column) sums[0][n][i] = lowest();
+            if (!row || (i >= 2 && !column)) sums[1][n][i] = lowest();
+          }
+      }
+      Sum* const to = above + (warp + 1 < WARPS ? warp : WARPS - 1 + (tile & 1)) * SHARE + lane;
+#pragma unroll
+      for (int n = 0; n < TILES_N; ++n) {
+        pool_own(sums[0][n], sums[1][n]);
+        to[n * 64] = sums[0][n][2];
+        to[n * 64 + 32] = sums[0][n][3];
+      }
+    }
     __syncthreads();  // the patch is free for the next
     const TilePlace done = place_of(renewed(tile), p);
+    if constexpr (POOL) {
+      const int warp = thread / 32, lane = thread % 32;
+      const Sum* const from = above + (warp > 0 ? warp - 1 : WARPS - (tile & 1)) * SHARE + lane;
+      if (tile < first_tile(p)) continue;
+      if (warp > 0 || done.h > 0) {
+#pragma unroll
+        for (int n = 0; n < TILES_N; ++n)
+#pragma unroll
+          for (int e = 0; e < 2; ++e) sums[0][n][e] = larger(sums[0][n][e], from[n * 64 + e * 32]);
+      }
+    }
 
 #pragma unroll
     for (int group = 0; group < COLUMNS / (4 * V); ++group) {
-      const u32 c = renewed(blockIdx.y * COLUMNS + group * 4 * V + t * V);
+      const u32 c = renewed(blockIdx.y * COLUMNS + group * 4 * V + thread % 4 * V);
       if (c >= p.outputs) continue;
       [[maybe_unused]] ColumnExtras columns;
       COLUMN_EXTRAS(columns, c)
 #pragma unroll
-      for (int m = 0; m < TILES_M; ++m)
+      for (int m = 0; m < (POOL ? 1 : TILES_M); ++m)
 #pragma unroll
-        for (int pixel = 0; pixel < 2; ++pixel) {
-          const i32 h = done.h + warp * TILES_M + m, w = done.w + g + pixel * 8;
-          if (h >= p.out_height || w >= p.out_width) continue;
+        for (int pixel = 0; pixel < (POOL ? 1 : 2); ++pixel) {
+          const i32 h = POOL ? done.h / 2 + thread / 32 : done.h + thread / 32 * TILES_M + m;
+          const i32 w = POOL ? done.w / 2 + thread % 32 / 4 : done.w + thread % 32 / 4 + pixel * 8;
+          if (h >= p.out_height || w >= p.out_width || (POOL && thread % 32 < 4)) continue;
           const i64 at = ((i64(done.n) * p.out_height + h) * p.out_width + w) * p.outputs + c;
           [[maybe_unused]] RowExtras row;
           ROW_EXTRAS(row, at)

@@ -27,6 +27,20 @@ inline void __syncwarp() {
   temper_machine->together(32, nullptr, [](void**) {});
 }
 
+template <class T>
+T __shfl_up_sync(unsigned, T x, unsigned delta) {
+  struct Word {
+    T in, out;
+    unsigned delta;
+  } word{x, x, delta};
+  temper_machine->together(32, &word, [](void** all) {
+    for (unsigned i = 0; i < 32; ++i) {
+      Word* mine = static_cast<Word*>(all[i]);
+      if (i >= mine->delta) mine->out = static_cast<Word*>(all[i - mine->delta])->in;
+    }
+  });
+  return word.out;
+}
 inline unsigned __shfl_xor_sync(unsigned, unsigned x, int mask) {
   struct Word {
     unsigned in, out;
