@@ -19,7 +19,7 @@ struct Loads {
 const Loads kLoads[] = {
     {{"\"cuda.conv.cudnn\""}, {"libcudnn.so.9"}, &Machine::why_no_cudnn},
     // cuDNN 9's engine 39 calls cuBLASLt.
-    {{"\"cuda.matmul.cublaslt\"", "\"engine 39 "},
+    {{"\"cuda.matmul.cublaslt\"", "\"cuda.matmul.cublaslt_int8\"", "\"cuda.conv.cublaslt_int8\"", "\"engine 39 "},
      {"libcublasLt.so.13", "libcublasLt.so.12"},
      &Machine::why_no_cublaslt},
 };

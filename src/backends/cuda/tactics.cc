@@ -14,7 +14,8 @@ extern const Recipe pointwise_recipe, reduce_recipe, softmax_recipe, normalize_r
     conv_depthwise_recipe, conv_direct_recipe, conv_gemm_recipe, arg_reduce_recipe, pad_recipe, gather_recipe,
     conv_pipeline_recipe, matmul_pipeline_recipe;
 }
-extern const Tactic cuda_conv_cudnn, cuda_matmul_cublaslt, cuda_host;
+extern const Tactic cuda_conv_cudnn, cuda_matmul_cublaslt, cuda_matmul_cublaslt_int8, cuda_conv_cublaslt_int8,
+    cuda_host;
 
 static const Tactic* const cuda_tactics[] = {
     &cuda_conv_cudnn,
@@ -23,9 +24,11 @@ static const Tactic* const cuda_tactics[] = {
     &cuda::recipe_tactic<cuda::conv_first_recipe>,
     &cuda::recipe_tactic<cuda::conv_depthwise_recipe>,
     &cuda::recipe_tactic<cuda::conv_direct_recipe>,
+    &cuda_conv_cublaslt_int8,
     &cuda_matmul_cublaslt,
     &cuda::recipe_tactic<cuda::matmul_pipeline_recipe>,
     &cuda::recipe_tactic<cuda::matmul_recipe>,
+    &cuda_matmul_cublaslt_int8,
     &cuda::recipe_tactic<cuda::pool_recipe>,
     &cuda::recipe_tactic<cuda::pointwise_recipe>,
     &cuda::recipe_tactic<cuda::reduce_recipe>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt's tactic on every line of tests/cases/matmul.cases that it takes, also in f16 and bf16, and on layers of
+// cuBLASLt's tactics on every line of tests/cases that they take, of floats also in f16 and bf16, and on layers of
 // well-known models, against the reference.
 #include <algorithm>
 
@@ -11,7 +11,7 @@
 
 namespace temper {
 
-extern const Tactic cuda_matmul_cublaslt;
+extern const Tactic cuda_matmul_cublaslt, cuda_matmul_cublaslt_int8, cuda_conv_cublaslt_int8;
 
 namespace {
 
@@ -135,6 +135,93 @@ TEST(CublasLtGpu, PassesNaNOn) {
     }
 }
 
+// Beside the lines of tests/cases: the largest sums, and layers of well-known models.
+constexpr const char* kByteLayers =
+    "matmul(i8[36,65536]{-128..-127}, i8[68,65536]*{-128..-127}) transpose_b=true epilogue=\"(1)\"\n"
+    "matmul(i8[36,100000]{-128..-127}, i8[100000,20]*{127..128}) epilogue=\"(1)\"\n"
+    "matmul(i8[4,12,64,64]{-128..128}, i8[4,12,64,64]{-128..128}) transpose_b=true epilogue=\"(1) 1=cast.f32(0) "
+    "2=constant.f32[0.00031] 3=mul.f32(1,2) 4=round.f32(3) 5=cast.i8(4)\"\n"
+    "matmul(i8[64,2048]{-128..128}, i8[2048,1000]*{-128..128}, f32[1000]*{-5000..5000}) epilogue=\"(2) 2=cast.f32(0) "
+    "3=add.f32(2,1) 4=constant.f32[0.000031] 5=mul.f32(3,4)\"\n"
+    "conv(i8[3,256,14,14]{-128..128}, i8[1024,256,1,1]*{-128..128}, f32[1024,1,1]*{-5000..5000}, "
+    "i8[3,1024,14,14]{-128..128}) strides=[1,1] pads=[0,0,0,0] dilations=[1,1] epilogue=\"(3) 3=cast.f32(0) "
+    "4=add.f32(3,1) 5=constant.f32[0.00037] 6=mul.f32(4,5) 7=cast.f32(2) 8=constant.f32[0.731] 9=fma.f32(7,8,6) "
+    "10=relu.f32(9) 11=round.f32(10) 12=cast.i8(11)\"\n"
+    "conv(i8[2,20,5,7]{-128..128}, i8[12,20,1,1]*{-128..128}) strides=[1,1] pads=[0,0,0,0] dilations=[1,1] "
+    "epilogue=\"(1)\"\n";
+
+TEST(CublasLtGpu, MultipliesBytesToTheReferencesBits) {
+  NEEDS_CUBLASLT(machine);
+  TEMPER_NEEDS_NVRTC(compiler);
+  (void)compiler;
+  const Device device = testing::cuda_device(machine);
+  std::string text = kByteLayers;
+  for (const char* name : {"matmul", "conv"})
+    text += read_file(concat(TEMPER_SOURCE_DIR, "/tests/cases/", name, ".cases")) + "\n";
+  std::map<const Tactic*, int> runs;
+  for (const KernelCase& line : parse_cases(text)) {
+    const bool conv = std::holds_alternative<ops::Conv>(line.op);
+    if ((!conv && !std::holds_alternative<ops::MatMul>(line.op)) || line.inputs[0].type.dtype != DType::i8) continue;
+    const Tactic& tactic = conv ? cuda_conv_cublaslt_int8 : cuda_matmul_cublaslt_int8;
+    const std::vector<Tensor> inputs = make_case_inputs(line, uint64_t(line.line));
+    const Problem problem = make_case_problem(line, inputs, 1);
+    SCOPED_TRACE(line.text);
+    if (const Support support = tactic.supports(problem, device); !support.yes()) {
+      std::printf("  %d refused: %s\n", line.line, support.reason.c_str());
+      continue;
+    }
+    const Tensor want = reference(line.op, inputs, std::vector<TensorType>{problem.outputs[0].type}).at(0);
+    const auto configs = tactic.configs(problem, device);
+    EXPECT_FALSE(configs.empty());
+    for (const Config& config : configs) {
+      SCOPED_TRACE(config.text);
+      const Tensor got = testing::run_cuda_tactic(tactic, problem, config, inputs, device).at(0);
+      if (is_float(want.dtype())) EXPECT_EQ(testing::difference(got, want, 5e-6, 5e-6), "");
+      else EXPECT_TRUE(got.same_bits(want));
+      ++runs[&tactic];
+    }
+  }
+  for (const Tactic* tactic : {&cuda_matmul_cublaslt_int8, &cuda_conv_cublaslt_int8}) {
+    std::printf("%s: %d runs\n", std::string(tactic->name).c_str(), runs[tactic]);
+    EXPECT_GT(runs[tactic], 0);
+  }
+}
+
+TEST(CublasLtGpu, RefusesPlansOfBytesThatWereChanged) {
+  NEEDS_CUBLASLT(machine);
+  TEMPER_NEEDS_NVRTC(compiler);
+  (void)compiler;
+  const Device device = testing::cuda_device(machine);
+  const Tactic& tactic = cuda_matmul_cublaslt_int8;
+  const KernelCase line = parse_cases("matmul(i8[64,128], i8[128,64]*) epilogue=\"(1) 1=cast.f32(0)\"").at(0);
+  const std::vector<Tensor> inputs = make_case_inputs(line, 7);
+  const Problem problem = make_case_problem(line, inputs, 1);
+  ASSERT_EQ(tactic.supports(problem, device).reason, "");
+  const Config config = tactic.configs(problem, device).at(0);
+  const Packed packed = tactic.build(problem, config, device);
+  auto load = [&](const Config& changed, std::span<const std::byte> bytes, std::span<const std::byte> code) {
+    PackedView view;
+    view.bytes = bytes;
+    view.code = code;
+    tactic.load(problem, changed, view, device);
+  };
+  EXPECT_NO_THROW(load(config, packed.bytes, packed.code));
+  EXPECT_THROW(load(config, std::span(packed.bytes).first(64), packed.code), Error);
+  for (size_t bytes : {size_t(0), size_t(8), size_t(16), packed.code.size() - 16})
+    EXPECT_THROW(load(config, packed.bytes, std::span(packed.code).first(bytes)), Error) << bytes;
+  for (size_t from_end : {16, 8}) {  // the version, the workspace
+    AlignedBytes other = packed.code;
+    other[other.size() - from_end] ^= std::byte(1);
+    EXPECT_THROW(load(config, packed.bytes, other), Error);
+  }
+  Config changed = config;
+  changed.text = "algorithm 99999 0 0 0 0 0 0 0 0";
+  EXPECT_THROW(load(changed, packed.bytes, packed.code), Error);
+  changed = config;
+  changed.inputs[0] = Layout::channels_last;
+  EXPECT_THROW(load(changed, packed.bytes, packed.code), Error);
+}
+
 TEST(CublasLtGpu, RefusesPlansThatWereChanged) {
   NEEDS_CUBLASLT(machine);
   const Device device = testing::cuda_device(machine);
@@ -216,6 +303,36 @@ TEST(CublasLtTimes, DISABLED_OfLayers) {
       for (const Config& config : tactic->configs(problem, device))
         std::printf(" %.2f us %s;", tuner.time(problem, *tactic, config, 1) * 1e3, config.text.c_str());
     std::printf("\n");
+  }
+}
+
+TEST(CublasLtTimes, DISABLED_OfLayersOfBytes) {
+  NEEDS_CUBLASLT(machine);
+  const Device device = testing::cuda_device(machine);
+  TimingCache cache;
+  Tuner tuner(device, cache);
+  const std::string requantize =
+      " epilogue=\"(2) 2=cast.f32(0) 3=add.f32(2,1) 4=constant.f32[0.0003] 5=mul.f32(3,4) 6=round.f32(5) "
+      "7=cast.i8(6)\"\n";
+  std::string text = "matmul(i8[8192,8192], i8[8192,8192]*) transpose_b=true epilogue=\"(1)\"\n";
+  for (int rows : {1, 128, 4096}) text += concat("matmul(i8[", rows, ",768], i8[768,3072]*, f32[3072]*)", requantize);
+  for (int batch : {1, 32, 256})
+    for (const char* shape :
+         {"64,56,56], i8[256,64,1,1]*, f32[256,1,1]*)", "1024,14,14], i8[256,1024,1,1]*, f32[256,1,1]*)"})
+      text += concat("conv(i8[", batch, ',', shape, " strides=[1,1] pads=[0,0,0,0] dilations=[1,1]", requantize);
+  for (const KernelCase& line : parse_cases(text)) {
+    const std::vector<Tensor> inputs = make_case_inputs(line, 7);
+    Problem problem = make_case_problem(line, inputs, 1);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      problem.inputs[i].constant = problem.inputs[i].is_constant ? &inputs[i] : nullptr;
+    std::printf("%s\n", line.text.c_str());
+    for (const char* name : {"cuda.matmul.cublaslt_int8", "cuda.conv.cublaslt_int8", "cuda.matmul.pipeline",
+                             "cuda.conv.pipeline", "cuda.matmul.mma", "cuda.conv.gemm"}) {
+      const Tactic* tactic = find_tactic(name);
+      if (!tactic->supports(problem, device).yes()) continue;
+      for (const Config& config : tactic->configs(problem, device))
+        std::printf("  %.2f us %s %s\n", tuner.time(problem, *tactic, config, 1) * 1e3, name, config.text.c_str());
+    }
   }
 }
 

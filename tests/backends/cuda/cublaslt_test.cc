@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cuBLASLt is asked for, without a GPU.
-#include <gtest/gtest.h>
-
+// What cuBLASLt is asked for, without a GPU; and what is launched behind its products of i8, on the emulator.
 #include "backends/cuda/matmul/cublaslt_matmul.h"
 #include "bench/cases.h"
+#include "emulated_gpu.h"
+#include "run_recipe.h"
 
 namespace temper {
 namespace {
 
 using cuda::CublasData;
 using cuda::CublasLtChoice;
+using cuda::CublasLtIntegers;
 using cuda::CublasLtMatmul;
+using cuda::CublasLtProduct;
 
 CublasLtMatmul ask(const std::string& text, bool narrow_bias = false) {
   const KernelCase line = parse_cases(text).at(0);
@@ -114,6 +116,144 @@ TEST(CublasLtMatmul, SaysWhatItCannotAskFor) {
   for (const auto& [text, reason] : refusals) {
     const std::string got = ask(text).reason;
     EXPECT_NE(got.find(reason), std::string::npos) << text << "\n" << got;
+  }
+}
+
+CublasLtIntegers ask_integers(const std::string& text) {
+  const KernelCase line = parse_cases(text).at(0);
+  const std::vector<Tensor> inputs = make_case_inputs(line, 1);
+  return cuda::cublaslt_integers(make_case_problem(line, inputs, 1));
+}
+
+TEST(CublasLtIntegers, HaveWhatIsSummedInTheRowsOfBothOperands) {
+  for (const char* text : {"matmul(i8[2,9,16], i8[16,24]*) epilogue=\"(1)\"",
+                           "matmul(i8[2,9,16], i8[24,16]*) transpose_b=true epilogue=\"(1)\""}) {
+    const CublasLtIntegers integers = ask_integers(text);
+    const CublasLtProduct& p = integers.product;
+    ASSERT_EQ(integers.reason, "");
+    EXPECT_EQ(std::vector<int64_t>({p.m, p.n, p.k, p.batch}), std::vector<int64_t>({24, 18, 16, 1}));
+    EXPECT_EQ(std::vector<int64_t>({p.a.ld, p.b.ld, p.d.ld}), std::vector<int64_t>({16, 16, 24}));
+    EXPECT_TRUE(p.a.transposed && !p.b.transposed);
+    EXPECT_TRUE(p.type == CublasData::i8 && p.result == CublasData::i32);
+    EXPECT_FALSE(p.adds_c || p.adds_bias || p.relu);
+    EXPECT_EQ(integers.packs, std::string(text).find("transpose_b") == std::string::npos);
+    EXPECT_EQ(integers.layout, Layout::plain);
+  }
+}
+
+TEST(CublasLtIntegers, TakeConvolutionsOfOneTapAsProductsOfPixels) {
+  const CublasLtIntegers integers = ask_integers(
+      "conv(i8[2,16,5,7], i8[24,16,1,1]*, i8[2,24,5,7]) strides=[1,1] pads=[0,0,0,0] dilations=[1,1] "
+      "epilogue=\"(2) 2=cast.f32(0) 3=cast.f32(1) 4=add.f32(2,3)\"");
+  const CublasLtProduct& p = integers.product;
+  ASSERT_EQ(integers.reason, "");
+  EXPECT_EQ(std::vector<int64_t>({p.m, p.n, p.k, p.batch}), std::vector<int64_t>({24, 70, 16, 1}));
+  EXPECT_EQ(std::vector<int64_t>({p.a.ld, p.b.ld, p.d.ld}), std::vector<int64_t>({16, 16, 24}));
+  EXPECT_FALSE(integers.packs);
+  EXPECT_EQ(integers.layout, Layout::channels_last);
+}
+
+TEST(CublasLtIntegers, SayWhyTheyAreNotMultipliedByIt) {
+  const std::pair<const char*, const char*> refusals[] = {
+      {"matmul(u8[8,16], i8[16,24]*) epilogue=\"(1)\"", "product of u8 and i8"},
+      {"matmul(f16[8,16], f16[16,24]*) epilogue=\"(1)\"", "product of f16 and f16"},
+      {"matmul(i8[8,16], i8[16,24]) epilogue=\"(1)\"", "neither transposed nor constant"},
+      {"matmul(i8[16,8], i8[16,24]*) transpose_a=true epilogue=\"(1)\"", "first operand that is transposed"},
+      {"matmul(i8[8,18], i8[18,24]*) epilogue=\"(1)\"", "24 columns of sums of 18"},
+      {"matmul(i8[8,16], i8[16,26]*) epilogue=\"(1)\"", "26 columns of sums of 16"},
+      {"matmul(i8[4,131072], i8[4,131072]) transpose_b=true epilogue=\"(1)\"", "i32 may not hold"},
+      {"matmul(i8[2,1,4,8], i8[1,3,4,8]) transpose_b=true epilogue=\"(1)\"", "no single stride"},
+      {"matmul(i8[0,16], i8[16,24]*) epilogue=\"(1)\"", "0 elements"},
+      {"conv(i8[1,16,5,5], i8[8,16,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"", "one tap"},
+      {"conv(i8[1,16,5,5], i8[8,16,1,1]*) strides=[2,2] pads=[0,0,0,0] dilations=[1,1] epilogue=\"(1)\"", "strides"},
+      {"conv(i8[1,16,5,5], i8[8,16,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"", "padding"},
+      {"conv(i8[1,16,5,5], i8[8,16,1,1]*) strides=[1,1] pads=[0,0,1,1] dilations=[1,1] epilogue=\"(1)\"", "padding"},
+      {"conv(i8[1,16,5,5], i8[8,8,1,1]*) strides=[1,1] pads=[0,0,0,0] dilations=[1,1] group=2 epilogue=\"(1)\"",
+       "2 groups"},
+      {"conv(u8[1,16,5,5], i8[8,16,1,1]*) strides=[1,1] pads=[0,0,0,0] dilations=[1,1] epilogue=\"(1)\"",
+       "product of u8 and i8"},
+  };
+  for (const auto& [text, reason] : refusals) {
+    const std::string got = ask_integers(text).reason;
+    EXPECT_NE(got.find(reason), std::string::npos) << text << "\n" << got;
+  }
+}
+
+// What cuBLASLt would write for operands that lie as it is told.
+std::vector<std::byte> multiplied(const CublasLtProduct& p, const int8_t* a, const int8_t* b) {
+  std::vector<std::byte> out(size_t(p.m * p.n * p.batch * 4), std::byte(0xff));
+  for (int64_t z = 0; z < p.batch; ++z)
+    for (int64_t j = 0; j < p.n; ++j)
+      for (int64_t i = 0; i < p.m; ++i) {
+        int32_t sum = 0;
+        for (int64_t l = 0; l < p.k; ++l)
+          sum += a[z * p.a.batch_stride + (p.a.transposed ? i * p.a.ld + l : l * p.a.ld + i)] *
+                 b[z * p.b.batch_stride + (p.b.transposed ? l * p.b.ld + j : j * p.b.ld + l)];
+        std::memcpy(out.data() + (z * p.d.batch_stride + j * p.d.ld + i) * 4, &sum, 4);
+      }
+  return out;
+}
+
+TEST(CublasLtIntegers, GiveTheReferencesBitsWithWhatIsLaunchedBehindThem) {
+  const char* const lines =
+      "matmul(i8[9,64]{-128..128}, i8[64,24]*{-128..128}) epilogue=\"(1)\"\n"
+      "matmul(i8[2,5,64]{-128..128}, i8[64,24]*{-128..128}, f32[24]*{-5000..5000}, i8[2,5,24]{-128..128}) "
+      "epilogue=\"(3) 3=cast.f32(0) 4=add.f32(3,1) 5=constant.f32[0.00041] 6=mul.f32(4,5) 7=cast.f32(2) "
+      "8=constant.f32[0.61234] 9=fma.f32(7,8,6) 10=relu.f32(9) 11=round.f32(10) 12=cast.i8(11)\"\n"
+      "matmul(i8[2,3,7,32]{-128..128}, i8[2,3,12,32]{-128..128}) transpose_b=true epilogue=\"(1) 1=cast.f32(0) "
+      "2=constant.f32[0.0012345] 3=mul.f32(1,2) 4=round.f32(3) 5=cast.i8(4)\"\n"
+      "matmul(i8[2,3,7,32]{-128..128}, i8[2,3,32,12]*{-128..128}) epilogue=\"(1) 1=constant.i32[3] "
+      "2=mul.i32(0,1)\"\n"
+      "conv(i8[2,20,5,7]{-128..128}, i8[12,20,1,1]*{-128..128}, f32[12,1,1]*{-5000..5000}, i8[2,12,5,7]{-128..128}) "
+      "strides=[1,1] pads=[0,0,0,0] dilations=[1,1] epilogue=\"(3) 3=cast.f32(0) 4=add.f32(3,1) "
+      "5=constant.f32[0.00037] 6=mul.f32(4,5) 7=cast.f32(2) 8=constant.f32[0.731] 9=fma.f32(7,8,6) 10=relu.f32(9) "
+      "11=round.f32(10) 12=cast.i8(11)\"\n"
+      "conv(i8[2,20,5,7]{-128..128}, i8[12,20,1,1]*{-128..128}) strides=[1,1] pads=[0,0,0,0] dilations=[1,1] "
+      "epilogue=\"(1)\"\n";
+  const testing::EmulatedGpu emulated;
+  const cuda::Stream stream(emulated.gpu());
+  for (const KernelCase& line : parse_cases(lines)) {
+    SCOPED_TRACE(line.text);
+    std::vector<Tensor> inputs = make_case_inputs(line, 1);
+    Problem problem = make_case_problem(line, inputs, 1);
+    const CublasLtIntegers integers = cuda::cublaslt_integers(problem);
+    ASSERT_EQ(integers.reason, "");
+    const TensorType result = problem.outputs[0].type;
+    const Tensor want = reference(line.op, inputs, std::vector<TensorType>{result}).at(0);
+    cuda::Recipe::Work work = cuda::work_behind_sums(problem, integers);
+    EXPECT_EQ(integers.packs, !work.packed.empty());
+    EXPECT_EQ(int64_t(work.packed.size()), work.packed_bytes);
+
+    std::vector<std::byte> activations(size_t(inputs[0].count()));
+    testing::store_layout(inputs[0], integers.layout, activations.data());
+    const auto bytes = [](const std::byte* at) { return reinterpret_cast<const int8_t*>(at); };
+    const Tensor sums = testing::load_layout(
+        DType::i32, result.dims(), integers.layout,
+        multiplied(integers.product, bytes(integers.packs ? work.packed.data() : inputs[1].raw().data()),
+                   bytes(activations.data()))
+            .data());
+    if (work.jobs.empty()) {
+      EXPECT_EQ(work.workspace, 0);
+      EXPECT_TRUE(sums.same_bits(want));
+      continue;
+    }
+    // The sums as an input more, where a run has them in the workspace.
+    EXPECT_EQ(work.workspace, sums.count() * 4);
+    Config config = cuda::cublaslt_layouts(problem, integers.layout, "");
+    for (cuda::Job& job : work.jobs)
+      for (cuda::Slot& slot : job.slots)
+        if (slot.kind == cuda::Slot::Kind::workspace) {
+          EXPECT_EQ(slot.offset, 0);
+          slot = {cuda::Slot::Kind::input, int(inputs.size()), 0};
+        }
+    work.workspace = 0;
+    problem.inputs.push_back({sums.type()});
+    config.inputs.push_back(integers.layout);
+    inputs.push_back(sums);
+    if (!work.consumed.empty()) work.consumed.push_back(false);
+    testing::Cubins cubins(emulated.compiler(), emulated.gpu()->info().architecture());
+    const Tensor got = testing::run_recipe(stream, cubins, problem, config, work, inputs).at(0);
+    EXPECT_TRUE(got.same_bits(want));
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A problem of matrix multiplication as a product of cuBLASLt's. Needs neither a GPU nor cuBLASLt.
+// Problems of matrix multiplication as products of cuBLASLt's. Needs neither a GPU nor cuBLASLt.
 #pragma once
+#include "backends/cuda/recipe.h"
 #include "backends/cuda/support/cublaslt.h"
-#include "backends/tactic.h"
 
 namespace temper::cuda {
 
@@ -16,5 +16,19 @@ struct CublasLtMatmul {
 };
 // `narrow_bias`: the bias, a constant, is converted to the result's dtype.
 CublasLtMatmul cublaslt_matmul(const Problem& problem, bool narrow_bias);
+
+// A product of i8 by i8, or a convolution that is one (a single tap, nothing around it): sums of i32, exact, on which a
+// pointwise kernel then computes the epilogue. cuBLASLt has it where what is summed lies in the rows of both operands.
+struct CublasLtIntegers {
+  std::string reason;  // why cuBLASLt cannot be asked; empty: it can
+  CublasLtProduct product;
+  bool packs = false;             // the second operand, a constant, is packed [.., columns, what is summed]
+  Layout layout = Layout::plain;  // of the first operand, of the output and of what has its shape
+};
+CublasLtIntegers cublaslt_integers(const Problem& problem);
+Config cublaslt_layouts(const Problem& problem, Layout layout, std::string text);
+// What is launched behind the product, which has its sums at the beginning of the workspace; without jobs the sums are
+// the output. And what is packed of the second operand.
+Recipe::Work work_behind_sums(const Problem& problem, const CublasLtIntegers& integers);
 
 }  // namespace temper::cuda

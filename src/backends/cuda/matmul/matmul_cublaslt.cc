@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products with a bias, a residual and relu by cuBLASLt: each algorithm that it has for one is a candidate, and
-// time decides.
+// Products by cuBLASLt: each algorithm that it has for one is a candidate, and time decides. Those of floats with a
+// bias, a residual and relu are one call; those of i8 give sums, on which a kernel of ours computes the epilogue.
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cuda/bundle.h"
 #include "backends/cuda/machine.h"
 #include "backends/cuda/matmul/cublaslt_matmul.h"
+#include "base/checked.h"
 
 namespace temper {
 
@@ -14,12 +16,42 @@ namespace {
 using cuda::CublasLt;
 using cuda::cublaslt_matmul;
 using cuda::CublasLtChoice;
+using cuda::CublasLtIntegers;
 using cuda::CublasLtMatmul;
+using cuda::CublasLtProduct;
+using cuda::CublasLtRun;
 
 // What a plan keeps: algorithms mean something else in another version.
 struct Made {
   int64_t version = 0, workspace = 0;
 };
+
+std::string why_not(const Device& device) {
+  if (!device.gpu) return "no GPU is open";
+  if (const std::string why = device.gpu->why_no_cublaslt(); !why.empty())
+    return concat("cuBLASLt is not there: ", why);
+  return "";
+}
+Support refused_by_library(const Device& device) {
+  return refused("cuBLASLt ", device.gpu->cublaslt().version(), " has no algorithm for it");
+}
+
+// A product of a plan that `made` says of how it was built.
+std::unique_ptr<CublasLtRun> run_of(const Problem& problem, const CublasLtProduct& product,
+                                    const CublasLtChoice& choice, const Made& made, const CublasLt& library) {
+  if (made.version != library.version())
+    fail(ErrorKind::unsupported, "made with cuBLASLt ", made.version, ", and here is ", library.version(),
+         "; build the plan again here");
+  // Not just any settings can be run, and cuBLASLt does not check them all.
+  const auto choices = library.choices(product);
+  if (std::find(choices.begin(), choices.end(), choice) == choices.end())
+    fail(ErrorKind::bad_file, '\'', choice.text(), "' is none of cuBLASLt's algorithms for ", problem.text());
+  auto run = std::make_unique<CublasLtRun>(library, product, choice);
+  if (run->workspace() != made.workspace)
+    fail(ErrorKind::bad_file, "a workspace of ", made.workspace, " bytes is noted for cuBLASLt; ", run->workspace(),
+         " are needed");
+  return run;
+}
 
 // cuBLASLt takes a bias of the result's dtype and, with some dtypes, of f32, too. A constant one that it does not take
 // as it is is rounded to the result's dtype, as the weights were. Such configurations say so.
@@ -47,12 +79,8 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
 Support supports(const Problem& problem, const Device& device) {
   const CublasLtMatmul matmul = cublaslt_matmul(problem, false);
   if (!matmul.reason.empty()) return {matmul.reason};
-  if (!device.gpu) return refused("no GPU is open");
-  if (const std::string why = device.gpu->why_no_cublaslt(); !why.empty())
-    return refused("cuBLASLt is not there: ", why);
-  if (configs(problem, device).empty())
-    return refused("cuBLASLt ", device.gpu->cublaslt().version(), " has no algorithm for it");
-  return supported();
+  if (const std::string why = why_not(device); !why.empty()) return {why};
+  return configs(problem, device).empty() ? refused_by_library(device) : supported();
 }
 
 size_t bias_bytes(const Problem& problem, const Config& config) {
@@ -71,7 +99,7 @@ Packed build(const Problem& problem, const Config& config, const Device& device)
     packed.consumed[size_t(matmul.bias)] = true;
   }
   const CublasLt& library = device.gpu->cublaslt();
-  const cuda::CublasLtRun run(library, matmul.product, choice_of(config));
+  const CublasLtRun run(library, matmul.product, choice_of(config));
   const Made made{library.version(), run.workspace()};
   packed.code.resize(sizeof made);
   std::memcpy(packed.code.data(), &made, sizeof made);
@@ -82,23 +110,11 @@ class CublasLtKernel final : public Kernel {
  public:
   CublasLtKernel(const Problem& problem, const Config& config, const PackedView& packed, const Device& device)
       : machine_(device.gpu), matmul_(cublaslt_matmul(problem, has_narrow_bias(config))) {
-    const CublasLt& library = machine_->cublaslt();
     Made made;
     if (packed.code.size() != sizeof made)
       fail(ErrorKind::bad_file, "cuda.matmul.cublaslt: its note has ", packed.code.size(), " bytes");
     std::memcpy(&made, packed.code.data(), sizeof made);
-    if (made.version != library.version())
-      fail(ErrorKind::unsupported, "cuda.matmul.cublaslt: made with cuBLASLt ", made.version, ", and here is ",
-           library.version(), "; build the plan again here");
-    // Not just any settings can be run, and cuBLASLt does not check them all.
-    const auto choices = library.choices(matmul_.product);
-    if (std::find(choices.begin(), choices.end(), choice_of(config)) == choices.end())
-      fail(ErrorKind::bad_file, "cuda.matmul.cublaslt: '", config.text, "' is none of cuBLASLt's algorithms for ",
-           problem.text());
-    run_ = std::make_unique<cuda::CublasLtRun>(library, matmul_.product, choice_of(config));
-    if (run_->workspace() != made.workspace)
-      fail(ErrorKind::bad_file, "cuda.matmul.cublaslt: a workspace of ", made.workspace, " bytes is noted; ",
-           run_->workspace(), " are needed");
+    run_ = run_of(problem, matmul_.product, choice_of(config), made, machine_->cublaslt());
     if (!packed.bytes.empty()) bias_ = machine_->constant(packed.bytes);
   }
   int64_t workspace() const override { return run_->workspace(); }
@@ -115,7 +131,7 @@ class CublasLtKernel final : public Kernel {
  private:
   std::shared_ptr<const cuda::Machine> machine_;
   CublasLtMatmul matmul_;
-  std::unique_ptr<cuda::CublasLtRun> run_;
+  std::unique_ptr<CublasLtRun> run_;
   std::shared_ptr<const cuda::DeviceMemory> bias_;  // null: an input is
 };
 
@@ -130,9 +146,111 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
   return std::make_unique<CublasLtKernel>(problem, config, packed, device);
 }
 
+// ---- i8 ----
+
+std::vector<Config> integer_configs(const Problem& problem, const Device& device) {
+  const CublasLtIntegers integers = cuda::cublaslt_integers(problem);
+  std::vector<Config> out;
+  for (const CublasLtChoice& choice : device.gpu->cublaslt().choices(integers.product))
+    out.push_back(cuda::cublaslt_layouts(problem, integers.layout, choice.text()));
+  return out;
+}
+
+template <class Op>
+Support integers_support(const Problem& problem, const Device& device) {
+  if (!std::holds_alternative<Op>(problem.op)) return refused("not a ", Op::name);
+  if (std::string reason = cuda::cublaslt_integers(problem).reason; !reason.empty()) return {reason};
+  if (const std::string why = why_not(device); !why.empty()) return {why};
+  return integer_configs(problem, device).empty() ? refused_by_library(device) : supported();
+}
+
+void compile_behind_sums(const Problem& problem, const Config&, const Device& device) {
+  Problem bare = problem;
+  for (Port& port : bare.inputs) port.constant = nullptr;
+  for (const cuda::Job& job : cuda::work_behind_sums(bare, cuda::cublaslt_integers(bare)).jobs)
+    device.gpu->compiler().compile(job.source, device.architecture);
+}
+
+// The code: the kernel behind the sums, and then the note.
+Packed build_integers(const Problem& problem, const Config& config, const Device& device) {
+  const CublasLtIntegers integers = cuda::cublaslt_integers(problem);
+  const cuda::Recipe::Work work = cuda::work_behind_sums(problem, integers);
+  const CublasLt& library = device.gpu->cublaslt();
+  const CublasLtRun run(library, integers.product, CublasLtChoice::parse(config.text));
+  const Made made{library.version(), run.workspace()};
+  Packed packed;
+  packed.bytes.assign(work.packed.begin(), work.packed.end());
+  packed.consumed = work.consumed;
+  packed.code = cuda::make_bundle(work.jobs, device.gpu->compiler(), device.architecture);
+  const size_t at = packed.code.size();
+  packed.code.resize(at + sizeof made);
+  std::memcpy(packed.code.data() + at, &made, sizeof made);
+  return packed;
+}
+
+class CublasLtIntegerKernel final : public Kernel {
+ public:
+  CublasLtIntegerKernel(const Problem& problem, const Config& config, const CublasLtIntegers& integers,
+                        cuda::Recipe::Work work, const PackedView& packed, const Device& device)
+      : machine_(device.gpu), sums_bytes_(round_up(work.workspace, int64_t(256))), has_epilogue_(!work.jobs.empty()) {
+    Made made;
+    if (packed.code.size() < sizeof made)
+      fail(ErrorKind::bad_file, "the code of a product by cuBLASLt has ", packed.code.size(), " bytes");
+    const auto note = packed.code.last(sizeof made);
+    std::memcpy(&made, note.data(), sizeof made);
+    run_ = run_of(problem, integers.product, CublasLtChoice::parse(config.text), made, machine_->cublaslt());
+    const cuda::Bundle bundle(packed.code.first(packed.code.size() - sizeof made), work.jobs, device.architecture);
+    behind_ = std::make_unique<cuda::LoadedWork>(machine_->gpu(), std::move(work), bundle);
+    if (integers.packs) weights_ = machine_->constant(packed.bytes);
+  }
+  int64_t workspace() const override { return sums_bytes_ + run_->workspace(); }
+  bool reads(size_t input) const override {
+    return input == 0 || (input == 1 && !weights_) || behind_->reads(int(input));
+  }
+  void launch(const Buffers& buffers) override {
+    inputs_.clear();
+    for (const void* input : buffers.inputs) inputs_.push_back(cuda::address_of(input));
+    const cuda::DevicePointer output = cuda::address_of(buffers.outputs[0]),
+                              workspace = cuda::address_of(buffers.workspace);
+    run_->launch(cuda::stream_of(buffers), {weights_ ? weights_->address() : inputs_[1], inputs_[0], 0,
+                                            has_epilogue_ ? workspace : output, 0, workspace + sums_bytes_});
+    behind_->launch(cuda::stream_of(buffers), {inputs_, {&output, 1}, workspace});
+  }
+
+ private:
+  std::shared_ptr<const cuda::Machine> machine_;
+  int64_t sums_bytes_;
+  bool has_epilogue_;
+  std::unique_ptr<CublasLtRun> run_;
+  std::unique_ptr<cuda::LoadedWork> behind_;
+  std::shared_ptr<const cuda::DeviceMemory> weights_;  // null: the second input is
+  std::vector<cuda::DevicePointer> inputs_;
+};
+
+std::unique_ptr<Kernel> load_integers(const Problem& problem, const Config& config, const PackedView& packed,
+                                      const Device& device) {
+  const CublasLtIntegers integers = cuda::cublaslt_integers(problem);
+  const Config wanted = cuda::cublaslt_layouts(problem, integers.layout, config.text);
+  expect_layouts(config, wanted.inputs, wanted.outputs);
+  cuda::Recipe::Work work = cuda::work_behind_sums(problem, integers);
+  expect_packed(packed.bytes, size_t(work.packed_bytes));
+  return std::make_unique<CublasLtIntegerKernel>(problem, config, integers, std::move(work), packed, device);
+}
+
 }  // namespace
 
-extern const Tactic cuda_matmul_cublaslt;
+extern const Tactic cuda_matmul_cublaslt, cuda_matmul_cublaslt_int8, cuda_conv_cublaslt_int8;
 const Tactic cuda_matmul_cublaslt{"cuda.matmul.cublaslt", 1, supports, configs, build, load};
+const Tactic cuda_matmul_cublaslt_int8{"cuda.matmul.cublaslt_int8",
+                                       1,
+                                       integers_support<ops::MatMul>,
+                                       integer_configs,
+                                       build_integers,
+                                       load_integers,
+                                       false,
+                                       compile_behind_sums};
+const Tactic cuda_conv_cublaslt_int8{
+    "cuda.conv.cublaslt_int8", 1, integers_support<ops::Conv>, integer_configs, build_integers, load_integers, false,
+    compile_behind_sums};
 
 }  // namespace temper

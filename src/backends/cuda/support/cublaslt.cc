@@ -2,6 +2,7 @@
 #include "backends/cuda/support/cublaslt.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 
 namespace temper::cuda {
@@ -22,7 +23,13 @@ static_assert(std::size(kSettings) == std::tuple_size_v<decltype(CublasLtChoice:
 constexpr int64_t kLosesNaN = 20;              // the id of an algorithm whose relu gives 0 for NaN
 constexpr size_t kSplitK = 3, kReduction = 4;  // a negative split-k leaves it to the algorithm
 
-int compute_of(const CublasLtProduct& product) { return product.tf32 ? kCublasComputeTf32 : kCublasCompute32; }
+int compute_of(const CublasLtProduct& product) {
+  return product.type == CublasData::i8 ? kCublasComputeI32 : product.tf32 ? kCublasComputeTf32 : kCublasCompute32;
+}
+// Of alpha and beta.
+int scale_of(const CublasLtProduct& product) {
+  return int(product.type == CublasData::i8 ? CublasData::i32 : CublasData::f32);
+}
 
 }  // namespace
 
@@ -88,7 +95,7 @@ struct CublasLtRun::Descriptions {
     if (product) library.api_.destroy_product(product);
   }
   void describe(const CublasLtProduct& p) {
-    library.check(library.api_.create_product(&product, compute_of(p), int(CublasData::f32)), "describing a product");
+    library.check(library.api_.create_product(&product, compute_of(p), scale_of(p)), "describing a product");
     using A = CublasLtProductAttribute;
     set(A::transpose_a, int(p.a.transposed));
     set(A::transpose_b, int(p.b.transposed));
@@ -179,7 +186,7 @@ CublasLtAlgorithm CublasLt::algorithm(const CublasLtProduct& product, const Cubl
     fail(ErrorKind::unsupported, "cuBLASLt's ", choice.text(), " loses NaN in relu");
   CublasLtAlgorithm out{};
   const int type = int(product.type), result = int(product.result);
-  check(api_.algorithm_init(handle_, compute_of(product), int(CublasData::f32), type, type, result, result,
+  check(api_.algorithm_init(handle_, compute_of(product), scale_of(product), type, type, result, result,
                             int(choice.numbers[0]), &out),
         concat("taking ", choice.text()));
   for (size_t i = 1; i < std::size(kSettings); ++i) {
@@ -253,8 +260,8 @@ std::vector<CublasLtChoice> CublasLt::choices(const CublasLtProduct& product, si
 CublasLtRun::CublasLtRun(const CublasLt& library, const CublasLtProduct& product, const CublasLtChoice& choice)
     : library_(library) {
   library.gpu_->make_current();
-  alpha_ = product.alpha;
-  beta_ = product.adds_c ? 1.0f : 0.0f;
+  alpha_ = product.type == CublasData::i8 ? 1 : std::bit_cast<uint32_t>(product.alpha);
+  beta_ = product.adds_c ? std::bit_cast<uint32_t>(1.0f) : 0;
   adds_bias_ = product.adds_bias;
   descriptions_ = std::make_unique<Descriptions>(library, product);
   algorithm_ = library.algorithm(product, choice);

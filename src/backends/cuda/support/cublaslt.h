@@ -9,8 +9,9 @@
 
 namespace temper::cuda {
 
-// d[m,n] = relu(alpha a[m,k] b[k,n] + c[m,n] + bias[m]), summed in f32. Matrices are column-major as cuBLASLt has them:
-// `ld` elements lie between columns. A transposed operand is stored as [k,m] or [n,k].
+// d[m,n] = relu(alpha a[m,k] b[k,n] + c[m,n] + bias[m]), summed in f32; or d[m,n] = a[m,k] b[k,n] of i8 in i32, where
+// alpha is 1 and nothing else is done. Matrices are column-major as cuBLASLt has them: `ld` elements lie between
+// columns. A transposed operand is stored as [k,m] or [n,k].
 struct CublasLtProduct {
   struct Matrix {
     bool transposed = false;
@@ -61,7 +62,7 @@ class CublasLtRun {
   std::unique_ptr<Descriptions> descriptions_;
   CublasLtAlgorithm algorithm_{};
   int64_t workspace_ = 0;
-  float alpha_ = 1, beta_ = 0;
+  uint32_t alpha_ = 0, beta_ = 0;  // bits of f32, or of i32 where that is summed
   bool adds_bias_ = false;
   DevicePointer bias_ = 0;  // as the description has it
 };
@@ -77,7 +78,8 @@ class CublasLt {
   const std::string& path() const { return path_; }
 
   static constexpr int64_t kWorkspace = int64_t(32) << 20;  // bytes, at most
-  // Algorithms that give the same bits each time and sum in f32, the likeliest first; empty: none. At most `most`.
+  // Algorithms that give the same bits each time and sum in f32 (i8: in i32), the likeliest first; empty: none. At most
+  // `most`.
   std::vector<CublasLtChoice> choices(const CublasLtProduct& product, size_t most = 6) const;
 
  private:

@@ -12,10 +12,10 @@ using CublasLtHandle = struct cublasLtContext*;
 using CublasLtObject = void*;  // a description of a product, of a matrix, or a preference
 
 // Values of cudaDataType_t.
-enum class CublasData : int { f32 = 0, f16 = 2, bf16 = 14 };
+enum class CublasData : int { f32 = 0, f16 = 2, i8 = 3, i32 = 10, bf16 = 14 };
 
 // Values of cublasComputeType_t.
-constexpr int kCublasCompute32 = 68, kCublasComputeTf32 = 77;
+constexpr int kCublasCompute32 = 68, kCublasComputeI32 = 72, kCublasComputeTf32 = 77;
 // Values of cublasStatus_t that are told apart.
 constexpr CublasStatus kCublasInvalidValue = 7, kCublasArchMismatch = 8, kCublasNotSupported = 15;
 
