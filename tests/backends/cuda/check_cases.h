@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "bench/cases.h"
+#include "lowered_cases.h"
 #include "run_recipe.h"
 
 namespace temper::testing {
@@ -14,7 +15,22 @@ struct CaseChoice {
   std::string_view recipes;      // a part of the names of those to take
   uint32_t blocks = UINT32_MAX;  // of a launch at most; for kernels that walk over their tiles
   bool one_config = false;       // of each recipe for each line, in turns; else all
+  bool tf32 = false;             // operands have more digits than TF32, and recipes that round them are taken
 };
+
+// More digits than TF32 has; none of the numbers is halfway between two that it has.
+inline void add_digits(Tensor& tensor) {
+  for (int64_t i = 0; i < tensor.count(); ++i)
+    tensor.data<float>()[i] += float(i * 7919 % 65521 * 2 + 1) / float(1 << 17);
+}
+// To the nearest with 10 bits behind the first.
+inline Tensor rounded_to_tf32(const Tensor& tensor) {
+  Tensor out(DType::f32, tensor.dims());  // copies of a tensor share its elements
+  for (int64_t i = 0; i < out.count(); ++i)
+    out.data<float>()[i] =
+        std::bit_cast<float>((std::bit_cast<uint32_t>(tensor.data<float>()[i]) + 0x1000) & 0xffffe000);
+  return out;
+}
 
 inline void check_lines(const std::string& name, const std::string& text, const cuda::Compiler& compiler,
                         const cuda::GpuRef& gpu, const CaseChoice& choice = {}) {
@@ -28,7 +44,11 @@ inline void check_lines(const std::string& name, const std::string& text, const 
   };
   const auto lines = parse_cases(text);
   std::vector<std::vector<Tensor>> inputs;
-  for (const KernelCase& line : lines) inputs.push_back(make_case_inputs(line, uint64_t(line.line)));
+  for (const KernelCase& line : lines) {
+    inputs.push_back(make_case_inputs(line, uint64_t(line.line)));
+    if (choice.tf32)
+      for (size_t i : {0, 1}) add_digits(inputs.back()[i]);
+  }
   std::vector<Run> runs;
   std::vector<cuda::KernelSource> sources;
   for (size_t l = 0; l < lines.size(); ++l) {
@@ -72,13 +92,18 @@ inline void check_lines(const std::string& name, const std::string& text, const 
     if (run.line != last) {
       std::vector<TensorType> types;
       for (const Port& port : run.problem.outputs) types.push_back(port.type);
-      want = reference(run.line->op, *run.inputs, types);
+      std::vector<Tensor> operands = *run.inputs;
+      if (choice.tf32)
+        for (size_t i : {0, 1}) operands[i] = rounded_to_tf32(operands[i]);
+      want = reference(run.line->op, operands, types);
       last = run.line;
     }
     const std::vector<Tensor> got = run_recipe(stream, cubins, run.problem, run.config, run.work, *run.inputs);
     ASSERT_EQ(got.size(), want.size());
     for (size_t i = 0; i < got.size(); ++i) {
-      const Tolerance t = tolerance_of(want[i].dtype());
+      Tolerance t = tolerance_of(want[i].dtype());
+      // Sums of f32 are taken in another order; those of operands that were cut off, not rounded, are further off.
+      if (choice.tf32) t = {0, 2e-5 * largest(want[i])};
       EXPECT_EQ(difference(got[i], want[i], t.relative, t.absolute), "") << "output " << i;
     }
   }

@@ -59,6 +59,8 @@ const char* const kProblems[] = {
     "matmul(bf16[128,256], bf16[256,128]) epilogue=\"(1)\"",
     "matmul(f32[33,65], f32[65,17]) epilogue=\"(1)\"",
     "matmul(f32[128,64], f32[64,128]*) epilogue=\"(1)\"",
+    "matmul(f32[128,256], f32[256,128]*, f32[128]*) tf32=true epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\"",
+    "matmul(f32[33,65], f32[65,17]) tf32=true epilogue=\"(1)\"",
     "matmul(f64[3,5], f64[5,7]) epilogue=\"(1)\"",
     "matmul(i32[3,5], i32[5,7]) epilogue=\"(1)\"",
     "matmul(u8[9,64], i8[64,24]*, f32[24]*) epilogue=\"(2) 2=cast.f32(0) 3=mul.f32(2,1) 4=round.f32(3) 5=cast.i8(4)\"",
@@ -67,6 +69,8 @@ const char* const kProblems[] = {
     "epilogue=\"(3) 3=add.f32(0,1) 4=cast.f32(2) 5=add.f32(3,4) 6=relu.f32(5) 7=cast.f16(6)\"",
     "conv(f32[2,3,17,17], f32[8,3,3,3]*) strides=[2,2] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"",
     "conv(f32[8,64,16,16], f32[64,64,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"",
+    "conv(f32[8,64,16,16], f32[128,64,3,3]*, f32[128,1,1]*, f32[8,128,16,16]) strides=[1,1] pads=[1,1,1,1] "
+    "dilations=[1,1] tf32=true epilogue=\"(3) 3=add.f32(0,1) 4=add.f32(3,2) 5=relu.f32(4)\"",
     "conv(i8[8,64,16,16], i8[128,64,3,3]*, f32[128,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
     "epilogue=\"(2) 2=cast.f32(0) 3=mul.f32(2,1) 4=round.f32(3) 5=cast.i8(4)\"",
     "conv(bf16[2,32,10,10], bf16[32,1,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=32 epilogue=\"(1) "

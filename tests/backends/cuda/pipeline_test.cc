@@ -18,10 +18,10 @@ struct Draw {
 // A line of tests/cases. `largest`: about how many rows and columns.
 std::string random_line(uint64_t seed, int64_t largest) {
   Draw draw{std::mt19937_64(seed)};
-  const char* const kinds[] = {"f16", "bf16", "i8", "u8"};
-  const std::string x = kinds[draw(0, 3)], w = x == "u8" ? "i8" : x;
+  const char* const kinds[] = {"f16", "bf16", "i8", "u8", "f32"};
+  const std::string x = kinds[draw(0, 4)], w = x == "u8" ? "i8" : x;
   const bool integers = w == "i8", residual = draw.chance(40), product = draw.chance(25);
-  const int64_t unit = integers ? 16 : 8;
+  const int64_t unit = integers ? 16 : x == "f32" ? 4 : 8;
   const std::string result = !integers         ? (draw.chance(80) ? x : "f32")
                              : draw.chance(70) ? "i8"
                              : draw.chance(50) ? "u8"
@@ -61,7 +61,7 @@ std::string random_line(uint64_t seed, int64_t largest) {
   }
   line += concat(", f32", bias, '*', integers ? "{-5000..5000}" : "");
   if (residual) line += concat(", ", result, out, r_range);
-  line += ")" + attributes;
+  line += ")" + attributes + (x == "f32" ? " tf32=true" : "");
   if (!integers) {
     line +=
         residual
@@ -110,6 +110,72 @@ TEST(EmulatedPipeline, KeepsWeightsFromTileToTile) {
       "conv(f16[2,16,70,65], f16[16,16,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1) "
       "1=cast.f16(0)\"\n",
       emulated.compiler(), emulated.gpu(), {SIZE_MAX, "pipeline", 4});
+}
+
+// Both kernels: images by their taps and matrices, with whole chunks of what is summed and (the second) without.
+constexpr const char* kTf32Lines =
+    "conv(f32[2,36,9,7], f32[20,36,3,3]*, f32[20,1,1]*, f32[2,20,5,4]) strides=[2,2] pads=[1,1,1,1] dilations=[1,1] "
+    "tf32=true epilogue=\"(3) 3=add.f32(0,1) 4=add.f32(3,2) 5=relu.f32(4)\"\n"
+    "matmul(f32[70,100], f32[100,36]*, f32[36]*) tf32=true epilogue=\"(2) 2=add.f32(0,1)\"\n";
+constexpr const char* kUnevenTf32Lines =
+    "matmul(f32[2,33,65], f32[2,65,17]) tf32=true epilogue=\"(1)\"\n"
+    "conv(f32[1,6,9,9], f32[8,3,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=2 tf32=true "
+    "epilogue=\"(1)\"\n";
+
+void check_tf32(const std::string& lines, std::string_view recipes, const cuda::Compiler& compiler,
+                const cuda::GpuRef& gpu, bool one_config) {
+  testing::check_lines("tf32", lines, compiler, gpu, {SIZE_MAX, recipes, UINT32_MAX, one_config, true});
+}
+
+TEST(EmulatedPipeline, RoundsF32ToTheNearestTf32) {
+  const testing::EmulatedGpu emulated;
+  check_tf32(kTf32Lines, "pipeline", emulated.compiler(), emulated.gpu(), true);
+}
+TEST(EmulatedGemm, RoundsF32ToTheNearestTf32) {
+  const testing::EmulatedGpu emulated;
+  for (const char* recipe : {"conv.gemm", "matmul.mma"})
+    check_tf32(concat(kTf32Lines, kUnevenTf32Lines), recipe, emulated.compiler(), emulated.gpu(), true);
+}
+TEST(CudaPipeline, RoundsF32ToTheNearestTf32) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  if (gpu->info().architecture() != "sm_90a") GTEST_SKIP() << "no Hopper";
+  check_tf32(kTf32Lines, "pipeline", *compiler, gpu, false);
+}
+TEST(CudaGemm, RoundsF32ToTheNearestTf32) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  for (const char* recipe : {"conv.gemm", "matmul.mma"})
+    check_tf32(concat(kTf32Lines, kUnevenTf32Lines), recipe, *compiler, gpu, false);
+}
+
+TEST(CudaRecipes, RoundF32ToTf32OnlyWhereTheyMay) {
+  for (const bool tf32 : {false, true})
+    for (const char* text : {"matmul(f32[70,100], f32[100,36]*) ",
+                             "conv(f32[2,36,9,7], f32[20,36,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "}) {
+      const KernelCase line = parse_cases(concat(text, tf32 ? "tf32=true " : "", "epilogue=\"(1)\"")).at(0);
+      SCOPED_TRACE(line.text);
+      const std::vector<Tensor> inputs = make_case_inputs(line, 1);
+      const Problem problem = make_case_problem(line, inputs, 1);
+      int seen = 0;
+      for (const cuda::Recipe* recipe : cuda::recipes()) {
+        const bool pipeline = recipe->name.ends_with(".pipeline");
+        if (!pipeline && recipe->name != "cuda.conv.gemm" && recipe->name != "cuda.matmul.mma") continue;
+        const Support support = recipe->supports(problem);
+        if (support.reason.starts_with("not a ")) continue;
+        ++seen;
+        if (pipeline && !tf32) {
+          EXPECT_EQ(support.reason, "a product of f32 and f32, which may not be rounded to TF32");
+          continue;
+        }
+        EXPECT_EQ(support.reason, "");
+        for (const Config& config : recipe->configs(problem)) {
+          const std::string source = recipe->work(problem, config).jobs.at(0).source.text;
+          EXPECT_NE(source.find(tf32 ? "#define MATRIX 5\n" : "#define MATRIX 0\n"), std::string::npos) << source;
+        }
+      }
+      EXPECT_EQ(seen, 2);
+    }
 }
 
 TEST(CudaPipeline, GivesTheReferencesResultsForRandomShapes) {

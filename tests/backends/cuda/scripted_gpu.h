@@ -190,7 +190,8 @@ class ScriptedGpus {
     emulator::TensorMap map;
     map.magic = emulator::kTensorMapMagic;
     map.base = static_cast<const unsigned char*>(address);
-    map.element_bytes = 1 << dtype;
+    map.tf32 = dtype == 11;
+    map.element_bytes = map.tf32 ? 4 : 1 << dtype;
     map.rank = int32_t(rank);
     map.swizzle = swizzle ? 16 << swizzle : 0;
     for (uint32_t i = 0; i < rank; ++i) {

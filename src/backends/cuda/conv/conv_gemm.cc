@@ -45,6 +45,7 @@ std::vector<Config> configs(const Problem& problem) {
   shape.depth = weights[0] ? element_count(weights) / weights[0] : 0;
   shape.batches = op_of(problem).group;
   shape.result_bytes = gemm_result_bytes(problem);
+  shape.tf32 = allows_tf32(problem);
   for (Layout layout : {Layout::channels_last, Layout::plain}) {
     shape.vector = layout == Layout::channels_last && w.is_constant && weights[1] % (16 / size_of(x.type.dtype)) == 0;
     for (const std::string& tile : gemm_tiles(shape, shape.vector ? 6 : 2)) {
@@ -118,6 +119,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
     gemm.conv = nullptr;
     gemm.a_row = in[1];
   }
+  gemm.tf32 = op.tf32;
   gemm.epilogue = &op.epilogue;
   if (pack) {
     out.consumed.assign(problem.inputs.size(), false);
@@ -148,6 +150,6 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe conv_gemm_recipe;
-const Recipe conv_gemm_recipe{"cuda.conv.gemm", 4, supports, configs, work};
+const Recipe conv_gemm_recipe{"cuda.conv.gemm", 5, supports, configs, work};
 
 }  // namespace temper::cuda

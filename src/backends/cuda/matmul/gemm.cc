@@ -29,8 +29,15 @@ std::string_view sum_type(bool matrix, DType a, DType accumulator) {
 
 }  // namespace
 
-bool on_matrix_units(DType a, DType b) {
-  return (a == b && (a == DType::f16 || a == DType::bf16)) || ((a == DType::i8 || a == DType::u8) && b == DType::i8);
+bool allows_tf32(const Problem& problem) {
+  if (const auto* conv = std::get_if<ops::Conv>(&problem.op)) return conv->tf32;
+  const auto* matmul = std::get_if<ops::MatMul>(&problem.op);
+  return matmul && matmul->tf32;
+}
+
+bool on_matrix_units(DType a, DType b, bool tf32) {
+  return (tf32 && a == DType::f32 && b == DType::f32) || (a == b && (a == DType::f16 || a == DType::bf16)) ||
+         ((a == DType::i8 || a == DType::u8) && b == DType::i8);
 }
 
 int matrix_units(DType a) {
@@ -39,6 +46,7 @@ int matrix_units(DType a) {
     case DType::bf16: return 2;
     case DType::i8: return 3;
     case DType::u8: return 4;
+    case DType::f32: return 5;
     default: return 0;
   }
 }
@@ -67,7 +75,7 @@ void set_axes(Gemm& gemm, Axes rows, Axes batch) {
 }
 
 Job gemm_job(const Gemm& gemm, const std::string& text) {
-  const bool matrix = on_matrix_units(gemm.a, gemm.b);
+  const bool matrix = on_matrix_units(gemm.a, gemm.b, gemm.tf32);
   const GemmChoice choice = gemm_choice(matrix, text);
   const GemmTile& tile = *choice.tile;
   const int splits = choice.splits;
@@ -114,6 +122,8 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
   // Sums of f16 are f16 in the graph: rounded once, here.
   const std::string_view round = gemm.accumulator == DType::f16 ? "op::round_f16" : "";
   const int units = matrix ? matrix_units(gemm.a) : 0;
+  // wgmma would read operands that nothing has rounded.
+  const bool groups = tile.groups && gemm.a != DType::f32;
   const std::string_view sum = sum_type(matrix, gemm.a, gemm.accumulator);
   // Not with products in flight: ptxas then takes the conversions for reads of unfinished sums, and lets none overlap.
   const bool half_sums = matrix && gemm.accumulator == DType::f16 && splits == 1 && tile.in_flight == 0;
@@ -127,7 +137,7 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
              "using A = ", memory_type(gemm.a), ";\nusing B = ", memory_type(gemm.b),
              ";\nusing Output = ", memory_type(result.dtype), ";\nusing Acc = ", held_type(gemm.accumulator),
              ";\nusing Sum = ", sum, ";\nusing Staged = ", half_sums ? "f16" : sum, ";\n#define MATRIX ", units,
-             "\n#define SPLITS ", splits, "\n#define GROUPS ", int(tile.groups), "\nconstexpr int ROWS = ", tile.rows,
+             "\n#define SPLITS ", splits, "\n#define GROUPS ", int(groups), "\nconstexpr int ROWS = ", tile.rows,
              ", COLUMNS = ", tile.columns, ", THREADS = ", tile.threads, ", MIN_BLOCKS = ", tile.blocks,
              ", WARP_ROWS = ", tile.warp_rows, ", WARP_COLUMNS = ", tile.warp_columns, ", STAGES = ", stages,
              ", DISTANCE = ", distance, ", IN_FLIGHT = ", tile.in_flight, ", V = ", vector,

@@ -7,7 +7,7 @@
 // of k, and finishes a part of the rows, for which it adds what all of them have, in their order.
 //
 // Generated in front (gemm.cc): A, B (element types), Output, Acc (held), Sum, Staged (what sums are in shared memory),
-// MATRIX (0: none, 1: f16, 2: bf16, 3: s8, 4: u8 by s8), ROWS, COLUMNS, THREADS, MIN_BLOCKS (on a multiprocessor),
+// MATRIX (0: none, or as mma.cuh has it), ROWS, COLUMNS, THREADS, MIN_BLOCKS (on a multiprocessor),
 // SPLITS, V, ROWS_FIRST (neighbouring threads finish neighbouring rows), CONV, VECTOR_A and VECTOR_B (16 bytes along k
 // are one aligned load), CONSTANT_B, ROW_RANK, BATCH_RANK, OPERANDS (the output and the epilogue's inputs), EXTRAS
 // (their parameters), ColumnExtras and RowExtras (values of those that depend on the column alone, and of the others),

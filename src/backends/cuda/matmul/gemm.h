@@ -28,6 +28,7 @@ struct Gemm {
   int64_t a_row = 0, a_k = 0, b_column = 0, b_k = 0;  // strides in elements
   Dims row_sizes, batch_sizes, a_batch, b_batch;      // axes, and strides along them
   bool vector_a = false, vector_b = false;            // 16 bytes along k are neighbours and aligned
+  bool tf32 = false;                                  // f32 may be rounded to TF32
   const GemmConv* conv = nullptr;                     // null: a product of matrices
   std::vector<GemmOperand> operands;                  // the output first, then the epilogue's inputs in order
   const Program* epilogue = nullptr;
@@ -39,12 +40,15 @@ struct GemmShape {
   int64_t rows = 0, columns = 0, depth = 0, batches = 1;
   int64_t result_bytes = 0;  // read and written for each element of the output
   bool vector = true;        // 16 bytes along k are neighbours, in a and in b
+  bool tf32 = false;         // f32 may be rounded to TF32
 };
 
 // GemmShape::result_bytes of a product or convolution whose epilogue's inputs follow its two operands.
 int64_t gemm_result_bytes(const Problem& problem);
-// Whether the dtypes are multiplied by the matrix units.
-bool on_matrix_units(DType a, DType b);
+// Whether the operands of a product or convolution may be rounded to TF32.
+bool allows_tf32(const Problem& problem);
+// Whether the dtypes are multiplied by the matrix units; f32 is where it may be rounded to TF32.
+bool on_matrix_units(DType a, DType b, bool tf32 = false);
 // MATRIX of support/mma.cuh for the dtype of a; 0 where the matrix units do not multiply it.
 int matrix_units(DType a);
 // Whether the kernel exists for them at all, and the sizes fit its arithmetic.

@@ -96,6 +96,13 @@ static_assert(ROWS / WARP_ROWS * WARPS_ACROSS * 32 == THREADS && TILES_N % 2 == 
 struct Sums {
   Sum at[TILES_M][TILES_N][4];
 };
+template <int N>
+DEVICE void round_words(u32 (&words)[N]) {
+#if MATRIX == 5
+#pragma unroll
+  for (int i = 0; i < N; ++i) words[i] = rounded_to_tf32(words[i]);
+#endif
+}
 // Rows of 32 bytes are the fragments of every type: lane g * 4 + t holds word t (and t + 4) of row g (and g + 8).
 DEVICE void accumulate(Sums& sums, u32 tile_a, u32 tile_b) {
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -109,6 +116,10 @@ DEVICE void accumulate(Sums& sums, u32 tile_a, u32 tile_b) {
     for (int m = 0; m < TILES_M; ++m) load_matrices(a[m], a_at + m * 16 * SLICE + (a_chunk ^ step * 32));
 #pragma unroll
     for (int n = 0; n < TILES_N; n += 2) load_matrices(b[n], b_at + n * 8 * SLICE + (b_chunk ^ step * 32));
+#pragma unroll
+    for (int m = 0; m < TILES_M; ++m) round_words(a[m]);
+#pragma unroll
+    for (int n = 0; n < TILES_N; ++n) round_words(b[n]);
 #pragma unroll
     for (int m = 0; m < TILES_M; ++m)
 #pragma unroll

@@ -36,7 +36,8 @@ double expected_clocks(const GemmShape& shape, const GemmTile& tile, int splits,
   const double sharing = std::min(double(tile.blocks), std::ceil(blocks / kMultiprocessors));
   const double bytes = (tile.rows + tile.columns) * (matrix ? 128.0 : 64.0);
   // 32 clocks for 64 by 64 by 32 bytes; one with fewer columns takes the same time for reading a.
-  const double units = matrix ? tile.rows / 64.0 * std::max(tile.columns, 64) / 64 * (tile.groups ? 1 : 1.7) * 4 * 32
+  const double units = matrix ? tile.rows / 64.0 * std::max(tile.columns, 64) / 64 *
+                                    (tile.groups && shape.a != DType::f32 ? 1 : 1.7) * 4 * 32
                               : double(tile.rows) * tile.columns * double(per_slice) / 100;
   const double slice = std::max({units * sharing, bytes / kFromCache * sharing, 350.0});
   const double finish =
@@ -79,7 +80,7 @@ std::vector<std::string> gemm_tiles(const GemmShape& shape, size_t most) {
     double clocks;
     std::string text;
   };
-  const bool matrix = on_matrix_units(shape.a, shape.b);
+  const bool matrix = on_matrix_units(shape.a, shape.b, shape.tf32);
   const int64_t per_slice = (matrix ? 128 : 64) / size_of(shape.a);
   std::vector<Candidate> candidates;
   for (const GemmTile& tile : tiles_of(matrix)) {

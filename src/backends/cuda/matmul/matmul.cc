@@ -52,6 +52,7 @@ std::vector<Config> configs(const Problem& problem) {
   shape.depth = s.k;
   shape.batches = s.flat ? 1 : element_count(s.batch);
   shape.result_bytes = gemm_result_bytes(problem);
+  shape.tf32 = allows_tf32(problem);
   shape.vector = vector_a(problem, s) && vector_b(problem, s);
   std::vector<Config> out;
   for (std::string& tile : gemm_tiles(shape, 6))
@@ -98,6 +99,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   gemm.b_k = pack || op.transpose_b ? 1 : s.n;
   gemm.vector_a = vector_a(problem, s);
   gemm.vector_b = vector_b(problem, s);
+  gemm.tf32 = op.tf32;
   gemm.epilogue = &op.epilogue;
   if (pack) {
     out.consumed.assign(problem.inputs.size(), false);
@@ -131,6 +133,6 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe matmul_recipe;
-const Recipe matmul_recipe{"cuda.matmul.mma", 4, supports, configs, work};
+const Recipe matmul_recipe{"cuda.matmul.mma", 5, supports, configs, work};
 
 }  // namespace temper::cuda

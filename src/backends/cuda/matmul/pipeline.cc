@@ -93,8 +93,9 @@ Shape shape_of(const Problem& problem) {
 
 Support shape_supports(const Problem& problem) {
   const Port &a = problem.inputs[0], &b = problem.inputs[1];
-  if (!on_matrix_units(a.type.dtype, b.type.dtype))
-    return refused("a product of ", a.type.dtype, " and ", b.type.dtype);
+  if (!on_matrix_units(a.type.dtype, b.type.dtype, allows_tf32(problem)))
+    return refused("a product of ", a.type.dtype, " and ", b.type.dtype,
+                   on_matrix_units(a.type.dtype, b.type.dtype, true) ? ", which may not be rounded to TF32" : "");
   if (!b.is_constant) return refused("its weights are not constant");
   const Shape s = shape_of(problem);
   if (size_of(s.result) > 4 || s.result == DType::boolean) return refused("results of ", s.result);
@@ -231,6 +232,11 @@ Choice choice_of(const Shape& s, std::string_view text) {
 template <class Word>
 void pack_weights(const Shape& s, const Tensor& w, bool conv, bool transposed, std::span<std::byte> to) {
   const int64_t taps = s.kernel[0] * s.kernel[1], v = s.v(), depth = s.packed_depth(), per_tap = depth / taps;
+  auto rounded = [](Word x) {  // f32 to TF32, half away from zero
+    if constexpr (sizeof(Word) == 4)
+      if ((x & 0x7f800000) != 0x7f800000) return Word((x + 0x1000) & 0xffffe000);
+    return x;
+  };
   const Word* const from = reinterpret_cast<const Word*>(w.raw().data());
   Word* const out = reinterpret_cast<Word*>(to.data());
   const bool along = conv || transposed;  // channels of a column are neighbours, or `taps` apart
@@ -241,22 +247,24 @@ void pack_weights(const Shape& s, const Tensor& w, bool conv, bool transposed, s
     for (int64_t tap = 0; tap < taps; ++tap) {
       const Word* const source = from + column * column_step + tap;
       Word* const row = out + r * depth + tap * per_tap;
-      if (channel_step == 1) std::copy_n(source, s.channels, row);
+      if (channel_step == 1) std::transform(source, source + s.channels, row, rounded);
       else
-        for (int64_t c = 0; c < s.channels; ++c) row[c] = source[c * channel_step];
+        for (int64_t c = 0; c < s.channels; ++c) row[c] = rounded(source[c * channel_step]);
     }
   }
 }
 std::vector<std::byte> packed_weights(const Shape& s, const Tensor& w, bool conv, bool transposed) {
   std::vector<std::byte> out(size_t(s.packed_columns() * s.packed_depth() * s.element()));
   if (s.element() == 1) pack_weights<uint8_t>(s, w, conv, transposed, out);
-  else pack_weights<uint16_t>(s, w, conv, transposed, out);
+  else if (s.element() == 2) pack_weights<uint16_t>(s, w, conv, transposed, out);
+  else pack_weights<uint32_t>(s, w, conv, transposed, out);
   return out;
 }
 
 TensorMapSpec map_of_a(const Shape& s, int64_t rows) {
   TensorMapSpec map;
   map.element_bytes = int(s.element());
+  map.tf32 = s.a == DType::f32;
   map.swizzle = int(s.slice());
   const uint64_t pitch = uint64_t(s.channels * s.element()), per_slice = uint64_t(s.slice() / s.element());
   if (!s.im2col) {
@@ -351,7 +359,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe conv_pipeline_recipe, matmul_pipeline_recipe;
-const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 2, conv_supports, configs, work, "sm_90a"};
-const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 2, matmul_supports, configs, work, "sm_90a"};
+const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 3, conv_supports, configs, work, "sm_90a"};
+const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 3, matmul_supports, configs, work, "sm_90a"};
 
 }  // namespace temper::cuda

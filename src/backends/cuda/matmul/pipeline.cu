@@ -16,6 +16,9 @@
 // A tensor of the output's shape that the epilogue reads comes the same way, EXTRA_STAGES tiles of it ahead: loads by
 // the threads themselves would wait for memory in each tile.
 //
+// wgmma cuts operands of f32 off to TF32: the copy engine rounds those of a on their way, those of b were rounded when
+// they were packed.
+//
 // Generated in front: MATRIX, Sum, ROWS (of a warpgroup), COLUMNS, SLICE (bytes of k: 128, 64 or 32), STAGES, RESIDENT
 // (0: none), CONSUMERS, V, ELEMENT (bytes of one of a or b), TOGETHER, IM2COL, EXTRA_STAGES (0: no such tensor; else
 // EXTRA_NAME and Extra, its name and elements), EXTRA_NAMES, and what image_epilogue makes.

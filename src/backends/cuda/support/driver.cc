@@ -318,10 +318,9 @@ TensorMap make_tensor_map(const Gpu& gpu, const TensorMapSpec& spec, DevicePoint
   if (!api.tensor_map_tiled || !api.tensor_map_im2col)
     fail(ErrorKind::unsupported, "the driver has no tensor maps; update it to 12.0 or later");
   // Values of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapL2promotion; what lies outside reads as zeros.
-  const int dtype = spec.element_bytes == 1 ? 0 : spec.element_bytes == 2 ? 1 : 2, swizzle = spec.swizzle == 128  ? 3
-                                                               : spec.swizzle == 64 ? 2
-                                                               : spec.swizzle == 32 ? 1
-                                                                                    : 0;
+  constexpr int kTfloat32 = 11;
+  const int dtype = spec.tf32 ? kTfloat32 : spec.element_bytes == 1 ? 0 : spec.element_bytes == 2 ? 1 : 2;
+  const int swizzle = spec.swizzle == 128 ? 3 : spec.swizzle == 64 ? 2 : spec.swizzle == 32 ? 1 : 0;
   constexpr int kNoInterleave = 0, kPromoteTo256 = 3, kZeros = 0;
   const uint32_t rank = uint32_t(spec.sizes.size());
   void* at = reinterpret_cast<void*>(address);

@@ -218,6 +218,7 @@ struct LaunchShape {
 // are swizzled by as much in shared memory. What lies outside of the tensor reads as zeros.
 struct TensorMapSpec {
   int element_bytes = 1;          // 1, 2 or 4
+  bool tf32 = false;              // elements are f32 and rounded to TF32 on their way
   std::vector<uint64_t> sizes;    // elements
   std::vector<uint64_t> strides;  // bytes, of the axes but the innermost; multiples of 16
   std::vector<uint32_t> steps;    // elements from one that is read to the next

@@ -3,15 +3,22 @@
 // wgmma (sm_90a alone): a warpgroup of 128 threads adds a product of 64 rows by 32 to 256 columns, 32 bytes of depth at
 // a time, both from shared memory, while it goes on.
 //
-// Defined in front: MATRIX (1: f16, 2: bf16, 3: s8 by s8, 4: u8 by s8), Sum (float or i32, as MATRIX has it).
+// Defined in front: MATRIX (1: f16, 2: bf16, 3: s8 by s8, 4: u8 by s8, 5: f32 as TF32: the units look at the first 19
+// bits alone, so that who wants them rounded rounds before), Sum (float or i32, as MATRIX has it).
 #pragma once
 
-#if MATRIX <= 2
-#define SUM "+f"
-#define SIGNS ", 1, 1, 0, 0"
-#else
+#if MATRIX == 3 || MATRIX == 4
 #define SUM "+r"
+#define AND_SUMS ".s32"
 #define SIGNS ""
+#else
+#define SUM "+f"
+#define AND_SUMS ".f32"
+#if MATRIX == 5
+#define SIGNS ", 1, 1"
+#else
+#define SIGNS ", 1, 1, 0, 0"
+#endif
 #endif
 #if MATRIX == 1
 #define TYPES "f32.f16.f16"
@@ -19,15 +26,17 @@
 #define TYPES "f32.bf16.bf16"
 #elif MATRIX == 3
 #define TYPES "s32.s8.s8"
-#else
+#elif MATRIX == 4
 #define TYPES "s32.u8.s8"
+#else
+#define TYPES "f32.tf32.tf32"
 #endif
 #if MATRIX <= 2
 #define DEPTH "k16"
-#define AND_SUMS ".f32"
+#elif MATRIX == 5
+#define DEPTH "k8"
 #else
 #define DEPTH "k32"
-#define AND_SUMS ".s32"
 #endif
 DEVICE void multiply(Sum (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
   asm volatile("mma.sync.aligned.m16n8" DEPTH ".row.col." TYPES AND_SUMS

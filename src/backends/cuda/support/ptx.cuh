@@ -19,6 +19,13 @@ DEVICE float float_of_f16(u16 bits) {
   return r;
 }
 
+// The bits of f32, rounded to the 19 of TF32: to the nearest, half away from zero.
+DEVICE u32 rounded_to_tf32(u32 bits) {
+  u32 r;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(__uint_as_float(bits)));
+  return r;
+}
+
 // Rounds to the nearest, half to even, and saturates; NaN is 0.
 DEVICE i32 rounded_to_i8(float x) {
   i32 r;

@@ -382,6 +382,11 @@ class Run final : public Machine {
     unsigned char* there = base - to + swizzled(m, to + offset);
     if (from.inside) std::memcpy(there, from.at, size_t(m.element_bytes));
     else std::memset(there, 0, size_t(m.element_bytes));
+    if (!m.tf32) return;
+    uint32_t bits;
+    std::memcpy(&bits, there, sizeof bits);
+    if ((bits & 0x7f800000) != 0x7f800000) bits = (bits + 0x1000) & 0xffffe000;
+    std::memcpy(there, &bits, sizeof bits);
   }
   const LaunchOptions options_;
   const Three cluster_;

@@ -58,6 +58,7 @@ struct TensorMap {
   uint16_t box[5] = {};  // of tiles; of im2col: channels, pixels
   int8_t low[3] = {}, high[3] = {};
   uint8_t steps[5] = {};
+  uint8_t tf32 = 0;         // elements are f32 and rounded to TF32
   int64_t strides[5] = {};  // bytes
 };
 static_assert(sizeof(TensorMap) <= 128);

@@ -8,14 +8,18 @@ using Factor = u16;
 using Factor = u16;
 #elif MATRIX == 3
 using Factor = i8;
-#else
+#elif MATRIX == 4
 using Factor = u8;
+#else
+using Factor = u32;
 #endif
 DEVICE Sum factor(Factor x) {
 #if MATRIX == 1
   return float_of_f16(x);
 #elif MATRIX == 2
   return __uint_as_float(u32(x) << 16);
+#elif MATRIX == 5
+  return __uint_as_float(x & 0xffffe000);
 #else
   return x;
 #endif
