@@ -37,6 +37,12 @@ void Machine::put_in_place(int ordinal, const std::shared_ptr<const Machine>& ma
   machines.by_ordinal[ordinal] = machine;
 }
 
+void Machine::put_in_place(std::unique_ptr<const CublasLt> library) const {
+  const std::lock_guard lock(cublaslt_.mutex);
+  cublaslt_.library = std::move(library);
+  cublaslt_.tried = true;
+}
+
 Machine::Machine(std::shared_ptr<const Driver> driver, int ordinal, LibrarySearch search)
     : gpu_(Gpu::open(std::move(driver), ordinal)), search_(std::move(search)), upload_(gpu_) {}
 

@@ -23,6 +23,8 @@ class Machine {
   // For tests: a machine with a driver of the caller's, and one that open() gives for this ordinal while it lives.
   static void put_in_place(int ordinal, const std::shared_ptr<const Machine>& machine);
   Machine(std::shared_ptr<const Driver> driver, int ordinal, LibrarySearch search);
+  // For tests: a library that was not opened. Before anybody asks for it.
+  void put_in_place(std::unique_ptr<const CublasLt> library) const;
   ~Machine();
 
   const GpuRef& gpu() const { return gpu_; }

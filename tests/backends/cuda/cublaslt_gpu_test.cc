@@ -139,6 +139,7 @@ TEST(CublasLtGpu, PassesNaNOn) {
 constexpr const char* kByteLayers =
     "matmul(i8[36,65536]{-128..-127}, i8[68,65536]*{-128..-127}) transpose_b=true epilogue=\"(1)\"\n"
     "matmul(i8[36,100000]{-128..-127}, i8[100000,20]*{127..128}) epilogue=\"(1)\"\n"
+    "matmul(i8[5,7,20]{-128..128}, i8[5,12,20]{-128..128}) transpose_b=true epilogue=\"(1) 1=cast.f32(0)\"\n"
     "matmul(i8[4,12,64,64]{-128..128}, i8[4,12,64,64]{-128..128}) transpose_b=true epilogue=\"(1) 1=cast.f32(0) "
     "2=constant.f32[0.00031] 3=mul.f32(1,2) 4=round.f32(3) 5=cast.i8(4)\"\n"
     "matmul(i8[64,2048]{-128..128}, i8[2048,1000]*{-128..128}, f32[1000]*{-5000..5000}) epilogue=\"(2) 2=cast.f32(0) "

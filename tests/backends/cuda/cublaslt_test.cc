@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cuBLASLt is asked for, without a GPU; and what is launched behind its products of i8, on the emulator.
+// What cuBLASLt is asked for, and what is launched behind its products of i8, without a GPU.
 #include "backends/cuda/matmul/cublaslt_matmul.h"
 #include "bench/cases.h"
-#include "emulated_gpu.h"
-#include "run_recipe.h"
+#include "run_cuda_tactic.h"
+#include "scripted_cublaslt.h"
 
 namespace temper {
+
+extern const Tactic cuda_matmul_cublaslt, cuda_matmul_cublaslt_int8, cuda_conv_cublaslt_int8;
+
 namespace {
 
 using cuda::CublasData;
@@ -179,19 +182,10 @@ TEST(CublasLtIntegers, SayWhyTheyAreNotMultipliedByIt) {
   }
 }
 
-// What cuBLASLt would write for operands that lie as it is told.
-std::vector<std::byte> multiplied(const CublasLtProduct& p, const int8_t* a, const int8_t* b) {
-  std::vector<std::byte> out(size_t(p.m * p.n * p.batch * 4), std::byte(0xff));
-  for (int64_t z = 0; z < p.batch; ++z)
-    for (int64_t j = 0; j < p.n; ++j)
-      for (int64_t i = 0; i < p.m; ++i) {
-        int32_t sum = 0;
-        for (int64_t l = 0; l < p.k; ++l)
-          sum += a[z * p.a.batch_stride + (p.a.transposed ? i * p.a.ld + l : l * p.a.ld + i)] *
-                 b[z * p.b.batch_stride + (p.b.transposed ? l * p.b.ld + j : j * p.b.ld + l)];
-        std::memcpy(out.data() + (z * p.d.batch_stride + j * p.d.ld + i) * 4, &sum, 4);
-      }
-  return out;
+// ---- on a scripted GPU, whose kernels are emulated, with a scripted cuBLASLt ----
+
+const Tactic& tactic_of(const Problem& problem) {
+  return std::holds_alternative<ops::Conv>(problem.op) ? cuda_conv_cublaslt_int8 : cuda_matmul_cublaslt_int8;
 }
 
 TEST(CublasLtIntegers, GiveTheReferencesBitsWithWhatIsLaunchedBehindThem) {
@@ -210,51 +204,74 @@ TEST(CublasLtIntegers, GiveTheReferencesBitsWithWhatIsLaunchedBehindThem) {
       "11=round.f32(10) 12=cast.i8(11)\"\n"
       "conv(i8[2,20,5,7]{-128..128}, i8[12,20,1,1]*{-128..128}) strides=[1,1] pads=[0,0,0,0] dilations=[1,1] "
       "epilogue=\"(1)\"\n";
-  const testing::EmulatedGpu emulated;
-  const cuda::Stream stream(emulated.gpu());
+  const testing::EmulatedMachine machine(TEMPER_EMULATOR);
+  const Device device = testing::cuda_device(machine.get());
   for (const KernelCase& line : parse_cases(lines)) {
     SCOPED_TRACE(line.text);
-    std::vector<Tensor> inputs = make_case_inputs(line, 1);
-    Problem problem = make_case_problem(line, inputs, 1);
-    const CublasLtIntegers integers = cuda::cublaslt_integers(problem);
-    ASSERT_EQ(integers.reason, "");
-    const TensorType result = problem.outputs[0].type;
-    const Tensor want = reference(line.op, inputs, std::vector<TensorType>{result}).at(0);
-    cuda::Recipe::Work work = cuda::work_behind_sums(problem, integers);
-    EXPECT_EQ(integers.packs, !work.packed.empty());
-    EXPECT_EQ(int64_t(work.packed.size()), work.packed_bytes);
-
-    std::vector<std::byte> activations(size_t(inputs[0].count()));
-    testing::store_layout(inputs[0], integers.layout, activations.data());
-    const auto bytes = [](const std::byte* at) { return reinterpret_cast<const int8_t*>(at); };
-    const Tensor sums = testing::load_layout(
-        DType::i32, result.dims(), integers.layout,
-        multiplied(integers.product, bytes(integers.packs ? work.packed.data() : inputs[1].raw().data()),
-                   bytes(activations.data()))
-            .data());
-    if (work.jobs.empty()) {
-      EXPECT_EQ(work.workspace, 0);
-      EXPECT_TRUE(sums.same_bits(want));
-      continue;
-    }
-    // The sums as an input more, where a run has them in the workspace.
-    EXPECT_EQ(work.workspace, sums.count() * 4);
-    Config config = cuda::cublaslt_layouts(problem, integers.layout, "");
-    for (cuda::Job& job : work.jobs)
-      for (cuda::Slot& slot : job.slots)
-        if (slot.kind == cuda::Slot::Kind::workspace) {
-          EXPECT_EQ(slot.offset, 0);
-          slot = {cuda::Slot::Kind::input, int(inputs.size()), 0};
-        }
-    work.workspace = 0;
-    problem.inputs.push_back({sums.type()});
-    config.inputs.push_back(integers.layout);
-    inputs.push_back(sums);
-    if (!work.consumed.empty()) work.consumed.push_back(false);
-    testing::Cubins cubins(emulated.compiler(), emulated.gpu()->info().architecture());
-    const Tensor got = testing::run_recipe(stream, cubins, problem, config, work, inputs).at(0);
-    EXPECT_TRUE(got.same_bits(want));
+    const std::vector<Tensor> inputs = make_case_inputs(line, 1);
+    const Problem problem = make_case_problem(line, inputs, 1);
+    const Tactic& tactic = tactic_of(problem);
+    ASSERT_EQ(tactic.supports(problem, device).reason, "");
+    const Tensor want = reference(line.op, inputs, std::vector<TensorType>{problem.outputs[0].type}).at(0);
+    const std::vector<Config> configs = tactic.configs(problem, device);
+    ASSERT_EQ(configs.size(), 2u);
+    EXPECT_EQ(configs[1].text, "algorithm 8 0 0 0 0 0 0 0 0");
+    for (const Config& config : configs)
+      EXPECT_TRUE(testing::run_cuda_tactic(tactic, problem, config, inputs, device).at(0).same_bits(want))
+          << config.text;
   }
+}
+
+TEST(CublasLtIntegers, SayThatItHasNoAlgorithm) {
+  const testing::EmulatedMachine machine(TEMPER_EMULATOR);
+  const Device device = testing::cuda_device(machine.get());
+  const KernelCase line = parse_cases("matmul(f16[64,128], f16[128,64]*) epilogue=\"(1)\"").at(0);
+  const std::vector<Tensor> inputs = make_case_inputs(line, 1);
+  EXPECT_EQ(cuda_matmul_cublaslt.supports(make_case_problem(line, inputs, 1), device).reason,
+            "cuBLASLt 130200 has no algorithm for it");
+}
+
+TEST(CublasLtIntegers, RefusePlansThatWereChanged) {
+  const testing::EmulatedMachine machine(TEMPER_EMULATOR);
+  const Device device = testing::cuda_device(machine.get());
+  const Tactic& tactic = cuda_matmul_cublaslt_int8;
+  const KernelCase line = parse_cases("matmul(i8[64,128], i8[128,64]*) epilogue=\"(1) 1=cast.f32(0)\"").at(0);
+  const std::vector<Tensor> inputs = make_case_inputs(line, 7);
+  const Problem problem = make_case_problem(line, inputs, 1);
+  const Config config = tactic.configs(problem, device).at(1);
+  const Packed packed = tactic.build(problem, config, device);
+  // What a load of it says; nothing where it loads.
+  auto load = [&](const Config& changed, std::span<const std::byte> bytes, std::span<const std::byte> code) {
+    PackedView view;
+    view.bytes = bytes;
+    view.code = code;
+    try {
+      const auto kernel = tactic.load(problem, changed, view, device);
+      EXPECT_EQ(kernel->workspace(), 64 * 64 * 4 + int64_t(testing::ScriptedCublasLt::kWorkspace));
+      EXPECT_TRUE(kernel->reads(0) && !kernel->reads(1));
+    } catch (const Error& error) { return std::string(error.what()); }
+    return std::string();
+  };
+  EXPECT_EQ(load(config, packed.bytes, packed.code), "");
+  EXPECT_NE(load(config, std::span(packed.bytes).first(64), packed.code).find("packed constants have 64 bytes"),
+            std::string::npos);
+  EXPECT_NE(load(config, packed.bytes, std::span(packed.code).first(8)).find("has 8 bytes"), std::string::npos);
+  EXPECT_NE(load(config, packed.bytes, std::span(packed.code).first(packed.code.size() - 16)), "");
+  AlignedBytes code = packed.code;
+  code[code.size() - 16] ^= std::byte(1);
+  EXPECT_NE(load(config, packed.bytes, code).find("here is 130200; build the plan again here"), std::string::npos);
+  code = packed.code;
+  code[code.size() - 8] ^= std::byte(1);
+  EXPECT_NE(load(config, packed.bytes, code).find("a workspace of 4097 bytes is noted"), std::string::npos);
+  code = packed.code;
+  code[0] ^= std::byte(1);
+  EXPECT_NE(load(config, packed.bytes, code).find("compiled kernels of a step are damaged"), std::string::npos);
+  Config changed = config;
+  changed.text = "algorithm 9 0 0 0 0 0 0 0 0";
+  EXPECT_NE(load(changed, packed.bytes, packed.code).find("none of cuBLASLt's algorithms"), std::string::npos);
+  changed = config;
+  changed.inputs[0] = Layout::channels_last;
+  EXPECT_NE(load(changed, packed.bytes, packed.code), "");
 }
 
 TEST(CublasLtChoice, ReadsWhatItWrites) {

@@ -149,6 +149,14 @@ CublasLt::CublasLt(GpuRef gpu, const LibrarySearch& search) : gpu_(std::move(gpu
   library.bind(api_.algorithm_set, "cublasLtMatmulAlgoConfigSetAttribute");
   library.bind(api_.algorithm_get, "cublasLtMatmulAlgoConfigGetAttribute");
   library.bind(api_.matmul, "cublasLtMatmul");
+  start();
+}
+
+CublasLt::CublasLt(GpuRef gpu, const CublasLtApi& api) : api_(api), path_("a scripted cuBLASLt"), gpu_(std::move(gpu)) {
+  start();
+}
+
+void CublasLt::start() {
   version_ = int(api_.version());
   gpu_->make_current();
   if (const CublasStatus status = api_.create(&handle_); status != 0)

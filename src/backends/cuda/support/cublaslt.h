@@ -71,6 +71,8 @@ class CublasLt {
  public:
   // Throws Error{unsupported} where cuBLASLt is missing, with what to install.
   CublasLt(GpuRef gpu, const LibrarySearch& search);
+  // For tests: with functions of the caller's.
+  CublasLt(GpuRef gpu, const CublasLtApi& api);
   ~CublasLt();
   CublasLt(const CublasLt&) = delete;
 
@@ -84,6 +86,7 @@ class CublasLt {
 
  private:
   friend class CublasLtRun;
+  void start();
   void check(CublasStatus status, std::string_view what) const;
   CublasLtAlgorithm algorithm(const CublasLtProduct& product, const CublasLtChoice& choice) const;
   CublasLtChoice choice_of(const CublasLtAlgorithm& algorithm) const;
