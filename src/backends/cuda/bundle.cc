@@ -98,7 +98,7 @@ Bundle::Bundle(std::span<const std::byte> bytes, const std::vector<Job>& jobs, c
   }
 }
 
-LoadedWork::LoadedWork(const GpuRef& gpu, const Recipe::Work& work, const Bundle& bundle) : work_(work) {
+LoadedWork::LoadedWork(const GpuRef& gpu, Recipe::Work work, const Bundle& bundle) : work_(std::move(work)) {
   std::map<const std::byte*, size_t> loaded;  // equal texts share a module
   for (size_t i = 0; i < work_.jobs.size(); ++i) {
     const auto [it, is_new] = loaded.try_emplace(bundle.cubin(i).data(), modules_.size());

@@ -31,15 +31,16 @@ struct DeviceBuffers {
 // Whether a launch of the work looks at this input of the problem.
 bool reads(const Recipe::Work& work, int input);
 
-// Jobs whose kernels are loaded. Immutable; several streams may launch it at the same time. `work` must stay alive.
+// Jobs whose kernels are loaded. Immutable; several streams may launch it at the same time.
 class LoadedWork {
  public:
-  LoadedWork(const GpuRef& gpu, const Recipe::Work& work, const Bundle& bundle);
+  LoadedWork(const GpuRef& gpu, Recipe::Work work, const Bundle& bundle);
+  const Recipe::Work& work() const { return work_; }
   // Puts the launches into the stream, also while it is being captured; waits for nothing.
   void launch(const Stream& stream, const DeviceBuffers& buffers) const;
 
  private:
-  const Recipe::Work& work_;
+  Recipe::Work work_;
   std::vector<Module> modules_;
   std::vector<Function> functions_;  // one for each job
 };

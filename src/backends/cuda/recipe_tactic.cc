@@ -16,10 +16,10 @@ class RecipeKernel final : public Kernel {
   // `packed` is looked at until prepare() was called.
   RecipeKernel(const Recipe::Work& work, const PackedView& packed, const Device& device)
       : machine_(device.gpu), work_(work), bundle_(packed.code, work.jobs, device.architecture), bytes_(packed.bytes) {}
-  int64_t workspace() const override { return work_.workspace; }
-  bool reads(size_t input) const override { return cuda::reads(work_, int(input)); }
+  int64_t workspace() const override { return work().workspace; }
+  bool reads(size_t input) const override { return cuda::reads(work(), int(input)); }
   void prepare() override {
-    loaded_.emplace(machine_->gpu(), work_, bundle_);
+    loaded_.emplace(machine_->gpu(), std::move(work_), bundle_);
     if (!bytes_.empty()) packed_ = machine_->constant(bytes_);
   }
   void launch(const Buffers& buffers) override {
@@ -32,8 +32,10 @@ class RecipeKernel final : public Kernel {
   }
 
  private:
+  const Recipe::Work& work() const { return loaded_ ? loaded_->work() : work_; }
+
   std::shared_ptr<const Machine> machine_;
-  const Recipe::Work work_;
+  Recipe::Work work_;  // until prepare()
   const Bundle bundle_;
   const std::span<const std::byte> bytes_;
   std::optional<LoadedWork> loaded_;  // from prepare() on

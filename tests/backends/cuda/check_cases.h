@@ -13,7 +13,7 @@ namespace temper::testing {
 struct CaseChoice {
   size_t most = SIZE_MAX;        // of the kernels that would have to be compiled, take as many, drawn by their texts
   std::string_view recipes;      // a part of the names of those to take
-  uint32_t blocks = UINT32_MAX;  // of a launch at most; for kernels that walk over their tiles
+  uint32_t blocks = UINT32_MAX;  // of a launch at most; for kernels that walk over their tiles (clusters do not)
   bool one_config = false;       // of each recipe for each line, in turns; else all
   bool tf32 = false;             // operands have more digits than TF32, and recipes that round them are taken
 };
@@ -64,7 +64,7 @@ inline void check_lines(const std::string& name, const std::string& text, const 
         runs.push_back({&lines[l], &inputs[l], problem, recipe, config, recipe->work(problem, config)});
         for (cuda::Job& job : runs.back().work.jobs) {
           sources.push_back(job.source);
-          job.shape.grid[0] = std::min(job.shape.grid[0], choice.blocks);
+          if (job.shape.grid[1] == 1) job.shape.grid[0] = std::min(job.shape.grid[0], choice.blocks);
         }
       }
     }

@@ -205,7 +205,7 @@ class CublasLtIntegerKernel final : public Kernel {
   }
   int64_t workspace() const override { return sums_bytes_ + run_->workspace(); }
   bool reads(size_t input) const override {
-    return input == 0 || (input == 1 && !weights_) || behind_->reads(int(input));
+    return input == 0 || (input == 1 && !weights_) || cuda::reads(behind_->work(), int(input));
   }
   void launch(const Buffers& buffers) override {
     inputs_.clear();

@@ -18,6 +18,7 @@ struct Tile {
   int rows, columns;      // of a warpgroup
   bool together;          // the warpgroups share a tile
   int consumers = 2;      // warpgroups
+  int splits = 1;         // blocks that share a tile
 };
 constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
                            {"tile=64x64", 64, 64, false},
@@ -25,7 +26,10 @@ constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
                            {"tile=256x128 together", 128, 128, true},
                            {"tile=256x64 together", 128, 64, true},
                            {"tile=64x128 groups=3", 64, 128, false, 3},
-                           {"tile=128x64 groups=3", 128, 64, false, 3}};
+                           {"tile=128x64 groups=3", 128, 64, false, 3},
+                           {"tile=64x64 splits=2", 64, 64, true, 1, 2},
+                           {"tile=64x64 splits=4", 64, 64, true, 1, 4},
+                           {"tile=64x64 splits=8", 64, 64, true, 1, 8}};
 constexpr int kMultiprocessors = 132, kSharedBytes = 227 << 10, kMostStages = 16, kTurnBytes = 32;
 
 // What both ops are to the kernel.
@@ -153,7 +157,12 @@ int64_t stage_bytes(const Shape& s, const Choice& c) {
 int64_t extra_bytes(const Shape& s, const Choice& c) {
   return c.extra_stages * (tile_rows(*c.tile) * c.tile->columns * size_of(s.result) + 16);
 }
+int64_t partial_bytes(const Choice& c) {
+  return c.tile->splits > 1 ? tile_rows(*c.tile) * c.tile->columns * 4 : 0;
+}
+int64_t slices_of_block(const Shape& s, const Choice& c) { return ceil_div(s.slices(), int64_t(c.tile->splits)); }
 int64_t stages_of(const Shape& s, const Choice& c) {
+  if (c.tile->splits > 1) return 4;  // so that the next kernel's blocks have room beside
   return std::min<int64_t>(
       kMostStages, (kSharedBytes - kTurnBytes - resident_bytes(s, c) - extra_bytes(s, c)) / (stage_bytes(s, c) + 16));
 }
@@ -172,6 +181,11 @@ std::optional<Choice> choice_of(const Shape& s, const Tile& tile) {
   constexpr int64_t kEnough = 4;
   if (tile.columns % (4 * s.v())) return {};
   Choice choice{&tile};
+  if (tile.splits > 1) {
+    // Each has something to sum, and all of them room at once.
+    const bool all = (tile.splits - 1) * slices_of_block(s, choice) < s.slices();
+    return all && slices_of_block(s, choice) > 1 && tiles_of(s, tile) * tile.splits <= kMultiprocessors ? std::optional(choice) : std::nullopt;
+  }
   Choice with = choice;
   with.resident = true;
   if (const int64_t blocks = blocks_of(s, with);
@@ -191,11 +205,11 @@ double expected_clocks(const Shape& s, const Choice& c, int64_t result_bytes) {
   const int64_t rows = tile_rows(tile);
   const double each = double(ceil_div(tiles_of(s, tile), blocks_of(s, c)));
   const double products = double(rows) / 64 * std::max(tile.columns, 64) / 64 * 32 * double(s.slice()) / 32 *
-                          double(s.slices()),
-               loads = double(stage_bytes(s, c) * s.slices()) / 44,
+                          double(slices_of_block(s, c)),
+               loads = double(stage_bytes(s, c) * slices_of_block(s, c)) / 44,
                memory = double(rows * tile.columns * result_bytes) / 14,
                epilogue = double(tile.rows * tile.columns) / 128 * 10;
-  return 3000 + each * (std::max({products, loads, memory, 400.0}) + (tile.together ? epilogue : 0));
+  return 3000 + (tile.splits > 1 ? 1500 : 0) + each * (std::max({products, loads, memory, 400.0}) + (tile.together ? epilogue : 0));
 }
 
 std::vector<Config> configs(const Problem& problem) {
@@ -326,7 +340,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
       ";\n#define MATRIX ", matrix_units(s.a), "\nconstexpr int V = ", s.v(), ", ROWS = ", tile.rows,
       ", COLUMNS = ", tile.columns, ", SLICE = ", s.slice(), ", STAGES = ", stages,
       ", RESIDENT = ", choice.resident ? s.slices() : 0, ", CONSUMERS = ", tile.consumers, ", ELEMENT = ", s.element(),
-      ";\nconstexpr bool TOGETHER = ", tile.together, ", IM2COL = ", s.im2col, ";\n#define EXTRA_NAMES ",
+      ";\n#define SPLITS ", tile.splits, "\nconstexpr bool TOGETHER = ", tile.together, ", IM2COL = ", s.im2col, ";\n#define EXTRA_NAMES ",
       epilogue.names, "\n#define EXTRA_STAGES ", choice.extra_stages,
       choice.extra_stages ? concat("\n#define EXTRA_NAME e", s.extra,
                                    "\nusing Extra = ", memory_type(problem.inputs[size_t(s.extra)].type.dtype), ";")
@@ -334,7 +348,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
       "\n", epilogue.text, "#include \"backends/cuda/matmul/pipeline.cu\"\n");
   ParameterWriter writer;
   writer.put(uint32_t(s.rows)).put(uint32_t(s.columns)).put(uint32_t(tiles)).put_divisor(column_tiles);
-  for (int64_t count : {s.kernel[0], s.kernel[1], s.channel_slices()}) writer.put(uint32_t(count));
+  for (int64_t count : {s.kernel[0], s.kernel[1], s.channel_slices(), slices_of_block(s, choice)}) writer.put(uint32_t(count));
   writer.put_divisor(s.out[1]).put_divisor(s.out[0]);
   for (const auto& two : {s.stride, s.pad, s.dilation}) writer.put(int32_t(two[1])).put(int32_t(two[0]));
   job.parameters = writer.finish(4);
@@ -349,9 +363,9 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   job.maps.push_back({{Slot::Kind::packed, 0, 0}, map_b});
   if (choice.extra_stages) job.maps.push_back({{Slot::Kind::input, s.extra, 0}, map_of_extra(s, rows, tile.columns)});
   job.shape.block = {uint32_t(128 * (1 + tile.consumers)), 1, 1};
-  job.shape.grid = {uint32_t(std::min(tiles, blocks_of(s, choice))), 1, 1};
+  job.shape.grid = {uint32_t(std::min(tiles, blocks_of(s, choice))), uint32_t(tile.splits), 1};
   job.shape.shared_bytes = uint32_t(stages * (stage_bytes(s, choice) + 16) + resident_bytes(s, choice) +
-                                    extra_bytes(s, choice) + kTurnBytes);
+                                    extra_bytes(s, choice) + partial_bytes(choice) + kTurnBytes);
   out.jobs.push_back(std::move(job));
   return out;
 }
@@ -359,7 +373,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe conv_pipeline_recipe, matmul_pipeline_recipe;
-const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 3, conv_supports, configs, work, "sm_90a"};
-const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 3, matmul_supports, configs, work, "sm_90a"};
+const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 4, conv_supports, configs, work, "sm_90a"};
+const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 4, matmul_supports, configs, work, "sm_90a"};
 
 }  // namespace temper::cuda

@@ -16,11 +16,14 @@
 // A tensor of the output's shape that the epilogue reads comes the same way, EXTRA_STAGES tiles of it ahead: loads by
 // the threads themselves would wait for memory in each tile.
 //
+// Where tiles are few, SPLITS blocks share one, each with a part of k, and none has a second; they are a cluster, and each
+// finishes a part of the tile with the sums that it finds in the shared memory of all.
+//
 // wgmma cuts operands of f32 off to TF32: the copy engine rounds those of a on their way, those of b were rounded when
 // they were packed.
 //
 // Generated in front: MATRIX, Sum, ROWS (of a warpgroup), COLUMNS, SLICE (bytes of k: 128, 64 or 32), STAGES, RESIDENT
-// (0: none), CONSUMERS, V, ELEMENT (bytes of one of a or b), TOGETHER, IM2COL, EXTRA_STAGES (0: no such tensor; else
+// (0: none), CONSUMERS, SPLITS, V, ELEMENT (bytes of one of a or b), TOGETHER, IM2COL, EXTRA_STAGES (0: no such tensor; else
 // EXTRA_NAME and Extra, its name and elements), EXTRA_NAMES, and what image_epilogue makes.
 #include "backends/cuda/support/memory.cuh"
 #include "backends/cuda/support/wgmma.cuh"
@@ -29,19 +32,24 @@ struct Parameters {
   u32 rows, columns, tiles;
   Divisor column_tiles;
   u32 taps_h, taps_w, channel_slices;  // slices of k: taps_h * taps_w * channel_slices
+  u32 split_slices;                    // of a block, at most
   Divisor out_w, out_h;                // row = (n * out_h + h) * out_w + w
   i32 stride_w, stride_h, pad_w, pad_h, dilation_w, dilation_h;
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// Registers of a thread that loads and of one that multiplies: all have 65536.
+// Registers of a thread that loads and of one that multiplies: all have 65536. Blocks of one consumer share a
+// multiprocessor, and leave them as they are.
 constexpr int FEW = CONSUMERS == 2 ? 40 : 24, MANY = CONSUMERS == 2 ? 232 : CONSUMERS == 3 ? 160 : 112;
+constexpr int LEAST_BLOCKS = CONSUMERS == 1 ? 2 : 1;
 constexpr int TILE_ROWS = TOGETHER ? CONSUMERS * ROWS : ROWS;
 constexpr int BYTES_A = TILE_ROWS * SLICE, BYTES_B = COLUMNS * SLICE, STAGE = BYTES_A + (RESIDENT ? 0 : BYTES_B);
 constexpr int TILE_OUT = TILE_ROWS * COLUMNS * (16 / V), EXTRAS_AT = STAGES * STAGE + RESIDENT * BYTES_B,
-              BARRIERS = EXTRAS_AT + EXTRA_STAGES * TILE_OUT;
+              PARTIALS_AT = EXTRAS_AT + EXTRA_STAGES * TILE_OUT,
+              BARRIERS = PARTIALS_AT + (SPLITS > 1 ? TILE_ROWS * COLUMNS * 4 : 0);
 constexpr int PER_SLICE = SLICE / ELEMENT, BLOCKS_M = ROWS / 64, COLUMN_GROUPS = COLUMNS / (4 * V);
 static_assert(COLUMN_GROUPS * 4 * V == COLUMNS, "tiles are whole groups of columns");
+static_assert(SPLITS == 1 || (CONSUMERS == 1 && TOGETHER && RESIDENT == 0), "blocks that share a tile have no other");
 
 // Where slice `slice` of b is, when the ring is at `stage`.
 DEVICE u32 place_of_b(u32 shared, u32 stage, u32 slice) {
@@ -54,6 +62,17 @@ DEVICE u32 turn_of(u32 shared, u32 consumer) { return shared + BARRIERS + (2 * S
 
 DEVICE u32 extra_full(u32 shared, u32 stage) { return turn_of(shared, CONSUMERS) + stage * 8; }
 DEVICE u32 extra_empty(u32 shared, u32 stage) { return turn_of(shared, CONSUMERS) + (EXTRA_STAGES + stage) * 8; }
+
+// The slices of k of this block.
+struct Slices {
+  u32 begin, end;
+};
+DEVICE Slices my_slices(const Parameters& p) {
+  const u32 all = p.taps_h * p.taps_w * p.channel_slices;
+  if constexpr (SPLITS == 1) return {0, all};
+  const u32 begin = blockIdx.y * p.split_slices, end = begin + p.split_slices;
+  return {begin, end < all ? end : all};
+}
 
 template <u32 COUNT>
 struct Place {  // in a ring
@@ -98,30 +117,77 @@ DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b
       h = i32(line - image * p.out_h.divisor) * p.stride_h - p.pad_h;
       n = i32(image);
     }
-    u32 slice = 0;
     const bool with_b = !RESIDENT || tile == blockIdx.x;
+    const Slices slices = my_slices(p);
+    u32 c = slices.begin % p.channel_slices, tap = slices.begin / p.channel_slices, tap_w = tap % p.taps_w,
+        tap_h = tap / p.taps_w;
 #pragma unroll 1
-    for (u32 tap_h = 0; tap_h < p.taps_h; ++tap_h)
-#pragma unroll 1
-      for (u32 tap_w = 0; tap_w < p.taps_w; ++tap_w)
-#pragma unroll 1
-        for (u32 c = 0; c < p.channel_slices; ++c, ++slice) {
-          const u32 to = shared + place.stage * STAGE, barrier = full(shared, place.stage);
-          wait_for_phase(empty(shared, place.stage), place.phase ^ 1);
-          arrive_expecting(barrier, with_b ? BYTES_A + BYTES_B : BYTES_A);
-          if constexpr (IM2COL)
-            load_pixels(to, map_a, i32(c * PER_SLICE), w, h, n, u16(tap_w * p.dilation_w), u16(tap_h * p.dilation_h),
-                        barrier);
-          else load_tile(to, map_a, i32(c * PER_SLICE), i32(row), barrier);
-          if (with_b)
-            load_tile(place_of_b(shared, place.stage, slice), map_b, i32(slice * PER_SLICE), i32(column), barrier);
-          place.advance();
-        }
+    for (u32 slice = slices.begin; slice < slices.end; ++slice) {
+      const u32 to = shared + place.stage * STAGE, barrier = full(shared, place.stage);
+      wait_for_phase(empty(shared, place.stage), place.phase ^ 1);
+      arrive_expecting(barrier, with_b ? BYTES_A + BYTES_B : BYTES_A);
+      if constexpr (IM2COL)
+        load_pixels(to, map_a, i32(c * PER_SLICE), w, h, n, u16(tap_w * p.dilation_w), u16(tap_h * p.dilation_h),
+                    barrier);
+      else load_tile(to, map_a, i32(c * PER_SLICE), i32(row), barrier);
+      if (with_b)
+        load_tile(place_of_b(shared, place.stage, slice), map_b, i32(slice * PER_SLICE), i32(column), barrier);
+      place.advance();
+      if (++c < p.channel_slices) continue;
+      c = 0;
+      if (++tap_w < p.taps_w) continue;
+      tap_w = 0;
+      ++tap_h;
+    }
   }
 }
 
+#if SPLITS > 1
+// Of a tile's sums a warp writes, and finishes, V of each lane at a time: a unit. Lanes lie side by side in memory.
+constexpr int UNITS = 4 * BLOCKS_M * 2 * COLUMN_GROUPS;
+struct alignas(16) Four {
+  Sum at[4];
+};
+DEVICE Four* place_of_unit(u32 unit) {
+  return reinterpret_cast<Four*>(dynamic_shared() + PARTIALS_AT) + unit * (V / 4 * 32) + threadIdx.x % 32;
+}
+
+// This block's part of the tile, when the cluster has met.
+DEVICE void finish_part(EXTRAS Output* out, const Parameters& p) {
+  const u32 lane = threadIdx.x % 32, row_tile = divide(u32(blockIdx.x), p.column_tiles),
+            column_tile = blockIdx.x - row_tile * p.column_tiles.divisor;
+#pragma unroll 1
+  for (u32 unit = blockIdx.y + threadIdx.x / 32 * SPLITS; unit < UNITS; unit += blockDim.x / 32 * SPLITS) {
+    const u32 group = unit % COLUMN_GROUPS, m = unit / COLUMN_GROUPS % (BLOCKS_M * 2),
+              warp = unit / (COLUMN_GROUPS * BLOCKS_M * 2);
+    const u32 r = row_tile * TILE_ROWS + warp * 16 + lane / 4 + m / 2 * 64 + m % 2 * 8,
+              c = column_tile * COLUMNS + (group * 4 + lane % 4) * V;
+    if (r >= p.rows || c >= p.columns) continue;
+    [[maybe_unused]] ColumnExtras columns;
+    [[maybe_unused]] RowExtras rows;
+    COLUMN_EXTRAS(columns, c)
+    ROW_EXTRAS(rows, i64(r) * p.columns + c)
+    Sum sums[V] = {};
+#pragma unroll 4
+    for (int part = 0; part < SPLITS; ++part) {
+      const Four* const from = in_block(place_of_unit(unit), part);
+#pragma unroll
+      for (int v = 0; v < V; v += 4) {
+        const Four four = from[v / 4 * 32];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sums[v + i] += four.at[i];
+      }
+    }
+    Finished<Output> results[V];
+#pragma unroll
+    for (int v = 0; v < V; ++v) results[v] = EPILOGUE(Acc(sums[v]), columns, rows, v);
+    store_results<Output, V>(out + i64(r) * p.columns + c, results);
+  }
+}
+#endif
+
 DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Parameters& p) {
-  const u32 thread = threadIdx.x % 128, slices = p.taps_h * p.taps_w * p.channel_slices;
+  const u32 thread = threadIdx.x % 128, slices = my_slices(p).end - my_slices(p).begin;
   const u32 my_row = thread / 32 * 16 + thread % 32 / 4 + (TOGETHER ? consumer * ROWS : 0), my_column = thread % 4 * V;
   Place<STAGES> place;
   [[maybe_unused]] Place<EXTRA_STAGES> extra;
@@ -139,9 +205,9 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
     // registers are enough.
     constexpr int WORDS = sizeof(RowExtras) / 4 * BLOCKS_M * 2 * COLUMN_GROUPS, COLUMN_WORDS = sizeof(ColumnExtras) / 4,
                   FREE = MANY - 62 - BLOCKS_M * COLUMNS / 2;
-    constexpr bool AHEAD = EXTRA_STAGES == 0 && WORDS > 0 && WORDS <= FREE,
-                   NEXT_AHEAD = BLOCKS_M > 1 && EXTRA_STAGES == 0,
-                   COLUMNS_AHEAD = COLUMN_WORDS + (AHEAD ? WORDS : 0) <= FREE;
+    constexpr bool AHEAD = SPLITS == 1 && EXTRA_STAGES == 0 && WORDS > 0 && WORDS <= FREE,
+                   COLUMNS_AHEAD = SPLITS == 1 && COLUMN_WORDS + (AHEAD ? WORDS : 0) <= FREE;
+    [[maybe_unused]] constexpr bool NEXT_AHEAD = BLOCKS_M > 1 && EXTRA_STAGES == 0;
     [[maybe_unused]] RowExtras early[AHEAD ? COLUMN_GROUPS : 1][AHEAD ? BLOCKS_M * 2 : 1];
     if constexpr (AHEAD) {
 #pragma unroll
@@ -181,6 +247,17 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
     renew(sums);
     if (thread % 32 == 0) arrive(empty(shared, before));
     if (!TOGETHER) place.advance((CONSUMERS - 1) * slices);
+#if SPLITS > 1
+#pragma unroll
+    for (int m = 0; m < BLOCKS_M * 2; ++m)
+#pragma unroll
+      for (int v = 0; v < COLUMN_GROUPS * V; v += 4) {
+        Four four;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) four.at[i] = sums[m / 2][(v + i) / 2 * 4 + m % 2 * 2 + i % 2];
+        place_of_unit((thread / 32 * (BLOCKS_M * 2) + m) * COLUMN_GROUPS + v / V)[v % V / 4 * 32] = four;
+      }
+#else
 #if EXTRA_STAGES
     wait_for_phase(extra_full(shared, extra.stage), extra.phase);
     const Extra* const EXTRA_NAME =
@@ -229,10 +306,17 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
     if (thread % 32 == 0) arrive(extra_empty(shared, extra.stage));
     extra.advance(TOGETHER ? 1 : CONSUMERS);
 #endif
+#endif
   }
 }
 
-extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
+#if SPLITS > 1
+#define CLUSTER __cluster_dims__(1, SPLITS, 1)
+#else
+#define CLUSTER
+#endif
+
+extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAST_BLOCKS)
     pipeline(EXTRAS Output* out, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
 #if EXTRA_STAGES
              const __grid_constant__ TensorMap map_extra,
@@ -259,11 +343,18 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
   __syncthreads();
   wait_for_inputs();
   if (threadIdx.x < 128) {
-    give_registers<FEW>();
+    if constexpr (CONSUMERS > 1) give_registers<FEW>();
     if (threadIdx.x == 0) fill_ring(shared, map_a, map_b, map_extra, p);
   } else {
-    take_registers<MANY>();
+    if constexpr (CONSUMERS > 1) take_registers<MANY>();
     finish_tiles(shared, threadIdx.x / 128 - 1, EXTRA_NAMES out, p);
   }
+#if SPLITS > 1
+  __syncwarp();
+  meet_cluster();
+  finish_part(EXTRA_NAMES out, p);
+  __syncwarp();
+  meet_cluster();  // the others may still read here
+#endif
 }
 #endif
