@@ -12,6 +12,18 @@ int64_t layout_elements(const Dims& dims, Layout layout) {
   return element_count(padded);
 }
 
+static int64_t row_of(const Dims& dims, Layout layout) { return layout == Layout::channels_last ? dims[1] : dims.back(); }
+
+bool pitch_fits(const Dims& dims, Layout layout, int64_t pitch) {
+  return pitch == 0 || (block_of(layout) == 1 && layout_fits(dims, layout) && !dims.empty() && element_count(dims) > 0 && pitch >= row_of(dims, layout));
+}
+
+int64_t layout_bytes(DType dtype, const Dims& dims, Layout layout, int64_t pitch) {
+  if (pitch == 0) return layout_bytes(dtype, dims, layout);
+  const int64_t row = row_of(dims, layout), rows = element_count(dims) / row;
+  return checked_mul(checked_add(checked_mul(rows - 1, pitch), row), size_of(dtype));
+}
+
 bool same_memory(const Dims& dims, Layout a, Layout b) {
   if (a == b) return true;
   if (!layout_fits(dims, a) || !layout_fits(dims, b)) return false;

@@ -23,6 +23,8 @@ struct Port {
   bool is_constant = false;
   bool present = true;               // false: an absent optional input
   bool no_negatives = false;         // no number in it is below zero (graph/signs.h)
+  int64_t pitch = 0;                 // of a part of a larger tensor (layout.h)
+  bool in_place = false;             // an input of a concat that already lies where the output wants it
   Dims dims() const { return type.dims(); }
 };
 
@@ -34,8 +36,15 @@ struct Problem {
   // The constants of the whole model do not fit into the last-level cache: each run finds its own in memory, and is timed
   // so. It decides, for instance, against Winograd's fourfold weights where they are large.
   bool cold_constants = false;
+  // Some port is a part of a larger tensor.
+  bool has_parts() const {
+    for (const auto* ports : {&inputs, &outputs})
+      for (const Port& port : *ports)
+        if (port.pitch || port.in_place) return true;
+    return false;
+  }
   // One line: "conv(f32[1,64,56,56], f32[64,64,3,3]*) strides=[1,1] ... -> f32[...] threads=2"; * marks constants, + what holds no
-  // number below zero.
+  // number below zero. Nothing says what is a part of a larger tensor: kernels take as long with such.
   std::string text() const;
 };
 
@@ -123,6 +132,9 @@ struct Tactic {
   // The part of build() that takes long and needs no constants, so that it is quick afterwards; called by several threads
   // at a time. Null: there is none.
   void (*compile)(const Problem& problem, const Config& config, const Device& device) = nullptr;
+  // Whether it takes the ports of this problem, which it supports, that are parts of larger tensors. Null: it takes none.
+  bool (*takes_parts)(const Problem& problem, const Config& config) = nullptr;
+  bool takes(const Problem& problem, const Config& config) const { return !problem.has_parts() || (takes_parts && takes_parts(problem, config)); }
 };
 
 // For `load` of a tactic with `build`: the checks that it owes.

@@ -92,15 +92,15 @@ class Values {
   }
 
  private:
-  using Key = std::array<int64_t, 3>;
+  using Key = std::array<int64_t, 4>;
   std::map<Key, std::string> names_;
   int64_t writes_ = 0;
   static Key key(size_t segment, const BufferRef& ref) {
-    return {int64_t(ref.kind), ref.kind == BufferRef::Kind::local ? int64_t(segment) : -1, ref.at};
+    return {int64_t(ref.kind), ref.kind == BufferRef::Kind::local ? int64_t(segment) : -1, ref.at, ref.offset};
   }
   static std::string text(size_t segment, const BufferRef& ref) {
-    const auto [kind, where, at] = key(segment, ref);
-    return concat("buffer ", kind, ":", where, ":", at);
+    const auto [kind, where, at, offset] = key(segment, ref);
+    return concat("buffer ", kind, ":", where, ":", at, offset ? concat("+", offset) : "");
   }
 };
 

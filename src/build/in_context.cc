@@ -201,7 +201,8 @@ class InContext {
         for (const Known& known : shortlist_[group])
           if (known.tactic->name == step.tactic && known.config == step.config) {
             auto& [sum, count] = sums[context_key(group, known)];
-            sum += median(ms);
+            // What a concat has to copy depends on what is chosen around it; its time is that of copying all.
+            sum += step.problem.has_parts() && std::holds_alternative<ops::Concat>(step.problem.op) ? known.ms : median(ms);
             ++count;
           }
       }

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "plan/choose.h"
 #include "plan/memory.h"
+#include "plan/parts.h"
 
 namespace temper {
 
@@ -34,6 +35,10 @@ class Builder {
       if (choice.chosen.tactic) wanted.push_back({&choice.problem, choice.chosen.tactic, &choice.chosen.config});
     packs_.prepare(wanted, device_);
     place_outputs();
+    parts_ = find_parts(graph_, choices_);
+    parts_of_.resize(parts_.size());
+    for (size_t v = 0; v < parts_.size(); ++v)
+      if (parts_[v].whole.valid()) parts_of_[size_t(parts_[v].whole.index)].push_back({int32_t(v)});
     for (size_t s = 0; s < specs_.size(); ++s) emit_segment(int(s));
     emit_remaining_outputs();
     for (const Shared& shared : shared_) lifetimes_.push_back(shared.lifetime);
@@ -68,6 +73,8 @@ class Builder {
   std::vector<Lifetime> lifetimes_;
   std::vector<int> output_of_root_;      // by value id: the user's output buffer it is written to, -1 none
   std::vector<BufferRef> stored_;        // by root value id
+  std::vector<Part> parts_;              // by value id
+  std::vector<std::vector<ValueId>> parts_of_;  // by value id of the whole
   std::vector<char> output_done_;
   std::unordered_map<const Tensor*, int> constant_index_;
 
@@ -110,6 +117,14 @@ class Builder {
       if (node.outputs[i] == id) return choices_[size_t(value.producer.index)].chosen.config.outputs[i];
     return Layout::plain;
   }
+  int64_t pitch_of(ValueId id) const {
+    const Value& value = graph_.value(id);
+    if (!value.producer.valid()) return 0;
+    const Node& node = graph_.node(value.producer);
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      if (node.outputs[i] == id) return choices_[size_t(value.producer.index)].problem.outputs[i].pitch;
+    return 0;
+  }
   const TensorType& type(ValueId id) const { return graph_.type(id); }
   int64_t bytes_of(const TensorType& t, Layout layout) const { return layout_bytes(t.dtype, t.dims(), layout); }
 
@@ -138,20 +153,24 @@ class Builder {
   int64_t slice_bytes(ValueId id, Layout layout, int segment) const {
     const SegmentSpec& spec = specs_[size_t(segment)];
     if (!spec.slice || !batch_.value_batched[size_t(id.index)]) return 0;
-    return bytes_of(slice_type(type(id), spec.slice), layout);
+    const TensorType slice = slice_type(type(id), spec.slice);
+    const int64_t pitch = pitch_of(id), row = layout == Layout::plain ? slice.dims().back() : slice.dims()[1];
+    return bytes_of(slice, layout) / (pitch ? row : 1) * (pitch ? pitch : 1);
   }
   TensorType segment_type(ValueId id, int segment) const {
     const SegmentSpec& spec = specs_[size_t(segment)];
     return spec.slice && batch_.value_batched[size_t(id.index)] ? slice_type(type(id), spec.slice) : type(id);
   }
 
-  // The last segment that reads what `r` holds (directly or through views); beyond the end where an output is copied from it.
+  // The last segment that reads what `r` holds (directly, through views or as a part of it); beyond the end where an
+  // output is copied from it.
   int last_segment(ValueId r) const {
     int last = segment_of_[size_t(graph_.value(r).producer.index)];
     std::vector<ValueId> work{r};
     while (!work.empty()) {
       const ValueId id = work.back();
       work.pop_back();
+      work.insert(work.end(), parts_of_[size_t(id.index)].begin(), parts_of_[size_t(id.index)].end());
       for (size_t o = 0; o < graph_.outputs().size(); ++o)
         if (graph_.outputs()[o].value == id && !output_done_[o]) last = int(specs_.size());
       for (NodeId user : graph_.value(id).users) {
@@ -264,7 +283,7 @@ class Builder {
       if (is_view(node)) continue;
       NodeChoice& choice = choices_[size_t(n)];
       with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); }, [&] { emit_step(node, n, choice, index, out, reordered); });
-      plan_.estimated_ms += std::max(0.0, choice.chosen.ms);
+      plan_.estimated_ms += std::max(0.0, out.steps.back().ms);
     }
     finish(out);
   }
@@ -292,14 +311,17 @@ class Builder {
       return false;
     for (size_t other = 0; other < step.inputs.size(); ++other)
       if (other != i && step.inputs[other] == step.inputs[i]) return false;
-    std::vector<ValueId> work{id};
+    if (parts_[size_t(id.index)].whole.valid()) return false;
+    std::vector<std::pair<ValueId, int32_t>> work{{id, n}};  // and the last node that may read it
     while (!work.empty()) {
-      const Value& value = graph_.value(work.back());
+      const auto [next, last] = work.back();
+      const Value& value = graph_.value(next);
       work.pop_back();
+      for (ValueId part : parts_of_[size_t(next.index)]) work.push_back({part, n - 1});  // it is another input of `n`
       if (value.output_uses > 0) return false;
       for (NodeId user : value.users) {
-        if (user.index > n) return false;
-        if (is_view(graph_.node(user))) work.push_back(graph_.node(user).outputs[0]);
+        if (user.index > last) return false;
+        if (is_view(graph_.node(user))) work.push_back({graph_.node(user).outputs[0], last});
       }
     }
     return true;
@@ -326,6 +348,9 @@ class Builder {
       Port& port = step.problem.inputs[i];
       if (port.is_constant) port.constant = step.inputs[i].kind == BufferRef::Kind::constant ? plan_.constants[size_t(step.inputs[i].at)].get() : nullptr;
     }
+    if (std::holds_alternative<ops::Concat>(node.op) &&
+        std::all_of(step.problem.inputs.begin(), step.problem.inputs.end(), [](const Port& port) { return port.in_place; }))
+      step.ms = std::min(step.ms, 0.0);  // nothing is left to copy
     const auto kernel = choice.chosen.tactic->load(step.problem, step.config, plan_.packed_of(step), device_);
     step.workspace = kernel->workspace();
     workspace_ = std::max(workspace_, step.workspace);
@@ -333,18 +358,27 @@ class Builder {
     for (size_t o = 0; o < node.outputs.size(); ++o) {
       const ValueId id = node.outputs[o];
       const Layout layout = step.config.outputs[o];
-      BufferRef ref;
-      const int last = last_segment(id);
-      if (const int output = output_of_root_[size_t(id.index)]; output >= 0) {
-        ref = {BufferRef::Kind::output, output, slice_bytes(id, layout, segment)};
-      } else if (last == segment && o == 0 && shared_input >= 0 && dies_here(node, size_t(shared_input), step, n)) {
+      // What is a part of another value finds that one's memory, or is the first to need it.
+      ValueId whole = id;
+      int64_t offset = 0;
+      for (; parts_[size_t(whole.index)].whole.valid(); whole = parts_[size_t(whole.index)].whole) offset += parts_[size_t(whole.index)].offset;
+      BufferRef ref = stored_[size_t(whole.index)];
+      const int last = last_segment(whole);
+      if (ref.kind != BufferRef::Kind::none) {
+        touch(ref, index, segment);
+      } else if (const int output = output_of_root_[size_t(whole.index)]; output >= 0) {
+        ref = {BufferRef::Kind::output, output};
+      } else if (last == segment && whole == id && o == 0 && shared_input >= 0 && dies_here(node, size_t(shared_input), step, n)) {
         ref = step.inputs[size_t(shared_input)];
       } else if (last == segment) {
-        ref = {BufferRef::Kind::local, add_local(bytes_of(segment_type(id, segment), layout), index), 0};
+        ref = {BufferRef::Kind::local, add_local(bytes_of(segment_type(whole, segment), layout_of(whole)), index)};
       } else {
-        shared_.push_back({{bytes_of(type(id), layout), segment, last, 0}});
-        ref = {BufferRef::Kind::shared, int64_t(shared_.size()) - 1, slice_bytes(id, layout, segment)};
+        shared_.push_back({{bytes_of(type(whole), layout_of(whole)), segment, last, 0}});
+        ref = {BufferRef::Kind::shared, int64_t(shared_.size()) - 1};
       }
+      stored_[size_t(whole.index)] = ref;
+      ref.offset = offset;
+      if (ref.kind != BufferRef::Kind::local) ref.slice_bytes = slice_bytes(id, layout, segment);
       stored_[size_t(id.index)] = ref;
       step.outputs.push_back(ref);
     }

@@ -93,15 +93,16 @@ class Checker {
     const Port& port = step.problem.inputs[i];
     const BufferRef& ref = step.inputs[i];
     if (!port.present) {
-      if (ref != BufferRef{} || port.is_constant) bad("it is absent, but has a buffer");
+      if (ref != BufferRef{} || port.is_constant || port.pitch || port.in_place) bad("it is absent, but has a buffer");
       return;
     }
     check_concrete(port.type);
     if (ref.kind == BufferRef::Kind::none) {
-      if (!port.is_constant || !packs || ref != BufferRef{}) bad("it has no buffer");
+      if (!port.is_constant || !packs || port.pitch || port.in_place || ref != BufferRef{}) bad("it has no buffer");
       return;
     }
-    check_ref(ref, port.type, step.config.inputs[i]);
+    check_ref(ref, port, step.config.inputs[i]);
+    if (port.in_place) check_in_place(step, i);
     if (!port.is_constant) return;
     if (ref.kind != BufferRef::Kind::constant || plan_.constants[size_t(ref.at)].get() != port.constant || port.constant->type() != port.type)
       bad("it is not the constant that it claims to be");
@@ -110,20 +111,50 @@ class Checker {
   void check_output(const PlanStep& step, size_t o) {
     const Port& port = step.problem.outputs[o];
     const BufferRef& ref = step.outputs[o];
-    if (!port.present || port.is_constant) bad("an output cannot be absent or constant");
+    if (!port.present || port.is_constant || port.in_place) bad("an output cannot be absent, constant or in place");
     check_concrete(port.type);
     if (ref.kind != BufferRef::Kind::output && ref.kind != BufferRef::Kind::shared && ref.kind != BufferRef::Kind::local) bad("it has no buffer to write to");
-    check_ref(ref, port.type, step.config.outputs[o]);
+    check_ref(ref, port, step.config.outputs[o]);
     if (ref.kind == BufferRef::Kind::output) written_[size_t(ref.at)] = true;
   }
 
-  void check_ref(const BufferRef& ref, const TensorType& type, Layout layout) {
+  // A concat's input that nobody copies lies where it would be copied to.
+  void check_in_place(const PlanStep& step, size_t input) {
+    const auto* op = std::get_if<ops::Concat>(&step.problem.op);
+    if (step.is_reorder() || !op || step.outputs.empty()) bad("nothing but an input of a concat is in place");
+    check_concrete(step.problem.outputs[0].type);
+    const Dims dims = step.problem.outputs[0].dims();
+    const auto axis = size_t(op->axis);
+    const Layout layout = step.config.outputs[0];
+    if (axis >= dims.size() || !layout_fits(dims, layout)) bad("it is in place along the axis ", op->axis, " of ", step.problem.outputs[0].type);
+    Dims front = dims;
+    front[axis] = 0;
+    for (size_t i = 0; i < input; ++i) {
+      const Dims before = step.problem.inputs[i].dims();
+      if (before.size() != dims.size()) bad("its ranks differ");
+      front[axis] = checked_add(front[axis], before[axis]);
+    }
+    if (front[axis] > dims[axis]) bad("it is in place behind the end of the output");
+    // With a pitch it begins within the first row of the output.
+    const int64_t elements = step.problem.inputs[input].pitch ? front[axis] : layout_elements(front, layout);
+    BufferRef part = step.outputs[0];
+    part.offset = checked_add(part.offset, elements * size_of(step.problem.outputs[0].type.dtype));
+    if (step.inputs[input] != part) bad("it is in place, but not where the output has it");
+  }
+
+  void check_ref(const BufferRef& ref, const Port& port, Layout layout) {
+    const TensorType& type = port.type;
     const Dims dims = type.dims();
+    if (ref.offset < 0 || port.pitch < 0 || port.pitch > kMaxTensorBytes || !pitch_fits(dims, layout, port.pitch)) bad("rows that are ", port.pitch, " elements apart do not fit ", type);
+    const int64_t alignment = port.pitch ? kPartAlignment : kBufferAlignment;
+    if (ref.offset % alignment || port.pitch * size_of(type.dtype) % kPartAlignment)
+      bad("a part of a larger tensor is at ", ref.offset, ", its rows ", port.pitch, " elements apart: no multiples of ", alignment, " bytes");
+    if (ref.offset && (ref.kind == BufferRef::Kind::input || ref.kind == BufferRef::Kind::constant)) bad("a part of an input or constant");
     if (!layout_fits(dims, layout)) bad(type, " cannot be in the layout ", layout);
     if (ref.at < 0 || ref.slice_bytes < 0) bad("an offset is negative");
     if (ref.slice_bytes % size_of(type.dtype)) bad("a slice starts inside an element");
-    const int64_t bytes = layout_bytes(type.dtype, dims, layout);
-    const int64_t extent = checked_add(checked_mul(segment_->slices - 1, ref.slice_bytes), bytes);
+    const int64_t bytes = layout_bytes(type.dtype, dims, layout, port.pitch);
+    const int64_t extent = checked_add(ref.offset, checked_add(checked_mul(segment_->slices - 1, ref.slice_bytes), bytes));
     auto within = [&](int64_t at, int64_t size, std::string_view what) {
       if (checked_add(at, extent) > size) bad(what, " has ", size, " bytes; the bytes ", at, " to ", at + extent, " are wanted");
     };
@@ -155,7 +186,7 @@ class Checker {
   void check_reorder(const PlanStep& step) {
     const Problem& problem = step.problem;
     if (problem.inputs.size() != 1 || problem.outputs.size() != 1 || !problem.inputs[0].present || problem.inputs[0].is_constant ||
-        problem.inputs[0].type != problem.outputs[0].type)
+        problem.inputs[0].type != problem.outputs[0].type || problem.has_parts())
       bad("it is no reorder of one tensor");
   }
 

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "graph/signs.h"
+#include "plan/parts.h"
 
 namespace temper {
 
@@ -276,11 +277,49 @@ class Chooser {
     return ms;
   }
 
+  // Without what a concat does not copy, as far as this depends on it and on those that make its inputs (find_parts knows
+  // the rest).
+  double ms_of(size_t n, const std::vector<int>& choice) const {
+    const Option& option = candidates_[n]->list[size_t(choice[n])];
+    const auto* op = std::get_if<ops::Concat>(&problems_[n].op);
+    const int64_t whole = op ? element_count(problems_[n].outputs[0].dims()) : 0;
+    if (!whole || !option.tactic->takes_parts) return option.ms;
+    int64_t copied = 0, position = 0;
+    for (ValueId input : graph_.node({int32_t(n)}).inputs) {
+      const Dims dims = graph_.type(input).dims();
+      if (!writes_part(input, n, option, size_t(op->axis), position, choice)) copied += element_count(dims);
+      position += dims[size_t(op->axis)];
+    }
+    return option.ms * double(copied) / double(whole);
+  }
+  bool writes_part(ValueId input, size_t concat_node, const Option& concat_option, size_t axis, int64_t position, const std::vector<int>& choice) const {
+    const Value& value = graph_.value(input);
+    const Layout layout = concat_option.config.outputs[0];
+    if (!value.producer.valid() || value.output_uses > 0 || is_view(graph_.node(value.producer)) || layout_of(input, choice) != layout) return false;
+    const auto place = place_in_whole(problems_[concat_node].outputs[0].type, value.type.dims(), axis, position, layout, 0);
+    if (!place || !place->pitch) return bool(place);
+    const auto maker = size_t(value.producer.index);
+    const Option& option = candidates_[maker]->list[size_t(choice[maker])];
+    if (!option.tactic->takes_parts) return false;
+    Problem problem = problems_[maker];
+    const std::vector<ValueId>& outputs = graph_.node(value.producer).outputs;
+    problem.outputs[size_t(std::find(outputs.begin(), outputs.end(), input) - outputs.begin())].pitch = place->pitch;
+    return option.tactic->takes(problem, option.config);
+  }
+  // Of the concats that read what node `n` makes.
+  double concats_out(size_t n, const std::vector<int>& choice) const {
+    double ms = 0;
+    for (ValueId output : graph_.node({int32_t(n)}).outputs)
+      for (NodeId user : graph_.value(output).users)
+        if (std::holds_alternative<ops::Concat>(graph_.node(user).op)) ms += ms_of(size_t(user.index), choice);
+    return ms;
+  }
+
   double total(const std::vector<int>& choice) const {
     double ms = 0;
     for (size_t n = 0; n < choice.size(); ++n) {
       const Option& option = candidates_[n]->list[size_t(choice[n])];
-      ms += option.ms + reorders_in(n, option.config, choice);
+      ms += ms_of(n, choice) + reorders_in(n, option.config, choice);
       for (ValueId output : graph_.node({int32_t(n)}).outputs)
         if (graph_.is_output(output)) ms += reorder_ms(graph_.type(output), layout_of(output, choice), Layout::plain, options_.threads);
     }
@@ -293,16 +332,19 @@ class Chooser {
       bool changed = false;
       for (size_t n = 0; n < choice.size(); ++n) {
         auto cost = [&](int c) {
+          choice[n] = c;
           const Option& option = candidates_[n]->list[size_t(c)];
-          return option.ms + reorders_in(n, option.config, choice) + reorders_out(n, option.config, choice);
+          return ms_of(n, choice) + concats_out(n, choice) + reorders_in(n, option.config, choice) + reorders_out(n, option.config, choice);
         };
-        double best = cost(choice[n]);
+        int chosen = choice[n];
+        double best = cost(chosen);
         for (int c = 0; c < int(candidates_[n]->list.size()); ++c)
           if (const double ms = cost(c); ms < best * (1 - 1e-9)) {
             best = ms;
-            choice[n] = c;
+            chosen = c;
             changed = true;
           }
+        choice[n] = chosen;
       }
       if (!changed) break;
     }

@@ -41,6 +41,26 @@ std::vector<std::pair<const Plan*, const PlanStep*>> steps_named(const PlanFile&
   return found;
 }
 
+std::vector<std::string> written_in_place(const Plan& plan, const PlanStep& step) {
+  std::vector<std::string> writers(step.inputs.size());
+  for (const Segment& segment : plan.segments)
+    for (const PlanStep& other : segment.steps) {
+      if (&other == &step) {
+        std::erase(writers, "");
+        return writers;
+      }
+      const bool here = &step >= segment.steps.data() && &step < segment.steps.data() + segment.steps.size();
+      for (const BufferRef& output : other.outputs)
+        for (size_t i = 0; i < step.inputs.size(); ++i) {
+          const BufferRef& input = step.inputs[i];
+          if (step.problem.inputs[i].in_place && input.kind == output.kind && input.at == output.at && input.offset == output.offset &&
+              (here || input.kind != BufferRef::Kind::local))
+            writers[i] = other.node;
+        }
+    }
+  return {};
+}
+
 namespace {
 
 Json ms_json(double ms) { return ms < 0 ? Json(nullptr) : Json(ms); }
@@ -67,6 +87,7 @@ Json step_json(const Plan& plan, const Segment& segment, const PlanStep& step) {
   for (Layout layout : step.config.outputs) layouts["outputs"].push_back(name_of(layout));
   Json json{{"node", step.node}, {"op", op_of(step)}, {"layouts", layouts}, {"ms", ms_json(step.ms)}, {"bytes", bytes_of(plan, segment, step)}, {"workspace_bytes", step.workspace}};
   if (!step.is_reorder()) json.update({{"tactic", step.tactic}, {"config", step.config.text}, {"problem", step.problem.text()}});
+  if (const auto writers = written_in_place(plan, step); !writers.empty()) json["in_place"] = writers;
   return json;
 }
 

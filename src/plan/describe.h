@@ -22,6 +22,8 @@ nlohmann::json describe(const PlanFile& file, const DescribeOptions& options);
 std::vector<std::pair<const Plan*, const PlanStep*>> steps_named(const PlanFile& file, const std::string& node);
 // By time, then those without one, then those that were refused.
 std::vector<Candidate> in_order(std::vector<Candidate> candidates);
+// Of a concat: the steps that wrote its inputs that are in place, in their order.
+std::vector<std::string> written_in_place(const Plan& plan, const PlanStep& step);
 std::string layouts_of(const Config& config);  // "nhwc ohwi -> nhwc"
 
 }  // namespace temper

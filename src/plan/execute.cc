@@ -256,6 +256,8 @@ struct Executor::Impl {
       fail(ErrorKind::unsupported, "the tactic ", step.tactic, " version ", step.tactic_version, " is not in this build; build the plan again");
     if (const Support support = tactic->supports(step.problem, device); !support.yes())
       fail(ErrorKind::bad_file, step.tactic, " does not support ", step.problem.text(), ": ", support.reason);
+    if (!tactic->takes(step.problem, step.config))
+      fail(ErrorKind::bad_file, step.tactic, " does not read and write parts of larger tensors as the step has them");
     if (!tactic->build) {
       const std::vector<Config> configs = tactic->configs(step.problem, device);
       if (std::find(configs.begin(), configs.end(), step.config) == configs.end())
@@ -286,13 +288,13 @@ struct Executor::Impl {
   Buffers bind(const Segment& segment, BoundStep& bound_step, int chain, int64_t slice, std::span<const void* const> inputs, std::span<void* const> outputs) {
     std::byte* local = arena.data() + plan.shared_bytes + chain * segment.local_bytes;
     auto address = [&](const BufferRef& ref) -> std::byte* {
-      const int64_t offset = slice * ref.slice_bytes;
+      const int64_t offset = slice * ref.slice_bytes + ref.offset;
       switch (ref.kind) {
         case BufferRef::Kind::none: return nullptr;
         case BufferRef::Kind::input: return static_cast<std::byte*>(const_cast<void*>(inputs[size_t(ref.at)])) + offset;
         case BufferRef::Kind::output: return static_cast<std::byte*>(outputs[size_t(ref.at)]) + offset;
         case BufferRef::Kind::shared: return arena.data() + ref.at + offset;
-        case BufferRef::Kind::local: return local + ref.at;
+        case BufferRef::Kind::local: return local + ref.at + offset;
         case BufferRef::Kind::constant:
           if (arena.queue()) return static_cast<std::byte*>(const_cast<void*>(device_side.constants[size_t(ref.at)].get()));
           return const_cast<std::byte*>(plan.constants[size_t(ref.at)]->raw().data());
@@ -472,7 +474,7 @@ void Executor::Impl::run_observed_on_device(std::span<const void* const> inputs,
     std::vector<AlignedBytes> copies;
     auto copy = [&](const Port& port, Layout layout, const void* from) -> void* {
       if (!from) return nullptr;
-      copies.emplace_back(size_t(layout_bytes(port.type.dtype, port.dims(), layout)));
+      copies.emplace_back(size_t(layout_bytes(port.type.dtype, port.dims(), layout, port.pitch)));
       queue.copy_to_host(copies.back().data(), from, int64_t(copies.back().size()));
       return copies.back().data();
     };

@@ -89,23 +89,33 @@ EngineInfo read_engine_info(const Json& json) {
   return info;
 }
 
-// A port of a step: type ('*' behind it marks a constant, '+' one without negative numbers, "_" an absent input), layout, where it is, distance of slices.
+// A port of a step: type ('*' behind it marks a constant, '+' one without negative numbers, '=' one that is in place, "_" an absent input), layout, where it is, distance of slices; and of a
+// part of a larger tensor its offset and pitch.
 Json port_json(const Port& port, Layout layout, const BufferRef& ref) {
-  return {port.present ? concat(port.type, port.is_constant ? "*" : port.no_negatives ? "+" : "") : "_", name_of(layout), kind_names[size_t(ref.kind)], ref.at, ref.slice_bytes};
+  Json json{port.present ? concat(port.type, port.is_constant ? "*" : port.no_negatives ? "+" : "", port.in_place ? "=" : "") : "_", name_of(layout), kind_names[size_t(ref.kind)], ref.at, ref.slice_bytes};
+  if (ref.offset || port.pitch) json.insert(json.end(), {ref.offset, port.pitch});
+  return json;
 }
 void read_port(const Json& json, std::vector<Port>& ports, std::vector<Layout>& layouts, std::vector<BufferRef>& refs) {
-  const auto& five = strict::list(json, 5);
-  std::string_view type = strict::text(five[0]);
+  const auto& items = strict::list(json);
+  if (items.size() != 5 && items.size() != 7) fail(ErrorKind::bad_file, "the manifest is damaged: a port has ", items.size(), " items");
+  std::string_view type = strict::text(items[0]);
   Port& port = ports.emplace_back();
   port.present = type != "_";
   if (port.present) {
+    port.in_place = type.ends_with('=');
+    if (port.in_place) type.remove_suffix(1);
     port.is_constant = type.ends_with('*');
     port.no_negatives = type.ends_with('+');
     if (port.is_constant || port.no_negatives) type.remove_suffix(1);
     port.type = TensorType::parse(type);
   }
-  layouts.push_back(Layout(index_of(enum_names(Layout{}), strict::text(five[1]), "layout")));
-  refs.push_back({BufferRef::Kind(index_of(kind_names, strict::text(five[2]), "kind of buffer")), strict::integer(five[3], 0, kMost), strict::integer(five[4], 0, kMost)});
+  layouts.push_back(Layout(index_of(enum_names(Layout{}), strict::text(items[1]), "layout")));
+  refs.push_back({BufferRef::Kind(index_of(kind_names, strict::text(items[2]), "kind of buffer")), strict::integer(items[3], 0, kMost), strict::integer(items[4], 0, kMost)});
+  if (items.size() == 7) {
+    refs.back().offset = strict::integer(items[5], 0, kMost);
+    port.pitch = strict::integer(items[6], 0, kMost);
+  }
 }
 
 Json step_json(const PlanStep& step) {

@@ -40,6 +40,8 @@ std::string key_of(const Problem& problem, const Tactic& tactic, const Config& c
   std::string key = concat(tactic.name, '|', config.text, '|', problem.text());
   for (Layout layout : config.inputs) key += concat(' ', layout);
   for (Layout layout : config.outputs) key += concat(' ', layout);
+  for (const auto* ports : {&problem.inputs, &problem.outputs})
+    for (const Port& port : *ports) key += concat(' ', port.pitch, port.in_place ? "=" : "");
   for (const Port& port : problem.inputs) key += concat(' ', reinterpret_cast<uintptr_t>(port.constant ? port.constant->raw().data() : nullptr));
   return key;
 }

@@ -17,6 +17,7 @@ struct BufferRef {
   // arena, one part per chain. constant: index into Plan::constants.
   int64_t at = 0;
   int64_t slice_bytes = 0;  // distance between slices of the batch; 0 where every slice sees the same memory
+  int64_t offset = 0;       // bytes behind the buffer's beginning, of a part of a larger tensor
   bool operator==(const BufferRef&) const = default;
 };
 

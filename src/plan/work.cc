@@ -26,6 +26,9 @@ int64_t bytes_of(const Plan& plan, const Segment& segment, const PlanStep& step)
   };
   add(step.problem.inputs, step.config.inputs, step.inputs);
   add(step.problem.outputs, step.config.outputs, step.outputs);
+  // What is in place is neither read nor written.
+  for (size_t i = 0; i < step.inputs.size(); ++i)
+    if (step.problem.inputs[i].in_place) each -= 2 * layout_bytes(step.problem.inputs[i].type.dtype, step.problem.inputs[i].dims(), step.config.inputs[i]);
   return once + each * segment.slices;
 }
 

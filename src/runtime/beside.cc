@@ -29,10 +29,17 @@ Difference compare(const Tensor& got, const Tensor& want, const Tolerance& toler
 namespace {
 
 // A copy in plain order of what a step reads or writes.
-Tensor plain_copy(const TensorType& type, Layout layout, const void* data) {
+Tensor plain_copy(const Port& port, Layout layout, const void* data) {
+  const TensorType& type = port.type;
   Tensor result(type.dtype, type.dims());
   const Dims& dims = result.dims();
-  if (same_memory(dims, layout, Layout::plain)) {
+  if (port.pitch && layout == Layout::plain) {
+    const int64_t row = dims.back() * size_of(type.dtype);
+    for (int64_t r = 0; r * row < result.bytes(); ++r)
+      std::memcpy(result.raw_mutable() + r * row, static_cast<const std::byte*>(data) + r * port.pitch * size_of(type.dtype), size_t(row));
+    return result;
+  }
+  if (!port.pitch && same_memory(dims, layout, Layout::plain)) {
     if (result.bytes()) std::memcpy(result.raw_mutable(), data, size_t(result.bytes()));
     return result;
   }
@@ -44,7 +51,7 @@ Tensor plain_copy(const TensorType& type, Layout layout, const void* data) {
     for (int64_t c = 0; c < channels; ++c)
       for (int64_t s = 0; s < spatial; ++s) {
         const int64_t blocks = (channels + block - 1) / block;
-        const int64_t at = layout == Layout::channels_last ? (n * spatial + s) * channels + c : ((n * blocks + c / block) * spatial + s) * block + c % block;
+        const int64_t at = layout == Layout::channels_last ? (n * spatial + s) * (port.pitch ? port.pitch : channels) + c : ((n * blocks + c / block) * spatial + s) * block + c % block;
         std::memcpy(result.raw_mutable() + ((n * channels + c) * spatial + s) * size, from + at * size, size_t(size));
       }
   return result;
@@ -90,7 +97,7 @@ std::vector<StepDifference> run_beside_reference(Session& session, const Graph& 
       const Port& port = step.problem.inputs[i];
       if (!port.present) arguments.emplace_back();
       else if (port.is_constant) arguments.push_back(*graph.constant(nodes[at]->inputs[i]));
-      else arguments.push_back(plain_copy(port.type, step.config.inputs[i], buffers.inputs[i]));
+      else arguments.push_back(plain_copy(port, step.config.inputs[i], buffers.inputs[i]));
     }
     for (const Port& output : step.problem.outputs) types.push_back(output.type);
     want = reference(step.problem.op, arguments, types);
@@ -100,7 +107,7 @@ std::vector<StepDifference> run_beside_reference(Session& session, const Graph& 
     StepDifference& total = differences[index.at(&step)];
     for (size_t o = 0; o < want.size(); ++o) {
       const TensorType& type = step.problem.outputs[o].type;
-      const Tensor got = plain_copy(type, step.config.outputs[o], buffers.outputs[o]);
+      const Tensor got = plain_copy(step.problem.outputs[o], step.config.outputs[o], buffers.outputs[o]);
       const double floor = is_float(got.dtype()) ? 1e-5 * largest_finite(want[o]) : 0;
       const Difference d = compare(got, want[o], tolerance, floor);
       if (total.type.shape.empty() || d.largest > total.difference.largest) total.type = type;

@@ -11,7 +11,8 @@
 
 namespace temper::testing {
 
-inline int64_t layout_offset(const Dims& dims, Layout layout, const Dims& index) {
+inline int64_t layout_offset(Dims dims, Layout layout, const Dims& index, int64_t pitch = 0) {
+  if (pitch) (layout == Layout::plain ? dims.back() : dims[1]) = pitch;
   if (layout == Layout::plain) {
     int64_t offset = 0;
     for (size_t i = 0; i < dims.size(); ++i) offset = offset * dims[i] + index[i];
@@ -44,21 +45,30 @@ class Guarded {
   Tensor memory_;
 };
 
-inline void store_layout(const Tensor& tensor, Layout layout, std::byte* to) {
+// What lies between the rows of a part of a larger tensor is NaN, or as good as that.
+inline void store_layout(const Tensor& tensor, Layout layout, std::byte* to, int64_t pitch = 0) {
   const size_t size = size_t(size_of(tensor.dtype()));
-  std::memset(to, 0, size_t(layout_bytes(tensor.dtype(), tensor.dims(), layout)));
+  std::memset(to, pitch ? 0xff : 0, size_t(layout_bytes(tensor.dtype(), tensor.dims(), layout, pitch)));
   for_each_index(tensor.dims(), [&](const Dims& index, int64_t i) {
-    std::memcpy(to + size_t(layout_offset(tensor.dims(), layout, index)) * size, tensor.raw().data() + size_t(i) * size, size);
+    std::memcpy(to + size_t(layout_offset(tensor.dims(), layout, index, pitch)) * size, tensor.raw().data() + size_t(i) * size, size);
   });
 }
 
-// Also checks that padding channels are zero.
-inline Tensor load_layout(DType dtype, const Dims& dims, Layout layout, const std::byte* from) {
+// Also checks that padding channels are zero, and that what lies between the rows of a part is as before (all ones).
+inline Tensor load_layout(DType dtype, const Dims& dims, Layout layout, const std::byte* from, int64_t pitch = 0) {
   Tensor out(dtype, dims);
   const size_t size = size_t(size_of(dtype));
+  std::vector<char> own(pitch ? size_t(layout_bytes(dtype, dims, layout, pitch)) : 0);
   for_each_index(dims, [&](const Dims& index, int64_t i) {
-    std::memcpy(out.raw_mutable() + size_t(i) * size, from + size_t(layout_offset(dims, layout, index)) * size, size);
+    const size_t at = size_t(layout_offset(dims, layout, index, pitch)) * size;
+    std::memcpy(out.raw_mutable() + size_t(i) * size, from + at, size);
+    if (pitch) std::fill_n(own.begin() + ptrdiff_t(at), size, 1);
   });
+  for (size_t at = 0; at < own.size(); ++at)
+    if (!own[at] && from[at] != std::byte(0xff)) {
+      ADD_FAILURE() << "wrote between the rows, at byte " << at;
+      break;
+    }
   if (block_of(layout) > 1 && dims[1] % block_of(layout) != 0) {
     Dims padded = dims;
     padded[1] = round_up(padded[1], block_of(layout));

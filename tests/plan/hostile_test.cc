@@ -122,6 +122,41 @@ TEST_F(HostilePlan, ArenasThatDoNotFit) {
   });
 }
 
+// Steps: 0 and 1 are pointwise and write into 2, a concat; both parts are one piece of memory.
+TEST_F(HostilePlan, PartsOfLargerTensorsThatAreNone) {
+  const Graph graph = parse_graph(
+      "graph \"g\"\ninput %x: f32[1,64]\n%a: f32[1,64] = pointwise(%x) program=\"(1) 1=neg.f32(0)\"\n"
+      "%b: f32[1,64] = pointwise(%x) program=\"(1) 1=relu.f32(0)\"\n%c: f32[1,128] = concat(%a, %b) axis=1\n"
+      "%y: f32[1,128] = pointwise(%c) program=\"(1) 1=neg.f32(0)\"\noutput \"y\" = %y\n");
+  Engine engine(info_of("cpu"), graph, 1);
+  add_plan(engine, {{1, 64}});
+  const Json part = {"f32[1,64]", "plain", "local", 0, 0, 256, 0};
+  const Json manifest = Json::parse(std::string(read_container(file_bytes(engine).raw()).manifest));
+  ASSERT_EQ(manifest["plans"][0]["segments"][0]["steps"][1]["outputs"][0], part);
+  auto changed = [&](size_t item, const Json& value) {
+    Json json = part;
+    json[item] = value;
+    return json;
+  };
+  const std::string b = "/plans/0/segments/0/steps/1/outputs/0", in = "/plans/0/segments/0/steps/2/inputs/1", out = "/plans/0/segments/0/steps/2/outputs/0";
+  expect_refused(file_bytes(engine), {
+      {"a part behind the end", b.c_str(), changed(5, 1 << 20)},
+      {"a part near the largest number", b.c_str(), changed(5, kHuge)},
+      {"a part in front of the beginning", b.c_str(), changed(5, -256)},
+      {"a part between the alignments of buffers", b.c_str(), changed(5, 32)},
+      {"rows shorter than they are", b.c_str(), changed(6, 8)},
+      {"rows that overflow", b.c_str(), changed(6, kHuge)},
+      {"rows between alignments", b.c_str(), changed(6, 65)},
+      {"rows for a kernel that has none", b.c_str(), changed(6, 64)},
+      {"an offset without a pitch", b.c_str(), Json{"f32[1,64]", "plain", "local", 0, 0, 256}},
+      {"an output that is in place", b.c_str(), changed(0, "f32[1,64]=")},
+      {"an input in place where nothing is joined", "/plans/0/segments/0/steps/3/inputs/0/0", "f32[1,128]="},
+      {"an input in place elsewhere", in.c_str(), Json{"f32[1,64]=", "plain", "local", 0, 0, 0, 0}},
+      {"a part of the user's input", in.c_str(), Json{"f32[1,64]", "plain", "input", 0, 0, 256, 0}},
+      {"an output with rows that nothing writes so", out.c_str(), Json{"f32[1,128]", "plain", "local", 0, 0, 0, 256}},
+  });
+}
+
 TEST_F(HostilePlan, TypesThatDoNotFit) {
   expect_refused(small("reference"), {
       {"an output shape that does not follow", "/plans/0/segments/0/steps/0/outputs/0/0", "f32[2,16,8,9]"},
@@ -216,7 +251,7 @@ TEST_F(HostilePlan, AnotherVersionBuildOrMachineIsRefusedWithTheCommand) {
 
 TEST_F(HostilePlan, AnotherFormatIsRefusedWithTheCommand) {
   Tensor file = small("reference");
-  file.raw_mutable()[8] = std::byte{2};
+  file.raw_mutable()[8] = std::byte{kPlanFormat + 1};
   seal_container({file.raw_mutable(), size_t(file.bytes())});
   const auto [kind, message] = refusal(file.raw());
   EXPECT_EQ(kind, ErrorKind::unsupported);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "backends/cpu/box_copy.h"
 #include "backends/cpu/cpu.h"
 
@@ -26,7 +28,8 @@ class ConcatKernel final : public Kernel {
     const std::vector<BoxSide> to = places(problem, layout);
     for (size_t i = 0; i < to.size(); ++i) {
       const Dims dims = problem.inputs[i].dims();
-      copies_.push_back(BoxCopy(dims, {dims, layout, {}, {}}, to[i], size));
+      if (problem.inputs[i].in_place) copies_.emplace_back();  // moves nothing
+      else copies_.push_back(BoxCopy(dims, {dims, layout, {}, {}}, to[i], size));
     }
     padding_ = ZeroPadding(problem.outputs[0].dims(), layout, size);
   }
@@ -58,9 +61,13 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
   return std::make_unique<ConcatKernel>(problem, config.outputs.at(0));
 }
 
+bool takes_parts(const Problem& problem, const Config&) {
+  return problem.outputs[0].pitch == 0 && std::all_of(problem.inputs.begin(), problem.inputs.end(), [](const Port& input) { return input.pitch == 0; });
+}
+
 }  // namespace
 
 extern const Tactic cpu_concat;
-const Tactic cpu_concat{"cpu.concat", 1, supports, configs, nullptr, load};
+const Tactic cpu_concat{"cpu.concat", 1, supports, configs, nullptr, load, false, nullptr, takes_parts};
 
 }  // namespace temper

@@ -59,6 +59,8 @@ struct Recipe {
   };
   Work (*work)(const Problem& problem, const Config& config);
   std::string_view architecture = {};  // the only one that has it, "sm_90a"; empty: all
+  // As Tactic::takes_parts.
+  bool (*takes_parts)(const Problem& problem, const Config& config) = nullptr;
 };
 
 Support recipe_supports(const Recipe& recipe, const Problem& problem, std::string_view architecture);
@@ -96,8 +98,12 @@ inline bool small_positions(int64_t count) { return count < (int64_t(1) << 31) -
 // Blocks for `count` threads of `block` each; throws Error{unsupported} beyond what a grid can have.
 uint32_t blocks_for(int64_t count, int64_t block);
 
-// Strides in elements of the axes of a tensor of `dims` in `layout` (plain or channels_last), by logical axis.
-Dims logical_strides(const Dims& dims, Layout layout);
+// Strides in elements of the axes of a tensor of `dims` in `layout` (plain or channels_last), by logical axis; of a
+// part of a larger tensor with its pitch.
+Dims logical_strides(Dims dims, Layout layout, int64_t pitch = 0);
+inline Dims logical_strides(const Port& port, Layout layout) {
+  return logical_strides(port.dims(), layout, port.pitch);
+}
 inline bool simple_layout(Layout layout) { return layout == Layout::plain || layout == Layout::channels_last; }
 
 }  // namespace temper::cuda

@@ -32,6 +32,9 @@ const Tactic recipe_tactic{
     false,
     [](const Problem& problem, const Config& config, const Device& device) {
       compile_recipe(recipe, problem, config, device);
+    },
+    [](const Problem& problem, const Config& config) {
+      return recipe.takes_parts && recipe.takes_parts(problem, config);
     }};
 
 }  // namespace temper::cuda

@@ -54,7 +54,9 @@ uint32_t blocks_for(int64_t count, int64_t block) {
   return uint32_t(blocks);
 }
 
-Dims logical_strides(const Dims& dims, Layout layout) {
+Dims logical_strides(Dims dims, Layout layout, int64_t pitch) {
+  // Whatever is outside of a row is as far apart as in a tensor with such long rows.
+  if (pitch) (layout == Layout::channels_last ? dims[1] : dims.back()) = pitch;
   Dims strides = row_major_strides(dims);
   if (layout != Layout::channels_last) return strides;
   strides[1] = 1;

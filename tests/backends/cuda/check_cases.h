@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "bench/cases.h"
+#include "larger_tensors.h"
 #include "lowered_cases.h"
 #include "run_recipe.h"
 
@@ -61,10 +62,14 @@ inline void check_lines(const std::string& name, const std::string& text, const 
       for (size_t c = 0; c < configs.size(); ++c) {
         const Config& config = configs[c];
         if (choice.one_config && c != l % configs.size()) continue;
-        runs.push_back({&lines[l], &inputs[l], problem, recipe, config, recipe->work(problem, config)});
-        for (cuda::Job& job : runs.back().work.jobs) {
-          sources.push_back(job.source);
-          if (job.shape.grid[1] == 1) job.shape.grid[0] = std::min(job.shape.grid[0], choice.blocks);
+        std::vector<Problem> problems{problem};
+        if (const auto parts = in_larger_tensors(*recipe, problem, config)) problems.push_back(*parts);
+        for (const Problem& p : problems) {
+          runs.push_back({&lines[l], &inputs[l], p, recipe, config, recipe->work(p, config)});
+          for (cuda::Job& job : runs.back().work.jobs) {
+            sources.push_back(job.source);
+            if (job.shape.grid[1] == 1) job.shape.grid[0] = std::min(job.shape.grid[0], choice.blocks);
+          }
         }
       }
     }
@@ -88,7 +93,8 @@ inline void check_lines(const std::string& name, const std::string& text, const 
   std::vector<Tensor> want;
   for (const Run& run : runs) {
     SCOPED_TRACE(concat(name, ".cases:", run.line->line, ": ", run.line->text, "\n", run.recipe->name, " '",
-                        run.config.text, "' ", name_of(run.config.outputs[0])));
+                        run.config.text, "' ", name_of(run.config.outputs[0]),
+                        run.problem.has_parts() ? ", in larger tensors" : ""));
     if (run.line != last) {
       std::vector<TensorType> types;
       for (const Port& port : run.problem.outputs) types.push_back(port.type);

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "bench/cases.h"
 #include "cuda_test_helpers.h"
+#include "larger_tensors.h"
 
 namespace temper {
 namespace {
@@ -126,8 +127,13 @@ TEST(CudaKernels, CompileForEveryGenerationWithoutSpills) {
       if (!recipe->supports(problem).yes()) continue;
       covered.insert(std::string(recipe->name));
       std::set<std::string> seen;
-      for (const Config& config : recipe->configs(problem))
-        for (const cuda::Job& job : recipe->work(problem, config).jobs) {
+      std::vector<std::pair<Config, Problem>> works;
+      for (const Config& config : recipe->configs(problem)) {
+        works.push_back({config, problem});
+        if (const auto parts = testing::in_larger_tensors(*recipe, problem, config)) works.push_back({config, *parts});
+      }
+      for (const auto& [config, variant] : works)
+        for (const cuda::Job& job : recipe->work(variant, config).jobs) {
           if (!seen.insert(job.source.text).second) continue;
           for (const char* architecture : kArchitectures) {
             if (!recipe_supports(*recipe, problem, architecture).yes()) continue;

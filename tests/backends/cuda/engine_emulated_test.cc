@@ -7,6 +7,7 @@
 #include "../../plan/helpers.h"
 #include "build/build.h"
 #include "emulated_gpu.h"
+#include "plan/check.h"
 
 namespace temper {
 namespace {
@@ -32,6 +33,34 @@ class EmulatedEngine : public ::testing::Test {
     options.measure = false;
     options.threads = 1;
     return build_engine(graph, info_of(device), options);
+  }
+  // What the CUDA plan in slices, where there are any, has in place of the inputs of its concats; its answers are those
+  // of the reference, also after saving and loading, and nothing is launched that only copies but changes of layout.
+  int in_place_of(const Graph& graph, const std::vector<SegmentSpec>& segments = {}) {
+    std::vector<Tensor> inputs;
+    std::vector<Dims> shapes;
+    for (ValueId input : graph.inputs()) shapes.push_back(graph.type(input).dims());
+    for (const Dims& dims : shapes) inputs.push_back(noise(dims, 7));
+    const auto engine = std::make_shared<Engine>(info_of("cuda:0"), graph, 1),
+               other = std::make_shared<Engine>(info_of("reference"), graph, 1);
+    add_plan(*engine, shapes, segments);
+    add_plan(*other, shapes);
+    const auto want = Session(other).run(inputs);
+    auto& launches = testing::ScriptedGpus::get().launches;
+    launches.clear();
+    expect_close(Session(engine).run(inputs), want, 2e-2);
+    const auto copies = std::count_if(launches.begin(), launches.end(),
+                                      [](const std::string& launch) { return launch.find("copy") != launch.npos; });
+    const Tensor file = file_bytes(*engine);
+    expect_close(Session(std::make_shared<const Engine>(read_plan(file.raw(), nullptr))).run(inputs), want, 2e-2);
+    int count = 0, reorders = 0;
+    for (const Segment& segment : engine->plans().at(0)->segments)
+      for (const PlanStep& step : segment.steps) {
+        reorders += step.is_reorder();
+        for (const Port& input : step.problem.inputs) count += input.in_place;
+      }
+    EXPECT_EQ(copies, reorders);
+    return count;
   }
   static std::optional<std::string> environment(const char* name) {
     const char* value = std::getenv(name);
@@ -81,6 +110,78 @@ TEST_F(EmulatedEngine, ProgramsBesideTheFirstConvolutionAndAMeanAreNoStepsOfThei
   EXPECT_TRUE(std::equal(want.raw().begin(), want.raw().end(), got.raw().begin()));
   for (const Segment& segment : session.current_plan().segments)
     for (const PlanStep& step : segment.steps) EXPECT_NE(step.tactic, "cuda.pointwise") << step.node;
+}
+
+Tensor halves(Dims dims, uint32_t seed) {
+  const Tensor from = noise(dims, seed);
+  Tensor to(DType::f16, dims);
+  for (int64_t i = 0; i < to.count(); ++i) to.data<Half>()[i] = static_cast<Half>(from.data<float>()[i] / 8);
+  return to;
+}
+
+constexpr const char* kOneByOne =
+    " strides=[1,1] dilations=[1,1] pads=[0,0,0,0] epilogue=\"(1) 1=relu.f32(0) 2=cast.f16(1)\"\n";
+constexpr const char* kThreeByThree =
+    " strides=[1,1] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(1) 1=relu.f32(0) 2=cast.f16(1)\"\n";
+
+// Two convolutions join (as in SqueezeNet); then each layer reads all before it (as in DenseNet).
+TEST_F(EmulatedEngine, ConvolutionsAndPoolsWriteIntoConcatsAndReadPartsOfThem) {
+  const std::vector<Tensor> blobs{halves({16, 16, 1, 1}, 1), halves({32, 16, 1, 1}, 2), halves({32, 16, 3, 3}, 3),
+                                  halves({32, 64, 3, 3}, 4), halves({32, 96, 3, 3}, 5), halves({16, 128, 1, 1}, 6)};
+  const Graph graph = parse_graph(
+      concat("graph \"joins\"\ninput %x: f32[2,16,6,6]\n",
+             "%h: f16[2,16,6,6] = pointwise(%x) program=\"(1) 1=cast.f16(0)\"\n",
+             "const %w0: f16[16,16,1,1] = #0\nconst %w1: f16[32,16,1,1] = #1\nconst %w2: f16[32,16,3,3] = #2\n",
+             "const %w3: f16[32,64,3,3] = #3\nconst %w4: f16[32,96,3,3] = #4\nconst %w5: f16[16,128,1,1] = #5\n",
+             "%s: f16[2,16,6,6] = conv(%h, %w0)", kOneByOne, "%e1: f16[2,32,6,6] = conv(%s, %w1)", kOneByOne,
+             "%e3: f16[2,32,6,6] = conv(%s, %w2)", kThreeByThree, "%c: f16[2,64,6,6] = concat(%e1, %e3) axis=1\n",
+             "%p: f16[2,64,3,3] = pool(%c) kernel=[2,2] strides=[2,2] dilations=[1,1] pads=[0,0,0,0]\n",
+             "%g1: f16[2,32,3,3] = conv(%p, %w3)", kThreeByThree, "%c1: f16[2,96,3,3] = concat(%p, %g1) axis=1\n",
+             "%n1: f16[2,96,3,3] = pointwise(%c1) program=\"(1) 1=relu.f16(0)\"\n",
+             "%g2: f16[2,32,3,3] = conv(%n1, %w4)", kThreeByThree, "%c2: f16[2,128,3,3] = concat(%c1, %g2) axis=1\n",
+             "%n2: f16[2,128,3,3] = pointwise(%c2) program=\"(1) 1=neg.f16(0)\"\n",
+             "%o: f16[2,16,3,3] = conv(%n2, %w5)", kOneByOne,
+             "%y: f32[2,16,3,3] = pointwise(%o) program=\"(1) 1=cast.f32(0)\"\noutput \"y\" = %y\n"),
+      blobs);
+  EXPECT_EQ(in_place_of(graph), 6);
+}
+
+TEST_F(EmulatedEngine, SlicesOfTheBatchWriteTheirPartOfAConcat) {
+  const Graph graph = parse_graph(
+      "graph \"slices\"\ninput %x: f32[4,16]\n%a: f32[4,16] = pointwise(%x) program=\"(1) 1=neg.f32(0)\"\n"
+      "%b: f32[4,16] = pointwise(%a) program=\"(1) 1=relu.f32(0)\"\n%c: f32[4,32] = concat(%a, %b) axis=1\n"
+      "%y: f32[4,32] = pointwise(%c) program=\"(1) 1=neg.f32(0)\"\noutput \"y\" = %y\n");
+  EXPECT_EQ(in_place_of(graph), 2);
+  EXPECT_EQ(in_place_of(graph, {{0, 1, 2, false}, {2, 3, 0, false}}), 2);
+}
+
+// The second concat takes the part; what only reads it there is asked, too.
+TEST_F(EmulatedEngine, AProductWritesAPartOfItsRows) {
+  const Graph graph = parse_graph(
+      "graph \"rows\"\ninput %x: f32[3,8]\nconst %w: f32[8,16] = #0\n%m: f32[3,16] = matmul(%x, %w)\n"
+      "%n: f32[3,8] = pointwise(%x) program=\"(1) 1=neg.f32(0)\"\n%c: f32[3,24] = concat(%m, %n) axis=1\n"
+      "const %v: f32[24,5] = #1\n%y: f32[3,5] = matmul(%c, %v)\noutput \"y\" = %y\n",
+      std::vector<Tensor>{noise({8, 16}, 1), noise({24, 5}, 2)});
+  EXPECT_EQ(in_place_of(graph), 2);
+}
+
+// Rows further apart than the buffer has are refused before anything runs.
+TEST_F(EmulatedEngine, APartThatReachesOutOfItsBufferIsRefused) {
+  const Graph graph = parse_graph(
+      "graph \"g\"\ninput %x: f32[4,16]\n%a: f32[4,16] = pointwise(%x) program=\"(1) 1=neg.f32(0)\"\n"
+      "%b: f32[4,16] = pointwise(%x) program=\"(1) 1=relu.f32(0)\"\n%c: f32[4,32] = concat(%a, %b) axis=1\n"
+      "%y: f32[4,32] = pointwise(%c) program=\"(1) 1=neg.f32(0)\"\noutput \"y\" = %y\n");
+  Engine engine(info_of("cuda:0"), graph, 1);
+  add_plan(engine, {{4, 16}});
+  Plan plan = *engine.plans().at(0);
+  const Backend& backend = find_backend("cuda");
+  check_plan(plan, backend);
+  for (PlanStep& step : plan.segments.at(0).steps) {
+    if (step.node != "b") continue;
+    ASSERT_EQ(step.problem.outputs[0].pitch, 32);
+    step.problem.outputs[0].pitch = 4096;
+  }
+  EXPECT_THROW(check_plan(plan, backend), Error);
 }
 
 TEST_F(EmulatedEngine, AnIndexThatDoesNotExistIsAnErrorAndTheNextRunIsWell) {

@@ -87,17 +87,18 @@ class Prepared {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const bool handed = problem.inputs[i].present && (work.consumed.empty() || !work.consumed[i]);
       in_.push_back(std::make_unique<GuardedDevice>(
-          stream, handed ? layout_bytes(inputs[i].dtype(), inputs[i].dims(), config.inputs[i]) : 0));
+          stream,
+          handed ? layout_bytes(inputs[i].dtype(), inputs[i].dims(), config.inputs[i], problem.inputs[i].pitch) : 0));
       if (!handed) continue;
       std::vector<std::byte> bytes(static_cast<size_t>(in_.back()->bytes()));
-      store_layout(inputs[i], config.inputs[i], bytes.data());
+      store_layout(inputs[i], config.inputs[i], bytes.data(), problem.inputs[i].pitch);
       stream.copy_to_device(in_.back()->address(), bytes.data(), in_.back()->bytes());
       stream.synchronize();
     }
     for (size_t i = 0; i < problem.outputs.size(); ++i) {
       const Port& port = problem.outputs[i];
-      out_.push_back(
-          std::make_unique<GuardedDevice>(stream, layout_bytes(port.type.dtype, port.dims(), config.outputs[i])));
+      out_.push_back(std::make_unique<GuardedDevice>(
+          stream, layout_bytes(port.type.dtype, port.dims(), config.outputs[i], port.pitch)));
     }
     workspace_ = std::make_unique<GuardedDevice>(stream, work.workspace);
     fault_ = std::make_unique<GuardedDevice>(stream, sizeof(cuda::Fault));
@@ -121,7 +122,8 @@ class Prepared {
     std::vector<Tensor> outputs;
     for (size_t i = 0; i < out_.size(); ++i) {
       const Port& port = problem_.outputs[i];
-      outputs.push_back(load_layout(port.type.dtype, port.dims(), config_.outputs[i], out_[i]->read(stream_).data()));
+      outputs.push_back(
+          load_layout(port.type.dtype, port.dims(), config_.outputs[i], out_[i]->read(stream_).data(), port.pitch));
     }
     workspace_->read(stream_);
     return outputs;

@@ -76,7 +76,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   const Dims in = x.dims(), weights = w.dims(), out_dims = problem.outputs[0].dims();
   Recipe::Work out;
   if (element_count(out_dims) == 0) return out;
-  const Dims in_strides = logical_strides(in, config.inputs[0]);
+  const Dims in_strides = logical_strides(x, config.inputs[0]);
   const int64_t channels = weights[1], per_group = weights[0] / op.group, chunk = 16 / size_of(x.type.dtype);
   const ops::Window window = op.window(weights);
   const size_t spatial = in.size() - 2, first = 3 - spatial;
@@ -117,7 +117,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   for (size_t s = 0; s < 3; ++s) product &= conv.stride[s] == 1 && conv.pad[s] == 0 && conv.size[s] == conv.out[s];
   if (product) {
     gemm.conv = nullptr;
-    gemm.a_row = in[1];
+    gemm.a_row = in_strides.back();
   }
   gemm.tf32 = op.tf32;
   gemm.epilogue = &op.epilogue;
@@ -136,20 +136,23 @@ Recipe::Work work(const Problem& problem, const Config& config) {
     rows.strides.back().insert(rows.strides.back().end(), strides.begin() + 2, strides.end());
     batch.strides.push_back({per_group * strides[1]});
   };
-  add(problem.outputs[0].type.dtype, logical_strides(out_dims, config.outputs[0]), -1);
+  add(problem.outputs[0].type.dtype, logical_strides(problem.outputs[0], config.outputs[0]), -1);
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
     const Dims from = problem.inputs[i].dims();
     add(problem.inputs[i].type.dtype,
-        from == out_dims ? logical_strides(from, config.inputs[i]) : broadcast_strides(from, out_dims), int(i));
+        from == out_dims ? logical_strides(problem.inputs[i], config.inputs[i]) : broadcast_strides(from, out_dims),
+        int(i));
   }
   set_axes(gemm, std::move(rows), std::move(batch));
   out.jobs.push_back(gemm_job(gemm, config.text));
   return out;
 }
 
+bool takes_parts(const Problem& problem, const Config&) { return epilogue_takes_parts(problem); }
+
 }  // namespace
 
 extern const Recipe conv_gemm_recipe;
-const Recipe conv_gemm_recipe{"cuda.conv.gemm", 5, supports, configs, work};
+const Recipe conv_gemm_recipe{"cuda.conv.gemm", 6, supports, configs, work, {}, takes_parts};
 
 }  // namespace temper::cuda

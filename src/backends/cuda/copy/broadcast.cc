@@ -16,19 +16,22 @@ std::vector<Config> configs(const Problem& problem) {
   return {{"", std::vector<Layout>(problem.inputs.size(), Layout::plain), {Layout::plain}}};
 }
 
-Recipe::Work work(const Problem& problem, const Config&) {
+Recipe::Work work(const Problem& problem, const Config& config) {
   const TensorType& output = problem.outputs[0].type;
   const Dims dims = output.dims();
   return {copy_jobs(size_of(output.dtype), dims, broadcast_strides(problem.inputs[0].dims(), dims),
-                    row_major_strides(dims), 0, 0, {Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}),
+                    logical_strides(problem.outputs[0], config.outputs[0]), 0, 0, {Slot::Kind::input, 0, 0},
+                    {Slot::Kind::output, 0, 0}),
           0,
           {},
           {}};
 }
 
+bool takes_parts(const Problem& problem, const Config&) { return problem.inputs[0].pitch == 0; }
+
 }  // namespace
 
 extern const Recipe broadcast_recipe;
-const Recipe broadcast_recipe{"cuda.broadcast", 1, supports, configs, work};
+const Recipe broadcast_recipe{"cuda.broadcast", 1, supports, configs, work, {}, takes_parts};
 
 }  // namespace temper::cuda

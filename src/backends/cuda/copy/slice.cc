@@ -16,14 +16,14 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   const auto& op = std::get<ops::Slice>(problem.op);
   const TensorType& output = problem.outputs[0].type;
   const Dims dims = output.dims();
-  Dims strides = logical_strides(problem.inputs[0].dims(), config.inputs[0]);
+  Dims strides = logical_strides(problem.inputs[0], config.inputs[0]);
   int64_t from = 0;
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     from += op.starts[axis].value() * strides[axis];
     strides[axis] *= op.steps[axis];
   }
-  return {copy_jobs(size_of(output.dtype), dims, strides, logical_strides(dims, config.outputs[0]), from, 0,
-                    {Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}),
+  return {copy_jobs(size_of(output.dtype), dims, strides, logical_strides(problem.outputs[0], config.outputs[0]), from,
+                    0, {Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}),
           0,
           {},
           {}};
@@ -32,6 +32,6 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe slice_recipe;
-const Recipe slice_recipe{"cuda.slice", 1, supports, same_layout_configs, work};
+const Recipe slice_recipe{"cuda.slice", 1, supports, same_layout_configs, work, {}, takes_all_parts};
 
 }  // namespace temper::cuda

@@ -15,14 +15,14 @@ std::vector<Config> configs(const Problem& problem) {
   return {{"", std::vector<Layout>(problem.inputs.size(), Layout::plain), {Layout::plain}}};
 }
 
-Recipe::Work work(const Problem& problem, const Config&) {
+Recipe::Work work(const Problem& problem, const Config& config) {
   const auto& perm = std::get<ops::Transpose>(problem.op).perm;
   const TensorType& output = problem.outputs[0].type;
-  const Dims dims = output.dims(), from = row_major_strides(problem.inputs[0].dims());
+  const Dims dims = output.dims(), from = logical_strides(problem.inputs[0], config.inputs[0]);
   Dims strides;
   for (int64_t axis : perm) strides.push_back(from[size_t(axis)]);
-  return {copy_jobs(size_of(output.dtype), dims, strides, row_major_strides(dims), 0, 0, {Slot::Kind::input, 0, 0},
-                    {Slot::Kind::output, 0, 0}),
+  return {copy_jobs(size_of(output.dtype), dims, strides, logical_strides(problem.outputs[0], config.outputs[0]), 0, 0,
+                    {Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}),
           0,
           {},
           {}};
@@ -31,6 +31,6 @@ Recipe::Work work(const Problem& problem, const Config&) {
 }  // namespace
 
 extern const Recipe transpose_recipe;
-const Recipe transpose_recipe{"cuda.transpose", 1, supports, configs, work};
+const Recipe transpose_recipe{"cuda.transpose", 1, supports, configs, work, {}, takes_all_parts};
 
 }  // namespace temper::cuda

@@ -29,6 +29,12 @@ std::string_view sum_type(bool matrix, DType a, DType accumulator) {
 
 }  // namespace
 
+bool epilogue_takes_parts(const Problem& problem) {
+  for (size_t i = 1; i < problem.inputs.size(); ++i)
+    if (problem.inputs[i].pitch && (i == 1 || problem.inputs[i].dims() != problem.outputs[0].dims())) return false;
+  return true;
+}
+
 bool allows_tf32(const Problem& problem) {
   if (const auto* conv = std::get_if<ops::Conv>(&problem.op)) return conv->tf32;
   const auto* matmul = std::get_if<ops::MatMul>(&problem.op);

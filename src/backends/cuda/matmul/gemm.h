@@ -45,6 +45,8 @@ struct GemmShape {
 
 // GemmShape::result_bytes of a product or convolution whose epilogue's inputs follow its two operands.
 int64_t gemm_result_bytes(const Problem& problem);
+// Whether a part of a larger tensor is none but the first operand, the output, and inputs of the epilogue of its shape.
+bool epilogue_takes_parts(const Problem& problem);
 // Whether the operands of a product or convolution may be rounded to TF32.
 bool allows_tf32(const Problem& problem);
 // Whether the dtypes are multiplied by the matrix units; f32 is where it may be rounded to TF32.

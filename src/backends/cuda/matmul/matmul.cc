@@ -93,8 +93,9 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   gemm.b_slot = pack ? Slot{Slot::Kind::packed, 0, 0} : Slot{Slot::Kind::input, 1, 0};
   gemm.columns = s.n;
   gemm.depth = s.k;
-  gemm.a_row = op.transpose_a ? 1 : s.k;
-  gemm.a_k = op.transpose_a ? s.m : 1;
+  const int64_t a_row = a.pitch ? a.pitch : op.transpose_a ? s.m : s.k;  // of the matrix as it lies
+  gemm.a_row = op.transpose_a ? 1 : a_row;
+  gemm.a_k = op.transpose_a ? a_row : 1;
   gemm.b_column = pack ? padded : op.transpose_b ? s.k : 1;
   gemm.b_k = pack || op.transpose_b ? 1 : s.n;
   gemm.vector_a = vector_a(problem, s);
@@ -114,25 +115,31 @@ Recipe::Work work(const Problem& problem, const Config& config) {
     for (int64_t& stride : strides) stride *= matrix;
     return strides;
   };
-  Axes rows{{s.m}, {}},
-      batch{s.batch, {batch_strides(a, s.m * s.k), batch_strides(b, pack ? s.n * padded : s.n * s.k)}};
+  Axes rows{{s.m}, {}}, batch{s.batch,
+                              {batch_strides(a, (op.transpose_a ? s.k : s.m) * a_row),
+                               batch_strides(b, pack ? s.n * padded : s.n * s.k)}};
   if (s.flat) rows.sizes.assign(out_dims.begin(), out_dims.end() - 1), batch = {{}, {{}, {}}};
   auto add = [&](DType dtype, const Dims& strides, int input) {
     gemm.operands.push_back({dtype, {}, {}, strides.back(), input});
     rows.strides.emplace_back(s.flat ? strides.begin() : strides.end() - 2, strides.end() - 1);
     batch.strides.emplace_back(strides.begin(), s.flat ? strides.begin() : strides.end() - 2);
   };
-  add(problem.outputs[0].type.dtype, row_major_strides(out_dims), -1);
+  add(problem.outputs[0].type.dtype, logical_strides(problem.outputs[0], config.outputs[0]), -1);
   for (size_t i = 2; i < problem.inputs.size(); ++i)
-    add(problem.inputs[i].type.dtype, broadcast_strides(problem.inputs[i].dims(), out_dims), int(i));
+    add(problem.inputs[i].type.dtype,
+        problem.inputs[i].pitch ? logical_strides(problem.inputs[i], config.inputs[i])
+                                : broadcast_strides(problem.inputs[i].dims(), out_dims),
+        int(i));
   set_axes(gemm, std::move(rows), std::move(batch));
   out.jobs.push_back(gemm_job(gemm, config.text));
   return out;
 }
 
+bool takes_parts(const Problem& problem, const Config&) { return epilogue_takes_parts(problem); }
+
 }  // namespace
 
 extern const Recipe matmul_recipe;
-const Recipe matmul_recipe{"cuda.matmul.mma", 5, supports, configs, work};
+const Recipe matmul_recipe{"cuda.matmul.mma", 6, supports, configs, work, {}, takes_parts};
 
 }  // namespace temper::cuda

@@ -38,6 +38,7 @@ struct Shape {
   int64_t rows = 0, columns = 0, channels = 0;
   std::array<int64_t, 2> kernel{1, 1}, stride{1, 1}, pad{0, 0}, dilation{1, 1}, in{1, 1}, out{1, 1};  // h, w
   int64_t images = 1;
+  int64_t a_pitch = 0, out_pitch = 0, extra_pitch = 0;  // of rows, in elements
   bool im2col = false;
   int extra = -1;  // the input that is a tensor of the output's shape and element size, where there is just one
 
@@ -86,12 +87,16 @@ Shape shape_of(const Problem& problem) {
   }
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
     if (problem.inputs[i].dims() != out) continue;
+    s.extra_pitch = problem.inputs[i].pitch;
     if (s.extra >= 0 || size_of(problem.inputs[i].type.dtype) != size_of(s.result)) {
       s.extra = -1;
       break;
     }
     s.extra = int(i);
   }
+  s.a_pitch = problem.inputs[0].pitch ? problem.inputs[0].pitch : s.channels;
+  s.out_pitch = problem.outputs[0].pitch ? problem.outputs[0].pitch : s.columns;
+  if (!s.extra_pitch) s.extra_pitch = s.columns;
   return s;
 }
 
@@ -280,7 +285,7 @@ TensorMapSpec map_of_a(const Shape& s, int64_t rows) {
   map.element_bytes = int(s.element());
   map.tf32 = s.a == DType::f32;
   map.swizzle = int(s.slice());
-  const uint64_t pitch = uint64_t(s.channels * s.element()), per_slice = uint64_t(s.slice() / s.element());
+  const uint64_t pitch = uint64_t(s.a_pitch * s.element()), per_slice = uint64_t(s.slice() / s.element());
   if (!s.im2col) {
     map.sizes = {uint64_t(s.channels), uint64_t(s.rows)};
     map.strides = {pitch};
@@ -305,7 +310,7 @@ TensorMapSpec map_of_extra(const Shape& s, int64_t rows, int64_t columns) {
   map.element_bytes = int(size_of(s.result));
   map.swizzle = int(std::min<int64_t>(128, columns * map.element_bytes));
   map.sizes = {uint64_t(s.columns), uint64_t(s.rows)};
-  map.strides = {uint64_t(s.columns * map.element_bytes)};
+  map.strides = {uint64_t(s.extra_pitch * map.element_bytes)};
   map.box = {uint32_t(map.swizzle / map.element_bytes), uint32_t(rows)};
   map.steps = {1, 1};
   return map;
@@ -347,7 +352,12 @@ Recipe::Work work(const Problem& problem, const Config& config) {
                           : "",
       "\n", epilogue.text, "#include \"backends/cuda/matmul/pipeline.cu\"\n");
   ParameterWriter writer;
-  writer.put(uint32_t(s.rows)).put(uint32_t(s.columns)).put(uint32_t(tiles)).put_divisor(column_tiles);
+  writer.put(uint32_t(s.rows))
+      .put(uint32_t(s.columns))
+      .put(uint32_t(s.out_pitch))
+      .put(uint32_t(s.extra_pitch))
+      .put(uint32_t(tiles))
+      .put_divisor(column_tiles);
   for (int64_t count : {s.kernel[0], s.kernel[1], s.channel_slices(), slices_of_block(s, choice)}) writer.put(uint32_t(count));
   writer.put_divisor(s.out[1]).put_divisor(s.out[0]);
   for (const auto& two : {s.stride, s.pad, s.dilation}) writer.put(int32_t(two[1])).put(int32_t(two[0]));
@@ -370,10 +380,22 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   return out;
 }
 
+// Inputs of the epilogue that have the output's shape are all read at the same places.
+bool takes_parts(const Problem& problem, const Config&) {
+  if (!epilogue_takes_parts(problem)) return false;
+  int64_t pitch = -1;
+  for (size_t i = 2; i < problem.inputs.size(); ++i) {
+    if (problem.inputs[i].dims() != problem.outputs[0].dims()) continue;
+    if (pitch >= 0 && problem.inputs[i].pitch != pitch) return false;
+    pitch = problem.inputs[i].pitch;
+  }
+  return small_positions(pitch) && small_positions(problem.outputs[0].pitch);
+}
+
 }  // namespace
 
 extern const Recipe conv_pipeline_recipe, matmul_pipeline_recipe;
-const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 4, conv_supports, configs, work, "sm_90a"};
-const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 4, matmul_supports, configs, work, "sm_90a"};
+const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 5, conv_supports, configs, work, "sm_90a", takes_parts};
+const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 5, matmul_supports, configs, work, "sm_90a", takes_parts};
 
 }  // namespace temper::cuda

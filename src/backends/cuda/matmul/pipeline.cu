@@ -29,7 +29,7 @@
 #include "backends/cuda/support/wgmma.cuh"
 
 struct Parameters {
-  u32 rows, columns, tiles;
+  u32 rows, columns, out_pitch, extra_pitch, tiles;  // pitches: of rows of the output, of what the epilogue reads
   Divisor column_tiles;
   u32 taps_h, taps_w, channel_slices;  // slices of k: taps_h * taps_w * channel_slices
   u32 split_slices;                    // of a block, at most
@@ -166,7 +166,7 @@ DEVICE void finish_part(EXTRAS Output* out, const Parameters& p) {
     [[maybe_unused]] ColumnExtras columns;
     [[maybe_unused]] RowExtras rows;
     COLUMN_EXTRAS(columns, c)
-    ROW_EXTRAS(rows, i64(r) * p.columns + c)
+    ROW_EXTRAS(rows, i64(r) * p.extra_pitch + c)
     Sum sums[V] = {};
 #pragma unroll 4
     for (int part = 0; part < SPLITS; ++part) {
@@ -181,7 +181,7 @@ DEVICE void finish_part(EXTRAS Output* out, const Parameters& p) {
     Finished<Output> results[V];
 #pragma unroll
     for (int v = 0; v < V; ++v) results[v] = EPILOGUE(Acc(sums[v]), columns, rows, v);
-    store_results<Output, V>(out + i64(r) * p.columns + c, results);
+    store_results<Output, V>(out + i64(r) * p.out_pitch + c, results);
   }
 }
 #endif
@@ -215,7 +215,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
 #pragma unroll
         for (int m = 0; m < BLOCKS_M * 2; ++m) {
           const u32 r = row + m / 2 * 64 + m % 2 * 8, c = column + group * 4 * V;
-          if (r < p.rows && c < p.columns) { ROW_EXTRAS(early[group][m], i64(r) * p.columns + c) }
+          if (r < p.rows && c < p.columns) { ROW_EXTRAS(early[group][m], i64(r) * p.extra_pitch + c) }
         }
     }
 
@@ -280,7 +280,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
           ROW_EXTRAS(rows[m], place_in_piece(r, (my_column + group * 4 * V) * (16 / V)) / (16 / V))
 #else
           const u32 r = row + m / 2 * 64 + m % 2 * 8;
-          if (r < p.rows) { ROW_EXTRAS(rows[m], i64(r) * p.columns + c) }
+          if (r < p.rows) { ROW_EXTRAS(rows[m], i64(r) * p.extra_pitch + c) }
 #endif
         }
       }
@@ -298,7 +298,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
         for (int v = 0; v < V; ++v)
           results[v] =
               EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns[group], rows[m], v);
-        store_results<Output, V>(out + i64(r) * p.columns + c, results);
+        store_results<Output, V>(out + i64(r) * p.out_pitch + c, results);
       }
     }
 #if EXTRA_STAGES

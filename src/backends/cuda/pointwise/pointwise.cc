@@ -61,20 +61,32 @@ Recipe::Work work(const Problem& problem, const Config& config) {
     const Dims from = problem.inputs[i].dims();
     dtypes.push_back(problem.inputs[i].type.dtype);
     const int64_t elements = element_count(from);
-    access.push_back(from == dims || (elements == count && layout == Layout::plain) ? Access::contiguous
-                     : elements == 1                                                ? Access::uniform
-                                                                                    : Access::walked);
+    const bool same = from == dims || (elements == count && layout == Layout::plain);
+    access.push_back(same && !problem.inputs[i].pitch ? Access::contiguous
+                     : elements == 1                  ? Access::uniform
+                                                      : Access::walked);
     if (!read[i]) continue;
     if (access.back() != Access::uniform) largest = std::max(largest, size_of(dtypes.back()));
     if (access.back() != Access::walked) continue;
     walked.push_back(int(i));
-    axes.strides.push_back(physical_strides(broadcast_strides(from, dims), layout));
+    axes.strides.push_back(physical_strides(
+        problem.inputs[i].pitch ? logical_strides(problem.inputs[i], layout) : broadcast_strides(from, dims), layout));
+  }
+  const bool part = problem.outputs[0].pitch != 0;
+  if (part) {
+    walked.push_back(-1);
+    axes.strides.push_back(physical_strides(logical_strides(problem.outputs[0], layout), layout));
   }
   merge_axes(axes);
+  if (axes.sizes.empty()) {  // one element
+    axes.sizes = {1};
+    for (Dims& strides : axes.strides) strides = {1};
+  }
   if (walked.empty()) axes.sizes.clear();
   int64_t vector = std::max<int64_t>(1, 16 / largest);
   if (!walked.empty())
     while (axes.sizes.back() % vector) vector /= 2;
+  if (part && axes.strides.back().back() != 1) vector = 1;  // rows of one element
 
   const std::string_view index = small_positions(count) ? "u32" : "u64";
   std::string inputs, loads, call, tail;
@@ -120,7 +132,8 @@ Recipe::Work work(const Problem& problem, const Config& config) {
       concat("#include \"backends/cuda/support/scalar.cuh\"\n", program_code(program, dtypes, "program"),
              "constexpr int V = ", vector, ", RANK = ", axes.sizes.size(), ", WALKED = ", walked.size(),
              ";\nusing Index = ", index, ";\nusing Output = ", memory_type(output.dtype), ";\n#define INPUTS ", inputs,
-             "\n#define LOADS", loads, "\n#define CALL program(", call, ")\n#define TAIL_CALL program(", tail,
+             "\n#define RESULT ", part ? concat("at[", walked.size() - 1, ']') : "first", "\n#define LOADS", loads,
+             "\n#define CALL program(", call, ")\n#define TAIL_CALL program(", tail,
              ")\n#include \"backends/cuda/pointwise/pointwise.cu\"\n");
   job.shape.block = {256, 1, 1};
   job.shape.grid = {blocks_for(count, 256 * vector), 1, 1};
@@ -128,9 +141,14 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   return out;
 }
 
+bool takes_parts(const Problem& problem, const Config&) {
+  return std::all_of(problem.inputs.begin(), problem.inputs.end(),
+                     [&](const Port& input) { return input.pitch == 0 || input.dims() == problem.outputs[0].dims(); });
+}
+
 }  // namespace
 
 extern const Recipe pointwise_recipe;
-const Recipe pointwise_recipe{"cuda.pointwise", 2, supports, configs, work};
+const Recipe pointwise_recipe{"cuda.pointwise", 3, supports, configs, work, {}, takes_parts};
 
 }  // namespace temper::cuda

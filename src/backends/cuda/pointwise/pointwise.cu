@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each thread computes V neighbours of the output's memory. Generated in front of this text (pointwise.cc): program(),
-// V, Index, RANK and WALKED (inputs whose position must be computed), INPUTS (parameters), LOADS (one Vec x<i> for each
-// input that is read), CALL and TAIL_CALL (program() of element k), Output.
+// V, Index, RANK and WALKED (inputs, and the output, whose position must be computed), INPUTS (parameters), LOADS (one
+// Vec x<i> for each input that is read), CALL and TAIL_CALL (program() of element k), Output, RESULT (where the first
+// of the V goes).
 #include "backends/cuda/support/memory.cuh"
 
 struct Parameters {
@@ -20,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(256) pointwise(INPUTS Output* out, 
     LOADS
 #pragma unroll
     for (int k = 0; k < V; ++k) result.at[k] = store_as<Output>(CALL);
-    store_vector(out + first, result);
+    store_vector(out + RESULT, result);
   } else {
     for (int k = 0; first + k < p.count; ++k) out[first + k] = store_as<Output>(TAIL_CALL);
   }

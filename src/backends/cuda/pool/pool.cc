@@ -72,8 +72,10 @@ Job channels_job(const Problem& problem, int64_t vector) {
   job.shape.block = {256, 1, 1};
   job.shape.grid = {blocks_for(count, 256), 1, 1};
   ParameterWriter writer;
+  const Port& y = problem.outputs[0];
   writer.put(uint32_t(count))
-      .put(uint32_t(in[1]))
+      .put(uint32_t(problem.inputs[0].pitch ? problem.inputs[0].pitch : in[1]))
+      .put(uint32_t(y.pitch ? y.pitch : dims[1]))
       .put_divisor(vectors)
       .put_divisor(out_size[1])
       .put_divisor(out_size[0]);
@@ -96,8 +98,8 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   }
   const ops::Window window = op.window();
   const size_t spatial = in.size() - 2, first = 3 - spatial;
-  const Dims in_strides = logical_strides(in, config.inputs[0]), out_strides = logical_strides(dims, config.outputs[0]),
-             plain = row_major_strides(in);
+  const Dims in_strides = logical_strides(problem.inputs[0], config.inputs[0]),
+             out_strides = logical_strides(problem.outputs[0], config.outputs[0]), plain = row_major_strides(in);
   // Axes n, c, d, h, w, as the output lies in memory.
   Dims sizes{dims[0], dims[1]}, to{out_strides[0], out_strides[1]};
   std::array<int32_t, 3> in_size{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, begin{0, 0, 0},
@@ -163,9 +165,14 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   return out;
 }
 
+bool takes_parts(const Problem& problem, const Config&) {
+  if (op_of(problem).with_indices) return false;
+  return small_positions(problem.inputs[0].pitch) && small_positions(problem.outputs[0].pitch);
+}
+
 }  // namespace
 
 extern const Recipe pool_recipe;
-const Recipe pool_recipe{"cuda.pool", 2, supports, same_layout_configs, work};
+const Recipe pool_recipe{"cuda.pool", 3, supports, same_layout_configs, work, {}, takes_parts};
 
 }  // namespace temper::cuda

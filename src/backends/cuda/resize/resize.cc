@@ -54,12 +54,18 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   const int64_t count = element_count(dims);
   Recipe::Work out;
   if (count == 0) return out;
-  const Dims in_strides = logical_strides(in, config.inputs[0]), out_strides = logical_strides(dims, config.outputs[0]);
+  const Dims in_strides = logical_strides(problem.inputs[0], config.inputs[0]),
+             out_strides = logical_strides(problem.outputs[0], config.outputs[0]);
   std::vector<size_t> order(dims.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return out_strides[a] > out_strides[b]; });
   const std::vector<size_t> resized = resized_axes(problem);
-  if (resized.empty()) return {reorder_jobs(x, config.inputs[0], config.outputs[0]), 0, {}, {}};
+  if (resized.empty())
+    return {copy_jobs(size_of(x.dtype), dims, in_strides, out_strides, 0, 0, {Slot::Kind::input, 0, 0},
+                      {Slot::Kind::output, 0, 0}),
+            0,
+            {},
+            {}};
   Dims sizes;
   std::vector<Dims> walk(2);
   for (size_t axis : order) {
@@ -107,6 +113,6 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe resize_recipe;
-const Recipe resize_recipe{"cuda.resize", 1, supports, same_layout_configs, work};
+const Recipe resize_recipe{"cuda.resize", 1, supports, same_layout_configs, work, {}, takes_all_parts};
 
 }  // namespace temper::cuda

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/parts.h"
+
+#include "plan/memory.h"
+
+namespace temper {
+
+namespace {
+
+class PartFinder {
+ public:
+  PartFinder(const Graph& graph, std::vector<NodeChoice>& choices) : graph_(graph), choices_(choices), parts_(size_t(graph.value_count())) {}
+
+  // The last concat first: the pitch of a part is that of the whole, which is known by then where that is a part, too.
+  std::vector<Part> run() {
+    for (int32_t n = graph_.node_count(); n-- > 0;)
+      if (const auto* op = std::get_if<ops::Concat>(&graph_.node({n}).op)) place_inputs(n, size_t(op->axis));
+    return std::move(parts_);
+  }
+
+ private:
+  const Graph& graph_;
+  std::vector<NodeChoice>& choices_;
+  std::vector<Part> parts_;
+
+  NodeChoice& choice(NodeId node) { return choices_[size_t(node.index)]; }
+  // The port of the node that makes the value, and its layout.
+  std::pair<Port*, Layout> made_at(ValueId id) {
+    const NodeId producer = graph_.value(id).producer;
+    const Node& node = graph_.node(producer);
+    size_t o = 0;
+    while (node.outputs[o] != id) ++o;
+    return {&choice(producer).problem.outputs[o], choice(producer).chosen.config.outputs[o]};
+  }
+  bool takes(NodeId node) {
+    const NodeChoice& c = choice(node);
+    return c.chosen.tactic->takes(c.problem, c.chosen.config);
+  }
+
+  void place_inputs(int32_t n, size_t axis) {
+    int64_t position = 0;
+    for (size_t i = 0; i < graph_.node({n}).inputs.size(); ++i) {
+      place(n, i, axis, position);
+      position += graph_.type(graph_.node({n}).inputs[i]).dims()[axis];
+    }
+  }
+
+  // Input i of the concat `n`, which begins at `position` along the axis.
+  void place(int32_t n, size_t i, size_t axis, int64_t position) {
+    const Node& node = graph_.node({n});
+    NodeChoice& concat_choice = choices_[size_t(n)];
+    const Port& whole = concat_choice.problem.outputs[0];
+    const Layout layout = concat_choice.chosen.config.outputs[0];
+    const Dims input = graph_.type(node.inputs[i]).dims();
+    ValueId id = node.inputs[i];
+    const bool view = graph_.producer(id) && is_view(*graph_.producer(id));
+    while (graph_.producer(id) && is_view(*graph_.producer(id))) id = graph_.producer(id)->inputs[0];
+    if (!graph_.producer(id) || parts_[size_t(id.index)].whole.valid() || is_output(id)) return;
+    if (concat_choice.chosen.config.inputs[i] != layout) return;
+    const auto place = place_in_whole(whole.type, input, axis, position, layout, whole.pitch);
+    if (!place) return;
+    const Layout made = made_at(id).second;
+    if (place->pitch) {
+      if (view || made != layout || !give_pitch(id, layout, place->pitch, n, i)) return;
+    } else {
+      // A view shows the plain order of bytes.
+      if (!same_memory(graph_.type(id).dims(), made, view ? Layout::plain : layout) || (view && !same_memory(input, Layout::plain, layout))) return;
+      concat_choice.problem.inputs[i].in_place = true;
+      if (!takes({n})) {
+        concat_choice.problem.inputs[i].in_place = false;
+        return;
+      }
+    }
+    parts_[size_t(id.index)] = {node.outputs[0], place->offset};
+  }
+
+  // To all ports that write or read the value; to none where one does not take it.
+  bool give_pitch(ValueId id, Layout layout, int64_t pitch, int32_t n, size_t place) {
+    auto set = [&](int64_t to, bool in_place) {
+      made_at(id).first->pitch = to;
+      for (NodeId user : graph_.value(id).users)
+        if (const Node& node = graph_.node(user); !is_view(node))
+          for (size_t i = 0; i < node.inputs.size(); ++i)
+            if (node.inputs[i] == id) choice(user).problem.inputs[i].pitch = to;
+      choices_[size_t(n)].problem.inputs[place].in_place = in_place;
+    };
+    set(pitch, true);
+    bool all = takes(graph_.value(id).producer);
+    for (NodeId user : graph_.value(id).users) {
+      const Node& node = graph_.node(user);
+      if (is_view(node)) all = false;
+      for (size_t i = 0; all && i < node.inputs.size(); ++i)
+        if (node.inputs[i] == id) all = choice(user).chosen.config.inputs[i] == layout && takes(user);
+    }
+    if (!all) set(0, false);
+    return all;
+  }
+
+  // The value, or a view of it, is an output of the graph.
+  bool is_output(ValueId id) const {
+    const Value& value = graph_.value(id);
+    if (value.output_uses > 0) return true;
+    for (NodeId user : value.users)
+      if (is_view(graph_.node(user)) && is_output(graph_.node(user).outputs[0])) return true;
+    return false;
+  }
+};
+
+}  // namespace
+
+std::optional<PlaceInWhole> place_in_whole(const TensorType& whole, const Dims& part, size_t axis, int64_t position, Layout layout, int64_t pitch) {
+  const Dims dims = whole.dims();
+  if (element_count(part) == 0) return {};
+  const int64_t size = size_of(whole.dtype), block = block_of(layout);
+  const bool spatial = axis >= 2 && layout != Layout::plain;
+  // One piece: the axes outside of this one have size 1. Blocks of channels are whole, but for the last of the output.
+  bool one_piece = pitch == 0 && !spatial;
+  for (size_t a = 0; a < axis; ++a) one_piece &= dims[a] == 1;
+  if (axis == 1 && layout == Layout::channels_last)
+    for (size_t a = 2; a < dims.size(); ++a) one_piece &= dims[a] == 1;
+  if (axis == 1) one_piece &= position % block == 0 && (part[1] % block == 0 || position + part[1] == dims[1]);
+  Dims front = dims;
+  front[axis] = position;
+  if (const int64_t offset = layout_elements(front, layout) * size; one_piece && offset % kBufferAlignment == 0) return PlaceInWhole{offset, 0};
+  // Rows in the rows of the output.
+  if (axis != (layout == Layout::channels_last ? 1 : dims.size() - 1) || block > 1) return {};
+  if (pitch == 0) pitch = dims[axis];
+  if (position * size % kPartAlignment || pitch * size % kPartAlignment) return {};
+  return PlaceInWhole{position * size, pitch};
+}
+
+std::vector<Part> find_parts(const Graph& graph, std::vector<NodeChoice>& choices) { return PartFinder(graph, choices).run(); }
+
+}  // namespace temper
