@@ -76,7 +76,7 @@ void print_layers(const PlanFile& file) {
       const std::string name = segment.slices == 1 ? concat(s) : concat(s, segment.parallel ? " =" : " x", segment.slices);
       for (const PlanStep& step : segment.steps)
         table.rows.push_back({name, step.node, op_of(step), step.problem.outputs[0].type.text(), step.tactic, configuration_of(*plan, step), layouts_of(step.config),
-                              ms_text(step.ms), format_bytes(double(bytes_of(*plan, segment, step)))});
+                              step.ms == 0 ? "0" : ms_text(step.ms), format_bytes(double(bytes_of(*plan, segment, step)))});
     }
     std::fputs(terminal_table(table).c_str(), stdout);
   }

@@ -301,6 +301,8 @@ class Chooser {
     const auto maker = size_t(value.producer.index);
     const Option& option = candidates_[maker]->list[size_t(choice[maker])];
     if (!option.tactic->takes_parts) return false;
+    for (NodeId user : value.users)
+      if (const Tactic* reader = candidates_[size_t(user.index)]->list[size_t(choice[size_t(user.index)])].tactic; !reader || !reader->takes_parts) return false;
     Problem problem = problems_[maker];
     const std::vector<ValueId>& outputs = graph_.node(value.producer).outputs;
     problem.outputs[size_t(std::find(outputs.begin(), outputs.end(), input) - outputs.begin())].pitch = place->pitch;

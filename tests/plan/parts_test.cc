@@ -155,5 +155,56 @@ TEST(Parts, PixelsLieInTheirLargerPixels) {
   EXPECT_FALSE(place_in_whole(type_of(DType::f16, {2, 96, 16, 8}), {2, 96, 8, 8}, 2, 8, Layout::channels_last, 0));
 }
 
+// A backend that computes nothing: two tactics for programs, of which the faster one takes no parts.
+struct NoKernel final : Kernel {
+  void launch(const Buffers&) override {}
+};
+template <class O>
+Support for_op(const Problem& problem, const Device&) { return std::holds_alternative<O>(problem.op) ? supported() : refused("another op"); }
+std::vector<Config> plain_configs(const Problem& problem, const Device&) {
+  return {{"", std::vector<Layout>(problem.inputs.size(), Layout::plain), std::vector<Layout>(problem.outputs.size(), Layout::plain)}};
+}
+std::unique_ptr<Kernel> no_kernel(const Problem&, const Config&, const PackedView&, const Device&) { return std::make_unique<NoKernel>(); }
+bool all_parts(const Problem&, const Config&) { return true; }
+const Tactic quick{"fake.quick", 1, for_op<ops::Pointwise>, plain_configs, nullptr, no_kernel}, apart{"fake.apart", 1, for_op<ops::Pointwise>, plain_configs, nullptr, no_kernel, false, nullptr, all_parts},
+    join{"fake.join", 1, for_op<ops::Concat>, plain_configs, nullptr, no_kernel, false, nullptr, all_parts};
+const Tactic* const fakes[] = {&quick, &apart, &join};
+const Backend fake{"fake", nullptr, [] { return std::span<const Tactic* const>(fakes); }, nullptr, nullptr, nullptr};
+
+Plan fake_plan(double join_ms, const std::string& more = "") {
+  const Graph graph = parse_graph(
+      "graph \"g\"\ninput %x: f32[2,8]\n%a: f32[2,8] = pointwise(%x)" + kTwice + "%b: f32[2,8] = pointwise(%x)" + kNegated +
+      "%c: f32[2,16] = concat(%a, %b) axis=1\n%y: f32[2,16] = pointwise(%c)" + kTwice + more + "output \"y\" = %y\n");
+  PlanOptions options;
+  options.time = [&](const Problem&, const Tactic& tactic, const Config&, int) { return &tactic == &join ? join_ms : &tactic == &quick ? 1.0 : 1.1; };
+  return build_plan(graph, fake, Device{.backend = "fake", .fingerprint = "fake"}, options);
+}
+
+TEST(Parts, ATacticThatSavesTheCopyWinsWhereTheCopyTakesLonger) {
+  const Plan slow = fake_plan(1), fast = fake_plan(0.1);
+  for (const char* node : {"a", "b"}) {
+    EXPECT_EQ(step_of(slow, node).tactic, "fake.apart");
+    EXPECT_EQ(step_of(fast, node).tactic, "fake.quick");
+    EXPECT_EQ(step_of(slow, node).problem.outputs[0].pitch, 16);
+    EXPECT_EQ(step_of(fast, node).problem.outputs[0].pitch, 0);
+  }
+  EXPECT_EQ(step_of(slow, "y").tactic, "fake.quick");
+  EXPECT_EQ(step_of(slow, "c").ms, 0);
+  EXPECT_EQ(step_of(fast, "c").ms, 0.1);
+  EXPECT_NEAR(slow.estimated_ms, 1.1 + 1.1 + 1.0, 1e-9);
+  EXPECT_EQ(in_place(slow, "c"), (std::vector<bool>{true, true}));
+  EXPECT_EQ(in_place(fast, "c"), (std::vector<bool>{false, false}));
+}
+
+TEST(Parts, AReaderThatTakesNoPitchKeepsTheCopy) {
+  // It reads a by itself, by the faster tactic.
+  const Plan plan = fake_plan(1, "%z: f32[2,8] = pointwise(%a)" + kTwice + "output \"z\" = %z\n");
+  EXPECT_EQ(step_of(plan, "z").tactic, "fake.quick");
+  EXPECT_EQ(in_place(plan, "c"), (std::vector<bool>{false, true}));
+  EXPECT_EQ(step_of(plan, "a").tactic, "fake.quick");
+  EXPECT_EQ(step_of(plan, "a").problem.outputs[0].pitch, 0);
+  EXPECT_EQ(step_of(plan, "z").problem.inputs[0].pitch, 0);
+}
+
 }  // namespace
 }  // namespace temper
