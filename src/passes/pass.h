@@ -44,5 +44,6 @@ bool fuse_epilogues(Graph& graph, const PassOptions& options);
 bool cancel_transposes(Graph& graph, const PassOptions& options);
 bool recognise_normalize(Graph& graph, const PassOptions& options);
 bool fold_quantization(Graph& graph, const PassOptions& options);
+bool nest_concats(Graph& graph, const PassOptions& options);
 
 }  // namespace temper

@@ -26,6 +26,8 @@ constexpr Pass pipeline[] = {
     {"fold_quantization", fold_quantization},
     // Constants that the passes made more than once.
     {"merge_equal_nodes", merge_equal_nodes},
+    // Last: the others see all that a concat joins.
+    {"nest_concats", nest_concats},
 };
 }  // namespace
 
