@@ -47,6 +47,8 @@ std::vector<Config> configs(const Problem& problem) {
   shape.result_bytes = gemm_result_bytes(problem);
   shape.tf32 = allows_tf32(problem);
   for (Layout layout : {Layout::channels_last, Layout::plain}) {
+    // Where vectors can be read, what reads element by element is hopeless.
+    if (layout == Layout::plain && shape.vector) continue;
     shape.vector = layout == Layout::channels_last && w.is_constant && weights[1] % (16 / size_of(x.type.dtype)) == 0;
     for (const std::string& tile : gemm_tiles(shape, shape.vector ? 6 : 2)) {
       Config config{tile, std::vector<Layout>(problem.inputs.size(), Layout::plain), {layout}};
