@@ -13,6 +13,13 @@ namespace temper {
 
 uint64_t xxh3(const void* data, size_t bytes) { return XXH3_64bits(data, bytes); }
 
+uint64_t xxh3(std::span<const std::span<const std::byte>> parts) {
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  for (const auto& part : parts) XXH3_64bits_update(&state, part.data(), part.size());
+  return XXH3_64bits_digest(&state);
+}
+
 static std::string hex_of(const unsigned char* bytes, size_t count) {
   static constexpr char digits[] = "0123456789abcdef";
   std::string out;

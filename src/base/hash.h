@@ -9,6 +9,7 @@
 namespace temper {
 
 uint64_t xxh3(const void* data, size_t bytes);
+uint64_t xxh3(std::span<const std::span<const std::byte>> parts);  // as if they stood one behind the other
 inline uint64_t xxh3(std::string_view text) { return xxh3(text.data(), text.size()); }
 std::string hex(uint64_t value);  // 16 lower-case digits
 std::string sha256_hex(std::span<const std::byte> data);

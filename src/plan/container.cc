@@ -155,25 +155,22 @@ void write_container(const Preamble& preamble, std::string_view manifest, const 
     std::memcpy(entry.name, section.name.data(), std::min(section.name.size(), sizeof entry.name - 1));
     entry.offset = at;
     entry.flags = section.required ? 1 : 0;
-    std::vector<uint64_t> hashes;
-    std::vector<std::byte> piece;
+    std::vector<std::vector<std::span<const std::byte>>> pieces;  // of kPiece bytes together, but for the last
+    size_t room = 0;                                              // in the last
     for_each_span(section, [&](std::span<const std::byte> span) {
       entry.bytes += span.size();
       while (!span.empty()) {
-        const size_t take = std::min(span.size(), kPiece - piece.size());
-        if (piece.empty() && take == kPiece) {
-          hashes.push_back(xxh3(span.data(), kPiece));
-        } else {
-          piece.insert(piece.end(), span.begin(), span.begin() + int64_t(take));
-          if (piece.size() == kPiece) {
-            hashes.push_back(xxh3(piece.data(), piece.size()));
-            piece.clear();
-          }
-        }
+        if (room == 0) pieces.emplace_back(), room = kPiece;
+        const size_t take = std::min(span.size(), room);
+        pieces.back().push_back(span.first(take));
         span = span.subspan(take);
+        room -= take;
       }
     });
-    if (!piece.empty()) hashes.push_back(xxh3(piece.data(), piece.size()));
+    std::vector<uint64_t> hashes(pieces.size());
+    parallel_for(int64_t(pieces.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) hashes[size_t(i)] = xxh3(pieces[size_t(i)]);
+    });
     entry.hash = combine(hashes);
     at += entry.bytes;
     table.push_back(entry);

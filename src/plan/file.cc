@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/threads.h"
 #include "base/version.h"
 #include "plan/check.h"
 #include "plan/manifest.h"
@@ -32,11 +33,24 @@ class TensorTable {
   std::vector<StoredTensor> stored;
   SectionToWrite constants{kConstants, true, {}}, graph_constants{kGraphConstants, true, {}};
 
+  // Side by side what add() asks for.
+  void hash(const std::vector<const Tensor*>& tensors) {
+    std::vector<std::pair<const Tensor*, uint64_t*>> fresh;
+    for (const Tensor* tensor : tensors)
+      if (auto [known, is_new] = hashes_.emplace(tensor->raw().data(), 0); is_new) fresh.push_back({tensor, &known->second});
+    parallel_for(int64_t(fresh.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const auto& [tensor, to] = fresh[size_t(i)];
+        *to = xxh3(tensor->raw().data(), tensor->raw().size());
+      }
+    });
+  }
+
   int add(const Tensor& tensor, bool in_plans) {
     const std::string type = tensor.type().text();
     auto [known, fresh] = by_address_.emplace(concat(reinterpret_cast<uintptr_t>(tensor.raw().data()), type), -1);
     if (!fresh) return known->second;
-    auto& same_hash = by_content_[concat(hex(xxh3(tensor.raw().data(), tensor.raw().size())), type)];
+    auto& same_hash = by_content_[concat(hex(hashes_.at(tensor.raw().data())), type)];
     for (const auto& [other, index] : same_hash)
       if (std::memcmp(other.data(), tensor.raw().data(), other.size()) == 0) return known->second = index;
     SectionToWrite& section = in_plans ? constants : graph_constants;
@@ -51,6 +65,7 @@ class TensorTable {
   }
 
  private:
+  std::unordered_map<const std::byte*, uint64_t> hashes_;  // by address; elements stay where they are
   std::unordered_map<std::string, int> by_address_;
   std::unordered_map<std::string, std::vector<std::pair<std::span<const std::byte>, int>>> by_content_;
   int64_t constants_end_ = 0, graph_end_ = 0;
@@ -190,13 +205,18 @@ void write_plan(const PlanFile& file, const ByteSink& sink) {
   check_ports(file);
   TensorTable table;
   Manifest manifest;
+  std::string graph_text = file.graph_text;
+  std::vector<Tensor> blobs;
+  if (file.graph) graph_text = print(*file.graph, &blobs);
+  std::vector<const Tensor*> tensors;
+  for (const auto& plan : file.plans)
+    for (const auto& constant : plan->constants) tensors.push_back(constant.get());
+  for (const Tensor& blob : blobs) tensors.push_back(&blob);
+  table.hash(tensors);
   for (const auto& plan : file.plans) {
     auto& indices = manifest.plan_constants.emplace_back();
     for (const auto& constant : plan->constants) indices.push_back(table.add(*constant, true));
   }
-  std::string graph_text = file.graph_text;
-  std::vector<Tensor> blobs;
-  if (file.graph) graph_text = print(*file.graph, &blobs);
   for (const Tensor& blob : blobs) manifest.graph_constants.push_back(table.add(blob, false));
   manifest.tensors = table.stored;
 

@@ -35,9 +35,12 @@ int64_t bytes_of(const Plan& plan, const Segment& segment, const PlanStep& step)
 int64_t product_operations_of(const Segment& segment, const PlanStep& step) {
   if (step.is_reorder()) return 0;
   const Problem& problem = step.problem;
-  if (const ops::Conv* conv = conv_of(problem.op)) {  // its output, which a pool behind it makes smaller
-    const Dims weights = problem.inputs[1].dims();    // [out, in / group, window...]
-    return segment.slices * 2 * element_count(conv->output_dims(problem.inputs[0].dims(), weights)) * (element_count(weights) / std::max<int64_t>(1, weights[0]));
+  if (const ops::Conv* conv = conv_of(problem.op)) {
+    const Dims weights = problem.inputs[1].dims();  // [out, in / group, window...]
+    const auto* fused = std::get_if<ops::FusedConv>(&problem.op);
+    const bool pools = fused && fused->pools();  // which makes the output smaller
+    const Dims out = pools ? conv->output_dims(problem.inputs[0].dims(), weights) : problem.outputs[0].dims();
+    return segment.slices * 2 * element_count(out) * (element_count(weights) / std::max<int64_t>(1, weights[0]));
   }
   if (std::get_if<ops::ConvTranspose>(&problem.op)) {
     const Dims weights = problem.inputs[1].dims();  // [in, out / group, window...]

@@ -244,6 +244,6 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe conv_first_recipe;
-const Recipe conv_first_recipe{"cuda.conv.first", 5, supports, configs, work};
+const Recipe conv_first_recipe{"cuda.conv.first", 6, supports, configs, work};
 
 }  // namespace temper::cuda

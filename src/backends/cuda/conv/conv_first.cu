@@ -75,8 +75,10 @@ DEVICE Word word_of(const Pixels& pixels) {
 // written, and is in the cache), the words of the next tile are on their way while one is computed.
 constexpr int COUNT = PATCH_ROWS * ROW_WORDS, LOADS = (COUNT + THREADS - 1) / THREADS;
 constexpr bool AHEAD = PROLOGUE && WHOLE_WORDS && LOADS <= 32 && LOADS * int(sizeof(Pixels)) <= 96;
-// With halves they need registers, and with a pool on later GPUs than Hopper: fewer threads share a multiprocessor then.
-constexpr int SHARING = AHEAD && (sizeof(A) == 2 || (POOL && __CUDA_ARCH__ >= 1000)) ? 384 : 512, MIN_BLOCKS = SHARING > THREADS ? SHARING / THREADS : 1;
+// With halves they need registers, as a pool does, which does with bytes on later GPUs than Hopper, too: fewer threads
+// share a multiprocessor then.
+constexpr bool MANY = sizeof(A) == 2 ? AHEAD || POOL : AHEAD && POOL && __CUDA_ARCH__ >= 1000;
+constexpr int SHARING = MANY ? 384 : 512, MIN_BLOCKS = SHARING > THREADS ? SHARING / THREADS : 1;
 struct Fetched {
   Pixels words[AHEAD ? LOADS : 1];
   u32 inside;  // a bit for each: the others are zero
