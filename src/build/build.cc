@@ -39,16 +39,19 @@ std::string example_shape(const TensorType& type) {
 std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, const BuildOptions& options, std::vector<std::string>& notes) {
   std::map<std::string, ShapeRange> shapes = options.shapes;
   const auto& inputs = graph.inputs();
+  const auto names = [&] {
+    std::string all;
+    for (ValueId id : inputs) all += concat(all.empty() ? "" : ", ", graph.value(id).name);
+    return all;
+  };
   if (auto unnamed = shapes.extract("")) {
-    if (inputs.size() != 1) fail(ErrorKind::usage, "--shapes names no input, and the model has ", inputs.size());
+    if (inputs.size() != 1) fail(ErrorKind::usage, "--shapes names no input, and the model has ", inputs.size(), ": ", names());
     unnamed.key() = graph.value(inputs[0]).name;
     shapes.insert(std::move(unnamed));
   }
   for (const auto& [name, range] : shapes) {
     if (std::none_of(inputs.begin(), inputs.end(), [&, &name = name](ValueId id) { return graph.value(id).name == name; })) {
-      std::string known;
-      for (ValueId id : inputs) known += concat(known.empty() ? "" : ", ", graph.value(id).name);
-      fail(ErrorKind::usage, "--shapes names the input '", name, "', which the model has not; its inputs: ", known);
+      fail(ErrorKind::usage, "--shapes names the input '", name, "', which the model has not; its inputs: ", names());
     }
   }
   for (ValueId id : graph.inputs()) {

@@ -135,6 +135,7 @@ m = model([node('MatMul', ['x', 'W'])], constants={'W': W}); m.graph.initializer
 m = model([node('MatMul', ['x', 'W'])], constants={'W': W}); m.graph.initializer[0].dims[0] = -4; onnx.save(m, 'negative.onnx')
 save('unknown.onnx', [node('Add', ['x', 'nowhere'])])
 save('huge_input.onnx', [node('Relu')], x=[1 << 40, 1 << 40])
+m = model([node('Add', ['x', 'other'])]); m.graph.input.append(h.make_tensor_value_info('other', T.FLOAT, [2, 4])); onnx.save(m, 'two.onnx')
 )");
   for (const char* name : {"matmul", "conv", "add", "reshape", "axis"})
     refused(ErrorKind::bad_file, concat("build -o out.plan ", std::string_view(name), ".onnx"), {concat(std::string_view(name), ".onnx"), "the_node"});
@@ -146,6 +147,7 @@ save('huge_input.onnx', [node('Relu')], x=[1 << 40, 1 << 40])
   refused(ErrorKind::usage, "build -o out.plan good.onnx --shapes x=4x4:2x4:8x4", {"min <= opt <= max"});
   refused(ErrorKind::usage, "build -o out.plan good.onnx --shapes z=1x4", {"'z'", "x"});
   refused(ErrorKind::usage, "build -o out.plan good.onnx --shapes x=1x4x", {"is not a shape"});
+  refused(ErrorKind::usage, "build -o out.plan two.onnx --shapes 2x4", {"names no input", "x, other"});
 }
 
 TEST_F(BadInput, ExternalDataStaysInTheFolderAndIsWhole) {
