@@ -56,17 +56,18 @@ struct Result {
 };
 using Counter = std::atomic<size_t>;
 
-// The next tests, one after the other, until one goes wrong: what it left behind ends with the process.
+// The next tests, one after the other, until one goes wrong: what it left behind ends with the process. Those of plans
+// fork a process that builds, which only works before this one has run a plan on several threads: one test is all.
 void work(Counter& next, Counter& current, Shared<Result>& results, const std::vector<Case>& cases, const Runner& runner,
-          unsigned limit_s) {
+          const Settings& settings) {
   for (size_t i; (i = next++) < cases.size();) {
     current = i;
-    alarm(limit_s);
+    alarm(settings.limit_s);
     const Verdict verdict = judge(cases[i], runner);
     results[i].outcome = verdict.outcome;
     results[i].message[verdict.message.copy(results[i].message, sizeof results[i].message - 1)] = 0;
     results[i].there = true;
-    if (verdict.outcome == Outcome::wrong || verdict.outcome == Outcome::crashed) return;
+    if (verdict.outcome == Outcome::wrong || verdict.outcome == Outcome::crashed || settings.mode == "plan") return;
   }
 }
 
@@ -84,7 +85,7 @@ std::vector<Verdict> run_all(const std::vector<Case>& cases, const Runner& runne
     const pid_t pid = fork();
     if (pid < 0) fail(ErrorKind::machine, "fork: ", std::strerror(errno));
     if (pid == 0) {
-      work(next[0], current[job], results, cases, runner, settings.limit_s);
+      work(next[0], current[job], results, cases, runner, settings);
       _exit(0);
     }
     running[pid] = job;
