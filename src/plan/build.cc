@@ -30,12 +30,12 @@ class Builder {
     if (specs_.empty()) specs_.push_back({0, graph_.node_count() - 1, 0, false});
     check_specs();
     choices_ = choose_tactics(graph_, batch_, slices_, backend_, device_, options_);
-    std::vector<PackCache::Wanted> wanted;
+    place_outputs();
+    parts_ = find_parts(graph_, choices_);
+    std::vector<PackCache::Wanted> wanted;  // as they are from here on: what is packed may depend on parts
     for (const NodeChoice& choice : choices_)
       if (choice.chosen.tactic) wanted.push_back({&choice.problem, choice.chosen.tactic, &choice.chosen.config});
     packs_.prepare(wanted, device_);
-    place_outputs();
-    parts_ = find_parts(graph_, choices_);
     parts_of_.resize(parts_.size());
     for (size_t v = 0; v < parts_.size(); ++v)
       if (parts_[v].whole.valid()) parts_of_[size_t(parts_[v].whole.index)].push_back({int32_t(v)});
@@ -109,21 +109,20 @@ class Builder {
     if (next != graph_.node_count()) throw std::logic_error("segments do not cover the graph");
   }
 
+  // What was chosen for the node that makes the value, and which of its outputs that is; null where no node makes it.
+  std::pair<const NodeChoice*, size_t> made_by(ValueId id) const {
+    const Node* node = graph_.producer(id);
+    if (!node) return {nullptr, 0};
+    const size_t output = size_t(std::find(node->outputs.begin(), node->outputs.end(), id) - node->outputs.begin());
+    return {&choices_[size_t(graph_.value(id).producer.index)], output};
+  }
   Layout layout_of(ValueId id) const {
-    const Value& value = graph_.value(id);
-    if (!value.producer.valid()) return Layout::plain;
-    const Node& node = graph_.node(value.producer);
-    for (size_t i = 0; i < node.outputs.size(); ++i)
-      if (node.outputs[i] == id) return choices_[size_t(value.producer.index)].chosen.config.outputs[i];
-    return Layout::plain;
+    const auto [choice, output] = made_by(id);
+    return choice ? choice->chosen.config.outputs[output] : Layout::plain;
   }
   int64_t pitch_of(ValueId id) const {
-    const Value& value = graph_.value(id);
-    if (!value.producer.valid()) return 0;
-    const Node& node = graph_.node(value.producer);
-    for (size_t i = 0; i < node.outputs.size(); ++i)
-      if (node.outputs[i] == id) return choices_[size_t(value.producer.index)].problem.outputs[i].pitch;
-    return 0;
+    const auto [choice, output] = made_by(id);
+    return choice ? choice->problem.outputs[output].pitch : 0;
   }
   const TensorType& type(ValueId id) const { return graph_.type(id); }
   int64_t bytes_of(const TensorType& t, Layout layout) const { return layout_bytes(t.dtype, t.dims(), layout); }

@@ -7,6 +7,7 @@
 #include "backends/cuda/bundle.h"
 #include "backends/cuda/machine.h"
 #include "backends/cuda/matmul/cublaslt_matmul.h"
+#include "backends/cuda/recipe_tactic.h"
 #include "base/checked.h"
 
 namespace temper {
@@ -115,17 +116,19 @@ Packed build(const Problem& problem, const Config& config, const Device& device)
 class CublasLtKernel final : public Kernel {
  public:
   CublasLtKernel(const Problem& problem, const Config& config, const PackedView& packed, const Device& device)
-      : machine_(device.gpu), matmul_(cublaslt_matmul(problem, has_narrow_bias(config))) {
+      : machine_(device.gpu), matmul_(cublaslt_matmul(problem, has_narrow_bias(config))), bytes_(packed.bytes) {
     Made made;
     if (packed.code.size() != sizeof made)
       fail(ErrorKind::bad_file, "cuda.matmul.cublaslt: its note has ", packed.code.size(), " bytes");
     std::memcpy(&made, packed.code.data(), sizeof made);
     run_ = run_of(problem, matmul_.product, choice_of(config), made, machine_->cublaslt());
-    if (!packed.bytes.empty()) bias_ = machine_->constant(packed.bytes);
   }
   int64_t workspace() const override { return run_->workspace(); }
   bool reads(size_t input) const override {
-    return input < 2 || int(input) == matmul_.residual || (int(input) == matmul_.bias && !bias_);
+    return input < 2 || int(input) == matmul_.residual || (int(input) == matmul_.bias && bytes_.empty());
+  }
+  void prepare() override {
+    if (!bytes_.empty()) bias_ = machine_->constant(bytes_);
   }
   void launch(const Buffers& buffers) override {
     auto input = [&](int i) { return i < 0 ? 0 : cuda::address_of(buffers.inputs[size_t(i)]); };
@@ -138,6 +141,7 @@ class CublasLtKernel final : public Kernel {
   std::shared_ptr<const cuda::Machine> machine_;
   CublasLtMatmul matmul_;
   std::unique_ptr<CublasLtRun> run_;
+  const std::span<const std::byte> bytes_;          // of the bias, until prepare()
   std::shared_ptr<const cuda::DeviceMemory> bias_;  // null: an input is
 };
 
@@ -197,40 +201,45 @@ Packed build_integers(const Problem& problem, const Config& config, const Device
 class CublasLtIntegerKernel final : public Kernel {
  public:
   CublasLtIntegerKernel(const Problem& problem, const Config& config, const CublasLtIntegers& integers,
-                        cuda::Recipe::Work work, const PackedView& packed, const Device& device)
-      : machine_(device.gpu), sums_bytes_(round_up(work.workspace, int64_t(256))), has_epilogue_(!work.jobs.empty()) {
+                        const cuda::Recipe::Work& work, const PackedView& packed, const Device& device)
+      : machine_(device.gpu),
+        sums_bytes_(round_up(work.workspace, int64_t(256))),
+        has_epilogue_(!work.jobs.empty()),
+        packs_(integers.packs),
+        bytes_(packed.bytes) {
     Made made;
     if (packed.code.size() < sizeof made)
       fail(ErrorKind::bad_file, "the code of a product by cuBLASLt has ", packed.code.size(), " bytes");
     const auto note = packed.code.last(sizeof made);
     std::memcpy(&made, note.data(), sizeof made);
     run_ = run_of(problem, integers.product, CublasLtChoice::parse(config.text), made, machine_->cublaslt());
-    const cuda::Bundle bundle(packed.code.first(packed.code.size() - sizeof made), work.jobs, device.architecture);
-    behind_ = std::make_unique<cuda::LoadedWork>(machine_->gpu(), std::move(work), bundle);
-    if (integers.packs) weights_ = machine_->constant(packed.bytes);
+    behind_ = cuda::make_kernel(work, {{}, packed.code.first(packed.code.size() - sizeof made)}, device);
   }
   int64_t workspace() const override { return sums_bytes_ + run_->workspace(); }
   bool reads(size_t input) const override {
-    return input == 0 || (input == 1 && !weights_) || cuda::reads(behind_->work(), int(input));
+    return input == 0 || (input == 1 && !packs_) || behind_->reads(input);
+  }
+  void prepare() override {
+    behind_->prepare();
+    if (packs_) weights_ = machine_->constant(bytes_);
   }
   void launch(const Buffers& buffers) override {
-    inputs_.clear();
-    for (const void* input : buffers.inputs) inputs_.push_back(cuda::address_of(input));
-    const cuda::DevicePointer output = cuda::address_of(buffers.outputs[0]),
-                              workspace = cuda::address_of(buffers.workspace);
-    run_->launch(cuda::stream_of(buffers), {weights_ ? weights_->address() : inputs_[1], inputs_[0], 0,
-                                            has_epilogue_ ? workspace : output, 0, workspace + sums_bytes_});
-    behind_->launch(cuda::stream_of(buffers), {inputs_, {&output, 1}, workspace});
+    const cuda::DevicePointer workspace = cuda::address_of(buffers.workspace);
+    run_->launch(cuda::stream_of(buffers),
+                 {packs_ ? weights_->address() : cuda::address_of(buffers.inputs[1]),
+                  cuda::address_of(buffers.inputs[0]), 0,
+                  has_epilogue_ ? workspace : cuda::address_of(buffers.outputs[0]), 0, workspace + sums_bytes_});
+    behind_->launch(buffers);
   }
 
  private:
   std::shared_ptr<const cuda::Machine> machine_;
   int64_t sums_bytes_;
-  bool has_epilogue_;
+  bool has_epilogue_, packs_;  // packs: otherwise the weights are the second input
   std::unique_ptr<CublasLtRun> run_;
-  std::unique_ptr<cuda::LoadedWork> behind_;
-  std::shared_ptr<const cuda::DeviceMemory> weights_;  // null: the second input is
-  std::vector<cuda::DevicePointer> inputs_;
+  std::unique_ptr<Kernel> behind_;
+  const std::span<const std::byte> bytes_;  // of the weights, until prepare()
+  std::shared_ptr<const cuda::DeviceMemory> weights_;
 };
 
 std::unique_ptr<Kernel> load_integers(const Problem& problem, const Config& config, const PackedView& packed,
@@ -238,9 +247,9 @@ std::unique_ptr<Kernel> load_integers(const Problem& problem, const Config& conf
   const CublasLtIntegers integers = cuda::cublaslt_integers(problem);
   const Config wanted = cuda::cublaslt_layouts(problem, integers.layout, config.text);
   expect_layouts(config, wanted.inputs, wanted.outputs);
-  cuda::Recipe::Work work = cuda::work_behind_sums(problem, integers);
+  const cuda::Recipe::Work work = cuda::work_behind_sums(problem, integers);
   expect_packed(packed.bytes, size_t(work.packed_bytes));
-  return std::make_unique<CublasLtIntegerKernel>(problem, config, integers, std::move(work), packed, device);
+  return std::make_unique<CublasLtIntegerKernel>(problem, config, integers, work, packed, device);
 }
 
 }  // namespace
