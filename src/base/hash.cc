@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/threads.h"
 
 namespace temper {
 
@@ -18,6 +19,18 @@ uint64_t xxh3(std::span<const std::span<const std::byte>> parts) {
   XXH3_64bits_reset(&state);
   for (const auto& part : parts) XXH3_64bits_update(&state, part.data(), part.size());
   return XXH3_64bits_digest(&state);
+}
+
+std::vector<uint64_t> xxh3_of_each(std::span<const std::span<const std::byte>> pieces) {
+  const int64_t count = int64_t(pieces.size());
+  int64_t bytes = 1;
+  for (const auto& piece : pieces) bytes += int64_t(piece.size());
+  std::vector<uint64_t> hashes(pieces.size());
+  constexpr int64_t kWorthAThread = int64_t(1) << 20;
+  parallel_for(count, std::max<int64_t>(1, kWorthAThread * count / bytes), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) hashes[size_t(i)] = xxh3(pieces[size_t(i)].data(), pieces[size_t(i)].size());
+  });
+  return hashes;
 }
 
 static std::string hex_of(const unsigned char* bytes, size_t count) {

@@ -27,6 +27,12 @@ const Node* pointwise_behind(const Graph& graph, ValueId value) {
 
 const Program& program_of(const Node& node) { return std::get<ops::Pointwise>(node.op).program; }
 
+void take_pool(ops::FusedConv& fused, const ops::Pool& pool) {
+  fused.pool_kernel = pool.kernel;
+  fused.pool_strides = pool.strides;
+  fused.pool_pads = pool.pads;
+}
+
 // The max pool that alone reads `value`, if fused_conv can say it; null where there is none.
 const Node* max_pool_behind(const Graph& graph, ValueId value) {
   if (!graph.has_single_use(value)) return nullptr;
@@ -34,9 +40,7 @@ const Node* max_pool_behind(const Graph& graph, ValueId value) {
   const auto* pool = std::get_if<ops::Pool>(&node.op);
   if (!pool) return nullptr;
   ops::FusedConv said;
-  said.pool_kernel = pool->kernel;
-  said.pool_strides = pool->strides;
-  said.pool_pads = pool->pads;
+  take_pool(said, *pool);
   return said.pool() == *pool ? &node : nullptr;
 }
 
@@ -57,10 +61,7 @@ bool fuse_conv(Graph& graph, NodeId id, const FusionTaken& taken) {
       inputs[0] = first->inputs[0];
     }
     if (last) {
-      const auto& pool = std::get<ops::Pool>(last->op);
-      fused.pool_kernel = pool.kernel;
-      fused.pool_strides = pool.strides;
-      fused.pool_pads = pool.pads;
+      take_pool(fused, std::get<ops::Pool>(last->op));
       output = last->outputs[0];
     }
     if (!taken(graph, fused, inputs)) continue;

@@ -4,7 +4,6 @@
 #include <unordered_map>
 
 #include "base/hash.h"
-#include "base/threads.h"
 #include "passes/pass.h"
 
 namespace temper {
@@ -20,13 +19,9 @@ bool merge_constants(Graph& graph) {
   bool changed = false;
   for (const auto& [type, values] : by_type) {
     if (values.size() < 2) continue;
-    std::vector<uint64_t> hashes(values.size());
-    parallel_for(int64_t(values.size()), std::max<int64_t>(1, (1 << 20) / std::max<int64_t>(1, graph.constant(values[0])->bytes())), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const auto bytes = graph.constant(values[size_t(i)])->raw();
-        hashes[size_t(i)] = xxh3(bytes.data(), bytes.size());
-      }
-    });
+    std::vector<std::span<const std::byte>> contents;
+    for (ValueId id : values) contents.push_back(graph.constant(id)->raw());
+    const std::vector<uint64_t> hashes = xxh3_of_each(contents);
     std::unordered_multimap<uint64_t, ValueId> seen;
     for (size_t i = 0; i < values.size(); ++i) {
       const ValueId id = values[i];

@@ -62,17 +62,10 @@ uint64_t head_hash(const std::byte* file, size_t head_bytes) {
 }
 
 std::vector<uint64_t> hash_sections(const std::vector<std::span<const std::byte>>& sections) {
-  struct Piece {
-    const std::byte* data;
-    size_t bytes;
-  };
-  std::vector<Piece> pieces;
+  std::vector<std::span<const std::byte>> pieces;
   for (const auto& section : sections)
-    for (size_t at = 0; at < section.size(); at += kPiece) pieces.push_back({section.data() + at, std::min(kPiece, section.size() - at)});
-  std::vector<uint64_t> hashes(pieces.size());
-  parallel_for(int64_t(pieces.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) hashes[size_t(i)] = xxh3(pieces[size_t(i)].data, pieces[size_t(i)].bytes);
-  });
+    for (size_t at = 0; at < section.size(); at += kPiece) pieces.push_back(section.subspan(at, std::min(kPiece, section.size() - at)));
+  const std::vector<uint64_t> hashes = xxh3_of_each(pieces);
   std::vector<uint64_t> result;
   auto from = hashes.begin();
   for (const auto& section : sections) {

@@ -9,7 +9,6 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/threads.h"
 #include "base/version.h"
 #include "plan/check.h"
 #include "plan/manifest.h"
@@ -35,15 +34,11 @@ class TensorTable {
 
   // Side by side what add() asks for.
   void hash(const std::vector<const Tensor*>& tensors) {
-    std::vector<std::pair<const Tensor*, uint64_t*>> fresh;
+    std::vector<std::span<const std::byte>> fresh;
     for (const Tensor* tensor : tensors)
-      if (auto [known, is_new] = hashes_.emplace(tensor->raw().data(), 0); is_new) fresh.push_back({tensor, &known->second});
-    parallel_for(int64_t(fresh.size()), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const auto& [tensor, to] = fresh[size_t(i)];
-        *to = xxh3(tensor->raw().data(), tensor->raw().size());
-      }
-    });
+      if (hashes_.emplace(tensor->raw().data(), 0).second) fresh.push_back(tensor->raw());
+    const std::vector<uint64_t> hashes = xxh3_of_each(fresh);
+    for (size_t i = 0; i < fresh.size(); ++i) hashes_[fresh[i].data()] = hashes[i];
   }
 
   int add(const Tensor& tensor, bool in_plans) {
@@ -65,7 +60,7 @@ class TensorTable {
   }
 
  private:
-  std::unordered_map<const std::byte*, uint64_t> hashes_;  // by address; elements stay where they are
+  std::unordered_map<const std::byte*, uint64_t> hashes_;  // by address
   std::unordered_map<std::string, int> by_address_;
   std::unordered_map<std::string, std::vector<std::pair<std::span<const std::byte>, int>>> by_content_;
   int64_t constants_end_ = 0, graph_end_ = 0;
