@@ -92,6 +92,20 @@ class ThreadsTest(Case):
             thread.join()
         self.assertEqual(wrong, [])
 
+    def test_an_engine_of_one_thread_starts_no_other(self):
+        engine = temper.build(DIGITS, shapes=(8, 1, 8, 8), threads=1, quick=True)
+        x, started = images(8), []
+
+        def work():
+            before = len(os.listdir("/proc/self/task"))
+            engine.run(x)
+            started.append(len(os.listdir("/proc/self/task")) - before)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        self.assertEqual(started, [0])
+
     def test_one_session_in_two_threads_is_refused(self):
         engine = temper.build(DIGITS, shapes=(512, 1, 8, 8), threads=1, quick=True)
         session = engine.session()

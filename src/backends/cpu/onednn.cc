@@ -65,8 +65,14 @@ memory::desc dnnl_desc(DType dtype, const Dims& dims, Layout layout) {
   return memory::desc(dims, dnnl_dtype(dtype), tags[dims.size() - 3][int(layout) - 1]);
 }
 
-ThreadScope::ThreadScope(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
-ThreadScope::~ThreadScope() { omp_set_num_threads(before_); }
+ThreadScope::ThreadScope(int threads) : before_(omp_get_max_threads()), other_(threads != before_) {
+  if (other_) omp_set_num_threads(threads);
+}
+ThreadScope::~ThreadScope() {
+  if (other_) omp_set_num_threads(before_);
+}
+
+DnnlCall::DnnlCall(dnnl::primitive primitive) : primitive_(std::move(primitive)), threads_(omp_get_max_threads()) {}
 
 size_t DnnlCall::add(int argument, const memory::desc& desc) {
   memories_.emplace_back(desc, dnnl_cpu_engine(), static_cast<void*>(nullptr));
@@ -75,6 +81,7 @@ size_t DnnlCall::add(int argument, const memory::desc& desc) {
 }
 
 void DnnlCall::execute() {
+  const ThreadScope threads(threads_);
   const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream_of_thread().get(), int(arguments_.size()), arguments_.data());
   if (status != dnnl_success) fail(ErrorKind::machine, "oneDNN failed to execute a primitive (status ", int(status), ")");
 }

@@ -20,7 +20,8 @@ dnnl::memory::desc dnnl_any_desc(DType dtype, const Dims& dims);
 // Weights as `stored`, rewritten into a primitive's own format at `into`, which has room for `packed`.
 void dnnl_pack(const dnnl::memory::desc& stored, std::span<const std::byte> weights, const dnnl::memory::desc& packed, std::byte* into);
 
-// oneDNN takes the number of threads of a primitive from the calling thread's OpenMP setting when it is created.
+// oneDNN takes the number of threads of a primitive from the calling thread's OpenMP setting: of some when they are created, of
+// others each time they run.
 class ThreadScope {
  public:
   explicit ThreadScope(int threads);
@@ -29,6 +30,7 @@ class ThreadScope {
 
  private:
   int before_;
+  bool other_;
 };
 
 // Calls `create`; a dnnl::error becomes nullopt (the candidate does not exist) with the reason in `why`.
@@ -44,11 +46,11 @@ auto dnnl_try(F&& create, std::string* why = nullptr) -> std::optional<decltype(
 }
 
 // A primitive with its memory objects made once; a launch only sets pointers and executes, through the C API, which
-// needs no container built per call.
+// needs no container built per call. Runs on as many threads as the ThreadScope has in which it was made.
 class DnnlCall {
  public:
   DnnlCall() = default;
-  explicit DnnlCall(dnnl::primitive primitive) : primitive_(std::move(primitive)) {}
+  explicit DnnlCall(dnnl::primitive primitive);
   // The returned index names the argument in set().
   size_t add(int argument, const dnnl::memory::desc& desc);
   void set(size_t index, const void* data) { memories_[index].set_data_handle(const_cast<void*>(data)); }
@@ -56,6 +58,7 @@ class DnnlCall {
 
  private:
   dnnl::primitive primitive_;
+  int threads_ = 1;
   std::vector<dnnl::memory> memories_;
   std::vector<dnnl_exec_arg_t> arguments_;
 };
