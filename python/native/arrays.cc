@@ -203,33 +203,42 @@ Array array_of(nb::handle object, const What& what, const Place& place) {
        "numpy.asarray(x, dtype=...) makes an array of numbers");
 }
 
-std::vector<Array> arrays_of(nb::handle inputs, const std::vector<PortInfo>& ports, const Place& place, std::string_view role) {
+std::vector<nb::object> objects_of(nb::handle given, const std::vector<PortInfo>& ports, std::string_view role) {
+  if (Py_TYPE(given.ptr()) == &PyDictProxy_Type) {  // the outputs of a binding, for the next model
+    nb::dict copy;
+    copy.update(given);
+    return objects_of(copy, ports, role);
+  }
   std::vector<nb::object> objects(ports.size());
-  if (PyDict_Check(inputs.ptr())) {
+  if (PyDict_Check(given.ptr())) {
     for (size_t i = 0; i < ports.size(); ++i) {
-      PyObject* found = PyDict_GetItemString(inputs.ptr(), ports[i].name.c_str());
+      PyObject* found = PyDict_GetItemString(given.ptr(), ports[i].name.c_str());
       if (!found)
         fail(ErrorKind::usage, "no array was given for the ", role, " '", ports[i].name, "'; expected are ",
              expected_text(ports));
       objects[i] = nb::borrow(found);
     }
-    if (size_t(PyDict_Size(inputs.ptr())) != ports.size())
-      for (const auto& [key, value] : nb::borrow<nb::dict>(inputs)) {
+    if (size_t(PyDict_Size(given.ptr())) != ports.size())
+      for (const auto& [key, value] : nb::borrow<nb::dict>(given)) {
         bool known = false;
         const std::string name = nb::cast<std::string>(nb::str(key));
         for (const PortInfo& port : ports) known |= port.name == name;
         if (!known) fail(ErrorKind::usage, "there is no ", role, " '", name, "'; expected are ", expected_text(ports));
       }
-  } else if (PyTuple_Check(inputs.ptr()) || PyList_Check(inputs.ptr())) {
-    const auto list = nb::borrow<nb::sequence>(inputs);
+  } else if (PyTuple_Check(given.ptr()) || PyList_Check(given.ptr())) {
+    const auto list = nb::borrow<nb::sequence>(given);
     if (nb::len(list) != ports.size())
       fail(ErrorKind::usage, nb::len(list), ' ', role, "s were given; expected are ", expected_text(ports));
     for (size_t i = 0; i < ports.size(); ++i) objects[i] = list[i];
   } else {
     if (ports.size() != 1)
       fail(ErrorKind::usage, "one array was given; expected are ", expected_text(ports), ": give a dict by name");
-    objects[0] = nb::borrow(inputs);
+    objects[0] = nb::borrow(given);
   }
+  return objects;
+}
+
+std::vector<Array> arrays_of(const std::vector<nb::object>& objects, const std::vector<PortInfo>& ports, const Place& place, std::string_view role) {
   std::vector<Array> arrays;
   arrays.reserve(ports.size());
   for (size_t i = 0; i < ports.size(); ++i) {

@@ -53,11 +53,15 @@ Place place_of(const Engine& engine);
 // that Temper has no type for. Nothing is copied or converted.
 Array array_of(nanobind::handle object, const What& what, const Place& place = {});
 
-// A dict by input name, a tuple or list in the engine's order, or one array where there is one input; in the order of
-// `ports`. Throws Error{usage} with what is expected, also where a dtype differs from the port's, and where some lie on the
-// place and others do not. `role`: "input" or "output".
-std::vector<Array> arrays_of(nanobind::handle inputs, const std::vector<PortInfo>& ports, const Place& place = {},
+// What was given for each of `ports`, in their order: a dict by name, a tuple or list in that order, or one array where there
+// is one port. Throws Error{usage} with what is expected. `role`: "input" or "output".
+std::vector<nanobind::object> objects_of(nanobind::handle given, const std::vector<PortInfo>& ports, std::string_view role = "input");
+
+// The arrays that they are. Throws Error{usage} also where a dtype differs from the port's, and where some lie on the place and
+// others do not.
+std::vector<Array> arrays_of(const std::vector<nanobind::object>& objects, const std::vector<PortInfo>& ports, const Place& place = {},
                              std::string_view role = "input");
+inline std::vector<Array> arrays_of(nanobind::handle given, const std::vector<PortInfo>& ports) { return arrays_of(objects_of(given, ports), ports); }
 
 // An uninitialised numpy array and its memory. bfloat16 needs the package ml_dtypes; Error{unsupported} without it.
 nanobind::object new_array(DType dtype, const Dims& dims, void** data);

@@ -15,5 +15,6 @@ void bind_device_array(nanobind::module_& module);
 void bind_engine(nanobind::module_& module);
 void bind_graph(nanobind::module_& module);
 void bind_log(nanobind::module_& module);
+void bind_session(nanobind::module_& module);
 
 }  // namespace temper::python

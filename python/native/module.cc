@@ -49,6 +49,7 @@ NB_MODULE(_temper, module) {
   bind_guard(module);
   bind_device_array(module);
   bind_engine(module);
+  bind_session(module);
   bind_graph(module);
   bind_bench(module);
   bind_calibrate(module);

@@ -26,7 +26,7 @@ try:
         _sys.setdlopenflags(_flags)
         if not _chosen:
             del _os.environ["GOMP_SPINCOUNT"]
-    from ._temper import DeviceArray, Session, __version__
+    from ._temper import Binding, DeviceArray, Session, __version__
     from ._engine import Engine, Port, load
     from ._graph import Graph
     from ._calibrate import MethodTrial, Ranges, TensorRange, calibrate
@@ -46,6 +46,7 @@ except ModuleNotFoundError as _absent:  # python -m temper export needs neither:
 
 __all__ = [
     "BenchResult",
+    "Binding",
     "Comparison",
     "DeviceArray",
     "Engine",

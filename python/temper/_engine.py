@@ -90,7 +90,8 @@ class Engine:
             tensor), in C order, of exactly the dtype and a shape that the engine takes. They lie in the host's memory or, for
             an engine of a GPU, all of them in that GPU's: then nothing passes through the host.
         outputs
-            Arrays to write into, named as the inputs are, where the inputs are; without them new ones are made.
+            Arrays to write into, named as the inputs are, where the inputs are, in memory of their own; without them new ones are
+            made.
 
         Returns
         -------
@@ -108,6 +109,31 @@ class Engine:
         except AttributeError:
             session = self._local.session = _temper.Session(self._native)
         return session.run(inputs, outputs)
+
+    def bind(self, inputs: Inputs, outputs: Outputs | None = None) -> _temper.Binding:
+        """Checks arrays once, for many runs: ``binding.run()`` reads and writes them where they lie, converts and allocates nothing.
+
+        Parameters
+        ----------
+        inputs, outputs
+            As :meth:`run` takes them; without ``outputs``, new arrays are made once. An output shares memory with no other array.
+            The binding keeps them: change what is in them, not where they lie (``numpy.ndarray.resize``, ``torch.Tensor.resize_``).
+
+        Returns
+        -------
+        Binding
+            ``run()`` runs once, without the GIL, on what the inputs hold by then, and returns ``outputs``; ``inputs`` and ``outputs``
+            are the arrays by name, and the next ``run()`` writes the same ones again. It has a session of its own and is for one thread at a
+            time; ``session.bind`` makes several that share the memory of one session, and its turn. On a GPU, where
+            ``outputs`` must be given for tensors of that GPU, each run waits for what still writes or reads them, as :meth:`run` does.
+
+        Raises
+        ------
+        Error
+            Here as :meth:`run`, and ``unsupported`` for a model whose shapes depend on data; ``run()`` raises ``usage`` where the engine is
+            closed or another thread is running the binding.
+        """
+        return self.session().bind(inputs, outputs)
 
     def session(self) -> _temper.Session:
         """A session of one's own, for one thread at a time. It keeps the memory that a run works in."""

@@ -107,6 +107,19 @@ class ScriptedGpuTest(Case):
         self.assertRefused("usage", "output 'y' is in the host's memory|one place", self.engine.run, self.on_gpu(x), x.copy())
         self.assertRefused("usage", "output 'y' is on cuda:0|one place", self.engine.run, x, target)
 
+    def test_a_binding_reads_and_writes_on_the_gpu_and_has_streams_wait_each_time(self):
+        x, target = self.on_gpu(numpy.ones((2, 5), "float32")), self.on_gpu(numpy.full((2, 5), -1, "float32"))
+        binding = self.engine.bind(x, {"y": target})
+        for value in (1, 2, 3):
+            x.memory[...] = value
+            self.assertIs(binding.run()["y"], target)
+            numpy.testing.assert_array_equal(target.memory, numpy.full((2, 5), value, "float32").cumsum(1))
+        self.assertEqual((len(x.streams), len(target.streams)), (4, 4))
+        self.assertRefused("usage", "give outputs", self.engine.bind, x)
+        self.assertRefused("usage", "output 'y' is in the host's memory|one place", self.engine.bind, x, numpy.empty((2, 5), "float32"))
+        on_the_host = numpy.ones((2, 5), "float32")  # passes through staging memory, as in run()
+        numpy.testing.assert_array_equal(self.engine.bind(on_the_host).run()["y"], on_the_host.cumsum(1))
+
     def test_memory_outlives_engine_and_session_and_is_given_back(self):
         free = lambda: (self.cuda.cuMemGetInfo_v2(ctypes.byref(left), ctypes.byref(total)), left.value)[1]  # noqa: E731
         left, total = ctypes.c_size_t(), ctypes.c_size_t()
