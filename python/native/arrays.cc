@@ -3,10 +3,12 @@
 
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
 #include "bind.h"
+#include "numpy_abi.h"
 
 namespace nb = nanobind;
 
@@ -103,6 +105,21 @@ Array from_buffer(nb::handle object, const What& what) {
   return array;
 }
 
+// False for what only the buffer protocol can tell, or refuse.
+bool from_numpy(nb::handle object, Array& array) {
+  const NumpyFields* fields = numpy_fields(object);
+  if (!fields || !(fields->flags & NumpyFields::kContiguous)) return false;
+  const nb::object* const types = numpy().types;
+  const nb::object* const type = std::find_if(types, types + kDTypeCount, [&](const nb::object& one) { return one.ptr() == fields->descr; });
+  if (type == types + kDTypeCount) return false;
+  array.dtype = DType(type - types);
+  array.dims.assign(fields->dimensions, fields->dimensions + fields->nd);
+  array.data = fields->data;
+  array.writable = fields->flags & NumpyFields::kWriteable;
+  array.owner = nb::borrow(object);
+  return true;
+}
+
 std::optional<DType> dtype_of_dlpack(nb::dlpack::dtype type) {
   if (type.lanes != 1) return std::nullopt;
   const auto sized = [&](DType b8, DType b16, DType b32, DType b64) -> std::optional<DType> {
@@ -169,7 +186,7 @@ Array from_dlpack(nb::handle object, const What& what, const Place& place) {
   array.dims.assign(shared->shape, shared->shape + shared->ndim);
   if (!is_contiguous(array.dims, shared->strides, 1)) refuse_order(what);
   array.data = static_cast<const std::byte*>(shared->data) + shared->byte_offset;
-  array.capsule = std::move(capsule);
+  array.owner = std::move(capsule);
   return array;
 }
 
@@ -197,6 +214,8 @@ Place place_of(const Engine& engine) {
 }
 
 Array array_of(nb::handle object, const What& what, const Place& place) {
+  Array array;
+  if (from_numpy(object, array)) return array;
   if (PyObject_CheckBuffer(object.ptr())) return from_buffer(object, what);
   if (nb::hasattr(object, "__dlpack__")) return from_dlpack(object, what, place);
   fail(ErrorKind::usage, what, " is a ", class_of(object), ", which has neither the buffer protocol nor DLPack; ",
@@ -272,22 +291,18 @@ nb::object shape_tuple(const Dims& dims) {
   return shape;
 }
 
-nb::object new_array(nb::handle shape, nb::handle dtype, void** data) {
-  nb::object array = numpy().empty(shape, dtype);
-  Py_buffer view;
-  if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_SIMPLE | PyBUF_WRITABLE) == 0) {
-    *data = view.buf;
-    PyBuffer_Release(&view);  // the array goes on owning the memory
+nb::object new_array(const Dims& dims, nb::handle dtype, void** data) {
+  nb::object array = numpy_empty(dims.data(), dims.size(), dtype);
+  if (array.is_valid()) {
+    *data = numpy_fields(array)->data;
   } else {
-    PyErr_Clear();  // bfloat16 has no buffer; its bits do
-    *data = const_cast<void*>(from_buffer(array, What{"output", ""}).data);
+    array = numpy().empty(shape_tuple(dims), dtype);
+    *data = const_cast<void*>(from_buffer(array, What{"output", ""}).data);  // the array goes on owning the memory
   }
   return array;
 }
 
-nb::object new_array(DType dtype, const Dims& dims, void** data) {
-  return new_array(shape_tuple(dims), numpy_type(dtype), data);
-}
+nb::object new_array(DType dtype, const Dims& dims, void** data) { return new_array(dims, numpy_type(dtype), data); }
 
 nb::object array_from(const Tensor& tensor) {
   void* data = nullptr;

@@ -27,7 +27,7 @@ struct Array {
     }
   };
   std::unique_ptr<Py_buffer, Release> buffer;
-  nanobind::object capsule;
+  nanobind::object owner;  // an array of NumPy, or DLPack's capsule
   Tensor tensor() const { return Tensor::view(dtype, dims, data); }
 };
 
@@ -65,8 +65,8 @@ inline std::vector<Array> arrays_of(nanobind::handle given, const std::vector<Po
 
 // An uninitialised numpy array and its memory. bfloat16 needs the package ml_dtypes; Error{unsupported} without it.
 nanobind::object new_array(DType dtype, const Dims& dims, void** data);
-// The same from numpy's own words, which a session keeps: the shape as a tuple, and the dtype.
-nanobind::object new_array(nanobind::handle shape, nanobind::handle dtype, void** data);
+// The same from numpy's own dtype, which a session keeps.
+nanobind::object new_array(const Dims& dims, nanobind::handle dtype, void** data);
 nanobind::object shape_tuple(const Dims& dims);
 nanobind::object numpy_type(DType dtype);
 nanobind::object array_from(const Tensor& tensor);  // copies

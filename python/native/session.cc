@@ -50,8 +50,9 @@ class PySession {
   // What prepare() found for the shapes of the inputs.
   struct Ready {
     struct Made {
-      nb::object name, shape, dtype;
+      nb::object name, dtype;
       TensorType type;
+      Dims dims;  // of the type
     };
     std::vector<Dims> shapes;
     bool staged = false;     // shapes depend on data
@@ -140,7 +141,7 @@ class PySession {
   void make_outputs(Arrays& arrays) {
     for (size_t i = 0; i < ready_->made.size(); ++i) {
       const Ready::Made& made = ready_->made[i];
-      arrays.results[made.name] = arrays.on_device ? device_array(made.type, &arrays.out[i]) : new_array(made.shape, made.dtype, &arrays.out[i]);
+      arrays.results[made.name] = arrays.on_device ? device_array(made, &arrays.out[i]) : new_array(made.dims, made.dtype, &arrays.out[i]);
     }
   }
 
@@ -150,8 +151,8 @@ class PySession {
       const Ready::Made& made = ready_->made[i];
       const Array& target = arrays.targets[i];
       const std::string& name = engine().outputs()[i].name;
-      if (target.dims != made.type.dims())
-        fail(ErrorKind::usage, "output '", name, "' was given the shape ", target.dims, "; for these inputs it is ", made.type.dims());
+      if (target.dims != made.dims)
+        fail(ErrorKind::usage, "output '", name, "' was given the shape ", target.dims, "; for these inputs it is ", made.dims);
       if (!target.writable) fail(ErrorKind::usage, "output '", name, "' was given an array that cannot be written");
       if (target.on_device != arrays.on_device)
         fail(ErrorKind::usage, "output '", name, "' is ", target.on_device ? concat("on ", place_.name) : "in the host's memory",
@@ -182,8 +183,9 @@ class PySession {
     }
   }
 
-  nb::object device_array(const TensorType& type, void** data) {
-    DeviceArray array{type.dtype, type.dims(), keeping_current_gpu(session_->allocate_resident(byte_count(type.dtype, type.dims()))), place_};
+  nb::object device_array(const Ready::Made& made, void** data) {
+    const DType dtype = made.type.dtype;
+    DeviceArray array{dtype, made.dims, keeping_current_gpu(session_->allocate_resident(byte_count(dtype, made.dims))), place_};
     *data = array.memory.get();
     return nb::cast(std::move(array));
   }
@@ -209,7 +211,7 @@ class PySession {
     ready->staged = session_->is_staged();
     if (!ready->staged)
       for (size_t i = 0; i < types.size(); ++i)
-        ready->made.push_back({nb::str(engine().outputs()[i].name.c_str()), shape_tuple(types[i].dims()), numpy_type(types[i].dtype), types[i]});
+        ready->made.push_back({nb::str(engine().outputs()[i].name.c_str()), numpy_type(types[i].dtype), types[i], types[i].dims()});
     ready_ = std::move(ready);
   }
 
