@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What Python costs over C++: one run, and eight threads on one engine. Rounds of both in turns, because machines drift.
+"""What Python costs over C++: one run, and eight threads on one engine, by engine.run(x), which makes an array for each output, and
+by a binding, which reads and writes arrays that stay, as C++ does here. Rounds of all in turns, because machines drift.
 
 usage: PYTHONPATH=build/python python3 benchmarks/python_binding.py MODEL.onnx [BATCH] [ROUNDS]
 """
@@ -16,16 +17,18 @@ import temper
 THREADS, SECONDS = 8, 1.0
 
 
-def python_throughput(engine, x):
+def python_throughput(make):
+    """Runs a second of as many threads, each of what `make` makes for it."""
     rates = [0.0] * THREADS
     ready = threading.Barrier(THREADS)
 
     def work(i):
-        engine.run(x)
+        run = make()
+        run()
         ready.wait()
         start, runs = time.perf_counter(), 0
         while time.perf_counter() - start < SECONDS:
-            engine.run(x)
+            run()
             runs += 1
         rates[i] = runs / (time.perf_counter() - start)
 
@@ -51,15 +54,27 @@ def main():
     shape = tuple(batch if i == 0 else d for i, d in enumerate(port.shape))
     engine = temper.build(model, shapes=shape, threads=1)
     x = numpy.random.default_rng(0).uniform(0, 1, shape).astype(port.dtype)
-    extra, ratios = [], []
-    for _ in range(rounds):
-        one = temper.bench(engine, x, duration=0.5).median_ms
-        extra.append((temper.bench(engine.run, x, duration=0.5).median_ms - one) * 1e3)
-        native = temper.bench(engine, x, streams=THREADS, duration=SECONDS, error=1e-9).throughput_per_s / batch
-        ratios.append(python_throughput(engine, x) / native)
-    print(f"one run in C++: {one * 1e3:.1f} microseconds")
-    summary("one run in Python takes longer by", extra, "microseconds")
-    summary(f"{THREADS} threads of Python over {THREADS} of C++, throughput", ratios, "times")
+    ways = {"run(x)": lambda: lambda: engine.run(x), "a binding": lambda: engine.bind(x).run}
+    extra, ratios = {way: [] for way in ways}, {way: [] for way in ways}
+    native_ms = []
+    for round in range(rounds):
+        native_ms.append(temper.bench(engine, x, duration=0.5).median_ms)
+        for way, make in ways.items():
+            extra[way].append((temper.bench(make(), duration=0.5).median_ms - native_ms[-1]) * 1e3)
+        # C++ before Python and after it in turns, so that what drifts within a round favours neither.
+        rates = {}
+        for side in ["C++", *ways][:: 1 if round % 2 else -1]:
+            if side == "C++":
+                rates[side] = temper.bench(engine, x, streams=THREADS, duration=SECONDS, error=1e-9).throughput_per_s / batch
+            else:
+                rates[side] = python_throughput(ways[side])
+        for way in ways:
+            ratios[way].append(rates[way] / rates["C++"])
+    print(f"one run in C++: {statistics.median(native_ms) * 1e3:.1f} microseconds")
+    for way in ways:
+        summary(f"one run in Python, {way}, takes longer by", extra[way], "microseconds")
+    for way in ways:
+        summary(f"{THREADS} threads of Python, {way}, over {THREADS} of C++, throughput", ratios[way], "times")
 
 
 if __name__ == "__main__":
