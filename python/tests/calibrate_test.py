@@ -94,7 +94,9 @@ class CalibrateTest(Case):
             wanted = temper.Ranges.load(f"{folder}/r.json")
         got = temper.calibrate(DIGITS, [self.pictures[i : i + 20] for i in range(0, 300, 20)], method="auto", seed=5, threads=1)
         self.assertEqual((got.method, got.samples, got.notes), (wanted.method, wanted.samples, wanted.notes))
-        self.assertEqual([(v.name, v.min, v.max, v.scale) for v in got.values], [(v.name, v.min, v.max, v.scale) for v in wanted.values])
+        self.assertEqual([v.name for v in got.values], [v.name for v in wanted.values])
+        for mine, its in zip(got.values, wanted.values):  # oneDNN's products of other batch sizes may differ in the last digit
+            numpy.testing.assert_allclose([mine.min, mine.max, mine.scale], [its.min, its.max, its.scale], rtol=1e-6)
 
     def test_build_takes_auto(self):
         engine = temper.build(DIGITS, precision="int8", calibration=[self.pictures[:100]], method="auto", keep_first=True, threads=1, quick=True)
