@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's arrays by its C ABI, which is a third of the time that its Python functions and the buffer protocol take: for runs of a
-// few microseconds that counts. Declared here, so that nothing of NumPy's is needed to build.
+// NumPy's arrays by its C ABI: a run with one input and one output takes 0.3 microseconds less than with numpy.empty and the
+// buffer protocol, which counts where the model takes ten. Declared here, so that nothing of NumPy's is needed to build.
 #pragma once
 #include <nanobind/nanobind.h>
 
