@@ -35,6 +35,7 @@ LayerKind kind_of(const PlanStep& step, const EngineLayer& layer) {
   if (step.is_reorder()) return LayerKind::reformat;
   static const std::map<std::string_view, LayerKind> kinds{{"conv", LayerKind::convolution},
                                                            {"fused_conv", LayerKind::convolution},
+                                                           {"conv_chain", LayerKind::convolution},
                                                            {"conv_transpose", LayerKind::convolution},
                                                            {"matmul", LayerKind::matmul},
                                                            {"recurrent", LayerKind::recurrent},

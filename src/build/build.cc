@@ -10,12 +10,13 @@
 #include "backends/backend.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "build/fusion.h"
 #include "build/in_context.h"
 #include "build/precision.h"
 #include "build/segments.h"
 #include "measure/environment.h"
 #include "onnx/import.h"
-#include "passes/fuse_neighbours.h"
+#include "passes/chain_convs.h"
 #include "plan/choose.h"
 #include "plan/nearest.h"
 #include "runtime/stages.h"
@@ -177,31 +178,6 @@ std::vector<ToCompile> to_compile(const std::vector<Graph>& graphs, const Backen
   return all;
 }
 
-// For fuse_neighbours: what a tactic of the backend takes at these shapes.
-FusionTaken taken_by(const Backend& backend, const Device& device, const Bindings& bindings) {
-  return [&backend, &device, bindings](const Graph& graph, const Op& op, const std::vector<ValueId>& inputs) {
-    Problem problem;
-    problem.op = op;
-    substitute(problem.op, bindings);
-    std::vector<Operand> operands;
-    for (ValueId id : inputs) {
-      Port port;
-      port.present = id.valid();
-      if (id.valid()) port.type = graph.type(id);
-      for (Dim& dim : port.type.shape) dim = dim.substitute(bindings);
-      if (id.valid() && !port.type.is_concrete()) return false;
-      port.constant = graph.constant(id);
-      port.is_constant = port.constant != nullptr;
-      problem.inputs.push_back(std::move(port));
-    }
-    for (const Port& port : problem.inputs) operands.push_back({port.present ? &port.type : nullptr, port.constant});
-    for (TensorType& type : infer(problem.op, InferContext(operands, ""))) problem.outputs.push_back({std::move(type)});
-    return std::ranges::any_of(backend.tactics(), [&](const Tactic* tactic) {
-      return !tactic->last_resort && tactic->supports(problem, device).yes();
-    });
-  };
-}
-
 }  // namespace
 
 std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOptions& options) {
@@ -258,7 +234,10 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   done("the graph is optimised");
 
   const auto shapes = tuned_shapes(graph, info.shapes, options);
-  if (backend.fuses && !options.passes.all_disabled && !options.passes.disabled.contains(kFuseNeighbours) && !shapes.empty() &&
+  const auto fuses = [&](std::string_view pass) {
+    return backend.fuses && !options.passes.all_disabled && !options.passes.disabled.contains(pass);
+  };
+  if (fuses(kFuseNeighbours) && !shapes.empty() &&
       fuse_neighbours(graph, taken_by(backend, device, bind_shapes(graph, shapes[0])))) {
     graph.compact();
     if (options.passes.verify) verify(graph);
@@ -275,8 +254,18 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
     concretes.push_back(specialize(graph, bind_shapes(graph, dims)));
     if (!is_one_stage(concretes.back())) break;
   }
+  const bool in_context = options.measure && backend.queue;
+  std::vector<Chains> chains(concretes.size());
+  if (in_context && fuses(kChainConvs))
+    for (size_t i = 0; i < concretes.size(); ++i)
+      if (is_one_stage(concretes[i])) chains[i] = find_chains(concretes[i], backend, device, cache);
   std::optional<CompileBeside> compiling;
-  if (options.measure && backend.queue) compiling.emplace(to_compile(concretes, backend, device, cache), device);
+  if (in_context) {
+    std::vector<Graph> timed = concretes;
+    for (const Chains& all : chains)
+      if (!all.decided && !all.list.empty()) timed.push_back(all.chained);
+    compiling.emplace(to_compile(timed, backend, device, cache), device);
+  }
   for (size_t i = 0; i < concretes.size(); ++i) {
     stage = shapes.size() > 1 ? concat("shape ", shapes[i][0], ": ") : "";
     const Graph& concrete = concretes[i];
@@ -297,7 +286,7 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
       };
     }
     const auto progress = [&](const std::string& what) { if (options.progress) options.progress(stage + what); };
-    Plan plan = options.measure && backend.queue ? plan_in_context(concrete, backend, device, plan_options, cache, progress)
+    Plan plan = in_context ? plan_with_chains(concrete, chains[i], backend, device, plan_options, cache, progress)
                 : options.measure && options.segments
                     ? search_segments(concrete, backend, device, plan_options, progress)
                     : build_plan(concrete, backend, device, plan_options);

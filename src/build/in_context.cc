@@ -9,7 +9,6 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "build/plan_buffers.h"
 #include "measure/statistics.h"
 #include "plan/execute.h"
 
@@ -59,9 +58,7 @@ class InContext {
                            }));
     drop_never(plan);
     if (measured) {
-      const auto [base_ms, ms] = compare(base, plan);
-      log(LogLevel::debug, "by single times ", base_ms, " ms, by times in context ", ms, " ms");
-      if (base_ms < ms) plan = std::move(base);
+      if (is_faster(base, plan, buffers_for(plan), device_)) plan = std::move(base);
       check_overlap(plan);
     }
     remember(plan);
@@ -231,21 +228,6 @@ class InContext {
     }
   }
 
-  // Each in an arena of its own, so that its inputs stay where they are.
-  std::pair<double, double> compare(const Plan& a, const Plan& b) {
-    std::vector<double> ms[2];
-    Arena other(device_);
-    Executor first(a, device_, arena_), second(b, device_, other);
-    for (Executor* executor : {&first, &second}) {
-      PlanBuffers& buffers = buffers_for(a);
-      executor->run(buffers.inputs, buffers.outputs);
-    }
-    for (int turn = 0; turn < 6; ++turn)
-      for (int i = 0; i < 2; ++i)
-        for (double one : (i ? second : first).run_on_device(5)) ms[i].push_back(one);
-    return {median(ms[0]), median(ms[1])};
-  }
-
   // All plans of the graph have the same inputs and outputs.
   PlanBuffers& buffers_for(const Plan& plan) {
     if (!buffers_) buffers_.emplace(plan);
@@ -254,6 +236,19 @@ class InContext {
 };
 
 }  // namespace
+
+// In turns, each in an arena of its own, so that its inputs stay where they are.
+bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const Device& device) {
+  std::vector<double> ms[2];
+  Arena arenas[2] = {Arena(device), Arena(device)};
+  Executor first(plan, device, arenas[0]), second(other, device, arenas[1]);
+  for (Executor* executor : {&first, &second}) executor->run(buffers.inputs, buffers.outputs);
+  for (int turn = 0; turn < 6; ++turn)
+    for (int i = 0; i < 2; ++i)
+      for (double one : (i ? second : first).run_on_device(5)) ms[i].push_back(one);
+  log(LogLevel::debug, "a plan of ", median(ms[0]), " ms beside one of ", median(ms[1]), " ms");
+  return median(ms[0]) < median(ms[1]);
+}
 
 bool decided_before(const Graph& graph, const Device& device, const TimingCache& cache) {
   const std::string start = start_of_decisions(graph) + device.fingerprint;

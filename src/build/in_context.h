@@ -4,6 +4,7 @@
 #pragma once
 #include <functional>
 
+#include "build/plan_buffers.h"
 #include "plan/build.h"
 #include "tune/cache.h"
 
@@ -15,6 +16,9 @@ namespace temper {
 // one by options.time alone the faster is returned, as measured in turns.
 Plan plan_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
                      TimingCache& cache, const std::function<void(const std::string&)>& progress);
+
+// Of two plans with the same inputs and outputs, whose buffers those are: as measured in turns.
+bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const Device& device);
 
 // Whether plan_in_context would find what it chose for this very graph in the cache.
 bool decided_before(const Graph& graph, const Device& device, const TimingCache& cache);

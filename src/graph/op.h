@@ -49,6 +49,7 @@ using Op = std::variant<
     ops::Broadcast,
     ops::Concat,
     ops::Conv,
+    ops::ConvChain,
     ops::ConvTranspose,
     ops::Cumulative,
     ops::Dequantize,

@@ -481,7 +481,7 @@ void write(OnnxWriter& w, const Node& node, const ops::Recurrent& op) {
 
 // Only the graph inside a plan has such ops: what is written is the model before.
 template <class Fused>
-  requires std::same_as<Fused, ops::FusedConv> || std::same_as<Fused, ops::FusedReduce>
+  requires std::same_as<Fused, ops::FusedConv> || std::same_as<Fused, ops::FusedReduce> || std::same_as<Fused, ops::ConvChain>
 void write(OnnxWriter&, const Node&, const Fused&) {
   fail(ErrorKind::unsupported, "ONNX has no ", Fused::name, "; write the graph that was not yet fused for a device");
 }

@@ -12,7 +12,7 @@
 namespace temper {
 
 struct PassOptions {
-  std::set<std::string, std::less<>> disabled;  // by name; of fuse_neighbours (which runs behind the list), too
+  std::set<std::string, std::less<>> disabled;  // by name; of fuse_neighbours and chain_convs (which run behind the list), too
   bool all_disabled = false;                    // "passes off": the graph as imported
   std::string dump_folder;                      // not empty: NN-name.txt after each pass that changed the graph
   bool verify = true;                           // check the graph's invariants after each pass

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "base/file.h"
-#include "passes/fuse_neighbours.h"
+#include "passes/chain_convs.h"
 #include "passes/pass.h"
 
 namespace temper {
@@ -13,8 +13,8 @@ namespace {
 
 void check_names(const PassOptions& options) {
   for (const std::string& name : options.disabled) {
-    std::string known(kFuseNeighbours);
-    bool found = name == kFuseNeighbours;
+    std::string known = concat(kFuseNeighbours, ", ", kChainConvs);
+    bool found = name == kFuseNeighbours || name == kChainConvs;
     for (const Pass& pass : pass_pipeline()) {
       found |= pass.name == name;
       if (known.find(pass.name) == known.npos) known += concat(", ", pass.name);

@@ -42,6 +42,11 @@ int64_t product_operations_of(const Segment& segment, const PlanStep& step) {
     const Dims out = pools ? conv->output_dims(problem.inputs[0].dims(), weights) : problem.outputs[0].dims();
     return segment.slices * 2 * element_count(out) * (element_count(weights) / std::max<int64_t>(1, weights[0]));
   }
+  if (const auto* chain = std::get_if<ops::ConvChain>(&problem.op)) {
+    const Dims first = problem.inputs[1].dims(), second = problem.inputs[size_t(chain->first_inputs)].dims();
+    const int64_t pixels = elements(problem.outputs[0]) / std::max<int64_t>(1, second[0]);
+    return segment.slices * 2 * pixels * (element_count(first) + element_count(second));
+  }
   if (std::get_if<ops::ConvTranspose>(&problem.op)) {
     const Dims weights = problem.inputs[1].dims();  // [in, out / group, window...]
     return segment.slices * 2 * elements(problem.inputs[0]) * (element_count(weights) / std::max<int64_t>(1, weights[0]));
@@ -60,6 +65,11 @@ std::optional<int64_t> operations_of(const Segment& segment, const PlanStep& ste
   const int64_t products = product_operations_of(segment, step);
   if (reduce_of(problem.op)) return segment.slices * elements(problem.inputs[0]);
   if (const Program* epilogue = epilogue_of(problem.op)) return products + segment.slices * computing_steps(*epilogue) * elements(problem.outputs[0]);
+  if (const auto* chain = std::get_if<ops::ConvChain>(&problem.op)) {
+    const Dims second = problem.inputs[size_t(chain->first_inputs)].dims();
+    const int64_t pixels = elements(problem.outputs[0]) / std::max<int64_t>(1, second[0]);
+    return products + segment.slices * pixels * (second[0] * computing_steps(chain->then) + second[1] * computing_steps(chain->first.epilogue));
+  }
   if (products) return products;
   if (const auto* pointwise = std::get_if<ops::Pointwise>(&problem.op)) return segment.slices * computing_steps(pointwise->program) * elements(problem.outputs[0]);
   if (const auto* pool = std::get_if<ops::Pool>(&problem.op)) return segment.slices * elements(problem.outputs[0]) * element_count(pool->kernel);

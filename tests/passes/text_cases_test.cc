@@ -8,7 +8,7 @@
 #include <ostream>
 
 #include "base/file.h"
-#include "passes/fuse_neighbours.h"
+#include "passes/chain_convs.h"
 #include "passes/lower_precision.h"
 #include "passes/pass.h"
 
@@ -69,10 +69,21 @@ constexpr Pass kFuseNeighbours{"fuse_neighbours", [](Graph& graph, const PassOpt
                                      });
                                }};
 
+constexpr Pass kChainConvs{"chain_convs", [](Graph& graph, const PassOptions&) {
+                             // No backend takes a chain with more than 64 channels between.
+                             return !chain_convs(
+                                         graph,
+                                         [](const Graph& g, const Op&, const std::vector<ValueId>& inputs) {
+                                           return g.type(inputs[1]).shape[0].value() <= 64;
+                                         },
+                                         [](const std::string& name) { return !name.ends_with("unwanted"); })
+                                         .empty();
+                           }};
+
 TEST_P(PassCase, GivesTheGraphThatItsCaseStates) {
   const Case& c = GetParam();
   const Pass* pass = nullptr;
-  for (const Pass* behind : {&kLowerPrecision, &kFuseNeighbours})
+  for (const Pass* behind : {&kLowerPrecision, &kFuseNeighbours, &kChainConvs})
     if (behind->name == c.pass) pass = behind;
   for (const Pass& candidate : pass_pipeline())
     if (candidate.name == c.pass) pass = &candidate;

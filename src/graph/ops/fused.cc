@@ -51,6 +51,46 @@ std::vector<Tensor> FusedConv::reference(std::span<const Tensor> inputs, std::sp
   return pool().reference(conv.reference(own, between), outputs);
 }
 
+Conv ConvChain::second() const {
+  const std::vector<int64_t> ones(first.strides.size(), 1);
+  Conv second;
+  second.strides = second.dilations = ones;
+  second.pads.assign(2 * ones.size(), 0);
+  second.tf32 = first.tf32;
+  second.epilogue = then;
+  return second;
+}
+
+std::vector<TensorType> ConvChain::infer(const InferContext& context) const {
+  if (first_inputs < 2 || size_t(first_inputs) >= context.size())
+    fail(ErrorKind::bad_file, first_inputs, " of ", context.size(), " inputs are the first convolution's");
+  auto operand = [&](size_t i) {
+    return Operand{context.has(i) ? &context.type(i) : nullptr, context.constant(i), context.contents(i)};
+  };
+  std::vector<Operand> operands;
+  for (size_t i = 0; i < size_t(first_inputs); ++i) operands.push_back(operand(i));
+  const std::vector<TensorType> between = first.infer(InferContext(operands, Conv::name));
+  operands = {{&between[0]}};
+  for (size_t i = size_t(first_inputs); i < context.size(); ++i) operands.push_back(operand(i));
+  if (context.has(size_t(first_inputs))) {
+    const Shape& weights = context.type(size_t(first_inputs)).shape;
+    for (size_t axis = 2; axis < weights.size(); ++axis)
+      if (weights[axis] != Dim(1)) fail(ErrorKind::bad_file, "a second convolution of ", weights, ", not of one tap");
+  }
+  return second().infer(InferContext(operands, Conv::name));
+}
+
+std::vector<Tensor> ConvChain::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
+  const std::span<const Tensor> own = inputs.first(size_t(first_inputs));
+  std::vector<TensorType> types;
+  for (const Tensor& x : own) types.push_back(x.type());
+  std::vector<Operand> operands;
+  for (const TensorType& type : types) operands.push_back({&type});
+  std::vector<Tensor> behind = first.reference(own, first.infer(InferContext(operands, Conv::name)));
+  behind.insert(behind.end(), inputs.begin() + first_inputs, inputs.end());
+  return second().reference(behind, outputs);
+}
+
 std::vector<TensorType> FusedReduce::infer(const InferContext& context) const {
   context.expect_inputs(1, 1);
   return {after(epilogue, infer_behind(reduce, after(prologue, context.type(0)), context)[0])};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops with the programs and pools that stand before and behind them: what a kernel can do in one go, so that what lies
-// between never goes to memory. They mean what their parts mean, one after the other. Only fuse_neighbours
-// (passes/fuse_neighbours.h) makes them, for backends that ask for it.
+// Ops with the programs, pools and convolutions that stand before and behind them: what a kernel can do in one go, so
+// that what lies between never goes to memory. They mean what their parts mean, one after the other. Only
+// fuse_neighbours and chain_convs (passes/) make them, for backends that ask for it.
 #pragma once
 #include "graph/ops/conv.h"
 #include "graph/ops/pool.h"
@@ -27,6 +27,26 @@ struct FusedConv {
   bool operator==(const FusedConv&) const = default;
   bool pools() const { return !pool_kernel.empty() || !pool_strides.empty() || !pool_pads.empty(); }
   Pool pool() const;
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+};
+
+// conv_chain(x, w, inputs of the epilogue..., v [M,C,1,...], inputs of `then`...) = then(conv(conv(x, w, ...), v)): behind
+// a convolution one whose kernel has a single tap, with strides of 1 and no padding.
+struct ConvChain {
+  static constexpr std::string_view name = "conv_chain";
+  Conv first;
+  int64_t first_inputs = 0;  // of the inputs, so many are its own
+  Program then;              // the epilogue of the second
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) {
+    Conv::fields(op.first, f);
+    f("first_inputs", op.first_inputs);
+    f("then", op.then);
+  }
+  bool operator==(const ConvChain&) const = default;
+  Conv second() const;  // both may round to TF32, or none
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
 };

@@ -83,9 +83,68 @@ std::string random_line(uint64_t seed, int64_t largest) {
   return line;
 }
 
+// A program behind a product: a bias, what is added if there is a `residual`, and a rounding to `result`.
+std::string random_epilogue(Draw& draw, const std::string& result, bool integers, bool residual) {
+  const bool bytes = result == "i8" || result == "u8";
+  std::string text = concat('(', residual ? 3 : 2, ')');
+  int last = residual ? 2 : 1;
+  auto step = [&](const auto&... parts) {
+    text += concat(' ', ++last, '=', parts...);
+    return last;
+  };
+  int sum = step("cast.f32(0)");
+  sum = step("add.f32(", sum, ",1)");
+  if (integers) {
+    const int scale = step("constant.f32[", bytes ? "0.00037" : "0.01", ']');
+    sum = step("mul.f32(", sum, ',', scale, ')');
+  }
+  if (residual) {
+    const int more = step("cast.f32(2)");
+    sum = step("add.f32(", sum, ',', more, ')');
+  }
+  if (draw.chance(60)) sum = step("relu.f32(", sum, ')');
+  if (bytes) sum = step("round.f32(", sum, ')');
+  step("cast.", result, '(', sum, ')');
+  return text;
+}
+
+// Two convolutions in a chain; `largest`: about how many rows and columns.
+std::string random_chain(uint64_t seed, int64_t largest) {
+  Draw draw{std::mt19937_64(seed)};
+  const char* const kinds[] = {"f16", "bf16", "i8", "u8"};
+  const std::string x = kinds[draw(0, 3)], w = x == "u8" ? "i8" : x;
+  const bool integers = w == "i8", residual = draw.chance(50);
+  const int64_t unit = integers ? 16 : 8;
+  const std::string result = draw.chance(20) ? "f32" : integers && draw.chance(30) ? "u8" : w;
+  const int64_t images = draw(1, 3), kh = draw.chance(40) ? 1 : draw(1, 3), kw = draw.chance(70) ? kh : draw(1, 4), sh = draw(1, 2),
+                sw = draw(1, 2), pad_h = draw(0, 2), pad_w = draw(0, 2), channels = unit * draw(1, 6),
+                between = unit * draw(1, integers ? 8 : 16),
+                columns = (result == "f32" ? 4 : unit) * draw(1, std::max<int64_t>(1, largest / unit));
+  const int64_t h = std::max(draw(1, largest / 6), kh), wide = std::max(draw(1, largest / 6), kw),
+                oh = (h + 2 * pad_h - kh) / sh + 1, ow = (wide + 2 * pad_w - kw) / sw + 1;
+  const auto range = [](const std::string& dtype) {
+    return dtype == "u8" ? "{0..256}" : dtype == "i8" ? "{-128..128}" : "";
+  };
+  const std::string bias = integers ? "{-5000..5000}" : "";
+  std::string line =
+      concat("conv_chain(", x, '[', images, ',', channels, ',', h, ',', wide, ']', range(x), ", ", w, '[', between, ',', channels, ',',
+             kh, ',', kw, "]*", range(w), ", f32[", between, ",1,1]*", bias, ", ", w, '[', columns, ',', between, ",1,1]*", range(w),
+             ", f32[", columns, ",1,1]*", bias);
+  if (residual) line += concat(", ", result, '[', images, ',', columns, ',', oh, ',', ow, ']', range(result));
+  line += concat(") strides=[", sh, ',', sw, "] pads=[", pad_h, ',', pad_w, ',', pad_h, ',', pad_w, "] dilations=[1,1]");
+  line += concat(" epilogue=\"", random_epilogue(draw, x, integers, false), "\" first_inputs=3 then=\"",
+                 random_epilogue(draw, result, integers, residual), '"');
+  return line;
+}
+
 std::string random_lines(uint64_t seed, int count, int64_t largest) {
   std::string text;
   for (int i = 0; i < count; ++i) text += random_line(seed + uint64_t(i), largest) + "\n";
+  return text;
+}
+std::string random_chains(uint64_t seed, int count, int64_t largest) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += random_chain(seed + uint64_t(i), largest) + "\n";
   return text;
 }
 
@@ -96,6 +155,14 @@ TEST(EmulatedPipeline, GivesTheReferencesResultsForRandomShapes) {
   for (uint32_t blocks : {1, 3})
     testing::check_lines("random", random_lines(1000 * blocks, asked ? std::atoi(asked) : 4, 150), emulated.compiler(),
                          emulated.gpu(), {SIZE_MAX, "pipeline", blocks});
+}
+
+TEST(EmulatedChain, GivesTheReferencesResultsForRandomShapes) {
+  const testing::EmulatedGpu emulated;
+  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
+  for (uint32_t blocks : {1, 3})
+    testing::check_lines("random", random_chains(1000 * blocks, asked ? std::atoi(asked) : 3, 150), emulated.compiler(),
+                         emulated.gpu(), {SIZE_MAX, "chain", blocks});
 }
 
 // So many tiles that part of b stays in shared memory; its columns have two tiles there, each with a block of its own.
@@ -185,6 +252,14 @@ TEST(CudaPipeline, GivesTheReferencesResultsForRandomShapes) {
   const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
   testing::check_lines("random", asked ? random_lines(1, std::atoi(asked), 200) : random_lines(1, 60, 600), *compiler, gpu,
                        {SIZE_MAX, "pipeline", UINT32_MAX, asked != nullptr});
+}
+TEST(CudaChain, GivesTheReferencesResultsForRandomShapes) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  if (gpu->info().architecture() != "sm_90a") GTEST_SKIP() << "no Hopper";
+  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
+  testing::check_lines("random", random_chains(1, asked ? std::atoi(asked) : 60, 400), *compiler, gpu,
+                       {SIZE_MAX, "chain", UINT32_MAX, asked != nullptr});
 }
 
 }  // namespace

@@ -216,7 +216,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
       ", V = ", cut.v, ", STEPS = ", cut.steps, ", E = ", cut.e, ", SHIFT = ", cut.shift, ", COPIES = ", cut.copies,
       ", ROW_WORDS = ", cut.row_words, ", PITCH = ", cut.pitch, ", PATCH_ROWS = ", cut.patch_rows,
       ", COPY = ", cut.copy, ", PATCH_BYTES = ", patch_bytes, ";\nconstexpr bool WHOLE_WORDS = ", cut.whole_words,
-      ", POOL = ", pool, ";\n", epilogue.text,
+      ", POOL = ", pool, ";\n#define EXTRAS ", epilogue.parameters, "\n", epilogue.text,
       "#include \"backends/cuda/conv/conv_first.cu\"\n");
 
   const ops::Window window = op.window(weights);

@@ -38,41 +38,44 @@ std::vector<Layout> image_epilogue_layouts(const Problem& problem) {
   return layouts;
 }
 
-ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v) {
+ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v, bool first, int input) {
   const Dims out = problem.outputs[0].dims();
   ImageEpilogue epilogue;
   const Program& program = epilogue_of(problem);
   std::vector<DType> dtypes{accumulator};
-  std::string extras, call, fields[2], loads[2];  // of channels, of positions
+  std::string call, fields[2], loads[2];  // of channels, of positions
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
     const Dims from = problem.inputs[i].dims();
     const bool whole = from == out, splat = !whole && broadcast_strides(from, out)[inner_axis(problem)] == 0;
     const DType dtype = problem.inputs[i].type.dtype;
+    const std::string name = concat('e', int(i) + input);
     const bool bytes = whole && v % 4 == 0 && wants_bytes_as_floats(program, int(i) - 1, dtype);
     const std::string_view type = memory_type(dtype);
     const std::string loaded = concat(whole ? "(row).x" : "(columns).x", i);
     dtypes.push_back(bytes ? DType::f32 : dtype);
-    extras += concat("const ", type, "* e", i, ", ");
-    fields[whole] += concat(bytes ? "Bytes<" : "Vec<", type, ", V> x", i, "; ");
+    epilogue.parameters += concat("const ", type, "* ", name, ", ");
+    fields[whole] += concat(bytes ? "Bytes<" : "Vec<", type, ", ", v, "> x", i, "; ");
     loads[whole] += concat("(to).x", i, " = load_",
                            splat   ? "splat"
                            : bytes ? "bytes"
                                    : "vector",
-                           "<V>(e", i,
+                           '<', v, ">(", name,
                            splat   ? ""
                            : whole ? " + (at)"
                                    : " + (c)",
                            "); ");
     call += bytes ? byte_argument(type, loaded) : concat(", hold(", loaded, ".at[v])");
     if (bytes) want_byte_pattern(fields[0], loads[0]);
-    epilogue.names += concat('e', i, ", ");
-    epilogue.slots.push_back({Slot::Kind::input, int(i), 0});
+    epilogue.names += concat(name, ", ");
+    epilogue.slots.push_back({Slot::Kind::input, int(i) + input, 0});
   }
+  const std::string_view macro = first ? "#define FIRST_" : "#define ";
   epilogue.text =
-      concat(epilogue_code(program, dtypes), "using Output = ", memory_type(problem.outputs[0].type.dtype),
-             ";\nusing Acc = ", held_type(accumulator), ";\nstruct ColumnExtras { ", fields[0],
-             "};\nstruct RowExtras { ", fields[1], "};\n#define EXTRAS ", extras, "\n#define COLUMN_EXTRAS(to, c) ",
-             loads[0], "\n#define ROW_EXTRAS(to, at) ", loads[1], "\n#define EPILOGUE(sum, columns, row, v) epilogue(",
+      concat(first ? "namespace first {\n" : "", epilogue_code(program, dtypes), "using Output = ",
+             memory_type(problem.outputs[0].type.dtype), ";\nusing Acc = ", held_type(accumulator),
+             ";\nstruct ColumnExtras { ", fields[0], "};\nstruct RowExtras { ", fields[1], "};\n", first ? "}\n" : "",
+             macro, "COLUMN_EXTRAS(to, c) ", loads[0], '\n', macro, "ROW_EXTRAS(to, at) ", loads[1], '\n', macro,
+             "EPILOGUE(sum, columns, row, v) ", first ? "first::" : "", "epilogue(",
              accumulator == DType::f16 ? "op::round_f16" : "", "(sum)", call, ")\n");
   return epilogue;
 }

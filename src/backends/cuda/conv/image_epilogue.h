@@ -13,13 +13,16 @@ Support image_epilogue_supports(const Problem& problem);
 std::vector<Layout> image_epilogue_layouts(const Problem& problem);
 
 struct ImageEpilogue {
-  // Output and Acc (held), ColumnExtras (values of channels) and RowExtras (V values each), EXTRAS (parameters),
-  // COLUMN_EXTRAS(to, c) and ROW_EXTRAS(to, at) that load them for channel c and position `at` of the output, and
-  // EPILOGUE(sum, columns, row, v) with element v of both. V is the kernel's `v`.
+  // Output and Acc (held), ColumnExtras (values of channels) and RowExtras (V values each), COLUMN_EXTRAS(to, c) and
+  // ROW_EXTRAS(to, at) that load them for channel c and position `at` of the output, and EPILOGUE(sum, columns, row, v)
+  // with element v of both. V is the kernel's `v`.
   std::string text;
-  std::string names;        // of the parameters: "e2, e3, "
+  std::string parameters;   // of the kernel: "const float* e2, const i8* e3, "
+  std::string names;        // "e2, e3, "
   std::vector<Slot> slots;  // of the parameters
 };
-ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v);
+// Where a kernel has two, the `first` one is in namespace first, and its macros begin with FIRST_. The problem's inputs
+// are the kernel's from `input` on, but for its first.
+ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v, bool first = false, int input = 0);
 
 }  // namespace temper::cuda

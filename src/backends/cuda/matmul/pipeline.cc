@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and products on Hopper's copy engine and wgmma: see pipeline.cu.
+// Convolutions, two of them in a chain, and products on Hopper's copy engine and wgmma: see pipeline.cu.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -30,6 +30,14 @@ constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
                            {"tile=64x64 splits=2", 64, 64, true, 1, 2},
                            {"tile=64x64 splits=4", 64, 64, true, 1, 4},
                            {"tile=64x64 splits=8", 64, 64, true, 1, 8}};
+// Of chains: all columns of the first convolution are in one tile.
+constexpr Tile kChainTiles[] = {{"tile=64x64 groups=3", 64, 64, false, 3},
+                                {"tile=128x64 groups=3", 128, 64, false, 3},
+                                {"tile=256x64 together", 128, 64, true},
+                                {"tile=64x128 groups=3", 64, 128, false, 3},
+                                {"tile=128x128", 128, 128, false},
+                                {"tile=256x128 together", 128, 128, true},
+                                {"tile=64x256", 64, 256, false}};
 constexpr int kMultiprocessors = 132, kSharedBytes = 227 << 10, kMostStages = 16, kTurnBytes = 32;
 
 // What both ops are to the kernel.
@@ -100,6 +108,39 @@ Shape shape_of(const Problem& problem) {
   return s;
 }
 
+// The two convolutions of a chain, as problems of their own.
+struct Chain {
+  Problem first, second;
+};
+std::optional<Chain> chain_of(const Problem& problem) {
+  const auto* op = std::get_if<ops::ConvChain>(&problem.op);
+  if (!op) return {};
+  const auto own = problem.inputs.begin() + op->first_inputs;
+  Chain chain;
+  chain.first.op = op->first;
+  chain.first.inputs.assign(problem.inputs.begin(), own);
+  std::vector<Operand> operands;
+  for (const Port& port : chain.first.inputs) operands.push_back({port.present ? &port.type : nullptr});
+  chain.first.outputs = {{op->first.infer(InferContext(operands, ops::Conv::name))[0]}};
+  chain.second.op = op->second();
+  chain.second.inputs = {chain.first.outputs[0]};
+  chain.second.inputs.insert(chain.second.inputs.end(), own, problem.inputs.end());
+  chain.second.outputs = problem.outputs;
+  return chain;
+}
+
+// What a kernel does: a product, and in a chain a second one.
+struct Task {
+  Shape first;
+  std::optional<Shape> second;
+  const Shape& last() const { return second ? *second : first; }
+};
+Task task_of(const Problem& problem) {
+  const auto chain = chain_of(problem);
+  if (!chain) return {shape_of(problem), {}};
+  return {shape_of(chain->first), shape_of(chain->second)};
+}
+
 Support shape_supports(const Problem& problem) {
   const Port &a = problem.inputs[0], &b = problem.inputs[1];
   if (!on_matrix_units(a.type.dtype, b.type.dtype, allows_tf32(problem)))
@@ -153,96 +194,138 @@ struct Choice {
 };
 
 int64_t tile_rows(const Tile& tile) { return tile.rows * (tile.together ? tile.consumers : 1); }
-int64_t resident_bytes(const Shape& s, const Choice& c) {
-  return c.resident ? c.tile->columns * s.slice() * s.slices() : 0;
+// Of the last product at a time: their sums are in registers.
+int64_t last_columns(const Task& t, const Tile& tile) { return !t.second ? tile.columns : tile.rows == 64 ? 128 : 64; }
+int64_t chunks_of(const Task& t, const Tile& tile) {
+  return t.second ? ceil_div(t.second->columns, last_columns(t, tile)) : 1;
 }
-int64_t stage_bytes(const Shape& s, const Choice& c) {
-  return (tile_rows(*c.tile) + (c.resident ? 0 : c.tile->columns)) * s.slice();
+int64_t resident_bytes(const Task& t, const Choice& c) {
+  const int64_t between = t.second ? tile_rows(*c.tile) * (c.tile->together ? 1 : c.tile->consumers) *
+                                         t.second->slice() * t.second->slices()
+                                   : 0,
+                second = t.second ? chunks_of(t, *c.tile) * last_columns(t, *c.tile) * t.second->slice() * t.second->slices() : 0;
+  return (c.resident ? c.tile->columns * t.first.slice() * t.first.slices() : 0) + between + second;
 }
-int64_t extra_bytes(const Shape& s, const Choice& c) {
-  return c.extra_stages * (tile_rows(*c.tile) * c.tile->columns * size_of(s.result) + 16);
+int64_t stage_bytes(const Task& t, const Choice& c) {
+  return (tile_rows(*c.tile) + (c.resident ? 0 : c.tile->columns)) * t.first.slice();
+}
+int64_t extra_bytes(const Task& t, const Choice& c) {
+  return c.extra_stages * (c.tile->together ? 1 : c.tile->consumers) *
+         (tile_rows(*c.tile) * last_columns(t, *c.tile) * size_of(t.last().result) + 16);
 }
 int64_t partial_bytes(const Choice& c) {
   return c.tile->splits > 1 ? tile_rows(*c.tile) * c.tile->columns * 4 : 0;
 }
-int64_t slices_of_block(const Shape& s, const Choice& c) { return ceil_div(s.slices(), int64_t(c.tile->splits)); }
-int64_t stages_of(const Shape& s, const Choice& c) {
+int64_t slices_of_block(const Task& t, const Choice& c) { return ceil_div(t.first.slices(), int64_t(c.tile->splits)); }
+int64_t stages_of(const Task& t, const Choice& c) {
   if (c.tile->splits > 1) return 4;  // so that the next kernel's blocks have room beside
   return std::min<int64_t>(
-      kMostStages, (kSharedBytes - kTurnBytes - resident_bytes(s, c) - extra_bytes(s, c)) / (stage_bytes(s, c) + 16));
+      kMostStages, (kSharedBytes - kTurnBytes - resident_bytes(t, c) - extra_bytes(t, c)) / (stage_bytes(t, c) + 16));
 }
 // What of b stays in a block is of one column of tiles.
-int64_t blocks_of(const Shape& s, const Choice& c) {
-  const int64_t across = ceil_div(s.columns, int64_t(c.tile->columns));
+int64_t blocks_of(const Task& t, const Choice& c) {
+  const int64_t across = ceil_div(t.first.columns, int64_t(c.tile->columns));
   return c.resident ? kMultiprocessors / across * across : kMultiprocessors;
 }
-int64_t tiles_of(const Shape& s, const Tile& tile) {
-  return ceil_div(s.rows, tile_rows(tile)) * ceil_div(s.columns, int64_t(tile.columns));
+int64_t tiles_of(const Task& t, const Tile& tile) {
+  return ceil_div(t.first.rows, tile_rows(tile)) * ceil_div(t.first.columns, int64_t(tile.columns));
 }
 
 // Nothing where the tile does not fit. What of b stays must leave some stages, and serve a second tile; so must the
 // tiles of the extra tensor leave some.
-std::optional<Choice> choice_of(const Shape& s, const Tile& tile) {
+std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
   constexpr int64_t kEnough = 4;
-  if (tile.columns % (4 * s.v())) return {};
+  if (tile.columns % (4 * t.first.v()) || last_columns(t, tile) % (4 * t.last().v())) return {};
   Choice choice{&tile};
+  if (t.second && (tile.columns < t.first.columns || tile.columns >= 2 * std::max<int64_t>(t.first.columns, 64))) return {};
   if (tile.splits > 1) {
     // Each has something to sum, and all of them room at once.
-    const bool all = (tile.splits - 1) * slices_of_block(s, choice) < s.slices();
-    return all && slices_of_block(s, choice) > 1 && tiles_of(s, tile) * tile.splits <= kMultiprocessors ? std::optional(choice) : std::nullopt;
+    const bool all = (tile.splits - 1) * slices_of_block(t, choice) < t.first.slices();
+    return all && slices_of_block(t, choice) > 1 && tiles_of(t, tile) * tile.splits <= kMultiprocessors ? std::optional(choice) : std::nullopt;
   }
   Choice with = choice;
   with.resident = true;
-  if (const int64_t blocks = blocks_of(s, with);
-      blocks > 0 && tiles_of(s, tile) > blocks && stages_of(s, with) >= kEnough)
+  if (const int64_t blocks = blocks_of(t, with);
+      blocks > 0 && tiles_of(t, tile) > blocks && stages_of(t, with) >= kEnough)
     choice = with;
-  with = choice;
-  with.extra_stages = tile.together ? 2 : tile.consumers + 1;
-  if (s.extra >= 0 && stages_of(s, with) >= kEnough) choice = with;
-  if (stages_of(s, choice) < 2) return {};
+  for (int stages : {1, 2}) {
+    with = choice;
+    with.extra_stages = stages;
+    if (t.last().extra >= 0 && stages_of(t, with) >= kEnough) choice = with;
+  }
+  if (stages_of(t, choice) < 2) return {};
   return choice;
 }
 
 // Rough clocks; it only orders what is then measured. Of a multiprocessor: 64 x 64 x 32 bytes are multiplied in 32
 // clocks, 44 bytes come from the second cache and 14 go to and from memory in one.
-double expected_clocks(const Shape& s, const Choice& c, int64_t result_bytes) {
+double expected_clocks(const Task& t, const Choice& c, int64_t result_bytes) {
   const Tile& tile = *c.tile;
-  const int64_t rows = tile_rows(tile);
-  const double each = double(ceil_div(tiles_of(s, tile), blocks_of(s, c)));
-  const double products = double(rows) / 64 * std::max(tile.columns, 64) / 64 * 32 * double(s.slice()) / 32 *
-                          double(slices_of_block(s, c)),
-               loads = double(stage_bytes(s, c) * slices_of_block(s, c)) / 44,
-               memory = double(rows * tile.columns * result_bytes) / 14,
-               epilogue = double(tile.rows * tile.columns) / 128 * 10;
+  const int64_t rows = tile_rows(tile), columns = chunks_of(t, tile) * last_columns(t, tile);
+  const double each = double(ceil_div(tiles_of(t, tile), blocks_of(t, c)));
+  const double second = t.second ? double(columns) / 64 * double(t.second->slice() * t.second->slices()) : 0;
+  const double products = double(rows) / 64 * (std::max(tile.columns, 64) / 64 * double(t.first.slice()) *
+                          double(slices_of_block(t, c)) + second),
+               loads = double(stage_bytes(t, c) * slices_of_block(t, c)) / 44,
+               memory = double(rows * columns * result_bytes) / 14,
+               epilogue = double(tile.rows * (columns + (t.second ? tile.columns : 0))) / 128 * 10;
   return 3000 + (tile.splits > 1 ? 1500 : 0) + each * (std::max({products, loads, memory, 400.0}) + (tile.together ? epilogue : 0));
 }
 
+std::span<const Tile> tiles_for(const Task& t) { return t.second ? std::span<const Tile>(kChainTiles) : kTiles; }
+
+Support chain_supports(const Problem& problem) {
+  if (!std::holds_alternative<ops::ConvChain>(problem.op)) return refused("not a chain of convolutions");
+  if (problem.inputs[0].dims().size() != 4) return refused(problem.inputs[0].dims().size() - 2, " spatial axes, not 2");
+  const Chain chain = *chain_of(problem);
+  if (const Support support = conv_supports(chain.first); !support.yes()) return support;
+  if (const Support support = conv_supports(chain.second); !support.yes()) return support;
+  const Task t = task_of(problem);
+  if (t.first.a != t.second->a || t.first.b != t.second->b)
+    return refused("products of ", t.first.a, " and then of ", t.second->a);
+  if (t.first.a == DType::f32) return refused("operands of f32: nothing rounds the second convolution's to TF32");
+  for (size_t i = 2; i < chain.first.inputs.size(); ++i)
+    if (chain.first.inputs[i].dims() == chain.first.outputs[0].dims())
+      return refused("the first epilogue reads a tensor of its output's shape");
+  for (const Tile& tile : kChainTiles)
+    if (choice_of(t, tile)) return supported();
+  return refused(t.first.columns, " channels between and ", t.second->columns, " behind, which do not fit into shared memory");
+}
+
+std::vector<Layout> layouts_of_inputs(const Problem& problem) {
+  const auto chain = chain_of(problem);
+  if (!chain && std::holds_alternative<ops::MatMul>(problem.op)) return std::vector<Layout>(problem.inputs.size(), Layout::plain);
+  std::vector<Layout> layouts = image_epilogue_layouts(chain ? chain->first : problem);
+  layouts[0] = Layout::channels_last;
+  if (chain) {
+    const std::vector<Layout> behind = image_epilogue_layouts(chain->second);
+    layouts.insert(layouts.end(), behind.begin() + 1, behind.end());
+  }
+  return layouts;
+}
+
 std::vector<Config> configs(const Problem& problem) {
-  const Shape s = shape_of(problem);
-  const bool conv = std::holds_alternative<ops::Conv>(problem.op);
-  const int64_t result_bytes = gemm_result_bytes(problem);
+  const Task t = task_of(problem);
+  const int64_t result_bytes = gemm_result_bytes(t.second ? chain_of(problem)->second : problem);
   std::vector<std::pair<double, const Tile*>> candidates;
-  for (const Tile& tile : kTiles)
-    if (const auto choice = choice_of(s, tile))
-      candidates.push_back({expected_clocks(s, *choice, result_bytes), &tile});
+  for (const Tile& tile : tiles_for(t))
+    if (const auto choice = choice_of(t, tile))
+      candidates.push_back({expected_clocks(t, *choice, result_bytes), &tile});
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<Config> out;
   constexpr size_t kMost = 4;
+  const Layout layout = std::holds_alternative<ops::MatMul>(problem.op) ? Layout::plain : Layout::channels_last;
   for (size_t i = 0; i < std::min(kMost, candidates.size()); ++i)
-    out.push_back({std::string(candidates[i].second->text),
-                   conv ? image_epilogue_layouts(problem) : std::vector<Layout>(problem.inputs.size(), Layout::plain),
-                   {conv ? Layout::channels_last : Layout::plain}});
-  if (conv)
-    for (Config& config : out) config.inputs[0] = Layout::channels_last;
+    out.push_back({std::string(candidates[i].second->text), layouts_of_inputs(problem), {layout}});
   return out;
 }
 
-Choice choice_of(const Shape& s, std::string_view text) {
-  for (const Tile& tile : kTiles)
+Choice choice_of(const Task& t, std::string_view text) {
+  for (const Tile& tile : tiles_for(t))
     if (tile.text == text)
-      if (const auto choice = choice_of(s, tile)) return *choice;
-  fail(ErrorKind::bad_file, "there is no '", text, "' for a product of ", s.rows, " by ", s.columns, " elements");
+      if (const auto choice = choice_of(t, tile)) return *choice;
+  fail(ErrorKind::bad_file, "there is no '", text, "' for a product of ", t.first.rows, " by ", t.first.columns, " elements");
 }
 
 // Rows are columns of b, each tap after tap, channels of a tap in whole slices. Physical row r of 4 * v belongs to the
@@ -316,72 +399,106 @@ TensorMapSpec map_of_extra(const Shape& s, int64_t rows, int64_t columns) {
   return map;
 }
 
+TensorMapSpec map_of_weights(const Shape& s, int64_t columns) {
+  TensorMapSpec map;
+  map.element_bytes = int(s.element());
+  map.sizes = {uint64_t(s.packed_depth()), uint64_t(s.packed_columns())};
+  map.strides = {uint64_t(s.packed_depth() * s.element())};
+  map.box = {uint32_t(s.slice() / s.element()), uint32_t(columns)};
+  map.steps = {1, 1};
+  map.swizzle = int(s.slice());
+  return map;
+}
+
 Recipe::Work work(const Problem& problem, const Config& config) {
-  const Shape s = shape_of(problem);
-  const Choice choice = choice_of(s, config.text);
+  const Task t = task_of(problem);
+  const Shape &s = t.first, &last = t.last();
+  const Choice choice = choice_of(t, config.text);
   const Tile& tile = *choice.tile;
   Recipe::Work out;
   if (s.rows == 0) return out;
   const auto* matmul = std::get_if<ops::MatMul>(&problem.op);
+  const auto chain = chain_of(problem);
+  const size_t second_weights = chain ? chain->first.inputs.size() : 1;
   out.consumed.assign(problem.inputs.size(), false);
-  out.consumed[1] = true;
-  out.packed_bytes = s.packed_columns() * s.packed_depth() * s.element();
-  if (problem.inputs[1].constant)
+  out.consumed[1] = out.consumed[second_weights] = true;
+  // The weights of the second, if there is one, lie behind those of the first.
+  constexpr int64_t kAlignment = 128;
+  const int64_t first_bytes = round_up(s.packed_columns() * s.packed_depth() * s.element(), kAlignment);
+  out.packed_bytes = first_bytes + (chain ? last.packed_columns() * last.packed_depth() * last.element() : 0);
+  if (problem.inputs[1].constant && problem.inputs[second_weights].constant) {
     out.packed = packed_weights(s, *problem.inputs[1].constant, !matmul, matmul && matmul->transpose_b);
+    if (chain) {
+      const auto second = packed_weights(last, *problem.inputs[second_weights].constant, true, false);
+      out.packed.resize(size_t(first_bytes));
+      out.packed.insert(out.packed.end(), second.begin(), second.end());
+    }
+    out.packed.resize(size_t(out.packed_bytes));
+  }
 
   const DType accumulator = ops::accumulator_of(s.a, s.b);
-  const int64_t rows = tile_rows(tile), stages = stages_of(s, choice),
-                column_tiles = ceil_div(s.columns, int64_t(tile.columns)), tiles = tiles_of(s, tile);
+  const int64_t rows = tile_rows(tile), stages = stages_of(t, choice), columns = last_columns(t, tile),
+                column_tiles = ceil_div(s.columns, int64_t(tile.columns)), tiles = tiles_of(t, tile);
   if (!small_positions(tiles + 2 * kMultiprocessors) || !small_positions(s.rows + rows))
     fail(ErrorKind::unsupported, "a product of ", tiles, " tiles; at most 2147418112");
   Job job;
   job.entry = "pipeline";
   job.overlap = true;
-  const ImageEpilogue epilogue = image_epilogue(problem, accumulator, s.v());
-  job.slots = epilogue.slots;
+  ImageEpilogue first;  // in a chain
+  if (chain) first = image_epilogue(chain->first, accumulator, s.v(), true);
+  const int shift = int(second_weights) - 1;  // of the inputs of the last product
+  const ImageEpilogue epilogue = image_epilogue(chain ? chain->second : problem, accumulator, last.v(), false, shift);
+  const int extra = last.extra + shift;
+  job.slots = first.slots;
+  job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
   job.slots.push_back({Slot::Kind::output, 0, 0});
   job.source.text = concat(
       "#include \"backends/cuda/support/memory.cuh\"\nusing Sum = ", size_of(s.a) == 1 ? "i32" : "float",
-      ";\n#define MATRIX ", matrix_units(s.a), "\nconstexpr int V = ", s.v(), ", ROWS = ", tile.rows,
-      ", COLUMNS = ", tile.columns, ", SLICE = ", s.slice(), ", STAGES = ", stages,
-      ", RESIDENT = ", choice.resident ? s.slices() : 0, ", CONSUMERS = ", tile.consumers, ", ELEMENT = ", s.element(),
-      ";\n#define SPLITS ", tile.splits, "\nconstexpr bool TOGETHER = ", tile.together, ", IM2COL = ", s.im2col, ";\n#define EXTRA_NAMES ",
-      epilogue.names, "\n#define EXTRA_STAGES ", choice.extra_stages,
-      choice.extra_stages ? concat("\n#define EXTRA_NAME e", s.extra,
-                                   "\nusing Extra = ", memory_type(problem.inputs[size_t(s.extra)].type.dtype), ";")
+      ";\n#define MATRIX ", matrix_units(s.a), "\nconstexpr int V = ", last.v(), ", ROWS = ", tile.rows,
+      ", MAIN_COLUMNS = ", tile.columns, ", COLUMNS = ", columns, ", CHUNKS = ", chunks_of(t, tile),
+      ", SLICE = ", s.slice(), ", STAGES = ", stages, ", RESIDENT = ", choice.resident ? s.slices() : 0,
+      ", CONSUMERS = ", tile.consumers, ", ELEMENT = ", s.element(),
+      chain ? concat(", FIRST_V = ", s.v(), ", BETWEEN = ", s.columns, ", THEN_SLICE = ", last.slice(),
+                     ", THEN_SLICES = ", last.slices())
+            : "",
+      ";\n#define CHAINED ", chain ? 1 : 0, "\n#define SPLITS ", tile.splits,
+      "\nconstexpr bool TOGETHER = ", tile.together, ", IM2COL = ", s.im2col, ";\n#define EXTRAS ", first.parameters,
+      epilogue.parameters, "\n#define EXTRA_NAMES ", first.names, epilogue.names, "\n#define EXTRA_STAGES ",
+      choice.extra_stages,
+      choice.extra_stages ? concat("\n#define EXTRA_NAME e", extra, "\nusing Extra = ",
+                                   memory_type(problem.inputs[size_t(extra)].type.dtype), ";")
                           : "",
-      "\n", epilogue.text, "#include \"backends/cuda/matmul/pipeline.cu\"\n");
+      "\n", first.text, epilogue.text, "#include \"backends/cuda/matmul/pipeline.cu\"\n");
   ParameterWriter writer;
   writer.put(uint32_t(s.rows))
-      .put(uint32_t(s.columns))
-      .put(uint32_t(s.out_pitch))
-      .put(uint32_t(s.extra_pitch))
+      .put(uint32_t(last.columns))
+      .put(uint32_t(last.out_pitch))
+      .put(uint32_t(last.extra_pitch))
       .put(uint32_t(tiles))
       .put_divisor(column_tiles);
-  for (int64_t count : {s.kernel[0], s.kernel[1], s.channel_slices(), slices_of_block(s, choice)}) writer.put(uint32_t(count));
+  for (int64_t count : {s.kernel[0], s.kernel[1], s.channel_slices(), slices_of_block(t, choice)}) writer.put(uint32_t(count));
   writer.put_divisor(s.out[1]).put_divisor(s.out[0]);
   for (const auto& two : {s.stride, s.pad, s.dilation}) writer.put(int32_t(two[1])).put(int32_t(two[0]));
   job.parameters = writer.finish(4);
   job.maps.push_back({{Slot::Kind::input, 0, 0}, map_of_a(s, rows)});
-  TensorMapSpec map_b;
-  map_b.element_bytes = int(s.element());
-  map_b.sizes = {uint64_t(s.packed_depth()), uint64_t(s.packed_columns())};
-  map_b.strides = {uint64_t(s.packed_depth() * s.element())};
-  map_b.box = {uint32_t(s.slice() / s.element()), uint32_t(tile.columns)};
-  map_b.steps = {1, 1};
-  map_b.swizzle = int(s.slice());
-  job.maps.push_back({{Slot::Kind::packed, 0, 0}, map_b});
-  if (choice.extra_stages) job.maps.push_back({{Slot::Kind::input, s.extra, 0}, map_of_extra(s, rows, tile.columns)});
+  job.maps.push_back({{Slot::Kind::packed, 0, 0}, map_of_weights(s, tile.columns)});
+  if (choice.extra_stages) job.maps.push_back({{Slot::Kind::input, extra, 0}, map_of_extra(last, rows, columns)});
+  if (chain) job.maps.push_back({{Slot::Kind::packed, 0, first_bytes}, map_of_weights(last, columns)});
   job.shape.block = {uint32_t(128 * (1 + tile.consumers)), 1, 1};
-  job.shape.grid = {uint32_t(std::min(tiles, blocks_of(s, choice))), uint32_t(tile.splits), 1};
-  job.shape.shared_bytes = uint32_t(stages * (stage_bytes(s, choice) + 16) + resident_bytes(s, choice) +
-                                    extra_bytes(s, choice) + partial_bytes(choice) + kTurnBytes);
+  job.shape.grid = {uint32_t(std::min(tiles, blocks_of(t, choice))), uint32_t(tile.splits), 1};
+  job.shape.shared_bytes = uint32_t(stages * (stage_bytes(t, choice) + 16) + resident_bytes(t, choice) +
+                                    extra_bytes(t, choice) + partial_bytes(choice) + kTurnBytes);
   out.jobs.push_back(std::move(job));
   return out;
 }
 
 // Inputs of the epilogue that have the output's shape are all read at the same places.
 bool takes_parts(const Problem& problem, const Config&) {
+  if (const auto chain = chain_of(problem)) {
+    for (size_t i = 1; i < chain->first.inputs.size(); ++i)
+      if (chain->first.inputs[i].pitch) return false;
+    return small_positions(chain->first.inputs[0].pitch) && takes_parts(chain->second, {});
+  }
   if (!epilogue_takes_parts(problem)) return false;
   int64_t pitch = -1;
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
@@ -394,8 +511,9 @@ bool takes_parts(const Problem& problem, const Config&) {
 
 }  // namespace
 
-extern const Recipe conv_pipeline_recipe, matmul_pipeline_recipe;
-const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 5, conv_supports, configs, work, "sm_90a", takes_parts};
-const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 5, matmul_supports, configs, work, "sm_90a", takes_parts};
+extern const Recipe conv_pipeline_recipe, conv_chain_recipe, matmul_pipeline_recipe;
+const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 6, conv_supports, configs, work, "sm_90a", takes_parts};
+const Recipe conv_chain_recipe{"cuda.conv.chain", 1, chain_supports, configs, work, "sm_90a", takes_parts};
+const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 6, matmul_supports, configs, work, "sm_90a", takes_parts};
 
 }  // namespace temper::cuda

@@ -14,7 +14,12 @@
 // multiprocessor fewer bytes in a clock than wgmma takes, gives only a.
 //
 // A tensor of the output's shape that the epilogue reads comes the same way, EXTRA_STAGES tiles of it ahead: loads by
-// the threads themselves would wait for memory in each tile.
+// the threads themselves would wait for memory in each tile. For each warpgroup that has tiles of its own a warp of the
+// first does that.
+//
+// CHAINED, a second product follows: what the epilogue of the first (FIRST_EPILOGUE) makes of a tile, which has all of
+// its columns, lies in shared memory and is multiplied by the second's weights, which stay there, too: CHUNKS times
+// COLUMNS columns, each finished by the second's epilogue before the next are multiplied.
 //
 // Where tiles are few, SPLITS blocks share one, each with a part of k, and none has a second; they are a cluster, and each
 // finishes a part of the tile with the sums that it finds in the shared memory of all.
@@ -22,9 +27,12 @@
 // wgmma cuts operands of f32 off to TF32: the copy engine rounds those of a on their way, those of b were rounded when
 // they were packed.
 //
-// Generated in front: MATRIX, Sum, ROWS (of a warpgroup), COLUMNS, SLICE (bytes of k: 128, 64 or 32), STAGES, RESIDENT
-// (0: none), CONSUMERS, SPLITS, V, ELEMENT (bytes of one of a or b), TOGETHER, IM2COL, EXTRA_STAGES (0: no such tensor; else
-// EXTRA_NAME and Extra, its name and elements), EXTRA_NAMES, and what image_epilogue makes.
+// Generated in front: MATRIX, Sum, ROWS (of a warpgroup), MAIN_COLUMNS (of a tile of the first product), COLUMNS (of one
+// of the last), SLICE (bytes of k: 128, 64 or 32), STAGES, RESIDENT (0: none), CONSUMERS, SPLITS, V, ELEMENT (bytes of one
+// of a or b), TOGETHER, IM2COL, EXTRA_STAGES (0: no such tensor; else EXTRA_NAME and Extra, its name and elements),
+// EXTRA_NAMES, CHAINED, CHUNKS (1 where not CHAINED), and what image_epilogue makes. Where CHAINED, FIRST_V, BETWEEN
+// (columns of the first product), THEN_SLICE and THEN_SLICES (bytes of k and how many times so many), and what
+// image_epilogue makes of the first.
 #include "backends/cuda/support/memory.cuh"
 #include "backends/cuda/support/wgmma.cuh"
 
@@ -43,10 +51,17 @@ struct Parameters {
 constexpr int FEW = CONSUMERS == 2 ? 40 : 24, MANY = CONSUMERS == 2 ? 232 : CONSUMERS == 3 ? 160 : 112;
 constexpr int LEAST_BLOCKS = CONSUMERS == 1 ? 2 : 1;
 constexpr int TILE_ROWS = TOGETHER ? CONSUMERS * ROWS : ROWS;
-constexpr int BYTES_A = TILE_ROWS * SLICE, BYTES_B = COLUMNS * SLICE, STAGE = BYTES_A + (RESIDENT ? 0 : BYTES_B);
+constexpr int BYTES_A = TILE_ROWS * SLICE, BYTES_B = MAIN_COLUMNS * SLICE, STAGE = BYTES_A + (RESIDENT ? 0 : BYTES_B);
+constexpr int RINGS = TOGETHER ? 1 : CONSUMERS, EXTRA_TILES = RINGS * EXTRA_STAGES;  // of tiles of the extra tensor
 constexpr int TILE_OUT = TILE_ROWS * COLUMNS * (16 / V), EXTRAS_AT = STAGES * STAGE + RESIDENT * BYTES_B,
-              PARTIALS_AT = EXTRAS_AT + EXTRA_STAGES * TILE_OUT,
-              BARRIERS = PARTIALS_AT + (SPLITS > 1 ? TILE_ROWS * COLUMNS * 4 : 0);
+              PARTIALS_AT = EXTRAS_AT + EXTRA_TILES * TILE_OUT,
+              BETWEEN_AT = PARTIALS_AT + (SPLITS > 1 ? TILE_ROWS * COLUMNS * 4 : 0);
+#if CHAINED
+constexpr int BYTES_BETWEEN = ROWS * THEN_SLICE * THEN_SLICES, BYTES_THEN = COLUMNS * THEN_SLICE,
+              THEN_AT = BETWEEN_AT + CONSUMERS * BYTES_BETWEEN, BARRIERS = THEN_AT + CHUNKS * THEN_SLICES * BYTES_THEN;
+#else
+constexpr int BARRIERS = BETWEEN_AT;
+#endif
 constexpr int PER_SLICE = SLICE / ELEMENT, BLOCKS_M = ROWS / 64, COLUMN_GROUPS = COLUMNS / (4 * V);
 static_assert(COLUMN_GROUPS * 4 * V == COLUMNS, "tiles are whole groups of columns");
 static_assert(SPLITS == 1 || (CONSUMERS == 1 && TOGETHER && RESIDENT == 0), "blocks that share a tile have no other");
@@ -61,7 +76,8 @@ DEVICE u32 empty(u32 shared, u32 stage) { return shared + BARRIERS + (STAGES + s
 DEVICE u32 turn_of(u32 shared, u32 consumer) { return shared + BARRIERS + (2 * STAGES + consumer) * 8; }
 
 DEVICE u32 extra_full(u32 shared, u32 stage) { return turn_of(shared, CONSUMERS) + stage * 8; }
-DEVICE u32 extra_empty(u32 shared, u32 stage) { return turn_of(shared, CONSUMERS) + (EXTRA_STAGES + stage) * 8; }
+DEVICE u32 extra_empty(u32 shared, u32 stage) { return turn_of(shared, CONSUMERS) + (EXTRA_TILES + stage) * 8; }
+DEVICE u32 then_full(u32 shared) { return turn_of(shared, CONSUMERS) + 2 * EXTRA_TILES * 8; }
 
 // The slices of k of this block.
 struct Slices {
@@ -83,33 +99,52 @@ struct Place {  // in a ring
   }
 };
 
+// Where 16 bytes of a tile are, from its beginning: it lies in pieces of WIDTH bytes of each row, swizzled as wide.
+template <int HEIGHT, int WIDTH>
+DEVICE u32 place_in_tile(u32 row, u32 byte) {
+  const u32 at = row * WIDTH + byte % WIDTH;
+  return byte / WIDTH * (HEIGHT * WIDTH) + (at ^ (at >> 3 & (WIDTH - 16)));
+}
+
 #if EXTRA_STAGES
-// Tiles of the extra tensor lie in pieces of 128 bytes of each row, or less, swizzled as wide.
 constexpr int ROW_OUT = COLUMNS * (16 / V), PIECE = ROW_OUT < 128 ? ROW_OUT : 128;
-// Where 16 bytes of them are, from the tile's beginning.
-DEVICE u32 place_in_piece(u32 row, u32 byte) {
-  const u32 at = row * PIECE + byte % PIECE;
-  return byte / PIECE * (TILE_ROWS * PIECE) + (at ^ (at >> 3 & (PIECE - 16)));
+
+DEVICE void fill_extras(u32 shared, u32 ring, const TensorMap& map_extra, const Parameters& p) {
+  Place<EXTRA_STAGES> place;
+#pragma unroll 1
+  for (u32 tile = blockIdx.x + ring * gridDim.x; tile < p.tiles; tile += gridDim.x * RINGS) {
+    const u32 row_tile = divide(tile, p.column_tiles), column_tile = tile - row_tile * p.column_tiles.divisor;
+#pragma unroll 1
+    for (u32 chunk = column_tile * CHUNKS; chunk < (column_tile + 1) * CHUNKS; ++chunk) {
+      const u32 stage = ring * EXTRA_STAGES + place.stage, barrier = extra_full(shared, stage);
+      wait_for_phase(extra_empty(shared, stage), place.phase ^ 1);
+      arrive_expecting(barrier, TILE_OUT);
+#pragma unroll
+      for (int piece = 0; piece < ROW_OUT / PIECE; ++piece)
+        load_tile(shared + EXTRAS_AT + stage * TILE_OUT + piece * (TILE_ROWS * PIECE), map_extra,
+                  i32(chunk * COLUMNS + piece * (PIECE * V / 16)), i32(row_tile * TILE_ROWS), barrier);
+      place.advance();
+    }
+  }
 }
 #endif
 
-DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_extra,
-                      const Parameters& p) {
+#if CHAINED
+DEVICE void load_then(u32 shared, const TensorMap& map_then) {
+  arrive_expecting(then_full(shared), CHUNKS * THEN_SLICES * BYTES_THEN);
+#pragma unroll 1
+  for (u32 i = 0; i < CHUNKS * THEN_SLICES; ++i)
+    load_tile(shared + THEN_AT + i * BYTES_THEN, map_then, i32(i % THEN_SLICES * (THEN_SLICE / ELEMENT)),
+              i32(i / THEN_SLICES * COLUMNS), then_full(shared));
+}
+#endif
+
+DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b, const Parameters& p) {
   Place<STAGES> place;
-  [[maybe_unused]] Place<EXTRA_STAGES> extra;
 #pragma unroll 1
   for (u32 tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
     const u32 row_tile = divide(tile, p.column_tiles), row = row_tile * TILE_ROWS,
-              column = (tile - row_tile * p.column_tiles.divisor) * COLUMNS;
-#if EXTRA_STAGES
-    wait_for_phase(extra_empty(shared, extra.stage), extra.phase ^ 1);
-    arrive_expecting(extra_full(shared, extra.stage), TILE_OUT);
-#pragma unroll
-    for (int piece = 0; piece < ROW_OUT / PIECE; ++piece)
-      load_tile(shared + EXTRAS_AT + extra.stage * TILE_OUT + piece * (TILE_ROWS * PIECE), map_extra,
-                i32(column + piece * (PIECE * V / 16)), i32(row), extra_full(shared, extra.stage));
-    extra.advance();
-#endif
+              column = (tile - row_tile * p.column_tiles.divisor) * MAIN_COLUMNS;
     i32 w = 0, h = 0, n = 0;
     if constexpr (IM2COL) {
       const u32 line = divide(row, p.out_w), image = divide(line, p.out_h);
@@ -186,46 +221,134 @@ DEVICE void finish_part(EXTRAS Output* out, const Parameters& p) {
 }
 #endif
 
+#if SPLITS == 1
+// What the epilogue reads of the first columns, and of rows, is on its way while the products are made, where registers
+// are enough.
+constexpr int ROW_WORDS = sizeof(RowExtras) / 4 * BLOCKS_M * 2 * COLUMN_GROUPS, COLUMN_WORDS = sizeof(ColumnExtras) / 4,
+              FREE_REGISTERS = MANY - 62 - BLOCKS_M * COLUMNS / 2;
+constexpr bool ROWS_AHEAD = EXTRA_STAGES == 0 && ROW_WORDS > 0 && ROW_WORDS <= FREE_REGISTERS,
+               COLUMNS_AHEAD = COLUMN_WORDS + (ROWS_AHEAD ? ROW_WORDS : 0) <= FREE_REGISTERS,
+               NEXT_AHEAD = BLOCKS_M > 1 && EXTRA_STAGES == 0;
+struct Early {
+  RowExtras rows[ROWS_AHEAD ? COLUMN_GROUPS : 1][ROWS_AHEAD ? BLOCKS_M * 2 : 1];
+  ColumnExtras columns[COLUMN_GROUPS];
+};
+DEVICE void read_early(Early& early, u32 row, u32 column, EXTRAS const Parameters& p) {
+  if constexpr (ROWS_AHEAD) {
+#pragma unroll
+    for (int group = 0; group < COLUMN_GROUPS; ++group)
+#pragma unroll
+      for (int m = 0; m < BLOCKS_M * 2; ++m) {
+        const u32 r = row + m / 2 * 64 + m % 2 * 8, c = column + group * 4 * V;
+        if (r < p.rows && c < p.columns) { ROW_EXTRAS(early.rows[group][m], i64(r) * p.extra_pitch + c) }
+      }
+  }
+  if (COLUMNS_AHEAD && column < p.columns) { COLUMN_EXTRAS(early.columns[0], column) }
+}
+
+// From the thread's sums, of which the first is that of (row, column), to the output. `extra`: where the tile of the
+// extra tensor is, in which the thread's first row and column are (my_row, my_column).
+DEVICE void finish(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], Early& early, u32 row, u32 column,
+                   [[maybe_unused]] const u8* extra, [[maybe_unused]] u32 my_row, [[maybe_unused]] u32 my_column,
+                   EXTRAS Output* out, const Parameters& p) {
+#pragma unroll
+  for (int group = 0; group < COLUMN_GROUPS; ++group) {
+    const u32 c = column + group * 4 * V;
+    if (c >= p.columns) continue;
+    if (!(COLUMNS_AHEAD && (group == 0 || NEXT_AHEAD))) { COLUMN_EXTRAS(early.columns[group], c) }
+    [[maybe_unused]] RowExtras rows[BLOCKS_M * 2];
+#pragma unroll
+    for (int m = 0; m < BLOCKS_M * 2; ++m) {
+      if constexpr (ROWS_AHEAD) {
+        rows[m] = early.rows[group][m];
+      } else {
+#if EXTRA_STAGES
+        const Extra* const EXTRA_NAME = reinterpret_cast<const Extra*>(extra);
+        const u32 r = my_row + m / 2 * 64 + m % 2 * 8;
+        const u32 at = place_in_tile<TILE_ROWS, PIECE>(r, (my_column + group * 4 * V) * (16 / V));
+        ROW_EXTRAS(rows[m], at / (16 / V))
+#else
+        const u32 r = row + m / 2 * 64 + m % 2 * 8;
+        if (r < p.rows) { ROW_EXTRAS(rows[m], i64(r) * p.extra_pitch + c) }
+#endif
+      }
+    }
+#pragma unroll
+    for (int m = 0; m < BLOCKS_M * 2; ++m) {
+      // Some sums are not needed any more: there is room for the next columns.
+      if (COLUMNS_AHEAD && NEXT_AHEAD && m == BLOCKS_M * 2 - 1 && group + 1 < COLUMN_GROUPS && c + 4 * V < p.columns) {
+        COLUMN_EXTRAS(early.columns[group + 1], c + 4 * V)
+      }
+      const u32 r = row + m / 2 * 64 + m % 2 * 8;
+      if (r >= p.rows) continue;
+      Finished<Output> results[V];
+#pragma unroll
+      for (int v = 0; v < V; ++v)
+        results[v] = EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), early.columns[group],
+                              rows[m], v);
+      store_results<Output, V>(out + i64(r) * p.out_pitch + c, results);
+    }
+  }
+}
+#endif
+
+#if CHAINED
+// From the thread's sums of the first product to shared memory, as the second takes it. Columns that do not exist are
+// zero: the weights for them are, but zero times NaN is not.
+DEVICE void put_between(const Sum (&sums)[BLOCKS_M][MAIN_COLUMNS / 2], u8* between, u32 my_row, u32 quad,
+                        EXTRAS i32) {
+  using Between = first::Output;
+#pragma unroll
+  for (int group = 0; group < MAIN_COLUMNS / (4 * FIRST_V); ++group) {
+    const u32 c = (group * 4 + quad) * FIRST_V;
+    if (c * ELEMENT >= THEN_SLICE * THEN_SLICES) continue;
+    const bool exists = BETWEEN == MAIN_COLUMNS || c < BETWEEN;
+    [[maybe_unused]] first::ColumnExtras columns;
+    [[maybe_unused]] const first::RowExtras rows{};  // there are none
+    if (exists) { FIRST_COLUMN_EXTRAS(columns, c) }
+#pragma unroll
+    for (int m = 0; m < BLOCKS_M * 2; ++m) {
+      Finished<Between> results[FIRST_V];
+#pragma unroll
+      for (int v = 0; v < FIRST_V; ++v)
+        results[v] = exists ? FIRST_EPILOGUE(first::Acc(sums[m / 2][(group * (FIRST_V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]),
+                                             columns, rows, v)
+                            : Finished<Between>(0);
+      store_results<Between, FIRST_V>(
+          reinterpret_cast<Between*>(between + place_in_tile<ROWS, THEN_SLICE>(my_row + m / 2 * 64 + m % 2 * 8, c * ELEMENT)),
+          results);
+    }
+  }
+}
+#endif
+
 DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Parameters& p) {
   const u32 thread = threadIdx.x % 128, slices = my_slices(p).end - my_slices(p).begin;
-  const u32 my_row = thread / 32 * 16 + thread % 32 / 4 + (TOGETHER ? consumer * ROWS : 0), my_column = thread % 4 * V;
+  [[maybe_unused]] const u32 group_row = thread / 32 * 16 + thread % 32 / 4,  // in the warpgroup's rows
+      my_row = group_row + (TOGETHER ? consumer * ROWS : 0), my_column = thread % 4 * V;
   Place<STAGES> place;
   [[maybe_unused]] Place<EXTRA_STAGES> extra;
-  if (!TOGETHER) {
-    place.advance(consumer * slices);
-    if (EXTRA_STAGES) extra.advance(consumer);
-  }
+  if (!TOGETHER) place.advance(consumer * slices);
   u32 turn = consumer == 0;  // nobody has a tile before the first
+#if CHAINED
+  u8* const between = dynamic_shared() + BETWEEN_AT + consumer * BYTES_BETWEEN;
+  wait_for_phase(then_full(shared), 0);
+#endif
 #pragma unroll 1
   for (u32 tile = blockIdx.x + (TOGETHER ? 0 : consumer * gridDim.x); tile < p.tiles;
        tile += gridDim.x * (TOGETHER ? 1 : CONSUMERS)) {
-    const u32 row_tile = divide(tile, p.column_tiles), row = row_tile * TILE_ROWS + my_row,
-              column = (tile - row_tile * p.column_tiles.divisor) * COLUMNS + my_column;
-    // What the epilogue reads of rows, and of the first columns, is on its way while the products are made, where
-    // registers are enough.
-    constexpr int WORDS = sizeof(RowExtras) / 4 * BLOCKS_M * 2 * COLUMN_GROUPS, COLUMN_WORDS = sizeof(ColumnExtras) / 4,
-                  FREE = MANY - 62 - BLOCKS_M * COLUMNS / 2;
-    constexpr bool AHEAD = SPLITS == 1 && EXTRA_STAGES == 0 && WORDS > 0 && WORDS <= FREE,
-                   COLUMNS_AHEAD = SPLITS == 1 && COLUMN_WORDS + (AHEAD ? WORDS : 0) <= FREE;
-    [[maybe_unused]] constexpr bool NEXT_AHEAD = BLOCKS_M > 1 && EXTRA_STAGES == 0;
-    [[maybe_unused]] RowExtras early[AHEAD ? COLUMN_GROUPS : 1][AHEAD ? BLOCKS_M * 2 : 1];
-    if constexpr (AHEAD) {
-#pragma unroll
-      for (int group = 0; group < COLUMN_GROUPS; ++group)
-#pragma unroll
-        for (int m = 0; m < BLOCKS_M * 2; ++m) {
-          const u32 r = row + m / 2 * 64 + m % 2 * 8, c = column + group * 4 * V;
-          if (r < p.rows && c < p.columns) { ROW_EXTRAS(early[group][m], i64(r) * p.extra_pitch + c) }
-        }
-    }
-
-    [[maybe_unused]] ColumnExtras columns[COLUMN_GROUPS];
-    if (COLUMNS_AHEAD && column < p.columns) { COLUMN_EXTRAS(columns[0], column) }
-
+    [[maybe_unused]] const u32 row_tile = divide(tile, p.column_tiles), row = row_tile * TILE_ROWS + my_row,
+                               column = (tile - row_tile * p.column_tiles.divisor) * COLUMNS + my_column;
+#if SPLITS == 1 && !CHAINED
+    Early early;
+    read_early(early, row, column, EXTRA_NAMES p);
+#endif
     // Tiles are begun in their order. A barrier only tells odd rounds of the ring from even ones; who comes here has
     // the word of the one in front that all slices in front of its own are there.
     if (!TOGETHER) wait_for_phase(turn_of(shared, consumer), turn), turn ^= 1;
-    Sum sums[BLOCKS_M][COLUMNS / 2];
+    // Those of the second product take the registers of the first: what begins anew would get others beside them.
+    Sum all_sums[BLOCKS_M * (MAIN_COLUMNS > COLUMNS ? MAIN_COLUMNS : COLUMNS) / 2];
+    Sum(&sums)[BLOCKS_M][MAIN_COLUMNS / 2] = reinterpret_cast<Sum(&)[BLOCKS_M][MAIN_COLUMNS / 2]>(all_sums);
     u32 before = 0;
 #pragma unroll 1
     for (u32 s = 0; s < slices; ++s) {
@@ -258,53 +381,41 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
         place_of_unit((thread / 32 * (BLOCKS_M * 2) + m) * COLUMN_GROUPS + v / V)[v % V / 4 * 32] = four;
       }
 #else
-#if EXTRA_STAGES
-    wait_for_phase(extra_full(shared, extra.stage), extra.phase);
-    const Extra* const EXTRA_NAME =
-        reinterpret_cast<const Extra*>(dynamic_shared() + EXTRAS_AT + extra.stage * TILE_OUT);
-#endif
-
+#if CHAINED
+    meet_warpgroup(consumer);  // all have multiplied what is there
+    put_between(sums, between, group_row, thread % 4, EXTRA_NAMES 0);
+    publish_shared();
+    meet_warpgroup(consumer);
+#pragma unroll 1
+    for (u32 chunk = 0; chunk < CHUNKS; ++chunk) {
+      Early early;
+      read_early(early, row, chunk * COLUMNS + my_column, EXTRA_NAMES p);
+      Sum(&sums)[BLOCKS_M][COLUMNS / 2] = reinterpret_cast<Sum(&)[BLOCKS_M][COLUMNS / 2]>(all_sums);
 #pragma unroll
-    for (int group = 0; group < COLUMN_GROUPS; ++group) {
-      const u32 c = column + group * 4 * V;
-      if (c >= p.columns) continue;
-      if (!(COLUMNS_AHEAD && (group == 0 || NEXT_AHEAD))) { COLUMN_EXTRAS(columns[group], c) }
-      [[maybe_unused]] RowExtras rows[BLOCKS_M * 2];
-#pragma unroll
-      for (int m = 0; m < BLOCKS_M * 2; ++m) {
-        if constexpr (AHEAD) {
-          rows[m] = early[group][m];
-        } else {
-#if EXTRA_STAGES
-          const u32 r = my_row + m / 2 * 64 + m % 2 * 8;
-          ROW_EXTRAS(rows[m], place_in_piece(r, (my_column + group * 4 * V) * (16 / V)) / (16 / V))
+      for (u32 s = 0; s < THEN_SLICES; ++s) {
+        renew(sums);
+        multiply_slice<THEN_SLICE>(sums, shared + BETWEEN_AT + consumer * BYTES_BETWEEN + s * (ROWS * THEN_SLICE),
+                                   shared + THEN_AT + (chunk * THEN_SLICES + s) * BYTES_THEN, s > 0);
+      }
+      wait_for_products<0>();
+      renew(sums);
 #else
-          const u32 r = row + m / 2 * 64 + m % 2 * 8;
-          if (r < p.rows) { ROW_EXTRAS(rows[m], i64(r) * p.extra_pitch + c) }
+    constexpr u32 chunk = 0;
 #endif
-        }
-      }
-#pragma unroll
-      for (int m = 0; m < BLOCKS_M * 2; ++m) {
-        // Some sums are not needed any more: there is room for the next columns.
-        if (COLUMNS_AHEAD && NEXT_AHEAD && m == BLOCKS_M * 2 - 1 && group + 1 < COLUMN_GROUPS &&
-            c + 4 * V < p.columns) {
-          COLUMN_EXTRAS(columns[group + 1], c + 4 * V)
-        }
-        const u32 r = row + m / 2 * 64 + m % 2 * 8;
-        if (r >= p.rows) continue;
-        Finished<Output> results[V];
-#pragma unroll
-        for (int v = 0; v < V; ++v)
-          results[v] =
-              EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns[group], rows[m], v);
-        store_results<Output, V>(out + i64(r) * p.out_pitch + c, results);
-      }
-    }
+    const u8* tile_of_extra = nullptr;
+#if EXTRA_STAGES
+    const u32 stage = (TOGETHER ? 0 : consumer * EXTRA_STAGES) + extra.stage;
+    wait_for_phase(extra_full(shared, stage), extra.phase);
+    tile_of_extra = dynamic_shared() + EXTRAS_AT + stage * TILE_OUT;
+#endif
+    finish(sums, early, row, chunk * COLUMNS + column, tile_of_extra, my_row, my_column, EXTRA_NAMES out, p);
 #if EXTRA_STAGES
     __syncwarp();
-    if (thread % 32 == 0) arrive(extra_empty(shared, extra.stage));
-    extra.advance(TOGETHER ? 1 : CONSUMERS);
+    if (thread % 32 == 0) arrive(extra_empty(shared, stage));
+    extra.advance();
+#endif
+#if CHAINED
+    }
 #endif
 #endif
   }
@@ -317,14 +428,15 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
 #endif
 
 extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAST_BLOCKS)
-    pipeline(EXTRAS Output* out, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
+    pipeline(EXTRAS Output* out, const __grid_constant__ TensorMap map_a,
+             const __grid_constant__ TensorMap map_b,
 #if EXTRA_STAGES
              const __grid_constant__ TensorMap map_extra,
 #endif
-             const __grid_constant__ Parameters p) {
-#if !EXTRA_STAGES
-  const TensorMap& map_extra = map_a;  // not used
+#if CHAINED
+             const __grid_constant__ TensorMap map_then,
 #endif
+             const __grid_constant__ Parameters p) {
   const u32 shared = shared_address(dynamic_shared());
   if (threadIdx.x == 0) {
     prefetch_map(map_a);
@@ -334,17 +446,27 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
       barrier_init(empty(shared, stage), TOGETHER ? 4 * CONSUMERS : 4);  // a lane of each warp that read it
     }
     for (u32 consumer = 0; consumer < CONSUMERS; ++consumer) barrier_init(turn_of(shared, consumer), 4);
-    for (u32 stage = 0; stage < EXTRA_STAGES; ++stage) {
+    for (u32 stage = 0; stage < EXTRA_TILES; ++stage) {
       barrier_init(extra_full(shared, stage), 1);
       barrier_init(extra_empty(shared, stage), TOGETHER ? 4 * CONSUMERS : 4);
     }
+    if (CHAINED) barrier_init(then_full(shared), 1);
     publish_barriers();
   }
   __syncthreads();
   wait_for_inputs();
   if (threadIdx.x < 128) {
     if constexpr (CONSUMERS > 1) give_registers<FEW>();
-    if (threadIdx.x == 0) fill_ring(shared, map_a, map_b, map_extra, p);
+    if (threadIdx.x == 0) {
+#if CHAINED
+      load_then(shared, map_then);
+#endif
+      fill_ring(shared, map_a, map_b, p);
+    }
+#if EXTRA_STAGES
+    if (threadIdx.x % 32 == 0 && threadIdx.x / 32 <= RINGS && threadIdx.x > 0)
+      fill_extras(shared, threadIdx.x / 32 - 1, map_extra, p);
+#endif
   } else {
     if constexpr (CONSUMERS > 1) take_registers<MANY>();
     finish_tiles(shared, threadIdx.x / 128 - 1, EXTRA_NAMES out, p);

@@ -129,6 +129,9 @@ DEVICE void load_matrices(u32* to, u32 from) {
 // What this thread wrote to shared memory is read by the matrix units and by bulk copies on their own way.
 DEVICE void publish_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
+// All threads of a warpgroup meet; each warpgroup by a number of its own, at most 14.
+DEVICE void meet_warpgroup(u32 number) { asm volatile("bar.sync %0, 128;" ::"r"(number + 1) : "memory"); }
+
 // The same place in the shared memory of block `rank` of the cluster.
 template <class T>
 DEVICE T* in_block(T* shared, u32 rank) {

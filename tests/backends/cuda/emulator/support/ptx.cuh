@@ -81,6 +81,9 @@ DEVICE void load_matrices(u32* to, u32 from) {
   });
 }
 DEVICE void publish_shared() {}
+DEVICE void meet_warpgroup(u32) {
+  temper_machine->together(128, nullptr, [](void**) {});
+}
 
 template <class T>
 DEVICE T* in_block(T* shared, u32 rank) {

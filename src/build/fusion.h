@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which ops run in one kernel with their neighbours: what a backend's tactics take and, for convolutions, what is faster.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "passes/chain_convs.h"
+#include "plan/build.h"
+#include "tune/cache.h"
+
+namespace temper {
+
+// What a tactic of the backend takes at these shapes.
+FusionTaken taken_by(const Backend& backend, const Device& device, const Bindings& bindings);
+
+// The convolutions of a graph that could run in chains.
+struct Chains {
+  std::vector<ConvPair> list;  // those of `chained`
+  Graph chained;               // with all of them; where it was decided before, with those that were faster
+  bool decided = false;
+};
+// `graph` has concrete shapes.
+Chains find_chains(const Graph& graph, const Backend& backend, const Device& device, const TimingCache& cache);
+
+// As plan_in_context, of the graph in which those convolutions run in chains that are faster so. Both ways of each are
+// timed in plans of all; then a plan with the faster ones is timed beside one with none. `cache` remembers the decision.
+Plan plan_with_chains(const Graph& graph, const Chains& chains, const Backend& backend, const Device& device,
+                      const PlanOptions& options, TimingCache& cache,
+                      const std::function<void(const std::string&)>& progress);
+
+}  // namespace temper

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// For backends with kernels that compute a convolution and the one behind it in one go (Backend::fuses). Whether that is
+// faster depends on the shapes: it is asked for where these are known (build/chains.h).
+#pragma once
+#include <string>
+#include <vector>
+
+#include "passes/fuse_neighbours.h"
+
+namespace temper {
+
+constexpr std::string_view kChainConvs = "chain_convs";  // its name, for --disable
+
+// Names of nodes: two, and what is made of them.
+struct ConvPair {
+  std::string first, second, name;
+};
+// A convolution of one tap, a stride of 1 and no padding or groups, that alone reads another one's output, becomes one
+// conv_chain with it, where it is `wanted` by its name and `taken` says so. What was made, in the graph's order.
+std::vector<ConvPair> chain_convs(Graph& graph, const FusionTaken& taken,
+                                  const std::function<bool(const std::string& name)>& wanted);
+
+}  // namespace temper
