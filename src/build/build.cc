@@ -261,9 +261,11 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
       if (is_one_stage(concretes[i])) chains[i] = find_chains(concretes[i], backend, device, cache);
   std::optional<CompileBeside> compiling;
   if (in_context) {
-    std::vector<Graph> timed = concretes;
-    for (const Chains& all : chains)
-      if (!all.decided && !all.list.empty()) timed.push_back(all.chained);
+    std::vector<Graph> timed;  // in this order
+    for (size_t i = 0; i < concretes.size(); ++i) {
+      if (!chains[i].decided || chains[i].list.empty()) timed.push_back(concretes[i]);
+      if (!chains[i].list.empty()) timed.push_back(chains[i].chained);
+    }
     compiling.emplace(to_compile(timed, backend, device, cache), device);
   }
   for (size_t i = 0; i < concretes.size(); ++i) {

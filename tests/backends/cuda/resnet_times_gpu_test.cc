@@ -3,7 +3,7 @@
 // them take together; off unless asked for (--gtest_also_run_disabled_tests). TEMPER_TIMES="i8 256,f16 64" asks for
 // these alone, TEMPER_TIMES_LIKE="[512,128,1,1]" for cases with that in their texts,
 // TEMPER_TIMES_OF=pipeline for recipes with that in their names; TEMPER_TIMES_ONCE=3 launches the first
-// three ways of each problem once, for a profiler.
+// three ways of each problem once, for a profiler. Lines of problems of any kind: DISABLED_OfLines.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +11,7 @@
 #include <random>
 #include <sstream>
 
+#include "base/file.h"
 #include "bench/cases.h"
 #include "run_recipe.h"
 
@@ -264,6 +265,22 @@ TEST(CudaTimes, DISABLED_OfOtherSteps) {
       for (const Port& port : *ports) bytes += byte_count(port.type.dtype, port.dims());
     std::printf("%-60.60s %.0f MB (T/s are of bytes): ", text, double(bytes) / 1e6);
     measure(stream, cubins, bench, double(bytes), 4);
+  }
+}
+
+// Of the lines (as in tests/cases) in the file that TEMPER_TIMES_LINES names.
+TEST(CudaTimes, DISABLED_OfLines) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  const char* path = std::getenv("TEMPER_TIMES_LINES");
+  if (!path) GTEST_SKIP() << "TEMPER_TIMES_LINES names no file";
+  const cuda::Stream stream(gpu);
+  testing::Cubins cubins(*compiler, gpu->info().architecture());
+  for (const KernelCase& line : parse_cases(read_file(path))) {
+    const Bench bench(line.text, gpu->info().architecture());
+    cubins.prepare(bench.sources());
+    std::printf("%s:", line.text.c_str());
+    measure(stream, cubins, bench, 0, 8);
   }
 }
 

@@ -67,6 +67,7 @@ ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t 
     call += bytes ? byte_argument(type, loaded) : concat(", hold(", loaded, ".at[v])");
     if (bytes) want_byte_pattern(fields[0], loads[0]);
     epilogue.names += concat(name, ", ");
+    if (!whole && !splat && size_of(dtype) == 4) epilogue.arrays.push_back(concat(type, ", ", name));
     epilogue.slots.push_back({Slot::Kind::input, int(i) + input, 0});
   }
   const std::string_view macro = first ? "#define FIRST_" : "#define ";

@@ -19,6 +19,7 @@ struct ImageEpilogue {
   std::string text;
   std::string parameters;   // of the kernel: "const float* e2, const i8* e3, "
   std::string names;        // "e2, e3, "
+  std::vector<std::string> arrays;  // those of 4 bytes for each channel: "f32, e2"
   std::vector<Slot> slots;  // of the parameters
 };
 // Where a kernel has two, the `first` one is in namespace first, and its macros begin with FIRST_. The problem's inputs

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <stdexcept>
 
 #include "backends/cuda/conv/image_epilogue.h"
 #include "backends/cuda/matmul/gemm.h"
@@ -32,13 +33,11 @@ constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
                            {"tile=64x64 splits=8", 64, 64, true, 1, 8}};
 // Of chains: all columns of the first convolution are in one tile.
 constexpr Tile kChainTiles[] = {{"tile=64x64 groups=3", 64, 64, false, 3},
+                                {"tile=64x64 groups=4", 64, 64, false, 4},
                                 {"tile=128x64 groups=3", 128, 64, false, 3},
-                                {"tile=256x64 together", 128, 64, true},
                                 {"tile=64x128 groups=3", 64, 128, false, 3},
-                                {"tile=128x128", 128, 128, false},
-                                {"tile=256x128 together", 128, 128, true},
-                                {"tile=64x256", 64, 256, false}};
-constexpr int kMultiprocessors = 132, kSharedBytes = 227 << 10, kMostStages = 16, kTurnBytes = 32;
+                                {"tile=128x128", 128, 128, false}};
+constexpr int kMultiprocessors = 132, kSharedBytes = 227 << 10, kMostStages = 16, kTurnBytes = 48;
 
 // What both ops are to the kernel.
 struct Shape {
@@ -49,6 +48,7 @@ struct Shape {
   int64_t a_pitch = 0, out_pitch = 0, extra_pitch = 0;  // of rows, in elements
   bool im2col = false;
   int extra = -1;  // the input that is a tensor of the output's shape and element size, where there is just one
+  int arrays = 0;  // ImageEpilogue::arrays
 
   int64_t element() const { return size_of(a); }
   int64_t v() const { return 16 / size_of(result); }
@@ -101,6 +101,11 @@ Shape shape_of(const Problem& problem) {
       break;
     }
     s.extra = int(i);
+  }
+  const size_t inner = std::holds_alternative<ops::Conv>(problem.op) ? 1 : out.size() - 1;
+  for (size_t i = 2; i < problem.inputs.size(); ++i) {
+    const Dims from = problem.inputs[i].dims();
+    s.arrays += from != out && size_of(problem.inputs[i].type.dtype) == 4 && broadcast_strides(from, out)[inner] != 0;
   }
   s.a_pitch = problem.inputs[0].pitch ? problem.inputs[0].pitch : s.channels;
   s.out_pitch = problem.outputs[0].pitch ? problem.outputs[0].pitch : s.columns;
@@ -195,9 +200,14 @@ struct Choice {
 
 int64_t tile_rows(const Tile& tile) { return tile.rows * (tile.together ? tile.consumers : 1); }
 // Of the last product at a time: their sums are in registers.
-int64_t last_columns(const Task& t, const Tile& tile) { return !t.second ? tile.columns : tile.rows == 64 ? 128 : 64; }
+int64_t last_columns(const Task& t, const Tile& tile) { return !t.second ? tile.columns : tile.rows == 64 && tile.consumers < 4 ? 128 : 64; }
 int64_t chunks_of(const Task& t, const Tile& tile) {
   return t.second ? ceil_div(t.second->columns, last_columns(t, tile)) : 1;
+}
+// Of them, so many columns of the extra tensor are loaded at a time that rows have 128 bytes: the copy engine takes as
+// long for a shorter one.
+int64_t extra_chunks(const Task& t, const Tile& tile) {
+  return std::min(chunks_of(t, tile), std::max<int64_t>(1, 128 / (last_columns(t, tile) * size_of(t.last().result))));
 }
 int64_t resident_bytes(const Task& t, const Choice& c) {
   const int64_t between = t.second ? tile_rows(*c.tile) * (c.tile->together ? 1 : c.tile->consumers) *
@@ -206,12 +216,18 @@ int64_t resident_bytes(const Task& t, const Choice& c) {
                 second = t.second ? chunks_of(t, *c.tile) * last_columns(t, *c.tile) * t.second->slice() * t.second->slices() : 0;
   return (c.resident ? c.tile->columns * t.first.slice() * t.first.slices() : 0) + between + second;
 }
+int64_t array_bytes(const Task& t, const Choice& c) {
+  if (c.tile->splits > 1) return 0;
+  const int64_t first = t.second ? t.first.arrays * c.tile->columns * 4 : 0,
+                last = t.last().arrays * chunks_of(t, *c.tile) * last_columns(t, *c.tile) * 4;
+  return first + last * (c.resident || t.second ? 1 : 2 * c.tile->consumers);
+}
 int64_t stage_bytes(const Task& t, const Choice& c) {
   return (tile_rows(*c.tile) + (c.resident ? 0 : c.tile->columns)) * t.first.slice();
 }
 int64_t extra_bytes(const Task& t, const Choice& c) {
   return c.extra_stages * (c.tile->together ? 1 : c.tile->consumers) *
-         (tile_rows(*c.tile) * last_columns(t, *c.tile) * size_of(t.last().result) + 16);
+         (tile_rows(*c.tile) * extra_chunks(t, *c.tile) * last_columns(t, *c.tile) * size_of(t.last().result) + 16);
 }
 int64_t partial_bytes(const Choice& c) {
   return c.tile->splits > 1 ? tile_rows(*c.tile) * c.tile->columns * 4 : 0;
@@ -220,7 +236,8 @@ int64_t slices_of_block(const Task& t, const Choice& c) { return ceil_div(t.firs
 int64_t stages_of(const Task& t, const Choice& c) {
   if (c.tile->splits > 1) return 4;  // so that the next kernel's blocks have room beside
   return std::min<int64_t>(
-      kMostStages, (kSharedBytes - kTurnBytes - resident_bytes(t, c) - extra_bytes(t, c)) / (stage_bytes(t, c) + 16));
+      kMostStages, (kSharedBytes - kTurnBytes - resident_bytes(t, c) - extra_bytes(t, c) - array_bytes(t, c)) /
+                       (stage_bytes(t, c) + 16));
 }
 // What of b stays in a block is of one column of tiles.
 int64_t blocks_of(const Task& t, const Choice& c) {
@@ -248,7 +265,7 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
   if (const int64_t blocks = blocks_of(t, with);
       blocks > 0 && tiles_of(t, tile) > blocks && stages_of(t, with) >= kEnough)
     choice = with;
-  for (int stages : {1, 2}) {
+  for (int stages = 1; stages <= (tile.together ? 2 : 6 / tile.consumers); ++stages) {
     with = choice;
     with.extra_stages = stages;
     if (t.last().extra >= 0 && stages_of(t, with) >= kEnough) choice = with;
@@ -449,6 +466,13 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   const int shift = int(second_weights) - 1;  // of the inputs of the last product
   const ImageEpilogue epilogue = image_epilogue(chain ? chain->second : problem, accumulator, last.v(), false, shift);
   const int extra = last.extra + shift;
+  if (int(epilogue.arrays.size()) != last.arrays || (chain && int(first.arrays.size()) != s.arrays))
+    throw std::logic_error("arrays of columns that nobody counted");
+  const auto for_arrays = [](std::string_view macro, const std::vector<std::string>& arrays) {
+    std::string text = concat("#define ", macro, "(f)");
+    for (size_t i = 0; i < arrays.size(); ++i) text += concat(" f(", i, ", ", arrays[i], ')');
+    return text + "\n";
+  };
   job.slots = first.slots;
   job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
   job.slots.push_back({Slot::Kind::output, 0, 0});
@@ -456,8 +480,10 @@ Recipe::Work work(const Problem& problem, const Config& config) {
       "#include \"backends/cuda/support/memory.cuh\"\nusing Sum = ", size_of(s.a) == 1 ? "i32" : "float",
       ";\n#define MATRIX ", matrix_units(s.a), "\nconstexpr int V = ", last.v(), ", ROWS = ", tile.rows,
       ", MAIN_COLUMNS = ", tile.columns, ", COLUMNS = ", columns, ", CHUNKS = ", chunks_of(t, tile),
+      ", EXTRA_CHUNKS = ", extra_chunks(t, tile),
       ", SLICE = ", s.slice(), ", STAGES = ", stages, ", RESIDENT = ", choice.resident ? s.slices() : 0,
-      ", CONSUMERS = ", tile.consumers, ", ELEMENT = ", s.element(),
+      ", CONSUMERS = ", tile.consumers, ", ELEMENT = ", s.element(), ", ARRAYS = ", last.arrays,
+      ", FIRST_ARRAYS = ", chain ? s.arrays : 0,
       chain ? concat(", FIRST_V = ", s.v(), ", BETWEEN = ", s.columns, ", THEN_SLICE = ", last.slice(),
                      ", THEN_SLICES = ", last.slices())
             : "",
@@ -468,7 +494,8 @@ Recipe::Work work(const Problem& problem, const Config& config) {
       choice.extra_stages ? concat("\n#define EXTRA_NAME e", extra, "\nusing Extra = ",
                                    memory_type(problem.inputs[size_t(extra)].type.dtype), ";")
                           : "",
-      "\n", first.text, epilogue.text, "#include \"backends/cuda/matmul/pipeline.cu\"\n");
+      "\n", for_arrays("FOR_ARRAYS", epilogue.arrays), chain ? for_arrays("FIRST_FOR_ARRAYS", first.arrays) : "",
+      first.text, epilogue.text, "#include \"backends/cuda/matmul/pipeline.cu\"\n");
   ParameterWriter writer;
   writer.put(uint32_t(s.rows))
       .put(uint32_t(last.columns))
@@ -482,12 +509,12 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   job.parameters = writer.finish(4);
   job.maps.push_back({{Slot::Kind::input, 0, 0}, map_of_a(s, rows)});
   job.maps.push_back({{Slot::Kind::packed, 0, 0}, map_of_weights(s, tile.columns)});
-  if (choice.extra_stages) job.maps.push_back({{Slot::Kind::input, extra, 0}, map_of_extra(last, rows, columns)});
+  if (choice.extra_stages) job.maps.push_back({{Slot::Kind::input, extra, 0}, map_of_extra(last, rows, columns * extra_chunks(t, tile))});
   if (chain) job.maps.push_back({{Slot::Kind::packed, 0, first_bytes}, map_of_weights(last, columns)});
   job.shape.block = {uint32_t(128 * (1 + tile.consumers)), 1, 1};
   job.shape.grid = {uint32_t(std::min(tiles, blocks_of(t, choice))), uint32_t(tile.splits), 1};
   job.shape.shared_bytes = uint32_t(stages * (stage_bytes(t, choice) + 16) + resident_bytes(t, choice) +
-                                    extra_bytes(t, choice) + partial_bytes(choice) + kTurnBytes);
+                                    extra_bytes(t, choice) + partial_bytes(choice) + array_bytes(t, choice) + kTurnBytes);
   out.jobs.push_back(std::move(job));
   return out;
 }

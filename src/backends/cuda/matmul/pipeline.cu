@@ -14,8 +14,11 @@
 // multiprocessor fewer bytes in a clock than wgmma takes, gives only a.
 //
 // A tensor of the output's shape that the epilogue reads comes the same way, EXTRA_STAGES tiles of it ahead: loads by
-// the threads themselves would wait for memory in each tile. For each warpgroup that has tiles of its own a warp of the
-// first does that.
+// the threads themselves would wait for memory in each tile. For each warpgroup that has tiles of its own a thread
+// of the first does that.
+//
+// What the epilogue reads of columns, ARRAYS of numbers of 4 bytes, comes to shared memory while products are made: of all
+// columns of the block where all of its tiles have the same (FIXED), of a tile's otherwise.
 //
 // CHAINED, a second product follows: what the epilogue of the first (FIRST_EPILOGUE) makes of a tile, which has all of
 // its columns, lies in shared memory and is multiplied by the second's weights, which stay there, too: CHUNKS times
@@ -30,7 +33,8 @@
 // Generated in front: MATRIX, Sum, ROWS (of a warpgroup), MAIN_COLUMNS (of a tile of the first product), COLUMNS (of one
 // of the last), SLICE (bytes of k: 128, 64 or 32), STAGES, RESIDENT (0: none), CONSUMERS, SPLITS, V, ELEMENT (bytes of one
 // of a or b), TOGETHER, IM2COL, EXTRA_STAGES (0: no such tensor; else EXTRA_NAME and Extra, its name and elements),
-// EXTRA_NAMES, CHAINED, CHUNKS (1 where not CHAINED), and what image_epilogue makes. Where CHAINED, FIRST_V, BETWEEN
+// EXTRA_CHUNKS (of a product's columns that are loaded of it at a time), EXTRA_NAMES, ARRAYS and FOR_ARRAYS(f), which says
+// f(i, type, name) of each, CHAINED, CHUNKS (1 where not CHAINED), and what image_epilogue makes. Where CHAINED, FIRST_V, BETWEEN
 // (columns of the first product), THEN_SLICE and THEN_SLICES (bytes of k and how many times so many), and what
 // image_epilogue makes of the first.
 #include "backends/cuda/support/memory.cuh"
@@ -53,15 +57,20 @@ constexpr int LEAST_BLOCKS = CONSUMERS == 1 ? 2 : 1;
 constexpr int TILE_ROWS = TOGETHER ? CONSUMERS * ROWS : ROWS;
 constexpr int BYTES_A = TILE_ROWS * SLICE, BYTES_B = MAIN_COLUMNS * SLICE, STAGE = BYTES_A + (RESIDENT ? 0 : BYTES_B);
 constexpr int RINGS = TOGETHER ? 1 : CONSUMERS, EXTRA_TILES = RINGS * EXTRA_STAGES;  // of tiles of the extra tensor
-constexpr int TILE_OUT = TILE_ROWS * COLUMNS * (16 / V), EXTRAS_AT = STAGES * STAGE + RESIDENT * BYTES_B,
+constexpr int ROW_OUT = EXTRA_CHUNKS * COLUMNS * (16 / V), TILE_OUT = TILE_ROWS * ROW_OUT, EXTRAS_AT = STAGES * STAGE + RESIDENT * BYTES_B,
               PARTIALS_AT = EXTRAS_AT + EXTRA_TILES * TILE_OUT,
               BETWEEN_AT = PARTIALS_AT + (SPLITS > 1 ? TILE_ROWS * COLUMNS * 4 : 0);
 #if CHAINED
 constexpr int BYTES_BETWEEN = ROWS * THEN_SLICE * THEN_SLICES, BYTES_THEN = COLUMNS * THEN_SLICE,
-              THEN_AT = BETWEEN_AT + CONSUMERS * BYTES_BETWEEN, BARRIERS = THEN_AT + CHUNKS * THEN_SLICES * BYTES_THEN;
+              THEN_AT = BETWEEN_AT + CONSUMERS * BYTES_BETWEEN, FIRST_ARRAYS_AT = THEN_AT + CHUNKS * THEN_SLICES * BYTES_THEN,
+              ARRAYS_AT = FIRST_ARRAYS_AT + FIRST_ARRAYS * MAIN_COLUMNS * 4;
 #else
-constexpr int BARRIERS = BETWEEN_AT;
+constexpr int ARRAYS_AT = BETWEEN_AT;
 #endif
+constexpr bool FIXED = RESIDENT || CHAINED;
+// Of the arrays in shared memory; where they change from tile to tile, each warpgroup has two in turns.
+constexpr int ARRAY_COLUMNS = CHUNKS * COLUMNS, BYTES_ARRAYS = SPLITS > 1 ? 0 : ARRAYS * ARRAY_COLUMNS * 4,
+              BARRIERS = ARRAYS_AT + (FIXED ? 1 : 2 * CONSUMERS) * BYTES_ARRAYS;
 constexpr int PER_SLICE = SLICE / ELEMENT, BLOCKS_M = ROWS / 64, COLUMN_GROUPS = COLUMNS / (4 * V);
 static_assert(COLUMN_GROUPS * 4 * V == COLUMNS, "tiles are whole groups of columns");
 static_assert(SPLITS == 1 || (CONSUMERS == 1 && TOGETHER && RESIDENT == 0), "blocks that share a tile have no other");
@@ -93,7 +102,10 @@ DEVICE Slices my_slices(const Parameters& p) {
 template <u32 COUNT>
 struct Place {  // in a ring
   u32 stage = 0, phase = 0;
-  DEVICE_MEMBER void advance(u32 by = 1) {
+  DEVICE_MEMBER void advance() {
+    if (++stage == COUNT) stage = 0, phase ^= 1;
+  }
+  DEVICE_MEMBER void advance(u32 by) {
     stage += by;
     while (stage >= COUNT) stage -= COUNT, phase ^= 1;
   }
@@ -107,7 +119,7 @@ DEVICE u32 place_in_tile(u32 row, u32 byte) {
 }
 
 #if EXTRA_STAGES
-constexpr int ROW_OUT = COLUMNS * (16 / V), PIECE = ROW_OUT < 128 ? ROW_OUT : 128;
+constexpr int PIECE = ROW_OUT < 128 ? ROW_OUT : 128;
 
 DEVICE void fill_extras(u32 shared, u32 ring, const TensorMap& map_extra, const Parameters& p) {
   Place<EXTRA_STAGES> place;
@@ -115,7 +127,7 @@ DEVICE void fill_extras(u32 shared, u32 ring, const TensorMap& map_extra, const 
   for (u32 tile = blockIdx.x + ring * gridDim.x; tile < p.tiles; tile += gridDim.x * RINGS) {
     const u32 row_tile = divide(tile, p.column_tiles), column_tile = tile - row_tile * p.column_tiles.divisor;
 #pragma unroll 1
-    for (u32 chunk = column_tile * CHUNKS; chunk < (column_tile + 1) * CHUNKS; ++chunk) {
+    for (u32 chunk = column_tile * CHUNKS; chunk < (column_tile + 1) * CHUNKS; chunk += EXTRA_CHUNKS) {
       const u32 stage = ring * EXTRA_STAGES + place.stage, barrier = extra_full(shared, stage);
       wait_for_phase(extra_empty(shared, stage), place.phase ^ 1);
       arrive_expecting(barrier, TILE_OUT);
@@ -222,16 +234,27 @@ DEVICE void finish_part(EXTRAS Output* out, const Parameters& p) {
 #endif
 
 #if SPLITS == 1
-// What the epilogue reads of the first columns, and of rows, is on its way while the products are made, where registers
-// are enough.
-constexpr int ROW_WORDS = sizeof(RowExtras) / 4 * BLOCKS_M * 2 * COLUMN_GROUPS, COLUMN_WORDS = sizeof(ColumnExtras) / 4,
-              FREE_REGISTERS = MANY - 62 - BLOCKS_M * COLUMNS / 2;
-constexpr bool ROWS_AHEAD = EXTRA_STAGES == 0 && ROW_WORDS > 0 && ROW_WORDS <= FREE_REGISTERS,
-               COLUMNS_AHEAD = COLUMN_WORDS + (ROWS_AHEAD ? ROW_WORDS : 0) <= FREE_REGISTERS,
-               NEXT_AHEAD = BLOCKS_M > 1 && EXTRA_STAGES == 0;
+// The threads of a warpgroup begin to copy numbers of `wide` columns, from `column` on; there are `columns` of them.
+DEVICE void copy_array(u32 to, const void* from, u32 column, u32 wide, u32 columns, u32 thread) {
+#pragma unroll 1
+  for (u32 c = thread * 4; c < wide; c += 128 * 4) {
+    const bool exists = column + c < columns;
+    copy_chunk(to + c * 4, static_cast<const u32*>(from) + (exists ? column + c : 0), exists);
+  }
+}
+DEVICE void copy_arrays(u32 to, u32 column, u32 thread, EXTRAS const Parameters& p) {
+#define COPY(i, type, name) copy_array(to + i * (ARRAY_COLUMNS * 4), name, column, ARRAY_COLUMNS, p.columns, thread);
+  FOR_ARRAYS(COPY)
+#undef COPY
+  close_group();
+}
+
+// What the epilogue reads of rows is on its way while the products are made, where registers are enough.
+constexpr int ROW_WORDS = sizeof(RowExtras) / 4 * BLOCKS_M * 2 * COLUMN_GROUPS,
+              FREE_REGISTERS = MANY - 62 - sizeof(ColumnExtras) / 4 - BLOCKS_M * COLUMNS / 2;
+constexpr bool ROWS_AHEAD = EXTRA_STAGES == 0 && ROW_WORDS > 0 && ROW_WORDS <= FREE_REGISTERS;
 struct Early {
   RowExtras rows[ROWS_AHEAD ? COLUMN_GROUPS : 1][ROWS_AHEAD ? BLOCKS_M * 2 : 1];
-  ColumnExtras columns[COLUMN_GROUPS];
 };
 DEVICE void read_early(Early& early, u32 row, u32 column, EXTRAS const Parameters& p) {
   if constexpr (ROWS_AHEAD) {
@@ -243,19 +266,26 @@ DEVICE void read_early(Early& early, u32 row, u32 column, EXTRAS const Parameter
         if (r < p.rows && c < p.columns) { ROW_EXTRAS(early.rows[group][m], i64(r) * p.extra_pitch + c) }
       }
   }
-  if (COLUMNS_AHEAD && column < p.columns) { COLUMN_EXTRAS(early.columns[0], column) }
 }
 
 // From the thread's sums, of which the first is that of (row, column), to the output. `extra`: where the tile of the
-// extra tensor is, in which the thread's first row and column are (my_row, my_column).
-DEVICE void finish(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], Early& early, u32 row, u32 column,
+// extra tensor is, in which the thread's first row and column are (my_row, my_column). `arrays`: where those are, of which
+// the first column is `first_column`.
+DEVICE void finish(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], const Early& early, u32 row, u32 column,
                    [[maybe_unused]] const u8* extra, [[maybe_unused]] u32 my_row, [[maybe_unused]] u32 my_column,
-                   EXTRAS Output* out, const Parameters& p) {
+                   [[maybe_unused]] u32 arrays, [[maybe_unused]] u32 first_column, EXTRAS Output* out,
+                   const Parameters& p) {
 #pragma unroll
   for (int group = 0; group < COLUMN_GROUPS; ++group) {
     const u32 c = column + group * 4 * V;
     if (c >= p.columns) continue;
-    if (!(COLUMNS_AHEAD && (group == 0 || NEXT_AHEAD))) { COLUMN_EXTRAS(early.columns[group], c) }
+    [[maybe_unused]] ColumnExtras columns;
+    {
+#define SHADOW(i, type, name) \
+  const type* const name = reinterpret_cast<const type*>(dynamic_shared() + arrays) + i * ARRAY_COLUMNS - first_column;
+      FOR_ARRAYS(SHADOW)
+      COLUMN_EXTRAS(columns, c)
+    }
     [[maybe_unused]] RowExtras rows[BLOCKS_M * 2];
 #pragma unroll
     for (int m = 0; m < BLOCKS_M * 2; ++m) {
@@ -275,17 +305,13 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], Early& early, u32 r
     }
 #pragma unroll
     for (int m = 0; m < BLOCKS_M * 2; ++m) {
-      // Some sums are not needed any more: there is room for the next columns.
-      if (COLUMNS_AHEAD && NEXT_AHEAD && m == BLOCKS_M * 2 - 1 && group + 1 < COLUMN_GROUPS && c + 4 * V < p.columns) {
-        COLUMN_EXTRAS(early.columns[group + 1], c + 4 * V)
-      }
       const u32 r = row + m / 2 * 64 + m % 2 * 8;
       if (r >= p.rows) continue;
       Finished<Output> results[V];
 #pragma unroll
       for (int v = 0; v < V; ++v)
-        results[v] = EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), early.columns[group],
-                              rows[m], v);
+        results[v] =
+            EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns, rows[m], v);
       store_results<Output, V>(out + i64(r) * p.out_pitch + c, results);
     }
   }
@@ -305,7 +331,12 @@ DEVICE void put_between(const Sum (&sums)[BLOCKS_M][MAIN_COLUMNS / 2], u8* betwe
     const bool exists = BETWEEN == MAIN_COLUMNS || c < BETWEEN;
     [[maybe_unused]] first::ColumnExtras columns;
     [[maybe_unused]] const first::RowExtras rows{};  // there are none
-    if (exists) { FIRST_COLUMN_EXTRAS(columns, c) }
+    if (exists) {
+#define FIRST_SHADOW(i, type, name) \
+  const type* const name = reinterpret_cast<const type*>(dynamic_shared() + FIRST_ARRAYS_AT) + i * MAIN_COLUMNS;
+      FIRST_FOR_ARRAYS(FIRST_SHADOW)
+      FIRST_COLUMN_EXTRAS(columns, c)
+    }
 #pragma unroll
     for (int m = 0; m < BLOCKS_M * 2; ++m) {
       Finished<Between> results[FIRST_V];
@@ -333,13 +364,28 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
 #if CHAINED
   u8* const between = dynamic_shared() + BETWEEN_AT + consumer * BYTES_BETWEEN;
   wait_for_phase(then_full(shared), 0);
+#define FIRST_COPY(i, type, name) \
+  copy_array(shared + FIRST_ARRAYS_AT + i * (MAIN_COLUMNS * 4), name, 0, MAIN_COLUMNS, BETWEEN, thread);
+  if (consumer == 0) { FIRST_FOR_ARRAYS(FIRST_COPY) }
+#endif
+#if SPLITS == 1
+  u32 other = 0;  // which of two
+  if (FIXED && ARRAYS + FIRST_ARRAYS > 0) {
+    const u32 column_tile = blockIdx.x - divide(u32(blockIdx.x), p.column_tiles) * p.column_tiles.divisor;
+    if (consumer == 0) copy_arrays(shared + ARRAYS_AT, column_tile * COLUMNS, thread, EXTRA_NAMES p);
+    wait_for_groups<0>();
+    meet_warps(CONSUMERS, 128 * CONSUMERS);
+  }
 #endif
 #pragma unroll 1
   for (u32 tile = blockIdx.x + (TOGETHER ? 0 : consumer * gridDim.x); tile < p.tiles;
        tile += gridDim.x * (TOGETHER ? 1 : CONSUMERS)) {
     [[maybe_unused]] const u32 row_tile = divide(tile, p.column_tiles), row = row_tile * TILE_ROWS + my_row,
-                               column = (tile - row_tile * p.column_tiles.divisor) * COLUMNS + my_column;
+                               first_column = (tile - row_tile * p.column_tiles.divisor) * COLUMNS,
+                               column = first_column + my_column;
 #if SPLITS == 1 && !CHAINED
+    const u32 arrays = ARRAYS_AT + (FIXED ? 0 : (consumer * 2 + other) * BYTES_ARRAYS);
+    if (!FIXED && ARRAYS > 0) copy_arrays(shared + arrays, first_column, thread, EXTRA_NAMES p);
     Early early;
     read_early(early, row, column, EXTRA_NAMES p);
 #endif
@@ -382,12 +428,13 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
       }
 #else
 #if CHAINED
-    meet_warpgroup(consumer);  // all have multiplied what is there
+    meet_warps(consumer, 128);  // all have multiplied what is there
     put_between(sums, between, group_row, thread % 4, EXTRA_NAMES 0);
     publish_shared();
-    meet_warpgroup(consumer);
+    meet_warps(consumer, 128);
 #pragma unroll 1
     for (u32 chunk = 0; chunk < CHUNKS; ++chunk) {
+      constexpr u32 arrays = ARRAYS_AT;
       Early early;
       read_early(early, row, chunk * COLUMNS + my_column, EXTRA_NAMES p);
       Sum(&sums)[BLOCKS_M][COLUMNS / 2] = reinterpret_cast<Sum(&)[BLOCKS_M][COLUMNS / 2]>(all_sums);
@@ -401,6 +448,10 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
       renew(sums);
 #else
     constexpr u32 chunk = 0;
+    if (!FIXED && ARRAYS > 0) {
+      wait_for_groups<0>();
+      meet_warps(consumer, 128);  // who is behind it has finished the tile before the last, whose arrays come next
+    }
 #endif
     const u8* tile_of_extra = nullptr;
 #if EXTRA_STAGES
@@ -408,11 +459,15 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
     wait_for_phase(extra_full(shared, stage), extra.phase);
     tile_of_extra = dynamic_shared() + EXTRAS_AT + stage * TILE_OUT;
 #endif
-    finish(sums, early, row, chunk * COLUMNS + column, tile_of_extra, my_row, my_column, EXTRA_NAMES out, p);
+    finish(sums, early, row, chunk * COLUMNS + column, tile_of_extra, my_row, chunk % EXTRA_CHUNKS * COLUMNS + my_column,
+           arrays, first_column, EXTRA_NAMES out, p);
+    other ^= 1;
 #if EXTRA_STAGES
-    __syncwarp();
-    if (thread % 32 == 0) arrive(extra_empty(shared, stage));
-    extra.advance();
+    if (EXTRA_CHUNKS == 1 || (chunk + 1) % EXTRA_CHUNKS == 0 || chunk + 1 == CHUNKS) {
+      __syncwarp();
+      if (thread % 32 == 0) arrive(extra_empty(shared, stage));
+      extra.advance();
+    }
 #endif
 #if CHAINED
     }
@@ -464,12 +519,13 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
       fill_ring(shared, map_a, map_b, p);
     }
 #if EXTRA_STAGES
-    if (threadIdx.x % 32 == 0 && threadIdx.x / 32 <= RINGS && threadIdx.x > 0)
-      fill_extras(shared, threadIdx.x / 32 - 1, map_extra, p);
+    // A thread of another warp for each ring; three warps are left for them.
+    if (const u32 ring = threadIdx.x / 32 - 1 + threadIdx.x % 32 * 3; threadIdx.x >= 32 && ring < RINGS)
+      fill_extras(shared, ring, map_extra, p);
 #endif
   } else {
     if constexpr (CONSUMERS > 1) take_registers<MANY>();
-    finish_tiles(shared, threadIdx.x / 128 - 1, EXTRA_NAMES out, p);
+    finish_tiles(shared, same_for_warp(threadIdx.x / 128 - 1), EXTRA_NAMES out, p);
   }
 #if SPLITS > 1
   __syncwarp();

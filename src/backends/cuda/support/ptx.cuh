@@ -84,6 +84,8 @@ DEVICE u32 renewed(u32 x) {
   asm volatile("" : "+r"(x));
   return x;
 }
+// x, which is the same for all threads of the warp: the compiler may keep what follows from it once for all of them.
+DEVICE u32 same_for_warp(u32 x) { return __shfl_sync(0xffffffffu, x, 0); }
 // x in a register of its own: ptxas makes a constant anew for each use, with an instruction each. What is added are
 // bits of the multiprocessor's number that are always zero, which it does not know.
 DEVICE u32 kept(u32 x) {
@@ -129,8 +131,10 @@ DEVICE void load_matrices(u32* to, u32 from) {
 // What this thread wrote to shared memory is read by the matrix units and by bulk copies on their own way.
 DEVICE void publish_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// All threads of a warpgroup meet; each warpgroup by a number of its own, at most 14.
-DEVICE void meet_warpgroup(u32 number) { asm volatile("bar.sync %0, 128;" ::"r"(number + 1) : "memory"); }
+// So many threads, which are whole warps, meet; all have the same `number`, at most 14, and no others have it.
+DEVICE void meet_warps(u32 number, u32 threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(number + 1), "r"(threads) : "memory");
+}
 
 // The same place in the shared memory of block `rank` of the cluster.
 template <class T>

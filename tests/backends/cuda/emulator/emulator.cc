@@ -72,6 +72,7 @@ struct BlockState {
   unsigned char* shared = nullptr;
   Gate gate;
   std::map<std::pair<int, unsigned>, Meeting> meetings;  // by lanes and number
+  std::map<unsigned, Gate> named_gates;
   std::map<uint32_t, SharedBarrier> barriers;
 };
 
@@ -107,6 +108,12 @@ class Run final : public Machine {
   }
   void together(int lanes, void* mine, void (*work)(void** all)) override {
     meet(lanes, mine, [work](void** all) { work(all); });
+  }
+  void meet_warps(unsigned number, unsigned threads) override {
+    if (number > 14 || threads % 32) return complain("a barrier of a number or of threads that there is not");
+    Gate& gate = lane_->block->named_gates[number];
+    const uint32_t generation = gate.generation;
+    if (!arrive(gate, int(threads))) wait(gate.generation, generation, "warps of the block");
   }
   void meet_cluster() override {
     const uint32_t generation = whole_cluster_.generation;

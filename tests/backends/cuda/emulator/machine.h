@@ -28,6 +28,7 @@ struct Machine {
   virtual void barrier() = 0;
   // `lanes` neighbours meet; the last to come runs `work` on what all of them brought, in their order.
   virtual void together(int lanes, void* mine, void (*work)(void** all)) = 0;
+  virtual void meet_warps(unsigned number, unsigned threads) = 0;
   virtual void meet_cluster() = 0;
   virtual unsigned char* shared_of(unsigned rank) = 0;
   // cp.async, to be waited for with the group that it is in.

@@ -80,10 +80,9 @@ DEVICE void load_matrices(u32* to, u32 from) {
                static_cast<Mine*>(all[matrix * 8 + lane / 4])->from + lane % 4 * 4, 4);
   });
 }
+DEVICE u32 same_for_warp(u32 x) { return x; }
 DEVICE void publish_shared() {}
-DEVICE void meet_warpgroup(u32) {
-  temper_machine->together(128, nullptr, [](void**) {});
-}
+DEVICE void meet_warps(u32 number, u32 threads) { temper_machine->meet_warps(number, threads); }
 
 template <class T>
 DEVICE T* in_block(T* shared, u32 rank) {
