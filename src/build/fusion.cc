@@ -37,7 +37,7 @@ std::map<std::string, double> times_of(const Plan& plan) {
   std::map<std::string, double> ms;
   for (const Segment& segment : plan.segments)
     for (const PlanStep& step : segment.steps)
-      if (!step.is_reorder()) ms[step.node] = step.ms;
+      if (!step.is_reorder()) ms[step.node] += step.ms;  // names may be the same: then so are decisions
   return ms;
 }
 

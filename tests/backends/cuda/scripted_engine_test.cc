@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole plans for scripted GPUs: no GPU is needed, and every failure of one can be played.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <thread>
 
 #include "../../plan/helpers.h"
+#include "base/file.h"
 #include "build/build.h"
 #include "scripted_gpu.h"
 #include "temper/temper_c.h"
@@ -92,6 +96,46 @@ TEST_F(CudaScripted, MeasuresCandidatesOnItsClock) {
   const auto engine = build(small_graph("2"), "cuda:0", true);
   EXPECT_FALSE(gpus.launches.empty());
   EXPECT_GT(engine->plans().at(0)->estimated_ms, 0);
+}
+
+// Which is faster is decided where it is measured, kept in the timing cache, and not measured again.
+TEST_F(CudaScripted, ConvolutionsRunInChainsWhereThatWasFaster) {
+  const std::string text =
+      "graph \"two\"\n"
+      "input %x: f16[1,16,224,224]\n"
+      "const %w: f16[16,16,3,3] = #0\n"
+      "%b: f16[1,16,224,224] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(1) 1=cast.f16(0)\" @\"a\"\n"
+      "const %v: f16[32,16,1,1] = #1\n"
+      "%y: f16[1,32,224,224] = conv(%b, %v) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] epilogue=\"(1) 1=cast.f16(0)\" @\"b\"\n"
+      "output \"y\" = %y\n";
+  const std::vector<Tensor> blobs{noise({16, 16, 3, 3}, 1).converted(DType::f16), noise({32, 16, 1, 1}, 2).converted(DType::f16)};
+  const std::string cache = concat(::testing::TempDir(), "/temper_chains_", getpid(), ".json");
+  auto ops_of = [&](std::set<std::string> disabled = {}) {
+    BuildOptions options;
+    options.device = "cuda:0";
+    options.timing_cache = cache;
+    options.passes.disabled.insert(disabled.begin(), disabled.end());
+    gpus.launches.clear();
+    const auto engine = build_engine(parse_graph(text, blobs), info_of(options.device), options);
+    std::vector<std::string> ops;
+    for (const PlanStep& step : engine->plans().at(0)->segments.at(0).steps)
+      if (!step.is_reorder()) ops.emplace_back(name_of(step.problem.op));
+    return ops;
+  };
+  const std::vector<std::string> chain{"conv_chain"}, apart{"conv", "conv"};
+  EXPECT_EQ(ops_of(), chain);  // one launch takes less of the scripted clock than two
+  EXPECT_FALSE(gpus.launches.empty());
+  EXPECT_EQ(ops_of(), chain);
+  EXPECT_TRUE(gpus.launches.empty()) << "measured again";
+  EXPECT_EQ(ops_of({"chain_convs"}), apart);
+  std::string kept = read_file(cache);
+  const size_t at = kept.find(": 1.0", kept.find("a + b"));
+  ASSERT_NE(at, std::string::npos) << kept;
+  kept.replace(at, 5, ": 0.0");
+  write_file_atomically(cache, kept);
+  EXPECT_EQ(ops_of(), apart);
+  std::filesystem::remove(cache);
+  std::filesystem::remove(cache + ".lock");
 }
 
 TEST_F(CudaScripted, RecordsOnceAndAgainWhereTheArenaGrew) {

@@ -199,27 +199,26 @@ struct Choice {
 };
 
 int64_t tile_rows(const Tile& tile) { return tile.rows * (tile.together ? tile.consumers : 1); }
-// Of the last product at a time: their sums are in registers.
-int64_t last_columns(const Task& t, const Tile& tile) { return !t.second ? tile.columns : tile.rows == 64 && tile.consumers < 4 ? 128 : 64; }
+// Of the second product, a tile's columns at a time.
 int64_t chunks_of(const Task& t, const Tile& tile) {
-  return t.second ? ceil_div(t.second->columns, last_columns(t, tile)) : 1;
+  return t.second ? ceil_div(t.second->columns, int64_t(tile.columns)) : 1;
 }
-// Of them, so many columns of the extra tensor are loaded at a time that rows have 128 bytes: the copy engine takes as
-// long for a shorter one.
+// So many of them of the extra tensor are loaded at a time that rows have 128 bytes: the copy engine takes as long for a
+// shorter one.
 int64_t extra_chunks(const Task& t, const Tile& tile) {
-  return std::min(chunks_of(t, tile), std::max<int64_t>(1, 128 / (last_columns(t, tile) * size_of(t.last().result))));
+  return std::min(chunks_of(t, tile), std::max<int64_t>(1, 128 / (tile.columns * size_of(t.last().result))));
 }
 int64_t resident_bytes(const Task& t, const Choice& c) {
   const int64_t between = t.second ? tile_rows(*c.tile) * (c.tile->together ? 1 : c.tile->consumers) *
                                          t.second->slice() * t.second->slices()
                                    : 0,
-                second = t.second ? chunks_of(t, *c.tile) * last_columns(t, *c.tile) * t.second->slice() * t.second->slices() : 0;
+                second = t.second ? chunks_of(t, *c.tile) * c.tile->columns * t.second->slice() * t.second->slices() : 0;
   return (c.resident ? c.tile->columns * t.first.slice() * t.first.slices() : 0) + between + second;
 }
 int64_t array_bytes(const Task& t, const Choice& c) {
   if (c.tile->splits > 1) return 0;
   const int64_t first = t.second ? t.first.arrays * c.tile->columns * 4 : 0,
-                last = t.last().arrays * chunks_of(t, *c.tile) * last_columns(t, *c.tile) * 4;
+                last = t.last().arrays * chunks_of(t, *c.tile) * c.tile->columns * 4;
   return first + last * (c.resident || t.second ? 1 : 2 * c.tile->consumers);
 }
 int64_t stage_bytes(const Task& t, const Choice& c) {
@@ -227,7 +226,7 @@ int64_t stage_bytes(const Task& t, const Choice& c) {
 }
 int64_t extra_bytes(const Task& t, const Choice& c) {
   return c.extra_stages * (c.tile->together ? 1 : c.tile->consumers) *
-         (tile_rows(*c.tile) * extra_chunks(t, *c.tile) * last_columns(t, *c.tile) * size_of(t.last().result) + 16);
+         (tile_rows(*c.tile) * extra_chunks(t, *c.tile) * c.tile->columns * size_of(t.last().result) + 16);
 }
 int64_t partial_bytes(const Choice& c) {
   return c.tile->splits > 1 ? tile_rows(*c.tile) * c.tile->columns * 4 : 0;
@@ -252,7 +251,7 @@ int64_t tiles_of(const Task& t, const Tile& tile) {
 // tiles of the extra tensor leave some.
 std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
   constexpr int64_t kEnough = 4;
-  if (tile.columns % (4 * t.first.v()) || last_columns(t, tile) % (4 * t.last().v())) return {};
+  if (tile.columns % (4 * t.first.v()) || tile.columns % (4 * t.last().v())) return {};
   Choice choice{&tile};
   if (t.second && (tile.columns < t.first.columns || tile.columns >= 2 * std::max<int64_t>(t.first.columns, 64))) return {};
   if (tile.splits > 1) {
@@ -278,7 +277,7 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
 // clocks, 44 bytes come from the second cache and 14 go to and from memory in one.
 double expected_clocks(const Task& t, const Choice& c, int64_t result_bytes) {
   const Tile& tile = *c.tile;
-  const int64_t rows = tile_rows(tile), columns = chunks_of(t, tile) * last_columns(t, tile);
+  const int64_t rows = tile_rows(tile), columns = chunks_of(t, tile) * tile.columns;
   const double each = double(ceil_div(tiles_of(t, tile), blocks_of(t, c)));
   const double second = t.second ? double(columns) / 64 * double(t.second->slice() * t.second->slices()) : 0;
   const double products = double(rows) / 64 * (std::max(tile.columns, 64) / 64 * double(t.first.slice()) *
@@ -454,7 +453,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   }
 
   const DType accumulator = ops::accumulator_of(s.a, s.b);
-  const int64_t rows = tile_rows(tile), stages = stages_of(t, choice), columns = last_columns(t, tile),
+  const int64_t rows = tile_rows(tile), stages = stages_of(t, choice), columns = tile.columns,
                 column_tiles = ceil_div(s.columns, int64_t(tile.columns)), tiles = tiles_of(t, tile);
   if (!small_positions(tiles + 2 * kMultiprocessors) || !small_positions(s.rows + rows))
     fail(ErrorKind::unsupported, "a product of ", tiles, " tiles; at most 2147418112");
@@ -479,7 +478,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   job.source.text = concat(
       "#include \"backends/cuda/support/memory.cuh\"\nusing Sum = ", size_of(s.a) == 1 ? "i32" : "float",
       ";\n#define MATRIX ", matrix_units(s.a), "\nconstexpr int V = ", last.v(), ", ROWS = ", tile.rows,
-      ", MAIN_COLUMNS = ", tile.columns, ", COLUMNS = ", columns, ", CHUNKS = ", chunks_of(t, tile),
+      ", COLUMNS = ", tile.columns, ", CHUNKS = ", chunks_of(t, tile),
       ", EXTRA_CHUNKS = ", extra_chunks(t, tile),
       ", SLICE = ", s.slice(), ", STAGES = ", stages, ", RESIDENT = ", choice.resident ? s.slices() : 0,
       ", CONSUMERS = ", tile.consumers, ", ELEMENT = ", s.element(), ", ARRAYS = ", last.arrays,

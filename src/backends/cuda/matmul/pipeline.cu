@@ -30,8 +30,7 @@
 // wgmma cuts operands of f32 off to TF32: the copy engine rounds those of a on their way, those of b were rounded when
 // they were packed.
 //
-// Generated in front: MATRIX, Sum, ROWS (of a warpgroup), MAIN_COLUMNS (of a tile of the first product), COLUMNS (of one
-// of the last), SLICE (bytes of k: 128, 64 or 32), STAGES, RESIDENT (0: none), CONSUMERS, SPLITS, V, ELEMENT (bytes of one
+// Generated in front: MATRIX, Sum, ROWS (of a warpgroup), COLUMNS (of a tile), SLICE (bytes of k: 128, 64 or 32), STAGES, RESIDENT (0: none), CONSUMERS, SPLITS, V, ELEMENT (bytes of one
 // of a or b), TOGETHER, IM2COL, EXTRA_STAGES (0: no such tensor; else EXTRA_NAME and Extra, its name and elements),
 // EXTRA_CHUNKS (of a product's columns that are loaded of it at a time), EXTRA_NAMES, ARRAYS and FOR_ARRAYS(f), which says
 // f(i, type, name) of each, CHAINED, CHUNKS (1 where not CHAINED), and what image_epilogue makes. Where CHAINED, FIRST_V, BETWEEN
@@ -55,7 +54,7 @@ struct Parameters {
 constexpr int FEW = CONSUMERS == 2 ? 40 : 24, MANY = CONSUMERS == 2 ? 232 : CONSUMERS == 3 ? 160 : 112;
 constexpr int LEAST_BLOCKS = CONSUMERS == 1 ? 2 : 1;
 constexpr int TILE_ROWS = TOGETHER ? CONSUMERS * ROWS : ROWS;
-constexpr int BYTES_A = TILE_ROWS * SLICE, BYTES_B = MAIN_COLUMNS * SLICE, STAGE = BYTES_A + (RESIDENT ? 0 : BYTES_B);
+constexpr int BYTES_A = TILE_ROWS * SLICE, BYTES_B = COLUMNS * SLICE, STAGE = BYTES_A + (RESIDENT ? 0 : BYTES_B);
 constexpr int RINGS = TOGETHER ? 1 : CONSUMERS, EXTRA_TILES = RINGS * EXTRA_STAGES;  // of tiles of the extra tensor
 constexpr int ROW_OUT = EXTRA_CHUNKS * COLUMNS * (16 / V), TILE_OUT = TILE_ROWS * ROW_OUT, EXTRAS_AT = STAGES * STAGE + RESIDENT * BYTES_B,
               PARTIALS_AT = EXTRAS_AT + EXTRA_TILES * TILE_OUT,
@@ -63,7 +62,7 @@ constexpr int ROW_OUT = EXTRA_CHUNKS * COLUMNS * (16 / V), TILE_OUT = TILE_ROWS 
 #if CHAINED
 constexpr int BYTES_BETWEEN = ROWS * THEN_SLICE * THEN_SLICES, BYTES_THEN = COLUMNS * THEN_SLICE,
               THEN_AT = BETWEEN_AT + CONSUMERS * BYTES_BETWEEN, FIRST_ARRAYS_AT = THEN_AT + CHUNKS * THEN_SLICES * BYTES_THEN,
-              ARRAYS_AT = FIRST_ARRAYS_AT + FIRST_ARRAYS * MAIN_COLUMNS * 4;
+              ARRAYS_AT = FIRST_ARRAYS_AT + FIRST_ARRAYS * COLUMNS * 4;
 #else
 constexpr int ARRAYS_AT = BETWEEN_AT;
 #endif
@@ -156,7 +155,7 @@ DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b
 #pragma unroll 1
   for (u32 tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
     const u32 row_tile = divide(tile, p.column_tiles), row = row_tile * TILE_ROWS,
-              column = (tile - row_tile * p.column_tiles.divisor) * MAIN_COLUMNS;
+              column = (tile - row_tile * p.column_tiles.divisor) * COLUMNS;
     i32 w = 0, h = 0, n = 0;
     if constexpr (IM2COL) {
       const u32 line = divide(row, p.out_w), image = divide(line, p.out_h);
@@ -321,19 +320,19 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], const Early& early,
 #if CHAINED
 // From the thread's sums of the first product to shared memory, as the second takes it. Columns that do not exist are
 // zero: the weights for them are, but zero times NaN is not.
-DEVICE void put_between(const Sum (&sums)[BLOCKS_M][MAIN_COLUMNS / 2], u8* between, u32 my_row, u32 quad,
+DEVICE void put_between(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], u8* between, u32 my_row, u32 quad,
                         EXTRAS i32) {
   using Between = first::Output;
 #pragma unroll
-  for (int group = 0; group < MAIN_COLUMNS / (4 * FIRST_V); ++group) {
+  for (int group = 0; group < COLUMNS / (4 * FIRST_V); ++group) {
     const u32 c = (group * 4 + quad) * FIRST_V;
     if (c * ELEMENT >= THEN_SLICE * THEN_SLICES) continue;
-    const bool exists = BETWEEN == MAIN_COLUMNS || c < BETWEEN;
+    const bool exists = BETWEEN == COLUMNS || c < BETWEEN;
     [[maybe_unused]] first::ColumnExtras columns;
     [[maybe_unused]] const first::RowExtras rows{};  // there are none
     if (exists) {
 #define FIRST_SHADOW(i, type, name) \
-  const type* const name = reinterpret_cast<const type*>(dynamic_shared() + FIRST_ARRAYS_AT) + i * MAIN_COLUMNS;
+  const type* const name = reinterpret_cast<const type*>(dynamic_shared() + FIRST_ARRAYS_AT) + i * COLUMNS;
       FIRST_FOR_ARRAYS(FIRST_SHADOW)
       FIRST_COLUMN_EXTRAS(columns, c)
     }
@@ -365,7 +364,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
   u8* const between = dynamic_shared() + BETWEEN_AT + consumer * BYTES_BETWEEN;
   wait_for_phase(then_full(shared), 0);
 #define FIRST_COPY(i, type, name) \
-  copy_array(shared + FIRST_ARRAYS_AT + i * (MAIN_COLUMNS * 4), name, 0, MAIN_COLUMNS, BETWEEN, thread);
+  copy_array(shared + FIRST_ARRAYS_AT + i * (COLUMNS * 4), name, 0, COLUMNS, BETWEEN, thread);
   if (consumer == 0) { FIRST_FOR_ARRAYS(FIRST_COPY) }
 #endif
 #if SPLITS == 1
@@ -392,9 +391,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
     // Tiles are begun in their order. A barrier only tells odd rounds of the ring from even ones; who comes here has
     // the word of the one in front that all slices in front of its own are there.
     if (!TOGETHER) wait_for_phase(turn_of(shared, consumer), turn), turn ^= 1;
-    // Those of the second product take the registers of the first: what begins anew would get others beside them.
-    Sum all_sums[BLOCKS_M * (MAIN_COLUMNS > COLUMNS ? MAIN_COLUMNS : COLUMNS) / 2];
-    Sum(&sums)[BLOCKS_M][MAIN_COLUMNS / 2] = reinterpret_cast<Sum(&)[BLOCKS_M][MAIN_COLUMNS / 2]>(all_sums);
+    Sum sums[BLOCKS_M][COLUMNS / 2];  // of the second product, too: an array of its own would get registers beside these
     u32 before = 0;
 #pragma unroll 1
     for (u32 s = 0; s < slices; ++s) {
@@ -437,7 +434,6 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
       constexpr u32 arrays = ARRAYS_AT;
       Early early;
       read_early(early, row, chunk * COLUMNS + my_column, EXTRA_NAMES p);
-      Sum(&sums)[BLOCKS_M][COLUMNS / 2] = reinterpret_cast<Sum(&)[BLOCKS_M][COLUMNS / 2]>(all_sums);
 #pragma unroll
       for (u32 s = 0; s < THEN_SLICES; ++s) {
         renew(sums);
