@@ -170,10 +170,11 @@ class InContext {
     return true;
   }
 
-  // False where no problem has so many candidates.
+  // False where no problem has so many candidates of which some are not known.
   bool measure_rank(int rank) {
     bool any = false;
-    for (const auto& [group, list] : shortlist_) any |= list.size() > size_t(rank);
+    for (const auto& [group, list] : shortlist_)
+      for (size_t i = size_t(rank); i < list.size(); ++i) any |= !context_ms(group, list[i]);
     if (!any) return false;
     const Plan plan = build_plan(graph_, backend_, device_, with_times([&](const std::string& group, const Known& known) {
                                    const auto it = shortlist_.find(group);
