@@ -95,21 +95,22 @@ Plan plan_with_chains(const Graph& graph, const Chains& chains, const Backend& b
   auto plan_of = [&](const Graph& g) { return plan_in_context(g, backend, device, options, cache, progress); };
   if (chains.list.empty()) return plan_of(graph);
   if (chains.decided) return plan_of(chains.chained);
-  Plan apart = plan_of(graph), chained = plan_of(chains.chained);
-  const auto ms_apart = times_of(apart), ms_chained = times_of(chained);
+  Plan apart = plan_of(graph);
+  const auto ms_apart = times_of(apart);
+  const auto ms_chained =
+      times_of(plan_by_times_in_context(chains.chained, backend, device, options, cache, progress));
   std::set<std::string> faster;
   for (const ConvPair& pair : chains.list) {
     const double two = ms_apart.at(pair.first) + ms_apart.at(pair.second) - kSecondStepMs, one = ms_chained.at(pair.name);
     log(LogLevel::debug, pair.name, ": ", two, " ms apart, ", one, " ms in a chain");
     if (one < two) faster.insert(pair.name);
   }
-  if (faster.size() < chains.list.size() && !faster.empty()) {
+  Plan chained;
+  if (!faster.empty()) {
     Graph some = graph;
     chain_convs(some, chains_taken(backend, device), [&](const std::string& name) { return faster.contains(name); });
     some.compact();
     chained = plan_of(some);
-  }
-  if (!faster.empty()) {
     PlanBuffers buffers(apart);
     if (!is_faster(chained, apart, buffers, device)) faster.clear();
   }

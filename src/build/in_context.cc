@@ -42,27 +42,29 @@ class InContext {
   Plan run(const std::function<void(const std::string&)>& progress) {
     if (options_.time)
       if (auto plan = plan_as_before()) return std::move(*plan);
-    Plan base = build_plan(graph_, backend_, device_, listening());
-    shortlist(base);
-    bool measured = false;
-    if (!all_known()) {
-      measured = true;
+    auto [plan, base] = by_times(progress);
+    if (base && is_faster(*base, plan, buffers_for(plan), device_)) plan = std::move(*base);
+    check_overlap(plan);
+    remember(plan);
+    return std::move(plan);
+  }
+
+  // The plan that the times in plans give and, if any of them had to be taken, the one by the caller's times.
+  std::pair<Plan, std::optional<Plan>> by_times(const std::function<void(const std::string&)>& progress) {
+    std::optional<Plan> base = build_plan(graph_, backend_, device_, listening());
+    shortlist(*base);
+    if (all_known()) base.reset();
+    else
       for (int rank = 0; rank < kRanks; ++rank) {
         if (progress) progress(concat("timing whole plans, ", rank + 1, " of at most ", kRanks));
         if (!measure_rank(rank)) break;
       }
-    }
     Plan plan = build_plan(graph_, backend_, device_, with_times([&](const std::string& group, const Known& known) {
                              const auto ms = context_ms(group, known);
                              return ms ? *ms : kNever;
                            }));
     drop_never(plan);
-    if (measured) {
-      if (is_faster(base, plan, buffers_for(plan), device_)) plan = std::move(base);
-      check_overlap(plan);
-    }
-    remember(plan);
-    return plan;
+    return {std::move(plan), std::move(base)};
   }
 
  private:
@@ -260,6 +262,11 @@ bool decided_before(const Graph& graph, const Device& device, const TimingCache&
 Plan plan_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
                      TimingCache& cache, const std::function<void(const std::string&)>& progress) {
   return InContext(graph, backend, device, std::move(options), cache).run(progress);
+}
+
+Plan plan_by_times_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
+                              TimingCache& cache, const std::function<void(const std::string&)>& progress) {
+  return InContext(graph, backend, device, std::move(options), cache).by_times(progress).first;
 }
 
 }  // namespace temper

@@ -17,6 +17,10 @@ namespace temper {
 Plan plan_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
                      TimingCache& cache, const std::function<void(const std::string&)>& progress);
 
+// The same without the last comparison: for the times of its steps.
+Plan plan_by_times_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
+                              TimingCache& cache, const std::function<void(const std::string&)>& progress);
+
 // Of two plans with the same inputs and outputs, whose buffers those are: as measured in turns.
 bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const Device& device);
 

@@ -32,8 +32,7 @@ constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
                            {"tile=64x64 splits=4", 64, 64, true, 1, 4},
                            {"tile=64x64 splits=8", 64, 64, true, 1, 8}};
 // Of chains: all columns of the first convolution are in one tile.
-constexpr Tile kChainTiles[] = {{"tile=64x64 groups=3", 64, 64, false, 3},
-                                {"tile=64x64 groups=4", 64, 64, false, 4},
+constexpr Tile kChainTiles[] = {{"tile=64x64 groups=4", 64, 64, false, 4},
                                 {"tile=128x64 groups=3", 128, 64, false, 3},
                                 {"tile=64x128 groups=3", 64, 128, false, 3},
                                 {"tile=128x128", 128, 128, false}};
