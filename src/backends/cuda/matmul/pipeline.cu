@@ -17,8 +17,8 @@
 // the threads themselves would wait for memory in each tile. For each warpgroup that has tiles of its own a thread
 // of the first does that.
 //
-// What the epilogue reads of columns, ARRAYS of numbers of 4 bytes, comes to shared memory while products are made: of all
-// columns of the block where all of its tiles have the same (FIXED), of a tile's otherwise.
+// What the epilogue reads of columns, ARRAYS of numbers of 4 bytes, comes to shared memory: once for all of a block's
+// tiles where they have the same columns (FIXED), otherwise for each while its products are made.
 //
 // CHAINED, a second product follows: what the epilogue of the first (FIRST_EPILOGUE) makes of a tile, which has all of
 // its columns, lies in shared memory and is multiplied by the second's weights, which stay there, too: CHUNKS times
@@ -30,12 +30,12 @@
 // wgmma cuts operands of f32 off to TF32: the copy engine rounds those of a on their way, those of b were rounded when
 // they were packed.
 //
-// Generated in front: MATRIX, Sum, ROWS (of a warpgroup), COLUMNS (of a tile), SLICE (bytes of k: 128, 64 or 32), STAGES, RESIDENT (0: none), CONSUMERS, SPLITS, V, ELEMENT (bytes of one
-// of a or b), TOGETHER, IM2COL, EXTRA_STAGES (0: no such tensor; else EXTRA_NAME and Extra, its name and elements),
-// EXTRA_CHUNKS (of a product's columns that are loaded of it at a time), EXTRA_NAMES, ARRAYS and FOR_ARRAYS(f), which says
-// f(i, type, name) of each, CHAINED, CHUNKS (1 where not CHAINED), and what image_epilogue makes. Where CHAINED, FIRST_V, BETWEEN
-// (columns of the first product), THEN_SLICE and THEN_SLICES (bytes of k and how many times so many), and what
-// image_epilogue makes of the first.
+// Generated in front: MATRIX, Sum, ROWS (of a warpgroup), COLUMNS (of a tile), SLICE (bytes of k: 128, 64 or 32), STAGES,
+// RESIDENT (0: none), CONSUMERS, SPLITS, V, ELEMENT (bytes of one of a or b), TOGETHER, IM2COL, EXTRA_STAGES (0: no such
+// tensor; else EXTRA_NAME and Extra, its name and elements), EXTRA_CHUNKS (of a product's columns that are loaded of it at
+// a time), EXTRA_NAMES, ARRAYS and FOR_ARRAYS(f), which says f(i, type, name) of each, CHAINED, CHUNKS (1 where not
+// CHAINED), and what image_epilogue makes. Where CHAINED, FIRST_V, BETWEEN (columns of the first product), THEN_SLICE and
+// THEN_SLICES (bytes of k and how many times so many), and what image_epilogue makes of the first, with FIRST_ARRAYS.
 #include "backends/cuda/support/memory.cuh"
 #include "backends/cuda/support/wgmma.cuh"
 
@@ -56,12 +56,13 @@ constexpr int LEAST_BLOCKS = CONSUMERS == 1 ? 2 : 1;
 constexpr int TILE_ROWS = TOGETHER ? CONSUMERS * ROWS : ROWS;
 constexpr int BYTES_A = TILE_ROWS * SLICE, BYTES_B = COLUMNS * SLICE, STAGE = BYTES_A + (RESIDENT ? 0 : BYTES_B);
 constexpr int RINGS = TOGETHER ? 1 : CONSUMERS, EXTRA_TILES = RINGS * EXTRA_STAGES;  // of tiles of the extra tensor
-constexpr int ROW_OUT = EXTRA_CHUNKS * COLUMNS * (16 / V), TILE_OUT = TILE_ROWS * ROW_OUT, EXTRAS_AT = STAGES * STAGE + RESIDENT * BYTES_B,
-              PARTIALS_AT = EXTRAS_AT + EXTRA_TILES * TILE_OUT,
+constexpr int ROW_OUT = EXTRA_CHUNKS * COLUMNS * (16 / V), TILE_OUT = TILE_ROWS * ROW_OUT,
+              EXTRAS_AT = STAGES * STAGE + RESIDENT * BYTES_B, PARTIALS_AT = EXTRAS_AT + EXTRA_TILES * TILE_OUT,
               BETWEEN_AT = PARTIALS_AT + (SPLITS > 1 ? TILE_ROWS * COLUMNS * 4 : 0);
 #if CHAINED
 constexpr int BYTES_BETWEEN = ROWS * THEN_SLICE * THEN_SLICES, BYTES_THEN = COLUMNS * THEN_SLICE,
-              THEN_AT = BETWEEN_AT + CONSUMERS * BYTES_BETWEEN, FIRST_ARRAYS_AT = THEN_AT + CHUNKS * THEN_SLICES * BYTES_THEN,
+              THEN_AT = BETWEEN_AT + CONSUMERS * BYTES_BETWEEN,
+              FIRST_ARRAYS_AT = THEN_AT + CHUNKS * THEN_SLICES * BYTES_THEN,
               ARRAYS_AT = FIRST_ARRAYS_AT + FIRST_ARRAYS * COLUMNS * 4;
 #else
 constexpr int ARRAYS_AT = BETWEEN_AT;
@@ -268,8 +269,8 @@ DEVICE void read_early(Early& early, u32 row, u32 column, EXTRAS const Parameter
 }
 
 // From the thread's sums, of which the first is that of (row, column), to the output. `extra`: where the tile of the
-// extra tensor is, in which the thread's first row and column are (my_row, my_column). `arrays`: where those are, of which
-// the first column is `first_column`.
+// extra tensor is, in which the thread's first row and column are (my_row, my_column). `arrays`: where those are in
+// shared memory, the numbers of `first_column` in front.
 DEVICE void finish(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], const Early& early, u32 row, u32 column,
                    [[maybe_unused]] const u8* extra, [[maybe_unused]] u32 my_row, [[maybe_unused]] u32 my_column,
                    [[maybe_unused]] u32 arrays, [[maybe_unused]] u32 first_column, EXTRAS Output* out,
@@ -280,9 +281,10 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], const Early& early,
     if (c >= p.columns) continue;
     [[maybe_unused]] ColumnExtras columns;
     {
-#define SHADOW(i, type, name) \
+#define COPIED(i, type, name) \
   const type* const name = reinterpret_cast<const type*>(dynamic_shared() + arrays) + i * ARRAY_COLUMNS - first_column;
-      FOR_ARRAYS(SHADOW)
+      FOR_ARRAYS(COPIED)
+#undef COPIED
       COLUMN_EXTRAS(columns, c)
     }
     [[maybe_unused]] RowExtras rows[BLOCKS_M * 2];
@@ -320,8 +322,7 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], const Early& early,
 #if CHAINED
 // From the thread's sums of the first product to shared memory, as the second takes it. Columns that do not exist are
 // zero: the weights for them are, but zero times NaN is not.
-DEVICE void put_between(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], u8* between, u32 my_row, u32 quad,
-                        EXTRAS i32) {
+DEVICE void put_between(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], u32 my_row, u32 quad, EXTRAS u8* between) {
   using Between = first::Output;
 #pragma unroll
   for (int group = 0; group < COLUMNS / (4 * FIRST_V); ++group) {
@@ -331,22 +332,22 @@ DEVICE void put_between(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], u8* between, u
     [[maybe_unused]] first::ColumnExtras columns;
     [[maybe_unused]] const first::RowExtras rows{};  // there are none
     if (exists) {
-#define FIRST_SHADOW(i, type, name) \
+#define COPIED(i, type, name) \
   const type* const name = reinterpret_cast<const type*>(dynamic_shared() + FIRST_ARRAYS_AT) + i * COLUMNS;
-      FIRST_FOR_ARRAYS(FIRST_SHADOW)
+      FIRST_FOR_ARRAYS(COPIED)
+#undef COPIED
       FIRST_COLUMN_EXTRAS(columns, c)
     }
 #pragma unroll
     for (int m = 0; m < BLOCKS_M * 2; ++m) {
       Finished<Between> results[FIRST_V];
 #pragma unroll
-      for (int v = 0; v < FIRST_V; ++v)
-        results[v] = exists ? FIRST_EPILOGUE(first::Acc(sums[m / 2][(group * (FIRST_V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]),
-                                             columns, rows, v)
-                            : Finished<Between>(0);
-      store_results<Between, FIRST_V>(
-          reinterpret_cast<Between*>(between + place_in_tile<ROWS, THEN_SLICE>(my_row + m / 2 * 64 + m % 2 * 8, c * ELEMENT)),
-          results);
+      for (int v = 0; v < FIRST_V; ++v) {
+        const Sum sum = sums[m / 2][(group * (FIRST_V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2];
+        results[v] = exists ? FIRST_EPILOGUE(first::Acc(sum), columns, rows, v) : Finished<Between>(0);
+      }
+      const u32 at = place_in_tile<ROWS, THEN_SLICE>(my_row + m / 2 * 64 + m % 2 * 8, c * ELEMENT);
+      store_results<Between, FIRST_V>(reinterpret_cast<Between*>(between + at), results);
     }
   }
 }
@@ -363,12 +364,12 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
 #if CHAINED
   u8* const between = dynamic_shared() + BETWEEN_AT + consumer * BYTES_BETWEEN;
   wait_for_phase(then_full(shared), 0);
-#define FIRST_COPY(i, type, name) \
-  copy_array(shared + FIRST_ARRAYS_AT + i * (COLUMNS * 4), name, 0, COLUMNS, BETWEEN, thread);
-  if (consumer == 0) { FIRST_FOR_ARRAYS(FIRST_COPY) }
+#define COPY(i, type, name) copy_array(shared + FIRST_ARRAYS_AT + i * (COLUMNS * 4), name, 0, COLUMNS, BETWEEN, thread);
+  if (consumer == 0) { FIRST_FOR_ARRAYS(COPY) }
+#undef COPY
 #endif
 #if SPLITS == 1
-  u32 other = 0;  // which of two
+  u32 turn_of_arrays = 0;
   if (FIXED && ARRAYS + FIRST_ARRAYS > 0) {
     const u32 column_tile = blockIdx.x - divide(u32(blockIdx.x), p.column_tiles) * p.column_tiles.divisor;
     if (consumer == 0) copy_arrays(shared + ARRAYS_AT, column_tile * COLUMNS, thread, EXTRA_NAMES p);
@@ -382,11 +383,11 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
     [[maybe_unused]] const u32 row_tile = divide(tile, p.column_tiles), row = row_tile * TILE_ROWS + my_row,
                                first_column = (tile - row_tile * p.column_tiles.divisor) * COLUMNS,
                                column = first_column + my_column;
-#if SPLITS == 1 && !CHAINED
-    const u32 arrays = ARRAYS_AT + (FIXED ? 0 : (consumer * 2 + other) * BYTES_ARRAYS);
+#if SPLITS == 1
+    const u32 arrays = ARRAYS_AT + (FIXED ? 0 : (consumer * 2 + turn_of_arrays) * BYTES_ARRAYS);
     if (!FIXED && ARRAYS > 0) copy_arrays(shared + arrays, first_column, thread, EXTRA_NAMES p);
     Early early;
-    read_early(early, row, column, EXTRA_NAMES p);
+    if (!CHAINED) read_early(early, row, column, EXTRA_NAMES p);
 #endif
     // Tiles are begun in their order. A barrier only tells odd rounds of the ring from even ones; who comes here has
     // the word of the one in front that all slices in front of its own are there.
@@ -426,13 +427,16 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
 #else
 #if CHAINED
     meet_warps(consumer, 128);  // all have multiplied what is there
-    put_between(sums, between, group_row, thread % 4, EXTRA_NAMES 0);
+    put_between(sums, group_row, thread % 4, EXTRA_NAMES between);
     publish_shared();
-    meet_warps(consumer, 128);
+#endif
+    if (!FIXED && ARRAYS > 0) wait_for_groups<0>();
+    // Before somebody else's part of it is read. Who is behind has finished the tile before the last, too, whose arrays
+    // the next ones replace.
+    if (CHAINED || (!FIXED && ARRAYS > 0)) meet_warps(consumer, 128);
 #pragma unroll 1
     for (u32 chunk = 0; chunk < CHUNKS; ++chunk) {
-      constexpr u32 arrays = ARRAYS_AT;
-      Early early;
+#if CHAINED
       read_early(early, row, chunk * COLUMNS + my_column, EXTRA_NAMES p);
 #pragma unroll
       for (u32 s = 0; s < THEN_SLICES; ++s) {
@@ -442,32 +446,23 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
       }
       wait_for_products<0>();
       renew(sums);
-#else
-    constexpr u32 chunk = 0;
-    if (!FIXED && ARRAYS > 0) {
-      wait_for_groups<0>();
-      meet_warps(consumer, 128);  // who is behind it has finished the tile before the last, whose arrays come next
-    }
 #endif
-    const u8* tile_of_extra = nullptr;
+      const u8* tile_of_extra = nullptr;
 #if EXTRA_STAGES
-    const u32 stage = (TOGETHER ? 0 : consumer * EXTRA_STAGES) + extra.stage;
-    wait_for_phase(extra_full(shared, stage), extra.phase);
-    tile_of_extra = dynamic_shared() + EXTRAS_AT + stage * TILE_OUT;
+      const u32 stage = (TOGETHER ? 0 : consumer * EXTRA_STAGES) + extra.stage;
+      wait_for_phase(extra_full(shared, stage), extra.phase);
+      tile_of_extra = dynamic_shared() + EXTRAS_AT + stage * TILE_OUT;
 #endif
-    finish(sums, early, row, chunk * COLUMNS + column, tile_of_extra, my_row, chunk % EXTRA_CHUNKS * COLUMNS + my_column,
-           arrays, first_column, EXTRA_NAMES out, p);
-    other ^= 1;
+      finish(sums, early, row, chunk * COLUMNS + column, tile_of_extra, my_row,
+             chunk % EXTRA_CHUNKS * COLUMNS + my_column, arrays, first_column, EXTRA_NAMES out, p);
 #if EXTRA_STAGES
-    if (EXTRA_CHUNKS == 1 || (chunk + 1) % EXTRA_CHUNKS == 0 || chunk + 1 == CHUNKS) {
+      if ((chunk + 1) % EXTRA_CHUNKS != 0 && chunk + 1 < CHUNKS) continue;
       __syncwarp();
       if (thread % 32 == 0) arrive(extra_empty(shared, stage));
       extra.advance();
-    }
 #endif
-#if CHAINED
     }
-#endif
+    turn_of_arrays ^= 1;
 #endif
   }
 }
