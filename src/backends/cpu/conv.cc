@@ -225,6 +225,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cpu_conv_onednn;
-const Tactic cpu_conv_onednn{"cpu.conv.onednn", 1, supports, configs, build, load};
+const Tactic cpu_conv_onednn{"cpu.conv.onednn", 2, supports, configs, build, load};
 
 }  // namespace temper

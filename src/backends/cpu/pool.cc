@@ -93,6 +93,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cpu_pool_onednn;
-const Tactic cpu_pool_onednn{"cpu.pool.onednn", 1, supports, configs, nullptr, load};
+const Tactic cpu_pool_onednn{"cpu.pool.onednn", 2, supports, configs, nullptr, load};
 
 }  // namespace temper
