@@ -24,6 +24,17 @@ std::vector<Candidate> in_order(std::vector<Candidate> candidates) {
   return candidates;
 }
 
+namespace {
+
+// By itself, or as the first or second of a chain of convolutions (passes/chain_convs.h).
+bool computes(const PlanStep& step, const std::string& node) {
+  if (step.node == node) return true;
+  return std::holds_alternative<ops::ConvChain>(step.problem.op) &&
+         (step.node.starts_with(node + " + ") || step.node.ends_with(" + " + node));
+}
+
+}  // namespace
+
 std::vector<std::pair<const Plan*, const PlanStep*>> steps_named(const PlanFile& file, const std::string& node) {
   std::vector<std::pair<const Plan*, const PlanStep*>> found;
   std::string similar;
@@ -31,7 +42,7 @@ std::vector<std::pair<const Plan*, const PlanStep*>> steps_named(const PlanFile&
   for (const auto& plan : file.plans)
     for (const Segment& segment : plan->segments)
       for (const PlanStep& step : segment.steps) {
-        if (step.node == node) found.emplace_back(plan.get(), &step);
+        if (computes(step, node)) found.emplace_back(plan.get(), &step);
         else if (plan == file.plans[0] && step.node.find(node) != step.node.npos && listed++ < 10)
           similar += concat("\n  ", step.node);
       }

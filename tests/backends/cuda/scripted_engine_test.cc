@@ -11,6 +11,7 @@
 #include "../../plan/helpers.h"
 #include "base/file.h"
 #include "build/build.h"
+#include "plan/describe.h"
 #include "scripted_gpu.h"
 #include "temper/temper_c.h"
 
@@ -120,6 +121,10 @@ TEST_F(CudaScripted, ConvolutionsRunInChainsWhereThatWasFaster) {
     std::vector<std::string> ops;
     for (const PlanStep& step : engine->plans().at(0)->segments.at(0).steps)
       if (!step.is_reorder()) ops.emplace_back(name_of(step.problem.op));
+    PlanFile file;
+    file.plans = engine->plans();
+    for (const char* node : {"a", "b"}) EXPECT_EQ(steps_named(file, node).size(), 1u) << node;
+    EXPECT_EQ(steps_named(file, "a").at(0).second == steps_named(file, "b").at(0).second, ops.size() == 1);
     return ops;
   };
   const std::vector<std::string> chain{"conv_chain"}, apart{"conv", "conv"};
