@@ -165,24 +165,7 @@ class BindingTest(Case):
     def test_one_binding_in_two_threads_is_refused(self):
         binding = self.engine.bind(images(512))
         expected = binding.run()["logits"].copy()
-        refusals = []
-
-        def work():
-            for _ in range(200):
-                try:
-                    binding.run()
-                except temper.Error as error:
-                    refusals.append((error.kind, str(error)))
-
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertTrue(refusals)
-        for kind, text in refusals:
-            self.assertEqual(kind, "usage")
-            self.assertIn("running in another thread", text)
+        self.assertOneThreadAtATime(binding.run)
         numpy.testing.assert_array_equal(binding.run()["logits"], expected)
 
 

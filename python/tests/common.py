@@ -3,6 +3,7 @@
 import pathlib
 import subprocess
 import sys
+import threading
 import unittest
 
 import numpy
@@ -25,6 +26,29 @@ def python(text, *arguments, timeout=60, folder=ROOT):
 
 
 class Case(unittest.TestCase):
+    def assertOneThreadAtATime(self, call):
+        """Of four threads that call at once some are refused, and by that alone."""
+        import temper
+
+        refusals = []
+
+        def work():
+            for _ in range(200):
+                try:
+                    call()
+                except temper.Error as error:
+                    refusals.append((error.kind, str(error)))
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertTrue(refusals)
+        for kind, text in refusals:
+            self.assertEqual(kind, "usage")
+            self.assertIn("running in another thread", text)
+
     def assertRefused(self, kind, words, call, *arguments, **named):
         """The call ends in a temper.Error of this kind, whose message holds all of these words."""
         import temper

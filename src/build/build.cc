@@ -276,7 +276,7 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
     std::vector<Graph> timed;  // in this order
     for (size_t i : order) {
       if (!chains[i].decided || chains[i].list.empty()) timed.push_back(concretes[i]);
-      if (!chains[i].list.empty()) timed.push_back(chains[i].chained);
+      if (!chains[i].list.empty()) timed.push_back(chains[i].graph);
     }
     compiling.emplace(to_compile(timed, backend, device, cache), device);
   }

@@ -20,12 +20,19 @@ constexpr double kSecondStepMs = 0.0015;
 // has more of them. On an H200 chains of 25,000 positions took 1.5 times as long, of 100,000 some are faster.
 constexpr int64_t kLeastPositions = 50'000;
 
-FusionTaken chains_taken(const Backend& backend, const Device& device) {
-  return [taken = taken_by(backend, device, {})](const Graph& graph, const Op& op, const std::vector<ValueId>& inputs) {
-    const Dims x = graph.type(inputs[0]).dims(), weights = graph.type(inputs[1]).dims();
+// The graph with those chains that are wanted, by their names, and taken by a tactic.
+Chains chained(Graph graph, const Backend& backend, const Device& device,
+               const std::function<bool(const std::string&)>& wanted) {
+  const auto taken = [by_tactic = taken_by(backend, device, {})](const Graph& in, const Op& op,
+                                                                 const std::vector<ValueId>& inputs) {
+    const Dims x = in.type(inputs[0]).dims(), weights = in.type(inputs[1]).dims();
     const Dims between = std::get<ops::ConvChain>(op).first.output_dims(x, weights);
-    return element_count(between) / std::max<int64_t>(1, between[1]) >= kLeastPositions && taken(graph, op, inputs);
+    return element_count(between) / std::max<int64_t>(1, between[1]) >= kLeastPositions && by_tactic(in, op, inputs);
   };
+  Chains chains{chain_convs(graph, taken, wanted), {}, false};
+  graph.compact();
+  chains.graph = std::move(graph);
+  return chains;
 }
 
 // Under which the decision for a graph is kept: 1 for a chain that is faster, 0 for one that is not.
@@ -68,25 +75,18 @@ FusionTaken taken_by(const Backend& backend, const Device& device, const Binding
 }
 
 Chains find_chains(const Graph& graph, const Backend& backend, const Device& device, const TimingCache& cache) {
-  const FusionTaken taken = chains_taken(backend, device);
-  Chains all{{}, graph, true};
-  all.list = chain_convs(all.chained, taken, [](const std::string&) { return true; });
+  Chains all = chained(graph, backend, device, [](const std::string&) { return true; });
   if (all.list.empty()) return all;
   const std::string start = start_of_decisions(graph, device);
   std::set<std::string> faster;
   for (const ConvPair& pair : all.list) {
     const auto known = cache.find(start + pair.name);
-    if (!known) {
-      all.chained.compact();
-      all.decided = false;
-      return all;
-    }
+    if (!known) return all;
     if (*known > 0) faster.insert(pair.name);
   }
-  all.chained = graph;
-  all.list = chain_convs(all.chained, taken, [&](const std::string& name) { return faster.contains(name); });
-  all.chained.compact();
-  return all;
+  Chains decided = chained(graph, backend, device, [&](const std::string& name) { return faster.contains(name); });
+  decided.decided = true;
+  return decided;
 }
 
 Plan plan_with_chains(const Graph& graph, const Chains& chains, const Backend& backend, const Device& device,
@@ -94,29 +94,25 @@ Plan plan_with_chains(const Graph& graph, const Chains& chains, const Backend& b
                       const std::function<void(const std::string&)>& progress) {
   auto plan_of = [&](const Graph& g) { return plan_in_context(g, backend, device, options, cache, progress); };
   if (chains.list.empty()) return plan_of(graph);
-  if (chains.decided) return plan_of(chains.chained);
+  if (chains.decided) return plan_of(chains.graph);
   Plan apart = plan_of(graph);
   const auto ms_apart = times_of(apart);
-  const auto ms_chained =
-      times_of(plan_by_times_in_context(chains.chained, backend, device, options, cache, progress));
+  const auto ms_chained = times_of(plan_by_times_in_context(chains.graph, backend, device, options, cache, progress));
   std::set<std::string> faster;
   for (const ConvPair& pair : chains.list) {
     const double two = ms_apart.at(pair.first) + ms_apart.at(pair.second) - kSecondStepMs, one = ms_chained.at(pair.name);
     log(LogLevel::debug, pair.name, ": ", two, " ms apart, ", one, " ms in a chain");
     if (one < two) faster.insert(pair.name);
   }
-  Plan chained;
+  Plan best;
   if (!faster.empty()) {
-    Graph some = graph;
-    chain_convs(some, chains_taken(backend, device), [&](const std::string& name) { return faster.contains(name); });
-    some.compact();
-    chained = plan_of(some);
+    best = plan_of(chained(graph, backend, device, [&](const std::string& name) { return faster.contains(name); }).graph);
     PlanBuffers buffers(apart);
-    if (!is_faster(chained, apart, buffers, device)) faster.clear();
+    if (!is_faster(best, apart, buffers, device)) faster.clear();
   }
-  for (const ConvPair& pair : chains.list)
-    cache.add(start_of_decisions(graph, device) + pair.name, faster.contains(pair.name) ? 1 : 0);
-  return faster.empty() ? std::move(apart) : std::move(chained);
+  const std::string start = start_of_decisions(graph, device);
+  for (const ConvPair& pair : chains.list) cache.add(start + pair.name, faster.contains(pair.name) ? 1 : 0);
+  return faster.empty() ? std::move(apart) : std::move(best);
 }
 
 }  // namespace temper

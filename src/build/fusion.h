@@ -15,8 +15,8 @@ FusionTaken taken_by(const Backend& backend, const Device& device, const Binding
 
 // The convolutions of a graph that could run in chains.
 struct Chains {
-  std::vector<ConvPair> list;  // those of `chained`
-  Graph chained;               // with all of them; where it was decided before, with those that were faster
+  std::vector<ConvPair> list;  // those of `graph`
+  Graph graph;                 // with all of them; where it was decided before, with those that were faster
   bool decided = false;
 };
 // `graph` has concrete shapes.

@@ -38,6 +38,12 @@ std::vector<Layout> image_epilogue_layouts(const Problem& problem) {
   return layouts;
 }
 
+bool is_channel_array(const Problem& problem, size_t i) {
+  const Dims from = problem.inputs[i].dims(), out = problem.outputs[0].dims();
+  return from != out && size_of(problem.inputs[i].type.dtype) == 4 &&
+         broadcast_strides(from, out)[inner_axis(problem)] != 0;
+}
+
 ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v, bool first, int input) {
   const Dims out = problem.outputs[0].dims();
   ImageEpilogue epilogue;
@@ -67,7 +73,7 @@ ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t 
     call += bytes ? byte_argument(type, loaded) : concat(", hold(", loaded, ".at[v])");
     if (bytes) want_byte_pattern(fields[0], loads[0]);
     epilogue.names += concat(name, ", ");
-    if (!whole && !splat && size_of(dtype) == 4) epilogue.arrays.push_back(concat(type, ", ", name));
+    if (is_channel_array(problem, i)) epilogue.arrays.push_back(concat(type, ", ", name));
     epilogue.slots.push_back({Slot::Kind::input, int(i) + input, 0});
   }
   const std::string_view macro = first ? "#define FIRST_" : "#define ";

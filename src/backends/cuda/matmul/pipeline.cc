@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <stdexcept>
 
 #include "backends/cuda/conv/image_epilogue.h"
 #include "backends/cuda/matmul/gemm.h"
@@ -47,7 +46,7 @@ struct Shape {
   int64_t a_pitch = 0, out_pitch = 0, extra_pitch = 0;  // of rows, in elements
   bool im2col = false;
   int extra = -1;  // the input that is a tensor of the output's shape and element size, where there is just one
-  int arrays = 0;  // ImageEpilogue::arrays
+  int arrays = 0;  // inputs that are is_channel_array
 
   int64_t element() const { return size_of(a); }
   int64_t v() const { return 16 / size_of(result); }
@@ -101,11 +100,7 @@ Shape shape_of(const Problem& problem) {
     }
     s.extra = int(i);
   }
-  const size_t inner = std::holds_alternative<ops::Conv>(problem.op) ? 1 : out.size() - 1;
-  for (size_t i = 2; i < problem.inputs.size(); ++i) {
-    const Dims from = problem.inputs[i].dims();
-    s.arrays += from != out && size_of(problem.inputs[i].type.dtype) == 4 && broadcast_strides(from, out)[inner] != 0;
-  }
+  for (size_t i = 2; i < problem.inputs.size(); ++i) s.arrays += is_channel_array(problem, i);
   s.a_pitch = problem.inputs[0].pitch ? problem.inputs[0].pitch : s.channels;
   s.out_pitch = problem.outputs[0].pitch ? problem.outputs[0].pitch : s.columns;
   if (!s.extra_pitch) s.extra_pitch = s.columns;
@@ -139,8 +134,7 @@ struct Task {
   std::optional<Shape> second;
   const Shape& last() const { return second ? *second : first; }
 };
-Task task_of(const Problem& problem) {
-  const auto chain = chain_of(problem);
+Task task_of(const Problem& problem, const std::optional<Chain>& chain) {
   if (!chain) return {shape_of(problem), {}};
   return {shape_of(chain->first), shape_of(chain->second)};
 }
@@ -207,12 +201,13 @@ int64_t chunks_of(const Task& t, const Tile& tile) {
 int64_t extra_chunks(const Task& t, const Tile& tile) {
   return std::min(chunks_of(t, tile), std::max<int64_t>(1, 128 / (tile.columns * size_of(t.last().result))));
 }
+// What the second product multiplies: rows of all warpgroups, and its weights.
+int64_t second_bytes(const Task& t, const Tile& tile) {
+  const int64_t rows = tile.rows * tile.consumers + chunks_of(t, tile) * tile.columns;
+  return t.second ? rows * t.second->slice() * t.second->slices() : 0;
+}
 int64_t resident_bytes(const Task& t, const Choice& c) {
-  const int64_t between = t.second ? tile_rows(*c.tile) * (c.tile->together ? 1 : c.tile->consumers) *
-                                         t.second->slice() * t.second->slices()
-                                   : 0,
-                second = t.second ? chunks_of(t, *c.tile) * c.tile->columns * t.second->slice() * t.second->slices() : 0;
-  return (c.resident ? c.tile->columns * t.first.slice() * t.first.slices() : 0) + between + second;
+  return (c.resident ? c.tile->columns * t.first.slice() * t.first.slices() : 0) + second_bytes(t, *c.tile);
 }
 int64_t array_bytes(const Task& t, const Choice& c) {
   if (c.tile->splits > 1) return 0;
@@ -292,23 +287,22 @@ std::span<const Tile> tiles_for(const Task& t) { return t.second ? std::span<con
 Support chain_supports(const Problem& problem) {
   if (!std::holds_alternative<ops::ConvChain>(problem.op)) return refused("not a chain of convolutions");
   if (problem.inputs[0].dims().size() != 4) return refused(problem.inputs[0].dims().size() - 2, " spatial axes, not 2");
-  const Chain chain = *chain_of(problem);
-  if (const Support support = conv_supports(chain.first); !support.yes()) return support;
-  if (const Support support = conv_supports(chain.second); !support.yes()) return support;
-  const Task t = task_of(problem);
+  const auto chain = chain_of(problem);
+  for (const Problem* part : {&chain->first, &chain->second})
+    if (const Support support = conv_supports(*part); !support.yes()) return support;
+  const Task t = task_of(problem, chain);
   if (t.first.a != t.second->a || t.first.b != t.second->b)
     return refused("products of ", t.first.a, " and then of ", t.second->a);
   if (t.first.a == DType::f32) return refused("operands of f32: nothing rounds the second convolution's to TF32");
-  for (size_t i = 2; i < chain.first.inputs.size(); ++i)
-    if (chain.first.inputs[i].dims() == chain.first.outputs[0].dims())
+  for (size_t i = 2; i < chain->first.inputs.size(); ++i)
+    if (chain->first.inputs[i].dims() == chain->first.outputs[0].dims())
       return refused("the first epilogue reads a tensor of its output's shape");
   for (const Tile& tile : kChainTiles)
     if (choice_of(t, tile)) return supported();
   return refused(t.first.columns, " channels between and ", t.second->columns, " behind, which do not fit into shared memory");
 }
 
-std::vector<Layout> layouts_of_inputs(const Problem& problem) {
-  const auto chain = chain_of(problem);
+std::vector<Layout> layouts_of_inputs(const Problem& problem, const std::optional<Chain>& chain) {
   if (!chain && std::holds_alternative<ops::MatMul>(problem.op)) return std::vector<Layout>(problem.inputs.size(), Layout::plain);
   std::vector<Layout> layouts = image_epilogue_layouts(chain ? chain->first : problem);
   layouts[0] = Layout::channels_last;
@@ -320,8 +314,9 @@ std::vector<Layout> layouts_of_inputs(const Problem& problem) {
 }
 
 std::vector<Config> configs(const Problem& problem) {
-  const Task t = task_of(problem);
-  const int64_t result_bytes = gemm_result_bytes(t.second ? chain_of(problem)->second : problem);
+  const auto chain = chain_of(problem);
+  const Task t = task_of(problem, chain);
+  const int64_t result_bytes = gemm_result_bytes(chain ? chain->second : problem);
   std::vector<std::pair<double, const Tile*>> candidates;
   for (const Tile& tile : tiles_for(t))
     if (const auto choice = choice_of(t, tile))
@@ -332,7 +327,7 @@ std::vector<Config> configs(const Problem& problem) {
   constexpr size_t kMost = 4;
   const Layout layout = std::holds_alternative<ops::MatMul>(problem.op) ? Layout::plain : Layout::channels_last;
   for (size_t i = 0; i < std::min(kMost, candidates.size()); ++i)
-    out.push_back({std::string(candidates[i].second->text), layouts_of_inputs(problem), {layout}});
+    out.push_back({std::string(candidates[i].second->text), layouts_of_inputs(problem, chain), {layout}});
   return out;
 }
 
@@ -426,14 +421,14 @@ TensorMapSpec map_of_weights(const Shape& s, int64_t columns) {
 }
 
 Recipe::Work work(const Problem& problem, const Config& config) {
-  const Task t = task_of(problem);
+  const auto chain = chain_of(problem);
+  const Task t = task_of(problem, chain);
   const Shape &s = t.first, &last = t.last();
   const Choice choice = choice_of(t, config.text);
   const Tile& tile = *choice.tile;
   Recipe::Work out;
   if (s.rows == 0) return out;
   const auto* matmul = std::get_if<ops::MatMul>(&problem.op);
-  const auto chain = chain_of(problem);
   const size_t second_weights = chain ? chain->first.inputs.size() : 1;
   out.consumed.assign(problem.inputs.size(), false);
   out.consumed[1] = out.consumed[second_weights] = true;
@@ -464,8 +459,6 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   const int shift = int(second_weights) - 1;  // of the inputs of the last product
   const ImageEpilogue epilogue = image_epilogue(chain ? chain->second : problem, accumulator, last.v(), false, shift);
   const int extra = last.extra + shift;
-  if (int(epilogue.arrays.size()) != last.arrays || (chain && int(first.arrays.size()) != s.arrays))
-    throw std::logic_error("arrays of columns that nobody counted");
   const auto for_arrays = [](std::string_view macro, const std::vector<std::string>& arrays) {
     std::string text = concat("#define ", macro, "(f)");
     for (size_t i = 0; i < arrays.size(); ++i) text += concat(" f(", i, ", ", arrays[i], ')');
