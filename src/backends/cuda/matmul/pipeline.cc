@@ -19,6 +19,10 @@ struct Tile {
   bool together;          // the warpgroups share a tile
   int consumers = 2;      // warpgroups
   int splits = 1;         // blocks that share a tile
+
+  // Blocks of one consumer leave room for a second on the multiprocessor.
+  int resident() const { return consumers == 1 ? 2 : 1; }
+  int64_t shared_bytes() const { return resident() == 2 ? 113 << 10 : 227 << 10; }
 };
 constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
                            {"tile=64x64", 64, 64, false},
@@ -27,15 +31,21 @@ constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
                            {"tile=256x64 together", 128, 64, true},
                            {"tile=64x128 groups=3", 64, 128, false, 3},
                            {"tile=128x64 groups=3", 128, 64, false, 3},
+                           {"tile=64x32 groups=1", 64, 32, true, 1},
+                           {"tile=64x64 groups=1", 64, 64, true, 1},
+                           {"tile=64x128 groups=1", 64, 128, true, 1},
+                           {"tile=64x32 splits=2", 64, 32, true, 1, 2},
                            {"tile=64x64 splits=2", 64, 64, true, 1, 2},
                            {"tile=64x64 splits=4", 64, 64, true, 1, 4},
-                           {"tile=64x64 splits=8", 64, 64, true, 1, 8}};
+                           {"tile=64x64 splits=8", 64, 64, true, 1, 8},
+                           {"tile=64x128 splits=4", 64, 128, true, 1, 4},
+                           {"tile=64x128 splits=8", 64, 128, true, 1, 8}};
 // Of chains: all columns of the first convolution are in one tile.
 constexpr Tile kChainTiles[] = {{"tile=64x64 groups=4", 64, 64, false, 4},
                                 {"tile=128x64 groups=3", 128, 64, false, 3},
                                 {"tile=64x128 groups=3", 64, 128, false, 3},
                                 {"tile=128x128", 128, 128, false}};
-constexpr int kMultiprocessors = 132, kSharedBytes = 227 << 10, kMostStages = 16, kTurnBytes = 48;
+constexpr int kMultiprocessors = 132, kMostStages = 16, kTurnBytes = 48;
 
 // What both ops are to the kernel.
 struct Shape {
@@ -227,15 +237,17 @@ int64_t partial_bytes(const Choice& c) {
 }
 int64_t slices_of_block(const Task& t, const Choice& c) { return ceil_div(t.first.slices(), int64_t(c.tile->splits)); }
 int64_t stages_of(const Task& t, const Choice& c) {
-  if (c.tile->splits > 1) return 4;  // so that the next kernel's blocks have room beside
-  return std::min<int64_t>(
-      kMostStages, (kSharedBytes - kTurnBytes - resident_bytes(t, c) - extra_bytes(t, c) - array_bytes(t, c)) /
-                       (stage_bytes(t, c) + 16));
+  const int64_t room = c.tile->shared_bytes() - kTurnBytes - resident_bytes(t, c) - extra_bytes(t, c) -
+                       array_bytes(t, c) - partial_bytes(c);
+  // Few slices leave room for more blocks; in steps, so that shapes share kernels.
+  const int64_t wanted = c.tile->resident() == 1 ? kMostStages : slices_of_block(t, c) > 4 ? 8 : slices_of_block(t, c) > 2 ? 4 : 2;
+  return std::min(wanted, room / (stage_bytes(t, c) + 16));
 }
 // What of b stays in a block is of one column of tiles.
 int64_t blocks_of(const Task& t, const Choice& c) {
   const int64_t across = ceil_div(t.first.columns, int64_t(c.tile->columns));
-  return c.resident ? kMultiprocessors / across * across : kMultiprocessors;
+  const int64_t blocks = kMultiprocessors * c.tile->resident();
+  return c.resident ? blocks / across * across : blocks;
 }
 int64_t tiles_of(const Task& t, const Tile& tile) {
   return ceil_div(t.first.rows, tile_rows(tile)) * ceil_div(t.first.columns, int64_t(tile.columns));
@@ -251,7 +263,7 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
   if (tile.splits > 1) {
     // Each has something to sum, and all of them room at once.
     const bool all = (tile.splits - 1) * slices_of_block(t, choice) < t.first.slices();
-    return all && slices_of_block(t, choice) > 1 && tiles_of(t, tile) * tile.splits <= kMultiprocessors ? std::optional(choice) : std::nullopt;
+    return all && slices_of_block(t, choice) > 1 && tiles_of(t, tile) * tile.splits <= blocks_of(t, choice) ? std::optional(choice) : std::nullopt;
   }
   Choice with = choice;
   with.resident = true;
@@ -268,18 +280,20 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
 }
 
 // Rough clocks; it only orders what is then measured. Of a multiprocessor: 64 x 64 x 32 bytes are multiplied in 32
-// clocks, 44 bytes come from the second cache and 14 go to and from memory in one.
+// clocks; 64 bytes come from the second cache in one, where all load, 44, and 14 go to and from memory.
 double expected_clocks(const Task& t, const Choice& c, int64_t result_bytes) {
   const Tile& tile = *c.tile;
-  const int64_t rows = tile_rows(tile), columns = chunks_of(t, tile) * tile.columns;
-  const double each = double(ceil_div(tiles_of(t, tile), blocks_of(t, c)));
+  const int64_t rows = tile_rows(tile), columns = chunks_of(t, tile) * tile.columns,
+                blocks = std::max<int64_t>(1, std::min(tiles_of(t, tile) * tile.splits, blocks_of(t, c) / tile.resident()));
+  const double each = double(ceil_div(tiles_of(t, tile) * tile.splits, blocks)),
+               from_cache = std::min(64.0, 44.0 * kMultiprocessors / double(blocks));
   const double second = t.second ? double(columns) / 64 * double(t.second->slice() * t.second->slices()) : 0;
   const double products = double(rows) / 64 * (std::max(tile.columns, 64) / 64 * double(t.first.slice()) *
                           double(slices_of_block(t, c)) + second),
-               loads = double(stage_bytes(t, c) * slices_of_block(t, c)) / 44,
-               memory = double(rows * columns * result_bytes) / 14,
-               epilogue = double(tile.rows * (columns + (t.second ? tile.columns : 0))) / 128 * 10;
-  return 3000 + (tile.splits > 1 ? 1500 : 0) + each * (std::max({products, loads, memory, 400.0}) + (tile.together ? epilogue : 0));
+               loads = double(stage_bytes(t, c) * slices_of_block(t, c)) / from_cache,
+               memory = double(rows * columns * result_bytes) / 14 / tile.splits,
+               epilogue = double(tile.rows * (columns + (t.second ? tile.columns : 0))) / 128 * 10 / tile.splits;
+  return 2000 + (tile.splits > 1 ? 1000 : 0) + each * (std::max({products, loads, memory, 400.0}) + (tile.together ? epilogue : 0));
 }
 
 std::span<const Tile> tiles_for(const Task& t) { return t.second ? std::span<const Tile>(kChainTiles) : kTiles; }
@@ -324,7 +338,7 @@ std::vector<Config> configs(const Problem& problem) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<Config> out;
-  constexpr size_t kMost = 4;
+  constexpr size_t kMost = 6;
   const Layout layout = std::holds_alternative<ops::MatMul>(problem.op) ? Layout::plain : Layout::channels_last;
   for (size_t i = 0; i < std::min(kMost, candidates.size()); ++i)
     out.push_back({std::string(candidates[i].second->text), layouts_of_inputs(problem, chain), {layout}});
@@ -457,6 +471,9 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   ImageEpilogue first;  // in a chain
   if (chain) first = image_epilogue(chain->first, accumulator, s.v(), true);
   const int shift = int(second_weights) - 1;  // of the inputs of the last product
+  bool constant_columns = true;
+  for (size_t i = 2; i < problem.inputs.size(); ++i)
+    constant_columns &= problem.inputs[i].is_constant || problem.inputs[i].dims() == problem.outputs[0].dims();
   const ImageEpilogue epilogue = image_epilogue(chain ? chain->second : problem, accumulator, last.v(), false, shift);
   const int extra = last.extra + shift;
   const auto for_arrays = [](std::string_view macro, const std::vector<std::string>& arrays) {
@@ -479,7 +496,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
                      ", THEN_SLICES = ", last.slices())
             : "",
       ";\n#define CHAINED ", chain ? 1 : 0, "\n#define SPLITS ", tile.splits,
-      "\nconstexpr bool TOGETHER = ", tile.together, ", IM2COL = ", s.im2col, ";\n#define EXTRAS ", first.parameters,
+      "\nconstexpr bool CONSTANT_COLUMNS = ", constant_columns, ", TOGETHER = ", tile.together, ", IM2COL = ", s.im2col, ";\n#define EXTRAS ", first.parameters,
       epilogue.parameters, "\n#define EXTRA_NAMES ", first.names, epilogue.names, "\n#define EXTRA_STAGES ",
       choice.extra_stages,
       choice.extra_stages ? concat("\n#define EXTRA_NAME e", extra, "\nusing Extra = ",
@@ -530,8 +547,8 @@ bool takes_parts(const Problem& problem, const Config&) {
 }  // namespace
 
 extern const Recipe conv_pipeline_recipe, conv_chain_recipe, matmul_pipeline_recipe;
-const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 6, conv_supports, configs, work, "sm_90a", takes_parts};
-const Recipe conv_chain_recipe{"cuda.conv.chain", 1, chain_supports, configs, work, "sm_90a", takes_parts};
-const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 6, matmul_supports, configs, work, "sm_90a", takes_parts};
+const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 7, conv_supports, configs, work, "sm_90a", takes_parts};
+const Recipe conv_chain_recipe{"cuda.conv.chain", 2, chain_supports, configs, work, "sm_90a", takes_parts};
+const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 7, matmul_supports, configs, work, "sm_90a", takes_parts};
 
 }  // namespace temper::cuda

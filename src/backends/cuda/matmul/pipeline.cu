@@ -25,7 +25,11 @@
 // COLUMNS columns, each finished by the second's epilogue before the next are multiplied.
 //
 // Where tiles are few, SPLITS blocks share one, each with a part of k, and none has a second; they are a cluster, and each
-// finishes a part of the tile with the sums that it finds in the shared memory of all.
+// finishes a part of the tile, of which the others put their sums into its shared memory.
+//
+// What is constant is loaded before the kernels in front have ended: the first slices of b and, where CONSTANT_COLUMNS,
+// what the epilogue reads of columns. Blocks of one consumer leave room on the multiprocessor for the next kernel's, which
+// begin so while these still multiply.
 //
 // wgmma cuts operands of f32 off to TF32: the copy engine rounds those of a on their way, those of b were rounded when
 // they were packed.
@@ -33,7 +37,7 @@
 // Generated in front: MATRIX, Sum, ROWS (of a warpgroup), COLUMNS (of a tile), SLICE (bytes of k: 128, 64 or 32), STAGES,
 // RESIDENT (0: none), CONSUMERS, SPLITS, V, ELEMENT (bytes of one of a or b), TOGETHER, IM2COL, EXTRA_STAGES (0: no such
 // tensor; else EXTRA_NAME and Extra, its name and elements), EXTRA_CHUNKS (of a product's columns that are loaded of it at
-// a time), EXTRA_NAMES, ARRAYS and FOR_ARRAYS(f), which says f(i, type, name) of each, CHAINED, CHUNKS (1 where not
+// a time), EXTRA_NAMES, CONSTANT_COLUMNS, ARRAYS and FOR_ARRAYS(f), which says f(i, type, name) of each, CHAINED, CHUNKS (1 where not
 // CHAINED), and what image_epilogue makes. Where CHAINED, FIRST_V, BETWEEN (columns of the first product), THEN_SLICE and
 // THEN_SLICES (bytes of k and how many times so many), and what image_epilogue makes of the first, with FIRST_ARRAYS.
 #include "backends/cuda/support/memory.cuh"
@@ -151,8 +155,24 @@ DEVICE void load_then(u32 shared, const TensorMap& map_then) {
 }
 #endif
 
+// The slices of b that load_weights_ahead loads.
+DEVICE u32 slices_ahead(const Parameters& p) {
+  const u32 slices = my_slices(p).end - my_slices(p).begin;
+  return slices < STAGES ? slices : STAGES;
+}
+DEVICE void load_weights_ahead(u32 shared, const TensorMap& map_b, const Parameters& p) {
+  const u32 column = (blockIdx.x - divide(u32(blockIdx.x), p.column_tiles) * p.column_tiles.divisor) * COLUMNS;
+#pragma unroll 1
+  for (u32 i = 0; i < slices_ahead(p); ++i) {
+    const u32 slice = my_slices(p).begin + i;
+    arrive_expecting(full(shared, i), BYTES_A + BYTES_B);
+    load_tile(place_of_b(shared, i, slice), map_b, i32(slice * PER_SLICE), i32(column), full(shared, i));
+  }
+}
+
 DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b, const Parameters& p) {
   Place<STAGES> place;
+  u32 ahead = slices_ahead(p);
 #pragma unroll 1
   for (u32 tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
     const u32 row_tile = divide(tile, p.column_tiles), row = row_tile * TILE_ROWS,
@@ -171,14 +191,18 @@ DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b
 #pragma unroll 1
     for (u32 slice = slices.begin; slice < slices.end; ++slice) {
       const u32 to = shared + place.stage * STAGE, barrier = full(shared, place.stage);
-      wait_for_phase(empty(shared, place.stage), place.phase ^ 1);
-      arrive_expecting(barrier, with_b ? BYTES_A + BYTES_B : BYTES_A);
+      if (ahead > 0) {
+        --ahead;
+      } else {
+        wait_for_phase(empty(shared, place.stage), place.phase ^ 1);
+        arrive_expecting(barrier, with_b ? BYTES_A + BYTES_B : BYTES_A);
+        if (with_b)
+          load_tile(place_of_b(shared, place.stage, slice), map_b, i32(slice * PER_SLICE), i32(column), barrier);
+      }
       if constexpr (IM2COL)
         load_pixels(to, map_a, i32(c * PER_SLICE), w, h, n, u16(tap_w * p.dilation_w), u16(tap_h * p.dilation_h),
                     barrier);
       else load_tile(to, map_a, i32(c * PER_SLICE), i32(row), barrier);
-      if (with_b)
-        load_tile(place_of_b(shared, place.stage, slice), map_b, i32(slice * PER_SLICE), i32(column), barrier);
       place.advance();
       if (++c < p.channel_slices) continue;
       c = 0;
@@ -190,45 +214,67 @@ DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b
 }
 
 #if SPLITS > 1
-// Of a tile's sums a warp writes, and finishes, V of each lane at a time: a unit. Lanes lie side by side in memory.
+// Of a tile a warp finishes V columns of each lane at a time: a unit. Block u % SPLITS of the cluster finishes unit u; of
+// each of its units the parts of all blocks come to lie one behind the other, lanes side by side.
 constexpr int UNITS = 4 * BLOCKS_M * 2 * COLUMN_GROUPS;
+static_assert(UNITS % SPLITS == 0, "blocks finish as many units");
 struct alignas(16) Four {
   Sum at[4];
 };
-DEVICE Four* place_of_unit(u32 unit) {
-  return reinterpret_cast<Four*>(dynamic_shared() + PARTIALS_AT) + unit * (V / 4 * 32) + threadIdx.x % 32;
+DEVICE Four* place_of_part(u32 unit, u32 part) {
+  return reinterpret_cast<Four*>(dynamic_shared() + PARTIALS_AT) + (unit / SPLITS * SPLITS + part) * (V / 4 * 32) +
+         threadIdx.x % 32;
+}
+DEVICE u32 first_unit() { return blockIdx.y + threadIdx.x / 32 * SPLITS; }
+
+struct Unit {
+  u32 row, column;  // the lane's first
+  bool exists;
+};
+DEVICE Unit unit_of(u32 unit, const Parameters& p) {
+  const u32 lane = threadIdx.x % 32, row_tile = divide(u32(blockIdx.x), p.column_tiles),
+            column_tile = blockIdx.x - row_tile * p.column_tiles.divisor, group = unit % COLUMN_GROUPS,
+            m = unit / COLUMN_GROUPS % (BLOCKS_M * 2), warp = unit / (COLUMN_GROUPS * BLOCKS_M * 2);
+  const u32 row = row_tile * TILE_ROWS + warp * 16 + lane / 4 + m / 2 * 64 + m % 2 * 8,
+            column = column_tile * COLUMNS + (group * 4 + lane % 4) * V;
+  return {row, column, unit < UNITS && row < p.rows && column < p.columns};
+}
+// What the epilogue of the unit that comes next reads: for the first, it is on its way while products are made.
+struct Ahead {
+  ColumnExtras columns;
+  RowExtras rows;
+};
+DEVICE void read_columns([[maybe_unused]] Ahead& ahead, [[maybe_unused]] const Unit& unit, EXTRAS const Parameters&) {
+  if (unit.exists) { COLUMN_EXTRAS(ahead.columns, unit.column) }
+}
+DEVICE void read_rows([[maybe_unused]] Ahead& ahead, [[maybe_unused]] const Unit& unit, EXTRAS const Parameters& p) {
+  if (unit.exists) { ROW_EXTRAS(ahead.rows, i64(unit.row) * p.extra_pitch + unit.column) }
 }
 
-// This block's part of the tile, when the cluster has met.
-DEVICE void finish_part(EXTRAS Output* out, const Parameters& p) {
-  const u32 lane = threadIdx.x % 32, row_tile = divide(u32(blockIdx.x), p.column_tiles),
-            column_tile = blockIdx.x - row_tile * p.column_tiles.divisor;
+// This block's units, when the cluster has met.
+DEVICE void finish_units(Ahead& ahead, EXTRAS Output* out, const Parameters& p) {
+  const u32 step = blockDim.x / 32 * SPLITS;
 #pragma unroll 1
-  for (u32 unit = blockIdx.y + threadIdx.x / 32 * SPLITS; unit < UNITS; unit += blockDim.x / 32 * SPLITS) {
-    const u32 group = unit % COLUMN_GROUPS, m = unit / COLUMN_GROUPS % (BLOCKS_M * 2),
-              warp = unit / (COLUMN_GROUPS * BLOCKS_M * 2);
-    const u32 r = row_tile * TILE_ROWS + warp * 16 + lane / 4 + m / 2 * 64 + m % 2 * 8,
-              c = column_tile * COLUMNS + (group * 4 + lane % 4) * V;
-    if (r >= p.rows || c >= p.columns) continue;
-    [[maybe_unused]] ColumnExtras columns;
-    [[maybe_unused]] RowExtras rows;
-    COLUMN_EXTRAS(columns, c)
-    ROW_EXTRAS(rows, i64(r) * p.extra_pitch + c)
+  for (u32 number = first_unit(); number < UNITS; number += step) {
+    const Unit unit = unit_of(number, p);
     Sum sums[V] = {};
-#pragma unroll 4
-    for (int part = 0; part < SPLITS; ++part) {
-      const Four* const from = in_block(place_of_unit(unit), part);
+#pragma unroll
+    for (int part = 0; part < SPLITS; ++part)
 #pragma unroll
       for (int v = 0; v < V; v += 4) {
-        const Four four = from[v / 4 * 32];
+        const Four four = place_of_part(number, part)[v / 4 * 32];
 #pragma unroll
         for (int i = 0; i < 4; ++i) sums[v + i] += four.at[i];
       }
-    }
-    Finished<Output> results[V];
+    if (unit.exists) {
+      Finished<Output> results[V];
 #pragma unroll
-    for (int v = 0; v < V; ++v) results[v] = EPILOGUE(Acc(sums[v]), columns, rows, v);
-    store_results<Output, V>(out + i64(r) * p.out_pitch + c, results);
+      for (int v = 0; v < V; ++v) results[v] = EPILOGUE(Acc(sums[v]), ahead.columns, ahead.rows, v);
+      store_results<Output, V>(out + i64(unit.row) * p.out_pitch + unit.column, results);
+    }
+    const Unit next = unit_of(number + step, p);
+    read_columns(ahead, next, EXTRA_NAMES p);
+    read_rows(ahead, next, EXTRA_NAMES p);
   }
 }
 #endif
@@ -247,6 +293,19 @@ DEVICE void copy_arrays(u32 to, u32 column, u32 thread, EXTRAS const Parameters&
   FOR_ARRAYS(COPY)
 #undef COPY
   close_group();
+}
+
+// The same, once for all tiles.
+DEVICE void copy_fixed_arrays(u32 shared, EXTRAS const Parameters& p) {
+  if (!FIXED || threadIdx.x / 128 != 1) return;
+  const u32 thread = threadIdx.x % 128,
+            column_tile = blockIdx.x - divide(u32(blockIdx.x), p.column_tiles) * p.column_tiles.divisor;
+#if CHAINED
+#define COPY(i, type, name) copy_array(shared + FIRST_ARRAYS_AT + i * (COLUMNS * 4), name, 0, COLUMNS, BETWEEN, thread);
+  FIRST_FOR_ARRAYS(COPY)
+#undef COPY
+#endif
+  copy_arrays(shared + ARRAYS_AT, column_tile * COLUMNS, thread, EXTRA_NAMES p);
 }
 
 // What the epilogue reads of rows is on its way while the products are made, where registers are enough.
@@ -364,15 +423,10 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
 #if CHAINED
   u8* const between = dynamic_shared() + BETWEEN_AT + consumer * BYTES_BETWEEN;
   wait_for_phase(then_full(shared), 0);
-#define COPY(i, type, name) copy_array(shared + FIRST_ARRAYS_AT + i * (COLUMNS * 4), name, 0, COLUMNS, BETWEEN, thread);
-  if (consumer == 0) { FIRST_FOR_ARRAYS(COPY) }
-#undef COPY
 #endif
 #if SPLITS == 1
   u32 turn_of_arrays = 0;
   if (FIXED && ARRAYS + FIRST_ARRAYS > 0) {
-    const u32 column_tile = blockIdx.x - divide(u32(blockIdx.x), p.column_tiles) * p.column_tiles.divisor;
-    if (consumer == 0) copy_arrays(shared + ARRAYS_AT, column_tile * COLUMNS, thread, EXTRA_NAMES p);
     wait_for_groups<0>();
     meet_warps(CONSUMERS, 128 * CONSUMERS);
   }
@@ -422,7 +476,8 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
         Four four;
 #pragma unroll
         for (int i = 0; i < 4; ++i) four.at[i] = sums[m / 2][(v + i) / 2 * 4 + m % 2 * 2 + i % 2];
-        place_of_unit((thread / 32 * (BLOCKS_M * 2) + m) * COLUMN_GROUPS + v / V)[v % V / 4 * 32] = four;
+        const u32 unit = (thread / 32 * (BLOCKS_M * 2) + m) * COLUMN_GROUPS + v / V;
+        in_block(place_of_part(unit, blockIdx.y), unit % SPLITS)[v % V / 4 * 32] = four;
       }
 #else
 #if CHAINED
@@ -484,6 +539,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
 #endif
              const __grid_constant__ Parameters p) {
   const u32 shared = shared_address(dynamic_shared());
+  launch_dependents();
   if (threadIdx.x == 0) {
     prefetch_map(map_a);
     prefetch_map(map_b);
@@ -499,16 +555,32 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
     if (CHAINED) barrier_init(then_full(shared), 1);
     publish_barriers();
   }
+#if SPLITS > 1
+  meet_cluster();  // from here on blocks may write to one another
+#else
   __syncthreads();
-  wait_for_inputs();
+#endif
+  if (threadIdx.x == 0) {
+    load_weights_ahead(shared, map_b, p);
+#if CHAINED
+    load_then(shared, map_then);
+#endif
+  }
+#if SPLITS > 1
+  Ahead ahead;
+  const Unit unit = unit_of(first_unit(), p);
+  if (CONSTANT_COLUMNS) read_columns(ahead, unit, EXTRA_NAMES p);
+  wait_for_kernels_in_front();
+  if (!CONSTANT_COLUMNS) read_columns(ahead, unit, EXTRA_NAMES p);
+  read_rows(ahead, unit, EXTRA_NAMES p);
+#else
+  if (CONSTANT_COLUMNS) copy_fixed_arrays(shared, EXTRA_NAMES p);
+  wait_for_kernels_in_front();
+  if (!CONSTANT_COLUMNS) copy_fixed_arrays(shared, EXTRA_NAMES p);
+#endif
   if (threadIdx.x < 128) {
     if constexpr (CONSUMERS > 1) give_registers<FEW>();
-    if (threadIdx.x == 0) {
-#if CHAINED
-      load_then(shared, map_then);
-#endif
-      fill_ring(shared, map_a, map_b, p);
-    }
+    if (threadIdx.x == 0) fill_ring(shared, map_a, map_b, p);
 #if EXTRA_STAGES
     // A thread of another warp for each ring; three warps are left for them.
     if (const u32 ring = threadIdx.x / 32 - 1 + threadIdx.x % 32 * 3; threadIdx.x >= 32 && ring < RINGS)
@@ -521,9 +593,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
 #if SPLITS > 1
   __syncwarp();
   meet_cluster();
-  finish_part(EXTRA_NAMES out, p);
-  __syncwarp();
-  meet_cluster();  // the others may still read here
+  finish_units(ahead, EXTRA_NAMES out, p);
 #endif
 }
 #endif
