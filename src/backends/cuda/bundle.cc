@@ -99,11 +99,9 @@ Bundle::Bundle(std::span<const std::byte> bytes, const std::vector<Job>& jobs, c
 }
 
 LoadedWork::LoadedWork(const GpuRef& gpu, Recipe::Work work, const Bundle& bundle) : work_(std::move(work)) {
-  std::map<const std::byte*, size_t> loaded;  // equal texts share a module
   for (size_t i = 0; i < work_.jobs.size(); ++i) {
-    const auto [it, is_new] = loaded.try_emplace(bundle.cubin(i).data(), modules_.size());
-    if (is_new) modules_.emplace_back(gpu, bundle.cubin(i));
-    functions_.push_back(modules_[it->second].function(work_.jobs[i].entry));
+    modules_.push_back(gpu->module(bundle.cubin(i)));
+    functions_.push_back(modules_.back()->function(work_.jobs[i].entry));
     constexpr uint32_t kWithoutAsking = 48 << 10;
     if (work_.jobs[i].shape.shared_bytes > kWithoutAsking)
       functions_.back().allow_shared(work_.jobs[i].shape.shared_bytes);

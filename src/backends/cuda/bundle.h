@@ -41,7 +41,7 @@ class LoadedWork {
 
  private:
   Recipe::Work work_;
-  std::vector<Module> modules_;
+  std::vector<std::shared_ptr<const Module>> modules_;  // one for each job
   std::vector<Function> functions_;  // one for each job
 };
 

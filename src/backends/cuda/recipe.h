@@ -61,9 +61,14 @@ struct Recipe {
   std::string_view architecture = {};  // the only one that has it, "sm_90a"; empty: all
   // As Tactic::takes_parts.
   bool (*takes_parts)(const Problem& problem, const Config& config) = nullptr;
+  // Of a problem that it supports: whether another recipe is known to be faster there, so that timing this one is not
+  // worth what its compilation takes. Null: no.
+  Support (*worth_timing)(const Problem& problem, std::string_view architecture) = nullptr;
 };
 
 Support recipe_supports(const Recipe& recipe, const Problem& problem, std::string_view architecture);
+// The same of the recipe as a tactic: worth_timing, too.
+Support recipe_offered(const Recipe& recipe, const Problem& problem, std::string_view architecture);
 
 // THE list, in the order used when nothing may be measured.
 std::span<const Recipe* const> recipes();

@@ -21,7 +21,7 @@ template <const Recipe& recipe>
 const Tactic recipe_tactic{
     recipe.name,
     recipe.version,
-    [](const Problem& problem, const Device& device) { return recipe_supports(recipe, problem, device.architecture); },
+    [](const Problem& problem, const Device& device) { return recipe_offered(recipe, problem, device.architecture); },
     [](const Problem& problem, const Device& device) { return recipe_configs(recipe, problem, device); },
     [](const Problem& problem, const Config& config, const Device& device) {
       return build_recipe(recipe, problem, config, device);

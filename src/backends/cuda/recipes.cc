@@ -26,6 +26,11 @@ Support recipe_supports(const Recipe& recipe, const Problem& problem, std::strin
   return recipe.supports(problem);
 }
 
+Support recipe_offered(const Recipe& recipe, const Problem& problem, std::string_view architecture) {
+  const Support support = recipe_supports(recipe, problem, architecture);
+  return support.yes() && recipe.worth_timing ? recipe.worth_timing(problem, architecture) : support;
+}
+
 ParameterWriter& ParameterWriter::put_divisor(int64_t divisor) {
   // (mulhi(n, multiplier) + n) >> shift = n / divisor for n < 2^31: shift = ceil(log2(divisor)).
   uint32_t shift = 0;

@@ -205,6 +205,21 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   const Program* prologue = prologue_of(problem);
   const int units = matrix_units(operand);
   const bool pool = pools(problem);
+  const ops::Window window = op.window(weights);
+  const Dims between = op.output_dims(in, weights);
+  const int64_t across = ceil_div(out_dims[3], pool ? kPooledWidth : kTileWidth);
+  int64_t down = ceil_div(out_dims[2], pool ? tile_h / 2 : tile_h), tiles = out_dims[0] * across * down;
+  // A block that computes several tiles fetches the weights once; there are enough blocks for any GPU all the same.
+  // Going down images, it computes no rows twice but those above its first tile, where those are fewer than the rows that
+  // every tile would compute to be alone.
+  int64_t block_tiles = std::max<int64_t>(1, tiles / (pool ? 512 : 2048));
+  const bool alone = pool && block_tiles < tile_h / 2 - 1;
+  if (alone) {
+    down = ceil_div(out_dims[2], tile_h / 2 - 1);
+    tiles = out_dims[0] * across * down;
+    block_tiles = 1;
+  }
+  if (pool && block_tiles > down) block_tiles -= block_tiles % down;
   const int64_t warps = tile_h / 2, patch_bytes = round_up<int64_t>(cut.copies * cut.copy * 4, 16);
   job.source.text = concat(
       "#include \"backends/cuda/support/memory.cuh\"\nusing In = ", memory_type(x.type.dtype),
@@ -216,17 +231,9 @@ Recipe::Work work(const Problem& problem, const Config& config) {
       ", V = ", cut.v, ", STEPS = ", cut.steps, ", E = ", cut.e, ", SHIFT = ", cut.shift, ", COPIES = ", cut.copies,
       ", ROW_WORDS = ", cut.row_words, ", PITCH = ", cut.pitch, ", PATCH_ROWS = ", cut.patch_rows,
       ", COPY = ", cut.copy, ", PATCH_BYTES = ", patch_bytes, ";\nconstexpr bool WHOLE_WORDS = ", cut.whole_words,
-      ", POOL = ", pool, ";\n#define EXTRAS ", epilogue.parameters, "\n", epilogue.text,
+      ", POOL = ", pool, ", ALONE = ", alone, ";\n#define EXTRAS ", epilogue.parameters, "\n", epilogue.text,
       "#include \"backends/cuda/conv/conv_first.cu\"\n");
 
-  const ops::Window window = op.window(weights);
-  const Dims between = op.output_dims(in, weights);
-  const int64_t across = ceil_div(out_dims[3], pool ? kPooledWidth : kTileWidth),
-                down = ceil_div(out_dims[2], pool ? tile_h / 2 : tile_h), tiles = out_dims[0] * across * down;
-  // A block that computes several tiles fetches the weights once; there are enough blocks for any GPU all the same.
-  // Going down images, it computes no rows twice but those above its first tile.
-  int64_t block_tiles = std::max<int64_t>(1, tiles / (pool ? 512 : 2048));
-  if (pool && block_tiles > down) block_tiles -= block_tiles % down;
   ParameterWriter writer;
   writer.put(uint32_t(weights[0])).put(uint32_t(tiles));
   for (int64_t value : {in[2], in[3], out_dims[2], out_dims[3]}) writer.put(int32_t(value));
@@ -244,6 +251,6 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe conv_first_recipe;
-const Recipe conv_first_recipe{"cuda.conv.first", 6, supports, configs, work};
+const Recipe conv_first_recipe{"cuda.conv.first", 7, supports, configs, work};
 
 }  // namespace temper::cuda

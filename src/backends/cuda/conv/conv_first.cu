@@ -11,12 +11,14 @@
 // their order. A lane's sums of a column are of two by two neighbouring pixels then; what a window needs of those to the
 // left comes from the lane of the pixels there, and what it needs of those above from the warp of the rows there, which
 // is the last warp's in the tile above: a block goes down an image. The first two columns of a tile only give to others.
+// Where blocks have few tiles each, they are ALONE: the first two rows of a tile only give to others, too, and none needs
+// the one above.
 //
 // Generated in front (conv_first.cc): In (of the input), A (of what is multiplied), PROLOGUE (whether they differ),
 // prologue() (that makes one of the other), MATRIX (as in mma.cuh), C, KERNEL_H, KERNEL_W, STRIDE_H,
 // STRIDE_W, LEFT, WIDTH, TILE_H, TILE_W, WARPS, COLUMNS, V, STEPS, E, SHIFT, COPIES, ROW_WORDS (that are filled), PITCH
 // (words of a row), PATCH_ROWS (that are filled), COPY (words of a copy), PATCH_BYTES (of all copies), WHOLE_WORDS (rows of
-// the input are whole words), POOL, and the epilogue (image_epilogue.h).
+// the input are whole words), POOL, ALONE, and the epilogue (image_epilogue.h).
 #include "backends/cuda/support/memory.cuh"
 
 struct Parameters {
@@ -56,7 +58,8 @@ struct TilePlace {
 DEVICE TilePlace place_of(u32 tile, const Parameters& p) {
   if constexpr (POOL) {
     const u32 rest = divide(tile, p.tiles_down), n = divide(rest, p.tiles_across);
-    return {n, i32(tile - rest * p.tiles_down.divisor) * TILE_H, i32(rest - n * p.tiles_across.divisor) * (TILE_W - 2) - 2};
+    const i32 down = i32(tile - rest * p.tiles_down.divisor);
+    return {n, ALONE ? down * (TILE_H - 2) - 2 : down * TILE_H, i32(rest - n * p.tiles_across.divisor) * (TILE_W - 2) - 2};
   }
   const u32 rest = divide(tile, p.tiles_across), n = divide(rest, p.tiles_down);
   return {n, i32(rest - n * p.tiles_down.divisor) * TILE_H, i32(tile - rest * p.tiles_across.divisor) * TILE_W};
@@ -200,7 +203,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   }
 
   u32 tile = first_tile(p);
-  if (POOL && place_of(tile, p).h > 0) --tile;  // whose last rows are above the first
+  if (POOL && !ALONE && place_of(tile, p).h > 0) --tile;  // whose last rows are above the first
   [[maybe_unused]] Fetched fetched;
   if constexpr (AHEAD) fetch(fetched, in, p, tile);
 #pragma unroll 1
@@ -298,8 +301,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     if constexpr (POOL) {
       const int warp = thread / 32, lane = thread % 32;
       const Sum* const from = above + (warp > 0 ? warp - 1 : WARPS - (tile & 1)) * SHARE + lane;
-      if (tile < first_tile(p)) continue;
-      if (warp > 0 || done.h > 0) {
+      if (tile < first_tile(p) || (ALONE && warp == 0)) continue;
+      if (ALONE ? warp > (done.h < 0) : warp > 0 || done.h > 0) {
 #pragma unroll
         for (int n = 0; n < TILES_N; ++n)
 #pragma unroll

@@ -2,6 +2,7 @@
 #include "backends/cuda/support/driver.h"
 
 #include "base/checked.h"
+#include "base/hash.h"
 
 namespace temper::cuda {
 
@@ -289,6 +290,16 @@ Module::Module(const GpuRef& gpu, std::span<const std::byte> cubin) {
   owned_ = {gpu, module, gpu->driver().api().module_unload};
 }
 
+std::shared_ptr<const Module> Gpu::module(std::span<const std::byte> cubin) const {
+  const std::pair<uint64_t, size_t> key{xxh3(cubin.data(), cubin.size()), cubin.size()};
+  const std::lock_guard lock(modules_mutex_);
+  if (auto known = modules_[key].lock()) return known;
+  auto module = std::make_shared<const Module>(shared_from_this(), cubin);
+  std::erase_if(modules_, [](const auto& entry) { return entry.second.expired(); });
+  modules_[key] = module;
+  return module;
+}
+
 Function Module::function(const std::string& name) const {
   const Driver& driver = owned_.gpu()->driver();
   FunctionHandle handle = nullptr;
@@ -307,7 +318,9 @@ int Function::attribute(FunctionAttribute which) const {
 }
 
 void Function::allow_shared(int64_t bytes) const {
-  gpu_->make_current();
+  static std::mutex mutex;  // who shares the function may ask for more meanwhile, and keeps it
+  const std::lock_guard lock(mutex);
+  if (attribute(FunctionAttribute::max_dynamic_shared) >= bytes) return;
   gpu_->driver().call(Operation::other, concat("giving the kernel ", name_, ' ', bytes, " bytes of shared memory"),
                       gpu_->driver().api().function_set_attribute, handle_, FunctionAttribute::max_dynamic_shared,
                       int(bytes));

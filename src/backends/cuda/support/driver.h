@@ -5,7 +5,9 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -72,6 +74,8 @@ class Driver {
 
 // A GPU's primary context: it is shared with other libraries of the process (cuDNN, cuBLASLt). Everything below keeps
 // the Gpu that it came from alive and makes it current on the calling thread where the driver needs that.
+class Module;
+
 class Gpu : public std::enable_shared_from_this<Gpu> {
  public:
   static std::shared_ptr<const Gpu> open(std::shared_ptr<const Driver> driver, int ordinal);
@@ -88,12 +92,17 @@ class Gpu : public std::enable_shared_from_this<Gpu> {
   Memory memory() const;
   // Waits for everything in flight. Errors of earlier launches surface here (or at any later call).
   void synchronize() const;
+  // A cubin, loaded: one for equal bytes, as long as somebody holds it, so that layers of one kernel find its
+  // instructions in the caches. Throws Error{unsupported} where it is for another GPU.
+  std::shared_ptr<const Module> module(std::span<const std::byte> cubin) const;
 
  private:
   Gpu(std::shared_ptr<const Driver> driver, int ordinal) : driver_(std::move(driver)), ordinal_(ordinal) {}
   std::shared_ptr<const Driver> driver_;
   int ordinal_;
   ContextHandle context_ = nullptr;
+  mutable std::mutex modules_mutex_;
+  mutable std::map<std::pair<uint64_t, size_t>, std::weak_ptr<const Module>> modules_;
 };
 using GpuRef = std::shared_ptr<const Gpu>;
 
@@ -244,7 +253,7 @@ class Function {
   void launch(const Stream& stream, const LaunchShape& shape, std::span<void* const> arguments,
               bool overlap = false) const;
   int attribute(FunctionAttribute which) const;
-  // Dynamic shared memory above 48 KiB must be asked for once.
+  // Dynamic shared memory above 48 KiB must be asked for once; what was allowed before stays so.
   void allow_shared(int64_t bytes) const;
 
  private:
