@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/threads.h"
 #include "graph/product.h"
 
 namespace temper {
@@ -225,13 +226,23 @@ class Placer {
     if (result.valid()) return result;
     const Tensor& w = *graph_.constant(old);
     const int64_t n = w.dims()[size_t(axis)], inner = row_major_strides(w.dims())[size_t(axis)];
-    const float* from = w.data<float>();
-    std::vector<float> amax(size_t(n), 0), scales;
-    for (int64_t i = 0; i < w.count(); ++i) amax[size_t(i / inner % n)] = std::max(amax[size_t(i / inner % n)], std::fabs(from[i]));
-    for (float a : amax) scales.push_back(scale_of(double(a)));
+    const int64_t outer = n > 0 && inner > 0 ? w.count() / (n * inner) : 0;
+    const float* const from = w.data<float>();
+    std::vector<float> scales(static_cast<size_t>(n));
     Tensor integers(DType::i8, w.dims());
-    for (int64_t i = 0; i < w.count(); ++i)
-      integers.data<int8_t>()[i] = int8_t(std::clamp(std::nearbyint(from[i] / scales[size_t(i / inner % n)]), -127.0f, 127.0f));
+    int8_t* const to = integers.data<int8_t>();
+    constexpr int64_t kWorthAThread = int64_t(1) << 16;  // elements
+    parallel_for(n, std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(1, outer * inner)), [&](int64_t begin, int64_t end) {
+      std::vector<float> amax(size_t(end - begin), 0);
+      auto each = [&](auto&& f) {  // element and channel, in the order of memory
+        for (int64_t o = 0; o < outer; ++o)
+          for (int64_t c = begin; c < end; ++c)
+            for (int64_t i = (o * n + c) * inner; i < (o * n + c + 1) * inner; ++i) f(i, c);
+      };
+      each([&](int64_t i, int64_t c) { amax[size_t(c - begin)] = std::max(amax[size_t(c - begin)], std::fabs(from[i])); });
+      for (int64_t c = begin; c < end; ++c) scales[size_t(c)] = scale_of(double(amax[size_t(c - begin)]));
+      each([&](int64_t i, int64_t c) { to[i] = int8_t(std::clamp(std::nearbyint(from[i] / scales[size_t(c)]), -127.0f, 127.0f)); });
+    });
     const std::string& name = graph_.value(old).name;
     Graph& graph = result_.graph;
     const ValueId q = graph.add_constant(concat(name, "/quantized"), std::move(integers));

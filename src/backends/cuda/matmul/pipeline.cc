@@ -20,15 +20,14 @@ struct Tile {
   int consumers = 2;      // warpgroups
   int splits = 1;         // blocks that share a tile
 
-  // Blocks of one consumer with few sums leave room for a second on the multiprocessor.
-  int resident() const { return consumers == 1 && rows == 64 ? 2 : 1; }
+  // Blocks of one consumer leave room for a second on the multiprocessor.
+  int resident() const { return consumers == 1 ? 2 : 1; }
   int64_t shared_bytes() const { return resident() == 2 ? 113 << 10 : 227 << 10; }
 };
 constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
                            {"tile=64x64", 64, 64, false},
                            {"tile=64x256", 64, 256, false},
                            {"tile=256x128 together", 128, 128, true},
-                           {"tile=256x64 together", 128, 64, true},
                            {"tile=64x128 groups=3", 64, 128, false, 3},
                            {"tile=128x64 groups=3", 128, 64, false, 3},
                            {"tile=64x32 groups=1", 64, 32, true, 1},
@@ -37,11 +36,8 @@ constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
                            {"tile=64x32 splits=2", 64, 32, true, 1, 2},
                            {"tile=64x64 splits=2", 64, 64, true, 1, 2},
                            {"tile=64x64 splits=4", 64, 64, true, 1, 4},
-                           {"tile=64x64 splits=8", 64, 64, true, 1, 8},
-                           {"tile=64x128 splits=4", 64, 128, true, 1, 4},
-                           {"tile=64x128 splits=8", 64, 128, true, 1, 8},
-                           {"tile=128x128 splits=2", 128, 128, true, 1, 2},
-                           {"tile=128x128 splits=4", 128, 128, true, 1, 4}};
+                           {"tile=64x64 splits=8", 64, 64, true, 1, 8}};
+
 // Of chains: all columns of the first convolution are in one tile.
 constexpr Tile kChainTiles[] = {{"tile=64x64 groups=4", 64, 64, false, 4},
                                 {"tile=128x64 groups=3", 128, 64, false, 3},
@@ -242,7 +238,7 @@ int64_t stages_of(const Task& t, const Choice& c) {
   const int64_t room = c.tile->shared_bytes() - kTurnBytes - resident_bytes(t, c) - extra_bytes(t, c) -
                        array_bytes(t, c) - partial_bytes(c);
   // Few slices leave room for more blocks; in steps, so that shapes share kernels.
-  const int64_t wanted = c.tile->consumers > 1 ? kMostStages : slices_of_block(t, c) > 4 ? 8 : slices_of_block(t, c) > 2 ? 4 : 2;
+  const int64_t wanted = c.tile->resident() == 1 ? kMostStages : slices_of_block(t, c) > 4 ? 8 : slices_of_block(t, c) > 2 ? 4 : 2;
   return std::min(wanted, room / (stage_bytes(t, c) + 16));
 }
 // What of b stays in a block is of one column of tiles.

@@ -56,7 +56,7 @@ struct Parameters {
 // Registers of a thread that loads and of one that multiplies: all have 65536. Blocks of one consumer share a
 // multiprocessor, and leave them as they are.
 constexpr int FEW = CONSUMERS == 2 ? 40 : 24, MANY = CONSUMERS == 2 ? 232 : CONSUMERS == 3 ? 160 : 112;
-constexpr int LEAST_BLOCKS = CONSUMERS == 1 && ROWS == 64 ? 2 : 1;
+constexpr int LEAST_BLOCKS = CONSUMERS == 1 ? 2 : 1;
 constexpr int TILE_ROWS = TOGETHER ? CONSUMERS * ROWS : ROWS;
 constexpr int BYTES_A = TILE_ROWS * SLICE, BYTES_B = COLUMNS * SLICE, STAGE = BYTES_A + (RESIDENT ? 0 : BYTES_B);
 constexpr int RINGS = TOGETHER ? 1 : CONSUMERS, EXTRA_TILES = RINGS * EXTRA_STAGES;  // of tiles of the extra tensor
