@@ -11,8 +11,8 @@
 // their order. A lane's sums of a column are of two by two neighbouring pixels then; what a window needs of those to the
 // left comes from the lane of the pixels there, and what it needs of those above from the warp of the rows there, which
 // is the last warp's in the tile above: a block goes down an image. The first two columns of a tile only give to others.
-// Where blocks have few tiles each, they are ALONE: the first two rows of a tile only give to others, too, and none needs
-// the one above.
+// Where blocks have few tiles each, these are ALONE: the first two rows of a tile only give to others, too, none needs the
+// one above, and a block has just one.
 //
 // Generated in front (conv_first.cc): In (of the input), A (of what is multiplied), PROLOGUE (whether they differ),
 // prologue() (that makes one of the other), MATRIX (as in mma.cuh), C, KERNEL_H, KERNEL_W, STRIDE_H,
@@ -218,7 +218,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
         if (fetched.inside >> i & 1) word = word_of(fetched.words[i]);
         if (at < COUNT) store_word(patch, at / ROW_WORDS, at % ROW_WORDS, word);
       }
-      if (tile + STEP < tiles_end(p)) fetch(fetched, in, p, tile + STEP);
+      if (!ALONE && tile + STEP < tiles_end(p)) fetch(fetched, in, p, tile + STEP);
     } else {
       const TilePlace place = place_of(tile, p);
       const In* image = in + i64(place.n) * C * p.height * p.width;
