@@ -135,6 +135,21 @@ TEST(CudaDriver, EveryCallMayFailAndNothingLeaks) {
   }
 }
 
+TEST(CudaDriver, AModuleIsLoadedOnceForEqualBytesWhileSomebodyHoldsIt) {
+  const GpuRef gpu = Gpu::open(Driver::scripted(scripted_api()), 0);
+  const std::byte cubin[8] = {}, other[8] = {std::byte{1}};
+  auto first = gpu->module(cubin);
+  EXPECT_EQ(gpu->module(cubin), first);
+  EXPECT_EQ(script.alive.at("module"), 1);
+  const auto second = gpu->module(other);
+  EXPECT_NE(second, first);
+  EXPECT_EQ(script.alive.at("module"), 2);
+  first = nullptr;
+  EXPECT_EQ(script.alive.at("module"), 1);
+  first = gpu->module(cubin);
+  EXPECT_EQ(script.alive.at("module"), 2);
+}
+
 TEST(CudaDriver, SaysHowMuchMemoryWasAskedForAndHowMuchIsFree) {
   const auto driver = Driver::scripted(scripted_api());
   const GpuRef gpu = Gpu::open(driver, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random convolutions and products on the kernel for Hopper: integers bit for bit, halves within their rounding. On the
 // emulator a few; on a GPU 60 with every configuration, or as many as TEMPER_RANDOM_SHAPES says with one of them each.
+#include <algorithm>
 #include <random>
 
 #include "check_cases.h"
@@ -214,6 +215,24 @@ TEST(CudaGemm, RoundsF32ToTheNearestTf32) {
   TEMPER_NEEDS_NVRTC(compiler);
   for (const char* recipe : {"conv.gemm", "matmul.mma"})
     check_tf32(concat(kTf32Lines, kUnevenTf32Lines), recipe, *compiler, gpu, false);
+}
+
+TEST(CudaRecipes, ConvGemmIsNotOfferedWhereThePipelineTakesAConvolution) {
+  const auto conv_gemm = std::find_if(cuda::recipes().begin(), cuda::recipes().end(),
+                                      [](const cuda::Recipe* recipe) { return recipe->name == "cuda.conv.gemm"; });
+  ASSERT_NE(conv_gemm, cuda::recipes().end());
+  auto refusal = [&](int outputs, int channels, const char* architecture) {
+    const KernelCase line = parse_cases(concat("conv(f16[1,", channels, ",9,9], f16[", outputs, ',', channels,
+                                               ",1,1]*) strides=[1,1] pads=[0,0,0,0] dilations=[1,1] epilogue=\"(1)\"")).at(0);
+    const std::vector<Tensor> inputs = make_case_inputs(line, 1);
+    const Problem problem = make_case_problem(line, inputs, 1);
+    EXPECT_TRUE(recipe_supports(**conv_gemm, problem, architecture).yes()) << "it could";
+    return recipe_offered(**conv_gemm, problem, architecture).reason;
+  };
+  EXPECT_EQ(refusal(64, 32, "sm_90a"), "cuda.conv.pipeline takes it, and is faster on sm_90a");
+  EXPECT_EQ(refusal(64, 32, "sm_86"), "");
+  EXPECT_EQ(refusal(32, 32, "sm_90a"), "") << "half of most tiles would be empty";
+  EXPECT_EQ(refusal(64, 20, "sm_90a"), "") << "the pipeline does not take 40 bytes of channels";
 }
 
 TEST(CudaRecipes, RoundF32ToTf32OnlyWhereTheyMay) {

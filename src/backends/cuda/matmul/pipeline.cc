@@ -20,9 +20,9 @@ struct Tile {
   int consumers = 2;      // warpgroups
   int splits = 1;         // blocks that share a tile
 
-  // Blocks of one consumer leave room for a second on the multiprocessor.
-  int resident() const { return consumers == 1 ? 2 : 1; }
-  int64_t shared_bytes() const { return resident() == 2 ? 113 << 10 : 227 << 10; }
+  // That fit on a multiprocessor at a time: those of one consumer leave room for another.
+  int blocks() const { return consumers == 1 ? 2 : 1; }
+  int64_t shared_bytes() const { return blocks() == 2 ? 113 << 10 : 227 << 10; }
 };
 constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
                            {"tile=64x64", 64, 64, false},
@@ -37,7 +37,6 @@ constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
                            {"tile=64x64 splits=2", 64, 64, true, 1, 2},
                            {"tile=64x64 splits=4", 64, 64, true, 1, 4},
                            {"tile=64x64 splits=8", 64, 64, true, 1, 8}};
-
 // Of chains: all columns of the first convolution are in one tile.
 constexpr Tile kChainTiles[] = {{"tile=64x64 groups=4", 64, 64, false, 4},
                                 {"tile=128x64 groups=3", 128, 64, false, 3},
@@ -238,13 +237,14 @@ int64_t stages_of(const Task& t, const Choice& c) {
   const int64_t room = c.tile->shared_bytes() - kTurnBytes - resident_bytes(t, c) - extra_bytes(t, c) -
                        array_bytes(t, c) - partial_bytes(c);
   // Few slices leave room for more blocks; in steps, so that shapes share kernels.
-  const int64_t wanted = c.tile->resident() == 1 ? kMostStages : slices_of_block(t, c) > 4 ? 8 : slices_of_block(t, c) > 2 ? 4 : 2;
+  const int64_t slices = slices_of_block(t, c);
+  const int64_t wanted = c.tile->blocks() == 1 ? kMostStages : slices > 4 ? 8 : slices > 2 ? 4 : 2;
   return std::min(wanted, room / (stage_bytes(t, c) + 16));
 }
 // What of b stays in a block is of one column of tiles.
 int64_t blocks_of(const Task& t, const Choice& c) {
   const int64_t across = ceil_div(t.first.columns, int64_t(c.tile->columns));
-  const int64_t blocks = kMultiprocessors * c.tile->resident();
+  const int64_t blocks = kMultiprocessors * c.tile->blocks();
   return c.resident ? blocks / across * across : blocks;
 }
 int64_t tiles_of(const Task& t, const Tile& tile) {
@@ -261,7 +261,8 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
   if (tile.splits > 1) {
     // Each has something to sum, and all of them room at once.
     const bool all = (tile.splits - 1) * slices_of_block(t, choice) < t.first.slices();
-    return all && slices_of_block(t, choice) > 1 && tiles_of(t, tile) * tile.splits <= blocks_of(t, choice) ? std::optional(choice) : std::nullopt;
+    const bool room = tiles_of(t, tile) * tile.splits <= blocks_of(t, choice);
+    return all && slices_of_block(t, choice) > 1 && room ? std::optional(choice) : std::nullopt;
   }
   Choice with = choice;
   with.resident = true;
@@ -282,9 +283,9 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
 double expected_clocks(const Task& t, const Choice& c, int64_t result_bytes) {
   const Tile& tile = *c.tile;
   const int64_t rows = tile_rows(tile), columns = chunks_of(t, tile) * tile.columns,
-                blocks = std::max<int64_t>(1, std::min(tiles_of(t, tile) * tile.splits, blocks_of(t, c) / tile.resident()));
-  const double each = double(ceil_div(tiles_of(t, tile) * tile.splits, blocks)),
-               from_cache = std::min(64.0, 44.0 * kMultiprocessors / double(blocks));
+                parts = tiles_of(t, tile) * tile.splits;
+  const int64_t busy = std::clamp<int64_t>(blocks_of(t, c) / tile.blocks(), 1, std::max<int64_t>(1, parts));
+  const double each = double(ceil_div(parts, busy)), from_cache = std::min(64.0, 44.0 * kMultiprocessors / double(busy));
   const double second = t.second ? double(columns) / 64 * double(t.second->slice() * t.second->slices()) : 0;
   const double products = double(rows) / 64 * (std::max(tile.columns, 64) / 64 * double(t.first.slice()) *
                           double(slices_of_block(t, c)) + second),
@@ -494,8 +495,8 @@ Recipe::Work work(const Problem& problem, const Config& config) {
                      ", THEN_SLICES = ", last.slices())
             : "",
       ";\n#define CHAINED ", chain ? 1 : 0, "\n#define SPLITS ", tile.splits,
-      "\nconstexpr bool CONSTANT_COLUMNS = ", constant_columns, ", TOGETHER = ", tile.together, ", IM2COL = ", s.im2col, ";\n#define EXTRAS ", first.parameters,
-      epilogue.parameters, "\n#define EXTRA_NAMES ", first.names, epilogue.names, "\n#define EXTRA_STAGES ",
+      "\nconstexpr bool CONSTANT_COLUMNS = ", constant_columns, ", TOGETHER = ", tile.together, ", IM2COL = ", s.im2col,
+      ";\n#define EXTRAS ", first.parameters, epilogue.parameters, "\n#define EXTRA_NAMES ", first.names, epilogue.names, "\n#define EXTRA_STAGES ",
       choice.extra_stages,
       choice.extra_stages ? concat("\n#define EXTRA_NAME e", extra, "\nusing Extra = ",
                                    memory_type(problem.inputs[size_t(extra)].type.dtype), ";")
