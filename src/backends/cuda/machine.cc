@@ -4,7 +4,6 @@
 #include "backends/cuda/support/cublaslt.h"
 #include "backends/cuda/support/cudnn.h"
 #include "base/file.h"
-#include "base/hash.h"
 
 namespace temper::cuda {
 
@@ -80,18 +79,15 @@ const Compiler& Machine::compiler() const {
 }
 
 std::shared_ptr<const DeviceMemory> Machine::constant(std::span<const std::byte> bytes) const {
-  const std::pair<uint64_t, size_t> key{xxh3(bytes.data(), bytes.size()), bytes.size()};
-  const std::lock_guard lock(constants_mutex_);
-  if (auto known = constants_[key].lock()) return known;
-  gpu_->make_current();
-  auto memory = std::make_shared<const DeviceMemory>(gpu_, int64_t(bytes.size()));
-  if (!bytes.empty()) {
-    upload_.copy_to_device(memory->address(), bytes.data(), int64_t(bytes.size()));
-    upload_.synchronize();
-  }
-  std::erase_if(constants_, [](const auto& entry) { return entry.second.expired(); });
-  constants_[key] = memory;
-  return memory;
+  return constants_.get(bytes, [&] {
+    gpu_->make_current();
+    auto memory = std::make_shared<const DeviceMemory>(gpu_, int64_t(bytes.size()));
+    if (!bytes.empty()) {
+      upload_.copy_to_device(memory->address(), bytes.data(), int64_t(bytes.size()));
+      upload_.synchronize();
+    }
+    return memory;
+  });
 }
 
 namespace {

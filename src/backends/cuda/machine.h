@@ -2,7 +2,6 @@
 // A GPU and what was opened to use it: one for each GPU of a process.
 #pragma once
 #include <exception>
-#include <map>
 #include <mutex>
 
 #include "backends/cuda/support/compiler.h"
@@ -52,11 +51,11 @@ class Machine {
   GpuRef gpu_;
   LibrarySearch search_;
   Stream upload_;
-  mutable std::mutex compiler_mutex_, constants_mutex_;
+  mutable std::mutex compiler_mutex_;
   mutable std::unique_ptr<Compiler> compiler_;
   mutable Opened<Cudnn> cudnn_;
   mutable Opened<CublasLt> cublaslt_;
-  mutable std::map<std::pair<uint64_t, size_t>, std::weak_ptr<const DeviceMemory>> constants_;
+  mutable ByContent<DeviceMemory> constants_;
 };
 
 // What a kernel says of data that are wrong: an index that does not exist.

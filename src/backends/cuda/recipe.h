@@ -61,8 +61,8 @@ struct Recipe {
   std::string_view architecture = {};  // the only one that has it, "sm_90a"; empty: all
   // As Tactic::takes_parts.
   bool (*takes_parts)(const Problem& problem, const Config& config) = nullptr;
-  // Of a problem that it supports: whether another recipe is known to be faster there, so that timing this one is not
-  // worth what its compilation takes. Null: no.
+  // Of a problem that it supports: refused where another recipe is known to be faster, so that timing this one is not
+  // worth what its compilation takes. Null: worth it everywhere.
   Support (*worth_timing)(const Problem& problem, std::string_view architecture) = nullptr;
 };
 

@@ -103,6 +103,14 @@ DEVICE Slices my_slices(const Parameters& p) {
   return {begin, end < all ? end : all};
 }
 
+struct TilePlace {  // in tiles
+  u32 row, column;
+};
+DEVICE TilePlace place_of(u32 tile, const Parameters& p) {
+  const u32 row = divide(tile, p.column_tiles);
+  return {row, tile - row * p.column_tiles.divisor};
+}
+
 template <u32 COUNT>
 struct Place {  // in a ring
   u32 stage = 0, phase = 0;
@@ -129,16 +137,16 @@ DEVICE void fill_extras(u32 shared, u32 ring, const TensorMap& map_extra, const 
   Place<EXTRA_STAGES> place;
 #pragma unroll 1
   for (u32 tile = blockIdx.x + ring * gridDim.x; tile < p.tiles; tile += gridDim.x * RINGS) {
-    const u32 row_tile = divide(tile, p.column_tiles), column_tile = tile - row_tile * p.column_tiles.divisor;
+    const TilePlace at = place_of(tile, p);
 #pragma unroll 1
-    for (u32 chunk = column_tile * CHUNKS; chunk < (column_tile + 1) * CHUNKS; chunk += EXTRA_CHUNKS) {
+    for (u32 chunk = at.column * CHUNKS; chunk < (at.column + 1) * CHUNKS; chunk += EXTRA_CHUNKS) {
       const u32 stage = ring * EXTRA_STAGES + place.stage, barrier = extra_full(shared, stage);
       wait_for_phase(extra_empty(shared, stage), place.phase ^ 1);
       arrive_expecting(barrier, TILE_OUT);
 #pragma unroll
       for (int piece = 0; piece < ROW_OUT / PIECE; ++piece)
         load_tile(shared + EXTRAS_AT + stage * TILE_OUT + piece * (TILE_ROWS * PIECE), map_extra,
-                  i32(chunk * COLUMNS + piece * (PIECE * V / 16)), i32(row_tile * TILE_ROWS), barrier);
+                  i32(chunk * COLUMNS + piece * (PIECE * V / 16)), i32(at.row * TILE_ROWS), barrier);
       place.advance();
     }
   }
@@ -156,33 +164,34 @@ DEVICE void load_then(u32 shared, const TensorMap& map_then) {
 #endif
 
 // The slices of b that load_weights_ahead loads.
-DEVICE u32 slices_ahead(const Parameters& p) {
-  const u32 slices = my_slices(p).end - my_slices(p).begin;
-  return slices < STAGES ? slices : STAGES;
+DEVICE u32 slices_ahead(const Slices& slices) {
+  const u32 all = slices.end - slices.begin;
+  return all < STAGES ? all : STAGES;
 }
 DEVICE void load_weights_ahead(u32 shared, const TensorMap& map_b, const Parameters& p) {
-  const u32 column = (blockIdx.x - divide(u32(blockIdx.x), p.column_tiles) * p.column_tiles.divisor) * COLUMNS;
+  const u32 column = place_of(blockIdx.x, p).column * COLUMNS;
+  const Slices slices = my_slices(p);
 #pragma unroll 1
-  for (u32 i = 0; i < slices_ahead(p); ++i) {
-    const u32 slice = my_slices(p).begin + i;
+  for (u32 i = 0; i < slices_ahead(slices); ++i) {
+    const u32 slice = slices.begin + i;
     arrive_expecting(full(shared, i), BYTES_A + BYTES_B);
     load_tile(place_of_b(shared, i, slice), map_b, i32(slice * PER_SLICE), i32(column), full(shared, i));
   }
   // What the ring has no room for comes as far as the second cache.
   if constexpr (CONSUMERS == 1) {
 #pragma unroll 1
-    for (u32 slice = my_slices(p).begin + slices_ahead(p); slice < my_slices(p).end; ++slice)
+    for (u32 slice = slices.begin + slices_ahead(slices); slice < slices.end; ++slice)
       prefetch_tile(map_b, i32(slice * PER_SLICE), i32(column));
   }
 }
 
 DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b, const Parameters& p) {
   Place<STAGES> place;
-  u32 ahead = slices_ahead(p);
+  u32 ahead = slices_ahead(my_slices(p));
 #pragma unroll 1
   for (u32 tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
-    const u32 row_tile = divide(tile, p.column_tiles), row = row_tile * TILE_ROWS,
-              column = (tile - row_tile * p.column_tiles.divisor) * COLUMNS;
+    const TilePlace at = place_of(tile, p);
+    const u32 row = at.row * TILE_ROWS, column = at.column * COLUMNS;
     i32 w = 0, h = 0, n = 0;
     if constexpr (IM2COL) {
       const u32 line = divide(row, p.out_w), image = divide(line, p.out_h);
@@ -238,11 +247,11 @@ struct Unit {
   bool exists;
 };
 DEVICE Unit unit_of(u32 unit, const Parameters& p) {
-  const u32 lane = threadIdx.x % 32, row_tile = divide(u32(blockIdx.x), p.column_tiles),
-            column_tile = blockIdx.x - row_tile * p.column_tiles.divisor, group = unit % COLUMN_GROUPS,
-            m = unit / COLUMN_GROUPS % (BLOCKS_M * 2), warp = unit / (COLUMN_GROUPS * BLOCKS_M * 2);
-  const u32 row = row_tile * TILE_ROWS + warp * 16 + lane / 4 + m / 2 * 64 + m % 2 * 8,
-            column = column_tile * COLUMNS + (group * 4 + lane % 4) * V;
+  const TilePlace at = place_of(blockIdx.x, p);
+  const u32 lane = threadIdx.x % 32, group = unit % COLUMN_GROUPS, m = unit / COLUMN_GROUPS % (BLOCKS_M * 2),
+            warp = unit / (COLUMN_GROUPS * BLOCKS_M * 2);
+  const u32 row = at.row * TILE_ROWS + warp * 16 + lane / 4 + m / 2 * 64 + m % 2 * 8,
+            column = at.column * COLUMNS + (group * 4 + lane % 4) * V;
   return {row, column, unit < UNITS && row < p.rows && column < p.columns};
 }
 // What the epilogue of the unit that comes next reads: for the first, it is on its way while products are made.
@@ -304,14 +313,13 @@ DEVICE void copy_arrays(u32 to, u32 column, u32 thread, EXTRAS const Parameters&
 // The same, once for all tiles.
 DEVICE void copy_fixed_arrays(u32 shared, EXTRAS const Parameters& p) {
   if (!FIXED || threadIdx.x / 128 != 1) return;
-  const u32 thread = threadIdx.x % 128,
-            column_tile = blockIdx.x - divide(u32(blockIdx.x), p.column_tiles) * p.column_tiles.divisor;
+  const u32 thread = threadIdx.x % 128;
 #if CHAINED
 #define COPY(i, type, name) copy_array(shared + FIRST_ARRAYS_AT + i * (COLUMNS * 4), name, 0, COLUMNS, BETWEEN, thread);
   FIRST_FOR_ARRAYS(COPY)
 #undef COPY
 #endif
-  copy_arrays(shared + ARRAYS_AT, column_tile * COLUMNS, thread, EXTRA_NAMES p);
+  copy_arrays(shared + ARRAYS_AT, place_of(blockIdx.x, p).column * COLUMNS, thread, EXTRA_NAMES p);
 }
 
 // What the epilogue reads of rows is on its way while the products are made, where registers are enough.
@@ -440,8 +448,8 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
 #pragma unroll 1
   for (u32 tile = blockIdx.x + (TOGETHER ? 0 : consumer * gridDim.x); tile < p.tiles;
        tile += gridDim.x * (TOGETHER ? 1 : CONSUMERS)) {
-    [[maybe_unused]] const u32 row_tile = divide(tile, p.column_tiles), row = row_tile * TILE_ROWS + my_row,
-                               first_column = (tile - row_tile * p.column_tiles.divisor) * COLUMNS,
+    const TilePlace at_tile = place_of(tile, p);
+    [[maybe_unused]] const u32 row = at_tile.row * TILE_ROWS + my_row, first_column = at_tile.column * COLUMNS,
                                column = first_column + my_column;
 #if SPLITS == 1
     const u32 arrays = ARRAYS_AT + (FIXED ? 0 : (consumer * 2 + turn_of_arrays) * BYTES_ARRAYS);

@@ -2,7 +2,6 @@
 #include "backends/cuda/support/driver.h"
 
 #include "base/checked.h"
-#include "base/hash.h"
 
 namespace temper::cuda {
 
@@ -291,13 +290,7 @@ Module::Module(const GpuRef& gpu, std::span<const std::byte> cubin) {
 }
 
 std::shared_ptr<const Module> Gpu::module(std::span<const std::byte> cubin) const {
-  const std::pair<uint64_t, size_t> key{xxh3(cubin.data(), cubin.size()), cubin.size()};
-  const std::lock_guard lock(modules_mutex_);
-  if (auto known = modules_[key].lock()) return known;
-  auto module = std::make_shared<const Module>(shared_from_this(), cubin);
-  std::erase_if(modules_, [](const auto& entry) { return entry.second.expired(); });
-  modules_[key] = module;
-  return module;
+  return modules_.get(cubin, [&] { return std::make_shared<const Module>(shared_from_this(), cubin); });
 }
 
 Function Module::function(const std::string& name) const {

@@ -5,13 +5,12 @@
 #pragma once
 #include <array>
 #include <atomic>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "backends/cuda/support/by_content.h"
 #include "backends/cuda/support/driver_api.h"
 #include "backends/cuda/support/library.h"
 
@@ -72,10 +71,10 @@ class Driver {
   std::vector<GpuInfo> gpus_;
 };
 
-// A GPU's primary context: it is shared with other libraries of the process (cuDNN, cuBLASLt). Everything below keeps
-// the Gpu that it came from alive and makes it current on the calling thread where the driver needs that.
 class Module;
 
+// A GPU's primary context: it is shared with other libraries of the process (cuDNN, cuBLASLt). Everything below keeps
+// the Gpu that it came from alive and makes it current on the calling thread where the driver needs that.
 class Gpu : public std::enable_shared_from_this<Gpu> {
  public:
   static std::shared_ptr<const Gpu> open(std::shared_ptr<const Driver> driver, int ordinal);
@@ -101,8 +100,7 @@ class Gpu : public std::enable_shared_from_this<Gpu> {
   std::shared_ptr<const Driver> driver_;
   int ordinal_;
   ContextHandle context_ = nullptr;
-  mutable std::mutex modules_mutex_;
-  mutable std::map<std::pair<uint64_t, size_t>, std::weak_ptr<const Module>> modules_;
+  mutable ByContent<Module> modules_;
 };
 using GpuRef = std::shared_ptr<const Gpu>;
 
