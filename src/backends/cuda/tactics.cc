@@ -11,6 +11,7 @@ namespace temper {
 namespace cuda {
 extern const Recipe pointwise_recipe, reduce_recipe, softmax_recipe, normalize_recipe, pool_recipe, transpose_recipe,
     slice_recipe, broadcast_recipe, concat_recipe, resize_recipe, matmul_recipe, conv_first_recipe,
+    conv_first_wgmma_recipe,
     conv_depthwise_recipe, conv_direct_recipe, conv_gemm_recipe, arg_reduce_recipe, pad_recipe, gather_recipe,
     conv_pipeline_recipe, conv_chain_recipe, matmul_pipeline_recipe;
 }
@@ -22,6 +23,7 @@ static const Tactic* const cuda_tactics[] = {
     &cuda::recipe_tactic<cuda::conv_pipeline_recipe>,
     &cuda::recipe_tactic<cuda::conv_chain_recipe>,
     &cuda::recipe_tactic<cuda::conv_gemm_recipe>,
+    &cuda::recipe_tactic<cuda::conv_first_wgmma_recipe>,
     &cuda::recipe_tactic<cuda::conv_first_recipe>,
     &cuda::recipe_tactic<cuda::conv_depthwise_recipe>,
     &cuda::recipe_tactic<cuda::conv_direct_recipe>,

@@ -235,6 +235,34 @@ TEST(CudaRecipes, ConvGemmIsNotOfferedWhereThePipelineTakesAConvolution) {
   EXPECT_EQ(refusal(64, 20, "sm_90a"), "") << "the pipeline does not take 40 bytes of channels";
 }
 
+TEST(EmulatedChain, StoresTilesOfSeveralPiecesFromWhereTheResidualWas) {
+  const testing::EmulatedGpu emulated;
+  testing::check_lines("pieces",
+      "conv_chain(i8[1,32,30,30]{-128..128}, i8[32,32,1,1]*{-128..128}, i8[256,32,1,1]*{-128..128}, "
+      "i8[1,256,30,30]{-128..128}) strides=[1,1] pads=[0,0,0,0] dilations=[1,1] epilogue=\"(1) 1=cast.f32(0) "
+      "2=constant.f32[0.002] 3=mul.f32(1,2) 4=round.f32(3) 5=cast.i8(4)\" first_inputs=2 then=\"(2) 2=cast.f32(0) "
+      "3=constant.f32[0.0009] 4=cast.f32(1) 5=fma.f32(2,3,4) 6=round.f32(5) 7=cast.i8(6)\"",
+      emulated.compiler(), emulated.gpu(), {SIZE_MAX, "chain", 1});
+}
+
+TEST(CudaRecipes, AFirstConvolutionIsOfferedToOneOfItsTwoKernels) {
+  const auto offered = [](int outputs, const char* architecture) {
+    const KernelCase line = parse_cases(concat("conv(f16[1,3,20,20], f16[", outputs, ",3,3,3]*) strides=[1,1] pads=[1,1,1,1] "
+                                               "dilations=[1,1] epilogue=\"(1)\"")).at(0);
+    const std::vector<Tensor> inputs = make_case_inputs(line, 1);
+    const Problem problem = make_case_problem(line, inputs, 1);
+    std::vector<std::string_view> names;
+    for (const cuda::Recipe* recipe : cuda::recipes())
+      if (recipe->name.starts_with("cuda.conv.first") && recipe_offered(*recipe, problem, architecture).yes())
+        names.push_back(recipe->name);
+    return names;
+  };
+  using Names = std::vector<std::string_view>;
+  EXPECT_EQ(offered(64, "sm_90a"), Names{"cuda.conv.first_wgmma"});
+  EXPECT_EQ(offered(16, "sm_90a"), Names{"cuda.conv.first"}) << "wgmma has 32 columns at least";
+  EXPECT_EQ(offered(64, "sm_86"), Names{"cuda.conv.first"});
+}
+
 TEST(CudaRecipes, RoundF32ToTf32OnlyWhereTheyMay) {
   for (const bool tf32 : {false, true})
     for (const char* text : {"matmul(f32[70,100], f32[100,36]*) ",

@@ -80,6 +80,13 @@ Support supports(const Problem& problem) {
   return gemm_supports(operand, w.type.dtype, 1, weights[0], element_count(weights) / weights[0], op.epilogue);
 }
 
+// wgmma has at least 32 columns.
+Support wgmma_supports(const Problem& problem) {
+  if (const Support support = supports(problem); !support.yes()) return support;
+  const int64_t outputs = problem.inputs[1].dims()[0];
+  return outputs > 16 ? supported() : refused(outputs, " output channels; more than 16");
+}
+
 std::vector<Config> configs(const Problem& problem) {
   const Dims out = problem.outputs[0].dims();
   std::vector<int> rows{16, 8, 4};
@@ -89,6 +96,14 @@ std::vector<Config> configs(const Problem& problem) {
   std::vector<Config> all;
   for (int tile : rows)
     all.push_back({concat(kTile, tile, 'x', kTileWidth), image_epilogue_layouts(problem), {Layout::channels_last}});
+  return all;
+}
+
+// A warpgroup has eight rows.
+std::vector<Config> wgmma_configs(const Problem& problem) {
+  std::vector<Config> all;
+  for (Config& config : configs(problem))
+    if (config.text != concat(kTile, 4, 'x', kTileWidth)) all.push_back(std::move(config));
   return all;
 }
 
@@ -153,46 +168,57 @@ Cut cut_of(const Problem& problem, int64_t tile_h) {
   return best;
 }
 
-// By column tile, step, pair of 8 columns and lane: words 2t of both halves of k, for both.
-std::vector<std::byte> packed_weights(const Tensor& w, const Cut& cut) {
+// By column tile, step, pair of 8 columns and lane: words 2t of both halves of k, for both. For wgmma, by column tile,
+// step and column: 32 bytes, whose halves are exchanged in four of eight columns (swizzled, see wgmma.cuh).
+std::vector<std::byte> packed_weights(const Tensor& w, const Cut& cut, bool wgmma) {
   const int64_t size = size_of(w.dtype()), outputs = w.dims()[0], channels = w.dims()[1], kernel_h = w.dims()[2],
                 kernel_w = w.dims()[3];
   std::vector<std::byte> packed(size_t(cut.weights_bytes(outputs)));
+  // Element k of what sum `column` of a step is made of. Of 8 columns number g is the sum of lane g / 2, which ends with
+  // V neighbours.
+  auto copy = [&](std::byte* to, int64_t column, int64_t k) {
+    const int64_t n = column % cut.columns / 8, g = column % 8, per_group = cut.v / 2;
+    const int64_t m = column / cut.columns * cut.columns + n / per_group * 4 * cut.v + g / 2 * cut.v + n % per_group * 2 + g % 2;
+    const int64_t row = k / cut.width, kh = row / channels, c = row % channels, kw = k % cut.width - cut.left;
+    if (m >= outputs || kh >= kernel_h || kw < 0 || kw >= kernel_w) return;
+    std::memcpy(to, w.raw().data() + size_t((((m * channels + c) * kernel_h + kh) * kernel_w + kw) * size), size_t(size));
+  };
   size_t at = 0;
+  if (wgmma) {
+    const int64_t depth = 32 / size;
+    for (int64_t first = 0; first < outputs; first += cut.columns)
+      for (int64_t step = 0; step < cut.steps; ++step)
+        for (int64_t column = 0; column < cut.columns; ++column, at += 32)
+          for (int64_t k = 0; k < depth; ++k)
+            copy(packed.data() + at + size_t(k * size ^ (column / 4 % 2 * 16)), first + column, step * depth + k);
+    return packed;
+  }
   for (int64_t first = 0; first < outputs; first += cut.columns)
     for (int64_t step = 0; step < cut.steps; ++step)
       for (int64_t pair = 0; pair < cut.columns / 16; ++pair)
         for (int64_t lane = 0; lane < 32; ++lane)
           for (int64_t word = 0; word < 4; ++word)
-            for (int64_t e = 0; e < cut.e; ++e, at += size_t(size)) {
-              // Column g of tile n is the sum of lane g / 2, which ends with V neighbours.
-              const int64_t n = pair * 2 + word / 2, g = lane / 4, per_group = cut.v / 2;
-              const int64_t m = first + n / per_group * 4 * cut.v + g / 2 * cut.v + n % per_group * 2 + g % 2;
-              const int64_t k = ((step * 2 + word % 2) * 4 + lane % 4) * cut.e + e;
-              const int64_t row = k / cut.width, kh = row / channels, c = row % channels, kw = k % cut.width - cut.left;
-              if (m >= outputs || kh >= kernel_h || kw < 0 || kw >= kernel_w) continue;
-              std::memcpy(packed.data() + at,
-                          w.raw().data() + size_t((((m * channels + c) * kernel_h + kh) * kernel_w + kw) * size),
-                          size_t(size));
-            }
+            for (int64_t e = 0; e < cut.e; ++e, at += size_t(size))
+              copy(packed.data() + at, first + (pair * 2 + word / 2) * 8 + lane / 4,
+                   ((step * 2 + word % 2) * 4 + lane % 4) * cut.e + e);
   return packed;
 }
 
-Recipe::Work work(const Problem& problem, const Config& config) {
+Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
   const auto& op = op_of(problem);
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
   const Dims in = x.dims(), weights = w.dims(), out_dims = problem.outputs[0].dims();
   int64_t tile_h = 0;
   const std::string& text = config.text;
   if (text.starts_with(kTile)) std::from_chars(text.data() + kTile.size(), text.data() + text.size(), tile_h);
-  if (tile_h != 4 && tile_h != 8 && tile_h != 16) fail(ErrorKind::bad_file, "cuda.conv.first has no '", text, "'");
+  if ((tile_h != 4 || wgmma) && tile_h != 8 && tile_h != 16) fail(ErrorKind::bad_file, "cuda.conv.first has no '", text, "'");
   Recipe::Work out;
   if (element_count(out_dims) == 0) return out;
   const Cut cut = cut_of(problem, tile_h);
   out.consumed.assign(problem.inputs.size(), false);
   out.consumed[1] = true;
   out.packed_bytes = cut.weights_bytes(weights[0]);
-  if (w.constant) out.packed = packed_weights(*w.constant, cut);
+  if (w.constant) out.packed = packed_weights(*w.constant, cut, wgmma);
 
   Job job;
   job.entry = "conv_first";
@@ -225,6 +251,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
       "#include \"backends/cuda/support/memory.cuh\"\nusing In = ", memory_type(x.type.dtype),
       ";\nusing A = ", memory_type(operand), ";\nconstexpr bool PROLOGUE = ", prologue != nullptr, ";\n",
       program_code(prologue ? *prologue : Program{}, std::span(&x.type.dtype, 1), "prologue"), "#define MATRIX ", units,
+      "\n#define WGMMA ", wgmma ? 1 : 0,
       "\nconstexpr int C = ", weights[1], ", KERNEL_H = ", weights[2], ", KERNEL_W = ", weights[3],
       ", STRIDE_H = ", op.strides[0], ", STRIDE_W = ", op.strides[1], ", LEFT = ", cut.left, ", WIDTH = ", cut.width,
       ", TILE_H = ", tile_h, ", TILE_W = ", kTileWidth, ", WARPS = ", warps, ", COLUMNS = ", cut.columns,
@@ -248,9 +275,21 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   return out;
 }
 
+Recipe::Work mma_work(const Problem& problem, const Config& config) { return work(problem, config, false); }
+Recipe::Work wgmma_work(const Problem& problem, const Config& config) { return work(problem, config, true); }
+
 }  // namespace
 
-extern const Recipe conv_first_recipe;
-const Recipe conv_first_recipe{"cuda.conv.first", 7, supports, configs, work};
+extern const Recipe conv_first_recipe, conv_first_wgmma_recipe;
+
+// On Hopper it was faster nowhere.
+static Support worth_timing(const Problem& problem, std::string_view architecture) {
+  if (recipe_supports(conv_first_wgmma_recipe, problem, architecture).yes())
+    return refused(conv_first_wgmma_recipe.name, " takes it, and is faster on ", architecture);
+  return supported();
+}
+
+const Recipe conv_first_recipe{"cuda.conv.first", 7, supports, configs, mma_work, {}, nullptr, worth_timing};
+const Recipe conv_first_wgmma_recipe{"cuda.conv.first_wgmma", 1, wgmma_supports, wgmma_configs, wgmma_work, "sm_90a"};
 
 }  // namespace temper::cuda

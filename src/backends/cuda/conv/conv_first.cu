@@ -14,7 +14,10 @@
 // Where blocks have few tiles each, these are ALONE: the first two rows of a tile only give to others, too, none needs the
 // one above, and a block has just one.
 //
-// Generated in front (conv_first.cc): In (of the input), A (of what is multiplied), PROLOGUE (whether they differ),
+// With WGMMA, a warpgroup multiplies what its four warps have in registers by weights that the matrix units read from
+// shared memory themselves, and reads the next fragments meanwhile.
+//
+// Generated in front (conv_first.cc): WGMMA, In (of the input), A (of what is multiplied), PROLOGUE (whether they differ),
 // prologue() (that makes one of the other), MATRIX (as in mma.cuh), C, KERNEL_H, KERNEL_W, STRIDE_H,
 // STRIDE_W, LEFT, WIDTH, TILE_H, TILE_W, WARPS, COLUMNS, V, STEPS, E, SHIFT, COPIES, ROW_WORDS (that are filled), PITCH
 // (words of a row), PATCH_ROWS (that are filled), COPY (words of a copy), PATCH_BYTES (of all copies), WHOLE_WORDS (rows of
@@ -34,7 +37,7 @@ using Sum = float;
 #else
 using Sum = i32;
 #endif
-#include "backends/cuda/support/mma.cuh"
+#include "backends/cuda/support/wgmma.cuh"
 
 struct alignas(16) Quad {
   u32 at[4];
@@ -47,6 +50,7 @@ union Word {
 constexpr int THREADS = WARPS * 32, PIXELS = TILE_H * TILE_W, TILES_M = PIXELS / 16 / WARPS, TILES_N = COLUMNS / 8;
 constexpr int KERNEL_ROWS = KERNEL_H * C;
 static_assert(!POOL || TILES_M == 2, "the rows of a window's own pixels are of one warp");
+static_assert(!WGMMA || (WARPS % 4 == 0 && COLUMNS >= 32), "whole warpgroups, and as many columns as wgmma has");
 static_assert(TILE_W == 16 && TILES_M * WARPS * 16 == PIXELS, "16 rows of a product are a row of the tile");
 constexpr int WEIGHTS = STEPS * (COLUMNS / 16) * 32;  // quads
 
@@ -188,6 +192,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   u32* patch = reinterpret_cast<u32*>(shared + WEIGHTS * 16);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   for (int i = threadIdx.x; i < WEIGHTS; i += THREADS) b[i] = weights[blockIdx.y * WEIGHTS + i];
+#if WGMMA
+  publish_shared();
+#endif
   wait_for_inputs();
 
   // Half a step is 4 words of k for the four lanes that share a pixel; what a row of the kernel has beyond them is
@@ -241,10 +248,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     }
     __syncthreads();
 
+#if WGMMA
+    Sum sums[TILES_M][TILES_N][4];
+    auto& groups = reinterpret_cast<Sum(&)[TILES_M][TILES_N * 4]>(sums);
+    u32 fragments[2][TILES_M][4];
+#else
     Sum sums[TILES_M][TILES_N][4] = {};
+    u32 fragments[1][TILES_M][4];
+#endif
 #pragma unroll
     for (int step = 0; step < STEPS; ++step) {
-      u32 a[TILES_M][4];
+      u32(&a)[TILES_M][4] = fragments[WGMMA ? step % 2 : 0];
 #pragma unroll
       for (int k = 0; k < 2; ++k) {
         const int half = step * 2 + k, row = half / ROW_HALVES * HALF_ROWS, word = half % ROW_HALVES * 4;
@@ -261,6 +275,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
             a[m][k * 2 + pixel] = x;
           }
       }
+#if WGMMA
+      begin_products();
+#pragma unroll
+      for (int m = 0; m < TILES_M; ++m)
+        multiply_group(groups[m], a[m], descriptor<32>(shared_address(shared) + step * (COLUMNS * 32)), step > 0);
+      commit_products();
+      wait_for_products<1>();  // those of the step before have read their fragments
+#else
 #pragma unroll
       for (int n = 0; n < TILES_N; n += 2) {
         const Quad factors = b[(step * (COLUMNS / 16) + n / 2) * 32 + lane];
@@ -270,7 +292,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
           multiply(sums[m][n + 1], a[m], factors.at[2], factors.at[3]);
         }
       }
+#endif
     }
+#if WGMMA
+    wait_for_products<0>();
+    renew(groups);
+#endif
     constexpr int SHARE = TILES_N * 2 * 32;  // what a warp gives to the one below: [column][lane]
     [[maybe_unused]] Sum* const above = reinterpret_cast<Sum*>(shared + WEIGHTS * 16 + PATCH_BYTES);
     if constexpr (POOL) {

@@ -411,12 +411,12 @@ TensorMapSpec map_of_a(const Shape& s, int64_t rows) {
   return map;
 }
 
-TensorMapSpec map_of_extra(const Shape& s, int64_t rows, int64_t columns) {
+TensorMapSpec map_of_results(const Shape& s, int64_t pitch, int64_t rows, int64_t columns) {
   TensorMapSpec map;
   map.element_bytes = int(size_of(s.result));
   map.swizzle = int(std::min<int64_t>(128, columns * map.element_bytes));
   map.sizes = {uint64_t(s.columns), uint64_t(s.rows)};
-  map.strides = {uint64_t(s.extra_pitch * map.element_bytes)};
+  map.strides = {uint64_t(pitch * map.element_bytes)};
   map.box = {uint32_t(map.swizzle / map.element_bytes), uint32_t(rows)};
   map.steps = {1, 1};
   return map;
@@ -516,7 +516,12 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   job.parameters = writer.finish(4);
   job.maps.push_back({{Slot::Kind::input, 0, 0}, map_of_a(s, rows)});
   job.maps.push_back({{Slot::Kind::packed, 0, 0}, map_of_weights(s, tile.columns)});
-  if (choice.extra_stages) job.maps.push_back({{Slot::Kind::input, extra, 0}, map_of_extra(last, rows, columns * extra_chunks(t, tile))});
+  if (choice.extra_stages) {
+    constexpr int64_t kRowsOfWarp = 16;
+    const int64_t wide = columns * extra_chunks(t, tile);
+    job.maps.push_back({{Slot::Kind::input, extra, 0}, map_of_results(last, last.extra_pitch, rows, wide)});
+    job.maps.push_back({{Slot::Kind::output, 0, 0}, map_of_results(last, last.out_pitch, kRowsOfWarp, wide)});
+  }
   if (chain) job.maps.push_back({{Slot::Kind::packed, 0, first_bytes}, map_of_weights(last, columns)});
   job.shape.block = {uint32_t(128 * (1 + tile.consumers)), 1, 1};
   job.shape.grid = {uint32_t(std::min(tiles, blocks_of(t, choice))), uint32_t(tile.splits), 1};
@@ -546,8 +551,8 @@ bool takes_parts(const Problem& problem, const Config&) {
 }  // namespace
 
 extern const Recipe conv_pipeline_recipe, conv_chain_recipe, matmul_pipeline_recipe;
-const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 7, conv_supports, configs, work, "sm_90a", takes_parts};
-const Recipe conv_chain_recipe{"cuda.conv.chain", 2, chain_supports, configs, work, "sm_90a", takes_parts};
-const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 7, matmul_supports, configs, work, "sm_90a", takes_parts};
+const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 8, conv_supports, configs, work, "sm_90a", takes_parts};
+const Recipe conv_chain_recipe{"cuda.conv.chain", 3, chain_supports, configs, work, "sm_90a", takes_parts};
+const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 8, matmul_supports, configs, work, "sm_90a", takes_parts};
 
 }  // namespace temper::cuda

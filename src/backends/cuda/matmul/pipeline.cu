@@ -15,7 +15,7 @@
 //
 // A tensor of the output's shape that the epilogue reads comes the same way, EXTRA_STAGES tiles of it ahead: loads by
 // the threads themselves would wait for memory in each tile. For each warpgroup that has tiles of its own a thread
-// of the first does that.
+// of the first does that. Results take the place of what they were made of, and the copy engine stores them from there.
 //
 // What the epilogue reads of columns, ARRAYS of numbers of 4 bytes, comes to shared memory: once for all of a block's
 // tiles where they have the same columns (FIXED), otherwise for each while its products are made.
@@ -132,6 +132,32 @@ DEVICE u32 place_in_tile(u32 row, u32 byte) {
 
 #if EXTRA_STAGES
 constexpr int PIECE = ROW_OUT < 128 ? ROW_OUT : 128;
+
+// In a tile, in bytes: of the thread's rows and columns, which begin at (my_row, my_column), number m and `group`.
+DEVICE u32 place_of_mine(u32 my_row, u32 my_column, int m, int group) {
+  return place_in_tile<TILE_ROWS, PIECE>(my_row + m / 2 * 64 + m % 2 * 8, (my_column + group * 4 * V) * (16 / V));
+}
+
+// The warp's rows of a tile, from `warp_row` on, go to the output, where the tile begins at (row, column).
+DEVICE void store_rows(u32 tile, u32 warp_row, u32 row, u32 column, const TensorMap& map_out) {
+  publish_shared();
+  __syncwarp();
+  if (threadIdx.x % 32 != 0) return;
+#pragma unroll
+  for (int m = 0; m < BLOCKS_M; ++m)
+#pragma unroll
+    for (int piece = 0; piece < ROW_OUT / PIECE; ++piece)
+      store_tile(map_out, i32(column + piece * (PIECE * V / 16)), i32(row + warp_row + m * 64),
+                 tile + piece * (TILE_ROWS * PIECE) + (warp_row + m * 64) * PIECE);
+  close_stores();
+}
+
+// Gives the tile in front of the one at `place` back, when it has been stored.
+DEVICE void give_tile_back(u32 shared, u32 ring, const Place<EXTRA_STAGES>& place) {
+  if (threadIdx.x % 32 != 0) return;
+  wait_for_stores();
+  arrive(extra_empty(shared, ring * EXTRA_STAGES + (place.stage ? place.stage : EXTRA_STAGES) - 1));
+}
 
 DEVICE void fill_extras(u32 shared, u32 ring, const TensorMap& map_extra, const Parameters& p) {
   Place<EXTRA_STAGES> place;
@@ -341,11 +367,11 @@ DEVICE void read_early(Early& early, u32 row, u32 column, EXTRAS const Parameter
   }
 }
 
-// From the thread's sums, of which the first is that of (row, column), to the output. `extra`: where the tile of the
-// extra tensor is, in which the thread's first row and column are (my_row, my_column). `arrays`: where those are in
+// From the thread's sums, of which the first is that of (row, column), to the output; or to `tile`, where there is one of
+// the extra tensor, in which the thread's first row and column are (my_row, my_column). `arrays`: where those are in
 // shared memory, the numbers of `first_column` in front.
 DEVICE void finish(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], const Early& early, u32 row, u32 column,
-                   [[maybe_unused]] const u8* extra, [[maybe_unused]] u32 my_row, [[maybe_unused]] u32 my_column,
+                   [[maybe_unused]] u8* tile, [[maybe_unused]] u32 my_row, [[maybe_unused]] u32 my_column,
                    [[maybe_unused]] u32 arrays, [[maybe_unused]] u32 first_column, EXTRAS Output* out,
                    const Parameters& p) {
 #pragma unroll
@@ -367,10 +393,8 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], const Early& early,
         rows[m] = early.rows[group][m];
       } else {
 #if EXTRA_STAGES
-        const Extra* const EXTRA_NAME = reinterpret_cast<const Extra*>(extra);
-        const u32 r = my_row + m / 2 * 64 + m % 2 * 8;
-        const u32 at = place_in_tile<TILE_ROWS, PIECE>(r, (my_column + group * 4 * V) * (16 / V));
-        ROW_EXTRAS(rows[m], at / (16 / V))
+        const Extra* const EXTRA_NAME = reinterpret_cast<const Extra*>(tile);
+        ROW_EXTRAS(rows[m], place_of_mine(my_row, my_column, m, group) / (16 / V))
 #else
         const u32 r = row + m / 2 * 64 + m % 2 * 8;
         if (r < p.rows) { ROW_EXTRAS(rows[m], i64(r) * p.extra_pitch + c) }
@@ -379,14 +403,20 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], const Early& early,
     }
 #pragma unroll
     for (int m = 0; m < BLOCKS_M * 2; ++m) {
+#if !EXTRA_STAGES
       const u32 r = row + m / 2 * 64 + m % 2 * 8;
       if (r >= p.rows) continue;
+#endif
       Finished<Output> results[V];
 #pragma unroll
       for (int v = 0; v < V; ++v)
         results[v] =
             EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns, rows[m], v);
+#if EXTRA_STAGES
+      store_results<Output, V>(reinterpret_cast<Output*>(tile + place_of_mine(my_row, my_column, m, group)), results);
+#else
       store_results<Output, V>(out + i64(r) * p.out_pitch + c, results);
+#endif
     }
   }
 }
@@ -426,13 +456,18 @@ DEVICE void put_between(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], u32 my_row, u3
 }
 #endif
 
-DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Parameters& p) {
+DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_unused]] const TensorMap* map_out,
+                         const Parameters& p) {
   const u32 thread = threadIdx.x % 128, slices = my_slices(p).end - my_slices(p).begin;
   [[maybe_unused]] const u32 group_row = thread / 32 * 16 + thread % 32 / 4,  // in the warpgroup's rows
       my_row = group_row + (TOGETHER ? consumer * ROWS : 0), my_column = thread % 4 * V;
   Place<STAGES> place;
   [[maybe_unused]] Place<EXTRA_STAGES> extra;
   if (!TOGETHER) place.advance(consumer * slices);
+#if EXTRA_STAGES
+  const u32 ring = TOGETHER ? 0 : consumer;
+  bool stored = false;  // a tile that was not given back
+#endif
   u32 turn = consumer == 0;  // nobody has a tile before the first
 #if CHAINED
   u8* const between = dynamic_shared() + BETWEEN_AT + consumer * BYTES_BETWEEN;
@@ -460,6 +495,9 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
     // Tiles are begun in their order. A barrier only tells odd rounds of the ring from even ones; who comes here has
     // the word of the one in front that all slices in front of its own are there.
     if (!TOGETHER) wait_for_phase(turn_of(shared, consumer), turn), turn ^= 1;
+#if EXTRA_STAGES
+    if (!TOGETHER && stored) give_tile_back(shared, ring, extra);
+#endif
     Sum sums[BLOCKS_M][COLUMNS / 2];  // of the second product, too: an array of its own would get registers beside these
     u32 before = 0;
 #pragma unroll 1
@@ -505,6 +543,9 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
     if (CHAINED || (!FIXED && ARRAYS > 0)) meet_warps(consumer, 128);
 #pragma unroll 1
     for (u32 chunk = 0; chunk < CHUNKS; ++chunk) {
+#if EXTRA_STAGES
+      if (TOGETHER ? stored : chunk > 0 && chunk % EXTRA_CHUNKS == 0) give_tile_back(shared, ring, extra);
+#endif
 #if CHAINED
       read_early(early, row, chunk * COLUMNS + my_column, EXTRA_NAMES p);
 #pragma unroll
@@ -516,24 +557,28 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, const Par
       wait_for_products<0>();
       renew(sums);
 #endif
-      const u8* tile_of_extra = nullptr;
+      u8* tile_out = nullptr;
 #if EXTRA_STAGES
-      const u32 stage = (TOGETHER ? 0 : consumer * EXTRA_STAGES) + extra.stage;
+      const u32 stage = ring * EXTRA_STAGES + extra.stage;
       wait_for_phase(extra_full(shared, stage), extra.phase);
-      tile_of_extra = dynamic_shared() + EXTRAS_AT + stage * TILE_OUT;
+      tile_out = dynamic_shared() + EXTRAS_AT + stage * TILE_OUT;
 #endif
-      finish(sums, early, row, chunk * COLUMNS + column, tile_of_extra, my_row,
-             chunk % EXTRA_CHUNKS * COLUMNS + my_column, arrays, first_column, EXTRA_NAMES out, p);
+      finish(sums, early, row, chunk * COLUMNS + column, tile_out, my_row, chunk % EXTRA_CHUNKS * COLUMNS + my_column,
+             arrays, first_column, EXTRA_NAMES out, p);
 #if EXTRA_STAGES
       if ((chunk + 1) % EXTRA_CHUNKS != 0 && chunk + 1 < CHUNKS) continue;
-      __syncwarp();
-      if (thread % 32 == 0) arrive(extra_empty(shared, stage));
+      store_rows(shared + EXTRAS_AT + stage * TILE_OUT, my_row - thread % 32 / 4, at_tile.row * TILE_ROWS,
+                 first_column * CHUNKS + chunk / EXTRA_CHUNKS * (EXTRA_CHUNKS * COLUMNS), *map_out);
       extra.advance();
+      stored = true;
 #endif
     }
     turn_of_arrays ^= 1;
 #endif
   }
+#if EXTRA_STAGES
+  wait_for_stores();
+#endif
 }
 
 #if SPLITS > 1
@@ -546,13 +591,18 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
     pipeline(EXTRAS Output* out, const __grid_constant__ TensorMap map_a,
              const __grid_constant__ TensorMap map_b,
 #if EXTRA_STAGES
-             const __grid_constant__ TensorMap map_extra,
+             const __grid_constant__ TensorMap map_extra, const __grid_constant__ TensorMap map_out,
 #endif
 #if CHAINED
              const __grid_constant__ TensorMap map_then,
 #endif
              const __grid_constant__ Parameters p) {
   const u32 shared = shared_address(dynamic_shared());
+#if EXTRA_STAGES
+  const TensorMap* const maps_out = &map_out;
+#else
+  const TensorMap* const maps_out = nullptr;
+#endif
   launch_dependents();
   if (threadIdx.x == 0) {
     prefetch_map(map_a);
@@ -602,7 +652,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
 #endif
   } else {
     if constexpr (CONSUMERS > 1) take_registers<MANY>();
-    finish_tiles(shared, same_for_warp(threadIdx.x / 128 - 1), EXTRA_NAMES out, p);
+    finish_tiles(shared, same_for_warp(threadIdx.x / 128 - 1), EXTRA_NAMES out, maps_out, p);
   }
 #if SPLITS > 1
   __syncwarp();

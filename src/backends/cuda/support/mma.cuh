@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The matrix units. mma.sync: a warp adds a product of 16 rows by 8 columns to its sums, 32 bytes of depth at a time.
 // wgmma (sm_90a alone): a warpgroup of 128 threads adds a product of 64 rows by 32 to 256 columns, 32 bytes of depth at
-// a time, both from shared memory, while it goes on.
+// a time, while it goes on; both come from shared memory, or rows from registers.
 //
 // Defined in front: MATRIX (1: f16, 2: bf16, 3: s8 by s8, 4: u8 by s8, 5: f32 as TF32: the units look at the first 19
 // bits alone, so that who wants them rounded rounds before), Sum (float or i32, as MATRIX has it).
@@ -11,6 +11,7 @@
 #define SUM "+r"
 #define AND_SUMS ".s32"
 #define SIGNS ""
+#define SIGNS_OF_ROWS ""
 #else
 #define SUM "+f"
 #define AND_SUMS ".f32"
@@ -18,6 +19,7 @@
 #define SIGNS ", 1, 1"
 #else
 #define SIGNS ", 1, 1, 0, 0"
+#define SIGNS_OF_ROWS ", 1, 1, 0"
 #endif
 #endif
 #if MATRIX == 1
@@ -89,4 +91,18 @@ MULTIPLY_GROUP(224, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3 "," NAMES_4 "," 
 MULTIPLY_GROUP(256, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3 "," NAMES_4 "," NAMES_5 "," NAMES_6 "," NAMES_7, "%128",
                "%129", "%130", SUMS_16(d, 0), SUMS_16(d, 16), SUMS_16(d, 32), SUMS_16(d, 48), SUMS_16(d, 64),
                SUMS_16(d, 80), SUMS_16(d, 96), SUMS_16(d, 112))
+
+// The same, where each warp has its 16 rows of a in registers, as `multiply` takes them. They stay as they are until the
+// product has been waited for.
+#define MULTIPLY_ROWS(COLUMNS_OF_B, NAMES, A, B, ADD, ...)                                                         \
+  DEVICE void multiply_group(Sum(&d)[COLUMNS_OF_B / 2], const u32(&a)[4], u64 b, u32 add) {                        \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, " ADD ", 0; wgmma.mma_async.sync.aligned.m64n" #COLUMNS_OF_B DEPTH \
+                 "." TYPES " {" NAMES "}, {" A "}, " B ", p" SIGNS_OF_ROWS ";}"                                    \
+                 : __VA_ARGS__                                                                                     \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));                                  \
+  }
+#if MATRIX != 5
+MULTIPLY_ROWS(32, NAMES_0, "%16,%17,%18,%19", "%20", "%21", SUMS_16(d, 0))
+MULTIPLY_ROWS(64, NAMES_0 "," NAMES_1, "%32,%33,%34,%35", "%36", "%37", SUMS_16(d, 0), SUMS_16(d, 16))
+#endif
 #endif

@@ -186,6 +186,15 @@ DEVICE void prefetch_tile(const TensorMap& map, i32 x, i32 y) {
   asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(&map), "r"(x), "r"(y)
                : "memory");
 }
+// A box of shared memory to a matrix, but for what is beyond its ends. Others' bytes in it were published.
+DEVICE void store_tile(const TensorMap& map, i32 x, i32 y, u32 from) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(x),
+               "r"(y), "r"(from)
+               : "memory");
+}
+DEVICE void close_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+// Until all of this thread's have been read, so that others may be written there.
+DEVICE void wait_for_stores() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 // Pixels of images, from the base position (w, h) of image n on, each read `by_w` and `by_h` further; see
 // TensorMapSpec.
 DEVICE void load_pixels(u32 to, const TensorMap& map, i32 channel, i32 w, i32 h, i32 n, u16 by_w, u16 by_h,

@@ -42,6 +42,7 @@ struct SharedBarrier {
 struct PendingProduct {
   Product product;
   void* sums;
+  const void* rows;
   Descriptor a, b;
   unsigned add;
 };
@@ -66,6 +67,7 @@ struct Lane {
   std::vector<PendingCopy> open_copies;
   std::deque<std::vector<PendingProduct>> products;
   std::vector<PendingProduct> open_products;
+  std::vector<std::function<void()>> stores;
 };
 struct BlockState {
   Three index;
@@ -164,8 +166,24 @@ class Run final : public Machine {
     if (when_ == When::at_once) load();
     else pending_.push_back(load);
   }
-  void product(Product product, void* sums, Descriptor a, Descriptor b, unsigned add) override {
-    lane_->open_products.push_back({product, sums, a, b, add});
+  void store_tensor(uint32_t from, const void* map, const int* at) override {
+    TensorMap m;
+    std::memcpy(&m, map, sizeof m);
+    if (m.magic != kTensorMapMagic || m.im2col) return complain("a copy by what is no tensor map of tiles");
+    if (from % 128) return complain("a bulk copy from no multiple of 128 bytes");
+    auto store = [m, where = std::vector<int>(at, at + m.rank), from, base = lane_->block->shared] {
+      store_box(m, where, base, from);
+    };
+    if (when_ == When::at_once) store();
+    else lane_->stores.push_back(store);
+  }
+  // No earlier: who writes to what is stored before this changes what comes to memory.
+  void wait_for_stores() override {
+    for (const auto& store : lane_->stores) store();
+    lane_->stores.clear();
+  }
+  void product(Product product, void* sums, const void* rows, Descriptor a, Descriptor b, unsigned add) override {
+    lane_->open_products.push_back({product, sums, rows, a, b, add});
   }
   void close_products() override {
     lane_->products.push_back(std::move(lane_->open_products));
@@ -241,6 +259,7 @@ class Run final : public Machine {
     while (!pending_.empty()) do_some_pending();
     for (Lane& lane : lanes_) {
       if (!lane.products.empty() || !lane.open_products.empty()) complain("a thread ended with products under way");
+      if (!lane.stores.empty()) complain("a thread ended while its shared memory was stored");
     }
   }
   void complain_of_standstill() {
@@ -325,6 +344,7 @@ class Run final : public Machine {
       while (int(queue(0).size()) > groups) {
         for (size_t i = 0; i < queue(0).front().size(); ++i) {
           void* sums[128];
+          const void* rows[128];
           const PendingProduct& first = queue(0).front()[i];
           for (int lane = 0; lane < 128; ++lane) {
             if (queue(lane).size() != queue(0).size() || queue(lane).front().size() != queue(0).front().size())
@@ -333,8 +353,9 @@ class Run final : public Machine {
             if (mine.a != first.a || mine.b != first.b || mine.product != first.product)
               return complain("threads of a group multiply different matrices");
             sums[lane] = mine.sums;
+            rows[lane] = mine.rows;
           }
-          first.product(sums, first.a, first.b, first.add, at);
+          first.product(sums, rows, first.a, first.b, first.add, at);
         }
         for (int lane = 0; lane < 128; ++lane) queue(lane).pop_front();
       }
@@ -360,6 +381,16 @@ class Run final : public Machine {
       put(m, position, base, to, uint32_t(e * m.element_bytes));
     }
     return elements * m.element_bytes;
+  }
+  static void store_box(const TensorMap& m, const std::vector<int>& where, const unsigned char* base, uint32_t from) {
+    int64_t elements = 1;
+    for (int i = 0; i < m.rank; ++i) elements *= m.box[i];
+    for (int64_t e = 0; e < elements; ++e) {
+      int64_t rest = e, position[5];
+      for (int i = 0; i < m.rank; ++i) position[i] = where[size_t(i)] + rest % m.box[i], rest /= m.box[i];
+      if (const Place to = place(m, position); to.inside)
+        std::memcpy(const_cast<unsigned char*>(to.at), base + swizzled(m, from + uint32_t(e * m.element_bytes)), size_t(m.element_bytes));
+    }
   }
   // Channels innermost, then pixels: base positions run through the box [low, size - 1 + high] of each image with the
   // given steps; what is loaded lies `offsets` further.

@@ -15,9 +15,10 @@ struct Bound {
   virtual void run() = 0;
 };
 
-// wgmma: the sums of 128 lanes, two descriptors, whether to add.
+// wgmma: the sums of 128 lanes, what each of them has of a in registers, or nothing, two descriptors, whether to add.
 using Descriptor = unsigned long long;
-using Product = void (*)(void* const* sums, Descriptor a, Descriptor b, unsigned add, const unsigned char* shared);
+using Product = void (*)(void* const* sums, const void* const* rows, Descriptor a, Descriptor b, unsigned add,
+                         const unsigned char* shared);
 
 struct Machine {
   // Of the lane that runs now.
@@ -41,7 +42,9 @@ struct Machine {
   virtual void barrier_wait_at(uint32_t at, uint32_t parity) = 0;
   // cp.async.bulk.tensor; `offsets`: of im2col, null for tiles.
   virtual void load_tensor(uint32_t to, const void* map, const int* at, const uint16_t* offsets, uint32_t barrier) = 0;
-  virtual void product(Product product, void* sums, Descriptor a, Descriptor b, unsigned add) = 0;
+  virtual void store_tensor(uint32_t from, const void* map, const int* at) = 0;
+  virtual void wait_for_stores() = 0;
+  virtual void product(Product product, void* sums, const void* rows, Descriptor a, Descriptor b, unsigned add) = 0;
   virtual void close_products() = 0;
   virtual void wait_for_products(int groups) = 0;
 

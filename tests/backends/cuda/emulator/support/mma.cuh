@@ -89,19 +89,37 @@ DEVICE void row_of_matrix(u8 (&to)[32], u64 descriptor, u32 row, const u8* share
   }
 }
 template <int COUNT>
+DEVICE void add_products(void* const* sums, const u8 (&rows)[64][32], const u8 (&columns)[COUNT * 2][32], u32 add) {
+  for (int t = 0; t < 128; ++t)
+    for (int i = 0; i < COUNT; ++i) {
+      const int r = t / 32 * 16 + i / 2 % 2 * 8 + t % 32 / 4, c = i / 4 * 8 + t % 4 * 2 + i % 2;
+      Sum& sum = static_cast<Sum*>(sums[t])[i];
+      sum = product_of(rows[r], columns[c], add ? sum : Sum(0));
+    }
+}
+template <int COUNT>
 DEVICE void multiply_group(Sum (&d)[COUNT], u64 a, u64 b, u32 add = 1) {
   temper_machine->product(
-      [](void* const* sums, u64 a, u64 b, u32 add, const u8* shared) {
+      [](void* const* sums, const void* const*, u64 a, u64 b, u32 add, const u8* shared) {
         u8 rows[64][32], columns[COUNT * 2][32];
         for (int r = 0; r < 64; ++r) row_of_matrix(rows[r], a, r, shared);
         for (int c = 0; c < COUNT * 2; ++c) row_of_matrix(columns[c], b, c, shared);
-        for (int t = 0; t < 128; ++t)
-          for (int i = 0; i < COUNT; ++i) {
-            const int r = t / 32 * 16 + i / 2 % 2 * 8 + t % 32 / 4, c = i / 4 * 8 + t % 4 * 2 + i % 2;
-            Sum& sum = static_cast<Sum*>(sums[t])[i];
-            sum = product_of(rows[r], columns[c], add ? sum : Sum(0));
-          }
+        add_products<COUNT>(sums, rows, columns, add);
       },
-      d, a, b, add);
+      d, nullptr, a, b, add);
+}
+template <int COUNT>
+DEVICE void multiply_group(Sum (&d)[COUNT], const u32 (&a)[4], u64 b, u32 add) {
+  temper_machine->product(
+      [](void* const* sums, const void* const* from, u64, u64 b, u32 add, const u8* shared) {
+        u8 rows[64][32], columns[COUNT * 2][32];
+        for (int t = 0; t < 128; ++t)
+          for (int i = 0; i < 4; ++i)  // row and row + 8 of the left half, then of the right one
+            memcpy(rows[t / 32 * 16 + i % 2 * 8 + t % 32 / 4] + i / 2 * 16 + t % 4 * 4,
+                   static_cast<const u32*>(from[t]) + i, 4);
+        for (int c = 0; c < COUNT * 2; ++c) row_of_matrix(columns[c], b, c, shared);
+        add_products<COUNT>(sums, rows, columns, add);
+      },
+      d, a, 0, b, add);
 }
 #endif

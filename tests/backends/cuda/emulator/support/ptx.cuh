@@ -106,6 +106,12 @@ DEVICE void load_tile(u32 to, const TensorMap& map, i32 x, i32 y, u32 barrier) {
   temper_machine->load_tensor(to, &map, at, nullptr, barrier);
 }
 DEVICE void prefetch_tile(const TensorMap&, i32, i32) {}
+DEVICE void store_tile(const TensorMap& map, i32 x, i32 y, u32 from) {
+  const int at[] = {x, y};
+  temper_machine->store_tensor(from, &map, at);
+}
+DEVICE void close_stores() {}
+DEVICE void wait_for_stores() { temper_machine->wait_for_stores(); }
 DEVICE void load_pixels(u32 to, const TensorMap& map, i32 channel, i32 w, i32 h, i32 n, u16 by_w, u16 by_h,
                         u32 barrier) {
   const int at[] = {channel, w, h, n};
