@@ -289,7 +289,7 @@ static Support worth_timing(const Problem& problem, std::string_view architectur
   return supported();
 }
 
-const Recipe conv_first_recipe{"cuda.conv.first", 7, supports, configs, mma_work, {}, nullptr, worth_timing};
+const Recipe conv_first_recipe{"cuda.conv.first", 8, supports, configs, mma_work, {}, nullptr, worth_timing};
 const Recipe conv_first_wgmma_recipe{"cuda.conv.first_wgmma", 1, wgmma_supports, wgmma_configs, wgmma_work, "sm_90a"};
 
 }  // namespace temper::cuda

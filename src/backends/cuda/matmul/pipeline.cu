@@ -15,7 +15,8 @@
 //
 // A tensor of the output's shape that the epilogue reads comes the same way, EXTRA_STAGES tiles of it ahead: loads by
 // the threads themselves would wait for memory in each tile. For each warpgroup that has tiles of its own a thread
-// of the first does that. Results take the place of what they were made of, and the copy engine stores them from there.
+// of the first does that. STORED, results take the place of what they were made of, and the copy engine takes them from
+// there to the output: warps have less to do for a tile, but a block must see the last one off.
 //
 // What the epilogue reads of columns, ARRAYS of numbers of 4 bytes, comes to shared memory: once for all of a block's
 // tiles where they have the same columns (FIXED), otherwise for each while its products are made.
@@ -36,7 +37,7 @@
 //
 // Generated in front: MATRIX, Sum, ROWS (of a warpgroup), COLUMNS (of a tile), SLICE (bytes of k: 128, 64 or 32), STAGES,
 // RESIDENT (0: none), CONSUMERS, SPLITS, V, ELEMENT (bytes of one of a or b), TOGETHER, IM2COL, EXTRA_STAGES (0: no such
-// tensor; else EXTRA_NAME and Extra, its name and elements), EXTRA_CHUNKS (of a product's columns that are loaded of it at
+// tensor; else EXTRA_NAME and Extra, its name and elements), STORED, EXTRA_CHUNKS (of a product's columns that are loaded of it at
 // a time), EXTRA_NAMES, CONSTANT_COLUMNS, ARRAYS and FOR_ARRAYS(f), which says f(i, type, name) of each, CHAINED, CHUNKS (1 where not
 // CHAINED), and what image_epilogue makes. Where CHAINED, FIRST_V, BETWEEN (columns of the first product), THEN_SLICE and
 // THEN_SLICES (bytes of k and how many times so many), and what image_epilogue makes of the first, with FIRST_ARRAYS.
@@ -138,6 +139,7 @@ DEVICE u32 place_of_mine(u32 my_row, u32 my_column, int m, int group) {
   return place_in_tile<TILE_ROWS, PIECE>(my_row + m / 2 * 64 + m % 2 * 8, (my_column + group * 4 * V) * (16 / V));
 }
 
+#if STORED
 // The warp's rows of a tile, from `warp_row` on, go to the output, where the tile begins at (row, column).
 DEVICE void store_rows(u32 tile, u32 warp_row, u32 row, u32 column, const TensorMap& map_out) {
   publish_shared();
@@ -158,6 +160,7 @@ DEVICE void give_tile_back(u32 shared, u32 ring, const Place<EXTRA_STAGES>& plac
   wait_for_stores();
   arrive(extra_empty(shared, ring * EXTRA_STAGES + (place.stage ? place.stage : EXTRA_STAGES) - 1));
 }
+#endif
 
 DEVICE void fill_extras(u32 shared, u32 ring, const TensorMap& map_extra, const Parameters& p) {
   Place<EXTRA_STAGES> place;
@@ -367,9 +370,9 @@ DEVICE void read_early(Early& early, u32 row, u32 column, EXTRAS const Parameter
   }
 }
 
-// From the thread's sums, of which the first is that of (row, column), to the output; or to `tile`, where there is one of
-// the extra tensor, in which the thread's first row and column are (my_row, my_column). `arrays`: where those are in
-// shared memory, the numbers of `first_column` in front.
+// From the thread's sums, of which the first is that of (row, column), to the output or, STORED, to `tile`, the extra
+// tensor's, in which the thread's first row and column are (my_row, my_column). `arrays`: where those are in shared
+// memory, the numbers of `first_column` in front.
 DEVICE void finish(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], const Early& early, u32 row, u32 column,
                    [[maybe_unused]] u8* tile, [[maybe_unused]] u32 my_row, [[maybe_unused]] u32 my_column,
                    [[maybe_unused]] u32 arrays, [[maybe_unused]] u32 first_column, EXTRAS Output* out,
@@ -403,7 +406,7 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], const Early& early,
     }
 #pragma unroll
     for (int m = 0; m < BLOCKS_M * 2; ++m) {
-#if !EXTRA_STAGES
+#if !STORED
       const u32 r = row + m / 2 * 64 + m % 2 * 8;
       if (r >= p.rows) continue;
 #endif
@@ -412,7 +415,7 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], const Early& early,
       for (int v = 0; v < V; ++v)
         results[v] =
             EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns, rows[m], v);
-#if EXTRA_STAGES
+#if STORED
       store_results<Output, V>(reinterpret_cast<Output*>(tile + place_of_mine(my_row, my_column, m, group)), results);
 #else
       store_results<Output, V>(out + i64(r) * p.out_pitch + c, results);
@@ -466,8 +469,8 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
   if (!TOGETHER) place.advance(consumer * slices);
 #if EXTRA_STAGES
   const u32 ring = TOGETHER ? 0 : consumer;
-  bool stored = false;  // a tile that was not given back
 #endif
+  [[maybe_unused]] bool stored = false;  // a tile that was not given back
   u32 turn = consumer == 0;  // nobody has a tile before the first
 #if CHAINED
   u8* const between = dynamic_shared() + BETWEEN_AT + consumer * BYTES_BETWEEN;
@@ -495,7 +498,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
     // Tiles are begun in their order. A barrier only tells odd rounds of the ring from even ones; who comes here has
     // the word of the one in front that all slices in front of its own are there.
     if (!TOGETHER) wait_for_phase(turn_of(shared, consumer), turn), turn ^= 1;
-#if EXTRA_STAGES
+#if STORED
     if (!TOGETHER && stored) give_tile_back(shared, ring, extra);
 #endif
     Sum sums[BLOCKS_M][COLUMNS / 2];  // of the second product, too: an array of its own would get registers beside these
@@ -543,7 +546,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
     if (CHAINED || (!FIXED && ARRAYS > 0)) meet_warps(consumer, 128);
 #pragma unroll 1
     for (u32 chunk = 0; chunk < CHUNKS; ++chunk) {
-#if EXTRA_STAGES
+#if STORED
       if (TOGETHER ? stored : chunk > 0 && chunk % EXTRA_CHUNKS == 0) give_tile_back(shared, ring, extra);
 #endif
 #if CHAINED
@@ -567,16 +570,21 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
              arrays, first_column, EXTRA_NAMES out, p);
 #if EXTRA_STAGES
       if ((chunk + 1) % EXTRA_CHUNKS != 0 && chunk + 1 < CHUNKS) continue;
+#if STORED
       store_rows(shared + EXTRAS_AT + stage * TILE_OUT, my_row - thread % 32 / 4, at_tile.row * TILE_ROWS,
                  first_column * CHUNKS + chunk / EXTRA_CHUNKS * (EXTRA_CHUNKS * COLUMNS), *map_out);
-      extra.advance();
       stored = true;
+#else
+      __syncwarp();
+      if (thread % 32 == 0) arrive(extra_empty(shared, stage));
+#endif
+      extra.advance();
 #endif
     }
     turn_of_arrays ^= 1;
 #endif
   }
-#if EXTRA_STAGES
+#if STORED
   wait_for_stores();
 #endif
 }
@@ -591,14 +599,17 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
     pipeline(EXTRAS Output* out, const __grid_constant__ TensorMap map_a,
              const __grid_constant__ TensorMap map_b,
 #if EXTRA_STAGES
-             const __grid_constant__ TensorMap map_extra, const __grid_constant__ TensorMap map_out,
+             const __grid_constant__ TensorMap map_extra,
+#endif
+#if STORED
+             const __grid_constant__ TensorMap map_out,
 #endif
 #if CHAINED
              const __grid_constant__ TensorMap map_then,
 #endif
              const __grid_constant__ Parameters p) {
   const u32 shared = shared_address(dynamic_shared());
-#if EXTRA_STAGES
+#if STORED
   const TensorMap* const maps_out = &map_out;
 #else
   const TensorMap* const maps_out = nullptr;

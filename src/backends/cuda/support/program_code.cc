@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/support/program_code.h"
 
+#include <cmath>
+
 #include "base/hash.h"
 
 namespace temper::cuda {
@@ -83,6 +85,22 @@ void want_byte_pattern(std::string& column_fields, std::string& column_loads) {
   column_loads += "(to).pattern = kept(kByteAsFloat); ";
 }
 
+// Value `v` of f32, which is rounded to 8 bits next: where it is a quotient by a constant, that is made with the constant's
+// reciprocal.
+static std::string value_for_bytes(const Program& program, int v) {
+  const auto step_of = [&](int value) { return value < program.inputs ? nullptr : &program.steps[size_t(value - program.inputs)]; };
+  const Step* quotient = step_of(v);
+  if (!quotient || quotient->op != Scalar::div || quotient->dtype != DType::f32) return concat('v', v);
+  const Step* divisor = step_of(quotient->args[1]);
+  if (!divisor || divisor->op != Scalar::constant) return concat('v', v);
+  const float s = float(divisor->number);
+  // With so much room, nothing that is not zero in 8 bits gets denormal on the way.
+  if (!(std::fabs(s) > 0x1p-60f && std::fabs(s) < 0x1p60f)) return concat('v', v);
+  Step reciprocal = *divisor;
+  reciprocal.number = 1 / s;
+  return concat("op::quotient_for_bytes(v", quotient->args[0], ", v", quotient->args[1], ", ", constant_text(reciprocal), ')');
+}
+
 static std::string function_text(const Program& program, std::span<const DType> inputs, std::string_view name,
                                  bool finished) {
   const DType result = program.dtype_of_value(program.result(), inputs);
@@ -107,7 +125,7 @@ static std::string function_text(const Program& program, std::span<const DType> 
       const Step* relu = round ? made_by(round->args[0], Scalar::relu) : nullptr;
       if (round)
         value = concat(last ? "op::finish_rounded" : "op::cast_rounded", relu ? "_relu<" : "<", held_type(step.dtype),
-                       ">(v", (relu ? relu : round)->args[0], ')');
+                       ">(", value_for_bytes(program, (relu ? relu : round)->args[0]), ')');
       else value = cast_text(step.dtype, concat('v', step.args[0]));
     } else {
       value = concat("op::", name_of(step.op), '(');

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quotients by a constant that are rounded to 8 bits, which kernels make without a division (op::quotient_for_bytes),
+// against true quotients: beside every half, and where numbers end.
+#include <cmath>
+#include <limits>
+
+#include "emulated_gpu.h"
+#include "run_recipe.h"
+
+namespace temper {
+namespace {
+
+Tensor dividends(float divisor) {
+  constexpr float inf = std::numeric_limits<float>::infinity(), least = std::numeric_limits<float>::denorm_min(),
+                  most = std::numeric_limits<float>::max();
+  std::vector<float> values{0, -0.0f, inf, -inf, std::nanf(""), least, -least, 0x1p-126f, most, -most, 0x1p100f, -0x1p-100f};
+  for (int half = -600; half <= 600; ++half) {
+    float x = float(half * 0.5 * double(divisor));
+    for (int i = 0; i < 4; ++i) x = std::nextafter(x, -inf);
+    for (int i = 0; i < 9; ++i) values.push_back(x), x = std::nextafter(x, inf);
+  }
+  Tensor out(DType::f32, {int64_t(values.size())});
+  std::copy(values.begin(), values.end(), out.data<float>());
+  return out;
+}
+
+void check_quotients(const cuda::Compiler& compiler, const cuda::GpuRef& gpu) {
+  const cuda::Recipe* pointwise = cuda::recipes()[0];
+  testing::Cubins cubins(compiler, gpu->info().architecture());
+  const cuda::Stream stream(gpu);
+  for (const double divisor : {0.007874004542827606, 1 / 3.0, -0.02, 1.9999998807907104, 3e-18, 1e18, 1e-30})
+    for (const DType to : {DType::i8, DType::u8}) {
+      const Tensor x = dividends(float(divisor));
+      Program program;
+      const int by = program.push({Scalar::constant, DType::f32, {-1, -1, -1}, divisor});
+      int value = program.push({Scalar::div, DType::f32, {0, by, -1}});
+      if (to == DType::u8) value = program.push({Scalar::relu, DType::f32, {value, -1, -1}});
+      value = program.push({Scalar::round, DType::f32, {value, -1, -1}});
+      program.push({Scalar::cast, to, {value, -1, -1}});
+      const Problem problem{ops::Pointwise{program}, {{x.type()}}, {{{to, x.type().shape}}}};
+      const Config config = pointwise->configs(problem).at(0);
+      const cuda::Recipe::Work work = pointwise->work(problem, config);
+      // All but the last, whose reciprocal has few digits left when it meets a small number.
+      EXPECT_EQ(work.jobs.at(0).source.text.find("quotient_for_bytes") != std::string::npos, divisor != 1e-30);
+      cubins.prepare({work.jobs[0].source});
+      SCOPED_TRACE(program.text());
+      const Tensor want = run_program(program, std::vector<Tensor>{x}, x.dims());
+      const Tensor got = testing::run_recipe(stream, cubins, problem, config, work, {x}).at(0);
+      EXPECT_TRUE(got.same_bits(want)) << testing::difference(got, want, 0, 0);
+    }
+}
+
+TEST(EmulatedQuotients, ForBytesAreThoseOfADivision) {
+  const testing::EmulatedGpu emulated;
+  check_quotients(emulated.compiler(), emulated.gpu());
+}
+
+TEST(CudaQuotients, ForBytesAreThoseOfADivision) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  check_quotients(*compiler, gpu);
+}
+
+}  // namespace
+}  // namespace temper
