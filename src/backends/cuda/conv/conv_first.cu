@@ -83,8 +83,8 @@ DEVICE Word word_of(const Pixels& pixels) {
 constexpr int COUNT = PATCH_ROWS * ROW_WORDS, LOADS = (COUNT + THREADS - 1) / THREADS;
 constexpr bool AHEAD = PROLOGUE && WHOLE_WORDS && LOADS <= 32 && LOADS * int(sizeof(Pixels)) <= 96;
 // With halves they need registers, as a pool does, which does with bytes on later GPUs than Hopper, too: fewer threads
-// share a multiprocessor then.
-constexpr bool MANY = sizeof(A) == 2 ? AHEAD || POOL : AHEAD && POOL && __CUDA_ARCH__ >= 1000;
+// share a multiprocessor then. With wgmma no weights are in registers.
+constexpr bool MANY = !WGMMA && (sizeof(A) == 2 ? AHEAD || POOL : AHEAD && POOL && __CUDA_ARCH__ >= 1000);
 constexpr int SHARING = MANY ? 384 : 512, MIN_BLOCKS = SHARING > THREADS ? SHARING / THREADS : 1;
 struct Fetched {
   Pixels words[AHEAD ? LOADS : 1];
