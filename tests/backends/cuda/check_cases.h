@@ -2,6 +2,7 @@
 // Lines of tests/cases on every recipe that supports them, with every configuration, against the reference.
 #pragma once
 #include "../case_files.h"
+#include "all_configs.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "bench/cases.h"
@@ -57,7 +58,7 @@ inline void check_lines(const std::string& name, const std::string& text, const 
     for (const cuda::Recipe* recipe : cuda::recipes()) {
       if (recipe->name.find(choice.recipes) == std::string_view::npos) continue;
       if (!recipe_supports(*recipe, problem, gpu->info().architecture()).yes()) continue;
-      const auto configs = recipe->configs(problem);
+      const auto configs = all_configs(*recipe, problem);
       EXPECT_FALSE(configs.empty()) << recipe->name << " supports it but offers nothing: " << lines[l].text;
       for (size_t c = 0; c < configs.size(); ++c) {
         const Config& config = configs[c];

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "all_configs.h"
 #include "backends/cuda/recipe.h"
 #include "backends/cuda/support/kernel_text.h"
 #include "base/file.h"
@@ -136,7 +137,7 @@ TEST(CudaKernels, CompileForEveryGenerationWithoutSpills) {
       covered.insert(std::string(recipe->name));
       std::set<std::string> seen;
       std::vector<std::pair<Config, Problem>> works;
-      for (const Config& config : recipe->configs(problem)) {
+      for (const Config& config : testing::all_configs(*recipe, problem)) {
         works.push_back({config, problem});
         if (const auto parts = testing::in_larger_tensors(*recipe, problem, config)) works.push_back({config, *parts});
       }

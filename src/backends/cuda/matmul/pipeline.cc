@@ -42,6 +42,7 @@ constexpr Tile kChainTiles[] = {{"tile=64x64 groups=4", 64, 64, false, 4},
                                 {"tile=128x64 groups=3", 128, 64, false, 3},
                                 {"tile=64x128 groups=3", 64, 128, false, 3},
                                 {"tile=128x128", 128, 128, false}};
+constexpr std::string_view kStored = " stored";  // behind a tile: by the copy engine
 constexpr int kMultiprocessors = 132, kMostStages = 16, kTurnBytes = 48;
 
 // What both ops are to the kernel.
@@ -256,9 +257,6 @@ int64_t tiles_of(const Task& t, const Tile& tile) {
 // tiles of the extra tensor leave some.
 std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
   constexpr int64_t kEnough = 4;
-  // Of so few tiles a warpgroup stores its results itself: a block must wait until the copy engine has read the last one.
-  // On an H200, ResNet-50's residuals took up to 9 % longer with 1 or 2 tiles, and 1 to 5 % less in INT8 with 8 or more.
-  constexpr int64_t kWorthStoring = 4;
   if (tile.columns % (4 * t.first.v()) || tile.columns % (4 * t.last().v())) return {};
   Choice choice{&tile};
   if (t.second && (tile.columns < t.first.columns || tile.columns >= 2 * std::max<int64_t>(t.first.columns, 64))) return {};
@@ -278,10 +276,17 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
     with.extra_stages = stages;
     if (t.last().extra >= 0 && stages_of(t, with) >= kEnough) choice = with;
   }
-  const int64_t rings = blocks_of(t, choice) * (tile.together ? 1 : tile.consumers);
-  choice.stored = choice.extra_stages > 0 && tiles_of(t, tile) >= kWorthStoring * rings;
   if (stages_of(t, choice) < 2) return {};
   return choice;
+}
+
+// With fewer tiles than these each, warpgroups store their results themselves: a block must wait until the copy engine has
+// read the last one. On an H200, ResNet-50's residuals took up to 9 % longer with 1 or 2 tiles, and 1 to 5 % less in INT8
+// with 8 or more.
+bool worth_storing(const Task& t, const Choice& c) {
+  constexpr int64_t kTiles = 4;
+  const int64_t warpgroups = blocks_of(t, c) * (c.tile->together ? 1 : c.tile->consumers);
+  return c.extra_stages > 0 && tiles_of(t, *c.tile) >= kTiles * warpgroups;
 }
 
 // Rough clocks; it only orders what is then measured. Of a multiprocessor: 64 x 64 x 32 bytes are multiplied in 32
@@ -336,24 +341,30 @@ std::vector<Config> configs(const Problem& problem) {
   const auto chain = chain_of(problem);
   const Task t = task_of(problem, chain);
   const int64_t result_bytes = gemm_result_bytes(chain ? chain->second : problem);
-  std::vector<std::pair<double, const Tile*>> candidates;
+  std::vector<std::pair<double, std::string>> candidates;
   for (const Tile& tile : tiles_for(t))
     if (const auto choice = choice_of(t, tile))
-      candidates.push_back({expected_clocks(t, *choice, result_bytes), &tile});
+      candidates.push_back({expected_clocks(t, *choice, result_bytes),
+                            concat(tile.text, worth_storing(t, *choice) ? kStored : "")});
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<Config> out;
   constexpr size_t kMost = 6;
   const Layout layout = std::holds_alternative<ops::MatMul>(problem.op) ? Layout::plain : Layout::channels_last;
   for (size_t i = 0; i < std::min(kMost, candidates.size()); ++i)
-    out.push_back({std::string(candidates[i].second->text), layouts_of_inputs(problem, chain), {layout}});
+    out.push_back({candidates[i].second, layouts_of_inputs(problem, chain), {layout}});
   return out;
 }
 
 Choice choice_of(const Task& t, std::string_view text) {
-  for (const Tile& tile : tiles_for(t))
-    if (tile.text == text)
-      if (const auto choice = choice_of(t, tile)) return *choice;
+  const bool stored = text.ends_with(kStored);
+  for (const Tile& tile : tiles_for(t)) {
+    if (tile.text != text.substr(0, text.size() - (stored ? kStored.size() : 0))) continue;
+    auto choice = choice_of(t, tile);
+    if (!choice || (stored && !choice->extra_stages)) break;
+    choice->stored = stored;
+    return *choice;
+  }
   fail(ErrorKind::bad_file, "there is no '", text, "' for a product of ", t.first.rows, " by ", t.first.columns, " elements");
 }
 
