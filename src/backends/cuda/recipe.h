@@ -70,6 +70,9 @@ Support recipe_supports(const Recipe& recipe, const Problem& problem, std::strin
 // The same of the recipe as a tactic: worth_timing, too.
 Support recipe_offered(const Recipe& recipe, const Problem& problem, std::string_view architecture);
 
+// For worth_timing: refused where `faster` takes the problem.
+Support unless_taken_by(const Recipe& faster, const Problem& problem, std::string_view architecture);
+
 // THE list, in the order used when nothing may be measured.
 std::span<const Recipe* const> recipes();
 

@@ -7,15 +7,15 @@ namespace temper::cuda {
 
 extern const Recipe pointwise_recipe, reduce_recipe, softmax_recipe, normalize_recipe, pool_recipe, transpose_recipe,
     slice_recipe, broadcast_recipe, concat_recipe, resize_recipe, matmul_recipe, conv_direct_recipe, conv_gemm_recipe,
-    arg_reduce_recipe, pad_recipe, conv_first_recipe, conv_first_wgmma_recipe, conv_depthwise_recipe, conv_pipeline_recipe,
-    conv_chain_recipe, matmul_pipeline_recipe, gather_recipe;
+    arg_reduce_recipe, pad_recipe, conv_first_recipe, conv_first_wgmma_recipe, conv_depthwise_recipe,
+    conv_pipeline_recipe, conv_chain_recipe, matmul_pipeline_recipe, gather_recipe;
 
 static const Recipe* const all[] = {
     &pointwise_recipe,  &reduce_recipe,         &softmax_recipe,       &normalize_recipe,       &pool_recipe,
     &transpose_recipe,  &slice_recipe,          &broadcast_recipe,     &concat_recipe,          &resize_recipe,
     &matmul_recipe,     &conv_direct_recipe,    &conv_gemm_recipe,     &arg_reduce_recipe,      &pad_recipe,
-    &conv_first_recipe, &conv_first_wgmma_recipe, &conv_depthwise_recipe, &conv_pipeline_recipe, &conv_chain_recipe, &matmul_pipeline_recipe,
-    &gather_recipe,
+    &conv_first_recipe, &conv_first_wgmma_recipe, &conv_depthwise_recipe, &conv_pipeline_recipe, &conv_chain_recipe,
+    &matmul_pipeline_recipe, &gather_recipe,
 };
 
 std::span<const Recipe* const> recipes() { return all; }
@@ -29,6 +29,11 @@ Support recipe_supports(const Recipe& recipe, const Problem& problem, std::strin
 Support recipe_offered(const Recipe& recipe, const Problem& problem, std::string_view architecture) {
   const Support support = recipe_supports(recipe, problem, architecture);
   return support.yes() && recipe.worth_timing ? recipe.worth_timing(problem, architecture) : support;
+}
+
+Support unless_taken_by(const Recipe& faster, const Problem& problem, std::string_view architecture) {
+  if (!recipe_supports(faster, problem, architecture).yes()) return supported();
+  return refused(faster.name, " takes it, and is faster on ", architecture);
 }
 
 ParameterWriter& ParameterWriter::put_divisor(int64_t divisor) {

@@ -40,7 +40,7 @@ void check_quotients(const cuda::Compiler& compiler, const cuda::GpuRef& gpu) {
       const Problem problem{ops::Pointwise{program}, {{x.type()}}, {{{to, x.type().shape}}}};
       const Config config = pointwise->configs(problem).at(0);
       const cuda::Recipe::Work work = pointwise->work(problem, config);
-      // All but the last, whose reciprocal has few digits left when it meets a small number.
+      // All but the last, which is so small that a step could give a denormal.
       EXPECT_EQ(work.jobs.at(0).source.text.find("quotient_for_bytes") != std::string::npos, divisor != 1e-30);
       cubins.prepare({work.jobs[0].source});
       SCOPED_TRACE(program.text());

@@ -87,9 +87,8 @@ Support wgmma_supports(const Problem& problem) {
   return outputs > 16 ? supported() : refused(outputs, " output channels; more than 16");
 }
 
-std::vector<Config> configs(const Problem& problem) {
+std::vector<Config> configs_of_rows(const Problem& problem, std::vector<int> rows) {
   const Dims out = problem.outputs[0].dims();
-  std::vector<int> rows{16, 8, 4};
   // Small tiles first where large ones do not fill a GPU.
   if (out[0] * ceil_div(out[2], int64_t(16)) * ceil_div(out[3], kTileWidth) < 256)
     std::reverse(rows.begin(), rows.end());
@@ -99,13 +98,9 @@ std::vector<Config> configs(const Problem& problem) {
   return all;
 }
 
+std::vector<Config> mma_configs(const Problem& problem) { return configs_of_rows(problem, {16, 8, 4}); }
 // A warpgroup has eight rows.
-std::vector<Config> wgmma_configs(const Problem& problem) {
-  std::vector<Config> all;
-  for (Config& config : configs(problem))
-    if (config.text != concat(kTile, 4, 'x', kTileWidth)) all.push_back(std::move(config));
-  return all;
-}
+std::vector<Config> wgmma_configs(const Problem& problem) { return configs_of_rows(problem, {16, 8}); }
 
 // How a kernel is cut into steps of the matrix units; names as in conv_first.cu.
 struct Cut {
@@ -168,39 +163,30 @@ Cut cut_of(const Problem& problem, int64_t tile_h) {
   return best;
 }
 
-// By column tile, step, pair of 8 columns and lane: words 2t of both halves of k, for both. For wgmma, by column tile,
-// step and column: 32 bytes, whose halves are exchanged in four of eight columns (swizzled, see wgmma.cuh).
+// By column tile and step: by pair of 8 columns and lane, words 2t of both halves of k, for both. For wgmma, by column: 32
+// bytes of k, whose halves are exchanged in four of eight columns (swizzled, see wgmma.cuh).
 std::vector<std::byte> packed_weights(const Tensor& w, const Cut& cut, bool wgmma) {
   const int64_t size = size_of(w.dtype()), outputs = w.dims()[0], channels = w.dims()[1], kernel_h = w.dims()[2],
-                kernel_w = w.dims()[3];
+                kernel_w = w.dims()[3], e = cut.e, depth = 32 / size, per_group = cut.v / 2;
   std::vector<std::byte> packed(size_t(cut.weights_bytes(outputs)));
-  // Element k of what sum `column` of a step is made of. Of 8 columns number g is the sum of lane g / 2, which ends with
-  // V neighbours.
-  auto copy = [&](std::byte* to, int64_t column, int64_t k) {
-    const int64_t n = column % cut.columns / 8, g = column % 8, per_group = cut.v / 2;
-    const int64_t m = column / cut.columns * cut.columns + n / per_group * 4 * cut.v + g / 2 * cut.v + n % per_group * 2 + g % 2;
-    const int64_t row = k / cut.width, kh = row / channels, c = row % channels, kw = k % cut.width - cut.left;
-    if (m >= outputs || kh >= kernel_h || kw < 0 || kw >= kernel_w) return;
-    std::memcpy(to, w.raw().data() + size_t((((m * channels + c) * kernel_h + kh) * kernel_w + kw) * size), size_t(size));
-  };
-  size_t at = 0;
-  if (wgmma) {
-    const int64_t depth = 32 / size;
-    for (int64_t first = 0; first < outputs; first += cut.columns)
-      for (int64_t step = 0; step < cut.steps; ++step)
-        for (int64_t column = 0; column < cut.columns; ++column, at += 32)
-          for (int64_t k = 0; k < depth; ++k)
-            copy(packed.data() + at + size_t(k * size ^ (column / 4 % 2 * 16)), first + column, step * depth + k);
-    return packed;
-  }
+  std::byte* to = packed.data();
   for (int64_t first = 0; first < outputs; first += cut.columns)
-    for (int64_t step = 0; step < cut.steps; ++step)
-      for (int64_t pair = 0; pair < cut.columns / 16; ++pair)
-        for (int64_t lane = 0; lane < 32; ++lane)
-          for (int64_t word = 0; word < 4; ++word)
-            for (int64_t e = 0; e < cut.e; ++e, at += size_t(size))
-              copy(packed.data() + at, first + (pair * 2 + word / 2) * 8 + lane / 4,
-                   ((step * 2 + word % 2) * 4 + lane % 4) * cut.e + e);
+    for (int64_t step = 0; step < cut.steps; ++step, to += cut.columns * 32)
+      for (int64_t column = 0; column < cut.columns; ++column) {
+        // Column g of tile n is the sum of lane g / 2, which ends with V neighbours.
+        const int64_t n = column / 8, g = column % 8;
+        const int64_t m = first + n / per_group * 4 * cut.v + g / 2 * cut.v + n % per_group * 2 + g % 2;
+        for (int64_t i = 0; i < depth; ++i) {
+          const int64_t k = step * depth + i, row = k / cut.width, kh = row / channels, c = row % channels,
+                        kw = k % cut.width - cut.left;
+          if (m >= outputs || kh >= kernel_h || kw < 0 || kw >= kernel_w) continue;
+          const int64_t lane = g * 4 + i / e % 4, word = n % 2 * 2 + i / (4 * e);
+          const int64_t at = wgmma ? column * 32 + (i * size ^ g / 4 * 16)
+                                   : ((n / 2 * 32 + lane) * 4 + word) * 4 + i % e * size;
+          std::memcpy(to + at, w.raw().data() + size_t((((m * channels + c) * kernel_h + kh) * kernel_w + kw) * size),
+                      size_t(size));
+        }
+      }
   return packed;
 }
 
@@ -211,7 +197,8 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
   int64_t tile_h = 0;
   const std::string& text = config.text;
   if (text.starts_with(kTile)) std::from_chars(text.data() + kTile.size(), text.data() + text.size(), tile_h);
-  if ((tile_h != 4 || wgmma) && tile_h != 8 && tile_h != 16) fail(ErrorKind::bad_file, "cuda.conv.first has no '", text, "'");
+  if ((tile_h != 4 || wgmma) && tile_h != 8 && tile_h != 16)
+    fail(ErrorKind::bad_file, "cuda.conv.first", wgmma ? "_wgmma" : "", " has no '", text, "'");
   Recipe::Work out;
   if (element_count(out_dims) == 0) return out;
   const Cut cut = cut_of(problem, tile_h);
@@ -284,12 +271,10 @@ extern const Recipe conv_first_recipe, conv_first_wgmma_recipe;
 
 // On Hopper it was faster nowhere.
 static Support worth_timing(const Problem& problem, std::string_view architecture) {
-  if (recipe_supports(conv_first_wgmma_recipe, problem, architecture).yes())
-    return refused(conv_first_wgmma_recipe.name, " takes it, and is faster on ", architecture);
-  return supported();
+  return unless_taken_by(conv_first_wgmma_recipe, problem, architecture);
 }
 
-const Recipe conv_first_recipe{"cuda.conv.first", 8, supports, configs, mma_work, {}, nullptr, worth_timing};
+const Recipe conv_first_recipe{"cuda.conv.first", 8, supports, mma_configs, mma_work, {}, nullptr, worth_timing};
 const Recipe conv_first_wgmma_recipe{"cuda.conv.first_wgmma", 1, wgmma_supports, wgmma_configs, wgmma_work, "sm_90a"};
 
 }  // namespace temper::cuda

@@ -358,8 +358,9 @@ std::vector<Config> configs(const Problem& problem) {
 
 Choice choice_of(const Task& t, std::string_view text) {
   const bool stored = text.ends_with(kStored);
+  const std::string_view of_tile = text.substr(0, text.size() - (stored ? kStored.size() : 0));
   for (const Tile& tile : tiles_for(t)) {
-    if (tile.text != text.substr(0, text.size() - (stored ? kStored.size() : 0))) continue;
+    if (tile.text != of_tile) continue;
     auto choice = choice_of(t, tile);
     if (!choice || (stored && !choice->extra_stages)) break;
     choice->stored = stored;

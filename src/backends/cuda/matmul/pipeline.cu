@@ -37,9 +37,9 @@
 //
 // Generated in front: MATRIX, Sum, ROWS (of a warpgroup), COLUMNS (of a tile), SLICE (bytes of k: 128, 64 or 32), STAGES,
 // RESIDENT (0: none), CONSUMERS, SPLITS, V, ELEMENT (bytes of one of a or b), TOGETHER, IM2COL, EXTRA_STAGES (0: no such
-// tensor; else EXTRA_NAME and Extra, its name and elements), STORED, EXTRA_CHUNKS (of a product's columns that are loaded of it at
-// a time), EXTRA_NAMES, CONSTANT_COLUMNS, ARRAYS and FOR_ARRAYS(f), which says f(i, type, name) of each, CHAINED, CHUNKS (1 where not
-// CHAINED), and what image_epilogue makes. Where CHAINED, FIRST_V, BETWEEN (columns of the first product), THEN_SLICE and
+// tensor; else EXTRA_NAME and Extra, its name and elements), STORED, EXTRA_CHUNKS (of a product's columns that are loaded
+// of it at a time), EXTRA_NAMES, CONSTANT_COLUMNS, ARRAYS and FOR_ARRAYS(f), which says f(i, type, name) of each, CHAINED,
+// CHUNKS (1 where not CHAINED), and what image_epilogue makes. Where CHAINED, FIRST_V, BETWEEN (columns of the first product), THEN_SLICE and
 // THEN_SLICES (bytes of k and how many times so many), and what image_epilogue makes of the first, with FIRST_ARRAYS.
 #include "backends/cuda/support/memory.cuh"
 #include "backends/cuda/support/wgmma.cuh"

@@ -17,6 +17,7 @@
 #define AND_SUMS ".f32"
 #if MATRIX == 5
 #define SIGNS ", 1, 1"
+#define SIGNS_OF_ROWS SIGNS
 #else
 #define SIGNS ", 1, 1, 0, 0"
 #define SIGNS_OF_ROWS ", 1, 1, 0"
@@ -69,12 +70,14 @@ DEVICE void wait_for_products() {
 #define NAMES_7 "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
 #define SUMS_4(d, i) SUM(d[i]), SUM(d[i + 1]), SUM(d[i + 2]), SUM(d[i + 3])
 #define SUMS_16(d, i) SUMS_4(d, i), SUMS_4(d, i + 4), SUMS_4(d, i + 8), SUMS_4(d, i + 12)
-#define MULTIPLY_GROUP(COLUMNS_OF_B, NAMES, A, B, ADD, ...)                                                        \
-  DEVICE void multiply_group(Sum(&d)[COLUMNS_OF_B / 2], u64 a, u64 b, u32 add = 1) {                               \
-    asm volatile("{.reg .pred p; setp.ne.b32 p, " ADD ", 0; wgmma.mma_async.sync.aligned.m64n" #COLUMNS_OF_B DEPTH \
-                 "." TYPES " {" NAMES "}, " A ", " B ", p" SIGNS ";}"                                              \
-                 : __VA_ARGS__                                                                                     \
-                 : "l"(a), "l"(b), "r"(add));                                                                      \
+#define PRODUCT(COLUMNS_OF_B, NAMES, A, B, ADD, SIGNS)                                                \
+  "{.reg .pred p; setp.ne.b32 p, " ADD ", 0; wgmma.mma_async.sync.aligned.m64n" #COLUMNS_OF_B DEPTH "." TYPES \
+  " {" NAMES "}, " A ", " B ", p" SIGNS ";}"
+#define MULTIPLY_GROUP(COLUMNS_OF_B, NAMES, A, B, ADD, ...)                          \
+  DEVICE void multiply_group(Sum(&d)[COLUMNS_OF_B / 2], u64 a, u64 b, u32 add = 1) { \
+    asm volatile(PRODUCT(COLUMNS_OF_B, NAMES, A, B, ADD, SIGNS)                      \
+                 : __VA_ARGS__                                                       \
+                 : "l"(a), "l"(b), "r"(add));                                        \
   }
 MULTIPLY_GROUP(32, NAMES_0, "%16", "%17", "%18", SUMS_16(d, 0))
 MULTIPLY_GROUP(64, NAMES_0 "," NAMES_1, "%32", "%33", "%34", SUMS_16(d, 0), SUMS_16(d, 16))
@@ -94,15 +97,12 @@ MULTIPLY_GROUP(256, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3 "," NAMES_4 "," 
 
 // The same, where each warp has its 16 rows of a in registers, as `multiply` takes them. They stay as they are until the
 // product has been waited for.
-#define MULTIPLY_ROWS(COLUMNS_OF_B, NAMES, A, B, ADD, ...)                                                         \
-  DEVICE void multiply_group(Sum(&d)[COLUMNS_OF_B / 2], const u32(&a)[4], u64 b, u32 add) {                        \
-    asm volatile("{.reg .pred p; setp.ne.b32 p, " ADD ", 0; wgmma.mma_async.sync.aligned.m64n" #COLUMNS_OF_B DEPTH \
-                 "." TYPES " {" NAMES "}, {" A "}, " B ", p" SIGNS_OF_ROWS ";}"                                    \
-                 : __VA_ARGS__                                                                                     \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));                                  \
+#define MULTIPLY_ROWS(COLUMNS_OF_B, NAMES, A, B, ADD, ...)                                  \
+  DEVICE void multiply_group(Sum(&d)[COLUMNS_OF_B / 2], const u32(&a)[4], u64 b, u32 add) { \
+    asm volatile(PRODUCT(COLUMNS_OF_B, NAMES, A, B, ADD, SIGNS_OF_ROWS)                     \
+                 : __VA_ARGS__                                                              \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));           \
   }
-#if MATRIX != 5
-MULTIPLY_ROWS(32, NAMES_0, "%16,%17,%18,%19", "%20", "%21", SUMS_16(d, 0))
-MULTIPLY_ROWS(64, NAMES_0 "," NAMES_1, "%32,%33,%34,%35", "%36", "%37", SUMS_16(d, 0), SUMS_16(d, 16))
-#endif
+MULTIPLY_ROWS(32, NAMES_0, "{%16,%17,%18,%19}", "%20", "%21", SUMS_16(d, 0))
+MULTIPLY_ROWS(64, NAMES_0 "," NAMES_1, "{%32,%33,%34,%35}", "%36", "%37", SUMS_16(d, 0), SUMS_16(d, 16))
 #endif

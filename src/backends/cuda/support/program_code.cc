@@ -85,14 +85,18 @@ void want_byte_pattern(std::string& column_fields, std::string& column_loads) {
   column_loads += "(to).pattern = kept(kByteAsFloat); ";
 }
 
+// The step that made value `v`, if it is one of f32 and of this kind.
+static const Step* made_by(const Program& program, int v, Scalar op) {
+  const Step* made = v >= program.inputs ? &program.steps[size_t(v - program.inputs)] : nullptr;
+  return made && made->op == op && made->dtype == DType::f32 ? made : nullptr;
+}
+
 // Value `v` of f32, which is rounded to 8 bits next: where it is a quotient by a constant, that is made with the constant's
 // reciprocal.
 static std::string value_for_bytes(const Program& program, int v) {
-  const auto step_of = [&](int value) { return value < program.inputs ? nullptr : &program.steps[size_t(value - program.inputs)]; };
-  const Step* quotient = step_of(v);
-  if (!quotient || quotient->op != Scalar::div || quotient->dtype != DType::f32) return concat('v', v);
-  const Step* divisor = step_of(quotient->args[1]);
-  if (!divisor || divisor->op != Scalar::constant) return concat('v', v);
+  const Step* quotient = made_by(program, v, Scalar::div);
+  const Step* divisor = quotient ? made_by(program, quotient->args[1], Scalar::constant) : nullptr;
+  if (!divisor) return concat('v', v);
   const float s = float(divisor->number);
   // With so much room, nothing that is not zero in 8 bits gets denormal on the way.
   if (!(std::fabs(s) > 0x1p-60f && std::fabs(s) < 0x1p60f)) return concat('v', v);
@@ -115,14 +119,9 @@ static std::string function_text(const Program& program, std::span<const DType> 
     if (step.op == Scalar::constant) {
       value = constant_text(step);
     } else if (step.op == Scalar::cast) {
-      // The step that made value `v`, if it is one of f32 and of this kind.
-      auto made_by = [&](int v, Scalar op) -> const Step* {
-        const Step* made = v >= program.inputs ? &program.steps[size_t(v - program.inputs)] : nullptr;
-        return made && made->op == op && made->dtype == DType::f32 ? made : nullptr;
-      };
       const bool narrow = step.dtype == DType::i8 || step.dtype == DType::u8;
-      const Step* round = narrow ? made_by(step.args[0], Scalar::round) : nullptr;
-      const Step* relu = round ? made_by(round->args[0], Scalar::relu) : nullptr;
+      const Step* round = narrow ? made_by(program, step.args[0], Scalar::round) : nullptr;
+      const Step* relu = round ? made_by(program, round->args[0], Scalar::relu) : nullptr;
       if (round)
         value = concat(last ? "op::finish_rounded" : "op::cast_rounded", relu ? "_relu<" : "<", held_type(step.dtype),
                        ">(", value_for_bytes(program, (relu ? relu : round)->args[0]), ')');

@@ -372,25 +372,26 @@ class Run final : public Machine {
     bool inside;
   };
   static Place place(const TensorMap& m, const int64_t* position);
-  int64_t load_box(const TensorMap& m, const std::vector<int>& where, unsigned char* base, uint32_t to) {
+  // The box's elements: each one's position in the tensor, and how many bytes are in front of it. All of its bytes.
+  template <class F>
+  static int64_t walk_box(const TensorMap& m, const std::vector<int>& where, F&& f) {
     int64_t elements = 1;
     for (int i = 0; i < m.rank; ++i) elements *= m.box[i];
     for (int64_t e = 0; e < elements; ++e) {
       int64_t rest = e, position[5];
       for (int i = 0; i < m.rank; ++i) position[i] = where[size_t(i)] + rest % m.box[i], rest /= m.box[i];
-      put(m, position, base, to, uint32_t(e * m.element_bytes));
+      f(position, uint32_t(e * m.element_bytes));
     }
     return elements * m.element_bytes;
   }
+  static int64_t load_box(const TensorMap& m, const std::vector<int>& where, unsigned char* base, uint32_t to) {
+    return walk_box(m, where, [&](const int64_t* position, uint32_t offset) { put(m, position, base, to, offset); });
+  }
   static void store_box(const TensorMap& m, const std::vector<int>& where, const unsigned char* base, uint32_t from) {
-    int64_t elements = 1;
-    for (int i = 0; i < m.rank; ++i) elements *= m.box[i];
-    for (int64_t e = 0; e < elements; ++e) {
-      int64_t rest = e, position[5];
-      for (int i = 0; i < m.rank; ++i) position[i] = where[size_t(i)] + rest % m.box[i], rest /= m.box[i];
+    walk_box(m, where, [&](const int64_t* position, uint32_t offset) {
       if (const Place to = place(m, position); to.inside)
-        std::memcpy(const_cast<unsigned char*>(to.at), base + swizzled(m, from + uint32_t(e * m.element_bytes)), size_t(m.element_bytes));
-    }
+        std::memcpy(const_cast<unsigned char*>(to.at), base + swizzled(m, from + offset), size_t(m.element_bytes));
+    });
   }
   // Channels innermost, then pixels: base positions run through the box [low, size - 1 + high] of each image with the
   // given steps; what is loaded lies `offsets` further.
