@@ -33,7 +33,8 @@ class BenchResult:
     streams: int | None
     median_ms: float
     median_low_ms: float | None
-    """Of the median's 95 % interval, as ``median_high_ms``."""
+    """Of the median's 95 % interval, as ``median_high_ms``; both None where the samples are too few or each tells of the
+    next (``notes["latency_ms.median_ci95"]`` says which)."""
     median_high_ms: float | None
     mean_ms: float
     stddev_ms: float

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import subprocess
+import shlex
 import sys
 import tempfile
 import unittest
@@ -161,7 +162,7 @@ class TheCommandLine(unittest.TestCase):
     def test_a_missing_framework_is_said_with_the_pip_line(self):
         for source, packages in (("torchvision:resnet18", "torch onnxscript torchvision"), ("timm:resnet18", "torch onnxscript timm"), ("hf:folder", "torch onnxscript transformers"),
                                  ("keras:VGG16", "tensorflow-cpu tf2onnx"), ("m.keras", "tensorflow-cpu tf2onnx"), ("m.tflite", "tensorflow-cpu tf2onnx ai-edge-litert")):
-            self.assertEnds(4, f"{source} needs|install with: {sys.executable} -m pip install {packages}\n", "export", source, "-o", "m.onnx")
+            self.assertEnds(4, f"{source} needs|install with: {shlex.quote(sys.executable)} -m pip install {packages}\n", "export", source, "-o", "m.onnx")
 
     def test_without_numpy_too_the_line_names_all_that_is_missing(self):
         done = temper("export", "torchvision:resnet18", "-o", "m.onnx", flags=["-S"])  # no site-packages

@@ -42,6 +42,12 @@ Latency latency_of(const std::vector<double>& ms) {
   return latency;
 }
 
+std::string why_no_median_interval(const std::vector<double>& ms) {
+  const size_t independent = size_t(double(ms.size()) / correlation_time(ms));
+  if (ms.size() < 6 || independent == ms.size()) return "n/a (needs ≥ 6 samples)";
+  return concat("n/a (each sample tells of the next: ", ms.size(), " are worth ", independent, ", it needs ≥ 6)");
+}
+
 void set_samples(BenchRun& run, const Samples& samples) {
   const std::vector<double>& ms = samples.ms;
   run.samples = int64_t(ms.size());
@@ -51,7 +57,7 @@ void set_samples(BenchRun& run, const Samples& samples) {
   const Latency& latency = run.latency = latency_of(ms);
   for (const auto& [name, value, p] : {std::tuple{"p90", &latency.p90, 0.90}, {"p95", &latency.p95, 0.95}, {"p99", &latency.p99, 0.99}})
     if (!*value) run.notes[concat("latency_ms.", name)] = reliable_percentile(ms, p).reason;
-  if (!latency.median_ci95) run.notes["latency_ms.median_ci95"] = "n/a (needs ≥ 6 samples)";
+  if (!latency.median_ci95) run.notes["latency_ms.median_ci95"] = why_no_median_interval(ms);
   set_series(run);
   if (samples.requests_per_s) {
     run.load = "open";

@@ -96,6 +96,8 @@ bool percentile_fit_for_verdict(const BenchRun& run, std::string_view percentile
 // Fills everything that follows from the samples: counts, latency, throughput (runs one after the other) and the notes
 // on them. `run.batch` must be set.
 void set_samples(BenchRun& run, const Samples& samples);
+// Why latency_of finds no interval for the median of these samples: they are too few, or neighbours are alike.
+std::string why_no_median_interval(const std::vector<double>& ms);
 // From samples in the order taken, at least one.
 Latency latency_of(const std::vector<double>& ms);
 // Of these: `outliers` and `drift`, from samples_ms.

@@ -220,7 +220,7 @@ void join_times(BenchRun& run, const TrtexecRun& log, const TrtexecTimes& times)
   run.latency = *latency;
   for (const char* name : {"median", "mean", "min", "max", "stddev", "median_ci95"})
     run.notes.erase(concat("latency_ms.", name));
-  if (!run.latency.median_ci95) run.notes["latency_ms.median_ci95"] = "n/a (needs ≥ 6 samples)";
+  if (!run.latency.median_ci95) run.notes["latency_ms.median_ci95"] = why_no_median_interval(timed(times.latency));
   run.samples_ms = timed(times.latency);
   run.samples = int64_t(run.samples_ms->size());
   set_series(run);

@@ -14,6 +14,20 @@
 namespace temper {
 namespace {
 
+TEST(Results, AMedianWithoutAnIntervalSaysWhetherSamplesAreFewOrAlike) {
+  Samples samples;
+  samples.ms = {3, 1, 2};
+  BenchRun run;
+  set_samples(run, samples);
+  EXPECT_EQ(run.notes.at("latency_ms.median_ci95"), "n/a (needs ≥ 6 samples)");
+  samples.ms.clear();
+  for (int i = 0; i < 60; ++i) samples.ms.push_back(1 + i / 30 + 0.001 * (i % 7));  // one speed, then another
+  set_samples(run, samples);
+  EXPECT_FALSE(run.latency.median_ci95);
+  EXPECT_EQ(run.notes.at("latency_ms.median_ci95").find("n/a (each sample tells of the next: 60 are worth "), 0u)
+      << run.notes.at("latency_ms.median_ci95");
+}
+
 BenchResult example(int count = 100) {
   Samples samples;
   samples.first_run_ms = 12.5;

@@ -32,7 +32,9 @@ TEST(ProfileVerb, EveryStepHasItsTimeItsWorkAndItsShareOfTheMachinesLimits) {
     if (step.at("op") != "conv") continue;
     ++convolutions;
     EXPECT_GT(step.at("operations").get<int64_t>(), 0);
-    EXPECT_LE(step.at("of_arithmetic_peak").get<double>(), 1.5) << step;  // more than the limit would make it none
+    // Of what was measured, whatever that is on a busy machine; with Winograd's products it may be above 1.
+    const double per_s = double(step.at("operations").get<int64_t>()) / (step.at("ms").get<double>() / 1e3);
+    EXPECT_NEAR(step.at("of_arithmetic_peak").get<double>() / (per_s / peaks.at("fp32_per_s").get<double>()), 1, 1e-6) << step;
     EXPECT_EQ(step.at("precision_in"), "f32");
     EXPECT_FALSE(step.at("lost").empty());
   }

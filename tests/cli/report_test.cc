@@ -29,7 +29,7 @@ TEST(ReportVerb, ABenchAProfileAndALogBecomeAPageImagesAndTables) {
   ASSERT_EQ(temper(folder, "import trtexec a.log -o i.json").code, 0);
   const Outcome done = temper(folder,
                               "report b.json p.json i.json -o r.html --markdown r.md --csv r.csv --svg r.svg --png "
-                              "plots.png --python " TEMPER_PYTHON);
+                              "plots.png --python '" TEMPER_PYTHON "'");
   ASSERT_EQ(done.code, 0) << done.err;
   const std::string html = read_file(folder + "r.html");
   EXPECT_EQ(pictures_in(html), 4u);
