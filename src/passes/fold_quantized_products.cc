@@ -5,8 +5,9 @@
 //   t = cast(acc) + bias[c]       the model's bias in units of sx sw[c], less zx sum w
 //   t = t * m[c]                  sx sw[c], or sx sw[c] / sy where the result is quantized with the scale sy
 //   t = fma(cast(r) - zr, sr / sy, t)   for a residual r with scale sr and zero point zr
-//   the rest of the epilogue; then + zero point, round, cast
-// which is what integer kernels do. Dividing by sy early needs an epilogue that scales with its argument (relu, clip, sums);
+//   the rest of the epilogue; then round, + zero point, cast
+// which is what integer kernels do. The zero point is added to what is whole already, as quantize does: an odd one would turn
+// every tie the other way. Dividing by sy early needs an epilogue that scales with its argument (relu, clip, sums);
 // any other is computed as it stands and its result divided by sy.
 #include <algorithm>
 #include <cmath>
@@ -328,15 +329,14 @@ class ProductFolder {
     }
   }
 
-  // + zero point, round, cast.
+  // Round, + zero point, cast: the sum of two integers of which one has 8 bits is exact wherever the cast does not saturate.
   static void finish(BoundProgram& tail, const Quantization& sink) {
     Program& program = tail.program;
-    int t = program.result();
+    int t = program.push({Scalar::round, DType::f32, {program.result(), -1, -1}});
     if (sink.zeros[0] != 0) {
       const int zero = program.push(constant_step(DType::f32, double(sink.zeros[0])));
       t = program.push({Scalar::add, DType::f32, {t, zero, -1}});
     }
-    t = program.push({Scalar::round, DType::f32, {t, -1, -1}});
     program.push({Scalar::cast, sink.dtype, {t, -1, -1}});
   }
 

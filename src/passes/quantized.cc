@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/quantized.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace temper {
@@ -20,6 +21,12 @@ std::optional<Quantization> read(const Graph& graph, const Node& node, int64_t a
   for (double s : result.scales)
     if (!(s > 0) || !std::isfinite(s)) return std::nullopt;
   return result;
+}
+
+bool is_zero(const Tensor* constant) {
+  if (!constant) return false;
+  const std::vector<int64_t> values = constant->to_ints();
+  return std::all_of(values.begin(), values.end(), [](int64_t v) { return v == 0; });
 }
 
 }  // namespace
@@ -58,7 +65,7 @@ BoundProgram program_of_quantization(Graph& graph, NodeId id) {
   bound.inputs.push_back(node.inputs[0]);
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     ValueId parameter = node.inputs[i];
-    if (!parameter.valid()) continue;
+    if (!parameter.valid() || (i == 2 && is_zero(graph.constant(parameter)))) continue;
     if (graph.type(parameter).rank() == 1) {
       Shape shape{graph.type(parameter).shape[0]};
       shape.resize(size_t(rank - axis), Dim(1));

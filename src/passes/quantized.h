@@ -35,8 +35,8 @@ std::optional<Quantization> quantization_of(const Graph& graph, NodeId node);
 // The one user of `value`, which is no graph output, if that quantizes it per tensor to 8 bits.
 std::optional<Quantization> only_quantized(const Graph& graph, ValueId value);
 
-// A quantize or dequantize node as a program that gives the same bits (but for NaN, which quantizes to 0 instead of the
-// zero point). Scales along an axis become inputs that broadcast: constants are reshaped here, other values by a new node.
+// A quantize or dequantize node as a program that gives the same bits. Scales along an axis become inputs that broadcast:
+// constants are reshaped here, other values by a new node.
 BoundProgram program_of_quantization(Graph& graph, NodeId node);
 
 // The elements of a constant that has one element, or one for each of the `size` elements of `axis` in a tensor of

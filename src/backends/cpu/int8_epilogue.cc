@@ -79,7 +79,7 @@ std::optional<IntegerEpilogue> absorb_integer_epilogue(const Problem& problem, c
     number = number_of(other);
     return number == number;
   };
-  enum Stage { start, cast, biased, scaled, summed, active, shifted, rounded, done } stage = start;
+  enum Stage { start, cast, biased, scaled, summed, active, rounded, shifted, done } stage = start;
   int current = 0;
   for (size_t i = 0; i < steps.size() && stage != done; ++i) {
     const Step& step = steps[i];
@@ -129,15 +129,15 @@ std::optional<IntegerEpilogue> absorb_integer_epilogue(const Problem& problem, c
     } else if (step.op == Scalar::min && stage == active && result.limit < 0 && step.args[0] == current && number_of(step.args[1]) >= 0) {
       result.limit = number_of(step.args[1]);
       ok = true;
-    } else if (step.op == Scalar::add && stage >= cast && stage <= active && step.args[0] == current && std::fabs(number_of(step.args[1])) <= 255 &&
+    } else if (step.op == Scalar::round && stage >= cast && stage <= active && step.args[0] == current) {
+      stage = rounded;
+      ok = true;
+    } else if (step.op == Scalar::add && stage == rounded && step.args[0] == current && std::fabs(number_of(step.args[1])) <= 255 &&
                number_of(step.args[1]) == std::nearbyint(number_of(step.args[1]))) {
       result.zero_point = int32_t(number_of(step.args[1]));
       stage = shifted;
       ok = true;
-    } else if (step.op == Scalar::round && stage >= cast && stage <= shifted && step.args[0] == current) {
-      stage = rounded;
-      ok = true;
-    } else if (step.op == Scalar::cast && stage == rounded && step.args[0] == current && (step.dtype == DType::i8 || step.dtype == DType::u8) &&
+    } else if (step.op == Scalar::cast && (stage == rounded || stage == shifted) && step.args[0] == current && (step.dtype == DType::i8 || step.dtype == DType::u8) &&
                value == epilogue.result()) {
       result.stored = step.dtype;
       stage = done;
@@ -181,6 +181,8 @@ dnnl::primitive_attr int8_attributes(const IntegerEpilogue& epilogue, int scale_
   // Saturation to u8 is relu already.
   if (epilogue.limit >= 0) post_ops.append_eltwise(1.f, dnnl::algorithm::eltwise_clip, 0.f, float(epilogue.limit));
   else if (epilogue.relu && !(epilogue.stored == DType::u8 && epilogue.zero_point == 0)) post_ops.append_eltwise(1.f, dnnl::algorithm::eltwise_relu, 0.f, 0.f);
+  // oneDNN rounds behind the zero point, which changes nothing any more where the value is whole.
+  if (epilogue.zero_point != 0) post_ops.append_eltwise(1.f, dnnl::algorithm::eltwise_round, 0.f, 0.f);
   attributes.set_post_ops(post_ops);
   if (epilogue.zero_point != 0) attributes.set_zero_points(DNNL_ARG_DST, 0, {epilogue.zero_point});
   return attributes;

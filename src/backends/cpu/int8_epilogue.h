@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The epilogue of an integer product (it starts at the i32 accumulator) as oneDNN's int8 primitives compute it, in their
-// order and all in f32: + bias, * scale, + residual * its scale (one rounding), relu or clip, + zero point; then round half
-// to even and saturate. passes/fold_quantization writes epilogues in that form, so the bits agree.
+// order and all in f32: + bias, * scale, + residual * its scale (one rounding), relu or clip, round half to even, + zero point;
+// then saturate. passes/fold_quantization writes epilogues in that form, so the bits agree.
 #pragma once
 #include "backends/cpu/onednn.h"
 

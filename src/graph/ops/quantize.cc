@@ -41,8 +41,8 @@ std::vector<Tensor> Quantize::reference(std::span<const Tensor> inputs, std::spa
             const S dividend = static_cast<S>(static_cast<double>(x.data<X>()[i]));
             const S quotient = static_cast<S>(double(dividend) / double(scale.data<S>()[k]));
             double whole = std::nearbyint(double(quotient));
-            if (std::isnan(whole)) whole = 0;
             if (shifted) whole += double(inputs[2].data<Q>()[k]);
+            if (std::isnan(whole)) whole = 0;
             out.data<Q>()[i] = static_cast<Q>(std::clamp<double>(whole, std::numeric_limits<Q>::min(), std::numeric_limits<Q>::max()));
           });
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quotients by a constant that are rounded to 8 bits, which kernels make without a division (op::quotient_for_bytes),
-// against true quotients: beside every half, and where numbers end.
+// against true quotients: beside every half, and where numbers end; with a zero point behind, too.
 #include <cmath>
 #include <limits>
 
@@ -28,7 +28,10 @@ void check_quotients(const cuda::Compiler& compiler, const cuda::GpuRef& gpu) {
   const cuda::Recipe* pointwise = cuda::recipes()[0];
   testing::Cubins cubins(compiler, gpu->info().architecture());
   const cuda::Stream stream(gpu);
-  for (const double divisor : {0.007874004542827606, 1 / 3.0, -0.02, 1.9999998807907104, 3e-18, 1e18, 1e-30})
+  struct By {
+    double divisor, zero = 0;
+  };
+  for (const auto& [divisor, zero] : {By{0.007874004542827606}, By{0.25, 3}, By{1 / 3.0}, By{-0.02}, By{1.9999998807907104}, By{3e-18}, By{1e18}, By{1e-30}})
     for (const DType to : {DType::i8, DType::u8}) {
       const Tensor x = dividends(float(divisor));
       Program program;
@@ -36,12 +39,14 @@ void check_quotients(const cuda::Compiler& compiler, const cuda::GpuRef& gpu) {
       int value = program.push({Scalar::div, DType::f32, {0, by, -1}});
       if (to == DType::u8) value = program.push({Scalar::relu, DType::f32, {value, -1, -1}});
       value = program.push({Scalar::round, DType::f32, {value, -1, -1}});
+      if (zero != 0) value = program.push({Scalar::add, DType::f32, {value, program.push(constant_step(DType::f32, zero)), -1}});
       program.push({Scalar::cast, to, {value, -1, -1}});
       const Problem problem{ops::Pointwise{program}, {{x.type()}}, {{{to, x.type().shape}}}};
       const Config config = pointwise->configs(problem).at(0);
       const cuda::Recipe::Work work = pointwise->work(problem, config);
       // All but the last, which is so small that a step could give a denormal.
       EXPECT_EQ(work.jobs.at(0).source.text.find("quotient_for_bytes") != std::string::npos, divisor != 1e-30);
+      EXPECT_EQ(work.jobs.at(0).source.text.find("rounded_plus") != std::string::npos, zero != 0);
       cubins.prepare({work.jobs[0].source});
       SCOPED_TRACE(program.text());
       const Tensor want = run_program(program, std::vector<Tensor>{x}, x.dims());

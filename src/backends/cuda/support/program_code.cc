@@ -105,6 +105,17 @@ static std::string value_for_bytes(const Program& program, int v) {
   return concat("op::quotient_for_bytes(v", quotient->args[0], ", v", quotient->args[1], ", ", constant_text(reciprocal), ')');
 }
 
+// Value `v` of f32, which is cast to 8 bits next, where it is round(x) + zero point; else nothing.
+static std::string shifted_for_bytes(const Program& program, int v) {
+  const Step* sum = made_by(program, v, Scalar::add);
+  const Step* round = sum ? made_by(program, sum->args[0], Scalar::round) : nullptr;
+  const Step* zero = round ? made_by(program, sum->args[1], Scalar::constant) : nullptr;
+  if (!zero || std::fabs(zero->number) > 255 || zero->number != std::nearbyint(zero->number)) return "";
+  const Step* relu = made_by(program, round->args[0], Scalar::relu);
+  const std::string value = value_for_bytes(program, (relu ? relu : round)->args[0]);
+  return concat("op::rounded_plus(", relu ? concat("op::relu(", value, ')') : value, ", v", sum->args[1], ')');
+}
+
 static std::string function_text(const Program& program, std::span<const DType> inputs, std::string_view name,
                                  bool finished) {
   const DType result = program.dtype_of_value(program.result(), inputs);
@@ -122,7 +133,10 @@ static std::string function_text(const Program& program, std::span<const DType> 
       const bool narrow = step.dtype == DType::i8 || step.dtype == DType::u8;
       const Step* round = narrow ? made_by(program, step.args[0], Scalar::round) : nullptr;
       const Step* relu = round ? made_by(program, round->args[0], Scalar::relu) : nullptr;
-      if (round)
+      const std::string shifted = narrow ? shifted_for_bytes(program, step.args[0]) : "";
+      if (!shifted.empty())
+        value = concat(last ? "op::finish_rounded<" : "op::cast_rounded<", held_type(step.dtype), ">(", shifted, ')');
+      else if (round)
         value = concat(last ? "op::finish_rounded" : "op::cast_rounded", relu ? "_relu<" : "<", held_type(step.dtype),
                        ">(", value_for_bytes(program, (relu ? relu : round)->args[0]), ')');
       else value = cast_text(step.dtype, concat('v', step.args[0]));

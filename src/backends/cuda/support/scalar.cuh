@@ -322,6 +322,12 @@ DEVICE float quotient_for_bytes(float x, float s, float r) {
   const float corrected = __fmaf_rn(__fmaf_rn(-q, s, x), r, q);
   return ::fabsf(q) < 1024.0f ? corrected : q;  // of an infinite q the correction is none
 }
+// round(x) + zero for what is cast to 8 bits next; `zero` is whole, up to 255 either way. Up to 2^22, the first sum lies where
+// floats are whole numbers, and keeps their parity: ties go to even. Beyond, 8 bits are saturated.
+DEVICE float rounded_plus(float x, float zero) {
+  constexpr float whole = 0x1.8p23f;
+  return (x + whole) - (whole - zero);
+}
 // cast<To>(round(x)) for To of 8 bits.
 template <class To>
 DEVICE To cast_rounded(float x) {
