@@ -7,13 +7,9 @@ Everything lands in DIR: ONNX files, ranges, plans, result.json, study.json, pic
 only speed matters (resnet18, resnet50, mobilenet_v2); EfficientNet-Lite0 has its real ones, and its answers are checked.
 """
 import argparse
-import os
 import pathlib
 import subprocess
 import sys
-
-# As the program does for itself: threads that wait spin briefly, then sleep. OpenMP reads it when the first library loads it.
-os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 import numpy as np
 import onnxruntime

@@ -15,17 +15,10 @@ try:
     # their own, of other versions, and must look there first.
     _flags = _sys.getdlopenflags()
     _sys.setdlopenflags(_flags | getattr(_os, "RTLD_DEEPBIND", 0))
-    # Threads that wait for each other spin for a bounded time, as the program's do (benchmarks/README.md, "Waiting"); libgomp
-    # reads that once, when it is loaded. What the user set stays.
-    _chosen = {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & _os.environ.keys()
-    if not _chosen:
-        _os.environ["GOMP_SPINCOUNT"] = "1000"
     try:
         _importlib.import_module("temper._temper")
     finally:
         _sys.setdlopenflags(_flags)
-        if not _chosen:
-            del _os.environ["GOMP_SPINCOUNT"]
     from ._temper import Binding, DeviceArray, Session, __version__
     from ._engine import Engine, Port, load
     from ._graph import Graph

@@ -1,36 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one OpenMP pool: Temper's kernels and oneDNN's share it.
+// Loops on several threads, for Temper's kernels and for everything else that is worth it.
 #pragma once
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <exception>
+#include <type_traits>
+
+#include "base/team.h"
 
 namespace temper {
 
-// Threads that a parallel region started here would get (1 inside a region: nothing nests).
-inline int max_threads() { return omp_in_parallel() ? 1 : omp_get_max_threads(); }
+// Threads that a loop started here would get: OMP_NUM_THREADS, or else the cores that this process may use. 1 inside a loop
+// of these, and inside a parallel region of the application's: nothing nests.
+inline int max_threads() { return in_region() || omp_in_parallel() ? 1 : omp_get_max_threads(); }
 
-// Calls body(begin, end) on disjoint ranges that cover [0, count). Ranges are multiples of `grain` but for the last;
-// work of less than two grains stays on the calling thread.
+// Calls body(member) for 0 <= member < members, each once, on as many threads at most. The first exception is thrown again
+// when all have ended.
 template <class Body>
-void parallel_for(int64_t count, int64_t grain, Body&& body) {
-  const int64_t chunks = (count + grain - 1) / grain;
-  const int threads = int(std::min<int64_t>(max_threads(), chunks));
-  if (threads <= 1) {
-    if (count > 0) body(int64_t(0), count);
+void run_members(int members, Body&& body) {
+  if (members <= 1) {
+    if (members == 1) body(0);
     return;
   }
-#pragma omp parallel num_threads(threads)
-  {
-    const int64_t n = omp_get_num_threads(), t = omp_get_thread_num();
-    const int64_t begin = chunks * t / n * grain, end = std::min(count, chunks * (t + 1) / n * grain);
-    if (begin < end) body(begin, end);
-  }
+  struct Region {
+    std::remove_reference_t<Body>& body;
+    std::atomic_flag failed;
+    std::exception_ptr failure;
+  } region{body, {}, nullptr};
+  run_parts(
+      members, Parts::independent,
+      [](void* data, int member) {
+        Region& region = *static_cast<Region*>(data);
+        try {
+          region.body(member);
+        } catch (...) {
+          if (!region.failed.test_and_set()) region.failure = std::current_exception();
+        }
+      },
+      &region);
+  if (region.failure) std::rethrow_exception(region.failure);
 }
 
-// The same with at most `threads` threads, and body(thread, begin, end): 0 <= thread < threads names the scratch memory
-// it may use. 1 thread: no parallel region.
+// Calls body(member, begin, end) on disjoint ranges that cover [0, count), at most one for each of `threads` members: 0 <=
+// member < threads names the scratch memory it may use. Ranges are multiples of `grain` but for the last; work of less than
+// two grains stays on the calling thread.
 template <class Body>
 void parallel_for_threads(int threads, int64_t count, int64_t grain, Body&& body) {
   const int64_t chunks = (count + grain - 1) / grain;
@@ -39,12 +55,16 @@ void parallel_for_threads(int threads, int64_t count, int64_t grain, Body&& body
     if (count > 0) body(0, int64_t(0), count);
     return;
   }
-#pragma omp parallel num_threads(threads)
-  {
-    const int64_t n = omp_get_num_threads(), t = omp_get_thread_num();
-    const int64_t begin = chunks * t / n * grain, end = std::min(count, chunks * (t + 1) / n * grain);
-    if (begin < end) body(int(t), begin, end);
-  }
+  run_members(threads, [&](int member) {
+    const int64_t begin = chunks * member / threads * grain, end = std::min(count, chunks * (member + 1) / threads * grain);
+    if (begin < end) body(member, begin, end);
+  });
+}
+
+// The same on all threads that there are, with body(begin, end).
+template <class Body>
+void parallel_for(int64_t count, int64_t grain, Body&& body) {
+  parallel_for_threads(max_threads(), count, grain, [&](int, int64_t begin, int64_t end) { body(begin, end); });
 }
 
 }  // namespace temper

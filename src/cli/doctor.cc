@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "backends/cpu/onednn_threads.h"
 #include "backends/cuda/support/inventory.h"
 #include "base/file.h"
 #include "bench/results.h"
@@ -102,7 +103,12 @@ std::vector<Finding> examine(const Environment& e, const cuda::Inventory& invent
   findings.push_back({"caches", concat("L2 ", size(e.l2_bytes), " per core, L3 ", size(e.l3_bytes))});
   findings.push_back({"memory", concat(size(e.memory_bytes), ", ", size(e.memory_available_bytes), " available",
                                        e.cgroup_memory_bytes ? ", limited to " + size(e.cgroup_memory_bytes) : "")});
-  findings.push_back({"oneDNN", concat(e.onednn_version, ", uses ", e.onednn_isa)});
+  const bool served = serve_dnnl_regions();
+  findings.push_back({"oneDNN",
+                      concat(e.onednn_version, ", uses ", e.onednn_isa,
+                             served ? "; its loops run on Temper's threads"
+                                    : "; its loops run on OpenMP's threads beside Temper's, and each wait for the other's: set GOMP_SPINCOUNT=1000, or use the oneDNN of the distribution"),
+                      !served});
   // Where the arithmetic is emulated, oneDNN computes but is slower than in fp32.
   findings.push_back({"fp32", "yes"});
   if (has("avx512_bf16") || has("amx_bf16"))

@@ -63,19 +63,6 @@ void to_spdlog(LogLevel level, std::string_view message) {
   spdlog::log(to, "{}", message);
 }
 
-// Threads that wait for each other spin for a bounded, short time and then sleep. libgomp reads that setting once, when
-// it is loaded, which is before main: so the program sets it and starts itself again. What the user set stays.
-void choose_waiting_policy(char** argv) {
-  // Some tens of microseconds: about the pause between two layers of a model, and far shorter than a time slice of the
-  // scheduler, which a thread would otherwise spin through while its partner waits for a core. benchmarks/README.md has
-  // the numbers.
-  constexpr const char* kSpins = "1000";
-  if (std::getenv("GOMP_SPINCOUNT") || std::getenv("OMP_WAIT_POLICY")) return;
-  setenv("GOMP_SPINCOUNT", kSpins, 1);
-  execv("/proc/self/exe", argv);
-  unsetenv("GOMP_SPINCOUNT");  // it could not be started again: the library's own policy holds
-}
-
 // One line on standard error. Names out of files may hold anything: line breaks, escape sequences of the terminal.
 void print_error(std::string line) {
   for (char& c : line)
@@ -146,7 +133,6 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file over the limit of ulimit is an error of write(), not the end
-  temper::cli::choose_waiting_policy(argv);
   // What libraries take down at a regular end, GPUs' above all, takes up to a tenth of a second, and the system does it
   // as well.
   const int code = temper::cli::run(argc, argv);

@@ -339,20 +339,11 @@ void Executor::Impl::run(std::span<const void* const> inputs, std::span<void* co
         run_slice(s, 0, slice, inputs, outputs, ms);
       continue;
     }
-    // An exception must not leave a parallel region: the first one is carried out of it.
-    std::exception_ptr failure;
-#pragma omp parallel num_threads(plan.threads)
-    {
-      const int64_t chain = omp_get_thread_num(), chains = omp_get_num_threads();
-      try {
-        for (int64_t slice = segment.slices * chain / chains; slice < segment.slices * (chain + 1) / chains; ++slice)
-          run_slice(s, int(chain), slice, inputs, outputs, ms);
-      } catch (...) {
-#pragma omp critical(temper_executor_failure)
-        if (!failure) failure = std::current_exception();
-      }
-    }
-    if (failure) std::rethrow_exception(failure);
+    const int64_t chains = plan.threads;
+    run_members(plan.threads, [&](int chain) {
+      for (int64_t slice = segment.slices * chain / chains; slice < segment.slices * (chain + 1) / chains; ++slice)
+        run_slice(s, chain, slice, inputs, outputs, ms);
+    });
   }
 }
 

@@ -80,8 +80,7 @@ __attribute__((target("avx512f,avx512vnni"))) float multiply_add_i8(int64_t roun
 double operations_per_s(float (*loop)(int64_t), int products, int threads) {
   std::vector<float> results(size_t(threads), 0);
   const auto body = [&] {
-#pragma omp parallel num_threads(threads)
-    results[size_t(omp_get_thread_num())] += loop(kRounds);
+    run_members(threads, [&](int member) { results[size_t(member)] += loop(kRounds); });
   };
   const double ms = quick_time_ms(body, {.max_ms = 200, .max_runs = 60});
   // What was computed is looked at: without that, it would not be.

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tune/tuner.h"
 
-#include <omp.h>
-
-#include <exception>
 #include <limits>
 
 #include "base/checked.h"
+#include "base/threads.h"
 #include "plan/memory.h"
 
 namespace temper {
@@ -185,22 +183,7 @@ double Tuner::measure(const Problem& problem, const Tactic& tactic, const Config
     timing.before = [&] {
       for (const std::byte* line = bytes.data(); line < bytes.data() + bytes.size(); line += 64) flush_line(line);
     };
-  std::exception_ptr failure;
-  return quick_time_ms(
-      [&] {
-        if (chains == 1) return instances[0].launch();
-#pragma omp parallel num_threads(chains)
-        {
-          try {
-            instances[size_t(omp_get_thread_num())].launch();
-          } catch (...) {
-#pragma omp critical(temper_tuner_failure)
-            failure = std::current_exception();
-          }
-        }
-        if (failure) std::rethrow_exception(failure);
-      },
-      timing);
+  return quick_time_ms([&] { run_members(chains, [&](int chain) { instances[size_t(chain)].launch(); }); }, timing);
 }
 
 // On the device's clock. A recording of several launches, so that what lies between two launches of a plan is in the time

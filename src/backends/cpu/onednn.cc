@@ -6,6 +6,9 @@
 #include <limits>
 #include <mutex>
 
+#include "backends/cpu/onednn_threads.h"
+#include "base/team.h"
+
 namespace temper {
 
 using dnnl::memory;
@@ -65,14 +68,19 @@ memory::desc dnnl_desc(DType dtype, const Dims& dims, Layout layout) {
   return memory::desc(dims, dnnl_dtype(dtype), tags[dims.size() - 3][int(layout) - 1]);
 }
 
-ThreadScope::ThreadScope(int threads) : before_(omp_get_max_threads()), other_(threads != before_) {
-  if (other_) omp_set_num_threads(threads);
+ThreadScope::ThreadScope(int threads) : before_(dnnl_threads()) {
+  reserve_members(threads);
+  set_dnnl_threads(threads);
+  if (serve_dnnl_regions()) return;
+  libgomp_before_ = omp_get_max_threads();
+  if (threads != libgomp_before_) omp_set_num_threads(threads);
 }
 ThreadScope::~ThreadScope() {
-  if (other_) omp_set_num_threads(before_);
+  set_dnnl_threads(before_);
+  if (libgomp_before_) omp_set_num_threads(libgomp_before_);
 }
 
-DnnlCall::DnnlCall(dnnl::primitive primitive) : primitive_(std::move(primitive)), threads_(omp_get_max_threads()) {}
+DnnlCall::DnnlCall(dnnl::primitive primitive) : primitive_(std::move(primitive)), threads_(dnnl_threads()) {}
 
 size_t DnnlCall::add(int argument, const memory::desc& desc) {
   memories_.emplace_back(desc, dnnl_cpu_engine(), static_cast<void*>(nullptr));

@@ -20,8 +20,9 @@ dnnl::memory::desc dnnl_any_desc(DType dtype, const Dims& dims);
 // Weights as `stored`, rewritten into a primitive's own format at `into`, which has room for `packed`.
 void dnnl_pack(const dnnl::memory::desc& stored, std::span<const std::byte> weights, const dnnl::memory::desc& packed, std::byte* into);
 
-// oneDNN takes the number of threads of a primitive from the calling thread's OpenMP setting: of some when they are created, of
-// others each time they run.
+// oneDNN takes the number of threads of a primitive from what OpenMP says on the calling thread: of some when they are created,
+// of others each time they run. Everything of oneDNN that works is called inside of one of these. Throws Error{machine} where
+// the system gives no more threads.
 class ThreadScope {
  public:
   explicit ThreadScope(int threads);
@@ -29,8 +30,7 @@ class ThreadScope {
   ThreadScope(const ThreadScope&) = delete;
 
  private:
-  int before_;
-  bool other_;
+  int before_, libgomp_before_ = 0;  // 0: oneDNN's regions are not libgomp's
 };
 
 // Calls `create`; a dnnl::error becomes nullopt (the candidate does not exist) with the reason in `why`.

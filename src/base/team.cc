@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/team.h"
+
+#include <linux/futex.h>
+#include <omp.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <climits>
+#include <csignal>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace temper {
+
+namespace {
+
+// A worker spins for so long before it sleeps: longer than what lies between two regions of a plan, steps that run on the
+// caller's thread alone included, and far shorter than a time slice of the scheduler. benchmarks/README.md has the numbers.
+constexpr auto kSpin = std::chrono::microseconds(50);
+constexpr int kMemberBits = 12;
+constexpr uint64_t kMemberMask = (uint64_t(1) << kMemberBits) - 1;
+constexpr size_t kLine = 64;
+
+std::atomic<WorkerHook> hook{nullptr};
+std::atomic<uint32_t> forks{0};  // that this process has come through as the child: its threads were left behind
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// False when `ready` was not true within the time.
+template <class Ready>
+bool spin_until(Ready&& ready) {
+  for (int i = 0; i < 64; ++i) {  // short waits read no clock
+    if (ready()) return true;
+    relax();
+  }
+  const auto start = std::chrono::steady_clock::now();
+  do {
+    for (int i = 0; i < 16; ++i) {
+      if (ready()) return true;
+      relax();
+    }
+  } while (std::chrono::steady_clock::now() - start < kSpin);
+  return false;
+}
+
+void futex_wait(std::atomic<uint32_t>& word, uint32_t seen) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+}
+void futex_wake(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+}
+
+// A 32-bit number that threads wait on: awake at first, then asleep.
+class Signal {
+ public:
+  uint32_t get() const { return word_.load(std::memory_order_acquire); }
+  void reset() { word_.store(0, std::memory_order_relaxed); }
+  // Adds one and wakes who sleeps. Returns the number before.
+  uint32_t raise() {
+    const uint32_t before = word_.fetch_add(1, std::memory_order_seq_cst);
+    if (sleepers_.load(std::memory_order_seq_cst)) futex_wake(word_);
+    return before;
+  }
+  template <class Ready>  // of the number
+  void wait(Ready&& ready) {
+    if (spin_until([&] { return ready(get()); })) return;
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    for (uint32_t now; !ready(now = word_.load(std::memory_order_seq_cst));) futex_wait(word_, now);
+    sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<uint32_t> word_{0}, sleepers_{0};
+};
+
+struct Place {
+  bool inside = false;
+  int member = 0, members = 1;
+  class Team* team = nullptr;  // null where the parts run one by one
+};
+thread_local Place place;
+
+// Runs a part at a place, and comes back to the one before.
+void run_at(const Place& at, Part part, void* data) {
+  const Place before = std::exchange(place, at);
+  part(data, at.member);
+  place = before;
+}
+
+class Team {
+ public:
+  explicit Team(int members) : slots_(size_t(members)), born_(forks.load()) {
+    // Workers leave signals of the keyboard and of timers to the threads of the program; faults stay where they happen.
+    sigset_t all, before;
+    sigfillset(&all);
+    for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGPROF}) sigdelset(&all, fault);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      while (this->members() < members) {
+        workers_.emplace_back([this, worker = this->members()] { work(worker); });
+        pthread_setname_np(workers_.back().native_handle(), "temper");
+      }
+    } catch (const std::system_error& error) {
+      refused_ = error.code();
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  ~Team() {
+    ending_ = true;
+    regions_.raise();
+    for (std::thread& worker : workers_) worker.join();
+  }
+  Team(const Team&) = delete;
+
+  bool is_left_behind() const { return born_ != forks.load(std::memory_order_relaxed); }
+  int members() const { return int(workers_.size()) + 1; }
+  int asked_for() const { return int(slots_.size()); }
+  const std::error_code& refused() const { return refused_; }
+
+  void run(int members, Part part, void* data) {
+    // No worker reads these: all parts of the region before are claimed, so claims on it fail, and those that workers have
+    // claimed were waited for.
+    part_.store(part, std::memory_order_relaxed);
+    data_.store(data, std::memory_order_relaxed);
+    finished_.reset();
+    const uint64_t region = ((region_.load(std::memory_order_relaxed) >> kMemberBits) + 1) << kMemberBits | uint64_t(members);
+    region_.store(region, std::memory_order_release);
+    regions_.raise();
+    const int own = take(region, 0);
+    if (own < members) finished_.wait([&](uint32_t finished) { return finished == uint32_t(members - own); });
+  }
+
+  void wait_for_members(int members) {
+    const uint32_t phase = phase_.get();
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == members) {
+      arrived_.store(0, std::memory_order_relaxed);
+      phase_.raise();
+    } else {
+      phase_.wait([&](uint32_t now) { return now != phase; });
+    }
+  }
+
+ private:
+  struct alignas(kLine) Slot {
+    std::atomic<uint64_t> claimed{0};  // the last region whose part of this number was claimed
+  };
+  std::vector<Slot> slots_;
+  const uint32_t born_;
+  std::vector<std::thread> workers_;  // that of member m is number m - 1
+  std::error_code refused_;
+  std::atomic<bool> ending_{false};
+  alignas(kLine) Signal regions_;    // raised with each
+  std::atomic<uint64_t> region_{0};  // number and members of the latest one
+  std::atomic<Part> part_{nullptr};
+  std::atomic<void*> data_{nullptr};
+  alignas(kLine) Signal finished_;   // parts, by workers
+  alignas(kLine) std::atomic<int> arrived_{0};
+  Signal phase_;
+
+  // Claims and runs parts until none is left; how many that were. A claim that succeeds proves that the region is still the
+  // current one (it is not over before all of its parts are claimed), and so were `part_` and `data_` when they were read.
+  int take(uint64_t region, int first) {
+    const Part part = part_.load(std::memory_order_relaxed);
+    void* const data = data_.load(std::memory_order_relaxed);
+    const uint64_t number = region >> kMemberBits;
+    const int members = int(region & kMemberMask);
+    int taken = 0;
+    for (int k = 0; k < members; ++k) {
+      const int member = first + k < members ? first + k : first + k - members;
+      std::atomic<uint64_t>& claimed = slots_[size_t(member)].claimed;
+      uint64_t last = claimed.load(std::memory_order_relaxed);
+      if (last >= number || !claimed.compare_exchange_strong(last, number, std::memory_order_acq_rel)) continue;
+      ++taken;
+      run_at({true, member, members, this}, part, data);
+      if (first > 0) finished_.raise();
+    }
+    return taken;
+  }
+
+  void work(int worker) {
+    for (uint32_t seen = 0;;) {
+      regions_.wait([&](uint32_t now) { return now != seen; });
+      seen = regions_.get();
+      if (ending_) return;
+      const uint64_t region = region_.load(std::memory_order_acquire);
+      if (worker >= int(region & kMemberMask)) continue;
+      if (const WorkerHook call = hook.load(std::memory_order_relaxed)) call(worker);
+      take(region, worker);
+    }
+  }
+};
+
+// The calling thread's. Not ended where its threads exist only in a parent process.
+struct Owner {
+  Team* team = nullptr;
+  ~Owner();
+};
+thread_local Owner owner;
+thread_local bool ended = false;  // the thread is ending: there is no owner any more
+
+Owner::~Owner() {
+  ended = true;
+  if (team && !team->is_left_behind()) delete team;
+}
+
+void count_forks() {
+  static const int once = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  (void)once;
+}
+
+Team& team_of(int members) {
+  if (members > int(kMemberMask)) fail(ErrorKind::usage, members, " threads are more than the ", kMemberMask, " that work together");
+  if (owner.team && owner.team->is_left_behind()) owner.team = nullptr;
+  if (!owner.team || owner.team->asked_for() < members || (owner.team->members() < members && owner.team->refused())) {
+    count_forks();
+    delete std::exchange(owner.team, nullptr);
+    owner.team = new Team(members);
+  }
+  return *owner.team;
+}
+
+}  // namespace
+
+void run_parts(int members, Parts parts, Part part, void* data) {
+  if (place.inside || ended || members <= 1 || omp_in_parallel()) {
+    if (parts == Parts::together) return run_at({true, 0, 1, nullptr}, part, data);
+    for (int member = 0; member < members; ++member) run_at({true, member, members, nullptr}, part, data);
+    return;
+  }
+  if (parts == Parts::together) reserve_members(members);
+  team_of(members).run(members, part, data);
+}
+
+void reserve_members(int members) {
+  if (place.inside || ended || members <= 1) return;
+  const Team& team = team_of(members);
+  if (team.members() < members)
+    fail(ErrorKind::machine, "the system gives ", team.members(), " threads and not ", members, " (", team.refused().message(), "); ask for fewer with --threads");
+}
+
+int this_member() { return place.member; }
+int member_count() { return place.members; }
+bool in_region() { return place.inside; }
+void wait_for_members() {
+  if (place.team) place.team->wait_for_members(place.members);
+}
+
+void set_worker_hook(WorkerHook call) { hook.store(call); }
+
+}  // namespace temper
