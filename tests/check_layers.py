@@ -21,7 +21,7 @@ ALLOWED = {
     "runtime": "base graph backends plan",
     "measure": "base graph backends",
     "tune": "base graph backends measure plan",
-    "build": "base graph onnx passes quantize backends measure tune plan runtime",
+    "build": "base graph onnx passes quantize backends measure tune plan runtime data",
     "data": "base graph onnx measure runtime",
     "bench": "base graph backends measure plan runtime data tune",
     "calibrate": "base graph onnx passes quantize backends plan runtime build data",

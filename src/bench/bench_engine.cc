@@ -2,11 +2,9 @@
 #include "bench/bench_engine.h"
 
 #include <set>
-#include <utility>
 
 #include "bench/gpu_sampler.h"
 
-#include "data/random.h"
 #include "measure/load.h"
 
 namespace temper {
@@ -45,27 +43,6 @@ int64_t batch_of(const std::vector<Dims>& shapes) {
   for (const Dims& dims : shapes)
     if (!dims.empty()) return dims[0];
   return 1;
-}
-
-static std::vector<Tensor> random_inputs(const Engine& engine, const std::vector<Dims>& shapes, uint64_t seed) {
-  std::vector<Tensor> inputs;
-  for (size_t i = 0; i < shapes.size(); ++i)
-    inputs.push_back(random_tensor(engine.inputs().at(i).type.dtype, shapes[i], seed + i));
-  return inputs;
-}
-
-BenchSession::BenchSession(std::shared_ptr<const Engine> engine, const std::vector<Dims>& shapes, uint64_t seed)
-    : BenchSession(engine, random_inputs(*engine, shapes, seed)) {}
-
-BenchSession::BenchSession(std::shared_ptr<const Engine> engine, std::vector<Tensor> inputs)
-    : session_(std::move(engine)), inputs_(std::move(inputs)) {
-  std::vector<Dims> shapes;
-  for (const Tensor& input : inputs_) shapes.push_back(input.dims());
-  const std::vector<TensorType> types = session_.prepare(shapes);
-  if (session_.is_staged()) return;
-  for (const TensorType& type : types) outputs_.emplace_back(type.dtype, type.dims());
-  for (const Tensor& input : inputs_) in_.push_back(input.raw().data());
-  for (Tensor& output : outputs_) out_.push_back(output.raw_mutable());
 }
 
 // What a session takes of a GPU's memory: the arena, buffers for inputs and outputs, constants.
@@ -124,27 +101,6 @@ BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes) {
         "the plan holds no tuned choices for these shapes: made from the nearest timings, without measuring";
   return run;
 }
-
-namespace {
-
-// The GPU's own clock. The first call, the cold one, is the host's, with transfers: only then inputs are on the GPU.
-class DeviceClock final : public Clock {
- public:
-  DeviceClock(BenchSession& session, bool recorded) : session_(session), recorded_(recorded) {}
-  double now_ms() override { return host_clock().now_ms(); }
-  double elapsed_ms(const std::function<void()>& body, int calls) override {
-    if (!std::exchange(started_, true)) return host_clock().elapsed_ms(body, 1);
-    double ms = 0;
-    for (double one : session_.run_on_device(calls, recorded_)) ms += one;
-    return ms;
-  }
-
- private:
-  BenchSession& session_;
-  bool recorded_, started_ = false;
-};
-
-}  // namespace
 
 BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes,
                       const TimerOptions& timer, const LoadPattern& load, const std::vector<Tensor>& inputs) {

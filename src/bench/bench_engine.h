@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/results.h"
+#include "data/bench_session.h"
 #include "runtime/engine.h"
 
 namespace temper {
@@ -15,29 +16,6 @@ namespace temper {
 // Error{usage} where the batch is fixed to another number, a dimension is left open, or the profile refuses the shapes.
 std::vector<Dims> shapes_for_batch(const Engine& engine, int64_t batch);
 int64_t batch_of(const std::vector<Dims>& shapes);  // first dimension of the first input that has one; otherwise 1
-
-// A session ready to run with inputs of seeded random numbers (data/random.h).
-class BenchSession {
- public:
-  BenchSession(std::shared_ptr<const Engine> engine, const std::vector<Dims>& shapes, uint64_t seed = 0);
-  // On these inputs, of the shapes' and the engine's types.
-  BenchSession(std::shared_ptr<const Engine> engine, std::vector<Tensor> inputs);
-  void run() {
-    if (session_.is_staged()) session_.run(inputs_);
-    else session_.run_prepared(in_, out_);
-  }
-  // On a device with memory of its own, after a first run(): milliseconds there, without transfers, of `times` runs one
-  // behind the other.
-  std::vector<double> run_on_device(int times, bool recorded) { return session_.run_on_device(times, recorded); }
-  void run_timed(std::vector<std::vector<double>>& ms) { session_.run_timed(in_, out_, ms); }  // of one stage only
-  bool is_staged() const { return session_.is_staged(); }
-
- private:
-  Session session_;
-  std::vector<Tensor> inputs_, outputs_;
-  std::vector<const void*> in_;
-  std::vector<void*> out_;
-};
 
 // How runs come: back to back in `streams` sessions at a time, or as requests of a rate (measure/load.h).
 struct LoadPattern {

@@ -108,8 +108,10 @@ Explanation explain(const EngineLayers& engine, const std::string& asked) {
   find_limits(wiring, e, e.findings);
   for (Finding& f : e.findings)
     if (f.gain_share && e.run_ms) f.gain_ms = *f.gain_share * *e.run_ms;
+  // A missing kernel is what to know first, whatever else there is to gain.
   std::stable_sort(e.findings.begin(), e.findings.end(), [](const Finding& a, const Finding& b) {
-    return a.gain_share.value_or(-1) > b.gain_share.value_or(-1);
+    const bool first = a.id == "reference_steps", second = b.id == "reference_steps";
+    return first != second ? first : a.gain_share.value_or(-1) > b.gain_share.value_or(-1);
   });
   e.answer = answer_of(e);
   return e;

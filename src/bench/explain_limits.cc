@@ -104,7 +104,7 @@ class LimitRules : public RuleBase {
     f.id = "reference_steps";
     f.what = concat(count_of(int64_t(slow.size()), "step"), slow.size() == 1 ? " runs" : " run",
                     " on the scalar reference: there is no kernel for it");
-    f.evidence.push_back(concat(percent(share(sum(slow))), " of the time"));
+    f.evidence.push_back(concat(short_ms(sum(slow)), ", ", percent(share(sum(slow))), " of the time"));
     f.change = "temper inspect --why NODE says why the kernels refused; another shape, attribute or precision may do";
     f.estimate = "all of that time";
     f.at_most = true;
@@ -114,7 +114,7 @@ class LimitRules : public RuleBase {
 
   void lower_precision() {
     if (!is_float(wiring.asked)) return;
-    const auto products = where([&](size_t i) { return is_product(at(i).kind) && wiring.is_narrow(at(i).from); });
+    const auto products = where([&](size_t i) { return is_product(at(i).kind) && !at(i).reference && wiring.is_narrow(at(i).from); });
     if (!engine.peaks) return nothing_below_fp32(products);
     const double now = bits_of(wiring.asked) == 16 ? engine.peaks->bf16_per_s : engine.peaks->f32_per_s;
     if (share(sum(products)) < kFarFromLimits || now <= 0) return;

@@ -5,6 +5,7 @@
 #include "bench/layers.h"
 #include "bench/profile.h"
 #include "bench/table.h"
+#include "measure/load_watch.h"
 
 namespace temper {
 
@@ -118,16 +119,21 @@ EngineLayers layers_of(const Profile& profile, const EngineInfo& info, const Pea
   engine.peaks = peaks;
   engine.kept = info.not_lowered;
   // Both say that the machine was not left alone; they explain numbers that no rule can.
-  const double whole = profile.run_ms, steps = profile.steps_ms, tuned = profile.plan->estimated_ms;
-  if (tuned > 0 && steps > kBusy * tuned)
+  const double whole = profile.run_ms, steps = profile.steps_ms, tuned = profile.plan->steps_ms();
+  const int64_t untimed = profile.plan->untimed_steps();
+  const std::string others = profile.load_by_others.value_or(0) >= kLoadThatCounts ? concat("other processes used ", format_number(*profile.load_by_others, 2), " cores meanwhile") : "";
+  if (untimed > 0)
+    engine.notes.push_back(concat(untimed, " of ", profile.steps.size(), " steps were not timed when the plan was built; here they were"));
+  else if (tuned > 0 && steps > kBusy * tuned)
     engine.notes.push_back(concat("the steps take ", format_number(steps / tuned, 2),
                                   " times what they took when they were "
-                                  "tuned: other processes are at work, or the clock is lower; explain it again when "
-                                  "the machine is quiet"));
+                                  "tuned: ", others.empty() ? "the clock is lower, or other processes were at work" : others,
+                                  "; explain it again when the machine is quiet"));
   else if (whole > kUneven * steps || steps > kUneven * whole)
     engine.notes.push_back(concat("a whole run takes ", format_number(whole), " ms and its steps ",
-                                  format_number(steps), ": other processes were at work meanwhile"));
-  engine.disturbed = !engine.notes.empty();
+                                  format_number(steps), others.empty() ? "" : ": ", others));
+  else if (!others.empty()) engine.notes.push_back(others);
+  engine.disturbed = !engine.notes.empty() && untimed == 0;
   Values values;
   for (const StepProfile& row : profile.steps) {
     const PlanStep& step = *row.step;

@@ -5,6 +5,7 @@
 
 #include "bench/bench_engine.h"
 #include "measure/clock.h"
+#include "measure/load_watch.h"
 #include "measure/statistics.h"
 
 namespace temper {
@@ -28,6 +29,7 @@ Profile profile_engine(const std::shared_ptr<const Engine>& engine, const std::v
   for (int i = 0; i < 3; ++i) session.run();
   std::vector<std::vector<std::vector<double>>> taken;  // by segment and step, a time a run
   std::vector<double> whole;
+  const LoadWatch watch;
   const double start = clock.now_ms();
   do {
     whole.push_back(engine->device().gpu ? session.run_on_device(1, true)[0] : clock.elapsed_ms([&] { session.run(); }, 1));
@@ -39,6 +41,7 @@ Profile profile_engine(const std::shared_ptr<const Engine>& engine, const std::v
       for (size_t i = 0; i < ms[s].size(); ++i) taken[s][i].push_back(ms[s][i]);
     }
   } while (clock.now_ms() - start < seconds * 1e3 || whole.size() < 5);
+  profile.load_by_others = watch.load();
   profile.runs = int(whole.size());
   profile.run_ms = median(whole);
   for (size_t s = 0; s < taken.size(); ++s) {
@@ -55,19 +58,37 @@ Profile profile_engine(const std::shared_ptr<const Engine>& engine, const std::v
       const auto& inputs = row.step->problem.inputs;
       const bool fused = std::holds_alternative<ops::FusedConv>(row.step->problem.op);
       row.from = inputs.empty() ? row.to : inputs[fused ? 1 : 0].type.dtype;
-      const double s_taken = row.ms / 1e3;
-      if (s_taken > 0) {
-        const bool product = product_operations_of(segment, *row.step) > 0;
-        const double rate = rate_of(peaks, product ? row.from : DType::f32);
-        if (row.operations && rate > 0) row.of_arithmetic = double(*row.operations) / rate / s_taken;
-        if (peaks.bytes_per_s > 0) row.of_memory = double(row.bytes) / peaks.bytes_per_s / s_taken;
-      }
       profile.steps_ms += row.ms;
       profile.steps.push_back(row);
     }
   }
   for (StepProfile& row : profile.steps) row.share = profile.steps_ms > 0 ? row.ms / profile.steps_ms : 0;
+  hold_against(profile, peaks);
   return profile;
+}
+
+void hold_against(Profile& profile, const Peaks& peaks) {
+  for (StepProfile& row : profile.steps) {
+    row.of_arithmetic = row.of_memory = 0;
+    const double s_taken = row.ms / 1e3;
+    if (s_taken <= 0) continue;
+    const bool product = product_operations_of(profile.plan->segments[row.segment], *row.step) > 0;
+    const double rate = rate_of(peaks, product ? row.from : DType::f32);
+    if (row.operations && rate > 0) row.of_arithmetic = double(*row.operations) / rate / s_taken;
+    if (peaks.bytes_per_s > 0) row.of_memory = double(row.bytes) / peaks.bytes_per_s / s_taken;
+  }
+}
+
+std::vector<const StepProfile*> above_limits(const Profile& profile, int64_t cache_bytes) {
+  constexpr double kMost = 1.1, kLeastMs = 0.01;
+  std::vector<const StepProfile*> above;
+  for (const StepProfile& row : profile.steps) {
+    // cuDNN chooses Winograd by itself.
+    const bool fewer = row.step->config.text.find("winograd") != std::string::npos || row.step->tactic.find("cudnn") != std::string::npos;
+    const double from_memory = row.bytes > 0 ? std::max(0.0, 1 - double(cache_bytes) / double(row.bytes)) : 0;
+    if (row.ms >= kLeastMs && ((row.of_arithmetic > kMost && !fewer) || row.of_memory * from_memory > kMost)) above.push_back(&row);
+  }
+  return above;
 }
 
 const Candidate* runner_up(const PlanStep& step) {

@@ -9,7 +9,6 @@ namespace temper {
 
 namespace {
 
-constexpr double kLoad = 0.1;  // cores of others that can move a median by percents on a small machine
 constexpr double kClockChange = 0.03;
 constexpr double kHot = 90;         // °C: most processors lower their clock at 95 to 105
 constexpr double kWidth = 0.01;     // of half the median's interval
@@ -25,7 +24,7 @@ Warning load_warning(double cores, const Environment& environment) {
 
 std::vector<Warning> warnings_of(const Environment& e) {
   std::vector<Warning> list;
-  if (e.load_by_others.value_or(0) >= kLoad) list.push_back(load_warning(*e.load_by_others, e));
+  if (e.load_by_others.value_or(0) >= kLoadThatCounts) list.push_back(load_warning(*e.load_by_others, e));
   if (!e.governor.empty() && e.governor != "performance")
     list.push_back({concat("the frequency governor is '", e.governor, "', so the clock follows the load"),
                     "sudo cpupower frequency-set -g performance"});
@@ -68,7 +67,7 @@ std::vector<Warning> warnings_of(const BenchRun& run, const Environment& e) {
   if (const auto note = run.notes.find("warmup_runs"); note != run.notes.end())
     list.push_back({note->second, "a longer --duration, or --warmup N"});
   // What the whole file's environment says already needs no saying again.
-  if (run.load_by_others.value_or(0) >= kLoad && e.load_by_others.value_or(0) < kLoad)
+  if (run.load_by_others.value_or(0) >= kLoadThatCounts && e.load_by_others.value_or(0) < kLoadThatCounts)
     list.push_back(load_warning(*run.load_by_others, e));
   const Latency& l = run.latency;
   if (l.median && *l.median > 0) {

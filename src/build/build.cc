@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "backends/backend.h"
@@ -14,6 +16,7 @@
 #include "build/in_context.h"
 #include "build/precision.h"
 #include "build/segments.h"
+#include "build/settle.h"
 #include "measure/environment.h"
 #include "onnx/import.h"
 #include "passes/chain_convs.h"
@@ -129,6 +132,31 @@ std::string format_copied(const PlanStep& step) {
     if (port.present && !port.is_constant) bytes += byte_count(port.type.dtype, port.dims());
   for (const Port& port : step.problem.outputs) bytes += byte_count(port.type.dtype, port.dims());
   return concat(bytes, " bytes");
+}
+
+// Each step that runs on the scalar reference for want of a kernel, once, with what it costs.
+void warn_of_reference(const Plan& plan, const Backend& backend, std::set<std::string>& warned) {
+  if (backend.name == "reference") return;
+  for (const Segment& segment : plan.segments)
+    for (const PlanStep& step : segment.steps) {
+      if (step.tactic != "reference" || !warned.insert(step.node).second) continue;
+      std::string why;
+      for (const Candidate& c : step.losers)
+        if (!c.refusal.empty() && !c.refusal.starts_with("not a ")) why += concat("; ", c.tactic, ": ", c.refusal);
+      const std::string cost = plan.whole.ms > 0 && step.ms >= 0 ? concat(", ", std::round(100 * step.ms) / 100, " ms of ", std::round(100 * plan.whole.ms) / 100) : "";
+      log(LogLevel::warning, "'", step.node, "' (", name_of(step.problem.op), ") runs on the slow scalar reference", cost, ": there is no kernel for it", why);
+    }
+}
+
+// What others did meanwhile is in the times.
+void warn_of_load(const Tuner& tuner, const Engine& engine) {
+  double load = tuner.most_load();
+  for (const auto& plan : engine.plans()) load = std::max(load, plan->whole.load);
+  if (load < kLoadThatCounts) return;
+  const Environment environment = read_environment(0);
+  log(LogLevel::warning, "other processes used up to ", load, " of ", environment.allowed_cores, " cores while times were taken",
+      tuner.suspect() ? concat("; ", tuner.suspect(), " of them are marked, and the next build on a quiet machine takes them again")
+                      : std::string("; build again on a quiet machine"));
 }
 
 struct ToCompile {
@@ -251,10 +279,12 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   auto engine = std::make_shared<Engine>(info, graph, threads, options.device_settings);
   TimingCache cache(options.timing_cache);
   done("the timing cache is read");
-  Tuner tuner(device, cache);
+  Tuner tuner(device, cache, options.instruments);
+  for (const std::string& problem : options.doubted) tuner.doubt(problem);
   std::string stage;
   if (options.progress) tuner.progress = [&](int timed, const std::string&) { options.progress(concat(stage, "measuring candidates, ", timed, " so far")); };
   PackCache packs;
+  std::set<std::string> warned;
   std::vector<Graph> concretes;  // one for each shape, or up to the first that runs in stages
   for (const auto& dims : shapes) {
     concretes.push_back(specialize(graph, bind_shapes(graph, dims)));
@@ -292,7 +322,7 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
     plan_options.workspace_limit = options.workspace;
     plan_options.packs = &packs;
     if (options.measure) {
-      plan_options.refine = [&](const Problem& problem, const Tactic& tactic, const Config& config, int chains) { return tuner.refine(problem, tactic, config, chains); };
+      plan_options.refine = [&](const Problem& problem, const std::vector<CandidateRef>& contenders, int chains) { return tuner.refine(problem, contenders, chains); };
       plan_options.time = [&](const Problem& problem, const Tactic& tactic, const Config& config, int chains) {
         // What is slow for one batch on a GPU may be the best for another: its parallelism is that of the batch.
         if (backend.queue) return tuner.time(problem, tactic, config, chains, options.workspace);
@@ -300,19 +330,30 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
       };
     }
     const auto progress = [&](const std::string& what) { if (options.progress) options.progress(stage + what); };
-    Plan plan = in_context ? plan_with_chains(concrete, chains[i], backend, device, plan_options, cache, progress)
-                : options.measure && options.segments
-                    ? search_segments(concrete, backend, device, plan_options, progress)
-                    : build_plan(concrete, backend, device, plan_options);
+    const auto choose = [&] {
+      return in_context ? plan_with_chains(concrete, chains[i], backend, device, plan_options, cache, progress)
+             : options.measure && options.segments ? search_segments(concrete, backend, device, plan_options, progress)
+                                                   : build_plan(concrete, backend, device, plan_options);
+    };
+    std::optional<Plan> decided;
+    if (options.measure && !in_context && options.doubted.empty()) decided = decided_plan(concrete, backend, device, plan_options, cache);
+    Plan plan = decided ? std::move(*decided) : choose();
     for (const Segment& segment : plan.segments)
       for (const PlanStep& step : segment.steps)
         if (step.tactic == "cuda.host")
           engine->add_note(concat("'", step.node, "' (", name_of(step.problem.op), ") runs on the CPU, ", stage,
                                   format_copied(step), " copied: the GPU has no kernel for it"));
-    engine->add_plan(std::move(plan));
+    if (options.measure) {
+      plan = settle_plan(std::move(plan), {engine, concrete, shapes[i], backend, plan_options, tuner, cache, options.instruments, choose, seconds(), progress});
+      warn_of_reference(plan, backend, warned);
+    } else {
+      engine->add_plan(std::move(plan));
+    }
     done(concat("planned ", shapes[i]));
   }
-  engine->set_timings(cache.entries());
+  tuner.finish();
+  if (options.measure && !backend.queue) warn_of_load(tuner, *engine);
+  engine->set_timings(cache.times());
   cache.save();
   engine->set_build_seconds(seconds());
   return engine;

@@ -4,8 +4,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
+#include "measure/instruments.h"
 #include "passes/pass.h"
 #include "quantize/placement.h"
 #include "runtime/engine.h"
@@ -28,6 +30,8 @@ struct BuildOptions {
   PassOptions passes;
   bool measure = true;                            // false: tactics by list order (tests)
   bool segments = true;                           // search slices of the batch
+  std::set<std::string> doubted;                  // problems (Problem::text()) whose cached times are taken again
+  Instruments instruments;                        // what times are taken with
   std::string command;                            // recorded in the plan: how to build it again
   std::function<void(const std::string&)> progress;
 };

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "measure/statistics.h"
+#include "measure/timer.h"
 #include "plan/execute.h"
 
 namespace temper {
@@ -19,7 +20,7 @@ namespace {
 constexpr int kRanks = 5;             // candidates of a problem that are looked at
 constexpr double kWithin = 1.8;       // and how much slower than the best they may be by themselves
 constexpr double kLaunchMs = 0.002;   // differences below what a launch takes say nothing about the rest
-constexpr int kRuns = 7;
+constexpr int kRuns = 7, kHostRuns = 4;
 constexpr double kNever = 1e6;        // ms, of what must not be chosen
 
 struct Known {
@@ -32,10 +33,15 @@ std::string name_of(const Tactic& tactic, const Config& config) { return timing_
 // Of the keys under which the choices for a graph are kept.
 std::string start_of_decisions(const Graph& graph) { return concat("decided for ", hex(xxh3(print(graph))), ", "); }
 
+// Of the host: the load of others that its times are marked with, and how long to measure.
+struct Host {
+  double load = 0, seconds = std::numeric_limits<double>::infinity();
+};
+
 class InContext {
  public:
-  InContext(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options, TimingCache& cache)
-      : graph_(graph), backend_(backend), device_(device), options_(std::move(options)), cache_(cache), arena_(device) {
+  InContext(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options, TimingCache& cache, Host host = {})
+      : graph_(graph), backend_(backend), device_(device), options_(std::move(options)), cache_(cache), host_(host), arena_(device) {
     options_.refine = nullptr;
   }
 
@@ -57,7 +63,7 @@ class InContext {
     else
       for (int rank = 0; rank < kRanks; ++rank) {
         if (progress) progress(concat("timing whole plans, ", rank + 1, " of at most ", kRanks));
-        if (!measure_rank(rank)) break;
+        if (!measure_rank(rank) || (host_clock().now_ms() - start_ms_) / 1e3 > host_.seconds) break;
       }
     Plan plan = build_plan(graph_, backend_, device_, with_times([&](const std::string& group, const Known& known) {
                              const auto ms = context_ms(group, known);
@@ -67,37 +73,26 @@ class InContext {
     return {std::move(plan), std::move(base)};
   }
 
- private:
-  struct Undecided {};
-  const Graph& graph_;
-  const std::string start_ = start_of_decisions(graph_);
-  const Backend& backend_;
-  const Device& device_;
-  PlanOptions options_;
-  TimingCache& cache_;
-  Arena arena_;
-  std::optional<PlanBuffers> buffers_;
-  std::map<std::string, std::vector<Known>> known_;      // by problem, the best first
-  std::map<std::string, std::vector<Known>> shortlist_;  // by problem
-
   // What was chosen for this very graph is found again without looking at any other candidate.
-  std::string decided_group(const std::string& group) const { return concat(start_, group); }
   void remember(const Plan& plan) {
     for (const Segment& segment : plan.segments)
       for (const PlanStep& step : segment.steps)
         if (const Tactic* tactic = step.is_reorder() ? nullptr : find_tactic(step.tactic))
-          cache_.add(timing_key(decided_group(group_of(step.problem)), *tactic, step.config), std::max(0.0, step.ms));
+          cache_.add(timing_key(decided_group(group_of(step.problem)), *tactic, step.config), std::max(0.0, step.ms), host_.load);
   }
   std::optional<Plan> plan_as_before() const {
     PlanOptions options = options_;
     options.time = nullptr;
     options.decided = [&](const Problem& problem) -> DecidedCandidate {
       const std::string start = decided_group(group_of(problem)) + " | ";
-      const auto found = cache_.entries().lower_bound(start);
-      if (found != cache_.entries().end() && found->first.starts_with(start)) {
+      // Decided twice, it is what was decided on the quieter machine, or later.
+      auto found = cache_.entries().end();
+      for (auto it = cache_.entries().lower_bound(start); it != cache_.entries().end() && it->first.starts_with(start); ++it)
+        if (found == cache_.entries().end() || it->second.better_than(found->second)) found = it;
+      if (found != cache_.entries().end() && is_believed(found->second)) {
         const auto [tactic, config] =
             candidate_of_key(std::string_view(found->first).substr(start.size()), problem.inputs.size(), problem.outputs.size());
-        if (tactic) return {tactic, config, found->second};
+        if (tactic) return {tactic, config, found->second.ms};
       }
       throw Undecided();
     };
@@ -111,12 +106,31 @@ class InContext {
     }
   }
 
+ private:
+  struct Undecided {};
+  const Graph& graph_;
+  const std::string start_ = start_of_decisions(graph_);
+  const Backend& backend_;
+  const Device& device_;
+  PlanOptions options_;
+  TimingCache& cache_;
+  const Host host_;
+  const double start_ms_ = host_clock().now_ms();
+  Arena arena_;
+  std::optional<PlanBuffers> buffers_;
+  std::map<std::string, std::vector<Known>> known_;      // by problem, the best first
+  std::map<std::string, std::vector<Known>> shortlist_;  // by problem
+
+  std::string decided_group(const std::string& group) const { return concat(start_, group); }
+  // A GPU's times are its own, which the host's load does not disturb.
+  bool is_believed(const TimedEntry& entry) const { return backend_.queue || !entry.suspect(); }
   std::string group_of(const Problem& problem) const { return timing_group(device_.fingerprint, problem, 1); }
   std::string context_key(const std::string& group, const Known& known) const {
     return timing_key("in context, " + group, *known.tactic, known.config);
   }
   std::optional<double> context_ms(const std::string& group, const Known& known) const {
-    return cache_.find(context_key(group, known));
+    const auto entry = cache_.entry(context_key(group, known));
+    return entry && is_believed(*entry) ? std::optional(entry->ms) : std::nullopt;
   }
 
   // The caller's times, noting what they are asked for.
@@ -188,7 +202,10 @@ class InContext {
     Executor executor(plan, device_, arena_);
     PlanBuffers& buffers = buffers_for(plan);
     executor.run(buffers.inputs, buffers.outputs);
-    const auto runs = executor.steps_on_device(kRuns);
+    std::vector<std::vector<std::vector<double>>> runs;
+    if (backend_.queue) runs = executor.steps_on_device(kRuns);
+    else
+      for (int run = 0; run < kHostRuns; ++run) executor.run_timed(buffers.inputs, buffers.outputs, runs.emplace_back());
     // Nodes of one problem share a candidate: their mean.
     std::map<std::string, std::pair<double, int>> sums;
     for (size_t s = 0; s < plan.segments.size(); ++s)
@@ -206,7 +223,7 @@ class InContext {
             ++count;
           }
       }
-    for (const auto& [key, sum] : sums) cache_.add(key, sum.first / sum.second);
+    for (const auto& [key, sum] : sums) cache_.add(key, sum.first / sum.second, host_.load);
     return true;
   }
 
@@ -241,16 +258,37 @@ class InContext {
 }  // namespace
 
 // In turns, each in an arena of its own, so that its inputs stay where they are.
-bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const Device& device) {
+bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const Device& device, Clock& clock) {
   std::vector<double> ms[2];
   Arena arenas[2] = {Arena(device), Arena(device)};
   Executor first(plan, device, arenas[0]), second(other, device, arenas[1]);
   for (Executor* executor : {&first, &second}) executor->run(buffers.inputs, buffers.outputs);
+  const bool on_host = !find_backend(device.backend).queue;
   for (int turn = 0; turn < 6; ++turn)
-    for (int i = 0; i < 2; ++i)
-      for (double one : (i ? second : first).run_on_device(5)) ms[i].push_back(one);
+    for (int i = 0; i < 2; ++i) {
+      Executor& executor = i ? second : first;
+      const auto run = [&] { executor.run(buffers.inputs, buffers.outputs); };
+      if (on_host) ms[i].push_back(quick_time_ms(run, {.max_ms = 20, .max_runs = 5}, clock));
+      else
+        for (double one : executor.run_on_device(5)) ms[i].push_back(one);
+    }
   log(LogLevel::debug, "a plan of ", median(ms[0]), " ms beside one of ", median(ms[1]), " ms");
   return median(ms[0]) < median(ms[1]);
+}
+
+Plan plan_on_host_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
+                             TimingCache& cache, double load, double seconds,
+                             const std::function<void(const std::string&)>& progress) {
+  return InContext(graph, backend, device, std::move(options), cache, {load, seconds}).by_times(progress).first;
+}
+
+void remember_plan(const Graph& graph, const Plan& plan, const Device& device, TimingCache& cache, double load) {
+  InContext(graph, find_backend(device.backend), device, {}, cache, {load}).remember(plan);
+}
+
+std::optional<Plan> decided_plan(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options, TimingCache& cache) {
+  if (!decided_before(graph, device, cache)) return std::nullopt;
+  return InContext(graph, backend, device, options, cache).plan_as_before();
 }
 
 bool decided_before(const Graph& graph, const Device& device, const TimingCache& cache) {

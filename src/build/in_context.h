@@ -4,7 +4,10 @@
 #pragma once
 #include <functional>
 
+#include <optional>
+
 #include "build/plan_buffers.h"
+#include "measure/instruments.h"
 #include "plan/build.h"
 #include "tune/cache.h"
 
@@ -22,7 +25,16 @@ Plan plan_by_times_in_context(const Graph& graph, const Backend& backend, const 
                               TimingCache& cache, const std::function<void(const std::string&)>& progress);
 
 // Of two plans with the same inputs and outputs, whose buffers those are: as measured in turns.
-bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const Device& device);
+bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const Device& device, Clock& clock = host_clock());
+
+// On the host, for a plan whose whole time contradicts those of its steps, which were timed alone: the plan by times within
+// plans, looked for during about `seconds`. `load` is marked with the times that the cache keeps.
+Plan plan_on_host_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
+                             TimingCache& cache, double load, double seconds,
+                             const std::function<void(const std::string&)>& progress);
+// What was chosen on the host for this very graph is found again by decided_plan, without a look at other candidates.
+void remember_plan(const Graph& graph, const Plan& plan, const Device& device, TimingCache& cache, double load);
+std::optional<Plan> decided_plan(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options, TimingCache& cache);
 
 // Whether plan_in_context would find what it chose for this very graph in the cache.
 bool decided_before(const Graph& graph, const Device& device, const TimingCache& cache);

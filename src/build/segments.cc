@@ -103,7 +103,6 @@ Plan search_segments(const Graph& graph, const Backend& backend, const Device& d
     Plan plan = build_plan(graph, backend, device, options);
     const double ms = time_plan(plan, device, best_ms, step_ms);
     log(LogLevel::debug, what, ": ", ms, " ms");
-    plan.estimated_ms = ms;
     if (ms < best_ms) {
       best_ms = ms;
       best = plan;

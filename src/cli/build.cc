@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "bench/plan_times.h"
+#include "bench/table.h"
 #include "cli/calibrate_on.h"
 #include "cli/data_flags.h"
 #include "cli/json_text.h"
@@ -51,11 +54,17 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   BuildOptions timed = build;
   timed.segments = timed.batch_buckets = false;
   timed.qdq.clear();
-  const auto int8 = build_engine(options.model, timed);
-  timed.precision = "fp32";
-  timed.calibration.clear();
-  timed.placement = {};
-  mixed.saved_ms = saved_times(*build_engine(options.model, timed), *int8);
+  BuildOptions wide = timed;
+  wide.precision = "fp32";
+  wide.calibration.clear();
+  wide.placement = {};
+  const auto times = [&](BuildOptions& build) -> TimedBuild {
+    return [&](const std::set<std::string>& doubted) {
+      build.doubted = doubted;
+      return layer_times(*build_engine(options.model, build));
+    };
+  };
+  mixed.saved_ms = saved_times(times(wide), times(timed));
   ModelFlags found = options.flags;
   found.calibration = build.calibration;
   keep_also(found, mixed.search.keep);
@@ -64,42 +73,64 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   return mixed;
 }
 
-// What runs where: a line per tactic, and the nodes on the reference with the reasons of the others.
+// Layers that are not in the precision asked for, by reason.
+void print_kept(const EngineInfo& info) {
+  std::printf("%lld of %lld convolutions and products in %s%s\n", static_cast<long long>(info.lowered_products), static_cast<long long>(info.products), info.precision.c_str(),
+              info.not_lowered.empty() ? "" : info.precision == "int8" ? "; not in int8:" : "; in fp32:");
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;  // in the order in which they come
+  for (const std::string& line : info.not_lowered) {
+    const size_t split = line.find(": ");
+    const std::string reason = split == line.npos ? "" : line.substr(split + 2);
+    auto it = std::find_if(reasons.begin(), reasons.end(), [&](const auto& entry) { return entry.first == reason; });
+    if (it == reasons.end()) it = reasons.insert(reasons.end(), {reason, {}});
+    it->second.push_back(line.substr(0, split));
+  }
+  for (const auto& [reason, layers] : reasons) {
+    std::string names;
+    for (size_t i = 0; i < layers.size() && i < 5; ++i) names += concat(i ? ", " : "", layers[i]);
+    if (layers.size() > 5) names += concat(" and ", layers.size() - 5, " more");
+    std::printf("  %zu x %s%s%s\n", layers.size(), reason.c_str(), reason.empty() ? "" : ": ", names.c_str());
+  }
+}
+
+// What runs where: a line per tactic, by time.
+void print_plan(const Plan& plan) {
+  std::string shapes;
+  for (const PortInfo& input : plan.inputs) shapes += concat(shapes.empty() ? "" : ", ", input.name, ' ', input.type);
+  struct Total {
+    std::string tactic;
+    int count = 0, timed = 0;
+    double ms = 0;
+  };
+  std::vector<Total> totals;
+  int64_t constants = 0;
+  for (const auto& constant : plan.constants) constants += constant->bytes();
+  for (const Segment& segment : plan.segments)
+    for (const PlanStep& step : segment.steps) {
+      const std::string name = step.is_reorder() ? "reorder" : step.tactic;
+      auto it = std::find_if(totals.begin(), totals.end(), [&](const Total& t) { return t.tactic == name; });
+      if (it == totals.end()) it = totals.insert(totals.end(), {name});
+      ++it->count;
+      it->timed += step.ms >= 0;
+      it->ms += std::max(0.0, step.ms);
+    }
+  std::stable_sort(totals.begin(), totals.end(), [](const Total& a, const Total& b) { return a.ms > b.ms; });
+  std::printf("%s: %s, %d threads, activations %.1f MiB, constants %.1f MiB\n", shapes.c_str(), whole_text(plan.whole).c_str(), plan.threads, double(plan.arena_bytes()) / 1048576, double(constants) / 1048576);
+  std::printf("  steps: %s\n", steps_text(plan).c_str());
+  for (const Total& t : totals) {
+    const std::string ms = t.timed ? concat(format_number(t.ms), " ms") : "n/a";
+    std::printf("  %4d x %-24s %13s\n", t.count, t.tactic.c_str(), ms.c_str());
+  }
+  for (const Segment& segment : plan.segments)
+    if (segment.slices > 1)
+      std::printf("  segment of %zu steps: %lld slices%s\n", segment.steps.size(), static_cast<long long>(segment.slices), segment.parallel ? ", a chain per thread" : "");
+}
+
 void print_summary(const Engine& engine, const std::string& path) {
   const EngineInfo& info = engine.info();
   for (const std::string& note : info.notes) std::printf("note: %s\n", note.c_str());
-  if (info.precision != "fp32") {
-    std::printf("%lld of %lld convolutions and products in %s%s\n", static_cast<long long>(info.lowered_products), static_cast<long long>(info.products), info.precision.c_str(),
-                info.not_lowered.empty() ? "" : info.precision == "int8" ? "; not in int8:" : "; in fp32:");
-    for (const std::string& line : info.not_lowered) std::printf("  %s\n", line.c_str());
-  }
-  for (const auto& plan : engine.plans()) {
-    std::string shapes;
-    for (const PortInfo& input : plan->inputs) shapes += concat(shapes.empty() ? "" : ", ", input.name, ' ', input.type);
-    std::map<std::string, std::pair<int, double>> tactics;
-    int64_t constants = 0;
-    for (const auto& constant : plan->constants) constants += constant->bytes();
-    std::vector<const PlanStep*> reference;
-    for (const Segment& segment : plan->segments)
-      for (const PlanStep& step : segment.steps) {
-        auto& [count, ms] = tactics[step.is_reorder() ? "reorder" : step.tactic];
-        ++count;
-        if (step.ms > 0) ms += step.ms;
-        if (step.tactic == "reference") reference.push_back(&step);
-      }
-    std::printf("%s: %.3f ms measured, %d threads, activations %.1f MiB, constants %.1f MiB\n", shapes.c_str(), plan->estimated_ms, plan->threads,
-                double(plan->arena_bytes()) / 1048576, double(constants) / 1048576);
-    for (const auto& [name, entry] : tactics) std::printf("  %4d x %-24s %10.3f ms\n", entry.first, name.c_str(), entry.second);
-    for (const Segment& segment : plan->segments)
-      if (segment.slices > 1)
-        std::printf("  segment of %zu steps: %lld slices%s\n", segment.steps.size(), static_cast<long long>(segment.slices), segment.parallel ? ", a chain per thread" : "");
-    for (const PlanStep* step : reference) {
-      std::string why;
-      for (const Candidate& c : step->losers)
-        if (!c.refusal.empty() && c.refusal.find("not a ") != 0) why += concat("; ", c.tactic, ": ", c.refusal);
-      std::printf("  on the reference: %s (%s)%s\n", step->node.c_str(), std::string(name_of(step->problem.op)).c_str(), why.c_str());
-    }
-  }
+  if (info.precision != "fp32") print_kept(info);
+  for (const auto& plan : engine.plans()) print_plan(*plan);
   std::printf("built in %.2f s: %s\n", info.build_s, path.c_str());
 }
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "bench/plan_times.h"
 #include "bench/table.h"
 #include "plan/describe.h"
 #include "plan/file.h"
@@ -50,7 +51,7 @@ void print_summary(const std::string& path, const PlanFile& file) {
   }
   for (const PortInfo& port : file.outputs) line("output", concat(port.name, ": ", port.type));
   for (const auto& plan : file.plans)
-    line("shapes", concat(shapes_of(plan->inputs), ": ", segments_text(*plan), ", arena ", format_bytes(double(plan->arena_bytes())), ", estimated ", ms_text(plan->estimated_ms), " ms"));
+    line("shapes", concat(shapes_of(plan->inputs), ": ", segments_text(*plan), ", arena ", format_bytes(double(plan->arena_bytes())), "; ", whole_text(plan->whole), "; steps: ", steps_text(*plan)));
   line("constants", concat(format_bytes(double(file.constant_bytes)), file.graph ? concat(", and ", format_bytes(double(file.graph_bytes)), " to plan other shapes") : ""));
   if (!file.timings.empty()) line("times", concat(file.timings.size(), " measured, for plans of other shapes"));
   line("built", concat("in ", format_number(info.build_s), " s by: ", info.command));

@@ -67,24 +67,15 @@ MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Data
   return mixed;
 }
 
-namespace {
-std::map<std::string, double> node_times(const Engine& engine) {
-  std::map<std::string, double> times;
-  const auto plans = engine.plans();
-  if (plans.empty()) return times;
-  for (const Segment& segment : plans.front()->segments)
-    for (const PlanStep& step : segment.steps)
-      if (!step.is_reorder() && step.ms >= 0) times[step.node] += step.ms;
-  return times;
-}
-}  // namespace
-
-std::map<std::string, double> saved_times(const Engine& fp32, const Engine& int8) {
-  std::map<std::string, double> saved;
-  const auto before = node_times(fp32), after = node_times(int8);
-  for (const auto& [node, ms] : before)
-    if (const auto it = after.find(node); it != after.end()) saved[node] = ms - it->second;
-  return saved;
+std::map<std::string, double> saved_times(const TimedBuild& fp32, const TimedBuild& int8) {
+  const SavedTimes saved = saved_by_int8(fp32, int8);
+  if (!saved.slower.empty()) {
+    std::string names;
+    for (size_t i = 0; i < saved.slower.size() && i < 5; ++i) names += concat(i ? "," : "", saved.slower[i]);
+    log(LogLevel::warning, "int8 is slower than fp32 in ", saved.slower.size(), " of ", saved.ms.size(), " layers: ", names, saved.slower.size() > 5 ? ",..." : "",
+        "; --keep-fp32 with their names builds them in fp32");
+  }
+  return saved.ms;
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "bench/table.h"
+#include "build/saved_times.h"
 #include "cli/evaluate_run.h"
 #include "quantize/search.h"
 
@@ -38,8 +39,8 @@ MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Data
 // Adds the layers to what --keep-fp32 and --keep-bf16 name, with commas between.
 void keep_also(ModelFlags& flags, const KeptNodes& keep);
 
-// A node's time is the sum of its steps in the first plan, as measured when it was built.
-std::map<std::string, double> saved_times(const Engine& fp32, const Engine& int8);
+// By layer, in the first plans of both. A warning where int8 is slower than fp32, after measuring again.
+std::map<std::string, double> saved_times(const TimedBuild& fp32, const TimedBuild& int8);
 
 Table table_of(const MixedSearch& mixed);
 std::string text_of(const MixedSearch& mixed);  // what was found, in a line

@@ -76,8 +76,12 @@ void profile(const Options& options, const Context& context) {
   if (peaks.bytes_per_s > 0) {
     const auto rate = [](const char* name, double value) { return value > 0 ? concat(", ", name, ' ', format_number(value / 1e9), " Gop/s") : std::string(); };
     const std::string where = plan.engine->device().gpu ? "the GPU" : concat(plan.engine->threads(), " threads");
-    std::printf("limits, measured on %s: memory %s GB/s%s%s%s%s; above 100 %% of memory: read from a cache; of arithmetic: Winograd needs fewer operations than are counted\n", where.c_str(), format_number(peaks.bytes_per_s / 1e9).c_str(),
-                rate("fp32", peaks.f32_per_s).c_str(), rate("fp16", peaks.f16_per_s).c_str(), rate("bf16", peaks.bf16_per_s).c_str(), rate("int8", peaks.i8_per_s).c_str());
+    std::string above;
+    const auto any = [&](double StepProfile::*share) { return std::any_of(measured.steps.begin(), measured.steps.end(), [&](const StepProfile& row) { return row.*share > 1; }); };
+    if (any(&StepProfile::of_memory)) above += "; above 100 % of memory: read from a cache";
+    if (any(&StepProfile::of_arithmetic)) above += "; above 100 % of arithmetic: Winograd needs fewer operations than are counted";
+    std::printf("limits, measured on %s: memory %s GB/s%s%s%s%s%s\n", where.c_str(), format_number(peaks.bytes_per_s / 1e9).c_str(), rate("fp32", peaks.f32_per_s).c_str(),
+                rate("fp16", peaks.f16_per_s).c_str(), rate("bf16", peaks.bf16_per_s).c_str(), rate("int8", peaks.i8_per_s).c_str(), above.c_str());
   }
 }
 

@@ -3,8 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/log.h"
 #include "bench/bench_engine.h"
 #include "bench/table.h"
+#include "measure/environment.h"
 #include "plan/file.h"
 
 namespace temper::cli {
@@ -19,6 +21,24 @@ void add_profile_flags(CLI::App& verb, ProfileFlags& flags) {
                   "file that keeps the machine's peaks; the default is in the cache folder");
 }
 
+namespace {
+
+// A step above a limit says that the limit is wrong: it was measured while others worked, or at a lower clock.
+void check_limits(ProfiledPlan& plan, TimingCache& cache, Progress& progress) {
+  const Environment environment = read_environment(0);
+  const int64_t cache_bytes = plan.engine->device().gpu ? int64_t(256) << 20 : environment.l3_bytes.value_or(environment.l2_bytes.value_or(0));
+  if (above_limits(plan.profile, cache_bytes).empty()) return;
+  progress.show("peaks of this machine, again");
+  plan.peaks = peaks_again(plan.peaks, plan.engine->device(), plan.engine->threads(), cache);
+  cache.save();
+  hold_against(plan.profile, plan.peaks);
+  if (const auto above = above_limits(plan.profile, cache_bytes); !above.empty())
+    log(LogLevel::warning, plan.path, ": '", above[0]->step->node, "'", above.size() > 1 ? concat(" and ", above.size() - 1, " more steps") : std::string(),
+        above.size() > 1 ? " take" : " takes", " less time than this machine's limits allow, although these were measured again: the limits are too low");
+}
+
+}  // namespace
+
 ProfiledPlan profile_plan(const std::string& path, const ProfileFlags& flags, Progress& progress) {
   ProfiledPlan done;
   done.path = path;
@@ -31,6 +51,9 @@ ProfiledPlan profile_plan(const std::string& path, const ProfileFlags& flags, Pr
   cache.save();
   progress.show(concat(path, ": running step by step"));
   done.profile = profile_engine(done.engine, done.shapes, done.peaks, seconds_of(flags.duration));
+  check_limits(done, cache, progress);
+  if (done.profile.load_by_others.value_or(0) >= kLoadThatCounts)
+    log(LogLevel::warning, path, ": other processes used ", *done.profile.load_by_others, " of ", read_environment(0).allowed_cores, " cores while the steps were timed");
   return done;
 }
 
@@ -69,6 +92,8 @@ Json json_of(const ProfiledPlan& plan) {
           {"precision", engine.info().precision},
           {"threads", engine.threads()},
           {"runs", profile.runs},
+          {"load_by_others", profile.load_by_others ? Json(*profile.load_by_others) : Json(nullptr)},
+          {"measured_ms", known(profile.plan->whole.ms)},
           {"run_ms", profile.run_ms},
           {"steps_ms", profile.steps_ms},
           {"peaks",

@@ -44,7 +44,8 @@ Json calibrate_step(const StudySetup& setup) {
   return {{"file", file_json(setup.ranges_path())}, {"notes", ranges.notes}};
 }
 
-std::shared_ptr<const Engine> build(const StudySetup& setup, const std::string& precision, const KeptNodes& keep) {
+std::shared_ptr<const Engine> build(const StudySetup& setup, const std::string& precision, const KeptNodes& keep,
+                              const std::set<std::string>& doubted = {}) {
   ModelFlags flags = setup.flags;
   flags.precision = precision;
   flags.calibration = precision == "int8" ? setup.ranges_path() : "";
@@ -53,6 +54,7 @@ std::shared_ptr<const Engine> build(const StudySetup& setup, const std::string& 
   BuildOptions build = build_options(flags, setup.options.model, setup.context);
   build.placement.keep_nodes.insert(keep.begin(), keep.end());  // names with commas in them, too
   build.batch_buckets = false;
+  build.doubted = doubted;
   Progress progress(setup.context);
   build.progress = [&](const std::string& text) { progress.show(concat(precision, ": ", text)); };
   return build_engine(setup.options.model, build);
@@ -65,7 +67,11 @@ Json search_step(const StudySetup& setup, const std::string& fp32) {
   MixedSearch mixed = search_mixed(setup.model.graph, ranges, setup.data, setup.parts.calibration, o.classes,
                                    setup.budget, build_options(o.flags, o.model, setup.context), setup.context);
   // What each layer's time is in int8: of the model with all of them in it.
-  mixed.saved_ms = saved_times(*Engine::load(fp32), *build(setup, "int8", {}));
+  mixed.saved_ms = saved_times(
+      [&](const std::set<std::string>& doubted) {
+        return layer_times(doubted.empty() ? *Engine::load(fp32) : *build(setup, "fp32", {}, doubted));
+      },
+      [&](const std::set<std::string>& doubted) { return layer_times(*build(setup, "int8", {}, doubted)); });
   Json keep = Json::object();
   for (const auto& [layer, dtype] : mixed.search.keep) keep[layer] = dtype == DType::bf16 ? "bf16" : "fp32";
   return {{"keep", keep}, {"mixed", json_of(mixed)}, {"text", text_of(mixed)}, {"table", json_of(table_of(mixed))}};

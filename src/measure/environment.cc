@@ -3,7 +3,6 @@
 
 #include <dnnl.hpp>
 #include <sched.h>
-#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -157,36 +156,6 @@ std::optional<int64_t> throttle_count(const std::string& root) {
   return total;
 }
 
-// Seconds that the allowed CPUs were not idle since boot: user, nice, system, irq, softirq and steal. Guest time is part
-// of user time already.
-std::optional<double> busy_seconds(const std::string& root) {
-  std::istringstream lines(contents(root + "/proc/stat"));
-  const std::vector<int> allowed = allowed_cpus();
-  double ticks = 0;
-  bool found = false;
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string name;
-    words >> name;
-    if (!name.starts_with("cpu") || name == "cpu") continue;
-    const auto number = integer(std::string_view(name).substr(3));
-    if (!number || std::find(allowed.begin(), allowed.end(), int(*number)) == allowed.end()) continue;
-    int64_t value[8] = {};
-    for (int64_t& v : value) words >> v;
-    ticks += double(value[0] + value[1] + value[2] + value[5] + value[6] + value[7]);
-    found = true;
-  }
-  if (!found) return std::nullopt;
-  return ticks / double(sysconf(_SC_CLK_TCK));
-}
-
-double own_seconds() {
-  rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  auto seconds = [](const timeval& t) { return double(t.tv_sec) + double(t.tv_usec) * 1e-6; };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
 std::optional<int64_t> status_bytes(std::string_view key) { return size_in_bytes(field(contents("/proc/self/status"), key)); }
 
 }  // namespace
@@ -271,21 +240,16 @@ Environment read_environment(int threads, const std::string& root) {
 }
 
 EnvironmentSampler::EnvironmentSampler(int threads, std::string root)
-    : root_(std::move(root)), start_(read_environment(threads, root_)) {
+    : root_(std::move(root)), start_(read_environment(threads, root_)), load_(root_), watch_(load_) {
   start_.clock_mhz_before = core_clock_mhz();
   start_.temperature_before_c = cpu_temperature(root_);
   throttles_ = throttle_count(root_);
-  busy_seconds_ = busy_seconds(root_).value_or(-1);
-  own_seconds_ = own_seconds();
-  wall_ms_ = host_clock().now_ms();
+  watch_.start();
 }
 
 Environment EnvironmentSampler::finish() const {
   Environment e = start_;
-  const double wall = (host_clock().now_ms() - wall_ms_) / 1e3, own = own_seconds() - own_seconds_;
-  // The kernel counts in ticks of 10 ms: below a second the difference says little.
-  if (const auto busy = busy_seconds(root_); busy && busy_seconds_ >= 0 && wall >= 0.5)
-    e.load_by_others = std::max(0.0, std::round((*busy - busy_seconds_ - own) / wall * 100) / 100);
+  e.load_by_others = watch_.load();
   e.clock_mhz_after = core_clock_mhz();
   e.temperature_after_c = cpu_temperature(root_);
   if (const auto now = throttle_count(root_); now && throttles_) e.throttle_events = *now - *throttles_;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "measure/load_watch.h"
+
 namespace temper {
 
 // Absent values could not be read on this machine. Sizes are bytes.
@@ -38,12 +40,14 @@ Environment read_environment(int threads, const std::string& root = "");
 class EnvironmentSampler {
  public:
   EnvironmentSampler(int threads, std::string root = "");
+  EnvironmentSampler(const EnvironmentSampler&) = delete;
   Environment finish() const;
 
  private:
   std::string root_;
   Environment start_;
-  double busy_seconds_ = 0, own_seconds_ = 0, wall_ms_ = 0;
+  HostLoad load_;
+  LoadWatch watch_;
   std::optional<int64_t> throttles_;
 };
 

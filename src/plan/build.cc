@@ -282,7 +282,6 @@ class Builder {
       if (is_view(node)) continue;
       NodeChoice& choice = choices_[size_t(n)];
       with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); }, [&] { emit_step(node, n, choice, index, out, reordered); });
-      plan_.estimated_ms += std::max(0.0, out.steps.back().ms);
     }
     finish(out);
   }

@@ -42,9 +42,9 @@ struct PlanOptions {
   std::function<DecidedCandidate(const Problem&)> decided;  // what needs no choice; empty: nothing
   // Called by prepare_candidates (plan/choose.h) with what can be compiled ahead; empty: nothing is.
   std::function<void(const std::vector<CandidateRef>&)> prepare;
-  // Measures once more what came out near the top, and returns the better of both; empty: times are final. One look at
-  // each candidate in turn is at the mercy of whatever else the machine did at that moment.
-  CandidateTime refine;
+  // Measures once more, in turns, what came out near the top, and gives the better of both times of each; empty: times are
+  // final. One look at each candidate in turn is at the mercy of whatever else the machine did at that moment.
+  std::function<std::vector<double>(const Problem&, const std::vector<CandidateRef>&, int chains)> refine;
   int64_t workspace_limit = -1;       // bytes; candidates above it are refused with that reason
   PackCache* packs = nullptr;
   // Layout to prefer where times say nothing; also how the search makes different starting points.

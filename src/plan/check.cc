@@ -34,7 +34,8 @@ class Checker {
       check_segment();
       shared_end = std::max(shared_end, shared_end_);
     }
-    if (!std::isfinite(plan_.estimated_ms)) bad("its estimated time is not a number");
+    for (double ms : {plan_.whole.ms, plan_.whole.low, plan_.whole.high, plan_.whole.load})
+      if (!std::isfinite(ms)) bad("its measured time is not a number");
     // An arena of just the size that its buffers need: a plan must not ask for memory that it cannot use.
     if (plan_.shared_bytes > shared_end + kBufferAlignment + kRounding) bad("the shared part of its arena has ", plan_.shared_bytes, " bytes where ", shared_end, " are used");
     for (size_t o = 0; o < written_.size(); ++o)

@@ -215,7 +215,10 @@ class Chooser {
         if (option.timed && option.ms <= best * within) rivals.push_back(&option);
       // Long runs are noisy by less than what is at stake between layers, and there are many slices to try.
       if (rivals.size() < 2 || best > 3.0 * runs) return;
-      for (Option* option : rivals) option->ms = runs * options_.refine(problem, *option->tactic, option->config, chains);
+      std::vector<CandidateRef> contenders;
+      for (const Option* option : rivals) contenders.push_back({&problem, option->tactic, option->config});
+      const std::vector<double> ms = options_.refine(problem, contenders, chains);
+      for (size_t i = 0; i < rivals.size(); ++i) rivals[i]->ms = runs * ms[i];
     }
   }
 

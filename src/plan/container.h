@@ -11,7 +11,7 @@
 
 namespace temper {
 
-constexpr uint32_t kPlanFormat = 2;
+constexpr uint32_t kPlanFormat = 3;
 constexpr int64_t kSectionAlignment = 256;
 constexpr int64_t kMaxManifestBytes = int64_t(64) << 20;
 

@@ -103,6 +103,12 @@ Json step_json(const Plan& plan, const Segment& segment, const PlanStep& step) {
 }
 
 Json plan_json(const Plan& plan, const DescribeOptions& options) {
+  const WholeTime& whole = plan.whole;
+  Json measured = nullptr;
+  if (whole.is_measured()) measured = {{"ms", whole.ms}, {"low_ms", ms_json(whole.low)}, {"high_ms", ms_json(whole.high)}, {"runs", whole.runs}, {"load_by_others", ms_json(whole.load)}};
+  const int64_t untimed = plan.untimed_steps();
+  int64_t steps = 0;
+  for (const Segment& segment : plan.segments) steps += int64_t(segment.steps.size());
   Json segments = Json::array();
   for (const Segment& segment : plan.segments) {
     Json item{{"slices", segment.slices}, {"parallel", segment.parallel}, {"local_bytes", segment.local_bytes}, {"steps", segment.steps.size()}};
@@ -112,7 +118,7 @@ Json plan_json(const Plan& plan, const DescribeOptions& options) {
     }
     segments.push_back(std::move(item));
   }
-  return {{"inputs", ports_json(plan.inputs)}, {"outputs", ports_json(plan.outputs)}, {"estimated_ms", plan.estimated_ms}, {"arena_bytes", plan.arena_bytes()}, {"segments", segments}};
+  return {{"inputs", ports_json(plan.inputs)}, {"outputs", ports_json(plan.outputs)}, {"measured", measured}, {"steps_ms", ms_json(untimed < steps ? plan.steps_ms() : -1)}, {"untimed_steps", untimed}, {"arena_bytes", plan.arena_bytes()}, {"segments", segments}};
 }
 
 }  // namespace

@@ -159,6 +159,23 @@ PlanStep read_step(const Json& json, const std::vector<std::shared_ptr<const Ten
   return step;
 }
 
+Json whole_json(const WholeTime& whole) {
+  if (!whole.is_measured()) return nullptr;
+  return {{"ms", whole.ms}, {"low", whole.low}, {"high", whole.high}, {"runs", whole.runs}, {"load", whole.load}};
+}
+WholeTime read_whole(const Json& json) {
+  WholeTime whole;
+  if (json.is_null()) return whole;
+  Object object(json);
+  whole.ms = strict::number(object["ms"]);
+  whole.low = strict::number(object["low"]);
+  whole.high = strict::number(object["high"]);
+  whole.runs = strict::integer(object["runs"], 0, kMost);
+  whole.load = strict::number(object["load"]);
+  object.done();
+  return whole;
+}
+
 Json plan_json(const Plan& plan, const std::vector<int>& constants) {
   Json segments = Json::array();
   for (const Segment& segment : plan.segments) {
@@ -167,7 +184,7 @@ Json plan_json(const Plan& plan, const std::vector<int>& constants) {
     segments.push_back({{"slices", segment.slices}, {"parallel", segment.parallel}, {"local_bytes", segment.local_bytes}, {"workspace_at", segment.workspace_at}, {"steps", steps}});
   }
   return {{"inputs", ports_json(plan.inputs)}, {"outputs", ports_json(plan.outputs)}, {"shared_bytes", plan.shared_bytes},
-          {"estimated_ms", plan.estimated_ms}, {"constants", constants}, {"segments", segments}};
+          {"measured", whole_json(plan.whole)}, {"constants", constants}, {"segments", segments}};
 }
 
 std::vector<int> read_indices(const Json& json, size_t count) {
@@ -238,7 +255,7 @@ std::vector<Plan> ManifestReader::read_plans(const Manifest& manifest, const std
     plan.inputs = read_ports(object["inputs"]);
     plan.outputs = read_ports(object["outputs"]);
     plan.shared_bytes = strict::integer(object["shared_bytes"], 0, kMost);
-    plan.estimated_ms = strict::number(object["estimated_ms"]);
+    plan.whole = read_whole(object["measured"]);
     for (int index : manifest.plan_constants[plans.size() - 1]) plan.constants.push_back(tensors[size_t(index)]);
     for (const Json& item : strict::list(object["segments"])) {
       Object part(item);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan: steps for one set of concrete shapes on one machine, with every buffer placed. Nothing is decided at run time.
 #pragma once
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -37,7 +38,7 @@ struct PlanStep {
   std::vector<BufferRef> inputs, outputs;
   int packed = -1, code = -1;  // Packed::bytes and ::code: indices into Plan::constants
   int64_t workspace = 0;     // bytes, at the segment's workspace offset
-  double ms = -1;            // as measured when chosen
+  double ms = -1;            // as measured when chosen, by itself or in the plan; negative: nobody timed it
   std::vector<Candidate> losers;
   bool is_reorder() const { return tactic.empty(); }
   Reorder reorder() const { return {problem.inputs.at(0).type, config.inputs.at(0), config.outputs.at(0), problem.threads}; }
@@ -57,13 +58,28 @@ struct PortInfo {
   TensorType type;
 };
 
+// Of one run of a whole plan, as `bench` runs it: measured once, at the end of the build.
+struct WholeTime {
+  double ms = -1;             // the median; negative: nobody measured it
+  double low = -1, high = -1; // its 95 % interval; negative where the runs were too few
+  int64_t runs = 0;
+  double load = -1;           // cores that other processes used meanwhile; negative: not known
+  bool is_measured() const { return ms >= 0; }
+  bool operator==(const WholeTime&) const = default;
+};
+
 struct Plan {
   std::vector<PortInfo> inputs, outputs;  // concrete
   int threads = 1;
   int64_t shared_bytes = 0;               // arena part for values that cross segments
   std::vector<Segment> segments;
   std::vector<std::shared_ptr<const Tensor>> constants;  // u8 for packed bytes and code; each aligned to 64 bytes
-  double estimated_ms = 0;                // sum of the steps' times
+  WholeTime whole;
+
+  // The sum of the steps' times, each as it was measured by itself or in the plan; and of how many steps nobody knows the
+  // time: with any of those the sum is a bound from below.
+  double steps_ms() const;
+  int64_t untimed_steps() const;
 
   PackedView packed_of(const PlanStep& step) const {
     auto bytes = [&](int index) { return index < 0 ? std::span<const std::byte>() : constants.at(size_t(index))->raw(); };
@@ -75,5 +91,18 @@ struct Plan {
     return bytes;
   }
 };
+
+inline double Plan::steps_ms() const {
+  double ms = 0;
+  for (const Segment& segment : segments)
+    for (const PlanStep& step : segment.steps) ms += std::max(0.0, step.ms);
+  return ms;
+}
+inline int64_t Plan::untimed_steps() const {
+  int64_t count = 0;
+  for (const Segment& segment : segments)
+    for (const PlanStep& step : segment.steps) count += step.ms < 0;
+  return count;
+}
 
 }  // namespace temper

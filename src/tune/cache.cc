@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
@@ -12,42 +14,87 @@ namespace temper {
 
 namespace {
 
-constexpr const char* kSchema = "temper.timings/1";
+// An entry of schema 2 is [ms, load, when]; one of schema 1 was ms alone.
+constexpr std::string_view kSchemaStart = "temper.timings/";
+constexpr int kSchema = 2;
 
-std::map<std::string, double> read(const std::string& path) {
-  std::map<std::string, double> entries;
+TimedEntry entry_of(const nlohmann::json& json, int schema) {
+  auto damaged = [] { fail(ErrorKind::bad_file, "a time is not a number"); };
+  auto number = [&](const nlohmann::json& item) {
+    if (!item.is_number() || !std::isfinite(item.get<double>()) || item.get<double>() < 0) damaged();
+    return item.get<double>();
+  };
+  TimedEntry entry;
+  if (schema == 1) {
+    entry.ms = number(json);
+    return entry;
+  }
+  if (!json.is_array() || json.size() != 3 || !json[2].is_number_integer()) damaged();
+  entry.ms = number(json[0]);
+  if (!json[1].is_null()) entry.load = number(json[1]);
+  entry.when = json[2].get<int64_t>();
+  return entry;
+}
+
+std::map<std::string, TimedEntry> read(const std::string& path) {
+  std::map<std::string, TimedEntry> entries;
   const std::string text = read_file(path, size_t(256) << 20);
   const auto json = nlohmann::json::parse(text, nullptr, false);
   auto damaged = [&](std::string_view why) { fail(ErrorKind::bad_file, "the timing cache '", path, "' is damaged: ", why); };
   if (json.is_discarded() || !json.is_object()) damaged("it is not JSON");
-  if (!json.contains("schema") || json["schema"] != kSchema) damaged("its schema is not temper.timings/1");
+  int schema = 0;
+  if (json.contains("schema") && json["schema"].is_string())
+    if (const std::string name = json["schema"]; name.starts_with(kSchemaStart)) schema = std::atoi(name.c_str() + kSchemaStart.size());
+  if (schema > kSchema) fail(ErrorKind::unsupported, "the timing cache '", path, "' is of a later version of Temper");
+  if (schema < 1) damaged("its schema is not temper.timings/2");
   if (!json.contains("entries") || !json["entries"].is_object()) damaged("it has no entries");
-  for (const auto& [key, ms] : json["entries"].items()) {
-    if (!ms.is_number() || !std::isfinite(ms.get<double>()) || ms.get<double>() < 0) damaged("a time is not a number");
-    entries[key] = ms.get<double>();
-  }
+  for (const auto& [key, item] : json["entries"].items()) try {
+      entries[key] = entry_of(item, schema);
+    } catch (const Error& error) { damaged(error.what()); }
   return entries;
 }
 
 }  // namespace
+
+bool TimedEntry::better_than(const TimedEntry& other) const {
+  constexpr double unknown = 1e9;
+  const double mine = load.value_or(unknown), others = other.load.value_or(unknown);
+  return suspect() != other.suspect() ? !suspect() : suspect() && mine != others ? mine < others : when >= other.when;
+}
 
 TimingCache::TimingCache(std::string path) : path_(std::move(path)) {
   if (path_.empty() || !file_exists(path_)) return;
   try {
     entries_ = read(path_);
   } catch (const Error& error) {
-    if (std::rename(path_.c_str(), (path_ + ".bad").c_str()) == 0)
+    if (error.kind() == ErrorKind::unsupported) {
+      log(LogLevel::warning, std::string_view(error.what()), ": it is left as it is; --timing-cache FILE names another");
+      path_.clear();
+    } else if (std::rename(path_.c_str(), (path_ + ".bad").c_str()) == 0)
       log(LogLevel::warning, std::string_view(error.what()), "; it was set aside as '", path_, ".bad' and is rebuilt");
     else log(LogLevel::warning, std::string_view(error.what()), "; the timing cache '", path_, "' is not used");
   }
 }
 
-std::optional<double> TimingCache::find(const std::string& key) const {
+std::optional<TimedEntry> TimingCache::entry(const std::string& key) const {
   auto it = entries_.find(key);
   return it == entries_.end() ? std::nullopt : std::optional(it->second);
 }
 
-void TimingCache::add(const std::string& key, double ms) { entries_[key] = added_[key] = ms; }
+std::optional<double> TimingCache::find(const std::string& key) const {
+  auto it = entries_.find(key);
+  return it == entries_.end() ? std::nullopt : std::optional(it->second.ms);
+}
+
+void TimingCache::add(const std::string& key, const TimedEntry& entry) { entries_[key] = added_[key] = entry; }
+
+void TimingCache::add(const std::string& key, double ms, double load) { add(key, {ms, load, int64_t(std::time(nullptr))}); }
+
+std::map<std::string, double> TimingCache::times() const {
+  std::map<std::string, double> times;
+  for (const auto& [key, entry] : entries_) times.emplace_hint(times.end(), key, entry.ms);
+  return times;
+}
 
 void TimingCache::save() {
   if (path_.empty() || added_.empty()) return;
@@ -64,11 +111,17 @@ void TimingCache::merge() const {
   auto entries = entries_;
   if (file_exists(path_)) {
     try {
-      for (const auto& [key, ms] : read(path_)) entries.try_emplace(key, ms);
+      for (const auto& [key, theirs] : read(path_)) {
+        const auto mine = added_.find(key);
+        if (mine == added_.end() || !mine->second.better_than(theirs)) entries[key] = theirs;
+      }
     } catch (const Error&) {  // damaged meanwhile: what we have replaces it
     }
   }
-  nlohmann::json json{{"schema", kSchema}, {"entries", std::move(entries)}};
+  nlohmann::json all = nlohmann::json::object();
+  for (const auto& [key, entry] : entries)
+    all[key] = {entry.ms, entry.load ? nlohmann::json(*entry.load) : nlohmann::json(nullptr), entry.when};
+  nlohmann::json json{{"schema", concat(kSchemaStart, kSchema)}, {"entries", std::move(all)}};
   write_file_atomically(path_, json.dump(1) + "\n");
 }
 

@@ -1,24 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measured times of candidates, by text key. A JSON file, written atomically, shared safely by several processes.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 
+#include "measure/load_watch.h"
+
 namespace temper {
+
+// A time, and what can be believed of it.
+struct TimedEntry {
+  double ms = 0;
+  // Cores that other processes used while it was taken; nothing where nobody watched (files of schema 1).
+  std::optional<double> load;
+  int64_t when = 0;  // seconds since 1970, UTC; 0: not known
+  // Taken while others worked, or nobody knows: a build on a quiet machine takes it again.
+  bool suspect() const { return !load || *load >= kLoadThatCounts; }
+  // Whether it is to be believed rather than `other`: less load, then the later.
+  bool better_than(const TimedEntry& other) const;
+};
 
 class TimingCache {
  public:
   TimingCache() = default;
   // Reads `path` if it exists. A damaged file is set aside as `path`.bad with a warning and rebuilt: a cache is never
-  // worth a failure.
+  // worth a failure. One of a later schema is left as it is, with a warning, and not used.
   explicit TimingCache(std::string path);
 
   std::optional<double> find(const std::string& key) const;
-  void add(const std::string& key, double ms);
+  std::optional<TimedEntry> entry(const std::string& key) const;
+  void add(const std::string& key, const TimedEntry& entry);
+  // Taken now. Without a load: by a clock that others cannot disturb, such as a GPU's.
+  void add(const std::string& key, double ms, double load = 0);
+  bool is_kept() const { return !path_.empty(); }  // in a file
   size_t size() const { return entries_.size(); }
   size_t added() const { return added_.size(); }
-  const std::map<std::string, double>& entries() const { return entries_; }
+  const std::map<std::string, TimedEntry>& entries() const { return entries_; }
+  std::map<std::string, double> times() const;
   // Merges what was added with what the file holds by now, under a lock. Without a path, or with nothing added: no work.
   // A file that cannot be written is a warning.
   void save();
@@ -27,7 +47,7 @@ class TimingCache {
   void merge() const;
 
   std::string path_;
-  std::map<std::string, double> entries_, added_;
+  std::map<std::string, TimedEntry> entries_, added_;
 };
 
 }  // namespace temper

@@ -3,6 +3,8 @@
 // Memory: a sum over more than any cache holds.
 #include "tune/peaks.h"
 
+#include <algorithm>
+#include <ctime>
 #include <vector>
 
 #include "base/aligned.h"
@@ -127,25 +129,46 @@ Peaks measure_peaks(const Device& device, int threads) {
   return peaks;
 }
 
-Peaks known_peaks(const Device& device, int threads, TimingCache& cache) {
-  // The cache keeps times: of a thousand million operations, or bytes.
-  constexpr double kUnit = 1e9;
-  const auto key = [&](const char* what) { return concat(device.fingerprint, " | peak ", what, " threads=", threads); };
-  struct Entry {
-    const char* name;
-    double Peaks::*rate;
-  };
-  constexpr Entry entries[] = {{"memory", &Peaks::bytes_per_s}, {"f32", &Peaks::f32_per_s}, {"bf16", &Peaks::bf16_per_s}, {"i8", &Peaks::i8_per_s}, {"f16", &Peaks::f16_per_s}};
-  Peaks peaks;
-  if (cache.find(key("memory")) && cache.find(key("f32"))) {
-    for (const Entry& entry : entries)
-      if (const auto ms = cache.find(key(entry.name)); ms && *ms > 0) peaks.*entry.rate = kUnit / (*ms / 1e3);
-    return peaks;
+namespace {
+
+struct PeakEntry {
+  const char* name;
+  double Peaks::*rate;
+};
+constexpr PeakEntry kPeaks[] = {{"memory", &Peaks::bytes_per_s}, {"f32", &Peaks::f32_per_s}, {"bf16", &Peaks::bf16_per_s}, {"i8", &Peaks::i8_per_s}, {"f16", &Peaks::f16_per_s}};
+// The cache keeps times: of a thousand million operations, or bytes.
+constexpr double kUnit = 1e9;
+
+std::string key_of(const Device& device, int threads, const char* what) { return concat(device.fingerprint, " | peak ", what, " threads=", threads); }
+
+}  // namespace
+
+Peaks peaks_again(const Peaks& before, const Device& device, int threads, TimingCache& cache, const PeakMeter& meter) {
+  const LoadWatch watch(*meter.load);
+  Peaks peaks = meter.measure(device, threads);
+  TimedEntry entry{0, device.gpu ? std::optional(0.0) : watch.load_after_waiting(), int64_t(std::time(nullptr))};
+  for (const PeakEntry& peak : kPeaks) {
+    double& rate = peaks.*peak.rate;
+    rate = std::max(rate, before.*peak.rate);
+    if (rate <= 0) continue;
+    entry.ms = kUnit / rate * 1e3;
+    cache.add(key_of(device, threads, peak.name), entry);
   }
-  peaks = measure_peaks(device, threads);
-  for (const Entry& entry : entries)
-    if (peaks.*entry.rate > 0) cache.add(key(entry.name), kUnit / (peaks.*entry.rate) * 1e3);
   return peaks;
+}
+
+Peaks known_peaks(const Device& device, int threads, TimingCache& cache, const PeakMeter& meter) {
+  Peaks known;
+  bool suspect = false;
+  for (const PeakEntry& peak : kPeaks)
+    if (const auto entry = cache.entry(key_of(device, threads, peak.name)); entry && entry->ms > 0) {
+      known.*peak.rate = kUnit / (entry->ms / 1e3);
+      suspect |= entry->suspect() && !device.gpu;  // a GPU's times are its own
+    }
+  if (known.bytes_per_s <= 0 || known.f32_per_s <= 0) return peaks_again({}, device, threads, cache, meter);
+  if (suspect)
+    if (const auto load = LoadWatch(*meter.load).load_after_waiting(); load && *load < kLoadThatCounts) return peaks_again(known, device, threads, cache, meter);
+  return known;
 }
 
 }  // namespace temper

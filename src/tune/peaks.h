@@ -2,7 +2,10 @@
 // What a machine can do at most, measured once: by loops that do nothing else on a CPU, by the quickest products and
 // copies that there are on a GPU.
 #pragma once
+#include <functional>
+
 #include "backends/tactic.h"
+#include "measure/instruments.h"
 #include "tune/cache.h"
 
 namespace temper {
@@ -17,7 +20,15 @@ struct Peaks {
 Peaks measure_peaks(const Device& device, int threads);  // takes about a second
 Peaks measure_gpu_peaks(const Device& device);
 
-// As kept in the cache, or measured now and added to it (TimingCache::save keeps it).
-Peaks known_peaks(const Device& device, int threads, TimingCache& cache);
+// How peaks are measured, and what watches meanwhile; tests have their own.
+struct PeakMeter {
+  std::function<Peaks(const Device&, int threads)> measure = measure_peaks;
+  LoadSource* load = &host_load();
+};
+// As kept in the cache, or measured now and added to it (TimingCache::save keeps it). Those taken while others worked are
+// measured again where the machine is quiet now.
+Peaks known_peaks(const Device& device, int threads, TimingCache& cache, const PeakMeter& meter = {});
+// Measured again, because a step does more than they allow: of both the higher, which others disturbed less. Kept as well.
+Peaks peaks_again(const Peaks& before, const Device& device, int threads, TimingCache& cache, const PeakMeter& meter = {});
 
 }  // namespace temper

@@ -119,25 +119,80 @@ struct Tuner::Instance {
   void launch() { kernel->launch({inputs, outputs, workspace, stream}); }
 };
 
-Tuner::Tuner(const Device& device, TimingCache& cache) : device_(device), cache_(cache), queue_(open_queue(device)), scratch_(std::make_unique<Scratch>(queue_.get())) {}
+struct Tuner::Ready {
+  Packed packed;
+  std::vector<Instance> instances;  // one a chain
+  bool cold_constants = false;
+  int64_t workspace() const { return instances[0].kernel->workspace(); }
+};
+
+// A time is marked with the load of about a second around it: that the kernel's ticks of 10 ms can tell.
+static constexpr double kWindowSeconds = 1;
+
+Tuner::Tuner(const Device& device, TimingCache& cache, const Instruments& instruments)
+    : device_(device), cache_(cache), instruments_(instruments), window_(*instruments.load), queue_(open_queue(device)), scratch_(std::make_unique<Scratch>(queue_.get())) {}
 Tuner::~Tuner() = default;
 
 double Tuner::time(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit) {
   const std::string group = timing_group(device_.fingerprint, problem, chains);
   const std::string key = timing_key(group, tactic, config);
   double& best = best_.try_emplace(group, std::numeric_limits<double>::infinity()).first->second;
-  if (auto known = cache_.find(key)) {
-    best = std::min(best, *known);
-    return *known;
+  if (const auto known = cache_.entry(key); known && is_believed(key, problem, *known)) {
+    if (!fresh_.contains(key)) from_file_.insert(problem.text());
+    best = std::min(best, known->ms);
+    return known->ms;
   }
   if (progress) progress(timed_, problem.text());
   ++timed_;
-  const double ms = measure(problem, tactic, config, chains, workspace_limit, {.best_ms = best, .give_up = 1.5, .max_ms = 25, .max_runs = 6});
-  if (ms < 0) return ms;
+  Ready ready = prepare(problem, tactic, config, chains);
+  if (workspace_limit >= 0 && ready.workspace() > workspace_limit) return -1;
+  const double ms = look(ready, {.best_ms = best, .give_up = 1.5, .max_ms = 25, .max_runs = 6});
   best = std::min(best, ms);
-  cache_.add(key, ms);
-  fresh_.insert(key);
+  keep(key, ms);
   return ms;
+}
+
+bool Tuner::doubt(const std::string& problem) {
+  doubted_.insert(problem);
+  std::erase_if(best_, [&](const auto& group) { return group.first.find(problem) != std::string::npos; });
+  return from_file_.contains(problem);
+}
+
+// On a GPU times are its own, which the host's load does not disturb.
+bool Tuner::is_believed(const std::string& key, const Problem& problem, const TimedEntry& known) {
+  if (fresh_.contains(key)) return true;
+  if (doubted_.contains(problem.text())) return false;
+  return queue_ || !known.suspect() || !is_quiet();
+}
+
+bool Tuner::is_quiet() {
+  if (!last_load_) last_load_ = window_.load_after_waiting();
+  return last_load_ && *last_load_ < kLoadThatCounts;
+}
+
+// Until the window is closed nobody knows what others did: the time counts as suspect.
+void Tuner::keep(const std::string& key, double ms) {
+  fresh_.insert(key);
+  if (queue_) return cache_.add(key, ms);
+  in_window_.push_back(key);
+  cache_.add(key, {ms, std::nullopt, 0});
+  if (window_.seconds() >= kWindowSeconds) finish();
+}
+
+void Tuner::finish() {
+  if (in_window_.empty()) return;
+  // A rest that is too short is taken for what came before it; where nothing did, and the times are kept, it is worth the
+  // waiting to know.
+  auto load = window_.load();
+  if (!load) load = last_load_ || !cache_.is_kept() ? last_load_ : window_.load_after_waiting();
+  if (!load) return;
+  for (const std::string& key : in_window_)
+    if (const auto entry = cache_.entry(key)) cache_.add(key, entry->ms, *load);
+  if (*load >= kLoadThatCounts) suspect_ += int64_t(in_window_.size());
+  most_load_ = std::max(most_load_, *load);
+  last_load_ = load;
+  in_window_.clear();
+  window_.start();
 }
 
 double Tuner::time_unless_hopeless(const std::string& family, const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit) {
@@ -157,33 +212,51 @@ double Tuner::time_unless_hopeless(const std::string& family, const Problem& pro
   return ms;
 }
 
-double Tuner::refine(const Problem& problem, const Tactic& tactic, const Config& config, int chains) {
-  const std::string key = timing_key(timing_group(device_.fingerprint, problem, chains), tactic, config);
-  const double before = cache_.find(key).value();
-  if (!fresh_.count(key)) return before;
-  const double ms = std::min(before, measure(problem, tactic, config, chains, -1, {.give_up = 2, .max_ms = 25, .max_runs = 10}));
-  cache_.add(key, ms);
+std::vector<double> Tuner::refine(const Problem& problem, const std::vector<CandidateRef>& contenders, int chains) {
+  constexpr int kRounds = 3;
+  const std::string group = timing_group(device_.fingerprint, problem, chains);
+  std::vector<double> ms;
+  std::vector<std::string> keys;
+  std::vector<std::optional<Ready>> ready;
+  for (const CandidateRef& c : contenders) {
+    keys.push_back(timing_key(group, *c.tactic, c.config));
+    ms.push_back(cache_.find(keys.back()).value());
+    ready.emplace_back();
+    if (fresh_.contains(keys.back())) ready.back().emplace(prepare(problem, *c.tactic, c.config, chains));
+  }
+  for (int round = 0; round < kRounds; ++round)
+    for (size_t i = 0; i < ready.size(); ++i)
+      if (ready[i]) ms[i] = std::min(ms[i], look(*ready[i], {.max_ms = 8, .max_runs = 4}));
+  for (size_t i = 0; i < ready.size(); ++i)
+    if (ready[i]) keep(keys[i], ms[i]);
   return ms;
 }
 
-double Tuner::measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit, const QuickOptions& options) {
-  const Packed packed = tactic.build ? tactic.build(problem, config, device_) : Packed{};
-  const AlignedBytes& bytes = packed.bytes;
+// The buffers are those of the candidate before: nobody looks at what is in them.
+Tuner::Ready Tuner::prepare(const Problem& problem, const Tactic& tactic, const Config& config, int chains) {
+  Ready ready;
+  if (tactic.build) ready.packed = tactic.build(problem, config, device_);
+  ready.cold_constants = problem.cold_constants;
   scratch_->reset();
-  std::vector<Instance> instances;
-  for (int c = 0; c < chains; ++c) instances.emplace_back(*scratch_, problem, tactic, config, packed, device_, queue_.get());
-  if (workspace_limit >= 0 && instances[0].kernel->workspace() > workspace_limit) return -1;
+  for (int c = 0; c < chains; ++c) ready.instances.emplace_back(*scratch_, problem, tactic, config, ready.packed, device_, queue_.get());
+  return ready;
+}
+
+double Tuner::look(Ready& ready, const QuickOptions& options) {
+  auto& instances = ready.instances;
   if (queue_) {
     const double ms = time_on_device(instances[0], options);
     last_ = std::move(instances[0].kernel);  // its weights stay on the device for the next candidate of the problem
     return ms;
   }
   QuickOptions timing = options;
-  if (problem.cold_constants && bytes.size() > (1 << 16))
+  const AlignedBytes& bytes = ready.packed.bytes;
+  if (ready.cold_constants && bytes.size() > (1 << 16))
     timing.before = [&] {
       for (const std::byte* line = bytes.data(); line < bytes.data() + bytes.size(); line += 64) flush_line(line);
     };
-  return quick_time_ms([&] { run_members(chains, [&](int chain) { instances[size_t(chain)].launch(); }); }, timing);
+  const int chains = int(instances.size());
+  return quick_time_ms([&] { run_members(chains, [&](int chain) { instances[size_t(chain)].launch(); }); }, timing, *instruments_.clock);
 }
 
 // On the device's clock. A recording of several launches, so that what lies between two launches of a plan is in the time

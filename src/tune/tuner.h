@@ -7,19 +7,22 @@
 #include <set>
 
 #include "backends/backend.h"
+#include "measure/instruments.h"
 #include "measure/timer.h"
+#include "plan/build.h"
 #include "tune/cache.h"
 
 namespace temper {
 
 class Tuner {
  public:
-  Tuner(const Device& device, TimingCache& cache);
+  Tuner(const Device& device, TimingCache& cache, const Instruments& instruments = {});
   ~Tuner();
 
   // Milliseconds of one run of the candidate; with chains > 1, of `chains` copies that run side by side, each on its own
-  // data, as the chains of a parallel segment do. From the cache where known. Negative when the candidate needs more than
-  // `workspace_limit` bytes (if that is not negative).
+  // data, as the chains of a parallel segment do. From the cache where known; but what was taken while others worked is
+  // taken again where the machine is quiet now. Negative when the candidate needs more than `workspace_limit` bytes (if
+  // that is not negative).
   double time(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit = -1);
 
   // Negative without measuring when, in a problem of the same family that was timed in full, this candidate took
@@ -27,10 +30,22 @@ class Tuner {
   double time_unless_hopeless(const std::string& family, const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit = -1);
   static constexpr double kHopeless = 1.5;
 
-  // Times a candidate again that this tuner has timed (not one from the file), and keeps the better time.
-  double refine(const Problem& problem, const Tactic& tactic, const Config& config, int chains);
+  // Times contenders again, in turns: several short rounds over all of them, so that what slows the machine for a moment
+  // slows all. By contender the least time, that of time() included; those from the file stay as they are.
+  std::vector<double> refine(const Problem& problem, const std::vector<CandidateRef>& contenders, int chains);
+
+  // From now on times of this problem (Problem::text()) that are from the file are not believed: they are taken again when
+  // they are asked for. Whether there was any.
+  bool doubt(const std::string& problem);
+
+  // Marks what was timed last with the load of others meanwhile. Called before the cache is saved.
+  void finish();
 
   int timed() const { return timed_; }
+  // Of the times taken: how many while others worked, and the most cores that they used.
+  int64_t suspect() const { return suspect_; }
+  double most_load() const { return most_load_; }
+  std::optional<double> last_load() const { return last_load_; }  // about the last second of measuring
   std::function<void(int timed, const std::string& what)> progress;  // called before each measurement
 
  private:
@@ -44,14 +59,28 @@ class Tuner {
     double best = std::numeric_limits<double>::infinity();
   };
   std::map<std::string, Family> families_;
-  std::set<std::string> fresh_;         // keys that this tuner has timed
+  std::set<std::string> fresh_;    // keys that this tuner has timed
+  std::set<std::string> doubted_, from_file_;  // problems
+  // Times are marked with the load of the window in which they were taken.
+  const Instruments instruments_;
+  LoadWatch window_;
+  std::vector<std::string> in_window_;  // keys
+  std::optional<double> last_load_;     // of the last window
+  int64_t suspect_ = 0;
+  double most_load_ = 0;
   class Scratch;
   struct Instance;
   std::unique_ptr<Queue> queue_;  // null: the device works on the host's memory
   std::unique_ptr<Scratch> scratch_;
   std::unique_ptr<Kernel> last_;  // that was timed on the device
 
-  double measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit, const QuickOptions& options);
+  bool is_believed(const std::string& key, const Problem& problem, const TimedEntry& known);
+  bool is_quiet();
+  void keep(const std::string& key, double ms);
+  // A candidate ready to be timed.
+  struct Ready;
+  Ready prepare(const Problem& problem, const Tactic& tactic, const Config& config, int chains);
+  double look(Ready& ready, const QuickOptions& options);
   double time_on_device(Instance& instance, const QuickOptions& options);
 };
 

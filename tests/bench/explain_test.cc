@@ -313,6 +313,30 @@ TEST(Explain, StepsOnTheReferenceAndSecondPassesAreFoundInPlans) {
   EXPECT_EQ(*find(explain(plan), "reference_steps")->gain_share, 1);
 }
 
+TEST(Explain, StepsOnTheReferenceComeFirstWithWhatTheyCostAndAreNothingThatInt8WouldSpeedUp) {
+  Builder b;
+  b.engine.is_plan = true;
+  b.engine.asked = "fp32";
+  b.engine.run_ms = 315;
+  b.engine.peaks.emplace();
+  b.engine.peaks->f32_per_s = 1e11;
+  b.engine.peaks->i8_per_s = 4e11;
+  b.engine.peaks->bytes_per_s = 1e10;
+  b.conv("conv", {"x:fp32"}, "a:fp32", 215).of_arithmetic = 0.9;
+  EngineLayer& slow = b.conv("up", {"a:fp32"}, "y:fp32", 100);
+  slow.reference = true;
+  slow.of_arithmetic = 0.9;
+  b.ends("x:fp32", "y:fp32");
+  const Explanation e = explain(b.engine);
+  ASSERT_FALSE(e.findings.empty());
+  EXPECT_EQ(e.findings[0].id, "reference_steps");
+  EXPECT_NE(e.findings[0].evidence.at(0).find("100 ms"), std::string::npos) << e.findings[0].evidence[0];
+  const Finding* lower = find(e, "could_be_int8");
+  ASSERT_TRUE(lower);
+  EXPECT_EQ(lower->layers, std::vector<std::string>{"conv"});
+  EXPECT_NEAR(*lower->gain_ms, 215 * 0.9 * 0.75, 1e-6);
+}
+
 TEST(Explain, ReasonsOfABuildStandBesideTheLayersThatStayed) {
   EngineLayers plan = plan_of("fp32", 0.9, 0.1);
   plan.asked = "int8";

@@ -219,7 +219,7 @@ TEST_F(BadInput, ADamagedTimingCacheIsSetAsideAndRebuilt) {
   prepare("");
   build("good.onnx -o good.plan --shapes x=2x4 --timing-cache times.json");
   const std::string good = read_file(folder_ + "times.json");
-  for (const std::string& bad : {std::string(), good.substr(0, good.size() / 2), std::string("[]"), std::string("\xff\xfe"), std::string(200000, '['), std::string(R"({"schema": "temper.timings/9", "entries": {}})"),
+  for (const std::string& bad : {std::string(), good.substr(0, good.size() / 2), std::string("[]"), std::string("\xff\xfe"), std::string(200000, '['), std::string(R"({"schema": "temper.timings/0", "entries": {}})"), std::string(R"({"schema": "temper.timings/2", "entries": {"a": [1, 0]}})"),
                                  std::string(R"({"schema": "temper.timings/1", "entries": {"a": "fast"}})"), std::string(R"({"schema": "temper.timings/1", "entries": {"a": -1}})"),
                                  std::string(R"({"schema": 1, "entries": {}})")}) {
     write_text(folder_ + "times.json", bad);

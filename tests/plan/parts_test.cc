@@ -191,7 +191,7 @@ TEST(Parts, ATacticThatSavesTheCopyWinsWhereTheCopyTakesLonger) {
   EXPECT_EQ(step_of(slow, "y").tactic, "fake.quick");
   EXPECT_EQ(step_of(slow, "c").ms, 0);
   EXPECT_EQ(step_of(fast, "c").ms, 0.1);
-  EXPECT_NEAR(slow.estimated_ms, 1.1 + 1.1 + 1.0, 1e-9);
+  EXPECT_NEAR(slow.steps_ms(), 1.1 + 1.1 + 1.0, 1e-9);
   EXPECT_EQ(in_place(slow, "c"), (std::vector<bool>{true, true}));
   EXPECT_EQ(in_place(fast, "c"), (std::vector<bool>{false, false}));
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "build/saved_times.h"
+
+#include <algorithm>
+
+#include "measure/load_watch.h"
+
+namespace temper {
+
+LayerTimes layer_times(const Engine& engine) {
+  LayerTimes times;
+  const auto plans = engine.plans();
+  if (plans.empty()) return times;
+  times.quiet = plans.front()->whole.load < kLoadThatCounts;
+  for (const Segment& segment : plans.front()->segments)
+    for (const PlanStep& step : segment.steps) {
+      if (step.is_reorder() || step.ms < 0) continue;
+      times.ms[step.node] += step.ms;
+      times.problems[step.node].insert(step.problem.text());
+    }
+  return times;
+}
+
+static SavedTimes saved(const LayerTimes& fp32, const LayerTimes& int8) {
+  constexpr double kShare = 0.05, kMs = 0.01;
+  SavedTimes saved;
+  std::vector<std::pair<double, std::string>> slower;
+  for (const auto& [layer, ms] : fp32.ms)
+    if (const auto it = int8.ms.find(layer); it != int8.ms.end()) {
+      const double gain = saved.ms[layer] = ms - it->second;
+      if (-gain > std::max(kShare * ms, kMs)) slower.emplace_back(gain, layer);
+    }
+  std::sort(slower.begin(), slower.end());
+  for (const auto& [gain, layer] : slower) saved.slower.push_back(layer);
+  return saved;
+}
+
+SavedTimes saved_by_int8(const TimedBuild& fp32, const TimedBuild& int8) {
+  LayerTimes wide = fp32({}), narrow = int8({});
+  SavedTimes first = saved(wide, narrow);
+  if (first.slower.empty() || !wide.quiet || !narrow.quiet) return first;
+  std::set<std::string> doubted;
+  for (const std::string& layer : first.slower)
+    for (LayerTimes* times : {&wide, &narrow}) doubted.merge(std::set(times->problems[layer]));
+  return saved(fp32(doubted), int8(doubted));
+}
+
+}  // namespace temper

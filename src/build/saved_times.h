@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What int8 saves, layer by layer, as builds of both precisions measured it.
+#pragma once
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/engine.h"
+
+namespace temper {
+
+// Of the first plan of an engine: a layer's time is the sum of its steps'.
+struct LayerTimes {
+  std::map<std::string, double> ms;
+  std::map<std::string, std::set<std::string>> problems;  // Problem::text() of those steps
+  bool quiet = true;                                      // no others worked meanwhile, as far as is known
+};
+LayerTimes layer_times(const Engine& engine);
+
+// Builds in one precision. What BuildOptions::doubted is to be.
+using TimedBuild = std::function<LayerTimes(const std::set<std::string>& doubted)>;
+
+struct SavedTimes {
+  std::map<std::string, double> ms;  // by layer that both have: fp32's time less int8's
+  std::vector<std::string> slower;   // layers that take longer in int8 by more than 5 % and 0.01 ms, the worst first
+};
+// A layer that int8 makes slower is rare enough to be doubted: both are timed again, once, where the machine was quiet.
+SavedTimes saved_by_int8(const TimedBuild& fp32, const TimedBuild& int8);
+
+}  // namespace temper

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "build/settle.h"
+
+#include <cmath>
+
+#include "base/log.h"
+#include "build/in_context.h"
+#include "build/whole.h"
+
+namespace temper {
+
+namespace {
+
+double rounded(double ms) { return std::round(1000 * ms) / 1000; }
+
+class Settler {
+ public:
+  Settler(Plan plan, const Settling& s) : s_(s), on_gpu_(s.backend.queue), watch_(*s.instruments.load), plan_(std::move(plan)) {
+    s_.progress("timing the whole plan");
+    times_ = measure(plan_);
+  }
+
+  Plan run() {
+    if (contradicts(plan_, on_gpu_) && is_quiet()) {
+      log(LogLevel::debug, text());
+      if (doubt_steps()) take_if_better(s_.choose());
+      if (contradicts(plan_, on_gpu_) && !on_gpu_ && is_one_piece()) choose_in_context();
+      if (contradicts(plan_, on_gpu_) && !on_gpu_) use_times_in_plan(plan_, times_);
+      if (contradicts(plan_, on_gpu_)) s_.engine->add_note(text() + ": measured again, this stayed");
+      if (!on_gpu_ && is_one_piece()) remember_plan(s_.graph, plan_, s_.engine->device(), s_.cache, plan_.whole.load);
+    }
+    s_.engine->add_plan(plan_);
+    return std::move(plan_);
+  }
+
+ private:
+  const Settling& s_;
+  const bool on_gpu_;
+  const LoadWatch watch_;
+  Plan plan_;
+  PlanTimes times_;
+
+  PlanTimes measure(Plan& plan) const {
+    s_.engine->add_plan(plan);
+    PlanTimes times = time_whole(s_.engine, s_.shapes, s_.instruments, s_.tuner.last_load());
+    plan.whole = times.whole;
+    fill_untimed(plan, times);
+    return times;
+  }
+  // Among others nothing measured now would be better than what was.
+  bool is_quiet() {
+    if (on_gpu_) return true;
+    if (plan_.whole.load < 0) plan_.whole.load = watch_.load_after_waiting().value_or(-1);
+    return plan_.whole.load >= 0 && plan_.whole.load < kLoadThatCounts;
+  }
+  bool is_one_piece() const {
+    for (const Segment& segment : plan_.segments)
+      if (segment.slices > 1) return false;
+    return true;
+  }
+  std::string text() const {
+    return concat("the whole plan takes ", rounded(plan_.whole.ms), " ms, and its steps, timed one by one, ", rounded(plan_.steps_ms()), " in all");
+  }
+
+  bool doubt_steps() {
+    bool any = false;
+    for (const PlanStep* step : contradicting_steps(plan_, times_))
+      if (!step->is_reorder()) any |= s_.tuner.doubt(step->problem.text());
+    if (any) s_.progress("timing again what contradicts the whole plan");
+    return any;
+  }
+
+  // The faster of two in turns; of the same kernels what their times are now.
+  void take_if_better(Plan other) {
+    PlanTimes times = measure(other);
+    if (other.whole.load < 0) other.whole.load = plan_.whole.load;
+    PlanBuffers buffers(plan_);
+    if (!same_kernels(other, plan_) && !is_faster(other, plan_, buffers, s_.engine->device(), *s_.instruments.clock)) return;
+    plan_ = std::move(other);
+    times_ = std::move(times);
+  }
+  static bool same_kernels(const Plan& a, const Plan& b) {
+    auto kernels = [](const Plan& plan) {
+      std::vector<std::pair<std::string, Config>> list;
+      for (const Segment& segment : plan.segments)
+        for (const PlanStep& step : segment.steps) list.emplace_back(step.tactic, step.config);
+      return list;
+    };
+    return kernels(a) == kernels(b);
+  }
+
+  void choose_in_context() {
+    take_if_better(plan_on_host_in_context(s_.graph, s_.backend, s_.engine->device(), s_.options, s_.cache, plan_.whole.load, std::max(0.5, 0.1 * s_.seconds), s_.progress));
+  }
+};
+
+}  // namespace
+
+Plan settle_plan(Plan plan, const Settling& s) { return Settler(std::move(plan), s).run(); }
+
+}  // namespace temper

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/bench_session.h"
+
+#include "data/random.h"
+
+namespace temper {
+
+static std::vector<Tensor> random_inputs(const Engine& engine, const std::vector<Dims>& shapes, uint64_t seed) {
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < shapes.size(); ++i)
+    inputs.push_back(random_tensor(engine.inputs().at(i).type.dtype, shapes[i], seed + i));
+  return inputs;
+}
+
+BenchSession::BenchSession(std::shared_ptr<const Engine> engine, const std::vector<Dims>& shapes, uint64_t seed)
+    : BenchSession(engine, random_inputs(*engine, shapes, seed)) {}
+
+BenchSession::BenchSession(std::shared_ptr<const Engine> engine, std::vector<Tensor> inputs)
+    : session_(std::move(engine)), inputs_(std::move(inputs)) {
+  std::vector<Dims> shapes;
+  for (const Tensor& input : inputs_) shapes.push_back(input.dims());
+  const std::vector<TensorType> types = session_.prepare(shapes);
+  if (session_.is_staged()) return;
+  for (const TensorType& type : types) outputs_.emplace_back(type.dtype, type.dims());
+  for (const Tensor& input : inputs_) in_.push_back(input.raw().data());
+  for (Tensor& output : outputs_) out_.push_back(output.raw_mutable());
+}
+
+}  // namespace temper

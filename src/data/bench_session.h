@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// An engine as bench runs it, and as a build measures it at its end.
+#pragma once
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "measure/clock.h"
+#include "runtime/engine.h"
+
+namespace temper {
+
+// A session ready to run with inputs of seeded random numbers (data/random.h).
+class BenchSession {
+ public:
+  BenchSession(std::shared_ptr<const Engine> engine, const std::vector<Dims>& shapes, uint64_t seed = 0);
+  // On these inputs, of the shapes' and the engine's types.
+  BenchSession(std::shared_ptr<const Engine> engine, std::vector<Tensor> inputs);
+  void run() {
+    if (session_.is_staged()) session_.run(inputs_);
+    else session_.run_prepared(in_, out_);
+  }
+  // On a device with memory of its own, after a first run(): milliseconds there, without transfers, of `times` runs one
+  // behind the other.
+  std::vector<double> run_on_device(int times, bool recorded) { return session_.run_on_device(times, recorded); }
+  void run_timed(std::vector<std::vector<double>>& ms) { session_.run_timed(in_, out_, ms); }  // of one stage only
+  bool is_staged() const { return session_.is_staged(); }
+
+ private:
+  Session session_;
+  std::vector<Tensor> inputs_, outputs_;
+  std::vector<const void*> in_;
+  std::vector<void*> out_;
+};
+
+// The GPU's own clock for run() of a session. The first call, the cold one, is the host's, with transfers: only then
+// inputs are on the GPU.
+class DeviceClock final : public Clock {
+ public:
+  DeviceClock(BenchSession& session, bool recorded) : session_(session), recorded_(recorded) {}
+  double now_ms() override { return host_clock().now_ms(); }
+  double elapsed_ms(const std::function<void()>& body, int calls) override {
+    if (!std::exchange(started_, true)) return host_clock().elapsed_ms(body, 1);
+    double ms = 0;
+    for (double one : session_.run_on_device(calls, recorded_)) ms += one;
+    return ms;
+  }
+
+ private:
+  BenchSession& session_;
+  bool recorded_, started_ = false;
+};
+
+}  // namespace temper

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "measure/clock.h"
+#include "measure/load_watch.h"
+
+namespace temper {
+
+// What times are taken with. Tests pass their own clock and load.
+struct Instruments {
+  Clock* clock = &host_clock();
+  LoadSource* load = &host_load();
+};
+
+}  // namespace temper

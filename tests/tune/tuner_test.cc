@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/tuner.h"
+
+#include <gtest/gtest.h>
+
+#include "fake_machine.h"
+
+namespace temper {
+namespace {
+
+std::string launched;  // a letter a launch
+
+struct Letter final : Kernel {
+  char letter;
+  explicit Letter(char letter) : letter(letter) {}
+  void launch(const Buffers&) override { launched += letter; }
+};
+template <char letter>
+std::unique_ptr<Kernel> load_letter(const Problem&, const Config&, const PackedView&, const Device&) {
+  return std::make_unique<Letter>(letter);
+}
+template <char letter>
+Tactic tactic(std::string_view name) {
+  Tactic t{};
+  t.name = name;
+  t.version = 1;
+  t.load = load_letter<letter>;
+  return t;
+}
+const Tactic kA = tactic<'a'>("test.a"), kB = tactic<'b'>("test.b");
+
+Problem small_problem() {
+  Problem problem;
+  ops::Pointwise neg;
+  neg.program.push({Scalar::neg, DType::f32, {0, -1, -1}});
+  problem.op = neg;
+  Port port;
+  port.type = {DType::f32, {4, 4}};
+  problem.inputs = problem.outputs = {port};
+  return problem;
+}
+const Config kConfig{"", {Layout::plain}, {Layout::plain}};
+
+class TunerTest : public ::testing::Test {
+ protected:
+  const Device device = open_device("cpu");
+  const Problem problem = small_problem();
+  FakeMachine machine;
+  TimingCache cache;
+  double time(Tuner& tuner, const Tactic& tactic) { return tuner.time(problem, tactic, kConfig, 1); }
+};
+
+TEST_F(TunerTest, ContendersAreTimedInTurnsNotOneAfterTheOther) {
+  Tuner tuner(device, cache, machine.instruments());
+  time(tuner, kA);
+  time(tuner, kB);
+  launched.clear();
+  tuner.refine(problem, {{&problem, &kA, kConfig}, {&problem, &kB, kConfig}}, 1);
+  launched.erase(std::unique(launched.begin(), launched.end()), launched.end());
+  EXPECT_EQ(launched, "ababab");
+}
+
+TEST_F(TunerTest, ATimeTakenUnderLoadIsTakenAgainOnAQuietMachineAndKeptOnABusyOne) {
+  machine.others = 1;
+  {
+    Tuner tuner(device, cache, machine.instruments());
+    machine.call_ms = 7;
+    EXPECT_EQ(time(tuner, kA), 7);
+    machine.wait(600);
+    tuner.finish();
+    EXPECT_EQ(tuner.suspect(), 1);
+    EXPECT_EQ(tuner.most_load(), 1);
+  }
+  machine.call_ms = 2;
+  {
+    Tuner busy(device, cache, machine.instruments());
+    EXPECT_EQ(time(busy, kA), 7);
+    EXPECT_EQ(busy.timed(), 0);
+  }
+  machine.others = 0;
+  {
+    Tuner quiet(device, cache, machine.instruments());
+    EXPECT_EQ(time(quiet, kA), 2);
+    EXPECT_EQ(time(quiet, kA), 2);
+    EXPECT_EQ(quiet.timed(), 1);
+    machine.wait(600);
+    quiet.finish();
+    EXPECT_EQ(quiet.suspect(), 0);
+  }
+  machine.call_ms = 5;
+  Tuner later(device, cache, machine.instruments());
+  EXPECT_EQ(time(later, kA), 2);
+  EXPECT_EQ(later.timed(), 0);
+}
+
+TEST_F(TunerTest, ATimeThatIsDoubtedIsTakenAgainOnce) {
+  const std::string key = timing_key(timing_group(device.fingerprint, problem, 1), kA, kConfig);
+  cache.add(key, 9);
+  Tuner tuner(device, cache, machine.instruments());
+  EXPECT_EQ(time(tuner, kA), 9);
+  tuner.doubt(problem.text());
+  machine.call_ms = 3;
+  EXPECT_EQ(time(tuner, kA), 3);
+  machine.call_ms = 4;
+  EXPECT_EQ(time(tuner, kA), 3);
+  EXPECT_EQ(tuner.timed(), 1);
+}
+
+}  // namespace
+}  // namespace temper
