@@ -264,7 +264,12 @@ bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const 
   Executor first(plan, device, arenas[0]), second(other, device, arenas[1]);
   for (Executor* executor : {&first, &second}) executor->run(buffers.inputs, buffers.outputs);
   const bool on_host = !find_backend(device.backend).queue;
-  for (int turn = 0; turn < 6; ++turn)
+  int turns = 6;
+  if (on_host) {
+    constexpr double kTurnsMs = 300;
+    turns = int(std::clamp(kTurnsMs / std::max(clock.elapsed_ms([&] { first.run(buffers.inputs, buffers.outputs); }, 1), 1e-3), 2.0, 6.0));
+  }
+  for (int turn = 0; turn < turns; ++turn)
     for (int i = 0; i < 2; ++i) {
       Executor& executor = i ? second : first;
       const auto run = [&] { executor.run(buffers.inputs, buffers.outputs); };

@@ -14,7 +14,7 @@ namespace temper {
 namespace {
 
 constexpr double kLongRunMs = 500;  // six runs of it, for an interval, are too many
-constexpr double kSeconds = 0.5;
+constexpr double kSeconds = 0.5, kStepsMs = 100;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ PlanTimes time_whole(const std::shared_ptr<const Engine>& engine, const std::vec
   const bool is_long = first_ms > kLongRunMs;
   // What disturbs a CPU comes and goes within tenths of a second; a GPU's own clock knows nothing of it.
   TimerOptions timer{.max_seconds = kSeconds, .relative_error = 0.01};
-  if (engine->device().gpu) timer.max_samples = 200;
+  if (engine->device().gpu) timer.max_samples = 60;
   // Of a long run two: the first may have found cold memory.
   const Samples samples = measure([&] { session.run(); }, is_long ? TimerOptions{.warmup = 0, .iterations = 1} : timer, clock);
   std::vector<double> ms = samples.ms;
@@ -42,7 +42,7 @@ PlanTimes time_whole(const std::shared_ptr<const Engine>& engine, const std::vec
   if (const auto known = watch.load()) load = known;
   times.whole.load = load.value_or(-1);
 
-  const int runs = is_long ? 1 : int(std::clamp(kSeconds / 2 * 1e3 / std::max(times.whole.ms, 1e-3), 3.0, 15.0));
+  const int runs = is_long ? 1 : int(std::clamp(kStepsMs / std::max(times.whole.ms, 1e-3), 3.0, 15.0));
   std::vector<std::vector<std::vector<double>>> taken;  // by segment and step, a time a run
   for (int run = 0; run < runs; ++run) {
     std::vector<std::vector<double>> one;

@@ -13,7 +13,7 @@ struct PlanTimes {
 
 // Runs the engine's plan for these shapes as `bench` does: a session of its own, seeded random numbers, the engine's
 // threads, one recording on a GPU. About half a second, or six runs; of a plan of seconds one or two. Then step by step,
-// at most as long. `load`: what is stored where half a second was not enough to tell what others did.
+// a tenth of a second or three runs. `load`: what is stored where half a second was not enough to tell what others did.
 PlanTimes time_whole(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const Instruments& instruments, std::optional<double> load);
 
 // Steps that nobody timed, those on the reference and changes of layout, get their times within the plan.

@@ -166,7 +166,8 @@ bool Tuner::is_believed(const std::string& key, const Problem& problem, const Ti
 }
 
 bool Tuner::is_quiet() {
-  if (!last_load_) last_load_ = window_.load_after_waiting();
+  const auto load = last_load_ && window_.seconds() < kWindowSeconds ? std::nullopt : window_.load_after_waiting();
+  if (load) close_window(*load);
   return last_load_ && *last_load_ < kLoadThatCounts;
 }
 
@@ -185,11 +186,14 @@ void Tuner::finish() {
   // waiting to know.
   auto load = window_.load();
   if (!load) load = last_load_ || !cache_.is_kept() ? last_load_ : window_.load_after_waiting();
-  if (!load) return;
+  if (load) close_window(*load);
+}
+
+void Tuner::close_window(double load) {
   for (const std::string& key : in_window_)
-    if (const auto entry = cache_.entry(key)) cache_.add(key, entry->ms, *load);
-  if (*load >= kLoadThatCounts) suspect_ += int64_t(in_window_.size());
-  most_load_ = std::max(most_load_, *load);
+    if (const auto entry = cache_.entry(key)) cache_.add(key, entry->ms, load);
+  if (load >= kLoadThatCounts) suspect_ += int64_t(in_window_.size());
+  if (!in_window_.empty()) most_load_ = std::max(most_load_, load);
   last_load_ = load;
   in_window_.clear();
   window_.start();

@@ -76,6 +76,7 @@ class Tuner {
 
   bool is_believed(const std::string& key, const Problem& problem, const TimedEntry& known);
   bool is_quiet();
+  void close_window(double load);
   void keep(const std::string& key, double ms);
   // A candidate ready to be timed.
   struct Ready;
