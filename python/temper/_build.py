@@ -55,7 +55,7 @@ def build(
     precision: str = "fp32",
     shapes: Shapes | None = None,
     calibration: Ranges | str | os.PathLike[str] | Iterable[Any] | None = None,
-    method: str = "entropy",
+    method: str = "auto",
     seed: int = 0,
     device: str = "cpu",
     threads: int = 0,

@@ -103,7 +103,7 @@ def calibrate(
     model: Model,
     data: Iterable[Inputs],
     *,
-    method: str = "entropy",
+    method: str = "auto",
     seed: int = 0,
     threads: int = 0,
     disable: Iterable[str] = (),
@@ -119,17 +119,18 @@ def calibrate(
         Any iterable of batches, each as :meth:`Engine.run` takes its inputs; the first axis counts samples. Dimensions
         other than the batch that the model leaves open are those of the first one.
     method
-        ``"entropy"``, ``"minmax"``, ``"percentile"``, ``"percentile:99.99"``, ``"mse"``, or ``"auto"``: a fifth of the
-        samples, at most 500 of them, is held apart (and kept in memory) and each method judged by its answers on them;
-        :attr:`Ranges.trials` has the figures.
+        ``"auto"``: a fifth of the samples, at most 500 of them, is held apart (and kept in memory), each method judged
+        by its answers on them; :attr:`Ranges.trials` has the figures. Where fewer than 16 can be held apart, all are
+        calibrated on by ``"mse"``, and :attr:`Ranges.notes` says so. Or one of the methods: ``"entropy"``,
+        ``"minmax"``, ``"percentile"``, ``"percentile:99.99"``, ``"mse"``.
     seed
         Of the choice of those samples.
 
     Raises
     ------
     Error
-        ``check_failed`` for a NaN or an infinity, naming the value and the sample; ``usage`` for wrong arrays, where
-        no batch came, and of ``"auto"`` for fewer than ten samples or no two that differ.
+        ``check_failed`` for a NaN or an infinity, naming the value and the sample; ``usage`` for wrong arrays, and where
+        no batch came.
     Exception
         What the iterator raises comes back as it is.
     """

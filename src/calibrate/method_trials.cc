@@ -39,22 +39,21 @@ int64_t HoldApart::place() {
   return place < kMost ? place : -1;
 }
 
-void HoldApart::check() const {
-  if (seen_ < 2 * kEvery)
-    fail(ErrorKind::usage, "method auto holds a fifth of the samples apart to judge by, and needs ten samples at least, not ", seen_, "; name a method");
+std::string unjudged_text(int64_t fresh) {
+  return concat("auto took ", kUnjudged.text(), ": of the samples, ", fresh, " could be held apart to judge the methods by, fewer than ", HoldApart::kLeast, "; ", HoldApart::kLeast * HoldApart::kEvery,
+                " samples that differ are enough");
 }
 
-std::vector<size_t> fresh_samples(const Observation& seen, std::span<const uint64_t> hashes) {
+std::vector<size_t> fresh_samples(std::vector<uint64_t> calibrated, std::span<const uint64_t> hashes) {
+  std::sort(calibrated.begin(), calibrated.end());
   std::vector<size_t> fresh;
   for (size_t i = 0; i < hashes.size(); ++i)
-    if (!std::binary_search(seen.sample_hashes.begin(), seen.sample_hashes.end(), hashes[i])) fresh.push_back(i);
-  if (fresh.empty()) fail(ErrorKind::usage, "method auto: every sample held apart has the content of one that was calibrated on; give samples that differ, or name a method");
+    if (!std::binary_search(calibrated.begin(), calibrated.end(), hashes[i])) fresh.push_back(i);
   return fresh;
 }
 
 Ranges make_ranges(const Observation& seen, const MethodChoice& choice) {
   Ranges ranges = make_ranges(seen, choice.method);
-  ranges.sample_hashes = choice.sample_hashes;
   ranges.notes.push_back(choice.text);
   return ranges;
 }
@@ -65,7 +64,7 @@ struct MethodTrials::Candidate {
   Evaluator evaluator;
 };
 
-MethodTrials::MethodTrials(const Observation& seen, const PlacementOptions& placement, BuildOptions options) : hashes_(seen.sample_hashes) {
+MethodTrials::MethodTrials(const Observation& seen, const PlacementOptions& placement, BuildOptions options) {
   options.shapes = seen.shapes;
   const auto reference = trial_engine(seen.graph, options);
   std::vector<TensorType> types;
@@ -92,7 +91,6 @@ void MethodTrials::add(const Batch& batch, const std::vector<Tensor>& inputs, in
   const std::vector<Tensor> wanted = run_filled(*reference_, inputs, filled, batch.count);
   for (size_t i = 0; i < wanted.size(); ++i) check(outputs_[i], wanted[i]);
   for (Candidate& candidate : candidates_) candidate.evaluator.add(batch, wanted, run_filled(*candidate.session, inputs, filled, batch.count));
-  hashes_.insert(hashes_.end(), batch.hashes.begin(), batch.hashes.end());
 }
 
 MethodChoice MethodTrials::choose() const {
@@ -101,8 +99,6 @@ MethodChoice MethodTrials::choose() const {
   const size_t best = best_of(results);
   MethodChoice choice;
   choice.method = Method::parse(kMethods[best]);
-  choice.sample_hashes = hashes_;
-  sort_uniquely(choice.sample_hashes);
   for (size_t i = 0; i < results.size(); ++i) {
     MethodTrial& trial = choice.trials.emplace_back();
     trial.method = kMethods[i];

@@ -15,25 +15,29 @@
 namespace temper {
 
 // Which of samples that come one after the other are held apart to judge by: one of every five, chosen by the seed, and
-// of those at most kMost, each equally likely. Their number need not be known.
+// of those at most kMost, each equally likely. Their number need not be known. Fewer than kLeast judge nothing: then all
+// samples are calibrated on, by kUnjudged.
 class HoldApart {
  public:
   static constexpr int64_t kEvery = 5, kMost = 500;  // of 500, a difference of one sample is 0.2 % of the agreement
+  static constexpr int64_t kLeast = 16;
   explicit HoldApart(uint64_t seed) : random_(seed) {}
   // Of the next sample: the place below kMost where it is held, or -1: calibrate on it. The places come in order; the
   // sample that was held at a place before is calibrated on instead.
   int64_t place();
-  // Throws Error{usage} where ten samples did not come: what is judged by two or fewer says nothing.
-  void check() const;
 
  private:
   std::mt19937_64 random_;
   int64_t seen_ = 0, chosen_ = 0, candidates_ = 0;
 };
 
+// What "auto" takes where nothing can be judged: the least squared error needs no judge, and clips no more than that is worth.
+constexpr Method kUnjudged{Method::Kind::mse};
+// Why, for the ranges' notes: of the samples held apart, `fresh` were not calibrated on.
+std::string unjudged_text(int64_t fresh);
+
 // Of samples held apart, by the hashes of their contents: the places of those whose content was not calibrated on.
-// Throws Error{usage} where none is left.
-std::vector<size_t> fresh_samples(const Observation& seen, std::span<const uint64_t> hashes);
+std::vector<size_t> fresh_samples(std::vector<uint64_t> calibrated, std::span<const uint64_t> hashes);
 
 // What one method's ranges are worth.
 struct MethodTrial {
@@ -48,17 +52,15 @@ struct MethodChoice {
   Method method;
   std::string text;  // why, in a line
   std::vector<MethodTrial> trials;
-  std::vector<uint64_t> sample_hashes;  // of those calibrated on and those that chose: sorted, none twice
 };
 
-// The ranges of the method that was chosen, with the samples that chose it among those calibrated on: the plan must not be
-// judged by them either.
+// The ranges of the method that was chosen. The samples that chose it are to be observed by then: they are calibrated on, too.
 Ranges make_ranges(const Observation& seen, const MethodChoice& choice);
 
 // An int8 engine with the ranges of each method, and what each answers beside FP32.
 class MethodTrials {
  public:
-  // Builds the engines, for the shapes of the observation.
+  // Builds the engines, for the shapes of the observation, which need not be kept.
   MethodTrials(const Observation& seen, const PlacementOptions& placement, BuildOptions options);
   ~MethodTrials();
 
@@ -72,7 +74,6 @@ class MethodTrials {
 
  private:
   struct Candidate;
-  std::vector<uint64_t> hashes_;
   std::vector<std::string> inputs_, outputs_;
   std::unique_ptr<Session> reference_;
   std::vector<Candidate> candidates_;

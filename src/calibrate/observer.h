@@ -39,7 +39,7 @@ class Observer {
   // only as many as there are names count. Throws Error{check_failed} for a NaN or an infinity, naming value and
   // sample.
   void observe(const std::vector<Tensor>& inputs, const std::vector<std::string>& names, int64_t filled = 0);
-  int64_t samples() const { return seen_.samples; }  // so far
+  const Observation& seen() const { return seen_; }  // so far; the hashes come with finish()
   // Of all batches, of which `sample_hashes` are the samples' contents; `batch` is left to the caller. Nothing can be
   // observed afterwards.
   Observation finish(std::vector<uint64_t> sample_hashes = {});

@@ -160,10 +160,15 @@ void StreamCalibration::observe_samples(std::vector<Sample>& samples) {
   samples.clear();
 }
 
-// No batch comes any more.
+// No batch comes any more, and what was held apart has judged.
 void StreamCalibration::end() {
   if (seen_) return;
   if (!observer_) fail(ErrorKind::usage, "the calibration data are empty: no batch came");
+  for (Sample& sample : held_) {
+    pending_.push_back(std::move(sample));
+    if (int64_t(pending_.size()) == batch_) observe_samples(pending_);
+  }
+  held_.clear();
   observe_samples(pending_);
   seen_ = observer_->finish(std::move(hashes_));
   seen_->batch = batch_;
@@ -171,27 +176,34 @@ void StreamCalibration::end() {
 }
 
 bool StreamCalibration::try_methods() {
-  if (method_) return false;
+  if (method_ || seen_) return false;
   if (!trials_) {
-    if (observer_) apart_.check();
-    end();
+    if (observer_) observe_samples(pending_);
     std::vector<uint64_t> hashes;
     for (const Sample& sample : held_) hashes.push_back(sample.hash);
-    fresh_ = fresh_samples(*seen_, hashes);
-    std::vector<Sample> fresh;
-    for (size_t place : fresh_) fresh.push_back(std::move(held_[place]));
-    held_ = std::move(fresh);
-    trials_ = std::make_unique<MethodTrials>(*seen_, options_.placement, options_);
+    const std::vector<size_t> places = fresh_samples(hashes_, hashes);
+    if (int64_t(places.size()) < HoldApart::kLeast) {
+      choice_ = {kUnjudged, unjudged_text(int64_t(int64_t(held_.size()) < HoldApart::kLeast ? held_.size() : places.size())), {}};
+      end();
+      return false;
+    }
+    // Copies of what was calibrated on stand behind those that judge.
+    std::vector<Sample> sorted;
+    for (size_t place : places) sorted.push_back(std::move(held_[place]));
+    for (size_t i = 0; i < held_.size(); ++i)
+      if (!std::binary_search(places.begin(), places.end(), i)) sorted.push_back(std::move(held_[i]));
+    held_ = std::move(sorted);
+    judges_ = places.size();
+    trials_ = std::make_unique<MethodTrials>(observer_->seen(), options_.placement, options_);
   }
-  const size_t count = std::min(held_.size() - tried_, size_t(batch_));
-  if (count) {
-    std::vector<Tensor> filled;
-    const Batch batch = batch_of(held_, tried_, count, filled);
-    trials_->add(batch, filled, batch_);
-    tried_ += count;
-  }
-  if (tried_ < held_.size()) return true;
-  if (choice_.trials.empty()) choice_ = trials_->choose();
+  const size_t count = std::min(judges_ - tried_, size_t(batch_));
+  std::vector<Tensor> filled;
+  const Batch batch = batch_of(held_, tried_, count, filled);
+  trials_->add(batch, filled, batch_);
+  tried_ += count;
+  if (tried_ < judges_) return true;
+  choice_ = trials_->choose();
+  end();
   return false;
 }
 

@@ -25,7 +25,7 @@ class StreamCalibration {
   int64_t observe(const std::vector<Tensor>& inputs);
 
   // Of "auto", after the last batch: tries every method on the next batch of samples held apart, until it returns false.
-  // Throws Error{usage} where there are fewer than ten samples, or none that is not a copy.
+  // At once where those are fewer than HoldApart::kLeast: then kUnjudged is taken. In the end they are calibrated on, too.
   bool try_methods();
   const std::vector<MethodTrial>& trials() const { return choice_.trials; }  // after the last, none without "auto"
   // Nothing can be observed afterwards. Throws Error{usage} where no batch came.
@@ -57,8 +57,7 @@ class StreamCalibration {
   std::vector<Sample> pending_;  // fewer than a batch, not observed yet
   std::vector<Sample> held_;
   std::unique_ptr<MethodTrials> trials_;
-  std::vector<size_t> fresh_;
-  size_t tried_ = 0;
+  size_t judges_ = 0, tried_ = 0;  // the first of held_
   MethodChoice choice_;
 };
 

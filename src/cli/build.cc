@@ -23,7 +23,7 @@ struct Options {
   ModelFlags flags;
   // --max-drop and what belongs to it
   DataFlags data_flags;
-  std::string data, max_drop, metric, raise_to, classes, method = "entropy";
+  std::string data, max_drop, metric, raise_to, classes, method = "auto";
   int64_t samples = 0;
   uint64_t seed = 0;
 };
@@ -43,7 +43,7 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   plain.shapes.clear();
   if (build.calibration.empty()) {
     const Ranges ranges = calibrate_on(model, data, samples, options.method, {0, options.seed}, plain, context);
-    for (const std::string& note : ranges.notes) log(LogLevel::warning, note);
+    log_notes(ranges.notes);
     save_ranges(build.calibration = options.output + ".ranges.json", ranges);
   }
   const Ranges ranges = load_ranges(build.calibration);
@@ -145,7 +145,7 @@ void add_build(CLI::App& verb, Context& context) {
   verb.add_option("--max-drop", options->max_drop, "int8: what may be lost on --data, like 0.5%; the layers that lose most stay in bf16 or fp32 until it holds")->needs(verb.add_option("--data", options->data, "samples for --max-drop, which also calibrate where --calibration is not given"));
   verb.add_option("--metric", options->metric, "of the drop: top1 (the default with labels), agreement (of a classifier without), cosine (1 - cosine), snr (noise / signal)");
   verb.add_option("--raise-to", options->raise_to, "what they stay in: bf16 (fp32 where that loses too much) or fp32; bf16 where the CPU has it, unless given");
-  verb.add_option("--method", options->method, "of that calibration: entropy, minmax, percentile[:99.99], mse or auto")->capture_default_str();
+  verb.add_option("--method", options->method, "of that calibration: auto (what answers best on samples held apart), entropy, minmax, percentile[:99.99] or mse")->capture_default_str();
   verb.add_option("--samples", options->samples, "how many, chosen by the seed; 500 unless given")->check(whole_number(1));
   verb.add_option("--seed", options->seed, "of the choice of samples")->capture_default_str();
   verb.add_option("--output-name", options->classes, "the output that holds the classes, where there are several; of a sequence, always");
@@ -174,7 +174,8 @@ void add_build(CLI::App& verb, Context& context) {
       std::fputs(json_text(json_of(*mixed)).c_str(), stdout);
       return;
     }
-    if (mixed) std::printf("%s\n%s\n", terminal_table(table_of(*mixed)).c_str(), text_of(*mixed).c_str());
+    if (mixed && context.verbosity >= 0) std::printf("%s\n", terminal_table(table_of(*mixed)).c_str());
+    if (mixed) std::printf("%s\n", text_of(*mixed).c_str());
     if (context.verbosity >= 0) print_summary(*engine, options->output);
   });
 }

@@ -13,6 +13,7 @@
 #include "cli/calibrate_on.h"
 #include "cli/calibrate_run.h"
 #include "cli/data_flags.h"
+#include "cli/evaluate_run.h"
 #include "cli/json_text.h"
 #include "cli/model.h"
 #include "cli/verb.h"
@@ -29,7 +30,7 @@ struct Options {
   std::string model;
   ModelFlags flags;
   DataFlags data_flags;
-  std::string data, method = "entropy", part, output, cache, cache_version, from_cache, lint;
+  std::string data, method = "auto", part, output, cache, cache_version, from_cache, lint;
   std::vector<std::string> merge;
   int64_t samples = 0, batch = 0;
   uint64_t seed = 0;
@@ -66,7 +67,6 @@ std::string number(double value) {
   return text;
 }
 
-// Null where no methods were tried.
 Json json_of(const std::vector<MethodTrial>& trials) {
   Json list;
   for (const MethodTrial& t : trials)
@@ -74,7 +74,15 @@ Json json_of(const std::vector<MethodTrial>& trials) {
   return list;
 }
 
-void print_ranges(const Ranges& ranges, const std::string& path, const Context& context, const Json& trials) {
+Table table_of(const std::vector<MethodTrial>& trials) {
+  Table table{{{"method", false}, {"agreement with FP32"}, {"cosine"}, {"SNR"}, {"", false}}, {}};
+  for (const MethodTrial& t : trials)
+    table.rows.push_back({t.method, t.agreement ? concat(percent_text(t.agreement->rate()), " (", t.agreement->same, " of ", t.agreement->n, ")") : "n/a", format_number(t.cosine, 6), decibel_text(t.snr_db),
+                          t.chosen ? "chosen" : ""});
+  return table;
+}
+
+void print_ranges(const Ranges& ranges, const std::string& path, const Context& context, const std::vector<MethodTrial>& trials) {
   if (context.json) {
     Json values = Json::array();
     for (const std::string& name : ranges.order) {
@@ -84,10 +92,12 @@ void print_ranges(const Ranges& ranges, const std::string& path, const Context& 
     }
     Json json{{"file", path}, {"model_sha256", ranges.model_sha256}, {"method", ranges.method}, {"samples", ranges.samples}, {"placeholder", ranges.placeholder},
                     {"notes", ranges.notes}, {"values", values}};
-    if (!trials.is_null()) json["trials"] = trials;
+    if (!trials.empty()) json["trials"] = json_of(trials);
     std::fputs(json_text(json).c_str(), stdout);
     return;
   }
+  if (context.verbosity < 0) return;
+  if (!trials.empty()) std::printf("%s\n", terminal_table(table_of(trials)).c_str());
   Table table{{{"tensor", false}, {"least"}, {"largest"}, {"kept up to"}, {"method", false}, {"clipped"}}, {}};
   for (const std::string& name : ranges.order) {
     const TensorRange& r = ranges.values.at(name);
@@ -108,8 +118,8 @@ std::string qdq_of(const Options& options, const ImportedModel& model, const Ran
 }
 
 // `model` may be null where no Q/DQ model is asked for.
-void finish(const Options& options, const ImportedModel* model, Ranges& ranges, const Context& context, const Json& trials = nullptr) {
-  for (const std::string& note : ranges.notes) log(note.starts_with("auto chose") ? LogLevel::info : LogLevel::warning, note);
+void finish(const Options& options, const ImportedModel* model, Ranges& ranges, const Context& context, const std::vector<MethodTrial>& trials = {}) {
+  log_notes(ranges.notes);
   // All is made before any is written.
   const std::string cache = options.cache.empty() ? "" : to_text(cache_of(ranges, options.cache_version));
   const std::string qdq = options.flags.qdq.empty() ? "" : qdq_of(options, *model, ranges, context);
@@ -204,14 +214,15 @@ void calibrate(const Options& options, Context& context) {
     return finish(options, &model, ranges, context);
   }
   const bool automatic = options.method == "auto";
-  if (automatic && (options.placeholder || !options.part.empty())) fail(ErrorKind::usage, "--method auto tries the methods on samples held apart, which needs real data in one run; without that name a method");
   if (!automatic) Method::parse(options.method);  // refused before the data is read
+  // Noise judges nothing, and parts that chose for themselves could not be joined.
+  const std::string method = automatic && (options.placeholder || !options.part.empty()) ? kUnjudged.text() : options.method;
   BuildOptions build = build_options(options.flags, options.model, context);
   Ranges ranges;
   std::vector<MethodTrial> trials;
   if (options.placeholder) {
     const Observation seen = observe_noise(model, options.samples ? options.samples : 8, options.seed, build, context);
-    ranges = make_ranges(seen, Method::parse(options.method));
+    ranges = make_ranges(seen, Method::parse(method));
     ranges.placeholder = true;
     ranges.model_sha256 = model.sha256;
     ranges.seed = options.seed;
@@ -220,9 +231,9 @@ void calibrate(const Options& options, Context& context) {
     const Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options());
     log(LogLevel::info, data.text());
     const auto samples = part_of(samples_of(data, options.data, options.samples, options.seed), options.part);
-    ranges = calibrate_on(model, data, samples, options.method, {options.batch, options.seed}, build, context, &trials);
+    ranges = calibrate_on(model, data, samples, method, {options.batch, options.seed}, build, context, &trials);
   }
-  finish(options, &model, ranges, context, json_of(trials));
+  finish(options, &model, ranges, context, trials);
 }
 
 }  // namespace
@@ -233,7 +244,7 @@ void add_calibrate(CLI::App& verb, Context& context) {
   // What is about observing samples, and about those in files.
   std::vector<CLI::Option*> observing, of_data;
   of_data.push_back(verb.add_option("--data", options->data, "samples: a folder of pictures, .npy, .npz or CSV; labels are not needed"));
-  observing.push_back(verb.add_option("--method", options->method, "entropy, minmax, percentile[:99.99], mse, or auto: what agrees best with FP32 on samples held apart")->capture_default_str());
+  observing.push_back(verb.add_option("--method", options->method, "auto: what answers best beside FP32 on samples held apart, a fifth of them (mse where those are fewer than 16, and of --part and --placeholder-data); or entropy, minmax, percentile[:99.99], mse")->capture_default_str());
   observing.push_back(verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them (of --placeholder-data: 8) unless given")->check(whole_number(1)));
   of_data.push_back(verb.add_option("--batch", options->batch, "samples at a time")->check(whole_number(1)));
   observing.push_back(verb.add_option("--seed", options->seed, "of the choice of samples, and of --placeholder-data")->capture_default_str());

@@ -23,44 +23,53 @@ int64_t observed_bytes(const Graph& graph) {
 
 }  // namespace
 
-Observation observe_samples(const ImportedModel& model, const Dataset& data, const CalibrationData& what, BuildOptions options, const Context& context) {
+SampleObserver::SampleObserver(const ImportedModel& model, const Dataset& data, std::vector<std::vector<int64_t>> parts, int64_t batch, BuildOptions options, const Context& context)
+    : data_(data), context_(context), parts_(std::move(parts)) {
   const Graph& graph = model.graph;
-  const std::vector<Tensor> sample = data.batch(what.samples.at(0), 1).inputs;
-  int64_t fixed = 0;  // the model's own batch
+  const std::vector<Tensor> sample = data.batch(parts_.at(0).at(0), 1).inputs;
+  const auto count = int64_t(parts_[0].size());
   for (size_t i = 0; i < sample.size(); ++i)
     if (data.has_samples(i))
-      if (const Dim& dim = graph.type(graph.inputs()[i]).shape[0]; dim.is_constant()) fixed = dim.value();
-  if (fixed && what.batch && what.batch != fixed) fail(ErrorKind::usage, "the model takes batches of ", fixed, ", not of ", what.batch, "; leave --batch out");
-  const int64_t count = int64_t(what.samples.size());
-  auto shapes_for = [&](int64_t batch) {
-    const int64_t rest = fixed || count % batch == 0 ? batch : count % batch;
-    for (size_t i = 0; i < sample.size(); ++i) {
-      Dims dims = sample[i].dims(), least = dims;
-      if (data.has_samples(i)) dims[0] = batch, least[0] = rest;
-      options.shapes[graph.value(graph.inputs()[i]).name] = {least, dims, dims};
-    }
-  };
-  int64_t batch = fixed ? fixed : std::min(count, what.batch ? what.batch : 1);
-  if (!fixed && !what.batch) {
+      if (const Dim& dim = graph.type(graph.inputs()[i]).shape[0]; dim.is_constant()) fixed_ = dim.value();
+  if (fixed_ && batch && batch != fixed_) fail(ErrorKind::usage, "the model takes batches of ", fixed_, ", not of ", batch, "; leave --batch out");
+  if (fixed_) {
+    batch_ = fixed_;
+  } else if (batch) {
+    batch_ = std::min(count, batch);
+  } else {
     // As imported, more values exist than are observed later: the estimate is on the safe side.
     std::vector<Dims> dims;
     for (const Tensor& input : sample) dims.push_back(input.dims());
     const int64_t bytes = observed_bytes(specialize(graph, bind_shapes(graph, dims)));
-    batch = std::clamp<int64_t>(kMostBytes / std::max<int64_t>(bytes, 1), 1, std::min<int64_t>(count, 32));
+    batch_ = std::clamp<int64_t>(kMostBytes / std::max<int64_t>(bytes, 1), 1, std::min<int64_t>(count, 32));
   }
-  shapes_for(batch);
-  Observer observer(graph, options);
-  std::vector<uint64_t> hashes;
-  Progress progress(context);
-  for (int64_t first = 0; first < count; first += batch) {
+  int64_t rest = batch_;  // the smallest batch
+  for (const auto& part : parts_)
+    if (const int64_t last = int64_t(part.size()) % batch_; last && !fixed_) rest = std::min(rest, last);
+  for (size_t i = 0; i < sample.size(); ++i) {
+    Dims dims = sample[i].dims(), least = dims;
+    if (data.has_samples(i)) dims[0] = batch_, least[0] = rest;
+    options.shapes[graph.value(graph.inputs()[i]).name] = {least, dims, dims};
+  }
+  observer_ = std::make_unique<Observer>(graph, options);
+}
+
+void SampleObserver::observe(size_t part_number) {
+  const std::vector<int64_t>& samples = parts_.at(part_number);
+  const auto count = int64_t(samples.size());
+  Progress progress(context_);
+  for (int64_t first = 0; first < count; first += batch_) {
     progress.show(concat("calibrating: ", first, " of ", count, " samples"));
-    Batch part = gather_batch(data, std::span(what.samples).subspan(size_t(first), size_t(std::min(batch, count - first))));
-    fill_up(data, part.inputs, fixed);
-    observer.observe(part.inputs, part.names, fixed);
-    hashes.insert(hashes.end(), part.hashes.begin(), part.hashes.end());
+    Batch part = gather_batch(data_, std::span(samples).subspan(size_t(first), size_t(std::min(batch_, count - first))));
+    fill_up(data_, part.inputs, fixed_);
+    observer_->observe(part.inputs, part.names, fixed_);
+    hashes_.insert(hashes_.end(), part.hashes.begin(), part.hashes.end());
   }
-  Observation all = observer.finish(std::move(hashes));
-  all.batch = batch;
+}
+
+Observation SampleObserver::finish() {
+  Observation all = observer_->finish(std::move(hashes_));
+  all.batch = batch_;
   return all;
 }
 

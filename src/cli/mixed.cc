@@ -28,8 +28,11 @@ void check_metric(const std::optional<Metric>& metric, std::optional<double> max
     fail(ErrorKind::usage, "the metric ", name_of(*metric), " needs an output that holds classes, and none or several of the model's do (--output-name); cosine and snr compare outputs of any kind");
   const bool counts = metric ? *metric == Metric::top1 || *metric == Metric::agreement : place >= 0;
   const bool positions = place >= 0 && types[size_t(place)].shape.size() == 3;  // of which a sample has many
-  if (counts && !positions && max_drop && *max_drop > 0 && *max_drop * double(samples) < 1)
-    log(LogLevel::warning, samples, " samples are too few to show a drop of ", percent_text(*max_drop), ": one answer among them is ", percent_text(1 / double(samples)));
+  if (!counts || positions) return;
+  const double told = max_drop.value_or(0) > 0 ? *max_drop : kToldDrop;
+  const Metric counted = metric.value_or(data.has_labels() ? Metric::top1 : Metric::agreement);
+  if (const int64_t needed = answers_to_tell(counted, told); samples < needed)
+    log(LogLevel::warning, samples, " samples are too few to tell a drop of ", percent_text(told), " from none: ", needed, " would (95 %)");
 }
 
 void keep_also(ModelFlags& flags, const KeptNodes& keep) {
@@ -56,13 +59,13 @@ MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Data
     if (node.integer && (node.op == "conv" || node.op == "matmul")) layers.push_back(node.node);
   Progress progress(context);
   int trials = 0;
-  mixed.search = search_layers(layers, budget.max_drop, budget.bf16, [&](const KeptNodes& keep) {
+  mixed.search = search_layers(layers, budget.bf16, [&](const KeptNodes& keep) {
     progress.show(concat("mixed precision: candidate ", ++trials, ", ", layers.size() - keep.size(), " of ", layers.size(), " layers in int8"));
     PlacementOptions placement = options.placement;
     placement.keep_nodes.insert(keep.begin(), keep.end());
     const Evaluation tried = evaluate_beside(what, reference, trial_int8(graph, ranges, placement, options));
-    mixed.metric = budget.metric.value_or(default_metric(tried));
-    return Loss{drop_of(tried, mixed.metric), worst_noise_share(tried)};
+    const Judgement& judged = mixed.judged.emplace_back(judge(tried, budget.metric, budget.max_drop));
+    return Loss{judged.drop, judged.noise, judged.holds, int(mixed.judged.size()) - 1};
   });
   return mixed;
 }
@@ -82,28 +85,29 @@ namespace {
 const char* decision_text(DType dtype) { return dtype == DType::f32 ? "fp32" : dtype == DType::bf16 ? "bf16" : "int8"; }
 }  // namespace
 
-std::string drop_text(Metric metric, double share) {
-  return metric == Metric::snr || metric == Metric::cosine ? format_number(100 * share, 3) + " %" : percent_text(share);
-}
-
 Table table_of(const MixedSearch& mixed) {
-  Table table{{{"layer", false}, {"drop alone in int8"}, {"SNR"}, {"time int8 saves"}, {"decision", false}}, {}};
+  Table table{{{"layer", false}, {"drop alone in int8"}, {"SNR"}, {"cosine"}, {"time int8 saves"}, {"decision", false}}, {}};
   const bool tried = mixed.search.trials > 1;
   for (const LayerLoss& row : mixed.search.layers) {
     const auto time = mixed.saved_ms.find(row.layer);
-    table.rows.push_back({row.layer, tried ? drop_text(mixed.metric, row.alone.drop) : "not tried: all hold", tried ? decibel_text(-10 * std::log10(row.alone.noise)) : "",
+    const Judgement& alone = mixed.of(row.alone);
+    table.rows.push_back({row.layer, tried ? drop_text(alone, mixed.max_drop) : "not tried: all hold", tried ? decibel_text(alone.snr_db()) : "", tried ? format_number(alone.cosine, 4) : "",
                           time == mixed.saved_ms.end() ? "n/a" : format_number(time->second) + " ms", decision_text(row.decision)});
   }
   return table;
 }
 
 std::string text_of(const MixedSearch& mixed) {
-  const auto drop = [&](double share) { return drop_text(mixed.metric, share); };
-  std::string text = concat(name_of(mixed.metric), " drop with every layer in int8: ", drop(mixed.search.all.drop), " on ", mixed.samples, " samples of the calibration data; budget ", drop(mixed.max_drop));
+  const auto answers = [&](const Loss& loss) {
+    const Judgement& judged = mixed.of(loss);
+    return concat(drop_text(judged, mixed.max_drop), ", SNR ", decibel_text(judged.snr_db()), ", cosine ", format_number(judged.cosine, 4), loss.drop <= mixed.max_drop && !loss.holds ? concat(" (", far_text(judged), ")") : "");
+  };
+  std::string text = concat(name_of(mixed.of(mixed.search.all).metric), " drop with every layer in int8: ", answers(mixed.search.all), ", on ", mixed.samples, " samples of the calibration data; budget ",
+                            format_number(100 * mixed.max_drop, 3), " %");
   if (mixed.search.keep.empty()) return text + (mixed.search.holds ? ": it holds" : ": it does not hold");
   const auto bf16 = std::count_if(mixed.search.keep.begin(), mixed.search.keep.end(), [](const auto& entry) { return entry.second == DType::bf16; });
   const auto fp32 = int64_t(mixed.search.keep.size()) - bf16;
-  text += concat("; with ", fp32 || !bf16 ? concat(fp32, " in fp32") : "", fp32 && bf16 ? " and " : "", bf16 ? concat(bf16, " in bf16") : "", " of ", mixed.search.layers.size(), " layers: ", drop(mixed.search.loss.drop));
+  text += concat("; with ", fp32 || !bf16 ? concat(fp32, " in fp32") : "", fp32 && bf16 ? " and " : "", bf16 ? concat(bf16, " in bf16") : "", " of ", mixed.search.layers.size(), " layers: ", answers(mixed.search.loss));
   return text + (mixed.search.holds ? "" : ": it does not hold even so") + concat(" (", mixed.search.trials, " candidates tried)");
 }
 
@@ -115,7 +119,13 @@ nlohmann::ordered_json json_of(const MixedSearch& mixed) {
     layers.push_back({{"layer", row.layer}, {"drop", tried ? nlohmann::ordered_json(row.alone.drop) : nullptr}, {"noise_share", tried && std::isfinite(row.alone.noise) ? nlohmann::ordered_json(row.alone.noise) : nullptr},
                       {"saves_ms", time == mixed.saved_ms.end() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(time->second)}, {"decision", decision_text(row.decision)}});
   }
-  return {{"metric", name_of(mixed.metric)}, {"max_drop", mixed.max_drop}, {"samples", mixed.samples}, {"drop_all_int8", mixed.search.all.drop}, {"drop", mixed.search.loss.drop},
+  const auto json_of_judged = [](const Judgement& j) {
+    return nlohmann::ordered_json{{"drop", j.drop}, {"ci95", j.answers ? nlohmann::ordered_json{j.interval.low, j.interval.high} : nlohmann::ordered_json(nullptr)}, {"answers", j.answers},
+                                  {"snr_db", std::isfinite(j.snr_db()) ? nlohmann::ordered_json(j.snr_db()) : nlohmann::ordered_json(nullptr)}, {"cosine", j.cosine}, {"near", j.near}, {"holds", j.holds}};
+  };
+  const Judgement &all = mixed.of(mixed.search.all), &result = mixed.of(mixed.search.loss);
+  return {{"metric", name_of(result.metric)}, {"max_drop", mixed.max_drop}, {"samples", mixed.samples}, {"drop_all_int8", all.drop}, {"drop", result.drop},
+          {"all_int8", json_of_judged(all)}, {"result", json_of_judged(result)}, {"least_snr_db", kLeastSnrDb}, {"least_cosine", kLeastCosine},
           {"holds", mixed.search.holds}, {"candidates", mixed.search.trials}, {"layers", layers}};
 }
 

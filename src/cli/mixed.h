@@ -9,6 +9,7 @@
 #include "bench/table.h"
 #include "build/saved_times.h"
 #include "cli/evaluate_run.h"
+#include "data/judge.h"
 #include "quantize/search.h"
 
 namespace temper::cli {
@@ -19,7 +20,8 @@ struct Budget {
   bool bf16 = false;             // layers may be raised to it; otherwise to FP32 only
 };
 // The labels and the output that the metric needs, checked before anything takes time: Error{usage} where they are not
-// there, or `classes` names no output. A warning where one answer among `samples` is more than `max_drop`.
+// there, or `classes` names no output. A warning where `samples` without a loss would not show that the drop is within
+// `max_drop`, or kToldDrop where there is no budget.
 void check_metric(const std::optional<Metric>& metric, std::optional<double> max_drop, const Graph& imported, const Dataset& data, const std::string& classes, int64_t samples);
 
 // Of --raise-to; where it is empty, what the device can. Throws Error{usage} for another name, or unsupported.
@@ -27,10 +29,12 @@ bool raises_to_bf16(const std::string& text, const std::string& device);
 
 struct MixedSearch {
   LayerSearch search;
-  Metric metric = Metric::snr;
+  std::vector<Judgement> judged;          // by LayerSearch's numbers of trials
   double max_drop = 0;
   int64_t samples = 0;                    // that every candidate was tried on
   std::map<std::string, double> saved_ms; // by layer: what int8 saves, as measured; empty until times are known
+
+  const Judgement& of(const Loss& loss) const { return judged.at(size_t(loss.trial)); }
 };
 // Tries candidates on these samples, in batches of the model's own size, or up to 16. `options` are those of an FP32 build;
 // its shapes follow from the data. Candidates are trials. `classes` is EvaluationData's.
@@ -45,8 +49,6 @@ std::map<std::string, double> saved_times(const TimedBuild& fp32, const TimedBui
 Table table_of(const MixedSearch& mixed);
 std::string text_of(const MixedSearch& mixed);  // what was found, in a line
 nlohmann::ordered_json json_of(const MixedSearch& mixed);
-
-std::string drop_text(Metric metric, double share);  // "0.33 %"; more digits where a share is no count of samples
 
 // Shapes to build for: those of a sample, with `batch` of them, and where the model's batch is open, fewer.
 std::map<std::string, ShapeRange> shapes_of_data(const Graph& imported, const Dataset& data, int64_t batch);

@@ -108,14 +108,17 @@ Json evaluate_step(const StudySetup& setup, const Json& builds) {
   own.samples = results[0].samples;
   own.accuracy = results[0].reference_accuracy;
   own.output = results[0].output;
-  Json rows = Json::array({Json{{"answers", json_of(own)}, {"drop", nullptr}, {"snr", "n/a"}, {"mcnemar", nullptr}}});
+  Json rows = Json::array({Json{{"answers", json_of(own)}, {"drop", nullptr}, {"holds", true}, {"snr", "n/a"}, {"cosine", nullptr}, {"far", ""}, {"mcnemar", nullptr}}});
   for (size_t i = 0; i + 1 < engines.size(); ++i) {
     const Evaluation& e = results[i];
-    const double drop = drop_of(e, metric);
+    const Judgement judged = judge(e, metric, setup.max_drop);
     rows.push_back({{"answers", json_of(e)},
-                    {"drop", drop},
-                    {"drop_text", drop_text(metric, drop)},
-                    {"snr", e.differences.empty() ? "n/a" : decibel_text(-10 * std::log10(worst_noise_share(e)))},
+                    {"drop", judged.drop},
+                    {"drop_text", drop_text(judged, setup.max_drop)},
+                    {"holds", judged.holds},
+                    {"snr", decibel_text(judged.snr_db())},
+                    {"cosine", judged.cosine},
+                    {"far", judged.holds ? "" : far_text(judged)},
                     {"mcnemar", e.mcnemar ? Json(mcnemar_text(*e.mcnemar)) : Json(nullptr)}});
   }
   return {{"metric", name_of(metric)}, {"rows", rows}};
@@ -208,6 +211,7 @@ Table study_table(const Json& study) {
                {"95 % interval"},
                {"agreement"},
                {"SNR"},
+               {"cosine"},
                {"latency"},
                {"items/s"},
                {"beside fp32"},
@@ -215,7 +219,7 @@ Table study_table(const Json& study) {
                {"plan"},
                {"memory"},
                {"drop"},
-               {"budget", false}},
+               {"answers", false}},
               {}};
   for (const Json& row : study.at("precisions")) {
     const Json &answers = row.at("answers"), &speed = row.at("speed");
@@ -225,7 +229,9 @@ Table study_table(const Json& study) {
     };
     table.rows.push_back({row.at("precision"), rate_text(answers, "top1"),
                           interval.is_null() ? "n/a" : percent_text(interval[0]) + " to " + percent_text(interval[1]),
-                          rate_text(answers, "agreement"), row.at("snr"), number(row.at("latency_ms")) + " ms",
+                          rate_text(answers, "agreement"), row.at("snr"),
+                          row.at("cosine").is_null() ? "n/a" : format_number(row.at("cosine").get<double>(), 4),
+                          number(row.at("latency_ms")) + " ms",
                           number(row.at("throughput_per_s")),
                           speed.is_null() ? "1"
                                           : concat(number(speed.at("ratio")), "x (", number(speed.at("ci99")[0]),
@@ -234,31 +240,39 @@ Table study_table(const Json& study) {
                           format_bytes(row.at("plan_bytes").get<double>()),
                           row.at("memory_bytes").is_null() ? "n/a" : format_bytes(row.at("memory_bytes").get<double>()),
                           row.at("drop").is_null() ? "n/a" : row.at("drop_text").get<std::string>(),
-                          row.at("over_budget").is_null()     ? ""
-                          : row.at("over_budget").get<bool>() ? "OVER"
-                                                              : "within"});
+                          !row.at("far").get<std::string>().empty() ? "FAR"
+                          : row.at("over_budget").is_null()         ? ""
+                          : row.at("over_budget").get<bool>()       ? "OVER"
+                                                                    : "within"});
   }
   return table;
 }
 
-// The fastest that keeps the budget, in a line.
+// The fastest whose answers are near FP32's and keep the budget, in a line; then what was left out for its answers.
 std::string study_verdict(const Json& study) {
   const Json& rows = study.at("precisions");
   const Json* best = &rows[0];
+  std::string far;
   for (const Json& row : rows) {
-    const bool allowed = row.at("over_budget").is_null() || !row.at("over_budget").get<bool>();
-    if (!row.at("speed").is_null() && row["speed"].at("verdict") == "FASTER" && allowed &&
+    if (!row.at("far").get<std::string>().empty())
+      far += concat("; ", row.at("precision").get<std::string>(), " is far from fp32's answers: ",
+                    row.at("far").get<std::string>());
+    if (!row.at("speed").is_null() && row["speed"].at("verdict") == "FASTER" && row.at("holds").get<bool>() &&
         row.at("latency_ms").get<double>() < best->at("latency_ms").get<double>())
       best = &row;
   }
   if (best == &rows[0])
-    return rows.size() > 1 ? "verdict: fp32; nothing else is faster within the budget"
-                           : "verdict: only fp32 was asked for";
+    return (rows.size() > 1 ? "verdict: fp32; nothing else is faster and keeps its answers"
+                            : "verdict: only fp32 was asked for") +
+           far;
   return concat("verdict: ", best->at("precision").get<std::string>(), ", ",
                 format_number(best->at("speed").at("ratio").get<double>()), "x as fast as fp32",
                 best->at("drop").is_null() ? ""
                                            : concat(", drop by ", study.at("metric").get<std::string>(), " ",
-                                                    best->at("drop_text").get<std::string>()));
+                                                    best->at("drop_text").get<std::string>(), ", SNR ",
+                                                    best->at("snr").get<std::string>(), ", cosine ",
+                                                    format_number(best->at("cosine").get<double>(), 4)),
+                far);
 }
 
 void run_study(const StudyOptions& options, Context& context) {
@@ -273,8 +287,8 @@ void run_study(const StudyOptions& options, Context& context) {
     if (precision == "int8") {
       const Json calibrated = steps.run(
           "calibrate", [&] { return calibrate_step(setup); }, written);
-      for (const std::string note : calibrated.at("notes"))
-        notes.push_back(note), log(note.starts_with("auto chose") ? LogLevel::info : LogLevel::warning, note);
+      for (const std::string note : calibrated.at("notes")) notes.push_back(note);
+      log_notes(calibrated.at("notes"));
       if (setup.max_drop) {
         search = steps.run("search", [&] { return search_step(setup, builds[0].at("file").at("path")); });
         for (const auto& [layer, dtype] : search.at("keep").items())
@@ -317,9 +331,11 @@ void run_study(const StudyOptions& options, Context& context) {
   for (size_t i = 0; i < setup.precisions.size(); ++i) {
     const Json &build = builds[i], &answers = evaluated.at("rows")[i], &speed = timed.at("rows")[i];
     const double ms = speed.at("latency_ms");
-    const Json over_budget = setup.max_drop && answers.at("drop").is_number()
-                                 ? Json(answers["drop"].get<double>() > *setup.max_drop)
-                                 : Json(nullptr);
+    const Json over_budget =
+        setup.max_drop && answers.at("drop").is_number() ? Json(!answers.at("holds").get<bool>()) : Json(nullptr);
+    if (!answers.at("far").get<std::string>().empty())
+      log(LogLevel::warning, setup.precisions[i], ": the answers are far from fp32's: ", answers["far"].get<std::string>(),
+          ". Other ranges may help (--method), or layers kept in a wider type (--max-drop)");
     over |= over_budget == true;
     study["precisions"].push_back({{"precision", setup.precisions[i]},
                                    {"plan", build.at("file").at("path")},
@@ -332,7 +348,10 @@ void run_study(const StudyOptions& options, Context& context) {
                                    {"drop", answers.at("drop")},
                                    {"drop_text", answers.value("drop_text", "n/a")},
                                    {"over_budget", over_budget},
+                                   {"holds", answers.at("holds")},
+                                   {"far", answers.at("far")},
                                    {"snr", answers.at("snr")},
+                                   {"cosine", answers.at("cosine")},
                                    {"mcnemar", answers.at("mcnemar")},
                                    {"answers", answers.at("answers")},
                                    {"speed", speed.at("speed")},
@@ -395,7 +414,8 @@ void add_study(CLI::App& verb, Context& context) {
   verb.add_option("--raise-to", options->raise_to,
                   "what layers go back to under --max-drop: bf16 (fp32 where that loses too much) or fp32; bf16 where "
                   "the CPU has it, unless given");
-  verb.add_option("--method", options->method, "of calibration: entropy, minmax, percentile[:99.99], mse or auto")
+  verb.add_option("--method", options->method,
+                  "of calibration: auto (what answers best on samples held apart), entropy, minmax, percentile[:99.99] or mse")
       ->capture_default_str();
   verb.add_option("--samples", options->samples, "how many of the data, chosen by the seed; all of them unless given")
       ->check(whole_number(1));

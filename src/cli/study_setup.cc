@@ -105,7 +105,6 @@ StudySetup set_up(const StudyOptions& options, const Context& context) {
   Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options());
   StudyParts parts = split(data, options);
   check_metric(budget.metric, max_drop, model.graph, data, options.classes, int64_t(parts.evaluation.size()));
-  if (options.method == "auto") hold_apart(parts.calibration, options.seed);  // refused now, if it must be
   log(LogLevel::info, data.text(), ": ", parts.calibration.size(), " to calibrate on, ", parts.evaluation.size(),
       " to evaluate", parts.duplicates ? concat(", ", parts.duplicates, " left out as copies") : "");
   const int64_t fixed = fixed_batch(model.graph, data);

@@ -17,7 +17,7 @@ struct StudyOptions {
   std::string model;
   ModelFlags flags;
   DataFlags data_flags;
-  std::string data, output, max_drop, metric, method = "entropy", raise_to, classes, duration = "6s";
+  std::string data, output, max_drop, metric, method = "auto", raise_to, classes, duration = "6s";
   int64_t batch = 0, samples = 0, calibration_samples = 0;
   uint64_t seed = 0;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
 #include "base/error.h"
@@ -43,12 +44,12 @@ double mse_at(const Histogram& histogram, int used, int bins) {
 // KL(P || Q) without P's and Q's own normalisation, which are known: sum p log(p/q) with p = P/sum(P), q = Q/sum(Q).
 double divergence_at(const Histogram& histogram, int used, int bins) {
   double inside = 0, beyond = 0;
-  for (int i = 0; i < bins; ++i) inside += double(histogram.counts[size_t(i)]);
+  for (int i = 1; i < bins; ++i) inside += double(histogram.counts[size_t(i)]);
   for (int i = bins; i < used; ++i) beyond += double(histogram.counts[size_t(i)]);
-  if (inside == 0) return kInfinity;
+  if (inside == 0 || beyond > kMostClipped * (inside + beyond)) return kInfinity;
   const double p_total = inside + beyond, q_total = inside;
   double divergence = 0;
-  int begin = 0;
+  int begin = 1;  // without the first bin
   for (int level = 0; level < kLevels; ++level) {
     const int end = int(int64_t(level + 1) * bins / kLevels);
     double mass = 0;
@@ -126,6 +127,23 @@ double choose_amax(const Method& method, const Observed& observed) {
 float scale_of(double amax) {
   if (amax == 0) return 1.0f / 127.0f;
   return std::max(float(amax) / 127.0f, std::numeric_limits<float>::min());
+}
+
+std::string clipping_text(const std::string& name, const Method& method, const Observed& observed, double amax) {
+  const double share = clipped_share(observed, amax);
+  if (!(share > kMostClipped)) return "";
+  const auto number = [](double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.4g", value);
+    return std::string(text);
+  };
+  std::string text = concat("the tensor '", name, "': ", method.text(), " clips ", number(100 * share), " % of its values, those beyond ", number(amax));
+  for (const char* other : {"percentile:99.99", "mse", "entropy", "minmax"})
+    if (method.text() != other) {
+      const double kept = choose_amax(Method::parse(other), observed);
+      text += concat("; ", other, " would keep ", number(kept), " and clip ", number(100 * clipped_share(observed, kept)), " %");
+    }
+  return text;
 }
 
 double clipped_share(const Observed& observed, double amax) {

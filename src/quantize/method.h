@@ -10,7 +10,7 @@ namespace temper {
 
 struct Method {
   enum class Kind { minmax, percentile, mse, entropy };
-  Kind kind = Kind::entropy;
+  Kind kind = Kind::mse;
   double percent = 99.99;  // of percentile
 
   std::string text() const;                      // "entropy", "percentile:99.99"
@@ -33,7 +33,13 @@ struct Observed {
 //   entropy:    S. Migacz, "8-bit inference with TensorRT", GTC 2017: for each width i from 128 bins up, P is the first i
 //               bins with all beyond added to the last one, Q the first i bins joined into 128 levels of equal width and
 //               spread again evenly over their bins that are not empty; the i with the least KL(P || Q) is taken, the widest
-//               of equals. A width at which P has mass where Q has none is no candidate.
+//               of equals. A width at which P has mass where Q has none is no candidate. The first bin is left out of it: "discarding
+//               the first bin in the histogram (which typically contains a huge number of noise activations)" is what TensorRT
+//               does by NVIDIA's description of its calibration (calibration.md of the MLPerf Inference submissions from v0.5
+//               on); NVIDIA's pytorch-quantization gives it the count of the second. Zeros are in no bin at all. And a width
+//               beyond which lie more than 1 % of what is left is no candidate, which the source does not say: where channels
+//               are constant (dead ones behind a relu, borders), a window that ends in such a spike looks like its own
+//               remainder, and would clip most of the tensor.
 // Fewer than 128 bins in use (only where there is no histogram at all, see Histogram) means amax.
 double choose_amax(const Method& method, const Observed& observed);
 
@@ -43,5 +49,10 @@ float scale_of(double amax);
 
 // The share of all values in bins that begin at or beyond `amax`; 0 where nothing was larger.
 double clipped_share(const Observed& observed, double amax);
+// More than this is worth a warning.
+constexpr double kMostClipped = 0.01;
+// Of more than that, clipped by `method` in the tensor `name`: what it is, and what the other methods would have kept and
+// clipped. Empty otherwise.
+std::string clipping_text(const std::string& name, const Method& method, const Observed& observed, double amax);
 
 }  // namespace temper

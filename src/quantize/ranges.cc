@@ -114,6 +114,7 @@ TensorRange make_range(const std::string& name, const Method& method, const Obse
   const double amax = choose_amax(method, observed);
   if (amax == 0)
     warnings.push_back(concat("the tensor '", name, "' was zero in every sample: its scale is that of a tensor that reaches 1; check that the data is what the model expects"));
+  if (std::string clipped = clipping_text(name, method, observed, amax); !clipped.empty()) warnings.push_back(std::move(clipped));
   return {observed.min, observed.max, scale_of(amax), method.text(), clipped_share(observed, amax), observed.histogram};
 }
 

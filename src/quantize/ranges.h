@@ -39,7 +39,8 @@ struct Ranges {
   bool operator==(const Ranges&) const = default;
 };
 
-// From what was observed; `warnings` gets one line for a tensor that is all zero, naming it.
+// From what was observed; `warnings` gets one line for a tensor that is all zero, and for one of which more than
+// kMostClipped is clipped, naming it.
 TensorRange make_range(const std::string& name, const Method& method, const Observed& observed, std::vector<std::string>& warnings);
 
 // The same as if all samples had been observed in one run. Throws Error{usage} where the two are not of the same model,

@@ -5,14 +5,14 @@
 
 namespace temper {
 
-LayerSearch search_layers(const std::vector<std::string>& layers, double max_drop, bool bf16, const std::function<Loss(const KeptNodes&)>& try_keeping) {
+LayerSearch search_layers(const std::vector<std::string>& layers, bool bf16, const std::function<Loss(const KeptNodes&)>& try_keeping) {
   LayerSearch search;
   const auto tried = [&](const KeptNodes& keep) {
     ++search.trials;
     return try_keeping(keep);
   };
   search.all = search.loss = tried({});
-  search.holds = search.all.drop <= max_drop;
+  search.holds = search.all.holds;
   for (const std::string& layer : layers) search.layers.push_back({layer, {}, DType::i8});
   if (search.holds) return search;
 
@@ -38,18 +38,18 @@ LayerSearch search_layers(const std::vector<std::string>& layers, double max_dro
     while (high - low > 1) {
       const size_t middle = (low + high) / 2;
       const KeptNodes keep = candidate(middle);
-      if (const Loss loss = tried(keep); loss.drop <= max_drop) high = middle, search.loss = loss, search.keep = keep;
+      if (const Loss loss = tried(keep); loss.holds) high = middle, search.loss = loss, search.keep = keep;
       else low = middle;
     }
     return high;
   };
   search.loss = tried(search.keep);
-  search.holds = search.loss.drop <= max_drop;
+  search.holds = search.loss.holds;
   if (search.holds) {
     const size_t raised = fewest(0, layers.size(), [&](size_t count) { return kept(count, count); });
     if (bf16) {
       const KeptNodes none_wide = kept(0, raised);
-      if (const Loss loss = tried(none_wide); loss.drop <= max_drop) search.loss = loss, search.keep = none_wide;
+      if (const Loss loss = tried(none_wide); loss.holds) search.loss = loss, search.keep = none_wide;
       else fewest(0, raised, [&](size_t wide) { return kept(wide, raised); });
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixed precision under a budget: which layers of an int8 model go back to a float so that its answers stay within a drop.
+// Mixed precision under a budget: which layers of an int8 model go back to a float so that its answers stay good enough.
 #pragma once
 #include <functional>
 #include <string>
@@ -13,6 +13,8 @@ namespace temper {
 struct Loss {
   double drop = 0;   // by the metric of the budget, as a share
   double noise = 0;  // noise / signal of the worst output: tells layers apart where the metric of few samples does not
+  bool holds = false;  // its answers are good enough, as whoever tries it judges (data/judge.h)
+  int trial = 0;       // what whoever tries it numbers it by
 };
 
 struct LayerLoss {
@@ -26,7 +28,7 @@ struct LayerSearch {
   KeptNodes keep;                 // those that are raised
   Loss loss;                      // of the result
   Loss all;                       // of the model with every layer in int8
-  bool holds = false;             // the drop is within the budget
+  bool holds = false;             // so does the result
   int trials = 0;                 // candidates tried
 };
 
@@ -36,7 +38,7 @@ struct LayerSearch {
 // lose more; the number that is returned was itself tried and holds. With `bf16`, a second bisection finds how many of them,
 // the worst again, need FP32: the others are raised to BF16. Where every layer in int8 holds, none is tried alone. Where
 // the budget does not hold even with all of them in FP32, `holds` is false and all are.
-// `try_keeping` measures the model with these layers raised; the same must give the same loss.
-LayerSearch search_layers(const std::vector<std::string>& layers, double max_drop, bool bf16, const std::function<Loss(const KeptNodes& keep)>& try_keeping);
+// `try_keeping` measures the model with these layers raised, and judges it; the same must give the same loss.
+LayerSearch search_layers(const std::vector<std::string>& layers, bool bf16, const std::function<Loss(const KeptNodes& keep)>& try_keeping);
 
 }  // namespace temper

@@ -75,7 +75,7 @@ void expect_alike(const Ranges& a, const Ranges& b) {
 TEST(StreamCalibration, AutoDoesNotDependOnHowTheSamplesCome) {
   const Tensor all = samples(100);
   const Ranges once = calibrated(model("n"), {{all}});
-  EXPECT_EQ(once.samples, 80);
+  EXPECT_EQ(once.samples, 100);
   EXPECT_EQ(once.sample_hashes.size(), 100u) << "those that chose the method belong to them";
   EXPECT_NE(once.notes.back().find("on 20 samples held apart"), std::string::npos) << once.notes.back();
   for (int64_t size : {1, 7, 40}) {
@@ -84,6 +84,24 @@ TEST(StreamCalibration, AutoDoesNotDependOnHowTheSamplesCome) {
     SCOPED_TRACE(size);
     expect_alike(calibrated(model("n"), batches), once);
   }
+}
+
+TEST(StreamCalibration, AutoTakesTheLeastSquaredErrorOfAllSamplesWhereTooFewCanBeHeldApart) {
+  const auto expect_unjudged = [](const Tensor& all, const char* held) {
+    const Ranges got = calibrated(model("n"), {{all}}), wanted = calibrated(model("n"), {{all}}, "mse");
+    EXPECT_EQ(got.samples, all.dims()[0]);
+    EXPECT_EQ(got.method, "mse");
+    ASSERT_EQ(got.notes.size(), wanted.notes.size() + 1);
+    EXPECT_NE(got.notes.back().find(concat("auto took mse: of the samples, ", std::string_view(held), " could be held apart")), std::string::npos) << got.notes.back();
+    EXPECT_NE(got.notes.back().find("fewer than 16; 80 samples that differ are enough"), std::string::npos) << got.notes.back();
+    expect_alike({got.model_sha256, got.precision, got.method, got.samples, got.seed, false, wanted.notes, got.sample_hashes, got.values, got.order, ""}, wanted);
+  };
+  expect_unjudged(samples(5), "1");
+  expect_unjudged(samples(75), "15");
+  Tensor copies = samples(100);
+  for (int64_t i = 8; i < copies.count(); ++i) copies.data<float>()[i] = copies.data<float>()[i % 8];
+  expect_unjudged(copies, "0");
+  EXPECT_NE(calibrated(model("n"), {{samples(80)}}).notes.back().find("auto chose "), std::string::npos);
 }
 
 TEST(StreamCalibration, AModelOfAFixedBatchIsFilledUp) {
@@ -102,16 +120,15 @@ TEST(StreamCalibration, AllSamplesAreCalibratedOnWithANamedMethod) {
 
 TEST(StreamCalibration, AnInputWithoutSamplesMustNotChangeWithAuto) {
   const auto of = [] { return model("n", "input %z: f32[3,1]\n", "%y"); };
-  const Tensor all = samples(30), a = Tensor::of<float>({3, 1}, {1, 2, 3}), b = Tensor::of<float>({3, 1}, {1, 2, 4});
-  const std::vector<std::vector<Tensor>> same = {{part(all, 0, 3), a}, {part(all, 3, 27), a}}, other = {{part(all, 0, 3), a}, {part(all, 3, 27), b}};
-  EXPECT_EQ(calibrated(of(), same).samples, 24);
+  const Tensor all = samples(100), a = Tensor::of<float>({3, 1}, {1, 2, 3}), b = Tensor::of<float>({3, 1}, {1, 2, 4});
+  const std::vector<std::vector<Tensor>> same = {{part(all, 0, 3), a}, {part(all, 3, 97), a}}, other = {{part(all, 0, 3), a}, {part(all, 3, 97), b}};
+  EXPECT_EQ(calibrated(of(), same).samples, 100);
   expect_refused(ErrorKind::usage, "'z' has no samples along its first axis and differs", [&] { calibrated(of(), other); });
-  EXPECT_EQ(calibrated(of(), other, "minmax").samples, 30);
+  EXPECT_EQ(calibrated(of(), other, "minmax").samples, 100);
 }
 
 TEST(StreamCalibration, WhatCannotBeCalibratedOnIsRefused) {
   expect_refused(ErrorKind::usage, "no batch came", [] { calibrated(model("n"), {}); });
-  expect_refused(ErrorKind::usage, "ten samples at least, not 9", [] { calibrated(model("n"), {{samples(9)}}); });
   expect_refused(ErrorKind::usage, "no samples in it", [] { calibrated(model("n"), {{samples(0)}}); });
   expect_refused(ErrorKind::usage, "[2,9]", [] { calibrated(model("n"), {{samples(20)}, {Tensor(DType::f32, {2, 9})}}); });
   expect_refused(ErrorKind::usage, "automatic", [] { calibrated(model("n"), {{samples(20)}}, "automatic"); });

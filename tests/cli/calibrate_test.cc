@@ -135,15 +135,15 @@ import sys
 sys.path.insert(0, ')" TEMPER_SOURCE_DIR R"(/python')
 import digits_data
 images, labels, _, _ = digits_data.load()
-np.savez('digits.npz', image=images[:300], labels=labels[:300]); np.savez('few.npz', image=images[:9])
-np.savez('same.npz', image=np.repeat(images[:1], 20, 0))
+np.savez('digits.npz', image=images[:300], labels=labels[:300]); np.savez('few.npz', image=images[:5])
+np.savez('same.npz', image=np.repeat(images[:1], 100, 0))
 )");
   ASSERT_EQ(temper(folder, "zoo digits_cnn -o m.onnx").code, 0);
-  const Outcome done = calibrate(folder, "m.onnx --data digits.npz --method auto --seed 3 -o a.json --json");
+  const Outcome done = calibrate(folder, "m.onnx --data digits.npz --seed 3 -o a.json --json");
   ASSERT_EQ(done.code, 0) << done.err;
   const auto json = nlohmann::json::parse(done.out);
   const Ranges ranges = load_ranges(folder + "a.json");
-  EXPECT_EQ(ranges.samples, 240);
+  EXPECT_EQ(ranges.samples, 300) << "those held apart are calibrated on once they have judged";
   EXPECT_EQ(ranges.sample_hashes.size(), 300u) << "samples that chose the method must not judge the plan either";
   ASSERT_EQ(json.at("trials").size(), 6u);
   double least = -1000, chosen = -1000;
@@ -159,14 +159,31 @@ np.savez('same.npz', image=np.repeat(images[:1], 20, 0))
   EXPECT_GE(chosen, least) << "all agree alike here, so the least noise wins";
   ASSERT_EQ(calibrate(folder, "m.onnx --data digits.npz --method auto --seed 3 -o b.json").code, 0);
   EXPECT_EQ(read_file(folder + "a.json"), read_file(folder + "b.json"));
-  const Outcome few = calibrate(folder, "m.onnx --data few.npz --method auto -o c.json"), same = calibrate(folder, "m.onnx --data same.npz --method auto -o c.json"),
-                noise = calibrate(folder, "m.onnx --placeholder-data --method auto -o c.json");
-  EXPECT_EQ(few.code, 2);
-  EXPECT_CONTAINS(few.err, "ten samples");
-  EXPECT_EQ(same.code, 2);
-  EXPECT_CONTAINS(same.err, "every sample held apart");
-  EXPECT_EQ(noise.code, 2);
-  EXPECT_CONTAINS(noise.err, "real data");
+  // Where nothing can be judged, the least squared error of all samples.
+  for (const auto& [data, held, samples] : {std::tuple("--data few.npz", "1", 5), {"--data same.npz", "0", 100}, {"--placeholder-data", "", 8}, {"--data digits.npz --part 1/2", "", 150}}) {
+    const Outcome done_so = calibrate(folder, concat("m.onnx ", std::string_view(data), " -o c.json"));
+    ASSERT_EQ(done_so.code, 0) << done_so.err;
+    const Ranges taken = load_ranges(folder + "c.json");
+    EXPECT_EQ(taken.method, "mse") << data;
+    EXPECT_EQ(taken.samples, samples) << data;
+    if (*held) {
+      EXPECT_CONTAINS(done_so.err, concat("auto took mse: of the samples, ", std::string_view(held), " could be held apart"));
+    }
+  }
+}
+
+TEST(CalibrateVerb, ClippingIsAWarningThatQuietKeepsAndTheRangesHold) {
+  const std::string folder = test_folder();
+  run_python(folder, kModels);
+  const Outcome done = calibrate(folder, "relu.onnx --data x.npy --method percentile:60 -o r.json --quiet");
+  ASSERT_EQ(done.code, 0) << done.err;
+  EXPECT_EQ(done.out, "");
+  for (const char* part : {"warning: the tensor 'x': percentile:60 clips ", "minmax would keep ", "mse would keep "}) EXPECT_CONTAINS(done.err, part);
+  EXPECT_CONTAINS(load_ranges(folder + "r.json").notes.at(0), "the tensor '");
+  // Joined ranges say it anew.
+  ASSERT_EQ(calibrate(folder, "relu.onnx --data x.npy --method percentile:60 --part 1/2 -o a.json").code, 0);
+  ASSERT_EQ(calibrate(folder, "relu.onnx --data x.npy --method percentile:60 --part 2/2 -o b.json").code, 0);
+  EXPECT_CONTAINS(calibrate(folder, "--merge a.json b.json -o c.json").err, "the tensor 'x': percentile:60 clips ");
 }
 
 TEST(CalibrateVerb, PicturesOfSeveralSizesNeedOneSizeToGoTo) {

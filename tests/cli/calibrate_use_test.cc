@@ -90,7 +90,7 @@ TEST_F(CalibrateUse, WhatMeansNothingBesideTheRestIsRefusedByName) {
   refused(2, "--merge r.json r.json --qdq no.onnx", "needs a model");
   refused(2, "net.onnx --placeholder-data --crop 8 -o no.json", "leave --crop out");
   refused(2, "net.onnx --placeholder-data --batch 8 -o no.json", "leave --batch out");
-  refused(2, "net.onnx --data x.npy --keep-first -o no.json", "--keep-first");
+  refused(2, "net.onnx --data x.npy --method minmax --keep-first -o no.json", "--keep-first");
   refused(2, "net.onnx --data x.npy --shapes 4x4 -o no.json", "leave --shapes out");
   refused(2, "net.onnx --data x.npy --cache-version 8501 -o no.json", "--cache FILE");
   refused(2, "net.onnx --data x.npy --samples 0 -o no.json", "not a whole number of at least 1");

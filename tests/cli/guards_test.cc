@@ -61,13 +61,26 @@ TEST_F(Guards, WhatAMetricNeedsIsMissedBeforeAnythingIsBuilt) {
     refused(2, start + "--data mismatch.npz", {"mismatch.npz", "9 labels for 200 samples"});
   }
   refused(2, "build map.onnx -o no.plan --precision int8 --max-drop 1% --data good.npz --metric agreement", {"--output-name", "cosine and snr"});
-  refused(2, "study m.onnx -o no --data few.npz --samples 12 --method auto", {"ten samples"});
 }
 
 TEST_F(Guards, TooFewSamplesForABudgetAreNamed) {
   const Outcome built = run("build m.onnx -o m.plan --precision int8 --data few.npz --max-drop 1% --quick");
   ASSERT_EQ(built.code, 0) << built.err;
-  EXPECT_CONTAINS(built.err, "20 samples are too few to show a drop of 1.00 %: one answer among them is 5.00 %");
+  EXPECT_CONTAINS(built.err, "20 samples are too few to tell a drop of 1.00 % from none: 194 would (95 %)");
+  EXPECT_CONTAINS(built.err, "auto took mse");
+  EXPECT_EQ(built.out.find("drop with every layer in int8: 0.00 %"), std::string::npos) << built.out;
+  EXPECT_CONTAINS(built.out, "194 would tell 1.00 %");
+  // Without a budget they are told, too; and what is asked to be quiet prints no tables.
+  const Outcome study = run("study m.onnx -o few --data few.npz --quick --duration 50ms");
+  EXPECT_CONTAINS(study.err, "10 samples are too few to tell a drop of 1.00 % from none");
+  EXPECT_CONTAINS(study.out, "at most ");
+  EXPECT_EQ(study.out.find(" 0.00 %"), std::string::npos) << study.out;
+  const Outcome quiet = run("build m.onnx -o m.plan --precision int8 --data few.npz --max-drop 1% --quick --quiet");
+  ASSERT_EQ(quiet.code, 0) << quiet.err;
+  EXPECT_EQ(std::count(quiet.out.begin(), quiet.out.end(), '\n'), 1) << quiet.out;
+  const Outcome ranges = run("calibrate m.onnx --data few.npz -o r.json --quiet");
+  EXPECT_EQ(ranges.code, 0) << ranges.err;
+  EXPECT_EQ(ranges.out, "");
 }
 
 TEST_F(Guards, FlagsWithoutWhatTheyBelongToAreRefused) {

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "../data/helpers.h"
+#include "quantize/ranges.h"
 
 namespace temper {
 namespace {
@@ -46,7 +47,7 @@ Observed observe(const std::vector<float>& values) {
   return observed;
 }
 
-// The literal steps: build P, build Q, normalise both, sum.
+// The literal steps: build P, build Q, without the first bin, normalise both, sum; where no more than 1 % lies beyond.
 double slow_entropy(const Observed& observed) {
   const auto& counts = observed.histogram.counts;
   const int used = observed.histogram.used();
@@ -54,18 +55,23 @@ double slow_entropy(const Observed& observed) {
   int best = used;
   for (int width = 128; width <= used; ++width) {
     std::vector<double> p(counts.begin(), counts.begin() + width), q(size_t(width), 0.0);
-    for (int i = width; i < used; ++i) p.back() += double(counts[size_t(i)]);
+    p[0] = 0;
+    double beyond = 0, all = 0;
+    for (int i = width; i < used; ++i) beyond += double(counts[size_t(i)]);
+    p.back() += beyond;
+    for (double mass : p) all += mass;
+    if (beyond > 0.01 * all) continue;
     std::vector<double> level_mass(128, 0.0), level_bins(128, 0.0);
     // Bin i belongs to the level whose interval [l, l + 1) * width / 128, cut down to whole bins, holds it.
     std::vector<int> level_of(static_cast<size_t>(width));
-    for (int i = 0; i < width; ++i) {
+    for (int i = 1; i < width; ++i) {
       int level = 0;
       while ((level + 1) * width / 128 <= i) ++level;
       level_of[size_t(i)] = level;
       level_mass[size_t(level)] += double(counts[size_t(i)]);
       level_bins[size_t(level)] += counts[size_t(i)] > 0;
     }
-    for (int i = 0; i < width; ++i)
+    for (int i = 1; i < width; ++i)
       if (counts[size_t(i)]) q[size_t(i)] = level_mass[size_t(level_of[size_t(i)])] / level_bins[size_t(level_of[size_t(i)])];
     double p_sum = 0, q_sum = 0, divergence = 0;
     for (int i = 0; i < width; ++i) p_sum += p[size_t(i)], q_sum += q[size_t(i)];
@@ -141,6 +147,39 @@ TEST(CalibrationMethod, RareOutliersAreClippedByPercentileAndEntropy) {
     EXPECT_LT(clipped_share(observed, amax), 0.01) << method;
   }
   EXPECT_EQ(clipped_share(observed, 60), 0);
+}
+
+// What is seen behind a relu: most values are zero, many nearly so; and channels that are dead give one value each.
+TEST(CalibrationMethod, EntropyKeepsAReluTensorWhateverSpikesItHas) {
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal(0, 1);
+  std::vector<float> sparse, dead;
+  for (int i = 0; i < 40000; ++i) {
+    const float x = normal(random);
+    sparse.push_back(i % 10 ? 0.0f : i % 20 ? 1e-5f * std::fabs(x) : std::fabs(x));
+    // Three channels of four are constant: 0.07, 0.2 and 0.3.
+    dead.push_back(i % 4 == 0 ? 0.1f * std::fabs(x) : i % 4 == 1 ? 0.07f : i % 4 == 2 ? 0.2f : 0.3f);
+  }
+  for (const auto* values : {&sparse, &dead}) {
+    const Observed observed = observe(*values);
+    const double amax = choose_amax({Method::Kind::entropy}, observed);
+    EXPECT_LE(clipped_share(observed, amax), 0.01);
+    EXPECT_LE(mean_squared_error(*values, amax), 10 * mean_squared_error(*values, choose_amax({Method::Kind::mse}, observed)));
+    EXPECT_EQ(amax, slow_entropy(observed));
+  }
+}
+
+TEST(CalibrationMethod, ClippingMoreThanAHundredthIsToldWithWhatTheOtherMethodsKeep) {
+  const Observed observed = observe(samples()[0].values);
+  std::vector<std::string> warnings;
+  const Method narrow{Method::Kind::percentile, 60};
+  const TensorRange range = make_range("relu_1", narrow, observed, warnings);
+  EXPECT_GT(range.clipped_share, 0.3);
+  ASSERT_EQ(warnings.size(), 1u);
+  for (const char* part : {"the tensor 'relu_1': percentile:60 clips ", " % of its values, those beyond ", "minmax would keep ", "mse would keep ", "entropy would keep ", "and clip 0 %"})
+    EXPECT_CONTAINS(warnings[0], part);
+  make_range("relu_1", Method::parse("percentile:99.5"), observed, warnings);
+  EXPECT_EQ(warnings.size(), 1u);
 }
 
 TEST(CalibrationMethod, TheScaleIsTheRangeOver127InFloat) {

@@ -18,14 +18,15 @@ struct Model {
   LayerSearch search(double max_drop, bool bf16 = false) {
     std::vector<std::string> names;
     for (const auto& [name, loss] : layers) names.push_back(name);
-    return search_layers(names, max_drop, bf16, [&](const KeptNodes& keep) {
+    return search_layers(names, bf16, [&](const KeptNodes& keep) {
       asked.push_back(keep);
-      Loss total{base, 0};
+      Loss total{base};
       for (const auto& [name, loss] : layers)
         if (const auto it = keep.find(name); it == keep.end() || it->second == DType::bf16) {
           const double share = it == keep.end() ? 1 : in_bf16;
           total.drop += share * loss.drop, total.noise += share * loss.noise;
         }
+      total.holds = total.drop <= max_drop;
       return total;
     });
   }
