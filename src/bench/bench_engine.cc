@@ -73,7 +73,7 @@ BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes) {
     run.notes["precision"] = "calibrated on noise: what this plan answers is meaningless for accuracy";
   run.batch = batch_of(shapes);
   for (size_t i = 0; i < shapes.size(); ++i) run.shapes[engine.inputs()[i].name] = shapes[i];
-  run.notes["shapes"] = "inputs are seeded random numbers";
+  run.notes["shapes"] = "inputs are seeded random numbers, and integers wider than a byte 0";
   run.threads = engine.threads();
   if (info.model_sha256.empty()) {
     run.notes["model_sha256"] = run.notes["source_sha256"] = "the engine was not made from a file";

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "build/plan_buffers.h"
 #include "data/bench_session.h"
 #include "measure/statistics.h"
 #include "measure/timer.h"
@@ -20,10 +19,7 @@ constexpr double kSeconds = 0.5, kStepsMs = 100;
 
 PlanTimes time_whole(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const Instruments& instruments, std::optional<double> load) {
   PlanTimes times;
-  // Integers of an input may be positions in a table of any length: they are 0.
-  PlanBuffers buffers(*engine->plan_for(shapes));
-  buffers.tensors.resize(shapes.size());
-  BenchSession session(engine, std::move(buffers.tensors));
+  BenchSession session(engine, shapes);
   DeviceClock device_clock(session, true);
   Clock& clock = engine->device().gpu ? device_clock : *instruments.clock;
   const LoadWatch watch(*instruments.load);

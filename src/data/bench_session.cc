@@ -7,8 +7,11 @@ namespace temper {
 
 static std::vector<Tensor> random_inputs(const Engine& engine, const std::vector<Dims>& shapes, uint64_t seed) {
   std::vector<Tensor> inputs;
-  for (size_t i = 0; i < shapes.size(); ++i)
-    inputs.push_back(random_tensor(engine.inputs().at(i).type.dtype, shapes[i], seed + i));
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const DType dtype = engine.inputs().at(i).type.dtype;
+    const bool may_be_positions = !is_float(dtype) && size_of(dtype) > 1;
+    inputs.push_back(may_be_positions ? Tensor(dtype, shapes[i]) : random_tensor(dtype, shapes[i], seed + i));
+  }
   return inputs;
 }
 

@@ -55,6 +55,18 @@ TEST(BenchEngine, ShapesThatCannotBeRunAreRefused) {
   EXPECT_EQ(shapes_for_batch(fixed, 4), (std::vector<Dims>{{4, 2}}));
 }
 
+// Token types of a text model, say.
+TEST(BenchEngine, IntegersThatMayBePositionsAreThoseOfEveryTable) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DType::i64, {1, 16}});
+  const ValueId table = graph.add_constant("table", Tensor(DType::f32, {2, 8}));
+  graph.add_output("y", graph.add_single(ops::Gather{}, {table, x}, "gather"));
+  EngineInfo info;
+  info.device = "reference";
+  BenchSession session(std::make_shared<Engine>(info, std::move(graph), 1), std::vector<Dims>{{1, 16}});
+  EXPECT_NO_THROW(session.run());
+}
+
 TEST(BenchEngine, RunIsACompleteResult) {
   TimerOptions timer;
   timer.warmup = 2;

@@ -43,9 +43,9 @@ TEST(ProfileVerb, EveryStepHasItsTimeItsWorkAndItsShareOfTheMachinesLimits) {
   EXPECT_GT(convolutions, 0);
   EXPECT_GT(json.at("run_ms").get<double>(), 0);
 
-  // The peaks are measured once.
+  // The peaks are kept. Where others worked meanwhile they are measured again, and the higher ones stay.
   const auto again = nlohmann::json::parse(temper(folder, "profile m.plan --duration 50ms --json").out);
-  for (const char* name : {"memory_bytes_per_s", "fp32_per_s"}) EXPECT_NEAR(again.at("peaks").at(name).get<double>() / peaks.at(name).get<double>(), 1, 1e-6);
+  for (const char* name : {"memory_bytes_per_s", "fp32_per_s"}) EXPECT_GE(again.at("peaks").at(name).get<double>(), peaks.at(name).get<double>() * (1 - 1e-6));
 
   const Outcome table = temper(folder, "profile m.plan --duration 50ms --top 2 --csv p.csv");
   EXPECT_CONTAINS(table.out, "of the limit");
