@@ -137,7 +137,7 @@ TEST(BuildVerb, ABudgetRaisesTheSameLayerAndRecordsIt) {
   const Outcome by_name = temper(folder, "build odd.onnx -o named.plan --precision int8 --calibration odd.plan.ranges.json --keep-bf16 delicate --quick");
   EXPECT_EQ(by_name.code, bf16 ? 0 : 4) << by_name.err;
   if (bf16) {
-    EXPECT_CONTAINS(by_name.out, "delicate (matmul): kept in bf16 as asked");
+    EXPECT_CONTAINS(by_name.out, "kept in bf16 as asked: delicate (matmul)");
     EXPECT_CONTAINS(temper(folder, "inspect named.plan --graph").out, "bf16");
   } else {
     EXPECT_CONTAINS(by_name.err, "delicate");

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""usage: relu_heavy_nets.py TEMPER [MODEL.onnx...]
+"""usage: relu_heavy_nets.py TEMPER [MODEL.onnx=3x48x192...]
 
 Networks whose layers are mostly relu, with what trained ones have: channels that are dead (constant), a few that are much louder
 than the rest, values that are nearly all zero. Calibrated as it comes, INT8 answers within 1 dB of the best method's signal to
-noise, on samples that nobody calibrated on. The table has every method. Weights and samples are seeded; so are those of
-other models, whose samples are made as large as their first input says.
+noise, on samples that nobody calibrated on. The table has every method. Weights and samples are seeded; so are those of other
+models, each with the shape of its samples.
 """
 import json
 import pathlib
@@ -117,9 +117,8 @@ def main():
         nets = [(net.__name__, folder / f"{net.__name__}.onnx", (3, 24, 24), 160, 100) for net in (dead_channels, heavy_tails, sparse)]
         for net in (dead_channels, heavy_tails, sparse):
             net(folder / f"{net.__name__}.onnx")
-        for path in map(pathlib.Path, sys.argv[2:]):
-            dims = [d.dim_value for d in onnx.load(path).graph.input[0].type.tensor_type.shape.dim]
-            nets.append((path.stem[:20], path, (3, dims[2] or 96, dims[3] or 96), 80, 24))
+        for path, shape in (argument.rsplit("=", 1) for argument in sys.argv[2:]):
+            nets.append((pathlib.Path(path).stem[:20], path, tuple(map(int, shape.split("x"))), 160, 40))
         for net, path, shape, calibrated, evaluated in nets:
             found, chosen = noise_ratios(path, folder, shape, calibrated, evaluated)
             best = max(found.values())
