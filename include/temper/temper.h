@@ -150,8 +150,11 @@ class Engine {
     return Engine(engine);
   }
 
-  // What was there before stays if writing fails.
-  void save(const std::string& plan_path) const { detail::check(temper_engine_save(handle(), plan_path.c_str())); }
+  // What was there before stays if writing fails, and unless it is a plan; `force` replaces files of other kinds, too.
+  // Throws Error{TEMPER_USAGE} for a file that the engine was loaded or built from, even then.
+  void save(const std::string& plan_path, bool force = false) const {
+    detail::check((force ? temper_engine_save_over : temper_engine_save)(handle(), plan_path.c_str()));
+  }
   std::vector<Port> inputs() const { return ports(temper_engine_input_count(handle()), temper_engine_input); }
   std::vector<Port> outputs() const { return ports(temper_engine_output_count(handle()), temper_engine_output); }
   const temper_engine* handle() const { return handle_.get(); }

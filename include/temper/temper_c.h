@@ -104,8 +104,12 @@ temper_status temper_engine_load(const char* plan_path, temper_engine** engine);
 /* Imports, optimises and measures: seconds to minutes. `options` may be NULL. */
 temper_status temper_engine_build(const char* onnx_path, const temper_build_options* options, temper_engine** engine);
 
-/* Writes a plan file; what was there before stays if that fails. */
+/* Writes a plan file; what was there before stays if that fails. TEMPER_USAGE where that is a file that the engine was
+ * loaded or built from (model, external data, ranges), or anything but a plan. Symbolic links are followed. */
 temper_status temper_engine_save(const temper_engine* engine, const char* plan_path);
+
+/* The same, and a file of another kind is replaced, too; never one that the engine was loaded or built from. */
+temper_status temper_engine_save_over(const temper_engine* engine, const char* plan_path);
 
 /* Sessions made from it keep working. NULL is allowed. */
 void temper_engine_free(temper_engine* engine);

@@ -243,7 +243,7 @@ void bind_bench(nb::module_& module) {
   module.def("compare_results", compare_results);
   module.def("warnings", warnings);
   module.def("save_result",
-             [](const std::string& path, const std::string& text) { save_result(path, result_from_json(text)); });
+             [](const std::string& path, const std::string& text, bool force) { save_result(path, result_from_json(text), force); });
   module.def("load_result", [](const std::string& path) { return to_json(load_result(path)); });
   module.def("model_sha256", [](const std::string& path) {
     const WithoutGil released;

@@ -61,7 +61,7 @@ nb::list values_of(const Ranges& ranges) {
 
 void bind_calibrate(nb::module_& module) {
   nb::class_<Ranges>(module, "Ranges")
-      .def("save", [](const Ranges& self, const std::string& path) { save_ranges(path, self); })
+      .def("save", [](const Ranges& self, const std::string& path, bool force) { save_ranges(path, self, force); }, nb::arg("path"), nb::arg("force") = false)
       .def_static("load", [](const std::string& path) { return load_ranges(path); })
       .def_ro("model_sha256", &Ranges::model_sha256)
       .def_ro("method", &Ranges::method)

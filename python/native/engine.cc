@@ -9,6 +9,7 @@
 #include "guard.h"
 #include "plan/container.h"
 #include "plan/describe.h"
+#include "tune/default_cache.h"
 
 namespace nb = nanobind;
 
@@ -101,11 +102,12 @@ BuildOptions options_of(nb::dict options) {
 void bind_engine(nb::module_& module) {
   nb::class_<PyEngine>(module, "Engine")
       .def("save",
-           [](const PyEngine& self, const std::string& path) {
+           [](const PyEngine& self, const std::string& path, bool force) {
              const auto engine = self.get();
              const WithoutGil released;
-             save_engine(*engine, path);
-           })
+             save_engine(*engine, path, force);
+           },
+           nb::arg("path"), nb::arg("force") = false)
       .def("inputs", [](const PyEngine& self) { return ports_list(self.get()->inputs()); })
       .def("outputs", [](const PyEngine& self) { return ports_list(self.get()->outputs()); })
       .def("info",
@@ -147,7 +149,7 @@ void bind_engine(nb::module_& module) {
     return names;
   });
   module.def("is_plan", [](const std::string& path) { return looks_like_plan(MappedFile(path).bytes()); });
-  module.def("cache_folder", [] { return cache_folder(); });
+  module.def("default_timing_cache", default_timing_cache);
 }
 
 }  // namespace temper::python

@@ -62,9 +62,9 @@ class BenchResult:
     record: dict[str, Any] = dataclasses.field(repr=False)
     environment: dict[str, Any] = dataclasses.field(repr=False)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a result file, which ``temper compare`` and ``temper report`` read."""
-        save_results(path, [self])
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Writes a result file, which ``temper compare`` and ``temper report`` read. Only ``force`` replaces a file of another kind."""
+        save_results(path, [self], force=force)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,9 +118,9 @@ def _results_of(text: str) -> list[BenchResult]:
     return results
 
 
-def save_results(path: str | os.PathLike[str], results: Iterable[BenchResult]) -> None:
-    """Writes several results into one file, with the environment of the last."""
-    _temper.save_result(os.fspath(path), _text_of(results))
+def save_results(path: str | os.PathLike[str], results: Iterable[BenchResult], *, force: bool = False) -> None:
+    """Writes several results into one file, with the environment of the last. Only ``force`` replaces a file of another kind."""
+    _temper.save_result(os.fspath(path), _text_of(results), force)
 
 
 def load_results(path: str | os.PathLike[str]) -> list[BenchResult]:

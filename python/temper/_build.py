@@ -46,7 +46,7 @@ def timing_cache_of(path: str | os.PathLike[str] | None) -> str:
     if path is None:
         return ""
     path = os.fspath(path)
-    return os.path.join(_temper.cache_folder(), "timings.json") if path == DEFAULT else path
+    return _temper.default_timing_cache() if path == DEFAULT else path
 
 
 def build(

@@ -52,9 +52,9 @@ class Ranges:
         """Reads a file of ranges, those of ``temper calibrate`` too."""
         return Ranges(_temper.Ranges.load(os.fspath(path)))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a file of ranges, which ``temper build --calibration`` reads."""
-        self._native.save(os.fspath(path))
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Writes a file of ranges, which ``temper build --calibration`` reads. Only ``force`` replaces a file of another kind."""
+        self._native.save(os.fspath(path), force)
 
     @property
     def values(self) -> list[TensorRange]:

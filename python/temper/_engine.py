@@ -147,9 +147,13 @@ class Engine:
         """
         return json.loads(self._native.inspect(layers, graph, why))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a plan file for :func:`load`; what was there before stays if that fails."""
-        self._native.save(os.fspath(path))
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Writes a plan file for :func:`load`; what was there before stays if that fails.
+
+        A file that is no plan is replaced only with ``force``, and one that this engine was loaded or built from never
+        (Error of kind ``usage``).
+        """
+        self._native.save(os.fspath(path), force)
 
     def close(self) -> None:
         """Lets go of the engine; it and its sessions refuse to run afterwards. A second call does nothing."""

@@ -2,6 +2,7 @@
 """Building, loading, saving, running: answers, and what is refused."""
 import gc
 import os
+import shutil
 import tempfile
 import unittest
 
@@ -50,6 +51,50 @@ class EngineTest(Case):
             with temper.load(path) as loaded:
                 numpy.testing.assert_array_equal(loaded.run(x)["logits"], self.engine.run(x)["logits"])
             self.assertRefused("usage", "closed", loaded.run, x)
+
+    def test_nothing_that_is_saved_replaces_an_input_or_a_file_of_another_kind(self):
+        def content(path):
+            with open(path, "rb") as file:
+                return file.read()
+
+        with tempfile.TemporaryDirectory() as folder:
+            model, plan, link, notes = (os.path.join(folder, name) for name in ("m.onnx", "m.plan", "link", "notes.txt"))
+            shutil.copy(DIGITS, model)
+            os.symlink("m.onnx", link)
+            with open(notes, "w") as file:
+                file.write("mine")
+            before = content(model)
+            with temper.build(model, threads=1, quick=True) as engine:
+                for path in (model, link):
+                    for force in (False, True):
+                        self.assertRefused("usage", "is one of the files to read", engine.save, path, force=force)
+                self.assertRefused("usage", "is a file that Temper did not write, which a plan would replace|force=True", engine.save, notes)
+                engine.save(plan)
+                engine.save(plan)
+            with temper.load(plan) as loaded:
+                self.assertRefused("usage", "is one of the files to read", loaded.save, plan, force=True)
+            ranges = temper.calibrate(model, [images(4)], method="minmax", threads=1)
+            result = temper.bench(lambda x: None, [images(1)], duration=0.01)
+            for save in (ranges.save, result.save, lambda path: temper.save_results(path, [result])):
+                self.assertRefused("usage", "is an ONNX model, which", save, model)
+                self.assertRefused("usage", "is a plan, which", save, plan)
+            for cache in (model, notes):
+                self.assertRefused("usage", "no timing cache", temper.build, DIGITS, threads=1, timing_cache=cache)
+            self.assertEqual((content(model), content(notes)), (before, b"mine"))
+            ranges.save(notes, force=True)
+            result.save(notes, force=True)
+            self.assertEqual(len(temper.load_results(notes)), 1)
+
+    def test_where_there_is_no_cache_folder_an_engine_is_built_all_the_same(self):
+        before = {name: os.environ.pop(name, None) for name in ("HOME", "XDG_CACHE_HOME")}
+        said = []
+        temper.set_log_callback(lambda level, message: said.append((level, message)))
+        try:
+            temper.build(DIGITS, threads=1, quick=True)
+        finally:
+            temper.set_log_callback(None)
+            os.environ.update({name: value for name, value in before.items() if value is not None})
+        self.assertIn("neither XDG_CACHE_HOME nor HOME is set", "".join(message for level, message in said if level == "warning"))
 
     def test_wrong_inputs_are_refused_with_the_fix(self):
         x = images(4)

@@ -153,9 +153,22 @@ class TheCommandLine(unittest.TestCase):
         self.assertEnds(2, "is none of torchvision:NAME", "export", "resnet18", "-o", "m.onnx")
         self.assertEnds(2, "needs the function", "export", "some.py", "-o", "m.onnx")
 
+    def test_no_output_replaces_an_input_or_what_export_did_not_write(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source, model, notes = (pathlib.Path(folder) / name for name in ("s.pt", "m.onnx", "notes.onnx"))
+            source.write_bytes(b"weights")
+            notes.write_text("mine")
+            model.symlink_to("s.pt")
+            for force in ([], ["--force"]):
+                self.assertEnds(2, "is one of the files to read", "export", str(source), "-o", str(model), *force)
+            self.assertEnds(2, "temper export did not write|--force", "export", str(source), "-o", str(notes))
+            self.assertEqual((source.read_bytes(), notes.read_text()), (b"weights", "mine"))
+
+    def test_a_missing_folder_ends_with_2(self):
+        self.assertEnds(2, "the folder nowhere does not exist", "export", "x.pt", "-o", "nowhere/m.onnx")
+
     def test_a_missing_file_or_folder_ends_with_3(self):
         self.assertEnds(3, "'no.py' does not exist", "export", "no.py:f", "-o", "m.onnx")
-        self.assertEnds(3, "the folder nowhere does not exist", "export", "x.pt", "-o", "nowhere/m.onnx")
         self.assertEnds(3, "'no.onnx' does not exist", "verify", "no.onnx", "--source", "x.pt")
         self.assertEnds(3, "without saved_model.pb", "export", str(ROOT / "docs"), "-o", "m.onnx")
 

@@ -181,6 +181,14 @@ temper_status temper_engine_save(const temper_engine* engine, const char* plan_p
   });
 }
 
+temper_status temper_engine_save_over(const temper_engine* engine, const char* plan_path) {
+  return guarded([&] {
+    expect(engine, "the engine");
+    expect(plan_path, "the path of the plan");
+    temper::save_engine(*engine->engine, plan_path, true);
+  });
+}
+
 void temper_engine_free(temper_engine* engine) { delete engine; }
 
 size_t temper_engine_input_count(const temper_engine* engine) { return engine ? engine->inputs.size() : 0; }

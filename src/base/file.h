@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files: read through a memory map, written atomically.
+// Files: read through a memory map, written atomically, never over what is read or of another kind.
 #pragma once
 #include <cstddef>
 #include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
+#include "base/file_kind.h"
 
 namespace temper {
 
@@ -16,6 +18,7 @@ class MappedFile {
  public:
   MappedFile() = default;
   explicit MappedFile(const std::string& path, bool populate = false);  // throws Error{bad_file}
+  MappedFile(int fd, const std::string& path, bool populate);  // of an open file, which it closes; `path` is for errors
   MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
@@ -28,33 +31,77 @@ class MappedFile {
 
 std::string read_file(const std::string& path, size_t limit = size_t(1) << 30);  // throws Error{bad_file}
 
+// A file to write, and what is written there: unless forced, nothing but a file of the same kind, or an empty one, is
+// replaced. `option` is how the user gave it ("--json"), for messages.
+struct Output {
+  std::string path;
+  FileKind kind;
+  bool force = false;
+  std::string option;
+};
+
+// For all that a command writes, before it does any work. `inputs` are files that it reads, and folders, of which it
+// may read anything; files are the same where they are on the disk, whatever links lead there. An output without a path
+// passes. Throws Error{usage}, naming the option, where an output
+//   is an input, or another output (even if forced);
+//   would replace a file of another kind, and is not forced;
+//   is "-", a folder, a device, or in a folder that does not exist;
+// and Error{machine} where it must not be written.
+void check_outputs(const std::vector<std::string>& inputs, const std::vector<Output>& outputs);
+
 // Writes to a temporary file in the same folder, then fsync, rename, fsync of the folder. On any failure the temporary
-// file is removed, an existing file stays as it was and Error{machine} names the cause.
+// file goes, an existing file stays as it was and an Error says why: those of check_outputs, and Error{machine}.
+//
+// Symbolic links are followed: what they lead to is replaced, and they stay. A replaced file's mode is kept, and its
+// owner and group as far as this process may set them (what its group was allowed is not allowed to another group).
+// Other hard links to it keep the old content. A file that must not be written is not replaced either.
+//
+// The temporary file has no name until it is whole, where the file system can do that. Otherwise, and for the moment
+// before the rename, it is .temper-RANDOM.tmp, locked (flock) as long as its writer lives: every AtomicFile removes those
+// in its folder whose writer is gone.
 class AtomicFile {
  public:
-  explicit AtomicFile(std::string path);
+  // `unnamed` false: as on a file system where every file has a name.
+  explicit AtomicFile(Output output, bool unnamed = true);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   void write(const void* data, size_t bytes);
   void commit();
 
  private:
-  std::string path_, temporary_;
-  int fd_ = -1;
+  [[noreturn]] void fail_here() const;
+  void name_it(int flags, unsigned mode);
+
+  Output output_;
+  std::string target_;     // behind all links
+  std::string temporary_;  // its name in the folder; empty: it has none yet
+  int folder_ = -1, fd_ = -1;
 };
-void write_file_atomically(const std::string& path, std::string_view content);
-// For what takes long before it writes: Error{machine} where the folder of `path` is not there or not writable, or `path`
-// is a folder itself. An empty path passes.
-void check_can_write(const std::string& path);
+void write_file_atomically(Output output, std::string_view content);
+// Whatever is there is replaced.
+inline void write_file_atomically(const std::string& path, std::string_view content) {
+  write_file_atomically(Output{path, FileKind::other, true}, content);
+}
 
 bool file_exists(const std::string& path);
 std::string folder_of(const std::string& path);  // "." where the path names no folder
-std::string cache_folder();                       // $XDG_CACHE_HOME/temper or ~/.cache/temper, created on demand
 
-// Serialises processes (flock) on `path`.lock for the lifetime of the object.
+// A cache is believed, so nobody else may write it. Empty where `path` belongs to this user or to root, and no one else
+// may write to it (a group of the user's own number may); otherwise why not: "it belongs to user 1001".
+std::string distrust(const std::string& path);
+// read_file for caches: also Error{bad_file} where the file that was opened is not to be trusted.
+std::string read_trusted_file(const std::string& path, size_t limit);
+// Made where it is missing, for this user alone (0700), also the folders above. Throws Error{machine} where that cannot
+// be, or where it is there and not to be trusted.
+void make_private_folder(const std::string& path);
+// $XDG_CACHE_HOME/temper or ~/.cache/temper, made on demand by make_private_folder, whose errors it has.
+std::string cache_folder();
+
+// Serialises processes (flock) on `path`.lock for the lifetime of the object. Where the lock file may only be read, that
+// is enough. Throws Error{machine} where it cannot be had, also because another process holds it for `limit_s` seconds.
 class FileLock {
  public:
-  explicit FileLock(const std::string& path);
+  explicit FileLock(const std::string& path, double limit_s = 30);
   ~FileLock();
   FileLock(const FileLock&) = delete;
 

@@ -116,7 +116,7 @@ void check(const BenchResult& result);
 
 std::string to_json(const BenchResult& result);       // checks first
 BenchResult result_from_json(std::string_view text);  // strict: missing, unknown and mistyped fields are errors
-void save_result(const std::string& path, const BenchResult& result);  // atomically
+void save_result(const std::string& path, const BenchResult& result, bool force = false);  // atomically; see Output
 BenchResult load_result(const std::string& path);                      // errors begin with the path
 
 std::string to_json(const Environment& environment);  // the same object as in a result

@@ -297,7 +297,7 @@ BenchResult result_from_json(std::string_view text) {
   return result;
 }
 
-void save_result(const std::string& path, const BenchResult& result) { write_file_atomically(path, to_json(result)); }
+void save_result(const std::string& path, const BenchResult& result, bool force) { write_file_atomically({path, FileKind::result, force}, to_json(result)); }
 
 BenchResult load_result(const std::string& path) {
   const std::string text = read_file(path);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "backends/backend.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "build/fusion.h"
@@ -219,6 +220,9 @@ std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOp
   for (const Tactic* tactic : find_backend(options.device).tactics()) tactics += concat('"', tactic->name, '"');
   preload(options.device, tactics, options.device_settings);
   ImportedModel model = import_onnx(onnx_path);
+  std::vector<std::string> files = model.files;
+  if (!options.calibration.empty()) files.push_back(options.calibration);
+  check_outputs(files, {{options.qdq, FileKind::our_onnx, options.force}, {options.timing_cache, FileKind::timings}});
   log(LogLevel::debug, onnx_path, " is read");
   EngineInfo info;
   info.model_name = model.graph.name;
@@ -227,7 +231,9 @@ std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOp
   info.source_path = onnx_path;
   info.producer = model.producer;
   info.notes = model.notes;
-  return with_context([&] { return onnx_path; }, [&] { return build_engine(std::move(model.graph), std::move(info), options); });
+  auto engine = with_context([&] { return onnx_path; }, [&] { return build_engine(std::move(model.graph), std::move(info), options); });
+  engine->set_files(files);
+  return engine;
 }
 
 Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& options) {

@@ -22,6 +22,7 @@ struct BuildOptions {
   std::string calibration;                        // int8: the ranges file
   PlacementOptions placement;                     // int8: what stays in fp32
   std::string qdq;                                // int8: file for the quantized model as Q/DQ ONNX; "": none
+  bool force = false;                             // it may replace a file of another kind
   std::map<std::string, ShapeRange> shapes;       // by input name, which is empty for the only one
   bool batch_buckets = true;                      // false: of a range of batches only opt is tuned
   std::vector<int64_t> buckets;                   // the batches that are tuned, within the range; empty: powers of two

@@ -66,7 +66,7 @@ void quantize(Graph& graph, EngineInfo& info, const BuildOptions& options) {
   info.lowered_products = placement.integer_products;
   for (const PlacedNode& node : placement.nodes)
     if (!node.integer) info.not_lowered.push_back(concat(node.node, " (", node.op, "): ", node.reason));
-  if (!options.qdq.empty()) write_onnx(placement.graph, options.qdq, info.source_sha256);
+  if (!options.qdq.empty()) write_onnx(placement.graph, options.qdq, info.source_sha256, options.force);
   graph = std::move(placement.graph);
   run_passes(graph, options.passes);
   lower_kept(graph, options.placement, options.passes);

@@ -15,9 +15,12 @@ DataModel::DataModel(const std::string& path, const ModelFlags& flags, const Con
   if (is_plan(path) || !flags.shapes.empty()) {
     engine_ = load_or_build(path, flags, context);
     for (const PortInfo& input : engine_->inputs()) inputs_.push_back({input.name, input.type});
+    for (const PortInfo& output : engine_->outputs()) outputs_.push_back(output.name);
     return;
   }
-  inputs_ = input_specs(import_onnx(path).graph);
+  const Graph graph = import_onnx(path).graph;
+  inputs_ = input_specs(graph);
+  for (const GraphOutput& output : graph.outputs()) outputs_.push_back(output.name);
 }
 
 std::vector<InputSpec> input_specs(const Graph& imported) {

@@ -30,6 +30,7 @@ class DataModel {
   DataModel(const std::string& path, const ModelFlags& flags, const Context& context);
 
   const std::vector<InputSpec>& inputs() const { return inputs_; }
+  const std::vector<std::string>& outputs() const { return outputs_; }
   // `asked` is --batch, 0 where it was not given: then what the model fixes, the shape that a plan is tuned for, or all
   // samples up to 32. Throws Error{usage} where the model does not take that many.
   BatchSizes choose_batch(const Dataset& data, int64_t asked) const;
@@ -45,6 +46,7 @@ class DataModel {
   const Context& context_;
   std::shared_ptr<const Engine> engine_;  // null: still to be built
   std::vector<InputSpec> inputs_;
+  std::vector<std::string> outputs_;
 };
 
 // --samples of the data in `path`, chosen by the seed: `standard` of them where `asked` is 0, all where that is 0 too. Fewer

@@ -13,6 +13,7 @@
 #include "bench/compare.h"
 #include "bench/table.h"
 #include "cli/model.h"
+#include "cli/outputs.h"
 #include "measure/environment.h"
 #include "onnx/import.h"
 
@@ -37,7 +38,7 @@ struct Options {
   std::vector<double> rates;
   int warmup = -1, iterations = -1;
   double error = 0.5;  // percent
-  bool pipe = false, transfers = false, no_cuda_graph = false;
+  bool pipe = false, transfers = false, no_cuda_graph = false, force = false;
 };
 
 TimerOptions timer_options(const Options& options) {
@@ -123,7 +124,8 @@ class Sweep {
            options_.precisions.empty() ? std::vector<std::string>{""} : options_.precisions)
         for (int threads : options_.threads.empty() ? std::vector<int>{0} : options_.threads)
           measure_builds(path, flags_for(options_, precision, threads));
-    std::fputs(terminal_table(summary_of(runs_)).c_str(), stdout);
+    if (prints_json()) std::fputs(to_json({sampler_.finish(), runs_}).c_str(), stdout);
+    else std::fputs(terminal_table(summary_of(runs_)).c_str(), stdout);
     std::fflush(stdout);  // what is wrong with the numbers stands below them
     const Environment environment = sampler_.finish();
     for (const Warning& warning : warnings_of(environment))
@@ -180,11 +182,16 @@ class Sweep {
     return run;
   }
 
+  bool prints_json() const { return options_.json_file == "-"; }
+
   void save() const {
-    if (!options_.json_file.empty()) save_result(options_.json_file, {sampler_.finish(), runs_});
-    if (!options_.csv_file.empty()) write_file_atomically(options_.csv_file, csv_table(fields_of(runs_)));
+    const bool force = options_.force;
+    if (!options_.json_file.empty() && !prints_json())
+      save_result(options_.json_file, {sampler_.finish(), runs_}, force);
+    if (!options_.csv_file.empty())
+      write_file_atomically({options_.csv_file, FileKind::csv, force}, csv_table(fields_of(runs_)));
     if (!options_.markdown_file.empty())
-      write_file_atomically(options_.markdown_file, markdown_table(summary_of(runs_)));
+      write_file_atomically({options_.markdown_file, FileKind::markdown, force}, markdown_table(summary_of(runs_)));
   }
 
   const Options& options_;
@@ -276,15 +283,23 @@ void add_bench(CLI::App& verb, Context& context) {
   verb.add_option("--iterations", options->iterations, "exactly this many runs instead of the stopping rule")
       ->check(whole_number(1));
   verb.get_option("--rate")->excludes("--iterations");
-  verb.add_option("--json", options->json_file, "save the result (docs/results.md), after every run");
+  verb.add_option("--json", options->json_file, "save the result (docs/results.md), after every run; -: print it instead of the table");
   verb.add_option("--csv", options->csv_file, "save a table for spreadsheets, after every run");
   verb.add_option("--markdown", options->markdown_file, "save the table as markdown, after every run");
+  add_force_flag(verb, options->force);
   verb.add_flag("--transfers", options->transfers,
                 "of a GPU: the host's time with the copies of inputs and outputs; without it, the GPU's own time");
   verb.add_flag("--no-cuda-graph", options->no_cuda_graph, "of a GPU: launch by launch, not as one recorded graph")
       ->excludes("--transfers");
   verb.add_flag("--pipe", options->pipe, "for a parent process: runs a plan when asked on standard input");
   verb.callback([options, &context] {
+    const bool force = options->force;
+    check_files(with_build_files({options->paths,
+                                  {},
+                                  {{options->json_file == "-" ? "" : options->json_file, FileKind::result, force, "--json"},
+                                   {options->csv_file, FileKind::csv, force, "--csv"},
+                                   {options->markdown_file, FileKind::markdown, force, "--markdown"}}},
+                                 options->flags));
     if (options->pipe) pipe(*options, context);
     else Sweep(*options, context).run();
   });

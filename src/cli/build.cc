@@ -12,6 +12,7 @@
 #include "cli/json_text.h"
 #include "cli/mixed.h"
 #include "cli/model.h"
+#include "cli/outputs.h"
 #include "plan/file.h"
 
 namespace temper::cli {
@@ -26,6 +27,10 @@ struct Options {
   std::string data, max_drop, metric, raise_to, classes, method = "auto";
   int64_t samples = 0;
   uint64_t seed = 0;
+  bool force = false;
+
+  // Where --max-drop keeps what it calibrates, unless ranges are given.
+  std::string ranges_file() const { return max_drop.empty() || !flags.calibration.empty() ? "" : output + ".ranges.json"; }
 };
 
 // int8 under a budget: layers that lose too much on the data stay in bf16 or fp32. Calibrates on the same
@@ -44,7 +49,8 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   if (build.calibration.empty()) {
     const Ranges ranges = calibrate_on(model, data, samples, options.method, {0, options.seed}, plain, context);
     log_notes(ranges.notes);
-    save_ranges(build.calibration = options.output + ".ranges.json", ranges);
+    save_ranges(build.calibration = options.ranges_file(), ranges, options.force);
+    log(LogLevel::info, "what was calibrated is kept in ", build.calibration, " (for --calibration)");
   }
   const Ranges ranges = load_ranges(build.calibration);
   check_model(ranges, model.sha256);
@@ -149,17 +155,21 @@ void add_build(CLI::App& verb, Context& context) {
   verb.add_option("--samples", options->samples, "how many, chosen by the seed; 500 unless given")->check(whole_number(1));
   verb.add_option("--seed", options->seed, "of the choice of samples")->capture_default_str();
   verb.add_option("--output-name", options->classes, "the output that holds the classes, where there are several; of a sequence, always");
+  add_force_flag(verb, options->force);
   options->data_flags.add_to(verb);
   for (CLI::Option* option : verb.get_options())
     if (option->get_group() == DataFlags::kGroup) option->needs("--data");
   for (const char* name : {"--metric", "--method", "--samples", "--seed", "--raise-to", "--output-name"}) verb.get_option(name)->needs("--max-drop");
   verb.callback([options, &context] {
-    check_can_write(options->output);
-    check_can_write(options->flags.qdq);
+    check_files(with_build_files({{options->model},
+                                  {options->data, options->data_flags.class_names},
+                                  {{options->output, FileKind::plan, options->force, "-o"}, {options->ranges_file(), FileKind::ranges, options->force, "--max-drop: the ranges"}}},
+                                 options->flags, options->force));
     if (options->max_drop.empty() != options->data.empty()) fail(ErrorKind::usage, "--data and --max-drop go together; to calibrate alone: temper calibrate MODEL --data D -o ranges.json");
     if (!options->max_drop.empty() && options->flags.precision != "int8") fail(ErrorKind::usage, "--max-drop is a budget for --precision int8");
     if (is_plan(options->model)) fail(ErrorKind::usage, "'", options->model, "' is a plan already; give the ONNX model that it was built from");
     BuildOptions build = build_options(options->flags, options->model, context);
+    build.force = options->force;
     std::optional<MixedSearch> mixed;
     if (!options->max_drop.empty()) mixed = keep_budget(*options, build, context);
     std::shared_ptr<Engine> engine;
@@ -168,7 +178,7 @@ void add_build(CLI::App& verb, Context& context) {
       build.progress = [&](const std::string& text) { progress.show(text); };
       engine = build_engine(options->model, build);
     }
-    save_engine(*engine, options->output);
+    save_engine(*engine, options->output, options->force);
     if (mixed && !mixed->search.holds) context.exit_code = int(ErrorKind::check_failed);
     if (context.json && mixed) {
       std::fputs(json_text(json_of(*mixed)).c_str(), stdout);

@@ -16,6 +16,7 @@
 #include "cli/evaluate_run.h"
 #include "cli/json_text.h"
 #include "cli/model.h"
+#include "cli/outputs.h"
 #include "cli/verb.h"
 #include "onnx/write.h"
 #include "quantize/cache.h"
@@ -34,7 +35,7 @@ struct Options {
   std::vector<std::string> merge;
   int64_t samples = 0, batch = 0;
   uint64_t seed = 0;
-  bool placeholder = false;
+  bool placeholder = false, force = false;
 };
 
 // "2/4": the second of four parts.
@@ -123,9 +124,9 @@ void finish(const Options& options, const ImportedModel* model, Ranges& ranges, 
   // All is made before any is written.
   const std::string cache = options.cache.empty() ? "" : to_text(cache_of(ranges, options.cache_version));
   const std::string qdq = options.flags.qdq.empty() ? "" : qdq_of(options, *model, ranges, context);
-  if (!options.output.empty()) save_ranges(options.output, ranges);
-  if (!options.cache.empty()) write_file_atomically(options.cache, cache);
-  if (!options.flags.qdq.empty()) write_file_atomically(options.flags.qdq, qdq);
+  if (!options.output.empty()) save_ranges(options.output, ranges, options.force);
+  if (!options.cache.empty()) write_file_atomically({options.cache, FileKind::calibration_cache, options.force}, cache);
+  if (!options.flags.qdq.empty()) write_file_atomically({options.flags.qdq, FileKind::our_onnx, options.force}, qdq);
   print_ranges(ranges, options.output, context, trials);
   if (!options.output.empty()) log(LogLevel::info, "ranges of ", ranges.values.size(), " tensors", ranges.samples ? concat(" from ", ranges.samples, " samples") : "", ": ", options.output);
 }
@@ -190,7 +191,11 @@ void check_use(const Options& options, const std::vector<CLI::Option*>& observin
   if (keeps(options.flags) && !qdq && options.method != "auto")
     fail(ErrorKind::usage, "--keep-first, --keep-last, --keep-fp32 and --keep-bf16 are for the quantized model; ranges are taken of every layer. Give them to temper build, or beside --qdq or --method auto");
   if (!options.data.empty() && !qdq && !options.flags.shapes.empty()) fail(ErrorKind::usage, "the shapes are those of the data; leave --shapes out");
-  for (const std::string* path : {&options.output, &options.cache, &options.flags.qdq}) check_can_write(*path);
+  VerbFiles files{{options.model},
+                  {options.data, options.data_flags.class_names, options.from_cache, options.lint},
+                  {{options.output, FileKind::ranges, options.force, "-o"}, {options.cache, FileKind::calibration_cache, options.force, "--cache"}}};
+  files.reads.insert(files.reads.end(), options.merge.begin(), options.merge.end());
+  check_files(with_build_files(std::move(files), options.flags, options.force));
 }
 
 void calibrate(const Options& options, Context& context) {
@@ -257,6 +262,7 @@ void add_calibrate(CLI::App& verb, Context& context) {
   verb.add_option("--from-cache", options->from_cache, "take the scales of a TensorRT calibration cache, bit for bit");
   verb.add_option("--lint", options->lint, "examine a TensorRT calibration cache against the model; exit code 1 where it has errors");
   verb.add_option("--merge", options->merge, "files of ranges of the same model and method, to be joined")->expected(2, 1 << 16);
+  add_force_flag(verb, options->force);
   add_device_flags(verb, options->flags);
   add_shape_flag(verb, options->flags);
   add_keep_flags(verb, options->flags);

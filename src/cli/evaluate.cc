@@ -7,6 +7,7 @@
 #include "cli/data_flags.h"
 #include "cli/evaluate_run.h"
 #include "cli/json_text.h"
+#include "cli/outputs.h"
 #include "cli/verb.h"
 #include "data/sample.h"
 
@@ -23,6 +24,7 @@ struct Options {
 };
 
 void evaluate(const Options& options, Context& context) {
+  check_files(with_build_files({{options.model, options.reference}, {options.path, options.data.class_names}, {}}, options.flags));
   std::optional<Metric> metric;
   if (!options.metric.empty()) metric = parse_metric(options.metric);
   DataModel model(options.model, options.flags, context);

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "bench/explain_text.h"
 #include "cli/json_text.h"
+#include "cli/outputs.h"
 #include "cli/profiled.h"
 #include "interop/layer_engines.h"
 
@@ -19,7 +20,7 @@ struct Options {
   std::vector<std::string> paths;
   std::string asked, output;
   ProfileFlags flags;
-  bool markdown = false, all = false;
+  bool markdown = false, all = false, force = false;
 };
 
 std::vector<EngineLayers> read_all(const Options& options, const Context& context) {
@@ -46,7 +47,9 @@ std::vector<EngineLayers> read_all(const Options& options, const Context& contex
 }
 
 void explain_all(const Options& options, const Context& context) {
-  if (!options.output.empty()) check_can_write(options.output);
+  const bool as_markdown = options.output.ends_with(".md");
+  const Output output{options.output, as_markdown ? FileKind::markdown : FileKind::explanation, options.force, "-o"};
+  check_files({options.paths, {}, {output, {options.flags.timing_cache, FileKind::timings, false, "--timing-cache"}}});
   std::vector<Explanation> explanations;
   for (const EngineLayers& engine : read_all(options, context)) explanations.push_back(explain(engine, options.asked));
   const ExplainedSet set = compare_engines(std::move(explanations));
@@ -59,7 +62,7 @@ void explain_all(const Options& options, const Context& context) {
   };
   const std::string json = json_text(json_of(set));
   if (!options.output.empty())
-    write_file_atomically(options.output, options.output.ends_with(".md") ? text_in(TextStyle::markdown) : json);
+    write_file_atomically(output, as_markdown ? text_in(TextStyle::markdown) : json);
   if (context.json) std::fputs(json.c_str(), stdout);
   else std::fputs(text_in(options.markdown ? TextStyle::markdown : TextStyle::terminal).c_str(), stdout);
 }
@@ -76,6 +79,7 @@ void add_explain(CLI::App& verb, Context& context) {
                   "the precision that the build was asked for, where no plan says it: fp32, fp16, int8, ...");
   verb.add_option("-o,--output", options->output,
                   "save it: FILE.md as markdown, anything else as JSON (docs/explain.md)");
+  add_force_flag(verb, options->force);
   verb.add_flag("--markdown", options->markdown, "print markdown");
   verb.add_flag("--all", options->all, "small findings, too");
   add_profile_flags(verb, options->flags);

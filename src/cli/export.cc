@@ -10,6 +10,7 @@ void add_export(CLI::App& verb, Context& context) {
   verb.add_option("--opset", flags->word, "of the ONNX file; without it the framework's own choice")->type_name("N");
   verb.add_option("--exporter", flags->word, "of PyTorch: by torch.export (tried first), or by TorchScript")->type_name("auto|export|torchscript");
   verb.add_flag("--no-check", flags->flag, "write the file only");
+  verb.add_flag("--force", flags->flag, "replace a file that temper export did not write; never one that is read");
   add_source_options(verb, *flags);
   verb.add_option("--seed", flags->word, "of random weights and of the inputs of the check (0)")->type_name("N");
   verb.add_option("--rtol", flags->word, "relative tolerance of the check (1e-3; with --half 1e-2)")->type_name("FLOAT");

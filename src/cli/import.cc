@@ -8,6 +8,7 @@
 #include "base/version.h"
 #include "bench/table.h"
 #include "cli/json_text.h"
+#include "cli/outputs.h"
 #include "cli/verb.h"
 #include "interop/trtexec_explain.h"
 #include "interop/trtexec_import.h"
@@ -21,6 +22,7 @@ constexpr size_t kMaxBytes = size_t(1) << 28;
 struct Options {
   std::string program, output, command, to, from;
   std::vector<std::string> paths, known;
+  bool force = false;
 };
 
 std::map<std::string, std::string> pairs_of(const std::vector<std::string>& texts) {
@@ -36,6 +38,7 @@ std::map<std::string, std::string> pairs_of(const std::vector<std::string>& text
 }
 
 void import_logs(const Options& options, Context& context) {
+  check_files({{}, options.paths, {{options.output, FileKind::result, options.force, "-o"}}});
   std::vector<TrtexecFile> files;
   for (const std::string& path : options.paths) files.push_back({path, read_file(path, kMaxBytes)});
   const TrtexecImport imported = import_trtexec(files, pairs_of(options.known));
@@ -45,7 +48,7 @@ void import_logs(const Options& options, Context& context) {
   result.environment.version = version();
   result.environment.revision = revision();
   result.runs = imported.runs;
-  if (!options.output.empty()) save_result(options.output, result);
+  if (!options.output.empty()) save_result(options.output, result, options.force);
   if (context.json) std::fputs(to_json(result).c_str(), stdout);
   else std::fputs(terminal_table(summary_of(result.runs)).c_str(), stdout);
   for (const BenchRun& run : imported.runs) {
@@ -109,6 +112,7 @@ void add_import(CLI::App& verb, Context& context) {
   verb.add_option("logs", options->paths,
                   "logs of trtexec 7.x to 11.x, and files of its --exportTimes, which join their runs");
   verb.add_option("-o,--output", options->output, "the result to write (docs/results.md)");
+  add_force_flag(verb, options->force);
   verb.add_option("--set", options->known,
                   "what the logs do not say: model, model_sha256, batch, precision, device, device_name, transfers, "
                   "cuda_graph, spin_wait, streams or tensorrt_version, like batch=32,precision=fp16")

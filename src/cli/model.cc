@@ -8,10 +8,10 @@
 
 #include "base/checked.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "base/quote.h"
 #include "onnx/import.h"
 #include "plan/container.h"
+#include "tune/default_cache.h"
 
 namespace temper::cli {
 
@@ -66,15 +66,6 @@ std::vector<std::string> words(const std::string& text) {
 }
 
 }  // namespace
-
-std::string default_timing_cache() {
-  try {
-    return concat(cache_folder(), "/timings.json");
-  } catch (const Error& error) {
-    log(LogLevel::warning, std::string_view(error.what()), "; what is measured is not kept (--timing-cache FILE names another place)");
-    return {};
-  }
-}
 
 void add_cuda_path(CLI::App& verb, std::vector<std::string>& folders) {
   verb.add_option("--cuda-path", folders, "where to look for NVIDIA's libraries first: a CUDA folder, or a site-packages folder with NVIDIA's wheels")->type_name("DIR");

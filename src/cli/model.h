@@ -23,9 +23,6 @@ struct ModelFlags {
 };
 
 // All that building takes but --qdq.
-// In the cache folder. Empty, with a warning, where no folder for it can be made: nobody's work needs it.
-std::string default_timing_cache();
-
 void add_model_flags(CLI::App& verb, ModelFlags& flags);
 // The same in parts, for verbs in which some of it means nothing.
 void add_device_flags(CLI::App& verb, ModelFlags& flags);  // --device --threads --disable

@@ -9,6 +9,7 @@
 #include "bench/table.h"
 #include "cli/profiled.h"
 #include "cli/json_text.h"
+#include "cli/outputs.h"
 
 namespace temper::cli {
 
@@ -20,7 +21,7 @@ struct Options {
   std::string path, csv;
   ProfileFlags flags;
   int top = 0;
-  bool by_time = false;
+  bool by_time = false, force = false;
 };
 
 std::string share_text(double share) { return share <= 0 ? "n/a" : concat(format_number(100 * share, 3), " %"); }
@@ -55,6 +56,8 @@ Table steps_table(const Profile& profile, const std::vector<const StepProfile*>&
 
 void profile(const Options& options, const Context& context) {
   if (!is_plan(options.path)) fail(ErrorKind::usage, "'", options.path, "' is no plan; build one first: temper build ", options.path, " -o PLAN");
+  const Output csv{options.csv, FileKind::csv, options.force, "--csv"};
+  check_files({{options.path}, {}, {csv, {options.flags.timing_cache, FileKind::timings, false, "--timing-cache"}}});
   const ProfiledPlan plan = [&] {
     Progress progress(context);
     return profile_plan(options.path, options.flags, progress);
@@ -63,7 +66,7 @@ void profile(const Options& options, const Context& context) {
   const Peaks& peaks = plan.peaks;
   std::vector<const StepProfile*> rows;
   for (const StepProfile& row : measured.steps) rows.push_back(&row);
-  if (!options.csv.empty()) write_file_atomically(options.csv, csv_table(steps_table(measured, rows)));
+  if (!options.csv.empty()) write_file_atomically(csv, csv_table(steps_table(measured, rows)));
   if (context.json) {
     std::fputs(json_text(json_of(plan)).c_str(), stdout);
     return;
@@ -94,6 +97,7 @@ void add_profile(CLI::App& verb, Context& context) {
   verb.add_option("--top", options->top, "only the steps that take longest")->check(CLI::PositiveNumber);
   verb.add_flag("--by-time", options->by_time, "the longest first, not in the order in which they run");
   verb.add_option("--csv", options->csv, "save the table for spreadsheets");
+  add_force_flag(verb, options->force);
   verb.callback([options, &context] { profile(*options, context); });
 }
 

@@ -8,6 +8,7 @@
 #include "bench/table.h"
 #include "measure/environment.h"
 #include "plan/file.h"
+#include "tune/default_cache.h"
 
 namespace temper::cli {
 

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "cli/json_text.h"
+#include "cli/outputs.h"
 #include "cli/verb.h"
 #include "report/render.h"
 
@@ -17,6 +18,7 @@ namespace {
 struct Options {
   std::vector<std::string> files;
   std::string html, png, svg, markdown, csv, python;
+  bool force = false;
 };
 
 // "plots/out.png" and "latency" -> "plots/out-latency.png". A page has several pictures, so each has its name.
@@ -27,33 +29,23 @@ std::string named(const std::string& path, const std::string& name) {
 
 // The interpreter that ./dev setup gave what drawing needs, where it did.
 std::string usual_python() {
-  const std::string ours = cache_folder() + "/venv/bin/python";
-  return std::filesystem::exists(ours) ? ours : "python3";
+  try {
+    const std::string ours = cache_folder() + "/venv/bin/python";
+    return std::filesystem::exists(ours) ? ours : "python3";
+  } catch (const Error&) {  // no cache folder, or one that others may write to
+    return "python3";
+  }
 }
 
 void report(const Options& options, const Context& context) {
-  const std::vector<std::string> outputs{options.html, options.png, options.svg, options.markdown, options.csv};
-  bool any = false;
-  for (const std::string& path : outputs) {
-    any = any || !path.empty();
-    check_can_write(path);
-    for (const std::string& input : options.files) {
-      std::error_code ignored;
-      if (!path.empty() && std::filesystem::equivalent(path, input, ignored))
-        fail(ErrorKind::usage, "'", path, "' is one of the files to read; name another one to write");
-    }
-  }
-  if (!any) fail(ErrorKind::usage, "say what to write: -o REPORT.html, --png, --svg, --markdown or --csv");
+  const bool force = options.force;
+  const Output markdown{options.markdown, FileKind::markdown, force, "--markdown"};
+  const Output csv{options.csv, FileKind::csv, force, "--csv"}, html{options.html, FileKind::page, force, "-o"};
+  VerbFiles files{{}, options.files, {markdown, csv, html}};
+  if (markdown.path.empty() && csv.path.empty() && html.path.empty() && options.png.empty() && options.svg.empty())
+    fail(ErrorKind::usage, "say what to write: -o REPORT.html, --png, --svg, --markdown or --csv");
+  check_files(files);
   const Report read = read_report(options.files);
-  nlohmann::ordered_json written = nlohmann::ordered_json::array();
-  const auto write = [&](const std::string& path, const std::string& content) {
-    write_file_atomically(path, content);
-    written.push_back(path);
-    if (!context.json) std::printf("%s\n", path.c_str());
-  };
-  if (!options.markdown.empty()) write(options.markdown, report_markdown(read));
-  if (!options.csv.empty()) write(options.csv, report_csv(read));
-  if (!options.html.empty()) write(options.html, report_html(read));
   std::vector<Figure> drawn;
   if (!options.svg.empty() || !options.png.empty()) {
     for (const Figure& figure : figures_of(read))
@@ -62,11 +54,28 @@ void report(const Options& options, const Context& context) {
       fail(ErrorKind::usage,
            "there is nothing to draw in these files: no latency, no study, no profile, no explanation");
   }
-  for (const auto& [path, format] :
-       {std::pair{options.svg, ImageFormat::svg}, std::pair{options.png, ImageFormat::png}}) {
-    if (path.empty()) continue;
+  const auto picture = [&](const Figure& figure, ImageFormat format) {
+    const bool svg = format == ImageFormat::svg;
+    return Output{named(svg ? options.svg : options.png, figure.name), svg ? FileKind::svg : FileKind::png, force, svg ? "--svg" : "--png"};
+  };
+  std::vector<ImageFormat> formats;
+  if (!options.svg.empty()) formats.push_back(ImageFormat::svg);
+  if (!options.png.empty()) formats.push_back(ImageFormat::png);
+  for (const ImageFormat format : formats)
+    for (const Figure& figure : drawn) files.writes.push_back(picture(figure, format));
+  check_files(files);
+  nlohmann::ordered_json written = nlohmann::ordered_json::array();
+  const auto write = [&](const Output& output, const std::string& content) {
+    write_file_atomically(output, content);
+    written.push_back(output.path);
+    if (!context.json) std::printf("%s\n", output.path.c_str());
+  };
+  if (!markdown.path.empty()) write(markdown, report_markdown(read));
+  if (!csv.path.empty()) write(csv, report_csv(read));
+  if (!html.path.empty()) write(html, report_html(read));
+  for (const ImageFormat format : formats) {
     const auto images = render(drawn, format, options.python.empty() ? usual_python() : options.python);
-    for (size_t i = 0; i < drawn.size(); ++i) write(named(path, drawn[i].name), images[i]);
+    for (size_t i = 0; i < drawn.size(); ++i) write(picture(drawn[i], format), images[i]);
   }
   if (context.json) std::fputs(json_text({{"written", written}}).c_str(), stdout);
 }
@@ -85,6 +94,7 @@ void add_report(CLI::App& verb, Context& context) {
   verb.add_option("--csv", options->csv, "every field of every run, for spreadsheets");
   verb.add_option("--svg", options->svg, "F.svg: each picture as F-NAME.svg (F-latency.svg, F-throughput.svg, ...)");
   verb.add_option("--png", options->png, "F.png: each picture as F-NAME.png");
+  add_force_flag(verb, options->force);
   verb.add_option("--python", options->python,
                   "a Python with vl-convert-python, which draws SVG and PNG; the one of ./dev setup, or python3");
   verb.callback([options, &context] { report(*options, context); });

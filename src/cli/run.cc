@@ -11,6 +11,7 @@
 #include "cli/batches.h"
 #include "cli/data_flags.h"
 #include "cli/model.h"
+#include "cli/outputs.h"
 #include "cli/verb.h"
 #include "data/npy.h"
 #include "data/topk.h"
@@ -26,6 +27,7 @@ struct Options {
   std::string output_folder;
   int64_t batch = 0, top = -1;
   uint64_t seed = 1;
+  bool force = false;
 };
 
 std::string class_name(const std::vector<std::string>& names, int64_t index) {
@@ -124,11 +126,27 @@ void print(const Result& result) {
   std::fputs(terminal_table(table).c_str(), stdout);
 }
 
+// Files that exist already, or the folder of those that do not, before anything takes time.
+void check_use(const Options& options, const std::vector<std::string>& outputs) {
+  VerbFiles files = with_build_files({{options.model}, {options.data.class_names}, {}}, options.flags);
+  for (const std::string& input : options.inputs) {  // FILE, or NAME=FILE, where both may hold a '='
+    files.reads.push_back(input);
+    for (size_t at = input.find('='); at != input.npos; at = input.find('=', at + 1)) files.reads.push_back(input.substr(at + 1));
+  }
+  if (std::filesystem::exists(options.output_folder))
+    for (const std::string& file : outputs) files.writes.push_back({options.output_folder + "/" + file, FileKind::npy, options.force, "--output-dir:"});
+  check_files(files);
+}
+
 void run(const Options& options, Context& context) {
+  check_use(options, {});
   DatasetOptions data_options = options.data.options();
   data_options.fill_missing = true;
   data_options.seed = options.seed;
   DataModel model(options.model, options.flags, context);
+  std::vector<std::string> files;
+  if (!options.output_folder.empty()) files = output_file_names(model.outputs());
+  check_use(options, files);
   const Dataset data =
       open_input_files(parse_input_files(options.inputs, model.inputs()), model.inputs(), data_options);
   for (const std::string& name : data.filled())
@@ -142,8 +160,6 @@ void run(const Options& options, Context& context) {
   if (info.placeholder) log(LogLevel::warning, "calibrated on noise: what this plan answers is meaningless for accuracy");
   Result result;
   for (const PortInfo& output : session.engine().outputs()) result.names.push_back(output.name);
-  std::vector<std::string> files;
-  if (!options.output_folder.empty()) files = output_file_names(result.names);  // refused before the work, not after it
   OutputCollector collector(result.names);
   for_each_batch(session, data, batch, "running", context, [&](const Batch& batch, const std::vector<Tensor>& outputs) {
     collector.add(batch, outputs);
@@ -163,7 +179,7 @@ void run(const Options& options, Context& context) {
     if (error) fail(ErrorKind::machine, "cannot create the folder '", options.output_folder, "': ", error.message());
     for (size_t i = 0; i < files.size(); ++i) {
       result.files.push_back(options.output_folder + "/" + files[i]);
-      write_npy(result.files.back(), result.outputs[i]);
+      write_npy(result.files.back(), result.outputs[i], options.force);
     }
   }
   const bool real = data.filled().size() < model.inputs().size();  // the classes of random numbers say nothing
@@ -191,6 +207,7 @@ void add_run(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("model", options->model, "an ONNX model, built on the spot, or a plan")->required();
   add_model_flags(verb, options->flags);
+  add_force_flag(verb, options->force);
   verb.add_option("--input", options->inputs,
                   "NAME=FILE: .npy, .npz, .pb, .csv, a picture or a folder of pictures; NAME= may be left out where "
                   "there is one input")

@@ -17,7 +17,7 @@ namespace {
 std::string dump(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace); }
 }  // namespace
 
-Steps::Steps(std::string folder, const Json& key) : folder_(std::move(folder)), key_(hex(xxh3(dump(key)))) {
+Steps::Steps(std::string folder, const Json& key, bool force) : folder_(std::move(folder)), key_(hex(xxh3(dump(key)))), force_(force) {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error) fail(ErrorKind::machine, "cannot create the folder '", folder_, "': ", error.message());
@@ -36,8 +36,10 @@ Json Steps::run(const std::string& name, const std::function<Json()>& work,
       return saved["result"];
     }
   }
+  const Output output{path, FileKind::step, force_};
+  check_outputs({}, {output});  // before the work, not after it
   Json result = work();
-  write_file_atomically(path, dump({{"schema", "temper.step/1"}, {"key", key_}, {"result", result}}) + "\n");
+  write_file_atomically(output, dump({{"schema", "temper.step/1"}, {"key", key_}, {"result", result}}) + "\n");
   return result;
 }
 

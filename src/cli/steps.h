@@ -13,7 +13,7 @@ class Steps {
  public:
   // Steps are files in `folder`. `key` holds everything that their results depend on: results of another key are not
   // used.
-  Steps(std::string folder, const nlohmann::ordered_json& key);
+  Steps(std::string folder, const nlohmann::ordered_json& key, bool force = false);
 
   // What the step gave before, or what `work` gives now, saved. `holds` looks at a former result, whose files may be
   // gone.
@@ -24,6 +24,7 @@ class Steps {
  private:
   std::string folder_, key_;
   int resumed_ = 0;
+  bool force_;
 };
 
 // A table as a step keeps it.

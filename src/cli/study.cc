@@ -15,6 +15,7 @@
 #include "cli/calibrate_on.h"
 #include "cli/json_text.h"
 #include "cli/mixed.h"
+#include "cli/outputs.h"
 #include "cli/profiled.h"
 #include "cli/side_by_side.h"
 #include "cli/steps.h"
@@ -40,7 +41,7 @@ Json calibrate_step(const StudySetup& setup) {
   const BuildOptions plain = build_options(o.flags, o.model, setup.context);
   const Ranges ranges =
       calibrate_on(setup.model, setup.data, setup.parts.calibration, o.method, {0, o.seed}, plain, setup.context);
-  save_ranges(setup.ranges_path(), ranges);
+  save_ranges(setup.ranges_path(), ranges, o.force);
   return {{"file", file_json(setup.ranges_path())}, {"notes", ranges.notes}};
 }
 
@@ -81,7 +82,7 @@ Json build_step(const StudySetup& setup, const std::string& precision, const Kep
   if (!is_terminal()) log(LogLevel::info, "building ", precision);
   const auto engine = build(setup, precision, keep);
   const std::string path = concat(setup.stem, ".", precision, ".plan");
-  save_engine(*engine, path);
+  save_engine(*engine, path, setup.options.force);
   return {{"file", file_json(path)},
           {"placeholder", engine->info().placeholder},
           {"threads", engine->threads()},
@@ -168,7 +169,7 @@ Json speed_step(const StudySetup& setup, const Json& builds) {
   }
   result.environment = sampler.finish();
   const std::string path = setup.options.output + "/result.json";
-  save_result(path, result);
+  save_result(path, result, setup.options.force);
   return {{"file", file_json(path)}, {"rows", rows}};
 }
 
@@ -187,7 +188,7 @@ Json explain_step(const StudySetup& setup, const Json& builds) {
       return profile_plan(plan_path, flags, progress);
     }();
     const std::string path = concat(setup.options.output, "/profile.", setup.precisions[i], ".json");
-    write_file_atomically(path, json_text(json_of(plan)));
+    write_file_atomically({path, FileKind::profile, setup.options.force}, json_text(json_of(plan)));
     files.push_back(file_json(path));
     explanations.push_back(explain(layers_of(plan.profile, plan.engine->info(), plan.peaks, plan_path)));
   }
@@ -195,8 +196,8 @@ Json explain_step(const StudySetup& setup, const Json& builds) {
   std::string text = set.engines.size() > 1 ? text_of(set, TextStyle::markdown) + "\n" : "";
   for (const Explanation& one : set.engines) text += text_of(one, TextStyle::markdown) + "\n";
   const std::string words = setup.options.output + "/explain.md", path = setup.options.output + "/explain.json";
-  write_file_atomically(words, text);
-  write_file_atomically(path, json_text(json_of(set)));
+  write_file_atomically({words, FileKind::markdown, setup.options.force}, text);
+  write_file_atomically({path, FileKind::explanation, setup.options.force}, json_text(json_of(set)));
   files.push_back(file_json(path));
   return {{"text", file_json(words)}, {"files", files}};
 }
@@ -275,9 +276,29 @@ std::string study_verdict(const Json& study) {
                 far);
 }
 
+// Of the folder, those that are there already: it may not be.
+VerbFiles files_of(const StudySetup& setup) {
+  const StudyOptions& o = setup.options;
+  VerbFiles files = with_build_files({{o.model}, {o.data, o.data_flags.class_names}, {}}, o.flags, o.force);
+  const auto writes = [&](const std::string& path, FileKind kind) {
+    if (file_exists(path)) files.writes.push_back({path, kind, o.force, "-o:"});
+  };
+  writes(setup.ranges_path(), FileKind::ranges);
+  for (const std::string& precision : setup.precisions) {
+    writes(concat(setup.stem, ".", precision, ".plan"), FileKind::plan);
+    writes(concat(o.output, "/profile.", precision, ".json"), FileKind::profile);
+  }
+  const std::pair<const char*, FileKind> rest[] = {{"result.json", FileKind::result},     {"explain.json", FileKind::explanation},
+                                                   {"explain.md", FileKind::markdown},    {"study.json", FileKind::study},
+                                                   {"study.md", FileKind::markdown},      {"report.html", FileKind::page}};
+  for (const auto& [name, kind] : rest) writes(concat(o.output, "/", name), kind);
+  return files;
+}
+
 void run_study(const StudyOptions& options, Context& context) {
   const StudySetup setup = set_up(options, context);
-  Steps steps(options.output + "/steps", key_of(setup));
+  check_files(files_of(setup));
+  Steps steps(options.output + "/steps", key_of(setup), options.force);
   Json notes = Json::array(), builds = Json::array(), search;
   if (setup.parts.duplicates)
     notes.push_back(concat(setup.parts.duplicates, " samples with the content of a calibrated one were not evaluated"));
@@ -363,10 +384,10 @@ void run_study(const StudyOptions& options, Context& context) {
   if (!search.is_null())
     text +=
         concat("\n", search.at("text").get<std::string>(), "\n\n", markdown_table(table_of_json(search.at("table"))));
-  write_file_atomically(options.output + "/study.json", json_text(study));
-  write_file_atomically(options.output + "/study.md", text);
+  write_file_atomically({options.output + "/study.json", FileKind::study, options.force}, json_text(study));
+  write_file_atomically({options.output + "/study.md", FileKind::markdown, options.force}, text);
   const std::string page = options.output + "/report.html";
-  write_file_atomically(page, report_html(read_report(parts)));
+  write_file_atomically({page, FileKind::page, options.force}, report_html(read_report(parts)));
   if (over) context.exit_code = int(ErrorKind::check_failed);
   if (context.json) {
     std::fputs(json_text(study).c_str(), stdout);
@@ -429,6 +450,7 @@ void add_study(CLI::App& verb, Context& context) {
   verb.add_option("--duration", options->duration, "longest time of timing, per precision")->capture_default_str();
   verb.add_option("--output-name", options->classes,
                   "the output that holds the classes, where there are several; of a sequence, always");
+  add_force_flag(verb, options->force);
   options->data_flags.add_to(verb);
   verb.callback([options, &context] { run_study(*options, context); });
 }

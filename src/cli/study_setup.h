@@ -20,6 +20,7 @@ struct StudyOptions {
   std::string data, output, max_drop, metric, method = "auto", raise_to, classes, duration = "6s";
   int64_t batch = 0, samples = 0, calibration_samples = 0;
   uint64_t seed = 0;
+  bool force = false;
 };
 
 // Samples: half of them, at most 500, are calibrated on; of the rest, those with the content of a calibrated one are

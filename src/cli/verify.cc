@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "cli/model.h"
+#include "cli/outputs.h"
 #include "cli/python.h"
 #include "data/random.h"
 #include "onnx/import.h"
@@ -78,6 +79,7 @@ void add_verify(CLI::App& verb, Context& context) {
     if (option != source) option->needs(source);
   verb.callback([options, source, &context] {
     if (*source) hand_over_to_python(options->python.python, context);
+    check_files(with_build_files({{options->model}, {}, {}}, options->flags));
     if (is_plan(options->model))
       fail(ErrorKind::usage, "'", options->model, "' is a plan, which has no reference in it any more; verify the ONNX model (with the same --shapes)");
     const auto engine = load_or_build(options->model, options->flags, context);

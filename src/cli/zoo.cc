@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "cli/outputs.h"
 #include "cli/verb.h"
 
 namespace temper::cli {
@@ -15,7 +16,7 @@ namespace {
 struct Options {
   std::string name, output;
   ZooOptions zoo;
-  bool list = false;
+  bool list = false, force = false;
 };
 
 void list(bool as_json) {
@@ -37,13 +38,16 @@ void add_zoo(CLI::App& verb, Context& context) {
   verb.add_option("-o,--output", options->output, "the ONNX file to write");
   verb.add_option("--seed", options->zoo.seed, "of the weights (default 1)");
   verb.add_option("--opset", options->zoo.opset, "13 to 22 (default 17)");
+  add_force_flag(verb, options->force);
   verb.add_flag("--list", options->list, "list the models");
   verb.callback([options, &context] {
     if (options->list) return list(context.json);
     if (options->name.empty() || options->output.empty())
       fail(ErrorKind::usage, "a name and an output file are needed: temper zoo resnet50 -o resnet50.onnx, or --list");
+    const Output output{options->output, FileKind::our_onnx, options->force, "-o"};
+    check_files({{}, {}, {output}});
     const std::string bytes = zoo_model(options->name, options->zoo);
-    write_file_atomically(options->output, bytes);
+    write_file_atomically(output, bytes);
     log(LogLevel::info, options->output, ": ", options->name, ", ", bytes.size(), " bytes");
   });
 }

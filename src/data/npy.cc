@@ -205,10 +205,10 @@ Tensor read_npy(const std::string& path) {
   return with_context([&] { return concat("'", path, "'"); }, [&] { return parse_npy(file->bytes(), file); });
 }
 
-void write_npy(const std::string& path, const Tensor& tensor) {
+void write_npy(const std::string& path, const Tensor& tensor, bool force) {
   static constexpr std::string_view descrs[kDTypeCount] = {"<f4", "<f2", "",    "<f8", "|i1", "|u1", "<i2",
                                                            "<u2", "<i4", "<u4", "<i8", "<u8", "|b1"};
-  if (tensor.dtype() == DType::bf16) return write_npy(path, tensor.converted(DType::f32));
+  if (tensor.dtype() == DType::bf16) return write_npy(path, tensor.converted(DType::f32), force);
   std::string header = concat("{'descr': '", descrs[int(tensor.dtype())], "', 'fortran_order': False, 'shape': (");
   for (int64_t dim : tensor.dims()) append(header, dim), header += tensor.rank() == 1 ? "," : ", ";
   if (tensor.rank() > 1) header.resize(header.size() - 2);
@@ -218,7 +218,7 @@ void write_npy(const std::string& path, const Tensor& tensor) {
   std::string start = concat(kMagic, std::string_view("\x01\x00", 2));
   start += char(header.size() & 0xff);
   start += char(header.size() >> 8);
-  AtomicFile file(path);
+  AtomicFile file({path, FileKind::npy, force});
   file.write(start.data(), start.size());
   file.write(header.data(), header.size());
   file.write(tensor.raw().data(), tensor.raw().size());

@@ -33,7 +33,7 @@ Tensor parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> o
 Tensor read_npy(const std::string& path);  // memory-mapped, so a large file is read as it is used; errors name the path
 
 // Version 1.0, C order, little-endian, data 64-byte aligned; written atomically. bf16, which NumPy has not, is written
-// as f32, which holds it exactly. Throws Error{machine} where the file cannot be written.
-void write_npy(const std::string& path, const Tensor& tensor);
+// as f32, which holds it exactly. Throws what AtomicFile throws (base/file.h).
+void write_npy(const std::string& path, const Tensor& tensor, bool force = false);
 
 }  // namespace temper

@@ -45,6 +45,7 @@ class Importer {
     result_.sha256 = result_.source_sha256 = model_.sha256;
     for (const auto& entry : proto.metadata_props())
       if (entry.key() == kSourceKey && is_sha256_hex(entry.value())) result_.source_sha256 = entry.value();
+    result_.files = model_.files;
     result_.producer = concat(proto.producer_name(), proto.producer_version().empty() ? "" : " ", proto.producer_version());
     result_.graph.name = proto.graph().name();
     Scope scope{nullptr, {}, opsets_of(proto.opset_import()), {}};

@@ -1,45 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/read.h"
 
-#include <fcntl.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <onnx/checker.h>
 #include <onnx/onnx_pb.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <future>
 
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "onnx/external.h"
 
 namespace temper {
 
 namespace {
 
 constexpr int kMaxOpset = 27, kMinOpset = 1, kMaxIr = 13;
-
-// The location must be a plain relative path that stays inside `folder` after following links.
-std::string external_path(const std::string& folder, const std::string& location) {
-  namespace fs = std::filesystem;
-  const fs::path relative(location);
-  auto refuse = [&](std::string_view why) { fail(ErrorKind::bad_file, "external data '", location, "' is not opened: ", why); };
-  if (location.find('\0') != location.npos) fail(ErrorKind::bad_file, "external data is not opened: its name holds a NUL");
-  if (location.empty()) refuse("it names no file");
-  if (relative.is_absolute()) refuse("the path is absolute; it must lie in the model's folder");
-  for (const fs::path& part : relative)
-    if (part == "..") refuse("the path leaves the model's folder through '..'");
-  std::error_code error;
-  const fs::path root = fs::canonical(folder, error);
-  if (error) refuse(error.message());
-  const fs::path full = fs::canonical(root / relative, error);
-  if (error) refuse(error.message());
-  auto [end, rest] = std::mismatch(root.begin(), root.end(), full.begin(), full.end());
-  if (end != root.end()) refuse("a link leads out of the model's folder");
-  return full.string();
-}
 
 class ExternalData {
  public:
@@ -66,8 +43,9 @@ class ExternalData {
       }
       auto it = files_.find(location);
       if (it == files_.end()) {
-        auto file = std::make_shared<const MappedFile>(external_path(folder_, location));
+        auto file = std::make_shared<const MappedFile>(open_external(folder_, location));
         it = files_.emplace(location, file).first;
+        model_.files.push_back(concat(folder_, '/', location));
         hashes += sha256_hex(file->bytes());
       }
       const auto bytes = it->second->bytes();
@@ -190,6 +168,7 @@ OnnxModel read_onnx(const std::string& path) {
     const auto bytes = file.bytes();
     OnnxModel model = parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, folder_of(path));
     model.path = path;
+    model.files.insert(model.files.begin(), path);
     return model;
   });
 }

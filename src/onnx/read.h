@@ -24,6 +24,7 @@ struct OnnxModel {
   std::map<const onnx::TensorProto*, ExternalBytes> external;
   std::string sha256;  // of the model file; external files are hashed into it, in order of appearance
   std::string path;
+  std::vector<std::string> files;  // that were read: the model's, then those of external data
 };
 
 // Reads, limits and checks (ONNX's own checker) a model. Throws Error{bad_file} or Error{unsupported}.

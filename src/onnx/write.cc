@@ -273,8 +273,8 @@ std::string onnx_bytes(const Graph& graph, const std::string& source_sha256) {
   return with_context([&] { return concat("writing '", graph.name, "' as ONNX"); }, [&] { return OnnxWriter(graph).run(source_sha256); });
 }
 
-void write_onnx(const Graph& graph, const std::string& path, const std::string& source_sha256) {
-  write_file_atomically(path, onnx_bytes(graph, source_sha256));
+void write_onnx(const Graph& graph, const std::string& path, const std::string& source_sha256, bool force) {
+  write_file_atomically({path, FileKind::our_onnx, force}, onnx_bytes(graph, source_sha256));
 }
 
 void set_attribute(onnx::NodeProto& node, const char* name, int64_t value) {

@@ -19,7 +19,7 @@ constexpr std::string_view kSourceKey = "temper.source_sha256";  // in the metad
 // comparison with the source knows that it is one model.
 std::string onnx_bytes(const Graph& graph, const std::string& source_sha256 = "");
 
-// The same as a file, written atomically.
-void write_onnx(const Graph& graph, const std::string& path, const std::string& source_sha256 = "");
+// The same as a file, written atomically. Only a model that Temper wrote is replaced, unless forced.
+void write_onnx(const Graph& graph, const std::string& path, const std::string& source_sha256 = "", bool force = false);
 
 }  // namespace temper

@@ -25,7 +25,7 @@ void check_names(const PassOptions& options) {
 
 void save(const PassOptions& options, size_t index, std::string_view suffix, const Graph& graph) {
   const std::string number = concat(index + 1 < 10 ? "0" : "", index + 1);
-  write_file_atomically(concat(options.dump_folder, '/', number, '-', pass_pipeline()[index].name, suffix), print(graph));
+  write_file_atomically({concat(options.dump_folder, '/', number, '-', pass_pipeline()[index].name, suffix), FileKind::graph}, print(graph));
 }
 
 }  // namespace

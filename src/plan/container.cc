@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "base/file_kind.h"
 #include "base/hash.h"
 #include "base/threads.h"
 
@@ -18,7 +19,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "integers in a plan file are little-endian");
 
 // The last two bytes and the first one are mangled by transfers that take the file for text.
-constexpr std::array<unsigned char, 8> kMagic{0x89, 'T', 'M', 'P', 'R', '\r', '\n', 0x1a};
+constexpr const auto& kMagic = kPlanMagic;
 
 // The first 32 bytes and the text behind the header keep their meaning in every format version.
 struct Header {

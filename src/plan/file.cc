@@ -227,8 +227,8 @@ void write_plan(const PlanFile& file, const ByteSink& sink) {
   write_container({concat("temper ", file.info.version, " (", file.info.revision, ")"), file.info.command}, write_manifest(file, manifest), sections, sink);
 }
 
-void write_plan_file(const std::string& path, const PlanFile& file) {
-  AtomicFile out(path);
+void write_plan_file(const std::string& path, const PlanFile& file, bool force) {
+  AtomicFile out({path, FileKind::plan, force});
   write_plan(file, [&](std::span<const std::byte> bytes) { out.write(bytes.data(), bytes.size()); });
   out.commit();
 }

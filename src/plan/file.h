@@ -28,9 +28,10 @@ struct PlanFile {
   bool complete = true;  // false: plans, graph and timings could not be read, because another version wrote them
 };
 
-// Throws Error{machine} where the file cannot be written; then what was there before is unchanged. A plan that would
+// Throws Error{machine} where the file cannot be written, and Error{usage} where a file of another kind is there and it is
+// not forced; then what was there before is unchanged. A plan that would
 // not be accepted on reading is not written.
-void write_plan_file(const std::string& path, const PlanFile& file);
+void write_plan_file(const std::string& path, const PlanFile& file, bool force = false);
 void write_plan(const PlanFile& file, const ByteSink& sink);
 
 struct ReadPlanOptions {

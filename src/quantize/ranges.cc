@@ -215,7 +215,7 @@ Ranges ranges_from_json(std::string_view text) {
   return ranges;
 }
 
-void save_ranges(const std::string& path, const Ranges& ranges) { write_file_atomically(path, to_json(ranges)); }
+void save_ranges(const std::string& path, const Ranges& ranges, bool force) { write_file_atomically({path, FileKind::ranges, force}, to_json(ranges)); }
 
 Ranges load_ranges(const std::string& path) {
   const std::string text = read_file(path);

@@ -52,7 +52,7 @@ void check_model(const Ranges& ranges, std::string_view sha256);
 
 std::string to_json(const Ranges& ranges);
 Ranges ranges_from_json(std::string_view text);  // strict; throws Error{bad_file}
-void save_ranges(const std::string& path, const Ranges& ranges);  // atomically
+void save_ranges(const std::string& path, const Ranges& ranges, bool force = false);  // atomically; see Output
 Ranges load_ranges(const std::string& path);     // errors begin with the path
 
 // A float's bits as hexadecimal: "3c010204". `parse_float_bits` takes 1 to 8 digits of either case and nothing else.

@@ -2,8 +2,10 @@
 #include "runtime/engine.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "backends/backend.h"
+#include "base/file.h"
 #include "base/version.h"
 #include "plan/nearest.h"
 #include "runtime/stages.h"
@@ -36,7 +38,9 @@ Engine::Engine(PlanFile file, const DeviceSettings& settings)
 }
 
 std::shared_ptr<const Engine> Engine::load(const std::string& path, const DeviceSettings& settings) {
-  return std::make_shared<const Engine>(read_plan_file(path, {.settings = settings}), settings);
+  auto engine = std::make_shared<Engine>(read_plan_file(path, {.settings = settings}), settings);
+  engine->set_files({path});
+  return engine;
 }
 
 const Graph& Engine::graph() const {
@@ -62,7 +66,15 @@ PlanFile plan_file_of(const Engine& engine) {
   return file;
 }
 
-void save_engine(const Engine& engine, const std::string& path) { write_plan_file(path, plan_file_of(engine)); }
+void save_engine(const Engine& engine, const std::string& path, bool force) {
+  check_outputs(engine.files(), {{path, FileKind::plan, force}});
+  write_plan_file(path, plan_file_of(engine), force);
+}
+
+void Engine::set_files(const std::vector<std::string>& files) {
+  files_.clear();
+  for (const std::string& file : files) files_.push_back(std::filesystem::absolute(file).string());
+}
 
 void Engine::add_plan(Plan plan) {
   auto key = shapes_of(plan);

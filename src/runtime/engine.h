@@ -38,6 +38,9 @@ class Engine {
   void add_plan(Plan plan);
   void add_note(std::string note) { info_.notes.push_back(std::move(note)); }
   void set_build_seconds(double seconds) { info_.build_s = seconds; }
+  // What it was made from, which save_engine does not write over.
+  void set_files(const std::vector<std::string>& files);
+  const std::vector<std::string>& files() const { return files_; }  // absolute paths
   void set_timings(std::map<std::string, double> timings) { timings_ = std::move(timings); }
   const std::map<std::string, double>& timings() const { return timings_; }
   std::vector<std::shared_ptr<const Plan>> plans() const;
@@ -56,6 +59,7 @@ class Engine {
   int threads_;
   Device device_;
   std::vector<PortInfo> inputs_, outputs_;
+  std::vector<std::string> files_;
   std::map<std::string, double> timings_;
   mutable std::mutex mutex_, pack_mutex_;
   mutable std::map<std::vector<Dims>, std::shared_ptr<const Plan>> plans_;
@@ -64,8 +68,8 @@ class Engine {
 
 // What a file of the engine holds: the plans it has by now.
 PlanFile plan_file_of(const Engine& engine);
-// Writes it; see write_plan_file.
-void save_engine(const Engine& engine, const std::string& path);
+// Writes it; see write_plan_file. Throws Error{usage} where the engine was loaded or built from that file.
+void save_engine(const Engine& engine, const std::string& path, bool force = false);
 
 struct SessionStatistics {
   int64_t runs = 0;

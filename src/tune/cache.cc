@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tune/cache.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -38,7 +42,7 @@ TimedEntry entry_of(const nlohmann::json& json, int schema) {
 
 std::map<std::string, TimedEntry> read(const std::string& path) {
   std::map<std::string, TimedEntry> entries;
-  const std::string text = read_file(path, size_t(256) << 20);
+  const std::string text = read_trusted_file(path, size_t(256) << 20);
   const auto json = nlohmann::json::parse(text, nullptr, false);
   auto damaged = [&](std::string_view why) { fail(ErrorKind::bad_file, "the timing cache '", path, "' is damaged: ", why); };
   if (json.is_discarded() || !json.is_object()) damaged("it is not JSON");
@@ -64,6 +68,19 @@ bool TimedEntry::better_than(const TimedEntry& other) const {
 
 TimingCache::TimingCache(std::string path) : path_(std::move(path)) {
   if (path_.empty() || !file_exists(path_)) return;
+  if (const std::string why = distrust(path_); !why.empty()) {
+    log(LogLevel::warning, "the timing cache '", path_, "' is not used: ", why, "; --timing-cache FILE names another one");
+    path_.clear();
+    return;
+  }
+  if (access(path_.c_str(), R_OK) != 0) {
+    log(LogLevel::warning, "the timing cache '", path_, "' is not used: ", std::strerror(errno));
+    path_.clear();
+    return;
+  }
+  const FileKind kind = kind_of_file(path_);
+  if (kind != FileKind::timings && kind != FileKind::nothing)
+    fail(ErrorKind::usage, "'", path_, "' is ", words_of(kind), ", no timing cache; name another file (--timing-cache)");
   try {
     entries_ = read(path_);
   } catch (const Error& error) {
@@ -122,7 +139,7 @@ void TimingCache::merge() const {
   for (const auto& [key, entry] : entries)
     all[key] = {entry.ms, entry.load ? nlohmann::json(*entry.load) : nlohmann::json(nullptr), entry.when};
   nlohmann::json json{{"schema", concat(kSchemaStart, kSchema)}, {"entries", std::move(all)}};
-  write_file_atomically(path_, json.dump(1) + "\n");
+  write_file_atomically({path_, FileKind::timings}, json.dump(1) + "\n");
 }
 
 }  // namespace temper

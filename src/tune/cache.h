@@ -25,8 +25,9 @@ struct TimedEntry {
 class TimingCache {
  public:
   TimingCache() = default;
-  // Reads `path` if it exists. A damaged file is set aside as `path`.bad with a warning and rebuilt: a cache is never
-  // worth a failure. One of a later schema is left as it is, with a warning, and not used.
+  // Reads `path` if it exists. A damaged file is set aside as `path`.bad with a warning and rebuilt; one of a later schema,
+  // and one that is not to be trusted (base/file.h), is left as it is, with a warning, and not used: a cache is never
+  // worth a failure. But a file that does not even begin as a timing cache is somebody's, named by mistake: Error{usage}.
   explicit TimingCache(std::string path);
 
   std::optional<double> find(const std::string& key) const;

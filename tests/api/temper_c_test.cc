@@ -75,6 +75,34 @@ class CApi : public testing::Test {
 };
 temper_engine* CApi::engine_ = nullptr;
 
+TEST_F(CApi, AnEngineIsNotSavedOverItsModelNorOverWhatIsNoPlan) {
+  const std::string folder = test_folder(), model = folder + "m.onnx", plan = folder + "m.plan", notes = folder + "notes.txt";
+  std::filesystem::copy_file(kModel, model);
+  std::filesystem::create_hard_link(model, folder + "same");
+  const std::string bytes = read_file(model);
+  write_text(notes, "mine");
+  temper_engine *built = nullptr, *loaded = nullptr;
+  const temper_build_options build = options();
+  ASSERT_EQ(temper_engine_build(model.c_str(), &build, &built), TEMPER_OK) << temper_last_error();
+  for (const auto save : {temper_engine_save, temper_engine_save_over})
+    for (const std::string& path : {model, folder + "same"}) refused(save(built, path.c_str()), TEMPER_USAGE, {"is one of the files to read"});
+  EXPECT_EQ(read_file(model), bytes);
+  refused(temper_engine_save(built, notes.c_str()), TEMPER_USAGE, {"a file that Temper did not write"});
+  EXPECT_EQ(read_file(notes), "mine");
+  EXPECT_EQ(temper_engine_save_over(built, notes.c_str()), TEMPER_OK) << temper_last_error();
+  ASSERT_EQ(temper_engine_save(built, plan.c_str()), TEMPER_OK) << temper_last_error();
+  EXPECT_EQ(temper_engine_save(built, plan.c_str()), TEMPER_OK) << "a plan over a plan";
+  ASSERT_EQ(temper_engine_load(plan.c_str(), &loaded), TEMPER_OK) << temper_last_error();
+  refused(temper_engine_save_over(loaded, plan.c_str()), TEMPER_USAGE, {"is one of the files to read"});
+  temper_build_options cached = options();
+  cached.timing_cache = model.c_str();
+  temper_engine* none = nullptr;
+  refused(temper_engine_build(kModel, &cached, &none), TEMPER_USAGE, {"no timing cache"});
+  EXPECT_EQ(read_file(model), bytes);
+  temper_engine_free(built);
+  temper_engine_free(loaded);
+}
+
 TEST_F(CApi, RunsAsTheLibrarysOwnSessionDoes) {
   for (int64_t batch : {1, 4, 3, 1}) EXPECT_EQ(run(session_, batch, 0.25f * float(batch)), expected(batch, 0.25f * float(batch))) << batch;
 }
@@ -204,7 +232,7 @@ TEST_F(CApi, EveryKindOfErrorGivesItsStatusAndMessage) {
   build.shapes = &open;
   refused(temper_engine_build(kModel, &build, &engine), TEMPER_USAGE, {"max of the shape range of 'image' is NULL"});
   EXPECT_EQ(engine, nullptr);
-  refused(temper_engine_save(engine_, (folder + "no_such_folder/digits.plan").c_str()), TEMPER_MACHINE, {"no_such_folder"});
+  refused(temper_engine_save(engine_, (folder + "no_such_folder/digits.plan").c_str()), TEMPER_USAGE, {"no_such_folder"});
   refused(temper_engine_save(nullptr, "x.plan"), TEMPER_USAGE, {"the engine is NULL"});
   temper_port port;
   refused(temper_engine_input(engine_, 1, &port), TEMPER_USAGE, {"no port 1"});

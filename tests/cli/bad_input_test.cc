@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "plan/file.h"
 #include "program.h"
+#include "zoo/zoo.h"
 
 namespace temper {
 namespace {
@@ -219,9 +220,8 @@ TEST_F(BadInput, ADamagedTimingCacheIsSetAsideAndRebuilt) {
   prepare("");
   build("good.onnx -o good.plan --shapes x=2x4 --timing-cache times.json");
   const std::string good = read_file(folder_ + "times.json");
-  for (const std::string& bad : {std::string(), good.substr(0, good.size() / 2), std::string("[]"), std::string("\xff\xfe"), std::string(200000, '['), std::string(R"({"schema": "temper.timings/0", "entries": {}})"), std::string(R"({"schema": "temper.timings/2", "entries": {"a": [1, 0]}})"),
-                                 std::string(R"({"schema": "temper.timings/1", "entries": {"a": "fast"}})"), std::string(R"({"schema": "temper.timings/1", "entries": {"a": -1}})"),
-                                 std::string(R"({"schema": 1, "entries": {}})")}) {
+  for (const std::string& bad : {std::string(), std::string(5000, '\0'), good.substr(0, good.size() / 2), std::string(R"({"schema": "temper.timings/0", "entries": {}})"), std::string(R"({"schema": "temper.timings/2", "entries": {"a": [1, 0]}})"),
+                                 std::string(R"({"schema": "temper.timings/1", "entries": {"a": "fast"}})"), std::string(R"({"schema": "temper.timings/1", "entries": {"a": -1}})")}) {
     write_text(folder_ + "times.json", bad);
     fs::remove(folder_ + "times.json.bad");
     const std::string said = build("good.onnx -o good.plan --shapes x=2x4 --timing-cache times.json");
@@ -230,6 +230,16 @@ TEST_F(BadInput, ADamagedTimingCacheIsSetAsideAndRebuilt) {
     EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
     EXPECT_EQ(read_file(folder_ + "times.json.bad"), bad);
     EXPECT_FALSE(nlohmann::json::parse(read_file(folder_ + "times.json")).at("entries").empty());
+  }
+}
+
+// What does not even begin as a timing cache is somebody's file, named by mistake.
+TEST_F(BadInput, AFileThatIsNoTimingCacheIsNotSetAside) {
+  prepare("");
+  for (const std::string& other : {std::string("[]"), std::string("\xff\xfe"), std::string(200000, '['), std::string(R"({"schema": 1, "entries": {}})"), std::string("my notes")}) {
+    write_text(folder_ + "times.json", other);
+    refused(ErrorKind::usage, "build good.onnx -o good.plan --shapes x=2x4 --timing-cache times.json", {"--timing-cache 'times.json' is a file that Temper did not write, no timing cache"});
+    EXPECT_EQ(read_file(folder_ + "times.json"), other);
   }
 }
 
@@ -311,16 +321,17 @@ TEST_F(BadInput, AFullDiskLeavesTheOldFile) {
   prepare("save('wide.onnx', [node('MatMul', ['x', 'V'])], x=[2, 4], constants={'V': np.ones((4, 90000), 'f4')})\nnp.save('x.npy', np.ones((2, 4), 'f4'))\n");
   fs::create_directories(folder_ + "out");
   const std::string full = "ulimit -f 64;";  // blocks of 512 or 1024 bytes
-  for (const auto& [file, arguments] : std::vector<std::pair<std::string, std::string>>{
-           {"out.plan", "build wide.onnx --no-timing-cache -o out.plan"}, {"out/y.npy", "run wide.onnx --quiet --no-timing-cache --top 0 --input x.npy --output-dir out"}, {"m.onnx", "zoo mobilenet_v2 -o m.onnx"}}) {
-    write_text(folder_ + file, "the old one");
+  const std::string plan(kPlanMagic.begin(), kPlanMagic.end());
+  for (const auto& [file, old, arguments] : std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"out.plan", plan + "the old one", "build wide.onnx --no-timing-cache -o out.plan"}, {"out/y.npy", read_file(folder_ + "x.npy"), "run wide.onnx --quiet --no-timing-cache --top 0 --input x.npy --output-dir out"}, {"m.onnx", zoo_model("digits_cnn", {}), "zoo mobilenet_v2 -o m.onnx"}}) {
+    write_text(folder_ + file, old);
     refused(ErrorKind::machine, arguments, {"cannot write", file, "what was there before is unchanged"}, full);
-    EXPECT_EQ(read_file(folder_ + file), "the old one");
+    EXPECT_EQ(read_file(folder_ + file), old);
   }
-  EXPECT_EQ(temper(folder_, "zoo digits_cnn -o missing/m.onnx").code, int(ErrorKind::machine));
+  EXPECT_EQ(temper(folder_, "zoo digits_cnn -o missing/m.onnx").code, int(ErrorKind::usage));
   // Devices and folders are not replaced by a file.
-  refused(ErrorKind::machine, "zoo digits_cnn -o /dev/full", {"/dev/full", "not a regular file"});
-  refused(ErrorKind::machine, "zoo digits_cnn -o out", {"'out'", "not a regular file"});
+  refused(ErrorKind::usage, "zoo digits_cnn -o /dev/full", {"/dev/full", "not a regular file"});
+  refused(ErrorKind::usage, "zoo digits_cnn -o out", {"'out'", "it is a folder"});
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
   // What is printed may be lost too.
   const Outcome lost = temper(folder_, "doctor >/dev/full 2>err.txt; test $? = 5 && exit 5; true");

@@ -5,6 +5,8 @@ import contextlib
 import os
 import pathlib
 import re
+import secrets
+import shutil
 import sys
 
 from . import quiet as quietness
@@ -82,6 +84,7 @@ def parser():
     export.add_argument("--opset", type=whole(7, 30), metavar="N", help="of the ONNX file; without it the framework's own choice")
     export.add_argument("--exporter", choices=("auto", "export", "torchscript"), default="auto", help="of PyTorch: by torch.export (tried first), or by TorchScript")
     export.add_argument("--no-check", action="store_true", help="write the file only")
+    export.add_argument("--force", action="store_true", help="replace a file that temper export did not write; never one that is read")
     verify = verbs.add_parser("verify", help="an ONNX file beside the model it was exported from", formatter_class=argparse.RawDescriptionHelpFormatter,
                               description=f"An ONNX file beside the model it was exported from, with the options that it was exported with.\n\nSPEC is one of\n{KINDS}", epilog=EXIT_CODES)
     verify.add_argument("model", metavar="MODEL.onnx")
@@ -117,23 +120,61 @@ def stamp(path, source, args):
     onnx.save(model, str(path))
 
 
+def is_ours(path):
+    """Whether temper export wrote this file."""
+    import onnx
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except Exception:  # of protobuf, by whatever name: no model
+        return False
+    return model.producer_name == "temper" or any(p.key.startswith("temper.") for p in model.metadata_props)
+
+
+def files_of(args):
+    """What an export reads, as far as the command line names it: files, and folders with all in them."""
+    whole = args.source.split(":", 1)
+    for name in (args.source, whole[0], whole[-1], args.weights or ""):
+        path = pathlib.Path(name)
+        if not name or not path.exists():
+            continue
+        yield path
+        if path.is_dir():
+            yield from (found for found in path.rglob("*") if found.is_file())
+
+
+def check_target(target, args):
+    """No output replaces an input, and only --force replaces what temper export did not write."""
+    if not target.exists():
+        return
+    if not target.is_file():
+        raise ExportError(USAGE, f"-o '{target}': it is not a regular file")
+    if any(path.exists() and path.samefile(target) for path in files_of(args)):
+        raise ExportError(USAGE, f"-o '{target}' is one of the files to read; name another one to write")
+    if not args.force and target.stat().st_size and not is_ours(target):
+        raise ExportError(USAGE, f"-o '{target}' is a file that temper export did not write; name another file to write, or force it (--force)")
+
+
 def export(args, say):
     target = pathlib.Path(args.output)
     if target.suffix != ".onnx":
         raise ExportError(USAGE, f"-o {target}: the name must end in .onnx")
     if not target.parent.is_dir():
-        raise ExportError(BAD_FILE, f"-o {target}: the folder {target.parent} does not exist")
+        raise ExportError(USAGE, f"-o {target}: the folder {target.parent} does not exist")
+    target = target.resolve()  # a link stays, and what it leads to is replaced
+    check_target(target, args)
     source = load(args)
     wanted = {"batch", "height", "width", "sequence"} & set(args.dynamic)
     missing = wanted - {s for p in source.inputs for s in p.symbols.values()}
     if missing:
         raise ExportError(USAGE, f"--dynamic {','.join(sorted(missing))}: no input has such an axis ({', '.join(f'{p.name} {list(p.shape)}' for p in source.inputs)})")
     say(f"{source.description}: {source.framework}")
-    made = target.with_name(f".{target.name}.{os.getpid()}")  # an export that fails leaves an older file as it was
+    made = target.with_name(f".{target.name}.{secrets.token_hex(8)}")  # an export that fails leaves an older file as it was
     try:
         with quietness.quiet():
             how = source.write(made, options_of(args))
             stamp(made, source, args)
+        if target.exists():
+            shutil.copymode(target, made)
         os.replace(made, target)
     finally:
         with contextlib.suppress(FileNotFoundError):

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+namespace temper {
+
+// The timing cache in the cache folder. Empty, with a warning, where no folder for it can be made or trusted: nobody's
+// work needs it.
+std::string default_timing_cache();
+
+}  // namespace temper
