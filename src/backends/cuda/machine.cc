@@ -4,6 +4,7 @@
 #include "backends/cuda/support/cublaslt.h"
 #include "backends/cuda/support/cudnn.h"
 #include "base/file.h"
+#include "base/log.h"
 
 namespace temper::cuda {
 
@@ -71,10 +72,20 @@ const CublasLt& Machine::cublaslt() const {
 }
 std::string Machine::why_no_cublaslt() const { return cublaslt_.open(*this) ? "" : cublaslt_.problem; }
 
+// Empty where there is none: kernels are compiled anew by every process.
+static std::string kernel_cache() {
+  try {
+    return cache_folder() + "/kernels";
+  } catch (const Error& error) {
+    log(LogLevel::warning, std::string_view(error.what()), "; compiled GPU kernels are not kept");
+    return {};
+  }
+}
+
 const Compiler& Machine::compiler() const {
   const std::lock_guard lock(compiler_mutex_);
   if (!compiler_)
-    compiler_ = std::make_unique<Compiler>(search_, cache_folder() + "/kernels", gpu_->driver().version());
+    compiler_ = std::make_unique<Compiler>(search_, kernel_cache(), gpu_->driver().version());
   return *compiler_;
 }
 

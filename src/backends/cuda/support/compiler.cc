@@ -2,11 +2,11 @@
 #include "backends/cuda/support/compiler.h"
 
 #include <cstring>
-#include <filesystem>
 
 #include "backends/cuda/support/kernel_text.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/log.h"
 
 namespace temper::cuda {
 
@@ -120,11 +120,12 @@ Compiler::Compiler(const LibrarySearch& search, std::string cache_folder, int dr
          ", which cannot load what NVRTC ", version(), " ('", path(),
          "') compiles; update the driver, or install NVRTC ", driver_version / 1000,
          " ('pip install nvidia-cuda-nvrtc-cu", driver_version / 1000, "') and name its folder with --cuda-path");
-  if (!cache_folder_.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(cache_folder_, error);
-    if (error) fail(ErrorKind::machine, "cannot create '", cache_folder_, "' for compiled kernels: ", error.message());
-  }
+  if (!cache_folder_.empty()) try {
+      make_private_folder(cache_folder_);
+    } catch (const Error& error) {
+      log(LogLevel::warning, std::string_view(error.what()), "; compiled GPU kernels are not kept");
+      cache_folder_.clear();
+    }
 }
 Compiler::~Compiler() = default;
 
@@ -153,9 +154,10 @@ static bool read_cached(const std::string& path, Cubin& cubin) {
   if (!file_exists(path)) return false;
   std::string content;
   try {
-    content = read_file(path, size_t(64) << 20);
-  } catch (const Error&) {
-    return false;  // it went away or cannot be read: as good as not there
+    content = read_trusted_file(path, size_t(64) << 20);
+  } catch (const Error& error) {
+    if (file_exists(path)) log(LogLevel::warning, std::string_view(error.what()), "; the kernel is compiled again");
+    return false;  // as good as not there
   }
   const size_t head = kMagic.size() + 32;
   if (content.size() < head || !std::string_view(content).starts_with(kMagic)) return false;
@@ -252,10 +254,14 @@ Cubin Compiler::find_or_run(const KernelSource& source, const std::string& archi
   }
   std::string log;
   cubin = run(source, architecture, log);
-  if (!path.empty()) {
+  if (!path.empty() && keeps_) {
     std::string body = hex(log.size()) + log;
     body.append(reinterpret_cast<const char*>(cubin.bytes.data()), cubin.bytes.size());
-    write_file_atomically(path, concat(kMagic, hex(xxh3(body)), body));
+    try {
+      write_file_atomically({path, FileKind::cubin, true}, concat(kMagic, hex(xxh3(body)), body));
+    } catch (const Error& error) {  // a full disk, or a folder that must not be written to
+      if (keeps_.exchange(false)) temper::log(LogLevel::warning, std::string_view(error.what()), "; compiled GPU kernels are not kept");
+    }
   }
   return cubin;
 }

@@ -2,6 +2,7 @@
 // CUDA C text to cubins, by NVRTC, with a cache on disk. Texts may include the embedded ones and nothing else, so that
 // they compile where there is no CUDA toolkit.
 #pragma once
+#include <atomic>
 #include <future>
 #include <map>
 #include <memory>
@@ -39,7 +40,8 @@ std::vector<std::string> parse_losses(std::string_view log);
 
 class Compiler {
  public:
-  // Opens NVRTC 13 or 12. `cache_folder` is made where it is missing; empty: no cache on disk. `driver_version` (13000
+  // Opens NVRTC 13 or 12. `cache_folder` is made where it is missing (make_private_folder); empty: no cache on disk, and
+  // so it is, with a warning, where it cannot be made, written or trusted: a cache is never worth a failure. `driver_version` (13000
   // = 13.0; 0: none to respect): throws Error{unsupported} where the driver cannot load what this NVRTC makes, with
   // what to install.
   Compiler(const LibrarySearch& search, std::string cache_folder, int driver_version = 0);
@@ -60,6 +62,7 @@ class Compiler {
   struct Api;
   std::unique_ptr<Api> api_;
   std::string cache_folder_;
+  mutable std::atomic<bool> keeps_ = true;  // until a kernel cannot be written
   int major_ = 0, minor_ = 0;
   std::vector<int> architectures_;
   mutable std::mutex mutex_;
