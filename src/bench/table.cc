@@ -94,13 +94,6 @@ std::string format_number(double value, int digits) {
 
 std::string percent(double share, int digits) { return concat(format_number(100 * share, digits), " %"); }
 
-std::string format_bytes(double bytes) {
-  static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  int unit = 0;
-  while (std::abs(bytes) >= 1024 && unit < 4) bytes /= 1024, ++unit;
-  return concat(unit == 0 ? format_number(bytes, 4) : format_number(bytes, 3), " ", units[unit]);
-}
-
 Table summary_of(const std::vector<BenchRun>& runs) {
   Table table{{{"model", false}, {"device", false}, {"precision", false}, {"batch"}, {"threads"}, {"median ms"}, {"95 % interval"},
                {"p90"}, {"p99"}, {"items/s"}, {"first ms"}, {"samples"}, {"peak memory"}}, {}};

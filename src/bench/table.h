@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
+
 namespace temper {
 
 struct BenchRun;
@@ -24,7 +26,6 @@ std::string csv_table(const Table& table);  // RFC 4180, but lines end in "\n"
 // "12.35", "0.0418", "1190": `digits` significant digits; an exponent ("1.5e-13") only below 1e-8.
 std::string format_number(double value, int digits = 4);
 std::string percent(double share, int digits = 3);  // of 1: "98.7 %"
-std::string format_bytes(double bytes);  // "97.7 MiB"
 
 // What a reader wants to see of runs: one row a run. Absent figures are "n/a" with the note.
 Table summary_of(const std::vector<BenchRun>& runs);

@@ -58,7 +58,9 @@ constexpr Verb verbs[] = {
     {"doctor", "what this machine has and lacks", add_doctor},
 };
 
+// What was printed goes out first: in a log that takes both streams, a message must not stand in the middle of a table.
 void to_spdlog(LogLevel level, std::string_view message) {
+  std::fflush(stdout);
   const auto to = level == LogLevel::debug ? spdlog::level::debug : level == LogLevel::info ? spdlog::level::info : spdlog::level::warn;
   spdlog::log(to, "{}", message);
 }
@@ -67,6 +69,7 @@ void to_spdlog(LogLevel level, std::string_view message) {
 void print_error(std::string line) {
   for (char& c : line)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  std::fflush(stdout);
   std::fprintf(stderr, "temper: %s\n", line.c_str());
 }
 
@@ -105,7 +108,9 @@ int run(int argc, char** argv) {
     });
     verb.add(*sub, context);
   }
-  spdlog::set_default_logger(spdlog::stderr_color_mt("temper"));
+  const char* no_color = std::getenv("NO_COLOR");  // no-color.org: any value but an empty one
+  spdlog::set_default_logger(spdlog::stderr_color_mt(
+      "temper", no_color && *no_color ? spdlog::color_mode::never : spdlog::color_mode::automatic));
   spdlog::set_pattern("%^%l%$: %v");
   set_log_callback(to_spdlog);
   try {

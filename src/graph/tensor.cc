@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/bytes.h"
 #include "base/checked.h"
 #include "base/threads.h"
 
@@ -55,7 +56,9 @@ int64_t element_count(const Dims& dims) {
 
 int64_t byte_count(DType dtype, const Dims& dims) {
   const int64_t bytes = checked_mul(element_count(dims), size_of(dtype));
-  if (bytes > kMaxTensorBytes) fail(ErrorKind::bad_file, "a tensor ", dtype, dims, " of ", bytes, " bytes; the limit is ", kMaxTensorBytes);
+  if (bytes > kMaxTensorBytes)
+    fail(ErrorKind::machine, "a tensor ", dtype, dims, " of ", format_bytes(double(bytes)), "; the limit is ",
+         format_bytes(double(kMaxTensorBytes)));
   return bytes;
 }
 
@@ -75,7 +78,7 @@ Tensor::Tensor(DType dtype, Dims dims) : dtype_(dtype), dims_(std::move(dims)), 
   const size_t size = size_t(round_up<int64_t>(std::max<int64_t>(byte_count(dtype, dims_), 1), 64));
   // Zeros that come from the system as such are not written once more.
   void* memory = std::calloc(size + 64, 1);
-  if (!memory) fail(ErrorKind::machine, "out of memory: ", int64_t(size), " bytes for a tensor ", dtype, dims_);
+  if (!memory) fail(ErrorKind::machine, "out of memory: ", format_bytes(double(size)), " for a tensor ", dtype, dims_);
   owner_ = std::shared_ptr<const void>(memory, [](const void* p) { std::free(const_cast<void*>(p)); });
   data_ = static_cast<std::byte*>(memory) + (64 - reinterpret_cast<uintptr_t>(memory) % 64);
 }

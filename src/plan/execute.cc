@@ -8,6 +8,7 @@
 #include <exception>
 #include <new>
 
+#include "base/bytes.h"
 #include "base/checked.h"
 #include "base/log.h"
 #include "base/threads.h"
@@ -29,7 +30,9 @@ void Arena::reserve(int64_t bytes, int64_t staging_bytes) {
       data_.reset(std::aligned_alloc(4096, size_t(bytes)), std::free);
       bytes_ = 0;
       ++moves_;
-      if (!data_) fail(ErrorKind::machine, "out of memory: ", bytes, " bytes for activations; a smaller batch would fit");
+      if (!data_)
+        fail(ErrorKind::machine, "out of memory: ", format_bytes(double(bytes)),
+             " for activations; a smaller batch would fit");
     }
     bytes_ = bytes;
   }

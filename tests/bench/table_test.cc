@@ -35,7 +35,10 @@ TEST(Table, NumbersKeepFourSignificantDigits) {
   EXPECT_EQ(format_number(2.5e-8), "0.00000002500");
   EXPECT_EQ(format_number(-1.5e-13), "-1.5e-13");
   EXPECT_EQ(format_number(1.0 / 0.0), "n/a");
-  EXPECT_EQ(format_bytes(100), "100.0 B");
+  EXPECT_EQ(format_bytes(100), "100 B");
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(1536), "1.50 KiB");
+  EXPECT_EQ(format_bytes(64225280000), "59.8 GiB");
   EXPECT_EQ(format_bytes(102475703), "97.7 MiB");
 }
 
