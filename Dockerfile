@@ -10,6 +10,6 @@ RUN ./dev deb /deb
 
 FROM debian:12-slim
 COPY --from=build /deb/*.deb /tmp/
-RUN apt-get update && apt-get install -y --no-install-recommends /tmp/*.deb && rm -rf /tmp/*.deb /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends /tmp/*.deb libtiff6 && rm -rf /tmp/*.deb /var/lib/apt/lists/*
 WORKDIR /work
 ENTRYPOINT ["temper"]

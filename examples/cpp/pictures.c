@@ -36,7 +36,11 @@ typedef struct {
 
 static int is_picture(const struct dirent* entry) {
   const char* dot = strrchr(entry->d_name, '.');
-  return dot && (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0 || strcasecmp(dot, ".png") == 0);
+  static const char* const known[] = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"};
+  size_t i;
+  for (i = 0; dot && i < sizeof known / sizeof *known; ++i)
+    if (strcasecmp(dot, known[i]) == 0) return 1;
+  return 0;
 }
 
 static double now_ms(void) {
@@ -176,7 +180,8 @@ int main(int argc, char** argv) {
     free(entries[i]);
   }
   free(entries);
-  if (found <= 0) status = complain(TEMPER_BAD_FILE, "the folder holds no pictures (.jpg, .jpeg, .png)");
+  if (found <= 0)
+    status = complain(TEMPER_BAD_FILE, "the folder holds no pictures (.jpg, .jpeg, .png, .webp, .bmp, .tif, .tiff)");
   else if ((int)count != found) status = complain(TEMPER_MACHINE, "out of memory");
   else {
     Work work = {.engine = engine, .pictures = pictures, .count = count};

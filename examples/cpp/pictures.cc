@@ -31,10 +31,13 @@ std::vector<std::string> pictures_in(const std::string& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     std::string extension = entry.path().extension().string();
     for (char& c : extension) c = char(std::tolower(static_cast<unsigned char>(c)));
-    if (extension == ".jpg" || extension == ".jpeg" || extension == ".png") list.push_back(entry.path().string());
+    for (const char* known : {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"})
+      if (extension == known) list.push_back(entry.path().string());
   }
   std::sort(list.begin(), list.end());
-  if (list.empty()) throw temper::Error(TEMPER_BAD_FILE, "'" + folder + "' holds no pictures (.jpg, .jpeg, .png)");
+  if (list.empty())
+    throw temper::Error(TEMPER_BAD_FILE,
+                        "'" + folder + "' holds no pictures (.jpg, .jpeg, .png, .webp, .bmp, .tif, .tiff)");
   return list;
 }
 

@@ -174,7 +174,8 @@ class Engine {
   std::shared_ptr<temper_engine> handle_;
 };
 
-// Files of JPEG or PNG as a batch for input `input`: [count, then one sample's axes]. `preprocessing`: see temper_c.h.
+// Files of JPEG, PNG, WebP, BMP or TIFF as a batch for input `input`: [count, then one sample's axes]. `preprocessing`:
+// see temper_c.h.
 inline Tensor read_pictures(const Engine& engine, const std::vector<std::string>& paths, size_t input = 0,
                             const temper_preprocessing& preprocessing = {}) {
   std::vector<int64_t> dims(4);

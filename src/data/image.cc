@@ -9,22 +9,33 @@
 
 namespace temper {
 
+void check_pixels(int64_t width, int64_t height, int64_t limit) {
+  if (width < 1 || height < 1 || width > limit / height)
+    fail(ErrorKind::bad_file, "a picture of ", width, "x", height, " pixels; the limit is ", limit, " in all");
+}
+
 Image make_image(int64_t width, int64_t height, int64_t channels) {
-  if (width < 1 || height < 1 || width > kMaxPixels / height)
-    fail(ErrorKind::bad_file, "a picture of ", width, "x", height, " pixels; the limit is ", kMaxPixels, " in all");
+  check_pixels(width, height, kMaxPixels);
   Image image{width, height, channels, {}};
   image.pixels.resize(size_t(width * height * channels));
   return image;
 }
 
-Image decode_image(std::span<const std::byte> bytes) {
+Image decode_image(std::span<const std::byte> bytes, int64_t limit) {
+  using namespace std::string_view_literals;  // magics with zeros in them
   const std::string_view start(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 16));
-  if (start.starts_with("\xff\xd8")) return decode_jpeg(bytes);
-  if (start.starts_with("\x89PNG\r\n\x1a\n")) return decode_png(bytes);
+  const std::string_view kind = start.size() == 16 ? start.substr(4, 8) : "";  // behind a length
+  if (start.starts_with("\xff\xd8")) return decode_jpeg(bytes, limit);
+  if (start.starts_with("\x89PNG\r\n\x1a\n")) return decode_png(bytes, limit);
+  if (start.starts_with("RIFF") && start.size() == 16 && start.substr(8, 4) == "WEBP") return decode_webp(bytes, limit);
+  if (start.starts_with("BM")) return decode_bmp(bytes, limit);
+  if (start.starts_with("II*\0"sv) || start.starts_with("MM\0*"sv) || start.starts_with("II+\0"sv) ||
+      start.starts_with("MM\0+"sv))
+    return decode_tiff(bytes, limit);
   if (bytes.empty()) fail(ErrorKind::bad_file, "an empty file, not a picture");
-  for (std::string_view magic : {"GIF8", "BM", "II*", "MM", "RIFF"})
-    if (start.starts_with(magic)) fail(ErrorKind::unsupported, "not a JPEG or PNG picture; convert it to one of them");
-  fail(ErrorKind::bad_file, "neither a JPEG nor a PNG picture");
+  if (start.starts_with("GIF8") || kind == "ftypavif" || kind.starts_with("ftyphei"))
+    fail(ErrorKind::unsupported, "a GIF, AVIF or HEIC picture; convert it to JPEG, PNG, WebP, BMP or TIFF");
+  fail(ErrorKind::bad_file, "not a picture in JPEG, PNG, WebP, BMP or TIFF");
 }
 
 Image read_image(const std::string& path) {
@@ -35,7 +46,9 @@ Image read_image(const std::string& path) {
 bool has_image_extension(const std::string& path) {
   std::string lower = path;
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return char(std::tolower(c)); });
-  return lower.ends_with(".jpg") || lower.ends_with(".jpeg") || lower.ends_with(".png");
+  for (std::string_view end : {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"})
+    if (lower.ends_with(end)) return true;
+  return false;
 }
 
 Image resize_short_side(const Image& image, int64_t size, ResizeFilter filter) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures: JPEG and PNG become 8-bit RGB, and are resized as PIL's Image.resize does it.
+// Pictures: JPEG, PNG, WebP, BMP and TIFF become 8-bit RGB, and are resized as PIL's Image.resize does it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,15 +24,22 @@ Image make_image(int64_t width, int64_t height, int64_t channels);  // black
 constexpr int64_t kMaxPixels = int64_t(1) << 27;  // width * height; a larger picture is refused before it is decoded
 
 // The kind is told by the first bytes, not by the file's name. The result always has three channels: grey is repeated,
-// transparency dropped, 16-bit samples cut to their upper 8 bits. The EXIF orientation is not applied, as in PIL and
-// torchvision. Throws Error{bad_file} for what is damaged or no picture, Error{unsupported} for CMYK and for other
-// formats.
-Image decode_image(std::span<const std::byte> bytes);
+// transparency dropped, 16-bit samples cut to their upper 8 bits (of TIFF: rounded), and CMYK becomes RGB by PIL's
+// formula, which knows no ink profile. The first page of a TIFF counts. The orientation of EXIF is not applied, that of
+// TIFF is, as in PIL and torchvision. Throws Error{bad_file} for what is damaged or no picture and above `limit`
+// pixels, Error{unsupported} for other formats, for animations, and for TIFF where the machine lacks libtiff.
+Image decode_image(std::span<const std::byte> bytes, int64_t limit = kMaxPixels);
 Image read_image(const std::string& path);          // errors name the path
-bool has_image_extension(const std::string& path);  // .jpg .jpeg .png in any case
+bool has_image_extension(const std::string& path);  // one of kImageExtensions in any case
+constexpr const char* kImageExtensions = ".jpg, .jpeg, .png, .webp, .bmp, .tif or .tiff";
 
-Image decode_jpeg(std::span<const std::byte> bytes);
-Image decode_png(std::span<const std::byte> bytes);
+Image decode_jpeg(std::span<const std::byte> bytes, int64_t limit);
+Image decode_png(std::span<const std::byte> bytes, int64_t limit);
+Image decode_bmp(std::span<const std::byte> bytes, int64_t limit);
+Image decode_webp(std::span<const std::byte> bytes, int64_t limit);
+Image decode_tiff(std::span<const std::byte> bytes, int64_t limit);
+// Throws Error{bad_file} for no pixels, and for more than `limit`.
+void check_pixels(int64_t width, int64_t height, int64_t limit);
 
 // Antialiased: the filter is widened by the factor by which the picture shrinks. Both passes (horizontal, then
 // vertical) round to 8 bits, with weights in 22-bit fixed point: the same results as PIL's Image.resize with BILINEAR

@@ -6,6 +6,7 @@
 #include <jerror.h>
 // clang-format on
 
+#include <algorithm>
 #include <csetjmp>
 #include <memory>
 
@@ -52,25 +53,39 @@ void on_progress(j_common_ptr info) {
   std::longjmp(state->jump, 1);
 }
 
-enum class Outcome { decoded, damaged, too_large, cmyk };
+enum class Outcome { decoded, damaged, too_large };
+
+// PIL's formulas. It takes every CMYK file for one of Adobe's, which hold the complements, as nearly all do: c, m, y, k
+// here are 255 less ink. Products are divided by 255 and rounded.
+void rgb_of_cmyk(const JSAMPLE* from, uint8_t* to, int64_t count) {
+  const auto without = [](int paper, int colour) {
+    const int product = (255 - colour) * paper + 128;
+    return uint8_t(std::max(0, paper - (((product >> 8) + product) >> 8)));
+  };
+  for (int64_t i = 0; i < count; ++i, from += 4, to += 3)
+    for (int c = 0; c < 3; ++c) to[c] = without(from[3], from[c]);
+}
 
 // Apart from decode_jpeg because what a function changes between setjmp and longjmp is lost unless it lives elsewhere.
-Outcome decode_into(Image& image, jpeg_decompress_struct& decoder, ErrorState& errors,
-                    std::span<const std::byte> bytes) {
+Outcome decode_into(Image& image, std::vector<uint8_t>& inks, jpeg_decompress_struct& decoder, ErrorState& errors,
+                    std::span<const std::byte> bytes, int64_t limit) {
   if (setjmp(errors.jump)) return Outcome::damaged;
   jpeg_mem_src(&decoder, reinterpret_cast<const unsigned char*>(bytes.data()),
                static_cast<unsigned long>(bytes.size()));
   jpeg_read_header(&decoder, TRUE);
   image.width = decoder.image_width;
   image.height = decoder.image_height;
-  if (image.width * image.height > kMaxPixels) return Outcome::too_large;
-  if (decoder.num_components == 4) return Outcome::cmyk;
-  decoder.out_color_space = JCS_RGB;
+  if (image.width * image.height > limit) return Outcome::too_large;
+  const bool cmyk = decoder.num_components == 4;  // or YCCK, of which libjpeg makes CMYK
+  decoder.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
   jpeg_start_decompress(&decoder);
   image.pixels.resize(size_t(image.width * image.height * 3));
+  if (cmyk) inks.resize(size_t(image.width * 4));
   while (decoder.output_scanline < decoder.output_height) {
-    JSAMPROW row = image.at(0, decoder.output_scanline);
+    uint8_t* const to = image.at(0, decoder.output_scanline);
+    JSAMPROW row = cmyk ? inks.data() : to;
     jpeg_read_scanlines(&decoder, &row, 1);
+    if (cmyk) rgb_of_cmyk(row, to, image.width);
   }
   jpeg_finish_decompress(&decoder);
   return Outcome::decoded;
@@ -78,7 +93,7 @@ Outcome decode_into(Image& image, jpeg_decompress_struct& decoder, ErrorState& e
 
 }  // namespace
 
-Image decode_jpeg(std::span<const std::byte> bytes) {
+Image decode_jpeg(std::span<const std::byte> bytes, int64_t limit) {
   ErrorState errors = {};
   jpeg_decompress_struct decoder = {};
   decoder.err = jpeg_std_error(&errors.manager);
@@ -92,15 +107,14 @@ Image decode_jpeg(std::span<const std::byte> bytes) {
   decoder.progress = &progress;
 
   Image image;
-  switch (decode_into(image, decoder, errors, bytes)) {
+  std::vector<uint8_t> inks;  // of a row
+  switch (decode_into(image, inks, decoder, errors, bytes, limit)) {
     case Outcome::decoded: return image;
     case Outcome::damaged: fail(ErrorKind::bad_file, "a damaged JPEG picture: ", std::string_view(errors.message));
-    case Outcome::cmyk:
-      fail(ErrorKind::unsupported, "a CMYK picture, whose colours depend on an ink profile; convert it to RGB");
     case Outcome::too_large: break;
   }
-  fail(ErrorKind::bad_file, "a picture of ", image.width, "x", image.height, " pixels; the limit is ", kMaxPixels,
-       " in all");
+  check_pixels(image.width, image.height, limit);
+  return image;
 }
 
 }  // namespace temper

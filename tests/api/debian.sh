@@ -11,7 +11,7 @@ trap 'rm -rf "$folder"' EXIT
 "$cpack" --config "$build/CPackConfig.cmake" -B "$folder" >"$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
 deb=$(ls "$folder"/temper_*.deb)
 depends=$(dpkg-deb -f "$deb" Depends)
-for library in libdnnl libprotobuf libjpeg zlib1g; do
+for library in libdnnl libprotobuf libjpeg libwebp zlib1g; do
   [[ $depends == *$library* ]] || { echo "the package does not ask for $library: $depends" >&2; exit 1; }
 done
 dpkg-deb -x "$deb" "$folder/root"

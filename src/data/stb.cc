@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// PNG and BMP by stb_image.
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
+#include "base/bytes.h"
 #include "data/image.h"
 
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_ONLY_PNG
+#define STBI_ONLY_BMP
 #define STBI_NO_STDIO
 #define STBI_NO_HDR
 #define STBI_NO_LINEAR
@@ -55,24 +59,58 @@ void check_chunks(const uint8_t* data, size_t size) {
   }
 }
 
-}  // namespace
-
-Image decode_png(std::span<const std::byte> bytes) {
+Image decode(std::span<const std::byte> bytes, int64_t limit, std::string_view kind) {
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
-  check_chunks(data, bytes.size());
   if (bytes.size() > size_t(INT32_MAX))
-    fail(ErrorKind::bad_file, "a PNG file of ", bytes.size(), " bytes; the limit is 2 GiB");
+    fail(ErrorKind::bad_file, "a ", kind, " file of ", format_bytes(double(bytes.size())), "; the limit is 2 GiB");
   int width = 0, height = 0, channels = 0;
   if (!stbi_info_from_memory(data, int(bytes.size()), &width, &height, &channels))
-    fail(ErrorKind::bad_file, "a damaged PNG picture: ", std::string_view(stbi_failure_reason()));
-  if (int64_t(width) * height > kMaxPixels)
-    fail(ErrorKind::bad_file, "a picture of ", width, "x", height, " pixels; the limit is ", kMaxPixels, " in all");
+    fail(ErrorKind::bad_file, "a damaged ", kind, " picture: ", std::string_view(stbi_failure_reason()));
+  check_pixels(width, height, limit);
   const std::unique_ptr<stbi_uc, decltype(&stbi_image_free)> pixels(
       stbi_load_from_memory(data, int(bytes.size()), &width, &height, &channels, 3), stbi_image_free);
-  if (!pixels) fail(ErrorKind::bad_file, "a damaged PNG picture: ", std::string_view(stbi_failure_reason()));
+  if (!pixels) fail(ErrorKind::bad_file, "a damaged ", kind, " picture: ", std::string_view(stbi_failure_reason()));
   Image image = make_image(width, height, 3);
   std::memcpy(image.pixels.data(), pixels.get(), image.pixels.size());
   return image;
+}
+
+int64_t little_endian(const uint8_t* at, int bytes) {
+  uint32_t value = 0;
+  for (int i = bytes; i-- > 0;) value = value << 8 | at[i];
+  return bytes == 4 ? int64_t(int32_t(value)) : int64_t(value);
+}
+
+// stb_image reads zeros behind the end of a BMP, which would be black rows: the file must hold all of its pixels.
+void check_whole_bmp(const uint8_t* data, size_t size, int64_t limit) {
+  constexpr size_t kHeaders = 14 + 12;  // of the file, and the smallest of a picture
+  const auto damaged = [](const auto&... why) { fail(ErrorKind::bad_file, "a damaged BMP picture: ", why...); };
+  if (size < kHeaders) damaged("it ends inside its header");
+  const int64_t start = little_endian(data + 10, 4), header = little_endian(data + 14, 4);
+  const bool old = header == 12;
+  if (!old && size < 14 + 40) damaged("it ends inside its header");
+  const int64_t width = old ? little_endian(data + 18, 2) : little_endian(data + 18, 4);
+  const int64_t height = std::abs(old ? little_endian(data + 20, 2) : little_endian(data + 22, 4));
+  const int64_t bits = little_endian(data + (old ? 24 : 28), 2), compression = old ? 0 : little_endian(data + 30, 4);
+  if (compression == 1 || compression == 2)
+    fail(ErrorKind::unsupported, "a BMP picture with run lengths; convert it to PNG");
+  if (width < 1 || bits < 1 || bits > 32) damaged("it claims rows of ", width, " pixels of ", bits, " bits");
+  check_pixels(width, height, limit);
+  const int64_t row = (width * bits + 31) / 32 * 4;
+  if (start < int64_t(kHeaders) || start > int64_t(size) || row * height > int64_t(size) - start)
+    damaged("it ends before its last row");
+}
+
+}  // namespace
+
+Image decode_png(std::span<const std::byte> bytes, int64_t limit) {
+  check_chunks(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  return decode(bytes, limit, "PNG");
+}
+
+Image decode_bmp(std::span<const std::byte> bytes, int64_t limit) {
+  check_whole_bmp(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), limit);
+  return decode(bytes, limit, "BMP");
 }
 
 }  // namespace temper
