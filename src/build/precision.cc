@@ -8,17 +8,24 @@
 
 namespace temper {
 
+std::string lacks_precision(const std::string& device, const std::string& precision) {
+  const bool gpu = find_backend(device).name == "cuda", bf16 = computes_bf16(device);
+  if (gpu && (precision == "tf32" || precision == "fp16")) return "";
+  if (precision == "fp32" || precision == "int8" || (precision == "bf16" && bf16)) return "";
+  if (precision == "fp16") return concat("the CPU computes fp16 in fp32; use --precision ", bf16 ? "bf16" : "fp32");
+  if (precision == "tf32") return "the CPU has no arithmetic for tf32; use --precision fp32";
+  if (precision == "bf16")
+    return "this CPU has no AVX512_BF16 instructions; use --precision fp32, which is faster here, or int8";
+  fail(ErrorKind::unsupported, "--precision ", precision, " is not supported on the device '", device, "'; ",
+       gpu    ? "fp32, tf32, fp16, bf16 and int8 are"
+       : bf16 ? "fp32, bf16 and int8 are"
+              : "fp32 and int8 are");
+}
+
 void check_precision(const BuildOptions& options) {
   const std::string& precision = options.precision;
-  const bool gpu = find_backend(options.device).name == "cuda";
-  if (precision == "fp16" && !gpu)
-    fail(ErrorKind::unsupported, "--precision fp16 is not supported on the CPU, which computes fp16 in fp32; use --precision bf16");
-  if (precision == "tf32" && !gpu) fail(ErrorKind::unsupported, "--precision tf32 is not supported on the CPU, which has no arithmetic for it; use --precision fp32");
-  const std::set<std::string> known = gpu ? std::set<std::string>{"fp32", "tf32", "fp16", "bf16", "int8"} : std::set<std::string>{"fp32", "bf16", "int8"};
-  if (!known.contains(precision))
-    fail(ErrorKind::unsupported, "--precision ", precision, " is not supported on the device '", options.device, "'; ", gpu ? "fp32, tf32, fp16, bf16 and int8 are" : "fp32, bf16 and int8 are");
-  if (precision == "bf16" && !computes_bf16(options.device))
-    fail(ErrorKind::unsupported, "--precision bf16 is not supported on this CPU, which has no AVX512_BF16 instructions; use --precision fp32, which is faster here, or int8");
+  if (const std::string why = lacks_precision(options.device, precision); !why.empty())
+    fail(ErrorKind::unsupported, "--precision ", precision, " is not supported here: ", why);
   if (precision == "int8" && options.calibration.empty())
     fail(ErrorKind::usage, "--precision int8 needs the ranges of the model's values: run `temper calibrate MODEL --data D -o ranges.json` and add --calibration ranges.json");
   for (const auto& [name, dtype] : options.placement.keep_nodes)

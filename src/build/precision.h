@@ -8,6 +8,10 @@ namespace temper {
 // Refuses, before anything is built, a precision that the device does not compute in and flags that do not fit it.
 void check_precision(const BuildOptions& options);
 
+// Why the device does not compute in that precision, and what there is instead; empty where it does. Throws
+// Error{unsupported} for what is no precision.
+std::string lacks_precision(const std::string& device, const std::string& precision);
+
 // Has the device instructions for bf16? Without them it is refused.
 bool computes_bf16(const std::string& device);
 

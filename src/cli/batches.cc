@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "base/log.h"
 #include "data/sample.h"
@@ -87,6 +88,41 @@ std::vector<int64_t> samples_of(const Dataset& data, const std::string& path, in
   return choose_samples(data.size(), count ? count : data.size(), seed);
 }
 
+std::vector<Unreadable> leave_out(const Dataset& data, const std::string& path, std::vector<int64_t>& samples,
+                                  bool strict, const Context& context) {
+  constexpr size_t kAtOnce = 512;  // between two steps of the progress
+  std::vector<Unreadable> left_out;
+  if (strict) return left_out;
+  {
+    Progress progress(context);
+    for (size_t first = 0; first < samples.size(); first += kAtOnce) {
+      if (first) progress.show(concat("looking at picture ", first, " of ", samples.size()));
+      for (Unreadable& one :
+           data.unreadable(std::span(samples).subspan(first, std::min(kAtOnce, samples.size() - first))))
+        left_out.push_back(std::move(one));
+    }
+  }
+  if (left_out.empty()) return left_out;
+  if (samples.size() == 1) throw left_out[0].error;
+  if (left_out.size() == samples.size())
+    fail(ErrorKind::bad_file, "none of the ", samples.size(), " pictures of '", path,
+         "' can be read; the first: ", std::string_view(left_out[0].error.what()));
+  std::vector<std::string> texts;
+  for (const Unreadable& one : left_out) texts.emplace_back(one.error.what());
+  log(LogLevel::warning, left_out.size(), " of ", samples.size(), " pictures of '", path, "' cannot be read and ",
+      left_out.size() == 1 ? "is" : "are", " left out: ", first_of(texts), "; with --strict this is an error");
+  std::erase_if(samples, [&](int64_t sample) {
+    return std::any_of(left_out.begin(), left_out.end(), [&](const Unreadable& one) { return one.sample == sample; });
+  });
+  return left_out;
+}
+
+nlohmann::ordered_json json_of(const std::vector<Unreadable>& left_out) {
+  auto list = nlohmann::ordered_json::array();
+  for (const Unreadable& one : left_out) list.push_back({{"picture", one.name}, {"why", one.error.what()}});
+  return list;
+}
+
 void for_each_batch(const Dataset& data, std::span<const int64_t> samples, const BatchSizes& sizes,
                     const std::string& what, const Context& context, const std::function<void(const Batch&)>& use) {
   Progress progress(context);
@@ -103,9 +139,9 @@ std::vector<Tensor> run_batch(Session& session, const Dataset& data, const Batch
   return run_filled(session, inputs, sizes.min, batch.count);
 }
 
-void for_each_batch(Session& session, const Dataset& data, const BatchSizes& sizes, const std::string& what,
-                    const Context& context, const UseOutputs& use) {
-  for_each_batch(data, choose_samples(data.size(), data.size(), 0), sizes, what, context,
+void for_each_batch(Session& session, const Dataset& data, std::span<const int64_t> samples, const BatchSizes& sizes,
+                    const std::string& what, const Context& context, const UseOutputs& use) {
+  for_each_batch(data, samples, sizes, what, context,
                  [&](const Batch& batch) { use(batch, run_batch(session, data, batch, sizes)); });
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -53,6 +54,13 @@ class DataModel {
 // than asked for is a warning, none at all Error{usage}.
 std::vector<int64_t> samples_of(const Dataset& data, const std::string& path, int64_t asked, uint64_t seed, int64_t standard = 0);
 
+// Takes out of `samples` those whose picture cannot be read: a warning with their number and the first names. With
+// `strict` nothing is looked at, and the first such picture is an error when it is reached. Throws the picture's own
+// error where there is one sample, and Error{bad_file} where none of several can be read.
+std::vector<Unreadable> leave_out(const Dataset& data, const std::string& path, std::vector<int64_t>& samples,
+                                  bool strict, const Context& context);
+nlohmann::ordered_json json_of(const std::vector<Unreadable>& left_out);  // a list of picture, why
+
 // The samples batch by batch, in the order given. `what` ("evaluating") is shown as progress.
 void for_each_batch(const Dataset& data, std::span<const int64_t> samples, const BatchSizes& sizes, const std::string& what,
                     const Context& context, const std::function<void(const Batch& batch)>& use);
@@ -60,9 +68,9 @@ void for_each_batch(const Dataset& data, std::span<const int64_t> samples, const
 std::vector<Tensor> run_batch(Session& session, const Dataset& data, const Batch& batch, const BatchSizes& sizes);
 
 using UseOutputs = std::function<void(const Batch& batch, const std::vector<Tensor>& outputs)>;
-// Runs every batch of all samples.
-void for_each_batch(Session& session, const Dataset& data, const BatchSizes& sizes, const std::string& what,
-                    const Context& context, const UseOutputs& use);
+// Runs every batch of these samples.
+void for_each_batch(Session& session, const Dataset& data, std::span<const int64_t> samples, const BatchSizes& sizes,
+                    const std::string& what, const Context& context, const UseOutputs& use);
 
 // The outputs of all batches, joined along the first axis. A single batch may give anything; with more, each output
 // must have the samples on its first axis and the same shape behind it (Error{unsupported}, naming the output,

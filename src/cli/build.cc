@@ -40,7 +40,8 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
   const ImportedModel model = import_onnx(options.model);
   const Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options());
-  const auto samples = samples_of(data, options.data, options.samples, options.seed, 500);
+  auto samples = samples_of(data, options.data, options.samples, options.seed, 500);
+  const std::vector<Unreadable> left_out = leave_out(data, options.data, samples, options.data_flags.strict, context);
   check_metric(budget.metric, budget.max_drop, model.graph, data, options.classes, int64_t(samples.size()));
   BuildOptions plain = build;
   plain.precision = "fp32";
@@ -76,6 +77,7 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   keep_also(found, mixed.search.keep);
   build.command = build_command(found, options.model);
   build.placement.keep_nodes.insert(mixed.search.keep.begin(), mixed.search.keep.end());
+  mixed.left_out = left_out;
   return mixed;
 }
 

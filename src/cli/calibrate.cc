@@ -75,7 +75,8 @@ Json json_of(const std::vector<MethodTrial>& trials) {
   return list;
 }
 
-Table table_of(const std::vector<MethodTrial>& trials) {
+Table table_of(const std::vector<MethodTrial>& trials,
+                  const std::vector<Unreadable>& left_out) {
   Table table{{{"method", false}, {"agreement with FP32"}, {"cosine"}, {"SNR"}, {"", false}}, {}};
   for (const MethodTrial& t : trials)
     table.rows.push_back({t.method, t.agreement ? concat(percent_text(t.agreement->rate()), " (", t.agreement->same, " of ", t.agreement->n, ")") : "n/a", format_number(t.cosine, 6), decibel_text(t.snr_db),
@@ -83,7 +84,8 @@ Table table_of(const std::vector<MethodTrial>& trials) {
   return table;
 }
 
-void print_ranges(const Ranges& ranges, const std::string& path, const Context& context, const std::vector<MethodTrial>& trials) {
+void print_ranges(const Ranges& ranges, const std::string& path, const Context& context, const std::vector<MethodTrial>& trials,
+                  const std::vector<Unreadable>& left_out) {
   if (context.json) {
     Json values = Json::array();
     for (const std::string& name : ranges.order) {
@@ -94,6 +96,7 @@ void print_ranges(const Ranges& ranges, const std::string& path, const Context& 
     Json json{{"file", path}, {"model_sha256", ranges.model_sha256}, {"method", ranges.method}, {"samples", ranges.samples}, {"placeholder", ranges.placeholder},
                     {"notes", ranges.notes}, {"values", values}};
     if (!trials.empty()) json["trials"] = json_of(trials);
+    json["left_out"] = cli::json_of(left_out);
     std::fputs(json_text(json).c_str(), stdout);
     return;
   }
@@ -119,7 +122,8 @@ std::string qdq_of(const Options& options, const ImportedModel& model, const Ran
 }
 
 // `model` may be null where no Q/DQ model is asked for.
-void finish(const Options& options, const ImportedModel* model, Ranges& ranges, const Context& context, const std::vector<MethodTrial>& trials = {}) {
+void finish(const Options& options, const ImportedModel* model, Ranges& ranges, const Context& context, const std::vector<MethodTrial>& trials = {},
+            const std::vector<Unreadable>& left_out = {}) {
   log_notes(ranges.notes);
   // All is made before any is written.
   const std::string cache = options.cache.empty() ? "" : to_text(cache_of(ranges, options.cache_version));
@@ -127,7 +131,7 @@ void finish(const Options& options, const ImportedModel* model, Ranges& ranges, 
   if (!options.output.empty()) save_ranges(options.output, ranges, options.force);
   if (!options.cache.empty()) write_file_atomically({options.cache, FileKind::calibration_cache, options.force}, cache);
   if (!options.flags.qdq.empty()) write_file_atomically({options.flags.qdq, FileKind::our_onnx, options.force}, qdq);
-  print_ranges(ranges, options.output, context, trials);
+  print_ranges(ranges, options.output, context, trials, left_out);
   if (!options.output.empty()) log(LogLevel::info, "ranges of ", ranges.values.size(), " tensors", ranges.samples ? concat(" from ", ranges.samples, " samples") : "", ": ", options.output);
 }
 
@@ -225,6 +229,7 @@ void calibrate(const Options& options, Context& context) {
   BuildOptions build = build_options(options.flags, options.model, context);
   Ranges ranges;
   std::vector<MethodTrial> trials;
+  std::vector<Unreadable> left_out;
   if (options.placeholder) {
     const Observation seen = observe_noise(model, options.samples ? options.samples : 8, options.seed, build, context);
     ranges = make_ranges(seen, Method::parse(method));
@@ -235,10 +240,11 @@ void calibrate(const Options& options, Context& context) {
   } else {
     const Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options());
     log(LogLevel::info, data.text());
-    const auto samples = part_of(samples_of(data, options.data, options.samples, options.seed), options.part);
+    auto samples = part_of(samples_of(data, options.data, options.samples, options.seed), options.part);
+    left_out = leave_out(data, options.data, samples, options.data_flags.strict, context);
     ranges = calibrate_on(model, data, samples, method, {options.batch, options.seed}, build, context, &trials);
   }
-  finish(options, &model, ranges, context, trials);
+  finish(options, &model, ranges, context, trials, left_out);
 }
 
 }  // namespace

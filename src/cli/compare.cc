@@ -61,21 +61,21 @@ void compare_plans(const Options& options, Context& context) {
           .beside_first;
 
   std::vector<Evaluation> evaluations;
+  std::vector<Unreadable> left_out;
   if (data) {
     const DataModel first(options.paths[0], flags, context);
     EvaluationData what{*data, samples_of(*data, options.path, options.samples, options.seed),
                         first.choose_batch(*data, options.batch), options.output};
     for (size_t i = 1; i < engines.size(); ++i)
       DataModel(options.paths[i], flags, context).accept_batch(*data, what.batch);
+    left_out = leave_out(*data, options.path, what.samples, options.strict, context);
     log(LogLevel::info, data->text(), ", in batches of ", what.batch.size);
     evaluations = evaluate_engines(what, engines[0], {engines.begin() + 1, engines.end()}, context);
   }
 
-  Json json{{"schema", "temper.compare/1"},
-            {"batch", batch},
-            {"threads", engines[0]->threads()},
-            {"interleaved", true},
-            {"plans", Json::array()}};
+  Json json{{"schema", "temper.compare/1"},     {"batch", batch},
+            {"threads", engines[0]->threads()}, {"interleaved", true},
+            {"left_out", json_of(left_out)},    {"plans", Json::array()}};
   Table table{{{"plan", false}, {"precision", false}, {"latency"}, {"items/s"}, {"plan size"}, {"memory"}}, {}};
   for (size_t i = 0; i < engines.size(); ++i) {
     const double ms = median(i == 0 ? paired[0].a_ms : paired[i - 1].b_ms);
@@ -207,7 +207,9 @@ void add_compare(CLI::App& verb, Context& context) {
   verb.add_option("--burn", options->burn, "to test verdicts: slows the last plan by this share of every run, e.g. 3%");
   verb.add_option("--output-name", options->output,
                   "the output that holds the classes, where there are several; of a sequence, always");
-  verb.add_flag("--strict", options->strict, "exit code 1 also where the verdict is UNSURE, not for SLOWER alone");
+  verb.add_flag("--strict", options->strict,
+                "exit code 1 also where the verdict is UNSURE, not for SLOWER alone; and a picture that cannot be read "
+                "is an error, otherwise it is left out with a warning");
   verb.add_flag("--force", options->force,
                 "compare what is unlike (device, threads, shapes, model, ...), and mark the answer");
   options->data.add_to(verb);

@@ -21,14 +21,19 @@ T number(std::string_view text, std::string_view flag) {
 }
 
 // "1/255", "0.5"
-double fraction(const std::string& text) {
+double fraction(std::string_view text, std::string_view flag) {
   const auto slash = text.find('/');
-  const double value = slash == std::string::npos ? number<double>(text, "--scale")
-                                                  : number<double>(text.substr(0, slash), "--scale") /
-                                                        number<double>(text.substr(slash + 1), "--scale");
-  if (!std::isfinite(value) || value == 0)
-    fail(ErrorKind::usage, "--scale needs a factor other than zero, not '", text, "'");
+  const double value = slash == std::string::npos
+                           ? number<double>(text, flag)
+                           : number<double>(text.substr(0, slash), flag) / number<double>(text.substr(slash + 1), flag);
+  if (!std::isfinite(value)) fail(ErrorKind::usage, flag, " needs a number, not '", text, "'");
   return value;
+}
+
+std::vector<double> fractions(const std::vector<std::string>& texts, std::string_view flag) {
+  std::vector<double> values;
+  for (const std::string& text : texts) values.push_back(fraction(text, flag));
+  return values;
 }
 
 }  // namespace
@@ -42,7 +47,9 @@ void DataFlags::add_to(CLI::App& verb) {
   verb.add_option("--mean", mean, "pictures: subtracted after scaling; one value or R,G,B")
       ->delimiter(',')
       ->group(group);
-  verb.add_option("--std", std, "pictures: divides after that; one value or R,G,B")->delimiter(',')->group(group);
+  verb.add_option("--std", std, "pictures: divides after that; one value or R,G,B; 1/255 is a number, too")
+      ->delimiter(',')
+      ->group(group);
   verb.add_option("--scale", scale, "pictures: factor for the pixels, 1/255 unless given")->group(group);
   verb.add_flag("--bgr", bgr, "pictures: the model takes blue, green, red")->group(group);
   verb.add_option("--layout", layout, "pictures: nchw or nhwc, where the input's shape leaves it open")
@@ -55,6 +62,7 @@ void DataFlags::add_to(CLI::App& verb) {
                   "CSV: first, last, none or the name in the header; 'label' unless given")
       ->group(group);
   verb.add_option("--class-names", class_names, "a text file, one class a line")->group(group);
+  if (!verb.get_option_no_throw("--strict")) verb.add_flag("--strict", strict, kStrict)->group(group);
 }
 
 DatasetOptions DataFlags::options() const {
@@ -70,9 +78,10 @@ DatasetOptions DataFlags::options() const {
     if (p.crop_height < 1 || p.crop_width < 1)
       fail(ErrorKind::usage, "--crop needs N or HEIGHTxWIDTH, not '", crop, "'");
   }
-  p.mean = mean;
-  p.std = std;
-  if (!scale.empty()) p.scale = fraction(scale);
+  p.mean = fractions(mean, "--mean");
+  p.std = fractions(std, "--std");
+  if (!scale.empty()) p.scale = fraction(scale, "--scale");
+  if (p.scale == 0) fail(ErrorKind::usage, "--scale needs a factor other than zero, not '", scale, "'");
   if (bgr) p.channels = ChannelOrder::bgr;
   if (!layout.empty()) p.layout = layout == "nchw" ? PixelLayout::nchw : PixelLayout::nhwc;
   if (filter == "bicubic") p.filter = ResizeFilter::bicubic;

@@ -12,12 +12,14 @@ namespace temper::cli {
 // Holds what the flags say; lives as long as the subcommand (verbs keep it in their shared options).
 struct DataFlags {
   static constexpr const char* kGroup = "Pictures and labels";  // under which --help lists them
+  static constexpr const char* kStrict =
+      "a picture that cannot be read is an error; otherwise it is left out with a warning";
   int64_t resize = -1;
   std::string crop, scale, layout, filter, label_column, class_names;
-  std::vector<double> mean, std;
-  bool bgr = false;
+  std::vector<std::string> mean, std;
+  bool bgr = false, strict = false;
 
-  void add_to(CLI::App& verb);
+  void add_to(CLI::App& verb);     // --strict but where the verb has one that says more
   DatasetOptions options() const;  // throws Error{usage} for a value that makes no sense; reads the class names file
 };
 

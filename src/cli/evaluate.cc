@@ -35,6 +35,7 @@ void evaluate(const Options& options, Context& context) {
          "' says nothing about the right answers: give a folder with one sub-folder a class, an .npz with 'labels', or a CSV with a 'label' column; or compare with FP32: --metric "
          "agreement, cosine or snr, or --reference MODEL|PLAN");
   EvaluationData what{data, samples_of(data, options.path, options.samples, options.seed), model.choose_batch(data, options.batch), options.output};
+  const std::vector<Unreadable> left_out = leave_out(data, options.path, what.samples, options.data.strict, context);
   const int64_t count = int64_t(what.samples.size());
   log(LogLevel::info, data.text(), count < data.size() ? concat(", ", count, " of them") : "", ", in batches of ", what.batch.size);
   const auto engine = model.engine(data, what.batch, count);
@@ -67,6 +68,7 @@ void evaluate(const Options& options, Context& context) {
     json["precision"] = engine->info().precision;
     json["placeholder"] = engine->info().placeholder;
     json["batch"] = what.batch.size;
+    json["left_out"] = json_of(left_out);
     std::fputs(json_text(json).c_str(), stdout);
   } else {
     if (engine->info().placeholder) std::printf("%s\n", precision_text(engine->info()).c_str());

@@ -4,12 +4,13 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "data/not_finite.h"
 #include "data/sample.h"
 
 namespace temper::cli {
@@ -22,38 +23,15 @@ std::vector<std::string> output_names(const Engine& engine, std::vector<TensorTy
   for (const PortInfo& output : engine.outputs()) names.push_back(output.name), types.push_back(output.type);
   return names;
 }
-// Samples with a value that is no number or infinite, in an input or in an answer: said once for each tensor.
-class NotFinite {
- public:
-  void look(const std::string& what, const Tensor& tensor, const std::vector<std::string>& samples) {
-    if (tensor.dtype() != DType::f32) return;
-    const size_t parts = tensor.rank() > 0 && tensor.dims()[0] == int64_t(samples.size()) ? samples.size() : 1;
-    const auto size = size_t(tensor.count()) / std::max<size_t>(parts, 1);
-    for (size_t s = 0; s < parts; ++s) {
-      float broken = 0;  // x - x is 0 for every finite x and NaN otherwise
-      for (float x : std::span(tensor.data<float>() + s * size, size)) broken += x - x;
-      if (broken == 0) continue;
-      const auto [entry, fresh] = found_.try_emplace(what, samples[s], 0);
-      ++entry->second.second;
-    }
-  }
-  void warn(size_t samples) const {
-    for (const auto& [what, where] : found_)
-      log(LogLevel::warning, what, " holds a NaN or an infinity for ", where.second, " of ", samples, " samples, first for sample ", where.first, ": look at the data and at the preprocessing");
-  }
-
- private:
-  std::map<std::string, std::pair<std::string, int64_t>> found_;
-};
-
 void check_classes(const EvaluationData& what, const std::vector<std::string>& names, const std::vector<TensorType>& types, int classes) {
   if (classes < 0 || !what.data.has_labels() || types[size_t(classes)].shape.size() == 3) return;
   if (const Dim& dim = types[size_t(classes)].shape[1]; dim.is_constant()) check_class_count(what.data, dim.value(), names[size_t(classes)]);
 }
 }  // namespace
 
-std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::shared_ptr<const Engine>& reference, const std::vector<std::shared_ptr<const Engine>>& tested,
-                                         const Context& context, bool guessing_allowed) {
+std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::shared_ptr<const Engine>& reference,
+                                         const std::vector<std::shared_ptr<const Engine>>& tested,
+                                         const Context& context) {
   std::vector<TensorType> types;
   const std::vector<std::string> names = output_names(*tested.at(0), types);
   std::vector<std::unique_ptr<Session>> sessions;
@@ -90,14 +68,16 @@ std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::
       evaluators[e].add(batch, wanted, got);
     }
   });
-  broken.warn(what.samples.size());
+  for (const std::string& warning : broken.warnings(int64_t(what.samples.size())))
+    log(LogLevel::warning, warning, "; look at the data and at the preprocessing");
   std::vector<Evaluation> results;
+  std::set<std::string> warned;  // the reference is the same one beside each
   for (const Evaluator& evaluator : evaluators) results.push_back(evaluator.result());
-  if (guessing_allowed) return results;
   for (const Evaluation& evaluation : results)
     for (const auto* accuracy : {&evaluation.reference_accuracy, &evaluation.accuracy})
       if (*accuracy)
-        if (const std::string warning = check_above_chance(**accuracy); !warning.empty()) log(LogLevel::warning, warning);
+        if (const std::string warning = chance_warning(**accuracy); !warning.empty() && warned.insert(warning).second)
+          log(LogLevel::warning, warning);
   return results;
 }
 
@@ -121,8 +101,7 @@ ReferenceAnswers keep_answers(const EvaluationData& what, const std::shared_ptr<
     for (const Tensor& input : kept.batches.back().inputs) bytes += input.bytes();
     for (const Tensor& output : kept.outputs.back()) bytes += output.bytes();
   }
-  if (own.result().accuracy)
-    if (const std::string warning = check_above_chance(*own.result().accuracy); !warning.empty()) log(LogLevel::warning, warning);
+  kept.accuracy = own.result().accuracy;
   return kept;
 }
 
@@ -179,6 +158,7 @@ Json json_of(const Evaluation& evaluation) {
     json["classes"] = a->classes;
     json["output"] = evaluation.output;
     json["top1"] = rate(a->top1, a->top1_rate(), a->top1_interval());
+    if (const std::string guessing = chance_warning(*a); !guessing.empty()) json["top1"]["warning"] = guessing;
     json["top5"] = a->classes > 5 ? rate(a->top5, a->top5_rate(), a->top5_interval()) : Json(nullptr);
   }
   if (const auto& a = evaluation.reference_accuracy) json["reference_top1"] = rate(a->top1, a->top1_rate(), a->top1_interval());

@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,20 +20,22 @@ struct EvaluationData {
   std::string classes;  // the output that holds them; "": the only one that can
 };
 
-// Each of `tested` over the samples, beside the reference (may be null); every batch is read once. The guards hold: the
-// count of classes, samples that one of them was calibrated on, and, unless `guessing_allowed`, accuracy at chance level
-// (of the reference too: then the figures of the others mean nothing). Throws Error{usage} where the outputs differ by name.
-std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::shared_ptr<const Engine>& reference, const std::vector<std::shared_ptr<const Engine>>& tested,
-                                         const Context& context, bool guessing_allowed = false);
+// Each of `tested` over the samples, beside the reference (may be null); every batch is read once. Two guards stop it,
+// as any figure would be wrong: the count of classes, and samples that one of them was calibrated on. Accuracy at
+// chance level and values that are not finite are warnings. Throws Error{usage} where the outputs differ by name.
+std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::shared_ptr<const Engine>& reference,
+                                         const std::vector<std::shared_ptr<const Engine>>& tested,
+                                         const Context& context);
 
 // What the reference answers, kept to be compared with one candidate after the other.
 struct ReferenceAnswers {
   std::vector<Batch> batches;
   std::vector<std::vector<Tensor>> outputs;  // by batch
   int64_t samples = 0;
+  std::optional<Accuracy> accuracy;  // of the reference, where there is truth
 };
-// As many of the samples as inputs and answers of 512 MiB hold, one batch at least. The guards are those of evaluate_engines,
-// but for calibrated samples, which a search looks at.
+// As many of the samples as inputs and answers of 512 MiB hold, one batch at least. The count of classes is checked;
+// calibrated samples are what a search looks at.
 ReferenceAnswers keep_answers(const EvaluationData& what, const std::shared_ptr<const Engine>& reference, const Context& context);
 Evaluation evaluate_beside(const EvaluationData& what, const ReferenceAnswers& reference, const std::shared_ptr<const Engine>& tested);
 

@@ -53,6 +53,14 @@ MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Data
   mixed.max_drop = budget.max_drop;
   const ReferenceAnswers reference = keep_answers(what, trial_engine(graph, options), context);
   mixed.samples = reference.samples;
+  // A model that guesses loses nothing by top1 whatever int8 does to it, so any plan would keep the budget.
+  if (const std::string guessing = reference.accuracy ? chance_warning(*reference.accuracy) : ""; !guessing.empty()) {
+    if (budget.metric.value_or(Metric::top1) == Metric::top1 && only_guesses(*reference.accuracy) &&
+        !budget.measured_later)
+      fail(ErrorKind::check_failed, "a budget by top1 needs a model that does not guess: ", guessing,
+           "; --metric agreement, cosine or snr judge without the labels");
+    log(LogLevel::warning, guessing);
+  }
   std::vector<std::string> layers;
   const Placement all = place_quantization(graph, ranges, options.placement);
   for (const PlacedNode& node : all.nodes)
@@ -126,7 +134,7 @@ nlohmann::ordered_json json_of(const MixedSearch& mixed) {
   const Judgement &all = mixed.of(mixed.search.all), &result = mixed.of(mixed.search.loss);
   return {{"metric", name_of(result.metric)}, {"max_drop", mixed.max_drop}, {"samples", mixed.samples}, {"drop_all_int8", all.drop}, {"drop", result.drop},
           {"all_int8", json_of_judged(all)}, {"result", json_of_judged(result)}, {"least_snr_db", kLeastSnrDb}, {"least_cosine", kLeastCosine},
-          {"holds", mixed.search.holds}, {"candidates", mixed.search.trials}, {"layers", layers}};
+          {"holds", mixed.search.holds}, {"candidates", mixed.search.trials}, {"left_out", json_of(mixed.left_out)}, {"layers", layers}};
 }
 
 int64_t fixed_batch(const Graph& imported, const Dataset& data) {

@@ -18,6 +18,7 @@ struct Budget {
   double max_drop = 0;           // a share
   std::optional<Metric> metric;  // default_metric where it is not given
   bool bf16 = false;             // layers may be raised to it; otherwise to FP32 only
+  bool measured_later = false;   // the drop is measured again on other samples (a study), so that guessing is a warning
 };
 // The labels and the output that the metric needs, checked before anything takes time: Error{usage} where they are not
 // there, or `classes` names no output. A warning where `samples` without a loss would not show that the drop is within
@@ -33,6 +34,7 @@ struct MixedSearch {
   double max_drop = 0;
   int64_t samples = 0;                    // that every candidate was tried on
   std::map<std::string, double> saved_ms; // by layer: what int8 saves, as measured; empty until times are known
+  std::vector<Unreadable> left_out;       // pictures that were asked for
 
   const Judgement& of(const Loss& loss) const { return judged.at(size_t(loss.trial)); }
 };

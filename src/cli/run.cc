@@ -13,7 +13,9 @@
 #include "cli/model.h"
 #include "cli/outputs.h"
 #include "cli/verb.h"
+#include "data/not_finite.h"
 #include "data/npy.h"
+#include "data/sample.h"
 #include "data/topk.h"
 
 namespace temper::cli {
@@ -76,7 +78,7 @@ struct Result {
 };
 
 nlohmann::json json_of(const Result& result, const Dataset& data, int64_t batch) {
-  nlohmann::json json = {{"samples", data.size()},
+  nlohmann::json json = {{"samples", result.samples.size()},
                          {"batch", batch},
                          {"random_inputs", data.filled()},
                          {"outputs", nlohmann::json::array()}};
@@ -152,22 +154,31 @@ void run(const Options& options, Context& context) {
   for (const std::string& name : data.filled())
     log(LogLevel::warning, "input '", name, "' is not given and filled with random numbers (seed ", options.seed, ")");
   if (data.size() == 0) fail(ErrorKind::usage, "the input has no samples");
+  std::vector<int64_t> samples = choose_samples(data.size(), data.size(), 0);
+  const std::vector<Unreadable> left_out = leave_out(data, "--input", samples, options.data.strict, context);
+  const auto count = int64_t(samples.size());
   const BatchSizes batch = model.choose_batch(data, options.batch);
   log(LogLevel::info, data.text(), ", in batches of ", batch.size);
 
-  Session session(model.engine(data, batch));
+  Session session(model.engine(data, batch, count));
   const EngineInfo& info = session.engine().info();
   if (info.placeholder) log(LogLevel::warning, "calibrated on noise: what this plan answers is meaningless for accuracy");
   Result result;
   for (const PortInfo& output : session.engine().outputs()) result.names.push_back(output.name);
   OutputCollector collector(result.names);
-  for_each_batch(session, data, batch, "running", context, [&](const Batch& batch, const std::vector<Tensor>& outputs) {
-    collector.add(batch, outputs);
-    result.samples.insert(result.samples.end(), batch.names.begin(), batch.names.end());
-  });
+  NotFinite broken;
+  for_each_batch(session, data, samples, batch, "running", context,
+                 [&](const Batch& batch, const std::vector<Tensor>& outputs) {
+                   for (size_t i = 0; i < batch.inputs.size(); ++i)
+                     broken.look(concat("the input '", model.inputs()[i].name, "'"), batch.inputs[i], batch.names);
+                   collector.add(batch, outputs);
+                   result.samples.insert(result.samples.end(), batch.names.begin(), batch.names.end());
+                 });
+  for (const std::string& warning : broken.warnings(count))
+    log(LogLevel::warning, warning, "; look at the data and at the preprocessing");
   result.outputs = collector.finish();
   result.class_names = data.class_names();
-  result.top_output = find_classes(result.outputs, data.size());
+  result.top_output = find_classes(result.outputs, count);
   const bool asked = options.top > 0 || !result.class_names.empty();
   if (asked && result.top_output < 0)
     fail(ErrorKind::usage,
@@ -186,12 +197,14 @@ void run(const Options& options, Context& context) {
   if (result.top_output >= 0 && options.top != 0 && (asked || real)) {
     const Tensor rows = class_rows(result.outputs[size_t(result.top_output)], result.names[size_t(result.top_output)]);
     const size_t classes = size_t(rows.dims()[1]);
-    for (int64_t i = 0; i < data.size(); ++i)
+    for (int64_t i = 0; i < count; ++i)
       result.top.push_back(
           top_k({rows.data<float>() + size_t(i) * classes, classes}, options.top > 0 ? options.top : 5));
   }
   if (context.json) {
     nlohmann::json json = json_of(result, data, batch.size);
+    json["left_out"] = cli::json_of(left_out);
+    if (!left_out.empty()) json["sample_names"] = result.samples;  // which rows of the outputs are whose
     json["precision"] = info.precision;
     json["placeholder"] = info.placeholder;
     std::printf("%s\n", json.dump(2).c_str());

@@ -300,6 +300,9 @@ void run_study(const StudyOptions& options, Context& context) {
   check_files(files_of(setup));
   Steps steps(options.output + "/steps", key_of(setup), options.force);
   Json notes = Json::array(), builds = Json::array(), search;
+  for (const std::string& text : setup.skipped) notes.push_back(text);
+  if (!setup.parts.left_out.empty())
+    notes.push_back(concat(setup.parts.left_out.size(), " pictures cannot be read and were left out"));
   if (setup.parts.duplicates)
     notes.push_back(concat(setup.parts.duplicates, " samples with the content of a calibrated one were not evaluated"));
   const auto written = [](const Json& result) { return file_is(result.at("file")); };
@@ -342,6 +345,7 @@ void run_study(const StudyOptions& options, Context& context) {
              {"calibration_samples", setup.parts.calibration.size()},
              {"evaluation_samples", setup.parts.evaluation.size()},
              {"duplicates_left_out", setup.parts.duplicates},
+             {"left_out", json_of(setup.parts.left_out)},
              {"batch", setup.batch},
              {"metric", evaluated.at("metric")},
              {"max_drop", setup.max_drop ? Json(*setup.max_drop) : Json(nullptr)},

@@ -32,6 +32,8 @@ std::vector<std::string> precisions_of(const std::string& text) {
   return list;
 }
 
+bool asks_for_fp32(const std::string& text) { return ("," + text + ",").find(",fp32,") != std::string::npos; }
+
 // Shapes as --shapes takes them, so that the command recorded in the plan builds it again.
 std::vector<std::string> shape_flags(const std::map<std::string, ShapeRange>& shapes) {
   const auto text = [](const Dims& dims) {
@@ -50,8 +52,10 @@ std::vector<std::string> shape_flags(const std::map<std::string, ShapeRange>& sh
 
 // Half of the samples, at most 500, are calibrated on; an evaluation sample with the content of one of them is left
 // out.
-StudyParts split(const Dataset& data, const StudyOptions& options) {
-  const auto samples = samples_of(data, options.data, options.samples, options.seed);
+StudyParts split(const Dataset& data, const StudyOptions& options, const Context& context) {
+  StudyParts parts;
+  auto samples = samples_of(data, options.data, options.samples, options.seed);
+  parts.left_out = leave_out(data, options.data, samples, options.data_flags.strict, context);
   const int64_t count = int64_t(samples.size());
   const int64_t calibration =
       options.calibration_samples ? options.calibration_samples : std::min<int64_t>(count / 2, 500);
@@ -59,7 +63,6 @@ StudyParts split(const Dataset& data, const StudyOptions& options) {
     fail(ErrorKind::usage, count, " samples cannot be split into ", calibration,
          " to calibrate on and the rest to evaluate; give more data, or fewer --calibration-samples");
   const auto places = choose_samples(count, calibration, options.seed + 2);
-  StudyParts parts;
   std::unordered_set<uint64_t> known;
   const auto hash_of = [&](int64_t sample) {
     const Batch batch = data.batch(sample, 1);
@@ -88,22 +91,26 @@ StudySetup set_up(const StudyOptions& options, const Context& context) {
   if (is_plan(options.model))
     fail(ErrorKind::usage, "'", options.model, "' is a plan; a study builds its own from the ONNX model");
   Budget budget;
+  budget.measured_later = true;
   std::optional<double> max_drop;
   if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
   budget.bf16 = raises_to_bf16(options.raise_to, options.flags.device);
   if (!options.max_drop.empty()) max_drop = budget.max_drop = share_of("--max-drop", options.max_drop);
   if (options.method != "auto") Method::parse(options.method);
-  const auto precisions = precisions_of(options.flags.precision);
-  for (const std::string& precision : precisions) {
-    BuildOptions asked;
-    asked.device = options.flags.device;
-    asked.precision = precision;
-    if (precision == "int8") asked.calibration = "of this study";
-    check_precision(asked);
-  }
+  std::vector<std::string> precisions = precisions_of(options.flags.precision), skipped;
+  std::erase_if(precisions, [&](const std::string& precision) {
+    const std::string why = lacks_precision(options.flags.device, precision);
+    if (!why.empty()) skipped.push_back(concat(precision, " is left out: ", why));
+    return !why.empty();
+  });
+  // fp32 is there even where it was not asked for, which makes no study of bf16.
+  if (precisions.size() == 1 && !skipped.empty() && !asks_for_fp32(options.flags.precision))
+    fail(ErrorKind::unsupported, "--precision ", options.flags.precision, ": ", skipped[0],
+         ", and nothing else was asked for");
+  for (const std::string& text : skipped) log(LogLevel::warning, text);
   ImportedModel model = import_onnx(options.model);
   Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options());
-  StudyParts parts = split(data, options);
+  StudyParts parts = split(data, options, context);
   check_metric(budget.metric, max_drop, model.graph, data, options.classes, int64_t(parts.evaluation.size()));
   log(LogLevel::info, data.text(), ": ", parts.calibration.size(), " to calibrate on, ", parts.evaluation.size(),
       " to evaluate", parts.duplicates ? concat(", ", parts.duplicates, " left out as copies") : "");
@@ -114,9 +121,19 @@ StudySetup set_up(const StudyOptions& options, const Context& context) {
   ModelFlags flags = options.flags;
   flags.shapes = shape_flags(shapes_of_data(model.graph, data, batch));
   const std::string stem = options.output + "/" + std::filesystem::path(options.model).stem().string();
-  return {options,          context,  std::move(model), std::move(data), std::move(parts),
-          budget,           max_drop, precisions,       batch,           fixed,
-          std::move(flags), stem};
+  return {options,
+          context,
+          std::move(model),
+          std::move(data),
+          std::move(parts),
+          budget,
+          max_drop,
+          std::move(precisions),
+          std::move(skipped),
+          batch,
+          fixed,
+          std::move(flags),
+          stem};
 }
 
 Json key_of(const StudySetup& setup) {

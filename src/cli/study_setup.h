@@ -28,6 +28,7 @@ struct StudyOptions {
 struct StudyParts {
   std::vector<int64_t> calibration, evaluation;
   int64_t duplicates = 0;
+  std::vector<Unreadable> left_out;  // of neither part
   uint64_t digest = 0;  // of the content and labels of all samples
 };
 
@@ -40,6 +41,7 @@ struct StudySetup {
   Budget budget;
   std::optional<double> max_drop;
   std::vector<std::string> precisions;  // fp32 first
+  std::vector<std::string> skipped;     // those that the device has not got, each with the reason
   int64_t batch = 1, fixed = 0;
   ModelFlags flags;  // of every build
   std::string stem;  // of the plans' paths

@@ -177,15 +177,26 @@ double drop_of(const Evaluation& evaluation, Metric metric) {
   return worst;
 }
 
-std::string check_above_chance(const Accuracy& accuracy) {
+bool only_guesses(const Accuracy& accuracy) {
+  const double chance = 1.0 / double(accuracy.classes);
+  const Interval interval = accuracy.top1_interval();
+  return accuracy.n > 0 && interval.low <= chance && interval.high < chance + 0.1 * (1 - chance);
+}
+
+std::string chance_warning(const Accuracy& accuracy) {
   const double chance = 1.0 / double(accuracy.classes);
   const Interval interval = accuracy.top1_interval();
   if (accuracy.n == 0 || interval.low > chance) return "";
   if (wilson_interval(accuracy.n, accuracy.n).low <= chance)
     return concat(accuracy.n, " samples are too few to tell ", accuracy.classes, " classes from guessing, even if all were right");
-  fail(ErrorKind::check_failed, "the pipeline is broken: ", accuracy.top1, " of ", accuracy.n, " right is ", percent_text(accuracy.top1_rate()), " (95 % interval ", percent_text(interval.low), " to ",
-       percent_text(interval.high), "), no better than guessing among ", accuracy.classes, " classes (", percent_text(chance),
-       "). Look at the preprocessing (--mean, --std, --scale, --bgr), at the order of the classes (--class-names) and at the labels");
+  const bool certain = only_guesses(accuracy);
+  return concat(accuracy.top1, " of ", accuracy.n, " right is ", percent_text(accuracy.top1_rate()), " (95 % interval ",
+                percent_text(interval.low), " to ", percent_text(interval.high), "), which ",
+                certain ? "is no better than" : "may be no better than", " guessing among ", accuracy.classes,
+                " classes (", percent_text(chance),
+                "): look at the preprocessing (--mean, --std, --scale, --bgr), at the order of the classes "
+                "(--class-names) and at the labels",
+                certain ? "" : ", or give more samples");
 }
 
 void check_class_count(const Dataset& data, int64_t classes, std::string_view output) {

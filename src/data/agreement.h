@@ -87,10 +87,12 @@ double drop_of(const Evaluation& evaluation, Metric metric);
 // By which drops alike are told apart: the noise share of the worst output.
 double worst_noise_share(const Evaluation& evaluation);
 
-// A classifier that does no better than guessing shows a broken pipeline, not a bad model: throws Error{check_failed}
-// where the interval of the accuracy reaches down to 1 / classes. With so few samples that even a perfect score would, it
-// cannot be told, and the returned text says so; empty otherwise.
-std::string check_above_chance(const Accuracy& accuracy);
+// A classifier that does no better than guessing shows a broken pipeline rather than a bad model: what to look at, with
+// the interval, where that reaches down to 1 / classes; empty otherwise. With so few samples that even a perfect score
+// would, the text says that.
+std::string chance_warning(const Accuracy& accuracy);
+// That it guesses is beyond doubt: the whole interval is below a tenth of the way from 1 / classes to 1.
+bool only_guesses(const Accuracy& accuracy);
 // Throws Error{usage} where the data's list of classes (its folders, or --class-names) is not as long as the output.
 void check_class_count(const Dataset& data, int64_t classes, std::string_view output);
 // Throws Error{usage}, naming the sample, where one of the batch has the content (Batch::hashes) of a sample that was

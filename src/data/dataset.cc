@@ -24,6 +24,13 @@ std::string list_inputs(const std::vector<InputSpec>& inputs) {
   return out;
 }
 
+std::string first_of(std::span<const std::string> names) {
+  constexpr size_t kShown = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) text += concat(i ? ", " : "", names[i]);
+  return names.size() > kShown ? concat(text, " and ", names.size() - kShown, " more") : text;
+}
+
 void Dataset::fill(const Column& column, int64_t first, int64_t count, Batch& out) const {
   if (!column.per_sample) {
     out.inputs.push_back(column.array);
@@ -61,6 +68,29 @@ void Dataset::fill(const Column& column, int64_t first, int64_t count, Batch& ou
   }
   if (!column.random) add_sample_hashes(out.hashes, tensor, out.inputs.empty());
   out.inputs.push_back(std::move(tensor));
+}
+
+std::vector<Unreadable> Dataset::unreadable(std::span<const int64_t> samples) const {
+  std::vector<std::exception_ptr> errors(samples.size());
+  for (const Column& column : columns_) {
+    if (column.pictures.empty()) continue;
+    parallel_for(int64_t(samples.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) try {
+          if (!errors[size_t(i)]) read_image(column.pictures[size_t(samples[size_t(i)])]);
+        } catch (...) { errors[size_t(i)] = std::current_exception(); }
+    });
+  }
+  std::vector<Unreadable> found;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    if (!errors[i]) continue;
+    try {
+      std::rethrow_exception(errors[i]);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::bad_file && error.kind() != ErrorKind::unsupported) throw;  // the machine's fault
+      found.push_back({samples[i], names_.empty() ? concat(samples[i]) : names_[size_t(samples[i])], error});
+    }
+  }
+  return found;
 }
 
 Batch Dataset::batch(int64_t first, int64_t count) const {

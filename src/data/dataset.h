@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one way in for real data: --data and --input of every verb. What a path may be:
-//   a folder of pictures (JPEG, PNG); with sub-folders, each is a class and its pictures have that label;
-//   one picture; .npy (first axis = sample); .npz (one array per input name, "labels" = truth);
-//   .csv (one sample a row, see csv.h); .pb (one serialized ONNX TensorProto, first axis = sample).
+//   a folder of pictures (JPEG, PNG, WebP, BMP, TIFF); with sub-folders, each is a class and its pictures have that
+//   label; one picture; .npy (first axis = sample); .npz (one array per input name, "labels" = truth); .csv (one sample
+//   a row, see csv.h); .pb (one serialized ONNX TensorProto, first axis = sample).
 // Arrays stay where they are (.npy is memory-mapped) and pictures are decoded batch by batch.
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,13 @@ struct DatasetOptions {
   // they are an error.
   bool fill_missing = false;
   uint64_t seed = 0;
+};
+
+// A sample whose picture cannot be read, and why.
+struct Unreadable {
+  int64_t sample = 0;
+  std::string name;  // as in Batch::names
+  Error error;       // names the path
 };
 
 struct Batch {
@@ -56,6 +64,9 @@ class Dataset {
 
   // Throws Error{usage} outside [0, size()], Error{bad_file} that names the picture which cannot be read.
   Batch batch(int64_t first, int64_t count) const;
+  // Decodes the pictures of these samples: those that are missing, damaged or of a kind that is not read, in the order
+  // of `samples`. None where the data is no pictures.
+  std::vector<Unreadable> unreadable(std::span<const int64_t> samples) const;
 
  private:
   friend class DatasetOpener;
@@ -87,6 +98,8 @@ Dataset open_dataset(const std::string& path, const std::vector<InputSpec>& inpu
 using InputFiles = std::vector<std::pair<std::string, std::string>>;
 Dataset open_input_files(const InputFiles& files, const std::vector<InputSpec>& inputs,
                          const DatasetOptions& options = {});
+
+std::string first_of(std::span<const std::string> names);  // "a, b, c and 4 more": the first three
 
 std::string list_inputs(const std::vector<InputSpec>& inputs);  // "x f32[batch,3,224,224], mask bool[batch]"
 

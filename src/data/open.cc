@@ -109,8 +109,8 @@ class DatasetOpener {
     else if (extension == ".csv") add_csv(which);
     else if (has_image_extension(path)) named([&] { add_picture(single(which, "a picture")); });
     else
-      fail(ErrorKind::usage, "'", path,
-           "' is not a kind of data that is read: a folder of pictures, .jpg, .png, .npy, .npz, .csv or .pb");
+      fail(ErrorKind::usage, "'", path, "' is not a kind of data that is read: a folder of pictures, one picture (",
+           std::string_view(kImageExtensions), "), .npy, .npz, .csv or .pb");
   }
 
   Dataset finish() {
@@ -248,9 +248,9 @@ class DatasetOpener {
   void add_folder(size_t index) {
     std::vector<fs::path> folders;
     std::vector<std::string> pictures, names;
-    int64_t others = 0;
+    std::vector<std::string> others;
     auto take = [&](const fs::path& file, const std::string& name) {
-      if (!has_image_extension(name)) return void(++others);
+      if (!has_image_extension(name)) return others.push_back(name);
       pictures.push_back(file.string());
       names.push_back(name);
     };
@@ -258,7 +258,7 @@ class DatasetOpener {
       if (is_folder(entry)) folders.push_back(entry);
       else take(entry, entry.filename().string());
     if (!pictures.empty())  // a sub-folder beside them is another matter, unless it holds pictures too
-      for (; !folders.empty(); folders.pop_back(), ++others)
+      for (; !folders.empty(); others.push_back(folders.back().filename().string()), folders.pop_back())
         for (const fs::path& entry : entries_of(folders.back().string()))
           if (has_image_extension(entry.string()))
             fail(ErrorKind::usage,
@@ -280,10 +280,12 @@ class DatasetOpener {
       labels.resize(pictures.size(), numbers[i]);
     }
     if (pictures.empty())
-      fail(ErrorKind::bad_file, "an empty folder: no .jpg, .jpeg or .png in it",
+      fail(ErrorKind::bad_file, "an empty folder: no ", std::string_view(kImageExtensions), " in it",
            folders.empty() ? "" : " or its sub-folders");
-    if (others > 0)
-      log(LogLevel::warning, "'", path_, "': ", others, " entries that are no .jpg, .jpeg or .png are left out");
+    if (!others.empty())
+      log(LogLevel::warning, "'", path_, "': ", others.size(),
+          others.size() == 1 ? " entry that is" : " entries that are", " no ", std::string_view(kImageExtensions),
+          others.size() == 1 ? " is" : " are", " left out: ", first_of(others));
     add_pictures(index, std::move(pictures), std::move(names));
     if (folders.empty()) return;
     add_labels(std::move(labels));

@@ -311,9 +311,10 @@ os.mkdir('folder'); picture.save('folder/a.png'); cut('folder/b.png', 'p.png', 5
 )");
   const std::string run = "run net.onnx --quiet --output-dir out --input ";
   EXPECT_EQ(temper(folder_, "run net.onnx --input p.jpeg").code, 0);
-  for (const char* name : {"cut.png", "cut.jpg", "head.png", "empty.png", "noise.jpg", "noise2.png"}) refused(ErrorKind::bad_file, run + name, {name});
-  for (const char* name : {"gif.png", "bmp.jpg"}) refused(ErrorKind::unsupported, run + name, {name, "convert"});
-  refused(ErrorKind::bad_file, run + "folder", {"b.png"});
+  for (const char* name : {"cut.png", "cut.jpg", "head.png", "empty.png", "noise.jpg", "noise2.png", "bmp.jpg"})
+    refused(ErrorKind::bad_file, run + name, {name});
+  refused(ErrorKind::unsupported, run + "gif.png", {"gif.png", "convert"});
+  refused(ErrorKind::bad_file, run + "folder --strict", {"b.png"});
 }
 
 // A limit on the size of files stands for a full disk: writing fails in the middle, with another number.

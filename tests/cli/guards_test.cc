@@ -41,13 +41,18 @@ onnx.save(h.make_model(g, opset_imports=[h.make_opsetid('', 17)], ir_version=8),
   std::string folder_;
 };
 
-TEST_F(Guards, ABudgetOnAPipelineThatOnlyGuessesIsNoBudget) {
-  refused(1, "build m.onnx -o no.plan --precision int8 --data shuffled.npz --max-drop 1% --quick", {"the pipeline is broken", "--class-names"});
-  const Outcome study = run("study m.onnx -o out --data shuffled.npz --max-drop 1% --quick --duration 50ms");
-  EXPECT_EQ(study.code, 1) << study.err;
-  EXPECT_CONTAINS(study.err, "the pipeline is broken");
-  EXPECT_EQ(study.out, "");
-  EXPECT_FALSE(file_exists(folder_ + "out/study.json"));
+TEST_F(Guards, ABudgetByTop1OfAModelThatOnlyGuessesIsNoBudgetAndAStudyGoesOnWithAWarning) {
+  refused(1, "build m.onnx -o no.plan --precision int8 --data shuffled.npz --max-drop 1% --quick",
+          {"a model that does not guess", "--class-names", "--metric agreement"});
+  const Outcome other =
+      run("build m.onnx -o m.plan --precision int8 --data shuffled.npz --max-drop 5% --metric agreement --quick");
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_CONTAINS(other.err, "guessing among 10 classes");
+  const Outcome study = run("study m.onnx -o out --data shuffled.npz --max-drop 50% --quick --duration 50ms");
+  EXPECT_EQ(study.code, 0) << study.err;
+  EXPECT_CONTAINS(study.err, "guessing among 10 classes");
+  EXPECT_CONTAINS(study.out, "verdict:");
+  EXPECT_TRUE(file_exists(folder_ + "out/study.json"));
 }
 
 TEST_F(Guards, WhatAMetricNeedsIsMissedBeforeAnythingIsBuilt) {
@@ -105,8 +110,16 @@ TEST_F(Guards, DataOfACompareIsLookedAtBeforeTheTimesAreMeasured) {
 TEST_F(Guards, ANanInEvaluationDataIsNamedByTensorAndSample) {
   const Outcome outcome = run("evaluate m.onnx --data nan.npz --quick --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_CONTAINS(outcome.err, "the input 'image' holds a NaN or an infinity for 1 of 200 samples, first for sample 150");
+  EXPECT_CONTAINS(outcome.err,
+                  "warning: the input 'image' holds 1 value that is NaN or infinite, in 1 of 200 samples, first NaN at "
+                  "[0,3,3] of sample '150'");
   EXPECT_EQ(run("evaluate m.onnx --data good.npz --quick --json").err.find("NaN"), std::string::npos);
+  const Outcome seen = run("run m.onnx --input image=nan.npz --quick");
+  ASSERT_EQ(seen.code, 0) << seen.err;
+  EXPECT_CONTAINS(seen.err,
+                  "warning: the input 'image' holds 1 value that is NaN or infinite, in 1 of 200 samples, first NaN at "
+                  "[0,3,3] of sample '150'");
+  EXPECT_EQ(run("run m.onnx --input image=good.npz --quick").err.find("NaN"), std::string::npos);
 }
 
 TEST_F(Guards, EveryResultOfAPlanCalibratedOnNoiseSaysThatItIsMeaningless) {

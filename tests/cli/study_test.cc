@@ -154,6 +154,28 @@ TEST(BuildVerb, ABudgetRaisesTheSameLayerAndRecordsIt) {
   refused("--precision int8 --data x.npy --max-drop 1% --raise-to int8", "--raise-to is bf16 or fp32");
 }
 
+TEST(StudyVerb, APrecisionThatTheMachineLacksIsLeftOutWithANote) {
+  const std::string folder = samples();
+  const Outcome done = temper(
+      folder,
+      "study m.onnx --data digits.npz --samples 60 --precision fp32,tf32,fp16,int8 --quick --duration 50ms -o out");
+  ASSERT_EQ(done.code, 0) << done.err;
+  EXPECT_CONTAINS(done.err, "warning: tf32 is left out: ");
+  EXPECT_CONTAINS(done.err, "warning: fp16 is left out: ");
+  EXPECT_CONTAINS(done.err, open_device("cpu").avx512_bf16 ? "use --precision bf16" : "use --precision fp32");
+  const auto json = read_json(folder + "out/study.json");
+  ASSERT_EQ(json.at("precisions").size(), 2u);
+  EXPECT_EQ(json.at("precisions")[1].at("precision"), "int8");
+  EXPECT_CONTAINS(json.at("notes").dump(), "fp16 is left out");
+  EXPECT_CONTAINS(json.at("notes").dump(), "tf32 is left out");
+  // README's own.
+  const Outcome readme = temper(folder,
+                                "study m.onnx --data digits.npz --samples 60 --precision fp32,bf16,int8 --max-drop 50% "
+                                "--quick --duration 50ms -o three");
+  ASSERT_EQ(readme.code, 0) << readme.err;
+  EXPECT_EQ(read_json(folder + "three/study.json").at("precisions").size(), open_device("cpu").avx512_bf16 ? 3u : 2u);
+}
+
 TEST(StudyVerb, WrongUseEndsWithOneMessage) {
   const std::string folder = samples();
   const auto refused = [&](int code, const std::string& arguments, std::string_view part) {
@@ -164,6 +186,7 @@ TEST(StudyVerb, WrongUseEndsWithOneMessage) {
   refused(2, "--data few.npy", "cannot be split");
   refused(2, "--data same.npy", "every sample to evaluate on");
   refused(4, "--data x.npy --precision fp32,int3", "int3");
+  refused(4, "--data x.npy --precision fp16", "nothing else was asked for");
   refused(2, "--data x.npy --precision fp32,,int8", "needs names");
   refused(2, "--data x.npy --max-drop 101%", "like 0.5%");
   refused(2, "--data x.npy --metric bleu", "there are top1");

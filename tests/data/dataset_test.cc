@@ -98,6 +98,12 @@ TEST(Dataset, AnUnreadablePictureIsNamedWhenItsBatchIsRead) {
   const Dataset data = open_dataset(folder + "p", kRgb);
   EXPECT_EQ(data.batch(0, 1).count, 1);
   EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { data.batch(0, 3); }), "p/001.png");
+  const std::vector<Unreadable> found = data.unreadable(std::vector<int64_t>{0, 1, 2});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].sample, 1);
+  EXPECT_EQ(found[0].name, "001.png");
+  EXPECT_CONTAINS(std::string(found[0].error.what()), "p/001.png");
+  EXPECT_TRUE(data.unreadable(std::vector<int64_t>{2, 0}).empty());
 }
 
 TEST(Dataset, ArraysOfEveryFileKindGiveTheSameSamplesAndHashes) {
