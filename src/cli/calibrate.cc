@@ -75,8 +75,7 @@ Json json_of(const std::vector<MethodTrial>& trials) {
   return list;
 }
 
-Table table_of(const std::vector<MethodTrial>& trials,
-                  const std::vector<Unreadable>& left_out) {
+Table table_of(const std::vector<MethodTrial>& trials) {
   Table table{{{"method", false}, {"agreement with FP32"}, {"cosine"}, {"SNR"}, {"", false}}, {}};
   for (const MethodTrial& t : trials)
     table.rows.push_back({t.method, t.agreement ? concat(percent_text(t.agreement->rate()), " (", t.agreement->same, " of ", t.agreement->n, ")") : "n/a", format_number(t.cosine, 6), decibel_text(t.snr_db),

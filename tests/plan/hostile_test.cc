@@ -214,7 +214,7 @@ TEST_F(HostilePlan, PackedConstantsOfTheCpu) {
   });
   // A kernel that would write padded channels where there is no room for them.
   for (size_t i = 0; i < steps.size(); ++i)
-    if (const Json& tactic = steps[i]["tactic"]; tactic.is_object() && tactic["name"] == "cpu.pool.onednn") {
+    if (const Json& tactic = steps[i]["tactic"]; tactic.is_object() && tactic["name"].get<std::string>().starts_with("cpu.pool")) {
       const auto [kind, message] = refusal_of_manifest(file, [&](Json& json) { json["plans"][0]["segments"][0]["steps"][i]["outputs"][0][1] = "plain"; });
       EXPECT_EQ(kind, ErrorKind::bad_file) << message;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Max and average pooling by oneDNN; of 8-bit integers max only, since its averages round in another way.
+// Pooling by oneDNN: averages of floats, maxima of 8-bit integers (its averages of those round in another way, and its maxima
+// of floats pass no NaN on).
 #include "backends/cpu/onednn.h"
 
 namespace temper {
@@ -37,6 +38,7 @@ Support supports(const Problem& problem, const Device& device) {
   const DType dtype = problem.inputs[0].type.dtype;
   const bool bytes = op.kind == ops::PoolKind::max && (dtype == DType::i8 || dtype == DType::u8);
   if (auto s = dnnl_float_supported(problem, device); !bytes && !s.yes()) return refused(s.reason, "; of i8 and u8 the largest");
+  if (op.kind == ops::PoolKind::max && !bytes) return refused("oneDNN's largest of floats loses NaN");
   if (op.kind == ops::PoolKind::lp || op.with_indices) return refused("lp pools and indices are not oneDNN's");
   if (x.size() > 5 || element_count(x) == 0 || element_count(y) == 0) return refused("rank ", x.size(), " or an empty tensor");
   for (int64_t d : op.dilations)

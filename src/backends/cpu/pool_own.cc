@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling that a library does not have: dilations, indices, lp, windows beyond the padding, every dtype. All channels
-// that lie side by side in the layout are taken at once.
+// Pooling that a library does not have: maxima that pass NaN on, dilations, indices, lp, windows beyond the padding, every
+// dtype. All channels that lie side by side in the layout are taken at once; of plain images, pixels of a row.
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -19,6 +20,7 @@ using ops::PoolKind;
 constexpr size_t kMaxAxes = 3;        // spatial axes
 constexpr int64_t kColumns = 64;     // channels at once
 constexpr int64_t kParallel = 8192;  // window elements worth a thread
+constexpr int64_t kStarts = 32;       // rows of the input that go into a row of the output at once
 
 // Max keeps T, sums are taken in the reference's wide type, but for f32.
 template <class T>
@@ -26,9 +28,34 @@ using Sum = std::conditional_t<std::is_same_v<T, float>, float, Wide<T>>;
 
 template <class T, class Loop>
 void run_loop(Loop loop) {
-  if constexpr (std::is_same_v<T, float>) vectorised(loop);
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, BFloat16>) vectorised(loop);
   else loop();
 }
+
+// How a maximum is held: 16-bit floats as f32, from which the winner goes back without rounding.
+template <class T>
+using Held = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
+template <class T>
+inline Held<T> held(T value) { return Held<T>(value); }
+template <class T>
+inline T released(Held<T> value) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    BFloat16 result;
+    result.bits = uint16_t(std::bit_cast<uint32_t>(value) >> 16);
+    return result;
+  } else {
+    return T(value);
+  }
+}
+// NaN wins over every number. The inner choice is what one instruction does, which keeps a NaN in `best`.
+template <class H>
+inline H larger(H best, H value) {
+  const H winner = value > best ? value : best;
+  if constexpr (std::is_floating_point_v<H>) return value != value ? value : winner;
+  else return winner;
+}
+template <class T>
+constexpr Held<T> kLowest = std::is_floating_point_v<Held<T>> ? -std::numeric_limits<Held<T>>::infinity() : std::numeric_limits<Held<T>>::lowest();
 
 class OwnPoolKernel final : public Kernel {
  public:
@@ -62,6 +89,7 @@ class OwnPoolKernel final : public Kernel {
       const T* x = static_cast<const T*>(buffers.inputs[0]);
       T* y = static_cast<T*>(buffers.outputs[0]);
       int64_t* where = op_.with_indices ? static_cast<int64_t*>(buffers.outputs[1]) : nullptr;
+      if (op_.kind == PoolKind::max && !where) return largest(x, y);
       parallel_for_threads(threads_, planes_ * out_plane_, std::max<int64_t>(1, kParallel / (window_ * inner_)), [&](int, int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const int64_t plane = i / out_plane_;
@@ -69,7 +97,6 @@ class OwnPoolKernel final : public Kernel {
           for (int64_t k = 0; k < inner_; k += kColumns) {
             const int64_t width = std::min(kColumns, inner_ - k);
             if (where) with_indices(from, y + i, where + i, plane, i % out_plane_);
-            else if (op_.kind == PoolKind::max) largest(from + k, y + i * inner_ + k, i % out_plane_, width);
             else if constexpr (std::is_same_v<Wide<T>, double>) sum(from + k, y + i * inner_ + k, i % out_plane_, width);
           }
         }
@@ -109,27 +136,96 @@ class OwnPoolKernel final : public Kernel {
     return counted;
   }
 
+  // Row by row of the output along the last axis.
   template <class T>
-  void largest(const T* x, T* y, int64_t position, int64_t width) const {
-    bool first = true;
-    for_each(position, [&](int64_t offset, int64_t) {
-      const T* from = x + offset;
-      if (first) {
-        for (int64_t k = 0; k < width; ++k) y[k] = from[k];
-        first = false;
-        return;
-      }
-      run_loop<T>([=] {
-        for (int64_t k = 0; k < width; ++k) {
-          const T v = from[k], best = y[k];
-          y[k] = v > best || v != v ? v : best;
-        }
-      });
+  void largest(const T* x, T* y) const {
+    const int64_t out = axes_.back().out, rows = out_plane_ / out;
+    parallel_for_threads(threads_, planes_ * rows, std::max<int64_t>(1, kParallel / (window_ * inner_ * out)), [&](int, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) largest_row(x + i / rows * in_plane_ * inner_, y + i * out * inner_, i % rows);
     });
-    // A window in the padding alone.
-    if (first)
-      for (int64_t k = 0; k < width; ++k)
-        y[k] = std::is_same_v<Wide<T>, double> ? static_cast<T>(-std::numeric_limits<double>::infinity()) : static_cast<T>(std::numeric_limits<Wide<T>>::lowest());
+  }
+  // The window's elements of the other axes that lie inside are so many starts of rows of the input; a few at a time.
+  template <class T>
+  void largest_row(const T* x, T* y, int64_t row) const {
+    int64_t start[kMaxAxes] = {};
+    const size_t outer = axes_.size() - 1;
+    for (size_t a = outer; a-- > 0; row /= axes_[a].out) start[a] = row % axes_[a].out * axes_[a].stride - axes_[a].begin;
+    int64_t starts[kStarts];
+    int64_t count = 0;
+    bool first = true;
+    int64_t tap[kMaxAxes] = {};
+    for (bool more = true; more;) {
+      int64_t offset = 0;
+      bool inside = true;
+      for (size_t a = 0; a < outer; ++a) {
+        const int64_t at = start[a] + tap[a] * axes_[a].dilation;
+        inside = inside && at >= 0 && at < axes_[a].in;
+        offset += at * axes_[a].offset;
+      }
+      if (inside) starts[count++] = offset;
+      more = false;
+      for (size_t a = outer; a-- > 0 && !more;) more = ++tap[a] < axes_[a].kernel || (tap[a] = 0, false);
+      if (count < kStarts && more) continue;
+      if (inner_ == 1) fold_pixels(x, y, starts, count, first);
+      else fold_channels(x, y, starts, count, first);
+      count = 0;
+      first = false;
+    }
+  }
+  template <class T>
+  void fold_channels(const T* x, T* y, const int64_t* starts, int64_t count, bool first) const {
+    const Axis axis = axes_.back();
+    const int64_t inner = inner_;
+    run_loop<T>([=] {
+      const int64_t step = axis.dilation * inner;
+      for (int64_t o = 0; o < axis.out; ++o) {
+        const int64_t at = o * axis.stride - axis.begin;
+        int64_t from = 0, to = axis.kernel;
+        while (from < to && at + from * axis.dilation < 0) ++from;
+        while (to > from && at + (to - 1) * axis.dilation >= axis.in) --to;
+        const T* pixel = x + (at + from * axis.dilation) * inner;
+        T* result = y + o * inner;
+        const auto columns = [&]<int64_t w, bool all>(int64_t k, int64_t rest) {
+          const int64_t width = all ? w : rest;
+          Held<T> best[w];
+          for (int64_t c = 0; c < width; ++c) best[c] = first ? kLowest<T> : held(result[k + c]);
+          for (int64_t s = 0; s < count; ++s) {
+            const T* value = pixel + starts[s] + k;
+            for (int64_t t = from; t < to; ++t, value += step)
+              for (int64_t c = 0; c < width; ++c) best[c] = larger(best[c], held(value[c]));
+          }
+          for (int64_t c = 0; c < width; ++c) result[k + c] = released<T>(best[c]);
+        };
+        int64_t k = 0;
+        for (; k + 64 <= inner; k += 64) columns.template operator()<64, true>(k, 64);
+        for (; k + 16 <= inner; k += 16) columns.template operator()<16, true>(k, 16);
+        for (; k + 8 <= inner; k += 8) columns.template operator()<8, true>(k, 8);
+        if (k < inner) columns.template operator()<8, false>(k, inner - k);
+      }
+    });
+  }
+  template <class T>
+  void fold_pixels(const T* x, T* y, const int64_t* starts, int64_t count, bool first) const {
+    const Axis axis = axes_.back();
+    run_loop<T>([=] {
+      if (first)
+        for (int64_t o = 0; o < axis.out; ++o) y[o] = released<T>(kLowest<T>);
+      const auto taps = [&](auto stride) {
+        for (int64_t s = 0; s < count; ++s)
+          for (int64_t t = 0; t < axis.kernel; ++t) {
+            const int64_t shift = t * axis.dilation - axis.begin;
+            int64_t from = 0, to = axis.out;
+            while (from < to && from * stride + shift < 0) ++from;
+            while (to > from && (to - 1) * stride + shift >= axis.in) --to;
+            const T* value = x + starts[s] + shift;
+#pragma GCC ivdep
+            for (int64_t o = from; o < to; ++o) y[o] = released<T>(larger(held(y[o]), held(value[o * stride])));
+          }
+      };
+      if (axis.stride == 1) taps(std::integral_constant<int64_t, 1>());
+      else if (axis.stride == 2) taps(std::integral_constant<int64_t, 2>());
+      else taps(axis.stride);
+    });
   }
 
   template <class T>
@@ -195,6 +291,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cpu_pool;
-const Tactic cpu_pool{"cpu.pool", 1, supports, configs, nullptr, load};
+const Tactic cpu_pool{"cpu.pool", 2, supports, configs, nullptr, load};
 
 }  // namespace temper

@@ -2,6 +2,7 @@
 // Lines of tests/cases on every recipe that supports them, with every configuration, against the reference.
 #pragma once
 #include "../case_files.h"
+#include "../put_values.h"
 #include "all_configs.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -17,6 +18,7 @@ struct CaseChoice {
   std::string_view recipes;      // a part of the names of those to take
   uint32_t blocks = UINT32_MAX;  // of a launch at most; for kernels that walk over their tiles (clusters do not)
   bool one_config = false;       // of each recipe for each line, in turns; else all
+  std::vector<double> put;       // into inputs that are no constants, see put_values
   bool tf32 = false;             // operands have more digits than TF32, and recipes that round them are taken
 };
 
@@ -47,7 +49,7 @@ inline void check_lines(const std::string& name, const std::string& text, const 
   const auto lines = parse_cases(text);
   std::vector<std::vector<Tensor>> inputs;
   for (const KernelCase& line : lines) {
-    inputs.push_back(make_case_inputs(line, uint64_t(line.line)));
+    inputs.push_back(put_values(make_case_inputs(line, uint64_t(line.line)), line, choice.put));
     if (choice.tf32)
       for (size_t i : {0, 1}) add_digits(inputs.back()[i]);
   }
