@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 namespace temper::cuda {
 
 namespace {
 
 constexpr size_t kRecentPlans = 64;
+constexpr int64_t kNumberBytes = 16;  // that a number lies apart from the next: tensors are described as aligned to that
 // Not everywhere does cuDNN note of this engine that it calls cuBLASLt (9.19, bf16 with three channels).
 constexpr int64_t kCudnnCublasLtEngine = 39;
 constexpr double kOperationsForCublasLt = 2e9;
@@ -189,7 +191,6 @@ void Cudnn::describe(const CudnnGraph& graph, std::vector<CudnnObject>& objects)
     set(tensor, A::tensor_alignment, T::int64, int64_t(16));
     const auto yes = std::vector<char>{1};
     if (value.where == CudnnValue::Where::inside) set(tensor, A::tensor_is_virtual, T::boolean, yes);
-    if (value.where == CudnnValue::Where::number) set(tensor, A::tensor_is_by_value, T::boolean, yes);
     finish(tensor, concat("describing tensor ", i));
     tensors.push_back(tensor.get());
   }
@@ -298,11 +299,26 @@ std::shared_ptr<const CudnnPlan> Cudnn::make_plan(const CudnnGraph& graph, const
   if (plan->workspace_ < 0) fail(ErrorKind::machine, "cuDNN asks for a workspace of ", plan->workspace_, " bytes");
   for (size_t i = 0; i < graph.values.size(); ++i) {
     const CudnnValue& value = graph.values[i];
-    plan->numbers_.push_back(value.number);
     plan->is_number_.push_back(value.where == CudnnValue::Where::number);
     if (value.where != CudnnValue::Where::inside) plan->ids_.push_back(int64_t(i) + 1);
   }
+  upload_numbers(graph, *plan);
   return plan;
+}
+
+// Numbers are tensors of one element in the GPU's memory, never CUDNN_ATTR_TENSOR_IS_BY_VALUE: where a convolution has one
+// output channel, a number that is added to it has the shape of a bias, and cuDNN's precompiled engines for f32 (0, 11 and
+// 44 of 9.14 and 9.19) take it as that: their kernels read the host's address of the number on the GPU, which loses
+// the context.
+void Cudnn::upload_numbers(const CudnnGraph& graph, CudnnPlan& plan) const {
+  if (!gpu_ || std::find(plan.is_number_.begin(), plan.is_number_.end(), true) == plan.is_number_.end()) return;
+  std::vector<std::byte> bytes(graph.values.size() * size_t(kNumberBytes));
+  for (size_t i = 0; i < graph.values.size(); ++i)
+    std::memcpy(bytes.data() + i * size_t(kNumberBytes), &graph.values[i].number, sizeof(float));
+  plan.numbers_ = DeviceMemory(gpu_, int64_t(bytes.size()));
+  const Stream stream(gpu_);
+  stream.copy_to_device(plan.numbers_.address(), bytes.data(), plan.numbers_.bytes());
+  stream.synchronize();
 }
 
 std::shared_ptr<const CudnnPlan> Cudnn::plan(const CudnnGraph& graph, const CudnnChoice& choice) const {
@@ -390,8 +406,8 @@ void CudnnRun::launch(const Stream& stream, std::span<const DevicePointer> addre
   pointers.reserve(plan_->ids_.size());
   for (int64_t id : plan_->ids_) {
     const size_t value = size_t(id - 1);
-    pointers.push_back(plan_->is_number_[value] ? static_cast<const void*>(&plan_->numbers_[value])
-                                                : reinterpret_cast<const void*>(addresses[value]));
+    pointers.push_back(reinterpret_cast<const void*>(
+        plan_->is_number_[value] ? plan_->numbers_.address() + DevicePointer(value * size_t(kNumberBytes)) : addresses[value]));
   }
   const void* scratch = reinterpret_cast<const void*>(workspace);
   const CudnnApi& api = cudnn_.api_;

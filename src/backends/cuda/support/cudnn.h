@@ -77,8 +77,8 @@ class CudnnPlan {
   friend class CudnnRun;
   std::vector<CudnnObject> objects_;  // the last is the plan, the others are what it was made from
   std::vector<int64_t> ids_;          // of the values that a run must give addresses of
-  std::vector<float> numbers_;        // by id, for those that are numbers
-  std::vector<bool> is_number_;
+  DeviceMemory numbers_;              // kNumberBytes for each value of the graph, where any is a number
+  std::vector<bool> is_number_;       // by value
   int64_t workspace_ = 0;
   bool compiled_ = false;
 };
@@ -119,6 +119,7 @@ class Cudnn {
   void finish(const CudnnObject& object, std::string_view what) const;
   // Appends the graph's descriptors; the last is the operation graph.
   void describe(const CudnnGraph& graph, std::vector<CudnnObject>& objects) const;
+  void upload_numbers(const CudnnGraph& graph, CudnnPlan& plan) const;
   std::vector<CudnnObject> candidates(CudnnDescriptor graph, int mode) const;
   CudnnChoice choice_of(CudnnDescriptor config) const;
   std::shared_ptr<const CudnnPlan> make_plan(const CudnnGraph& graph, const CudnnChoice& choice) const;

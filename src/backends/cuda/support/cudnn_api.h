@@ -73,7 +73,6 @@ enum class CudnnAttribute : int {
   tensor_strides = 903,
   tensor_id = 906,
   tensor_is_virtual = 907,
-  tensor_is_by_value = 908,
   pack_ids = 1000,
   pack_pointers = 1001,
   pack_workspace = 1003,
