@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "bench/serve_timings.h"
 #include "bind.h"
 #include "device_array.h"
 #include "guard.h"
@@ -83,6 +84,7 @@ BuildOptions options_of(nb::dict options) {
   read("keep_first", build.placement.keep_first);
   read("keep_last", build.placement.keep_last);
   read("cuda_path", build.device_settings.library_folders);
+  read("timing_helper", build.timing_helper);
   for (const auto& [name, dtype] : {std::pair{"keep_fp32", DType::f32}, {"keep_bf16", DType::bf16}}) {
     std::vector<std::string> nodes;
     read(name, nodes);
@@ -100,6 +102,10 @@ BuildOptions options_of(nb::dict options) {
 }
 
 void bind_engine(nb::module_& module) {
+  module.def("serve_timings", [](const std::vector<std::string>& arguments) {
+    const WithoutGil released;
+    return serve_timings(arguments);
+  });
   nb::class_<PyEngine>(module, "Engine")
       .def("save",
            [](const PyEngine& self, const std::string& path, bool force) {

@@ -12,6 +12,7 @@ from ._calibrate import Ranges, _calibrated
 from ._engine import Engine, _cuda_folders
 from ._error import Error
 from ._model import Model, model_of
+from ._serve_timings import command as _timing_helper
 
 Shape = Sequence[int]
 Shapes = Union[Mapping[str, Union[Shape, Sequence[Shape]]], Shape, Sequence[Shape]]
@@ -94,7 +95,7 @@ def build(
     workspace
         Bytes of scratch memory that a kernel may take at most.
     keep_first, keep_last, keep_fp32, keep_bf16
-        For ``"int8"``: layers that stay in a higher precision, by position or by name.
+        For ``"int8"``: layers that stay in a higher precision, by position or by name; ``keep_fp32`` also for ``"fp16"`` and ``"bf16"``.
     disable
         Passes to leave out; ``["all"]`` for none.
     quick
@@ -129,6 +130,7 @@ def build(
         "disable": passes,
         "segments": not quick,
         "cuda_path": _cuda_folders(cuda_path),
+        "timing_helper": _timing_helper() if device.startswith("cuda") else [],
         "command": f"temper.build({source if isinstance(source, str) else '<bytes>'!r}, precision={precision!r})",
     }
     if not isinstance(calibration, Ranges):

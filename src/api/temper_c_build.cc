@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Building through the public C API; in temper_build, with the importer.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <filesystem>
+
 #include "api/handle.h"
 #include "base/log.h"
 #include "build/build.h"
@@ -7,8 +12,22 @@
 namespace temper::c_api {
 namespace {
 
+// The program that lies where libtemper was installed with it, or beside this one; nothing elsewhere. What answers there
+// says of itself which version it is.
+std::vector<std::string> timing_helper() {
+  Dl_info here{};
+  if (!dladdr(reinterpret_cast<const void*>(&temper_engine_build), &here) || !here.dli_fname) return {};
+  std::error_code error;
+  const auto folder = std::filesystem::canonical(here.dli_fname, error).parent_path();
+  if (error) return {};
+  for (const auto& path : {folder / "temper", folder.parent_path() / "bin" / "temper"})
+    if (std::filesystem::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0) return {path.string(), kServeTimings};
+  return {};
+}
+
 BuildOptions build_options(const temper_build_options* from) {
   BuildOptions options;
+  options.timing_helper = timing_helper();
   if (!from) return options;
   if (from->device) options.device = from->device;
   if (from->precision) options.precision = from->precision;

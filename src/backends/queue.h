@@ -28,6 +28,8 @@ class Queue {
   virtual void copy_on_device(void* to, const void* from, int64_t bytes) = 0;
   // Until all is done; errors of what ran surface here.
   virtual void wait() = 0;
+  // Whether a fault has taken the device from this process for good: all that is asked of it from now on fails.
+  virtual bool is_lost() noexcept { return false; }
 
   // What is put in between the two is kept, not run, and can be run many times. Throws what `put_in` throws, after
   // which the queue is as it was before.

@@ -134,6 +134,9 @@ struct Tactic {
   void (*compile)(const Problem& problem, const Config& config, const Device& device) = nullptr;
   // Whether it takes the ports of this problem, which it supports, that are parts of larger tensors. Null: it takes none.
   bool (*takes_parts)(const Problem& problem, const Config& config) = nullptr;
+  // It launches kernels of a library that is not ours: one that faults takes the process's context on the GPU with it, so
+  // they are timed in a process of their own (tune/helper.h).
+  bool foreign = false;
   bool takes(const Problem& problem, const Config& config) const { return !problem.has_parts() || (takes_parts && takes_parts(problem, config)); }
 };
 

@@ -270,7 +270,9 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   info.revision = revision();
   info.command = options.command;
   graph = optimised_graph(std::move(graph), info, options);
-  apply_precision(graph, info, options);
+  TimingCache cache(options.timing_cache);
+  done("the timing cache is read");
+  apply_precision(graph, info, options, cache);
   done("the graph is optimised");
 
   const auto shapes = tuned_shapes(graph, info.shapes, options);
@@ -285,7 +287,8 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   auto engine = std::make_shared<Engine>(info, graph, threads, options.device_settings);
   TimingCache cache(options.timing_cache);
   done("the timing cache is read");
-  Tuner tuner(device, cache, options.instruments);
+  TimingHelper helper(options.timing_helper, options.device, options.device_settings);
+  Tuner tuner(device, cache, options.instruments, &helper);
   for (const std::string& problem : options.doubted) tuner.doubt(problem);
   std::string stage;
   if (options.progress) tuner.progress = [&](int timed, const std::string&) { options.progress(concat(stage, "measuring candidates, ", timed, " so far")); };
@@ -314,6 +317,8 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
       if (!chains[i].decided || chains[i].list.empty()) timed.push_back(concretes[i]);
       if (!chains[i].list.empty()) timed.push_back(chains[i].graph);
     }
+    // Its process opens the GPU and its libraries beside this one.
+    if (std::any_of(timed.begin(), timed.end(), [&](const Graph& concrete) { return !decided_before(concrete, device, cache); })) helper.start();
     compiling.emplace(to_compile(timed, backend, device, cache), device);
   }
   for (size_t i : order) {
@@ -327,6 +332,7 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
     plan_options.threads = threads;
     plan_options.workspace_limit = options.workspace;
     plan_options.packs = &packs;
+    plan_options.fault = [&](const Problem& problem, const Tactic& tactic, const Config& config) { return tuner.fault(problem, tactic, config); };
     if (options.measure) {
       plan_options.refine = [&](const Problem& problem, const std::vector<CandidateRef>& contenders, int chains) { return tuner.refine(problem, contenders, chains); };
       plan_options.time = [&](const Problem& problem, const Tactic& tactic, const Config& config, int chains) {

@@ -14,6 +14,9 @@
 
 namespace temper {
 
+// The program's first argument where it serves timings to another's build (BuildOptions::timing_helper).
+constexpr const char* kServeTimings = "serve-timings";
+
 struct BuildOptions {
   std::string device = "cpu";                     // or "cuda:0"
   DeviceSettings device_settings;
@@ -27,6 +30,9 @@ struct BuildOptions {
   bool batch_buckets = true;                      // false: of a range of batches only opt is tuned
   std::vector<int64_t> buckets;                   // the batches that are tuned, within the range; empty: powers of two
   std::string timing_cache;                       // file; "": none
+  // The program, with arguments, that times candidates of other libraries on a GPU (tune/helper.h); empty: they are timed in
+  // this process, which loses the GPU where one of them faults.
+  std::vector<std::string> timing_helper;
   int64_t workspace = -1;                         // bytes; candidates above it are refused
   PassOptions passes;
   bool measure = true;                            // false: tactics by list order (tests)

@@ -39,6 +39,8 @@ struct PlanOptions {
   int threads = 1;
   std::vector<SegmentSpec> segments;  // empty: one, whole batch
   CandidateTime time;                 // empty: nothing is known
+  // What happened when a candidate ran that must not run again; "" of all others. Empty: nothing is known.
+  std::function<std::string(const Problem&, const Tactic&, const Config&)> fault;
   std::function<DecidedCandidate(const Problem&)> decided;  // what needs no choice; empty: nothing
   // Called by prepare_candidates (plan/choose.h) with what can be compiled ahead; empty: nothing is.
   std::function<void(const std::vector<CandidateRef>&)> prepare;

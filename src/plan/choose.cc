@@ -182,7 +182,14 @@ class Chooser {
         continue;
       }
       for (Config& config : tactic->configs(problem, device_)) {
+        const auto faulted = [&] {
+          const std::string what = options_.fault ? options_.fault(problem, *tactic, config) : "";
+          if (!what.empty()) options.refusals.push_back({std::string(tactic->name), describe(config), -1, concat("faulted on this GPU: ", what)});
+          return !what.empty();
+        };
+        if (faulted()) continue;
         double ms = options_.time ? options_.time(problem, *tactic, config, chains) : -1;
+        if (ms < 0 && faulted()) continue;
         if (ms < 0 && options_.time && options_.workspace_limit >= 0) {
           options.refusals.push_back({std::string(tactic->name), describe(config), -1, concat("needs more than the ", options_.workspace_limit, " bytes of workspace allowed")});
           continue;

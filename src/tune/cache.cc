@@ -40,8 +40,13 @@ TimedEntry entry_of(const nlohmann::json& json, int schema) {
   return entry;
 }
 
-std::map<std::string, TimedEntry> read(const std::string& path) {
+struct Contents {
   std::map<std::string, TimedEntry> entries;
+  std::map<std::string, std::string> faults;  // absent in files of programs that knew none
+};
+
+Contents read(const std::string& path) {
+  Contents contents;
   const std::string text = read_trusted_file(path, size_t(256) << 20);
   const auto json = nlohmann::json::parse(text, nullptr, false);
   auto damaged = [&](std::string_view why) { fail(ErrorKind::bad_file, "the timing cache '", path, "' is damaged: ", why); };
@@ -53,9 +58,16 @@ std::map<std::string, TimedEntry> read(const std::string& path) {
   if (schema < 1) damaged("its schema is not temper.timings/2");
   if (!json.contains("entries") || !json["entries"].is_object()) damaged("it has no entries");
   for (const auto& [key, item] : json["entries"].items()) try {
-      entries[key] = entry_of(item, schema);
+      contents.entries[key] = entry_of(item, schema);
     } catch (const Error& error) { damaged(error.what()); }
-  return entries;
+  if (const auto faults = json.find("faults"); faults != json.end()) {
+    if (!faults->is_object()) damaged("its faults are no object");
+    for (const auto& [key, what] : faults->items()) {
+      if (!what.is_string()) damaged("a fault is not a text");
+      contents.faults[key] = what.get<std::string>();
+    }
+  }
+  return contents;
 }
 
 }  // namespace
@@ -82,7 +94,9 @@ TimingCache::TimingCache(std::string path) : path_(std::move(path)) {
   if (kind != FileKind::timings && kind != FileKind::nothing)
     fail(ErrorKind::usage, "'", path_, "' is ", words_of(kind), ", no timing cache; name another file (--timing-cache)");
   try {
-    entries_ = read(path_);
+    Contents contents = read(path_);
+    entries_ = std::move(contents.entries);
+    faults_ = std::move(contents.faults);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::unsupported) {
       log(LogLevel::warning, std::string_view(error.what()), ": it is left as it is; --timing-cache FILE names another");
@@ -113,11 +127,22 @@ std::map<std::string, double> TimingCache::times() const {
   return times;
 }
 
+std::optional<std::string> TimingCache::fault(const std::string& key) const {
+  auto it = faults_.find(key);
+  return it == faults_.end() ? std::nullopt : std::optional(it->second);
+}
+
+void TimingCache::add_fault(const std::string& key, std::string what) {
+  faults_[key] = std::move(what);
+  fault_added_ = true;
+}
+
 void TimingCache::save() {
-  if (path_.empty() || added_.empty()) return;
+  if (path_.empty() || (added_.empty() && !fault_added_)) return;
   try {
     merge();
     added_.clear();
+    fault_added_ = false;
   } catch (const Error& error) {  // a full disk, or a folder that must not be written to
     log(LogLevel::warning, std::string_view(error.what()), "; what was measured is not kept in the timing cache '", path_, "'");
   }
@@ -126,12 +151,15 @@ void TimingCache::save() {
 void TimingCache::merge() const {
   const FileLock lock(path_);
   auto entries = entries_;
+  auto faults = faults_;
   if (file_exists(path_)) {
     try {
-      for (const auto& [key, theirs] : read(path_)) {
+      Contents now = read(path_);
+      for (const auto& [key, theirs] : now.entries) {
         const auto mine = added_.find(key);
         if (mine == added_.end() || !mine->second.better_than(theirs)) entries[key] = theirs;
       }
+      faults.merge(now.faults);
     } catch (const Error&) {  // damaged meanwhile: what we have replaces it
     }
   }
@@ -139,7 +167,8 @@ void TimingCache::merge() const {
   for (const auto& [key, entry] : entries)
     all[key] = {entry.ms, entry.load ? nlohmann::json(*entry.load) : nlohmann::json(nullptr), entry.when};
   nlohmann::json json{{"schema", concat(kSchemaStart, kSchema)}, {"entries", std::move(all)}};
-  write_file_atomically({path_, FileKind::timings}, json.dump(1) + "\n");
+  if (!faults.empty()) json["faults"] = std::move(faults);
+  write_file_atomically({path_, FileKind::timings}, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace temper

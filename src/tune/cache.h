@@ -36,6 +36,9 @@ class TimingCache {
   // Taken now. Without a load: by a clock that others cannot disturb, such as a GPU's.
   void add(const std::string& key, double ms, double load = 0);
   bool is_kept() const { return !path_.empty(); }  // in a file
+  // What happened to a candidate that faulted, a kernel or its process: it is not tried again.
+  std::optional<std::string> fault(const std::string& key) const;
+  void add_fault(const std::string& key, std::string what);
   size_t size() const { return entries_.size(); }
   size_t added() const { return added_.size(); }
   const std::map<std::string, TimedEntry>& entries() const { return entries_; }
@@ -49,6 +52,8 @@ class TimingCache {
 
   std::string path_;
   std::map<std::string, TimedEntry> entries_, added_;
+  std::map<std::string, std::string> faults_;
+  bool fault_added_ = false;
 };
 
 }  // namespace temper

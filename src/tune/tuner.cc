@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/checked.h"
+#include "base/log.h"
 #include "base/threads.h"
 #include "plan/memory.h"
 
@@ -129,11 +130,17 @@ struct Tuner::Ready {
 // A time is marked with the load of about a second around it: that the kernel's ticks of 10 ms can tell.
 static constexpr double kWindowSeconds = 1;
 
-Tuner::Tuner(const Device& device, TimingCache& cache, const Instruments& instruments)
-    : device_(device), cache_(cache), instruments_(instruments), window_(*instruments.load), queue_(open_queue(device)), scratch_(std::make_unique<Scratch>(queue_.get())) {}
+Tuner::Tuner(const Device& device, TimingCache& cache, const Instruments& instruments, TimingHelper* helper)
+    : device_(device), cache_(cache), helper_(helper), instruments_(instruments), window_(*instruments.load), queue_(open_queue(device)), scratch_(std::make_unique<Scratch>(queue_.get())) {}
 Tuner::~Tuner() = default;
 
-double Tuner::time(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit) {
+bool Tuner::is_lost() const { return queue_ && queue_->is_lost(); }
+
+std::string Tuner::fault(const Problem& problem, const Tactic& tactic, const Config& config) const {
+  return tactic.foreign ? cache_.fault(timing_key(timing_group(device_.fingerprint, problem, 1), tactic, config)).value_or("") : "";
+}
+
+double Tuner::time(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit, double best_ms) {
   const std::string group = timing_group(device_.fingerprint, problem, chains);
   const std::string key = timing_key(group, tactic, config);
   double& best = best_.try_emplace(group, std::numeric_limits<double>::infinity()).first->second;
@@ -142,11 +149,14 @@ double Tuner::time(const Problem& problem, const Tactic& tactic, const Config& c
     best = std::min(best, known->ms);
     return known->ms;
   }
+  if (tactic.foreign && cache_.fault(key)) return -1;
+  best = std::min(best, best_ms);
   if (progress) progress(timed_, problem.text());
   ++timed_;
-  Ready ready = prepare(problem, tactic, config, chains);
-  if (workspace_limit >= 0 && ready.workspace() > workspace_limit) return -1;
-  const double ms = look(ready, {.best_ms = best, .give_up = 1.5, .max_ms = 25, .max_runs = 6});
+  const QuickOptions options{.best_ms = best, .give_up = 1.5, .max_ms = 25, .max_runs = 6};
+  const double ms = tactic.foreign && queue_ ? measure_foreign(key, problem, tactic, config, workspace_limit, options)
+                                             : measure(problem, tactic, config, chains, workspace_limit, options);
+  if (ms < 0) return ms;
   best = std::min(best, ms);
   keep(key, ms);
   return ms;
@@ -234,6 +244,36 @@ std::vector<double> Tuner::refine(const Problem& problem, const std::vector<Cand
   for (size_t i = 0; i < ready.size(); ++i)
     if (ready[i]) keep(keys[i], ms[i]);
   return ms;
+}
+
+double Tuner::measure_foreign(const std::string& key, const Problem& problem, const Tactic& tactic, const Config& config, int64_t workspace_limit, const QuickOptions& options) {
+  using Kind = TimingHelper::Answer::Kind;
+  if (helper_) {
+    const TimingHelper::Answer answer = helper_->time(key, options.best_ms, workspace_limit);
+    if (answer.kind == Kind::timed) return answer.ms;
+    if (answer.kind == Kind::too_much_workspace) return -1;
+    if (answer.kind == Kind::faulted) {
+      log(LogLevel::warning, tactic.name, " (", config.text, ") faulted on this GPU and is left out: ", answer.text);
+      cache_.add_fault(key, answer.text);
+      return -1;
+    }
+  }
+  try {
+    return measure(problem, tactic, config, 1, workspace_limit, options);
+  } catch (const Error& error) {
+    if (!is_lost()) throw;
+    const std::string_view what = error.what();
+    const std::string cause(what.substr(0, what.find("; ")));  // without the driver's advice
+    cache_.add_fault(key, cause);
+    cache_.save();  // nothing else of this process will
+    fail(ErrorKind::machine, tactic.name, " (", config.text, ") faulted and took the GPU from this process: ", cause,
+         "; the timing cache remembers it, so start again");
+  }
+}
+
+double Tuner::measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit, const QuickOptions& options) {
+  Ready ready = prepare(problem, tactic, config, chains);
+  return workspace_limit >= 0 && ready.workspace() > workspace_limit ? -1 : look(ready, options);
 }
 
 // The buffers are those of the candidate before: nobody looks at what is in them.

@@ -11,19 +11,27 @@
 #include "measure/timer.h"
 #include "plan/build.h"
 #include "tune/cache.h"
+#include "tune/helper.h"
 
 namespace temper {
 
 class Tuner {
  public:
-  Tuner(const Device& device, TimingCache& cache, const Instruments& instruments = {});
+  // `helper`: times candidates of other libraries; null: they are timed here.
+  Tuner(const Device& device, TimingCache& cache, const Instruments& instruments = {}, TimingHelper* helper = nullptr);
   ~Tuner();
 
   // Milliseconds of one run of the candidate; with chains > 1, of `chains` copies that run side by side, each on its own
   // data, as the chains of a parallel segment do. From the cache where known; but what was taken while others worked is
   // taken again where the machine is quiet now. Negative when the candidate needs more than `workspace_limit` bytes (if
-  // that is not negative).
-  double time(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit = -1);
+  // that is not negative), or has faulted on such a device: see fault(). `best_ms`: of rivals that were timed elsewhere.
+  // Throws where a candidate takes the device with it; the cache remembers which.
+  double time(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit = -1,
+              double best_ms = std::numeric_limits<double>::infinity());
+  // What happened when this candidate ran, where it faulted; "" otherwise.
+  std::string fault(const Problem& problem, const Tactic& tactic, const Config& config) const;
+  // Whether the device is lost to this process.
+  bool is_lost() const;
 
   // Negative without measuring when, in a problem of the same family that was timed in full, this candidate took
   // `kHopeless` times as long as the best: few of many candidates are worth timing for every size of slice.
@@ -51,6 +59,7 @@ class Tuner {
  private:
   const Device& device_;
   TimingCache& cache_;
+  TimingHelper* const helper_;
   int timed_ = 0;
   std::map<std::string, double> best_;  // by problem and chains, for giving up early
   struct Family {
@@ -78,6 +87,9 @@ class Tuner {
   bool is_quiet();
   void close_window(double load);
   void keep(const std::string& key, double ms);
+  double measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit, const QuickOptions& options);
+  // The same for what another library launches.
+  double measure_foreign(const std::string& key, const Problem& problem, const Tactic& tactic, const Config& config, int64_t workspace_limit, const QuickOptions& options);
   // A candidate ready to be timed.
   struct Ready;
   Ready prepare(const Problem& problem, const Tactic& tactic, const Config& config, int chains);

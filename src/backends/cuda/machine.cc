@@ -150,6 +150,12 @@ class CudaQueue final : public Queue {
     const std::lock_guard lock(work_.failure_mutex);
     if (work_.failure) std::rethrow_exception(std::exchange(work_.failure, nullptr));
   }
+  bool is_lost() noexcept override {
+    try {
+      work_.stream.synchronize();
+      return false;
+    } catch (const Error&) { return true; }
+  }
   void replay(const Recording& recording) override {
     work_.stream.replay(static_cast<const GraphRecording&>(recording).graph);
   }

@@ -135,6 +135,7 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cuda_conv_cudnn;
-const Tactic cuda_conv_cudnn{"cuda.conv.cudnn", 1, supports, configs, build, load};
+const Tactic cuda_conv_cudnn{
+    "cuda.conv.cudnn", 2, supports, configs, build, load, false, nullptr, nullptr, true};
 
 }  // namespace temper

@@ -255,7 +255,8 @@ std::unique_ptr<Kernel> load_integers(const Problem& problem, const Config& conf
 }  // namespace
 
 extern const Tactic cuda_matmul_cublaslt, cuda_matmul_cublaslt_int8, cuda_conv_cublaslt_int8;
-const Tactic cuda_matmul_cublaslt{"cuda.matmul.cublaslt", 1, supports, configs, build, load};
+const Tactic cuda_matmul_cublaslt{
+    "cuda.matmul.cublaslt", 1, supports, configs, build, load, false, nullptr, nullptr, true};
 const Tactic cuda_matmul_cublaslt_int8{"cuda.matmul.cublaslt_int8",
                                        1,
                                        integers_support<ops::MatMul>,
@@ -263,9 +264,12 @@ const Tactic cuda_matmul_cublaslt_int8{"cuda.matmul.cublaslt_int8",
                                        build_integers,
                                        load_integers,
                                        false,
-                                       compile_behind_sums};
+                                       compile_behind_sums,
+                                       nullptr,
+                                       true};
 const Tactic cuda_conv_cublaslt_int8{
     "cuda.conv.cublaslt_int8", 1, integers_support<ops::Conv>, integer_configs, build_integers, load_integers, false,
-    compile_behind_sums};
+    compile_behind_sums,       nullptr,
+    true};
 
 }  // namespace temper

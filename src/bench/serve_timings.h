@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process that times candidates for others (tune/helper.h).
+#pragma once
+#include <string>
+#include <vector>
+
+namespace temper {
+
+// Reads questions from descriptor 0 and answers each on descriptor 1, both lines of JSON, until the input ends or the
+// device is lost. `arguments`: the device's name and folders of libraries. The exit code of the process.
+int serve_timings(const std::vector<std::string>& arguments);
+
+}  // namespace temper
