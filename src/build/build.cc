@@ -285,8 +285,6 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
     if (options.passes.verify) verify(graph);
   }
   auto engine = std::make_shared<Engine>(info, graph, threads, options.device_settings);
-  TimingCache cache(options.timing_cache);
-  done("the timing cache is read");
   TimingHelper helper(options.timing_helper, options.device, options.device_settings);
   Tuner tuner(device, cache, options.instruments, &helper);
   for (const std::string& problem : options.doubted) tuner.doubt(problem);

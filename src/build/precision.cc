@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "build/precision.h"
 
+#include <algorithm>
+
 #include "base/hash.h"
+#include "build/noise_run.h"
+#include "graph/product.h"
 #include "onnx/write.h"
 #include "passes/lower_precision.h"
 #include "quantize/overflow.h"
@@ -35,8 +39,10 @@ void check_precision(const BuildOptions& options) {
     fail(ErrorKind::usage, "--calibration belongs to --precision int8 and fp16, not to ", precision);
   if (precision != "int8" && !options.qdq.empty()) fail(ErrorKind::usage, "--qdq belongs to --precision int8, not to ", precision);
   const PlacementOptions& placement = options.placement;
-  if (precision != "int8" && (placement.keep_first || placement.keep_last || !placement.keep_nodes.empty()))
-    fail(ErrorKind::usage, "--keep-first, --keep-last, --keep-fp32 and --keep-bf16 belong to --precision int8, not to ", precision);
+  const bool keeps_bf16 = std::any_of(placement.keep_nodes.begin(), placement.keep_nodes.end(), [](const auto& kept) { return kept.second == DType::bf16; });
+  if (precision != "int8" && (placement.keep_first || placement.keep_last || keeps_bf16))
+    fail(ErrorKind::usage, "--keep-first, --keep-last and --keep-bf16 belong to --precision int8, not to ", precision);
+  if ((precision == "fp32" || precision == "tf32") && !placement.keep_nodes.empty()) fail(ErrorKind::usage, "--keep-fp32 belongs to --precision int8, fp16 and bf16, not to ", precision);
 }
 
 // oneDNN emulates bf16 on AVX-512: slower than fp32, and no more exact. Nobody asks for that knowingly.
@@ -88,24 +94,47 @@ void take(Lowering lowering, Graph& graph, EngineInfo& info, const BuildOptions&
   graph = std::move(lowering.graph);
 }
 
-// Layers whose values fp16 does not hold stay in fp32, where calibration saw them.
-void lower_to_f16(Graph& graph, EngineInfo& info, const BuildOptions& options) {
+// Those that were asked for by name. Throws Error{usage} where one is no product of the graph.
+std::map<std::string, std::string> kept_by_name(const Graph& graph, const KeptNodes& keep) {
   std::map<std::string, std::string> kept;
-  if (options.calibration.empty())
-    info.notes.push_back("values beyond what fp16 holds (65504) were not looked for; --calibration RANGES does");
-  else
-    kept = overflows_of_f16(graph, ranges_for(info, options));
-  take(lower_precision(graph, DType::f16, {.kept = &kept, .narrow_biases = true}), graph, info, options);
+  for (const auto& [name, dtype] : keep) kept[name] = "kept by its name";
+  std::map<std::string, std::string> missing = kept;
+  for (int32_t n = 0; n < graph.node_count(); ++n)
+    if (is_product(graph.node({n}).op)) missing.erase(graph.node({n}).name);
+  if (!missing.empty()) fail(ErrorKind::usage, "--keep-fp32 names '", missing.begin()->first, "', which is no convolution or matrix product of the optimised graph; temper inspect MODEL --layers lists them");
+  return kept;
+}
+
+Lowering lower(const Graph& graph, DType dtype, UnfitForF16 unfit, const KeptNodes& keep, const std::string& device) {
+  unfit.products.merge(kept_by_name(graph, keep));
+  return lower_precision(graph, dtype, {.kept = &unfit.products, .wide = &unfit.values, .narrow_biases = find_backend(device).queue != nullptr});
+}
+
+// What fp16 does not hold, where no ranges say so: as a run on noise shows.
+UnfitForF16 unfit_on_noise(const Graph& graph, EngineInfo& info, const BuildOptions& options, TimingCache& cache) {
+  std::string why_not;
+  const auto largest = largest_on_noise(graph, info, options, cache, why_not);
+  const UnfitForF16 unfit = unfit_for_f16(graph, largest ? *largest : Largest(), "on noise");
+  const size_t found = unfit.values.size() + unfit.products.size();
+  info.notes.push_back(largest ? concat("values that fp16 does not hold were looked for on noise alone", found ? concat(", and ", found, " found") : "", "; --calibration RANGES looks for them in your data")
+                               : concat("values that fp16 does not hold (beyond 65504) were not looked for: ", why_not, "; --calibration RANGES looks for them in your data"));
+  return unfit;
 }
 
 }  // namespace
 
-void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options) {
+Lowering lowered_to(const Graph& graph, const std::string& precision, const Ranges& ranges, const KeptNodes& keep, const std::string& device) {
+  if (precision == "bf16") return lower(graph, DType::bf16, {}, keep, device);
+  return lower(graph, DType::f16, unfit_for_f16(graph, largest_of(ranges), "in calibration"), keep, device);
+}
+
+void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options, TimingCache& cache) {
   if (options.precision == "int8") quantize(graph, info, options);
   with_context([&] { return concat("precision ", options.precision); }, [&] {
-    const bool gpu = find_backend(options.device).queue != nullptr;
-    if (options.precision == "bf16") take(lower_precision(graph, DType::bf16, {.narrow_biases = gpu}), graph, info, options);
-    if (options.precision == "fp16") lower_to_f16(graph, info, options);
+    const KeptNodes& keep = options.placement.keep_nodes;
+    if (options.precision == "bf16") take(lowered_to(graph, "bf16", {}, keep, options.device), graph, info, options);
+    if (options.precision == "fp16" && !options.calibration.empty()) take(lowered_to(graph, "fp16", ranges_for(info, options), keep, options.device), graph, info, options);
+    else if (options.precision == "fp16") take(lower(graph, DType::f16, unfit_on_noise(graph, info, options, cache), keep, options.device), graph, info, options);
     if (options.precision == "tf32") take(allow_tf32(graph), graph, info, options);
   });
 }

@@ -30,13 +30,14 @@ struct Options {
   bool force = false;
 
   // Where --max-drop keeps what it calibrates, unless ranges are given.
-  std::string ranges_file() const { return max_drop.empty() || !flags.calibration.empty() ? "" : output + ".ranges.json"; }
+  std::string ranges_file() const { return max_drop.empty() || !flags.calibration.empty() || flags.precision == "bf16" ? "" : output + ".ranges.json"; }
 };
 
-// int8 under a budget: layers that lose too much on the data stay in bf16 or fp32. Calibrates on the same
-// samples where no ranges are given, into a file beside the plan.
+// int8, fp16 or bf16 under a budget: layers that lose too much on the data stay in fp32, those of int8 perhaps in bf16.
+// Calibrates on the same samples where no ranges are given, into a file beside the plan; bf16 needs none.
 MixedSearch keep_budget(const Options& options, BuildOptions& build, const Context& context) {
-  Budget budget{share_of("--max-drop", options.max_drop), {}, raises_to_bf16(options.raise_to, options.flags.device)};
+  if (build.precision != "int8" && options.raise_to == "bf16") fail(ErrorKind::usage, "--raise-to bf16 belongs to --precision int8; layers in ", build.precision, " go back to fp32");
+  Budget budget{share_of("--max-drop", options.max_drop), {}, build.precision == "int8" && raises_to_bf16(options.raise_to, options.flags.device)};
   if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
   const ImportedModel model = import_onnx(options.model);
   const Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options());
@@ -47,15 +48,15 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   plain.precision = "fp32";
   plain.calibration.clear();
   plain.shapes.clear();
-  if (build.calibration.empty()) {
-    const Ranges ranges = calibrate_on(model, data, samples, options.method, {0, options.seed}, plain, context);
+  if (build.calibration.empty() && build.precision != "bf16") {
+    const Ranges ranges = calibrate_on(model, data, samples, build.precision == "fp16" ? "minmax" : options.method, {0, options.seed}, plain, context);
     log_notes(ranges.notes);
     save_ranges(build.calibration = options.ranges_file(), ranges, options.force);
     log(LogLevel::info, "what was calibrated is kept in ", build.calibration, " (for --calibration)");
   }
-  const Ranges ranges = load_ranges(build.calibration);
-  check_model(ranges, model.sha256);
-  MixedSearch mixed = search_mixed(model.graph, ranges, data, samples, options.classes, budget, plain, context);
+  Ranges ranges;
+  if (build.precision != "bf16") check_model(ranges = load_ranges(build.calibration), model.sha256);
+  MixedSearch mixed = search_mixed(model.graph, ranges, data, samples, options.classes, budget, plain, context, build.precision);
   if (!mixed.search.holds) log(LogLevel::warning, text_of(mixed));
   // The times of both precisions, layer by layer, for the shapes that are built.
   BuildOptions timed = build;
@@ -150,10 +151,10 @@ void add_build(CLI::App& verb, Context& context) {
   verb.add_option("-o,--output", options->output, "the plan file to write")->required();
   add_model_flags(verb, options->flags);
   add_qdq_flag(verb, options->flags);
-  verb.add_option("--max-drop", options->max_drop, "int8: what may be lost on --data, like 0.5%; the layers that lose most stay in bf16 or fp32 until it holds")->needs(verb.add_option("--data", options->data, "samples for --max-drop, which also calibrate where --calibration is not given"));
+  verb.add_option("--max-drop", options->max_drop, "int8, fp16, bf16: what may be lost on --data, like 0.5%; the layers that lose most stay in fp32 (those of int8 in bf16, where that will do) until it holds")->needs(verb.add_option("--data", options->data, "samples for --max-drop, which also calibrate int8 and fp16 where --calibration is not given"));
   verb.add_option("--metric", options->metric, "of the drop: top1 (the default with labels), agreement (of a classifier without), cosine (1 - cosine), snr (noise / signal)");
-  verb.add_option("--raise-to", options->raise_to, "what they stay in: bf16 (fp32 where that loses too much) or fp32; bf16 where the CPU has it, unless given");
-  verb.add_option("--method", options->method, "of that calibration: auto (what answers best on samples held apart), entropy, minmax, percentile[:99.99] or mse")->capture_default_str();
+  verb.add_option("--raise-to", options->raise_to, "int8: what they stay in: bf16 (fp32 where that loses too much) or fp32; bf16 where the CPU has it, unless given");
+  verb.add_option("--method", options->method, "int8: of that calibration: auto (what answers best on samples held apart), entropy, minmax, percentile[:99.99] or mse")->capture_default_str();
   verb.add_option("--samples", options->samples, "how many, chosen by the seed; 500 unless given")->check(whole_number(1));
   verb.add_option("--seed", options->seed, "of the choice of samples")->capture_default_str();
   verb.add_option("--output-name", options->classes, "the output that holds the classes, where there are several; of a sequence, always");
@@ -168,7 +169,8 @@ void add_build(CLI::App& verb, Context& context) {
                                   {{options->output, FileKind::plan, options->force, "-o"}, {options->ranges_file(), FileKind::ranges, options->force, "--max-drop: the ranges"}}},
                                  options->flags, options->force));
     if (options->max_drop.empty() != options->data.empty()) fail(ErrorKind::usage, "--data and --max-drop go together; to calibrate alone: temper calibrate MODEL --data D -o ranges.json");
-    if (!options->max_drop.empty() && options->flags.precision != "int8") fail(ErrorKind::usage, "--max-drop is a budget for --precision int8");
+    if (!options->max_drop.empty() && options->flags.precision != "int8" && options->flags.precision != "fp16" && options->flags.precision != "bf16")
+      fail(ErrorKind::usage, "--max-drop is a budget for --precision int8, fp16 or bf16");
     if (is_plan(options->model)) fail(ErrorKind::usage, "'", options->model, "' is a plan already; give the ONNX model that it was built from");
     BuildOptions build = build_options(options->flags, options->model, context);
     build.force = options->force;

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "cli/model.h"
-#include "data/random.h"
+#include "graph/random.h"
 #include "data/sample.h"
 #include "quantize/observe.h"
 

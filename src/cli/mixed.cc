@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "build/precision.h"
 #include "build/trial.h"
+#include "graph/product.h"
 
 namespace temper::cli {
 
@@ -42,14 +43,33 @@ void keep_also(ModelFlags& flags, const KeptNodes& keep) {
   }
 }
 
+namespace {
+
+std::vector<std::string> integer_layers(const Graph& graph, const Ranges& ranges, const PlacementOptions& placement) {
+  std::vector<std::string> layers;
+  for (const PlacedNode& node : place_quantization(graph, ranges, placement).nodes)
+    if (node.integer && (node.op == "conv" || node.op == "matmul")) layers.push_back(node.node);
+  return layers;
+}
+std::vector<std::string> narrow_layers(const Lowering& lowering) {
+  std::vector<std::string> layers;
+  for (int32_t n = 0; n < lowering.graph.node_count(); ++n)
+    if (const Node& node = lowering.graph.node({n}); is_product(node.op))
+      if (const DType dtype = lowering.graph.type(node.inputs[0]).dtype; dtype == DType::f16 || dtype == DType::bf16) layers.push_back(node.name);
+  return layers;
+}
+
+}  // namespace
+
 MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Dataset& data, const std::vector<int64_t>& samples, const std::string& classes, const Budget& budget,
-                         BuildOptions options, const Context& context) {
+                         BuildOptions options, const Context& context, const std::string& precision) {
   const int64_t fixed = fixed_batch(imported, data), batch = fixed ? fixed : std::min<int64_t>(int64_t(samples.size()), 16);
   options.shapes = shapes_of_data(imported, data, batch);
   EngineInfo info;
   const Graph graph = optimised_graph(imported, info, options);
   const EvaluationData what{data, samples, {batch, fixed ? fixed : 1}, classes};
   MixedSearch mixed;
+  mixed.precision = precision;
   mixed.max_drop = budget.max_drop;
   const ReferenceAnswers reference = keep_answers(what, trial_engine(graph, options), context);
   mixed.samples = reference.samples;
@@ -61,17 +81,17 @@ MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Data
            "; --metric agreement, cosine or snr judge without the labels");
     log(LogLevel::warning, guessing);
   }
-  std::vector<std::string> layers;
-  const Placement all = place_quantization(graph, ranges, options.placement);
-  for (const PlacedNode& node : all.nodes)
-    if (node.integer && (node.op == "conv" || node.op == "matmul")) layers.push_back(node.node);
+  const std::vector<std::string> layers = precision == "int8" ? integer_layers(graph, ranges, options.placement)
+                                                               : narrow_layers(lowered_to(graph, precision, ranges, options.placement.keep_nodes, options.device));
   Progress progress(context);
   int trials = 0;
   mixed.search = search_layers(layers, budget.bf16, [&](const KeptNodes& keep) {
-    progress.show(concat("mixed precision: candidate ", ++trials, ", ", layers.size() - keep.size(), " of ", layers.size(), " layers in int8"));
+    progress.show(concat("mixed precision: candidate ", ++trials, ", ", layers.size() - keep.size(), " of ", layers.size(), " layers in ", precision));
     PlacementOptions placement = options.placement;
     placement.keep_nodes.insert(keep.begin(), keep.end());
-    const Evaluation tried = evaluate_beside(what, reference, trial_int8(graph, ranges, placement, options));
+    const auto engine = precision == "int8" ? trial_int8(graph, ranges, placement, options)
+                                            : trial_engine(lowered_to(graph, precision, ranges, placement.keep_nodes, options.device).graph, options);
+    const Evaluation tried = evaluate_beside(what, reference, engine);
     const Judgement& judged = mixed.judged.emplace_back(judge(tried, budget.metric, budget.max_drop));
     return Loss{judged.drop, judged.noise, judged.holds, int(mixed.judged.size()) - 1};
   });
@@ -90,17 +110,17 @@ std::map<std::string, double> saved_times(const TimedBuild& fp32, const TimedBui
 }
 
 namespace {
-const char* decision_text(DType dtype) { return dtype == DType::f32 ? "fp32" : dtype == DType::bf16 ? "bf16" : "int8"; }
+std::string decision_text(const MixedSearch& mixed, DType dtype) { return dtype == DType::f32 ? "fp32" : dtype == DType::bf16 ? "bf16" : mixed.precision; }
 }  // namespace
 
 Table table_of(const MixedSearch& mixed) {
-  Table table{{{"layer", false}, {"drop alone in int8"}, {"SNR"}, {"cosine"}, {"time int8 saves"}, {"decision", false}}, {}};
+  Table table{{{"layer", false}, {concat("drop alone in ", mixed.precision)}, {"SNR"}, {"cosine"}, {concat("time ", mixed.precision, " saves")}, {"decision", false}}, {}};
   const bool tried = mixed.search.trials > 1;
   for (const LayerLoss& row : mixed.search.layers) {
     const auto time = mixed.saved_ms.find(row.layer);
     const Judgement& alone = mixed.of(row.alone);
     table.rows.push_back({row.layer, tried ? drop_text(alone, mixed.max_drop) : "not tried: all hold", tried ? decibel_text(alone.snr_db()) : "", tried ? format_number(alone.cosine, 4) : "",
-                          time == mixed.saved_ms.end() ? "n/a" : format_number(time->second) + " ms", decision_text(row.decision)});
+                          time == mixed.saved_ms.end() ? "n/a" : format_number(time->second) + " ms", decision_text(mixed, row.decision)});
   }
   return table;
 }
@@ -110,7 +130,7 @@ std::string text_of(const MixedSearch& mixed) {
     const Judgement& judged = mixed.of(loss);
     return concat(drop_text(judged, mixed.max_drop), ", SNR ", decibel_text(judged.snr_db()), ", cosine ", format_number(judged.cosine, 4), loss.drop <= mixed.max_drop && !loss.holds ? concat(" (", far_text(judged), ")") : "");
   };
-  std::string text = concat(name_of(mixed.of(mixed.search.all).metric), " drop with every layer in int8: ", answers(mixed.search.all), ", on ", mixed.samples, " samples of the calibration data; budget ",
+  std::string text = concat(name_of(mixed.of(mixed.search.all).metric), " drop with every layer in ", mixed.precision, ": ", answers(mixed.search.all), ", on ", mixed.samples, " samples", mixed.precision == "int8" ? " of the calibration data" : "", "; budget ",
                             format_number(100 * mixed.max_drop, 3), " %");
   if (mixed.search.keep.empty()) return text + (mixed.search.holds ? ": it holds" : ": it does not hold");
   const auto bf16 = std::count_if(mixed.search.keep.begin(), mixed.search.keep.end(), [](const auto& entry) { return entry.second == DType::bf16; });
@@ -125,15 +145,15 @@ nlohmann::ordered_json json_of(const MixedSearch& mixed) {
     const auto time = mixed.saved_ms.find(row.layer);
     const bool tried = mixed.search.trials > 1;
     layers.push_back({{"layer", row.layer}, {"drop", tried ? nlohmann::ordered_json(row.alone.drop) : nullptr}, {"noise_share", tried && std::isfinite(row.alone.noise) ? nlohmann::ordered_json(row.alone.noise) : nullptr},
-                      {"saves_ms", time == mixed.saved_ms.end() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(time->second)}, {"decision", decision_text(row.decision)}});
+                      {"saves_ms", time == mixed.saved_ms.end() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(time->second)}, {"decision", decision_text(mixed, row.decision)}});
   }
   const auto json_of_judged = [](const Judgement& j) {
     return nlohmann::ordered_json{{"drop", j.drop}, {"ci95", j.answers ? nlohmann::ordered_json{j.interval.low, j.interval.high} : nlohmann::ordered_json(nullptr)}, {"answers", j.answers},
                                   {"snr_db", std::isfinite(j.snr_db()) ? nlohmann::ordered_json(j.snr_db()) : nlohmann::ordered_json(nullptr)}, {"cosine", j.cosine}, {"near", j.near}, {"holds", j.holds}};
   };
   const Judgement &all = mixed.of(mixed.search.all), &result = mixed.of(mixed.search.loss);
-  return {{"metric", name_of(result.metric)}, {"max_drop", mixed.max_drop}, {"samples", mixed.samples}, {"drop_all_int8", all.drop}, {"drop", result.drop},
-          {"all_int8", json_of_judged(all)}, {"result", json_of_judged(result)}, {"least_snr_db", kLeastSnrDb}, {"least_cosine", kLeastCosine},
+  return {{"precision", mixed.precision}, {"metric", name_of(result.metric)}, {"max_drop", mixed.max_drop}, {"samples", mixed.samples}, {concat("drop_all_", mixed.precision), all.drop}, {"drop", result.drop},
+          {concat("all_", mixed.precision), json_of_judged(all)}, {"result", json_of_judged(result)}, {"least_snr_db", kLeastSnrDb}, {"least_cosine", kLeastCosine},
           {"holds", mixed.search.holds}, {"candidates", mixed.search.trials}, {"left_out", json_of(mixed.left_out)}, {"layers", layers}};
 }
 

@@ -29,6 +29,7 @@ void check_metric(const std::optional<Metric>& metric, std::optional<double> max
 bool raises_to_bf16(const std::string& text, const std::string& device);
 
 struct MixedSearch {
+  std::string precision = "int8";  // of the layers that are not raised
   LayerSearch search;
   std::vector<Judgement> judged;          // by LayerSearch's numbers of trials
   double max_drop = 0;
@@ -39,9 +40,10 @@ struct MixedSearch {
   const Judgement& of(const Loss& loss) const { return judged.at(size_t(loss.trial)); }
 };
 // Tries candidates on these samples, in batches of the model's own size, or up to 16. `options` are those of an FP32 build;
-// its shapes follow from the data. Candidates are trials. `classes` is EvaluationData's.
+// its shapes follow from the data. Candidates are trials. `classes` is EvaluationData's. `precision`: int8, fp16 or bf16,
+// which needs no ranges.
 MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Dataset& data, const std::vector<int64_t>& samples, const std::string& classes, const Budget& budget,
-                         BuildOptions options, const Context& context);
+                         BuildOptions options, const Context& context, const std::string& precision = "int8");
 // Adds the layers to what --keep-fp32 and --keep-bf16 name, with commas between.
 void keep_also(ModelFlags& flags, const KeptNodes& keep);
 

@@ -86,7 +86,7 @@ void add_shape_flag(CLI::App& verb, ModelFlags& flags) {
 void add_keep_flags(CLI::App& verb, ModelFlags& flags) {
   verb.add_flag("--keep-first", flags.keep_first, "int8: layers that no other stands before stay in fp32");
   verb.add_flag("--keep-last", flags.keep_last, "int8: layers that no other follows stay in fp32");
-  verb.add_option("--keep-fp32", flags.keep_fp32, "int8: names of layers that stay in fp32, separated by commas");
+  verb.add_option("--keep-fp32", flags.keep_fp32, "int8, fp16, bf16: names of layers that stay in fp32, separated by commas");
   verb.add_option("--keep-bf16", flags.keep_bf16, "int8: names of layers that are in bf16 instead, separated by commas");
 }
 
@@ -104,7 +104,7 @@ void add_tuning_flags(CLI::App& verb, ModelFlags& flags) {
 void add_model_flags(CLI::App& verb, ModelFlags& flags) {
   add_device_flags(verb, flags);
   verb.add_option("--precision", flags.precision, "fp32, bf16, int8 (with --calibration); on a GPU also fp16 and tf32")->capture_default_str();
-  verb.add_option("--calibration", flags.calibration, "int8: the ranges that `temper calibrate` wrote for this model");
+  verb.add_option("--calibration", flags.calibration, "int8, fp16: the ranges that `temper calibrate` wrote for this model; fp16 keeps in fp32 what goes beyond it there");
   add_keep_flags(verb, flags);
   add_shape_flag(verb, flags);
   add_tuning_flags(verb, flags);
@@ -155,6 +155,7 @@ std::string build_command(const ModelFlags& flags, const std::string& path) {
 BuildOptions build_options(const ModelFlags& flags, const std::string& path, const Context& context) {
   BuildOptions options;
   options.device = flags.device;
+  options.timing_helper = {"/proc/self/exe", kServeTimings};
   options.device_settings.library_folders = flags.cuda_path;
   options.precision = flags.precision;
   options.threads = flags.threads;

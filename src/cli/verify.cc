@@ -7,7 +7,7 @@
 #include "cli/model.h"
 #include "cli/outputs.h"
 #include "cli/python.h"
-#include "data/random.h"
+#include "graph/random.h"
 #include "onnx/import.h"
 #include "runtime/beside.h"
 
@@ -58,7 +58,10 @@ nlohmann::json find_drift(Session& session, const std::vector<Tensor>& inputs, c
   if (context.json) return json;
   if (first != steps.end()) std::printf("the first node that drifts, given the same inputs as the reference: %s\n", text_of(*first).c_str());
   else std::printf("each node alone agrees with the reference on its inputs\n");
-  if (optimised_differs) std::printf("the optimised graph gives another answer than the model on the reference too: leave passes out with --disable to find the one\n");
+  const std::string& precision = engine.info().precision;
+  if (optimised_differs && precision != "fp32")
+    std::printf("that is what %s rounds, on the reference too: temper build --max-drop finds the layers that lose most, --keep-fp32 keeps them\n", precision.c_str());
+  else if (optimised_differs) std::printf("the optimised graph gives another answer than the model on the reference too: leave passes out with --disable to find the one\n");
   return json;
 }
 
@@ -105,6 +108,10 @@ void add_verify(CLI::App& verb, Context& context) {
         std::printf("%-24s %-24s largest difference %.3g (relative %.3g), %lld beyond rtol %g atol %g: %s\n", name.c_str(), got[o].type().text().c_str(), d.largest,
                     d.largest_relative, static_cast<long long>(d.beyond), options->tolerance.relative, options->tolerance.absolute, d.beyond ? "DIFFERS" : "ok");
     }
+    const EngineInfo& info = engine->info();
+    if (info.precision != "fp32" && !context.json)
+      std::printf("%lld of %lld convolutions and products in %s; %zu other nodes are not, temper build says which and why\n", static_cast<long long>(info.lowered_products),
+                  static_cast<long long>(info.products), info.precision.c_str(), info.not_lowered.size());
     if (!good || options->nodes) {
       if (session.is_staged()) log(LogLevel::warning, "shapes inside this model depend on data, so its nodes are not looked at one by one");
       else drift = find_drift(session, inputs, want, *options, context);

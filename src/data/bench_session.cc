@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/bench_session.h"
 
-#include "data/random.h"
+#include "graph/random.h"
 
 namespace temper {
 

@@ -10,7 +10,7 @@
 
 namespace temper {
 
-// A session ready to run with inputs of seeded random numbers (data/random.h). Integers wider than a byte are 0: they may
+// A session ready to run with inputs of seeded random numbers (graph/random.h). Integers wider than a byte are 0: they may
 // be positions in a table of any length.
 class BenchSession {
  public:

@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "base/threads.h"
-#include "data/random.h"
+#include "graph/random.h"
 #include "data/sample.h"
 
 namespace temper {

@@ -26,7 +26,7 @@ struct DatasetOptions {
   PreprocessOptions preprocess;
   std::string label_column;              // of .csv, see csv.h
   std::vector<std::string> class_names;  // gives class folders their numbers by name
-  // Inputs that no file covers are filled with random numbers (random.h) from this seed if `fill_missing`; otherwise
+  // Inputs that no file covers are filled with random numbers (graph/random.h) from this seed if `fill_missing`; otherwise
   // they are an error.
   bool fill_missing = false;
   uint64_t seed = 0;

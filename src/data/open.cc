@@ -13,7 +13,7 @@
 #include "data/dataset.h"
 #include "data/npy.h"
 #include "data/npz.h"
-#include "data/random.h"
+#include "graph/random.h"
 #include "onnx/tensor_proto.h"
 
 namespace temper {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "graph/product.h"
+#include "passes/squares.h"
 #include "passes/simplify.h"
 
 namespace temper {
@@ -21,7 +22,7 @@ enum class Role {
 class Lowerer {
  public:
   Lowerer(const Graph& graph, DType narrow, const LoweringOptions& options)
-      : graph_(graph), dtype_(narrow), options_(options), roles_(size_t(graph.node_count())), reasons_(roles_.size()) {
+      : graph_(graph), dtype_(narrow), options_(options), squares_(find_squares(graph)), roles_(size_t(graph.node_count())), reasons_(roles_.size()) {
     const size_t values = size_t(graph.value_count());
     for (auto* flags : {&read_, &computed_, &after_}) flags->assign(values, 0);
     same_.resize(values);
@@ -43,6 +44,7 @@ class Lowerer {
   const Graph& graph_;
   const DType dtype_;  // the narrower one
   const LoweringOptions& options_;
+  const Squares squares_;
   Lowering result_;
   std::vector<Role> roles_;
   std::vector<std::string> reasons_;          // by node, for Role::other; empty where it does not compute on f32 anyway
@@ -60,6 +62,16 @@ class Lowerer {
   bool flows(ValueId id) const { return is_f32(id) && !graph_.constant(id); }
 
 
+  // Why a value is stored in f32 although products read it; null: it need not be.
+  const std::string* why_wide(ValueId id) const {
+    if (!flows(id)) return nullptr;
+    const std::string& name = graph_.value(id).name;
+    if (const auto it = squares_.values.find(name); it != squares_.values.end()) return &it->second;
+    if (!options_.wide) return nullptr;
+    const auto it = options_.wide->find(name);
+    return it == options_.wide->end() ? nullptr : &it->second;
+  }
+
   void check_names() const {
     if (!options_.only) return;
     std::set<std::string> missing = *options_.only;
@@ -72,6 +84,19 @@ class Lowerer {
   static bool is_data(const Node& node, size_t input) { return input == 0 || std::get_if<ops::Concat>(&node.op); }
 
   Role role_of(const Node& node, std::string& reason) const {
+    const Role role = role_by_op(node, reason);
+    if (role == Role::product) {
+      for (size_t i : {0, 1})
+        if (const std::string* why = why_wide(node.inputs[i])) reason = concat("its operand ", *why);
+    } else if (role == Role::carrier) {  // one dtype in and out
+      if (const std::string* why = why_wide(node.outputs[0])) reason = *why;
+      for (size_t i = 0; i < node.inputs.size(); ++i)
+        if (const std::string* why = is_data(node, i) ? why_wide(node.inputs[i]) : nullptr) reason = *why;
+    }
+    return reason.empty() ? role : Role::other;
+  }
+
+  Role role_by_op(const Node& node, std::string& reason) const {
     if (std::get_if<ops::Pointwise>(&node.op)) return Role::pointwise;
     if (node.inputs.empty() || !is_f32(node.inputs[0]) || !is_f32(node.outputs[0])) {
       return Role::other;
@@ -82,6 +107,10 @@ class Lowerer {
     }
     if (is_product(node.op) && options_.kept && options_.kept->contains(node.name)) {
       reason = options_.kept->at(node.name);
+      return Role::other;
+    }
+    if (is_product(node.op) && squares_.products.contains(node.name)) {
+      reason = squares_.products.at(node.name);
       return Role::other;
     }
     if (std::get_if<ops::MatMul>(&node.op)) return Role::product;
@@ -146,7 +175,7 @@ class Lowerer {
   // Is it stored in the narrower dtype? Asked after all its users have been looked at.
   bool is_narrow(ValueId id) const {
     const Value& value = graph_.value(id);
-    if (!flows(id) || !value.producer.valid() || roles_[size_t(value.producer.index)] == Role::other) return false;
+    if (!flows(id) || why_wide(id) || !value.producer.valid() || roles_[size_t(value.producer.index)] == Role::other) return false;
     const size_t v = size_t(id.index);
     // A first product's operand is rounded as late as can be without a node of its own.
     return read_[v] || (computed_[v] && after_[v]);
@@ -238,7 +267,10 @@ class Lowerer {
       result_.products += product;
       result_.lowered_products += role == Role::product;
       std::string reason = reasons_[size_t(n)];
-      if ((role == Role::pointwise || role == Role::carrier) && is_f32(node.outputs[0]) && !is_narrow(node.outputs[0])) reason = "no product reads it";
+      if ((role == Role::pointwise || role == Role::carrier) && is_f32(node.outputs[0]) && !is_narrow(node.outputs[0])) {
+        const std::string* why = why_wide(node.outputs[0]);
+        reason = why ? *why : "no product reads it";
+      }
       result_.nodes.push_back({node.name, std::string(name_of(node.op)), std::move(reason)});
     }
   }

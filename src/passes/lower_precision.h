@@ -31,12 +31,16 @@ struct Lowering {
 //                  the first product, behind the last one, or is graph input or output, stays f32, and so does a residual
 //                  that no product reads.
 //   pointwise      computes in f32; bf16 inputs are cast where they are read, the result where it is stored.
+//   squares        and their sums, on the way to a root, a quotient or a logarithm, are stored in f32 (passes/squares.h), and
+//                  so is what the options name. A product with such an operand stays in f32; one with such a result sums
+//                  in f32 anyway and stores that.
 //   everything else (softmax, normalize, sums of squares or exponentials, what has no bf16 kernel) stays in f32 on both
 //                  sides; casts stand where a value is wanted in both dtypes.
 struct LoweringOptions {
   const std::set<std::string>* only = nullptr;
-  // Products that stay in f32, with the reason.
+  // Products that stay in f32, and values that are stored in f32, with the reason, which stands behind "its operand".
   const std::map<std::string, std::string>* kept = nullptr;
+  const std::map<std::string, std::string>* wide = nullptr;
   // Constants that a product's epilogue reads (biases) are stored in `dtype`, too, where none becomes infinite: libraries
   // for GPUs take them in no other dtype.
   bool narrow_biases = false;

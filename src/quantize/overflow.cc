@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "graph/product.h"
 
@@ -11,50 +12,52 @@ namespace temper {
 namespace {
 
 constexpr double kLargest = 65504, kSafe = kLargest / 2;
+// Where the largest is at 2^-15, it has ten bits, and what is a thousandth of it none.
+constexpr double kSmall = 0x1p-15;
 
-double largest_of(const Tensor& tensor) {
-  double largest = 0;
-  for (double value : tensor.to_doubles())
-    if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
+// Of the finite elements of f32 that are no padding with "minus infinity"; NaN counts as nothing.
+double largest_element(const Tensor& tensor) {
+  float largest = 0;
+  for (int64_t i = 0; i < tensor.count(); ++i) {
+    const float magnitude = std::fabs(tensor.data<float>()[i]);
+    if (magnitude > largest && magnitude <= std::numeric_limits<float>::max()) largest = magnitude;
+  }
   return largest;
+}
+
+std::string reason_of(double largest, std::string_view where) {
+  const std::string seen = std::isfinite(largest) ? concat(float(largest)) : "infinity";
+  return largest > kSafe ? concat("reaches ", seen, ' ', where, ": too near to the end of fp16 at 65504, or beyond")
+                         : concat("reaches no more than ", seen, ' ', where, ": fp16 has few digits left there");
 }
 
 }  // namespace
 
-std::map<std::string, std::string> overflows_of_f16(const Graph& graph, const Ranges& ranges) {
-  std::map<std::string, std::string> kept;
-  // By value: the name of one that is too large and flows into it; empty: none does.
-  std::vector<std::string> from(size_t(graph.value_count()));
-  auto look = [&](ValueId id) {
-    const Value& value = graph.value(id);
-    const auto range = ranges.values.find(value.name);
-    if (value.type.dtype != DType::f32 || range == ranges.values.end()) return;
-    const double seen = std::max(std::fabs(double(range->second.min)), std::fabs(double(range->second.max)));
-    if (seen > kSafe) from[size_t(id.index)] = concat("'", value.name, "', which reached ", seen, " in calibration");
-  };
-  for (ValueId id : graph.inputs()) look(id);
+Largest largest_of(const Ranges& ranges) {
+  Largest largest;
+  for (const auto& [name, range] : ranges.values) largest[name] = std::max(std::fabs(double(range.min)), std::fabs(double(range.max)));
+  return largest;
+}
+
+bool is_unfit_for_f16(double largest) { return largest > kSafe || (largest > 0 && largest < kSmall); }
+
+UnfitForF16 unfit_for_f16(const Graph& graph, const Largest& seen, std::string_view where) {
+  UnfitForF16 unfit;
+  for (int32_t v = 0; v < graph.value_count(); ++v) {
+    const Value& value = graph.value({v});
+    const auto largest = seen.find(value.name);
+    if (value.type.dtype == DType::f32 && !value.constant && largest != seen.end() && is_unfit_for_f16(largest->second))
+      unfit.values[value.name] = concat('\'', value.name, "' ", reason_of(largest->second, where));
+  }
   for (int32_t n = 0; n < graph.node_count(); ++n) {
     const Node& node = graph.node({n});
-    const bool product = is_product(node.op);
-    std::string cause;
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const ValueId id = node.inputs[i];
-      if (!id.valid()) continue;
-      if (const Tensor* constant = graph.constant(id)) {
-        if (product && i < 2 && constant->dtype() == DType::f32 && largest_of(*constant) > kLargest)
-          cause = concat("its operand '", graph.value(id).name, "', which fp16 does not hold");
-      } else if ((!product || i < 2) && !from[size_t(id.index)].empty()) {
-        cause = from[size_t(id.index)];
-      }
-    }
-    for (ValueId output : node.outputs) {
-      if (!product) from[size_t(output.index)] = cause;
-      look(output);
-      if (product && !from[size_t(output.index)].empty()) cause = from[size_t(output.index)];
-    }
-    if (product && !cause.empty()) kept[node.name] = concat("fp16 would overflow: ", cause);
+    if (!is_product(node.op)) continue;
+    for (size_t i : {0, 1})
+      if (const Tensor* constant = graph.constant(node.inputs[i]); constant && constant->dtype() == DType::f32)
+        if (const double largest = largest_element(*constant); largest > kLargest || (largest > 0 && largest < kSmall))
+          unfit.products[node.name] = concat("its operand '", graph.value(node.inputs[i]).name, "' ", reason_of(largest, "in the model"));
   }
-  return kept;
+  return unfit;
 }
 
 }  // namespace temper

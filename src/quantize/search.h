@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixed precision under a budget: which layers of an int8 model go back to a float so that its answers stay good enough.
+// Mixed precision under a budget: which layers of an int8 model go back to a float so that its answers stay good enough; of a bf16
+// or fp16 model likewise, where "int8" below means that.
 #pragma once
 #include <functional>
 #include <string>

@@ -267,7 +267,7 @@ double Tuner::measure_foreign(const std::string& key, const Problem& problem, co
     cache_.add_fault(key, cause);
     cache_.save();  // nothing else of this process will
     fail(ErrorKind::machine, tactic.name, " (", config.text, ") faulted and took the GPU from this process: ", cause,
-         "; the timing cache remembers it, so start again");
+         cache_.is_kept() ? "; the timing cache remembers it, so start again" : "; build with a timing cache, which remembers it");
   }
 }
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "data/random.h"
+#include "graph/random.h"
 #include "helpers.h"
 
 namespace temper {

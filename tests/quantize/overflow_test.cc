@@ -40,28 +40,44 @@ std::vector<std::string> names_of(const std::map<std::string, std::string>& kept
   return names;
 }
 
-TEST(OverflowOfF16, NothingIsKeptWhereAllStaysSmall) {
-  EXPECT_TRUE(overflows_of_f16(chain(), seen({{"x", 1}, {"a", 100}, {"b", 30000}, {"p", 100}, {"c", 5}, {"d", 3}})).empty());
+UnfitForF16 unfit(const Graph& graph, std::initializer_list<std::pair<const char*, float>> values) {
+  return unfit_for_f16(graph, largest_of(seen(values)), "in calibration");
 }
 
-TEST(OverflowOfF16, WhatWritesAndWhatReadsALargeValueIsKeptAlsoBehindAPool) {
-  const auto kept = overflows_of_f16(chain(), seen({{"x", 1}, {"a", 10}, {"b", 70000}, {"p", 900}, {"c", 5}, {"d", 3}}));
-  EXPECT_EQ(names_of(kept), (std::vector<std::string>{"second", "third"}));
-  EXPECT_NE(kept.at("third").find("'b', which reached 70000"), std::string::npos) << kept.at("third");
+TEST(UnfitForF16, NothingIsWhereAllStaysSmall) {
+  const auto found = unfit(chain(), {{"x", 1}, {"a", 100}, {"b", 30000}, {"p", 100}, {"c", 5}, {"d", 3}});
+  EXPECT_TRUE(found.values.empty() && found.products.empty());
 }
 
-TEST(OverflowOfF16, AWeightThatBecomesInfiniteKeepsItsLayer) {
-  EXPECT_EQ(names_of(overflows_of_f16(chain("100000"), seen({{"a", 10}}))), std::vector<std::string>{"first"});
-}
-
-// Without what is kept no value is stored in f16 that was seen beyond it.
-TEST(OverflowOfF16, TheLoweredGraphHoldsNoLargeValueInF16) {
+TEST(UnfitForF16, ALargeValueIsStoredInF32AndWhatReadsItStaysThere) {
   const Graph graph = chain();
-  const auto kept = overflows_of_f16(graph, seen({{"b", 70000}, {"p", 70000}}));
-  const Graph narrow = lower_precision(graph, DType::f16, {.kept = &kept}).graph;
-  for (int32_t v = 0; v < narrow.value_count(); ++v)
-    if (const Value& value = narrow.value({v}); value.name == "b" || value.name == "p")
-      EXPECT_EQ(value.type.dtype, DType::f32) << print(narrow);
+  const auto found = unfit(graph, {{"x", 1}, {"a", 10}, {"b", 70000}, {"p", 900}, {"c", 5}, {"d", 3}});
+  EXPECT_EQ(names_of(found.values), std::vector<std::string>{"b"});
+  EXPECT_NE(found.values.at("b").find("'b' reaches 70000 in calibration"), std::string::npos) << found.values.at("b");
+  const Lowering lowering = lower_precision(graph, DType::f16, {.kept = &found.products, .wide = &found.values});
+  for (int32_t v = 0; v < lowering.graph.value_count(); ++v)
+    if (const Value& value = lowering.graph.value({v}); value.name == "b" || value.name == "a") {
+      EXPECT_EQ(value.type.dtype, value.name == "b" ? DType::f32 : DType::f16) << print(lowering.graph);
+    }
+  EXPECT_EQ(lowering.lowered_products, 4) << "what makes it sums in f32 anyway, and behind the pool it is small";
+}
+
+TEST(UnfitForF16, AProductThatReadsALargeValueStaysInF32) {
+  const auto found = unfit(chain(), {{"a", 70000}});
+  const Lowering lowering = lower_precision(chain(), DType::f16, {.kept = &found.products, .wide = &found.values});
+  EXPECT_EQ(lowering.lowered_products, 3);
+  EXPECT_EQ(lowering.nodes.at(1).reason.substr(0, 30), "its operand 'a' reaches 70000 ") << lowering.nodes.at(1).reason;
+}
+
+TEST(UnfitForF16, AWeightThatBecomesInfiniteOrVanishesKeepsItsLayer) {
+  EXPECT_EQ(names_of(unfit(chain("100000"), {{"a", 10}}).products), std::vector<std::string>{"first"});
+  EXPECT_EQ(names_of(unfit(chain("1e-6"), {{"a", 10}}).products), std::vector<std::string>{"first"});
+  EXPECT_TRUE(unfit(chain("0"), {{"a", 10}}).products.empty());
+}
+
+TEST(UnfitForF16, AValueThatIsTinyAltogetherIsStoredInF32) {
+  EXPECT_EQ(names_of(unfit(chain(), {{"a", 1e-6f}}).values), std::vector<std::string>{});  // its other end is -1
+  EXPECT_EQ(names_of(unfit_for_f16(chain(), {{"a", 1e-6}}, "on noise").values), std::vector<std::string>{"a"});
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/random.h"
+#include "graph/random.h"
 
 namespace temper {
 namespace {
