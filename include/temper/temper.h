@@ -117,6 +117,7 @@ struct BuildOptions {
   std::string calibration;   // file of ranges, for int8; "": none
   std::string timing_cache;  // file of measured times, read and extended; "": none
   int threads = 0;           // 0: all that the process may use
+  int64_t memory_limit = 0;  // bytes that the model may take; 0: by its size
   std::vector<ShapeRange> shapes;
 };
 
@@ -143,6 +144,7 @@ class Engine {
     plain.calibration = or_null(options.calibration);
     plain.timing_cache = or_null(options.timing_cache);
     plain.threads = options.threads;
+    plain.memory_limit = options.memory_limit;
     plain.shapes = shapes.data();
     plain.shape_count = shapes.size();
     temper_engine* engine = nullptr;

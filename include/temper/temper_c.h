@@ -80,6 +80,7 @@ typedef struct {
   int threads;                      /* 0: all that the process may use */
   const temper_shape_range* shapes; /* of inputs that leave dimensions open; an open batch without a range means 1 */
   size_t shape_count;
+  int64_t memory_limit;             /* bytes that the model may take; 0: by its size, as for temper build --memory-limit */
 } temper_build_options;
 
 /* "0.1.0" */

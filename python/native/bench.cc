@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "base/strict_json.h"
 #include "bench/bench_engine.h"
 #include "bench/compare.h"
 #include "bench/compare_engines.h"
@@ -200,7 +201,7 @@ nb::str compare_in_turns(nb::object a, nb::object b, nb::dict options, nb::objec
     json["a_ms"] = turns.a_ms;
     json["b_ms"] = turns.b_ms;
   }
-  const std::string text = json.dump();
+  const std::string text = strict::dump(json);
   return nb::str(text.c_str(), text.size());
 }
 
@@ -215,9 +216,8 @@ nb::str compare_results(const std::string& a, const std::string& b, double same,
     fail(ErrorKind::unsupported, "'", x.model, "' and '", y.model, "' are unlike, their times do not compare: ", list,
          ". force=True compares them all the same");
   const Comparison comparison = compare_runs(x, y, same);
-  const std::string text = json_of(comparison.ratio, comparison.interval, comparison.verdict,
-                                   comparison.unfit.empty() ? comparison.why : comparison.unfit)
-                               .dump();
+  const std::string text = strict::dump(json_of(comparison.ratio, comparison.interval, comparison.verdict,
+                                                comparison.unfit.empty() ? comparison.why : comparison.unfit));
   return nb::str(text.c_str(), text.size());
 }
 

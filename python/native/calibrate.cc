@@ -18,7 +18,7 @@ class Calibrator {
     const BuildOptions build = options_of(options);
     const ModelSource source = source_of(model);
     const WithoutGil released;
-    stream_ = std::make_unique<StreamCalibration>(source.import(), build, method, seed);
+    stream_ = std::make_unique<StreamCalibration>(source.import(build.memory_limit), build, method, seed);
   }
 
   // A batch, as Session.run takes its inputs. Returns how many samples it had.

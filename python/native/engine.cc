@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/strict_json.h"
 #include "bench/serve_timings.h"
 #include "bind.h"
 #include "device_array.h"
@@ -36,7 +37,7 @@ PyEngine build(nb::object model, nb::dict options, nb::object progress) {
   const KeepCurrentGpu kept(build.device.starts_with("cuda"));
   const WithoutGil released;
   if (source.bytes.empty() && !source.graph) return {opened(build_engine(source.path, build))};
-  ImportedModel imported = source.import();
+  ImportedModel imported = source.import(build.memory_limit);
   EngineInfo info;
   info.model_name = imported.graph.name;
   info.model_sha256 = imported.sha256;
@@ -55,9 +56,10 @@ PyEngine load(const std::string& path, const std::vector<std::string>& library_f
 
 }  // namespace
 
-ImportedModel ModelSource::import() const {
+ImportedModel ModelSource::import(int64_t memory_limit) const {
   if (graph) return {*graph, "", "", "", {}};
-  return bytes.empty() ? import_onnx(path) : import_onnx_bytes(bytes, "");
+  const ImportOptions options{{}, memory_limit};
+  return bytes.empty() ? import_onnx(path, options) : import_onnx_bytes(bytes, "", options);
 }
 
 ModelSource source_of(nb::handle model) {
@@ -78,6 +80,7 @@ BuildOptions options_of(nb::dict options) {
   read("calibration", build.calibration);
   read("timing_cache", build.timing_cache);
   read("workspace", build.workspace);
+  read("memory_limit", build.memory_limit);
   read("segments", build.segments);
   read("buckets", build.buckets);
   read("command", build.command);
@@ -138,7 +141,7 @@ void bind_engine(nb::module_& module) {
                PlanFile file = plan_file_of(*engine);
                file.graph_text = engine->graph_text();
                text =
-                   describe(file, {layers, graph, why}).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+                   strict::dump(describe(file, {layers, graph, why}));
              }
              return nb::str(text.c_str(), text.size());
            })

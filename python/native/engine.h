@@ -32,7 +32,7 @@ struct ModelSource {
   std::string path;   // "<bytes>" and "<graph>" of the others
   std::string bytes;  // empty: the path counts
   std::optional<Graph> graph;
-  ImportedModel import() const;
+  ImportedModel import(int64_t memory_limit = -1) const;
 };
 ModelSource source_of(nanobind::handle model);
 

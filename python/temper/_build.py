@@ -62,6 +62,7 @@ def build(
     threads: int = 0,
     timing_cache: str | os.PathLike[str] | None = DEFAULT,
     workspace: int | None = None,
+    memory_limit: int | None = None,
     keep_first: bool = False,
     keep_last: bool = False,
     keep_fp32: Iterable[str] = (),
@@ -94,6 +95,8 @@ def build(
         A file of measured times, read and extended. The default is the one that the program uses; None: none.
     workspace
         Bytes of scratch memory that a kernel may take at most.
+    memory_limit
+        Bytes that the model may take: read, its constants folded, its activations. None: so many times its size.
     keep_first, keep_last, keep_fp32, keep_bf16
         For ``"int8"``: layers that stay in a higher precision, by position or by name; ``keep_fp32`` also for ``"fp16"`` and ``"bf16"``.
     disable
@@ -126,6 +129,7 @@ def build(
         "threads": threads,
         "timing_cache": timing_cache_of(timing_cache),
         "workspace": -1 if workspace is None else workspace,
+        "memory_limit": -1 if memory_limit is None else memory_limit,
         **placement,
         "disable": passes,
         "segments": not quick,

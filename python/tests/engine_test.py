@@ -180,6 +180,7 @@ class EngineTest(Case):
         self.assertRefused("usage", "picture|image", build, DIGITS, shapes={"picture": (1, 1, 8, 8)})
         self.assertRefused("unsupported", "fp7", build, DIGITS, precision="fp7")
         self.assertRefused("usage", "threads is -1", build, DIGITS, threads=-1)
+        self.assertRefused("bad_file", "the limit is 1000 bytes", build, DIGITS, memory_limit=1000)
         self.assertRefused("usage", "progress is a int", build, DIGITS, progress=7)
         self.assertRefused("bad_file", "not a plan", temper.load, DIGITS)
 

@@ -35,6 +35,8 @@ BuildOptions build_options(const temper_build_options* from) {
   if (from->timing_cache) options.timing_cache = from->timing_cache;
   if (from->threads < 0) fail(ErrorKind::usage, "threads is ", from->threads, "; 0 means all that the process may use");
   options.threads = from->threads;
+  if (from->memory_limit < 0) fail(ErrorKind::usage, "memory_limit is ", from->memory_limit, "; 0 means by the model's size");
+  if (from->memory_limit > 0) options.memory_limit = from->memory_limit;
   if (from->shape_count) expect(from->shapes, "the list of shapes");
   for (size_t i = 0; i < from->shape_count; ++i) {
     const temper_shape_range& range = from->shapes[i];

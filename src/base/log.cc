@@ -3,6 +3,8 @@
 
 #include <atomic>
 
+#include "base/quote.h"
+
 namespace temper {
 
 static std::atomic<LogCallback> current{nullptr};
@@ -10,7 +12,7 @@ static std::atomic<LogCallback> current{nullptr};
 void set_log_callback(LogCallback callback) { current = callback; }
 bool log_enabled() { return current != nullptr; }
 void log_text(LogLevel level, std::string_view message) {
-  if (LogCallback callback = current) callback(level, message);
+  if (LogCallback callback = current) callback(level, with_short_words(printable(message), kLongestWord));
 }
 
 }  // namespace temper

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The library never prints: messages go to one callback, which the program sets (the CLI hands them to spdlog).
 #pragma once
+#include <cstddef>
 #include <string_view>
 
 #include "base/concat.h"
 
 namespace temper {
+
+// Messages are cleaned (base/quote.h), since names in them come out of files, and longer words lose their middle.
+constexpr size_t kLongestWord = 320;
 
 enum class LogLevel { debug, info, warning };
 using LogCallback = void (*)(LogLevel, std::string_view message);

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/quote.h"
 
+#include <algorithm>
+#include <cstdint>
+
+#include "base/concat.h"
+
 namespace temper {
 
 std::string shell_quoted(const std::string& text) {
@@ -11,6 +16,75 @@ std::string shell_quoted(const std::string& text) {
   std::string out = "'";
   for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
+}
+
+size_t utf8_length(std::string_view text, size_t at) {
+  const auto byte = [&](size_t i) { return at + i < text.size() ? uint8_t(text[at + i]) : uint8_t(0); };
+  const auto follows = [&](size_t i, uint8_t low = 0x80, uint8_t high = 0xbf) {
+    return byte(i) >= low && byte(i) <= high;
+  };
+  const uint8_t first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
+  if (first >= 0xe0 && first <= 0xef)
+    return follows(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf) && follows(2) ? 3 : 0;
+  if (first >= 0xf0 && first <= 0xf4)
+    return follows(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf) && follows(2) && follows(3) ? 4 : 0;
+  return 0;
+}
+
+namespace {
+
+// Unicode's invisible characters that reverse what follows, or end a line: with them a name could rewrite its
+// surroundings.
+bool turns_direction(std::string_view c) {
+  return c == "\u061c" || c == "\u200e" || c == "\u200f" || (c >= "\u2028" && c <= "\u202e") ||
+         (c >= "\u2066" && c <= "\u2069");
+}
+
+std::string cleaned(std::string_view text, bool lines) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const uint8_t first = uint8_t(text[at]);
+    if (first < 0x80) {  // nearly always
+      out += (first < 0x20 && !(lines && first == '\n')) || first == 0x7f ? ' ' : char(first);
+      ++at;
+      continue;
+    }
+    const size_t length = utf8_length(text, at);
+    if (length == 0) out += "\xef\xbf\xbd";
+    else if (first == 0xc2 && uint8_t(text[at + 1]) < 0xa0) out += ' ';
+    else if (turns_direction(text.substr(at, length))) out += "\xef\xbf\xbd";
+    else out += text.substr(at, length);
+    at += std::max<size_t>(length, 1);
+  }
+  return out;
+}
+
+bool continues(char c) { return (uint8_t(c) & 0xc0) == 0x80; }
+
+}  // namespace
+
+std::string printable(std::string_view text) { return cleaned(text, false); }
+std::string printable_lines(std::string_view text) { return cleaned(text, true); }
+
+std::string with_short_words(const std::string& text, size_t most) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find_first_of(" \n", at), text.size());
+    if (end - at <= most) {
+      out.append(text, at, end - at);
+    } else {
+      size_t head = at + most / 2, tail = end - most / 4;
+      while (head > at && continues(text[head])) --head;
+      while (tail < end && continues(text[tail])) ++tail;
+      out += concat(std::string_view(text).substr(at, head - at), "…(", tail - head, " bytes)…", std::string_view(text).substr(tail, end - tail));
+    }
+    if (end < text.size()) out += text[end];
+    at = end + 1;
+  }
+  return out;
 }
 
 }  // namespace temper

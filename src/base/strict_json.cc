@@ -2,6 +2,9 @@
 #include "base/strict_json.h"
 
 #include <cmath>
+#include <cstdio>
+
+#include "base/quote.h"
 
 namespace temper::strict {
 
@@ -76,7 +79,40 @@ Json parse(std::string_view text, std::string_view what) {
   return std::move(builder.root);
 }
 
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+namespace {
+
+// Such characters stand inside strings alone, where \u says them. The text is UTF-8 by now.
+std::string escaped(const std::string& text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    if (const char c = text[at]; c == '\n' || (c >= ' ' && c < 0x7f)) {  // nearly always
+      out += c;
+      ++at;
+      continue;
+    }
+    const size_t length = std::max<size_t>(utf8_length(text, at), 1);
+    const std::string_view c = std::string_view(text).substr(at, length);
+    if (printable(c) == c) {
+      out += c;
+    } else {
+      const auto byte = [&](size_t i) { return uint32_t(uint8_t(c[i])); };
+      const uint32_t code = length == 1 ? byte(0) : length == 2 ? (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f) : (byte(0) & 0xf) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", code);
+      out += escape;
+    }
+    at += length;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string dump(const Json& json, int indent) { return escaped(json.dump(indent, ' ', false, Json::error_handler_t::replace)); }
+std::string dump_ordered(const nlohmann::ordered_json& json, int indent) {
+  return escaped(json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
 
 int64_t integer(const Json& json, int64_t least, int64_t most) {
   if (!json.is_number_integer()) wrong(json, "an integer");

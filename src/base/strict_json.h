@@ -2,6 +2,7 @@
 // JSON from a file that may be hostile: bounded depth, no key twice, no key unknown, each value of the type and in the
 // range that is asked for. Included by .cc files only.
 #pragma once
+#include <concepts>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -13,8 +14,14 @@ using Json = nlohmann::json;
 
 // Throws Error{bad_file}: "`what` is damaged: ...".
 Json parse(std::string_view text, std::string_view what);
-// Invalid UTF-8 in names is replaced: they are there to be read.
-std::string dump(const Json& json);
+// JSON that a terminal may be shown: what `printable` (base/quote.h) takes out of text is escaped, bytes that are not UTF-8
+// are U+FFFD. `indent` -1: one line.
+std::string dump(const Json& json, int indent = -1);
+std::string dump_ordered(const nlohmann::ordered_json& json, int indent);
+template <std::same_as<nlohmann::ordered_json> Ordered>  // and nothing that becomes one
+std::string dump(const Ordered& json, int indent = -1) {
+  return dump_ordered(json, indent);
+}
 
 int64_t integer(const Json& json, int64_t least, int64_t most);
 uint64_t unsigned_integer(const Json& json);  // any of 64 bits

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/concat.h"
+#include "base/quote.h"
 #include "bench/table.h"
 
 namespace temper {
@@ -17,13 +18,6 @@ constexpr double kSmallGain = 0.005;
 std::string ms_text(double ms) { return concat(format_number(ms, 4), " ms"); }
 std::string name_text(const std::string& precision) {
   return precision == "conversions" ? precision : upper(precision);
-}
-
-// Names come out of files: nothing in them may move the cursor.
-std::string printable(const std::string& text) {
-  std::string out;
-  for (char c : text) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
-  return out;
 }
 
 std::string shown(const std::string& name) {

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading and writing of results. `describe` names every field once; writing and strict reading both follow it.
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/strict_json.h"
 #include "bench/results.h"
 
 namespace temper {
 
 namespace {
 
-using Json = nlohmann::ordered_json;  // fields stay in the order of the schema
+using Json = nlohmann::ordered_json;  // as it is written: fields stay in the order of the schema
+using Given = strict::Json;           // as it is read
 
 template <class T>
 concept Described = std::same_as<T, Environment> || std::same_as<T, Latency> || std::same_as<T, BenchRun>;
@@ -20,7 +21,7 @@ concept Described = std::same_as<T, Environment> || std::same_as<T, Latency> || 
 template <Described T>
 Json encode(const T& value);
 template <Described T>
-void decode(const Json& json, const std::string& where, T& value);
+void decode(const Given& json, const std::string& where, T& value);
 
 template <class T>
   requires(!Described<T>)
@@ -31,52 +32,52 @@ Json encode(const Interval& value) { return Json::array({value.low, value.high})
 template <class T>
 Json encode(const std::optional<T>& value) { return value ? encode(*value) : Json(nullptr); }
 
-[[noreturn]] void mistyped(const std::string& where, std::string_view expected, const Json& found) {
+[[noreturn]] void mistyped(const std::string& where, std::string_view expected, const Given& found) {
   fail(ErrorKind::bad_file, where, ": ", expected, " expected, found ", std::string_view(found.type_name()));
 }
 
-void decode(const Json& json, const std::string& where, std::string& value) {
+void decode(const Given& json, const std::string& where, std::string& value) {
   if (!json.is_string()) mistyped(where, "a string", json);
   value = json.get<std::string>();
 }
-void decode(const Json& json, const std::string& where, bool& value) {
+void decode(const Given& json, const std::string& where, bool& value) {
   if (!json.is_boolean()) mistyped(where, "true or false", json);
   value = json.get<bool>();
 }
-void decode(const Json& json, const std::string& where, double& value) {
+void decode(const Given& json, const std::string& where, double& value) {
   if (!json.is_number()) mistyped(where, "a number", json);
   value = json.get<double>();
 }
-void decode(const Json& json, const std::string& where, int64_t& value) {
+void decode(const Given& json, const std::string& where, int64_t& value) {
   if (!json.is_number_integer() || (json.is_number_unsigned() && json.get<uint64_t>() > uint64_t(INT64_MAX)))
     mistyped(where, "an integer of 64 bits", json);
   value = json.get<int64_t>();
 }
-void decode(const Json& json, const std::string& where, int& value) {
+void decode(const Given& json, const std::string& where, int& value) {
   int64_t wide = 0;
   decode(json, where, wide);
   if (wide < INT32_MIN || wide > INT32_MAX) fail(ErrorKind::bad_file, where, ": ", wide, " is too large");
   value = int(wide);
 }
-void decode(const Json& json, const std::string& where, Interval& value) {
+void decode(const Given& json, const std::string& where, Interval& value) {
   if (!json.is_array() || json.size() != 2) mistyped(where, "[low, high]", json);
   decode(json[0], where + "[0]", value.low);
   decode(json[1], where + "[1]", value.high);
 }
 template <class T>
-void decode(const Json& json, const std::string& where, std::vector<T>& value) {
+void decode(const Given& json, const std::string& where, std::vector<T>& value) {
   if (!json.is_array()) mistyped(where, "an array", json);
   value.resize(json.size());
   for (size_t i = 0; i < json.size(); ++i) decode(json[i], concat(where, "[", i, "]"), value[i]);
 }
 template <class T>
-void decode(const Json& json, const std::string& where, std::map<std::string, T>& value) {
+void decode(const Given& json, const std::string& where, std::map<std::string, T>& value) {
   if (!json.is_object()) mistyped(where, "an object", json);
   value.clear();
   for (const auto& [key, item] : json.items()) decode(item, concat(where, ".", key), value[key]);
 }
 template <class T>
-void decode(const Json& json, const std::string& where, std::optional<T>& value) {
+void decode(const Given& json, const std::string& where, std::optional<T>& value) {
   value.reset();
   if (!json.is_null()) decode(json, where, value.emplace());
 }
@@ -92,7 +93,7 @@ struct Writer {
 
 class Reader {
  public:
-  Reader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
+  Reader(const Given& object, std::string where) : object_(object), where_(std::move(where)) {
     if (!object.is_object()) mistyped(where_, "an object", object);
   }
   template <class T>
@@ -116,7 +117,7 @@ class Reader {
   std::string path(std::string_view name) const { return where_.empty() ? std::string(name) : concat(where_, ".", name); }
 
  private:
-  const Json& object_;
+  const Given& object_;
   std::string where_;
   std::set<std::string> known_;
 };
@@ -177,7 +178,7 @@ Json encode(const T& value) {
   return std::move(writer.object);
 }
 template <Described T>
-void decode(const Json& json, const std::string& where, T& value) {
+void decode(const Given& json, const std::string& where, T& value) {
   Reader reader(json, where);
   describe(reader, value);
   reader.finish();
@@ -247,8 +248,7 @@ void describe(Archive& a, R& r) requires std::same_as<std::remove_const_t<R>, Be
 // Samples fill one line, not one line each.
 std::string dump(const Json& json, int indent = 0) {
   const std::string inner(size_t(indent) + 2, ' ');
-  // What a model calls its tensors may not be valid UTF-8; U+FFFD stands for such bytes.
-  auto flat = [](const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); };
+  auto flat = [](const Json& j) { return strict::dump(j); };
   const bool array_of_objects = json.is_array() && !json.empty() && json[0].is_object();
   if (!json.is_object() && !array_of_objects) return flat(json);
   if (json.empty()) return flat(json);
@@ -278,12 +278,7 @@ std::string to_json(const BenchResult& result) {
 }
 
 BenchResult result_from_json(std::string_view text) {
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    fail(ErrorKind::bad_file, "not JSON (at byte ", error.byte, " of ", text.size(), ")");
-  }
+  const Given json = strict::parse(text, "the result");
   Reader reader(json, json.is_object() ? "" : "result");
   std::string schema;
   reader.field("schema", schema);

@@ -6,6 +6,8 @@
 #include <cstdio>
 
 #include "base/concat.h"
+#include "base/log.h"
+#include "base/quote.h"
 #include "bench/results.h"
 
 namespace temper {
@@ -43,7 +45,10 @@ std::string csv_cell(const std::string& text) {
 
 }  // namespace
 
-std::string terminal_table(const Table& table) {
+std::string terminal_table(const Table& given) {
+  Table table = given;
+  for (auto& row : table.rows)
+    for (std::string& cell : row) cell = with_short_words(printable(cell), kLongestWord);
   const std::vector<size_t> widths = widths_of(table);
   std::string out;
   auto line = [&](auto cell) {

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <thread>
+#include <unordered_set>
 
 #include "backends/backend.h"
 #include "base/file.h"
@@ -15,6 +17,7 @@
 #include "base/version.h"
 #include "build/fusion.h"
 #include "build/in_context.h"
+#include "build/memory.h"
 #include "build/precision.h"
 #include "build/segments.h"
 #include "build/settle.h"
@@ -54,11 +57,10 @@ std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, const Buil
     unnamed.key() = graph.value(inputs[0]).name;
     shapes.insert(std::move(unnamed));
   }
-  for (const auto& [name, range] : shapes) {
-    if (std::none_of(inputs.begin(), inputs.end(), [&, &name = name](ValueId id) { return graph.value(id).name == name; })) {
-      fail(ErrorKind::usage, "--shapes names the input '", name, "', which the model has not; its inputs: ", names());
-    }
-  }
+  std::unordered_set<std::string_view> known;
+  for (ValueId id : inputs) known.insert(graph.value(id).name);
+  for (const auto& [name, range] : shapes)
+    if (!known.contains(name)) fail(ErrorKind::usage, "--shapes names the input '", name, "', which the model has not; its inputs: ", names());
   for (ValueId id : graph.inputs()) {
     const Value& input = graph.value(id);
     if (auto it = shapes.find(input.name); it != shapes.end()) {
@@ -173,7 +175,10 @@ class CompileBeside {
   CompileBeside(std::vector<ToCompile> candidates, const Device& device) : candidates_(std::move(candidates)), device_(device) {
     const size_t cores = size_t(usable_cores(read_environment(0)));
     const size_t most = std::min(candidates_.size(), std::max<size_t>(1, cores - 1));  // one is the caller's
-    for (size_t t = 0; t < most; ++t) threads_.emplace_back([this] { work(); });
+    try {
+      for (size_t t = 0; t < most; ++t) threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {  // no room for more threads: those that are there do it, or who needs the kernels
+    }
   }
   ~CompileBeside() {
     next_ = candidates_.size();
@@ -219,7 +224,7 @@ std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOp
   std::string tactics;  // any of which may be chosen
   for (const Tactic* tactic : find_backend(options.device).tactics()) tactics += concat('"', tactic->name, '"');
   preload(options.device, tactics, options.device_settings);
-  ImportedModel model = import_onnx(onnx_path);
+  ImportedModel model = import_onnx(onnx_path, {{}, options.memory_limit});
   std::vector<std::string> files = model.files;
   if (!options.calibration.empty()) files.push_back(options.calibration);
   check_outputs(files, {{options.qdq, FileKind::our_onnx, options.force}, {options.timing_cache, FileKind::timings}});
@@ -249,7 +254,9 @@ Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& options
   std::erase_if(bindings, [&](const auto& binding) { return upper.at(binding.first) != binding.second; });
   if (!bindings.empty()) graph = specialize(graph, bindings);
   if (options.progress) options.progress("optimising the graph");
-  run_passes(graph, options.passes);
+  PassOptions passes = options.passes;
+  passes.memory_limit = options.memory_limit;
+  run_passes(graph, passes);
   return graph;
 }
 
@@ -296,6 +303,7 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   for (const auto& dims : shapes) {
     concretes.push_back(specialize(graph, bind_shapes(graph, dims)));
     if (!is_one_stage(concretes.back())) break;
+    check_memory(concretes.back(), options.memory_limit);
   }
   const bool in_context = options.measure && backend.queue;
   // A GPU is busy longest with the largest shapes; the kernels of the others are compiled meanwhile.

@@ -19,7 +19,7 @@ DataModel::DataModel(const std::string& path, const ModelFlags& flags, const Con
     for (const PortInfo& output : engine_->outputs()) outputs_.push_back(output.name);
     return;
   }
-  const Graph graph = import_onnx(path).graph;
+  const Graph graph = import_onnx(path, {{}, memory_limit_of(flags.memory_limit)}).graph;
   inputs_ = input_specs(graph);
   for (const GraphOutput& output : graph.outputs()) outputs_.push_back(output.name);
 }

@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/strict_json.h"
 #include "base/version.h"
 #include "bench/bench_engine.h"
 #include "bench/compare.h"
@@ -88,7 +88,7 @@ std::shared_ptr<const Engine> load_plan(const std::string& path, const ModelFlag
 std::shared_ptr<const Engine> build_for(const std::string& path, int64_t batch, const ModelFlags& flags,
                                         const Context& context) {
   const auto given = build_options(flags, path, context).shapes;
-  const ImportedModel model = import_onnx(path);  // names and open dimensions must be known before the build
+  const ImportedModel model = import_onnx(path, {{}, memory_limit_of(flags.memory_limit)});  // names and open dimensions must be known before the build
   std::string symbol;
   std::map<std::string, Dims> shapes;
   for (ValueId id : model.graph.inputs()) {
@@ -232,7 +232,8 @@ void pipe(const Options& options, const Context& context) {
   ready["first_run_ms"] = first_run_ms;
   ready["plan_bytes"] = std::filesystem::file_size(path);
   ready["peak_rss"] = peak_resident_bytes().value_or(0);
-  std::cout << "ready " << ready.dump() << std::endl;
+  std::printf("ready %s\n", strict::dump(ready).c_str());
+  std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {
     int count = 0;
     const auto [end, code] = std::from_chars(line.data(), line.data() + line.size(), count);
@@ -243,7 +244,8 @@ void pipe(const Options& options, const Context& context) {
     if (engine->device().gpu && !options.transfers) ms = session.run_on_device(count, !options.no_cuda_graph);
     else
       for (int i = 0; i < count; ++i) ms.push_back(clock.elapsed_ms(body, 1));
-    std::cout << nlohmann::json(ms).dump() << std::endl;
+    std::printf("%s\n", strict::dump(nlohmann::json(ms)).c_str());
+    std::fflush(stdout);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/quote.h"
 #include "bench/plan_times.h"
 #include "bench/table.h"
 #include "cli/calibrate_on.h"
@@ -39,8 +40,8 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   if (build.precision != "int8" && options.raise_to == "bf16") fail(ErrorKind::usage, "--raise-to bf16 belongs to --precision int8; layers in ", build.precision, " go back to fp32");
   Budget budget{share_of("--max-drop", options.max_drop), {}, build.precision == "int8" && raises_to_bf16(options.raise_to, options.flags.device)};
   if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
-  const ImportedModel model = import_onnx(options.model);
-  const Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options());
+  const ImportedModel model = import_onnx(options.model, {{}, build.memory_limit});
+  const Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options(build.memory_limit));
   auto samples = samples_of(data, options.data, options.samples, options.seed, 500);
   const std::vector<Unreadable> left_out = leave_out(data, options.data, samples, options.data_flags.strict, context);
   check_metric(budget.metric, budget.max_drop, model.graph, data, options.classes, int64_t(samples.size()));
@@ -98,7 +99,7 @@ void print_kept(const EngineInfo& info) {
     std::string names;
     for (size_t i = 0; i < layers.size() && i < 5; ++i) names += concat(i ? ", " : "", layers[i]);
     if (layers.size() > 5) names += concat(" and ", layers.size() - 5, " more");
-    std::printf("  %zu x %s%s%s\n", layers.size(), reason.c_str(), reason.empty() ? "" : ": ", names.c_str());
+    std::printf("  %zu x %s%s%s\n", layers.size(), printable(reason).c_str(), reason.empty() ? "" : ": ", printable(names).c_str());
   }
 }
 
@@ -124,7 +125,7 @@ void print_plan(const Plan& plan) {
       it->ms += std::max(0.0, step.ms);
     }
   std::stable_sort(totals.begin(), totals.end(), [](const Total& a, const Total& b) { return a.ms > b.ms; });
-  std::printf("%s: %s, %d threads, activations %.1f MiB, constants %.1f MiB\n", shapes.c_str(), whole_text(plan.whole).c_str(), plan.threads, double(plan.arena_bytes()) / 1048576, double(constants) / 1048576);
+  std::printf("%s: %s, %d threads, activations %.1f MiB, constants %.1f MiB\n", printable(shapes).c_str(), whole_text(plan.whole).c_str(), plan.threads, double(plan.arena_bytes()) / 1048576, double(constants) / 1048576);
   std::printf("  steps: %s\n", steps_text(plan).c_str());
   for (const Total& t : totals) {
     const std::string ms = t.timed ? concat(format_number(t.ms), " ms") : "n/a";
@@ -137,7 +138,7 @@ void print_plan(const Plan& plan) {
 
 void print_summary(const Engine& engine, const std::string& path) {
   const EngineInfo& info = engine.info();
-  for (const std::string& note : info.notes) std::printf("note: %s\n", note.c_str());
+  for (const std::string& note : info.notes) std::printf("note: %s\n", printable(note).c_str());
   if (info.precision != "fp32") print_kept(info);
   for (const auto& plan : engine.plans()) print_plan(*plan);
   std::printf("built in %.2f s: %s\n", info.build_s, path.c_str());

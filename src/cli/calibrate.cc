@@ -135,12 +135,14 @@ void finish(const Options& options, const ImportedModel* model, Ranges& ranges, 
 }
 
 void lint(const Options& options, Context& context) {
-  const ImportedModel model = import_onnx(options.model);
+  const ImportedModel model = import_onnx(options.model, {{}, memory_limit_of(options.flags.memory_limit)});
   std::vector<std::string> notes;
   const CalibrationCache cache = load_cache(options.lint, &notes);
   const BuildOptions build = build_options(options.flags, options.model, context);
   Lint found = lint_cache(cache, model.graph, optimised(model, build));
-  for (const std::string& note : notes) found.findings.insert(found.findings.begin(), {Severity::warning, "", note});
+  std::vector<Finding> of_file;
+  for (const std::string& note : notes) of_file.push_back({Severity::warning, "", note});
+  found.findings.insert(found.findings.begin(), of_file.begin(), of_file.end());
   constexpr const char* names[] = {"info", "warning", "error"};
   if (context.json) {
     Json findings = Json::array();
@@ -206,14 +208,14 @@ void calibrate(const Options& options, Context& context) {
     Ranges joined = load_ranges(options.merge[0]);
     for (size_t i = 1; i < options.merge.size(); ++i) joined = merge(joined, load_ranges(options.merge[i]));
     if (options.model.empty()) return finish(options, nullptr, joined, context);
-    const ImportedModel model = import_onnx(options.model);
+    const ImportedModel model = import_onnx(options.model, {{}, memory_limit_of(options.flags.memory_limit)});
     check_model(joined, model.sha256);
     return finish(options, &model, joined, context);
   }
   if (is_plan(options.model)) fail(ErrorKind::usage, "'", options.model, "' is a plan, whose layers are fixed; calibrate the ONNX model it was built from");
   if (!options.lint.empty()) return lint(options, context);
 
-  const ImportedModel model = import_onnx(options.model);
+  const ImportedModel model = import_onnx(options.model, {{}, memory_limit_of(options.flags.memory_limit)});
   if (!options.from_cache.empty()) {
     std::vector<std::string> notes;
     Ranges ranges = ranges_of(load_cache(options.from_cache, &notes), model.sha256);
@@ -237,7 +239,7 @@ void calibrate(const Options& options, Context& context) {
     ranges.seed = options.seed;
     ranges.notes.insert(ranges.notes.begin(), "calibrated on noise: these ranges are fit for measuring speed, and meaningless for accuracy");
   } else {
-    const Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options());
+    const Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options(memory_limit_of(options.flags.memory_limit)));
     log(LogLevel::info, data.text());
     auto samples = part_of(samples_of(data, options.data, options.samples, options.seed), options.part);
     left_out = leave_out(data, options.data, samples, options.data_flags.strict, context);

@@ -65,8 +65,9 @@ void DataFlags::add_to(CLI::App& verb) {
   if (!verb.get_option_no_throw("--strict")) verb.add_flag("--strict", strict, kStrict)->group(group);
 }
 
-DatasetOptions DataFlags::options() const {
+DatasetOptions DataFlags::options(int64_t memory_limit) const {
   DatasetOptions options;
+  options.memory_limit = memory_limit;
   PreprocessOptions& p = options.preprocess;
   p.resize = resize;
   if (resize < -1) fail(ErrorKind::usage, "--resize needs a number of pixels, or 0");

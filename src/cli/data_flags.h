@@ -19,8 +19,10 @@ struct DataFlags {
   std::vector<std::string> mean, std;
   bool bgr = false, strict = false;
 
-  void add_to(CLI::App& verb);     // --strict but where the verb has one that says more
-  DatasetOptions options() const;  // throws Error{usage} for a value that makes no sense; reads the class names file
+  void add_to(CLI::App& verb);  // --strict but where the verb has one that says more
+  // `memory_limit`: bytes that archives may unpack to; -1: by their size. Throws Error{usage} for a value that makes no sense;
+  // reads the class names file.
+  DatasetOptions options(int64_t memory_limit = -1) const;
 };
 
 // "NAME=FILE", or "FILE" with an empty name. What stands before a '=' is a name where the model has such an input, or

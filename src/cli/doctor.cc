@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "backends/cpu/onednn_threads.h"
 #include "backends/cuda/support/inventory.h"
 #include "base/file.h"
+#include "base/strict_json.h"
 #include "bench/results.h"
 #include "bench/table.h"
 #include "cli/model.h"
@@ -163,7 +163,7 @@ void add_doctor(CLI::App& verb, Context& context) {
                                      {"version", library.version},
                                      {"path", library.path},
                                      {"problem", library.problem}});
-      std::printf("%s\n", json.dump(2).c_str());
+      std::printf("%s\n", strict::dump(json, 2).c_str());
       return;
     }
     Table table{{{"", false}, {"what", false}, {"state", false}}, {}};

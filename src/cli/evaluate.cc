@@ -28,7 +28,7 @@ void evaluate(const Options& options, Context& context) {
   std::optional<Metric> metric;
   if (!options.metric.empty()) metric = parse_metric(options.metric);
   DataModel model(options.model, options.flags, context);
-  const Dataset data = open_dataset(options.path, model.inputs(), options.data.options());
+  const Dataset data = open_dataset(options.path, model.inputs(), options.data.options(memory_limit_of(options.flags.memory_limit)));
   const bool compares = metric && *metric != Metric::top1;
   if (!data.has_labels() && (!metric || !compares) && options.reference.empty())
     fail(ErrorKind::usage, "'", options.path,

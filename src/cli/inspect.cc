@@ -10,7 +10,7 @@ namespace temper::cli {
 
 namespace {
 struct Options {
-  std::string model;
+  std::string model, memory_limit;
   bool graph = false;
   bool passes = false;
   PassOptions pass_options;
@@ -28,6 +28,7 @@ void add_inspect(CLI::App& verb, Context& context) {
           "on: the graph after the passes; off (standard): as imported")
       ->check(CLI::IsMember({"on", "off"}));
   verb.add_option("--disable", options->disabled, "skip a pass")->delimiter(',');
+  add_memory_flag(verb, options->memory_limit);
   verb.add_option("--dump-passes", options->pass_options.dump_folder, "write the graph after each pass that changes it there");
   verb.add_flag("--layers", options->plan.layers, "of a plan: a table of its steps");
   verb.add_option("--why", options->plan.why, "of a plan: what was chosen for this node, what lost and why");
@@ -39,10 +40,13 @@ void add_inspect(CLI::App& verb, Context& context) {
     }
     if (options->plan.layers || !options->plan.why.empty())
       fail(ErrorKind::usage, "--layers and --why look into a plan, and '", options->model, "' is none; make one with temper build");
-    ImportedModel model = import_onnx(options->model);
+    ImportedModel model = import_onnx(options->model, {{}, memory_limit_of(options->memory_limit)});
     options->pass_options.disabled.insert(options->disabled.begin(), options->disabled.end());
     options->passes |= !options->pass_options.dump_folder.empty() || !options->disabled.empty();
-    if (options->passes) run_passes(model.graph, options->pass_options);
+    if (options->passes) {
+      options->pass_options.memory_limit = memory_limit_of(options->memory_limit);
+      run_passes(model.graph, options->pass_options);
+    }
     std::fputs(print(model.graph).c_str(), stdout);
   });
 }

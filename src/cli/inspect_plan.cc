@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/quote.h"
 #include "bench/plan_times.h"
 #include "bench/table.h"
 #include "plan/describe.h"
@@ -35,7 +36,7 @@ std::string segments_text(const Plan& plan) {
 
 void print_summary(const std::string& path, const PlanFile& file) {
   const EngineInfo& info = file.info;
-  auto line = [](const char* name, const std::string& text) { std::printf("%-12s%s\n", name, text.c_str()); };
+  auto line = [](const char* name, const std::string& text) { std::printf("%-12s%s\n", name, printable(text).c_str()); };
   line("plan", concat(path, ", ", format_bytes(double(file.file_bytes)), ", by temper ", info.version, " (", info.revision, ")"));
   line("model", concat(info.model_name, info.source_path.empty() ? "" : concat(" from ", info.source_path), info.producer.empty() ? "" : concat(", made by ", info.producer)));
   line("sha256", info.model_sha256);
@@ -70,7 +71,7 @@ std::string configuration_of(const Plan& plan, const PlanStep& step) {
 
 void print_layers(const PlanFile& file) {
   for (const auto& plan : file.plans) {
-    std::printf("%s for %s\n", plan == file.plans[0] ? "plan" : "\nplan", shapes_of(plan->inputs).c_str());
+    std::printf("%s for %s\n", plan == file.plans[0] ? "plan" : "\nplan", printable(shapes_of(plan->inputs)).c_str());
     Table table{{{"segment", false}, {"node", false}, {"op", false}, {"output", false}, {"tactic", false}, {"configuration", false}, {"layouts", false}, {"ms"}, {"bytes"}}, {}};
     for (size_t s = 0; s < plan->segments.size(); ++s) {
       const Segment& segment = plan->segments[s];
@@ -87,7 +88,7 @@ void print_why(const PlanFile& file, const std::string& node) {
   for (const auto& [plan_of_step, step_found] : steps_named(file, node)) {
     const Plan& plan = *plan_of_step;
     const PlanStep& step = *step_found;
-    std::printf("%s '%s' for %s\n", op_of(step).c_str(), node.c_str(), shapes_of(plan.inputs).c_str());
+    std::printf("%s\n", printable(concat(op_of(step), " '", node, "' for ", shapes_of(plan.inputs))).c_str());
     if (step.is_reorder()) {
       std::printf("  a change of layout that its neighbours need: %s\n", layouts_of(step.config).c_str());
       continue;

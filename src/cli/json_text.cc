@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/json_text.h"
 
-#include <nlohmann/json.hpp>
+#include "base/strict_json.h"
 
 namespace temper::cli {
 
 std::string json_text(const nlohmann::ordered_json& json) {
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return strict::dump(json, 2) + "\n";
 }
 
 }  // namespace temper::cli

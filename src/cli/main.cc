@@ -9,13 +9,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <new>
+#include <sstream>
 
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/version.h"
 #include "bench/serve_timings.h"
 #include "build/build.h"
+#include "cli/clean_output.h"
+#include "cli/exit_code.h"
 #include "cli/verb.h"
 
 namespace temper::cli {
@@ -67,14 +69,6 @@ void to_spdlog(LogLevel level, std::string_view message) {
   spdlog::log(to, "{}", message);
 }
 
-// One line on standard error. Names out of files may hold anything: line breaks, escape sequences of the terminal.
-void print_error(std::string line) {
-  for (char& c : line)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  std::fflush(stdout);
-  std::fprintf(stderr, "temper: %s\n", line.c_str());
-}
-
 // What is wrong with the command line, and where its options are described.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (const auto verbs_given = app.get_subcommands(); !verbs_given.empty()) {
@@ -115,24 +109,25 @@ int run(int argc, char** argv) {
       "temper", no_color && *no_color ? spdlog::color_mode::never : spdlog::color_mode::automatic));
   spdlog::set_pattern("%^%l%$: %v");
   set_log_callback(to_spdlog);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    print_error(usage_error(app, error));
-    return int(ErrorKind::usage);
-  } catch (const Error& error) {
-    print_error(error.what());
-    return int(error.kind());
-  } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "temper: out of memory\n");
-    return int(ErrorKind::machine);
-  }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+  clean_standard_output();
+  const int failed = exit_code_of([&] {
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() == 0) {  // --help, --version
+        std::ostringstream text;
+        app.exit(error, text, text);
+        std::fputs(text.str().c_str(), stdout);
+        return;
+      }
+      fail(ErrorKind::usage, usage_error(app, error));
+    }
+  });
+  if (!finish_standard_output() && !failed) {
     std::fprintf(stderr, "temper: what was printed could not be written: %s\n", std::strerror(errno));
     return int(ErrorKind::machine);
   }
-  return context.exit_code;
+  return failed ? failed : context.exit_code;
 }
 
 }  // namespace
@@ -142,6 +137,7 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == temper::kServeTimings)  // started by a build: no verb of users
     std::_Exit(temper::serve_timings({argv + 2, argv + argc}));
   std::signal(SIGXFSZ, SIG_IGN);  // a file over the limit of ulimit is an error of write(), not the end
+  temper::cli::claim_exit();
   // What libraries take down at a regular end, GPUs' above all, takes up to a tenth of a second, and the system does it
   // as well.
   const int code = temper::cli::run(argc, argv);

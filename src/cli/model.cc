@@ -75,8 +75,15 @@ void add_device_flags(CLI::App& verb, ModelFlags& flags) {
   verb.add_option("--device", flags.device, "cpu, cuda:N (the N-th NVIDIA GPU), or reference (slow, the judge)")->capture_default_str();
   add_cuda_path(verb, flags.cuda_path);
   verb.add_option("--threads", flags.threads, "threads of the CPU; 0: all this process may use")->check(CLI::Range(0, 4096));
+  add_memory_flag(verb, flags.memory_limit);
   verb.add_option("--disable", flags.disabled_passes, "passes to leave out, separated by commas; 'all' for none");
 }
+
+void add_memory_flag(CLI::App& verb, std::string& limit) {
+  verb.add_option("--memory-limit", limit, "what a model or its data may take of the memory, e.g. 8GiB; unless given, so many times the size of their files")->type_name("SIZE");
+}
+
+int64_t memory_limit_of(const std::string& limit) { return limit.empty() ? -1 : parse_size(limit); }
 
 void add_shape_flag(CLI::App& verb, ModelFlags& flags) {
   verb.add_option("--buckets", flags.buckets, "1,8,32: the batches to tune for, in a range of --shapes; without it 1, 2, 4, 8, ...")->delimiter(',');
@@ -146,6 +153,7 @@ std::string build_command(const ModelFlags& flags, const std::string& path) {
   if (flags.keep_last) command += " --keep-last";
   if (!flags.keep_fp32.empty()) command += concat(" --keep-fp32 ", shell_quoted(flags.keep_fp32));
   if (!flags.keep_bf16.empty()) command += concat(" --keep-bf16 ", shell_quoted(flags.keep_bf16));
+  if (!flags.memory_limit.empty()) command += concat(" --memory-limit ", shell_quoted(flags.memory_limit));
   if (flags.threads) command += concat(" --threads ", flags.threads);
   for (const std::string& text : flags.shapes) command += concat(" --shapes ", shell_quoted(text));
   for (size_t i = 0; i < flags.buckets.size(); ++i) command += concat(i ? "," : " --buckets ", flags.buckets[i]);
@@ -161,6 +169,7 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
   options.threads = flags.threads;
   options.segments = !flags.quick;
   if (!flags.workspace.empty()) options.workspace = parse_size(flags.workspace);
+  options.memory_limit = memory_limit_of(flags.memory_limit);
   if (!flags.no_timing_cache) options.timing_cache = flags.timing_cache.empty() ? default_timing_cache() : flags.timing_cache;
   for (const std::string& name : words(flags.disabled_passes))
     if (name == "all") options.passes.all_disabled = true;
@@ -211,7 +220,7 @@ Progress::~Progress() {
   if (active_) std::fputs("\r\033[K", stderr);
 }
 void Progress::show(const std::string& text) {
-  if (active_) std::fprintf(stderr, "\r\033[K%s", text.substr(0, 110).c_str());
+  if (active_) std::fprintf(stderr, "\r\033[K%s", printable(text.substr(0, 110)).c_str());
 }
 
 }  // namespace temper::cli

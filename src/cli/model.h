@@ -17,7 +17,7 @@ struct ModelFlags {
   std::vector<int64_t> buckets;
   std::string timing_cache;
   bool no_timing_cache = false;
-  std::string workspace;
+  std::string workspace, memory_limit;
   std::string disabled_passes;
   bool quick = false;
 };
@@ -27,6 +27,8 @@ void add_model_flags(CLI::App& verb, ModelFlags& flags);
 // The same in parts, for verbs in which some of it means nothing.
 void add_device_flags(CLI::App& verb, ModelFlags& flags);  // --device --threads --disable
 void add_cuda_path(CLI::App& verb, std::vector<std::string>& folders);
+void add_memory_flag(CLI::App& verb, std::string& limit);  // --memory-limit, which add_device_flags has, too
+int64_t memory_limit_of(const std::string& limit);         // bytes; -1 where it is not given. Throws Error{usage}
 void add_shape_flag(CLI::App& verb, ModelFlags& flags);
 void add_keep_flags(CLI::App& verb, ModelFlags& flags);    // --keep-first --keep-last --keep-fp32 --keep-bf16
 bool keeps(const ModelFlags& flags);                       // any of them is given

@@ -4,9 +4,10 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/quote.h"
+#include "base/strict_json.h"
 #include "bench/table.h"
 #include "cli/batches.h"
 #include "cli/data_flags.h"
@@ -106,11 +107,11 @@ constexpr size_t kShownSamples = 16;
 
 void print(const Result& result) {
   for (size_t i = 0; i < std::min(result.top.size(), kShownSamples); ++i) {
-    std::printf("%s\n", result.samples[i].c_str());
+    std::printf("%s\n", printable(result.samples[i]).c_str());
     for (size_t k = 0; k < result.top[i].size(); ++k) {
       const RankedClass& ranked = result.top[i][k];
       std::printf("  %2zu  %7.2f %%  %s%s\n", k + 1, 100 * ranked.probability,
-                  class_name(result.class_names, ranked.index).c_str(),
+                  printable(class_name(result.class_names, ranked.index)).c_str(),
                   result.class_names.empty() ? "" : concat(" (", ranked.index, ")").c_str());
     }
   }
@@ -142,7 +143,7 @@ void check_use(const Options& options, const std::vector<std::string>& outputs) 
 
 void run(const Options& options, Context& context) {
   check_use(options, {});
-  DatasetOptions data_options = options.data.options();
+  DatasetOptions data_options = options.data.options(memory_limit_of(options.flags.memory_limit));
   data_options.fill_missing = true;
   data_options.seed = options.seed;
   DataModel model(options.model, options.flags, context);
@@ -207,7 +208,7 @@ void run(const Options& options, Context& context) {
     if (!left_out.empty()) json["sample_names"] = result.samples;  // which rows of the outputs are whose
     json["precision"] = info.precision;
     json["placeholder"] = info.placeholder;
-    std::printf("%s\n", json.dump(2).c_str());
+    std::printf("%s\n", strict::dump(json, 2).c_str());
     return;
   }
   if (info.placeholder) std::printf("%s\n", precision_text(info).c_str());

@@ -108,8 +108,8 @@ StudySetup set_up(const StudyOptions& options, const Context& context) {
     fail(ErrorKind::unsupported, "--precision ", options.flags.precision, ": ", skipped[0],
          ", and nothing else was asked for");
   for (const std::string& text : skipped) log(LogLevel::warning, text);
-  ImportedModel model = import_onnx(options.model);
-  Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options());
+  ImportedModel model = import_onnx(options.model, {{}, memory_limit_of(options.flags.memory_limit)});
+  Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options(memory_limit_of(options.flags.memory_limit)));
   StudyParts parts = split(data, options, context);
   check_metric(budget.metric, max_drop, model.graph, data, options.classes, int64_t(parts.evaluation.size()));
   log(LogLevel::info, data.text(), ": ", parts.calibration.size(), " to calibrate on, ", parts.evaluation.size(),

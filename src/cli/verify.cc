@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/quote.h"
+#include "base/strict_json.h"
 #include "cli/model.h"
 #include "cli/outputs.h"
 #include "cli/python.h"
@@ -52,11 +53,11 @@ nlohmann::json find_drift(Session& session, const std::vector<Tensor>& inputs, c
     nlohmann::json entry = json_of(step.difference);
     entry.update({{"node", step.node}, {"op", step.op}, {"tactic", step.tactic}, {"type", step.type.text()}});
     json["nodes"].push_back(std::move(entry));
-    if (!context.json && options.nodes) std::printf("  %s\n", text_of(step).c_str());
+    if (!context.json && options.nodes) std::printf("  %s\n", printable(text_of(step)).c_str());
   }
   if (first != steps.end()) json["first_node"] = first->node;
   if (context.json) return json;
-  if (first != steps.end()) std::printf("the first node that drifts, given the same inputs as the reference: %s\n", text_of(*first).c_str());
+  if (first != steps.end()) std::printf("the first node that drifts, given the same inputs as the reference: %s\n", printable(text_of(*first)).c_str());
   else std::printf("each node alone agrees with the reference on its inputs\n");
   const std::string& precision = engine.info().precision;
   if (optimised_differs && precision != "fp32")
@@ -86,7 +87,7 @@ void add_verify(CLI::App& verb, Context& context) {
     if (is_plan(options->model))
       fail(ErrorKind::usage, "'", options->model, "' is a plan, which has no reference in it any more; verify the ONNX model (with the same --shapes)");
     const auto engine = load_or_build(options->model, options->flags, context);
-    const ImportedModel model = import_onnx(options->model);  // as imported: no pass has touched it
+    const ImportedModel model = import_onnx(options->model, {{}, memory_limit_of(options->flags.memory_limit)});  // as imported: no pass has touched it
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < engine->inputs().size(); ++i) {
       const PortInfo& port = engine->inputs()[i];
@@ -105,7 +106,7 @@ void add_verify(CLI::App& verb, Context& context) {
       entry.update({{"output", name}, {"type", got[o].type().text()}});
       outputs.push_back(std::move(entry));
       if (!context.json)
-        std::printf("%-24s %-24s largest difference %.3g (relative %.3g), %lld beyond rtol %g atol %g: %s\n", name.c_str(), got[o].type().text().c_str(), d.largest,
+        std::printf("%-24s %-24s largest difference %.3g (relative %.3g), %lld beyond rtol %g atol %g: %s\n", printable(name).c_str(), got[o].type().text().c_str(), d.largest,
                     d.largest_relative, static_cast<long long>(d.beyond), options->tolerance.relative, options->tolerance.absolute, d.beyond ? "DIFFERS" : "ok");
     }
     const EngineInfo& info = engine->info();
@@ -116,7 +117,7 @@ void add_verify(CLI::App& verb, Context& context) {
       if (session.is_staged()) log(LogLevel::warning, "shapes inside this model depend on data, so its nodes are not looked at one by one");
       else drift = find_drift(session, inputs, want, *options, context);
     }
-    if (context.json) std::printf("%s\n", nlohmann::json({{"outputs", outputs}, {"drift", drift}}).dump(1).c_str());
+    if (context.json) std::printf("%s\n", strict::dump(nlohmann::json{{"outputs", outputs}, {"drift", drift}}, 1).c_str());
     else std::printf("inputs: seeded random numbers (--seed %llu); against the scalar reference on the graph as imported\n", static_cast<unsigned long long>(options->seed));
     if (!good) context.exit_code = int(ErrorKind::check_failed);
   });

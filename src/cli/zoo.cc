@@ -2,10 +2,10 @@
 #include "zoo/zoo.h"
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/strict_json.h"
 #include "cli/outputs.h"
 #include "cli/verb.h"
 
@@ -23,7 +23,7 @@ void list(bool as_json) {
   if (as_json) {
     auto rows = nlohmann::json::array();
     for (const ZooEntry& entry : zoo_entries()) rows.push_back({{"name", entry.name}, {"summary", entry.summary}});
-    std::printf("%s\n", rows.dump(2).c_str());
+    std::printf("%s\n", strict::dump(rows, 2).c_str());
     return;
   }
   for (const ZooEntry& entry : zoo_entries())

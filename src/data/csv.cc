@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <deque>
 #include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/quote.h"
 
 namespace temper {
 namespace {
@@ -21,15 +23,17 @@ std::string_view trimmed(std::string_view text) {
 // Reads record after record. A line break inside quotes belongs to the field, so a row can span lines.
 class Reader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {
+  Reader(std::string_view text, int64_t most_fields) : text_(text), most_fields_(size_t(most_fields)) {
     if (text_.starts_with("\xef\xbb\xbf")) at_ = 3;  // the byte order mark that spreadsheets write
   }
-  // False at the end of the text. Line breaks at the very end are no rows.
-  bool next(std::vector<std::string>& fields) {
+  // False at the end of the text. Line breaks at the very end are no rows. The fields are good until the next row is read.
+  bool next(std::vector<std::string_view>& fields) {
     if (text_.find_first_not_of("\r\n", at_) == text_.npos) return false;
     fields.clear();
+    unquoted_.clear();
     ++row_;
     for (;;) {
+      if (fields.size() == most_fields_) fail(ErrorKind::bad_file, "row ", row_, " has more than ", most_fields_, " fields, far more than a sample has values");
       fields.push_back(field());
       if (at_ < text_.size() && text_[at_] == ',') {
         ++at_;
@@ -45,15 +49,15 @@ class Reader {
   int64_t row() const { return row_; }  // of the record read last, from 1
 
  private:
-  std::string field() {
+  std::string_view field() {
     const size_t start = text_.find_first_not_of(" \t", at_);
     if (start == text_.npos || text_[start] != '"') {
       const size_t end = std::min(text_.find_first_of(",\r\n", at_), text_.size());
       const std::string_view value = trimmed(text_.substr(at_, end - at_));
       at_ = end;
-      return std::string(value);
+      return value;
     }
-    std::string value;
+    std::string& value = unquoted_.emplace_back();
     for (at_ = start + 1;; ++at_) {
       if (at_ >= text_.size()) fail(ErrorKind::bad_file, "row ", row_, ": a quote that does not end");
       if (text_[at_] == '"') {
@@ -67,6 +71,8 @@ class Reader {
   }
 
   std::string_view text_;
+  size_t most_fields_;
+  std::deque<std::string> unquoted_;  // fields that stand in quotes, of this row
   size_t at_ = 0;
   int64_t row_ = 0;
 };
@@ -78,15 +84,10 @@ std::optional<double> number(std::string_view text) {
   return value;
 }
 
-std::string shown(const std::string& field) {  // short and printable, for a message
-  std::string out = field.substr(0, 40);
-  std::replace_if(
-      out.begin(), out.end(), [](unsigned char c) { return c < ' ' || c == 127; }, '?');
-  return out;
-}
+std::string shown(std::string_view field) { return printable(field.substr(0, 40)); }  // for a message
 
 // Which column holds the label, or -1. Sets `is_header`.
-int64_t find_label(const std::vector<std::string>& first, const std::string& label_column, bool& is_header) {
+int64_t find_label(const std::vector<std::string_view>& first, const std::string& label_column, bool& is_header) {
   const bool positional = label_column == "first" || label_column == "last" || label_column == "none";
   const std::string name = label_column.empty() || positional ? "label" : label_column;
   const auto found = std::find(first.begin(), first.end(), name);
@@ -104,10 +105,10 @@ int64_t find_label(const std::vector<std::string>& first, const std::string& lab
 
 }  // namespace
 
-CsvTable parse_csv(std::string_view text, const std::string& label_column) {
-  Reader reader(text);
+CsvTable parse_csv(std::string_view text, const std::string& label_column, int64_t most_fields) {
+  Reader reader(text, most_fields);
   CsvTable table;
-  std::vector<std::string> fields;
+  std::vector<std::string_view> fields;
   if (!reader.next(fields)) fail(ErrorKind::bad_file, "an empty table");
   bool is_header = false;
   const size_t width = fields.size();
@@ -122,7 +123,7 @@ CsvTable parse_csv(std::string_view text, const std::string& label_column) {
     for (size_t c = 0; c < width; ++c) {
       const auto value = number(fields[c]);
       if (!value || !std::isfinite(*value)) {
-        const bool semicolons = fields[c].find(';') != std::string::npos;
+        const bool semicolons = fields[c].find(';') != std::string_view::npos;
         fail(ErrorKind::bad_file, "row ", reader.row(), ", column ", c + 1, ": '", shown(fields[c]),
              "' is not a finite number", semicolons ? "; fields are separated by commas" : "");
       }
@@ -141,12 +142,12 @@ CsvTable parse_csv(std::string_view text, const std::string& label_column) {
   return table;
 }
 
-CsvTable read_csv(const std::string& path, const std::string& label_column) {
+CsvTable read_csv(const std::string& path, const std::string& label_column, int64_t most_fields) {
   MappedFile file(path);
   const auto bytes = file.bytes();
   return with_context([&] { return concat("'", path, "'"); },
                       [&] {
-                        return parse_csv({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, label_column);
+                        return parse_csv({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, label_column, most_fields);
                       });
 }
 

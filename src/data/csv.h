@@ -20,7 +20,9 @@ struct CsvTable {
 // no header; anything else must be in the header. Throws Error{bad_file} that names row and column (both from 1, the
 // header counted as a row) for what is no finite number, a label that is no integer >= 0, rows of different lengths, a
 // quote that does not end and an empty table; Error{usage} for a label column that is not there.
-CsvTable parse_csv(std::string_view text, const std::string& label_column = "");
-CsvTable read_csv(const std::string& path, const std::string& label_column = "");  // errors name the path
+// A row of more than `most_fields` is refused while it is read.
+constexpr int64_t kMostFields = int64_t(1) << 24;
+CsvTable parse_csv(std::string_view text, const std::string& label_column = "", int64_t most_fields = kMostFields);
+CsvTable read_csv(const std::string& path, const std::string& label_column = "", int64_t most_fields = kMostFields);  // errors name the path
 
 }  // namespace temper

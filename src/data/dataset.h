@@ -30,6 +30,7 @@ struct DatasetOptions {
   // they are an error.
   bool fill_missing = false;
   uint64_t seed = 0;
+  int64_t memory_limit = -1;  // bytes that an .npz may unpack to; -1: see npz.h
 };
 
 // A sample whose picture cannot be read, and why.

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "data/npy.h"
 #include "data/zip.h"
 
@@ -12,9 +13,13 @@ std::map<std::string, Tensor> parse_npz(std::span<const std::byte> archive, int6
   const std::vector<ZipEntry> entries = zip_directory(archive, kMaxNpzArrays);
   uint64_t total = 0;
   for (const ZipEntry& entry : entries) total = checked_add(total, entry.size);
+  const bool by_size = limit < 0;
+  if (by_size) limit = kNpzPerByte * int64_t(archive.size()) + kNpzBeside;
   if (total > uint64_t(limit))
-    fail(ErrorKind::bad_file, "unpacks to ", total, " bytes; the limit for .npz is ", limit,
-         ". Save large arrays as .npy, which is read in place");
+    fail(ErrorKind::bad_file, "unpacks to ", total, " bytes; the limit is ", limit,
+         by_size ? concat(" (", kNpzPerByte, " times the file and ", readable_bytes(kNpzBeside), ")") : "",
+         ". --memory-limit SIZE sets another; arrays saved as .npy are read in place");
+  check_free_memory(int64_t(total), "unpacking it needs");
   std::map<std::string, Tensor> arrays;
   for (const ZipEntry& entry : entries)
     with_context([&] { return concat("array '", entry.name.substr(0, 200), "'"); },

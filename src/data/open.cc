@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/checked.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "data/csv.h"
@@ -41,6 +42,14 @@ std::vector<fs::path> entries_of(const std::string& folder) {
 bool is_folder(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path, error);
+}
+
+// What a row may have before it is said that it has too many: enough for a message with both numbers.
+int64_t most_fields(const TensorType& type) {
+  int64_t values = 1;
+  for (size_t axis = 1; axis < type.shape.size(); ++axis)
+    if (type.shape[axis].is_constant()) values = checked_mul(values, std::max<int64_t>(1, type.shape[axis].value()));
+  return checked_add<int64_t>(checked_mul<int64_t>(2, values), 65536);
 }
 
 // Rows of a table as [rows, sample...] of `type`. Integers must be integers that fit.
@@ -176,7 +185,7 @@ class DatasetOpener {
   }
 
   void add_npz(const std::vector<size_t>& which) {
-    auto arrays = read_npz(path_);
+    auto arrays = read_npz(path_, options_.memory_limit);
     named([&] { add_arrays(which, arrays); });
     for (const auto& [name, array] : arrays)
       log(LogLevel::warning, "'", path_, "': the array '", name, "' is no input of the model and is not used");
@@ -226,9 +235,9 @@ class DatasetOpener {
   }
 
   void add_csv(const std::vector<size_t>& which) {
-    CsvTable table = read_csv(path_, options_.label_column);
+    const size_t index = with_context([&] { return concat("'", path_, "'"); }, [&] { return single(which, "a CSV file"); });
+    CsvTable table = read_csv(path_, options_.label_column, most_fields(inputs_[index].type));
     named([&] {
-      const size_t index = single(which, "a CSV file");
       add_array(index, tensor_from_csv(table, inputs_[index]));
       if (!table.labels.empty()) add_labels(std::move(table.labels));
     });

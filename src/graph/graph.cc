@@ -2,17 +2,30 @@
 #include "graph/graph.h"
 
 #include <algorithm>
+#include <charconv>
 #include <stdexcept>
 
 namespace temper {
 
 std::string Graph::unique_name(std::string_view wanted) {
   std::string name(wanted.empty() ? "value" : wanted);
-  if (names_.insert(name).second) return name;
-  for (int i = 1;; ++i) {
-    std::string candidate = concat(name, '.', i);
-    if (names_.insert(candidate).second) return candidate;
+  const auto [known, fresh] = names_.try_emplace(name, 1);
+  if (fresh) return name;
+  for (int32_t& next = known->second;;) {  // the reference stays good while names are added
+    std::string candidate = concat(name, '.', next++);
+    if (names_.try_emplace(candidate, 1).second) return candidate;
   }
+}
+
+void Graph::forget_name(const std::string& name) {
+  names_.erase(name);
+  // "x.3" is free again: who wants "x" next gets it.
+  const size_t dot = name.rfind('.');
+  if (dot == name.npos) return;
+  int32_t number = 0;
+  const auto [end, code] = std::from_chars(name.data() + dot + 1, name.data() + name.size(), number);
+  if (code != std::errc() || end != name.data() + name.size() || number < 1) return;
+  if (const auto base = names_.find(name.substr(0, dot)); base != names_.end()) base->second = std::min(base->second, number);
 }
 
 ValueId Graph::add_value(std::string_view name, TensorType type) {
@@ -63,11 +76,14 @@ std::vector<ValueId> Graph::add(Op op, std::vector<ValueId> inputs, std::string_
     }
     std::string name(node_name);
     std::vector<TensorType> types;
-    for (int i = 1;; ++i) {
+    for (int32_t* next = nullptr;;) {
       const InferContext context(operands, name);
       types = infer(op, context);
-      if (!context.has_unknown() || unknown_owners_.insert(symbol_of(name)).second) break;
-      name = concat(node_name, '.', i);
+      if (!context.has_unknown()) break;
+      const auto [owner, fresh] = unknown_owners_.try_emplace(symbol_of(name), 1);
+      if (fresh) break;
+      if (!next) next = &owner->second;
+      name = concat(node_name, '.', (*next)++);
     }
     for (const TensorType& type : types)
       if (type.is_concrete()) byte_count(type.dtype, type.dims());
@@ -225,41 +241,42 @@ void Graph::compact() {
     }
   }
 
+  // What stays is moved; the names of what goes are free again.
   Graph result;
-  result.name = name;
+  result.name = std::move(name);
   std::vector<ValueId> map(values_.size());
-  auto copy_value = [&](ValueId id) {
-    Value value = values_[size_t(id.index)];
+  auto move_value = [&](ValueId id) {
+    Value value = std::move(values_[size_t(id.index)]);
     value.users.clear();
     value.producer = {};
     value.output_uses = 0;
-    result.names_.insert(value.name);
     result.values_.push_back(std::move(value));
     map[size_t(id.index)] = {int32_t(result.values_.size() - 1)};
     return map[size_t(id.index)];
   };
-  for (ValueId id : inputs_) result.inputs_.push_back(copy_value(id));
+  for (ValueId id : inputs_) result.inputs_.push_back(move_value(id));
   for (NodeId id : ordered) {
-    const Node& node = nodes_[size_t(id.index)];
+    Node node = std::move(nodes_[size_t(id.index)]);
     const NodeId new_id{int32_t(result.nodes_.size())};
-    Node copy{node.op, node.name, {}, {}};
-    for (ValueId input : node.inputs) {
-      ValueId mapped;
-      if (input.valid()) mapped = map[size_t(input.index)].valid() ? map[size_t(input.index)] : copy_value(input);
-      copy.inputs.push_back(mapped);
-      if (mapped.valid()) result.values_[size_t(mapped.index)].users.push_back(new_id);
+    for (ValueId& input : node.inputs) {
+      if (!input.valid()) continue;
+      input = map[size_t(input.index)].valid() ? map[size_t(input.index)] : move_value(input);
+      result.values_[size_t(input.index)].users.push_back(new_id);
     }
-    for (ValueId output : node.outputs) {
-      copy.outputs.push_back(copy_value(output));
+    for (ValueId& output : node.outputs) {
+      output = move_value(output);
       result.values_.back().producer = new_id;
     }
-    result.nodes_.push_back(std::move(copy));
+    result.nodes_.push_back(std::move(node));
     result.places_.push_back(new_id.index);
   }
   for (const GraphOutput& output : outputs_) {
     const ValueId mapped = map[size_t(output.value.index)];
-    result.add_output(output.name, mapped.valid() ? mapped : copy_value(output.value));
+    result.add_output(output.name, mapped.valid() ? mapped : move_value(output.value));
   }
+  for (size_t i = 0; i < map.size(); ++i)
+    if (!map[i].valid()) forget_name(values_[i].name);
+  result.names_ = std::move(names_);
   *this = std::move(result);
 }
 

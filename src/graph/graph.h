@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/infer.h"
@@ -91,8 +91,6 @@ class Graph {
   // Ids change.
   void compact();
 
-  std::string unique_name(std::string_view wanted);
-
  private:
   friend Graph specialize(const Graph&, const Bindings&);
   // Deques: a reference to a value's type or to a node stays good while more are added.
@@ -101,9 +99,12 @@ class Graph {
   std::vector<int32_t> places_;  // by node: its place in the order, that of the node it replaced
   std::vector<ValueId> inputs_;
   std::vector<GraphOutput> outputs_;
-  std::unordered_set<std::string> names_;
-  std::unordered_set<std::string> unknown_owners_;  // names of nodes that made unknown dimensions: such names are unique
+  // By name: the number to try next where it is wanted again ("x.1", "x.2", ...). Every number below is taken.
+  std::unordered_map<std::string, int32_t> names_;
+  std::unordered_map<std::string, int32_t> unknown_owners_;  // the same of nodes that made unknown dimensions
 
+  std::string unique_name(std::string_view wanted);
+  void forget_name(const std::string& name);
   ValueId add_value(std::string_view name, TensorType type);
   void release(ValueId value);
 };

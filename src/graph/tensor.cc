@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/checked.h"
+#include "base/memory.h"
 #include "base/threads.h"
 
 namespace temper {
@@ -76,6 +77,7 @@ TensorType type_of(DType dtype, const Dims& dims) { return {dtype, Shape(dims.be
 
 Tensor::Tensor(DType dtype, Dims dims) : dtype_(dtype), dims_(std::move(dims)), count_(element_count(dims_)) {
   const size_t size = size_t(round_up<int64_t>(std::max<int64_t>(byte_count(dtype, dims_), 1), 64));
+  check_free_memory(int64_t(size), "a tensor needs");
   // Zeros that come from the system as such are not written once more.
   void* memory = std::calloc(size + 64, 1);
   if (!memory) fail(ErrorKind::machine, "out of memory: ", format_bytes(double(size)), " for a tensor ", dtype, dims_);

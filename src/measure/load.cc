@@ -6,8 +6,10 @@
 #include <barrier>
 #include <chrono>
 #include <cmath>
+#include <future>
 #include <mutex>
 #include <random>
+#include <system_error>
 #include <thread>
 
 #include "base/error.h"
@@ -23,23 +25,20 @@ double ms_between(SteadyClock::time_point from, SteadyClock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
-double time_ms(const std::function<void()>& body) {
-  const auto start = SteadyClock::now();
-  body();
-  return ms_between(start, SteadyClock::now());
-}
-
-// One thread a body. The first exception ends the others (`stop`) and passes to the caller when all have ended.
+// One thread a body. The first exception ends the others (`stop`) and passes to the caller when all have ended. None begins
+// before all are there: Error{machine} where the system has no room for them.
 template <class Work>
 void on_threads(size_t count, std::atomic<bool>& stop, const Work& work, const std::function<void()>& meanwhile) {
   std::exception_ptr failed;
   std::mutex failing;
   std::atomic<size_t> running{count};
+  std::promise<bool> all_there;
+  const std::shared_future<bool> begin = all_there.get_future().share();
   std::vector<std::thread> threads;
-  for (size_t i = 0; i < count; ++i)
+  const auto start = [&](size_t i) {
     threads.emplace_back([&, i] {
       try {
-        work(i);
+        if (begin.get()) work(i);
       } catch (...) {
         const std::lock_guard lock(failing);
         if (!failed) failed = std::current_exception();
@@ -47,6 +46,15 @@ void on_threads(size_t count, std::atomic<bool>& stop, const Work& work, const s
       }
       --running;
     });
+  };
+  try {
+    for (size_t i = 0; i < count; ++i) start(i);
+  } catch (const std::system_error& error) {
+    all_there.set_value(false);
+    for (std::thread& thread : threads) thread.join();
+    fail(ErrorKind::machine, "only ", threads.size(), " of ", count, " threads could be started: ", std::string_view(error.what()));
+  }
+  all_there.set_value(true);
   while (running > 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     if (!stop) meanwhile();

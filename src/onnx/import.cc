@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cctype>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/checked.h"
 #include "base/hash.h"
+#include "onnx/functions.h"
 #include "onnx/node.h"
 #include "onnx/read.h"
 #include "onnx/write.h"
@@ -35,11 +37,9 @@ std::string symbol_name(std::string_view text) {
 
 class Importer {
  public:
-  Importer(const OnnxModel& model, const ImportOptions& options) : model_(model), options_(options) {
-    for (const auto& function : model.proto->functions())
-      functions_[concat(function.domain() == "ai.onnx" ? "" : function.domain(), "::", function.name())] = &function;
-  }
+  Importer(const OnnxModel& model, const ImportOptions& options) : model_(model), options_(options), functions_(functions_of(*model.proto)) {}
 
+  // The graph has more than the outputs need: it must be compacted.
   ImportedModel run() {
     const onnx::ModelProto& proto = *model_.proto;
     result_.sha256 = result_.source_sha256 = model_.sha256;
@@ -54,15 +54,14 @@ class Importer {
     if (proto.graph().sparse_initializer_size()) fail(ErrorKind::unsupported, "sparse initializers are not supported");
     for (const auto& input : proto.graph().input())
       if (!scope.values.count(input.name())) add_input(input);
+    std::unordered_set<std::string_view> names;
+    for (ValueId id : graph().inputs()) names.insert(graph().value(id).name);
     for (const auto& [name, shape] : options_.shapes) {
-      bool known = false;
-      for (ValueId id : graph().inputs()) known |= graph().value(id).name == name;
-      if (!known) fail(ErrorKind::usage, "a shape was given for the input '", name, "', which the model has not. Its inputs: ", input_list());
+      if (!names.contains(name)) fail(ErrorKind::usage, "a shape was given for the input '", name, "', which the model has not. Its inputs: ", input_list());
     }
     import_nodes(proto.graph().node());
     if (proto.graph().output_size() == 0) fail(ErrorKind::bad_file, "the model has no outputs");
     for (const auto& output : proto.graph().output()) graph().add_output(output.name(), lookup(output.name()));
-    graph().compact();
     scope_ = nullptr;
     return std::move(result_);
   }
@@ -134,9 +133,10 @@ class Importer {
   const OnnxModel& model_;
   const ImportOptions& options_;
   ImportedModel result_;
-  std::map<std::string, const onnx::FunctionProto*> functions_;
+  const Functions functions_;
   Scope* scope_ = nullptr;
   int depth_ = 0;
+  int64_t imported_ = 0;  // nodes so far
 
   template <class List>
   static Opsets opsets_of(const List& list) {
@@ -184,6 +184,8 @@ class Importer {
 
   template <class Nodes>
   void import_nodes(const Nodes& nodes) {
+    // What the file's nodes expand to was counted before (onnx/limits.h), but for ONNX's own functions.
+    if ((imported_ += nodes.size()) > kMaxNodes) fail(ErrorKind::bad_file, "with functions in the place of their calls the model has more than ", kMaxNodes, " nodes, which is the limit");
     for (const auto& node : nodes)
       with_context([&] { return concat("node '", node.name().empty() && node.output_size() ? node.output(0) : node.name(), "' (", node.op_type(), ")"); },
                    [&] { import_node(node); });
@@ -191,7 +193,7 @@ class Importer {
 
   void import_node(const onnx::NodeProto& node) {
     const std::string domain = domain_of(node);
-    if (auto it = functions_.find(concat(domain, "::", node.op_type())); it != functions_.end())
+    if (auto it = functions_.empty() ? functions_.end() : functions_.find(function_key(node)); it != functions_.end())
       return expand(node, *it->second, scope_->opsets);
     auto version = scope_->opsets.find(domain);
     if (version == scope_->opsets.end())
@@ -241,7 +243,14 @@ class Importer {
       }
     Opsets opsets = opsets_of(body.opset_import());
     for (const auto& [name, number] : scope_->opsets) opsets.emplace(name, number);
-    expand(node, body, opsets);
+    try {
+      expand(node, body, opsets);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::bad_file) throw;
+      // The node is as ONNX wants it, but what ONNX says it means does not hold for these inputs.
+      fail(ErrorKind::unsupported, "ONNX defines ", node.op_type(), " by other ops, which do not take these inputs: ", std::string_view(error.what()),
+           ". Give it the attributes that fit them, or write it as those ops");
+    }
   }
 
   void resolve_attributes(const onnx::NodeProto& node, onnx::NodeProto& resolved) {
@@ -446,13 +455,19 @@ Program ProgramBuilder::result(int value) {
   return program_;
 }
 
+static ImportedModel import_model(OnnxModel model, const ImportOptions& options) {
+  ImportedModel imported = Importer(model, options).run();
+  model = {};  // its messages take as much memory as the graph
+  imported.graph.compact();
+  return imported;
+}
+
 ImportedModel import_onnx(const std::string& path, const ImportOptions& options) {
-  const OnnxModel model = read_onnx(path);
-  return with_context([&] { return path; }, [&] { return Importer(model, options).run(); });
+  OnnxModel model = read_onnx(path, options.memory_limit);
+  return with_context([&] { return path; }, [&] { return import_model(std::move(model), options); });
 }
 ImportedModel import_onnx_bytes(std::string_view bytes, const std::string& folder, const ImportOptions& options) {
-  const OnnxModel model = parse_onnx(bytes, folder);
-  return Importer(model, options).run();
+  return import_model(parse_onnx(bytes, folder, options.memory_limit), options);
 }
 
 }  // namespace temper

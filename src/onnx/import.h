@@ -11,6 +11,7 @@ namespace temper {
 struct ImportOptions {
   // Concrete shapes for inputs, by name. Inputs without one keep the symbols of the model.
   std::map<std::string, Dims> shapes;
+  int64_t memory_limit = -1;  // bytes that reading the file may take; -1: by its size (onnx/read.h)
 };
 
 struct ImportedModel {

@@ -1,22 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/read.h"
 
+#include <fcntl.h>
+#include <google/protobuf/arena.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <onnx/checker.h>
 #include <onnx/onnx_pb.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <future>
+#include <system_error>
 
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "onnx/external.h"
+#include "onnx/limits.h"
 
 namespace temper {
 
 namespace {
 
 constexpr int kMaxOpset = 27, kMinOpset = 1, kMaxIr = 13;
+
+// Without holes. Some file systems do not count what they store; they are taken at their word where they know of no hole.
+uint64_t bytes_on_disk(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) fail(ErrorKind::bad_file, "'", path, "' cannot be read: ", std::string_view(std::strerror(errno)));
+  if (status.st_blocks > 0) return uint64_t(status.st_blocks) * 512;
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool data = file >= 0 && lseek(file, 0, SEEK_DATA) >= 0;
+  if (file >= 0) close(file);
+  return data ? uint64_t(status.st_size) : 0;
+}
 
 class ExternalData {
  public:
@@ -43,17 +64,19 @@ class ExternalData {
       }
       auto it = files_.find(location);
       if (it == files_.end()) {
-        auto file = std::make_shared<const MappedFile>(open_external(folder_, location));
-        it = files_.emplace(location, file).first;
-        model_.files.push_back(concat(folder_, '/', location));
-        hashes += sha256_hex(file->bytes());
+        const std::string path = concat(folder_, '/', location);
+        it = files_.emplace(location, Used{std::make_shared<const MappedFile>(open_external(folder_, location)), location, bytes_on_disk(path)}).first;
+        order_.push_back(&it->second);
+        model_.files.push_back(path);
       }
-      const auto bytes = it->second->bytes();
+      Used& used = it->second;
+      const auto bytes = used.file->bytes();
       if (offset > bytes.size() || (has_length && length > bytes.size() - offset))
         fail(ErrorKind::bad_file, "external data '", location, "' has ", bytes.size(), " bytes, too short for ", length,
              " bytes at offset ", offset);
       if (!has_length) length = bytes.size() - offset;
-      model_.external[&tensor] = {bytes.subspan(size_t(offset), size_t(length)), it->second};
+      used.end = std::max(used.end, offset + length);
+      model_.external[&tensor] = {bytes.subspan(size_t(offset), size_t(length)), used.file};
     });
   }
   void add(const onnx::GraphProto& graph, int depth) {
@@ -69,22 +92,30 @@ class ExternalData {
       for (const auto& graph : attribute.graphs()) add(graph, depth + 1);
     }
   }
-  std::string hashes;
+  // Of each file up to the last byte that a tensor has. One that consists of holes may say terabytes: it is refused.
+  std::string hashes() const {
+    std::string all;
+    for (const Used* used : order_) {
+      const uint64_t limit = used->on_disk / 512 * uint64_t(512 * kMemoryPerByte) + uint64_t(kMemoryBeside);
+      if (used->end > limit)
+        fail(ErrorKind::bad_file, "external data '", used->location, "' has tensors up to byte ", used->end, " and ", used->on_disk,
+             " bytes on disk: it is made of holes. Copy it with cp --sparse=never if that is meant");
+      all += sha256_hex(used->file->bytes().first(size_t(used->end)));
+    }
+    return all;
+  }
 
  private:
+  struct Used {
+    std::shared_ptr<const MappedFile> file;
+    std::string location;
+    uint64_t on_disk = 0, end = 0;  // end: of the last tensor
+  };
   std::string folder_;
   OnnxModel& model_;
-  std::map<std::string, std::shared_ptr<const MappedFile>> files_;
+  std::map<std::string, Used> files_;
+  std::vector<const Used*> order_;  // of appearance
 };
-
-int count_nodes(const onnx::GraphProto& graph, int depth) {
-  if (depth > kMaxGraphDepth) fail(ErrorKind::bad_file, "subgraphs are nested deeper than ", kMaxGraphDepth);
-  int count = graph.node_size();
-  for (const auto& node : graph.node())
-    for (const auto& attribute : node.attribute())
-      if (attribute.has_g()) count = checked_add(count, count_nodes(attribute.g(), depth + 1));
-  return count;
-}
 
 // ONNX's checker looks for external files by itself. It gets a copy of the structure in which such tensors are empty.
 void hide_external(onnx::TensorProto& tensor) {
@@ -104,14 +135,35 @@ void hide_external(onnx::GraphProto& graph) {
     }
 }
 
-OnnxModel parse(std::string_view bytes, const std::string& folder) {
+// The file's hash, which takes as long as the rest: on a thread beside the caller, or by get() itself where none can be started.
+class HashBeside {
+ public:
+  explicit HashBeside(std::span<const std::byte> bytes) : bytes_(bytes) {
+    try {
+      result_ = std::async(std::launch::async, [bytes] { return sha256_hex(bytes); });
+    } catch (const std::system_error&) {  // get() sees that nothing is under way
+    }
+  }
+  std::string get() { return result_.valid() ? result_.get() : sha256_hex(bytes_); }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::future<std::string> result_;
+};
+
+OnnxModel parse(std::string_view bytes, const std::string& folder, int64_t memory_limit) {
   const std::span<const std::byte> all(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size());
   if (int64_t(bytes.size()) > kMaxModelBytes)
     fail(ErrorKind::bad_file, "the model has ", bytes.size(), " bytes; the limit is ", kMaxModelBytes, " (larger weights belong in external data)");
   if (bytes.empty()) fail(ErrorKind::bad_file, "the file is empty");
-  auto sha256 = std::async(std::launch::async, [&] { return sha256_hex(all); });  // takes as long as the rest
+  if (memory_limit < 0) memory_limit = kMemoryPerByte * int64_t(bytes.size()) + kMemoryBeside;
+  if (const int64_t needed = message_memory(bytes); needed > memory_limit)
+    fail(ErrorKind::bad_file, "the model of ", readable_bytes(int64_t(bytes.size())), " would take ", readable_bytes(needed), " once read; the limit is ",
+         readable_bytes(memory_limit), " (", kMemoryPerByte, " times the file and ", readable_bytes(kMemoryBeside), "); --memory-limit SIZE sets another");
+  HashBeside hash(all);
   OnnxModel model;
-  model.proto = std::make_shared<onnx::ModelProto>();
+  const auto arena = std::make_shared<google::protobuf::Arena>();
+  model.proto = {arena, google::protobuf::Arena::CreateMessage<onnx::ModelProto>(arena.get())};
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()), int(bytes.size()));
   stream.SetRecursionLimit(4 * kMaxGraphDepth);
   if (!model.proto->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
@@ -124,15 +176,18 @@ OnnxModel parse(std::string_view bytes, const std::string& folder) {
     if ((opset.domain().empty() || opset.domain() == "ai.onnx") && (opset.version() > kMaxOpset || opset.version() < kMinOpset))
       fail(ErrorKind::unsupported, "the model has opset ", int64_t(opset.version()), "; ", kMinOpset, " to ", kMaxOpset,
            " are supported. Export it again with opset_version=20, say");
-  if (const int nodes = count_nodes(proto.graph(), 0); nodes > kMaxNodes)
-    fail(ErrorKind::bad_file, "the model has ", nodes, " nodes; the limit is ", kMaxNodes);
+  const ExpandedSize size = expanded_size(proto);
+  if (size.nodes > kMaxNodes)
+    fail(ErrorKind::bad_file, "the model has ", size.nodes, " nodes", proto.functions_size() ? ", with its functions in the place of their calls" : "", "; the limit is ", kMaxNodes);
+  if (size.bytes > kMaxModelBytes)
+    fail(ErrorKind::bad_file, "the model has ", size.bytes, " bytes with its functions in the place of their calls; the limit is ", kMaxModelBytes);
   ExternalData external(folder, model);
   external.add(proto.graph(), 0);
   for (const auto& function : proto.functions())
     for (const auto& node : function.node()) external.add(node, 1);
-  model.sha256 = sha256.get();
-  if (!external.hashes.empty()) {
-    const std::string hashes = model.sha256 + external.hashes;
+  model.sha256 = hash.get();
+  if (!model.external.empty()) {
+    const std::string hashes = model.sha256 + external.hashes();
     model.sha256 = sha256_hex(std::as_bytes(std::span(hashes)));
   }
   try {
@@ -160,13 +215,13 @@ OnnxModel parse(std::string_view bytes, const std::string& folder) {
 
 }  // namespace
 
-OnnxModel parse_onnx(std::string_view bytes, const std::string& folder) { return parse(bytes, folder); }
+OnnxModel parse_onnx(std::string_view bytes, const std::string& folder, int64_t memory_limit) { return parse(bytes, folder, memory_limit); }
 
-OnnxModel read_onnx(const std::string& path) {
+OnnxModel read_onnx(const std::string& path, int64_t memory_limit) {
   return with_context([&] { return path; }, [&] {
     const MappedFile file(path);
     const auto bytes = file.bytes();
-    OnnxModel model = parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, folder_of(path));
+    OnnxModel model = parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, folder_of(path), memory_limit);
     model.path = path;
     model.files.insert(model.files.begin(), path);
     return model;

@@ -3,6 +3,7 @@
 // elements follow from known shapes becomes a constant; sizes that are known by now become fields.
 #include <algorithm>
 
+#include "base/checked.h"
 #include "passes/pass.h"
 
 namespace temper {
@@ -30,7 +31,8 @@ double work_of(const Graph& graph, const Node& node) {
   return work;
 }
 
-bool may_fold(const Graph& graph, const Node& node) {
+// `left`: bytes that constants may take; what a node makes is taken off.
+bool may_fold(const Graph& graph, const Node& node, int64_t& left) {
   if (node.inputs.empty()) return false;  // its fields say it in fewer bytes
   // 8-bit weights stay that until fold_quantization has found the products that take them so.
   if (std::get_if<ops::Dequantize>(&node.op) && size_of(graph.type(node.inputs[0]).dtype) == 1) return false;
@@ -45,7 +47,9 @@ bool may_fold(const Graph& graph, const Node& node) {
     if (!type.is_concrete()) return false;
     made += byte_count(type.dtype, type.dims());
   }
-  return made <= std::max(given, kMaxFoldedBytes) && work_of(graph, node) <= kMaxFoldedWork;
+  if (made > std::max(given, kMaxFoldedBytes) || made > left || work_of(graph, node) > kMaxFoldedWork) return false;
+  left -= made;
+  return true;
 }
 
 void put_constant(Graph& graph, ValueId value, Tensor tensor) {
@@ -76,12 +80,12 @@ bool give_known_sizes(Graph& graph, const Node& node) {
   return true;
 }
 
-bool fold_once(Graph& graph) {
+bool fold_once(Graph& graph, int64_t& left) {
   bool changed = false;
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
     const Node node = graph.node({n});
-    if (may_fold(graph, node)) {
+    if (may_fold(graph, node, left)) {
       std::vector<Tensor> inputs;
       for (ValueId input : node.inputs) inputs.push_back(input.valid() ? *graph.constant(input) : Tensor());
       std::vector<Tensor> results = run_node(node.op, inputs, node.name);
@@ -114,9 +118,15 @@ bool types_are_stale(const Graph& graph) {
 
 }  // namespace
 
-bool fold_constants(Graph& graph, const PassOptions&) {
+bool fold_constants(Graph& graph, const PassOptions& options) {
   bool changed = false;
-  while (fold_once(graph)) {
+  int64_t left = options.memory_limit;
+  if (left < 0) {  // many small ones, too, are more than a file of some bytes should become
+    left = int64_t(256) << 20;
+    for (int32_t i = 0; i < graph.value_count(); ++i)
+      if (const Tensor* constant = graph.constant({i})) left = checked_add(left, checked_mul<int64_t>(16, constant->bytes()));
+  }
+  while (fold_once(graph, left)) {
     changed = true;
     graph.compact();
     if (!types_are_stale(graph)) break;

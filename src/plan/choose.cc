@@ -31,6 +31,10 @@ struct Options {
 // the search measures whole plans afterwards.
 constexpr double kReorderBytesPerMs = 6e6, kReorderStartMs = 0.002;
 
+// What a concat of more inputs need not copy is not counted while choosing: to look at all of them for each that makes one takes their
+// number squared.
+constexpr size_t kCountedParts = 512;
+
 // About what one core's share of a last-level cache keeps from one run to the next.
 constexpr int64_t kWarmBytes = int64_t(16) << 20;
 
@@ -292,10 +296,11 @@ class Chooser {
   double ms_of(size_t n, const std::vector<int>& choice) const {
     const Option& option = candidates_[n]->list[size_t(choice[n])];
     const auto* op = std::get_if<ops::Concat>(&problems_[n].op);
-    const int64_t whole = op ? element_count(problems_[n].outputs[0].dims()) : 0;
+    const std::vector<ValueId>& inputs = graph_.node({int32_t(n)}).inputs;
+    const int64_t whole = op && inputs.size() <= kCountedParts ? element_count(problems_[n].outputs[0].dims()) : 0;
     if (!whole || !option.tactic->takes_parts) return option.ms;
     int64_t copied = 0, position = 0;
-    for (ValueId input : graph_.node({int32_t(n)}).inputs) {
+    for (ValueId input : inputs) {
       const Dims dims = graph_.type(input).dims();
       if (!writes_part(input, n, option, size_t(op->axis), position, choice)) copied += element_count(dims);
       position += dims[size_t(op->axis)];
@@ -321,9 +326,13 @@ class Chooser {
   // Of the concats that read what node `n` makes.
   double concats_out(size_t n, const std::vector<int>& choice) const {
     double ms = 0;
-    for (ValueId output : graph_.node({int32_t(n)}).outputs)
-      for (NodeId user : graph_.value(output).users)
-        if (std::holds_alternative<ops::Concat>(graph_.node(user).op)) ms += ms_of(size_t(user.index), choice);
+    for (ValueId output : graph_.node({int32_t(n)}).outputs) {
+      NodeId before;  // a concat that takes the value several times stands in its users several times, one behind the other
+      for (NodeId user : graph_.value(output).users) {
+        if (user != before && std::holds_alternative<ops::Concat>(graph_.node(user).op)) ms += ms_of(size_t(user.index), choice);
+        before = user;
+      }
+    }
     return ms;
   }
 

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/threads.h"
 
 namespace temper {
@@ -20,6 +21,7 @@ Arena::Arena(const Device& device) : queue_(open_queue(device)) {}
 void Arena::reserve(int64_t bytes, int64_t staging_bytes) {
   if (bytes > bytes_) {
     bytes = round_up<int64_t>(bytes, 4096);
+    if (!queue_) check_free_memory(bytes - bytes_, "activations need");
     if (queue_) {
       queue_->wait();
       data_.reset();  // before the larger one is asked for

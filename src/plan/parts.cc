@@ -9,7 +9,7 @@ namespace {
 
 class PartFinder {
  public:
-  PartFinder(const Graph& graph, std::vector<NodeChoice>& choices) : graph_(graph), choices_(choices), parts_(size_t(graph.value_count())) {}
+  PartFinder(const Graph& graph, std::vector<NodeChoice>& choices) : graph_(graph), choices_(choices), parts_(size_t(graph.value_count())), refused_by_(size_t(graph.value_count()), -1) {}
 
   // The last concat first: the pitch of a part is that of the whole, which is known by then where that is a part, too.
   std::vector<Part> run() {
@@ -22,6 +22,7 @@ class PartFinder {
   const Graph& graph_;
   std::vector<NodeChoice>& choices_;
   std::vector<Part> parts_;
+  std::vector<int32_t> refused_by_;  // by value: the concat that it was found not to fit, as output or for its pitch; it may be its input many times
 
   NodeChoice& choice(NodeId node) { return choices_[size_t(node.index)]; }
   // The port of the node that makes the value, and its layout.
@@ -55,13 +56,15 @@ class PartFinder {
     ValueId id = node.inputs[i];
     const bool view = graph_.producer(id) && is_view(*graph_.producer(id));
     while (graph_.producer(id) && is_view(*graph_.producer(id))) id = graph_.producer(id)->inputs[0];
-    if (!graph_.producer(id) || parts_[size_t(id.index)].whole.valid() || is_output(id)) return;
+    int32_t& refused_by = refused_by_[size_t(id.index)];
+    if (!graph_.producer(id) || parts_[size_t(id.index)].whole.valid() || refused_by == n) return;
+    if (is_output(id)) return void(refused_by = n);
     if (concat_choice.chosen.config.inputs[i] != layout) return;
     const auto place = place_in_whole(whole.type, input, axis, position, layout, whole.pitch);
     if (!place) return;
     const Layout made = made_at(id).second;
     if (place->pitch) {
-      if (view || made != layout || !give_pitch(id, layout, place->pitch, n, i)) return;
+      if (view || made != layout || !give_pitch(id, layout, place->pitch, n, i)) return void(refused_by = n);
     } else {
       // A view shows the plain order of bytes.
       if (!same_memory(graph_.type(id).dims(), made, view ? Layout::plain : layout) || (view && !same_memory(input, Layout::plain, layout))) return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/figures.h"
 
+#include "base/quote.h"
 #include "report/text.h"
 
 namespace temper {
@@ -14,7 +15,7 @@ std::string color(size_t index) { return concat("var(--c", index % kColors + 1, 
 std::string spec_of(Json picture) {
   Json spec{{"$schema", "https://vega.github.io/schema/vega-lite/v6.json"}, {"width", "container"}};
   spec.update(picture);
-  return clean_text(spec.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return printable(spec.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 std::string rate_format(double most) { return most >= 20000 ? "~s" : ",~f"; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "report/figures.h"
+#include "base/quote.h"
 #include "report/text.h"
 
 namespace temper::figures {
@@ -63,7 +64,7 @@ void add_explanation(std::vector<Figure>& figures, const ReportedExplanation& ex
     const auto twin = [&](const ExplainedEngine& other) { return other.name == engine.name; };
     const bool twice = std::count_if(explanation.engines.begin(), explanation.engines.end(), twin) > 1;
     const std::string name =
-        concat(shortened(clean_text(file_name_of(engine.name)), 34), twice ? concat(" (", e + 1, ")") : "");
+        concat(shortened(printable(file_name_of(engine.name)), 34), twice ? concat(" (", e + 1, ")") : "");
     std::vector<std::string> row{engine.name, engine.asked.empty() ? "n/a" : engine.asked};
     for (size_t i = 0; i < precisions.size(); ++i) {
       double ms = 0, share = 0;

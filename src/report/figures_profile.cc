@@ -4,6 +4,7 @@
 #include <set>
 
 #include "report/figures.h"
+#include "base/quote.h"
 #include "report/text.h"
 
 namespace temper::figures {
@@ -21,7 +22,7 @@ std::string limit_text(const ProfileRow& row) {
 
 void add_profile(std::vector<Figure>& figures, const ReportedProfile& profile, const std::string& suffix) {
   Figure figure{concat("profile", suffix),
-                concat(clean_text(file_name_of(profile.plan)), ": time of each step, in milliseconds"),
+                concat(printable(file_name_of(profile.plan)), ": time of each step, in milliseconds"),
                 "",
                 "",
                 {{{"#"},
@@ -68,7 +69,7 @@ void add_profile(std::vector<Figure>& figures, const ReportedProfile& profile, c
     drawn += row.share;
     if (std::find(precisions.begin(), precisions.end(), row.precision_out) == precisions.end())
       precisions.push_back(row.precision_out);
-    values.push_back({{"step", concat(i + 1, "  ", shortened(clean_text(row.node), 34))},
+    values.push_back({{"step", concat(i + 1, "  ", shortened(printable(row.node), 34))},
                       {"node", row.node},
                       {"ms", row.ms},
                       {"share", percent(row.share)},

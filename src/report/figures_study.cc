@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "report/figures.h"
+#include "base/quote.h"
 #include "report/text.h"
 
 namespace temper::figures {
@@ -98,7 +99,7 @@ Figure speed_against_accuracy(const ReportedStudy& study, const std::string& suf
       quality = &q;
   if (!quality && study.rows[0].top1) quality = &kQualities[0];  // FP32 alone
   Figure figure{concat("study", suffix),
-                concat(clean_text(model), ": speed against ", quality ? quality->name : "accuracy"), "", "",
+                concat(printable(model), ": speed against ", quality ? quality->name : "accuracy"), "", "",
                 study_table(study)};
   figure.text =
       concat(study.evaluation_samples, " samples of ", study.data, " to evaluate, ", study.calibration_samples,
@@ -178,7 +179,7 @@ void add_study(std::vector<Figure>& figures, const ReportedStudy& study, const s
   figures.push_back(speed_against_accuracy(study, suffix));
   Json values = Json::array();
   Figure figure{concat("speedup", suffix),
-                concat(clean_text(file_name_of(study.model)), ": how many times as fast as FP32"),
+                concat(printable(file_name_of(study.model)), ": how many times as fast as FP32"),
                 "",
                 "",
                 {{{"precision", false}, {"times as fast"}, {"99 % interval"}, {"verdict", false}}, {}}};

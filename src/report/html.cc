@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/quote.h"
 #include "base/version.h"
 #include "report/report.h"
 #include "report/text.h"
@@ -22,7 +23,7 @@ namespace {
 
 std::string escaped(std::string_view text) {
   std::string out;
-  for (char c : clean_text(text)) {
+  for (char c : printable(text)) {
     if (c == '&') out += "&amp;";
     else if (c == '<') out += "&lt;";
     else if (c == '>') out += "&gt;";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/concat.h"
+#include "base/quote.h"
 #include "report/report.h"
 #include "report/text.h"
 
@@ -9,7 +10,7 @@ namespace {
 // What markdown or HTML would take for markup. '|' is the table's own affair.
 std::string plain(std::string_view text) {
   std::string out;
-  for (char c : clean_text(text)) {
+  for (char c : printable(text)) {
     if (c == '<') out += "&lt;";
     else if (c == '&') out += "&amp;";
     else if (c == '[' || c == ']' || c == '*' || c == '`' || c == '\\' || c == '_' || c == '~')
@@ -48,7 +49,7 @@ std::string report_markdown(const Report& report) {
   std::string commands;
   // Indented by four: a fence could be closed by what stands inside.
   for (const Warned& command : commands_of(report))
-    commands += concat(commands.empty() ? "" : "\n", plain(command.what), ":\n\n    ", clean_text(command.text), "\n");
+    commands += concat(commands.empty() ? "" : "\n", plain(command.what), ":\n\n    ", printable(command.text), "\n");
   section("Commands", commands);
   return out;
 }

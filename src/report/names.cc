@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/concat.h"
+#include "base/quote.h"
 #include "report/text.h"
 
 namespace temper {
@@ -54,7 +55,7 @@ std::vector<std::string> names_of(const std::vector<RunOf>& runs, const std::set
       if (!value.empty() && wanted) names[i] += concat(names[i].empty() ? "" : " · ", value);
     }
   }
-  for (std::string& name : names) name = clean_text(name);
+  for (std::string& name : names) name = printable(name);
   return names;
 }
 

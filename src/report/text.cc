@@ -13,30 +13,6 @@ namespace temper {
 
 namespace {
 
-// Length of the UTF-8 sequence at `at`, 0 where there is none. Overlong forms, surrogates and what lies above U+10FFFF
-// are none.
-size_t sequence_at(std::string_view text, size_t at) {
-  const auto byte = [&](size_t i) { return at + i < text.size() ? uint8_t(text[at + i]) : uint8_t(0); };
-  const auto follows = [&](size_t i, uint8_t low = 0x80, uint8_t high = 0xbf) {
-    return byte(i) >= low && byte(i) <= high;
-  };
-  const uint8_t first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef)
-    return follows(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf) && follows(2) ? 3 : 0;
-  if (first >= 0xf0 && first <= 0xf4)
-    return follows(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf) && follows(2) && follows(3) ? 4 : 0;
-  return 0;
-}
-
-// Unicode's invisible characters that reverse what follows, or end a line: with them a name could rewrite its
-// surroundings.
-bool turns_direction(std::string_view c) {
-  return c == "\u061c" || c == "\u200e" || c == "\u200f" || (c >= "\u2028" && c <= "\u202e") ||
-         (c >= "\u2066" && c <= "\u2069");
-}
-
 std::string absent(const BenchRun& run, const std::string& field) {
   const auto note = run.notes.find(field);
   if (note == run.notes.end()) return "n/a";
@@ -44,20 +20,6 @@ std::string absent(const BenchRun& run, const std::string& field) {
 }
 
 }  // namespace
-
-std::string clean_text(std::string_view text) {
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const size_t length = sequence_at(text, at);
-    const uint8_t first = uint8_t(text[at]);
-    if (length == 0) out += "\xef\xbf\xbd";
-    else if (first < 0x20 || first == 0x7f || (first == 0xc2 && uint8_t(text[at + 1]) < 0xa0)) out += ' ';
-    else if (turns_direction(text.substr(at, length))) out += "\xef\xbf\xbd";
-    else out += text.substr(at, length);
-    at += std::max<size_t>(length, 1);
-  }
-  return out;
-}
 
 std::string shortened(const std::string& text, size_t most) {
   std::vector<size_t> starts;  // of code points

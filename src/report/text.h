@@ -10,9 +10,6 @@ namespace temper {
 
 struct BenchRun;
 
-// Bytes that are not UTF-8 and characters that change the direction of text become U+FFFD, control characters spaces:
-// names come out of files.
-std::string clean_text(std::string_view text);
 // At most `most` characters: the head and the tail stay, since names of layers differ at their ends.
 std::string shortened(const std::string& text, size_t most);
 std::string file_name_of(const std::string& path);  // "dir/resnet50.onnx" -> "resnet50.onnx"

@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/strict_json.h"
 
 namespace temper {
 
@@ -48,9 +48,9 @@ struct Contents {
 Contents read(const std::string& path) {
   Contents contents;
   const std::string text = read_trusted_file(path, size_t(256) << 20);
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const strict::Json json = strict::parse(text, concat("the timing cache '", path, "'"));
   auto damaged = [&](std::string_view why) { fail(ErrorKind::bad_file, "the timing cache '", path, "' is damaged: ", why); };
-  if (json.is_discarded() || !json.is_object()) damaged("it is not JSON");
+  if (!json.is_object()) damaged("it is not an object");
   int schema = 0;
   if (json.contains("schema") && json["schema"].is_string())
     if (const std::string name = json["schema"]; name.starts_with(kSchemaStart)) schema = std::atoi(name.c_str() + kSchemaStart.size());
@@ -168,7 +168,7 @@ void TimingCache::merge() const {
     all[key] = {entry.ms, entry.load ? nlohmann::json(*entry.load) : nlohmann::json(nullptr), entry.when};
   nlohmann::json json{{"schema", concat(kSchemaStart, kSchema)}, {"entries", std::move(all)}};
   if (!faults.empty()) json["faults"] = std::move(faults);
-  write_file_atomically({path_, FileKind::timings}, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  write_file_atomically({path_, FileKind::timings}, strict::dump(json, 1) + "\n");
 }
 
 }  // namespace temper

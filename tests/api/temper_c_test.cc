@@ -207,6 +207,11 @@ TEST_F(CApi, EveryKindOfErrorGivesItsStatusAndMessage) {
   refused(temper_engine_build((folder + "no_such.onnx").c_str(), &build, &engine), TEMPER_BAD_FILE, {"no_such.onnx"});
   refused(temper_engine_load((folder + "no_such.plan").c_str(), &engine), TEMPER_BAD_FILE, {"no_such.plan"});
   refused(temper_engine_load(kModel, &engine), TEMPER_BAD_FILE, {"digits_cnn.onnx"});
+  build.memory_limit = 1000;
+  refused(temper_engine_build(kModel, &build, &engine), TEMPER_BAD_FILE, {"the limit is 1000 bytes"});
+  build.memory_limit = -1;
+  refused(temper_engine_build(kModel, &build, &engine), TEMPER_USAGE, {"memory_limit is -1"});
+  build.memory_limit = int64_t(1) << 30;
   build.precision = "fp16";
   refused(temper_engine_build(kModel, &build, &engine), TEMPER_UNSUPPORTED, {"fp16", "fp32"});
   build = options();

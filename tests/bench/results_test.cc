@@ -218,7 +218,9 @@ TEST(Results, FaultyFilesAreRefusedWithTheFieldsName) {
   using Json = nlohmann::json;
   EXPECT_NE(error_of("").find("not JSON"), std::string::npos);
   EXPECT_NE(error_of("[]").find("an object expected"), std::string::npos);
-  EXPECT_NE(error_of(std::string(100000, '[')).find("not JSON"), std::string::npos);
+  EXPECT_NE(error_of(std::string(100000, '[')).find("nested too deeply"), std::string::npos);
+  EXPECT_NE(error_of(R"({"schema": -1e400})").find("not JSON at byte"), std::string::npos);
+  EXPECT_NE(error_of(R"({"schema": 1, "schema": 2})").find("twice"), std::string::npos);
   EXPECT_EQ(error_of("{}"), "schema: this field is missing");
   EXPECT_EQ(error_of(changed([](Json& j) { j["schema"] = "temper.result/2"; })),
             "schema is 'temper.result/2', this version reads 'temper.result/1'");

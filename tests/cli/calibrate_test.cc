@@ -95,6 +95,9 @@ TEST(CalibrateVerb, ACacheGoesInAndOutWithTheSameBytes) {
   EXPECT_EQ(calibrate(folder, "relu.onnx --lint bad.cache").code, 1);
   write_text(folder + "empty.cache", "");
   EXPECT_EQ(calibrate(folder, "relu.onnx --lint empty.cache").code, 3);
+  // As many findings as lines, put in front of the others at once.
+  run_python(folder, "open('equal.cache', 'w').write('TRT-8501-EntropyCalibration2\\n' + 'x: 3c010a14\\n' * 300000)");
+  EXPECT_EQ(calibrate(folder, "relu.onnx --lint equal.cache").code, 0);
 }
 
 TEST(CalibrateVerb, NanAndInfinityAreNamedByTensorAndSample) {

@@ -75,10 +75,21 @@ TEST(StudyVerb, AnInterruptedStudyGoesOnWhereItStopped) {
   for (const char* step : {"calibrate", "build-fp32", "build-int8", "evaluate-fp32+int8", "speed-fp32+int8"}) EXPECT_CONTAINS(second.err, concat(std::string_view(step), ": done before"));
 
   // A plan that is gone or another one is built again, and nothing else; so is a step whose file is damaged.
-  run_python(folder, "open('out/m.int8.plan', 'ab').write(b'x'); open('out/steps/speed-fp32+int8.json', 'r+').truncate(40)");
+  run_python(folder, R"(
+import json
+open('out/m.int8.plan', 'ab').write(b'x')
+open('out/steps/speed-fp32+int8.json', 'r+').truncate(40)
+def change(name, edit):
+    path = f'out/steps/{name}.json'
+    step = json.load(open(path))
+    edit(step)
+    json.dump(step, open(path, 'w'))
+change('calibrate', lambda step: step.update(key=7))               # of another type
+change('evaluate-fp32+int8', lambda step: step.update(result=[]))  # of another shape
+)");
   const Outcome third = temper(folder, study);
   ASSERT_EQ(third.code, 0) << third.err;
-  for (const char* step : {"build-int8", "speed-fp32+int8"}) EXPECT_EQ(third.err.find(concat(std::string_view(step), ": done before")), std::string::npos) << third.err;
+  for (const char* step : {"build-int8", "speed-fp32+int8", "calibrate", "evaluate-fp32+int8"}) EXPECT_EQ(third.err.find(concat(std::string_view(step), ": done before")), std::string::npos) << third.err;
   EXPECT_CONTAINS(third.err, "build-fp32: done before");
   // Other data, other results.
   const Outcome other = temper(folder, study + " --seed 5");

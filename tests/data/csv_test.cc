@@ -51,6 +51,14 @@ TEST(Csv, WhatIsWrongIsNamedByRowAndColumn) {
   EXPECT_CONTAINS(refused("label\n1\n"), "no values");
 }
 
+TEST(Csv, ARowWithFarTooManyFieldsIsRefusedWhileItIsRead) {
+  std::string row = "1";
+  for (int i = 0; i < 1'000'000; ++i) row += ",1";
+  EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { parse_csv(row, "", 1000); }), "row 1 has more than 1000 fields");
+  EXPECT_EQ(parse_csv(row).columns, 1'000'001);
+  EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { parse_csv("1,2\n" + row, "", 1000); }), "row 2 has more than 1000 fields");
+}
+
 TEST(Csv, DamageEndsInAnErrorThatNamesTheFile) {
   const std::string folder = test_folder();
   std::string text = "a,b,label\n";

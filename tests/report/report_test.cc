@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/quote.h"
 #include "report/text.h"
 #include "report/theme.h"
 
@@ -433,10 +434,10 @@ TEST(Report, ColoursOfImagesAreFixedAndTextThatLooksLikeOneStays) {
 }
 
 TEST(Report, TextIsValidUtf8WithoutControlCharacters) {
-  EXPECT_EQ(clean_text("a\x01\x7f\tb\xff\xc0\x80é\xed\xa0\x80"),
+  EXPECT_EQ(printable("a\x01\x7f\tb\xff\xc0\x80é\xed\xa0\x80"),
             "a   b\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdé\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
-  EXPECT_EQ(clean_text("a\u202eb\u2066c\u2028d\u200fe…"), "a\ufffdb\ufffdc\ufffdd\ufffde…");
-  EXPECT_EQ(clean_text("\xe2\x82"), "\xef\xbf\xbd\xef\xbf\xbd");
+  EXPECT_EQ(printable("a\u202eb\u2066c\u2028d\u200fe…"), "a\ufffdb\ufffdc\ufffdd\ufffde…");
+  EXPECT_EQ(printable("\xe2\x82"), "\xef\xbf\xbd\xef\xbf\xbd");
   EXPECT_EQ(shortened("/features/features.12/Conv", 12), "/fea…12/Conv");
   EXPECT_EQ(shortened("ééééé", 5), "ééééé");
   EXPECT_EQ(shortened("éééééé", 4), "é…éé");

@@ -2,6 +2,7 @@
 #include "backends/cuda/preload.h"
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 
 #include "backends/cuda/machine.h"
@@ -58,12 +59,15 @@ void preload(std::string_view manifest, int ordinal, const DeviceSettings& setti
     wanted.push_back(&kLoads[i]);
   }
   if (wanted.empty()) return;
-  threads.threads.emplace_back([wanted, ordinal, search = LibrarySearch{settings.library_folders}] {
-    for (const Loads* loads : wanted) try {
-        load(*loads, ordinal, search);
-      } catch (const std::exception&) {  // said where the library is needed
-      }
-  });
+  try {
+    threads.threads.emplace_back([wanted, ordinal, search = LibrarySearch{settings.library_folders}] {
+      for (const Loads* loads : wanted) try {
+          load(*loads, ordinal, search);
+        } catch (const std::exception&) {  // said where the library is needed
+        }
+    });
+  } catch (const std::system_error&) {  // no room for a thread: they are loaded where they are needed
+  }
 }
 
 }  // namespace temper::cuda

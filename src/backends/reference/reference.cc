@@ -47,12 +47,28 @@ const Tactic reference_tactic{"reference", 1, supports, configs, nullptr, load, 
 
 static const Tactic* const reference_tactics[] = {&reference_tactic};
 
-// The reference uses one layout only.
-static std::unique_ptr<Kernel> no_reorder(const Reorder&, std::span<const std::byte>, const Device&) {
-  fail(ErrorKind::unsupported, "the reference backend has no layouts but plain");
+namespace {
+
+// The reference uses one layout only: what is left of a reorder is the copy, as of a constant to an output.
+class CopyKernel final : public Kernel {
+ public:
+  explicit CopyKernel(int64_t bytes) : bytes_(size_t(bytes)) {}
+  void launch(const Buffers& buffers) override {
+    if (bytes_) std::memcpy(buffers.outputs[0], buffers.inputs[0], bytes_);
+  }
+
+ private:
+  size_t bytes_;
+};
+
+std::unique_ptr<Kernel> copy(const Reorder& reorder, std::span<const std::byte>, const Device&) {
+  if (reorder.from != Layout::plain || reorder.to != Layout::plain) fail(ErrorKind::unsupported, "the reference backend has no layouts but plain");
+  return std::make_unique<CopyKernel>(byte_count(reorder.type.dtype, reorder.type.dims()));
 }
 
+}  // namespace
+
 extern const Backend reference_backend;
-const Backend reference_backend{"reference", device, [] { return std::span<const Tactic* const>(reference_tactics); }, nullptr, no_reorder, nullptr};
+const Backend reference_backend{"reference", device, [] { return std::span<const Tactic* const>(reference_tactics); }, nullptr, copy, nullptr};
 
 }  // namespace temper

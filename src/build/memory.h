@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a model can be run in the memory that it may take, asked before anything is measured.
+#pragma once
+#include <cstdint>
+
+#include "graph/graph.h"
+
+namespace temper {
+
+// What a model may take for activations unless a limit is given: so many times its constants and inputs, and so much
+// beside. Networks need up to some hundred channels of the size of their input; a file of some bytes that asks for gigabytes is
+// no network.
+constexpr int64_t kActivationsPerByte = 256, kActivationsBeside = int64_t(512) << 20;
+
+// For a graph of concrete shapes: Error{bad_file}, with the node, where what one node reads and writes, or what the graph
+// takes and gives, is more than `limit` bytes (-1: as above); Error{machine} where so much memory is not free.
+void check_memory(const Graph& graph, int64_t limit);
+
+}  // namespace temper
