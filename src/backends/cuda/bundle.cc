@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "backends/cuda/support/elf.h"
 #include "base/checked.h"
 #include "base/hash.h"
 
@@ -88,13 +89,7 @@ Bundle::Bundle(std::span<const std::byte> bytes, const std::vector<Job>& jobs, c
     std::memcpy(&entry, bytes.data() + sizeof head + i * sizeof entry, sizeof entry);
     if (entry.text_hash != hash_of(jobs[i].source)) bad("they were compiled from another text");
     cubins_.push_back(part(entry.at, entry.bytes));
-    // The driver finds the length of a cubin in its own header, which is the plan's to vouch for (its sections are
-    // hashed).
-    if (entry.bytes < 64 || std::memcmp(cubins_.back().data(),
-                                        "\x7f"
-                                        "ELF",
-                                        4) != 0)
-      bad("a kernel is no ELF file");
+    if (const std::string why = outside_of_elf(cubins_.back()); !why.empty()) bad(concat("of the kernel ", i, ", ", why));
   }
 }
 

@@ -431,6 +431,84 @@ TEST_F(CudaScripted, ALostGpuIsATypedErrorAndAnotherWorksOn) {
   }
 }
 
+// Where the cubins of a plan's bundles lie in the file: the place of each entry of their tables.
+std::vector<size_t> cubin_entries(const Tensor& file) {
+  const std::string_view bytes(reinterpret_cast<const char*>(file.raw().data()), size_t(file.bytes()));
+  std::vector<size_t> entries;
+  for (size_t at = bytes.find("cubins02"); at != bytes.npos; at = bytes.find("cubins02", at + 1)) {
+    uint64_t jobs = 0;
+    std::memcpy(&jobs, bytes.data() + at + 8, sizeof jobs);
+    for (uint64_t j = 0; j < jobs; ++j) entries.push_back(at + 48 + j * 24);
+  }
+  return entries;
+}
+
+// The hashes of the plan are right: what a cubin holds is checked where it is loaded, and the driver is not asked.
+TEST_F(CudaScripted, CubinsThatWereChangedInARehashedPlanAreRefused) {
+  const Tensor good = file_bytes(*build(small_graph("2")));
+  const auto entries = cubin_entries(good);
+  ASSERT_GE(entries.size(), 2u);
+  struct Entry {
+    uint64_t text_hash, at, bytes;
+  };
+  const auto entry_of = [&](size_t place) {
+    Entry entry;
+    std::memcpy(&entry, good.raw().data() + place, sizeof entry);
+    return entry;
+  };
+  const auto bundle_of = [&](size_t place) {  // where offsets of an entry count from
+    const std::string_view bytes(reinterpret_cast<const char*>(good.raw().data()), place);
+    return bytes.rfind("cubins02");
+  };
+  const auto refused = [&](const char* what, const std::function<void(std::byte* file)>& change) {
+    Tensor file(DType::u8, {good.bytes()});
+    std::memcpy(file.raw_mutable(), good.raw().data(), size_t(good.bytes()));
+    change(file.raw_mutable());
+    seal_container({file.raw_mutable(), size_t(file.bytes())});
+    const auto [kind, message] = refusal(file.raw());
+    EXPECT_EQ(kind, ErrorKind::bad_file) << what << ": " << message;
+    return message;
+  };
+  for (size_t place : entries) {
+    const Entry entry = entry_of(place);
+    const size_t cubin = bundle_of(place) + entry.at;
+    for (const uint64_t bytes : {uint64_t(0), uint64_t(40), uint64_t(64), entry.bytes / 2, entry.bytes - 1})
+      refused("cut", [&](std::byte* file) {
+        Entry cut = entry;
+        cut.bytes = bytes;
+        std::memcpy(file + place, &cut, sizeof cut);
+      });
+    for (const uint64_t far : {entry.bytes, uint64_t(good.bytes()), uint64_t(1) << 40, ~uint64_t(0) - 4096})
+      EXPECT_NE(refused("a table of sections behind the end", [&](std::byte* file) {
+        std::memcpy(file + cubin + offsetof(Elf64_Ehdr, e_shoff), &far, sizeof far);
+      }).find("table"), std::string::npos);
+  }
+  // Another kernel's, with the hash of the right text: the driver finds no kernel of that name in it.
+  int others = 0;
+  for (size_t place : entries) {
+    const Entry entry = entry_of(place);
+    for (size_t other : entries) {
+      const Entry from = entry_of(other);
+      if (from.text_hash == entry.text_hash || from.bytes > entry.bytes) continue;
+      const std::string_view a(reinterpret_cast<const char*>(good.raw().data()) + bundle_of(place) + entry.at, entry.bytes);
+      const std::string_view b(reinterpret_cast<const char*>(good.raw().data()) + bundle_of(other) + from.at, from.bytes);
+      const auto kernel = [](std::string_view code) {
+        const auto at = code.find(".text.");
+        return at == code.npos ? code : code.substr(at, code.find('\0', at) - at);
+      };
+      if (kernel(a) == kernel(b)) continue;  // of the same name: it would be run
+      ++others;
+      refused("another kernel's", [&](std::byte* file) {
+        std::memcpy(file + bundle_of(place) + entry.at, b.data(), b.size());
+        Entry changed = entry;
+        changed.bytes = from.bytes;
+        std::memcpy(file + place, &changed, sizeof changed);
+      });
+    }
+  }
+  EXPECT_GT(others, 0);
+}
+
 TEST_F(CudaScripted, APlanForAnotherGpuIsRefusedWithTheCommandThatBuildsItAgain) {
   const Tensor file = file_bytes(*build(tiny_graph()));
   gpus.gpu_name = "Scripted H200";

@@ -4,6 +4,8 @@
 // choosing, memory planning, building, saving, loading and running are tested with no GPU, and every failure of a
 // driver can be played.
 #pragma once
+#include <elf.h>
+
 #include <cstring>
 #include <functional>
 #include <map>
@@ -28,6 +30,7 @@ class ScriptedGpus {
     double ms = 0;                                       // events: when it happened
     std::string name;                                    // functions
     std::shared_ptr<emulator::KernelLibrary> library;    // modules and functions whose kernels are run
+    std::string code;                                    // modules of others
   };
 
   int driver_version = 13900;
@@ -435,6 +438,11 @@ inline cuda::DriverApi ScriptedGpus::api() {
         return kInvalidSource;
       Object module{"module", current()};
       module.library = emulator::KernelLibrary::load(cubin);
+      if (!module.library) {
+        Elf64_Ehdr head;
+        std::memcpy(&head, cubin, sizeof head);
+        module.code.assign(static_cast<const char*>(cubin), head.e_shoff + size_t(head.e_shnum) * head.e_shentsize);
+      }
       return s.make(handle, std::move(module));
     });
   };
@@ -447,8 +455,9 @@ inline cuda::DriverApi ScriptedGpus::api() {
       Object function{"function", current()};
       function.name = name;
       function.library = from->library;
-      if (function.library && !function.library->has(name))
-        return s.misuse("a kernel that is not there", kInvalidHandle);
+      const std::string section = concat(".text.", std::string_view(name), '\0');
+      if (function.library ? !function.library->has(name) : from->code.find(section) == std::string::npos)
+        return cuda::kNotFound;
       return s.make(handle, std::move(function));
     });
   };

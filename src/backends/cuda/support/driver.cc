@@ -108,6 +108,8 @@ void Driver::raise(Result result, std::string_view what, bool planned) const {
     case kUnsupportedPtx:
       fail(ErrorKind::unsupported, cause,
            ": the kernels were compiled for another GPU or a newer driver; build the plan again on this machine");
+    case kNotFound:
+      fail(ErrorKind::bad_file, cause, ": the compiled kernels are not those that the plan names; build it again");
     case kOutOfMemory:
       fail(ErrorKind::machine, cause, "; use a smaller batch, or close other programs that use this GPU");
     default:
