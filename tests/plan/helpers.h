@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
+#include <functional>
 
 #include "backends/backend.h"
+#include "plan/container.h"
 #include "runtime/engine.h"
 
 namespace temper {
@@ -93,6 +96,20 @@ inline Tensor file_bytes(const Engine& engine) {
   Tensor tensor(DType::u8, {int64_t(all.size())});
   std::copy(all.begin(), all.end(), tensor.raw_mutable());
   return tensor;
+}
+
+// The file with another manifest text and further changes of its sections, and all hashes right.
+inline Tensor repacked(const Tensor& file, const std::function<void(std::string& manifest, std::vector<SectionToWrite>& sections)>& change) {
+  const Container container = read_container(file.raw());
+  std::string manifest(container.manifest);
+  std::vector<SectionToWrite> sections;
+  for (const Section& section : container.sections) sections.push_back({section.name, section.required, {section.bytes}});
+  change(manifest, sections);
+  std::vector<std::byte> all;
+  write_container(container.preamble, manifest, sections, [&](std::span<const std::byte> bytes) { all.insert(all.end(), bytes.begin(), bytes.end()); });
+  Tensor result(DType::u8, {int64_t(all.size())});
+  std::memcpy(result.raw_mutable(), all.data(), all.size());
+  return result;
 }
 
 // Why the bytes are refused: the kind of the error and its message. A test in which nothing is thrown fails.

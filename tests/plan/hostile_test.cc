@@ -5,26 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "helpers.h"
-#include "plan/container.h"
 
 namespace temper {
 namespace {
 
 using Json = nlohmann::json;
-
-// The file with another manifest text and further changes of its sections, and all hashes right.
-Tensor repacked(const Tensor& file, const std::function<void(std::string& manifest, std::vector<SectionToWrite>& sections)>& change) {
-  const Container container = read_container(file.raw());
-  std::string manifest(container.manifest);
-  std::vector<SectionToWrite> sections;
-  for (const Section& section : container.sections) sections.push_back({section.name, section.required, {section.bytes}});
-  change(manifest, sections);
-  std::vector<std::byte> all;
-  write_container(container.preamble, manifest, sections, [&](std::span<const std::byte> bytes) { all.insert(all.end(), bytes.begin(), bytes.end()); });
-  Tensor result(DType::u8, {int64_t(all.size())});
-  std::memcpy(result.raw_mutable(), all.data(), all.size());
-  return result;
-}
 
 std::pair<ErrorKind, std::string> refusal_of_manifest(const Tensor& file, const std::function<void(Json&)>& change) {
   return refusal(repacked(file, [&](std::string& manifest, auto&) {
