@@ -20,36 +20,16 @@ namespace {
 std::string reason() { return std::strerror(errno); }
 
 int open_to_read(const std::string& path) {
-  // O_NONBLOCK: opening a FIFO must not wait for a writer; it is refused by require_regular.
+  // O_NONBLOCK: opening a FIFO must not wait for a writer; it is refused by OpenFile.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) fail(ErrorKind::bad_file, "cannot open '", path, "': ", reason());
   return fd;
 }
 
-struct stat require_regular(int fd, const std::string& path) {
-  struct stat info;
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    close(fd);
-    fail(ErrorKind::bad_file, "'", path, "' is not a regular file");
-  }
-  return info;
-}
-
-std::string read_all(int fd, const struct stat& info, const std::string& path, size_t limit) {
-  if (size_t(info.st_size) > limit) {
-    close(fd);
-    fail(ErrorKind::bad_file, "'", path, "' has ", info.st_size, " bytes; the limit is ", limit);
-  }
-  std::string content(size_t(info.st_size), '\0');
-  size_t done = 0;
-  while (done < content.size()) {
-    ssize_t got = read(fd, content.data() + done, content.size() - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    done += size_t(got);
-  }
-  close(fd);
-  if (done != content.size()) fail(ErrorKind::bad_file, "'", path, "' could not be read to its end");
+std::string read_all(const OpenFile& file, const std::string& path, size_t limit) {
+  if (file.size() > limit) fail(ErrorKind::bad_file, "'", path, "' has ", file.size(), " bytes; the limit is ", limit);
+  std::string content(file.size(), '\0');
+  file.read(0, std::as_writable_bytes(std::span(content)));
   return content;
 }
 
@@ -62,21 +42,47 @@ std::string distrust(const struct stat& info) {
 }
 }  // namespace
 
-MappedFile::MappedFile(const std::string& path, bool populate) : MappedFile(open_to_read(path), path, populate) {}
+OpenFile::OpenFile(const std::string& path) : OpenFile(open_to_read(path), path) {}
 
-MappedFile::MappedFile(int fd, const std::string& path, bool populate) {
-  const struct stat info = require_regular(fd, path);
-  size_ = size_t(info.st_size);
-  if (size_ > 0) {
-    void* map = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE | (populate ? MAP_POPULATE : 0), fd, 0);
-    if (map == MAP_FAILED) {
-      const std::string why = reason();
-      close(fd);
-      fail(ErrorKind::machine, "cannot map '", path, "': ", why);
-    }
-    data_ = static_cast<const std::byte*>(map);
+OpenFile::OpenFile(int fd, std::string path) : path_(std::move(path)), fd_(fd) {
+  struct stat info;
+  if (fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
+    close(fd_);
+    fail(ErrorKind::bad_file, "'", path_, "' is not a regular file");
   }
-  close(fd);
+  size_ = size_t(info.st_size);
+  written_s_ = info.st_mtim.tv_sec;
+  written_ns_ = info.st_mtim.tv_nsec;
+}
+
+OpenFile::~OpenFile() { close(fd_); }
+
+void OpenFile::read(size_t offset, std::span<std::byte> to) const {
+  while (!to.empty()) {
+    const ssize_t got = pread(fd_, to.data(), to.size(), off_t(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(ErrorKind::bad_file, "cannot read '", path_, "': ", reason());
+    if (got == 0) fail(ErrorKind::bad_file, "'", path_, "' could not be read to its end: it was cut meanwhile");
+    offset += size_t(got);
+    to = to.subspan(size_t(got));
+  }
+}
+
+void OpenFile::check_unchanged() const {
+  struct stat info;
+  if (fstat(fd_, &info) != 0) fail(ErrorKind::bad_file, "cannot read '", path_, "': ", reason());
+  // Not the time of the inode's last change: a rename onto the file, which is how a file should be replaced, changes that.
+  if (size_t(info.st_size) != size_ || info.st_mtim.tv_sec != written_s_ || info.st_mtim.tv_nsec != written_ns_)
+    fail(ErrorKind::bad_file, "'", path_, "' was changed while it was read; wait until its writer is done, or write a new file and rename it");
+}
+
+MappedFile::MappedFile(const std::string& path, bool populate) {
+  const OpenFile file(path);
+  size_ = file.size();
+  if (size_ == 0) return;
+  void* map = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE | (populate ? MAP_POPULATE : 0), file.descriptor(), 0);
+  if (map == MAP_FAILED) fail(ErrorKind::machine, "cannot map '", path, "': ", reason());
+  data_ = static_cast<const std::byte*>(map);
 }
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
@@ -90,8 +96,7 @@ MappedFile::~MappedFile() {
 }
 
 std::string read_file(const std::string& path, size_t limit) {
-  const int fd = open_to_read(path);
-  return read_all(fd, require_regular(fd, path), path, limit);
+  return read_all(OpenFile(path), path, limit);
 }
 
 std::string distrust(const std::string& path) {
@@ -100,13 +105,11 @@ std::string distrust(const std::string& path) {
 }
 
 std::string read_trusted_file(const std::string& path, size_t limit) {
-  const int fd = open_to_read(path);
-  const struct stat info = require_regular(fd, path);
-  if (const std::string why = distrust(info); !why.empty()) {
-    close(fd);
-    fail(ErrorKind::bad_file, "'", path, "' is not to be trusted: ", why);
-  }
-  return read_all(fd, info, path, limit);
+  const OpenFile file(path);
+  struct stat info;
+  if (fstat(file.descriptor(), &info) != 0) fail(ErrorKind::bad_file, "cannot read '", path, "': ", reason());
+  if (const std::string why = distrust(info); !why.empty()) fail(ErrorKind::bad_file, "'", path, "' is not to be trusted: ", why);
+  return read_all(file, path, limit);
 }
 
 void make_private_folder(const std::string& path) {

@@ -2,6 +2,7 @@
 // Files: read through a memory map, written atomically, never over what is read or of another kind.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -13,12 +14,35 @@
 
 namespace temper {
 
-// A read-only memory map of a regular file. Directories, pipes and devices are refused by name.
+// A regular file that is open for reading. Directories, pipes and devices are refused by name.
+class OpenFile {
+ public:
+  explicit OpenFile(const std::string& path);  // throws Error{bad_file}
+  OpenFile(int fd, std::string path);          // takes an open file over; `path` is for errors
+  ~OpenFile();
+  OpenFile(const OpenFile&) = delete;
+  size_t size() const { return size_; }  // when it was opened
+  int descriptor() const { return fd_; }
+  // Fills `to` with what stands from `offset` on. Throws Error{bad_file} where the file ends before that. Threads may call
+  // it at the same time.
+  void read(size_t offset, std::span<std::byte> to) const;
+  // Throws Error{bad_file} where somebody has written to the file, or cut it, since it was opened.
+  void check_unchanged() const;
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  size_t size_ = 0;
+  int64_t written_s_ = 0, written_ns_ = 0;  // when it was written to last
+};
+
+// A read-only memory map of a regular file. Whoever cuts the file while it is mapped ends this process by a signal
+// (SIGBUS), and whoever writes to it changes the bytes here: for files that are read once and at once. What is kept is
+// copied (base/file_copy.h).
 class MappedFile {
  public:
   MappedFile() = default;
   explicit MappedFile(const std::string& path, bool populate = false);  // throws Error{bad_file}
-  MappedFile(int fd, const std::string& path, bool populate);  // of an open file, which it closes; `path` is for errors
   MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();

@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "onnx/import.h"
-#include "plan/container.h"
 #include "tune/default_cache.h"
 
 namespace temper::cli {
@@ -141,8 +140,6 @@ double seconds_of(const std::string& text) {
 
 std::string precision_text(const EngineInfo& info) { return concat(info.precision, info.placeholder ? " (calibrated on noise: meaningless for accuracy)" : ""); }
 
-bool is_plan(const std::string& path) { return looks_like_plan(MappedFile(path).bytes()); }
-
 std::string build_command(const ModelFlags& flags, const std::string& path) {
   std::string command = concat("temper build ", shell_quoted(path), " -o PLAN");
   if (flags.device != "cpu") command += concat(" --device ", flags.device);
@@ -193,7 +190,7 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
 std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context,
                                             const std::map<std::string, Dims>& shape_override) {
   if (is_plan(path)) {
-    auto engine = Engine::load(path, {flags.cuda_path});
+    auto engine = Engine::load(path, {.settings = {flags.cuda_path}});
     if (flags.threads && flags.threads != engine->threads())
       fail(ErrorKind::usage, "the plan '", path, "' was made for ", engine->threads(), " threads; build it again with --threads ", flags.threads);
     const ModelFlags none;

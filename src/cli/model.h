@@ -37,7 +37,6 @@ void add_tuning_flags(CLI::App& verb, ModelFlags& flags);  // --timing-cache --n
 // That builds the same engine again, quoted for a shell; PLAN stands for the file.
 std::string build_command(const ModelFlags& flags, const std::string& path);
 BuildOptions build_options(const ModelFlags& flags, const std::string& path, const Context& context);
-bool is_plan(const std::string& path);
 // "int8", or with what every result of an engine calibrated on noise must carry: "int8 (calibrated on noise: ...)".
 std::string precision_text(const EngineInfo& info);
 // `shape_override`, where not empty, fixes the shapes of the inputs (by name), for verbs that know them from their data.

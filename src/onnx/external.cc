@@ -120,7 +120,7 @@ void collect(const onnx::NodeProto& node, std::set<std::string>& locations) {
 
 }  // namespace
 
-MappedFile open_external(const std::string& folder, const std::string& location) {
+OpenFile open_external(const std::string& folder, const std::string& location) {
   const std::filesystem::path relative(location);
   const auto refuse = [&](std::string_view why) { fail(ErrorKind::bad_file, "external data '", location, "' is not opened: ", why); };
   if (location.find('\0') != location.npos) fail(ErrorKind::bad_file, "external data is not opened: its name holds a NUL");
@@ -128,7 +128,7 @@ MappedFile open_external(const std::string& folder, const std::string& location)
   if (relative.is_absolute()) refuse("the path is absolute; it must lie in the model's folder");
   for (const auto& part : relative)
     if (part == "..") refuse("the path leaves the model's folder through '..'");
-  return MappedFile(Walk(folder, location).run(), (std::filesystem::path(folder) / relative).string(), false);
+  return OpenFile(Walk(folder, location).run(), (std::filesystem::path(folder) / relative).string());
 }
 
 std::vector<std::string> model_files(const std::string& path) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/read.h"
 
-#include <fcntl.h>
 #include <google/protobuf/arena.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <onnx/checker.h>
@@ -13,10 +12,11 @@
 #include <cerrno>
 #include <cstring>
 #include <future>
+#include <optional>
 #include <system_error>
 
 #include "base/checked.h"
-#include "base/file.h"
+#include "base/file_copy.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "onnx/external.h"
@@ -29,26 +29,23 @@ namespace {
 constexpr int kMaxOpset = 27, kMinOpset = 1, kMaxIr = 13;
 
 // Without holes. Some file systems do not count what they store; they are taken at their word where they know of no hole.
-uint64_t bytes_on_disk(const std::string& path) {
+uint64_t bytes_on_disk(const OpenFile& file, const std::string& name) {
   struct stat status {};
-  if (stat(path.c_str(), &status) != 0) fail(ErrorKind::bad_file, "'", path, "' cannot be read: ", std::string_view(std::strerror(errno)));
+  if (fstat(file.descriptor(), &status) != 0) fail(ErrorKind::bad_file, "'", name, "' cannot be read: ", std::string_view(std::strerror(errno)));
   if (status.st_blocks > 0) return uint64_t(status.st_blocks) * 512;
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool data = file >= 0 && lseek(file, 0, SEEK_DATA) >= 0;
-  if (file >= 0) close(file);
-  return data ? uint64_t(status.st_size) : 0;
+  return lseek(file.descriptor(), 0, SEEK_DATA) >= 0 ? uint64_t(status.st_size) : 0;
 }
 
+// The tensors that lie in other files: where, first, and then what of each file they need.
 class ExternalData {
  public:
   ExternalData(std::string folder, OnnxModel& model) : folder_(std::move(folder)), model_(model) {}
 
   void add(const onnx::TensorProto& tensor) {
     if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return;
-    with_context([&] { return concat("tensor '", tensor.name(), "'"); }, [&] {
+    with_context([&] { return context_of(tensor); }, [&] {
       std::string location;
-      uint64_t offset = 0, length = 0;
-      bool has_length = false;
+      Wanted wanted{&tensor};
       for (const auto& entry : tensor.external_data()) {
         auto number = [&] {
           uint64_t value = 0;
@@ -59,24 +56,15 @@ class ExternalData {
           return value;
         };
         if (entry.key() == "location") location = entry.value();
-        else if (entry.key() == "offset") offset = number();
-        else if (entry.key() == "length") length = number(), has_length = true;
+        else if (entry.key() == "offset") wanted.offset = number();
+        else if (entry.key() == "length") wanted.length = number();
       }
-      auto it = files_.find(location);
-      if (it == files_.end()) {
-        const std::string path = concat(folder_, '/', location);
-        it = files_.emplace(location, Used{std::make_shared<const MappedFile>(open_external(folder_, location)), location, bytes_on_disk(path)}).first;
-        order_.push_back(&it->second);
-        model_.files.push_back(path);
+      auto [it, fresh] = index_.try_emplace(location, files_.size());
+      if (fresh) {
+        files_.push_back({location, {}});
+        model_.files.push_back(concat(folder_, '/', location));
       }
-      Used& used = it->second;
-      const auto bytes = used.file->bytes();
-      if (offset > bytes.size() || (has_length && length > bytes.size() - offset))
-        fail(ErrorKind::bad_file, "external data '", location, "' has ", bytes.size(), " bytes, too short for ", length,
-             " bytes at offset ", offset);
-      if (!has_length) length = bytes.size() - offset;
-      used.end = std::max(used.end, offset + length);
-      model_.external[&tensor] = {bytes.subspan(size_t(offset), size_t(length)), used.file};
+      files_[it->second].wanted.push_back(wanted);
     });
   }
   void add(const onnx::GraphProto& graph, int depth) {
@@ -92,29 +80,55 @@ class ExternalData {
       for (const auto& graph : attribute.graphs()) add(graph, depth + 1);
     }
   }
-  // Of each file up to the last byte that a tensor has. One that consists of holes may say terabytes: it is refused.
-  std::string hashes() const {
-    std::string all;
-    for (const Used* used : order_) {
-      const uint64_t limit = used->on_disk / 512 * uint64_t(512 * kMemoryPerByte) + uint64_t(kMemoryBeside);
-      if (used->end > limit)
-        fail(ErrorKind::bad_file, "external data '", used->location, "' has tensors up to byte ", used->end, " and ", used->on_disk,
-             " bytes on disk: it is made of holes. Copy it with cp --sparse=never if that is meant");
-      all += sha256_hex(used->file->bytes().first(size_t(used->end)));
+
+  // Reads what the tensors need into memory, which is theirs from here on: what becomes of the files does not matter any
+  // more. Returns the hashes of what was read, in order of appearance.
+  std::string read() {
+    std::string hashes;
+    for (File& file : files_) {
+      const auto& first = *file.wanted.front().tensor;
+      with_context([&] { return context_of(first); }, [&] {
+        const OpenFile opened = open_external(folder_, file.location);
+        std::vector<FileRange> ranges;
+        uint64_t end = 0;  // of the last tensor
+        for (Wanted& wanted : file.wanted) {
+          if (wanted.offset > opened.size() || (wanted.length && *wanted.length > opened.size() - wanted.offset))
+            fail(ErrorKind::bad_file, wanted.tensor == &first ? std::string() : concat(context_of(*wanted.tensor), ": "), "external data '", file.location, "' has ",
+                 opened.size(), " bytes, too short for ", wanted.length.value_or(0), " bytes at offset ", wanted.offset);
+          if (!wanted.length) wanted.length = opened.size() - wanted.offset;
+          ranges.push_back({size_t(wanted.offset), size_t(*wanted.length)});
+          end = std::max(end, wanted.offset + *wanted.length);
+        }
+        // One that consists of holes may say terabytes: it is refused.
+        const uint64_t on_disk = bytes_on_disk(opened, file.location), limit = on_disk / 512 * uint64_t(512 * kMemoryPerByte) + uint64_t(kMemoryBeside);
+        if (end > limit)
+          fail(ErrorKind::bad_file, "external data '", file.location, "' has tensors up to byte ", end, " and ", on_disk,
+               " bytes on disk: it is made of holes. Copy it with cp --sparse=never if that is meant");
+        const auto copy = std::make_shared<const FileCopy>(opened, std::move(ranges));
+        for (const Wanted& wanted : file.wanted)
+          model_.external[wanted.tensor] = {copy->at(size_t(wanted.offset), size_t(*wanted.length)), copy};
+        for (const FileRange& range : copy->ranges()) hashes += sha256_hex(copy->at(range.offset, range.bytes));
+      });
     }
-    return all;
+    return hashes;
   }
 
  private:
-  struct Used {
-    std::shared_ptr<const MappedFile> file;
-    std::string location;
-    uint64_t on_disk = 0, end = 0;  // end: of the last tensor
+  struct Wanted {
+    const onnx::TensorProto* tensor;
+    uint64_t offset = 0;
+    std::optional<uint64_t> length = {};  // absent: to the file's end
   };
+  struct File {
+    std::string location;
+    std::vector<Wanted> wanted;
+  };
+  static std::string context_of(const onnx::TensorProto& tensor) { return concat("tensor '", tensor.name(), "'"); }
+
   std::string folder_;
   OnnxModel& model_;
-  std::map<std::string, Used> files_;
-  std::vector<const Used*> order_;  // of appearance
+  std::map<std::string, size_t> index_;  // by location
+  std::vector<File> files_;              // in order of appearance
 };
 
 // ONNX's checker looks for external files by itself. It gets a copy of the structure in which such tensors are empty.
@@ -151,10 +165,13 @@ class HashBeside {
   std::future<std::string> result_;
 };
 
+[[noreturn]] void refuse_size(int64_t bytes) {
+  fail(ErrorKind::bad_file, "the model has ", bytes, " bytes; the limit is ", kMaxModelBytes, " (larger weights belong in external data)");
+}
+
 OnnxModel parse(std::string_view bytes, const std::string& folder, int64_t memory_limit) {
   const std::span<const std::byte> all(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size());
-  if (int64_t(bytes.size()) > kMaxModelBytes)
-    fail(ErrorKind::bad_file, "the model has ", bytes.size(), " bytes; the limit is ", kMaxModelBytes, " (larger weights belong in external data)");
+  if (int64_t(bytes.size()) > kMaxModelBytes) refuse_size(int64_t(bytes.size()));
   if (bytes.empty()) fail(ErrorKind::bad_file, "the file is empty");
   if (memory_limit < 0) memory_limit = kMemoryPerByte * int64_t(bytes.size()) + kMemoryBeside;
   if (const int64_t needed = message_memory(bytes); needed > memory_limit)
@@ -186,8 +203,8 @@ OnnxModel parse(std::string_view bytes, const std::string& folder, int64_t memor
   for (const auto& function : proto.functions())
     for (const auto& node : function.node()) external.add(node, 1);
   model.sha256 = hash.get();
-  if (!model.external.empty()) {
-    const std::string hashes = model.sha256 + external.hashes();
+  if (const std::string of_others = external.read(); !of_others.empty()) {
+    const std::string hashes = model.sha256 + of_others;
     model.sha256 = sha256_hex(std::as_bytes(std::span(hashes)));
   }
   try {
@@ -219,8 +236,11 @@ OnnxModel parse_onnx(std::string_view bytes, const std::string& folder, int64_t 
 
 OnnxModel read_onnx(const std::string& path, int64_t memory_limit) {
   return with_context([&] { return path; }, [&] {
-    const MappedFile file(path);
-    const auto bytes = file.bytes();
+    // A copy: a map would end in a signal where the file is cut meanwhile.
+    const OpenFile opened(path);
+    if (int64_t(opened.size()) > kMaxModelBytes) refuse_size(int64_t(opened.size()));
+    const FileCopy file(opened);
+    const auto bytes = file.at(0, opened.size());
     OnnxModel model = parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, folder_of(path), memory_limit);
     model.path = path;
     model.files.insert(model.files.begin(), path);

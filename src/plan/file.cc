@@ -2,12 +2,13 @@
 #include "plan/file.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <set>
 #include <unordered_map>
 
 #include "base/checked.h"
-#include "base/file.h"
+#include "base/file_copy.h"
 #include "base/hash.h"
 #include "base/version.h"
 #include "plan/check.h"
@@ -280,11 +281,32 @@ PlanFile read_plan(std::span<const std::byte> bytes, std::shared_ptr<const void>
   return file;
 }
 
+namespace {
+
+// Its first bytes: enough to refuse what is no plan, whatever its size.
+bool begins_as_plan(const OpenFile& file) {
+  std::array<std::byte, kPlanMagicBytes> start;
+  const auto bytes = std::span(start).first(std::min(start.size(), file.size()));
+  file.read(0, bytes);
+  return looks_like_plan(bytes);
+}
+
+}  // namespace
+
+bool is_plan(const std::string& path) { return begins_as_plan(OpenFile(path)); }
+
 PlanFile read_plan_file(const std::string& path, const ReadPlanOptions& options) {
   return with_context([&] { return path; }, [&] {
-    // Hashing touches every page, on all threads: quicker than having the map filled first.
-    auto map = std::make_shared<const MappedFile>(path);
-    return read_plan(map->bytes(), map, options);
+    if (options.map_file) {
+      // Hashing touches every page, on all threads: quicker than having the map filled first.
+      const auto map = std::make_shared<const MappedFile>(path);
+      return read_plan(map->bytes(), map, options);
+    }
+    const OpenFile file(path);
+    // What is no plan is not read to its end.
+    const size_t bytes = begins_as_plan(file) ? file.size() : std::min(file.size(), kPlanMagicBytes);
+    const auto copy = std::make_shared<const FileCopy>(file, std::vector<FileRange>{{0, bytes}});
+    return read_plan(copy->at(0, bytes), copy, options);
   });
 }
 
