@@ -121,12 +121,24 @@ struct BuildOptions {
   std::vector<ShapeRange> shapes;
 };
 
+struct LoadOptions {
+  bool map_file = false;  // see temper_load_options: nobody may write to the file while the engine lives
+};
+
+// What is kept for shapes that come at run time: what was used last; see temper_shape_limits. 0: the default.
+struct ShapeLimits {
+  int64_t plans = 0, plan_bytes = 0;        // of the engine
+  int64_t prepared = 0, prepared_bytes = 0;  // of each session
+};
+
 // Immutable; copies share it, and threads may too.
 class Engine {
  public:
-  static Engine load(const std::string& plan_path) {
+  static Engine load(const std::string& plan_path, const LoadOptions& options = {}) {
     temper_engine* engine = nullptr;
-    detail::check(temper_engine_load(plan_path.c_str(), &engine));
+    temper_load_options plain = {};
+    plain.map_file = options.map_file;
+    detail::check(temper_engine_load_with(plan_path.c_str(), &plain, &engine));
     return Engine(engine);
   }
   // Imports, optimises and measures: seconds to minutes. Needs the library temper_build.
@@ -160,6 +172,20 @@ class Engine {
   std::vector<Port> inputs() const { return ports(temper_engine_input_count(handle()), temper_engine_input); }
   std::vector<Port> outputs() const { return ports(temper_engine_output_count(handle()), temper_engine_output); }
   const temper_engine* handle() const { return handle_.get(); }
+  // From now on, for all copies and sessions.
+  void set_limits(const ShapeLimits& limits) {
+    temper_shape_limits plain = {};
+    plain.plans = limits.plans;
+    plain.plan_bytes = limits.plan_bytes;
+    plain.prepared = limits.prepared;
+    plain.prepared_bytes = limits.prepared_bytes;
+    detail::check(temper_engine_set_limits(handle_.get(), &plain));
+  }
+  temper_engine_statistics statistics() const {
+    temper_engine_statistics now = {};
+    detail::check(temper_engine_read_statistics(handle(), &now));
+    return now;
+  }
 
  private:
   explicit Engine(temper_engine* engine) : handle_(engine, temper_engine_free) {}
@@ -226,6 +252,11 @@ class Session {
     std::vector<temper_tensor> results(outputs_);
     for (size_t i = 0; i < outputs_; ++i) detail::check(temper_session_output(handle_.get(), i, &results[i]));
     return results;
+  }
+  temper_session_statistics statistics() const {
+    temper_session_statistics now = {};
+    detail::check(temper_session_read_statistics(handle_.get(), &now));
+    return now;
   }
   // The CUstream that the runs of this session are put into.
   void* stream() {

@@ -99,8 +99,22 @@ typedef void (*temper_log_callback)(temper_log_level level, const char* message,
  * call Temper. The callback must not throw. */
 void temper_set_log_callback(temper_log_callback callback, void* context);
 
-/* A plan file. TEMPER_UNSUPPORTED, with the command that builds it again, for one of another version or machine. */
+/* A plan file. TEMPER_UNSUPPORTED, with the command that builds it again, for one of another version or machine. The file is
+ * read into memory: it may be replaced, rewritten or deleted afterwards, and changes nothing for the engine. A plan is to be
+ * trusted like a program: it holds the weights, and for a GPU machine code. */
 temper_status temper_engine_load(const char* plan_path, temper_engine** engine);
+
+/* Set it to zero first (= {0}): zero is always the default, and fields may be added. */
+typedef struct {
+  /* Not 0: the file is mapped instead of read, so that processes share its pages, and memory is taken for what is used. Then
+   * nobody may write to the file or cut it before the engine and its sessions are freed: a file that is cut ends the process
+   * by the signal SIGBUS, and one that is rewritten in place changes the answers. Replacing it by rename, as
+   * temper_engine_save and `temper build` do, and deleting it are safe. */
+  int map_file;
+} temper_load_options;
+
+/* The same; `options` may be NULL. */
+temper_status temper_engine_load_with(const char* plan_path, const temper_load_options* options, temper_engine** engine);
 
 /* Imports, optimises and measures: seconds to minutes. `options` may be NULL. */
 temper_status temper_engine_build(const char* onnx_path, const temper_build_options* options, temper_engine** engine);
@@ -115,6 +129,28 @@ temper_status temper_engine_save_over(const temper_engine* engine, const char* p
 /* Sessions made from it keep working. NULL is allowed. */
 void temper_engine_free(temper_engine* engine);
 
+/* What is kept for shapes that come at run time, where a model takes several: what was used last. A shape that was let go is
+ * planned (or made ready) again when it comes again. The latest is always kept, and so are the plans that the engine was built
+ * or loaded with, which are not counted. 0: the default, which is given behind each. Bytes are of the host's memory. */
+typedef struct {
+  int64_t plans;          /* of an engine; 128 */
+  int64_t plan_bytes;     /* 256 MiB */
+  int64_t prepared;       /* shapes that each session is ready for; 128 */
+  int64_t prepared_bytes; /* of each session, with an estimate of what its kernels take; 256 MiB */
+} temper_shape_limits;
+
+/* From now on, also for sessions that exist (with their next new shape). Threads may use the engine meanwhile. */
+temper_status temper_engine_set_limits(temper_engine* engine, const temper_shape_limits* limits);
+
+typedef struct {
+  int64_t plans;      /* held now, with those that it was built or loaded with */
+  int64_t plan_bytes; /* of those made since */
+  int64_t plans_made; /* for shapes that came at run time; each takes milliseconds and more */
+  int64_t evictions;  /* plans let go by the limits */
+} temper_engine_statistics;
+
+temper_status temper_engine_read_statistics(const temper_engine* engine, temper_engine_statistics* statistics);
+
 /* 0 for NULL. */
 size_t temper_engine_input_count(const temper_engine* engine);
 size_t temper_engine_output_count(const temper_engine* engine);
@@ -123,6 +159,16 @@ temper_status temper_engine_output(const temper_engine* engine, size_t index, te
 
 temper_status temper_session_create(const temper_engine* engine, temper_session** session);
 void temper_session_free(temper_session* session); /* NULL is allowed */
+
+typedef struct {
+  int64_t runs;
+  int64_t plans_made;     /* for shapes that the engine had no plan for */
+  int64_t prepared;       /* shapes that it is ready for */
+  int64_t prepared_bytes; /* of those, with an estimate of what the kernels take */
+  int64_t evictions;      /* shapes let go by the limits */
+} temper_session_statistics;
+
+temper_status temper_session_read_statistics(const temper_session* session, temper_session_statistics* statistics);
 
 /* Makes everything ready for these shapes, so that a run only runs; `data` of the inputs is not read. */
 temper_status temper_session_prepare(temper_session* session, const temper_tensor* inputs, size_t count);

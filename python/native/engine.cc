@@ -9,7 +9,7 @@
 #include "bind.h"
 #include "device_array.h"
 #include "guard.h"
-#include "plan/container.h"
+#include "plan/file.h"
 #include "plan/describe.h"
 #include "tune/default_cache.h"
 
@@ -48,10 +48,39 @@ PyEngine build(nb::object model, nb::dict options, nb::object progress) {
   return {opened(build_engine(std::move(imported.graph), std::move(info), build))};
 }
 
-PyEngine load(const std::string& path, const std::vector<std::string>& library_folders) {
+PyEngine load(const std::string& path, const std::vector<std::string>& library_folders, bool map_file) {
   const KeepCurrentGpu kept;
   const WithoutGil released;
-  return {opened(Engine::load(path, {library_folders}))};
+  return {opened(Engine::load(path, {.settings = {library_folders}, .map_file = map_file}))};
+}
+
+nb::dict limits_of(const ShapeLimits& limits) {
+  nb::dict dict;
+  dict["plans"] = limits.plans;
+  dict["plan_bytes"] = limits.plan_bytes;
+  dict["prepared"] = limits.prepared;
+  dict["prepared_bytes"] = limits.prepared_bytes;
+  return dict;
+}
+
+// What `changed` does not name stays.
+void set_limits(const PyEngine& self, nb::dict changed) {
+  const auto engine = self.get();
+  ShapeLimits limits = engine->limits();
+  for (const auto& [name, value] : {std::pair{"plans", &limits.plans}, {"plan_bytes", &limits.plan_bytes}, {"prepared", &limits.prepared}, {"prepared_bytes", &limits.prepared_bytes}})
+    if (changed.contains(name)) *value = nb::cast<int64_t>(changed[name]);
+  const WithoutGil released;
+  engine->set_limits(limits);
+}
+
+nb::dict statistics_of(const PyEngine& self) {
+  const EngineStatistics now = self.get()->statistics();
+  nb::dict dict;
+  dict["plans"] = now.plans;
+  dict["plan_bytes"] = now.plan_bytes;
+  dict["plans_made"] = now.plans_made;
+  dict["evictions"] = now.evictions;
+  return dict;
 }
 
 }  // namespace
@@ -145,6 +174,9 @@ void bind_engine(nb::module_& module) {
              }
              return nb::str(text.c_str(), text.size());
            })
+      .def("limits", [](const PyEngine& self) { return limits_of(self.get()->limits()); })
+      .def("set_limits", set_limits)
+      .def("statistics", statistics_of)
       .def("close", [](PyEngine& self) { self.open->engine.reset(); })
       .def("is_closed", [](const PyEngine& self) { return !self.open->engine; });
   module.def("build", build, nb::arg("model"), nb::arg("options"), nb::arg("progress").none());
@@ -157,7 +189,7 @@ void bind_engine(nb::module_& module) {
     for (ValueId id : imported.graph.inputs()) names.push_back(imported.graph.value(id).name);
     return names;
   });
-  module.def("is_plan", [](const std::string& path) { return looks_like_plan(MappedFile(path).bytes()); });
+  module.def("is_plan", &is_plan);
   module.def("default_timing_cache", default_timing_cache);
 }
 

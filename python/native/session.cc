@@ -114,8 +114,7 @@ class PySession {
     session_.reset();
   }
 
-  int64_t runs() { return Turn(*this), session_->statistics().runs; }
-  int64_t plans_made() { return Turn(*this), session_->statistics().plans_made; }
+  SessionStatistics statistics() { return Turn(*this), session_->statistics(); }
   int64_t arena_bytes() { return Turn(*this), session_->arena_bytes(); }
 
   bool of_gpu() const { return place_.type != Place::kCpu; }
@@ -289,8 +288,12 @@ void bind_session(nb::module_& module) {
            nb::arg("inputs"), nb::arg("outputs") = nb::none(), "As Engine.bind, in this session: its bindings share its memory and take turns.")
       .def("prepare", &PySession::prepare)
       .def("close", &PySession::close)
-      .def_prop_ro("runs", &PySession::runs)
-      .def_prop_ro("plans_made", &PySession::plans_made)
+      .def_prop_ro("runs", [](PySession& self) { return self.statistics().runs; })
+      .def_prop_ro("plans_made", [](PySession& self) { return self.statistics().plans_made; })
+      .def_prop_ro("prepared", [](PySession& self) { return self.statistics().prepared; }, "Shapes that it is ready for.")
+      .def_prop_ro("prepared_bytes", [](PySession& self) { return self.statistics().prepared_bytes; },
+                   "Of those, with an estimate of what the kernels take.")
+      .def_prop_ro("evictions", [](PySession& self) { return self.statistics().evictions; }, "Shapes let go by the engine's limits.")
       .def_prop_ro("arena_bytes", &PySession::arena_bytes);
   nb::class_<Binding>(module, "Binding", "Arrays that were checked once, for many runs; made by Engine.bind.")
       .def("run", &Binding::run, nb::sig("def run(self) -> collections.abc.Mapping[str, typing.Any]"),

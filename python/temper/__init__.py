@@ -20,7 +20,7 @@ try:
     finally:
         _sys.setdlopenflags(_flags)
     from ._temper import Binding, DeviceArray, Session, __version__
-    from ._engine import Engine, Port, load
+    from ._engine import Engine, EngineStatistics, Port, ShapeLimits, load
     from ._graph import Graph
     from ._calibrate import MethodTrial, Ranges, TensorRange, calibrate
     from ._build import build
@@ -43,12 +43,14 @@ __all__ = [
     "Comparison",
     "DeviceArray",
     "Engine",
+    "EngineStatistics",
     "Error",
     "Graph",
     "MethodTrial",
     "Port",
     "Ranges",
     "Session",
+    "ShapeLimits",
     "TensorRange",
     "__version__",
     "bench",

@@ -41,6 +41,35 @@ def _ports(listed: Iterable[tuple[str, str, tuple[int | str, ...]]]) -> list[Por
     return [Port(*port) for port in listed]
 
 
+@dataclasses.dataclass(frozen=True)
+class ShapeLimits:
+    """What is kept for shapes that come at run time: what was used last. What was let go is planned, or made ready, again when it
+    comes again. The latest is always kept; the plans that the engine was built or loaded with are, too, and are not counted."""
+
+    plans: int
+    """Plans of an engine."""
+    plan_bytes: int
+    """What they take together."""
+    prepared: int
+    """Shapes that each session is ready for."""
+    prepared_bytes: int
+    """What they take together, with an estimate for the kernels."""
+
+
+@dataclasses.dataclass(frozen=True)
+class EngineStatistics:
+    """What :meth:`Engine.statistics` counts."""
+
+    plans: int
+    """Held now, with those that the engine was built or loaded with."""
+    plan_bytes: int
+    """Of those made since."""
+    plans_made: int
+    """For shapes that came at run time; each takes milliseconds and more."""
+    evictions: int
+    """Plans let go by the limits."""
+
+
 class Engine:
     """A model made ready for this machine by :func:`build` or :func:`load`. Immutable; threads may share it.
 
@@ -155,6 +184,21 @@ class Engine:
         """
         self._native.save(os.fspath(path), force)
 
+    @property
+    def limits(self) -> ShapeLimits:
+        """What is kept for shapes that come at run time; :meth:`set_limits` changes it."""
+        return ShapeLimits(**self._native.limits())
+
+    def set_limits(self, *, plans: int | None = None, plan_bytes: int | None = None, prepared: int | None = None,
+                   prepared_bytes: int | None = None) -> None:
+        """Changes the limits that are given, from now on and also for sessions that exist (with their next new shape); each is at least 1."""
+        given = {"plans": plans, "plan_bytes": plan_bytes, "prepared": prepared, "prepared_bytes": prepared_bytes}
+        self._native.set_limits({name: value for name, value in given.items() if value is not None})
+
+    def statistics(self) -> EngineStatistics:
+        """How many plans the engine holds, what they take, and how many it made and let go."""
+        return EngineStatistics(**self._native.statistics())
+
     def close(self) -> None:
         """Lets go of the engine; it and its sessions refuse to run afterwards. A second call does nothing."""
         self._native.close()
@@ -180,10 +224,15 @@ class Engine:
         return f"<temper.Engine {self.precision} on {self.device}, {ports(self.inputs)} -> {ports(self.outputs)}>"
 
 
-def load(path: str | os.PathLike[str], *, cuda_path: str | os.PathLike[str] | None = None) -> Engine:
-    """Reads a plan file, written by :meth:`Engine.save` or ``temper build``. ``cuda_path``: as of :func:`build`.
+def load(path: str | os.PathLike[str], *, cuda_path: str | os.PathLike[str] | None = None, map_file: bool = False) -> Engine:
+    """Reads a plan file, written by :meth:`Engine.save` or ``temper build``, into memory: whoever replaces, rewrites or deletes the
+    file afterwards changes nothing for the engine. ``cuda_path``: as of :func:`build`. A plan is to be trusted like a program.
+
+    ``map_file=True`` maps the file instead, so that processes share its pages. Then nobody may write to it or cut it while the engine
+    or a session of it lives: a file that is cut ends the process by SIGBUS, one that is rewritten in place changes the answers.
+    Replacing it by rename, as ``save`` and ``temper build`` do, is safe.
 
     Raises Error: ``bad_file`` for one that is missing or damaged, ``unsupported``, with the command that builds it
     again, for one of another machine or version.
     """
-    return Engine(_temper.load(os.fspath(path), _cuda_folders(cuda_path)))
+    return Engine(_temper.load(os.fspath(path), _cuda_folders(cuda_path), map_file))

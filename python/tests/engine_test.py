@@ -155,6 +155,37 @@ class EngineTest(Case):
         self.assertEqual((session.runs, session.plans_made), (2, 1))
         self.assertGreater(session.arena_bytes, 0)
 
+    def test_what_is_kept_of_shapes_is_limited_and_counted(self):
+        with temper.build(DIGITS, threads=1, quick=True, timing_cache=None, shapes={"image": [(1, 1, 8, 8), (1, 1, 8, 8), (32, 1, 8, 8)]}) as engine:
+            built = engine.statistics().plans
+            engine.set_limits(plans=3)
+            engine.set_limits(prepared=2)
+            self.assertEqual((engine.limits.plans, engine.limits.prepared), (3, 2))
+            session = engine.session()
+            for n in range(2, 12):
+                numpy.testing.assert_allclose(session.run(images(n))["logits"], self.reference.run(None, {"image": images(n)})[0], rtol=1e-4, atol=1e-4)
+            counted = engine.statistics()
+            self.assertGreater(counted.plans_made, 5)  # some sizes were built for
+            self.assertEqual((counted.plans, counted.evictions), (built + 3, counted.plans_made - 3))
+            self.assertGreater(counted.plan_bytes, 0)
+            self.assertEqual((session.prepared, session.evictions), (2, 8))
+            self.assertGreater(session.prepared_bytes, 0)
+            self.assertRefused("usage", "at least 1", lambda: engine.set_limits(plans=0))
+
+    def test_a_loaded_plan_does_not_need_its_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.plan")
+            self.engine.save(path)
+            expected = self.engine.run(images(8))["logits"]
+            mapped = temper.load(path, map_file=True)
+            numpy.testing.assert_array_equal(mapped.run(images(8))["logits"], expected)
+            mapped.close()
+            loaded = temper.load(path)
+            numpy.testing.assert_array_equal(loaded.run(images(8))["logits"], expected)
+            os.truncate(path, 0)
+            numpy.testing.assert_array_equal(loaded.run(images(8))["logits"], expected)
+            self.assertRefused("bad_file", "empty", temper.load, path)
+
     def test_what_the_callback_raises_comes_back_as_itself(self):
         raised = KeyError("mine")
 

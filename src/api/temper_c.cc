@@ -165,11 +165,36 @@ void temper_set_log_callback(temper_log_callback callback, void* context) {
   if (callback) temper::set_log_callback(to_log_sink);
 }
 
-temper_status temper_engine_load(const char* plan_path, temper_engine** engine) {
+temper_status temper_engine_load(const char* plan_path, temper_engine** engine) { return temper_engine_load_with(plan_path, nullptr, engine); }
+
+temper_status temper_engine_load_with(const char* plan_path, const temper_load_options* options, temper_engine** engine) {
   return guarded([&] {
     expect(plan_path, "the path of the plan");
     expect(engine, "the place for the engine");
-    *engine = new temper_engine(temper::Engine::load(plan_path));
+    *engine = new temper_engine(temper::Engine::load(plan_path, {.map_file = options && options->map_file}));
+  });
+}
+
+temper_status temper_engine_set_limits(temper_engine* engine, const temper_shape_limits* limits) {
+  return guarded([&] {
+    expect(engine, "the engine");
+    expect(limits, "the limits");
+    temper::ShapeLimits all;
+    const auto take = [](int64_t& to, int64_t from) { to = from == 0 ? to : from; };
+    take(all.plans, limits->plans);
+    take(all.plan_bytes, limits->plan_bytes);
+    take(all.prepared, limits->prepared);
+    take(all.prepared_bytes, limits->prepared_bytes);
+    engine->engine->set_limits(all);
+  });
+}
+
+temper_status temper_engine_read_statistics(const temper_engine* engine, temper_engine_statistics* statistics) {
+  return guarded([&] {
+    expect(engine, "the engine");
+    expect(statistics, "the place for the statistics");
+    const temper::EngineStatistics now = engine->engine->statistics();
+    *statistics = {now.plans, now.plan_bytes, now.plans_made, now.evictions};
   });
 }
 
@@ -209,6 +234,15 @@ temper_status temper_session_create(const temper_engine* engine, temper_session*
 }
 
 void temper_session_free(temper_session* session) { delete session; }
+
+temper_status temper_session_read_statistics(const temper_session* session, temper_session_statistics* statistics) {
+  return guarded([&] {
+    expect(session, "the session");
+    expect(statistics, "the place for the statistics");
+    const temper::SessionStatistics now = session->session.statistics();
+    *statistics = {now.runs, now.plans_made, now.prepared, now.prepared_bytes, now.evictions};
+  });
+}
 
 temper_status temper_session_prepare(temper_session* session, const temper_tensor* inputs, size_t count) {
   return guarded([&] {

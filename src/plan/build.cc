@@ -392,7 +392,7 @@ class Builder {
 
   std::vector<bool> pack(const NodeChoice& choice, PlanStep& step) {
     if (!choice.chosen.tactic->build) return {};
-    const PackCache::Entry& entry = packs_.get(step.problem, *choice.chosen.tactic, step.config, device_);
+    const PackCache::Entry entry = packs_.get(step.problem, *choice.chosen.tactic, step.config, device_);
     step.packed = index_of(entry.packed);
     step.code = index_of(entry.code);
     return entry.consumed;

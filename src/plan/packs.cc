@@ -12,7 +12,9 @@ namespace temper {
 
 void PackCache::know(std::shared_ptr<const Tensor> constant) {
   // Constants that were not packed share the model's memory already.
-  if (constant->dtype() == DType::u8 && constant->rank() == 1) not_hashed_.push_back(std::move(constant));
+  if (constant->dtype() != DType::u8 || constant->rank() != 1) return;
+  const std::lock_guard lock(mutex_);
+  not_hashed_.push_back(std::move(constant));
 }
 
 PackCache::Hashed::Hashed(AlignedBytes b) : bytes(std::move(b)), hash(xxh3(bytes.data(), bytes.size())) {}
@@ -48,25 +50,32 @@ std::string key_of(const Problem& problem, const Tactic& tactic, const Config& c
 
 }  // namespace
 
-const PackCache::Entry& PackCache::store(std::string key, Made made, const Problem& problem) {
+PackCache::Entry PackCache::store(std::string key, Made made, const Problem& problem) {
   Stored stored{{shared(std::move(made.packed)), shared(std::move(made.code)), std::move(made.consumed)}, {}};
   for (const Port& port : problem.inputs)
     if (port.constant) stored.sources.push_back(*port.constant);
   return by_problem_.emplace(std::move(key), std::move(stored)).first->second.entry;
 }
 
-const PackCache::Entry& PackCache::get(const Problem& problem, const Tactic& tactic, const Config& config, const Device& device) {
+PackCache::Entry PackCache::get(const Problem& problem, const Tactic& tactic, const Config& config, const Device& device) {
   std::string key = key_of(problem, tactic, config);
-  if (auto it = by_problem_.find(key); it != by_problem_.end()) return it->second.entry;
-  return store(std::move(key), Made(tactic.build(problem, config, device)), problem);
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto it = by_problem_.find(key); it != by_problem_.end()) return it->second.entry;
+  }
+  Made made(tactic.build(problem, config, device));
+  const std::lock_guard lock(mutex_);
+  return store(std::move(key), std::move(made), problem);  // where another thread was faster, what that one made
 }
 
 void PackCache::prepare(const std::vector<Wanted>& wanted, const Device& device) {
   std::map<std::string, std::pair<Wanted, std::optional<Made>>> missing;
-  for (const Wanted& w : wanted)
-    if (w.tactic->build && w.tactic->compile)
-      if (std::string key = key_of(*w.problem, *w.tactic, *w.config); !by_problem_.contains(key))
-        missing.try_emplace(std::move(key), w, std::nullopt);
+  for (const Wanted& w : wanted) {
+    if (!w.tactic->build || !w.tactic->compile) continue;
+    std::string key = key_of(*w.problem, *w.tactic, *w.config);
+    const std::lock_guard lock(mutex_);
+    if (!by_problem_.contains(key)) missing.try_emplace(std::move(key), w, std::nullopt);
+  }
   std::vector<std::pair<Wanted, std::optional<Made>>*> list;
   for (auto& [key, entry] : missing) list.push_back(&entry);
   std::atomic<size_t> next{0};  // some take far longer than others
@@ -77,15 +86,30 @@ void PackCache::prepare(const std::vector<Wanted>& wanted, const Device& device)
       } catch (const Error&) {  // get() meets it again, and reports it
       }
   });
+  const std::lock_guard lock(mutex_);
   for (auto& [key, entry] : missing)
     if (entry.second) store(key, std::move(*entry.second), *entry.first.problem);
 }
 
 std::shared_ptr<const Tensor> PackCache::reorder_code(const Reorder& reorder, const Backend& backend, const Device& device) {
   if (!backend.compile_reorder) return nullptr;
-  auto [it, fresh] = reorders_.try_emplace(concat(reorder.type, ' ', reorder.from, ' ', reorder.to));
-  if (fresh) it->second = shared(Hashed(backend.compile_reorder(reorder, device)));
+  const std::string key = concat(reorder.type, ' ', reorder.from, ' ', reorder.to);
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto it = reorders_.find(key); it != reorders_.end()) return it->second;
+  }
+  Hashed made(backend.compile_reorder(reorder, device));
+  const std::lock_guard lock(mutex_);
+  auto [it, fresh] = reorders_.try_emplace(key);
+  if (fresh) it->second = shared(std::move(made));
   return it->second;
+}
+
+void PackCache::forget_unused() {
+  const std::lock_guard lock(mutex_);
+  by_problem_.clear();
+  reorders_.clear();
+  std::erase_if(by_content_, [](const auto& item) { return item.second.use_count() == 1; });
 }
 
 }  // namespace temper

@@ -6,6 +6,7 @@
 
 #include "backends/backend.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/version.h"
 #include "plan/nearest.h"
 #include "runtime/stages.h"
@@ -25,20 +26,39 @@ Engine::Engine(EngineInfo info, Graph graph, int threads, const DeviceSettings& 
   info_.revision = revision();
   for (ValueId id : graph_->inputs()) inputs_.push_back({graph_->value(id).name, graph_->type(id)});
   for (const GraphOutput& output : graph_->outputs()) outputs_.push_back({output.name, graph_->type(output.value)});
+  know_graph();
 }
 
 Engine::Engine(PlanFile file, const DeviceSettings& settings)
     : info_(std::move(file.info)), graph_(std::move(file.graph)), graph_text_(std::move(file.graph_text)), threads_(file.threads),
       device_(file.device ? std::move(*file.device) : open_device(info_.device, settings)), inputs_(std::move(file.inputs)), outputs_(std::move(file.outputs)), timings_(std::move(file.timings)) {
-  for (auto& plan : file.plans) {
-    for (const auto& constant : plan->constants) packs_.know(constant);
-    auto key = shapes_of(*plan);
-    plans_[std::move(key)] = std::move(plan);
-  }
+  know_graph();
+  for (auto& plan : file.plans) keep(std::move(plan));
 }
 
-std::shared_ptr<const Engine> Engine::load(const std::string& path, const DeviceSettings& settings) {
-  auto engine = std::make_shared<Engine>(read_plan_file(path, {.settings = settings}), settings);
+void Engine::know_graph() {
+  if (!graph_) return;
+  for (int32_t v = 0; v < graph_->value_count(); ++v)
+    if (const Tensor* constant = graph_->constant({v})) known_.insert(constant->raw().data());
+}
+
+void Engine::keep(PlanRef plan) {
+  for (const auto& constant : plan->constants) {
+    packs_.know(constant);
+    known_.insert(constant->raw().data());
+  }
+  const auto shapes = shapes_of(*plan);
+  const std::lock_guard lock(mutex_);
+  plans_.put(shapes, std::move(plan), true);
+}
+
+void Engine::set_timings(std::map<std::string, double> timings) {
+  timings_ = std::move(timings);
+  times_ = {};
+}
+
+std::shared_ptr<const Engine> Engine::load(const std::string& path, const LoadOptions& options) {
+  auto engine = std::make_shared<Engine>(read_plan_file(path, {.map_file = options.map_file, .settings = options.settings}), options.settings);
   engine->set_files({path});
   return engine;
 }
@@ -76,18 +96,44 @@ void Engine::set_files(const std::vector<std::string>& files) {
   for (const std::string& file : files) files_.push_back(std::filesystem::absolute(file).string());
 }
 
-void Engine::add_plan(Plan plan) {
-  auto key = shapes_of(plan);
-  const std::scoped_lock lock(mutex_, pack_mutex_);
-  for (const auto& constant : plan.constants) packs_.know(constant);
-  plans_[std::move(key)] = std::make_shared<const Plan>(std::move(plan));
-}
+void Engine::add_plan(Plan plan) { keep(std::make_shared<const Plan>(std::move(plan))); }
 
 std::vector<std::shared_ptr<const Plan>> Engine::plans() const {
   const std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<const Plan>> list;
-  for (const auto& [shapes, plan] : plans_) list.push_back(plan);
+  std::vector<PlanRef> list;
+  plans_.each([&](const PlanRef& plan) { list.push_back(plan); });
   return list;
+}
+
+void Engine::set_limits(const ShapeLimits& limits) const {
+  if (std::min({limits.plans, limits.plan_bytes, limits.prepared, limits.prepared_bytes}) < 1)
+    fail(ErrorKind::usage, "a limit of plans, shapes or bytes is at least 1");
+  std::vector<PlanRef> gone;  // ends behind the lock
+  const std::lock_guard lock(mutex_);
+  limits_ = limits;
+  gone = beyond_limits();
+}
+
+ShapeLimits Engine::limits() const {
+  const std::lock_guard lock(mutex_);
+  return limits_;
+}
+
+EngineStatistics Engine::statistics() const {
+  const std::lock_guard lock(mutex_);
+  return {int64_t(plans_.size()), bytes_.total(), plans_made_, evictions_};
+}
+
+std::vector<Engine::PlanRef> Engine::beyond_limits() const {
+  std::vector<PlanRef> gone;
+  while (int64_t(plans_.removable()) > limits_.plans || bytes_.total() > limits_.plan_bytes) {
+    auto plan = plans_.take_oldest();
+    if (!plan) break;
+    bytes_.remove(**plan);
+    ++evictions_;
+    gone.push_back(std::move(*plan));
+  }
+  return gone;
 }
 
 static std::string expected(const PortInfo& port, const ShapeRange* range) {
@@ -120,26 +166,78 @@ void Engine::check_shapes(const std::vector<Dims>& shapes) const {
 
 std::shared_ptr<const Plan> Engine::plan_for(const std::vector<Dims>& shapes, bool* made) const {
   if (made) *made = false;
-  const std::lock_guard lock(mutex_);
-  if (auto it = plans_.find(shapes); it != plans_.end()) return it->second;
-  check_shapes(shapes);
+  std::promise<PlanRef> promise;
+  std::shared_future<PlanRef> of_another;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const PlanRef* plan = plans_.find(shapes)) return *plan;
+    check_shapes(shapes);
+    if (const auto it = planning_.find(shapes); it != planning_.end()) of_another = it->second;
+    else planning_.emplace(shapes, promise.get_future().share());
+  }
+  if (of_another.valid()) {
+    try {
+      return of_another.get();
+    } catch (const Error& error) {
+      throw Error(error);  // its own: whoever passes it on adds to the text
+    }
+  }
+  PlanRef plan;
+  try {
+    plan = plan_now(shapes);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    planning_.erase(shapes);
+    try {
+      throw;
+    } catch (const Error& error) {
+      promise.set_exception(std::make_exception_ptr(Error(error)));
+    } catch (...) {
+      promise.set_exception(std::current_exception());
+    }
+    throw;
+  }
+  std::vector<PlanRef> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    planning_.erase(shapes);
+    if (plan) {
+      bytes_.add(*plan);
+      plans_.put(shapes, plan);
+      gone = beyond_limits();
+    }
+    promise.set_value(plan);
+  }
+  if (!gone.empty()) {
+    gone.clear();
+    forget_unused();
+  }
+  if (made) *made = plan != nullptr;
+  return plan;
+}
+
+// Of shapes that are inside the profile.
+std::shared_ptr<const Plan> Engine::plan_now(const std::vector<Dims>& shapes) const {
+  log(LogLevel::debug, "planning for ", shapes);
   const Graph concrete = specialize(graph(), bind_shapes(graph(), shapes));
-  if (!is_one_stage(concrete)) return nullptr;
-  auto plan = make_plan(concrete);
-  if (made) *made = true;
-  return plans_[shapes] = std::move(plan);
+  return is_one_stage(concrete) ? make_plan(concrete) : nullptr;
 }
 
 std::shared_ptr<const Plan> Engine::make_plan(const Graph& concrete) const {
-  const std::lock_guard lock(pack_mutex_);
   PlanOptions options;
   options.threads = threads_;
   options.packs = &packs_;
-  options.time = nearest_times(timings_, device_);
-  return std::make_shared<const Plan>(build_plan(concrete, find_backend(info_.device), device_, options));
+  {
+    const std::lock_guard lock(times_mutex_);
+    if (!times_) times_ = nearest_times(timings_, device_);
+    options.time = times_;
+  }
+  auto plan = std::make_shared<const Plan>(build_plan(concrete, find_backend(info_.device), device_, options));
+  ++plans_made_;
+  return plan;
 }
 
-Session::Session(std::shared_ptr<const Engine> engine) : engine_(std::move(engine)), arena_(engine_->device()) {}
+Session::Session(std::shared_ptr<const Engine> engine) : engine_(std::move(engine)), arena_(engine_->device()), bytes_(engine_->known_constants()) {}
 Session::~Session() = default;
 
 const Plan& Session::current_plan() const {
@@ -154,18 +252,42 @@ Session::Prepared& Session::one_stage() {
   return *current_;
 }
 
-std::vector<TensorType> Session::prepare(const std::vector<Dims>& shapes) {
-  auto it = prepared_.find(shapes);
-  if (it == prepared_.end()) {
-    bool made = false;
-    Prepared prepared;
-    prepared.plan = engine_->plan_for(shapes, &made);
-    if (made) ++statistics_.plans_made;
-    if (prepared.plan) prepared.executor = std::make_unique<Executor>(*prepared.plan, engine_->device(), arena_);
-    else if (!staged_) staged_ = std::make_unique<StagedRunner>(*engine_, arena_);
-    it = prepared_.emplace(shapes, std::move(prepared)).first;
+Session::Prepared& Session::make_ready(const std::vector<Dims>& shapes) {
+  bool made = false;
+  Prepared prepared;
+  prepared.plan = engine_->plan_for(shapes, &made);
+  if (made) ++statistics_.plans_made;
+  if (!prepared.plan) {
+    if (!staged_) staged_ = std::make_unique<StagedRunner>(*engine_, arena_);
+  } else {
+    prepared.executor = std::make_unique<Executor>(*prepared.plan, engine_->device(), arena_);
+    bytes_.add(*prepared.plan);
+    kernel_bytes_ += kernel_bytes(*prepared.plan);
   }
-  current_ = &it->second;
+  Prepared& ready = prepared_.put(shapes, std::move(prepared));
+  const ShapeLimits limits = engine_->limits();
+  while (int64_t(prepared_.removable()) > limits.prepared || bytes_.total() + kernel_bytes_ > limits.prepared_bytes) {
+    const auto oldest = prepared_.take_oldest();
+    if (!oldest) break;
+    if (!oldest->plan) continue;
+    bytes_.remove(*oldest->plan);
+    kernel_bytes_ -= kernel_bytes(*oldest->plan);
+    ++statistics_.evictions;
+  }
+  return ready;
+}
+
+SessionStatistics Session::statistics() const {
+  SessionStatistics all = statistics_;
+  prepared_.each([&](const Prepared& prepared) { all.prepared += prepared.plan != nullptr; });
+  all.prepared_bytes = bytes_.total() + kernel_bytes_;
+  if (staged_) staged_->add_to(all);
+  return all;
+}
+
+std::vector<TensorType> Session::prepare(const std::vector<Dims>& shapes) {
+  Prepared* known = prepared_.find(shapes);
+  current_ = known ? known : &make_ready(shapes);
   std::vector<TensorType> types;
   for (const PortInfo& output : current_->plan ? current_->plan->outputs : engine_->outputs()) types.push_back(output.type);
   return types;
@@ -183,7 +305,7 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& inputs) {
   const std::vector<TensorType> types = prepare(shapes);
   if (!current_->plan) {
     ++statistics_.runs;
-    return staged_->run(inputs, statistics_.plans_made);
+    return staged_->run(inputs);
   }
   std::vector<Tensor> outputs;
   std::vector<void*> out;

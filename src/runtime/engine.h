@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engine: immutable, shared by threads. Session: one per thread; owns memory and kernels.
 #pragma once
+#include <atomic>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,8 +11,30 @@
 #include "plan/build.h"
 #include "plan/execute.h"
 #include "plan/file.h"
+#include "runtime/plan_bytes.h"
+#include "runtime/recent.h"
 
 namespace temper {
+
+// What is kept of shapes that come at run time; what was used last stays. The latest stays whatever it takes, and the plans
+// that the engine was built or loaded with are neither counted nor let go. A plan lives on while a session is prepared for it.
+struct ShapeLimits {
+  int64_t plans = 128, plan_bytes = int64_t(256) << 20;        // of the engine
+  int64_t prepared = 128, prepared_bytes = int64_t(256) << 20;  // of each session: with its kernels, by an estimate
+  bool operator==(const ShapeLimits&) const = default;
+};
+
+struct LoadOptions {
+  DeviceSettings settings;
+  bool map_file = false;  // see ReadPlanOptions
+};
+
+struct EngineStatistics {
+  int64_t plans = 0;       // held by now: those of the file, and those made since
+  int64_t plan_bytes = 0;  // of those made since: tables, and constants that nothing else holds
+  int64_t plans_made = 0;  // for shapes that came at run time
+  int64_t evictions = 0;   // plans let go, because others were used since
+};
 
 class Engine {
  public:
@@ -20,7 +44,7 @@ class Engine {
   explicit Engine(PlanFile file, const DeviceSettings& settings = {});
   // A plan file. Throws Error{bad_file} for one that is missing or damaged, Error{unsupported}, with the command that
   // builds it again, for one of another version, build or machine.
-  static std::shared_ptr<const Engine> load(const std::string& path, const DeviceSettings& settings = {});
+  static std::shared_ptr<const Engine> load(const std::string& path, const LoadOptions& options = {});
 
   const EngineInfo& info() const { return info_; }
   // Whether some shape is open, because inputs may vary or because it depends on data: only then an engine from a file
@@ -41,14 +65,22 @@ class Engine {
   // What it was made from, which save_engine does not write over.
   void set_files(const std::vector<std::string>& files);
   const std::vector<std::string>& files() const { return files_; }  // absolute paths
-  void set_timings(std::map<std::string, double> timings) { timings_ = std::move(timings); }
+  void set_timings(std::map<std::string, double> timings);
   const std::map<std::string, double>& timings() const { return timings_; }
   std::vector<std::shared_ptr<const Plan>> plans() const;
   // The plan for these input shapes: known, or made now from the graph without measuring (and kept). `made` tells which.
+  // Threads that ask for the same new shapes wait for the one that plans them; nobody else waits for anybody.
   // Throws Error{usage} for shapes outside the profile. Null where one plan is not enough: see runtime/stages.h.
   std::shared_ptr<const Plan> plan_for(const std::vector<Dims>& shapes, bool* made = nullptr) const;
-  // A plan for a graph of concrete shapes, by the times that the engine holds.
+  // From now on; for a session, from its next new shapes on. Throws Error{usage} for what is less than 1.
+  void set_limits(const ShapeLimits& limits) const;
+  ShapeLimits limits() const;
+  EngineStatistics statistics() const;
+  const KnownConstants& known_constants() const { return known_; }
+  // A plan for a graph of concrete shapes, by the times that the engine holds. It is not kept; who made it calls
+  // forget_unused() after letting it go.
   std::shared_ptr<const Plan> make_plan(const Graph& concrete) const;
+  void forget_unused() const { packs_.forget_unused(); }
   // Throws Error{usage} with what is expected if the shapes are not inside the profile.
   void check_shapes(const std::vector<Dims>& shapes) const;
 
@@ -61,9 +93,24 @@ class Engine {
   std::vector<PortInfo> inputs_, outputs_;
   std::vector<std::string> files_;
   std::map<std::string, double> timings_;
-  mutable std::mutex mutex_, pack_mutex_;
-  mutable std::map<std::vector<Dims>, std::shared_ptr<const Plan>> plans_;
+  mutable std::mutex times_mutex_;
+  mutable CandidateTime times_;  // by timings_; empty until a plan is made
+  KnownConstants known_;
   mutable PackCache packs_;
+  mutable std::atomic<int64_t> plans_made_{0};
+
+  using PlanRef = std::shared_ptr<const Plan>;
+  mutable std::mutex mutex_;  // of what follows; held for moments
+  mutable ShapeLimits limits_;
+  mutable RecentShapes<PlanRef> plans_;
+  mutable std::map<std::vector<Dims>, std::shared_future<PlanRef>> planning_;
+  mutable PlanBytes bytes_{known_};
+  mutable int64_t evictions_ = 0;
+
+  void know_graph();
+  void keep(PlanRef plan);
+  PlanRef plan_now(const std::vector<Dims>& shapes) const;
+  [[nodiscard]] std::vector<PlanRef> beyond_limits() const;  // with the mutex held
 };
 
 // What a file of the engine holds: the plans it has by now.
@@ -73,7 +120,10 @@ void save_engine(const Engine& engine, const std::string& path, bool force = fal
 
 struct SessionStatistics {
   int64_t runs = 0;
-  int64_t plans_made = 0;  // by run or prepare, for shapes that the engine had no plan for
+  int64_t plans_made = 0;      // by run or prepare, for shapes that the engine had no plan for
+  int64_t prepared = 0;        // shapes that a run is ready for (stages, where shapes depend on data)
+  int64_t prepared_bytes = 0;  // of those: plans as in EngineStatistics, and an estimate of the kernels
+  int64_t evictions = 0;       // of them
 };
 
 class StagedRunner;
@@ -83,8 +133,8 @@ class Session {
   explicit Session(std::shared_ptr<const Engine> engine);
   ~Session();
 
-  // Makes everything ready for these shapes (in input order), so that run() on them only runs. Returns the output types;
-  // those of a model whose shapes depend on data may be symbolic, and then only run() can be used.
+  // Makes everything ready for these shapes (in input order), so that run() on them only runs, until others that came
+  // since are beyond the engine's limits(). Returns the output types; those of a model whose shapes depend on data may be symbolic, and then only run() can be used.
   std::vector<TensorType> prepare(const std::vector<Dims>& shapes);
   // Checks dtypes, ranks and shapes against the engine's inputs; Error{usage} lists what is expected.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs);
@@ -109,7 +159,7 @@ class Session {
   // After prepare(): shapes depend on data, so that only run() can be used.
   bool is_staged() const { return current_ && !current_->plan; }
   const Plan& current_plan() const;  // throws Error{usage} before prepare() and for a model of several stages
-  const SessionStatistics& statistics() const { return statistics_; }
+  SessionStatistics statistics() const;
   int64_t arena_bytes() const { return arena_.bytes(); }
 
  private:
@@ -119,13 +169,16 @@ class Session {
   };
   std::shared_ptr<const Engine> engine_;
   Arena arena_;
-  std::map<std::vector<Dims>, Prepared> prepared_;
+  RecentShapes<Prepared> prepared_;
+  PlanBytes bytes_;
+  int64_t kernel_bytes_ = 0;
   Prepared* current_ = nullptr;
   std::unique_ptr<StagedRunner> staged_;
+  SessionStatistics statistics_;
 
+  Prepared& make_ready(const std::vector<Dims>& shapes);
   Prepared& one_stage();
   Queue& queue();
-  SessionStatistics statistics_;
 };
 
 }  // namespace temper

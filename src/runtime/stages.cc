@@ -37,17 +37,20 @@ struct StageEntry {
 
 }  // namespace
 
+struct StagedRunner::Branch {
+  StageEntry entry;
+  std::unique_ptr<Level> next;
+  int64_t used = 0;  // the last run that came through here
+};
+
 struct StagedRunner::Level {
   Graph graph;
   std::vector<size_t> output_index;  // of the model, by output of this level's graph
-  struct Branch {
-    StageEntry entry;
-    std::unique_ptr<Level> next;
-  };
   std::map<std::vector<Dims>, Branch> branches;
 };
 
-StagedRunner::StagedRunner(const Engine& engine, Arena& arena) : engine_(engine), arena_(arena), first_(std::make_unique<Level>()) {
+StagedRunner::StagedRunner(const Engine& engine, Arena& arena)
+    : engine_(engine), arena_(arena), first_(std::make_unique<Level>()), bytes_(engine.known_constants()) {
   first_->graph = engine.graph();
   for (size_t o = 0; o < engine.graph().outputs().size(); ++o) first_->output_index.push_back(o);
 }
@@ -158,32 +161,86 @@ class Splitter {
 
 }  // namespace
 
-std::vector<Tensor> StagedRunner::run(const std::vector<Tensor>& model_inputs, int64_t& plans_made) {
+StagedRunner::Branch& StagedRunner::make(Level& level, const std::vector<Dims>& shapes) {
+  const Graph concrete = specialize(level.graph, bind_shapes(level.graph, shapes));
+  Splitter splitter(concrete, level.output_index);
+  splitter.run();
+  splitter.part.compact();
+  Branch branch;
+  branch.entry = std::move(splitter.entry);
+  branch.entry.plan = engine_.make_plan(splitter.part);
+  branch.entry.executor = std::make_unique<Executor>(*branch.entry.plan, engine_.device(), arena_);
+  if (splitter.rest.node_count() > 0 || !splitter.rest_outputs.empty()) {
+    branch.next = std::make_unique<Level>();
+    branch.next->graph = std::move(splitter.rest);
+    branch.next->output_index = std::move(splitter.rest_outputs);
+  }
+  bytes_.add(*branch.entry.plan);
+  kernel_bytes_ += kernel_bytes(*branch.entry.plan);
+  ++kept_;
+  ++made_;
+  return level.branches.emplace(shapes, std::move(branch)).first->second;
+}
+
+// What stands below a level goes with it.
+void StagedRunner::leave(Level& level) {
+  for (auto& [shapes, branch] : level.branches) {
+    if (branch.next) leave(*branch.next);
+    bytes_.remove(*branch.entry.plan);
+    kernel_bytes_ -= kernel_bytes(*branch.entry.plan);
+    --kept_;
+    ++evictions_;
+  }
+  level.branches.clear();
+}
+
+// The way of this run stays, whatever it takes.
+void StagedRunner::stay_within_limits() {
+  const ShapeLimits limits = engine_.limits();
+  bool less = false;
+  while (kept_ > limits.prepared || bytes_.total() + kernel_bytes_ > limits.prepared_bytes) {
+    // A branch was used at least as lately as those below it: the oldest of all may go with them.
+    Level* where = nullptr;
+    std::map<std::vector<Dims>, Branch>::iterator oldest;
+    std::vector<Level*> work{first_.get()};
+    while (!work.empty()) {
+      Level* level = work.back();
+      work.pop_back();
+      for (auto it = level->branches.begin(); it != level->branches.end(); ++it) {
+        if (it->second.used < run_ && (!where || it->second.used < oldest->second.used)) where = level, oldest = it;
+        if (it->second.next) work.push_back(it->second.next.get());
+      }
+    }
+    if (!where) break;
+    Level going;
+    going.branches.insert(where->branches.extract(oldest));
+    leave(going);
+    less = true;
+  }
+  if (less) engine_.forget_unused();
+}
+
+void StagedRunner::add_to(SessionStatistics& statistics) const {
+  statistics.plans_made += made_;
+  statistics.prepared += kept_;
+  statistics.prepared_bytes += bytes_.total() + kernel_bytes_;
+  statistics.evictions += evictions_;
+}
+
+std::vector<Tensor> StagedRunner::run(const std::vector<Tensor>& model_inputs) {
+  ++run_;
   std::vector<Tensor> results(engine_.outputs().size());
   std::vector<Tensor> inputs = model_inputs;
   Level* level = first_.get();
   while (level) {
     std::vector<Dims> shapes;
     for (const Tensor& input : inputs) shapes.push_back(input.dims());
-    auto it = level->branches.find(shapes);
-    if (it == level->branches.end()) {
-      const Graph concrete = specialize(level->graph, bind_shapes(level->graph, shapes));
-      Splitter splitter(concrete, level->output_index);
-      splitter.run();
-      splitter.part.compact();
-      Level::Branch branch;
-      branch.entry = std::move(splitter.entry);
-      branch.entry.plan = engine_.make_plan(splitter.part);
-      branch.entry.executor = std::make_unique<Executor>(*branch.entry.plan, engine_.device(), arena_);
-      ++plans_made;
-      if (splitter.rest.node_count() > 0 || !splitter.rest_outputs.empty()) {
-        branch.next = std::make_unique<Level>();
-        branch.next->graph = std::move(splitter.rest);
-        branch.next->output_index = std::move(splitter.rest_outputs);
-      }
-      it = level->branches.emplace(shapes, std::move(branch)).first;
-    }
-    StageEntry& entry = it->second.entry;
+    const auto it = level->branches.find(shapes);
+    const bool fresh = it == level->branches.end();
+    Branch& branch = fresh ? make(*level, shapes) : it->second;
+    branch.used = run_;
+    if (fresh) stay_within_limits();
+    StageEntry& entry = branch.entry;
     std::vector<const void*> in;
     std::vector<void*> out;
     std::vector<Tensor> planned, eager;
@@ -205,7 +262,7 @@ std::vector<Tensor> StagedRunner::run(const std::vector<Tensor>& model_inputs, i
     std::vector<Tensor> next;
     for (const Source& source : entry.next_inputs) next.push_back(tensor_of(source));
     inputs = std::move(next);
-    level = it->second.next.get();
+    level = branch.next.get();
   }
   return results;
 }

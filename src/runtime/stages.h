@@ -17,14 +17,23 @@ class StagedRunner {
  public:
   StagedRunner(const Engine& engine, Arena& arena);
   ~StagedRunner();
-  // Plans are made for the shapes seen and kept; `plans_made` counts them.
-  std::vector<Tensor> run(const std::vector<Tensor>& inputs, int64_t& plans_made);
+  // Plans are made for the shapes seen and kept within the engine's limits of a session.
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs);
+  // Adds the stages, their plans and evictions.
+  void add_to(SessionStatistics& statistics) const;
 
  private:
   struct Level;
+  struct Branch;
   const Engine& engine_;
   Arena& arena_;
   std::unique_ptr<Level> first_;
+  PlanBytes bytes_;
+  int64_t kernel_bytes_ = 0, run_ = 0, kept_ = 0, made_ = 0, evictions_ = 0;
+
+  Branch& make(Level& level, const std::vector<Dims>& shapes);
+  void stay_within_limits();
+  void leave(Level& level);
 };
 
 }  // namespace temper

@@ -60,6 +60,54 @@ TEST(CppApi, BuildsSavesLoadsAndRuns) {
   EXPECT_NE(x[0], x[1]);
 }
 
+TEST(CppApi, WhatIsKeptOfShapesIsLimitedAndCounted) {
+  temper::BuildOptions wide = options();
+  wide.shapes[0].max[0] = 20;
+  temper::Engine engine = temper::Engine::build(kModel, wide);
+  const int64_t built = engine.statistics().plans;
+  temper::ShapeLimits limits;
+  limits.plans = 3;
+  limits.prepared = 2;
+  engine.set_limits(limits);
+  temper::Session session(engine);
+  for (int64_t n = 3; n < 13; ++n) EXPECT_EQ(session.run({picture(n)})[0].dims()[0], n);
+  EXPECT_EQ(engine.statistics().plans, built + 3);
+  EXPECT_GT(engine.statistics().plans_made, 5) << "some sizes were built for";
+  EXPECT_EQ(engine.statistics().evictions, engine.statistics().plans_made - 3);
+  EXPECT_GT(engine.statistics().plan_bytes, 0);
+  EXPECT_EQ(session.statistics().runs, 10);
+  EXPECT_EQ(session.statistics().prepared, 2);
+  EXPECT_EQ(session.statistics().evictions, 8);
+  EXPECT_GT(session.statistics().prepared_bytes, 0);
+  limits.plans = -1;
+  EXPECT_EQ(status_of([&] { engine.set_limits(limits); }, "at least 1"), TEMPER_USAGE);
+}
+
+TEST(CppApi, ALoadedPlanDoesNotNeedItsFile) {
+  const temper::Engine built = temper::Engine::build(kModel, options());
+  const std::string plan = testing::TempDir() + "/temper_cpp_loaded_" + std::to_string(getpid()) + ".plan";
+  built.save(plan);
+  temper::LoadOptions map;
+  map.map_file = true;
+  const temper::Engine loaded = temper::Engine::load(plan), mapped = temper::Engine::load(plan, map);
+  temper::Session session(loaded), of_mapped(mapped);
+  const auto values = [](temper::Session& s) {
+    const temper::Tensor logits = s.run({picture(2)})[0];
+    return std::vector<float>(logits.data<float>(), logits.data<float>() + logits.count());
+  };
+  const std::vector<float> before = values(session);
+  EXPECT_EQ(values(of_mapped), before);
+  std::remove(plan.c_str());
+  EXPECT_EQ(values(of_mapped), before) << "deleted it is still there for who mapped it";
+  built.save(plan);
+  const temper::Engine again = temper::Engine::load(plan);
+  ASSERT_EQ(truncate(plan.c_str(), 0), 0);
+  temper::Session of_cut(again);
+  EXPECT_EQ(values(of_cut), before);
+  EXPECT_EQ(status_of([&] { temper::Engine::load(plan); }, "empty"), TEMPER_BAD_FILE);
+  std::remove(plan.c_str());
+}
+
 TEST(CppApi, ErrorsCarryTheStatusAndTheMessage) {
   EXPECT_EQ(status_of([] { temper::Engine::load("no_such.plan"); }, "no_such.plan"), TEMPER_BAD_FILE);
   temper::BuildOptions wrong = options();

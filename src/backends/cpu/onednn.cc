@@ -14,7 +14,13 @@ namespace temper {
 using dnnl::memory;
 
 dnnl::engine& dnnl_cpu_engine() {
-  static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  static dnnl::engine engine = [] {
+    // oneDNN keeps the primitives that it made last, with their code, for the whole process: of 1024 by itself, which is more
+    // than what sessions keep of shapes that come and go (ShapeLimits). What the user chose stays.
+    constexpr int kByItself = 1024, kKept = 256;
+    if (dnnl::get_primitive_cache_capacity() == kByItself) dnnl::set_primitive_cache_capacity(kKept);
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return engine;
 }
 
