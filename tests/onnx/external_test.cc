@@ -14,7 +14,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string text_of(const MappedFile& file) { return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}; }
+std::string text_of(const OpenFile& file) {
+  std::string text(file.size(), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
 
 TEST(ExternalData, LinksThatStayInTheFolderAreFollowed) {
   const std::string folder = test_folder();

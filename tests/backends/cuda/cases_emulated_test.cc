@@ -20,14 +20,14 @@ TEST_P(EmulatedCudaCases, AgreeWithTheReference) {
 
 TEST(EmulatedCudaKernels, PassNanAndInfinityOnAsTheReferenceDoes) {
   const testing::EmulatedGpu emulated;
-  const std::string text = R"(softmax(f32[3,63]) axis=1
+  const std::string text = R"text(softmax(f32[3,63]) axis=1
 pool(f32[2,16,9,9]) kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1]
 pool(f16[2,16,9,9]) kernel=[2,2] strides=[2,2] dilations=[1,1] pads=[0,0,0,0]
 reduce(f32[5,130]) kind=max axes=[1]
 reduce(f32[5,130]) kind=min axes=[1]
 pointwise(f32[1000]) program="(1) 1=relu.f32(0) 2=constant.f32[6] 3=min.f32(1,2)"
 matmul(f32[9,16], f32[16,24]*, f32[24]*) epilogue="(2) 2=add.f32(0,1) 3=relu.f32(2)"
-)";
+)text";
   constexpr double inf = std::numeric_limits<double>::infinity();
   testing::check_lines("nan", text, emulated.compiler(), emulated.gpu(), {.one_config = true, .put = {std::numeric_limits<double>::quiet_NaN()}});
   const std::string without_products = text.substr(0, text.find("matmul"));

@@ -192,7 +192,7 @@ constexpr const char* kUnevenTf32Lines =
 
 void check_tf32(const std::string& lines, std::string_view recipes, const cuda::Compiler& compiler,
                 const cuda::GpuRef& gpu, bool one_config) {
-  testing::check_lines("tf32", lines, compiler, gpu, {SIZE_MAX, recipes, UINT32_MAX, one_config, true});
+  testing::check_lines("tf32", lines, compiler, gpu, {.recipes = recipes, .one_config = one_config, .tf32 = true});
 }
 
 TEST(EmulatedPipeline, RoundsF32ToTheNearestTf32) {
