@@ -276,6 +276,7 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   info.version = version();
   info.revision = revision();
   info.command = options.command;
+  const int64_t constants = constant_bytes(graph);
   graph = optimised_graph(std::move(graph), info, options);
   TimingCache cache(options.timing_cache);
   done("the timing cache is read");
@@ -303,7 +304,7 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   for (const auto& dims : shapes) {
     concretes.push_back(specialize(graph, bind_shapes(graph, dims)));
     if (!is_one_stage(concretes.back())) break;
-    check_memory(concretes.back(), options.memory_limit);
+    check_memory(concretes.back(), constants, options.memory_limit);
   }
   const bool in_context = options.measure && backend.queue;
   // A GPU is busy longest with the largest shapes; the kernels of the others are compiled meanwhile.

@@ -18,10 +18,15 @@ int64_t bytes_of(const Graph& graph, ValueId id) {
 
 }  // namespace
 
-void check_memory(const Graph& graph, int64_t limit) {
-  int64_t given = 0, ports = 0;
+int64_t constant_bytes(const Graph& graph) {
+  int64_t bytes = 0;
   for (int32_t i = 0; i < graph.value_count(); ++i)
-    if (const Tensor* constant = graph.constant({i})) given = checked_add(given, constant->bytes());
+    if (const Tensor* constant = graph.constant({i})) bytes = checked_add(bytes, constant->bytes());
+  return bytes;
+}
+
+void check_memory(const Graph& graph, int64_t constants, int64_t limit) {
+  int64_t given = constants, ports = 0;
   for (ValueId id : graph.inputs()) given = checked_add(given, bytes_of(graph, id)), ports = checked_add(ports, bytes_of(graph, id));
   for (const GraphOutput& output : graph.outputs()) ports = checked_add(ports, bytes_of(graph, output.value));
   const bool by_size = limit < 0;
