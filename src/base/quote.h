@@ -22,6 +22,9 @@ std::string printable(std::string_view text);
 // The same for a text of several lines: its line breaks stay.
 std::string printable_lines(std::string_view text);
 
+// Text of more than `most` bytes without its middle, of which the count stays. UTF-8 stays UTF-8.
+std::string shortened(std::string_view text, size_t most);
+
 // Words of more than `most` bytes without their middle, of which the count stays: "/model/…(61359 bytes)…/MatMul". UTF-8 stays
 // UTF-8.
 std::string with_short_words(const std::string& text, size_t most);

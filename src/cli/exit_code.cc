@@ -17,12 +17,7 @@ constexpr size_t kLongestLine = 8000;
 }  // namespace
 
 void print_error(const std::string& line) {
-  std::string text = with_short_words(printable(line), kLongestWord);
-  if (text.size() > kLongestLine) {  // many words: one word for that purpose
-    for (char& c : text)
-      if (c == ' ') c = '\n';
-    text = with_short_words(text, kLongestLine);
-  }
+  const std::string text = shortened(with_short_words(printable(line), kLongestWord), kLongestLine);
   std::fflush(stdout);  // what was printed goes out first: a log may take both streams
   std::fprintf(stderr, "temper: %s\n", text.c_str());
 }

@@ -62,7 +62,8 @@ np.save('x.npy', np.arange(32, dtype='f4').reshape(8, 4))
     EXPECT_EQ(outcome.code, int(ErrorKind::usage)) << arguments << ": " << outcome.err;
     EXPECT_EQ(outcome.out, "") << arguments;
     EXPECT_NE(outcome.err.find(part), std::string::npos) << arguments << ": '" << part << "' is missing in: " << outcome.err;
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << arguments << ": " << outcome.err;
+    EXPECT_EQ(outcome.err.rfind("temper: "), outcome.err.find("temper: ")) << arguments << ": " << outcome.err;
+    EXPECT_EQ(outcome.err.find('\n', outcome.err.find("temper: ")), outcome.err.size() - 1) << arguments << ": " << outcome.err;
     const auto after = contents();
     EXPECT_EQ(before.size(), after.size()) << arguments;
     for (const auto& [name, text] : before) EXPECT_TRUE(after.contains(name) && after.at(name) == text) << arguments << " changed " << name;

@@ -20,7 +20,7 @@ std::string text_of(const OpenFile& file) {
   return text;
 }
 
-TEST(ExternalData, LinksThatStayInTheFolderAreFollowed) {
+TEST(OpenExternal, LinksThatStayInTheFolderAreFollowed) {
   const std::string folder = test_folder();
   write_text(folder + "model/sub/w", "inside");
   fs::create_symlink("sub/../sub/w", folder + "model/relative");
@@ -32,7 +32,7 @@ TEST(ExternalData, LinksThatStayInTheFolderAreFollowed) {
       EXPECT_EQ(text_of(open_external(folder + model, location)), "inside") << model << " " << location;
 }
 
-TEST(ExternalData, LinksThatLeaveTheFolderAreRefused) {
+TEST(OpenExternal, LinksThatLeaveTheFolderAreRefused) {
   const std::string folder = test_folder();
   write_text(folder + "secret", "outside");
   write_text(folder + "model2/w", "outside");  // its name begins as the model's folder's
@@ -46,7 +46,7 @@ TEST(ExternalData, LinksThatLeaveTheFolderAreRefused) {
 }
 
 // Somebody who may write in the folder exchanges what was looked at for a link that leads out: it is never opened.
-TEST(ExternalData, NobodyWinsARaceOutOfTheFolder) {
+TEST(OpenExternal, NobodyWinsARaceOutOfTheFolder) {
   const std::string folder = test_folder();
   write_text(folder + "outside/w", "outside");
   write_text(folder + "model/sub/w", "inside");
@@ -71,7 +71,7 @@ TEST(ExternalData, NobodyWinsARaceOutOfTheFolder) {
   EXPECT_LE(opened, 8000);
 }
 
-TEST(ExternalData, AModelsFilesAreThoseThatItsWeightsLieIn) {
+TEST(OpenExternal, AModelsFilesAreThoseThatItsWeightsLieIn) {
   const std::string folder = test_folder();
   run_python(folder, R"(
 import onnx
