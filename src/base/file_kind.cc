@@ -83,19 +83,37 @@ FileKind onnx_kind(const File& file) {
   return !has_graph ? FileKind::other : ours ? FileKind::our_onnx : FileKind::onnx;
 }
 
-// By the word behind "schema": at the beginning, or at the end where keys are sorted.
-FileKind json_kind(std::string_view head, std::string_view tail) {
-  const auto find = [](std::string_view text, size_t at) {
-    constexpr std::string_view key = "\"schema\"";
-    if (at == text.npos) return FileKind::other;
-    text.remove_prefix(at + key.size());
-    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n:"), text.size()));
-    for (const Schema& schema : schemas)
-      if (text.starts_with('"') && text.substr(1).starts_with(schema.name) && text.substr(1 + schema.name.size()).starts_with('/')) return schema.kind;
-    return FileKind::other;
-  };
-  if (const FileKind kind = find(head, head.find("\"schema\"")); kind != FileKind::other) return kind;
-  if (const FileKind kind = find(tail, tail.rfind("\"schema\"")); kind != FileKind::other) return kind;
+FileKind kind_of_schema(std::string_view text) {
+  for (const Schema& schema : schemas)
+    if (text.starts_with(schema.name) && text.substr(schema.name.size()).starts_with('/')) return schema.kind;
+  return FileKind::other;
+}
+
+// By the text behind the key "schema" of the outermost object, wherever it stands: some files have their keys sorted.
+FileKind json_kind(const File& file, std::string_view head) {
+  constexpr size_t kStep = size_t(1) << 20, kLongestWord = 64;
+  int depth = 0;
+  bool in_string = false, escaped = false, is_value = false;
+  std::string word, key;  // of the outermost object, no more of them than is looked at
+  for (size_t at = 0; at < file.size; at += kStep) {
+    for (const char c : file.read(at, kStep)) {
+      if (in_string) {
+        if (escaped) escaped = false;
+        else if (c == '\\') escaped = true;
+        else if (c == '"') {
+          in_string = false;
+          if (depth == 1 && is_value && key == "schema") return kind_of_schema(word);
+          if (depth == 1 && !is_value) key = word;
+        } else if (depth == 1 && word.size() < kLongestWord) word += c;
+      } else if (c == '"') {
+        in_string = true;
+        word.clear();
+      } else if (c == '{' || c == '[') ++depth;
+      else if (c == '}' || c == ']') --depth;
+      else if (depth == 1 && c == ':') is_value = true;
+      else if (depth == 1 && c == ',') is_value = false;
+    }
+  }
   // Times whose end, with the schema, is missing.
   head.remove_prefix(1);
   head.remove_prefix(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
@@ -140,7 +158,7 @@ FileKind kind_of_file(const std::string& path) {
   if (head.starts_with(magic)) return FileKind::plan;
   if (head.starts_with("\x93NUMPY")) return FileKind::npy;
   if (head.starts_with("\x89PNG\r\n")) return FileKind::png;
-  if (head.starts_with('{')) return json_kind(head, file.read(file.size > kSeen ? file.size - kSeen : 0, kSeen));
+  if (head.starts_with('{')) return json_kind(file, head);
   if (const FileKind kind = text_kind(head); kind != FileKind::other) return kind;
   if (head.find_first_not_of('\0') == head.npos) return zeros_alone(file) ? FileKind::nothing : FileKind::other;
   return onnx_kind(file);

@@ -69,7 +69,7 @@ bool continues(char c) { return (uint8_t(c) & 0xc0) == 0x80; }
 std::string printable(std::string_view text) { return cleaned(text, false); }
 std::string printable_lines(std::string_view text) { return cleaned(text, true); }
 
-std::string shortened(std::string_view text, size_t most) {
+std::string cut_in_middle(std::string_view text, size_t most) {
   if (text.size() <= most) return std::string(text);
   size_t head = most / 2, tail = text.size() - most / 4;
   while (head > 0 && continues(text[head])) --head;
@@ -81,7 +81,7 @@ std::string with_short_words(const std::string& text, size_t most) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find_first_of(" \n", at), text.size());
-    out += shortened(std::string_view(text).substr(at, end - at), most);
+    out += cut_in_middle(std::string_view(text).substr(at, end - at), most);
     if (end < text.size()) out += text[end];
     at = end + 1;
   }

@@ -23,7 +23,7 @@ std::string printable(std::string_view text);
 std::string printable_lines(std::string_view text);
 
 // Text of more than `most` bytes without its middle, of which the count stays. UTF-8 stays UTF-8.
-std::string shortened(std::string_view text, size_t most);
+std::string cut_in_middle(std::string_view text, size_t most);
 
 // Words of more than `most` bytes without their middle, of which the count stays: "/model/…(61359 bytes)…/MatMul". UTF-8 stays
 // UTF-8.

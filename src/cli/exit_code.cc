@@ -17,7 +17,7 @@ constexpr size_t kLongestLine = 8000;
 }  // namespace
 
 void print_error(const std::string& line) {
-  const std::string text = shortened(with_short_words(printable(line), kLongestWord), kLongestLine);
+  const std::string text = cut_in_middle(with_short_words(printable(line), kLongestWord), kLongestLine);
   std::fflush(stdout);  // what was printed goes out first: a log may take both streams
   std::fprintf(stderr, "temper: %s\n", text.c_str());
 }

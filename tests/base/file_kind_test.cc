@@ -30,7 +30,7 @@ TEST(FileKinds, WhatTemperWritesIsKnownAgain) {
   EXPECT_EQ(kind_of_file(folder + "x.npy"), FileKind::npy);
 }
 
-TEST(FileKinds, JsonIsToldByItsSchemaAtEitherEnd) {
+TEST(FileKinds, JsonIsToldByTheSchemaOfItsOutermostObject) {
   const std::string folder = test_folder(), many(10000, ' ');
   EXPECT_EQ(kind_of(folder, R"({"schema": "temper.result/1", "runs": []})"), FileKind::result);
   EXPECT_EQ(kind_of(folder, R"({"schema": "temper.result/1", "runs": [)" + many), FileKind::result);
@@ -38,6 +38,8 @@ TEST(FileKinds, JsonIsToldByItsSchemaAtEitherEnd) {
   EXPECT_EQ(kind_of(folder, R"({"entries": {"a": 1}, "schema": "temper.timings/1"})"), FileKind::timings);
   EXPECT_EQ(kind_of(folder, "{\n \"entries\": {\n  \"a\": 1" + many), FileKind::timings);  // cut off
   EXPECT_EQ(kind_of(folder, R"({"schema": "mine/1", "runs": []})"), FileKind::other);
+  EXPECT_EQ(kind_of(folder, "{\"notes\": \"" + many + "\", \"schema\": \"temper.ranges/1\", \"values\": \"" + many + "\"}"), FileKind::ranges);
+  EXPECT_EQ(kind_of(folder, R"({"mine": {"schema": "temper.ranges/1"}, "text": "\"schema\": \"temper.ranges/1\""})"), FileKind::other);
   EXPECT_EQ(kind_of(folder, R"({"schema": "temper.resultant/1"})"), FileKind::other);
   EXPECT_EQ(kind_of(folder, R"([{"schema": "temper.result/1"}])"), FileKind::other);
 }
