@@ -104,11 +104,13 @@ struct Tuner::Instance {
     kernel->prepare();
     for (size_t i = 0; i < problem.inputs.size(); ++i) {
       const Port& port = problem.inputs[i];
+      // A plan reorders a constant that is wanted in another layout, which may take more memory.
+      const bool as_it_is = port.constant && same_memory(port.dims(), Layout::plain, config.inputs[i]);
       if (!port.present || (i < consumed.size() && consumed[i])) inputs.push_back(nullptr);
-      else if (port.constant && queue) {
+      else if (as_it_is && queue) {
         constants.push_back(queue->constant(port.constant->raw()));
         inputs.push_back(constants.back().get());
-      } else if (port.constant) inputs.push_back(port.constant->raw().data());
+      } else if (as_it_is) inputs.push_back(port.constant->raw().data());
       else inputs.push_back(scratch.take(port.type.dtype, layout_elements(port.dims(), config.inputs[i]), true));
     }
     for (size_t o = 0; o < problem.outputs.size(); ++o)

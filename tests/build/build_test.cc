@@ -2,8 +2,12 @@
 #include "build/build.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstring>
+#include <memory>
 
 #include "build/segments.h"
 
@@ -89,6 +93,28 @@ TEST(Build, AConstantBesideABlockedValueIsReadInThatOrder) {
     Session session(build_engine(graph, {}, fixed(in.dims(), measure)));
     expect_close(session.run({in}), run_reference(graph, {in}));
   }
+}
+
+// In front of a page that must not be read.
+Tensor guarded(const Tensor& tensor) {
+  const size_t page = size_t(sysconf(_SC_PAGESIZE)), bytes = size_t(tensor.bytes()), all = (bytes + page - 1) / page * page + page;
+  auto* memory = static_cast<std::byte*>(mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  mprotect(memory + all - page, page, PROT_NONE);
+  std::byte* const at = memory + all - page - bytes;
+  std::memcpy(at, tensor.raw().data(), bytes);
+  return Tensor::view(tensor.dtype(), tensor.dims(), at, std::shared_ptr<const void>(memory, [all](const void* m) { munmap(const_cast<void*>(m), all); }));
+}
+
+// 197 rows in blocks of 16 take more memory than the constant has.
+TEST(Build, AConstantThatACandidateReadsInBlocksIsTimedInMemoryOfThatSize) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DType::f32, {1, 197, 192}});
+  const Tensor constant = guarded(filled({1, 197, 192}, 1)), in = filled({1, 197, 192}, 2);
+  ops::Pointwise add;
+  add.program = Program::parse("(2) 2=add.f32(0,1)");
+  graph.add_output("y", graph.add_single(add, {x, graph.add_constant("c", constant)}, "add"));
+  Session session(build_engine(graph, {}, fixed(in.dims(), true)));
+  expect_close(session.run({in}), run_reference(graph, {in}));
 }
 
 // A table of two rows, or of one, is looked up while kernels are timed, too.
