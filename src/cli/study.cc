@@ -397,9 +397,10 @@ void run_study(const StudyOptions& options, Context& context) {
     std::fputs(json_text(study).c_str(), stdout);
     return;
   }
-  if (!search.is_null())
-    std::printf("%s\n%s\n\n", terminal_table(table_of_json(search.at("table"))).c_str(),
-                search.at("text").get<std::string>().c_str());
+  if (!search.is_null()) {
+    if (context.verbosity >= 0) std::printf("%s\n", terminal_table(table_of_json(search.at("table"))).c_str());
+    std::printf("%s\n\n", search.at("text").get<std::string>().c_str());
+  }
   std::fputs(terminal_table(table).c_str(), stdout);
   for (const Json& row : study.at("precisions"))
     if (!row.at("mcnemar").is_null())

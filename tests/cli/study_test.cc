@@ -187,6 +187,27 @@ TEST(StudyVerb, APrecisionThatTheMachineLacksIsLeftOutWithANote) {
   EXPECT_EQ(read_json(folder + "three/study.json").at("precisions").size(), open_device("cpu").avx512_bf16 ? 3u : 2u);
 }
 
+// Ranges that cut off so much that most classes stay and the outputs are wrecked.
+TEST(StudyVerb, AnswersThatAreFarGetNoVerdictThoughTheirClassesStay) {
+  const std::string folder = samples();
+  const Outcome done = temper(folder, "study m.onnx --data digits.npz --samples 200 --method percentile:92 --batch 8 --quick --duration 50ms -o far --quiet");
+  ASSERT_EQ(done.code, 0) << done.err;
+  for (const char* part : {"warning: int8: the answers are far from fp32's: SNR ", "where 17 dB and 0.99 are asked for", "the tensor 'relu1': percentile:92 clips"}) EXPECT_CONTAINS(done.err, part);
+  for (const char* part : {"FAR", "verdict: fp32", "int8 is far from fp32's answers"}) EXPECT_CONTAINS(done.out, part);
+  const auto int8 = read_json(folder + "far/study.json").at("precisions")[1];
+  EXPECT_EQ(int8.at("holds"), false);
+  EXPECT_TRUE(int8.at("over_budget").is_null());
+  // A budget that the classes keep raises layers until the outputs are near.
+  const Outcome built = temper(folder, "build m.onnx -o m.plan --precision int8 --data digits.npz --samples 100 --method percentile:92 --max-drop 60% --raise-to fp32 --quick --json");
+  ASSERT_EQ(built.code, 0) << built.err;
+  const auto json = nlohmann::json::parse(built.out);
+  EXPECT_LE(json.at("all_int8").at("drop").get<double>(), 0.6);
+  EXPECT_EQ(json.at("all_int8").at("near"), false);
+  EXPECT_EQ(json.at("result").at("near"), true);
+  EXPECT_GE(json.at("result").at("snr_db").get<double>(), 17);
+  EXPECT_EQ(json.at("holds"), true);
+}
+
 TEST(StudyVerb, WrongUseEndsWithOneMessage) {
   const std::string folder = samples();
   const auto refused = [&](int code, const std::string& arguments, std::string_view part) {
