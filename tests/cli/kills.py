@@ -64,13 +64,15 @@ def main(program):
         }
         killed = 0
         for target, arguments in verbs.items():
-            for number in range(1, 9):  # what former versions left there, under the numbers that these runs have
-                (folder / f"{target}.tmp.{number}.0").write_text("")
+            # What former versions left there, under the numbers that these runs have.
+            former = [folder / f"{target}.tmp.{number}.{count}" for number in range(1, 9) for count in range(3)]
+            for path in former:
+                path.write_text("")
             start = time.monotonic()
             run(arguments)
             usual = time.monotonic() - start
-            for number in range(1, 9):
-                (folder / f"{target}.tmp.{number}.0").unlink()
+            for path in former:
+                path.unlink()
             for _ in range(KILLS):
                 process = begin(arguments)
                 time.sleep(moments.uniform(0.2, 1.1) * usual)
