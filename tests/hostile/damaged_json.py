@@ -81,7 +81,9 @@ def main():
                 outcome = cases.run(*(c.replace("{}", name) for c in command))
                 cases.documented(outcome)
                 if name.startswith("study/"):
-                    cases.expect(outcome.code == done.code, outcome, f"{name} at {path} was not done again")
+                    # What does not say that it is a step may be somebody's: it is not replaced.
+                    ours = '"temper.step/' in text or not text
+                    cases.expect(outcome.code == (done.code if ours else 2), outcome, f"{name} at {path} was not done again")
         cases.write(name, good)
     cases.finish()
 

@@ -39,7 +39,7 @@ def main():
     cases.write("long.csv", (b",".join([b"0.25"] * 8) + b"\n") * 200_000)
     cases.documented(cases.run(*run, "long.csv"), [0])
     cases.write("claims.npy", npy(b"", (1 << 40, 8)))
-    cases.documented(cases.run(*run, "claims.npy"), [3])
+    cases.documented(cases.run(*run, "claims.npy"), [3, 5])
     cases.finish()
 
 
