@@ -24,7 +24,7 @@ namespace {
 
 // A worker spins for so long before it sleeps: longer than what lies between two regions of a plan, steps that run on the
 // caller's thread alone included, and far shorter than a time slice of the scheduler. benchmarks/README.md has the numbers.
-constexpr auto kSpin = std::chrono::microseconds(50);
+constexpr auto kSpin = std::chrono::microseconds(100);
 constexpr int kMemberBits = 12;
 constexpr uint64_t kMemberMask = (uint64_t(1) << kMemberBits) - 1;
 constexpr size_t kLine = 64;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -166,6 +167,23 @@ Comparison compare_runs(const BenchRun& a, const BenchRun& b, double same) {
   if (a.samples_ms && b.samples_ms) result.samples_factor = samples_factor(result.ratio, *result.interval, same);
   else result.why += "; a log holds a summary only, its times (--exportTimes) would say more";
   return result;
+}
+
+std::string fastest_threads(const std::vector<const BenchRun*>& runs) {
+  const auto named = [](const BenchRun& run) { return concat(run.threads.value_or(0), run.threads == 1 ? " thread" : " threads"); };
+  const auto ms = [](const BenchRun* run) { return run->latency.median.value_or(std::numeric_limits<double>::infinity()); };
+  const BenchRun* best = *std::min_element(runs.begin(), runs.end(), [&](const BenchRun* a, const BenchRun* b) { return ms(a) < ms(b); });
+  std::string slower, alike;
+  for (const BenchRun* run : runs) {
+    if (run == best) continue;
+    const Comparison c = compare_runs(*run, *best);
+    const std::string range = c.interval ? concat(" (", format_number(c.interval->low, 3), " to ", format_number(c.interval->high, 3), ")") : "";
+    if (c.verdict == Verdict::faster) slower += concat(slower.empty() ? "" : ", ", named(*run), run->threads == 1 ? " takes " : " take ", format_number(c.ratio, 3), " times as long", range);
+    else alike += concat(alike.empty() ? "" : ", ", named(*run), range, c.interval ? "" : concat(": ", c.why));
+  }
+  const std::string cannot = alike.empty() ? "" : concat("no difference shown beside ", alike);
+  if (slower.empty()) return concat("no number of threads is shown to be faster: ", named(*best), " beside ", alike, " times as long");
+  return concat(named(*best), " is the fastest: ", slower, cannot.empty() ? "" : "; ", cannot);
 }
 
 std::string_view name_of(GateVerdict verdict) {

@@ -345,7 +345,7 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
       plan_options.time = [&](const Problem& problem, const Tactic& tactic, const Config& config, int chains) {
         // What is slow for one batch on a GPU may be the best for another: its parallelism is that of the batch.
         if (backend.queue) return tuner.time(problem, tactic, config, chains, options.workspace);
-        return tuner.time_unless_hopeless(problem_family(problem), problem, tactic, config, chains, options.workspace);
+        return tuner.time_unless_hopeless(concat(problem_family(problem), " threads=", problem.threads), problem, tactic, config, chains, options.workspace);
       };
     }
     const auto progress = [&](const std::string& what) { if (options.progress) options.progress(stage + what); };

@@ -77,14 +77,21 @@ class InContext {
   void remember(const Plan& plan) {
     for (const Segment& segment : plan.segments)
       for (const PlanStep& step : segment.steps)
-        if (const Tactic* tactic = step.is_reorder() ? nullptr : find_tactic(step.tactic))
-          cache_.add(timing_key(decided_group(group_of(step.problem)), *tactic, step.config), std::max(0.0, step.ms), host_.load);
+        if (const Tactic* tactic = step.is_reorder() ? nullptr : find_tactic(step.tactic)) {
+          const std::string group = decided_group(of_threads(step.problem, plan.threads));
+          cache_.add(timing_key(group, *tactic, step.config), std::max(0.0, step.ms), host_.load);
+          if (plan.threads > 1) cache_.add(group + kThreads, step.problem.threads, host_.load);
+        }
   }
   std::optional<Plan> plan_as_before() const {
     PlanOptions options = options_;
     options.time = nullptr;
+    options.threads_of = [&](const Problem& problem) {
+      const auto known = cache_.find(decided_group(group_of(problem)) + kThreads);
+      return known ? int(*known) : problem.threads;
+    };
     options.decided = [&](const Problem& problem) -> DecidedCandidate {
-      const std::string start = decided_group(group_of(problem)) + " | ";
+      const std::string start = decided_group(of_threads(problem, options_.threads)) + " | ";
       // Decided twice, it is what was decided on the quieter machine, or later.
       auto found = cache_.entries().end();
       for (auto it = cache_.entries().lower_bound(start); it != cache_.entries().end() && it->first.starts_with(start); ++it)
@@ -121,6 +128,12 @@ class InContext {
   std::map<std::string, std::vector<Known>> known_;      // by problem, the best first
   std::map<std::string, std::vector<Known>> shortlist_;  // by problem
 
+  // Decisions are kept by the problem on all threads; the number of threads that was decided stands beside them, as a time.
+  static constexpr const char* kThreads = " on threads";
+  std::string of_threads(Problem problem, int threads) const {
+    problem.threads = threads;
+    return group_of(problem);
+  }
   std::string decided_group(const std::string& group) const { return concat(start_, group); }
   // A GPU's times are its own, which the host's load does not disturb.
   bool is_believed(const TimedEntry& entry) const { return backend_.queue || !entry.suspect(); }

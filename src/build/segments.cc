@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "build/in_context.h"
 #include "build/plan_buffers.h"
+#include "build/step_threads.h"
 #include "measure/timer.h"
 #include "plan/choose.h"
 #include "plan/execute.h"
@@ -85,7 +86,9 @@ Plan search_segments(const Graph& graph, const Backend& backend, const Device& d
   const BatchInfo batch = analyze_batch(graph);
   const std::vector<Group> groups = find_groups(graph, batch);
   options.segments.clear();
-  Plan best = build_plan(graph, backend, device, options);
+  ThreadedPlan threaded = choose_step_threads(graph, backend, device, options, build_plan(graph, backend, device, options), timer_of_plans(device), progress);
+  options.threads_of = threaded.threads_of;
+  Plan best = std::move(threaded.plan);
   const bool any_sliceable = std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.sliceable; });
   if (batch.batch <= 1 || !any_sliceable) return best;
 

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "build/in_context.h"
 #include "build/whole.h"
+#include "plan/nearest.h"
 
 namespace temper {
 
@@ -98,7 +99,11 @@ class Settler {
   }
 
   void choose_in_context() {
-    take_if_better(plan_on_host_in_context(s_.graph, s_.backend, s_.engine->device(), s_.options, s_.cache, plan_.whole.load, std::max(0.5, 0.1 * s_.seconds), s_.progress));
+    StepThreads as_now;
+    as_now.know(plan_);
+    PlanOptions options = s_.options;
+    options.threads_of = [&](const Problem& problem) { return as_now.of(problem); };
+    take_if_better(plan_on_host_in_context(s_.graph, s_.backend, s_.engine->device(), options, s_.cache, plan_.whole.load, std::max(0.5, 0.1 * s_.seconds), s_.progress));
   }
 };
 

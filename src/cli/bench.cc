@@ -124,8 +124,13 @@ class Sweep {
            options_.precisions.empty() ? std::vector<std::string>{""} : options_.precisions)
         for (int threads : options_.threads.empty() ? std::vector<int>{0} : options_.threads)
           measure_builds(path, flags_for(options_, precision, threads));
-    if (prints_json()) std::fputs(to_json({sampler_.finish(), runs_}).c_str(), stdout);
-    else std::fputs(terminal_table(summary_of(runs_)).c_str(), stdout);
+    compare_threads();
+    if (prints_json()) {
+      std::fputs(to_json({sampler_.finish(), runs_}).c_str(), stdout);
+    } else {
+      std::fputs(terminal_table(summary_of(runs_)).c_str(), stdout);
+      for (const std::string& line : threads_) std::printf("%s\n", line.c_str());
+    }
     std::fflush(stdout);  // what is wrong with the numbers stands below them
     const Environment environment = sampler_.finish();
     for (const Warning& warning : warnings_of(environment))
@@ -137,6 +142,24 @@ class Sweep {
   }
 
  private:
+  // Runs that differ in their threads alone say which number is the fastest, in the file too.
+  void compare_threads() {
+    if (options_.threads.size() < 2) return;
+    std::map<std::string, std::vector<BenchRun*>> groups;
+    for (BenchRun& run : runs_) {
+      BenchRun same = run;
+      same.threads.reset();
+      groups[concat(run.model, ", ", label_of(same))].push_back(&run);
+    }
+    for (const auto& [name, runs] : groups) {
+      if (runs.size() < 2) continue;
+      const std::string verdict = fastest_threads({runs.begin(), runs.end()});
+      for (BenchRun* run : runs) run->notes["threads"] = verdict;
+      threads_.push_back(concat(name, ": ", verdict));
+    }
+    save();
+  }
+
   void measure_builds(const std::string& path, const ModelFlags& flags) {
     const auto plan = is_plan(path) ? load_plan(path, flags, options_, context_) : nullptr;
     std::vector<int64_t> batches = options_.batches;
@@ -199,6 +222,7 @@ class Sweep {
   TimerOptions timer_;
   EnvironmentSampler sampler_;
   std::vector<BenchRun> runs_;
+  std::vector<std::string> threads_;  // which number of them is the fastest
 };
 
 // For a parent that interleaves several engines (benchmarks/cpu_peers.py): `ready {json}` when loaded and warm; then

@@ -60,11 +60,13 @@ void print_summary(const std::string& path, const PlanFile& file) {
   if (!file.refusal.empty()) line("runs here", concat("no: ", file.refusal));
 }
 
-// Of a concat also what it need not copy.
-std::string configuration_of(const Plan& plan, const PlanStep& step) {
+// With the threads where they are not all, and of a concat with what it need not copy.
+std::string configuration_of(const Plan& plan, const Segment& segment, const PlanStep& step) {
   std::string out = step.config.text;
+  const int threads = step.problem.threads;
+  if (!segment.parallel && threads < plan.threads) out += concat(out.empty() ? "on " : " on ", threads, threads == 1 ? " thread" : " threads");
   const std::vector<std::string> writers = written_in_place(plan, step);
-  for (const std::string& writer : writers) out += concat(&writer == writers.data() ? "written in place by " : ", ", writer);
+  for (const std::string& writer : writers) out += concat(&writer == writers.data() ? (out.empty() ? "written in place by " : ", written in place by ") : ", ", writer);
   if (!writers.empty() && writers.size() < step.inputs.size()) out += concat("; copies ", step.inputs.size() - writers.size(), " of ", step.inputs.size());
   return out;
 }
@@ -77,7 +79,7 @@ void print_layers(const PlanFile& file) {
       const Segment& segment = plan->segments[s];
       const std::string name = segment.slices == 1 ? concat(s) : concat(s, segment.parallel ? " =" : " x", segment.slices);
       for (const PlanStep& step : segment.steps)
-        table.rows.push_back({name, step.node, op_of(step), step.problem.outputs[0].type.text(), step.tactic, configuration_of(*plan, step), layouts_of(step.config),
+        table.rows.push_back({name, step.node, op_of(step), step.problem.outputs[0].type.text(), step.tactic, configuration_of(*plan, segment, step), layouts_of(step.config),
                               step.ms == 0 ? "0" : ms_text(step.ms), format_bytes(double(bytes_of(*plan, segment, step)))});
     }
     std::fputs(terminal_table(table).c_str(), stdout);

@@ -39,6 +39,11 @@ std::string runner_up_text(const PlanStep& step) {
   return concat(other->tactic == step.tactic ? "" : concat(other->tactic, other->config.empty() ? "" : " "), other->config, more >= 0 ? " +" : " ", format_number(100 * more, 3), " %");
 }
 
+std::string fewer_threads(const Plan& plan, const Segment& segment, const PlanStep& step) {
+  const int threads = step.problem.threads;
+  return segment.parallel || threads == plan.threads ? "" : concat(" on ", threads, threads == 1 ? " thread" : " threads");
+}
+
 Table steps_table(const Profile& profile, const std::vector<const StepProfile*>& rows) {
   Table table{{{"step", false}, {"op", false}, {"ms"}, {"share"}, {"bytes"}, {"Gop/s"}, {"GB/s"}, {"of the limit", false}, {"precision", false}, {"tactic", false}, {"next best", false}}, {}};
   for (const StepProfile* row : rows) {
@@ -49,7 +54,7 @@ Table steps_table(const Profile& profile, const std::vector<const StepProfile*>&
     table.rows.push_back({step.node + slices, op_of(step), format_number(row->ms), share_text(row->share), format_bytes(double(row->bytes)),
                           timed && row->operations && *row->operations ? format_number(double(*row->operations) / row->ms / 1e6) : "", timed ? format_number(double(row->bytes) / row->ms / 1e6) : "",
                           limit_text(*row), row->from == row->to ? concat(row->to) : concat(row->from, " -> ", row->to),
-                          concat(step.tactic, step.config.text.empty() || step.is_reorder() ? "" : " ", step.is_reorder() ? "" : step.config.text), runner_up_text(step)});
+                          concat(step.tactic, step.config.text.empty() || step.is_reorder() ? "" : " ", step.is_reorder() ? "" : step.config.text, fewer_threads(*profile.plan, segment, step)), runner_up_text(step)});
   }
   return table;
 }
@@ -74,8 +79,11 @@ void profile(const Options& options, const Context& context) {
   if (options.by_time || options.top) std::stable_sort(rows.begin(), rows.end(), [](const StepProfile* a, const StepProfile* b) { return a->ms > b->ms; });
   if (options.top && size_t(options.top) < rows.size()) rows.resize(size_t(options.top));
   std::fputs(terminal_table(steps_table(measured, rows)).c_str(), stdout);
-  std::printf("%zu steps, batch %lld, %d threads: %s ms a run, %s ms in the steps when they are timed one by one (%d runs of each)\n", measured.steps.size(), static_cast<long long>(batch_of(plan.shapes)),
-              plan.engine->threads(), format_number(measured.run_ms).c_str(), format_number(measured.steps_ms).c_str(), measured.runs);
+  // A step's time has the waking and the joining of its threads in it.
+  const double between = measured.run_ms - measured.steps_ms;
+  std::printf("%zu steps, batch %lld, %d threads: %s ms a run, %s ms in the steps when they are timed one by one (%d runs of each)%s\n", measured.steps.size(), static_cast<long long>(batch_of(plan.shapes)),
+              plan.engine->threads(), format_number(measured.run_ms).c_str(), format_number(measured.steps_ms).c_str(), measured.runs,
+              between > 0 ? concat(", ", format_number(between), " ms between the steps and around them").c_str() : "");
   if (peaks.bytes_per_s > 0) {
     const auto rate = [](const char* name, double value) { return value > 0 ? concat(", ", name, ' ', format_number(value / 1e9), " Gop/s") : std::string(); };
     const std::string where = plan.engine->device().gpu ? "the GPU" : concat(plan.engine->threads(), " threads");

@@ -83,6 +83,7 @@ Json json_of(const ProfiledPlan& plan) {
                      {"precision_out", concat(row.to)},
                      {"tactic", step.tactic},
                      {"config", step.config.text},
+                     {"threads", step.problem.threads},
                      {"tuned_ms", step.ms >= 0 ? Json(step.ms) : Json(nullptr)},
                      {"lost", losers}});
   }

@@ -64,6 +64,7 @@ class Builder {
   std::vector<SliceOf> slices_;          // by node
   std::vector<int> segment_of_;          // by node
   std::vector<NodeChoice> choices_;
+  int reader_threads_ = 1;               // of the step that asks for a reorder
 
   // Where the value that a view shows lives. Refs of kind shared and local hold an index until memory is placed.
   struct Shared {
@@ -246,17 +247,18 @@ class Builder {
     const BufferRef input = source();
     const int step = int(out.steps.size());
     BufferRef result{BufferRef::Kind::local, add_local(bytes_of(t, to), step), 0};
-    add_copy(concat("reorder of ", graph_.value(id).name), t, from, to, input, result, out, segment);
+    add_copy(concat("reorder of ", graph_.value(id).name), t, from, to, input, result, out, segment, reader_threads_);
     locals_[size_t(result.at)].last = int(out.steps.size());
     reordered[{id.index, to}] = result;
     return result;
   }
 
-  void add_copy(std::string name, const TensorType& t, Layout from, Layout to, const BufferRef& input, const BufferRef& output, Segment& out, int segment) {
+  void add_copy(std::string name, const TensorType& t, Layout from, Layout to, const BufferRef& input, const BufferRef& output, Segment& out, int segment,
+                int threads) {
     const SegmentSpec* spec = segment < int(specs_.size()) ? &specs_[size_t(segment)] : nullptr;
     PlanStep step;
     step.node = std::move(name);
-    step.problem.threads = spec && spec->parallel && spec->slice ? 1 : options_.threads;
+    step.problem.threads = spec && spec->parallel && spec->slice ? 1 : threads;
     step.problem.inputs = {{t}};
     step.problem.outputs = {{t}};
     step.config = {"", {from}, {to}};
@@ -334,6 +336,7 @@ class Builder {
     step.problem = choice.problem;
     step.ms = choice.chosen.ms;
     step.losers = std::move(choice.losers);
+    reader_threads_ = step.problem.threads;
     const std::vector<bool> consumed = pack(choice, step);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!node.inputs[i].valid() || (i < consumed.size() && consumed[i])) step.inputs.push_back({});
@@ -413,8 +416,11 @@ class Builder {
       const ValueId r = root(id);
       const bool direct = id == r && !graph_.constant(id);  // one reorder straight into the user's buffer
       const Layout from = direct ? layout_of(id) : Layout::plain;
+      // What reads it is not known: as many threads as wrote it.
+      const NodeId producer = graph_.value(r).producer;
+      reader_threads_ = producer.valid() && !slices_[size_t(producer.index)].parallel ? choices_[size_t(producer.index)].problem.threads : options_.threads;
       const BufferRef source = read(id, from, segment, out, reordered);
-      add_copy(concat("copy to output ", graph_.outputs()[o].name), type(id), from, Layout::plain, source, to, out, segment);
+      add_copy(concat("copy to output ", graph_.outputs()[o].name), type(id), from, Layout::plain, source, to, out, segment, reader_threads_);
       touch(source, int(out.steps.size()) - 1, segment);
     }
     finish(out);

@@ -35,8 +35,12 @@ struct DecidedCandidate {
   double ms = -1;
 };
 
+// How many threads compute a problem, which comes as one for all of them; more and fewer than possible are the next possible.
+using ThreadsOf = std::function<int(const Problem&)>;
+
 struct PlanOptions {
   int threads = 1;
+  ThreadsOf threads_of;               // empty: all; chains that run side by side have one each in any case
   std::vector<SegmentSpec> segments;  // empty: one, whole batch
   CandidateTime time;                 // empty: nothing is known
   // What happened when a candidate ran that must not run again; "" of all others. Empty: nothing is known.

@@ -65,7 +65,7 @@ class Checker {
 
   void check_step(const PlanStep& step) {
     const Problem& problem = step.problem;
-    if (problem.threads != (segment_->parallel ? 1 : plan_.threads)) bad("it is for ", problem.threads, " threads");
+    if (problem.threads < 1 || problem.threads > (segment_->parallel ? 1 : plan_.threads)) bad("it is for ", problem.threads, " threads");
     if (problem.inputs.size() != step.inputs.size() || step.config.inputs.size() != step.inputs.size()) bad("its inputs differ in number");
     if (problem.outputs.size() != step.outputs.size() || step.config.outputs.size() != step.outputs.size() || step.outputs.empty()) bad("its outputs differ in number");
     for (int index : {step.packed, step.code})

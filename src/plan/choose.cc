@@ -149,6 +149,7 @@ class Chooser {
       problem.inputs.push_back(std::move(port));
     }
     for (ValueId id : node.outputs) problem.outputs.push_back({type_of_value(id, slice)});
+    if (options_.threads_of && !slice.parallel) problem.threads = std::clamp(options_.threads_of(problem), 1, options_.threads);
     return problem;
   }
 

@@ -67,7 +67,8 @@ class TensorTable {
   int64_t constants_end_ = 0, graph_end_ = 0;
 };
 
-// The times that a plan for another shape may ask for: of problems like those of the plans, on all threads, one chain.
+// The times that a plan for another shape may ask for: of problems like those of the plans, on all threads and on as many as
+// they have, one chain.
 std::map<std::string, double> relevant_timings(const PlanFile& file) {
   std::set<std::string> wanted;
   for (const auto& plan : file.plans)
@@ -75,8 +76,10 @@ std::map<std::string, double> relevant_timings(const PlanFile& file) {
       for (const PlanStep& step : segment.steps) {
         if (step.is_reorder()) continue;
         Problem problem = step.problem;
-        problem.threads = plan->threads;
-        wanted.insert(without_shapes(timing_group(file.info.fingerprint, problem, 1)));
+        for (int threads : {step.problem.threads, plan->threads}) {
+          problem.threads = threads;
+          wanted.insert(without_shapes(timing_group(file.info.fingerprint, problem, 1)));
+        }
       }
   std::map<std::string, double> result;
   for (const auto& [key, ms] : file.timings)

@@ -57,6 +57,35 @@ std::string problem_family(const Problem& problem) {
   return text.substr(0, text.rfind(" threads="));
 }
 
+std::string text_without_threads(const Problem& problem) {
+  Problem same = problem;
+  same.threads = 0;
+  return same.text();
+}
+
+void StepThreads::know(const Plan& plan) {
+  for (const Segment& segment : plan.segments)
+    for (const PlanStep& step : segment.steps) {
+      if (step.is_reorder() || segment.parallel) continue;
+      double elements = 0;
+      const std::string text = text_without_threads(step.problem), family = strip_shapes(text, elements);
+      exact_.emplace(text, step.problem.threads);
+      families_[family].emplace(elements, step.problem.threads);
+    }
+}
+
+int StepThreads::of(const Problem& problem) const {
+  const std::string text = text_without_threads(problem);
+  if (auto it = exact_.find(text); it != exact_.end()) return it->second;
+  double elements = 0;
+  const auto family = families_.find(strip_shapes(text, elements));
+  if (family == families_.end()) return problem.threads;
+  auto nearest = family->second.begin();
+  for (auto it = nearest; it != family->second.end(); ++it)
+    if (std::fabs(std::log(it->first / elements)) < std::fabs(std::log(nearest->first / elements))) nearest = it;
+  return elements <= 2 * nearest->first ? nearest->second : problem.threads;  // more work is worth more threads
+}
+
 CandidateTime nearest_times(const std::map<std::string, double>& timings, const Device& device) {
   auto index = std::make_shared<Index>();
   index->exact = timings;

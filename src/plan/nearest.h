@@ -20,4 +20,20 @@ std::string without_shapes(std::string_view key);
 // only, and what is hopeless for one is hopeless for the others.
 std::string problem_family(const Problem& problem);
 
+// The problem in words, but for its threads.
+std::string text_without_threads(const Problem& problem);
+
+// On how many threads measured plans run their steps.
+class StepThreads {
+ public:
+  void know(const Plan& plan);
+  // As in the plans that are known, for the same problem or for the nearest shape of it (by the ratio of elements) where that
+  // is at least half as large; otherwise, and for problems that no plan has, all.
+  int of(const Problem& problem) const;
+
+ private:
+  std::map<std::string, int> exact_;
+  std::map<std::string, std::map<double, int>> families_;  // by the elements of the activations
+};
+
 }  // namespace temper

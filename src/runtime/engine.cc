@@ -47,6 +47,10 @@ void Engine::keep(PlanRef plan) {
     packs_.know(constant);
     known_.insert(constant->raw().data());
   }
+  {
+    const std::lock_guard lock(times_mutex_);
+    step_threads_.know(*plan);
+  }
   const auto shapes = shapes_of(*plan);
   const std::lock_guard lock(mutex_);
   plans_.put(shapes, std::move(plan), true);
@@ -231,6 +235,7 @@ std::shared_ptr<const Plan> Engine::make_plan(const Graph& concrete) const {
     const std::lock_guard lock(times_mutex_);
     if (!times_) times_ = nearest_times(timings_, device_);
     options.time = times_;
+    options.threads_of = [known = step_threads_](const Problem& problem) { return known.of(problem); };
   }
   auto plan = std::make_shared<const Plan>(build_plan(concrete, find_backend(info_.device), device_, options));
   ++plans_made_;

@@ -11,6 +11,7 @@
 #include "plan/build.h"
 #include "plan/execute.h"
 #include "plan/file.h"
+#include "plan/nearest.h"
 #include "runtime/plan_bytes.h"
 #include "runtime/recent.h"
 
@@ -95,6 +96,7 @@ class Engine {
   std::map<std::string, double> timings_;
   mutable std::mutex times_mutex_;
   mutable CandidateTime times_;  // by timings_; empty until a plan is made
+  StepThreads step_threads_;      // of the plans that were given
   KnownConstants known_;
   mutable PackCache packs_;
   mutable std::atomic<int64_t> plans_made_{0};

@@ -56,6 +56,18 @@ TEST(Compare, VerdictsComeFromTheSamples) {
   EXPECT_GT(unsure.samples_factor.value(), 1);
 }
 
+TEST(Compare, OfSeveralNumbersOfThreadsTheFastestIsNamedByTheInterval) {
+  BenchRun one = run_of(5), two = run_of(10, 400, 0.02, 2), four = run_of(5, 400, 0.02, 3);
+  one.threads = 1;
+  four.threads = 4;
+  const std::string both = fastest_threads({&one, &two});
+  EXPECT_TRUE(both.starts_with("1 thread is the fastest: 2 threads take 2.00 times as long (")) << both;
+  EXPECT_EQ(fastest_threads({&two, &one}), both);
+  EXPECT_NE(fastest_threads({&one, &two, &four}).find("; no difference shown beside 4 threads ("), std::string::npos) << fastest_threads({&one, &two, &four});
+  BenchRun few = run_of(5, 3);
+  EXPECT_TRUE(fastest_threads({&one, &few}).starts_with("no number of threads is shown to be faster: ")) << fastest_threads({&one, &few});
+}
+
 TEST(Compare, SummariesOfLogsGiveAWiderIntervalAndNeverAFalseOne) {
   const Comparison clear = compare_runs(summary_of_log(9.9, 10, 10.2, 11, 300), summary_of_log(4.9, 5, 5.1, 6, 300));
   EXPECT_EQ(clear.verdict, Verdict::faster);

@@ -166,7 +166,7 @@ TEST_F(HostilePlan, TypesThatDoNotFit) {
       {"packed constants before the first", "/plans/0/segments/0/steps/0/tactic/packed", -2},
       {"too many threads", "/threads", 1 << 20},
       {"no threads", "/threads", 0},
-      {"other threads than the plan", "/plans/0/segments/0/steps/0/threads", 1},
+      {"more threads than the plan", "/plans/0/segments/0/steps/0/threads", 3},
       {"a model with another input", "/inputs/0/1", "f32[3,3,8,8]"},
       {"a model with another name", "/inputs/0/0", "z"},
       {"a model with another output", "/outputs/0/1", "f32[2,11]"},
