@@ -177,13 +177,13 @@ std::string fastest_threads(const std::vector<const BenchRun*>& runs) {
   for (const BenchRun* run : runs) {
     if (run == best) continue;
     const Comparison c = compare_runs(*run, *best);
-    const std::string range = c.interval ? concat(" (", format_number(c.interval->low, 3), " to ", format_number(c.interval->high, 3), ")") : "";
-    if (c.verdict == Verdict::faster) slower += concat(slower.empty() ? "" : ", ", named(*run), run->threads == 1 ? " takes " : " take ", format_number(c.ratio, 3), " times as long", range);
-    else alike += concat(alike.empty() ? "" : ", ", named(*run), range, c.interval ? "" : concat(": ", c.why));
+    const std::string who = concat(named(*run), run->threads == 1 ? " takes " : " take ");
+    const std::string range = c.interval ? concat(format_number(c.interval->low, 3), " to ", format_number(c.interval->high, 3)) : "";
+    if (c.verdict == Verdict::faster) slower += concat(slower.empty() ? "" : ", ", who, format_number(c.ratio, 3), " times as long (", range, ")");
+    else alike += concat(alike.empty() ? "" : "; ", c.unfit.empty() ? concat(who, range, " times as long") : concat("of ", named(*run), " nothing can be said (", c.unfit, ")"));
   }
-  const std::string cannot = alike.empty() ? "" : concat("no difference shown beside ", alike);
-  if (slower.empty()) return concat("no number of threads is shown to be faster: ", named(*best), " beside ", alike, " times as long");
-  return concat(named(*best), " is the fastest: ", slower, cannot.empty() ? "" : "; ", cannot);
+  if (slower.empty()) return concat("no number of threads is shown to be the fastest: beside ", named(*best), ", ", alike);
+  return concat(named(*best), " is the fastest: ", slower, alike.empty() ? "" : concat("; no difference is shown where ", alike));
 }
 
 std::string_view name_of(GateVerdict verdict) {
