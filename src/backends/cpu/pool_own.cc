@@ -3,6 +3,7 @@
 // dtype. All channels that lie side by side in the layout are taken at once; of plain images, pixels of a row.
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "backends/axes.h"
@@ -54,6 +55,51 @@ inline H larger(H best, H value) {
   if constexpr (std::is_floating_point_v<H>) return value != value ? value : winner;
   else return winner;
 }
+// Vectors by name: a loop over so few elements the compiler would unroll to scalars before it vectorises.
+template <int64_t w, class E>
+struct Named {
+  typedef E type __attribute__((vector_size(sizeof(E) * w)));
+};
+typedef Named<16, uint32_t>::type Words16;
+typedef Named<16, uint16_t>::type Halves16;
+typedef Named<8, uint32_t>::type Words8;
+typedef Named<8, uint16_t>::type Halves8;
+// By reference: vectors as arguments have another ABI on each instruction set.
+inline void convert(const Halves16& from, Words16& to) { to = __builtin_convertvector(from, Words16); }
+inline void convert(const Halves8& from, Words8& to) { to = __builtin_convertvector(from, Words8); }
+inline void convert(const Words16& from, Halves16& to) { to = __builtin_convertvector(from, Halves16); }
+inline void convert(const Words8& from, Halves8& to) { to = __builtin_convertvector(from, Halves8); }
+
+template <int64_t w>
+struct Vector {
+  using Floats = typename Named<w, float>::type;
+  using Words = typename Named<w, uint32_t>::type;
+  using Halves = typename Named<w, uint16_t>::type;
+  Floats lanes;
+
+  void load(const float* from) { std::memcpy(&lanes, from, sizeof lanes); }
+  void store(float* to) const { std::memcpy(to, &lanes, sizeof lanes); }
+  void load(const BFloat16* from) {
+    Halves halves;
+    std::memcpy(&halves, from, sizeof halves);
+    Words words;
+    convert(halves, words);
+    words <<= 16;
+    std::memcpy(&lanes, &words, sizeof lanes);
+  }
+  void store(BFloat16* to) const {
+    Words words;
+    std::memcpy(&words, &lanes, sizeof words);
+    words >>= 16;
+    Halves halves;
+    convert(words, halves);
+    std::memcpy(static_cast<void*>(to), &halves, sizeof halves);
+  }
+  void take_larger(const Vector& other) {
+    const Floats winner = other.lanes > lanes ? other.lanes : lanes;
+    lanes = other.lanes != other.lanes ? other.lanes : winner;
+  }
+};
 template <class T>
 constexpr Held<T> kLowest = std::is_floating_point_v<Held<T>> ? -std::numeric_limits<Held<T>>::infinity() : std::numeric_limits<Held<T>>::lowest();
 
@@ -185,6 +231,19 @@ class OwnPoolKernel final : public Kernel {
         while (to > from && at + (to - 1) * axis.dilation >= axis.in) --to;
         const T* pixel = x + (at + from * axis.dilation) * inner;
         T* result = y + o * inner;
+        const auto vector = [&]<int64_t w>(int64_t k) {
+          Vector<w> best, value;
+          if (first) best.lanes = typename Vector<w>::Floats{} + kLowest<T>;
+          else best.load(result + k);
+          for (int64_t s = 0; s < count; ++s) {
+            const T* at = pixel + starts[s] + k;
+            for (int64_t t = from; t < to; ++t, at += step) {
+              value.load(at);
+              best.take_larger(value);
+            }
+          }
+          best.store(result + k);
+        };
         const auto columns = [&]<int64_t w, bool all>(int64_t k, int64_t rest) {
           const int64_t width = all ? w : rest;
           Held<T> best[w];
@@ -198,8 +257,12 @@ class OwnPoolKernel final : public Kernel {
         };
         int64_t k = 0;
         for (; k + 64 <= inner; k += 64) columns.template operator()<64, true>(k, 64);
-        for (; k + 16 <= inner; k += 16) columns.template operator()<16, true>(k, 16);
-        for (; k + 8 <= inner; k += 8) columns.template operator()<8, true>(k, 8);
+        if constexpr (std::is_same_v<T, float> || std::is_same_v<T, BFloat16>) {
+          for (; k + 16 <= inner; k += 16) vector.template operator()<16>(k);
+          for (; k + 8 <= inner; k += 8) vector.template operator()<8>(k);
+        } else {
+          for (; k + 8 <= inner; k += 8) columns.template operator()<8, true>(k, 8);
+        }
         if (k < inner) columns.template operator()<8, false>(k, inner - k);
       }
     });
