@@ -3,12 +3,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/strict_json.h"
 #include "bench/bench_engine.h"
 #include "bench/compare.h"
 #include "bench/compare_engines.h"
 #include "bench/results.h"
 #include "bind.h"
+#include "data/not_finite.h"
 #include "engine.h"
 #include "guard.h"
 #include "measure/paired.h"
@@ -43,9 +45,20 @@ TimerOptions timer_of(nb::dict options, nb::object callback) {
   return timer;
 }
 
-// Views of the arrays, which keep the memory; none where nothing was given.
+// Views of the arrays, which keep the memory; none where nothing was given. Values that are not finite are warnings.
 std::vector<Array> given_inputs(nb::handle inputs, const Engine& engine) {
-  return inputs.is_none() ? std::vector<Array>{} : arrays_of(inputs, engine.inputs());
+  if (inputs.is_none()) return {};
+  std::vector<Array> arrays = arrays_of(inputs, engine.inputs());
+  NotFinite broken;
+  int64_t samples = 0;
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    std::vector<std::string> names;
+    for (int64_t s = 0; !arrays[i].dims.empty() && s < arrays[i].dims[0]; ++s) names.push_back(concat(s));
+    samples = std::max(samples, int64_t(names.size()));
+    if (!arrays[i].on_device) broken.look(concat("the input '", engine.inputs()[i].name, "'"), arrays[i].tensor(), names);
+  }
+  for (const std::string& warning : broken.warnings(samples)) log(LogLevel::warning, warning);
+  return arrays;
 }
 std::vector<Tensor> tensors_of(const std::vector<Array>& arrays) {
   std::vector<Tensor> tensors;

@@ -52,6 +52,18 @@ class BenchTest(Case):
         self.assertIn("random", result.notes["shapes"])
         self.assertEqual(temper.bench(self.engine, images(3), iterations=8).batch, 3)
 
+    def test_a_nan_in_an_input_is_a_warning_that_names_it(self):
+        seen, broken = [], images(3).copy()
+        broken[2, 0, 1, 5] = float("nan")
+        temper.set_log_callback(lambda level, text: seen.append((level, text)))
+        try:
+            temper.bench(self.engine, broken, iterations=8)
+            temper.bench(self.engine, images(3), iterations=8)
+        finally:
+            temper.set_log_callback(None)
+        texts = [text for level, text in seen if level == "warning" and "NaN" in text]
+        self.assertEqual(texts, ["the input 'image' holds 1 value that is NaN or infinite, in 1 of 3 samples, first NaN at [0,1,5] of sample '2'"])
+
     def test_a_callable_is_timed_by_the_same_timer(self):
         calls = []
         result = temper.bench(lambda: (calls.append(1), busy(2)), warmup=2, iterations=10, batch=4, name="two ms")
