@@ -276,28 +276,8 @@ std::string study_verdict(const Json& study) {
                 far);
 }
 
-// Of the folder, those that are there already: it may not be.
-VerbFiles files_of(const StudySetup& setup) {
-  const StudyOptions& o = setup.options;
-  VerbFiles files = with_build_files({{o.model}, {o.data, o.data_flags.class_names}, {}}, o.flags, o.force);
-  const auto writes = [&](const std::string& path, FileKind kind) {
-    if (file_exists(path)) files.writes.push_back({path, kind, o.force, "-o:"});
-  };
-  writes(setup.ranges_path(), FileKind::ranges);
-  for (const std::string& precision : setup.precisions) {
-    writes(concat(setup.stem, ".", precision, ".plan"), FileKind::plan);
-    writes(concat(o.output, "/profile.", precision, ".json"), FileKind::profile);
-  }
-  const std::pair<const char*, FileKind> rest[] = {{"result.json", FileKind::result},     {"explain.json", FileKind::explanation},
-                                                   {"explain.md", FileKind::markdown},    {"study.json", FileKind::study},
-                                                   {"study.md", FileKind::markdown},      {"report.html", FileKind::page}};
-  for (const auto& [name, kind] : rest) writes(concat(o.output, "/", name), kind);
-  return files;
-}
-
 void run_study(const StudyOptions& options, Context& context) {
   const StudySetup setup = set_up(options, context);
-  check_files(files_of(setup));
   Steps steps(options.output + "/steps", key_of(setup), options.force);
   Json notes = Json::array(), builds = Json::array(), search;
   for (const std::string& text : setup.skipped) notes.push_back(text);

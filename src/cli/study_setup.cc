@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "build/precision.h"
 #include "cli/calibrate_on.h"
+#include "cli/outputs.h"
 #include "data/sample.h"
 #include "measure/environment.h"
 
@@ -85,6 +86,26 @@ StudyParts split(const Dataset& data, const StudyOptions& options, const Context
   return parts;
 }
 
+std::string stem_of(const StudyOptions& options) { return options.output + "/" + std::filesystem::path(options.model).stem().string(); }
+
+// Of the folder, those that are there already: it may not be.
+VerbFiles files_of(const StudyOptions& o, const std::vector<std::string>& precisions) {
+  VerbFiles files = with_build_files({{o.model}, {o.data, o.data_flags.class_names}, {}}, o.flags, o.force);
+  const auto writes = [&](const std::string& path, FileKind kind) {
+    if (file_exists(path)) files.writes.push_back({path, kind, o.force, "-o:"});
+  };
+  writes(o.output + "/ranges.json", FileKind::ranges);
+  for (const std::string& precision : precisions) {
+    writes(concat(stem_of(o), ".", precision, ".plan"), FileKind::plan);
+    writes(concat(o.output, "/profile.", precision, ".json"), FileKind::profile);
+  }
+  const std::pair<const char*, FileKind> rest[] = {{"result.json", FileKind::result},     {"explain.json", FileKind::explanation},
+                                                   {"explain.md", FileKind::markdown},    {"study.json", FileKind::study},
+                                                   {"study.md", FileKind::markdown},      {"report.html", FileKind::page}};
+  for (const auto& [name, kind] : rest) writes(concat(o.output, "/", name), kind);
+  return files;
+}
+
 }  // namespace
 
 StudySetup set_up(const StudyOptions& options, const Context& context) {
@@ -108,6 +129,7 @@ StudySetup set_up(const StudyOptions& options, const Context& context) {
     fail(ErrorKind::unsupported, "--precision ", options.flags.precision, ": ", skipped[0],
          ", and nothing else was asked for");
   for (const std::string& text : skipped) log(LogLevel::warning, text);
+  check_files(files_of(options, precisions));
   ImportedModel model = import_onnx(options.model, {{}, memory_limit_of(options.flags.memory_limit)});
   Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options(memory_limit_of(options.flags.memory_limit)));
   StudyParts parts = split(data, options, context);
@@ -120,7 +142,6 @@ StudySetup set_up(const StudyOptions& options, const Context& context) {
   const int64_t batch = fixed ? fixed : options.batch ? options.batch : 1;
   ModelFlags flags = options.flags;
   flags.shapes = shape_flags(shapes_of_data(model.graph, data, batch));
-  const std::string stem = options.output + "/" + std::filesystem::path(options.model).stem().string();
   return {options,
           context,
           std::move(model),
@@ -133,7 +154,7 @@ StudySetup set_up(const StudyOptions& options, const Context& context) {
           batch,
           fixed,
           std::move(flags),
-          stem};
+          stem_of(options)};
 }
 
 Json key_of(const StudySetup& setup) {
