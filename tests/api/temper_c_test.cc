@@ -296,7 +296,9 @@ TEST_F(CApi, MessagesGoToTheCallback) {
   std::vector<std::string> messages;
   temper_set_log_callback(
       [](temper_log_level level, const char* message, void* context) {
-        if (level == TEMPER_WARNING) static_cast<std::vector<std::string>*>(context)->push_back(message);
+        // Not what others did meanwhile: no test may depend on a quiet machine.
+        if (level == TEMPER_WARNING && std::string_view(message).find("other processes used") == std::string_view::npos)
+          static_cast<std::vector<std::string>*>(context)->push_back(message);
       },
       &messages);
   temper_build_options build = options();
