@@ -140,23 +140,23 @@ void lint(const Options& options, Context& context) {
   const CalibrationCache cache = load_cache(options.lint, &notes);
   const BuildOptions build = build_options(options.flags, options.model, context);
   Lint found = lint_cache(cache, model.graph, optimised(model, build));
-  std::vector<Finding> of_file;
+  std::vector<LintFinding> of_file;
   for (const std::string& note : notes) of_file.push_back({Severity::warning, "", note});
   found.findings.insert(found.findings.begin(), of_file.begin(), of_file.end());
   constexpr const char* names[] = {"info", "warning", "error"};
   if (context.json) {
     Json findings = Json::array();
-    for (const Finding& f : found.findings) findings.push_back({{"severity", names[int(f.severity)]}, {"tensor", f.tensor}, {"text", f.text}});
+    for (const LintFinding& f : found.findings) findings.push_back({{"severity", names[int(f.severity)]}, {"tensor", f.tensor}, {"text", f.text}});
     const Json json{{"header", cache.header}, {"entries", found.entries}, {"known", found.known}, {"quantizable", found.quantizable}, {"covered", found.covered}, {"findings", findings}};
     std::fputs(json_text(json).c_str(), stdout);
   } else {
     std::printf("%s: %lld entries, %lld of them tensors of the model; %lld of the %lld tensors of the optimised graph have a usable scale\n", cache.header.c_str(), static_cast<long long>(found.entries),
                 static_cast<long long>(found.known), static_cast<long long>(found.covered), static_cast<long long>(found.quantizable));
     Table table{{{"severity", false}, {"tensor", false}, {"finding", false}}, {}};
-    for (const Finding& f : found.findings) table.rows.push_back({names[int(f.severity)], f.tensor, f.text});
+    for (const LintFinding& f : found.findings) table.rows.push_back({names[int(f.severity)], f.tensor, f.text});
     if (!table.rows.empty()) std::fputs(terminal_table(table).c_str(), stdout);
   }
-  for (const Finding& f : found.findings)
+  for (const LintFinding& f : found.findings)
     if (f.severity == Severity::error) context.exit_code = int(ErrorKind::check_failed);
 }
 

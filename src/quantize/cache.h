@@ -36,13 +36,13 @@ Ranges ranges_of(const CalibrationCache& cache, std::string_view model_sha256);
 CalibrationCache cache_of(const Ranges& ranges, const std::string& version = "");
 
 enum class Severity { info, warning, error };
-struct Finding {
+struct LintFinding {  // explanations (bench/explain.h) have a Finding of their own
   Severity severity;
   std::string tensor;  // or empty
   std::string text;
 };
 struct Lint {
-  std::vector<Finding> findings;
+  std::vector<LintFinding> findings;
   int64_t entries = 0, known = 0;         // of the cache; those that name a value of the model
   int64_t quantizable = 0, covered = 0;   // observed values of the optimised graph; those with a usable scale
 };

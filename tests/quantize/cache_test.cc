@@ -109,7 +109,7 @@ TEST(CacheLint, CoverageUnknownNamesAndImpossibleRangesAreFound) {
   const auto findings = [&](const std::string& rows) {
     const Lint lint = lint_cache(cache_with(rows), graph, graph);
     std::string text = concat(lint.known, "/", lint.entries, " ", lint.covered, "/", lint.quantizable, "\n");
-    for (const Finding& f : lint.findings) text += concat(int(f.severity), " ", f.tensor, ": ", f.text, "\n");
+    for (const LintFinding& f : lint.findings) text += concat(int(f.severity), " ", f.tensor, ": ", f.text, "\n");
     return text;
   };
   EXPECT_EQ(findings("x: 3f9234fa\ny: 3daa1aed\nz: 3c010a14\n"), "3/3 3/3\n");
