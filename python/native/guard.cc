@@ -11,6 +11,7 @@
 
 #include "arrays.h"
 #include "base/error.h"
+#include "base/relax.h"
 #include "bind.h"
 
 namespace nb = nanobind;
@@ -31,14 +32,6 @@ std::thread::id ender;
 // here first, awake and for a bounded time. A hint and no lock: whoever holds the GIL may let it go elsewhere.
 std::atomic<bool> turn{false};  // a thread came back and has not left again
 constexpr auto kPatience = std::chrono::microseconds(20);
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 void take_turn() {
   if (!turn.exchange(true)) return;

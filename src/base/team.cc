@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/relax.h"
 
 namespace temper {
 
@@ -31,14 +32,6 @@ constexpr size_t kLine = 64;
 
 std::atomic<WorkerHook> hook{nullptr};
 std::atomic<uint32_t> forks{0};  // that this process has come through as the child: its threads were left behind
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 // False when `ready` was not true within the time.
 template <class Ready>

@@ -33,13 +33,7 @@ Profile profile_engine(const std::shared_ptr<const Engine>& engine, const std::v
   const double start = clock.now_ms();
   do {
     whole.push_back(engine->device().gpu ? session.run_on_device(1, true)[0] : clock.elapsed_ms([&] { session.run(); }, 1));
-    std::vector<std::vector<double>> ms;
-    session.run_timed(ms);
-    taken.resize(ms.size());
-    for (size_t s = 0; s < ms.size(); ++s) {
-      taken[s].resize(ms[s].size());
-      for (size_t i = 0; i < ms[s].size(); ++i) taken[s][i].push_back(ms[s][i]);
-    }
+    session.sample_steps(taken);
   } while (clock.now_ms() - start < seconds * 1e3 || whole.size() < 5);
   profile.load_by_others = watch.load();
   profile.runs = int(whole.size());

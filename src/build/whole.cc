@@ -40,15 +40,7 @@ PlanTimes time_whole(const std::shared_ptr<const Engine>& engine, const std::vec
 
   const int runs = is_long ? 1 : int(std::clamp(kStepsMs / std::max(times.whole.ms, 1e-3), 3.0, 15.0));
   std::vector<std::vector<std::vector<double>>> taken;  // by segment and step, a time a run
-  for (int run = 0; run < runs; ++run) {
-    std::vector<std::vector<double>> one;
-    session.run_timed(one);
-    taken.resize(one.size());
-    for (size_t s = 0; s < one.size(); ++s) {
-      taken[s].resize(one[s].size());
-      for (size_t i = 0; i < one[s].size(); ++i) taken[s][i].push_back(one[s][i]);
-    }
-  }
+  for (int run = 0; run < runs; ++run) session.sample_steps(taken);
   for (const auto& segment : taken) {
     times.steps.emplace_back();
     for (const auto& step : segment) times.steps.back().push_back(median(step));

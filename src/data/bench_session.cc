@@ -29,4 +29,14 @@ BenchSession::BenchSession(std::shared_ptr<const Engine> engine, std::vector<Ten
   for (Tensor& output : outputs_) out_.push_back(output.raw_mutable());
 }
 
+void BenchSession::sample_steps(std::vector<std::vector<std::vector<double>>>& samples) {
+  std::vector<std::vector<double>> ms;
+  session_.run_timed(in_, out_, ms);
+  samples.resize(ms.size());
+  for (size_t s = 0; s < ms.size(); ++s) {
+    samples[s].resize(ms[s].size());
+    for (size_t i = 0; i < ms[s].size(); ++i) samples[s][i].push_back(ms[s][i]);
+  }
+}
+
 }  // namespace temper

@@ -24,7 +24,8 @@ class BenchSession {
   // On a device with memory of its own, after a first run(): milliseconds there, without transfers, of `times` runs one
   // behind the other.
   std::vector<double> run_on_device(int times, bool recorded) { return session_.run_on_device(times, recorded); }
-  void run_timed(std::vector<std::vector<double>>& ms) { session_.run_timed(in_, out_, ms); }  // of one stage only
+  // Runs once, step by step, and adds each step's milliseconds to its samples, by segment and step. Of one stage only.
+  void sample_steps(std::vector<std::vector<std::vector<double>>>& samples);
   bool is_staged() const { return session_.is_staged(); }
 
  private:

@@ -45,8 +45,7 @@ struct Container {
 
   const Section* find(std::string_view name) const;
 };
-// Whether the bytes begin as a plan does: what tells MODEL from PLAN. These many are looked at.
-constexpr size_t kPlanMagicBytes = 8;
+// Whether the bytes begin as a plan does: what tells MODEL from PLAN. As many are looked at as kPlanMagic has.
 bool looks_like_plan(std::span<const std::byte> file);
 
 // Views into `file`. Everything is checked: magic, lengths, all hashes, order of sections, zero padding. Throws

@@ -288,7 +288,7 @@ namespace {
 
 // Its first bytes: enough to refuse what is no plan, whatever its size.
 bool begins_as_plan(const OpenFile& file) {
-  std::array<std::byte, kPlanMagicBytes> start;
+  std::array<std::byte, kPlanMagic.size()> start;
   const auto bytes = std::span(start).first(std::min(start.size(), file.size()));
   file.read(0, bytes);
   return looks_like_plan(bytes);
@@ -307,7 +307,7 @@ PlanFile read_plan_file(const std::string& path, const ReadPlanOptions& options)
     }
     const OpenFile file(path);
     // What is no plan is not read to its end.
-    const size_t bytes = begins_as_plan(file) ? file.size() : std::min(file.size(), kPlanMagicBytes);
+    const size_t bytes = begins_as_plan(file) ? file.size() : std::min(file.size(), kPlanMagic.size());
     const auto copy = std::make_shared<const FileCopy>(file, std::vector<FileRange>{{0, bytes}});
     return read_plan(copy->at(0, bytes), copy, options);
   });
