@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <climits>
@@ -30,7 +31,16 @@ constexpr int kMemberBits = 12;
 constexpr uint64_t kMemberMask = (uint64_t(1) << kMemberBits) - 1;
 constexpr size_t kLine = 64;
 
+// A worker that was called and finds a free core comes within this time.
+constexpr auto kLate = std::chrono::microseconds(300);
+// How long a worker rests that lost its core: twice as long as the last time, up to a bound, unless that is long ago.
+constexpr auto kRest = std::chrono::milliseconds(5), kLongestRest = std::chrono::milliseconds(200), kForgotten = std::chrono::milliseconds(1000);
+
+using Time = std::chrono::steady_clock::time_point;
+
 std::atomic<WorkerHook> hook{nullptr};
+std::atomic<TeamClock> team_clock{&std::chrono::steady_clock::now};
+Time now() { return team_clock.load(std::memory_order_relaxed)(); }
 std::atomic<uint32_t> forks{0};  // that this process has come through as the child: its threads were left behind
 
 // False when `ready` was not true within the time.
@@ -62,9 +72,9 @@ class Signal {
  public:
   uint32_t get() const { return word_.load(std::memory_order_acquire); }
   void reset() { word_.store(0, std::memory_order_relaxed); }
-  // Adds one and wakes who sleeps. Returns the number before.
-  uint32_t raise() {
-    const uint32_t before = word_.fetch_add(1, std::memory_order_seq_cst);
+  // Adds to it and wakes who sleeps. Returns the number before.
+  uint32_t raise(uint32_t by = 1) {
+    const uint32_t before = word_.fetch_add(by, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst)) futex_wake(word_);
     return before;
   }
@@ -96,7 +106,7 @@ void run_at(const Place& at, Part part, void* data) {
 
 class Team {
  public:
-  explicit Team(int members) : slots_(size_t(members)), born_(forks.load()) {
+  explicit Team(int members) : slots_(size_t(members)), records_(size_t(members)), born_(forks.load()) {
     // Workers leave signals of the keyboard and of timers to the threads of the program; faults stay where they happen.
     sigset_t all, before;
     sigfillset(&all);
@@ -115,6 +125,7 @@ class Team {
   ~Team() {
     ending_ = true;
     regions_.raise();
+    rests_.raise();
     for (std::thread& worker : workers_) worker.join();
   }
   Team(const Team&) = delete;
@@ -124,7 +135,13 @@ class Team {
   int asked_for() const { return int(slots_.size()); }
   const std::error_code& refused() const { return refused_; }
 
-  void run(int members, Part part, void* data) {
+  void run(int members, Parts parts, Part part, void* data) {
+    const Time start = now();
+    if (resting_ > 0) end_rests(start, parts == Parts::together);
+    if (resting_ > 0 && all_rest(members)) {
+      for (int member = 0; member < members; ++member) run_at({true, member, members, nullptr}, part, data);
+      return;
+    }
     // No worker reads these: all parts of the region before are claimed, so claims on it fail, and those that workers have
     // claimed were waited for.
     part_.store(part, std::memory_order_relaxed);
@@ -134,7 +151,9 @@ class Team {
     region_.store(region, std::memory_order_release);
     regions_.raise();
     const int own = take(region, 0);
-    if (own < members) finished_.wait([&](uint32_t finished) { return finished == uint32_t(members - own); });
+    const Time joining = now();
+    if (own < members) finished_.wait([&](uint32_t finished) { return finished % kFirst == uint32_t(members - own); });
+    watch(members, own, region >> kMemberBits, start, joining);
   }
 
   void wait_for_members(int members) {
@@ -151,18 +170,73 @@ class Team {
   struct alignas(kLine) Slot {
     std::atomic<uint64_t> claimed{0};  // the last region whose part of this number was claimed
   };
+  // Of a worker: what it writes, and what only the caller knows.
+  struct alignas(kLine) Record {
+    std::atomic<uint64_t> region{0};  // the last one of which it ran a part
+    std::atomic<Time> finished{};     // that part
+    std::atomic<bool> rests{false};   // written by the caller
+    Time came{}, rests_until{}, rested{};
+    Time::duration rest{};
+  };
   std::vector<Slot> slots_;
+  std::vector<Record> records_;  // by member; the caller has none
+  Time all_came_{}, ended_{};
+  int resting_ = 0;
   const uint32_t born_;
   std::vector<std::thread> workers_;  // that of member m is number m - 1
   std::error_code refused_;
   std::atomic<bool> ending_{false};
+  alignas(kLine) Signal rests_;      // raised where one ends
   alignas(kLine) Signal regions_;    // raised with each
   std::atomic<uint64_t> region_{0};  // number and members of the latest one
   std::atomic<Part> part_{nullptr};
   std::atomic<void*> data_{nullptr};
-  alignas(kLine) Signal finished_;   // parts, by workers
+  alignas(kLine) Signal finished_;   // parts, by workers; each adds kFirst with its first one
+  static constexpr uint32_t kFirst = 1 << kMemberBits;
   alignas(kLine) std::atomic<int> arrived_{0};
   Signal phase_;
+
+  // After a region: which workers have lost their core? They were late with a part that they had begun, or did not come though
+  // they were called for long. The next regions do without them.
+  void watch(int members, int own, uint64_t region, Time start, Time joining) {
+    const Time end = own < members ? now() : joining;
+    // Workers have fallen asleep in a pause, and are waking up.
+    if (start - std::exchange(ended_, end) > kSpin) all_came_ = start;
+    const Time in_time = joining + std::max<Time::duration>(kSpin, 2 * (joining - start));
+    if (int(finished_.get() / kFirst) == members - 1 && end <= in_time) {
+      all_came_ = end;
+      return;
+    }
+    for (int member = 1; member < members; ++member) {
+      Record& worker = records_[size_t(member)];
+      if (worker.rests.load(std::memory_order_relaxed)) continue;
+      const bool came = worker.region.load(std::memory_order_acquire) == region;
+      if (came && worker.finished.load(std::memory_order_relaxed) <= in_time) {
+        worker.came = end;
+      } else if (came || end - std::max(worker.came, all_came_) > kLate) {
+        worker.rest = std::clamp<Time::duration>(end - worker.rested < kForgotten ? 2 * worker.rest : Time::duration{}, kRest, kLongestRest);
+        worker.rested = worker.rests_until = end + worker.rest;
+        worker.rests.store(true, std::memory_order_relaxed);
+        ++resting_;
+      }
+    }
+  }
+  bool all_rest(int members) const {
+    for (int member = 1; member < members; ++member)
+      if (!records_[size_t(member)].rests.load(std::memory_order_relaxed)) return false;
+    return true;
+  }
+  void end_rests(Time time, bool all) {
+    bool ends = false;
+    for (Record& worker : records_)
+      if (worker.rests.load(std::memory_order_relaxed) && (all || worker.rests_until <= time)) {
+        worker.rests.store(false, std::memory_order_seq_cst);
+        worker.came = time;
+        --resting_;
+        ends = true;
+      }
+    if (ends) rests_.raise();
+  }
 
   // Claims and runs parts until none is left; how many that were. A claim that succeeds proves that the region is still the
   // current one (it is not over before all of its parts are claimed), and so were `part_` and `data_` when they were read.
@@ -179,7 +253,12 @@ class Team {
       if (last >= number || !claimed.compare_exchange_strong(last, number, std::memory_order_acq_rel)) continue;
       ++taken;
       run_at({true, member, members, this}, part, data);
-      if (first > 0) finished_.raise();
+      if (first > 0) {
+        Record& worker = records_[size_t(first)];
+        worker.finished.store(now(), std::memory_order_relaxed);
+        worker.region.store(number, std::memory_order_release);
+        finished_.raise(taken == 1 ? kFirst + 1 : 1);
+      }
     }
     return taken;
   }
@@ -188,6 +267,8 @@ class Team {
     for (uint32_t seen = 0;;) {
       regions_.wait([&](uint32_t now) { return now != seen; });
       seen = regions_.get();
+      const auto works = [&](uint32_t) { return ending_ || !records_[size_t(worker)].rests.load(std::memory_order_seq_cst); };
+      if (!works(0)) rests_.wait(works);
       if (ending_) return;
       const uint64_t region = region_.load(std::memory_order_acquire);
       if (worker >= int(region & kMemberMask)) continue;
@@ -235,7 +316,7 @@ void run_parts(int members, Parts parts, Part part, void* data) {
     return;
   }
   if (parts == Parts::together) reserve_members(members);
-  team_of(members).run(members, part, data);
+  team_of(members).run(members, parts, part, data);
 }
 
 void reserve_members(int members) {
@@ -253,5 +334,6 @@ void wait_for_members() {
 }
 
 void set_worker_hook(WorkerHook call) { hook.store(call); }
+void set_team_clock(TeamClock clock) { team_clock.store(clock ? clock : &std::chrono::steady_clock::now); }
 
 }  // namespace temper

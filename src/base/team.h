@@ -2,6 +2,7 @@
 // Threads that work on one thing: the calling thread and workers that wait for it. Each calling thread has workers of its own,
 // made when they are first needed and ended with it, so that sessions on several threads never wait for each other's.
 #pragma once
+#include <chrono>
 
 namespace temper {
 
@@ -14,6 +15,11 @@ namespace temper {
 // awake or has been woken, and claims one. So every part is begun sooner or later, and a barrier among them is passed.
 using Part = void (*)(void* data, int member);
 
+// A worker that has begun can still lose its core to another process, and then the caller waits for a time slice of the
+// scheduler; one that was called and waits for a core can cost the caller its own. So a worker that is late by far, or that
+// does not come, rests: the others run independent parts without it for 5 milliseconds, and for twice as long as the last time,
+// up to 200, where that is less than a second ago. Parts that work together end the rests.
+//
 // `independent`: no part waits for another one, so a thread that is inside of a region already may run them one by one.
 // `together`: they may, and inside of a region there is one part only (as OpenMP has it where nothing nests).
 // A part must not throw: what would leave it ends the program (base/threads.h carries exceptions).
@@ -34,5 +40,8 @@ void wait_for_members();
 // For tests: called by a worker that has noticed a region, before it claims a part of it. Null: nothing is called.
 using WorkerHook = void (*)(int worker);
 void set_worker_hook(WorkerHook hook);
+// For tests: the clock by which workers are late. Null: the system's.
+using TeamClock = std::chrono::steady_clock::time_point (*)();
+void set_team_clock(TeamClock clock);
 
 }  // namespace temper

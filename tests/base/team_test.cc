@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <mutex>
 #include <numeric>
@@ -22,10 +23,12 @@
 namespace temper {
 namespace {
 
-// Workers stop in front of their part until they are let go.
+// Workers stop in front of their part until they are let go. Meanwhile no time passes, so that none is sent to rest.
 class LateWorkers {
  public:
   LateWorkers() {
+    set_team_clock([] { return std::chrono::steady_clock::time_point(); });
+    run_parts(3, Parts::together, [](void*, int) {}, nullptr);  // whoever rests is called
     late = true;
     waiting = 0;
     set_worker_hook([](int) {
@@ -37,6 +40,7 @@ class LateWorkers {
   ~LateWorkers() {
     let_go();
     set_worker_hook(nullptr);
+    set_team_clock(nullptr);
   }
   void let_go() {
     late = false;
@@ -176,6 +180,99 @@ TEST(Team, PartsMayWaitForEachOther) {
       while (come < all) std::this_thread::yield();
     });
   }
+}
+
+// A clock that is read from a list, in microseconds: the caller's looks one after the other, then the last for ever; a worker
+// sees the last at once.
+class ScriptedClock {
+ public:
+  ScriptedClock() {
+    caller = std::this_thread::get_id();
+    set_team_clock([] {
+      const bool is_last = std::this_thread::get_id() != caller || look + 1 >= looks.size();
+      return std::chrono::steady_clock::time_point(std::chrono::microseconds(is_last ? looks.back() : looks[look++]));
+    });
+  }
+  ~ScriptedClock() { set_team_clock(nullptr); }
+  void says(std::vector<int> us) {
+    look = 0;
+    looks = std::move(us);
+  }
+
+ private:
+  static inline std::vector<int> looks;
+  static inline size_t look = 0;
+  static inline std::thread::id caller;
+};
+
+// Runs a region of which `threads` threads begin a part before any ends one; the clock is read as it starts, when the caller has
+// run his, and at its end. False where so many threads do not come.
+bool run_on(int threads, int members, Parts parts, ScriptedClock& clock, std::vector<int> us) {
+  clock.says(std::move(us));
+  std::mutex mutex;
+  std::set<std::thread::id> come;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  auto part = [&](int) {
+    std::unique_lock lock(mutex);
+    come.insert(std::this_thread::get_id());
+    while (int(come.size()) < threads && std::chrono::steady_clock::now() < deadline) {
+      lock.unlock();
+      std::this_thread::yield();
+      lock.lock();
+    }
+  };
+  run_parts(members, parts, [](void* data, int member) { (*static_cast<decltype(part)*>(data))(member); }, &part);
+  return int(come.size()) >= threads;
+}
+
+// The threads of a hundred regions.
+size_t threads_of_regions(int members, ScriptedClock& clock, int us) {
+  clock.says({us});
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  for (int region = 0; region < 100; ++region)
+    run_members(members, [&](int) {
+      const std::lock_guard lock(mutex);
+      threads.insert(std::this_thread::get_id());
+    });
+  return threads.size();
+}
+
+TEST(Team, AWorkerThatLosesItsCoreInsideOfAPartRestsAWhile) {
+  std::thread([] {  // whose workers have seen nothing else
+    ScriptedClock clock;
+    const auto independent = Parts::independent;
+    EXPECT_TRUE(run_on(2, 2, independent, clock, {100'000, 101'000, 104'000})) << "3 ms of waiting after 1 of work";
+    EXPECT_EQ(threads_of_regions(2, clock, 108'999), 1u);
+    EXPECT_TRUE(run_on(2, 2, independent, clock, {109'000, 110'000, 113'000})) << "again: twice as long";
+    EXPECT_EQ(threads_of_regions(2, clock, 122'999), 1u);
+    EXPECT_TRUE(run_on(2, 2, independent, clock, {5'000'000, 5'001'000, 5'004'000})) << "long after: as the first time";
+    EXPECT_EQ(threads_of_regions(2, clock, 5'008'999), 1u);
+    EXPECT_TRUE(run_on(2, 2, Parts::together, clock, {5'008'999})) << "parts that wait for each other end a rest";
+    EXPECT_TRUE(run_on(2, 2, independent, clock, {6'000'000, 6'004'000, 6'012'000})) << "long parts on a shared core";
+    EXPECT_TRUE(run_on(2, 2, independent, clock, {6'012'001})) << "are no reason to rest";
+  }).join();
+}
+
+TEST(Team, AWorkerThatDoesNotComeRestsAndTheOthersWorkOn) {
+  std::thread([] {
+    ScriptedClock clock;
+    EXPECT_TRUE(run_on(3, 3, Parts::independent, clock, {0}));
+    static std::atomic<bool> late;
+    late = true;
+    set_worker_hook([](int worker) {
+      while (worker == 2 && late) std::this_thread::yield();
+    });
+    EXPECT_TRUE(run_on(2, 3, Parts::independent, clock, {1'000, 1'200, 1'250}));
+    EXPECT_TRUE(run_on(2, 3, Parts::independent, clock, {1'400, 1'450, 1'500})) << "a pause: workers may have slept";
+    EXPECT_TRUE(run_on(2, 3, Parts::independent, clock, {1'500, 1'650, 1'699})) << "not yet late";
+    EXPECT_TRUE(run_on(2, 3, Parts::independent, clock, {1'699, 1'700, 1'701})) << "late";
+    late = false;
+    EXPECT_LE(threads_of_regions(3, clock, 6'700), 2u);
+    EXPECT_TRUE(run_on(2, 3, Parts::independent, clock, {6'700}));
+    EXPECT_TRUE(run_on(3, 3, Parts::independent, clock, {6'702}));
+    set_worker_hook(nullptr);
+  }).join();
 }
 
 TEST(Team, PartsThatWaitForEachOtherWaitForLateWorkers) {

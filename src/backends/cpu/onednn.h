@@ -7,6 +7,7 @@
 
 #include "backends/cpu/cpu.h"
 #include "base/checked.h"
+#include "base/team.h"
 
 namespace temper {
 
@@ -25,12 +26,13 @@ void dnnl_pack(const dnnl::memory::desc& stored, std::span<const std::byte> weig
 // the system gives no more threads.
 class ThreadScope {
  public:
-  explicit ThreadScope(int threads);
+  explicit ThreadScope(int threads, Parts parts = Parts::together);
   ~ThreadScope();
   ThreadScope(const ThreadScope&) = delete;
 
  private:
   int before_, libgomp_before_ = 0;  // 0: oneDNN's regions are not libgomp's
+  Parts parts_before_;
 };
 
 // Calls `create`; a dnnl::error becomes nullopt (the candidate does not exist) with the reason in `why`.
@@ -59,6 +61,7 @@ class DnnlCall {
  private:
   dnnl::primitive primitive_;
   int threads_ = 1;
+  Parts parts_ = Parts::together;
   std::vector<dnnl::memory> memories_;
   std::vector<dnnl_exec_arg_t> arguments_;
 };

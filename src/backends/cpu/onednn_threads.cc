@@ -23,6 +23,7 @@ namespace temper {
 namespace {
 
 thread_local int threads_of_call = 0;
+thread_local Parts parts_of_call = Parts::together;
 
 bool is_ours() { return threads_of_call > 0 || in_region(); }
 
@@ -34,7 +35,7 @@ struct Region {
 void parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags) {
   if (!is_ours()) return GOMP_parallel(body, data, threads, flags);
   Region region{body, data};
-  run_parts(threads ? int(threads) : threads_of_call, Parts::together,
+  run_parts(threads ? int(threads) : threads_of_call, parts_of_call,
             [](void* data, int) {
               const Region& region = *static_cast<const Region*>(data);
               region.body(region.data);
@@ -175,6 +176,10 @@ bool serve_dnnl_regions() {
 }
 
 int dnnl_threads() { return threads_of_call; }
-void set_dnnl_threads(int threads) { threads_of_call = threads; }
+Parts dnnl_parts() { return parts_of_call; }
+void set_dnnl_threads(int threads, Parts parts) {
+  threads_of_call = threads;
+  parts_of_call = parts;
+}
 
 }  // namespace temper

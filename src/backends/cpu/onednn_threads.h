@@ -9,6 +9,7 @@
 // That this is right with whatever a region does, barriers by spinning on memory included, follows from what base/team.h says
 // of parts that work together: a region of n parts has n threads, and each part is begun.
 #pragma once
+#include "base/team.h"
 
 namespace temper {
 
@@ -16,8 +17,10 @@ namespace temper {
 // other functions of OpenMP imported, another runtime): its regions then stay with libgomp.
 bool serve_dnnl_regions();
 
-// The number of threads of what oneDNN runs for the calling thread; 0: Temper is not the caller.
+// The number of threads of what oneDNN runs for the calling thread, 0: Temper is not the caller; and whether the parts of its
+// regions are known not to wait for each other.
 int dnnl_threads();
-void set_dnnl_threads(int threads);
+Parts dnnl_parts();
+void set_dnnl_threads(int threads, Parts parts);
 
 }  // namespace temper
