@@ -9,11 +9,12 @@
 #include "api/handle.h"
 #include "base/version.h"
 #include "build/build.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
 
-constexpr const char* kModel = TEMPER_SOURCE_DIR "/models/digits_cnn.onnx";
+const std::string kModel = paths::source_folder() + "/models/digits_cnn.onnx";
 constexpr int64_t kLow[] = {1, 1, 8, 8}, kHigh[] = {4, 1, 8, 8};
 constexpr temper_shape_range kShapes = {"image", 4, kLow, kLow, kHigh};
 
@@ -42,7 +43,7 @@ class CApi : public testing::Test {
   // Built once: measuring takes its time.
   static void SetUpTestSuite() {
     const temper_build_options build = options();
-    ASSERT_EQ(temper_engine_build(kModel, &build, &engine_), TEMPER_OK) << temper_last_error();
+    ASSERT_EQ(temper_engine_build(kModel.c_str(), &build, &engine_), TEMPER_OK) << temper_last_error();
   }
   static void TearDownTestSuite() {
     temper_engine_free(engine_);
@@ -97,7 +98,7 @@ TEST_F(CApi, AnEngineIsNotSavedOverItsModelNorOverWhatIsNoPlan) {
   temper_build_options cached = options();
   cached.timing_cache = model.c_str();
   temper_engine* none = nullptr;
-  refused(temper_engine_build(kModel, &cached, &none), TEMPER_USAGE, {"no timing cache"});
+  refused(temper_engine_build(kModel.c_str(), &cached, &none), TEMPER_USAGE, {"no timing cache"});
   EXPECT_EQ(read_file(model), bytes);
   temper_engine_free(built);
   temper_engine_free(loaded);
@@ -206,36 +207,36 @@ TEST_F(CApi, EveryKindOfErrorGivesItsStatusAndMessage) {
   temper_build_options build = options();
   refused(temper_engine_build((folder + "no_such.onnx").c_str(), &build, &engine), TEMPER_BAD_FILE, {"no_such.onnx"});
   refused(temper_engine_load((folder + "no_such.plan").c_str(), &engine), TEMPER_BAD_FILE, {"no_such.plan"});
-  refused(temper_engine_load(kModel, &engine), TEMPER_BAD_FILE, {"digits_cnn.onnx"});
+  refused(temper_engine_load(kModel.c_str(), &engine), TEMPER_BAD_FILE, {"digits_cnn.onnx"});
   build.memory_limit = 1000;
-  refused(temper_engine_build(kModel, &build, &engine), TEMPER_BAD_FILE, {"the limit is 1000 bytes"});
+  refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_BAD_FILE, {"the limit is 1000 bytes"});
   build.memory_limit = -1;
-  refused(temper_engine_build(kModel, &build, &engine), TEMPER_USAGE, {"memory_limit is -1"});
+  refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_USAGE, {"memory_limit is -1"});
   build.memory_limit = int64_t(1) << 30;
   build.precision = "fp16";
-  refused(temper_engine_build(kModel, &build, &engine), TEMPER_UNSUPPORTED, {"fp16", "fp32"});
+  refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_UNSUPPORTED, {"fp16", "fp32"});
   build = options();
   build.precision = "int8";
   const std::string ranges = folder + "no_such_ranges.json";
   build.calibration = ranges.c_str();
-  refused(temper_engine_build(kModel, &build, &engine), TEMPER_BAD_FILE, {"no_such_ranges.json"});
+  refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_BAD_FILE, {"no_such_ranges.json"});
   build = options();
   build.device = "abacus";
-  EXPECT_NE(temper_engine_build(kModel, &build, &engine), TEMPER_OK);
+  EXPECT_NE(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_OK);
   EXPECT_CONTAINS(std::string(temper_last_error()), "abacus");
   build = options();
   build.threads = -1;
-  refused(temper_engine_build(kModel, &build, &engine), TEMPER_USAGE, {"-1"});
+  refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_USAGE, {"-1"});
   build = options();
   build.shapes = nullptr;
-  refused(temper_engine_build(kModel, &build, &engine), TEMPER_USAGE, {"shapes is NULL"});
+  refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_USAGE, {"shapes is NULL"});
   const temper_shape_range stranger = {"picture", 4, kLow, kLow, kLow}, nameless = {nullptr, 4, kLow, kLow, kLow}, open = {"image", 4, kLow, kLow, nullptr};
   build.shapes = &stranger;
-  refused(temper_engine_build(kModel, &build, &engine), TEMPER_USAGE, {"'picture'", "image"});
+  refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_USAGE, {"'picture'", "image"});
   build.shapes = &nameless;
-  refused(temper_engine_build(kModel, &build, &engine), TEMPER_USAGE, {"the input of shape range 0 is NULL"});
+  refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_USAGE, {"the input of shape range 0 is NULL"});
   build.shapes = &open;
-  refused(temper_engine_build(kModel, &build, &engine), TEMPER_USAGE, {"max of the shape range of 'image' is NULL"});
+  refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_USAGE, {"max of the shape range of 'image' is NULL"});
   EXPECT_EQ(engine, nullptr);
   refused(temper_engine_save(engine_, (folder + "no_such_folder/digits.plan").c_str()), TEMPER_USAGE, {"no_such_folder"});
   refused(temper_engine_save(nullptr, "x.plan"), TEMPER_USAGE, {"the engine is NULL"});
@@ -253,14 +254,14 @@ TEST_F(CApi, EveryKindOfErrorGivesItsStatusAndMessage) {
 TEST_F(CApi, BuildsInt8FromAFileOfRanges) {
   const std::string folder = test_folder();
   run_python(folder, "np.save('x.npy', (np.random.default_rng(1).integers(0, 17, (32, 1, 8, 8)) / 16).astype('f4'))");
-  const Outcome calibrated = temper(folder, concat("calibrate '", std::string_view(kModel), "' --data x.npy --method minmax -o ranges.json"));
+  const Outcome calibrated = temper(folder, concat("calibrate '", kModel, "' --data x.npy --method minmax -o ranges.json"));
   ASSERT_EQ(calibrated.code, 0) << calibrated.err;
   const std::string ranges = folder + "ranges.json";
   temper_build_options build = options();
   build.precision = "int8";
   build.calibration = ranges.c_str();
   temper_engine* engine = nullptr;
-  ASSERT_EQ(temper_engine_build(kModel, &build, &engine), TEMPER_OK) << temper_last_error();
+  ASSERT_EQ(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_OK) << temper_last_error();
   temper_session* session = nullptr;
   ASSERT_EQ(temper_session_create(engine, &session), TEMPER_OK) << temper_last_error();
   const std::vector<float> exact = expected(4, 0.5f), rounded = run(session, 4, 0.5f);
@@ -304,12 +305,12 @@ TEST_F(CApi, MessagesGoToTheCallback) {
   temper_build_options build = options();
   build.shape_count = 0;
   temper_engine* engine = nullptr;
-  EXPECT_EQ(temper_engine_build(kModel, &build, &engine), TEMPER_OK) << temper_last_error();
+  EXPECT_EQ(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_OK) << temper_last_error();
   temper_set_log_callback(nullptr, nullptr);
   temper_engine_free(engine);
   ASSERT_EQ(messages.size(), 1u);
   EXPECT_CONTAINS(messages[0], "built for 1");
-  EXPECT_EQ(temper_engine_build(kModel, &build, &engine), TEMPER_OK);
+  EXPECT_EQ(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_OK);
   temper_engine_free(engine);
   EXPECT_EQ(messages.size(), 1u);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C++ API over the C one. No header of the library itself: it has classes of the same names.
 #include "temper/temper.h"
+#include "../paths.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 
 namespace {
 
-const std::string kModel = TEMPER_SOURCE_DIR "/models/digits_cnn.onnx";
+const std::string kModel = temper::paths::source_folder() + "/models/digits_cnn.onnx";
 
 temper_status status_of(const std::function<void()>& body, const std::string& part) {
   try {

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "../paths.h"
 
 namespace temper::testing {
 
 inline std::vector<std::string> case_files() {
   std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(TEMPER_SOURCE_DIR) + "/tests/cases"))
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(paths::source_folder()) + "/tests/cases"))
     if (entry.path().extension() == ".cases") out.push_back(entry.path().stem().string());
   std::sort(out.begin(), out.end());
   return out;

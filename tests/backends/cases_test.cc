@@ -13,6 +13,7 @@
 #include "case_files.h"
 #include "graph/product.h"
 #include "run_tactic.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -43,7 +44,7 @@ std::vector<std::string> text_of(const std::vector<Config>& configs) {
 class Cases : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Cases, AgreeWithTheReferenceOnEveryTactic) {
-  const std::string path = concat(TEMPER_SOURCE_DIR, "/tests/cases/", GetParam(), ".cases");
+  const std::string path = concat(paths::source_folder(), "/tests/cases/", GetParam(), ".cases");
   const Isa best = best_isa();
   for (const KernelCase& kernel_case : parse_cases(read_file(path))) {
     SCOPED_TRACE(concat(GetParam(), ".cases:", kernel_case.line, ": ", kernel_case.text));

@@ -14,6 +14,7 @@
 #include "case_files.h"
 #include "put_values.h"
 #include "run_tactic.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -42,7 +43,7 @@ using Skip = bool (*)(const Problem& problem, const Tactic& tactic, const Config
 void expect_reference(const std::string& file, const std::vector<double>& values, Skip skip) {
   const Isa before = cpu_isa();
   int checked = 0;
-  for (const KernelCase& kernel_case : parse_cases(read_file(concat(TEMPER_SOURCE_DIR, "/tests/cases/", file, ".cases")))) {
+  for (const KernelCase& kernel_case : parse_cases(read_file(concat(paths::source_folder(), "/tests/cases/", file, ".cases")))) {
     SCOPED_TRACE(concat(file, ".cases:", kernel_case.line, ": ", kernel_case.text));
     const std::vector<Tensor> inputs = testing::put_values(make_case_inputs(kernel_case, uint64_t(kernel_case.line)), kernel_case, values);
     const Problem problem = make_case_problem(kernel_case, inputs, 1);

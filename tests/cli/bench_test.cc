@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "bench/results.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -41,7 +42,7 @@ class BenchVerb : public ::testing::Test {
   }
   static void TearDownTestSuite() { std::filesystem::remove_all(folder); }
   static std::string file(const std::string& name) { return folder + "/" + name; }
-  static inline std::string folder, temper = "'" TEMPER_PROGRAM "' ";
+  static inline std::string folder, temper = "'" + paths::program() + "' ";
 };
 
 TEST_F(BenchVerb, PlanIsMeasuredAndTheResultSaved) {

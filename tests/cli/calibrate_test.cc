@@ -6,6 +6,7 @@
 
 #include "program.h"
 #include "quantize/ranges.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -135,7 +136,7 @@ TEST(CalibrateVerb, AutoJudgesTheMethodsOnSamplesHeldApart) {
   const std::string folder = test_folder();
   run_python(folder, R"(
 import sys
-sys.path.insert(0, ')" TEMPER_SOURCE_DIR R"(/python')
+sys.path.insert(0, ')" + paths::source_folder() + R"(/python')
 import digits_data
 images, labels, _, _ = digits_data.load()
 np.savez('digits.npz', image=images[:300], labels=labels[:300]); np.savez('few.npz', image=images[:5])

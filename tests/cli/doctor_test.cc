@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "../paths.h"
+
 namespace temper {
 namespace {
 
@@ -20,7 +22,7 @@ std::string output_of(const std::string& command, int& status) {
 
 TEST(Doctor, SaysPlainlyWhatThisMachineHasAndLacks) {
   int status = -1;
-  const auto json = nlohmann::json::parse(output_of("'" TEMPER_PROGRAM "' doctor --json", status));
+  const auto json = nlohmann::json::parse(output_of("'" + paths::program() + "' doctor --json", status));
   EXPECT_EQ(status, 0);
   EXPECT_GE(json.at("environment").at("allowed_cores"), 1);
   std::set<std::string> subjects;
@@ -36,7 +38,7 @@ TEST(Doctor, SaysPlainlyWhatThisMachineHasAndLacks) {
 
 TEST(Doctor, SaysOfEachLibraryWhereItIsOrWhatItIsNeededFor) {
   int status = -1;
-  const auto json = nlohmann::json::parse(output_of("'" TEMPER_PROGRAM "' doctor --json --cuda-path /nowhere", status));
+  const auto json = nlohmann::json::parse(output_of("'" + paths::program() + "' doctor --json --cuda-path /nowhere", status));
   EXPECT_EQ(status, 0);
   EXPECT_EQ(json.at("libraries").size(), 5u);
   for (const auto& library : json.at("libraries")) {
@@ -52,7 +54,7 @@ TEST(Doctor, SaysOfEachLibraryWhereItIsOrWhatItIsNeededFor) {
 
 TEST(Doctor, SaysWhyThereIsNoCacheFolder) {
   int status = -1;
-  const std::string text = output_of("XDG_CACHE_HOME=/dev/null '" TEMPER_PROGRAM "' doctor", status);
+  const std::string text = output_of("XDG_CACHE_HOME=/dev/null '" + paths::program() + "' doctor", status);
   EXPECT_EQ(status, 0);
   EXPECT_NE(text.find("cannot create '/dev/null': it is there and no folder"), std::string::npos) << text;
 }

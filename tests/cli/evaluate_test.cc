@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "program.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -14,7 +15,7 @@ std::string digits() {
   const std::string folder = test_folder();
   run_python(folder, R"(
 import sys
-sys.path.insert(0, ')" TEMPER_SOURCE_DIR R"(/python')
+sys.path.insert(0, ')" + paths::source_folder() + R"(/python')
 import digits_data
 train, train_labels, test, labels = digits_data.load()
 np.savez('train.npz', image=train[:400], labels=train_labels[:400]); np.savez('test.npz', image=test, labels=labels)

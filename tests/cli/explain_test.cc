@@ -6,12 +6,13 @@
 
 #include "../interop/logs.h"
 #include "program.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
 
 std::string trex(const std::string& name) {
-  const std::string base = concat("'", TEMPER_SOURCE_DIR, "/tests/interop/fixtures/trex/", name);
+  const std::string base = concat("'", paths::source_folder(), "/tests/interop/fixtures/trex/", name);
   return concat(' ', base, ".graph.json' ", base, ".profile.json' ", base, ".timing.json'");
 }
 

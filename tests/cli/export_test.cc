@@ -6,6 +6,7 @@
 #include <set>
 
 #include "program.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -30,7 +31,7 @@ TEST(ExportVerb, TheCheckRunsThisProgramUnlessAnotherIsNamed) {
   const std::string folder = test_folder();
   const std::string before = folder_with_module(folder);
   const Outcome outcome = temper(folder, "export torchvision:resnet18 -o m.onnx --python='" TEMPER_PYTHON "'", before);
-  EXPECT_EQ(outcome.out, "['export', 'torchvision:resnet18', '-o', 'm.onnx', '--temper', '" TEMPER_PROGRAM "']\n") << outcome.err;
+  EXPECT_EQ(outcome.out, "['export', 'torchvision:resnet18', '-o', 'm.onnx', '--temper', '" + paths::program() + "']\n") << outcome.err;
 }
 
 TEST(VerifyVerb, WithASourceIsHandedOver) {
@@ -56,7 +57,7 @@ TEST(ExportVerb, AMissingInterpreterIsNamed) {
 // A copy of the program elsewhere has no module beside it.
 TEST(ExportVerb, AMissingModuleIsSaidWithTheInterpreterThatLacksIt) {
   const std::string folder = test_folder();
-  const std::string command = "cd '" + folder + "' && cp '" TEMPER_PROGRAM "' t && env -u PYTHONPATH ./t export x.pt -o m.onnx --python '" TEMPER_PYTHON "' 2>err.txt";
+  const std::string command = "cd '" + folder + "' && cp '" + paths::program() + "' t && env -u PYTHONPATH ./t export x.pt -o m.onnx --python '" TEMPER_PYTHON "' 2>err.txt";
   const int status = std::system(command.c_str());
   EXPECT_EQ(WEXITSTATUS(status), int(ErrorKind::unsupported));
   EXPECT_CONTAINS(read_file(folder + "err.txt"), TEMPER_PYTHON " has no module 'temper'");
@@ -84,7 +85,7 @@ std::set<std::string> flags_in(const std::string& help) {
 TEST(ExportVerb, TheProgramAndTheModuleHaveTheSameOptions) {
   const std::string folder = test_folder();
   std::set<std::string> mine = flags_in(temper(folder, "export --help").out);
-  const std::string module = "cd '" + folder + "' && PYTHONPATH='" TEMPER_SOURCE_DIR "/python' '" TEMPER_PYTHON "' -m temper export --help >help.txt";
+  const std::string module = "cd '" + folder + "' && PYTHONPATH='" + paths::source_folder() + "/python' '" TEMPER_PYTHON "' -m temper export --help >help.txt";
   ASSERT_EQ(std::system(module.c_str()), 0);
   const std::set<std::string> theirs = flags_in(read_file(folder + "help.txt"));
   EXPECT_EQ(mine.erase("--python"), 1u);

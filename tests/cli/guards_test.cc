@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "program.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -17,7 +18,7 @@ class Guards : public testing::Test {
     run_python(folder_, R"(
 import sys, onnx
 from onnx import helper as h, TensorProto as T
-sys.path.insert(0, ')" TEMPER_SOURCE_DIR R"(/python')
+sys.path.insert(0, ')" + paths::source_folder() + R"(/python')
 import digits_data
 _, _, images, labels = digits_data.load()
 images, labels = images[:200], labels[:200]

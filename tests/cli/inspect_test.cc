@@ -10,6 +10,7 @@
 
 #include "../plan/helpers.h"
 #include "base/file.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -26,7 +27,7 @@ class InspectPlan : public testing::Test {
   ~InspectPlan() override { std::filesystem::remove(path_); }
 
   std::string output(const std::string& arguments) {
-    FILE* pipe = popen(concat("'" TEMPER_PROGRAM "' inspect '", path_, "' ", arguments, " 2>&1").c_str(), "r");
+    FILE* pipe = popen(concat("'" + paths::program() + "' inspect '", path_, "' ", arguments, " 2>&1").c_str(), "r");
     std::string text;
     std::array<char, 4096> part;
     while (size_t got = fread(part.data(), 1, part.size(), pipe)) text.append(part.data(), got);

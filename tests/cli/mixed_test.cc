@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "program.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -13,7 +14,7 @@ TEST(MixedBf16, LayersThatLoseMostGoBackToFp32UntilTheBudgetHolds) {
   const std::string folder = test_folder();
   run_python(folder, R"(
 import sys
-sys.path.insert(0, ')" TEMPER_SOURCE_DIR R"(/python')
+sys.path.insert(0, ')" + paths::source_folder() + R"(/python')
 import digits_data
 _, _, images, labels = digits_data.load()
 np.savez('good.npz', image=images[:60], labels=labels[:60])

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "program.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -14,7 +15,7 @@ std::string digits() {
   const std::string folder = test_folder();
   run_python(folder, R"(
 import os, sys
-sys.path.insert(0, ')" TEMPER_SOURCE_DIR R"(/python')
+sys.path.insert(0, ')" + paths::source_folder() + R"(/python')
 import digits_data
 images, labels = digits_data.load()[2:]
 kinds = ('png', 'bmp', 'webp', 'tiff')

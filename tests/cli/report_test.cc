@@ -7,6 +7,7 @@
 
 #include "../interop/logs.h"
 #include "program.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -91,7 +92,7 @@ TEST(ReportVerb, AStudyOfTheProgramIsReported) {
   const std::string folder = test_folder();
   run_python(folder, R"(
 import sys
-sys.path.insert(0, ')" TEMPER_SOURCE_DIR R"(/python')
+sys.path.insert(0, ')" + paths::source_folder() + R"(/python')
 import digits_data
 _, _, images, labels = digits_data.load()
 np.savez('digits.npz', image=images, labels=labels)

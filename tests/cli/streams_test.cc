@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "program.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -27,7 +28,7 @@ import os, pty, subprocess
 def seen(**more):  # what a terminal gets
     ours, theirs = pty.openpty()
     env = dict({k: v for k, v in os.environ.items() if k != 'NO_COLOR'}, TERM='xterm', XDG_CACHE_HOME=os.getcwd() + '/cache', **more)
-    process = subprocess.Popen([')" TEMPER_PROGRAM
+    process = subprocess.Popen([')" + paths::program() +
                      R"(', 'run', 'm.onnx', '--quick'], stdout=subprocess.DEVNULL, stderr=theirs, env=env)
     os.close(theirs)
     text = b''

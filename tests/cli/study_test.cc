@@ -8,6 +8,7 @@
 #include "bench/results.h"
 #include "program.h"
 #include "quantize/ranges.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -19,7 +20,7 @@ std::string samples() {
   run_python(folder, R"(
 import sys, onnx
 from onnx import helper as h, TensorProto as T, numpy_helper
-sys.path.insert(0, ')" TEMPER_SOURCE_DIR R"(/python')
+sys.path.insert(0, ')" + paths::source_folder() + R"(/python')
 import digits_data
 _, _, images, labels = digits_data.load()
 np.savez('digits.npz', image=images, labels=labels)

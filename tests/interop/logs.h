@@ -5,11 +5,12 @@
 
 #include "base/concat.h"
 #include "base/file.h"
+#include "../paths.h"
 
 namespace temper {
 
 inline std::string fixture(const std::string& name) {
-  return read_file(concat(TEMPER_SOURCE_DIR, "/tests/interop/fixtures/", name));
+  return read_file(concat(paths::source_folder(), "/tests/interop/fixtures/", name));
 }
 
 constexpr std::string_view kStamp = "[11/14/2025-09:01:02] [I] ";

@@ -11,6 +11,7 @@
 #include "passes/chain_convs.h"
 #include "passes/lower_precision.h"
 #include "passes/pass.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -37,7 +38,7 @@ std::vector<std::string> split(const std::string& text, const std::string& line)
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(TEMPER_SOURCE_DIR "/tests/passes"))
+  for (const auto& entry : std::filesystem::directory_iterator(paths::source_folder() + "/tests/passes"))
     if (entry.path().extension() == ".test") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   for (const auto& file : files)

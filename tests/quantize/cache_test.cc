@@ -6,11 +6,12 @@
 #include <limits>
 
 #include "../data/helpers.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
 
-const std::string kFixture = TEMPER_SOURCE_DIR "/tests/quantize/fixtures/trt7000_entropy2_mnist_sampleINT8_readme.cache";
+const std::string kFixture = paths::source_folder() + "/tests/quantize/fixtures/trt7000_entropy2_mnist_sampleINT8_readme.cache";
 
 CalibrationCache cache_with(const std::string& rows, std::vector<std::string>* notes = nullptr) { return parse_cache("TRT-8501-EntropyCalibration2\n" + rows, notes); }
 std::string refusal(const std::string& text) {

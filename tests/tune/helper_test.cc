@@ -11,6 +11,7 @@
 #include "bench/cases.h"
 #include "build/build.h"
 #include "tune/tuner.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -75,7 +76,7 @@ TEST_F(Helpers, TheProgramTimesACandidateByItsKey) {
   const KernelCase line = parse_cases("matmul(f32[4,8], f32[8,4]*) epilogue=\"(1) 1=relu.f32(0)\"").at(0);
   const std::vector<Tensor> inputs = make_case_inputs(line, 1);
   const Problem problem = make_case_problem(line, inputs, 1);
-  TimingHelper timing({TEMPER_PROGRAM, kServeTimings}, "cpu", {});
+  TimingHelper timing({paths::program(), kServeTimings}, "cpu", {});
   int timed = 0;
   for (const Tactic* tactic : find_backend("cpu").tactics()) {
     if (tactic->last_resort || !tactic->supports(problem, device).yes()) continue;

@@ -10,6 +10,7 @@
 #include "larger_tensors.h"
 #include "lowered_cases.h"
 #include "run_recipe.h"
+#include "../../paths.h"
 
 namespace temper::testing {
 
@@ -121,7 +122,7 @@ inline void check_lines(const std::string& name, const std::string& text, const 
 
 inline void check_cases(const std::string& name, const cuda::Compiler& compiler, const cuda::GpuRef& gpu,
                         const CaseChoice& choice = {}) {
-  check_lines(name, read_file(concat(TEMPER_SOURCE_DIR, "/tests/cases/", name, ".cases")), compiler, gpu, choice);
+  check_lines(name, read_file(concat(paths::source_folder(), "/tests/cases/", name, ".cases")), compiler, gpu, choice);
 }
 
 }  // namespace temper::testing

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kernel and a spread of specialisations is compiled for every generation of GPU, with no GPU.
+// Every kernel and a spread of specialisations is compiled, with no GPU: each text for one generation, chosen by the text, or for
+// every one where TEMPER_ALL_GENERATIONS is 1 (./dev conformance --full does it; minutes). TEMPER_CUBINS=FILE writes a line for
+// each: generation, recipe, digest of the text, digest of the machine code. So two revisions can be compared.
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -13,6 +16,7 @@
 #include "bench/cases.h"
 #include "cuda_test_helpers.h"
 #include "larger_tensors.h"
+#include "../../paths.h"
 
 namespace temper {
 namespace {
@@ -128,6 +132,10 @@ TEST(CudaKernels, CompileForEveryGenerationWithoutSpills) {
   for (const char* problem : kProblems) lines += concat(problem, '\n');
   std::map<std::string, int> most;  // registers by kernel and architecture
   std::set<std::string> covered;
+  const char* all = std::getenv("TEMPER_ALL_GENERATIONS");
+  const bool everywhere = all && std::string_view(all) == "1";
+  std::ofstream digests;
+  if (const char* path = std::getenv("TEMPER_CUBINS")) digests.open(path);
   for (const KernelCase& kernel_case : parse_cases(lines)) {
     SCOPED_TRACE(kernel_case.text);
     const std::vector<Tensor> inputs = make_case_inputs(kernel_case, 1);
@@ -144,10 +152,15 @@ TEST(CudaKernels, CompileForEveryGenerationWithoutSpills) {
       for (const auto& [config, variant] : works)
         for (const cuda::Job& job : recipe->work(variant, config).jobs) {
           if (!seen.insert(job.source.text).second) continue;
-          for (const char* architecture : kArchitectures) {
-            if (!recipe_supports(*recipe, problem, architecture).yes()) continue;
+          const uint64_t digest = xxh3(job.source.text);
+          std::vector<const char*> architectures;
+          for (const char* architecture : kArchitectures)
+            if (recipe_supports(*recipe, problem, architecture).yes()) architectures.push_back(architecture);
+          if (!everywhere && !architectures.empty()) architectures = {architectures[digest % architectures.size()]};
+          for (const char* architecture : architectures) {
             const cuda::Cubin cubin = compiler->compile(job.source, architecture);
             ASSERT_EQ(cubin.kernels.size(), 1u);
+            if (digests) digests << architecture << ' ' << recipe->name << ' ' << hex(digest) << ' ' << hex(xxh3(cubin.bytes.data(), cubin.bytes.size())) << '\n';
             const cuda::KernelResources& kernel = cubin.kernels[0];
             EXPECT_EQ(kernel.name, job.entry);
             EXPECT_EQ(kernel.spill_stores, 0) << recipe->name << " for " << architecture << "\n" << job.source.text;
@@ -325,7 +338,7 @@ TEST(CudaKernels, EmbeddedTextsAreWholeAndEndWithAZero) {
     EXPECT_TRUE(text.text.starts_with("// SPDX-License-Identifier: Apache-2.0\n")) << text.path;
     EXPECT_EQ(text.text.data()[text.text.size()], '\0');
     EXPECT_EQ(text.path.data()[text.path.size()], '\0');
-    EXPECT_EQ(read_file(concat(TEMPER_SOURCE_DIR, "/src/", text.path)), text.text);
+    EXPECT_EQ(read_file(concat(paths::source_folder(), "/src/", text.path)), text.text);
   }
 }
 

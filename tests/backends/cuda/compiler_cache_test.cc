@@ -8,6 +8,7 @@
 #include "backends/cuda/support/compiler.h"
 #include "base/log.h"
 #include "emulated_gpu.h"
+#include "../../paths.h"
 
 namespace temper {
 namespace {
@@ -32,7 +33,7 @@ class KernelCache : public ::testing::Test {
   static bool kept(const std::string& cache) {
     const cuda::KernelSource source{"extern \"C\" __global__ void nothing(float* x) { x[0] = 1; }\n", {}};
     bool from_cache = false;
-    for (int i = 0; i < 2; ++i) from_cache = cuda::Compiler({{TEMPER_EMULATOR}, false}, cache).compile(source, "sm_80").from_cache;
+    for (int i = 0; i < 2; ++i) from_cache = cuda::Compiler({{paths::emulator_folder()}, false}, cache).compile(source, "sm_80").from_cache;
     return from_cache;
   }
   static std::string file_in(const std::string& folder) {

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "tactic_cases.h"
 #include "tune/tuner.h"
+#include "../../paths.h"
 
 namespace temper {
 
@@ -39,7 +40,7 @@ class CublasLtCases : public ::testing::TestWithParam<DType> {};
 TEST_P(CublasLtCases, AgreeWithTheReference) {
   NEEDS_CUBLASLT(machine);
   const Device device = testing::cuda_device(machine);
-  const std::string file = concat(read_file(concat(TEMPER_SOURCE_DIR, "/tests/cases/matmul.cases")), "\n", kLayers);
+  const std::string file = concat(read_file(concat(paths::source_folder(), "/tests/cases/matmul.cases")), "\n", kLayers);
   // Sums of thousands are taken in another order; a bias may be rounded.
   const double of_largest = GetParam() == DType::f32 ? 1e-6 : 1e-3;
   testing::Counts counts;
@@ -158,7 +159,7 @@ TEST(CublasLtGpu, MultipliesBytesToTheReferencesBits) {
   const Device device = testing::cuda_device(machine);
   std::string text = kByteLayers;
   for (const char* name : {"matmul", "conv"})
-    text += read_file(concat(TEMPER_SOURCE_DIR, "/tests/cases/", name, ".cases")) + "\n";
+    text += read_file(concat(paths::source_folder(), "/tests/cases/", name, ".cases")) + "\n";
   std::map<const Tactic*, int> runs;
   for (const KernelCase& line : parse_cases(text)) {
     const bool conv = std::holds_alternative<ops::Conv>(line.op);

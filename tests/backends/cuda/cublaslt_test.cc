@@ -4,6 +4,7 @@
 #include "bench/cases.h"
 #include "run_cuda_tactic.h"
 #include "scripted_cublaslt.h"
+#include "../../paths.h"
 
 namespace temper {
 
@@ -204,7 +205,7 @@ TEST(CublasLtIntegers, GiveTheReferencesBitsWithWhatIsLaunchedBehindThem) {
       "11=round.f32(10) 12=cast.i8(11)\"\n"
       "conv(i8[2,20,5,7]{-128..128}, i8[12,20,1,1]*{-128..128}) strides=[1,1] pads=[0,0,0,0] dilations=[1,1] "
       "epilogue=\"(1)\"\n";
-  const testing::EmulatedMachine machine(TEMPER_EMULATOR);
+  const testing::EmulatedMachine machine(paths::emulator_folder());
   const Device device = testing::cuda_device(machine.get());
   for (const KernelCase& line : parse_cases(lines)) {
     SCOPED_TRACE(line.text);
@@ -223,7 +224,7 @@ TEST(CublasLtIntegers, GiveTheReferencesBitsWithWhatIsLaunchedBehindThem) {
 }
 
 TEST(CublasLtIntegers, SayThatItHasNoAlgorithm) {
-  const testing::EmulatedMachine machine(TEMPER_EMULATOR);
+  const testing::EmulatedMachine machine(paths::emulator_folder());
   const Device device = testing::cuda_device(machine.get());
   const KernelCase line = parse_cases("matmul(f16[64,128], f16[128,64]*) epilogue=\"(1)\"").at(0);
   const std::vector<Tensor> inputs = make_case_inputs(line, 1);
@@ -232,7 +233,7 @@ TEST(CublasLtIntegers, SayThatItHasNoAlgorithm) {
 }
 
 TEST(CublasLtIntegers, RefusePlansThatWereChanged) {
-  const testing::EmulatedMachine machine(TEMPER_EMULATOR);
+  const testing::EmulatedMachine machine(paths::emulator_folder());
   const Device device = testing::cuda_device(machine.get());
   const Tactic& tactic = cuda_matmul_cublaslt_int8;
   const KernelCase line = parse_cases("matmul(i8[64,128], i8[128,64]*) epilogue=\"(1) 1=cast.f32(0)\"").at(0);

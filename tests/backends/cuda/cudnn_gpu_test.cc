@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "bench/cases.h"
 #include "tactic_cases.h"
+#include "../../paths.h"
 
 namespace temper {
 
@@ -24,7 +25,7 @@ class CudnnCases : public ::testing::TestWithParam<DType> {};
 TEST_P(CudnnCases, AgreeWithTheReference) {
   NEEDS_CUDNN(machine);
   const Device device = testing::cuda_device(machine);
-  const std::string file = read_file(concat(TEMPER_SOURCE_DIR, "/tests/cases/conv.cases"));
+  const std::string file = read_file(concat(paths::source_folder(), "/tests/cases/conv.cases"));
   // The reference rounds the sum to f16 first.
   const double of_largest = GetParam() == DType::f16 ? 1e-3 : 0;
   testing::Counts counts;

@@ -2,12 +2,13 @@
 // A scripted GPU that runs its kernels: they are compiled for the CPU.
 #pragma once
 #include "scripted_gpu.h"
+#include "../../paths.h"
 
 namespace temper::testing {
 
 class EmulatedGpu {
  public:
-  EmulatedGpu() : compiler_({{TEMPER_EMULATOR}, false}, "") {
+  EmulatedGpu() : compiler_({{paths::emulator_folder()}, false}, "") {
     ScriptedGpus::get().reset();
     ScriptedGpus::get().memory_bytes = int64_t(8) << 30;
     gpu_ = cuda::Gpu::open(cuda::Driver::scripted(ScriptedGpus::api()), 0);

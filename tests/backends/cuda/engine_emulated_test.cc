@@ -8,6 +8,7 @@
 #include "build/build.h"
 #include "emulated_gpu.h"
 #include "plan/check.h"
+#include "../../paths.h"
 
 namespace temper {
 namespace {
@@ -17,7 +18,7 @@ class EmulatedEngine : public ::testing::Test {
   void SetUp() override {
     testing::ScriptedGpus::get().reset();
     setenv("XDG_CACHE_HOME", cache.c_str(), 1);  // of one process: kernels of the emulator are for nobody else
-    machines = std::make_unique<testing::ScriptedMachines>(cuda::LibrarySearch{{TEMPER_EMULATOR}, false});
+    machines = std::make_unique<testing::ScriptedMachines>(cuda::LibrarySearch{{paths::emulator_folder()}, false});
   }
   void TearDown() override {
     machines.reset();

@@ -8,6 +8,7 @@
 #include "../../plan/helpers.h"
 #include "build/build.h"
 #include "emulated_gpu.h"
+#include "../../paths.h"
 
 namespace temper {
 namespace {
@@ -24,7 +25,7 @@ class EmulatedHalves : public ::testing::Test {
     testing::ScriptedGpus::get().reset();
     before_ = std::getenv("XDG_CACHE_HOME") ? std::getenv("XDG_CACHE_HOME") : "";
     setenv("XDG_CACHE_HOME", cache_.c_str(), 1);
-    machines_ = std::make_unique<testing::ScriptedMachines>(cuda::LibrarySearch{{TEMPER_EMULATOR}, false});
+    machines_ = std::make_unique<testing::ScriptedMachines>(cuda::LibrarySearch{{paths::emulator_folder()}, false});
   }
   void TearDown() override {
     machines_.reset();

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "paths.h"
+
+namespace temper::paths {
+
+std::string source_folder() { return TEMPER_SOURCE_DIR; }
+std::string program() { return TEMPER_PROGRAM; }
+std::string emulator_folder() { return TEMPER_EMULATOR; }
+
+}  // namespace temper::paths

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where this checkout and its build are. Only paths.cc knows it, so that a compiler cache serves all other tests to any checkout.
+#pragma once
+#include <string>
+
+namespace temper::paths {
+
+std::string source_folder();
+std::string program();          // the built temper
+std::string emulator_folder();  // of the library that stands in for NVIDIA's compiler
+
+}  // namespace temper::paths
