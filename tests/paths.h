@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where this checkout and its build are. Only paths.cc knows it, so that a compiler cache serves all other tests to any checkout.
+// Where this checkout and its build are. Only paths.cc knows it, so that a compiler cache serves all other tests to any
+// checkout.
 #pragma once
 #include <string>
 

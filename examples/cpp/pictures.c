@@ -3,8 +3,8 @@
  *
  *   pictures_c resnet50.plan photos answers.csv 4
  *
- * One engine is shared; each thread has a session of its own. The plan is best built with --threads 1: what runs side by
- * side here are the pictures. Plans of one input and one output of [batch, classes]. */
+ * One engine is shared; each thread has a session of its own. The plan is best built with --threads 1: what runs side
+ * by side here are the pictures. Plans of one input and one output of [batch, classes]. */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
 #include <math.h>
@@ -148,7 +148,8 @@ static temper_status classify_all(Work* work, const char* csv, size_t threads) {
   for (size_t t = 0; t < started; ++t) pthread_join(pool[t], NULL);
   pthread_mutex_destroy(&work->mutex);
   if (work->status != TEMPER_OK) return complain(work->status, work->message);
-  if (write_csv(csv, work->pictures, work->count) != TEMPER_OK) return complain(TEMPER_MACHINE, "cannot write the table");
+  if (write_csv(csv, work->pictures, work->count) != TEMPER_OK)
+    return complain(TEMPER_MACHINE, "cannot write the table");
   printf("%zu pictures, %zu threads: %s\n", work->count, started + 1, csv);
   return TEMPER_OK;
 }

@@ -3,8 +3,8 @@
 //
 //   pictures resnet50.plan photos answers.csv --threads 4 --class-names imagenet.txt
 //
-// One engine is shared; each thread has a session of its own. The plan is best built with --threads 1: what runs side by
-// side here are the pictures. Plans of one input and one output of [batch, classes].
+// One engine is shared; each thread has a session of its own. The plan is best built with --threads 1: what runs side
+// by side here are the pictures. Plans of one input and one output of [batch, classes].
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -106,8 +106,8 @@ void write_csv(const std::string& path, const std::vector<std::string>& pictures
       const std::string name = size_t(answer.best) < names.size() ? names[size_t(answer.best)] : "";
       char numbers[64];
       std::snprintf(numbers, sizeof numbers, "%.6f,%.3f", answer.probability, answer.ms);
-      file << csv_field(fs::path(pictures[i]).filename().string()) << ',' << answer.best << ',' << csv_field(name) << ','
-           << numbers << '\n';
+      file << csv_field(fs::path(pictures[i]).filename().string()) << ',' << answer.best << ',' << csv_field(name)
+           << ',' << numbers << '\n';
     }
     if (!file.flush()) throw temper::Error(TEMPER_MACHINE, "cannot write '" + unfinished + "'");
   }

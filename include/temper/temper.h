@@ -127,7 +127,7 @@ struct LoadOptions {
 
 // What is kept for shapes that come at run time: what was used last; see temper_shape_limits. 0: the default.
 struct ShapeLimits {
-  int64_t plans = 0, plan_bytes = 0;        // of the engine
+  int64_t plans = 0, plan_bytes = 0;         // of the engine
   int64_t prepared = 0, prepared_bytes = 0;  // of each session
 };
 
@@ -245,8 +245,8 @@ class Session {
     return results;
   }
 
-  // For an engine of a GPU, with inputs in its memory; see temper_session_run_on_device. The results are addresses of the
-  // GPU, valid until the session's next call.
+  // For an engine of a GPU, with inputs in its memory; see temper_session_run_on_device. The results are addresses of
+  // the GPU, valid until the session's next call.
   std::vector<temper_tensor> run_on_device(const std::vector<temper_tensor>& inputs) {
     detail::check(temper_session_run_on_device(handle_.get(), inputs.data(), inputs.size()));
     std::vector<temper_tensor> results(outputs_);

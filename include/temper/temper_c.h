@@ -80,7 +80,7 @@ typedef struct {
   int threads;                      /* 0: all that the process may use */
   const temper_shape_range* shapes; /* of inputs that leave dimensions open; an open batch without a range means 1 */
   size_t shape_count;
-  int64_t memory_limit;             /* bytes that the model may take; 0: by its size, as for temper build --memory-limit */
+  int64_t memory_limit; /* bytes that the model may take; 0: by its size, as for temper build --memory-limit */
 } temper_build_options;
 
 /* "0.1.0" */
@@ -99,22 +99,23 @@ typedef void (*temper_log_callback)(temper_log_level level, const char* message,
  * call Temper. The callback must not throw. */
 void temper_set_log_callback(temper_log_callback callback, void* context);
 
-/* A plan file. TEMPER_UNSUPPORTED, with the command that builds it again, for one of another version or machine. The file is
- * read into memory: it may be replaced, rewritten or deleted afterwards, and changes nothing for the engine. A plan is to be
- * trusted like a program: it holds the weights, and for a GPU machine code. */
+/* A plan file. TEMPER_UNSUPPORTED, with the command that builds it again, for one of another version or machine. The
+ * file is read into memory: it may be replaced, rewritten or deleted afterwards, and changes nothing for the engine. A
+ * plan is to be trusted like a program: it holds the weights, and for a GPU machine code. */
 temper_status temper_engine_load(const char* plan_path, temper_engine** engine);
 
 /* Set it to zero first (= {0}): zero is always the default, and fields may be added. */
 typedef struct {
-  /* Not 0: the file is mapped instead of read, so that processes share its pages, and memory is taken for what is used. Then
-   * nobody may write to the file or cut it before the engine and its sessions are freed: a file that is cut ends the process
-   * by the signal SIGBUS, and one that is rewritten in place changes the answers. Replacing it by rename, as
-   * temper_engine_save and `temper build` do, and deleting it are safe. */
+  /* Not 0: the file is mapped instead of read, so that processes share its pages, and memory is taken for what is used.
+   * Then nobody may write to the file or cut it before the engine and its sessions are freed: a file that is cut ends
+   * the process by the signal SIGBUS, and one that is rewritten in place changes the answers. Replacing it by rename,
+   * as temper_engine_save and `temper build` do, and deleting it are safe. */
   int map_file;
 } temper_load_options;
 
 /* The same; `options` may be NULL. */
-temper_status temper_engine_load_with(const char* plan_path, const temper_load_options* options, temper_engine** engine);
+temper_status temper_engine_load_with(const char* plan_path, const temper_load_options* options,
+                                      temper_engine** engine);
 
 /* Imports, optimises and measures: seconds to minutes. `options` may be NULL. */
 temper_status temper_engine_build(const char* onnx_path, const temper_build_options* options, temper_engine** engine);
@@ -129,9 +130,10 @@ temper_status temper_engine_save_over(const temper_engine* engine, const char* p
 /* Sessions made from it keep working. NULL is allowed. */
 void temper_engine_free(temper_engine* engine);
 
-/* What is kept for shapes that come at run time, where a model takes several: what was used last. A shape that was let go is
- * planned (or made ready) again when it comes again. The latest is always kept, and so are the plans that the engine was built
- * or loaded with, which are not counted. 0: the default, which is given behind each. Bytes are of the host's memory. */
+/* What is kept for shapes that come at run time, where a model takes several: what was used last. A shape that was let
+ * go is planned (or made ready) again when it comes again. The latest is always kept, and so are the plans that the
+ * engine was built or loaded with, which are not counted. 0: the default, which is given behind each. Bytes are of the
+ * host's memory. */
 typedef struct {
   int64_t plans;          /* of an engine; 128 */
   int64_t plan_bytes;     /* 256 MiB */
@@ -176,12 +178,12 @@ temper_status temper_session_prepare(temper_session* session, const temper_tenso
 /* Inputs in the engine's order. Prepares first where the shapes are new. */
 temper_status temper_session_run(temper_session* session, const temper_tensor* inputs, size_t count);
 
-/* The same for an engine of a GPU ("cuda:0") with inputs that lie in that GPU's memory: `data` are its addresses, of its
- * primary context (that of the CUDA runtime), however aligned. Outputs lie there, too. Nothing passes through the host's
- * memory. Inputs that come for a second time are read where they lie; new ones, those not aligned to 256 bytes and those
- * that share memory are copied on the GPU. Returns when all is done. What writes
- * the inputs must be done by then, or the session's stream must wait for it. TEMPER_USAGE for an engine of another device,
- * TEMPER_UNSUPPORTED for a model in which shapes depend on data. */
+/* The same for an engine of a GPU ("cuda:0") with inputs that lie in that GPU's memory: `data` are its addresses, of
+ * its primary context (that of the CUDA runtime), however aligned. Outputs lie there, too. Nothing passes through the
+ * host's memory. Inputs that come for a second time are read where they lie; new ones, those not aligned to 256 bytes
+ * and those that share memory are copied on the GPU. Returns when all is done. What writes the inputs must be done by
+ * then, or the session's stream must wait for it. TEMPER_USAGE for an engine of another device, TEMPER_UNSUPPORTED for
+ * a model in which shapes depend on data. */
 temper_status temper_session_run_on_device(temper_session* session, const temper_tensor* inputs, size_t count);
 
 /* The CUstream that the runs of this session are put into, for cuStreamWaitEvent. TEMPER_USAGE for an engine of another
@@ -195,13 +197,13 @@ temper_status temper_session_output(const temper_session* session, size_t index,
  * ImageNet's usual evaluation for large square inputs of three channels, and a plain resize for others. */
 enum { TEMPER_STRETCH = -1 };
 typedef struct {
-  int64_t resize;                  /* the short side, in pixels; TEMPER_STRETCH: to the crop's size, whatever its shape */
+  int64_t resize; /* the short side, in pixels; TEMPER_STRETCH: to the crop's size, whatever its shape */
   int64_t crop_height, crop_width; /* the centre that the model sees; 0: its own height and width */
   const double* mean;              /* of red, green, blue: (pixel * scale - mean) / std; NULL: ImageNet's */
   const double* std;
-  double scale;                    /* 0: 1/255 */
-  int bgr;                         /* not 0: the model takes blue first */
-  int bicubic;                     /* not 0: instead of bilinear; both antialiased */
+  double scale; /* 0: 1/255 */
+  int bgr;      /* not 0: the model takes blue first */
+  int bicubic;  /* not 0: instead of bilinear; both antialiased */
 } temper_preprocessing;
 
 /* Channels, height and width, in the order that the input has them. `preprocessing` may be NULL. */

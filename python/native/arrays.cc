@@ -110,7 +110,8 @@ bool from_numpy(nb::handle object, Array& array) {
   const NumpyFields* fields = numpy_fields(object);
   if (!fields || !(fields->flags & NumpyFields::kContiguous)) return false;
   const nb::object* const types = numpy().types;
-  const nb::object* const type = std::find_if(types, types + kDTypeCount, [&](const nb::object& one) { return one.ptr() == fields->descr; });
+  const nb::object* const type =
+      std::find_if(types, types + kDTypeCount, [&](const nb::object& one) { return one.ptr() == fields->descr; });
   if (type == types + kDTypeCount) return false;
   array.dtype = DType(type - types);
   array.dims.assign(fields->dimensions, fields->dimensions + fields->nd);
@@ -160,15 +161,17 @@ Array from_dlpack(nb::handle object, const What& what, const Place& place) {
   array.on_device = device.first != Place::kCpu && device.first != Place::kPinned;
   array.writable = true;
   if (array.on_device && (place.type != Place::kCuda || !of_gpu))
-    fail(ErrorKind::usage, what, " (", class_of(object), ") is in the memory of ", place_text(device.first, device.second),
-         ", and this runs on ", place.name, ": x.cpu() copies it to the host's memory");
+    fail(ErrorKind::usage, what, " (", class_of(object), ") is in the memory of ",
+         place_text(device.first, device.second), ", and this runs on ", place.name,
+         ": x.cpu() copies it to the host's memory");
   if (array.on_device && device.second != place.index)
-    fail(ErrorKind::usage, what, " (", class_of(object), ") is on cuda:", device.second, ", and the engine on ", place.name,
-         ": x.to(\"", place.name, "\") copies it there");
+    fail(ErrorKind::usage, what, " (", class_of(object), ") is on cuda:", device.second, ", and the engine on ",
+         place.name, ": x.to(\"", place.name, "\") copies it there");
   nb::object capsule;
   try {
     // The producer makes our stream wait for whatever still writes the array.
-    capsule = array.on_device ? object.attr("__dlpack__")(nb::arg("stream") = place.stream) : object.attr("__dlpack__")();
+    capsule =
+        array.on_device ? object.attr("__dlpack__")(nb::arg("stream") = place.stream) : object.attr("__dlpack__")();
   } catch (nb::python_error& error) {
     // "Can't export tensors that require gradient, use tensor.detach()": the framework knows the reason.
     if (!error.matches(PyExc_BufferError) && !error.matches(PyExc_RuntimeError)) throw;
@@ -209,7 +212,8 @@ Place place_of(const Engine& engine) {
   place.name = engine.info().device;
   if (engine.device().backend != "cuda") return place;
   place.type = Place::kCuda;
-  if (const size_t colon = place.name.find(':'); colon != std::string::npos) place.index = std::stoi(place.name.substr(colon + 1));
+  if (const size_t colon = place.name.find(':'); colon != std::string::npos)
+    place.index = std::stoi(place.name.substr(colon + 1));
   return place;
 }
 
@@ -257,7 +261,8 @@ std::vector<nb::object> objects_of(nb::handle given, const std::vector<PortInfo>
   return objects;
 }
 
-std::vector<Array> arrays_of(const std::vector<nb::object>& objects, const std::vector<PortInfo>& ports, const Place& place, std::string_view role) {
+std::vector<Array> arrays_of(const std::vector<nb::object>& objects, const std::vector<PortInfo>& ports,
+                             const Place& place, std::string_view role) {
   std::vector<Array> arrays;
   arrays.reserve(ports.size());
   for (size_t i = 0; i < ports.size(); ++i) {
@@ -267,8 +272,9 @@ std::vector<Array> arrays_of(const std::vector<nb::object>& objects, const std::
            numpy_names[int(ports[i].type.dtype)], ": x.astype(\"", numpy_names[int(ports[i].type.dtype)],
            "\") converts, nothing is converted silently");
     if (array.on_device != arrays[0].on_device)
-      fail(ErrorKind::usage, role, " '", ports[array.on_device ? i : 0].name, "' is on ", place.name, " and ", role, " '",
-           ports[array.on_device ? 0 : i].name, "' in the host's memory: give all of them in one place, x.to(\"", place.name, "\") or x.cpu()");
+      fail(ErrorKind::usage, role, " '", ports[array.on_device ? i : 0].name, "' is on ", place.name, " and ", role,
+           " '", ports[array.on_device ? 0 : i].name, "' in the host's memory: give all of them in one place, x.to(\"",
+           place.name, "\") or x.cpu()");
   }
   return arrays;
 }

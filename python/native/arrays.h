@@ -44,24 +44,27 @@ struct Place {
   static constexpr int kCpu = 1, kCuda = 2, kPinned = 3, kManaged = 13;  // of dlpack.h
   int type = kCpu, index = 0;
   std::string name = "cpu";  // "cuda:0"
-  intptr_t stream = 0;       // of a GPU: what writes an array is put ahead of this (the protocol's __dlpack__(stream=...))
+  intptr_t stream = 0;  // of a GPU: what writes an array is put ahead of this (the protocol's __dlpack__(stream=...))
 };
 Place place_of(const Engine& engine);
 
 // `what` names it in errors. Takes what has the buffer protocol or DLPack. Throws Error{usage}, with the
-// fix, for what is no array, is neither in the host's memory nor in that of the place, is not C-contiguous or has elements
-// that Temper has no type for. Nothing is copied or converted.
+// fix, for what is no array, is neither in the host's memory nor in that of the place, is not C-contiguous or has
+// elements that Temper has no type for. Nothing is copied or converted.
 Array array_of(nanobind::handle object, const What& what, const Place& place = {});
 
-// What was given for each of `ports`, in their order: a dict by name, a tuple or list in that order, or one array where there
-// is one port. Throws Error{usage} with what is expected. `role`: "input" or "output".
-std::vector<nanobind::object> objects_of(nanobind::handle given, const std::vector<PortInfo>& ports, std::string_view role = "input");
+// What was given for each of `ports`, in their order: a dict by name, a tuple or list in that order, or one array where
+// there is one port. Throws Error{usage} with what is expected. `role`: "input" or "output".
+std::vector<nanobind::object> objects_of(nanobind::handle given, const std::vector<PortInfo>& ports,
+                                         std::string_view role = "input");
 
-// The arrays that they are. Throws Error{usage} also where a dtype differs from the port's, and where some lie on the place and
-// others do not.
-std::vector<Array> arrays_of(const std::vector<nanobind::object>& objects, const std::vector<PortInfo>& ports, const Place& place = {},
-                             std::string_view role = "input");
-inline std::vector<Array> arrays_of(nanobind::handle given, const std::vector<PortInfo>& ports) { return arrays_of(objects_of(given, ports), ports); }
+// The arrays that they are. Throws Error{usage} also where a dtype differs from the port's, and where some lie on the
+// place and others do not.
+std::vector<Array> arrays_of(const std::vector<nanobind::object>& objects, const std::vector<PortInfo>& ports,
+                             const Place& place = {}, std::string_view role = "input");
+inline std::vector<Array> arrays_of(nanobind::handle given, const std::vector<PortInfo>& ports) {
+  return arrays_of(objects_of(given, ports), ports);
+}
 
 // An uninitialised numpy array and its memory. bfloat16 needs the package ml_dtypes; Error{unsupported} without it.
 nanobind::object new_array(DType dtype, const Dims& dims, void** data);

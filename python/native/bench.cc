@@ -55,7 +55,8 @@ std::vector<Array> given_inputs(nb::handle inputs, const Engine& engine) {
     std::vector<std::string> names;
     for (int64_t s = 0; !arrays[i].dims.empty() && s < arrays[i].dims[0]; ++s) names.push_back(concat(s));
     samples = std::max(samples, int64_t(names.size()));
-    if (!arrays[i].on_device) broken.look(concat("the input '", engine.inputs()[i].name, "'"), arrays[i].tensor(), names);
+    if (!arrays[i].on_device)
+      broken.look(concat("the input '", engine.inputs()[i].name, "'"), arrays[i].tensor(), names);
   }
   for (const std::string& warning : broken.warnings(samples)) log(LogLevel::warning, warning);
   return arrays;
@@ -255,8 +256,9 @@ void bind_bench(nb::module_& module) {
              nb::arg("progress").none());
   module.def("compare_results", compare_results);
   module.def("warnings", warnings);
-  module.def("save_result",
-             [](const std::string& path, const std::string& text, bool force) { save_result(path, result_from_json(text), force); });
+  module.def("save_result", [](const std::string& path, const std::string& text, bool force) {
+    save_result(path, result_from_json(text), force);
+  });
   module.def("load_result", [](const std::string& path) { return to_json(load_result(path)); });
   module.def("model_sha256", [](const std::string& path) {
     const WithoutGil released;

@@ -40,7 +40,8 @@ class Calibrator {
   nb::list trials() const {
     nb::list list;
     for (const MethodTrial& t : stream_->trials())
-      list.append(nb::make_tuple(t.method, t.agreement ? std::optional(t.agreement->rate()) : std::nullopt, t.cosine, t.snr_db, t.chosen));
+      list.append(nb::make_tuple(t.method, t.agreement ? std::optional(t.agreement->rate()) : std::nullopt, t.cosine,
+                                 t.snr_db, t.chosen));
     return list;
   }
 
@@ -61,7 +62,9 @@ nb::list values_of(const Ranges& ranges) {
 
 void bind_calibrate(nb::module_& module) {
   nb::class_<Ranges>(module, "Ranges")
-      .def("save", [](const Ranges& self, const std::string& path, bool force) { save_ranges(path, self, force); }, nb::arg("path"), nb::arg("force") = false)
+      .def(
+          "save", [](const Ranges& self, const std::string& path, bool force) { save_ranges(path, self, force); },
+          nb::arg("path"), nb::arg("force") = false)
       .def_static("load", [](const std::string& path) { return load_ranges(path); })
       .def_ro("model_sha256", &Ranges::model_sha256)
       .def_ro("method", &Ranges::method)

@@ -48,10 +48,13 @@ void drop_capsule(PyObject* capsule) {
 }
 
 // `stream` is the consumer's: nothing writes the memory any more, so none has to wait.
-nb::object to_dlpack(const DeviceArray& self, nb::object /*stream*/, nb::object /*max_version*/, nb::object dl_device, nb::object copy) {
-  const bool elsewhere = !dl_device.is_none() && nb::cast<std::pair<int, int>>(dl_device) != std::pair(self.place.type, self.place.index);
+nb::object to_dlpack(const DeviceArray& self, nb::object /*stream*/, nb::object /*max_version*/, nb::object dl_device,
+                     nb::object copy) {
+  const bool elsewhere =
+      !dl_device.is_none() && nb::cast<std::pair<int, int>>(dl_device) != std::pair(self.place.type, self.place.index);
   if (elsewhere || (!copy.is_none() && nb::cast<bool>(copy))) {
-    PyErr_SetString(PyExc_BufferError, "an output of Temper gives its own memory, without a copy and on its own device");
+    PyErr_SetString(PyExc_BufferError,
+                    "an output of Temper gives its own memory, without a copy and on its own device");
     throw nb::python_error();
   }
   auto managed = std::make_unique<Managed>();
@@ -84,7 +87,8 @@ Contexts contexts() {
     if (!driver) return {};
     found = driver;
   }
-  return {reinterpret_cast<int (*)(void**)>(dlsym(driver, "cuCtxGetCurrent")), reinterpret_cast<int (*)(void*)>(dlsym(driver, "cuCtxSetCurrent"))};
+  return {reinterpret_cast<int (*)(void**)>(dlsym(driver, "cuCtxGetCurrent")),
+          reinterpret_cast<int (*)(void*)>(dlsym(driver, "cuCtxSetCurrent"))};
 }
 
 }  // namespace
@@ -104,7 +108,8 @@ void bind_device_array(nb::module_& module) {
   nb::class_<DeviceArray>(module, "DeviceArray")
       .def("__dlpack__", to_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
            nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
-      .def("__dlpack_device__", [](const DeviceArray& self) { return nb::make_tuple(self.place.type, self.place.index); })
+      .def("__dlpack_device__",
+           [](const DeviceArray& self) { return nb::make_tuple(self.place.type, self.place.index); })
       .def_prop_ro("shape", [](const DeviceArray& self) { return shape_tuple(self.dims); })
       .def_prop_ro("dtype", [](const DeviceArray& self) { return numpy_name(self.dtype); })
       .def_prop_ro("device", [](const DeviceArray& self) { return self.place.name; })

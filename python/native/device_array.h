@@ -17,8 +17,8 @@ struct DeviceArray {
   Place place;
 };
 
-// A thread has a current GPU, by which PyTorch and others go; work on another one changes that. While this lives it may:
-// afterwards the thread has the one it had before.
+// A thread has a current GPU, by which PyTorch and others go; work on another one changes that. While this lives it
+// may: afterwards the thread has the one it had before.
 class KeepCurrentGpu {
  public:
   explicit KeepCurrentGpu(bool of_gpu = true);  // false: nothing is done

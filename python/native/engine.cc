@@ -9,8 +9,8 @@
 #include "bind.h"
 #include "device_array.h"
 #include "guard.h"
-#include "plan/file.h"
 #include "plan/describe.h"
+#include "plan/file.h"
 #include "tune/default_cache.h"
 
 namespace nb = nanobind;
@@ -67,7 +67,10 @@ nb::dict limits_of(const ShapeLimits& limits) {
 void set_limits(const PyEngine& self, nb::dict changed) {
   const auto engine = self.get();
   ShapeLimits limits = engine->limits();
-  for (const auto& [name, value] : {std::pair{"plans", &limits.plans}, {"plan_bytes", &limits.plan_bytes}, {"prepared", &limits.prepared}, {"prepared_bytes", &limits.prepared_bytes}})
+  for (const auto& [name, value] : {std::pair{"plans", &limits.plans},
+                                    {"plan_bytes", &limits.plan_bytes},
+                                    {"prepared", &limits.prepared},
+                                    {"prepared_bytes", &limits.prepared_bytes}})
     if (changed.contains(name)) *value = nb::cast<int64_t>(changed[name]);
   const WithoutGil released;
   engine->set_limits(limits);
@@ -139,13 +142,14 @@ void bind_engine(nb::module_& module) {
     return serve_timings(arguments);
   });
   nb::class_<PyEngine>(module, "Engine")
-      .def("save",
-           [](const PyEngine& self, const std::string& path, bool force) {
-             const auto engine = self.get();
-             const WithoutGil released;
-             save_engine(*engine, path, force);
-           },
-           nb::arg("path"), nb::arg("force") = false)
+      .def(
+          "save",
+          [](const PyEngine& self, const std::string& path, bool force) {
+            const auto engine = self.get();
+            const WithoutGil released;
+            save_engine(*engine, path, force);
+          },
+          nb::arg("path"), nb::arg("force") = false)
       .def("inputs", [](const PyEngine& self) { return ports_list(self.get()->inputs()); })
       .def("outputs", [](const PyEngine& self) { return ports_list(self.get()->outputs()); })
       .def("info",
@@ -169,8 +173,7 @@ void bind_engine(nb::module_& module) {
                const WithoutGil released;
                PlanFile file = plan_file_of(*engine);
                file.graph_text = engine->graph_text();
-               text =
-                   strict::dump(describe(file, {layers, graph, why}));
+               text = strict::dump(describe(file, {layers, graph, why}));
              }
              return nb::str(text.c_str(), text.size());
            })

@@ -27,9 +27,9 @@ std::atomic<int> working{0};  // WithoutGils of all threads
 thread_local int own = 0;     // of this one: a callback may run a model in turn
 std::thread::id ender;
 
-// A thread that wants the GIL back sleeps until it is woken, which takes longer than a short run of a model does; and who
-// holds it usually lets it go within a microsecond or two, at the start of the next run. So threads that come back wait
-// here first, awake and for a bounded time. A hint and no lock: whoever holds the GIL may let it go elsewhere.
+// A thread that wants the GIL back sleeps until it is woken, which takes longer than a short run of a model does; and
+// who holds it usually lets it go within a microsecond or two, at the start of the next run. So threads that come back
+// wait here first, awake and for a bounded time. A hint and no lock: whoever holds the GIL may let it go elsewhere.
 std::atomic<bool> turn{false};  // a thread came back and has not left again
 constexpr auto kPatience = std::chrono::microseconds(20);
 
@@ -107,8 +107,7 @@ void check_interrupted() {
 
 std::function<void(const std::string&)> progress_of(nb::object callback) {
   if (!callback.is_none() && !PyCallable_Check(callback.ptr()))
-    fail(ErrorKind::usage, "progress is a ", class_of(callback),
-         "; it must be a function of one string, or None");
+    fail(ErrorKind::usage, "progress is a ", class_of(callback), "; it must be a function of one string, or None");
   // The function is copied and let go where the GIL is not held: only a pointer goes along.
   const std::shared_ptr<nb::object> shared(new nb::object(std::move(callback)), [](nb::object* object) {
     const nb::gil_scoped_acquire gil;

@@ -10,10 +10,12 @@ namespace {
 struct Abi {
   PyTypeObject* array = nullptr;
   // PyArray_NewFromDescr: takes the reference to the dtype; without strides, memory and flags, as numpy.empty.
-  PyObject* (*create)(PyTypeObject*, PyObject*, int, const Py_ssize_t*, const Py_ssize_t*, void*, int, PyObject*) = nullptr;
+  PyObject* (*create)(PyTypeObject*, PyObject*, int, const Py_ssize_t*, const Py_ssize_t*, void*, int,
+                      PyObject*) = nullptr;
 };
 
-// Where functions stand in the table of numpy/__multiarray_api.h, which only grows while the version of the ABI is the same.
+// Where functions stand in the table of numpy/__multiarray_api.h, which only grows while the version of the ABI is the
+// same.
 enum { kVersionAt = 0, kArrayAt = 2, kCreateAt = 94 };
 
 Abi find_abi() {
@@ -48,7 +50,8 @@ nb::object numpy_empty(const int64_t* dims, size_t count, nb::handle dtype) {
   static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
   if (!abi().create) return {};
   Py_INCREF(dtype.ptr());
-  PyObject* array = abi().create(abi().array, dtype.ptr(), int(count), reinterpret_cast<const Py_ssize_t*>(dims), nullptr, nullptr, 0, nullptr);
+  PyObject* array = abi().create(abi().array, dtype.ptr(), int(count), reinterpret_cast<const Py_ssize_t*>(dims),
+                                 nullptr, nullptr, 0, nullptr);
   if (!array) throw nb::python_error();
   return nb::steal(array);
 }

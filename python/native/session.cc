@@ -32,7 +32,8 @@ class PySession {
     explicit Turn(PySession& session, bool closing = false) : session_(session) {
       if (session_.busy_.exchange(true, std::memory_order_acquire))
         fail(ErrorKind::usage,
-             "this session is running in another thread; make one for each thread with engine.session(), or a binding with engine.bind()");
+             "this session is running in another thread; make one for each thread with engine.session(), or a binding "
+             "with engine.bind()");
       try {
         if (!closing && !session_.session_) fail(ErrorKind::usage, "the session is closed");
         if (!closing) session_.open_->get();
@@ -59,7 +60,8 @@ class PySession {
     std::vector<Made> made;  // the outputs, where they do not
   };
 
-  // Arrays that a run reads and writes, checked and in order. They keep the memory; of outputs that were made here, `results` does.
+  // Arrays that a run reads and writes, checked and in order. They keep the memory; of outputs that were made here,
+  // `results` does.
   struct Arrays {
     std::vector<Array> inputs, targets;
     std::vector<const void*> in;
@@ -120,7 +122,8 @@ class PySession {
   bool of_gpu() const { return place_.type != Place::kCpu; }
   const Engine& engine() const { return session_->engine(); }  // within a turn
   [[noreturn]] static void refuse_staged() {
-    fail(ErrorKind::unsupported, "shapes inside this model depend on data, so it reads and writes the host's memory, in arrays of "
+    fail(ErrorKind::unsupported,
+         "shapes inside this model depend on data, so it reads and writes the host's memory, in arrays of "
          "its own: use run() with x.cpu() and no outputs");
   }
 
@@ -140,7 +143,8 @@ class PySession {
   void make_outputs(Arrays& arrays) {
     for (size_t i = 0; i < ready_->made.size(); ++i) {
       const Ready::Made& made = ready_->made[i];
-      arrays.results[made.name] = arrays.on_device ? device_array(made, &arrays.out[i]) : new_array(made.dims, made.dtype, &arrays.out[i]);
+      arrays.results[made.name] =
+          arrays.on_device ? device_array(made, &arrays.out[i]) : new_array(made.dims, made.dtype, &arrays.out[i]);
     }
   }
 
@@ -151,10 +155,12 @@ class PySession {
       const Array& target = arrays.targets[i];
       const std::string& name = engine().outputs()[i].name;
       if (target.dims != made.dims)
-        fail(ErrorKind::usage, "output '", name, "' was given the shape ", target.dims, "; for these inputs it is ", made.dims);
+        fail(ErrorKind::usage, "output '", name, "' was given the shape ", target.dims, "; for these inputs it is ",
+             made.dims);
       if (!target.writable) fail(ErrorKind::usage, "output '", name, "' was given an array that cannot be written");
       if (target.on_device != arrays.on_device)
-        fail(ErrorKind::usage, "output '", name, "' is ", target.on_device ? concat("on ", place_.name) : "in the host's memory",
+        fail(ErrorKind::usage, "output '", name, "' is ",
+             target.on_device ? concat("on ", place_.name) : "in the host's memory",
              " and the inputs are not: give all of them in one place");
       arrays.out[i] = const_cast<void*>(target.data);
       arrays.results[made.name] = objects[i];
@@ -169,9 +175,12 @@ class PySession {
       int64_t bytes;
       bool meets(const Range& other) const { return begin < other.begin + other.bytes && other.begin < begin + bytes; }
     };
-    const auto range = [](const Array& array) { return Range{static_cast<const std::byte*>(array.data), byte_count(array.dtype, array.dims)}; };
+    const auto range = [](const Array& array) {
+      return Range{static_cast<const std::byte*>(array.data), byte_count(array.dtype, array.dims)};
+    };
     const auto refuse = [&](size_t i, const char* role, const std::string& other) {
-      fail(ErrorKind::usage, "output '", engine().outputs()[i].name, "' shares memory with the ", role, " '", other, "': give it memory of its own");
+      fail(ErrorKind::usage, "output '", engine().outputs()[i].name, "' shares memory with the ", role, " '", other,
+           "': give it memory of its own");
     };
     for (size_t i = 0; i < arrays.targets.size(); ++i) {
       const Range written = range(arrays.targets[i]);
@@ -184,7 +193,8 @@ class PySession {
 
   nb::object device_array(const Ready::Made& made, void** data) {
     const DType dtype = made.type.dtype;
-    DeviceArray array{dtype, made.dims, keeping_current_gpu(session_->allocate_resident(byte_count(dtype, made.dims))), place_};
+    DeviceArray array{dtype, made.dims, keeping_current_gpu(session_->allocate_resident(byte_count(dtype, made.dims))),
+                      place_};
     *data = array.memory.get();
     return nb::cast(std::move(array));
   }
@@ -210,7 +220,8 @@ class PySession {
     ready->staged = session_->is_staged();
     if (!ready->staged)
       for (size_t i = 0; i < types.size(); ++i)
-        ready->made.push_back({nb::str(engine().outputs()[i].name.c_str()), numpy_type(types[i].dtype), types[i], types[i].dims()});
+        ready->made.push_back(
+            {nb::str(engine().outputs()[i].name.c_str()), numpy_type(types[i].dtype), types[i], types[i].dims()});
     ready_ = std::move(ready);
   }
 
@@ -233,16 +244,19 @@ class PySession {
 // As run(inputs, outputs) of its session, on arrays that are checked and taken once.
 class Binding {
  public:
-  Binding(nb::object session, nb::handle inputs, nb::handle outputs) : owner_(std::move(session)), session_(nb::cast<PySession&>(owner_)) {
+  Binding(nb::object session, nb::handle inputs, nb::handle outputs)
+      : owner_(std::move(session)), session_(nb::cast<PySession&>(owner_)) {
     const PySession::Turn turn(session_);
     const KeepCurrentGpu kept(session_.of_gpu());
     const std::vector<PortInfo>& ports = session_.engine().inputs();
     given_ = objects_of(inputs, ports);
     arrays_ = session_.check(given_, outputs);
     if (arrays_.ready->staged) PySession::refuse_staged();
-    // Whoever reads an output on a stream of his own must be waited for before the next run, and only his framework knows him.
+    // Whoever reads an output on a stream of his own must be waited for before the next run, and only his framework
+    // knows him.
     if (arrays_.on_device && outputs.is_none())
-      fail(ErrorKind::usage, "a binding in the memory of a GPU writes where you say: give outputs, such as torch.empty(..., device=...)");
+      fail(ErrorKind::usage,
+           "a binding in the memory of a GPU writes where you say: give outputs, such as torch.empty(..., device=...)");
     nb::dict by_name;
     for (size_t i = 0; i < ports.size(); ++i) by_name[ports[i].name.c_str()] = given_[i];
     inputs_ = read_only(by_name);
@@ -284,22 +298,33 @@ void bind_session(nb::module_& module) {
   nb::class_<PySession>(module, "Session")
       .def(nb::init<const PyEngine&>())
       .def("run", &PySession::run, nb::arg("inputs"), nb::arg("outputs") = nb::none())
-      .def("bind", [](nb::handle self, nb::handle inputs, nb::handle outputs) { return Binding(nb::borrow(self), inputs, outputs); },
-           nb::arg("inputs"), nb::arg("outputs") = nb::none(), "As Engine.bind, in this session: its bindings share its memory and take turns.")
+      .def(
+          "bind",
+          [](nb::handle self, nb::handle inputs, nb::handle outputs) {
+            return Binding(nb::borrow(self), inputs, outputs);
+          },
+          nb::arg("inputs"), nb::arg("outputs") = nb::none(),
+          "As Engine.bind, in this session: its bindings share its memory and take turns.")
       .def("prepare", &PySession::prepare)
       .def("close", &PySession::close)
       .def_prop_ro("runs", [](PySession& self) { return self.statistics().runs; })
       .def_prop_ro("plans_made", [](PySession& self) { return self.statistics().plans_made; })
-      .def_prop_ro("prepared", [](PySession& self) { return self.statistics().prepared; }, "Shapes that it is ready for.")
-      .def_prop_ro("prepared_bytes", [](PySession& self) { return self.statistics().prepared_bytes; },
-                   "Of those, with an estimate of what the kernels take.")
-      .def_prop_ro("evictions", [](PySession& self) { return self.statistics().evictions; }, "Shapes let go by the engine's limits.")
+      .def_prop_ro(
+          "prepared", [](PySession& self) { return self.statistics().prepared; }, "Shapes that it is ready for.")
+      .def_prop_ro(
+          "prepared_bytes", [](PySession& self) { return self.statistics().prepared_bytes; },
+          "Of those, with an estimate of what the kernels take.")
+      .def_prop_ro(
+          "evictions", [](PySession& self) { return self.statistics().evictions; },
+          "Shapes let go by the engine's limits.")
       .def_prop_ro("arena_bytes", &PySession::arena_bytes);
   nb::class_<Binding>(module, "Binding", "Arrays that were checked once, for many runs; made by Engine.bind.")
       .def("run", &Binding::run, nb::sig("def run(self) -> collections.abc.Mapping[str, typing.Any]"),
            "Runs once on what the inputs hold now, without the GIL; returns `outputs`, all of them written.")
-      .def_prop_ro("inputs", &Binding::inputs, nb::sig("def inputs(self) -> collections.abc.Mapping[str, typing.Any]"), "The arrays by name.")
-      .def_prop_ro("outputs", &Binding::outputs, nb::sig("def outputs(self) -> collections.abc.Mapping[str, typing.Any]"),
+      .def_prop_ro("inputs", &Binding::inputs, nb::sig("def inputs(self) -> collections.abc.Mapping[str, typing.Any]"),
+                   "The arrays by name.")
+      .def_prop_ro("outputs", &Binding::outputs,
+                   nb::sig("def outputs(self) -> collections.abc.Mapping[str, typing.Any]"),
                    "The arrays by name, which each run writes again.");
 }
 

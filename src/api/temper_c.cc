@@ -16,14 +16,24 @@ using temper::c_api::guarded;
 using temper::c_api::Port;
 
 #define SAME_DTYPE(c, cc) static_assert(int(TEMPER_##c) == int(DType::cc))
-SAME_DTYPE(F32, f32); SAME_DTYPE(F16, f16); SAME_DTYPE(BF16, bf16); SAME_DTYPE(F64, f64);
-SAME_DTYPE(I8, i8); SAME_DTYPE(U8, u8); SAME_DTYPE(I16, i16); SAME_DTYPE(U16, u16); SAME_DTYPE(I32, i32);
-SAME_DTYPE(U32, u32); SAME_DTYPE(I64, i64); SAME_DTYPE(U64, u64); SAME_DTYPE(BOOL, boolean);
+SAME_DTYPE(F32, f32);
+SAME_DTYPE(F16, f16);
+SAME_DTYPE(BF16, bf16);
+SAME_DTYPE(F64, f64);
+SAME_DTYPE(I8, i8);
+SAME_DTYPE(U8, u8);
+SAME_DTYPE(I16, i16);
+SAME_DTYPE(U16, u16);
+SAME_DTYPE(I32, i32);
+SAME_DTYPE(U32, u32);
+SAME_DTYPE(I64, i64);
+SAME_DTYPE(U64, u64);
+SAME_DTYPE(BOOL, boolean);
 #undef SAME_DTYPE
 static_assert(int(TEMPER_BOOL) + 1 == temper::kDTypeCount);
 static_assert(int(TEMPER_CHECK_FAILED) == int(ErrorKind::check_failed) && int(TEMPER_USAGE) == int(ErrorKind::usage) &&
-              int(TEMPER_BAD_FILE) == int(ErrorKind::bad_file) && int(TEMPER_UNSUPPORTED) == int(ErrorKind::unsupported) &&
-              int(TEMPER_MACHINE) == int(ErrorKind::machine));
+              int(TEMPER_BAD_FILE) == int(ErrorKind::bad_file) &&
+              int(TEMPER_UNSUPPORTED) == int(ErrorKind::unsupported) && int(TEMPER_MACHINE) == int(ErrorKind::machine));
 static_assert(int(TEMPER_DEBUG) == int(temper::LogLevel::debug) && int(TEMPER_INFO) == int(temper::LogLevel::info) &&
               int(TEMPER_WARNING) == int(temper::LogLevel::warning));
 
@@ -52,7 +62,8 @@ std::vector<Port> ports_of(const std::vector<temper::PortInfo>& infos) {
   return ports;
 }
 
-temper_status port_at(const temper_engine* engine, std::vector<Port> temper_engine::*ports, size_t index, temper_port* port) {
+temper_status port_at(const temper_engine* engine, std::vector<Port> temper_engine::* ports, size_t index,
+                      temper_port* port) {
   return guarded([&] {
     expect(engine, "the engine");
     expect(port, "the place for the port");
@@ -70,9 +81,7 @@ void temper::c_api::remember_error(const char* message) noexcept {
   try {
     error_text = message;
     last_error = error_text.c_str();
-  } catch (const std::bad_alloc&) {
-    last_error = "out of memory";
-  }
+  } catch (const std::bad_alloc&) { last_error = "out of memory"; }
 }
 
 temper_engine::temper_engine(std::shared_ptr<const temper::Engine> built)
@@ -89,10 +98,14 @@ struct temper_session {
     shapes.resize(std::min(count, ports.size()));
     for (size_t i = 0; i < shapes.size(); ++i) {
       const temper_tensor& input = inputs[i];
-      if (!is_dtype(input.dtype)) fail(ErrorKind::usage, "input '", ports[i].name, "' has a dtype that does not exist: ", int(input.dtype));
+      if (!is_dtype(input.dtype))
+        fail(ErrorKind::usage, "input '", ports[i].name, "' has a dtype that does not exist: ", int(input.dtype));
       if (DType(input.dtype) != ports[i].type.dtype)
-        fail(ErrorKind::usage, "input '", ports[i].name, "' was given ", DType(input.dtype), "; expected is ", ports[i].type);
-      if (input.rank > size_t(temper::kMaxRank)) fail(ErrorKind::usage, "input '", ports[i].name, "' has ", input.rank, " dimensions; expected is ", ports[i].type);
+        fail(ErrorKind::usage, "input '", ports[i].name, "' was given ", DType(input.dtype), "; expected is ",
+             ports[i].type);
+      if (input.rank > size_t(temper::kMaxRank))
+        fail(ErrorKind::usage, "input '", ports[i].name, "' has ", input.rank, " dimensions; expected is ",
+             ports[i].type);
       if (input.rank) expect(input.dims, concat("dims of the input '", ports[i].name, "'"));
       shapes[i].assign(input.dims, input.dims + input.rank);
     }
@@ -113,14 +126,16 @@ struct temper_session {
     take(inputs, count);
     if (session.is_staged()) {
       std::vector<temper::Tensor> tensors;
-      for (size_t i = 0; i < count; ++i) tensors.push_back(temper::Tensor::view(DType(inputs[i].dtype), shapes[i], inputs[i].data));
+      for (size_t i = 0; i < count; ++i)
+        tensors.push_back(temper::Tensor::view(DType(inputs[i].dtype), shapes[i], inputs[i].data));
       outputs = session.run(tensors);
     } else {
       // Memory of outputs is kept from run to run while their shapes stay.
       outputs.resize(types.size());
       to.clear();
       for (size_t i = 0; i < types.size(); ++i) {
-        if (!outputs[i].defined() || resident || outputs[i].type() != types[i]) outputs[i] = temper::Tensor(types[i].dtype, types[i].dims());
+        if (!outputs[i].defined() || resident || outputs[i].type() != types[i])
+          outputs[i] = temper::Tensor(types[i].dtype, types[i].dims());
         to.push_back(outputs[i].raw_mutable());
       }
       session.run_prepared(from, to);
@@ -134,7 +149,8 @@ struct temper_session {
     take(inputs, count);
     const auto results = session.run_resident(from);
     outputs.clear();
-    for (size_t i = 0; i < types.size(); ++i) outputs.push_back(temper::Tensor::view(types[i].dtype, types[i].dims(), results[i]));
+    for (size_t i = 0; i < types.size(); ++i)
+      outputs.push_back(temper::Tensor::view(types[i].dtype, types[i].dims(), results[i]));
     finished = resident = true;
   }
 
@@ -165,9 +181,12 @@ void temper_set_log_callback(temper_log_callback callback, void* context) {
   if (callback) temper::set_log_callback(to_log_sink);
 }
 
-temper_status temper_engine_load(const char* plan_path, temper_engine** engine) { return temper_engine_load_with(plan_path, nullptr, engine); }
+temper_status temper_engine_load(const char* plan_path, temper_engine** engine) {
+  return temper_engine_load_with(plan_path, nullptr, engine);
+}
 
-temper_status temper_engine_load_with(const char* plan_path, const temper_load_options* options, temper_engine** engine) {
+temper_status temper_engine_load_with(const char* plan_path, const temper_load_options* options,
+                                      temper_engine** engine) {
   return guarded([&] {
     expect(plan_path, "the path of the plan");
     expect(engine, "the place for the engine");
@@ -277,8 +296,10 @@ temper_status temper_session_output(const temper_session* session, size_t index,
   return guarded([&] {
     expect(session, "the session");
     expect(output, "the place for the output");
-    if (!session->finished) fail(ErrorKind::usage, "there are no outputs: the session's last call was no run that succeeded");
-    if (index >= session->outputs.size()) fail(ErrorKind::usage, "there is no output ", index, "; the run gave ", session->outputs.size());
+    if (!session->finished)
+      fail(ErrorKind::usage, "there are no outputs: the session's last call was no run that succeeded");
+    if (index >= session->outputs.size())
+      fail(ErrorKind::usage, "there is no output ", index, "; the run gave ", session->outputs.size());
     const temper::Tensor& tensor = session->outputs[index];
     *output = {temper_dtype(tensor.dtype()), tensor.dims().size(), tensor.dims().data(), tensor.raw().data()};
   });

@@ -30,7 +30,8 @@ void merge_axes(Axes& axes) {
   for (size_t i = 0; i < axes.sizes.size(); ++i) {
     if (axes.sizes[i] == 1) continue;
     bool joins = !sizes.empty();
-    for (size_t o = 0; o < strides.size() && joins; ++o) joins = strides[o].back() == axes.strides[o][i] * axes.sizes[i];
+    for (size_t o = 0; o < strides.size() && joins; ++o)
+      joins = strides[o].back() == axes.strides[o][i] * axes.sizes[i];
     if (joins) sizes.back() *= axes.sizes[i];
     else sizes.push_back(axes.sizes[i]);
     for (size_t o = 0; o < strides.size(); ++o) {

@@ -13,8 +13,8 @@ struct Axes {
 
 // Physical sizes of a tensor of `dims`. Blocked layouts: [N, C/block, spatial..., block].
 Dims physical_dims(const Dims& dims, Layout layout);
-// Strides of the logical axes of a tensor [.., rank of dims] seen along the physical axes of `layout`. Channels must fill
-// their blocks.
+// Strides of the logical axes of a tensor [.., rank of dims] seen along the physical axes of `layout`. Channels must
+// fill their blocks.
 Dims physical_strides(const Dims& logical_strides, Layout layout);
 // Drops axes of size 1 and merges neighbours that every operand walks as one.
 void merge_axes(Axes& axes);

@@ -20,7 +20,7 @@ struct Backend {
   std::string_view name;
   // Describes the `ordinal`-th such device of this machine; throws Error{unsupported} where it has none.
   Device (*device)(int ordinal, const DeviceSettings& settings);
-  std::span<const Tactic* const> (*tactics)();       // in the order used when nothing may be measured
+  std::span<const Tactic* const> (*tactics)();  // in the order used when nothing may be measured
   // What a reorder's kernel is compiled to; null: nothing is compiled.
   AlignedBytes (*compile_reorder)(const Reorder& reorder, const Device& device);
   std::unique_ptr<Kernel> (*reorder)(const Reorder& reorder, std::span<const std::byte> code, const Device& device);
@@ -33,8 +33,8 @@ struct Backend {
   bool fuses = false;
 };
 
-// THE backend list. `device` is a backend's name or, where a machine may have several, "cuda:1". Throws Error{usage} for
-// an unknown one.
+// THE backend list. `device` is a backend's name or, where a machine may have several, "cuda:1". Throws Error{usage}
+// for an unknown one.
 const Backend& find_backend(std::string_view device);
 std::span<const Backend* const> all_backends();
 Device open_device(std::string_view device, const DeviceSettings& settings = {});
@@ -44,12 +44,12 @@ std::unique_ptr<Queue> open_queue(const Device& device);
 // By full name ("cpu.conv.onednn"), in any backend; null when there is none (a plan of another version).
 const Tactic* find_tactic(std::string_view name);
 
-// The key of a measured time: everything that the time depends on, as text. The part up to the last " | " is the problem
-// on its device, the rest the candidate. `chains`: copies that run side by side.
+// The key of a measured time: everything that the time depends on, as text. The part up to the last " | " is the
+// problem on its device, the rest the candidate. `chains`: copies that run side by side.
 std::string timing_group(std::string_view fingerprint, const Problem& problem, int chains);
 std::string timing_key(const std::string& group, const Tactic& tactic, const Config& config);
-// The candidate that the rest of a key, behind the group, names; the tactic is null where this build has none of that name
-// and version.
+// The candidate that the rest of a key, behind the group, names; the tactic is null where this build has none of that
+// name and version.
 std::pair<const Tactic*, Config> candidate_of_key(std::string_view rest, size_t inputs, size_t outputs);
 
 }  // namespace temper

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // THE backend list.
-#include "backends/backend.h"
-
 #include <algorithm>
 #include <charconv>
+
+#include "backends/backend.h"
 
 namespace temper {
 
@@ -101,7 +101,10 @@ std::string Problem::text() const {
   std::string out = concat(name_of(op), '(');
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (i) out += ", ";
-    out += inputs[i].present ? concat(inputs[i].type, inputs[i].is_constant ? "*" : inputs[i].no_negatives ? "+" : "") : "_";
+    out += inputs[i].present ? concat(inputs[i].type, inputs[i].is_constant    ? "*"
+                                                      : inputs[i].no_negatives ? "+"
+                                                                               : "")
+                             : "_";
   }
   out += ')';
   if (const std::string fields = fields_text(op); !fields.empty()) out += ' ' + fields;

@@ -12,10 +12,13 @@ int64_t layout_elements(const Dims& dims, Layout layout) {
   return element_count(padded);
 }
 
-static int64_t row_of(const Dims& dims, Layout layout) { return layout == Layout::channels_last ? dims[1] : dims.back(); }
+static int64_t row_of(const Dims& dims, Layout layout) {
+  return layout == Layout::channels_last ? dims[1] : dims.back();
+}
 
 bool pitch_fits(const Dims& dims, Layout layout, int64_t pitch) {
-  return pitch == 0 || (block_of(layout) == 1 && layout_fits(dims, layout) && !dims.empty() && element_count(dims) > 0 && pitch >= row_of(dims, layout));
+  return pitch == 0 || (block_of(layout) == 1 && layout_fits(dims, layout) && !dims.empty() &&
+                        element_count(dims) > 0 && pitch >= row_of(dims, layout));
 }
 
 int64_t layout_bytes(DType dtype, const Dims& dims, Layout layout, int64_t pitch) {
@@ -31,8 +34,8 @@ bool same_memory(const Dims& dims, Layout a, Layout b) {
   for (size_t i = 2; i < dims.size(); ++i) spatial *= dims[i];
   const int64_t block = std::max(block_of(a), block_of(b));
   if (dims[1] % block != 0) return false;
-  if (spatial == 1) return true;            // only channels are left to order
-  if (dims[1] == 1) return block == 1;      // plain and channels_last
+  if (spatial == 1) return true;        // only channels are left to order
+  if (dims[1] == 1) return block == 1;  // plain and channels_last
   // One block of channels is channels_last.
   auto linear = [&](Layout l) { return l == Layout::channels_last || (block_of(l) > 1 && block_of(l) == dims[1]); };
   return linear(a) && linear(b);

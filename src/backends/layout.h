@@ -15,15 +15,23 @@ enum class Layout : uint8_t {
   blocked16,      // the same with 16
 };
 constexpr int kLayoutCount = 4;
-constexpr std::array<std::string_view, kLayoutCount> enum_names(Layout) { return {"plain", "channels_last", "blocked8", "blocked16"}; }
+constexpr std::array<std::string_view, kLayoutCount> enum_names(Layout) {
+  return {"plain", "channels_last", "blocked8", "blocked16"};
+}
 inline std::string_view name_of(Layout layout) { return enum_names(layout)[size_t(layout)]; }
 inline void append(std::string& out, Layout layout) { out += name_of(layout); }
 
-constexpr int64_t block_of(Layout layout) { return layout == Layout::blocked16 ? 16 : layout == Layout::blocked8 ? 8 : 1; }
+constexpr int64_t block_of(Layout layout) {
+  return layout == Layout::blocked16 ? 16 : layout == Layout::blocked8 ? 8 : 1;
+}
 // Layouts other than plain need [N,C,spatial...] with 1 to 3 spatial axes.
-inline bool layout_fits(const Dims& dims, Layout layout) { return layout == Layout::plain || (dims.size() >= 3 && dims.size() <= 5); }
+inline bool layout_fits(const Dims& dims, Layout layout) {
+  return layout == Layout::plain || (dims.size() >= 3 && dims.size() <= 5);
+}
 int64_t layout_elements(const Dims& dims, Layout layout);  // padding included
-inline int64_t layout_bytes(DType dtype, const Dims& dims, Layout layout) { return layout_elements(dims, layout) * size_of(dtype); }
+inline int64_t layout_bytes(DType dtype, const Dims& dims, Layout layout) {
+  return layout_elements(dims, layout) * size_of(dtype);
+}
 // A tensor can be a part of a larger one: its rows, along the last axis in the plain layout and along channels in
 // channels_last, are then `pitch` elements apart, which is at least what they have. 0: they lie one behind the other.
 bool pitch_fits(const Dims& dims, Layout layout, int64_t pitch);

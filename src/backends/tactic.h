@@ -21,10 +21,10 @@ struct Port {
   TensorType type;                   // concrete
   const Tensor* constant = nullptr;  // at build: the tensor of a constant input. At load: only if it was not packed
   bool is_constant = false;
-  bool present = true;               // false: an absent optional input
-  bool no_negatives = false;         // no number in it is below zero (graph/signs.h)
-  int64_t pitch = 0;                 // of a part of a larger tensor (layout.h)
-  bool in_place = false;             // an input of a concat that already lies where the output wants it
+  bool present = true;        // false: an absent optional input
+  bool no_negatives = false;  // no number in it is below zero (graph/signs.h)
+  int64_t pitch = 0;          // of a part of a larger tensor (layout.h)
+  bool in_place = false;      // an input of a concat that already lies where the output wants it
   Dims dims() const { return type.dims(); }
 };
 
@@ -33,8 +33,8 @@ struct Problem {
   Op op;
   std::vector<Port> inputs, outputs;
   int threads = 1;
-  // The constants of the whole model do not fit into the last-level cache: each run finds its own in memory, and is timed
-  // so. It decides, for instance, against Winograd's fourfold weights where they are large.
+  // The constants of the whole model do not fit into the last-level cache: each run finds its own in memory, and is
+  // timed so. It decides, for instance, against Winograd's fourfold weights where they are large.
   bool cold_constants = false;
   // Some port is a part of a larger tensor.
   bool has_parts() const {
@@ -43,8 +43,8 @@ struct Problem {
         if (port.pitch || port.in_place) return true;
     return false;
   }
-  // One line: "conv(f32[1,64,56,56], f32[64,64,3,3]*) strides=[1,1] ... -> f32[...] threads=2"; * marks constants, + what holds no
-  // number below zero. Nothing says what is a part of a larger tensor: kernels take as long with such.
+  // One line: "conv(f32[1,64,56,56], f32[64,64,3,3]*) strides=[1,1] ... -> f32[...] threads=2"; * marks constants, +
+  // what holds no number below zero. Nothing says what is a part of a larger tensor: kernels take as long with such.
   std::string text() const;
 };
 
@@ -61,15 +61,17 @@ struct Support {
 };
 inline Support supported() { return {}; }
 template <class... Parts>
-Support refused(const Parts&... parts) { return {concat(parts...)}; }
+Support refused(const Parts&... parts) {
+  return {concat(parts...)};
+}
 
-// What a tactic makes at build. Inputs marked in `consumed` are not handed to the kernel (and not stored) any more. Equal
-// bytes and equal code of several plans are stored once, so what depends on weights alone belongs into `bytes`, what
-// depends on shapes into `code`.
+// What a tactic makes at build. Inputs marked in `consumed` are not handed to the kernel (and not stored) any more.
+// Equal bytes and equal code of several plans are stored once, so what depends on weights alone belongs into `bytes`,
+// what depends on shapes into `code`.
 struct Packed {
   AlignedBytes bytes;  // packed constants
   std::vector<bool> consumed;
-  AlignedBytes code;   // compiled kernels
+  AlignedBytes code;  // compiled kernels
 };
 // The same at load; it stays alive (and 64-byte aligned) as long as the kernel.
 struct PackedView {
@@ -81,8 +83,8 @@ struct PackedView {
 struct Buffers {
   std::span<const void* const> inputs;  // null for consumed and absent ones
   std::span<void* const> outputs;
-  void* workspace = nullptr;            // 64-byte aligned, workspace() bytes
-  void* stream = nullptr;               // Queue::stream() of the device; null where kernels run on the host
+  void* workspace = nullptr;  // 64-byte aligned, workspace() bytes
+  void* stream = nullptr;     // Queue::stream() of the device; null where kernels run on the host
 };
 
 // Belongs to one session (and one thread of it): it may keep state between launches, but no two launches overlap.
@@ -94,8 +96,8 @@ class Kernel {
   virtual bool reads(size_t input) const { return true; }
   // The input that output 0 had better share its memory with, -1 for none: where it is not read again the plan does so.
   virtual int in_place() const { return -1; }
-  // Called once before the first launch, while what `load` was given is still there: brings to the device what it needs.
-  // Planning asks kernels for the above and launches none.
+  // Called once before the first launch, while what `load` was given is still there: brings to the device what it
+  // needs. Planning asks kernels for the above and launches none.
   virtual void prepare() {}
   virtual void launch(const Buffers& buffers) = 0;
 };
@@ -108,15 +110,15 @@ struct Device {
   bool avx512_bf16 = false;
   bool avx512_vnni = false;
   bool avx2 = false;
-  std::string architecture;                   // cuda: "sm_90a"
-  std::shared_ptr<const cuda::Machine> gpu;   // cuda: null in tests that choose and plan without a GPU
+  std::string architecture;                  // cuda: "sm_90a"
+  std::shared_ptr<const cuda::Machine> gpu;  // cuda: null in tests that choose and plan without a GPU
 };
 
-// What `load` is given may come from a file that someone changed. The caller has asked `supports`, and for a tactic without
-// `build` it has found the configuration among `configs`. A tactic with `build`, whose configs() may be slow, checks the
-// configuration and the size of the packed bytes in `load` and throws Error{bad_file}. What it accepts, its kernel runs
-// within the buffers that the problem's types and the configuration's layouts imply. Constants that were packed are null
-// in `supports` and `load` then.
+// What `load` is given may come from a file that someone changed. The caller has asked `supports`, and for a tactic
+// without `build` it has found the configuration among `configs`. A tactic with `build`, whose configs() may be slow,
+// checks the configuration and the size of the packed bytes in `load` and throws Error{bad_file}. What it accepts, its
+// kernel runs within the buffers that the problem's types and the configuration's layouts imply. Constants that were
+// packed are null in `supports` and `load` then.
 struct Tactic {
   std::string_view name;  // "cpu.conv.onednn"
   int version;            // part of the timing key: raise it when the kernel changes
@@ -126,26 +128,33 @@ struct Tactic {
   // Packs constants, compiles. Slow; build time only. Null: nothing to do.
   Packed (*build)(const Problem& problem, const Config& config, const Device& device);
   // Quick.
-  std::unique_ptr<Kernel> (*load)(const Problem& problem, const Config& config, const PackedView& packed, const Device& device);
+  std::unique_ptr<Kernel> (*load)(const Problem& problem, const Config& config, const PackedView& packed,
+                                  const Device& device);
   // A candidate only where there is no other.
   bool last_resort = false;
-  // The part of build() that takes long and needs no constants, so that it is quick afterwards; called by several threads
-  // at a time. Null: there is none.
+  // The part of build() that takes long and needs no constants, so that it is quick afterwards; called by several
+  // threads at a time. Null: there is none.
   void (*compile)(const Problem& problem, const Config& config, const Device& device) = nullptr;
-  // Whether it takes the ports of this problem, which it supports, that are parts of larger tensors. Null: it takes none.
+  // Whether it takes the ports of this problem, which it supports, that are parts of larger tensors. Null: it takes
+  // none.
   bool (*takes_parts)(const Problem& problem, const Config& config) = nullptr;
-  // It launches kernels of a library that is not ours: one that faults takes the process's context on the GPU with it, so
-  // they are timed in a process of their own (tune/helper.h).
+  // It launches kernels of a library that is not ours: one that faults takes the process's context on the GPU with it,
+  // so they are timed in a process of their own (tune/helper.h).
   bool foreign = false;
-  bool takes(const Problem& problem, const Config& config) const { return !problem.has_parts() || (takes_parts && takes_parts(problem, config)); }
+  bool takes(const Problem& problem, const Config& config) const {
+    return !problem.has_parts() || (takes_parts && takes_parts(problem, config));
+  }
 };
 
 // For `load` of a tactic with `build`: the checks that it owes.
 inline void expect_packed(std::span<const std::byte> packed, size_t bytes) {
-  if (packed.size() != bytes) fail(ErrorKind::bad_file, "its packed constants have ", packed.size(), " bytes; ", bytes, " are expected");
+  if (packed.size() != bytes)
+    fail(ErrorKind::bad_file, "its packed constants have ", packed.size(), " bytes; ", bytes, " are expected");
 }
-inline void expect_layouts(const Config& config, const std::vector<Layout>& inputs, const std::vector<Layout>& outputs) {
-  if (config.inputs != inputs || config.outputs != outputs) fail(ErrorKind::bad_file, "its layouts are not those of one of its configurations");
+inline void expect_layouts(const Config& config, const std::vector<Layout>& inputs,
+                           const std::vector<Layout>& outputs) {
+  if (config.inputs != inputs || config.outputs != outputs)
+    fail(ErrorKind::bad_file, "its layouts are not those of one of its configurations");
 }
 
 }  // namespace temper

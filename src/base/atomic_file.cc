@@ -25,11 +25,14 @@ constexpr size_t kRandomDigits = 16;  // of hex()
 
 // Wrong paths are the user's; what the disk or the system refuses is the machine's.
 ErrorKind kind_of(int error) {
-  const bool wrong_path = error == ENOENT || error == ENOTDIR || error == EISDIR || error == ELOOP || error == ENAMETOOLONG;
+  const bool wrong_path =
+      error == ENOENT || error == ENOTDIR || error == EISDIR || error == ELOOP || error == ENAMETOOLONG;
   return wrong_path ? ErrorKind::usage : ErrorKind::machine;
 }
 
-std::string shown(const Output& output) { return concat(output.option, output.option.empty() ? "'" : " '", output.path, "'"); }
+std::string shown(const Output& output) {
+  return concat(output.option, output.option.empty() ? "'" : " '", output.path, "'");
+}
 
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -68,13 +71,17 @@ void check_writable(const Output& output, const std::string& target, const std::
   // Renaming onto a device or pipe would replace it.
   if (exists && !std::filesystem::is_regular_file(target, error)) usage("it is not a regular file");
   if (access(folder.c_str(), W_OK | X_OK) != 0)
-    fail(ErrorKind::machine, "cannot write ", shown(output), ": its folder must not be written to: ", std::strerror(errno));
-  if (exists && access(target.c_str(), W_OK) != 0) fail(ErrorKind::machine, "cannot write ", shown(output), ": ", std::strerror(errno));
+    fail(ErrorKind::machine, "cannot write ", shown(output),
+         ": its folder must not be written to: ", std::strerror(errno));
+  if (exists && access(target.c_str(), W_OK) != 0)
+    fail(ErrorKind::machine, "cannot write ", shown(output), ": ", std::strerror(errno));
 }
 
 // All but what is about other files. A cache that cannot be written is no reason to stop: whoever writes it says so.
 void check_one(const Output& output) {
-  if (output.path == "-") fail(ErrorKind::usage, shown(output), " names no file: standard output is not written to there; ./- is a file of that name");
+  if (output.path == "-")
+    fail(ErrorKind::usage, shown(output),
+         " names no file: standard output is not written to there; ./- is a file of that name");
   const std::string target = behind_links(output.path), folder = folder_of(target);
   std::error_code error;
   const bool exists = std::filesystem::exists(target, error), is_cache = output.kind == FileKind::timings;
@@ -85,7 +92,8 @@ void check_one(const Output& output) {
   // A model that Temper wrote may be written again; that of another program is the user's.
   if (there == FileKind::nothing || there == output.kind) return;
   if (is_cache) fail(ErrorKind::usage, shown(output), " is ", words_of(there), ", no timing cache; name another file");
-  fail(ErrorKind::usage, shown(output), " is ", words_of(there), ", which ", words_of(output.kind), " would replace; name another file to write, or force it (--force; force=True in Python)");
+  fail(ErrorKind::usage, shown(output), " is ", words_of(there), ", which ", words_of(output.kind),
+       " would replace; name another file to write, or force it (--force; force=True in Python)");
 }
 
 void remove_if_abandoned(int folder, const char* name) {
@@ -105,7 +113,8 @@ void remove_abandoned(int folder) {
   }
   while (const dirent* entry = readdir(list)) {
     const std::string_view name = entry->d_name;
-    if (name.size() == kTemporary.size() + kRandomDigits + kTemporaryEnd.size() && name.starts_with(kTemporary) && name.ends_with(kTemporaryEnd))
+    if (name.size() == kTemporary.size() + kRandomDigits + kTemporaryEnd.size() && name.starts_with(kTemporary) &&
+        name.ends_with(kTemporaryEnd))
       remove_if_abandoned(folder, entry->d_name);
   }
   closedir(list);
@@ -113,7 +122,8 @@ void remove_abandoned(int folder) {
 
 std::string random_name() {
   uint64_t number = 0;
-  if (getrandom(&number, sizeof number, 0) != ssize_t(sizeof number)) fail(ErrorKind::machine, "no random numbers: ", std::strerror(errno));
+  if (getrandom(&number, sizeof number, 0) != ssize_t(sizeof number))
+    fail(ErrorKind::machine, "no random numbers: ", std::strerror(errno));
   return concat(kTemporary, hex(number), kTemporaryEnd);
 }
 
@@ -131,7 +141,8 @@ void check_outputs(const std::vector<std::string>& inputs, const std::vector<Out
     else if (place = place_of(folder_of(target)); place) place->name = name_of(target);
     if (!place) continue;  // check_one says that there is no such folder
     for (const auto& [other, same] : all)
-      if (same == *place) fail(ErrorKind::usage, shown(*other), " and ", shown(output), " are one file; name two to write");
+      if (same == *place)
+        fail(ErrorKind::usage, shown(*other), " and ", shown(output), " are one file; name two to write");
     all.emplace_back(&output, *place);
   }
   // What was written into a folder of data before is not data.
@@ -139,16 +150,19 @@ void check_outputs(const std::vector<std::string>& inputs, const std::vector<Out
     const auto place = place_of(input);
     for (const auto& [output, same] : there)
       if (place == same && !(of_folder && kind_of_file(input) == output->kind))
-        fail(ErrorKind::usage, shown(*output), " is one of the files to read", output->path == input ? "" : concat(" ('", input, "')"), "; name another one to write");
+        fail(ErrorKind::usage, shown(*output), " is one of the files to read",
+             output->path == input ? "" : concat(" ('", input, "')"), "; name another one to write");
   };
   for (const std::string& input : inputs) {
     if (there.empty()) break;
     refuse_input(input, false);
     namespace fs = std::filesystem;
     std::error_code error;
-    constexpr auto how = fs::directory_options::skip_permission_denied | fs::directory_options::follow_directory_symlink;
+    constexpr auto how =
+        fs::directory_options::skip_permission_denied | fs::directory_options::follow_directory_symlink;
     if (fs::is_directory(input, error))
-      for (fs::recursive_directory_iterator it(input, how, error), end; !error && it != end; it.increment(error)) refuse_input(it->path().string(), true);
+      for (fs::recursive_directory_iterator it(input, how, error), end; !error && it != end; it.increment(error))
+        refuse_input(it->path().string(), true);
   }
   for (const Output& output : outputs)
     if (!output.path.empty()) check_one(output);
@@ -158,7 +172,8 @@ AtomicFile::AtomicFile(Output output, bool unnamed) : output_(std::move(output))
   check_one(output_);
   target_ = behind_links(output_.path);
   folder_ = open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder_ < 0) folder_ = open(folder_of(target_).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);  // may be written, not listed
+  if (folder_ < 0)
+    folder_ = open(folder_of(target_).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);  // may be written, not listed
   if (folder_ < 0) fail_here();
   remove_abandoned(folder_);
   struct stat old;
@@ -190,7 +205,8 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::fail_here() const {
   const int error = errno;
-  fail(kind_of(error), "cannot write ", shown(output_), ": ", std::strerror(error), "; what was there before is unchanged");
+  fail(kind_of(error), "cannot write ", shown(output_), ": ", std::strerror(error),
+       "; what was there before is unchanged");
 }
 
 // Makes the file under a name of its own, or gives one to that which has none yet (`flags` 0).

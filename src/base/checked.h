@@ -20,8 +20,12 @@ T checked_mul(T a, T b) {
   return result;
 }
 template <class T>
-constexpr T ceil_div(T a, T b) { return (a + b - 1) / b; }
+constexpr T ceil_div(T a, T b) {
+  return (a + b - 1) / b;
+}
 template <class T>
-constexpr T round_up(T a, T multiple) { return ceil_div(a, multiple) * multiple; }
+constexpr T round_up(T a, T multiple) {
+  return ceil_div(a, multiple) * multiple;
+}
 
 }  // namespace temper

@@ -23,21 +23,21 @@ constexpr size_t kMaxTerms = 256, kMaxText = 4096;
 Dim Dim::make(int64_t constant, Terms terms) {
   Dim dim(constant);
   std::erase_if(terms, [](const auto& term) { return term.second == 0; });
-  if (terms.size() > kMaxTerms) fail(ErrorKind::unsupported, "a dimension is an expression of more than ", kMaxTerms, " terms");
+  if (terms.size() > kMaxTerms)
+    fail(ErrorKind::unsupported, "a dimension is an expression of more than ", kMaxTerms, " terms");
   if (!terms.empty()) dim.terms_ = std::make_shared<const Terms>(std::move(terms));
   return dim;
 }
 
 Dim Dim::atom(Atom atom) {
-  if (atom.text.size() > kMaxText) fail(ErrorKind::unsupported, "a dimension is an expression of more than ", kMaxText, " characters");
+  if (atom.text.size() > kMaxText)
+    fail(ErrorKind::unsupported, "a dimension is an expression of more than ", kMaxText, " characters");
   Terms terms;
   terms[{std::move(atom)}] = 1;
   return make(0, std::move(terms));
 }
 
-Dim Dim::symbol(std::string_view name) {
-  return atom(Atom{Atom::Kind::symbol, std::string(name), nullptr, nullptr});
-}
+Dim Dim::symbol(std::string_view name) { return atom(Atom{Atom::Kind::symbol, std::string(name), nullptr, nullptr}); }
 
 Dim operator+(const Dim& a, const Dim& b) {
   Dim::Terms terms;
@@ -49,7 +49,9 @@ Dim operator+(const Dim& a, const Dim& b) {
 
 Dim operator*(const Dim& a, const Dim& b) {
   Dim::Terms terms;
-  auto add = [&](const std::vector<Dim::Atom>& atoms, int64_t factor) { terms[atoms] = checked_add(terms[atoms], factor); };
+  auto add = [&](const std::vector<Dim::Atom>& atoms, int64_t factor) {
+    terms[atoms] = checked_add(terms[atoms], factor);
+  };
   if (a.terms_)
     for (const auto& [atoms, factor] : *a.terms_) add(atoms, checked_mul(factor, b.constant_));
   if (b.terms_)
@@ -58,7 +60,8 @@ Dim operator*(const Dim& a, const Dim& b) {
     for (const auto& [left, f] : *a.terms_)
       for (const auto& [right, g] : *b.terms_) {
         std::vector<Dim::Atom> atoms(left.size() + right.size());
-        if (atoms.size() > Dim::kMaxFactors) fail(ErrorKind::unsupported, "a dimension is a product of more than ", Dim::kMaxFactors, " factors");
+        if (atoms.size() > Dim::kMaxFactors)
+          fail(ErrorKind::unsupported, "a dimension is a product of more than ", Dim::kMaxFactors, " factors");
         std::merge(left.begin(), left.end(), right.begin(), right.end(), atoms.begin());
         add(atoms, checked_mul(f, g));
       }
@@ -109,21 +112,24 @@ Dim floor_div(const Dim& a, const Dim& b) {
       return Dim::make(constant, std::move(result));
     }
   }
-  return Dim::atom({Dim::Atom::Kind::floor_div, concat("floor(", a, ",", b, ")"), std::make_shared<Dim>(a), std::make_shared<Dim>(b)});
+  return Dim::atom({Dim::Atom::Kind::floor_div, concat("floor(", a, ",", b, ")"), std::make_shared<Dim>(a),
+                    std::make_shared<Dim>(b)});
 }
 
 Dim dim_max(const Dim& a, const Dim& b) {
   if (Dim difference = a - b; difference.is_constant()) return difference.constant_ >= 0 ? a : b;
-  return Dim::atom({Dim::Atom::Kind::max, concat("max(", a, ",", b, ")"), std::make_shared<Dim>(a), std::make_shared<Dim>(b)});
+  return Dim::atom(
+      {Dim::Atom::Kind::max, concat("max(", a, ",", b, ")"), std::make_shared<Dim>(a), std::make_shared<Dim>(b)});
 }
 Dim dim_min(const Dim& a, const Dim& b) {
   if (Dim difference = a - b; difference.is_constant()) return difference.constant_ <= 0 ? a : b;
-  return Dim::atom({Dim::Atom::Kind::min, concat("min(", a, ",", b, ")"), std::make_shared<Dim>(a), std::make_shared<Dim>(b)});
+  return Dim::atom(
+      {Dim::Atom::Kind::min, concat("min(", a, ",", b, ")"), std::make_shared<Dim>(a), std::make_shared<Dim>(b)});
 }
 
 bool Dim::is_symbol() const {
-  return terms_ && constant_ == 0 && terms_->size() == 1 && terms_->begin()->second == 1 && terms_->begin()->first.size() == 1 &&
-         terms_->begin()->first[0].kind == Atom::Kind::symbol;
+  return terms_ && constant_ == 0 && terms_->size() == 1 && terms_->begin()->second == 1 &&
+         terms_->begin()->first.size() == 1 && terms_->begin()->first[0].kind == Atom::Kind::symbol;
 }
 
 std::string Dim::text() const {
@@ -157,7 +163,9 @@ Dim Dim::substitute(const Bindings& bindings) const {
           product = product * (it == bindings.end() ? symbol(a.text) : Dim(it->second));
           break;
         }
-        case Atom::Kind::floor_div: product = product * floor_div(a.a->substitute(bindings), a.b->substitute(bindings)); break;
+        case Atom::Kind::floor_div:
+          product = product * floor_div(a.a->substitute(bindings), a.b->substitute(bindings));
+          break;
         case Atom::Kind::max: product = product * dim_max(a.a->substitute(bindings), a.b->substitute(bindings)); break;
         case Atom::Kind::min: product = product * dim_min(a.a->substitute(bindings), a.b->substitute(bindings)); break;
       }
@@ -203,9 +211,13 @@ struct DimParser {
 
   [[noreturn]] void error() { fail(ErrorKind::bad_file, "not a dimension: '", text.substr(0, 80), "'"); }
   char peek() const { return at < text.size() ? text[at] : '\0'; }
-  void expect(char c) { if (peek() != c) error(); ++at; }
+  void expect(char c) {
+    if (peek() != c) error();
+    ++at;
+  }
   static bool is_symbol(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '$';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+           c == '$';
   }
   Dim sum() {
     if (++depth > 32) error();

@@ -47,8 +47,8 @@ class Dim {
   friend Dim dim_min(const Dim& a, const Dim& b);
 
  private:
-  struct Atom;       // a symbol or floor/max/min of two dimensions
-  struct Terms;      // sum of coefficient * product of atoms
+  struct Atom;   // a symbol or floor/max/min of two dimensions
+  struct Terms;  // sum of coefficient * product of atoms
   int64_t constant_ = 0;
   std::shared_ptr<const Terms> terms_;  // null: a plain integer
 

@@ -48,29 +48,47 @@ inline uint16_t float_to_bfloat_bits(float value) {
 struct Half {
   uint16_t bits = 0;
   Half() = default;
-  template <class T> requires std::is_arithmetic_v<T>
+  template <class T>
+    requires std::is_arithmetic_v<T>
   explicit Half(T value) : bits(float_to_half_bits(float(value))) {}
   operator float() const { return half_bits_to_float(bits); }
 };
 struct BFloat16 {
   uint16_t bits = 0;
   BFloat16() = default;
-  template <class T> requires std::is_arithmetic_v<T>
+  template <class T>
+    requires std::is_arithmetic_v<T>
   explicit BFloat16(T value) : bits(float_to_bfloat_bits(float(value))) {}
   operator float() const { return std::bit_cast<float>(uint32_t(bits) << 16); }
 };
 
-template <class T> struct DTypeOf;
-#define TEMPER_DTYPE(type, tag) template <> struct DTypeOf<type> { static constexpr DType value = DType::tag; };
-TEMPER_DTYPE(float, f32) TEMPER_DTYPE(Half, f16) TEMPER_DTYPE(BFloat16, bf16) TEMPER_DTYPE(double, f64)
-TEMPER_DTYPE(int8_t, i8) TEMPER_DTYPE(uint8_t, u8) TEMPER_DTYPE(int16_t, i16) TEMPER_DTYPE(uint16_t, u16)
-TEMPER_DTYPE(int32_t, i32) TEMPER_DTYPE(uint32_t, u32) TEMPER_DTYPE(int64_t, i64) TEMPER_DTYPE(uint64_t, u64)
+template <class T>
+struct DTypeOf;
+#define TEMPER_DTYPE(type, tag)                \
+  template <>                                  \
+  struct DTypeOf<type> {                       \
+    static constexpr DType value = DType::tag; \
+  };
+TEMPER_DTYPE(float, f32)
+TEMPER_DTYPE(Half, f16)
+TEMPER_DTYPE(BFloat16, bf16)
+TEMPER_DTYPE(double, f64)
+TEMPER_DTYPE(int8_t, i8)
+TEMPER_DTYPE(uint8_t, u8)
+TEMPER_DTYPE(int16_t, i16)
+TEMPER_DTYPE(uint16_t, u16)
+TEMPER_DTYPE(int32_t, i32)
+TEMPER_DTYPE(uint32_t, u32)
+TEMPER_DTYPE(int64_t, i64)
+TEMPER_DTYPE(uint64_t, u64)
 TEMPER_DTYPE(bool, boolean)
 #undef TEMPER_DTYPE
-template <class T> constexpr DType dtype_of = DTypeOf<T>::value;
 
-constexpr std::string_view dtype_names[kDTypeCount] = {"f32", "f16", "bf16", "f64", "i8", "u8", "i16",
-                                                       "u16", "i32", "u32", "i64", "u64", "bool"};
+template <class T>
+constexpr DType dtype_of = DTypeOf<T>::value;
+
+constexpr std::string_view dtype_names[kDTypeCount] = {"f32", "f16", "bf16", "f64", "i8",  "u8",  "i16",
+                                                       "u16", "i32", "u32",  "i64", "u64", "bool"};
 constexpr std::string_view name_of(DType dtype) { return dtype_names[int(dtype)]; }
 inline std::optional<DType> dtype_from_name(std::string_view name) {
   for (int i = 0; i < kDTypeCount; ++i)
@@ -113,6 +131,6 @@ decltype(auto) visit_dtype(DType dtype, F&& f) {
 // The type in which a reference computes values of T: double for floats, 64-bit integers for the rest.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, uint64_t>, uint64_t,
-             std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
+                                std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
 
 }  // namespace temper

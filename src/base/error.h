@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one exception of the project. It ends an operation; what is expected (a refusing tactic, a cache miss) is a value.
+// The one exception of the project. It ends an operation; what is expected (a refusing tactic, a cache miss) is a
+// value.
 #pragma once
 #include <exception>
 #include <string>

@@ -37,7 +37,8 @@ std::string distrust(const struct stat& info) {
   if (info.st_uid != geteuid() && info.st_uid != 0) return concat("it belongs to user ", info.st_uid);
   if (info.st_mode & S_IWOTH) return "everybody may write to it";
   // Where every user has a group of his own, of his number, it is usually allowed what he is.
-  if ((info.st_mode & S_IWGRP) && info.st_gid != info.st_uid) return concat("the group ", info.st_gid, " may write to it");
+  if ((info.st_mode & S_IWGRP) && info.st_gid != info.st_uid)
+    return concat("the group ", info.st_gid, " may write to it");
   return "";
 }
 }  // namespace
@@ -71,9 +72,11 @@ void OpenFile::read(size_t offset, std::span<std::byte> to) const {
 void OpenFile::check_unchanged() const {
   struct stat info;
   if (fstat(fd_, &info) != 0) fail(ErrorKind::bad_file, "cannot read '", path_, "': ", reason());
-  // Not the time of the inode's last change: a rename onto the file, which is how a file should be replaced, changes that.
+  // Not the time of the inode's last change: a rename onto the file, which is how a file should be replaced, changes
+  // that.
   if (size_t(info.st_size) != size_ || info.st_mtim.tv_sec != written_s_ || info.st_mtim.tv_nsec != written_ns_)
-    fail(ErrorKind::bad_file, "'", path_, "' was changed while it was read; wait until its writer is done, or write a new file and rename it");
+    fail(ErrorKind::bad_file, "'", path_,
+         "' was changed while it was read; wait until its writer is done, or write a new file and rename it");
 }
 
 MappedFile::MappedFile(const std::string& path, bool populate) {
@@ -95,9 +98,7 @@ MappedFile::~MappedFile() {
   if (data_) munmap(const_cast<std::byte*>(data_), size_);
 }
 
-std::string read_file(const std::string& path, size_t limit) {
-  return read_all(OpenFile(path), path, limit);
-}
+std::string read_file(const std::string& path, size_t limit) { return read_all(OpenFile(path), path, limit); }
 
 std::string distrust(const std::string& path) {
   struct stat info;
@@ -108,18 +109,23 @@ std::string read_trusted_file(const std::string& path, size_t limit) {
   const OpenFile file(path);
   struct stat info;
   if (fstat(file.descriptor(), &info) != 0) fail(ErrorKind::bad_file, "cannot read '", path, "': ", reason());
-  if (const std::string why = distrust(info); !why.empty()) fail(ErrorKind::bad_file, "'", path, "' is not to be trusted: ", why);
+  if (const std::string why = distrust(info); !why.empty())
+    fail(ErrorKind::bad_file, "'", path, "' is not to be trusted: ", why);
   return read_all(file, path, limit);
 }
 
 void make_private_folder(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) {
-    if (const std::string above = folder_of(path); !std::filesystem::is_directory(above, error)) make_private_folder(above);
-    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) fail(ErrorKind::machine, "cannot create '", path, "': ", reason());
+    if (const std::string above = folder_of(path); !std::filesystem::is_directory(above, error))
+      make_private_folder(above);
+    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+      fail(ErrorKind::machine, "cannot create '", path, "': ", reason());
   }
-  if (!std::filesystem::is_directory(path, error)) fail(ErrorKind::machine, "cannot create '", path, "': it is there and no folder");
-  if (const std::string why = distrust(path); !why.empty()) fail(ErrorKind::machine, "the folder '", path, "' is not to be trusted: ", why);
+  if (!std::filesystem::is_directory(path, error))
+    fail(ErrorKind::machine, "cannot create '", path, "': it is there and no folder");
+  if (const std::string why = distrust(path); !why.empty())
+    fail(ErrorKind::machine, "the folder '", path, "' is not to be trusted: ", why);
 }
 
 bool file_exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
@@ -133,8 +139,10 @@ std::string folder_of(const std::string& path) {
 std::string cache_folder() {
   const char* xdg = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
-  if (!(xdg && *xdg) && !(home && *home)) fail(ErrorKind::machine, "neither XDG_CACHE_HOME nor HOME is set: no place for a cache");
-  std::string folder = xdg && *xdg ? concat(std::string_view(xdg), "/temper") : concat(std::string_view(home), "/.cache/temper");
+  if (!(xdg && *xdg) && !(home && *home))
+    fail(ErrorKind::machine, "neither XDG_CACHE_HOME nor HOME is set: no place for a cache");
+  std::string folder =
+      xdg && *xdg ? concat(std::string_view(xdg), "/temper") : concat(std::string_view(home), "/.cache/temper");
   make_private_folder(folder);
   return folder;
 }

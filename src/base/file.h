@@ -23,8 +23,8 @@ class OpenFile {
   OpenFile(const OpenFile&) = delete;
   size_t size() const { return size_; }  // when it was opened
   int descriptor() const { return fd_; }
-  // Fills `to` with what stands from `offset` on. Throws Error{bad_file} where the file ends before that. Threads may call
-  // it at the same time.
+  // Fills `to` with what stands from `offset` on. Throws Error{bad_file} where the file ends before that. Threads may
+  // call it at the same time.
   void read(size_t offset, std::span<std::byte> to) const;
   // Throws Error{bad_file} where somebody has written to the file, or cut it, since it was opened.
   void check_unchanged() const;
@@ -81,8 +81,8 @@ void check_outputs(const std::vector<std::string>& inputs, const std::vector<Out
 // Other hard links to it keep the old content. A file that must not be written is not replaced either.
 //
 // The temporary file has no name until it is whole, where the file system can do that. Otherwise, and for the moment
-// before the rename, it is .temper-RANDOM.tmp, locked (flock) as long as its writer lives: every AtomicFile removes those
-// in its folder whose writer is gone.
+// before the rename, it is .temper-RANDOM.tmp, locked (flock) as long as its writer lives: every AtomicFile removes
+// those in its folder whose writer is gone.
 class AtomicFile {
  public:
   // `unnamed` false: as on a file system where every file has a name.
@@ -121,8 +121,9 @@ void make_private_folder(const std::string& path);
 // $XDG_CACHE_HOME/temper or ~/.cache/temper, made on demand by make_private_folder, whose errors it has.
 std::string cache_folder();
 
-// Serialises processes (flock) on `path`.lock for the lifetime of the object. Where the lock file may only be read, that
-// is enough. Throws Error{machine} where it cannot be had, also because another process holds it for `limit_s` seconds.
+// Serialises processes (flock) on `path`.lock for the lifetime of the object. Where the lock file may only be read,
+// that is enough. Throws Error{machine} where it cannot be had, also because another process holds it for `limit_s`
+// seconds.
 class FileLock {
  public:
   explicit FileLock(const std::string& path, double limit_s = 30);

@@ -78,10 +78,12 @@ FileCopy::FileCopy(const OpenFile& file, std::vector<FileRange> ranges) {
 
 std::span<const std::byte> FileCopy::at(size_t offset, size_t bytes) const {
   if (bytes == 0) return {};
-  const auto behind = std::upper_bound(ranges_.begin(), ranges_.end(), offset, [](size_t at, const FileRange& range) { return at < range.offset; });
+  const auto behind = std::upper_bound(ranges_.begin(), ranges_.end(), offset,
+                                       [](size_t at, const FileRange& range) { return at < range.offset; });
   if (behind != ranges_.begin()) {
     const size_t i = size_t(behind - ranges_.begin()) - 1, into = offset - ranges_[i].offset;
-    if (into < ranges_[i].bytes && bytes <= ranges_[i].bytes - into) return memory_.bytes().subspan(places_[i] + into, bytes);
+    if (into < ranges_[i].bytes && bytes <= ranges_[i].bytes - into)
+      return memory_.bytes().subspan(places_[i] + into, bytes);
   }
   throw std::logic_error("a part of a file that was not read");
 }

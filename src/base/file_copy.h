@@ -27,12 +27,13 @@ struct FileRange {
 };
 
 // A file's content as it was when it was read, for what is kept: whoever cuts, replaces or rewrites the file afterwards
-// changes nothing here, and no access ends in a signal, as it may in a memory map. Throws Error{bad_file} where the file is
-// changed while it is read. Large files are read on all threads.
+// changes nothing here, and no access ends in a signal, as it may in a memory map. Throws Error{bad_file} where the
+// file is changed while it is read. Large files are read on all threads.
 class FileCopy {
  public:
   explicit FileCopy(const OpenFile& file) : FileCopy(file, {{0, file.size()}}) {}
-  // Only these ranges, and small gaps between them; all of them lie in the file. What several ranges share is read once.
+  // Only these ranges, and small gaps between them; all of them lie in the file. What several ranges share is read
+  // once.
   FileCopy(const OpenFile& file, std::vector<FileRange> ranges);
   // Of a range, or a part of one, by its place in the file. Offsets keep their alignment, up to that of a page.
   std::span<const std::byte> at(size_t offset, size_t bytes) const;

@@ -20,9 +20,12 @@ struct Schema {
   std::string_view name;
   FileKind kind;
 };
-constexpr Schema schemas[] = {{"temper.ranges", FileKind::ranges},   {"temper.timings", FileKind::timings},
-                              {"temper.result", FileKind::result},   {"temper.profile", FileKind::profile},
-                              {"temper.explain", FileKind::explanation}, {"temper.study", FileKind::study},
+constexpr Schema schemas[] = {{"temper.ranges", FileKind::ranges},
+                              {"temper.timings", FileKind::timings},
+                              {"temper.result", FileKind::result},
+                              {"temper.profile", FileKind::profile},
+                              {"temper.explain", FileKind::explanation},
+                              {"temper.study", FileKind::study},
                               {"temper.step", FileKind::step}};
 
 struct File {
@@ -125,7 +128,8 @@ FileKind text_kind(std::string_view head) {
   if (line.starts_with("TRT-")) return FileKind::calibration_cache;
   if (line.starts_with("temper cubin ")) return FileKind::cubin;
   if (line.starts_with("graph \"")) return FileKind::graph;
-  if (line.starts_with("<!doctype html>") && head.find("\"Content-Security-Policy\"") != head.npos) return FileKind::page;
+  if (line.starts_with("<!doctype html>") && head.find("\"Content-Security-Policy\"") != head.npos)
+    return FileKind::page;
   if (head.starts_with("<svg") || (head.starts_with("<?xml") && head.find("<svg") != head.npos)) return FileKind::svg;
   for (std::string_view header : {"model,model_sha256,", "step,op,ms,share,"})
     if (line.starts_with(header)) return FileKind::csv;

@@ -8,9 +8,9 @@
 namespace temper {
 
 enum class FileKind {
-  other,    // none of those below: a text, a picture, somebody's JSON, what is no regular file, what cannot be read
-  nothing,  // no such file, or one that holds nothing (no bytes, or zeros alone, as after a crash)
-  onnx,     // an ONNX model of another program
+  other,     // none of those below: a text, a picture, somebody's JSON, what is no regular file, what cannot be read
+  nothing,   // no such file, or one that holds nothing (no bytes, or zeros alone, as after a crash)
+  onnx,      // an ONNX model of another program
   our_onnx,  // one that Temper wrote or exported
   plan,
   ranges,
@@ -19,10 +19,10 @@ enum class FileKind {
   profile,
   explanation,
   study,
-  step,  // of a study
+  step,               // of a study
   calibration_cache,  // TensorRT's
   page,
-  csv,  // with a header that Temper writes; other CSV files are `other`
+  csv,       // with a header that Temper writes; other CSV files are `other`
   markdown,  // tables, or sections as Temper writes them; what begins with a title of its own is `other`
   svg,
   png,

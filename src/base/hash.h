@@ -15,7 +15,7 @@ std::vector<uint64_t> xxh3_of_each(std::span<const std::span<const std::byte>> p
 inline uint64_t xxh3(std::string_view text) { return xxh3(text.data(), text.size()); }
 std::string hex(uint64_t value);  // 16 lower-case digits
 std::string sha256_hex(std::span<const std::byte> data);
-bool is_sha256_hex(std::string_view text);  // 64 hexadecimal digits, lower case
+bool is_sha256_hex(std::string_view text);            // 64 hexadecimal digits, lower case
 std::string sha256_of_file(const std::string& path);  // throws Error{bad_file}
 
 }  // namespace temper

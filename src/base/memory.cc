@@ -20,8 +20,8 @@ namespace {
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 constexpr int64_t kWorthAsking = int64_t(64) << 20;
 
-// The number that a line "KEY NUMBER ..." or "KEY: NUMBER ..." of a file has; with an empty key the file's first number.
-// Nothing where there is no file, no such line, or "max".
+// The number that a line "KEY NUMBER ..." or "KEY: NUMBER ..." of a file has; with an empty key the file's first
+// number. Nothing where there is no file, no such line, or "max".
 std::optional<int64_t> number_in(const std::string& path, std::string_view key = "") {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -48,7 +48,9 @@ int64_t left_in(const Group& group, std::string path) {
   for (;;) {
     const std::string folder = group.root + path + (path.ends_with('/') ? "" : "/");
     const auto limit = number_in(folder + group.limit), used = number_in(folder + group.used);
-    if (limit && used) left = std::min(left, std::max<int64_t>(0, *limit - *used + number_in(folder + "memory.stat", group.reclaimable).value_or(0)));
+    if (limit && used)
+      left = std::min(left, std::max<int64_t>(
+                                0, *limit - *used + number_in(folder + "memory.stat", group.reclaimable).value_or(0)));
     if (path.empty() || path == "/") return left;
     path.resize(path.rfind('/'));
   }
@@ -62,9 +64,12 @@ int64_t left_in_groups() {
     if (first == line.npos || second == line.npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
     if (!path.starts_with('/')) continue;
-    if (controllers.empty()) left = std::min(left, left_in({"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"}, path));
+    if (controllers.empty())
+      left = std::min(left, left_in({"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"}, path));
     if (concat(',', controllers, ',').find(",memory,") != std::string::npos)
-      left = std::min(left, left_in({"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}, path));
+      left = std::min(left, left_in({"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                                     "total_inactive_file"},
+                                    path));
   }
   return left;
 }
@@ -87,7 +92,8 @@ int64_t free_memory() {
 void check_free_memory(int64_t bytes, std::string_view what) {
   if (bytes < kWorthAsking) return;
   if (const int64_t left = free_memory(); bytes > left)
-    fail(ErrorKind::machine, "out of memory: ", what, " ", readable_bytes(bytes), ", and ", readable_bytes(left), " are free");
+    fail(ErrorKind::machine, "out of memory: ", what, " ", readable_bytes(bytes), ", and ", readable_bytes(left),
+         " are free");
 }
 
 std::string readable_bytes(int64_t bytes) {

@@ -10,13 +10,13 @@ namespace temper {
 // As a shell takes it for one word: in quotes where it must be.
 std::string shell_quoted(const std::string& text);
 
-// Length of the UTF-8 sequence at `at`, 0 where there is none. Overlong forms, surrogates and what lies above U+10FFFF are
-// none.
+// Length of the UTF-8 sequence at `at`, 0 where there is none. Overlong forms, surrogates and what lies above U+10FFFF
+// are none.
 size_t utf8_length(std::string_view text, size_t at);
 
-// What a terminal and a reader take as it is meant: bytes that are not UTF-8 and characters that change the direction of
-// text or end a line become U+FFFD, control characters (line breaks too, DEL, and U+0080 to U+009F) spaces. Names come out of
-// files: with such characters they could rewrite what stands around them.
+// What a terminal and a reader take as it is meant: bytes that are not UTF-8 and characters that change the direction
+// of text or end a line become U+FFFD, control characters (line breaks too, DEL, and U+0080 to U+009F) spaces. Names
+// come out of files: with such characters they could rewrite what stands around them.
 std::string printable(std::string_view text);
 
 // The same for a text of several lines: its line breaks stay.
@@ -25,8 +25,8 @@ std::string printable_lines(std::string_view text);
 // Text of more than `most` bytes without its middle, of which the count stays. UTF-8 stays UTF-8.
 std::string cut_in_middle(std::string_view text, size_t most);
 
-// Words of more than `most` bytes without their middle, of which the count stays: "/model/…(61359 bytes)…/MatMul". UTF-8 stays
-// UTF-8.
+// Words of more than `most` bytes without their middle, of which the count stays: "/model/…(61359 bytes)…/MatMul".
+// UTF-8 stays UTF-8.
 std::string with_short_words(const std::string& text, size_t most);
 
 }  // namespace temper

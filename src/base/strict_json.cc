@@ -34,7 +34,9 @@ class Builder : public nlohmann::json_sax<Json> {
     member_ = &it->second;
     return fresh || stop(concat("the key '", name.substr(0, 80), "' is there twice"));
   }
-  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception&) override { return stop(concat("it is not JSON at byte ", position)); }
+  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception&) override {
+    return stop(concat("it is not JSON at byte ", position));
+  }
 
  private:
   std::vector<Json*> stack_;
@@ -97,7 +99,9 @@ std::string escaped(const std::string& text) {
       out += c;
     } else {
       const auto byte = [&](size_t i) { return uint32_t(uint8_t(c[i])); };
-      const uint32_t code = length == 1 ? byte(0) : length == 2 ? (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f) : (byte(0) & 0xf) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
+      const uint32_t code = length == 1   ? byte(0)
+                            : length == 2 ? (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f)
+                                          : (byte(0) & 0xf) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
       char escape[8];
       std::snprintf(escape, sizeof escape, "\\u%04x", code);
       out += escape;
@@ -109,14 +113,17 @@ std::string escaped(const std::string& text) {
 
 }  // namespace
 
-std::string dump(const Json& json, int indent) { return escaped(json.dump(indent, ' ', false, Json::error_handler_t::replace)); }
+std::string dump(const Json& json, int indent) {
+  return escaped(json.dump(indent, ' ', false, Json::error_handler_t::replace));
+}
 std::string dump_ordered(const nlohmann::ordered_json& json, int indent) {
   return escaped(json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 int64_t integer(const Json& json, int64_t least, int64_t most) {
   if (!json.is_number_integer()) wrong(json, "an integer");
-  if (json.is_number_unsigned() && json.get<uint64_t>() > uint64_t(std::numeric_limits<int64_t>::max())) wrong(json, "a smaller integer");
+  if (json.is_number_unsigned() && json.get<uint64_t>() > uint64_t(std::numeric_limits<int64_t>::max()))
+    wrong(json, "a smaller integer");
   const auto value = json.get<int64_t>();
   if (value < least || value > most) wrong(json, concat("an integer from ", least, " to ", most));
   return value;
@@ -154,7 +161,8 @@ const std::vector<Json>& list(const Json& json, size_t size) {
 
 std::vector<int64_t> integers(const Json& json) {
   std::vector<int64_t> values;
-  for (const Json& value : list(json)) values.push_back(integer(value, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()));
+  for (const Json& value : list(json))
+    values.push_back(integer(value, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()));
   return values;
 }
 
@@ -170,7 +178,8 @@ const Json& Object::operator[](const char* key) {
 }
 
 void Object::done() const {
-  if (asked_ != json_.size()) fail(ErrorKind::bad_file, "the JSON is damaged: an object has members that do not belong there");
+  if (asked_ != json_.size())
+    fail(ErrorKind::bad_file, "the JSON is damaged: an object has members that do not belong there");
 }
 
 }  // namespace temper::strict

@@ -14,8 +14,8 @@ using Json = nlohmann::json;
 
 // Throws Error{bad_file}: "`what` is damaged: ...".
 Json parse(std::string_view text, std::string_view what);
-// JSON that a terminal may be shown: what `printable` (base/quote.h) takes out of text is escaped, bytes that are not UTF-8
-// are U+FFFD. `indent` -1: one line.
+// JSON that a terminal may be shown: what `printable` (base/quote.h) takes out of text is escaped, bytes that are not
+// UTF-8 are U+FFFD. `indent` -1: one line.
 std::string dump(const Json& json, int indent = -1);
 std::string dump_ordered(const nlohmann::ordered_json& json, int indent);
 template <std::same_as<nlohmann::ordered_json> Ordered>  // and nothing that becomes one
@@ -25,7 +25,7 @@ std::string dump(const Ordered& json, int indent = -1) {
 
 int64_t integer(const Json& json, int64_t least, int64_t most);
 uint64_t unsigned_integer(const Json& json);  // any of 64 bits
-double number(const Json& json);  // finite
+double number(const Json& json);              // finite
 bool flag(const Json& json);
 const std::string& text(const Json& json);
 const std::vector<Json>& list(const Json& json);

@@ -24,8 +24,9 @@ namespace temper {
 
 namespace {
 
-// A worker spins for so long before it sleeps: longer than what lies between two regions of a plan, steps that run on the
-// caller's thread alone included, and far shorter than a time slice of the scheduler. benchmarks/README.md has the numbers.
+// A worker spins for so long before it sleeps: longer than what lies between two regions of a plan, steps that run on
+// the caller's thread alone included, and far shorter than a time slice of the scheduler. benchmarks/README.md has the
+// numbers.
 constexpr auto kSpin = std::chrono::microseconds(100);
 constexpr int kMemberBits = 12;
 constexpr uint64_t kMemberMask = (uint64_t(1) << kMemberBits) - 1;
@@ -34,7 +35,8 @@ constexpr size_t kLine = 64;
 // A worker that was called and finds a free core comes within this time.
 constexpr auto kLate = std::chrono::microseconds(300);
 // How long a worker rests that lost its core: twice as long as the last time, up to a bound, unless that is long ago.
-constexpr auto kRest = std::chrono::milliseconds(5), kLongestRest = std::chrono::milliseconds(200), kForgotten = std::chrono::milliseconds(1000);
+constexpr auto kRest = std::chrono::milliseconds(5), kLongestRest = std::chrono::milliseconds(200),
+               kForgotten = std::chrono::milliseconds(1000);
 
 using Time = std::chrono::steady_clock::time_point;
 
@@ -117,9 +119,7 @@ class Team {
         workers_.emplace_back([this, worker = this->members()] { work(worker); });
         pthread_setname_np(workers_.back().native_handle(), "temper");
       }
-    } catch (const std::system_error& error) {
-      refused_ = error.code();
-    }
+    } catch (const std::system_error& error) { refused_ = error.code(); }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   ~Team() {
@@ -142,12 +142,13 @@ class Team {
       for (int member = 0; member < members; ++member) run_at({true, member, members, nullptr}, part, data);
       return;
     }
-    // No worker reads these: all parts of the region before are claimed, so claims on it fail, and those that workers have
-    // claimed were waited for.
+    // No worker reads these: all parts of the region before are claimed, so claims on it fail, and those that workers
+    // have claimed were waited for.
     part_.store(part, std::memory_order_relaxed);
     data_.store(data, std::memory_order_relaxed);
     finished_.reset();
-    const uint64_t region = ((region_.load(std::memory_order_relaxed) >> kMemberBits) + 1) << kMemberBits | uint64_t(members);
+    const uint64_t region =
+        ((region_.load(std::memory_order_relaxed) >> kMemberBits) + 1) << kMemberBits | uint64_t(members);
     region_.store(region, std::memory_order_release);
     regions_.raise();
     const int own = take(region, 0);
@@ -191,13 +192,13 @@ class Team {
   std::atomic<uint64_t> region_{0};  // number and members of the latest one
   std::atomic<Part> part_{nullptr};
   std::atomic<void*> data_{nullptr};
-  alignas(kLine) Signal finished_;   // parts, by workers; each adds kFirst with its first one
+  alignas(kLine) Signal finished_;  // parts, by workers; each adds kFirst with its first one
   static constexpr uint32_t kFirst = 1 << kMemberBits;
   alignas(kLine) std::atomic<int> arrived_{0};
   Signal phase_;
 
-  // After a region: which workers have lost their core? They were late with a part that they had begun, or did not come though
-  // they were called for long. The next regions do without them.
+  // After a region: which workers have lost their core? They were late with a part that they had begun, or did not come
+  // though they were called for long. The next regions do without them.
   void watch(int members, int own, uint64_t region, Time start, Time joining) {
     const Time end = own < members ? now() : joining;
     // Workers have fallen asleep in a pause, and are waking up.
@@ -214,7 +215,8 @@ class Team {
       if (came && worker.finished.load(std::memory_order_relaxed) <= in_time) {
         worker.came = end;
       } else if (came || end - std::max(worker.came, all_came_) > kLate) {
-        worker.rest = std::clamp<Time::duration>(end - worker.rested < kForgotten ? 2 * worker.rest : Time::duration{}, kRest, kLongestRest);
+        worker.rest = std::clamp<Time::duration>(end - worker.rested < kForgotten ? 2 * worker.rest : Time::duration{},
+                                                 kRest, kLongestRest);
         worker.rested = worker.rests_until = end + worker.rest;
         worker.rests.store(true, std::memory_order_relaxed);
         ++resting_;
@@ -238,8 +240,9 @@ class Team {
     if (ends) rests_.raise();
   }
 
-  // Claims and runs parts until none is left; how many that were. A claim that succeeds proves that the region is still the
-  // current one (it is not over before all of its parts are claimed), and so were `part_` and `data_` when they were read.
+  // Claims and runs parts until none is left; how many that were. A claim that succeeds proves that the region is still
+  // the current one (it is not over before all of its parts are claimed), and so were `part_` and `data_` when they
+  // were read.
   int take(uint64_t region, int first) {
     const Part part = part_.load(std::memory_order_relaxed);
     void* const data = data_.load(std::memory_order_relaxed);
@@ -267,7 +270,9 @@ class Team {
     for (uint32_t seen = 0;;) {
       regions_.wait([&](uint32_t now) { return now != seen; });
       seen = regions_.get();
-      const auto works = [&](uint32_t) { return ending_ || !records_[size_t(worker)].rests.load(std::memory_order_seq_cst); };
+      const auto works = [&](uint32_t) {
+        return ending_ || !records_[size_t(worker)].rests.load(std::memory_order_seq_cst);
+      };
       if (!works(0)) rests_.wait(works);
       if (ending_) return;
       const uint64_t region = region_.load(std::memory_order_acquire);
@@ -297,7 +302,8 @@ void count_forks() {
 }
 
 Team& team_of(int members) {
-  if (members > int(kMemberMask)) fail(ErrorKind::usage, members, " threads are more than the ", kMemberMask, " that work together");
+  if (members > int(kMemberMask))
+    fail(ErrorKind::usage, members, " threads are more than the ", kMemberMask, " that work together");
   if (owner.team && owner.team->is_left_behind()) owner.team = nullptr;
   if (!owner.team || owner.team->asked_for() < members || (owner.team->members() < members && owner.team->refused())) {
     count_forks();
@@ -323,7 +329,8 @@ void reserve_members(int members) {
   if (place.inside || ended || members <= 1) return;
   const Team& team = team_of(members);
   if (team.members() < members)
-    fail(ErrorKind::machine, "the system gives ", team.members(), " threads and not ", members, " (", team.refused().message(), "); ask for fewer with --threads");
+    fail(ErrorKind::machine, "the system gives ", team.members(), " threads and not ", members, " (",
+         team.refused().message(), "); ask for fewer with --threads");
 }
 
 int this_member() { return place.member; }

@@ -13,12 +13,12 @@
 
 namespace temper {
 
-// Threads that a loop started here would get: OMP_NUM_THREADS, or else the cores that this process may use. 1 inside a loop
-// of these, and inside a parallel region of the application's: nothing nests.
+// Threads that a loop started here would get: OMP_NUM_THREADS, or else the cores that this process may use. 1 inside a
+// loop of these, and inside a parallel region of the application's: nothing nests.
 inline int max_threads() { return in_region() || omp_in_parallel() ? 1 : omp_get_max_threads(); }
 
-// Calls body(member) for 0 <= member < members, each once, on as many threads at most. The first exception is thrown again
-// when all have ended.
+// Calls body(member) for 0 <= member < members, each once, on as many threads at most. The first exception is thrown
+// again when all have ended.
 template <class Body>
 void run_members(int members, Body&& body) {
   if (members <= 1) {
@@ -44,9 +44,9 @@ void run_members(int members, Body&& body) {
   if (region.failure) std::rethrow_exception(region.failure);
 }
 
-// Calls body(member, begin, end) on disjoint ranges that cover [0, count), at most one for each of `threads` members: 0 <=
-// member < threads names the scratch memory it may use. Ranges are multiples of `grain` but for the last; work of less than
-// two grains stays on the calling thread.
+// Calls body(member, begin, end) on disjoint ranges that cover [0, count), at most one for each of `threads` members: 0
+// <= member < threads names the scratch memory it may use. Ranges are multiples of `grain` but for the last; work of
+// less than two grains stays on the calling thread.
 template <class Body>
 void parallel_for_threads(int threads, int64_t count, int64_t grain, Body&& body) {
   const int64_t chunks = (count + grain - 1) / grain;
@@ -56,7 +56,8 @@ void parallel_for_threads(int threads, int64_t count, int64_t grain, Body&& body
     return;
   }
   run_members(threads, [&](int member) {
-    const int64_t begin = chunks * member / threads * grain, end = std::min(count, chunks * (member + 1) / threads * grain);
+    const int64_t begin = chunks * member / threads * grain,
+                  end = std::min(count, chunks * (member + 1) / threads * grain);
     if (begin < end) body(member, begin, end);
   });
 }

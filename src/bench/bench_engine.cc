@@ -4,7 +4,6 @@
 #include <set>
 
 #include "bench/gpu_sampler.h"
-
 #include "measure/load.h"
 
 namespace temper {
@@ -117,7 +116,8 @@ BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::ve
   run.streams = load.streams;
   const bool on_device = engine->device().gpu && !load.transfers && !sessions[0]->is_staged();
   if (on_device && (load.streams > 1 || load.request_rate_per_s > 0))
-    fail(ErrorKind::usage, "the GPU's own times are of one stream, back to back; --transfers measures streams and rates");
+    fail(ErrorKind::usage,
+         "the GPU's own times are of one stream, back to back; --transfers measures streams and rates");
   if (on_device) {
     run.cuda_graph = load.cuda_graph;
     run.transfers = "excluded";
@@ -133,8 +133,7 @@ BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::ve
   else if (on_device) {
     DeviceClock clock(*sessions[0], load.cuda_graph);
     set_samples(run, measure(bodies[0], timer, clock));
-  }
-  else set_samples(run, measure(bodies[0], timer));
+  } else set_samples(run, measure(bodies[0], timer));
   std::string why_no_state;
   run.gpu = gpu_sampler.finish(why_no_state);
   if (!why_no_state.empty()) run.notes["gpu_clock_mhz_median"] = why_no_state;

@@ -21,10 +21,10 @@ int64_t batch_of(const std::vector<Dims>& shapes);  // first dimension of the fi
 struct LoadPattern {
   int streams = 1;
   double request_rate_per_s = 0;  // 0: back to back
-  // Of a GPU: whether the copies of inputs and outputs are in the times, which are the host's then; without them they are
-  // the GPU's own. One stream back to back only where they are left out.
+  // Of a GPU: whether the copies of inputs and outputs are in the times, which are the host's then; without them they
+  // are the GPU's own. One stream back to back only where they are left out.
   bool transfers = false;
-  bool cuda_graph = true;         // of a GPU, without transfers: as one recorded graph, or launch by launch
+  bool cuda_graph = true;  // of a GPU, without transfers: as one recorded graph, or launch by launch
 };
 
 // What a run of the engine is, before it is measured: device, precision, batch, shapes, threads, hashes, memory of a
@@ -32,8 +32,8 @@ struct LoadPattern {
 BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes);
 
 // Fills every field but model, command, plan_bytes and build_s. The peak of the resident memory is reset before the
-// sessions are made where the kernel lets us; otherwise a note says so. On a CPU inputs and outputs stay in place: nothing
-// is transferred. timer.relative_error and timer.iterations mean nothing for requests of a rate: they come for
+// sessions are made where the kernel lets us; otherwise a note says so. On a CPU inputs and outputs stay in place:
+// nothing is transferred. timer.relative_error and timer.iterations mean nothing for requests of a rate: they come for
 // timer.max_seconds. `inputs`: what to run on instead of seeded random numbers.
 BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes,
                       const TimerOptions& timer, const LoadPattern& load = {}, const std::vector<Tensor>& inputs = {});

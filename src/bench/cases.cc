@@ -33,13 +33,17 @@ class LineParser {
  private:
   std::string_view rest_;
 
-  [[noreturn]] void error(std::string_view what) { fail(ErrorKind::bad_file, what, " is expected at '", rest_.substr(0, 40), "'"); }
+  [[noreturn]] void error(std::string_view what) {
+    fail(ErrorKind::bad_file, what, " is expected at '", rest_.substr(0, 40), "'");
+  }
   bool accept(std::string_view word) {
     if (!rest_.starts_with(word)) return false;
     rest_.remove_prefix(word.size());
     return true;
   }
-  void expect(std::string_view word) { if (!accept(word)) error(concat('\'', word, '\'')); }
+  void expect(std::string_view word) {
+    if (!accept(word)) error(concat('\'', word, '\''));
+  }
   std::string_view until(char end) {
     const auto at = rest_.find(end);
     if (at == rest_.npos) error(concat('\'', end, '\''));
@@ -59,7 +63,8 @@ class LineParser {
       visit_dtype(out.type.dtype, [&]<class T>() {
         std::vector<std::conditional_t<std::is_integral_v<T>, int64_t, double>> values;
         parse_field(list, values);
-        if (int64_t(values.size()) != out.value.count()) fail(ErrorKind::bad_file, out.type, " is given ", values.size(), " elements");
+        if (int64_t(values.size()) != out.value.count())
+          fail(ErrorKind::bad_file, out.type, " is given ", values.size(), " elements");
         for (size_t i = 0; i < values.size(); ++i) out.value.data<T>()[i] = static_cast<T>(values[i]);
       });
     } else if (accept("{")) {
@@ -108,7 +113,8 @@ std::vector<Tensor> make_case_inputs(const KernelCase& kernel_case, uint64_t see
         const auto bits = random();
         if (ranged) tensor.data<T>()[i] = static_cast<T>(input.low + int64_t(bits % uint64_t(input.high - input.low)));
         else if constexpr (std::is_same_v<T, bool>) tensor.data<T>()[i] = bits & 1;
-        else if constexpr (std::is_integral_v<T>) tensor.data<T>()[i] = static_cast<T>(std::is_signed_v<T> ? int64_t(bits % 17) - 8 : int64_t(bits % 16));
+        else if constexpr (std::is_integral_v<T>)
+          tensor.data<T>()[i] = static_cast<T>(std::is_signed_v<T> ? int64_t(bits % 17) - 8 : int64_t(bits % 16));
         else tensor.data<T>()[i] = static_cast<T>((double(bits % 33) - 16) / 4);
       }
     });
@@ -134,7 +140,8 @@ Problem make_case_problem(const KernelCase& kernel_case, const std::vector<Tenso
     }
     operands.push_back(operand);
   }
-  for (TensorType& type : infer(kernel_case.op, InferContext(operands, "case"))) problem.outputs.push_back({std::move(type)});
+  for (TensorType& type : infer(kernel_case.op, InferContext(operands, "case")))
+    problem.outputs.push_back({std::move(type)});
   return problem;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One line = one problem, for tests (tests/cases/*.cases) and `temper bench kernel`. The grammar is Problem::text()'s:
 //   conv(f32[2,3,17,17], f32[8,3,3,3]*) strides=[2,2] pads=[1,1,1,1] dilations=[1,1]
-//   reshape(f32[2,6], i64[2]*=[3,4])         * marks a constant, + what holds no number below zero; =[...] gives the elements
-//   gather(f32[5,3], i64[4]{0..5}) axis=0    elements are integers from 0 up to but not including 5
-//   _ is an absent input; '#' starts a comment; a line that begins with "reference " needs the reference backend today.
+//   reshape(f32[2,6], i64[2]*=[3,4])         * marks a constant, + what holds no number below zero; =[...] gives the
+//   elements gather(f32[5,3], i64[4]{0..5}) axis=0    elements are integers from 0 up to but not including 5 _ is an
+//   absent input; '#' starts a comment; a line that begins with "reference " needs the reference backend today.
 #pragma once
 #include <string>
 #include <string_view>
@@ -16,8 +16,8 @@ namespace temper {
 struct CaseInput {
   TensorType type;
   bool present = true, constant = false, no_negatives = false;
-  Tensor value;                // defined where the line gives the elements
-  int64_t low = 0, high = 0;   // low < high: the range of the elements
+  Tensor value;               // defined where the line gives the elements
+  int64_t low = 0, high = 0;  // low < high: the range of the elements
 };
 
 struct KernelCase {
@@ -31,7 +31,8 @@ struct KernelCase {
 // Throws Error{bad_file} with the number of the line.
 std::vector<KernelCase> parse_cases(std::string_view text);
 
-// Values by `seed`: floats are multiples of 1/4 in [-4, 4], so that sums and products of them are exact; integers lie in
+// Values by `seed`: floats are multiples of 1/4 in [-4, 4], so that sums and products of them are exact; integers lie
+// in
 // [-8, 8] ([0, 15] for unsigned ones). Absent inputs are undefined tensors.
 std::vector<Tensor> make_case_inputs(const KernelCase& kernel_case, uint64_t seed);
 // `inputs` (of make_case_inputs) must outlive the problem: constants point to them.

@@ -170,20 +170,32 @@ Comparison compare_runs(const BenchRun& a, const BenchRun& b, double same) {
 }
 
 std::string fastest_threads(const std::vector<const BenchRun*>& runs) {
-  const auto named = [](const BenchRun& run) { return concat(run.threads.value_or(0), run.threads == 1 ? " thread" : " threads"); };
-  const auto ms = [](const BenchRun* run) { return run->latency.median.value_or(std::numeric_limits<double>::infinity()); };
-  const BenchRun* best = *std::min_element(runs.begin(), runs.end(), [&](const BenchRun* a, const BenchRun* b) { return ms(a) < ms(b); });
+  const auto named = [](const BenchRun& run) {
+    return concat(run.threads.value_or(0), run.threads == 1 ? " thread" : " threads");
+  };
+  const auto ms = [](const BenchRun* run) {
+    return run->latency.median.value_or(std::numeric_limits<double>::infinity());
+  };
+  const BenchRun* best =
+      *std::min_element(runs.begin(), runs.end(), [&](const BenchRun* a, const BenchRun* b) { return ms(a) < ms(b); });
   std::string slower, alike;
   for (const BenchRun* run : runs) {
     if (run == best) continue;
     const Comparison c = compare_runs(*run, *best);
     const std::string who = concat(named(*run), run->threads == 1 ? " takes " : " take ");
-    const std::string range = c.interval ? concat(format_number(c.interval->low, 3), " to ", format_number(c.interval->high, 3)) : "";
-    if (c.verdict == Verdict::faster) slower += concat(slower.empty() ? "" : ", ", who, format_number(c.ratio, 3), " times as long (", range, ")");
-    else alike += concat(alike.empty() ? "" : "; ", c.unfit.empty() ? concat(who, range, " times as long") : concat("of ", named(*run), " nothing can be said (", c.unfit, ")"));
+    const std::string range =
+        c.interval ? concat(format_number(c.interval->low, 3), " to ", format_number(c.interval->high, 3)) : "";
+    if (c.verdict == Verdict::faster)
+      slower += concat(slower.empty() ? "" : ", ", who, format_number(c.ratio, 3), " times as long (", range, ")");
+    else
+      alike += concat(alike.empty() ? "" : "; ",
+                      c.unfit.empty() ? concat(who, range, " times as long")
+                                      : concat("of ", named(*run), " nothing can be said (", c.unfit, ")"));
   }
-  if (slower.empty()) return concat("no number of threads is shown to be the fastest: beside ", named(*best), ", ", alike);
-  return concat(named(*best), " is the fastest: ", slower, alike.empty() ? "" : concat("; no difference is shown where ", alike));
+  if (slower.empty())
+    return concat("no number of threads is shown to be the fastest: beside ", named(*best), ", ", alike);
+  return concat(named(*best), " is the fastest: ", slower,
+                alike.empty() ? "" : concat("; no difference is shown where ", alike));
 }
 
 std::string_view name_of(GateVerdict verdict) {

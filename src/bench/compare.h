@@ -65,8 +65,8 @@ Gate gate_of(const Comparison& comparison, double max_slowdown);
 // "fp32, batch 8, 2 threads" of a run: what it is told apart by.
 std::string label_of(const BenchRun& run);
 
-// Of runs that differ in their threads alone: which number is the fastest, and how much longer each other one takes, as far as
-// the intervals tell. "1 thread is the fastest: 2 threads take 1.84 times as long (1.71 to 1.95)".
+// Of runs that differ in their threads alone: which number is the fastest, and how much longer each other one takes, as
+// far as the intervals tell. "1 thread is the fastest: 2 threads take 1.84 times as long (1.71 to 1.95)".
 std::string fastest_threads(const std::vector<const BenchRun*>& runs);
 
 }  // namespace temper

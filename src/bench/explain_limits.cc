@@ -114,7 +114,8 @@ class LimitRules : public RuleBase {
 
   void lower_precision() {
     if (!is_float(wiring.asked)) return;
-    const auto products = where([&](size_t i) { return is_product(at(i).kind) && !at(i).reference && wiring.is_narrow(at(i).from); });
+    const auto products =
+        where([&](size_t i) { return is_product(at(i).kind) && !at(i).reference && wiring.is_narrow(at(i).from); });
     if (!engine.peaks) return nothing_below_fp32(products);
     const double now = bits_of(wiring.asked) == 16 ? engine.peaks->bf16_per_s : engine.peaks->f32_per_s;
     if (share(sum(products)) < kFarFromLimits || now <= 0) return;

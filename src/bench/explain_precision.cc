@@ -136,7 +136,8 @@ class PrecisionRules : public RuleBase {
   }
   void products_in_float() {
     // Those on the reference have a finding of their own.
-    const auto wide = where([&](size_t i) { return is_product(at(i).kind) && !at(i).reference && wiring.is_wide(at(i).from); });
+    const auto wide =
+        where([&](size_t i) { return is_product(at(i).kind) && !at(i).reference && wiring.is_wide(at(i).from); });
     if (wide.empty()) return;
     const auto between = std::count_if(wide.begin(), wide.end(),
                                        [&](size_t i) { return wiring.narrow_before(i) || wiring.narrow_after(i); });

@@ -45,9 +45,7 @@ GpuSampler::GpuSampler(const Device& device) {
   try {
     impl_->nvml = std::make_unique<const cuda::Nvml>(device.gpu->search());
     impl_->thread = std::thread([impl = impl_.get()] { impl->sample(); });
-  } catch (const Error& error) {
-    impl_->problem = error.what();
-  } catch (const std::system_error& error) {
+  } catch (const Error& error) { impl_->problem = error.what(); } catch (const std::system_error& error) {
     impl_->problem = concat("no thread could be started to ask it: ", std::string_view(error.what()));
   }
 }

@@ -84,7 +84,7 @@ struct EngineLayers {
   int64_t runs = 0;
   std::optional<Peaks> peaks;
   std::vector<std::string> kept;  // why layers are not in the precision asked: "name (op): reason"
-  bool disturbed = false;                    // its times say that other work ran beside it; a note says how
+  bool disturbed = false;         // its times say that other work ran beside it; a note says how
   std::vector<std::string> notes;
 };
 

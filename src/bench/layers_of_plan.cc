@@ -34,30 +34,19 @@ std::string precision_of(DType dtype) {
 
 LayerKind kind_of(const PlanStep& step, const EngineLayer& layer) {
   if (step.is_reorder()) return LayerKind::reformat;
-  static const std::map<std::string_view, LayerKind> kinds{{"conv", LayerKind::convolution},
-                                                           {"fused_conv", LayerKind::convolution},
-                                                           {"conv_chain", LayerKind::convolution},
-                                                           {"conv_transpose", LayerKind::convolution},
-                                                           {"matmul", LayerKind::matmul},
-                                                           {"recurrent", LayerKind::recurrent},
-                                                           {"pool", LayerKind::pooling},
-                                                           {"reduce", LayerKind::reduction},
-                                                           {"fused_reduce", LayerKind::reduction},
-                                                           {"arg_reduce", LayerKind::reduction},
-                                                           {"softmax", LayerKind::softmax},
-                                                           {"normalize", LayerKind::normalization},
-                                                           {"lrn", LayerKind::normalization},
-                                                           {"pointwise", LayerKind::pointwise},
-                                                           {"quantize", LayerKind::quantize},
-                                                           {"dequantize", LayerKind::dequantize},
-                                                           {"broadcast", LayerKind::movement},
-                                                           {"concat", LayerKind::movement},
-                                                           {"gather", LayerKind::movement},
-                                                           {"pad", LayerKind::movement},
-                                                           {"reshape", LayerKind::movement},
-                                                           {"resize", LayerKind::movement},
-                                                           {"slice", LayerKind::movement},
-                                                           {"transpose", LayerKind::movement}};
+  static const std::map<std::string_view, LayerKind> kinds{
+      {"conv", LayerKind::convolution},       {"fused_conv", LayerKind::convolution},
+      {"conv_chain", LayerKind::convolution}, {"conv_transpose", LayerKind::convolution},
+      {"matmul", LayerKind::matmul},          {"recurrent", LayerKind::recurrent},
+      {"pool", LayerKind::pooling},           {"reduce", LayerKind::reduction},
+      {"fused_reduce", LayerKind::reduction}, {"arg_reduce", LayerKind::reduction},
+      {"softmax", LayerKind::softmax},        {"normalize", LayerKind::normalization},
+      {"lrn", LayerKind::normalization},      {"pointwise", LayerKind::pointwise},
+      {"quantize", LayerKind::quantize},      {"dequantize", LayerKind::dequantize},
+      {"broadcast", LayerKind::movement},     {"concat", LayerKind::movement},
+      {"gather", LayerKind::movement},        {"pad", LayerKind::movement},
+      {"reshape", LayerKind::movement},       {"resize", LayerKind::movement},
+      {"slice", LayerKind::movement},         {"transpose", LayerKind::movement}};
   const auto found = kinds.find(name_of(step.problem.op));
   const LayerKind kind = found == kinds.end() ? LayerKind::other : found->second;
   if (kind != LayerKind::pointwise || layer.inputs.size() != 1) return kind;
@@ -121,13 +110,18 @@ EngineLayers layers_of(const Profile& profile, const EngineInfo& info, const Pea
   // Both say that the machine was not left alone; they explain numbers that no rule can.
   const double whole = profile.run_ms, steps = profile.steps_ms, tuned = profile.plan->steps_ms();
   const int64_t untimed = profile.plan->untimed_steps();
-  const std::string others = profile.load_by_others.value_or(0) >= kLoadThatCounts ? concat("other processes used ", format_number(*profile.load_by_others, 2), " cores meanwhile") : "";
+  const std::string others =
+      profile.load_by_others.value_or(0) >= kLoadThatCounts
+          ? concat("other processes used ", format_number(*profile.load_by_others, 2), " cores meanwhile")
+          : "";
   if (untimed > 0)
-    engine.notes.push_back(concat(untimed, " of ", profile.steps.size(), " steps were not timed when the plan was built; here they were"));
+    engine.notes.push_back(
+        concat(untimed, " of ", profile.steps.size(), " steps were not timed when the plan was built; here they were"));
   else if (tuned > 0 && steps > kBusy * tuned)
     engine.notes.push_back(concat("the steps take ", format_number(steps / tuned, 2),
                                   " times what they took when they were "
-                                  "tuned: ", others.empty() ? "the clock is lower, or other processes were at work" : others,
+                                  "tuned: ",
+                                  others.empty() ? "the clock is lower, or other processes were at work" : others,
                                   "; explain it again when the machine is quiet"));
   else if (whole > kUneven * steps || steps > kUneven * whole)
     engine.notes.push_back(concat("a whole run takes ", format_number(whole), " ms and its steps ",
@@ -169,8 +163,7 @@ EngineLayers layers_of(const Profile& profile, const EngineInfo& info, const Pea
     if (!step.is_reorder()) {
       if (const auto* pool = std::get_if<ops::Pool>(&step.problem.op))
         layer.average = pool->kind == ops::PoolKind::average;
-      if (const auto* reduce = reduce_of(step.problem.op))
-        layer.average = reduce->kind == ops::ReduceKind::mean;
+      if (const auto* reduce = reduce_of(step.problem.op)) layer.average = reduce->kind == ops::ReduceKind::mean;
     }
     layer.ms = row.ms;
     layer.bytes = row.bytes;

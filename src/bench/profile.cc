@@ -20,9 +20,12 @@ double rate_of(const Peaks& peaks, DType operands) {
 
 }  // namespace
 
-Profile profile_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const Peaks& peaks, double seconds) {
+Profile profile_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const Peaks& peaks,
+                       double seconds) {
   BenchSession session(engine, shapes);
-  if (session.is_staged()) fail(ErrorKind::unsupported, "shapes inside the model depend on data: it runs in stages, which have no one plan to profile");
+  if (session.is_staged())
+    fail(ErrorKind::unsupported,
+         "shapes inside the model depend on data: it runs in stages, which have no one plan to profile");
   Profile profile;
   profile.plan = engine->plan_for(shapes);
   Clock& clock = host_clock();
@@ -32,7 +35,8 @@ Profile profile_engine(const std::shared_ptr<const Engine>& engine, const std::v
   const LoadWatch watch;
   const double start = clock.now_ms();
   do {
-    whole.push_back(engine->device().gpu ? session.run_on_device(1, true)[0] : clock.elapsed_ms([&] { session.run(); }, 1));
+    whole.push_back(engine->device().gpu ? session.run_on_device(1, true)[0]
+                                         : clock.elapsed_ms([&] { session.run(); }, 1));
     session.sample_steps(taken);
   } while (clock.now_ms() - start < seconds * 1e3 || whole.size() < 5);
   profile.load_by_others = watch.load();
@@ -78,9 +82,11 @@ std::vector<const StepProfile*> above_limits(const Profile& profile, int64_t cac
   std::vector<const StepProfile*> above;
   for (const StepProfile& row : profile.steps) {
     // cuDNN chooses Winograd by itself.
-    const bool fewer = row.step->config.text.find("winograd") != std::string::npos || row.step->tactic.find("cudnn") != std::string::npos;
+    const bool fewer = row.step->config.text.find("winograd") != std::string::npos ||
+                       row.step->tactic.find("cudnn") != std::string::npos;
     const double from_memory = row.bytes > 0 ? std::max(0.0, 1 - double(cache_bytes) / double(row.bytes)) : 0;
-    if (row.ms >= kLeastMs && ((row.of_arithmetic > kMost && !fewer) || row.of_memory * from_memory > kMost)) above.push_back(&row);
+    if (row.ms >= kLeastMs && ((row.of_arithmetic > kMost && !fewer) || row.of_memory * from_memory > kMost))
+      above.push_back(&row);
   }
   return above;
 }

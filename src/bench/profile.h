@@ -35,12 +35,13 @@ struct Profile {
 
 // Runs the plan for `shapes` on seeded random numbers, whole and step by step in turns. Throws Error{unsupported} for a
 // model of several stages, which has no one plan.
-Profile profile_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const Peaks& peaks, double seconds);
+Profile profile_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const Peaks& peaks,
+                       double seconds);
 
 // The shares of these limits.
 void hold_against(Profile& profile, const Peaks& peaks);
-// Steps above 110 % of a limit, by neither Winograd's fewer operations nor bytes that a cache of that size may have held:
-// then the limit is wrong.
+// Steps above 110 % of a limit, by neither Winograd's fewer operations nor bytes that a cache of that size may have
+// held: then the limit is wrong.
 std::vector<const StepProfile*> above_limits(const Profile& profile, int64_t cache_bytes);
 
 // The fastest candidate that lost, null where none was timed.

@@ -55,7 +55,8 @@ void set_samples(BenchRun& run, const Samples& samples) {
   run.warmup_runs = samples.warmup_runs;
   run.first_run_ms = samples.first_run_ms;
   const Latency& latency = run.latency = latency_of(ms);
-  for (const auto& [name, value, p] : {std::tuple{"p90", &latency.p90, 0.90}, {"p95", &latency.p95, 0.95}, {"p99", &latency.p99, 0.99}})
+  for (const auto& [name, value, p] :
+       {std::tuple{"p90", &latency.p90, 0.90}, {"p95", &latency.p95, 0.95}, {"p99", &latency.p99, 0.99}})
     if (!*value) run.notes[concat("latency_ms.", name)] = reliable_percentile(ms, p).reason;
   if (!latency.median_ci95) run.notes["latency_ms.median_ci95"] = why_no_median_interval(ms);
   set_series(run);

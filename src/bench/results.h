@@ -37,8 +37,8 @@ struct ImportedRun {
   std::vector<std::string> warnings;  // those of the checks, then those of the log itself
 };
 
-// What a GPU did while a run was measured on it, as NVML says (every 20 ms). Its fields stand in the run's object and only
-// in runs of a GPU. Absent: it does not say.
+// What a GPU did while a run was measured on it, as NVML says (every 20 ms). Its fields stand in the run's object and
+// only in runs of a GPU. Absent: it does not say.
 struct GpuRun {
   std::string name;
   std::optional<double> clock_mhz_median, clock_mhz_min, highest_clock_mhz, memory_clock_mhz;
@@ -117,7 +117,7 @@ void check(const BenchResult& result);
 std::string to_json(const BenchResult& result);       // checks first
 BenchResult result_from_json(std::string_view text);  // strict: missing, unknown and mistyped fields are errors
 void save_result(const std::string& path, const BenchResult& result, bool force = false);  // atomically; see Output
-BenchResult load_result(const std::string& path);                      // errors begin with the path
+BenchResult load_result(const std::string& path);                                          // errors begin with the path
 
 std::string to_json(const Environment& environment);  // the same object as in a result
 

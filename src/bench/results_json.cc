@@ -30,7 +30,9 @@ Json encode(const T& value) {
 }
 Json encode(const Interval& value) { return Json::array({value.low, value.high}); }
 template <class T>
-Json encode(const std::optional<T>& value) { return value ? encode(*value) : Json(nullptr); }
+Json encode(const std::optional<T>& value) {
+  return value ? encode(*value) : Json(nullptr);
+}
 
 [[noreturn]] void mistyped(const std::string& where, std::string_view expected, const Given& found) {
   fail(ErrorKind::bad_file, where, ": ", expected, " expected, found ", std::string_view(found.type_name()));
@@ -85,10 +87,14 @@ void decode(const Given& json, const std::string& where, std::optional<T>& value
 struct Writer {
   Json object = Json::object();
   template <class T>
-  void field(const char* name, const T& value) { object[name] = encode(value); }
+  void field(const char* name, const T& value) {
+    object[name] = encode(value);
+  }
   // Whether a part that only some objects have is there; `mark` is one of its fields.
   template <class T>
-  bool has(const char* mark, const std::optional<T>& part) const { return part.has_value(); }
+  bool has(const char* mark, const std::optional<T>& part) const {
+    return part.has_value();
+  }
 };
 
 class Reader {
@@ -112,9 +118,12 @@ class Reader {
   }
   void finish() const {
     for (const auto& item : object_.items())
-      if (!known_.contains(item.key())) fail(ErrorKind::bad_file, path(item.key()), ": unknown field in ", kResultSchema);
+      if (!known_.contains(item.key()))
+        fail(ErrorKind::bad_file, path(item.key()), ": unknown field in ", kResultSchema);
   }
-  std::string path(std::string_view name) const { return where_.empty() ? std::string(name) : concat(where_, ".", name); }
+  std::string path(std::string_view name) const {
+    return where_.empty() ? std::string(name) : concat(where_, ".", name);
+  }
 
  private:
   const Given& object_;
@@ -123,7 +132,9 @@ class Reader {
 };
 
 template <class Archive, class E>
-void describe(Archive& a, E& e) requires std::same_as<std::remove_const_t<E>, Environment> {
+void describe(Archive& a, E& e)
+  requires std::same_as<std::remove_const_t<E>, Environment>
+{
   a.field("time", e.time);
   a.field("version", e.version);
   a.field("revision", e.revision);
@@ -154,7 +165,9 @@ void describe(Archive& a, E& e) requires std::same_as<std::remove_const_t<E>, En
 }
 
 template <class Archive, class L>
-void describe(Archive& a, L& l) requires std::same_as<std::remove_const_t<L>, Latency> {
+void describe(Archive& a, L& l)
+  requires std::same_as<std::remove_const_t<L>, Latency>
+{
   a.field("median", l.median);
   a.field("mean", l.mean);
   a.field("min", l.min);
@@ -185,7 +198,9 @@ void decode(const Given& json, const std::string& where, T& value) {
 }
 
 template <class Archive, class R>
-void describe(Archive& a, R& r) requires std::same_as<std::remove_const_t<R>, BenchRun> {
+void describe(Archive& a, R& r)
+  requires std::same_as<std::remove_const_t<R>, BenchRun>
+{
   a.field("model", r.model);
   a.field("model_sha256", r.model_sha256);
   a.field("source_sha256", r.source_sha256);
@@ -283,7 +298,8 @@ BenchResult result_from_json(std::string_view text) {
   std::string schema;
   reader.field("schema", schema);
   if (schema != kResultSchema)
-    fail(ErrorKind::bad_file, "schema is '", std::string_view(schema).substr(0, 80), "', this version reads '", kResultSchema, "'");
+    fail(ErrorKind::bad_file, "schema is '", std::string_view(schema).substr(0, 80), "', this version reads '",
+         kResultSchema, "'");
   BenchResult result;
   reader.field("environment", result.environment);
   reader.field("runs", result.runs);
@@ -292,7 +308,9 @@ BenchResult result_from_json(std::string_view text) {
   return result;
 }
 
-void save_result(const std::string& path, const BenchResult& result, bool force) { write_file_atomically({path, FileKind::result, force}, to_json(result)); }
+void save_result(const std::string& path, const BenchResult& result, bool force) {
+  write_file_atomically({path, FileKind::result, force}, to_json(result));
+}
 
 BenchResult load_result(const std::string& path) {
   const std::string text = read_file(path);

@@ -53,7 +53,8 @@ Told told(const std::string& text) {
   Told told{text, {}, {}};
   // "op(inputs) fields -> outputs threads=1 cold chains=1"
   const size_t arrow = text.rfind(" -> "), threads = text.rfind(" threads=");
-  if (arrow == text.npos || threads == text.npos || threads < arrow) fail(ErrorKind::bad_file, "'", text, "' is no problem");
+  if (arrow == text.npos || threads == text.npos || threads < arrow)
+    fail(ErrorKind::bad_file, "'", text, "' is no problem");
   const KernelCase whole = parse_cases(std::string_view(text).substr(0, arrow)).at(0);
   KernelCase constants = whole;
   for (CaseInput& input : constants.inputs) input.present = input.present && input.constant;
@@ -73,7 +74,9 @@ int serve_timings(const std::vector<std::string>& arguments) {
   std::optional<Tuner> tuner;
   TimingCache cache;
   std::optional<Told> problem;
-  const auto reply = [](const char* what, const auto& value) { return write_line(nlohmann::json{{what, value}}.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)); };
+  const auto reply = [](const char* what, const auto& value) {
+    return write_line(nlohmann::json{{what, value}}.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+  };
   // The device is opened while the other side does something else.
   std::string why_not;
   try {
@@ -88,12 +91,15 @@ int serve_timings(const std::vector<std::string>& arguments) {
       if (!tuner) fail(ErrorKind::unsupported, why_not);
       const std::string start = device->fingerprint + " | ";
       const size_t candidate = key.rfind(" | "), chains = key.rfind(" chains=", candidate);
-      if (!key.starts_with(start) || candidate == key.npos || chains == key.npos || chains < start.size()) fail(ErrorKind::bad_file, "'", key, "' is no candidate for this device");
+      if (!key.starts_with(start) || candidate == key.npos || chains == key.npos || chains < start.size())
+        fail(ErrorKind::bad_file, "'", key, "' is no candidate for this device");
       const std::string text = key.substr(start.size(), chains - start.size());
       if (!problem || problem->text != text) problem = told(text);
-      const auto [tactic, config] = candidate_of_key(std::string_view(key).substr(candidate + 3), problem->problem.inputs.size(), problem->problem.outputs.size());
+      const auto [tactic, config] = candidate_of_key(std::string_view(key).substr(candidate + 3),
+                                                     problem->problem.inputs.size(), problem->problem.outputs.size());
       if (!tactic) fail(ErrorKind::bad_file, "'", key, "' names no tactic of this program");
-      if (problem->problem.text() != text) fail(ErrorKind::bad_file, "'", text, "' is read as '", problem->problem.text(), "'");
+      if (problem->problem.text() != text)
+        fail(ErrorKind::bad_file, "'", text, "' is read as '", problem->problem.text(), "'");
       const double best_ms = question.value("best_ms", std::numeric_limits<double>::infinity());
       if (!reply("ms", tuner->time(problem->problem, *tactic, config, 1, question.at("workspace"), best_ms))) return 0;
     } catch (const Error& error) {

@@ -34,7 +34,8 @@ std::vector<size_t> widths_of(const Table& table) {
 }
 
 std::string replaced(std::string text, std::string_view what, std::string_view by) {
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) text.replace(at, what.size(), by);
+  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
+    text.replace(at, what.size(), by);
   return text;
 }
 
@@ -53,7 +54,8 @@ std::string terminal_table(const Table& given) {
   std::string out;
   auto line = [&](auto cell) {
     std::string text;
-    for (size_t c = 0; c < widths.size(); ++c) text += (c ? "  " : "") + padded(cell(c), widths[c], table.columns[c].right);
+    for (size_t c = 0; c < widths.size(); ++c)
+      text += (c ? "  " : "") + padded(cell(c), widths[c], table.columns[c].right);
     out += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
   };
   line([&](size_t c) { return table.columns[c].name; });
@@ -65,7 +67,8 @@ std::string markdown_table(const Table& table) {
   std::string out;
   auto line = [&](auto cell) {
     out += "|";
-    for (size_t c = 0; c < table.columns.size(); ++c) out += concat(" ", replaced(replaced(cell(c), "|", "\\|"), "\n", " "), " |");
+    for (size_t c = 0; c < table.columns.size(); ++c)
+      out += concat(" ", replaced(replaced(cell(c), "|", "\\|"), "\n", " "), " |");
     out += "\n";
   };
   line([&](size_t c) { return table.columns[c].name; });
@@ -100,9 +103,23 @@ std::string format_number(double value, int digits) {
 std::string percent(double share, int digits) { return concat(format_number(100 * share, digits), " %"); }
 
 Table summary_of(const std::vector<BenchRun>& runs) {
-  Table table{{{"model", false}, {"device", false}, {"precision", false}, {"batch"}, {"threads"}, {"median ms"}, {"95 % interval"},
-               {"p90"}, {"p99"}, {"items/s"}, {"first ms"}, {"samples"}, {"peak memory"}}, {}};
-  const bool loads = std::any_of(runs.begin(), runs.end(), [](const BenchRun& run) { return run.streams.value_or(1) > 1 || run.load != "closed"; });
+  Table table{{{"model", false},
+               {"device", false},
+               {"precision", false},
+               {"batch"},
+               {"threads"},
+               {"median ms"},
+               {"95 % interval"},
+               {"p90"},
+               {"p99"},
+               {"items/s"},
+               {"first ms"},
+               {"samples"},
+               {"peak memory"}},
+              {}};
+  const bool loads = std::any_of(runs.begin(), runs.end(), [](const BenchRun& run) {
+    return run.streams.value_or(1) > 1 || run.load != "closed";
+  });
   if (loads) table.columns.insert(table.columns.begin() + 5, {"load", false});
   for (const BenchRun& run : runs) {
     auto number = [&](const std::optional<double>& value, const char* name) {
@@ -110,27 +127,35 @@ Table summary_of(const std::vector<BenchRun>& runs) {
       // An imported percentile of too few samples stays as its log has it, marked.
       const bool marked = run.imported && note != run.notes.end() && std::string_view(name).starts_with("latency_ms.p");
       if (value) return concat(format_number(*value), marked ? concat(" (", note->second, ")") : "");
-      if (run.imported) return std::string("n/a");  // most of a log is missing by its nature; the result has the reasons
-      return note == run.notes.end() ? std::string("n/a") : note->second.starts_with("n/a") ? note->second : "n/a: " + note->second;
+      if (run.imported)
+        return std::string("n/a");  // most of a log is missing by its nature; the result has the reasons
+      return note == run.notes.end()           ? std::string("n/a")
+             : note->second.starts_with("n/a") ? note->second
+                                               : "n/a: " + note->second;
     };
     const Latency& l = run.latency;
     auto known = [](const auto& value) { return value ? concat(*value) : std::string("n/a"); };
     table.rows.push_back(
-        {run.model, run.device, concat(known(run.precision), !run.imported && run.notes.contains("precision") ? " (calibrated on noise)" : ""), known(run.batch), known(run.threads), number(l.median, "latency_ms.median"),
+        {run.model, run.device,
+         concat(known(run.precision), !run.imported && run.notes.contains("precision") ? " (calibrated on noise)" : ""),
+         known(run.batch), known(run.threads), number(l.median, "latency_ms.median"),
          l.median_ci95 ? concat(format_number(l.median_ci95->low), "–", format_number(l.median_ci95->high)) : "n/a",
-         number(l.p90, "latency_ms.p90"), number(l.p99, "latency_ms.p99"), number(run.throughput_per_s, "throughput_per_s"),
-         number(run.first_run_ms, "first_run_ms"), known(run.samples),
+         number(l.p90, "latency_ms.p90"), number(l.p99, "latency_ms.p99"),
+         number(run.throughput_per_s, "throughput_per_s"), number(run.first_run_ms, "first_run_ms"), known(run.samples),
          run.peak_host_bytes ? format_bytes(double(*run.peak_host_bytes)) : "n/a"});
     if (loads)
-      table.rows.back().insert(table.rows.back().begin() + 5, concat(known(run.streams), run.streams == 1 ? " stream" : " streams",
-                                                                    run.request_rate_per_s ? concat(", ", format_number(*run.request_rate_per_s), " requests/s") : ""));
+      table.rows.back().insert(
+          table.rows.back().begin() + 5,
+          concat(known(run.streams), run.streams == 1 ? " stream" : " streams",
+                 run.request_rate_per_s ? concat(", ", format_number(*run.request_rate_per_s), " requests/s") : ""));
   }
   return table;
 }
 
 Table fields_of(const std::vector<BenchRun>& runs) {
   Table table;
-  const bool any_imported = std::any_of(runs.begin(), runs.end(), [](const BenchRun& run) { return run.imported.has_value(); });
+  const bool any_imported =
+      std::any_of(runs.begin(), runs.end(), [](const BenchRun& run) { return run.imported.has_value(); });
   for (const BenchRun& run : runs) {
     std::vector<std::string> row;
     std::vector<Table::Column> columns;
@@ -172,8 +197,11 @@ Table fields_of(const std::vector<BenchRun>& runs) {
     put_optional("latency_ms.p90", l.p90);
     put_optional("latency_ms.p95", l.p95);
     put_optional("latency_ms.p99", l.p99);
-    for (const auto& [name, interval] :
-         {std::pair{"median", &l.median_ci95}, {"mean", &l.mean_ci95}, {"p90", &l.p90_ci95}, {"p95", &l.p95_ci95}, {"p99", &l.p99_ci95}}) {
+    for (const auto& [name, interval] : {std::pair{"median", &l.median_ci95},
+                                         {"mean", &l.mean_ci95},
+                                         {"p90", &l.p90_ci95},
+                                         {"p95", &l.p95_ci95},
+                                         {"p99", &l.p99_ci95}}) {
       put(concat("latency_ms.", name, "_ci95.low").c_str(), *interval ? concat((*interval)->low) : "");
       put(concat("latency_ms.", name, "_ci95.high").c_str(), *interval ? concat((*interval)->high) : "");
     }
@@ -194,8 +222,11 @@ Table fields_of(const std::vector<BenchRun>& runs) {
       put_optional("device_name", from.device_name);
       put_optional("throughput_qps", from.throughput_qps);
       put_optional("walltime_s", from.walltime_s);
-      const std::pair<const char*, const std::optional<Latency>*> parts[] = {
-          {"gpu_ms", &from.gpu}, {"h2d_ms", &from.h2d}, {"d2h_ms", &from.d2h}, {"enqueue_ms", &from.enqueue}, {"end_to_end_ms", &from.end_to_end}};
+      const std::pair<const char*, const std::optional<Latency>*> parts[] = {{"gpu_ms", &from.gpu},
+                                                                             {"h2d_ms", &from.h2d},
+                                                                             {"d2h_ms", &from.d2h},
+                                                                             {"enqueue_ms", &from.enqueue},
+                                                                             {"end_to_end_ms", &from.end_to_end}};
       for (const auto& [name, part] : parts) {
         put_optional(concat(name, ".median").c_str(), *part ? (*part)->median : std::nullopt);
         put_optional(concat(name, ".mean").c_str(), *part ? (*part)->mean : std::nullopt);

@@ -76,8 +76,8 @@ std::vector<Warning> warnings_of(const BenchRun& run, const Environment& e) {
       list.push_back(
           {concat(run.samples.value_or(0), " samples say too little about the median"), "a longer --duration"});
     else if (width > kWidth && run.load == "closed")
-      list.push_back(
-          {concat("the median is only known to within ", percent(width, 2)), "a longer --duration, or a quieter machine"});
+      list.push_back({concat("the median is only known to within ", percent(width, 2)),
+                      "a longer --duration, or a quieter machine"});
   }
   if (run.outliers && run.samples && double(*run.outliers) > kOutliers * double(*run.samples))
     list.push_back({concat(*run.outliers, " of ", *run.samples, " samples are far out, up to ",

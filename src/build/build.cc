@@ -44,7 +44,8 @@ std::string example_shape(const TensorType& type) {
 
 // Fills in ranges for inputs without one. A symbolic first axis alone means 1, said aloud; any other symbol is an error
 // that shows the line to add.
-std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, const BuildOptions& options, std::vector<std::string>& notes) {
+std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, const BuildOptions& options,
+                                                  std::vector<std::string>& notes) {
   std::map<std::string, ShapeRange> shapes = options.shapes;
   const auto& inputs = graph.inputs();
   const auto names = [&] {
@@ -53,14 +54,16 @@ std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, const Buil
     return all;
   };
   if (auto unnamed = shapes.extract("")) {
-    if (inputs.size() != 1) fail(ErrorKind::usage, "--shapes names no input, and the model has ", inputs.size(), ": ", names());
+    if (inputs.size() != 1)
+      fail(ErrorKind::usage, "--shapes names no input, and the model has ", inputs.size(), ": ", names());
     unnamed.key() = graph.value(inputs[0]).name;
     shapes.insert(std::move(unnamed));
   }
   std::unordered_set<std::string_view> known;
   for (ValueId id : inputs) known.insert(graph.value(id).name);
   for (const auto& [name, range] : shapes)
-    if (!known.contains(name)) fail(ErrorKind::usage, "--shapes names the input '", name, "', which the model has not; its inputs: ", names());
+    if (!known.contains(name))
+      fail(ErrorKind::usage, "--shapes names the input '", name, "', which the model has not; its inputs: ", names());
   for (ValueId id : graph.inputs()) {
     const Value& input = graph.value(id);
     if (auto it = shapes.find(input.name); it != shapes.end()) {
@@ -70,7 +73,9 @@ std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, const Buil
         for (size_t i = 0; fits && i < dims->size(); ++i)
           fits = (*dims)[i] > 0 && (!input.type.shape[i].is_constant() || input.type.shape[i].value() == (*dims)[i]) &&
                  range.min[i] <= range.opt[i] && range.opt[i] <= range.max[i];
-        if (!fits) fail(ErrorKind::usage, "--shapes ", input.name, "=", *dims, " does not fit the input ", input.type, " (min <= opt <= max, every dimension at least 1)");
+        if (!fits)
+          fail(ErrorKind::usage, "--shapes ", input.name, "=", *dims, " does not fit the input ", input.type,
+               " (min <= opt <= max, every dimension at least 1)");
       }
       continue;
     }
@@ -80,10 +85,11 @@ std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, const Buil
       if (dim.is_constant()) dims.push_back(dim.value());
       else if (i == 0) {
         dims.push_back(1);
-        notes.push_back(concat("the first axis of '", input.name, "' ('", dim, "') is open: built for 1; --shapes ", input.name, "=", example_shape(input.type), " chooses another"));
+        notes.push_back(concat("the first axis of '", input.name, "' ('", dim, "') is open: built for 1; --shapes ",
+                               input.name, "=", example_shape(input.type), " chooses another"));
       } else
-        fail(ErrorKind::usage, "axis ", i, " of the input '", input.name, "' ('", dim, "') is open: add --shapes ", input.name, "=", example_shape(input.type),
-             " (or MIN:OPT:MAX)");
+        fail(ErrorKind::usage, "axis ", i, " of the input '", input.name, "' ('", dim, "') is open: add --shapes ",
+             input.name, "=", example_shape(input.type), " (or MIN:OPT:MAX)");
     }
     shapes[input.name] = {dims, dims, dims};
   }
@@ -91,7 +97,8 @@ std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, const Buil
 }
 
 // The shapes that are tuned ahead: the optimum, and batch sizes 1, 2, 4, ... between min and max where axis 0 varies.
-std::vector<std::vector<Dims>> tuned_shapes(const Graph& graph, const std::map<std::string, ShapeRange>& shapes, const BuildOptions& options) {
+std::vector<std::vector<Dims>> tuned_shapes(const Graph& graph, const std::map<std::string, ShapeRange>& shapes,
+                                            const BuildOptions& options) {
   std::vector<std::vector<Dims>> list;
   std::vector<Dims> opt;
   std::vector<int64_t> batches;
@@ -101,7 +108,9 @@ std::vector<std::vector<Dims>> tuned_shapes(const Graph& graph, const std::map<s
     if (!range.opt.empty() && range.min[0] != range.max[0]) {
       batches = options.buckets;
       for (int64_t b : batches)
-        if (b < range.min[0] || b > range.max[0]) fail(ErrorKind::usage, "a plan for batch ", b, " is asked for, outside of ", range.min[0], " to ", range.max[0]);
+        if (b < range.min[0] || b > range.max[0])
+          fail(ErrorKind::usage, "a plan for batch ", b, " is asked for, outside of ", range.min[0], " to ",
+               range.max[0]);
       if (!batches.empty()) continue;
       batches = {range.min[0], range.max[0]};
       for (int64_t b = 1; b < range.max[0]; b *= 2)
@@ -146,8 +155,12 @@ void warn_of_reference(const Plan& plan, const Backend& backend, std::set<std::s
       std::string why;
       for (const Candidate& c : step.losers)
         if (!c.refusal.empty() && !c.refusal.starts_with("not a ")) why += concat("; ", c.tactic, ": ", c.refusal);
-      const std::string cost = plan.whole.ms > 0 && step.ms >= 0 ? concat(", ", std::round(100 * step.ms) / 100, " ms of ", std::round(100 * plan.whole.ms) / 100) : "";
-      log(LogLevel::warning, "'", step.node, "' (", name_of(step.problem.op), ") runs on the slow scalar reference", cost, ": there is no kernel for it", why);
+      const std::string cost =
+          plan.whole.ms > 0 && step.ms >= 0
+              ? concat(", ", std::round(100 * step.ms) / 100, " ms of ", std::round(100 * plan.whole.ms) / 100)
+              : "";
+      log(LogLevel::warning, "'", step.node, "' (", name_of(step.problem.op), ") runs on the slow scalar reference",
+          cost, ": there is no kernel for it", why);
     }
 }
 
@@ -157,9 +170,11 @@ void warn_of_load(const Tuner& tuner, const Engine& engine) {
   for (const auto& plan : engine.plans()) load = std::max(load, plan->whole.load);
   if (load < kLoadThatCounts) return;
   const Environment environment = read_environment(0);
-  log(LogLevel::warning, "other processes used up to ", load, " of ", environment.allowed_cores, " cores while times were taken",
-      tuner.suspect() ? concat("; ", tuner.suspect(), " of them are marked, and the next build on a quiet machine takes them again")
-                      : std::string("; build again on a quiet machine"));
+  log(LogLevel::warning, "other processes used up to ", load, " of ", environment.allowed_cores,
+      " cores while times were taken",
+      tuner.suspect()
+          ? concat("; ", tuner.suspect(), " of them are marked, and the next build on a quiet machine takes them again")
+          : std::string("; build again on a quiet machine"));
 }
 
 struct ToCompile {
@@ -172,12 +187,14 @@ struct ToCompile {
 // what is timed last. What fails to compile fails again, and is reported, where it is built.
 class CompileBeside {
  public:
-  CompileBeside(std::vector<ToCompile> candidates, const Device& device) : candidates_(std::move(candidates)), device_(device) {
+  CompileBeside(std::vector<ToCompile> candidates, const Device& device)
+      : candidates_(std::move(candidates)), device_(device) {
     const size_t cores = size_t(usable_cores(read_environment(0)));
     const size_t most = std::min(candidates_.size(), std::max<size_t>(1, cores - 1));  // one is the caller's
     try {
       for (size_t t = 0; t < most; ++t) threads_.emplace_back([this] { work(); });
-    } catch (const std::system_error&) {  // no room for more threads: those that are there do it, or who needs the kernels
+    } catch (
+        const std::system_error&) {  // no room for more threads: those that are there do it, or who needs the kernels
     }
   }
   ~CompileBeside() {
@@ -200,7 +217,8 @@ class CompileBeside {
 
 // What will be timed of all shapes: kernels of one shape serve others. A graph whose choice is known needs nothing but
 // what was chosen.
-std::vector<ToCompile> to_compile(const std::vector<Graph>& graphs, const Backend& backend, const Device& device, const TimingCache& cache) {
+std::vector<ToCompile> to_compile(const std::vector<Graph>& graphs, const Backend& backend, const Device& device,
+                                  const TimingCache& cache) {
   std::vector<ToCompile> all;
   for (const Graph& concrete : graphs) {
     if (!is_one_stage(concrete) || decided_before(concrete, device, cache)) continue;
@@ -236,7 +254,8 @@ std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOp
   info.source_path = onnx_path;
   info.producer = model.producer;
   info.notes = model.notes;
-  auto engine = with_context([&] { return onnx_path; }, [&] { return build_engine(std::move(model.graph), std::move(info), options); });
+  auto engine = with_context([&] { return onnx_path; },
+                             [&] { return build_engine(std::move(model.graph), std::move(info), options); });
   engine->set_files(files);
   return engine;
 }
@@ -297,7 +316,10 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   Tuner tuner(device, cache, options.instruments, &helper);
   for (const std::string& problem : options.doubted) tuner.doubt(problem);
   std::string stage;
-  if (options.progress) tuner.progress = [&](int timed, const std::string&) { options.progress(concat(stage, "measuring candidates, ", timed, " so far")); };
+  if (options.progress)
+    tuner.progress = [&](int timed, const std::string&) {
+      options.progress(concat(stage, "measuring candidates, ", timed, " so far"));
+    };
   PackCache packs;
   std::set<std::string> warned;
   std::vector<Graph> concretes;  // one for each shape, or up to the first that runs in stages
@@ -325,37 +347,49 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
       if (!chains[i].list.empty()) timed.push_back(chains[i].graph);
     }
     // Its process opens the GPU and its libraries beside this one.
-    if (std::any_of(timed.begin(), timed.end(), [&](const Graph& concrete) { return !decided_before(concrete, device, cache); })) helper.start();
+    if (std::any_of(timed.begin(), timed.end(),
+                    [&](const Graph& concrete) { return !decided_before(concrete, device, cache); }))
+      helper.start();
     compiling.emplace(to_compile(timed, backend, device, cache), device);
   }
   for (size_t i : order) {
     stage = shapes.size() > 1 ? concat("shape ", shapes[i][0], ": ") : "";
     const Graph& concrete = concretes[i];
     if (!is_one_stage(concrete)) {
-      engine->add_note("shapes inside the model depend on data: it runs in stages, planned when they are first seen, without measuring");
+      engine->add_note(
+          "shapes inside the model depend on data: it runs in stages, planned when they are first seen, without "
+          "measuring");
       break;
     }
     PlanOptions plan_options;
     plan_options.threads = threads;
     plan_options.workspace_limit = options.workspace;
     plan_options.packs = &packs;
-    plan_options.fault = [&](const Problem& problem, const Tactic& tactic, const Config& config) { return tuner.fault(problem, tactic, config); };
+    plan_options.fault = [&](const Problem& problem, const Tactic& tactic, const Config& config) {
+      return tuner.fault(problem, tactic, config);
+    };
     if (options.measure) {
-      plan_options.refine = [&](const Problem& problem, const std::vector<CandidateRef>& contenders, int chains) { return tuner.refine(problem, contenders, chains); };
+      plan_options.refine = [&](const Problem& problem, const std::vector<CandidateRef>& contenders, int chains) {
+        return tuner.refine(problem, contenders, chains);
+      };
       plan_options.time = [&](const Problem& problem, const Tactic& tactic, const Config& config, int chains) {
         // What is slow for one batch on a GPU may be the best for another: its parallelism is that of the batch.
         if (backend.queue) return tuner.time(problem, tactic, config, chains, options.workspace);
-        return tuner.time_unless_hopeless(concat(problem_family(problem), " threads=", problem.threads), problem, tactic, config, chains, options.workspace);
+        return tuner.time_unless_hopeless(concat(problem_family(problem), " threads=", problem.threads), problem,
+                                          tactic, config, chains, options.workspace);
       };
     }
-    const auto progress = [&](const std::string& what) { if (options.progress) options.progress(stage + what); };
+    const auto progress = [&](const std::string& what) {
+      if (options.progress) options.progress(stage + what);
+    };
     const auto choose = [&] {
       return in_context ? plan_with_chains(concrete, chains[i], backend, device, plan_options, cache, progress)
              : options.measure && options.segments ? search_segments(concrete, backend, device, plan_options, progress)
                                                    : build_plan(concrete, backend, device, plan_options);
     };
     std::optional<Plan> decided;
-    if (options.measure && !in_context && options.doubted.empty()) decided = decided_plan(concrete, backend, device, plan_options, cache);
+    if (options.measure && !in_context && options.doubted.empty())
+      decided = decided_plan(concrete, backend, device, plan_options, cache);
     Plan plan = decided ? std::move(*decided) : choose();
     for (const Segment& segment : plan.segments)
       for (const PlanStep& step : segment.steps)
@@ -363,7 +397,8 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
           engine->add_note(concat("'", step.node, "' (", name_of(step.problem.op), ") runs on the CPU, ", stage,
                                   format_copied(step), " copied: the GPU has no kernel for it"));
     if (options.measure) {
-      plan = settle_plan(std::move(plan), {engine, concrete, shapes[i], backend, plan_options, tuner, cache, options.instruments, choose, seconds(), progress});
+      plan = settle_plan(std::move(plan), {engine, concrete, shapes[i], backend, plan_options, tuner, cache,
+                                           options.instruments, choose, seconds(), progress});
       warn_of_reference(plan, backend, warned);
     } else {
       engine->add_plan(std::move(plan));

@@ -18,29 +18,30 @@ namespace temper {
 constexpr const char* kServeTimings = "serve-timings";
 
 struct BuildOptions {
-  std::string device = "cpu";                     // or "cuda:0"
+  std::string device = "cpu";  // or "cuda:0"
   DeviceSettings device_settings;
-  int threads = 0;                                // 0: all that this process may use
-  std::string precision = "fp32";                 // fp32, bf16, int8
-  std::string calibration;                        // int8: the ranges file
-  PlacementOptions placement;                     // int8: what stays in fp32
-  std::string qdq;                                // int8: file for the quantized model as Q/DQ ONNX; "": none
-  bool force = false;                             // it may replace a file of another kind
-  std::map<std::string, ShapeRange> shapes;       // by input name, which is empty for the only one
-  bool batch_buckets = true;                      // false: of a range of batches only opt is tuned
-  std::vector<int64_t> buckets;                   // the batches that are tuned, within the range; empty: powers of two
-  std::string timing_cache;                       // file; "": none
-  // The program, with arguments, that times candidates of other libraries on a GPU (tune/helper.h); empty: they are timed in
-  // this process, which loses the GPU where one of them faults.
+  int threads = 0;                           // 0: all that this process may use
+  std::string precision = "fp32";            // fp32, bf16, int8
+  std::string calibration;                   // int8: the ranges file
+  PlacementOptions placement;                // int8: what stays in fp32
+  std::string qdq;                           // int8: file for the quantized model as Q/DQ ONNX; "": none
+  bool force = false;                        // it may replace a file of another kind
+  std::map<std::string, ShapeRange> shapes;  // by input name, which is empty for the only one
+  bool batch_buckets = true;                 // false: of a range of batches only opt is tuned
+  std::vector<int64_t> buckets;              // the batches that are tuned, within the range; empty: powers of two
+  std::string timing_cache;                  // file; "": none
+  // The program, with arguments, that times candidates of other libraries on a GPU (tune/helper.h); empty: they are
+  // timed in this process, which loses the GPU where one of them faults.
   std::vector<std::string> timing_helper;
-  int64_t workspace = -1;                         // bytes; candidates above it are refused
-  int64_t memory_limit = -1;                      // bytes that the model may take: its messages, folded constants, activations; -1: by its size (onnx/read.h, passes/pass.h, build/memory.h)
+  int64_t workspace = -1;     // bytes; candidates above it are refused
+  int64_t memory_limit = -1;  // bytes that the model may take: its messages, folded constants, activations; -1: by its
+                              // size (onnx/read.h, passes/pass.h, build/memory.h)
   PassOptions passes;
-  bool measure = true;                            // false: tactics by list order (tests)
-  bool segments = true;                           // search slices of the batch
-  std::set<std::string> doubted;                  // problems (Problem::text()) whose cached times are taken again
-  Instruments instruments;                        // what times are taken with
-  std::string command;                            // recorded in the plan: how to build it again
+  bool measure = true;            // false: tactics by list order (tests)
+  bool segments = true;           // search slices of the batch
+  std::set<std::string> doubted;  // problems (Problem::text()) whose cached times are taken again
+  Instruments instruments;        // what times are taken with
+  std::string command;            // recorded in the plan: how to build it again
   std::function<void(const std::string&)> progress;
 };
 
@@ -50,8 +51,8 @@ std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOp
 // For graphs that are at hand already (tests, the cases' runner).
 std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOptions& options);
 
-// The graph that `build` plans: the shapes that are fixed put in, then all passes. `info` gets shapes and notes. What the
-// options do not fix is chosen as build_engine does.
+// The graph that `build` plans: the shapes that are fixed put in, then all passes. `info` gets shapes and notes. What
+// the options do not fix is chosen as build_engine does.
 Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& options);
 
 }  // namespace temper

@@ -16,8 +16,9 @@ namespace {
 // Timed step by step, each step takes 2 to 3 microseconds longer than in a recording, and a pair has two.
 constexpr double kSecondStepMs = 0.0015;
 
-// Of an output's positions a chain is worth timing: with fewer, too few blocks have work, and apart the second convolution
-// has more of them. On an H200 chains of 25,000 positions took 1.5 times as long, of 100,000 some are faster.
+// Of an output's positions a chain is worth timing: with fewer, too few blocks have work, and apart the second
+// convolution has more of them. On an H200 chains of 25,000 positions took 1.5 times as long, of 100,000 some are
+// faster.
 constexpr int64_t kLeastPositions = 50'000;
 
 // The graph with those chains that are wanted, by their names, and taken by a tactic.
@@ -100,13 +101,15 @@ Plan plan_with_chains(const Graph& graph, const Chains& chains, const Backend& b
   const auto ms_chained = times_of(plan_by_times_in_context(chains.graph, backend, device, options, cache, progress));
   std::set<std::string> faster;
   for (const ConvPair& pair : chains.list) {
-    const double two = ms_apart.at(pair.first) + ms_apart.at(pair.second) - kSecondStepMs, one = ms_chained.at(pair.name);
+    const double two = ms_apart.at(pair.first) + ms_apart.at(pair.second) - kSecondStepMs,
+                 one = ms_chained.at(pair.name);
     log(LogLevel::debug, pair.name, ": ", two, " ms apart, ", one, " ms in a chain");
     if (one < two) faster.insert(pair.name);
   }
   Plan best;
   if (!faster.empty()) {
-    best = plan_of(chained(graph, backend, device, [&](const std::string& name) { return faster.contains(name); }).graph);
+    best =
+        plan_of(chained(graph, backend, device, [&](const std::string& name) { return faster.contains(name); }).graph);
     PlanBuffers buffers(apart);
     if (!is_faster(best, apart, buffers, device)) faster.clear();
   }

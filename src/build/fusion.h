@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ops run in one kernel with their neighbours: what a backend's tactics take and, for convolutions, what is faster.
+// Which ops run in one kernel with their neighbours: what a backend's tactics take and, for convolutions, what is
+// faster.
 #pragma once
 #include <functional>
 #include <vector>
@@ -23,7 +24,8 @@ struct Chains {
 Chains find_chains(const Graph& graph, const Backend& backend, const Device& device, const TimingCache& cache);
 
 // As plan_in_context, of the graph in which those convolutions run in chains that are faster so. Both ways of each are
-// timed in plans of all; then a plan with the faster ones is timed beside one with none. `cache` remembers the decision.
+// timed in plans of all; then a plan with the faster ones is timed beside one with none. `cache` remembers the
+// decision.
 Plan plan_with_chains(const Graph& graph, const Chains& chains, const Backend& backend, const Device& device,
                       const PlanOptions& options, TimingCache& cache,
                       const std::function<void(const std::string&)>& progress);

@@ -17,11 +17,11 @@ namespace temper {
 
 namespace {
 
-constexpr int kRanks = 5;             // candidates of a problem that are looked at
-constexpr double kWithin = 1.8;       // and how much slower than the best they may be by themselves
-constexpr double kLaunchMs = 0.002;   // differences below what a launch takes say nothing about the rest
+constexpr int kRanks = 5;            // candidates of a problem that are looked at
+constexpr double kWithin = 1.8;      // and how much slower than the best they may be by themselves
+constexpr double kLaunchMs = 0.002;  // differences below what a launch takes say nothing about the rest
 constexpr int kRuns = 7, kHostRuns = 4;
-constexpr double kNever = 1e6;        // ms, of what must not be chosen
+constexpr double kNever = 1e6;  // ms, of what must not be chosen
 
 struct Known {
   const Tactic* tactic;
@@ -40,8 +40,15 @@ struct Host {
 
 class InContext {
  public:
-  InContext(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options, TimingCache& cache, Host host = {})
-      : graph_(graph), backend_(backend), device_(device), options_(std::move(options)), cache_(cache), host_(host), arena_(device) {
+  InContext(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options, TimingCache& cache,
+            Host host = {})
+      : graph_(graph),
+        backend_(backend),
+        device_(device),
+        options_(std::move(options)),
+        cache_(cache),
+        host_(host),
+        arena_(device) {
     options_.refine = nullptr;
   }
 
@@ -94,11 +101,12 @@ class InContext {
       const std::string start = decided_group(of_threads(problem, options_.threads)) + " | ";
       // Decided twice, it is what was decided on the quieter machine, or later.
       auto found = cache_.entries().end();
-      for (auto it = cache_.entries().lower_bound(start); it != cache_.entries().end() && it->first.starts_with(start); ++it)
+      for (auto it = cache_.entries().lower_bound(start); it != cache_.entries().end() && it->first.starts_with(start);
+           ++it)
         if (found == cache_.entries().end() || it->second.better_than(found->second)) found = it;
       if (found != cache_.entries().end() && is_believed(found->second)) {
-        const auto [tactic, config] =
-            candidate_of_key(std::string_view(found->first).substr(start.size()), problem.inputs.size(), problem.outputs.size());
+        const auto [tactic, config] = candidate_of_key(std::string_view(found->first).substr(start.size()),
+                                                       problem.inputs.size(), problem.outputs.size());
         if (tactic) return {tactic, config, found->second.ms};
       }
       throw Undecided();
@@ -128,7 +136,8 @@ class InContext {
   std::map<std::string, std::vector<Known>> known_;      // by problem, the best first
   std::map<std::string, std::vector<Known>> shortlist_;  // by problem
 
-  // Decisions are kept by the problem on all threads; the number of threads that was decided stands beside them, as a time.
+  // Decisions are kept by the problem on all threads; the number of threads that was decided stands beside them, as a
+  // time.
   static constexpr const char* kThreads = " on threads";
   std::string of_threads(Problem problem, int threads) const {
     problem.threads = threads;
@@ -205,20 +214,22 @@ class InContext {
     for (const auto& [group, list] : shortlist_)
       for (size_t i = size_t(rank); i < list.size(); ++i) any |= !context_ms(group, list[i]);
     if (!any) return false;
-    const Plan plan = build_plan(graph_, backend_, device_, with_times([&](const std::string& group, const Known& known) {
-                                   const auto it = shortlist_.find(group);
-                                   if (it == shortlist_.end() || it->second.empty()) return 1.0;
-                                   const auto& list = it->second;
-                                   const Known& wanted = list[std::min(size_t(rank), list.size() - 1)];
-                                   return name_of(*known.tactic, known.config) == name_of(*wanted.tactic, wanted.config) ? 0.001 : kNever;
-                                 }));
+    const Plan plan = build_plan(
+        graph_, backend_, device_, with_times([&](const std::string& group, const Known& known) {
+          const auto it = shortlist_.find(group);
+          if (it == shortlist_.end() || it->second.empty()) return 1.0;
+          const auto& list = it->second;
+          const Known& wanted = list[std::min(size_t(rank), list.size() - 1)];
+          return name_of(*known.tactic, known.config) == name_of(*wanted.tactic, wanted.config) ? 0.001 : kNever;
+        }));
     Executor executor(plan, device_, arena_);
     PlanBuffers& buffers = buffers_for(plan);
     executor.run(buffers.inputs, buffers.outputs);
     std::vector<std::vector<std::vector<double>>> runs;
     if (backend_.queue) runs = executor.steps_on_device(kRuns);
     else
-      for (int run = 0; run < kHostRuns; ++run) executor.run_timed(buffers.inputs, buffers.outputs, runs.emplace_back());
+      for (int run = 0; run < kHostRuns; ++run)
+        executor.run_timed(buffers.inputs, buffers.outputs, runs.emplace_back());
     // Nodes of one problem share a candidate: their mean.
     std::map<std::string, std::pair<double, int>> sums;
     for (size_t s = 0; s < plan.segments.size(); ++s)
@@ -232,7 +243,8 @@ class InContext {
           if (known.tactic->name == step.tactic && known.config == step.config) {
             auto& [sum, count] = sums[context_key(group, known)];
             // What a concat has to copy depends on what is chosen around it; its time is that of copying all.
-            sum += step.problem.has_parts() && std::holds_alternative<ops::Concat>(step.problem.op) ? known.ms : median(ms);
+            sum += step.problem.has_parts() && std::holds_alternative<ops::Concat>(step.problem.op) ? known.ms
+                                                                                                    : median(ms);
             ++count;
           }
       }
@@ -240,8 +252,8 @@ class InContext {
     return true;
   }
 
-  // In a recording a kernel may start before the one in front of it has ended. What that gives must be, bit for bit, what
-  // the steps give when each is waited for.
+  // In a recording a kernel may start before the one in front of it has ended. What that gives must be, bit for bit,
+  // what the steps give when each is waited for.
   void check_overlap(const Plan& plan) {
     Executor executor(plan, device_, arena_);
     PlanBuffers& buffers = buffers_for(plan);
@@ -280,7 +292,8 @@ bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const 
   int turns = 6;
   if (on_host) {
     constexpr double kTurnsMs = 300;
-    turns = int(std::clamp(kTurnsMs / std::max(clock.elapsed_ms([&] { first.run(buffers.inputs, buffers.outputs); }, 1), 1e-3), 2.0, 6.0));
+    turns = int(std::clamp(
+        kTurnsMs / std::max(clock.elapsed_ms([&] { first.run(buffers.inputs, buffers.outputs); }, 1), 1e-3), 2.0, 6.0));
   }
   for (int turn = 0; turn < turns; ++turn)
     for (int i = 0; i < 2; ++i) {
@@ -304,7 +317,8 @@ void remember_plan(const Graph& graph, const Plan& plan, const Device& device, T
   InContext(graph, find_backend(device.backend), device, {}, cache, {load}).remember(plan);
 }
 
-std::optional<Plan> decided_plan(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options, TimingCache& cache) {
+std::optional<Plan> decided_plan(const Graph& graph, const Backend& backend, const Device& device,
+                                 const PlanOptions& options, TimingCache& cache) {
   if (!decided_before(graph, device, cache)) return std::nullopt;
   return InContext(graph, backend, device, options, cache).plan_as_before();
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Candidates timed where they will run. Timed alone, again and again, a kernel finds its weights in the cache; in a model
-// most find them in memory, and some kernels bear that better than others.
+// Candidates timed where they will run. Timed alone, again and again, a kernel finds its weights in the cache; in a
+// model most find them in memory, and some kernels bear that better than others.
 #pragma once
 #include <functional>
-
 #include <optional>
 
 #include "build/plan_buffers.h"
@@ -13,10 +12,10 @@
 
 namespace temper {
 
-// For devices with memory of their own. Takes the few best candidates of each problem by options.time, in the layouts of
-// the plan that those times give, runs whole plans made of the first, the second, ... of each and keeps the time of every
-// step; then plans by these times. `cache` remembers them, and where it has all, nothing is measured. Of that plan and the
-// one by options.time alone the faster is returned, as measured in turns.
+// For devices with memory of their own. Takes the few best candidates of each problem by options.time, in the layouts
+// of the plan that those times give, runs whole plans made of the first, the second, ... of each and keeps the time of
+// every step; then plans by these times. `cache` remembers them, and where it has all, nothing is measured. Of that
+// plan and the one by options.time alone the faster is returned, as measured in turns.
 Plan plan_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
                      TimingCache& cache, const std::function<void(const std::string&)>& progress);
 
@@ -25,16 +24,18 @@ Plan plan_by_times_in_context(const Graph& graph, const Backend& backend, const 
                               TimingCache& cache, const std::function<void(const std::string&)>& progress);
 
 // Of two plans with the same inputs and outputs, whose buffers those are: as measured in turns.
-bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const Device& device, Clock& clock = host_clock());
+bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const Device& device,
+               Clock& clock = host_clock());
 
-// On the host, for a plan whose whole time contradicts those of its steps, which were timed alone: the plan by times within
-// plans, looked for during about `seconds`. `load` is marked with the times that the cache keeps.
+// On the host, for a plan whose whole time contradicts those of its steps, which were timed alone: the plan by times
+// within plans, looked for during about `seconds`. `load` is marked with the times that the cache keeps.
 Plan plan_on_host_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
                              TimingCache& cache, double load, double seconds,
                              const std::function<void(const std::string&)>& progress);
 // What was chosen on the host for this very graph is found again by decided_plan, without a look at other candidates.
 void remember_plan(const Graph& graph, const Plan& plan, const Device& device, TimingCache& cache, double load);
-std::optional<Plan> decided_plan(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options, TimingCache& cache);
+std::optional<Plan> decided_plan(const Graph& graph, const Backend& backend, const Device& device,
+                                 const PlanOptions& options, TimingCache& cache);
 
 // Whether plan_in_context would find what it chose for this very graph in the cache.
 bool decided_before(const Graph& graph, const Device& device, const TimingCache& cache);

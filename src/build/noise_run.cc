@@ -66,7 +66,8 @@ double largest_element(const Tensor& tensor) {
 
 }  // namespace
 
-std::optional<Largest> largest_on_noise(const Graph& graph, const EngineInfo& info, const BuildOptions& options, TimingCache& cache, std::string& why_not) {
+std::optional<Largest> largest_on_noise(const Graph& graph, const EngineInfo& info, const BuildOptions& options,
+                                        TimingCache& cache, std::string& why_not) {
   const std::string key = key_of(graph);
   if (auto largest = known(key, cache)) return largest;
   std::vector<Dims> dims;
@@ -104,7 +105,8 @@ std::optional<Largest> largest_on_noise(const Graph& graph, const EngineInfo& in
       if (!names[i].empty()) largest[names[i]] = largest_element(outputs.at(i));
     cache.add(key, 0);
     for (const auto& [name, value] : largest)
-      if (is_unfit_for_f16(value)) cache.add(concat(key, " | ", name), std::min(value, double(std::numeric_limits<float>::max())));
+      if (is_unfit_for_f16(value))
+        cache.add(concat(key, " | ", name), std::min(value, double(std::numeric_limits<float>::max())));
     return largest;
   } catch (const Error& error) {
     why_not = error.what();

@@ -20,7 +20,9 @@ namespace {
 struct Mode {
   int64_t slice;  // 0: whole
   bool parallel;
-  std::string text() const { return slice == 0 ? "whole batch" : concat("slices of ", slice, parallel ? ", a chain per thread" : ""); }
+  std::string text() const {
+    return slice == 0 ? "whole batch" : concat("slices of ", slice, parallel ? ", a chain per thread" : "");
+  }
 };
 
 // Consecutive groups of one mode become one segment.
@@ -28,7 +30,8 @@ std::vector<SegmentSpec> specs_of(const std::vector<Group>& groups, const std::v
   std::vector<SegmentSpec> specs;
   for (size_t g = 0; g < groups.size(); ++g) {
     const Mode mode = groups[g].sliceable ? modes[g] : Mode{0, false};
-    if (!specs.empty() && specs.back().slice == mode.slice && specs.back().parallel == mode.parallel) specs.back().last = groups[g].last;
+    if (!specs.empty() && specs.back().slice == mode.slice && specs.back().parallel == mode.parallel)
+      specs.back().last = groups[g].last;
     else specs.push_back({groups[g].first, groups[g].last, mode.slice, mode.parallel});
   }
   return specs;
@@ -67,7 +70,8 @@ double time_plan(const Plan& plan, const Device& device, double best_ms, std::ve
   Executor executor(plan, device, arena);
   PlanBuffers buffers(plan);
   executor.run(buffers.inputs, buffers.outputs);
-  const double ms = quick_time_ms([&] { executor.run(buffers.inputs, buffers.outputs); }, {.best_ms = best_ms, .give_up = 1.15, .max_ms = 600, .max_runs = 8});
+  const double ms = quick_time_ms([&] { executor.run(buffers.inputs, buffers.outputs); },
+                                  {.best_ms = best_ms, .give_up = 1.15, .max_ms = 600, .max_runs = 8});
   if (step_ms) {
     step_ms->clear();
     for (int i = 0; i < 2; ++i) {  // the quieter of two
@@ -86,7 +90,8 @@ Plan search_segments(const Graph& graph, const Backend& backend, const Device& d
   const BatchInfo batch = analyze_batch(graph);
   const std::vector<Group> groups = find_groups(graph, batch);
   options.segments.clear();
-  ThreadedPlan threaded = choose_step_threads(graph, backend, device, options, build_plan(graph, backend, device, options), timer_of_plans(device), progress);
+  ThreadedPlan threaded = choose_step_threads(
+      graph, backend, device, options, build_plan(graph, backend, device, options), timer_of_plans(device), progress);
   options.threads_of = threaded.threads_of;
   Plan best = std::move(threaded.plan);
   const bool any_sliceable = std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.sliceable; });
@@ -100,10 +105,12 @@ Plan search_segments(const Graph& graph, const Backend& backend, const Device& d
     if (slice == 4) modes.push_back({slice, false});
   }
   // Every mode for the whole graph, timed step by step in its context; then the best mode for each group.
-  std::vector<std::vector<double>> cost(groups.size(), std::vector<double>(modes.size(), std::numeric_limits<double>::infinity()));
+  std::vector<std::vector<double>> cost(groups.size(),
+                                        std::vector<double>(modes.size(), std::numeric_limits<double>::infinity()));
   double best_ms = std::numeric_limits<double>::infinity(), second_ms = best_ms;
   Plan second;
-  auto consider = [&](std::vector<SegmentSpec> specs, std::vector<std::vector<double>>* step_ms, const std::string& what) -> Plan {
+  auto consider = [&](std::vector<SegmentSpec> specs, std::vector<std::vector<double>>* step_ms,
+                      const std::string& what) -> Plan {
     progress(concat("trying ", what));
     options.segments = std::move(specs);
     Plan plan = build_plan(graph, backend, device, options);
@@ -136,7 +143,8 @@ Plan search_segments(const Graph& graph, const Backend& backend, const Device& d
   // Shortest path over groups; a change of mode sends the value at the border through memory.
   auto border_ms = [&](size_t g) {
     double bytes = 0;
-    for (ValueId id : graph.node({groups[g].last}).outputs) bytes += double(byte_count(graph.type(id).dtype, graph.type(id).dims()));
+    for (ValueId id : graph.node({groups[g].last}).outputs)
+      bytes += double(byte_count(graph.type(id).dtype, graph.type(id).dims()));
     return 0.02 + bytes / 2e7;  // read and written once more, at 20 GB/s each
   };
   std::vector<std::vector<double>> sum = cost;

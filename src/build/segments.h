@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses segments by measuring: which stretches of the graph run on slices of the batch, how large, on how many chains.
+// Chooses segments by measuring: which stretches of the graph run on slices of the batch, how large, on how many
+// chains.
 #pragma once
 #include <functional>
 
@@ -19,6 +20,7 @@ Plan search_segments(const Graph& graph, const Backend& backend, const Device& d
                      const std::function<void(const std::string&)>& progress);
 
 // The least time of a few runs of the plan on plausible data, in ms.
-double time_plan(const Plan& plan, const Device& device, double best_ms, std::vector<std::vector<double>>* step_ms = nullptr);
+double time_plan(const Plan& plan, const Device& device, double best_ms,
+                 std::vector<std::vector<double>>* step_ms = nullptr);
 
 }  // namespace temper

@@ -16,7 +16,8 @@ double rounded(double ms) { return std::round(1000 * ms) / 1000; }
 
 class Settler {
  public:
-  Settler(Plan plan, const Settling& s) : s_(s), on_gpu_(s.backend.queue), watch_(*s.instruments.load), plan_(std::move(plan)) {
+  Settler(Plan plan, const Settling& s)
+      : s_(s), on_gpu_(s.backend.queue), watch_(*s.instruments.load), plan_(std::move(plan)) {
     s_.progress("timing the whole plan");
     times_ = measure(plan_);
   }
@@ -68,7 +69,8 @@ class Settler {
     return true;
   }
   std::string text() const {
-    return concat("the whole plan takes ", rounded(plan_.whole.ms), " ms, and its steps, timed one by one, ", rounded(plan_.steps_ms()), " in all");
+    return concat("the whole plan takes ", rounded(plan_.whole.ms), " ms, and its steps, timed one by one, ",
+                  rounded(plan_.steps_ms()), " in all");
   }
 
   bool doubt_steps() {
@@ -84,7 +86,8 @@ class Settler {
     PlanTimes times = measure(other);
     if (other.whole.load < 0) other.whole.load = plan_.whole.load;
     PlanBuffers buffers(plan_);
-    if (!same_kernels(other, plan_) && !is_faster(other, plan_, buffers, s_.engine->device(), *s_.instruments.clock)) return;
+    if (!same_kernels(other, plan_) && !is_faster(other, plan_, buffers, s_.engine->device(), *s_.instruments.clock))
+      return;
     plan_ = std::move(other);
     times_ = std::move(times);
   }
@@ -103,7 +106,8 @@ class Settler {
     as_now.know(plan_);
     PlanOptions options = s_.options;
     options.threads_of = [&](const Problem& problem) { return as_now.of(problem); };
-    take_if_better(plan_on_host_in_context(s_.graph, s_.backend, s_.engine->device(), options, s_.cache, plan_.whole.load, std::max(0.5, 0.1 * s_.seconds), s_.progress));
+    take_if_better(plan_on_host_in_context(s_.graph, s_.backend, s_.engine->device(), options, s_.cache,
+                                           plan_.whole.load, std::max(0.5, 0.1 * s_.seconds), s_.progress));
   }
 };
 

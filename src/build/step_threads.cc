@@ -42,8 +42,8 @@ std::map<std::string, double> by_problem(const Plan& plan, const TimedPlan& time
 
 class Search {
  public:
-  Search(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options, const PlanTimer& time,
-         const std::function<void(const std::string&)>& progress)
+  Search(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options,
+         const PlanTimer& time, const std::function<void(const std::string&)>& progress)
       : graph_(graph), backend_(backend), device_(device), options_(options), time_(time), progress_(progress) {}
 
   ThreadedPlan run(Plan all) {
@@ -52,7 +52,8 @@ class Search {
     const Threads fewest = small_problems(base, 1);
     if (fewest.empty()) return {std::move(base.plan), nullptr};
     std::vector<Tried> uniform;  // all small steps on as many threads
-    for (int threads = 1; threads < options_.threads; threads *= 4) uniform.push_back(plan_with(small_problems(base, threads)));
+    for (int threads = 1; threads < options_.threads; threads *= 4)
+      uniform.push_back(plan_with(small_problems(base, threads)));
     std::vector<Tried*> all_plans{&base};
     for (Tried& tried : uniform) all_plans.push_back(&tried);
     measure(all_plans);
@@ -86,7 +87,8 @@ class Search {
         if (!back.contains(problem) && best.by_problem.at(problem) > fewest_ms_.at(problem)) back[problem] = one;
       if (!try_beside(best, back)) break;
     }
-    log(LogLevel::debug, "of ", fewest.size(), " problems of small steps, ", best.threads.size(), " run on fewer than ", options_.threads, " threads: ", best.times.ms, " ms");
+    log(LogLevel::debug, "of ", fewest.size(), " problems of small steps, ", best.threads.size(), " run on fewer than ",
+        options_.threads, " threads: ", best.times.ms, " ms");
     if (best.threads.empty()) return {std::move(best.plan), nullptr};
     return {std::move(best.plan), threads_of(best.threads)};
   }
@@ -131,7 +133,8 @@ class Search {
       tried[i]->by_problem = by_problem(tried[i]->plan, tried[i]->times);
       if (!tried[i]->threads.empty() && longest_ms_.empty()) longest_ms_ = longest(*tried[i]);
       for (const auto& [problem, ms] : tried[i]->by_problem)
-        if (auto it = tried[i]->threads.find(problem); it != tried[i]->threads.end() && it->second == 1) fewest_ms_.try_emplace(problem, ms);
+        if (auto it = tried[i]->threads.find(problem); it != tried[i]->threads.end() && it->second == 1)
+          fewest_ms_.try_emplace(problem, ms);
       log(LogLevel::debug, tried[i]->threads.size(), " problems on fewer threads: ", tried[i]->times.ms, " ms");
     }
   }
@@ -219,8 +222,9 @@ PlanTimer timer_of_plans(const Device& device) {
   };
 }
 
-ThreadedPlan choose_step_threads(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options, Plan all,
-                                 const PlanTimer& time, const std::function<void(const std::string&)>& progress) {
+ThreadedPlan choose_step_threads(const Graph& graph, const Backend& backend, const Device& device,
+                                 const PlanOptions& options, Plan all, const PlanTimer& time,
+                                 const std::function<void(const std::string&)>& progress) {
   if (options.threads <= 1 || all.segments.empty()) return {std::move(all), nullptr};
   return Search(graph, backend, device, options, time, progress).run(std::move(all));
 }

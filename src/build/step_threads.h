@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// On how many threads each step of a plan runs, by times of whole plans. A step by itself, again and again, tells too little:
-// its workers are awake and its inputs lie where they were, while in a plan a step may have to wake them, and reads what
-// the steps in front of it left in the caches of other cores.
+// On how many threads each step of a plan runs, by times of whole plans. A step by itself, again and again, tells too
+// little: its workers are awake and its inputs lie where they were, while in a plan a step may have to wake them, and
+// reads what the steps in front of it left in the caches of other cores.
 #pragma once
 #include <functional>
 
@@ -21,11 +21,12 @@ struct ThreadedPlan {
   Plan plan;
   ThreadsOf threads_of;  // empty: all steps run on all threads
 };
-// `all` is the plan by `options` with every step on all threads. Steps that take so little that opening and joining may decide
-// are tried on one thread, and on machines with many on a few powers of four; the fastest plan found is taken, and of plans as
-// fast as each other (to 1 %) the one that needs the other cores least. Measures nothing where all threads are one, or where
-// small steps do not matter.
-ThreadedPlan choose_step_threads(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options, Plan all,
-                                 const PlanTimer& time, const std::function<void(const std::string&)>& progress);
+// `all` is the plan by `options` with every step on all threads. Steps that take so little that opening and joining may
+// decide are tried on one thread, and on machines with many on a few powers of four; the fastest plan found is taken,
+// and of plans as fast as each other (to 1 %) the one that needs the other cores least. Measures nothing where all
+// threads are one, or where small steps do not matter.
+ThreadedPlan choose_step_threads(const Graph& graph, const Backend& backend, const Device& device,
+                                 const PlanOptions& options, Plan all, const PlanTimer& time,
+                                 const std::function<void(const std::string&)>& progress);
 
 }  // namespace temper

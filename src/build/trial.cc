@@ -20,7 +20,8 @@ std::shared_ptr<const Engine> trial_engine(Graph graph, BuildOptions options) {
   return build_engine(std::move(graph), std::move(info), options);
 }
 
-std::shared_ptr<const Engine> trial_int8(const Graph& graph, const Ranges& ranges, const PlacementOptions& placement, const BuildOptions& options) {
+std::shared_ptr<const Engine> trial_int8(const Graph& graph, const Ranges& ranges, const PlacementOptions& placement,
+                                         const BuildOptions& options) {
   Graph placed = place_quantization(graph, ranges, placement).graph;
   run_passes(placed, options.passes);
   lower_kept(placed, placement, options.passes);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engines that are built to learn what they answer, not how quick they are: nothing is measured, no slices are searched.
+// Engines that are built to learn what they answer, not how quick they are: nothing is measured, no slices are
+// searched.
 #pragma once
 #include <memory>
 
@@ -7,10 +8,12 @@
 
 namespace temper {
 
-// `graph` is optimised already (optimised_graph); no pass runs again. Shapes, device and threads are those of the options.
+// `graph` is optimised already (optimised_graph); no pass runs again. Shapes, device and threads are those of the
+// options.
 std::shared_ptr<const Engine> trial_engine(Graph graph, BuildOptions options);
 
 // The graph in int8 by these ranges.
-std::shared_ptr<const Engine> trial_int8(const Graph& graph, const Ranges& ranges, const PlacementOptions& placement, const BuildOptions& options);
+std::shared_ptr<const Engine> trial_int8(const Graph& graph, const Ranges& ranges, const PlacementOptions& placement,
+                                         const BuildOptions& options);
 
 }  // namespace temper

@@ -17,7 +17,8 @@ constexpr double kSeconds = 0.5, kStepsMs = 100;
 
 }  // namespace
 
-PlanTimes time_whole(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const Instruments& instruments, std::optional<double> load) {
+PlanTimes time_whole(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes,
+                     const Instruments& instruments, std::optional<double> load) {
   PlanTimes times;
   BenchSession session(engine, shapes);
   DeviceClock device_clock(session, true);
@@ -29,11 +30,13 @@ PlanTimes time_whole(const std::shared_ptr<const Engine>& engine, const std::vec
   TimerOptions timer{.max_seconds = kSeconds, .relative_error = 0.01};
   if (engine->device().gpu) timer.max_samples = 60;
   // Of a long run two: the first may have found cold memory.
-  const Samples samples = measure([&] { session.run(); }, is_long ? TimerOptions{.warmup = 0, .iterations = 1} : timer, clock);
+  const Samples samples =
+      measure([&] { session.run(); }, is_long ? TimerOptions{.warmup = 0, .iterations = 1} : timer, clock);
   std::vector<double> ms = samples.ms;
   if (is_long) ms.push_back(samples.first_run_ms);
   times.whole.ms = is_long ? *std::min_element(ms.begin(), ms.end()) : median(ms);
-  if (const auto interval = median_interval_in_order(ms)) times.whole.low = interval->low, times.whole.high = interval->high;
+  if (const auto interval = median_interval_in_order(ms))
+    times.whole.low = interval->low, times.whole.high = interval->high;
   times.whole.runs = int64_t(ms.size()) * samples.calls_per_sample;
   if (const auto known = watch.load()) load = known;
   times.whole.load = load.value_or(-1);

@@ -11,7 +11,8 @@ namespace temper {
 
 namespace {
 
-constexpr const char* kMethods[] = {"entropy", "percentile:99.9", "percentile:99.99", "percentile:99.999", "mse", "minmax"};
+constexpr const char* kMethods[] = {"entropy", "percentile:99.9", "percentile:99.99", "percentile:99.999",
+                                    "mse",     "minmax"};
 
 // The place of the best.
 size_t best_of(const std::vector<Evaluation>& results) {
@@ -40,8 +41,9 @@ int64_t HoldApart::place() {
 }
 
 std::string unjudged_text(int64_t fresh) {
-  return concat("auto took ", kUnjudged.text(), ": of the samples, ", fresh, " could be held apart to judge the methods by, fewer than ", HoldApart::kLeast, "; ", HoldApart::kLeast * HoldApart::kEvery,
-                " samples that differ are enough");
+  return concat("auto took ", kUnjudged.text(), ": of the samples, ", fresh,
+                " could be held apart to judge the methods by, fewer than ", HoldApart::kLeast, "; ",
+                HoldApart::kLeast * HoldApart::kEvery, " samples that differ are enough");
 }
 
 std::vector<size_t> fresh_samples(std::vector<uint64_t> calibrated, std::span<const uint64_t> hashes) {
@@ -59,7 +61,8 @@ Ranges make_ranges(const Observation& seen, const MethodChoice& choice) {
 }
 
 struct MethodTrials::Candidate {
-  Candidate(std::shared_ptr<const Engine> engine, Evaluator judge) : session(std::make_unique<Session>(std::move(engine))), evaluator(std::move(judge)) {}
+  Candidate(std::shared_ptr<const Engine> engine, Evaluator judge)
+      : session(std::make_unique<Session>(std::move(engine))), evaluator(std::move(judge)) {}
   std::unique_ptr<Session> session;
   Evaluator evaluator;
 };
@@ -76,7 +79,8 @@ MethodTrials::MethodTrials(const Observation& seen, const PlacementOptions& plac
   for (const char* name : kMethods) {
     Ranges ranges;
     std::vector<std::string> warnings;  // those of the method chosen are given with its ranges
-    for (const std::string& value : seen.order) ranges.values[value] = make_range(value, Method::parse(name), seen.values.at(value), warnings);
+    for (const std::string& value : seen.order)
+      ranges.values[value] = make_range(value, Method::parse(name), seen.values.at(value), warnings);
     candidates_.emplace_back(trial_int8(seen.graph, ranges, placement, options), evaluator);
   }
 }
@@ -90,7 +94,8 @@ void MethodTrials::add(const Batch& batch, const std::vector<Tensor>& inputs, in
   for (size_t i = 0; i < batch.inputs.size(); ++i) check(inputs_[i], batch.inputs[i]);
   const std::vector<Tensor> wanted = run_filled(*reference_, inputs, filled, batch.count);
   for (size_t i = 0; i < wanted.size(); ++i) check(outputs_[i], wanted[i]);
-  for (Candidate& candidate : candidates_) candidate.evaluator.add(batch, wanted, run_filled(*candidate.session, inputs, filled, batch.count));
+  for (Candidate& candidate : candidates_)
+    candidate.evaluator.add(batch, wanted, run_filled(*candidate.session, inputs, filled, batch.count));
 }
 
 MethodChoice MethodTrials::choose() const {
@@ -108,7 +113,9 @@ MethodChoice MethodTrials::choose() const {
     trial.chosen = i == best;
   }
   const Evaluation& chosen = results[best];
-  choice.text = concat("auto chose ", kMethods[best], " on ", chosen.samples, " samples held apart", chosen.agreement ? concat(": agreement with FP32 ", percent_text(chosen.agreement->rate())) : "");
+  choice.text =
+      concat("auto chose ", kMethods[best], " on ", chosen.samples, " samples held apart",
+             chosen.agreement ? concat(": agreement with FP32 ", percent_text(chosen.agreement->rate())) : "");
   return choice;
 }
 

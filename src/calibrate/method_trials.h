@@ -15,8 +15,8 @@
 namespace temper {
 
 // Which of samples that come one after the other are held apart to judge by: one of every five, chosen by the seed, and
-// of those at most kMost, each equally likely. Their number need not be known. Fewer than kLeast judge nothing: then all
-// samples are calibrated on, by kUnjudged.
+// of those at most kMost, each equally likely. Their number need not be known. Fewer than kLeast judge nothing: then
+// all samples are calibrated on, by kUnjudged.
 class HoldApart {
  public:
   static constexpr int64_t kEvery = 5, kMost = 500;  // of 500, a difference of one sample is 0.2 % of the agreement
@@ -31,7 +31,8 @@ class HoldApart {
   int64_t seen_ = 0, chosen_ = 0, candidates_ = 0;
 };
 
-// What "auto" takes where nothing can be judged: the least squared error needs no judge, and clips no more than that is worth.
+// What "auto" takes where nothing can be judged: the least squared error needs no judge, and clips no more than that is
+// worth.
 constexpr Method kUnjudged{Method::Kind::mse};
 // Why, for the ranges' notes: of the samples held apart, `fresh` were not calibrated on.
 std::string unjudged_text(int64_t fresh);
@@ -54,7 +55,8 @@ struct MethodChoice {
   std::vector<MethodTrial> trials;
 };
 
-// The ranges of the method that was chosen. The samples that chose it are to be observed by then: they are calibrated on, too.
+// The ranges of the method that was chosen. The samples that chose it are to be observed by then: they are calibrated
+// on, too.
 Ranges make_ranges(const Observation& seen, const MethodChoice& choice);
 
 // An int8 engine with the ranges of each method, and what each answers beside FP32.
@@ -68,8 +70,9 @@ class MethodTrials {
   // samples that the engines take. Throws Error{check_failed} for a NaN or an infinity in an input or in an answer of
   // FP32, naming the sample.
   void add(const Batch& batch, const std::vector<Tensor>& inputs, int64_t filled);
-  // Where an output holds classes, methods whose agreement is below the best one's (its 95 % interval does not reach it)
-  // are out; of the others the least noise wins (noise / signal of the worst output), the first of the list of equals.
+  // Where an output holds classes, methods whose agreement is below the best one's (its 95 % interval does not reach
+  // it) are out; of the others the least noise wins (noise / signal of the worst output), the first of the list of
+  // equals.
   MethodChoice choose() const;
 
  private:

@@ -27,7 +27,8 @@ struct StreamCalibration::Sample {
   std::vector<Tensor> rows;
 };
 
-StreamCalibration::StreamCalibration(ImportedModel model, BuildOptions options, const std::string& method, uint64_t seed)
+StreamCalibration::StreamCalibration(ImportedModel model, BuildOptions options, const std::string& method,
+                                     uint64_t seed)
     : model_(std::move(model)), options_(std::move(options)), seed_(seed), apart_(seed) {
   if (method != "auto") method_ = Method::parse(method);
   for (ValueId id : model_.graph.inputs()) ports_.push_back({model_.graph.value(id).name, model_.graph.type(id)});
@@ -35,11 +36,13 @@ StreamCalibration::StreamCalibration(ImportedModel model, BuildOptions options, 
 StreamCalibration::~StreamCalibration() = default;
 
 void StreamCalibration::start(const std::vector<Tensor>& inputs) {
-  const auto counted = std::find_if(ports_.begin(), ports_.end(), [](const PortInfo& port) { return !port.type.shape.empty(); });
+  const auto counted =
+      std::find_if(ports_.begin(), ports_.end(), [](const PortInfo& port) { return !port.type.shape.empty(); });
   for (size_t i = 0; i < ports_.size(); ++i) {
     const Shape& shape = ports_[i].type.shape;
     if (shape.size() != inputs[i].dims().size())
-      fail(ErrorKind::usage, "input '", ports_[i].name, "' was given the shape ", inputs[i].dims(), "; expected is ", ports_[i].type);
+      fail(ErrorKind::usage, "input '", ports_[i].name, "' was given the shape ", inputs[i].dims(), "; expected is ",
+           ports_[i].type);
     ShapeRange range{inputs[i].dims(), inputs[i].dims(), inputs[i].dims()};
     if (!shape.empty() && !shape[0].is_constant()) {
       range.min[0] = 1;
@@ -47,7 +50,8 @@ void StreamCalibration::start(const std::vector<Tensor>& inputs) {
     }
     options_.shapes[ports_[i].name] = std::move(range);
     // A first dimension that the model fixes is not that of the samples where theirs is open.
-    sampled_.push_back(!shape.empty() && inputs[i].dims()[0] == inputs[size_t(counted - ports_.begin())].dims()[0] && shape[0].is_constant() == counted->type.shape[0].is_constant());
+    sampled_.push_back(!shape.empty() && inputs[i].dims()[0] == inputs[size_t(counted - ports_.begin())].dims()[0] &&
+                       shape[0].is_constant() == counted->type.shape[0].is_constant());
   }
   observer_ = std::make_unique<Observer>(model_.graph, options_);
 }
@@ -104,10 +108,14 @@ std::vector<StreamCalibration::Sample> StreamCalibration::split(const std::vecto
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!sampled_[i]) {
       if (!first_[i].same_bits(inputs[i]))
-        fail(ErrorKind::usage, "input '", ports_[i].name, "' has no samples along its first axis and differs from batch to batch; method auto puts samples together anew, so name a method");
+        fail(ErrorKind::usage, "input '", ports_[i].name,
+             "' has no samples along its first axis and differs from batch to batch; method auto puts samples together "
+             "anew, so name a method");
       continue;
     }
-    if (inputs[i].dims()[0] != count) fail(ErrorKind::usage, "input '", ports_[i].name, "' has ", inputs[i].dims()[0], " samples where another has ", count);
+    if (inputs[i].dims()[0] != count)
+      fail(ErrorKind::usage, "input '", ports_[i].name, "' has ", inputs[i].dims()[0], " samples where another has ",
+           count);
     add_sample_hashes(hashes, inputs[i], first);
     first = false;
     Dims dims = inputs[i].dims();
@@ -123,7 +131,8 @@ std::vector<StreamCalibration::Sample> StreamCalibration::split(const std::vecto
 }
 
 // `filled`: its inputs with the last sample repeated up to the size of a batch.
-Batch StreamCalibration::batch_of(const std::vector<Sample>& samples, size_t begin, size_t count, std::vector<Tensor>& filled) const {
+Batch StreamCalibration::batch_of(const std::vector<Sample>& samples, size_t begin, size_t count,
+                                  std::vector<Tensor>& filled) const {
   Batch batch;
   batch.count = int64_t(count);
   for (size_t s = begin; s < begin + count; ++s) {
@@ -143,7 +152,8 @@ Batch StreamCalibration::batch_of(const std::vector<Sample>& samples, size_t beg
     Tensor joined(ports_[i].type.dtype, dims);
     const int64_t bytes = samples[begin].rows[row].bytes();
     for (int64_t s = 0; s < batch_; ++s)
-      std::memcpy(joined.raw_mutable() + s * bytes, samples[begin + std::min(size_t(s), count - 1)].rows[row].raw().data(), size_t(bytes));
+      std::memcpy(joined.raw_mutable() + s * bytes,
+                  samples[begin + std::min(size_t(s), count - 1)].rows[row].raw().data(), size_t(bytes));
     batch.inputs.push_back(first_samples(joined, batch.count));
     filled.push_back(std::move(joined));
     ++row;
@@ -183,7 +193,9 @@ bool StreamCalibration::try_methods() {
     for (const Sample& sample : held_) hashes.push_back(sample.hash);
     const std::vector<size_t> places = fresh_samples(hashes_, hashes);
     if (int64_t(places.size()) < HoldApart::kLeast) {
-      choice_ = {kUnjudged, unjudged_text(int64_t(int64_t(held_.size()) < HoldApart::kLeast ? held_.size() : places.size())), {}};
+      choice_ = {kUnjudged,
+                 unjudged_text(int64_t(int64_t(held_.size()) < HoldApart::kLeast ? held_.size() : places.size())),
+                 {}};
       end();
       return false;
     }

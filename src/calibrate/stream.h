@@ -20,12 +20,13 @@ class StreamCalibration {
 
   const std::vector<PortInfo>& inputs() const { return ports_; }
   // A batch in the order of the inputs, of their dtypes; the first axis of the first input that has one counts the
-  // samples. Returns how many they are. Throws Error{usage} for shapes that do not fit, Error{check_failed} for a NaN or
-  // an infinity in any value, naming the sample by its number.
+  // samples. Returns how many they are. Throws Error{usage} for shapes that do not fit, Error{check_failed} for a NaN
+  // or an infinity in any value, naming the sample by its number.
   int64_t observe(const std::vector<Tensor>& inputs);
 
-  // Of "auto", after the last batch: tries every method on the next batch of samples held apart, until it returns false.
-  // At once where those are fewer than HoldApart::kLeast: then kUnjudged is taken. In the end they are calibrated on, too.
+  // Of "auto", after the last batch: tries every method on the next batch of samples held apart, until it returns
+  // false. At once where those are fewer than HoldApart::kLeast: then kUnjudged is taken. In the end they are
+  // calibrated on, too.
   bool try_methods();
   const std::vector<MethodTrial>& trials() const { return choice_.trials; }  // after the last, none without "auto"
   // Nothing can be observed afterwards. Throws Error{usage} where no batch came.

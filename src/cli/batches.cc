@@ -57,7 +57,8 @@ BatchSizes DataModel::choose_batch(const Dataset& data, int64_t asked) const {
   return sizes;
 }
 
-std::shared_ptr<const Engine> DataModel::engine(const Dataset& data, const BatchSizes& batch, int64_t count, bool measured) {
+std::shared_ptr<const Engine> DataModel::engine(const Dataset& data, const BatchSizes& batch, int64_t count,
+                                                bool measured) {
   if (engine_) return engine_;
   const std::vector<Tensor> sample = data.batch(0, 1).inputs;
   const int64_t rest = (count ? count : data.size()) % batch.size;
@@ -81,9 +82,11 @@ void DataModel::accept_batch(const Dataset& data, BatchSizes& batch) const {
   batch.min = std::max(batch.min, choose_batch(data, batch.size).min);
 }
 
-std::vector<int64_t> samples_of(const Dataset& data, const std::string& path, int64_t asked, uint64_t seed, int64_t standard) {
+std::vector<int64_t> samples_of(const Dataset& data, const std::string& path, int64_t asked, uint64_t seed,
+                                int64_t standard) {
   if (data.size() == 0) fail(ErrorKind::usage, "'", path, "' holds no samples");
-  if (asked > data.size()) log(LogLevel::warning, "--samples ", asked, ": '", path, "' holds ", data.size(), ", and all of them are taken");
+  if (asked > data.size())
+    log(LogLevel::warning, "--samples ", asked, ": '", path, "' holds ", data.size(), ", and all of them are taken");
   const int64_t count = asked ? asked : standard;
   return choose_samples(data.size(), count ? count : data.size(), seed);
 }

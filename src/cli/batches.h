@@ -21,7 +21,7 @@ std::vector<InputSpec> input_specs(const Graph& imported);
 struct BatchSizes {
   int64_t size = 1;  // samples at a time; the last batch may be smaller
   int64_t min = 1;   // fewest samples that the engine takes: a smaller last batch is filled up to that with copies of
-                    // its last sample, whose outputs are cut off again
+                     // its last sample, whose outputs are cut off again
 };
 
 // A MODEL|PLAN argument between two moments: its inputs are needed to open the data, and the data to know the shapes to
@@ -37,7 +37,8 @@ class DataModel {
   BatchSizes choose_batch(const Dataset& data, int64_t asked) const;
   // A plan as it is; an ONNX model built for this batch and for the smaller last one of `count` samples (0: all).
   // `measured` false: built as a trial, for its answers.
-  std::shared_ptr<const Engine> engine(const Dataset& data, const BatchSizes& batch, int64_t count = 0, bool measured = true);
+  std::shared_ptr<const Engine> engine(const Dataset& data, const BatchSizes& batch, int64_t count = 0,
+                                       bool measured = true);
   // As choose_batch, for a batch that another engine has chosen already.
   void accept_batch(const Dataset& data, BatchSizes& batch) const;
 
@@ -50,9 +51,10 @@ class DataModel {
   std::vector<std::string> outputs_;
 };
 
-// --samples of the data in `path`, chosen by the seed: `standard` of them where `asked` is 0, all where that is 0 too. Fewer
-// than asked for is a warning, none at all Error{usage}.
-std::vector<int64_t> samples_of(const Dataset& data, const std::string& path, int64_t asked, uint64_t seed, int64_t standard = 0);
+// --samples of the data in `path`, chosen by the seed: `standard` of them where `asked` is 0, all where that is 0 too.
+// Fewer than asked for is a warning, none at all Error{usage}.
+std::vector<int64_t> samples_of(const Dataset& data, const std::string& path, int64_t asked, uint64_t seed,
+                                int64_t standard = 0);
 
 // Takes out of `samples` those whose picture cannot be read: a warning with their number and the first names. With
 // `strict` nothing is looked at, and the first such picture is an error when it is reached. Throws the picture's own
@@ -62,8 +64,9 @@ std::vector<Unreadable> leave_out(const Dataset& data, const std::string& path, 
 nlohmann::ordered_json json_of(const std::vector<Unreadable>& left_out);  // a list of picture, why
 
 // The samples batch by batch, in the order given. `what` ("evaluating") is shown as progress.
-void for_each_batch(const Dataset& data, std::span<const int64_t> samples, const BatchSizes& sizes, const std::string& what,
-                    const Context& context, const std::function<void(const Batch& batch)>& use);
+void for_each_batch(const Dataset& data, std::span<const int64_t> samples, const BatchSizes& sizes,
+                    const std::string& what, const Context& context,
+                    const std::function<void(const Batch& batch)>& use);
 // Runs a batch, filled up to the fewest samples that the engine takes; what was filled in is cut off the outputs again.
 std::vector<Tensor> run_batch(Session& session, const Dataset& data, const Batch& batch, const BatchSizes& sizes);
 

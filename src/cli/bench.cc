@@ -88,7 +88,8 @@ std::shared_ptr<const Engine> load_plan(const std::string& path, const ModelFlag
 std::shared_ptr<const Engine> build_for(const std::string& path, int64_t batch, const ModelFlags& flags,
                                         const Context& context) {
   const auto given = build_options(flags, path, context).shapes;
-  const ImportedModel model = import_onnx(path, {{}, memory_limit_of(flags.memory_limit)});  // names and open dimensions must be known before the build
+  const ImportedModel model = import_onnx(
+      path, {{}, memory_limit_of(flags.memory_limit)});  // names and open dimensions must be known before the build
   std::string symbol;
   std::map<std::string, Dims> shapes;
   for (ValueId id : model.graph.inputs()) {
@@ -309,7 +310,8 @@ void add_bench(CLI::App& verb, Context& context) {
   verb.add_option("--iterations", options->iterations, "exactly this many runs instead of the stopping rule")
       ->check(whole_number(1));
   verb.get_option("--rate")->excludes("--iterations");
-  verb.add_option("--json", options->json_file, "save the result (docs/results.md), after every run; -: print it instead of the table");
+  verb.add_option("--json", options->json_file,
+                  "save the result (docs/results.md), after every run; -: print it instead of the table");
   verb.add_option("--csv", options->csv_file, "save a table for spreadsheets, after every run");
   verb.add_option("--markdown", options->markdown_file, "save the table as markdown, after every run");
   add_force_flag(verb, options->force);
@@ -320,12 +322,13 @@ void add_bench(CLI::App& verb, Context& context) {
   verb.add_flag("--pipe", options->pipe, "for a parent process: runs a plan when asked on standard input");
   verb.callback([options, &context] {
     const bool force = options->force;
-    check_files(with_build_files({options->paths,
-                                  {},
-                                  {{options->json_file == "-" ? "" : options->json_file, FileKind::result, force, "--json"},
-                                   {options->csv_file, FileKind::csv, force, "--csv"},
-                                   {options->markdown_file, FileKind::markdown, force, "--markdown"}}},
-                                 options->flags));
+    check_files(
+        with_build_files({options->paths,
+                          {},
+                          {{options->json_file == "-" ? "" : options->json_file, FileKind::result, force, "--json"},
+                           {options->csv_file, FileKind::csv, force, "--csv"},
+                           {options->markdown_file, FileKind::markdown, force, "--markdown"}}},
+                         options->flags));
     if (options->pipe) pipe(*options, context);
     else Sweep(*options, context).run();
   });

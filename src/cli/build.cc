@@ -31,17 +31,24 @@ struct Options {
   bool force = false;
 
   // Where --max-drop keeps what it calibrates, unless ranges are given.
-  std::string ranges_file() const { return max_drop.empty() || !flags.calibration.empty() || flags.precision == "bf16" ? "" : output + ".ranges.json"; }
+  std::string ranges_file() const {
+    return max_drop.empty() || !flags.calibration.empty() || flags.precision == "bf16" ? "" : output + ".ranges.json";
+  }
 };
 
 // int8, fp16 or bf16 under a budget: layers that lose too much on the data stay in fp32, those of int8 perhaps in bf16.
 // Calibrates on the same samples where no ranges are given, into a file beside the plan; bf16 needs none.
 MixedSearch keep_budget(const Options& options, BuildOptions& build, const Context& context) {
-  if (build.precision != "int8" && options.raise_to == "bf16") fail(ErrorKind::usage, "--raise-to bf16 belongs to --precision int8; layers in ", build.precision, " go back to fp32");
-  Budget budget{share_of("--max-drop", options.max_drop), {}, build.precision == "int8" && raises_to_bf16(options.raise_to, options.flags.device)};
+  if (build.precision != "int8" && options.raise_to == "bf16")
+    fail(ErrorKind::usage, "--raise-to bf16 belongs to --precision int8; layers in ", build.precision,
+         " go back to fp32");
+  Budget budget{share_of("--max-drop", options.max_drop),
+                {},
+                build.precision == "int8" && raises_to_bf16(options.raise_to, options.flags.device)};
   if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
   const ImportedModel model = import_onnx(options.model, {{}, build.memory_limit});
-  const Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options(build.memory_limit));
+  const Dataset data =
+      open_dataset(options.data, input_specs(model.graph), options.data_flags.options(build.memory_limit));
   auto samples = samples_of(data, options.data, options.samples, options.seed, 500);
   const std::vector<Unreadable> left_out = leave_out(data, options.data, samples, options.data_flags.strict, context);
   check_metric(budget.metric, budget.max_drop, model.graph, data, options.classes, int64_t(samples.size()));
@@ -50,14 +57,16 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   plain.calibration.clear();
   plain.shapes.clear();
   if (build.calibration.empty() && build.precision != "bf16") {
-    const Ranges ranges = calibrate_on(model, data, samples, build.precision == "fp16" ? "minmax" : options.method, {0, options.seed}, plain, context);
+    const Ranges ranges = calibrate_on(model, data, samples, build.precision == "fp16" ? "minmax" : options.method,
+                                       {0, options.seed}, plain, context);
     log_notes(ranges.notes);
     save_ranges(build.calibration = options.ranges_file(), ranges, options.force);
     log(LogLevel::info, "what was calibrated is kept in ", build.calibration, " (for --calibration)");
   }
   Ranges ranges;
   if (build.precision != "bf16") check_model(ranges = load_ranges(build.calibration), model.sha256);
-  MixedSearch mixed = search_mixed(model.graph, ranges, data, samples, options.classes, budget, plain, context, build.precision);
+  MixedSearch mixed =
+      search_mixed(model.graph, ranges, data, samples, options.classes, budget, plain, context, build.precision);
   if (!mixed.search.holds) log(LogLevel::warning, text_of(mixed));
   // The times of both precisions, layer by layer, for the shapes that are built.
   BuildOptions timed = build;
@@ -85,8 +94,11 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
 
 // Layers that are not in the precision asked for, by reason.
 void print_kept(const EngineInfo& info) {
-  std::printf("%lld of %lld convolutions and products in %s%s\n", static_cast<long long>(info.lowered_products), static_cast<long long>(info.products), info.precision.c_str(),
-              info.not_lowered.empty() ? "" : info.precision == "int8" ? "; not in int8:" : "; in fp32:");
+  std::printf("%lld of %lld convolutions and products in %s%s\n", static_cast<long long>(info.lowered_products),
+              static_cast<long long>(info.products), info.precision.c_str(),
+              info.not_lowered.empty()   ? ""
+              : info.precision == "int8" ? "; not in int8:"
+                                         : "; in fp32:");
   std::vector<std::pair<std::string, std::vector<std::string>>> reasons;  // in the order in which they come
   for (const std::string& line : info.not_lowered) {
     const size_t split = line.find(": ");
@@ -99,7 +111,8 @@ void print_kept(const EngineInfo& info) {
     std::string names;
     for (size_t i = 0; i < layers.size() && i < 5; ++i) names += concat(i ? ", " : "", layers[i]);
     if (layers.size() > 5) names += concat(" and ", layers.size() - 5, " more");
-    std::printf("  %zu x %s%s%s\n", layers.size(), printable(reason).c_str(), reason.empty() ? "" : ": ", printable(names).c_str());
+    std::printf("  %zu x %s%s%s\n", layers.size(), printable(reason).c_str(), reason.empty() ? "" : ": ",
+                printable(names).c_str());
   }
 }
 
@@ -125,7 +138,9 @@ void print_plan(const Plan& plan) {
       it->ms += std::max(0.0, step.ms);
     }
   std::stable_sort(totals.begin(), totals.end(), [](const Total& a, const Total& b) { return a.ms > b.ms; });
-  std::printf("%s: %s, %d threads, activations %.1f MiB, constants %.1f MiB\n", printable(shapes).c_str(), whole_text(plan.whole).c_str(), plan.threads, double(plan.arena_bytes()) / 1048576, double(constants) / 1048576);
+  std::printf("%s: %s, %d threads, activations %.1f MiB, constants %.1f MiB\n", printable(shapes).c_str(),
+              whole_text(plan.whole).c_str(), plan.threads, double(plan.arena_bytes()) / 1048576,
+              double(constants) / 1048576);
   std::printf("  steps: %s\n", steps_text(plan).c_str());
   for (const Total& t : totals) {
     const std::string ms = t.timed ? concat(format_number(t.ms), " ms") : "n/a";
@@ -133,7 +148,8 @@ void print_plan(const Plan& plan) {
   }
   for (const Segment& segment : plan.segments)
     if (segment.slices > 1)
-      std::printf("  segment of %zu steps: %lld slices%s\n", segment.steps.size(), static_cast<long long>(segment.slices), segment.parallel ? ", a chain per thread" : "");
+      std::printf("  segment of %zu steps: %lld slices%s\n", segment.steps.size(),
+                  static_cast<long long>(segment.slices), segment.parallel ? ", a chain per thread" : "");
 }
 
 void print_summary(const Engine& engine, const std::string& path) {
@@ -152,27 +168,48 @@ void add_build(CLI::App& verb, Context& context) {
   verb.add_option("-o,--output", options->output, "the plan file to write")->required();
   add_model_flags(verb, options->flags);
   add_qdq_flag(verb, options->flags);
-  verb.add_option("--max-drop", options->max_drop, "int8, fp16, bf16: what may be lost on --data, like 0.5%; the layers that lose most stay in fp32 (those of int8 in bf16, where that will do) until it holds")->needs(verb.add_option("--data", options->data, "samples for --max-drop, which also calibrate int8 and fp16 where --calibration is not given"));
-  verb.add_option("--metric", options->metric, "of the drop: top1 (the default with labels), agreement (of a classifier without), cosine (1 - cosine), snr (noise / signal)");
-  verb.add_option("--raise-to", options->raise_to, "int8: what they stay in: bf16 (fp32 where that loses too much) or fp32; bf16 where the CPU has it, unless given");
-  verb.add_option("--method", options->method, "int8: of that calibration: auto (what answers best on samples held apart), entropy, minmax, percentile[:99.99] or mse")->capture_default_str();
-  verb.add_option("--samples", options->samples, "how many, chosen by the seed; 500 unless given")->check(whole_number(1));
+  verb.add_option("--max-drop", options->max_drop,
+                  "int8, fp16, bf16: what may be lost on --data, like 0.5%; the layers that lose most stay in fp32 "
+                  "(those of int8 in bf16, where that will do) until it holds")
+      ->needs(verb.add_option(
+          "--data", options->data,
+          "samples for --max-drop, which also calibrate int8 and fp16 where --calibration is not given"));
+  verb.add_option("--metric", options->metric,
+                  "of the drop: top1 (the default with labels), agreement (of a classifier without), cosine (1 - "
+                  "cosine), snr (noise / signal)");
+  verb.add_option("--raise-to", options->raise_to,
+                  "int8: what they stay in: bf16 (fp32 where that loses too much) or fp32; bf16 where the CPU has it, "
+                  "unless given");
+  verb.add_option("--method", options->method,
+                  "int8: of that calibration: auto (what answers best on samples held apart), entropy, minmax, "
+                  "percentile[:99.99] or mse")
+      ->capture_default_str();
+  verb.add_option("--samples", options->samples, "how many, chosen by the seed; 500 unless given")
+      ->check(whole_number(1));
   verb.add_option("--seed", options->seed, "of the choice of samples")->capture_default_str();
-  verb.add_option("--output-name", options->classes, "the output that holds the classes, where there are several; of a sequence, always");
+  verb.add_option("--output-name", options->classes,
+                  "the output that holds the classes, where there are several; of a sequence, always");
   add_force_flag(verb, options->force);
   options->data_flags.add_to(verb);
   for (CLI::Option* option : verb.get_options())
     if (option->get_group() == DataFlags::kGroup) option->needs("--data");
-  for (const char* name : {"--metric", "--method", "--samples", "--seed", "--raise-to", "--output-name"}) verb.get_option(name)->needs("--max-drop");
+  for (const char* name : {"--metric", "--method", "--samples", "--seed", "--raise-to", "--output-name"})
+    verb.get_option(name)->needs("--max-drop");
   verb.callback([options, &context] {
-    check_files(with_build_files({{options->model},
-                                  {options->data, options->data_flags.class_names},
-                                  {{options->output, FileKind::plan, options->force, "-o"}, {options->ranges_file(), FileKind::ranges, options->force, "--max-drop: the ranges"}}},
-                                 options->flags, options->force));
-    if (options->max_drop.empty() != options->data.empty()) fail(ErrorKind::usage, "--data and --max-drop go together; to calibrate alone: temper calibrate MODEL --data D -o ranges.json");
-    if (!options->max_drop.empty() && options->flags.precision != "int8" && options->flags.precision != "fp16" && options->flags.precision != "bf16")
+    check_files(
+        with_build_files({{options->model},
+                          {options->data, options->data_flags.class_names},
+                          {{options->output, FileKind::plan, options->force, "-o"},
+                           {options->ranges_file(), FileKind::ranges, options->force, "--max-drop: the ranges"}}},
+                         options->flags, options->force));
+    if (options->max_drop.empty() != options->data.empty())
+      fail(ErrorKind::usage,
+           "--data and --max-drop go together; to calibrate alone: temper calibrate MODEL --data D -o ranges.json");
+    if (!options->max_drop.empty() && options->flags.precision != "int8" && options->flags.precision != "fp16" &&
+        options->flags.precision != "bf16")
       fail(ErrorKind::usage, "--max-drop is a budget for --precision int8, fp16 or bf16");
-    if (is_plan(options->model)) fail(ErrorKind::usage, "'", options->model, "' is a plan already; give the ONNX model that it was built from");
+    if (is_plan(options->model))
+      fail(ErrorKind::usage, "'", options->model, "' is a plan already; give the ONNX model that it was built from");
     BuildOptions build = build_options(options->flags, options->model, context);
     build.force = options->force;
     std::optional<MixedSearch> mixed;

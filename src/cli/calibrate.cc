@@ -45,8 +45,10 @@ std::vector<int64_t> part_of(const std::vector<int64_t>& samples, const std::str
   const char* const last = text.data() + text.size();
   const auto [slash, error] = std::from_chars(text.data(), last, part);
   const bool read = error == std::errc() && slash != last && *slash == '/';
-  const auto [end, error2] = read ? std::from_chars(slash + 1, last, parts) : std::from_chars_result{last, std::errc::invalid_argument};
-  if (!read || error2 != std::errc() || end != last || part < 1 || part > parts) fail(ErrorKind::usage, "--part needs I/N, the I-th of N parts, not '", text, "'");
+  const auto [end, error2] =
+      read ? std::from_chars(slash + 1, last, parts) : std::from_chars_result{last, std::errc::invalid_argument};
+  if (!read || error2 != std::errc() || end != last || part < 1 || part > parts)
+    fail(ErrorKind::usage, "--part needs I/N, the I-th of N parts, not '", text, "'");
   std::vector<int64_t> own;
   for (size_t i = size_t(part - 1); i < samples.size(); i += size_t(parts)) own.push_back(samples[i]);
   if (own.empty()) fail(ErrorKind::usage, "part ", text, " of ", samples.size(), " samples is empty");
@@ -71,29 +73,46 @@ std::string number(double value) {
 Json json_of(const std::vector<MethodTrial>& trials) {
   Json list;
   for (const MethodTrial& t : trials)
-    list.push_back({{"method", t.method}, {"agreement", t.agreement ? Json(t.agreement->rate()) : nullptr}, {"cosine", t.cosine}, {"snr_db", std::isfinite(t.snr_db) ? Json(t.snr_db) : nullptr}, {"chosen", t.chosen}});
+    list.push_back({{"method", t.method},
+                    {"agreement", t.agreement ? Json(t.agreement->rate()) : nullptr},
+                    {"cosine", t.cosine},
+                    {"snr_db", std::isfinite(t.snr_db) ? Json(t.snr_db) : nullptr},
+                    {"chosen", t.chosen}});
   return list;
 }
 
 Table table_of(const std::vector<MethodTrial>& trials) {
   Table table{{{"method", false}, {"agreement with FP32"}, {"cosine"}, {"SNR"}, {"", false}}, {}};
   for (const MethodTrial& t : trials)
-    table.rows.push_back({t.method, t.agreement ? concat(percent_text(t.agreement->rate()), " (", t.agreement->same, " of ", t.agreement->n, ")") : "n/a", format_number(t.cosine, 6), decibel_text(t.snr_db),
-                          t.chosen ? "chosen" : ""});
+    table.rows.push_back(
+        {t.method,
+         t.agreement ? concat(percent_text(t.agreement->rate()), " (", t.agreement->same, " of ", t.agreement->n, ")")
+                     : "n/a",
+         format_number(t.cosine, 6), decibel_text(t.snr_db), t.chosen ? "chosen" : ""});
   return table;
 }
 
-void print_ranges(const Ranges& ranges, const std::string& path, const Context& context, const std::vector<MethodTrial>& trials,
-                  const std::vector<Unreadable>& left_out) {
+void print_ranges(const Ranges& ranges, const std::string& path, const Context& context,
+                  const std::vector<MethodTrial>& trials, const std::vector<Unreadable>& left_out) {
   if (context.json) {
     Json values = Json::array();
     for (const std::string& name : ranges.order) {
       const TensorRange& r = ranges.values.at(name);
-      values.push_back({{"tensor", name}, {"min", r.min}, {"max", r.max}, {"scale", std::isfinite(r.scale) ? Json(r.scale) : Json(nullptr)}, {"scale_bits", float_bits(r.scale)},
-                        {"method", r.method}, {"clipped_share", r.clipped_share}});
+      values.push_back({{"tensor", name},
+                        {"min", r.min},
+                        {"max", r.max},
+                        {"scale", std::isfinite(r.scale) ? Json(r.scale) : Json(nullptr)},
+                        {"scale_bits", float_bits(r.scale)},
+                        {"method", r.method},
+                        {"clipped_share", r.clipped_share}});
     }
-    Json json{{"file", path}, {"model_sha256", ranges.model_sha256}, {"method", ranges.method}, {"samples", ranges.samples}, {"placeholder", ranges.placeholder},
-                    {"notes", ranges.notes}, {"values", values}};
+    Json json{{"file", path},
+              {"model_sha256", ranges.model_sha256},
+              {"method", ranges.method},
+              {"samples", ranges.samples},
+              {"placeholder", ranges.placeholder},
+              {"notes", ranges.notes},
+              {"values", values}};
     if (!trials.empty()) json["trials"] = json_of(trials);
     json["left_out"] = cli::json_of(left_out);
     std::fputs(json_text(json).c_str(), stdout);
@@ -104,7 +123,8 @@ void print_ranges(const Ranges& ranges, const std::string& path, const Context& 
   Table table{{{"tensor", false}, {"least"}, {"largest"}, {"kept up to"}, {"method", false}, {"clipped"}}, {}};
   for (const std::string& name : ranges.order) {
     const TensorRange& r = ranges.values.at(name);
-    table.rows.push_back({name, number(r.min), number(r.max), number(127.0 * r.scale), r.method, r.clipped_share == 0 ? "0" : number(100 * r.clipped_share) + " %"});
+    table.rows.push_back({name, number(r.min), number(r.max), number(127.0 * r.scale), r.method,
+                          r.clipped_share == 0 ? "0" : number(100 * r.clipped_share) + " %"});
   }
   std::fputs(terminal_table(table).c_str(), stdout);
 }
@@ -114,15 +134,17 @@ std::string qdq_of(const Options& options, const ImportedModel& model, const Ran
   const BuildOptions build = build_options(options.flags, options.model, context);
   Placement placed = place_quantization(optimised(model, build), ranges, build.placement);
   for (const std::string& warning : placed.warnings) log(LogLevel::warning, warning);
-  log(LogLevel::info, placed.integer_products, " of ", placed.products, " convolutions and products are quantized: ", options.flags.qdq);
+  log(LogLevel::info, placed.integer_products, " of ", placed.products,
+      " convolutions and products are quantized: ", options.flags.qdq);
   for (const PlacedNode& node : placed.nodes)
     if (!node.integer) log(LogLevel::info, "not quantized: ", node.node, " (", node.op, "): ", node.reason);
-  return with_context([&] { return concat("--qdq ", options.flags.qdq); }, [&] { return onnx_bytes(placed.graph, model.source_sha256); });
+  return with_context([&] { return concat("--qdq ", options.flags.qdq); },
+                      [&] { return onnx_bytes(placed.graph, model.source_sha256); });
 }
 
 // `model` may be null where no Q/DQ model is asked for.
-void finish(const Options& options, const ImportedModel* model, Ranges& ranges, const Context& context, const std::vector<MethodTrial>& trials = {},
-            const std::vector<Unreadable>& left_out = {}) {
+void finish(const Options& options, const ImportedModel* model, Ranges& ranges, const Context& context,
+            const std::vector<MethodTrial>& trials = {}, const std::vector<Unreadable>& left_out = {}) {
   log_notes(ranges.notes);
   // All is made before any is written.
   const std::string cache = options.cache.empty() ? "" : to_text(cache_of(ranges, options.cache_version));
@@ -131,7 +153,9 @@ void finish(const Options& options, const ImportedModel* model, Ranges& ranges, 
   if (!options.cache.empty()) write_file_atomically({options.cache, FileKind::calibration_cache, options.force}, cache);
   if (!options.flags.qdq.empty()) write_file_atomically({options.flags.qdq, FileKind::our_onnx, options.force}, qdq);
   print_ranges(ranges, options.output, context, trials, left_out);
-  if (!options.output.empty()) log(LogLevel::info, "ranges of ", ranges.values.size(), " tensors", ranges.samples ? concat(" from ", ranges.samples, " samples") : "", ": ", options.output);
+  if (!options.output.empty())
+    log(LogLevel::info, "ranges of ", ranges.values.size(), " tensors",
+        ranges.samples ? concat(" from ", ranges.samples, " samples") : "", ": ", options.output);
 }
 
 void lint(const Options& options, Context& context) {
@@ -146,12 +170,17 @@ void lint(const Options& options, Context& context) {
   constexpr const char* names[] = {"info", "warning", "error"};
   if (context.json) {
     Json findings = Json::array();
-    for (const LintFinding& f : found.findings) findings.push_back({{"severity", names[int(f.severity)]}, {"tensor", f.tensor}, {"text", f.text}});
-    const Json json{{"header", cache.header}, {"entries", found.entries}, {"known", found.known}, {"quantizable", found.quantizable}, {"covered", found.covered}, {"findings", findings}};
+    for (const LintFinding& f : found.findings)
+      findings.push_back({{"severity", names[int(f.severity)]}, {"tensor", f.tensor}, {"text", f.text}});
+    const Json json{{"header", cache.header},           {"entries", found.entries}, {"known", found.known},
+                    {"quantizable", found.quantizable}, {"covered", found.covered}, {"findings", findings}};
     std::fputs(json_text(json).c_str(), stdout);
   } else {
-    std::printf("%s: %lld entries, %lld of them tensors of the model; %lld of the %lld tensors of the optimised graph have a usable scale\n", cache.header.c_str(), static_cast<long long>(found.entries),
-                static_cast<long long>(found.known), static_cast<long long>(found.covered), static_cast<long long>(found.quantizable));
+    std::printf(
+        "%s: %lld entries, %lld of them tensors of the model; %lld of the %lld tensors of the optimised graph have a "
+        "usable scale\n",
+        cache.header.c_str(), static_cast<long long>(found.entries), static_cast<long long>(found.known),
+        static_cast<long long>(found.covered), static_cast<long long>(found.quantizable));
     Table table{{{"severity", false}, {"tensor", false}, {"finding", false}}, {}};
     for (const LintFinding& f : found.findings) table.rows.push_back({names[int(f.severity)], f.tensor, f.text});
     if (!table.rows.empty()) std::fputs(terminal_table(table).c_str(), stdout);
@@ -168,37 +197,56 @@ void check_names(Ranges& ranges, const Graph& graph, const std::string& path) {
   std::string first;
   for (const std::string& name : ranges.order)
     if (!names.contains(name) && ++unknown == 1) first = name;
-  if (unknown == int64_t(ranges.order.size())) fail(ErrorKind::usage, path, ": no tensor of the model has a name of the cache, whose first is '", first, "': it is of another model, or of one exported with other names");
-  if (unknown) ranges.notes.push_back(concat(unknown, " of the ", ranges.order.size(), " entries name no tensor of the model and quantize nothing, first '", first, "'; --lint lists them"));
+  if (unknown == int64_t(ranges.order.size()))
+    fail(ErrorKind::usage, path, ": no tensor of the model has a name of the cache, whose first is '", first,
+         "': it is of another model, or of one exported with other names");
+  if (unknown)
+    ranges.notes.push_back(concat(unknown, " of the ", ranges.order.size(),
+                                  " entries name no tensor of the model and quantize nothing, first '", first,
+                                  "'; --lint lists them"));
 }
 
 // Whatever has no meaning beside the rest of the command line is refused, before anything takes time.
-void check_use(const Options& options, const std::vector<CLI::Option*>& observing, const std::vector<CLI::Option*>& of_data) {
+void check_use(const Options& options, const std::vector<CLI::Option*>& observing,
+               const std::vector<CLI::Option*>& of_data) {
   const auto leave_out = [](const std::vector<CLI::Option*>& group, const auto&... why) {
     for (const CLI::Option* option : group)
       if (*option) fail(ErrorKind::usage, why..., "; leave ", option->get_name(), " out");
   };
-  const bool lint = !options.lint.empty(), from = !options.from_cache.empty(), merge = !options.merge.empty(), qdq = !options.flags.qdq.empty();
+  const bool lint = !options.lint.empty(), from = !options.from_cache.empty(), merge = !options.merge.empty(),
+             qdq = !options.flags.qdq.empty();
   const bool writes = !options.output.empty() || !options.cache.empty() || qdq;
-  if (lint + from + merge > 1) fail(ErrorKind::usage, "--lint, --from-cache and --merge are three different things; give one of them");
-  if (lint && (writes || !options.cache_version.empty())) fail(ErrorKind::usage, "--lint examines a cache and writes nothing; to take its scales: --from-cache");
+  if (lint + from + merge > 1)
+    fail(ErrorKind::usage, "--lint, --from-cache and --merge are three different things; give one of them");
+  if (lint && (writes || !options.cache_version.empty()))
+    fail(ErrorKind::usage, "--lint examines a cache and writes nothing; to take its scales: --from-cache");
   if (!lint && !writes) fail(ErrorKind::usage, "say where the ranges go: -o ranges.json");
-  if (options.model.empty() && (!merge || qdq)) fail(ErrorKind::usage, "calibrate needs a model (only to join ranges it does not: --merge A.json B.json -o C.json)");
+  if (options.model.empty() && (!merge || qdq))
+    fail(ErrorKind::usage,
+         "calibrate needs a model (only to join ranges it does not: --merge A.json B.json -o C.json)");
   if (lint || from || merge)
-    for (const auto* group : {&observing, &of_data}) leave_out(*group, lint ? "--lint" : from ? "--from-cache" : "--merge", " observes no samples");
+    for (const auto* group : {&observing, &of_data})
+      leave_out(*group, lint ? "--lint" : from ? "--from-cache" : "--merge", " observes no samples");
   else if (options.data.empty() == !options.placeholder)
-    fail(ErrorKind::usage, "give the samples to calibrate on with --data, or --placeholder-data for noise (fit for measuring speed only)");
+    fail(
+        ErrorKind::usage,
+        "give the samples to calibrate on with --data, or --placeholder-data for noise (fit for measuring speed only)");
   if (options.placeholder) leave_out(of_data, "--placeholder-data makes its own samples, one at a time");
   if (!options.cache_version.empty()) {
-    if (options.cache.empty()) fail(ErrorKind::usage, "--cache-version is the version of the cache that is written; say where: --cache FILE");
+    if (options.cache.empty())
+      fail(ErrorKind::usage, "--cache-version is the version of the cache that is written; say where: --cache FILE");
     to_text({concat("TRT-", options.cache_version, "-EntropyCalibration2"), {}});  // refuses what is no version
   }
   if (keeps(options.flags) && !qdq && options.method != "auto")
-    fail(ErrorKind::usage, "--keep-first, --keep-last, --keep-fp32 and --keep-bf16 are for the quantized model; ranges are taken of every layer. Give them to temper build, or beside --qdq or --method auto");
-  if (!options.data.empty() && !qdq && !options.flags.shapes.empty()) fail(ErrorKind::usage, "the shapes are those of the data; leave --shapes out");
+    fail(ErrorKind::usage,
+         "--keep-first, --keep-last, --keep-fp32 and --keep-bf16 are for the quantized model; ranges are taken of "
+         "every layer. Give them to temper build, or beside --qdq or --method auto");
+  if (!options.data.empty() && !qdq && !options.flags.shapes.empty())
+    fail(ErrorKind::usage, "the shapes are those of the data; leave --shapes out");
   VerbFiles files{{options.model},
                   {options.data, options.data_flags.class_names, options.from_cache, options.lint},
-                  {{options.output, FileKind::ranges, options.force, "-o"}, {options.cache, FileKind::calibration_cache, options.force, "--cache"}}};
+                  {{options.output, FileKind::ranges, options.force, "-o"},
+                   {options.cache, FileKind::calibration_cache, options.force, "--cache"}}};
   files.reads.insert(files.reads.end(), options.merge.begin(), options.merge.end());
   check_files(with_build_files(std::move(files), options.flags, options.force));
 }
@@ -212,7 +260,9 @@ void calibrate(const Options& options, Context& context) {
     check_model(joined, model.sha256);
     return finish(options, &model, joined, context);
   }
-  if (is_plan(options.model)) fail(ErrorKind::usage, "'", options.model, "' is a plan, whose layers are fixed; calibrate the ONNX model it was built from");
+  if (is_plan(options.model))
+    fail(ErrorKind::usage, "'", options.model,
+         "' is a plan, whose layers are fixed; calibrate the ONNX model it was built from");
   if (!options.lint.empty()) return lint(options, context);
 
   const ImportedModel model = import_onnx(options.model, {{}, memory_limit_of(options.flags.memory_limit)});
@@ -226,7 +276,8 @@ void calibrate(const Options& options, Context& context) {
   const bool automatic = options.method == "auto";
   if (!automatic) Method::parse(options.method);  // refused before the data is read
   // Noise judges nothing, and parts that chose for themselves could not be joined.
-  const std::string method = automatic && (options.placeholder || !options.part.empty()) ? kUnjudged.text() : options.method;
+  const std::string method =
+      automatic && (options.placeholder || !options.part.empty()) ? kUnjudged.text() : options.method;
   BuildOptions build = build_options(options.flags, options.model, context);
   Ranges ranges;
   std::vector<MethodTrial> trials;
@@ -237,9 +288,11 @@ void calibrate(const Options& options, Context& context) {
     ranges.placeholder = true;
     ranges.model_sha256 = model.sha256;
     ranges.seed = options.seed;
-    ranges.notes.insert(ranges.notes.begin(), "calibrated on noise: these ranges are fit for measuring speed, and meaningless for accuracy");
+    ranges.notes.insert(ranges.notes.begin(),
+                        "calibrated on noise: these ranges are fit for measuring speed, and meaningless for accuracy");
   } else {
-    const Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options(memory_limit_of(options.flags.memory_limit)));
+    const Dataset data = open_dataset(options.data, input_specs(model.graph),
+                                      options.data_flags.options(memory_limit_of(options.flags.memory_limit)));
     log(LogLevel::info, data.text());
     auto samples = part_of(samples_of(data, options.data, options.samples, options.seed), options.part);
     left_out = leave_out(data, options.data, samples, options.data_flags.strict, context);
@@ -255,20 +308,35 @@ void add_calibrate(CLI::App& verb, Context& context) {
   verb.add_option("model", options->model, "an ONNX model");
   // What is about observing samples, and about those in files.
   std::vector<CLI::Option*> observing, of_data;
-  of_data.push_back(verb.add_option("--data", options->data, "samples: a folder of pictures, .npy, .npz or CSV; labels are not needed"));
-  observing.push_back(verb.add_option("--method", options->method, "auto: what answers best beside FP32 on samples held apart, a fifth of them (mse where those are fewer than 16, and of --part and --placeholder-data); or entropy, minmax, percentile[:99.99], mse")->capture_default_str());
-  observing.push_back(verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them (of --placeholder-data: 8) unless given")->check(whole_number(1)));
+  of_data.push_back(verb.add_option("--data", options->data,
+                                    "samples: a folder of pictures, .npy, .npz or CSV; labels are not needed"));
+  observing.push_back(
+      verb.add_option(
+              "--method", options->method,
+              "auto: what answers best beside FP32 on samples held apart, a fifth of them (mse where those are fewer "
+              "than 16, and of --part and --placeholder-data); or entropy, minmax, percentile[:99.99], mse")
+          ->capture_default_str());
+  observing.push_back(
+      verb.add_option("--samples", options->samples,
+                      "how many, chosen by the seed; all of them (of --placeholder-data: 8) unless given")
+          ->check(whole_number(1)));
   of_data.push_back(verb.add_option("--batch", options->batch, "samples at a time")->check(whole_number(1)));
-  observing.push_back(verb.add_option("--seed", options->seed, "of the choice of samples, and of --placeholder-data")->capture_default_str());
-  of_data.push_back(verb.add_option("--part", options->part, "I/N: only the I-th of N parts of the samples, to be joined with --merge"));
-  observing.push_back(verb.add_flag("--placeholder-data", options->placeholder, "calibrate on seeded noise: for measuring speed without data"));
+  observing.push_back(verb.add_option("--seed", options->seed, "of the choice of samples, and of --placeholder-data")
+                          ->capture_default_str());
+  of_data.push_back(verb.add_option("--part", options->part,
+                                    "I/N: only the I-th of N parts of the samples, to be joined with --merge"));
+  observing.push_back(verb.add_flag("--placeholder-data", options->placeholder,
+                                    "calibrate on seeded noise: for measuring speed without data"));
   verb.add_option("-o,--output", options->output, "the file of ranges to write");
   verb.add_option("--cache", options->cache, "a TensorRT calibration cache to write, too");
-  verb.add_option("--cache-version", options->cache_version, "version in that cache's first line, e.g. 8501 or 101303; 8501, or that of the cache read");
+  verb.add_option("--cache-version", options->cache_version,
+                  "version in that cache's first line, e.g. 8501 or 101303; 8501, or that of the cache read");
   add_qdq_flag(verb, options->flags);
   verb.add_option("--from-cache", options->from_cache, "take the scales of a TensorRT calibration cache, bit for bit");
-  verb.add_option("--lint", options->lint, "examine a TensorRT calibration cache against the model; exit code 1 where it has errors");
-  verb.add_option("--merge", options->merge, "files of ranges of the same model and method, to be joined")->expected(2, 1 << 16);
+  verb.add_option("--lint", options->lint,
+                  "examine a TensorRT calibration cache against the model; exit code 1 where it has errors");
+  verb.add_option("--merge", options->merge, "files of ranges of the same model and method, to be joined")
+      ->expected(2, 1 << 16);
   add_force_flag(verb, options->force);
   add_device_flags(verb, options->flags);
   add_shape_flag(verb, options->flags);

@@ -10,7 +10,8 @@ namespace temper::cli {
 namespace {
 
 // Those whose content was not calibrated on.
-std::vector<int64_t> fresh_of(const SampleObserver& observer, const Dataset& data, const std::vector<int64_t>& held_apart) {
+std::vector<int64_t> fresh_of(const SampleObserver& observer, const Dataset& data,
+                              const std::vector<int64_t>& held_apart) {
   std::vector<uint64_t> hashes;
   for (int64_t sample : held_apart) hashes.push_back(data.batch(sample, 1).hashes.at(0));
   std::vector<int64_t> fresh;
@@ -18,7 +19,8 @@ std::vector<int64_t> fresh_of(const SampleObserver& observer, const Dataset& dat
   return fresh;
 }
 
-MethodChoice choose_method(const SampleObserver& observer, const Dataset& data, const std::vector<int64_t>& fresh, const BuildOptions& options, const Context& context) {
+MethodChoice choose_method(const SampleObserver& observer, const Dataset& data, const std::vector<int64_t>& fresh,
+                           const BuildOptions& options, const Context& context) {
   const int64_t batch_size = observer.batch();
   MethodTrials trials(observer.seen(), options.placement, options);
   for_each_batch(data, fresh, {batch_size, batch_size}, "trying the methods on", context, [&](const Batch& batch) {
@@ -47,7 +49,8 @@ ApartSamples hold_apart(const std::vector<int64_t>& samples, uint64_t seed) {
   return parts;
 }
 
-Ranges calibrate_on(const ImportedModel& model, const Dataset& data, const std::vector<int64_t>& samples, const std::string& method, const CalibrationSettings& settings, const BuildOptions& options,
+Ranges calibrate_on(const ImportedModel& model, const Dataset& data, const std::vector<int64_t>& samples,
+                    const std::string& method, const CalibrationSettings& settings, const BuildOptions& options,
                     const Context& context, std::vector<MethodTrial>* trials) {
   Ranges ranges;
   if (method == "auto") {
@@ -58,7 +61,9 @@ Ranges calibrate_on(const ImportedModel& model, const Dataset& data, const std::
     observer.observe(0);
     const std::vector<int64_t> fresh = fresh_of(observer, data, parts.held_apart);
     const bool judged = int64_t(fresh.size()) >= HoldApart::kLeast;
-    const MethodChoice choice = judged ? choose_method(observer, data, fresh, options, context) : MethodChoice{kUnjudged, unjudged_text(held < HoldApart::kLeast ? held : int64_t(fresh.size())), {}};
+    const MethodChoice choice =
+        judged ? choose_method(observer, data, fresh, options, context)
+               : MethodChoice{kUnjudged, unjudged_text(held < HoldApart::kLeast ? held : int64_t(fresh.size())), {}};
     observer.observe(1);
     ranges = make_ranges(observer.finish(), choice);
     if (trials) *trials = choice.trials;
@@ -79,7 +84,8 @@ void log_notes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes)
     if (note.starts_with("auto ")) log(LogLevel::info, note);
     else if (!note.starts_with("the tensor '") || ++tensors <= kMost) log(LogLevel::warning, note);
-  if (tensors > kMost) log(LogLevel::warning, tensors - kMost, " more tensors have a note like these; the ranges have them all");
+  if (tensors > kMost)
+    log(LogLevel::warning, tensors - kMost, " more tensors have a note like these; the ranges have them all");
 }
 
 }  // namespace temper::cli

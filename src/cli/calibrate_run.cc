@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "cli/model.h"
-#include "graph/random.h"
 #include "data/sample.h"
+#include "graph/random.h"
 #include "quantize/observe.h"
 
 namespace temper::cli {
@@ -23,7 +23,8 @@ int64_t observed_bytes(const Graph& graph) {
 
 }  // namespace
 
-SampleObserver::SampleObserver(const ImportedModel& model, const Dataset& data, std::vector<std::vector<int64_t>> parts, int64_t batch, BuildOptions options, const Context& context)
+SampleObserver::SampleObserver(const ImportedModel& model, const Dataset& data, std::vector<std::vector<int64_t>> parts,
+                               int64_t batch, BuildOptions options, const Context& context)
     : data_(data), context_(context), parts_(std::move(parts)) {
   const Graph& graph = model.graph;
   const std::vector<Tensor> sample = data.batch(parts_.at(0).at(0), 1).inputs;
@@ -31,7 +32,8 @@ SampleObserver::SampleObserver(const ImportedModel& model, const Dataset& data, 
   for (size_t i = 0; i < sample.size(); ++i)
     if (data.has_samples(i))
       if (const Dim& dim = graph.type(graph.inputs()[i]).shape[0]; dim.is_constant()) fixed_ = dim.value();
-  if (fixed_ && batch && batch != fixed_) fail(ErrorKind::usage, "the model takes batches of ", fixed_, ", not of ", batch, "; leave --batch out");
+  if (fixed_ && batch && batch != fixed_)
+    fail(ErrorKind::usage, "the model takes batches of ", fixed_, ", not of ", batch, "; leave --batch out");
   if (fixed_) {
     batch_ = fixed_;
   } else if (batch) {
@@ -60,7 +62,8 @@ void SampleObserver::observe(size_t part_number) {
   Progress progress(context_);
   for (int64_t first = 0; first < count; first += batch_) {
     progress.show(concat("calibrating: ", first, " of ", count, " samples"));
-    Batch part = gather_batch(data_, std::span(samples).subspan(size_t(first), size_t(std::min(batch_, count - first))));
+    Batch part =
+        gather_batch(data_, std::span(samples).subspan(size_t(first), size_t(std::min(batch_, count - first))));
     fill_up(data_, part.inputs, fixed_);
     observer_->observe(part.inputs, part.names, fixed_);
     hashes_.insert(hashes_.end(), part.hashes.begin(), part.hashes.end());
@@ -73,7 +76,8 @@ Observation SampleObserver::finish() {
   return all;
 }
 
-Observation observe_noise(const ImportedModel& model, int64_t samples, uint64_t seed, BuildOptions options, const Context& context) {
+Observation observe_noise(const ImportedModel& model, int64_t samples, uint64_t seed, BuildOptions options,
+                          const Context& context) {
   Observer observer(model.graph, options);
   Progress progress(context);
   for (int64_t s = 0; s < samples; ++s) {
@@ -81,7 +85,8 @@ Observation observe_noise(const ImportedModel& model, int64_t samples, uint64_t 
     std::vector<Tensor> inputs;
     for (const PortInfo& port : observer.engine().inputs()) {
       const Dims& dims = observer.engine().info().shapes.at(port.name).opt;
-      inputs.push_back(random_tensor(port.type.dtype, dims, seed + uint64_t(s) * observer.engine().inputs().size() + inputs.size()));
+      inputs.push_back(
+          random_tensor(port.type.dtype, dims, seed + uint64_t(s) * observer.engine().inputs().size() + inputs.size()));
     }
     observer.observe(inputs, {concat(s)});
   }

@@ -14,9 +14,10 @@ namespace temper::cli {
 // Runs samples of a data set and observes. Memory does not depend on their number, but for 8 bytes each.
 class SampleObserver {
  public:
-  // The samples come in parts, of which the first is not empty, each in batches of `batch`; 0: so that all values of a batch take
-  // at most 256 MiB.
-  SampleObserver(const ImportedModel& model, const Dataset& data, std::vector<std::vector<int64_t>> parts, int64_t batch, BuildOptions options, const Context& context);
+  // The samples come in parts, of which the first is not empty, each in batches of `batch`; 0: so that all values of a
+  // batch take at most 256 MiB.
+  SampleObserver(const ImportedModel& model, const Dataset& data, std::vector<std::vector<int64_t>> parts,
+                 int64_t batch, BuildOptions options, const Context& context);
 
   void observe(size_t part);
   const Observation& seen() const { return observer_->seen(); }
@@ -33,6 +34,7 @@ class SampleObserver {
   std::vector<uint64_t> hashes_;
 };
 // The same on seeded noise, for want of data. Shapes are those of the options; open batches are 1.
-Observation observe_noise(const ImportedModel& model, int64_t samples, uint64_t seed, BuildOptions options, const Context& context);
+Observation observe_noise(const ImportedModel& model, int64_t samples, uint64_t seed, BuildOptions options,
+                          const Context& context);
 
 }  // namespace temper::cli

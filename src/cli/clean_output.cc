@@ -52,7 +52,9 @@ bool write_all(const std::string& text) {
   return true;
 }
 
-ssize_t write_cleaned(void*, const char* text, size_t size) { return write_all(cleaner.pass(text, size)) ? ssize_t(size) : 0; }
+ssize_t write_cleaned(void*, const char* text, size_t size) {
+  return write_all(cleaner.pass(text, size)) ? ssize_t(size) : 0;
+}
 
 }  // namespace
 

@@ -5,7 +5,8 @@
 
 namespace temper::cli {
 
-// Passes text on in pieces, as `printable_lines` (base/quote.h) has it; a character that two pieces share is put together.
+// Passes text on in pieces, as `printable_lines` (base/quote.h) has it; a character that two pieces share is put
+// together.
 class TextCleaner {
  public:
   std::string pass(const char* text, size_t size);

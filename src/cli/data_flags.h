@@ -20,8 +20,8 @@ struct DataFlags {
   bool bgr = false, strict = false;
 
   void add_to(CLI::App& verb);  // --strict but where the verb has one that says more
-  // `memory_limit`: bytes that archives may unpack to; -1: by their size. Throws Error{usage} for a value that makes no sense;
-  // reads the class names file.
+  // `memory_limit`: bytes that archives may unpack to; -1: by their size. Throws Error{usage} for a value that makes no
+  // sense; reads the class names file.
   DatasetOptions options(int64_t memory_limit = -1) const;
 };
 

@@ -107,7 +107,8 @@ std::vector<Finding> examine(const Environment& e, const cuda::Inventory& invent
   findings.push_back({"oneDNN",
                       concat(e.onednn_version, ", uses ", e.onednn_isa,
                              served ? "; its loops run on Temper's threads"
-                                    : "; its loops run on OpenMP's threads beside Temper's, and each wait for the other's: set GOMP_SPINCOUNT=1000, or use the oneDNN of the distribution"),
+                                    : "; its loops run on OpenMP's threads beside Temper's, and each wait for the "
+                                      "other's: set GOMP_SPINCOUNT=1000, or use the oneDNN of the distribution"),
                       !served});
   // Where the arithmetic is emulated, oneDNN computes but is slower than in fp32.
   findings.push_back({"fp32", "yes"});

@@ -24,20 +24,25 @@ struct Options {
 };
 
 void evaluate(const Options& options, Context& context) {
-  check_files(with_build_files({{options.model, options.reference}, {options.path, options.data.class_names}, {}}, options.flags));
+  check_files(with_build_files({{options.model, options.reference}, {options.path, options.data.class_names}, {}},
+                               options.flags));
   std::optional<Metric> metric;
   if (!options.metric.empty()) metric = parse_metric(options.metric);
   DataModel model(options.model, options.flags, context);
-  const Dataset data = open_dataset(options.path, model.inputs(), options.data.options(memory_limit_of(options.flags.memory_limit)));
+  const Dataset data =
+      open_dataset(options.path, model.inputs(), options.data.options(memory_limit_of(options.flags.memory_limit)));
   const bool compares = metric && *metric != Metric::top1;
   if (!data.has_labels() && (!metric || !compares) && options.reference.empty())
     fail(ErrorKind::usage, "'", options.path,
-         "' says nothing about the right answers: give a folder with one sub-folder a class, an .npz with 'labels', or a CSV with a 'label' column; or compare with FP32: --metric "
+         "' says nothing about the right answers: give a folder with one sub-folder a class, an .npz with 'labels', or "
+         "a CSV with a 'label' column; or compare with FP32: --metric "
          "agreement, cosine or snr, or --reference MODEL|PLAN");
-  EvaluationData what{data, samples_of(data, options.path, options.samples, options.seed), model.choose_batch(data, options.batch), options.output};
+  EvaluationData what{data, samples_of(data, options.path, options.samples, options.seed),
+                      model.choose_batch(data, options.batch), options.output};
   const std::vector<Unreadable> left_out = leave_out(data, options.path, what.samples, options.data.strict, context);
   const int64_t count = int64_t(what.samples.size());
-  log(LogLevel::info, data.text(), count < data.size() ? concat(", ", count, " of them") : "", ", in batches of ", what.batch.size);
+  log(LogLevel::info, data.text(), count < data.size() ? concat(", ", count, " of them") : "", ", in batches of ",
+      what.batch.size);
   const auto engine = model.engine(data, what.batch, count);
   std::shared_ptr<const Engine> reference;
   std::string why;
@@ -57,10 +62,14 @@ void evaluate(const Options& options, Context& context) {
   if (metric) {
     // Asked for by name: absent is an error, not a gap in the table.
     if (*metric == Metric::top1 && !result.accuracy)
-      fail(ErrorKind::usage, "no output, or more than one, is that of a classifier ([batch, classes] of floats); say which one holds the classes: --output-name NAME");
+      fail(ErrorKind::usage,
+           "no output, or more than one, is that of a classifier ([batch, classes] of floats); say which one holds the "
+           "classes: --output-name NAME");
     if (compares) drop_of(result, *metric);
   } else if (!result.accuracy && !reference) {
-    fail(ErrorKind::usage, "no output, or more than one, is that of a classifier ([batch, classes] of floats); say which one holds the classes (--output-name NAME), or compare with FP32 (--metric snr)");
+    fail(ErrorKind::usage,
+         "no output, or more than one, is that of a classifier ([batch, classes] of floats); say which one holds the "
+         "classes (--output-name NAME), or compare with FP32 (--metric snr)");
   }
   if (context.json) {
     auto json = json_of(result);
@@ -83,15 +92,21 @@ void add_evaluate(CLI::App& verb, Context& context) {
   verb.add_option("model", options->model, "an ONNX model, built on the spot, or a plan")->required();
   add_model_flags(verb, options->flags);
   verb.add_option("--data", options->path,
-                  "samples: a folder of pictures, one sub-folder a class for the truth; .npz with 'labels'; CSV with a 'label' column; .npy")
+                  "samples: a folder of pictures, one sub-folder a class for the truth; .npz with 'labels'; CSV with a "
+                  "'label' column; .npy")
       ->required();
-  verb.add_option("--metric", options->metric, "what must be there: top1 (needs the truth), or agreement, cosine, snr (against FP32); all that can be had unless given");
-  verb.add_option("--reference", options->reference, "the MODEL or PLAN to compare with; the model in FP32 unless given");
-  verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them unless given")->check(whole_number(1));
+  verb.add_option("--metric", options->metric,
+                  "what must be there: top1 (needs the truth), or agreement, cosine, snr (against FP32); all that can "
+                  "be had unless given");
+  verb.add_option("--reference", options->reference,
+                  "the MODEL or PLAN to compare with; the model in FP32 unless given");
+  verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them unless given")
+      ->check(whole_number(1));
   verb.add_option("--seed", options->seed, "of the choice of samples")->capture_default_str();
   verb.add_option("--batch", options->batch, "samples at a time; the last batch may be smaller")
       ->check(whole_number(1));
-  verb.add_option("--output-name", options->output, "the output that holds the classes, where there are several; of a sequence, always");
+  verb.add_option("--output-name", options->output,
+                  "the output that holds the classes, where there are several; of a sequence, always");
   options->data.add_to(verb);
   verb.callback([options, &context] { evaluate(*options, context); });
 }

@@ -29,13 +29,14 @@ int exit_code_of(const std::function<void()>& body) {
   } catch (const Error& error) {
     print_error(error.what());
     return int(error.kind());
-  } catch (const std::bad_alloc&) {
-    print_error("out of memory");
-  } catch (const std::system_error& error) {
+  } catch (const std::bad_alloc&) { print_error("out of memory"); } catch (const std::system_error& error) {
     const bool threads = error.code() == std::errc::resource_unavailable_try_again;
-    print_error(concat("the system refused: ", std::string_view(error.what()), threads ? "; there may be no room for a thread more (ulimit -u, or the container's limit of processes)" : ""));
+    print_error(concat(
+        "the system refused: ", std::string_view(error.what()),
+        threads ? "; there may be no room for a thread more (ulimit -u, or the container's limit of processes)" : ""));
   } catch (const std::exception& error) {
-    print_error(concat("a fault inside of Temper: ", std::string_view(error.what()), "; please report it with the command and its files"));
+    print_error(concat("a fault inside of Temper: ", std::string_view(error.what()),
+                       "; please report it with the command and its files"));
   }
   return int(ErrorKind::machine);
 }

@@ -61,8 +61,7 @@ void explain_all(const Options& options, const Context& context) {
     return text;
   };
   const std::string json = json_text(json_of(set));
-  if (!options.output.empty())
-    write_file_atomically(output, as_markdown ? text_in(TextStyle::markdown) : json);
+  if (!options.output.empty()) write_file_atomically(output, as_markdown ? text_in(TextStyle::markdown) : json);
   if (context.json) std::fputs(json.c_str(), stdout);
   else std::fputs(text_in(options.markdown ? TextStyle::markdown : TextStyle::terminal).c_str(), stdout);
 }

@@ -8,13 +8,16 @@ void add_export(CLI::App& verb, Context& context) {
   verb.add_option("source", flags->word, "the model: one of those below")->required()->type_name("SOURCE");
   verb.add_option("-o,--output", flags->word, "the ONNX file to write")->required()->type_name("FILE.onnx");
   verb.add_option("--opset", flags->word, "of the ONNX file; without it the framework's own choice")->type_name("N");
-  verb.add_option("--exporter", flags->word, "of PyTorch: by torch.export (tried first), or by TorchScript")->type_name("auto|export|torchscript");
+  verb.add_option("--exporter", flags->word, "of PyTorch: by torch.export (tried first), or by TorchScript")
+      ->type_name("auto|export|torchscript");
   verb.add_flag("--no-check", flags->flag, "write the file only");
   verb.add_flag("--force", flags->flag, "replace a file that temper export did not write; never one that is read");
   add_source_options(verb, *flags);
   verb.add_option("--seed", flags->word, "of random weights and of the inputs of the check (0)")->type_name("N");
-  verb.add_option("--rtol", flags->word, "relative tolerance of the check (1e-3; with --half 1e-2)")->type_name("FLOAT");
-  verb.add_option("--atol", flags->word, "absolute tolerance of the check (1e-4; with --half 1e-2)")->type_name("FLOAT");
+  verb.add_option("--rtol", flags->word, "relative tolerance of the check (1e-3; with --half 1e-2)")
+      ->type_name("FLOAT");
+  verb.add_option("--atol", flags->word, "absolute tolerance of the check (1e-4; with --half 1e-2)")
+      ->type_name("FLOAT");
   verb.footer(
       "SOURCE is one of\n"
       "  torchvision:NAME   a model of torchvision              timm:NAME    a model of timm\n"
@@ -23,9 +26,11 @@ void add_export(CLI::App& verb, Context& context) {
       "  FILE.pt, .pth      a TorchScript archive               FILE.pt2     an archive of torch.export\n"
       "  FILE.keras, .h5    a Keras model                       FOLDER       a TensorFlow SavedModel\n"
       "  FILE.tflite        a TensorFlow Lite model\n"
-      "\nAfter the export the framework, ONNX Runtime and Temper answer the same inputs, and the differences are printed.\n"
+      "\nAfter the export the framework, ONNX Runtime and Temper answer the same inputs, and the differences are "
+      "printed.\n"
       "Python does the work: the module `temper` of python3, with the framework installed there.\n"
-      "Exit codes: 0 done; 1 the answers disagree; 2 wrong usage; 3 a file is missing, damaged or not what it should be;\n"
+      "Exit codes: 0 done; 1 the answers disagree; 2 wrong usage; 3 a file is missing, damaged or not what it should "
+      "be;\n"
       "4 not supported, or a framework is not installed; 5 the machine failed");
   verb.callback([flags, &context] { hand_over_to_python(flags->python, context); });
 }

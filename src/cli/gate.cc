@@ -51,10 +51,11 @@ void gate(const Options& options, Context& context) {
               ? "; no number of samples would decide, it is where the slowdown lies"
               : concat("; about ", int64_t(std::ceil(*g.samples_factor * double(b.samples.value_or(0)))),
                        " samples would decide"));
-    table.rows.push_back({label_of(b), format_number(*a.latency.median) + " ms",
-                          format_number(*b.latency.median) + " ms", signed_percent(g.slowdown),
-                          g.interval ? concat(signed_percent(g.interval->low), " to ", signed_percent(g.interval->high)) : "n/a",
-                          concat(name_of(g.verdict), forced.empty() ? "" : concat(" [forced; ", forced, "]"))});
+    table.rows.push_back(
+        {label_of(b), format_number(*a.latency.median) + " ms", format_number(*b.latency.median) + " ms",
+         signed_percent(g.slowdown),
+         g.interval ? concat(signed_percent(g.interval->low), " to ", signed_percent(g.interval->high)) : "n/a",
+         concat(name_of(g.verdict), forced.empty() ? "" : concat(" [forced; ", forced, "]"))});
     json["runs"].push_back(
         {{"run", label_of(b)},
          {"baseline_ms", *a.latency.median},

@@ -29,7 +29,8 @@ void add_inspect(CLI::App& verb, Context& context) {
       ->check(CLI::IsMember({"on", "off"}));
   verb.add_option("--disable", options->disabled, "skip a pass")->delimiter(',');
   add_memory_flag(verb, options->memory_limit);
-  verb.add_option("--dump-passes", options->pass_options.dump_folder, "write the graph after each pass that changes it there");
+  verb.add_option("--dump-passes", options->pass_options.dump_folder,
+                  "write the graph after each pass that changes it there");
   verb.add_flag("--layers", options->plan.layers, "of a plan: a table of its steps");
   verb.add_option("--why", options->plan.why, "of a plan: what was chosen for this node, what lost and why");
   verb.callback([options, &context] {
@@ -39,7 +40,8 @@ void add_inspect(CLI::App& verb, Context& context) {
       return inspect_plan(options->model, options->plan);
     }
     if (options->plan.layers || !options->plan.why.empty())
-      fail(ErrorKind::usage, "--layers and --why look into a plan, and '", options->model, "' is none; make one with temper build");
+      fail(ErrorKind::usage, "--layers and --why look into a plan, and '", options->model,
+           "' is none; make one with temper build");
     ImportedModel model = import_onnx(options->model, {{}, memory_limit_of(options->memory_limit)});
     options->pass_options.disabled.insert(options->disabled.begin(), options->disabled.end());
     options->passes |= !options->pass_options.dump_folder.empty() || !options->disabled.empty();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/inspect_plan.h"
-#include "cli/json_text.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -9,6 +8,7 @@
 #include "base/quote.h"
 #include "bench/plan_times.h"
 #include "bench/table.h"
+#include "cli/json_text.h"
 #include "plan/describe.h"
 #include "plan/file.h"
 #include "plan/work.h"
@@ -29,19 +29,28 @@ std::string segments_text(const Plan& plan) {
   std::string out;
   for (const Segment& segment : plan.segments) {
     out += concat(out.empty() ? "" : " + ", segment.steps.size(), " steps");
-    if (segment.slices > 1) out += concat(" on ", segment.slices, segment.parallel ? " slices side by side" : " slices");
+    if (segment.slices > 1)
+      out += concat(" on ", segment.slices, segment.parallel ? " slices side by side" : " slices");
   }
   return out.empty() ? "no steps" : out;
 }
 
 void print_summary(const std::string& path, const PlanFile& file) {
   const EngineInfo& info = file.info;
-  auto line = [](const char* name, const std::string& text) { std::printf("%-12s%s\n", name, printable(text).c_str()); };
-  line("plan", concat(path, ", ", format_bytes(double(file.file_bytes)), ", by temper ", info.version, " (", info.revision, ")"));
-  line("model", concat(info.model_name, info.source_path.empty() ? "" : concat(" from ", info.source_path), info.producer.empty() ? "" : concat(", made by ", info.producer)));
+  auto line = [](const char* name, const std::string& text) {
+    std::printf("%-12s%s\n", name, printable(text).c_str());
+  };
+  line("plan", concat(path, ", ", format_bytes(double(file.file_bytes)), ", by temper ", info.version, " (",
+                      info.revision, ")"));
+  line("model", concat(info.model_name, info.source_path.empty() ? "" : concat(" from ", info.source_path),
+                       info.producer.empty() ? "" : concat(", made by ", info.producer)));
   line("sha256", info.model_sha256);
-  line("device", concat(info.device, ", ", file.threads, file.threads == 1 ? " thread" : " threads", ": ", info.fingerprint));
-  line("precision", concat(info.precision, info.precision == "fp32" ? "" : concat(": ", info.lowered_products, " of ", info.products, " convolutions and products"),
+  line("device",
+       concat(info.device, ", ", file.threads, file.threads == 1 ? " thread" : " threads", ": ", info.fingerprint));
+  line("precision", concat(info.precision,
+                           info.precision == "fp32" ? ""
+                                                    : concat(": ", info.lowered_products, " of ", info.products,
+                                                             " convolutions and products"),
                            info.placeholder ? " (calibrated on noise: meaningless for accuracy)" : ""));
   if (!info.calibration_sha256.empty()) line("calibration", concat("sha256 ", info.calibration_sha256));
   for (const PortInfo& port : file.inputs) {
@@ -52,8 +61,12 @@ void print_summary(const std::string& path, const PlanFile& file) {
   }
   for (const PortInfo& port : file.outputs) line("output", concat(port.name, ": ", port.type));
   for (const auto& plan : file.plans)
-    line("shapes", concat(shapes_of(plan->inputs), ": ", segments_text(*plan), ", arena ", format_bytes(double(plan->arena_bytes())), "; ", whole_text(plan->whole), "; steps: ", steps_text(*plan)));
-  line("constants", concat(format_bytes(double(file.constant_bytes)), file.graph ? concat(", and ", format_bytes(double(file.graph_bytes)), " to plan other shapes") : ""));
+    line("shapes", concat(shapes_of(plan->inputs), ": ", segments_text(*plan), ", arena ",
+                          format_bytes(double(plan->arena_bytes())), "; ", whole_text(plan->whole),
+                          "; steps: ", steps_text(*plan)));
+  line("constants",
+       concat(format_bytes(double(file.constant_bytes)),
+              file.graph ? concat(", and ", format_bytes(double(file.graph_bytes)), " to plan other shapes") : ""));
   if (!file.timings.empty()) line("times", concat(file.timings.size(), " measured, for plans of other shapes"));
   line("built", concat("in ", format_number(info.build_s), " s by: ", info.command));
   for (const std::string& note : info.notes) line("note", note);
@@ -64,23 +77,39 @@ void print_summary(const std::string& path, const PlanFile& file) {
 std::string configuration_of(const Plan& plan, const Segment& segment, const PlanStep& step) {
   std::string out = step.config.text;
   const int threads = step.problem.threads;
-  if (!segment.parallel && threads < plan.threads) out += concat(out.empty() ? "on " : " on ", threads, threads == 1 ? " thread" : " threads");
+  if (!segment.parallel && threads < plan.threads)
+    out += concat(out.empty() ? "on " : " on ", threads, threads == 1 ? " thread" : " threads");
   const std::vector<std::string> writers = written_in_place(plan, step);
-  for (const std::string& writer : writers) out += concat(&writer == writers.data() ? (out.empty() ? "written in place by " : ", written in place by ") : ", ", writer);
-  if (!writers.empty() && writers.size() < step.inputs.size()) out += concat("; copies ", step.inputs.size() - writers.size(), " of ", step.inputs.size());
+  for (const std::string& writer : writers)
+    out += concat(&writer == writers.data() ? (out.empty() ? "written in place by " : ", written in place by ") : ", ",
+                  writer);
+  if (!writers.empty() && writers.size() < step.inputs.size())
+    out += concat("; copies ", step.inputs.size() - writers.size(), " of ", step.inputs.size());
   return out;
 }
 
 void print_layers(const PlanFile& file) {
   for (const auto& plan : file.plans) {
     std::printf("%s for %s\n", plan == file.plans[0] ? "plan" : "\nplan", printable(shapes_of(plan->inputs)).c_str());
-    Table table{{{"segment", false}, {"node", false}, {"op", false}, {"output", false}, {"tactic", false}, {"configuration", false}, {"layouts", false}, {"ms"}, {"bytes"}}, {}};
+    Table table{{{"segment", false},
+                 {"node", false},
+                 {"op", false},
+                 {"output", false},
+                 {"tactic", false},
+                 {"configuration", false},
+                 {"layouts", false},
+                 {"ms"},
+                 {"bytes"}},
+                {}};
     for (size_t s = 0; s < plan->segments.size(); ++s) {
       const Segment& segment = plan->segments[s];
-      const std::string name = segment.slices == 1 ? concat(s) : concat(s, segment.parallel ? " =" : " x", segment.slices);
+      const std::string name =
+          segment.slices == 1 ? concat(s) : concat(s, segment.parallel ? " =" : " x", segment.slices);
       for (const PlanStep& step : segment.steps)
-        table.rows.push_back({name, step.node, op_of(step), step.problem.outputs[0].type.text(), step.tactic, configuration_of(*plan, segment, step), layouts_of(step.config),
-                              step.ms == 0 ? "0" : ms_text(step.ms), format_bytes(double(bytes_of(*plan, segment, step)))});
+        table.rows.push_back({name, step.node, op_of(step), step.problem.outputs[0].type.text(), step.tactic,
+                              configuration_of(*plan, segment, step), layouts_of(step.config),
+                              step.ms == 0 ? "0" : ms_text(step.ms),
+                              format_bytes(double(bytes_of(*plan, segment, step)))});
     }
     std::fputs(terminal_table(table).c_str(), stdout);
   }
@@ -97,11 +126,17 @@ void print_why(const PlanFile& file, const std::string& node) {
     }
     std::printf("  %s\n", step.problem.text().c_str());
     Table table{{{"", false}, {"tactic", false}, {"configuration", false}, {"ms"}, {"why not", false}}, {}};
-    table.rows.push_back({"chosen", step.tactic, concat(step.config.text, step.config.text.empty() ? "" : " ", layouts_of(step.config)), ms_text(step.ms), ""});
+    table.rows.push_back({"chosen", step.tactic,
+                          concat(step.config.text, step.config.text.empty() ? "" : " ", layouts_of(step.config)),
+                          ms_text(step.ms), ""});
     for (const Candidate& c : in_order(step.losers)) {
       // A faster one can lose: what counts is the sum with the changes of layout around it.
-      const std::string reason = !c.refusal.empty() ? c.refusal : c.ms < 0 ? "not timed" : step.ms < 0 || c.ms >= step.ms ? "slower" : "faster alone; its layouts cost more around it";
-      table.rows.push_back({c.refusal.empty() ? "lost" : "refused", c.tactic, c.config, c.refusal.empty() ? ms_text(c.ms) : "", reason});
+      const std::string reason = !c.refusal.empty()               ? c.refusal
+                                 : c.ms < 0                       ? "not timed"
+                                 : step.ms < 0 || c.ms >= step.ms ? "slower"
+                                                                  : "faster alone; its layouts cost more around it";
+      table.rows.push_back(
+          {c.refusal.empty() ? "lost" : "refused", c.tactic, c.config, c.refusal.empty() ? ms_text(c.ms) : "", reason});
     }
     std::fputs(terminal_table(table).c_str(), stdout);
   }
@@ -111,7 +146,8 @@ void print_why(const PlanFile& file, const std::string& node) {
 
 void inspect_plan(const std::string& path, const InspectPlanOptions& options) {
   const PlanFile file = read_plan_file(path, {.candidates = !options.why.empty(), .foreign = true});
-  if (!file.complete && (options.layers || !options.why.empty())) fail(ErrorKind::unsupported, path, ": its steps can only be read by the program that wrote it: ", file.refusal);
+  if (!file.complete && (options.layers || !options.why.empty()))
+    fail(ErrorKind::unsupported, path, ": its steps can only be read by the program that wrote it: ", file.refusal);
   if (options.json) {
     std::fputs(json_text(describe(file, {options.layers, options.graph, options.why})).c_str(), stdout);
     return;

@@ -5,8 +5,6 @@
 
 namespace temper::cli {
 
-std::string json_text(const nlohmann::ordered_json& json) {
-  return strict::dump(json, 2) + "\n";
-}
+std::string json_text(const nlohmann::ordered_json& json) { return strict::dump(json, 2) + "\n"; }
 
 }  // namespace temper::cli

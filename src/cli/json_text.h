@@ -5,8 +5,8 @@
 
 namespace temper::cli {
 
-// As --json prints it: indented, with a line break at its end. Names out of files may not be UTF-8: U+FFFD stands for such
-// bytes.
+// As --json prints it: indented, with a line break at its end. Names out of files may not be UTF-8: U+FFFD stands for
+// such bytes.
 std::string json_text(const nlohmann::ordered_json& json);
 
 }  // namespace temper::cli

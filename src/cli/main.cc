@@ -57,7 +57,8 @@ constexpr Verb verbs[] = {
     {"bench", "measure models or plans", add_bench},
     {"import", "logs and command lines of trtexec as results of ours", add_import},
     {"profile", "where a plan's time goes, step by step, and how far each is from the machine's limits", add_profile},
-    {"explain", "why an engine is as fast as it is, and what to change: plans, and layer files of TensorRT", add_explain},
+    {"explain", "why an engine is as fast as it is, and what to change: plans, and layer files of TensorRT",
+     add_explain},
     {"report", "results, studies, profiles and explanations as one page, images, or tables", add_report},
     {"doctor", "what this machine has and lacks", add_doctor},
 };
@@ -65,7 +66,9 @@ constexpr Verb verbs[] = {
 // What was printed goes out first: in a log that takes both streams, a message must not stand in the middle of a table.
 void to_spdlog(LogLevel level, std::string_view message) {
   std::fflush(stdout);
-  const auto to = level == LogLevel::debug ? spdlog::level::debug : level == LogLevel::info ? spdlog::level::info : spdlog::level::warn;
+  const auto to = level == LogLevel::debug  ? spdlog::level::debug
+                  : level == LogLevel::info ? spdlog::level::info
+                                            : spdlog::level::warn;
   spdlog::log(to, "{}", message);
 }
 
@@ -78,15 +81,17 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   std::string names;
   for (const Verb& verb : verbs) names += concat(names.empty() ? "" : ", ", std::string_view(verb.name));
   const auto rest = app.remaining();
-  return concat(rest.empty() ? "a verb is needed" : concat("there is no verb '", rest.front(), "'"), "; the verbs are ", names, "; see temper --help");
+  return concat(rest.empty() ? "a verb is needed" : concat("there is no verb '", rest.front(), "'"), "; the verbs are ",
+                names, "; see temper --help");
 }
 
 int run(int argc, char** argv) {
   CLI::App app{"Temper: from a trained ONNX model to the fastest correct way to run it on this machine"};
   app.set_version_flag("--version", concat("temper ", version(), " (", revision(), ")"));
   app.require_subcommand(1);
-  app.footer("Exit codes: 0 done; 1 a check failed; 2 wrong usage; 3 a file is missing, damaged or not what it should be;\n"
-             "4 not supported, or a plan made for another machine or version; 5 the machine failed (memory, disk, device)");
+  app.footer(
+      "Exit codes: 0 done; 1 a check failed; 2 wrong usage; 3 a file is missing, damaged or not what it should be;\n"
+      "4 not supported, or a plan made for another machine or version; 5 the machine failed (memory, disk, device)");
   Context context;
   context.command = "temper";
   context.arguments.assign(argv + 1, argv + argc);

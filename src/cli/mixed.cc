@@ -14,26 +14,35 @@
 namespace temper::cli {
 
 bool raises_to_bf16(const std::string& text, const std::string& device) {
-  if (!text.empty() && text != "bf16" && text != "fp32") fail(ErrorKind::usage, "--raise-to is bf16 or fp32, not '", text, "'");
-  if (text == "bf16" && !computes_bf16(device)) fail(ErrorKind::unsupported, "--raise-to bf16 needs AVX512_BF16 instructions, which this CPU has not; use --raise-to fp32");
+  if (!text.empty() && text != "bf16" && text != "fp32")
+    fail(ErrorKind::usage, "--raise-to is bf16 or fp32, not '", text, "'");
+  if (text == "bf16" && !computes_bf16(device))
+    fail(ErrorKind::unsupported,
+         "--raise-to bf16 needs AVX512_BF16 instructions, which this CPU has not; use --raise-to fp32");
   return text != "fp32" && computes_bf16(device);
 }
 
-void check_metric(const std::optional<Metric>& metric, std::optional<double> max_drop, const Graph& imported, const Dataset& data, const std::string& classes, int64_t samples) {
+void check_metric(const std::optional<Metric>& metric, std::optional<double> max_drop, const Graph& imported,
+                  const Dataset& data, const std::string& classes, int64_t samples) {
   std::vector<std::string> names;
   std::vector<TensorType> types;
-  for (const GraphOutput& output : imported.outputs()) names.push_back(output.name), types.push_back(imported.type(output.value));
+  for (const GraphOutput& output : imported.outputs())
+    names.push_back(output.name), types.push_back(imported.type(output.value));
   const int place = classes_output(names, types, classes);
-  if (metric == Metric::top1 && !data.has_labels()) fail(ErrorKind::usage, "the metric top1 needs data with right answers; agreement, cosine and snr need none");
+  if (metric == Metric::top1 && !data.has_labels())
+    fail(ErrorKind::usage, "the metric top1 needs data with right answers; agreement, cosine and snr need none");
   if ((metric == Metric::top1 || metric == Metric::agreement) && place < 0)
-    fail(ErrorKind::usage, "the metric ", name_of(*metric), " needs an output that holds classes, and none or several of the model's do (--output-name); cosine and snr compare outputs of any kind");
+    fail(ErrorKind::usage, "the metric ", name_of(*metric),
+         " needs an output that holds classes, and none or several of the model's do (--output-name); cosine and snr "
+         "compare outputs of any kind");
   const bool counts = metric ? *metric == Metric::top1 || *metric == Metric::agreement : place >= 0;
   const bool positions = place >= 0 && types[size_t(place)].shape.size() == 3;  // of which a sample has many
   if (!counts || positions) return;
   const double told = max_drop.value_or(0) > 0 ? *max_drop : kToldDrop;
   const Metric counted = metric.value_or(data.has_labels() ? Metric::top1 : Metric::agreement);
   if (const int64_t needed = answers_to_tell(counted, told); samples < needed)
-    log(LogLevel::warning, samples, " samples are too few to tell a drop of ", percent_text(told), " from none: ", needed, " would (95 %)");
+    log(LogLevel::warning, samples, " samples are too few to tell a drop of ", percent_text(told),
+        " from none: ", needed, " would (95 %)");
 }
 
 void keep_also(ModelFlags& flags, const KeptNodes& keep) {
@@ -55,15 +64,18 @@ std::vector<std::string> narrow_layers(const Lowering& lowering) {
   std::vector<std::string> layers;
   for (int32_t n = 0; n < lowering.graph.node_count(); ++n)
     if (const Node& node = lowering.graph.node({n}); is_product(node.op))
-      if (const DType dtype = lowering.graph.type(node.inputs[0]).dtype; dtype == DType::f16 || dtype == DType::bf16) layers.push_back(node.name);
+      if (const DType dtype = lowering.graph.type(node.inputs[0]).dtype; dtype == DType::f16 || dtype == DType::bf16)
+        layers.push_back(node.name);
   return layers;
 }
 
 }  // namespace
 
-MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Dataset& data, const std::vector<int64_t>& samples, const std::string& classes, const Budget& budget,
+MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Dataset& data,
+                         const std::vector<int64_t>& samples, const std::string& classes, const Budget& budget,
                          BuildOptions options, const Context& context, const std::string& precision) {
-  const int64_t fixed = fixed_batch(imported, data), batch = fixed ? fixed : std::min<int64_t>(int64_t(samples.size()), 16);
+  const int64_t fixed = fixed_batch(imported, data),
+                batch = fixed ? fixed : std::min<int64_t>(int64_t(samples.size()), 16);
   options.shapes = shapes_of_data(imported, data, batch);
   EngineInfo info;
   const Graph graph = optimised_graph(imported, info, options);
@@ -81,16 +93,21 @@ MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Data
            "; --metric agreement, cosine or snr judge without the labels");
     log(LogLevel::warning, guessing);
   }
-  const std::vector<std::string> layers = precision == "int8" ? integer_layers(graph, ranges, options.placement)
-                                                               : narrow_layers(lowered_to(graph, precision, ranges, options.placement.keep_nodes, options.device));
+  const std::vector<std::string> layers =
+      precision == "int8"
+          ? integer_layers(graph, ranges, options.placement)
+          : narrow_layers(lowered_to(graph, precision, ranges, options.placement.keep_nodes, options.device));
   Progress progress(context);
   int trials = 0;
   mixed.search = search_layers(layers, budget.bf16, [&](const KeptNodes& keep) {
-    progress.show(concat("mixed precision: candidate ", ++trials, ", ", layers.size() - keep.size(), " of ", layers.size(), " layers in ", precision));
+    progress.show(concat("mixed precision: candidate ", ++trials, ", ", layers.size() - keep.size(), " of ",
+                         layers.size(), " layers in ", precision));
     PlacementOptions placement = options.placement;
     placement.keep_nodes.insert(keep.begin(), keep.end());
-    const auto engine = precision == "int8" ? trial_int8(graph, ranges, placement, options)
-                                            : trial_engine(lowered_to(graph, precision, ranges, placement.keep_nodes, options.device).graph, options);
+    const auto engine =
+        precision == "int8"
+            ? trial_int8(graph, ranges, placement, options)
+            : trial_engine(lowered_to(graph, precision, ranges, placement.keep_nodes, options.device).graph, options);
     const Evaluation tried = evaluate_beside(what, reference, engine);
     const Judgement& judged = mixed.judged.emplace_back(judge(tried, budget.metric, budget.max_drop));
     return Loss{judged.drop, judged.noise, judged.holds, int(mixed.judged.size()) - 1};
@@ -103,24 +120,35 @@ std::map<std::string, double> saved_times(const TimedBuild& fp32, const TimedBui
   if (!saved.slower.empty()) {
     std::string names;
     for (size_t i = 0; i < saved.slower.size() && i < 5; ++i) names += concat(i ? "," : "", saved.slower[i]);
-    log(LogLevel::warning, "int8 is slower than fp32 in ", saved.slower.size(), " of ", saved.ms.size(), " layers: ", names, saved.slower.size() > 5 ? ",..." : "",
+    log(LogLevel::warning, "int8 is slower than fp32 in ", saved.slower.size(), " of ", saved.ms.size(),
+        " layers: ", names, saved.slower.size() > 5 ? ",..." : "",
         "; --keep-fp32 with their names builds them in fp32");
   }
   return saved.ms;
 }
 
 namespace {
-std::string decision_text(const MixedSearch& mixed, DType dtype) { return dtype == DType::f32 ? "fp32" : dtype == DType::bf16 ? "bf16" : mixed.precision; }
+std::string decision_text(const MixedSearch& mixed, DType dtype) {
+  return dtype == DType::f32 ? "fp32" : dtype == DType::bf16 ? "bf16" : mixed.precision;
+}
 }  // namespace
 
 Table table_of(const MixedSearch& mixed) {
-  Table table{{{"layer", false}, {concat("drop alone in ", mixed.precision)}, {"SNR"}, {"cosine"}, {concat("time ", mixed.precision, " saves")}, {"decision", false}}, {}};
+  Table table{{{"layer", false},
+               {concat("drop alone in ", mixed.precision)},
+               {"SNR"},
+               {"cosine"},
+               {concat("time ", mixed.precision, " saves")},
+               {"decision", false}},
+              {}};
   const bool tried = mixed.search.trials > 1;
   for (const LayerLoss& row : mixed.search.layers) {
     const auto time = mixed.saved_ms.find(row.layer);
     const Judgement& alone = mixed.of(row.alone);
-    table.rows.push_back({row.layer, tried ? drop_text(alone, mixed.max_drop) : "not tried: all hold", tried ? decibel_text(alone.snr_db()) : "", tried ? format_number(alone.cosine, 4) : "",
-                          time == mixed.saved_ms.end() ? "n/a" : format_number(time->second) + " ms", decision_text(mixed, row.decision)});
+    table.rows.push_back({row.layer, tried ? drop_text(alone, mixed.max_drop) : "not tried: all hold",
+                          tried ? decibel_text(alone.snr_db()) : "", tried ? format_number(alone.cosine, 4) : "",
+                          time == mixed.saved_ms.end() ? "n/a" : format_number(time->second) + " ms",
+                          decision_text(mixed, row.decision)});
   }
   return table;
 }
@@ -128,15 +156,23 @@ Table table_of(const MixedSearch& mixed) {
 std::string text_of(const MixedSearch& mixed) {
   const auto answers = [&](const Loss& loss) {
     const Judgement& judged = mixed.of(loss);
-    return concat(drop_text(judged, mixed.max_drop), ", SNR ", decibel_text(judged.snr_db()), ", cosine ", format_number(judged.cosine, 4), loss.drop <= mixed.max_drop && !loss.holds ? concat(" (", far_text(judged), ")") : "");
+    return concat(drop_text(judged, mixed.max_drop), ", SNR ", decibel_text(judged.snr_db()), ", cosine ",
+                  format_number(judged.cosine, 4),
+                  loss.drop <= mixed.max_drop && !loss.holds ? concat(" (", far_text(judged), ")") : "");
   };
-  std::string text = concat(name_of(mixed.of(mixed.search.all).metric), " drop with every layer in ", mixed.precision, ": ", answers(mixed.search.all), ", on ", mixed.samples, " samples", mixed.precision == "int8" ? " of the calibration data" : "", "; budget ",
+  std::string text = concat(name_of(mixed.of(mixed.search.all).metric), " drop with every layer in ", mixed.precision,
+                            ": ", answers(mixed.search.all), ", on ", mixed.samples, " samples",
+                            mixed.precision == "int8" ? " of the calibration data" : "", "; budget ",
                             format_number(100 * mixed.max_drop, 3), " %");
   if (mixed.search.keep.empty()) return text + (mixed.search.holds ? ": it holds" : ": it does not hold");
-  const auto bf16 = std::count_if(mixed.search.keep.begin(), mixed.search.keep.end(), [](const auto& entry) { return entry.second == DType::bf16; });
+  const auto bf16 = std::count_if(mixed.search.keep.begin(), mixed.search.keep.end(),
+                                  [](const auto& entry) { return entry.second == DType::bf16; });
   const auto fp32 = int64_t(mixed.search.keep.size()) - bf16;
-  text += concat("; with ", fp32 || !bf16 ? concat(fp32, " in fp32") : "", fp32 && bf16 ? " and " : "", bf16 ? concat(bf16, " in bf16") : "", " of ", mixed.search.layers.size(), " layers: ", answers(mixed.search.loss));
-  return text + (mixed.search.holds ? "" : ": it does not hold even so") + concat(" (", mixed.search.trials, " candidates tried)");
+  text += concat("; with ", fp32 || !bf16 ? concat(fp32, " in fp32") : "", fp32 && bf16 ? " and " : "",
+                 bf16 ? concat(bf16, " in bf16") : "", " of ", mixed.search.layers.size(),
+                 " layers: ", answers(mixed.search.loss));
+  return text + (mixed.search.holds ? "" : ": it does not hold even so") +
+         concat(" (", mixed.search.trials, " candidates tried)");
 }
 
 nlohmann::ordered_json json_of(const MixedSearch& mixed) {
@@ -144,17 +180,39 @@ nlohmann::ordered_json json_of(const MixedSearch& mixed) {
   for (const LayerLoss& row : mixed.search.layers) {
     const auto time = mixed.saved_ms.find(row.layer);
     const bool tried = mixed.search.trials > 1;
-    layers.push_back({{"layer", row.layer}, {"drop", tried ? nlohmann::ordered_json(row.alone.drop) : nullptr}, {"noise_share", tried && std::isfinite(row.alone.noise) ? nlohmann::ordered_json(row.alone.noise) : nullptr},
-                      {"saves_ms", time == mixed.saved_ms.end() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(time->second)}, {"decision", decision_text(mixed, row.decision)}});
+    layers.push_back(
+        {{"layer", row.layer},
+         {"drop", tried ? nlohmann::ordered_json(row.alone.drop) : nullptr},
+         {"noise_share", tried && std::isfinite(row.alone.noise) ? nlohmann::ordered_json(row.alone.noise) : nullptr},
+         {"saves_ms",
+          time == mixed.saved_ms.end() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(time->second)},
+         {"decision", decision_text(mixed, row.decision)}});
   }
   const auto json_of_judged = [](const Judgement& j) {
-    return nlohmann::ordered_json{{"drop", j.drop}, {"ci95", j.answers ? nlohmann::ordered_json{j.interval.low, j.interval.high} : nlohmann::ordered_json(nullptr)}, {"answers", j.answers},
-                                  {"snr_db", std::isfinite(j.snr_db()) ? nlohmann::ordered_json(j.snr_db()) : nlohmann::ordered_json(nullptr)}, {"cosine", j.cosine}, {"near", j.near}, {"holds", j.holds}};
+    return nlohmann::ordered_json{
+        {"drop", j.drop},
+        {"ci95", j.answers ? nlohmann::ordered_json{j.interval.low, j.interval.high} : nlohmann::ordered_json(nullptr)},
+        {"answers", j.answers},
+        {"snr_db", std::isfinite(j.snr_db()) ? nlohmann::ordered_json(j.snr_db()) : nlohmann::ordered_json(nullptr)},
+        {"cosine", j.cosine},
+        {"near", j.near},
+        {"holds", j.holds}};
   };
   const Judgement &all = mixed.of(mixed.search.all), &result = mixed.of(mixed.search.loss);
-  return {{"precision", mixed.precision}, {"metric", name_of(result.metric)}, {"max_drop", mixed.max_drop}, {"samples", mixed.samples}, {concat("drop_all_", mixed.precision), all.drop}, {"drop", result.drop},
-          {concat("all_", mixed.precision), json_of_judged(all)}, {"result", json_of_judged(result)}, {"least_snr_db", kLeastSnrDb}, {"least_cosine", kLeastCosine},
-          {"holds", mixed.search.holds}, {"candidates", mixed.search.trials}, {"left_out", json_of(mixed.left_out)}, {"layers", layers}};
+  return {{"precision", mixed.precision},
+          {"metric", name_of(result.metric)},
+          {"max_drop", mixed.max_drop},
+          {"samples", mixed.samples},
+          {concat("drop_all_", mixed.precision), all.drop},
+          {"drop", result.drop},
+          {concat("all_", mixed.precision), json_of_judged(all)},
+          {"result", json_of_judged(result)},
+          {"least_snr_db", kLeastSnrDb},
+          {"least_cosine", kLeastCosine},
+          {"holds", mixed.search.holds},
+          {"candidates", mixed.search.trials},
+          {"left_out", json_of(mixed.left_out)},
+          {"layers", layers}};
 }
 
 int64_t fixed_batch(const Graph& imported, const Dataset& data) {

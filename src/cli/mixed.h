@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixed precision under a budget, the same for study and build: layers of an int8 model go back to BF16 or FP32 until it holds.
+// Mixed precision under a budget, the same for study and build: layers of an int8 model go back to BF16 or FP32 until
+// it holds.
 #pragma once
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -23,7 +24,8 @@ struct Budget {
 // The labels and the output that the metric needs, checked before anything takes time: Error{usage} where they are not
 // there, or `classes` names no output. A warning where `samples` without a loss would not show that the drop is within
 // `max_drop`, or kToldDrop where there is no budget.
-void check_metric(const std::optional<Metric>& metric, std::optional<double> max_drop, const Graph& imported, const Dataset& data, const std::string& classes, int64_t samples);
+void check_metric(const std::optional<Metric>& metric, std::optional<double> max_drop, const Graph& imported,
+                  const Dataset& data, const std::string& classes, int64_t samples);
 
 // Of --raise-to; where it is empty, what the device can. Throws Error{usage} for another name, or unsupported.
 bool raises_to_bf16(const std::string& text, const std::string& device);
@@ -31,18 +33,19 @@ bool raises_to_bf16(const std::string& text, const std::string& device);
 struct MixedSearch {
   std::string precision = "int8";  // of the layers that are not raised
   LayerSearch search;
-  std::vector<Judgement> judged;          // by LayerSearch's numbers of trials
+  std::vector<Judgement> judged;  // by LayerSearch's numbers of trials
   double max_drop = 0;
-  int64_t samples = 0;                    // that every candidate was tried on
-  std::map<std::string, double> saved_ms; // by layer: what int8 saves, as measured; empty until times are known
-  std::vector<Unreadable> left_out;       // pictures that were asked for
+  int64_t samples = 0;                     // that every candidate was tried on
+  std::map<std::string, double> saved_ms;  // by layer: what int8 saves, as measured; empty until times are known
+  std::vector<Unreadable> left_out;        // pictures that were asked for
 
   const Judgement& of(const Loss& loss) const { return judged.at(size_t(loss.trial)); }
 };
-// Tries candidates on these samples, in batches of the model's own size, or up to 16. `options` are those of an FP32 build;
-// its shapes follow from the data. Candidates are trials. `classes` is EvaluationData's. `precision`: int8, fp16 or bf16,
-// which needs no ranges.
-MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Dataset& data, const std::vector<int64_t>& samples, const std::string& classes, const Budget& budget,
+// Tries candidates on these samples, in batches of the model's own size, or up to 16. `options` are those of an FP32
+// build; its shapes follow from the data. Candidates are trials. `classes` is EvaluationData's. `precision`: int8, fp16
+// or bf16, which needs no ranges.
+MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Dataset& data,
+                         const std::vector<int64_t>& samples, const std::string& classes, const Budget& budget,
                          BuildOptions options, const Context& context, const std::string& precision = "int8");
 // Adds the layers to what --keep-fp32 and --keep-bf16 name, with commas between.
 void keep_also(ModelFlags& flags, const KeptNodes& keep);

@@ -48,9 +48,13 @@ int64_t parse_size(const std::string& text) {
   int64_t value = 0;
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string unit(end, text.data() + text.size());
-  const int64_t factor = unit.empty() || unit == "B" ? 1 : unit == "K" || unit == "KiB" ? 1 << 10 : unit == "M" || unit == "MiB" ? 1 << 20
-                         : unit == "G" || unit == "GiB" ? 1 << 30 : 0;
-  if (code != std::errc() || value < 0 || factor == 0) fail(ErrorKind::usage, "'", text, "' is not a size; write 64MiB");
+  const int64_t factor = unit.empty() || unit == "B"    ? 1
+                         : unit == "K" || unit == "KiB" ? 1 << 10
+                         : unit == "M" || unit == "MiB" ? 1 << 20
+                         : unit == "G" || unit == "GiB" ? 1 << 30
+                                                        : 0;
+  if (code != std::errc() || value < 0 || factor == 0)
+    fail(ErrorKind::usage, "'", text, "' is not a size; write 64MiB");
   return checked_mul(value, factor);
 }
 
@@ -67,38 +71,56 @@ std::vector<std::string> words(const std::string& text) {
 }  // namespace
 
 void add_cuda_path(CLI::App& verb, std::vector<std::string>& folders) {
-  verb.add_option("--cuda-path", folders, "where to look for NVIDIA's libraries first: a CUDA folder, or a site-packages folder with NVIDIA's wheels")->type_name("DIR");
+  verb.add_option(
+          "--cuda-path", folders,
+          "where to look for NVIDIA's libraries first: a CUDA folder, or a site-packages folder with NVIDIA's wheels")
+      ->type_name("DIR");
 }
 
 void add_device_flags(CLI::App& verb, ModelFlags& flags) {
-  verb.add_option("--device", flags.device, "cpu, cuda:N (the N-th NVIDIA GPU), or reference (slow, the judge)")->capture_default_str();
+  verb.add_option("--device", flags.device, "cpu, cuda:N (the N-th NVIDIA GPU), or reference (slow, the judge)")
+      ->capture_default_str();
   add_cuda_path(verb, flags.cuda_path);
-  verb.add_option("--threads", flags.threads, "threads of the CPU; 0: all this process may use")->check(CLI::Range(0, 4096));
+  verb.add_option("--threads", flags.threads, "threads of the CPU; 0: all this process may use")
+      ->check(CLI::Range(0, 4096));
   add_memory_flag(verb, flags.memory_limit);
   verb.add_option("--disable", flags.disabled_passes, "passes to leave out, separated by commas; 'all' for none");
 }
 
 void add_memory_flag(CLI::App& verb, std::string& limit) {
-  verb.add_option("--memory-limit", limit, "what a model or its data may take of the memory, e.g. 8GiB; unless given, so many times the size of their files")->type_name("SIZE");
+  verb.add_option("--memory-limit", limit,
+                  "what a model or its data may take of the memory, e.g. 8GiB; unless given, so many times the size of "
+                  "their files")
+      ->type_name("SIZE");
 }
 
 int64_t memory_limit_of(const std::string& limit) { return limit.empty() ? -1 : parse_size(limit); }
 
 void add_shape_flag(CLI::App& verb, ModelFlags& flags) {
-  verb.add_option("--buckets", flags.buckets, "1,8,32: the batches to tune for, in a range of --shapes; without it 1, 2, 4, 8, ...")->delimiter(',');
-  verb.add_option("--shapes", flags.shapes, "NAME=SHAPE or NAME=MIN:OPT:MAX, e.g. x=1x3x224x224:8x3x224x224:32x3x224x224")->delimiter(',');
+  verb.add_option("--buckets", flags.buckets,
+                  "1,8,32: the batches to tune for, in a range of --shapes; without it 1, 2, 4, 8, ...")
+      ->delimiter(',');
+  verb.add_option("--shapes", flags.shapes,
+                  "NAME=SHAPE or NAME=MIN:OPT:MAX, e.g. x=1x3x224x224:8x3x224x224:32x3x224x224")
+      ->delimiter(',');
 }
 
 void add_keep_flags(CLI::App& verb, ModelFlags& flags) {
   verb.add_flag("--keep-first", flags.keep_first, "int8: layers that no other stands before stay in fp32");
   verb.add_flag("--keep-last", flags.keep_last, "int8: layers that no other follows stay in fp32");
-  verb.add_option("--keep-fp32", flags.keep_fp32, "int8, fp16, bf16: names of layers that stay in fp32, separated by commas");
-  verb.add_option("--keep-bf16", flags.keep_bf16, "int8: names of layers that are in bf16 instead, separated by commas");
+  verb.add_option("--keep-fp32", flags.keep_fp32,
+                  "int8, fp16, bf16: names of layers that stay in fp32, separated by commas");
+  verb.add_option("--keep-bf16", flags.keep_bf16,
+                  "int8: names of layers that are in bf16 instead, separated by commas");
 }
 
-bool keeps(const ModelFlags& flags) { return flags.keep_first || flags.keep_last || !flags.keep_fp32.empty() || !flags.keep_bf16.empty(); }
+bool keeps(const ModelFlags& flags) {
+  return flags.keep_first || flags.keep_last || !flags.keep_fp32.empty() || !flags.keep_bf16.empty();
+}
 
-void add_qdq_flag(CLI::App& verb, ModelFlags& flags) { verb.add_option("--qdq", flags.qdq, "int8: also write the quantized model as Q/DQ ONNX to this file"); }
+void add_qdq_flag(CLI::App& verb, ModelFlags& flags) {
+  verb.add_option("--qdq", flags.qdq, "int8: also write the quantized model as Q/DQ ONNX to this file");
+}
 
 void add_tuning_flags(CLI::App& verb, ModelFlags& flags) {
   verb.add_option("--timing-cache", flags.timing_cache, "file of measured times; the default is in the cache folder");
@@ -109,8 +131,11 @@ void add_tuning_flags(CLI::App& verb, ModelFlags& flags) {
 
 void add_model_flags(CLI::App& verb, ModelFlags& flags) {
   add_device_flags(verb, flags);
-  verb.add_option("--precision", flags.precision, "fp32, bf16, int8 (with --calibration); on a GPU also fp16 and tf32")->capture_default_str();
-  verb.add_option("--calibration", flags.calibration, "int8, fp16: the ranges that `temper calibrate` wrote for this model; fp16 keeps in fp32 what goes beyond it there");
+  verb.add_option("--precision", flags.precision, "fp32, bf16, int8 (with --calibration); on a GPU also fp16 and tf32")
+      ->capture_default_str();
+  verb.add_option("--calibration", flags.calibration,
+                  "int8, fp16: the ranges that `temper calibrate` wrote for this model; fp16 keeps in fp32 what goes "
+                  "beyond it there");
   add_keep_flags(verb, flags);
   add_shape_flag(verb, flags);
   add_tuning_flags(verb, flags);
@@ -119,7 +144,8 @@ void add_model_flags(CLI::App& verb, ModelFlags& flags) {
 double share_of(std::string_view flag, const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || std::string_view(end, size_t(text.data() + text.size() - end)) != "%" || !(value >= 0 && value <= 100))
+  if (error != std::errc() || std::string_view(end, size_t(text.data() + text.size() - end)) != "%" ||
+      !(value >= 0 && value <= 100))
     fail(ErrorKind::usage, flag, " needs a share in percent from 0% to 100%, like 0.5%, not '", text, "'");
   return value / 100;
 }
@@ -138,7 +164,9 @@ double seconds_of(const std::string& text) {
   return value * scale;
 }
 
-std::string precision_text(const EngineInfo& info) { return concat(info.precision, info.placeholder ? " (calibrated on noise: meaningless for accuracy)" : ""); }
+std::string precision_text(const EngineInfo& info) {
+  return concat(info.precision, info.placeholder ? " (calibrated on noise: meaningless for accuracy)" : "");
+}
 
 std::string build_command(const ModelFlags& flags, const std::string& path) {
   std::string command = concat("temper build ", shell_quoted(path), " -o PLAN");
@@ -167,7 +195,8 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
   options.segments = !flags.quick;
   if (!flags.workspace.empty()) options.workspace = parse_size(flags.workspace);
   options.memory_limit = memory_limit_of(flags.memory_limit);
-  if (!flags.no_timing_cache) options.timing_cache = flags.timing_cache.empty() ? default_timing_cache() : flags.timing_cache;
+  if (!flags.no_timing_cache)
+    options.timing_cache = flags.timing_cache.empty() ? default_timing_cache() : flags.timing_cache;
   for (const std::string& name : words(flags.disabled_passes))
     if (name == "all") options.passes.all_disabled = true;
     else options.passes.disabled.insert(name);
@@ -192,17 +221,22 @@ std::shared_ptr<const Engine> load_or_build(const std::string& path, const Model
   if (is_plan(path)) {
     auto engine = Engine::load(path, {.settings = {flags.cuda_path}});
     if (flags.threads && flags.threads != engine->threads())
-      fail(ErrorKind::usage, "the plan '", path, "' was made for ", engine->threads(), " threads; build it again with --threads ", flags.threads);
+      fail(ErrorKind::usage, "the plan '", path, "' was made for ", engine->threads(),
+           " threads; build it again with --threads ", flags.threads);
     const ModelFlags none;
-    const std::pair<bool, std::string> ignored[] = {{flags.precision != none.precision && flags.precision != engine->info().precision, "--precision " + flags.precision},
-                                                    {!flags.calibration.empty(), "--calibration"},
-                                                    {keeps(flags), "--keep-first, --keep-last, --keep-fp32 or --keep-bf16"},
-                                                    {!flags.shapes.empty(), "--shapes"},
-                                                    {flags.device != none.device && flags.device != engine->info().device, "--device"},
-                                                    {!flags.workspace.empty(), "--workspace"},
-                                                    {!flags.disabled_passes.empty(), "--disable"}};
+    const std::pair<bool, std::string> ignored[] = {
+        {flags.precision != none.precision && flags.precision != engine->info().precision,
+         "--precision " + flags.precision},
+        {!flags.calibration.empty(), "--calibration"},
+        {keeps(flags), "--keep-first, --keep-last, --keep-fp32 or --keep-bf16"},
+        {!flags.shapes.empty(), "--shapes"},
+        {flags.device != none.device && flags.device != engine->info().device, "--device"},
+        {!flags.workspace.empty(), "--workspace"},
+        {!flags.disabled_passes.empty(), "--disable"}};
     for (const auto& [given, name] : ignored)
-      if (given) fail(ErrorKind::usage, "'", path, "' is a plan, built for ", engine->info().precision, " on the device '", engine->info().device, "' already: ", name, " cannot change it; build it again: ", engine->info().command);
+      if (given)
+        fail(ErrorKind::usage, "'", path, "' is a plan, built for ", engine->info().precision, " on the device '",
+             engine->info().device, "' already: ", name, " cannot change it; build it again: ", engine->info().command);
     return engine;
   }
   BuildOptions options = build_options(flags, path, context);

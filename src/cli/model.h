@@ -13,7 +13,8 @@ struct ModelFlags {
   std::string calibration, keep_fp32, keep_bf16, qdq;
   bool keep_first = false, keep_last = false;
   int threads = 0;
-  std::vector<std::string> shapes;     // "x=1x3x224x224" or "x=MIN:OPT:MAX"; the name may be dropped where there is one input
+  std::vector<std::string>
+      shapes;  // "x=1x3x224x224" or "x=MIN:OPT:MAX"; the name may be dropped where there is one input
   std::vector<int64_t> buckets;
   std::string timing_cache;
   bool no_timing_cache = false;
@@ -30,8 +31,8 @@ void add_cuda_path(CLI::App& verb, std::vector<std::string>& folders);
 void add_memory_flag(CLI::App& verb, std::string& limit);  // --memory-limit, which add_device_flags has, too
 int64_t memory_limit_of(const std::string& limit);         // bytes; -1 where it is not given. Throws Error{usage}
 void add_shape_flag(CLI::App& verb, ModelFlags& flags);
-void add_keep_flags(CLI::App& verb, ModelFlags& flags);    // --keep-first --keep-last --keep-fp32 --keep-bf16
-bool keeps(const ModelFlags& flags);                       // any of them is given
+void add_keep_flags(CLI::App& verb, ModelFlags& flags);  // --keep-first --keep-last --keep-fp32 --keep-bf16
+bool keeps(const ModelFlags& flags);                     // any of them is given
 void add_qdq_flag(CLI::App& verb, ModelFlags& flags);
 void add_tuning_flags(CLI::App& verb, ModelFlags& flags);  // --timing-cache --no-timing-cache --workspace --quick
 // That builds the same engine again, quoted for a shell; PLAN stands for the file.
@@ -39,7 +40,8 @@ std::string build_command(const ModelFlags& flags, const std::string& path);
 BuildOptions build_options(const ModelFlags& flags, const std::string& path, const Context& context);
 // "int8", or with what every result of an engine calibrated on noise must carry: "int8 (calibrated on noise: ...)".
 std::string precision_text(const EngineInfo& info);
-// `shape_override`, where not empty, fixes the shapes of the inputs (by name), for verbs that know them from their data.
+// `shape_override`, where not empty, fixes the shapes of the inputs (by name), for verbs that know them from their
+// data.
 std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context,
                                             const std::map<std::string, Dims>& shape_override = {});
 

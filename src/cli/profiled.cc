@@ -27,15 +27,18 @@ namespace {
 // A step above a limit says that the limit is wrong: it was measured while others worked, or at a lower clock.
 void check_limits(ProfiledPlan& plan, TimingCache& cache, Progress& progress) {
   const Environment environment = read_environment(0);
-  const int64_t cache_bytes = plan.engine->device().gpu ? int64_t(256) << 20 : environment.l3_bytes.value_or(environment.l2_bytes.value_or(0));
+  const int64_t cache_bytes =
+      plan.engine->device().gpu ? int64_t(256) << 20 : environment.l3_bytes.value_or(environment.l2_bytes.value_or(0));
   if (above_limits(plan.profile, cache_bytes).empty()) return;
   progress.show("peaks of this machine, again");
   plan.peaks = peaks_again(plan.peaks, plan.engine->device(), plan.engine->threads(), cache);
   cache.save();
   hold_against(plan.profile, plan.peaks);
   if (const auto above = above_limits(plan.profile, cache_bytes); !above.empty())
-    log(LogLevel::warning, plan.path, ": '", above[0]->step->node, "'", above.size() > 1 ? concat(" and ", above.size() - 1, " more steps") : std::string(),
-        above.size() > 1 ? " take" : " takes", " less time than this machine's limits allow, although these were measured again: the limits are too low");
+    log(LogLevel::warning, plan.path, ": '", above[0]->step->node, "'",
+        above.size() > 1 ? concat(" and ", above.size() - 1, " more steps") : std::string(),
+        above.size() > 1 ? " take" : " takes",
+        " less time than this machine's limits allow, although these were measured again: the limits are too low");
 }
 
 }  // namespace
@@ -44,7 +47,8 @@ ProfiledPlan profile_plan(const std::string& path, const ProfileFlags& flags, Pr
   ProfiledPlan done;
   done.path = path;
   const DeviceSettings settings{flags.cuda_path};
-  done.engine = std::make_shared<const Engine>(read_plan_file(path, {.candidates = true, .settings = settings}), settings);
+  done.engine =
+      std::make_shared<const Engine>(read_plan_file(path, {.candidates = true, .settings = settings}), settings);
   done.shapes = shapes_for_batch(*done.engine, flags.batch);
   TimingCache cache(flags.timing_cache.empty() ? default_timing_cache() : flags.timing_cache);
   progress.show("peaks of this machine");
@@ -54,7 +58,8 @@ ProfiledPlan profile_plan(const std::string& path, const ProfileFlags& flags, Pr
   done.profile = profile_engine(done.engine, done.shapes, done.peaks, seconds_of(flags.duration));
   check_limits(done, cache, progress);
   if (done.profile.load_by_others.value_or(0) >= kLoadThatCounts)
-    log(LogLevel::warning, path, ": other processes used ", *done.profile.load_by_others, " of ", read_environment(0).allowed_cores, " cores while the steps were timed");
+    log(LogLevel::warning, path, ": other processes used ", *done.profile.load_by_others, " of ",
+        read_environment(0).allowed_cores, " cores while the steps were timed");
   return done;
 }
 

@@ -11,8 +11,8 @@ namespace temper::cli {
 
 namespace {
 
-// Finds the module as `python3 -m temper` would, but not in the current folder, where anything may lie. A checkout and an
-// installation carry it beside the program, for an interpreter that it was not installed into.
+// Finds the module as `python3 -m temper` would, but not in the current folder, where anything may lie. A checkout and
+// an installation carry it beside the program, for an interpreter that it was not installed into.
 constexpr const char* kStart = R"(
 import importlib.util, runpy, sys
 beside = sys.argv.pop(1)
@@ -28,7 +28,9 @@ if not there():
         del sys.modules[name]
     sys.path[:0] = [beside] if beside else []
     if not there():
-        sys.exit(print(f"temper: {sys.executable} has no module 'temper'; install Temper's Python package into it, or name another interpreter with --python", file=sys.stderr) or 4)
+        print(f"temper: {sys.executable} has no module 'temper'; install Temper's Python package into it, "
+              "or name another interpreter with --python", file=sys.stderr)
+        sys.exit(4)
 runpy.run_module('temper', run_name='__main__', alter_sys=True)
 )";
 
@@ -52,15 +54,22 @@ std::string module_beside(const std::filesystem::path& program) {
 
 void add_source_options(CLI::App& verb, PythonFlags& flags) {
   verb.add_option("--batch", flags.word, "size of the first axis (1)")->type_name("N");
-  verb.add_option("--dynamic", flags.word, "axes that stay open: batch, height, width, sequence; separated by commas")->type_name("AXES");
-  verb.add_option("--shape", flags.words, "of an input, e.g. 1x3x224x224 or ids=1x16:int64; once for each input")->type_name("[NAME=]SHAPE[:TYPE]")->allow_extra_args(false);
+  verb.add_option("--dynamic", flags.word, "axes that stay open: batch, height, width, sequence; separated by commas")
+      ->type_name("AXES");
+  verb.add_option("--shape", flags.words, "of an input, e.g. 1x3x224x224 or ids=1x16:int64; once for each input")
+      ->type_name("[NAME=]SHAPE[:TYPE]")
+      ->allow_extra_args(false);
   verb.add_option("--weights", flags.word,
-                  "a state dict or weights file; or a name that the library downloads: torchvision's (DEFAULT, IMAGENET1K_V1), 'pretrained' of timm, "
+                  "a state dict or weights file; or a name that the library downloads: torchvision's (DEFAULT, "
+                  "IMAGENET1K_V1), 'pretrained' of timm, "
                   "'imagenet' of Keras. Without: random ones, nothing is downloaded")
       ->type_name("FILE|NAME");
   verb.add_flag("--half", flags.flag, "PyTorch modules: weights, inputs and outputs in fp16");
-  verb.add_option("--temper", flags.word, "the program of Temper that the check runs; this one unless given")->type_name("PROGRAM");
-  verb.add_option("--python", flags.python, "the interpreter that has the framework")->type_name("PROGRAM")->capture_default_str();
+  verb.add_option("--temper", flags.word, "the program of Temper that the check runs; this one unless given")
+      ->type_name("PROGRAM");
+  verb.add_option("--python", flags.python, "the interpreter that has the framework")
+      ->type_name("PROGRAM")
+      ->capture_default_str();
 }
 
 void hand_over_to_python(const std::string& python, const Context& context) {
@@ -78,7 +87,8 @@ void hand_over_to_python(const std::string& python, const Context& context) {
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
-  fail(ErrorKind::unsupported, "'", python, "' cannot be started (", std::strerror(errno), "); --python names the interpreter that has the framework, like --python venv/bin/python");
+  fail(ErrorKind::unsupported, "'", python, "' cannot be started (", std::strerror(errno),
+       "); --python names the interpreter that has the framework, like --python venv/bin/python");
 }
 
 }  // namespace temper::cli

@@ -56,7 +56,8 @@ void report(const Options& options, const Context& context) {
   }
   const auto picture = [&](const Figure& figure, ImageFormat format) {
     const bool svg = format == ImageFormat::svg;
-    return Output{named(svg ? options.svg : options.png, figure.name), svg ? FileKind::svg : FileKind::png, force, svg ? "--svg" : "--png"};
+    return Output{named(svg ? options.svg : options.png, figure.name), svg ? FileKind::svg : FileKind::png, force,
+                  svg ? "--svg" : "--png"};
   };
   std::vector<ImageFormat> formats;
   if (!options.svg.empty()) formats.push_back(ImageFormat::svg);

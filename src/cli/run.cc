@@ -115,7 +115,8 @@ void print(const Result& result) {
                   result.class_names.empty() ? "" : concat(" (", ranked.index, ")").c_str());
     }
   }
-  if (result.top.size() > kShownSamples) std::printf("... and %zu samples more; --json prints all\n", result.top.size() - kShownSamples);
+  if (result.top.size() > kShownSamples)
+    std::printf("... and %zu samples more; --json prints all\n", result.top.size() - kShownSamples);
   if (!result.top.empty()) std::printf("\n");
   Table table{{{"output", false}, {"type", false}, {"min"}, {"mean"}, {"max"}, {"NaN or infinite"}, {"file", false}},
               {}};
@@ -134,10 +135,12 @@ void check_use(const Options& options, const std::vector<std::string>& outputs) 
   VerbFiles files = with_build_files({{options.model}, {options.data.class_names}, {}}, options.flags);
   for (const std::string& input : options.inputs) {  // FILE, or NAME=FILE, where both may hold a '='
     files.reads.push_back(input);
-    for (size_t at = input.find('='); at != input.npos; at = input.find('=', at + 1)) files.reads.push_back(input.substr(at + 1));
+    for (size_t at = input.find('='); at != input.npos; at = input.find('=', at + 1))
+      files.reads.push_back(input.substr(at + 1));
   }
   if (std::filesystem::exists(options.output_folder))
-    for (const std::string& file : outputs) files.writes.push_back({options.output_folder + "/" + file, FileKind::npy, options.force, "--output-dir:"});
+    for (const std::string& file : outputs)
+      files.writes.push_back({options.output_folder + "/" + file, FileKind::npy, options.force, "--output-dir:"});
   check_files(files);
 }
 
@@ -163,7 +166,8 @@ void run(const Options& options, Context& context) {
 
   Session session(model.engine(data, batch, count));
   const EngineInfo& info = session.engine().info();
-  if (info.placeholder) log(LogLevel::warning, "calibrated on noise: what this plan answers is meaningless for accuracy");
+  if (info.placeholder)
+    log(LogLevel::warning, "calibrated on noise: what this plan answers is meaningless for accuracy");
   Result result;
   for (const PortInfo& output : session.engine().outputs()) result.names.push_back(output.name);
   OutputCollector collector(result.names);

@@ -12,9 +12,10 @@
 
 namespace temper::cli {
 
-// Throws Error{unsupported} with the differences of `a` and `b`, names as the user gave them, unless there are none or the
-// comparison is forced: then what it returns marks the answer.
-std::string refuse_unlike(const std::vector<std::string>& differences, const std::string& a, const std::string& b, bool force);
+// Throws Error{unsupported} with the differences of `a` and `b`, names as the user gave them, unless there are none or
+// the comparison is forced: then what it returns marks the answer.
+std::string refuse_unlike(const std::vector<std::string>& differences, const std::string& a, const std::string& b,
+                          bool force);
 
 struct SideBySide {
   double seconds = 6;

@@ -17,7 +17,8 @@ namespace {
 std::string hash_of(const Json& json) { return hex(xxh3(strict::dump(json))); }
 }  // namespace
 
-Steps::Steps(std::string folder, const Json& key, bool force) : folder_(std::move(folder)), key_(hash_of(key)), force_(force) {
+Steps::Steps(std::string folder, const Json& key, bool force)
+    : folder_(std::move(folder)), key_(hash_of(key)), force_(force) {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error) fail(ErrorKind::machine, "cannot create the folder '", folder_, "': ", error.message());
@@ -27,11 +28,11 @@ Json Steps::run(const std::string& name, const std::function<Json()>& work,
                 const std::function<bool(const Json&)>& holds) {
   const std::string path = folder_ + "/" + name + ".json";
   if (std::filesystem::exists(path)) {
-    // A file that is damaged is a step that has to be done again, as one that is missing. Whoever reads the result relies on
-    // its shape: the hash says that it is what was saved.
+    // A file that is damaged is a step that has to be done again, as one that is missing. Whoever reads the result
+    // relies on its shape: the hash says that it is what was saved.
     const Json saved = Json::parse(read_file(path), nullptr, false);
-    if (saved.is_object() && saved.contains("key") && saved["key"] == key_ && saved.contains("result") && saved.contains("hash") &&
-        saved["hash"] == hash_of(saved["result"]) && (!holds || holds(saved["result"]))) {
+    if (saved.is_object() && saved.contains("key") && saved["key"] == key_ && saved.contains("result") &&
+        saved.contains("hash") && saved["hash"] == hash_of(saved["result"]) && (!holds || holds(saved["result"]))) {
       ++resumed_;
       log(LogLevel::info, name, ": done before, taken from ", path);
       return saved["result"];
@@ -40,7 +41,10 @@ Json Steps::run(const std::string& name, const std::function<Json()>& work,
   const Output output{path, FileKind::step, force_};
   check_outputs({}, {output});  // before the work, not after it
   Json result = work();
-  write_file_atomically(output, strict::dump(Json{{"schema", "temper.step/2"}, {"key", key_}, {"hash", hash_of(result)}, {"result", result}}, 1) + "\n");
+  write_file_atomically(
+      output,
+      strict::dump(Json{{"schema", "temper.step/2"}, {"key", key_}, {"hash", hash_of(result)}, {"result", result}}, 1) +
+          "\n");
   return result;
 }
 

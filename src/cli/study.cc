@@ -46,7 +46,7 @@ Json calibrate_step(const StudySetup& setup) {
 }
 
 std::shared_ptr<const Engine> build(const StudySetup& setup, const std::string& precision, const KeptNodes& keep,
-                              const std::set<std::string>& doubted = {}) {
+                                    const std::set<std::string>& doubted = {}) {
   ModelFlags flags = setup.flags;
   flags.precision = precision;
   flags.calibration = precision == "int8" ? setup.ranges_path() : "";
@@ -109,7 +109,13 @@ Json evaluate_step(const StudySetup& setup, const Json& builds) {
   own.samples = results[0].samples;
   own.accuracy = results[0].reference_accuracy;
   own.output = results[0].output;
-  Json rows = Json::array({Json{{"answers", json_of(own)}, {"drop", nullptr}, {"holds", true}, {"snr", "n/a"}, {"cosine", nullptr}, {"far", ""}, {"mcnemar", nullptr}}});
+  Json rows = Json::array({Json{{"answers", json_of(own)},
+                                {"drop", nullptr},
+                                {"holds", true},
+                                {"snr", "n/a"},
+                                {"cosine", nullptr},
+                                {"far", ""},
+                                {"mcnemar", nullptr}}});
   for (size_t i = 0; i + 1 < engines.size(); ++i) {
     const Evaluation& e = results[i];
     const Judgement judged = judge(e, metric, setup.max_drop);
@@ -232,8 +238,7 @@ Table study_table(const Json& study) {
                           interval.is_null() ? "n/a" : percent_text(interval[0]) + " to " + percent_text(interval[1]),
                           rate_text(answers, "agreement"), row.at("snr"),
                           row.at("cosine").is_null() ? "n/a" : format_number(row.at("cosine").get<double>(), 4),
-                          number(row.at("latency_ms")) + " ms",
-                          number(row.at("throughput_per_s")),
+                          number(row.at("latency_ms")) + " ms", number(row.at("throughput_per_s")),
                           speed.is_null() ? "1"
                                           : concat(number(speed.at("ratio")), "x (", number(speed.at("ci99")[0]),
                                                    " to ", number(speed.at("ci99")[1]), ")"),
@@ -256,8 +261,8 @@ std::string study_verdict(const Json& study) {
   std::string far;
   for (const Json& row : rows) {
     if (!row.at("far").get<std::string>().empty())
-      far += concat("; ", row.at("precision").get<std::string>(), " is far from fp32's answers: ",
-                    row.at("far").get<std::string>());
+      far += concat("; ", row.at("precision").get<std::string>(),
+                    " is far from fp32's answers: ", row.at("far").get<std::string>());
     if (!row.at("speed").is_null() && row["speed"].at("verdict") == "FASTER" && row.at("holds").get<bool>() &&
         row.at("latency_ms").get<double>() < best->at("latency_ms").get<double>())
       best = &row;
@@ -268,11 +273,11 @@ std::string study_verdict(const Json& study) {
            far;
   return concat("verdict: ", best->at("precision").get<std::string>(), ", ",
                 format_number(best->at("speed").at("ratio").get<double>()), "x as fast as fp32",
-                best->at("drop").is_null() ? ""
-                                           : concat(", drop by ", study.at("metric").get<std::string>(), " ",
-                                                    best->at("drop_text").get<std::string>(), ", SNR ",
-                                                    best->at("snr").get<std::string>(), ", cosine ",
-                                                    format_number(best->at("cosine").get<double>(), 4)),
+                best->at("drop").is_null()
+                    ? ""
+                    : concat(", drop by ", study.at("metric").get<std::string>(), " ",
+                             best->at("drop_text").get<std::string>(), ", SNR ", best->at("snr").get<std::string>(),
+                             ", cosine ", format_number(best->at("cosine").get<double>(), 4)),
                 far);
 }
 
@@ -289,8 +294,7 @@ void run_study(const StudyOptions& options, Context& context) {
   for (const std::string& precision : setup.precisions) {
     KeptNodes keep;
     if (precision == "int8") {
-      const Json calibrated = steps.run(
-          "calibrate", [&] { return calibrate_step(setup); }, written);
+      const Json calibrated = steps.run("calibrate", [&] { return calibrate_step(setup); }, written);
       for (const std::string note : calibrated.at("notes")) notes.push_back(note);
       log_notes(calibrated.at("notes"));
       if (setup.max_drop) {
@@ -299,12 +303,10 @@ void run_study(const StudyOptions& options, Context& context) {
           keep[layer] = dtype == "bf16" ? DType::bf16 : DType::f32;
       }
     }
-    builds.push_back(steps.run(
-        "build-" + precision, [&] { return build_step(setup, precision, keep); }, written));
+    builds.push_back(steps.run("build-" + precision, [&] { return build_step(setup, precision, keep); }, written));
   }
   const Json evaluated = steps.run("evaluate-" + setup.all(), [&] { return evaluate_step(setup, builds); });
-  const Json timed = steps.run(
-      "speed-" + setup.all(), [&] { return speed_step(setup, builds); }, written);
+  const Json timed = steps.run("speed-" + setup.all(), [&] { return speed_step(setup, builds); }, written);
 
   std::vector<std::string> parts{options.output + "/study.json", options.output + "/result.json"};
   if (!timed.at("rows")[0].at("memory_bytes").is_null()) {  // otherwise of several stages: no one plan to profile
@@ -339,7 +341,8 @@ void run_study(const StudyOptions& options, Context& context) {
     const Json over_budget =
         setup.max_drop && answers.at("drop").is_number() ? Json(!answers.at("holds").get<bool>()) : Json(nullptr);
     if (!answers.at("far").get<std::string>().empty())
-      log(LogLevel::warning, setup.precisions[i], ": the answers are far from fp32's: ", answers["far"].get<std::string>(),
+      log(LogLevel::warning, setup.precisions[i],
+          ": the answers are far from fp32's: ", answers["far"].get<std::string>(),
           ". Other ranges may help (--method), or layers kept in a wider type (--max-drop)");
     over |= over_budget == true;
     study["precisions"].push_back({{"precision", setup.precisions[i]},
@@ -420,8 +423,9 @@ void add_study(CLI::App& verb, Context& context) {
   verb.add_option("--raise-to", options->raise_to,
                   "what layers go back to under --max-drop: bf16 (fp32 where that loses too much) or fp32; bf16 where "
                   "the CPU has it, unless given");
-  verb.add_option("--method", options->method,
-                  "of calibration: auto (what answers best on samples held apart), entropy, minmax, percentile[:99.99] or mse")
+  verb.add_option(
+          "--method", options->method,
+          "of calibration: auto (what answers best on samples held apart), entropy, minmax, percentile[:99.99] or mse")
       ->capture_default_str();
   verb.add_option("--samples", options->samples, "how many of the data, chosen by the seed; all of them unless given")
       ->check(whole_number(1));

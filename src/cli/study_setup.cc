@@ -86,7 +86,9 @@ StudyParts split(const Dataset& data, const StudyOptions& options, const Context
   return parts;
 }
 
-std::string stem_of(const StudyOptions& options) { return options.output + "/" + std::filesystem::path(options.model).stem().string(); }
+std::string stem_of(const StudyOptions& options) {
+  return options.output + "/" + std::filesystem::path(options.model).stem().string();
+}
 
 // Of the folder, those that are there already: it may not be.
 VerbFiles files_of(const StudyOptions& o, const std::vector<std::string>& precisions) {
@@ -99,9 +101,9 @@ VerbFiles files_of(const StudyOptions& o, const std::vector<std::string>& precis
     writes(concat(stem_of(o), ".", precision, ".plan"), FileKind::plan);
     writes(concat(o.output, "/profile.", precision, ".json"), FileKind::profile);
   }
-  const std::pair<const char*, FileKind> rest[] = {{"result.json", FileKind::result},     {"explain.json", FileKind::explanation},
-                                                   {"explain.md", FileKind::markdown},    {"study.json", FileKind::study},
-                                                   {"study.md", FileKind::markdown},      {"report.html", FileKind::page}};
+  const std::pair<const char*, FileKind> rest[] = {
+      {"result.json", FileKind::result}, {"explain.json", FileKind::explanation}, {"explain.md", FileKind::markdown},
+      {"study.json", FileKind::study},   {"study.md", FileKind::markdown},        {"report.html", FileKind::page}};
   for (const auto& [name, kind] : rest) writes(concat(o.output, "/", name), kind);
   return files;
 }
@@ -131,7 +133,8 @@ StudySetup set_up(const StudyOptions& options, const Context& context) {
   for (const std::string& text : skipped) log(LogLevel::warning, text);
   check_files(files_of(options, precisions));
   ImportedModel model = import_onnx(options.model, {{}, memory_limit_of(options.flags.memory_limit)});
-  Dataset data = open_dataset(options.data, input_specs(model.graph), options.data_flags.options(memory_limit_of(options.flags.memory_limit)));
+  Dataset data = open_dataset(options.data, input_specs(model.graph),
+                              options.data_flags.options(memory_limit_of(options.flags.memory_limit)));
   StudyParts parts = split(data, options, context);
   check_metric(budget.metric, max_drop, model.graph, data, options.classes, int64_t(parts.evaluation.size()));
   log(LogLevel::info, data.text(), ": ", parts.calibration.size(), " to calibrate on, ", parts.evaluation.size(),
@@ -142,19 +145,9 @@ StudySetup set_up(const StudyOptions& options, const Context& context) {
   const int64_t batch = fixed ? fixed : options.batch ? options.batch : 1;
   ModelFlags flags = options.flags;
   flags.shapes = shape_flags(shapes_of_data(model.graph, data, batch));
-  return {options,
-          context,
-          std::move(model),
-          std::move(data),
-          std::move(parts),
-          budget,
-          max_drop,
-          std::move(precisions),
-          std::move(skipped),
-          batch,
-          fixed,
-          std::move(flags),
-          stem_of(options)};
+  return {options, context,          std::move(model),      std::move(data),    std::move(parts),
+          budget,  max_drop,         std::move(precisions), std::move(skipped), batch,
+          fixed,   std::move(flags), stem_of(options)};
 }
 
 Json key_of(const StudySetup& setup) {

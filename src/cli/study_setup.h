@@ -29,7 +29,7 @@ struct StudyParts {
   std::vector<int64_t> calibration, evaluation;
   int64_t duplicates = 0;
   std::vector<Unreadable> left_out;  // of neither part
-  uint64_t digest = 0;  // of the content and labels of all samples
+  uint64_t digest = 0;               // of the content and labels of all samples
 };
 
 struct StudySetup {

@@ -9,11 +9,11 @@
 namespace temper::cli {
 
 struct Context {
-  bool json = false;   // --json: tables as JSON on standard output
-  int verbosity = 0;   // -1 --quiet, 0, 1 -v
-  std::string command;  // as the user gave it, quoted for a shell: results keep it
+  bool json = false;                   // --json: tables as JSON on standard output
+  int verbosity = 0;                   // -1 --quiet, 0, 1 -v
+  std::string command;                 // as the user gave it, quoted for a shell: results keep it
   std::vector<std::string> arguments;  // as they were given, without the program's name
-  int exit_code = 0;   // a verb sets 1 where a check failed; errors set their own
+  int exit_code = 0;                   // a verb sets 1 where a check failed; errors set their own
 };
 
 // Where standard error is a terminal, progress is redrawn in place; elsewhere it is plain lines.

@@ -27,28 +27,36 @@ struct Options {
 };
 
 nlohmann::json json_of(const Difference& d) {
-  return {{"max_difference", d.largest}, {"max_relative_difference", d.largest_relative}, {"elements_beyond_tolerance", d.beyond}, {"ok", d.beyond == 0}};
+  return {{"max_difference", d.largest},
+          {"max_relative_difference", d.largest_relative},
+          {"elements_beyond_tolerance", d.beyond},
+          {"ok", d.beyond == 0}};
 }
 
 std::string text_of(const StepDifference& step) {
   char numbers[100];
-  std::snprintf(numbers, sizeof numbers, "largest difference %.3g (relative %.3g), %lld elements beyond", step.difference.largest, step.difference.largest_relative,
+  std::snprintf(numbers, sizeof numbers, "largest difference %.3g (relative %.3g), %lld elements beyond",
+                step.difference.largest, step.difference.largest_relative,
                 static_cast<long long>(step.difference.beyond));
   return concat(step.node, " (", step.op, ", ", step.tactic, ") -> ", step.type, ": ", std::string_view(numbers));
 }
 
 // Which part of the road the drift comes from: a node of the plan, or the passes before it.
-nlohmann::json find_drift(Session& session, const std::vector<Tensor>& inputs, const std::vector<Tensor>& want, const Options& options, const Context& context) {
+nlohmann::json find_drift(Session& session, const std::vector<Tensor>& inputs, const std::vector<Tensor>& want,
+                          const Options& options, const Context& context) {
   const Engine& engine = session.engine();
   std::vector<Dims> shapes;
   for (const Tensor& input : inputs) shapes.push_back(input.dims());
   const Graph graph = specialize(engine.graph(), bind_shapes(engine.graph(), shapes));
   const auto steps = run_beside_reference(session, graph, inputs, options.tolerance);
-  const auto first = std::find_if(steps.begin(), steps.end(), [](const StepDifference& s) { return s.difference.beyond > 0; });
+  const auto first =
+      std::find_if(steps.begin(), steps.end(), [](const StepDifference& s) { return s.difference.beyond > 0; });
   bool optimised_differs = false;
   const auto optimised = run_reference(graph, inputs);
-  for (size_t o = 0; o < want.size(); ++o) optimised_differs |= compare(optimised[o], want[o], options.tolerance).beyond > 0;
-  nlohmann::json json = {{"first_node", nullptr}, {"optimised_graph_differs", optimised_differs}, {"nodes", nlohmann::json::array()}};
+  for (size_t o = 0; o < want.size(); ++o)
+    optimised_differs |= compare(optimised[o], want[o], options.tolerance).beyond > 0;
+  nlohmann::json json = {
+      {"first_node", nullptr}, {"optimised_graph_differs", optimised_differs}, {"nodes", nlohmann::json::array()}};
   for (const StepDifference& step : steps) {
     nlohmann::json entry = json_of(step.difference);
     entry.update({{"node", step.node}, {"op", step.op}, {"tactic", step.tactic}, {"type", step.type.text()}});
@@ -57,12 +65,20 @@ nlohmann::json find_drift(Session& session, const std::vector<Tensor>& inputs, c
   }
   if (first != steps.end()) json["first_node"] = first->node;
   if (context.json) return json;
-  if (first != steps.end()) std::printf("the first node that drifts, given the same inputs as the reference: %s\n", printable(text_of(*first)).c_str());
+  if (first != steps.end())
+    std::printf("the first node that drifts, given the same inputs as the reference: %s\n",
+                printable(text_of(*first)).c_str());
   else std::printf("each node alone agrees with the reference on its inputs\n");
   const std::string& precision = engine.info().precision;
   if (optimised_differs && precision != "fp32")
-    std::printf("that is what %s rounds, on the reference too: temper build --max-drop finds the layers that lose most, --keep-fp32 keeps them\n", precision.c_str());
-  else if (optimised_differs) std::printf("the optimised graph gives another answer than the model on the reference too: leave passes out with --disable to find the one\n");
+    std::printf(
+        "that is what %s rounds, on the reference too: temper build --max-drop finds the layers that lose most, "
+        "--keep-fp32 keeps them\n",
+        precision.c_str());
+  else if (optimised_differs)
+    std::printf(
+        "the optimised graph gives another answer than the model on the reference too: leave passes out with --disable "
+        "to find the one\n");
   return json;
 }
 
@@ -76,8 +92,13 @@ void add_verify(CLI::App& verb, Context& context) {
   verb.add_flag("--nodes", options->nodes, "every node beside the reference, also where the outputs agree");
   verb.add_option("--seed", options->seed, "of the random inputs")->capture_default_str();
   add_model_flags(verb, options->flags);
-  CLI::App* beside = verb.add_option_group("Beside its source", "with --source, Python does the work: see temper export --help");
-  CLI::Option* source = beside->add_option("--source", options->source, "the model that the file was exported from, as temper export takes it: compared with ONNX Runtime and Temper")->type_name("SPEC");
+  CLI::App* beside =
+      verb.add_option_group("Beside its source", "with --source, Python does the work: see temper export --help");
+  CLI::Option* source = beside
+                            ->add_option("--source", options->source,
+                                         "the model that the file was exported from, as temper export takes it: "
+                                         "compared with ONNX Runtime and Temper")
+                            ->type_name("SPEC");
   add_source_options(*beside, options->python);
   for (CLI::Option* option : beside->get_options())
     if (option != source) option->needs(source);
@@ -85,9 +106,11 @@ void add_verify(CLI::App& verb, Context& context) {
     if (*source) hand_over_to_python(options->python.python, context);
     check_files(with_build_files({{options->model}, {}, {}}, options->flags));
     if (is_plan(options->model))
-      fail(ErrorKind::usage, "'", options->model, "' is a plan, which has no reference in it any more; verify the ONNX model (with the same --shapes)");
+      fail(ErrorKind::usage, "'", options->model,
+           "' is a plan, which has no reference in it any more; verify the ONNX model (with the same --shapes)");
     const auto engine = load_or_build(options->model, options->flags, context);
-    const ImportedModel model = import_onnx(options->model, {{}, memory_limit_of(options->flags.memory_limit)});  // as imported: no pass has touched it
+    const ImportedModel model = import_onnx(
+        options->model, {{}, memory_limit_of(options->flags.memory_limit)});  // as imported: no pass has touched it
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < engine->inputs().size(); ++i) {
       const PortInfo& port = engine->inputs()[i];
@@ -100,25 +123,35 @@ void add_verify(CLI::App& verb, Context& context) {
     bool good = true;
     for (size_t o = 0; o < got.size(); ++o) {
       const std::string& name = engine->outputs()[o].name;
-      const Difference d = with_context([&] { return concat("output '", name, "'"); }, [&] { return compare(got[o], want[o], options->tolerance); });
+      const Difference d = with_context([&] { return concat("output '", name, "'"); },
+                                        [&] { return compare(got[o], want[o], options->tolerance); });
       good &= d.beyond == 0;
       nlohmann::json entry = json_of(d);
       entry.update({{"output", name}, {"type", got[o].type().text()}});
       outputs.push_back(std::move(entry));
       if (!context.json)
-        std::printf("%-24s %-24s largest difference %.3g (relative %.3g), %lld beyond rtol %g atol %g: %s\n", printable(name).c_str(), got[o].type().text().c_str(), d.largest,
-                    d.largest_relative, static_cast<long long>(d.beyond), options->tolerance.relative, options->tolerance.absolute, d.beyond ? "DIFFERS" : "ok");
+        std::printf("%-24s %-24s largest difference %.3g (relative %.3g), %lld beyond rtol %g atol %g: %s\n",
+                    printable(name).c_str(), got[o].type().text().c_str(), d.largest, d.largest_relative,
+                    static_cast<long long>(d.beyond), options->tolerance.relative, options->tolerance.absolute,
+                    d.beyond ? "DIFFERS" : "ok");
     }
     const EngineInfo& info = engine->info();
     if (info.precision != "fp32" && !context.json)
-      std::printf("%lld of %lld convolutions and products in %s; %zu other nodes are not, temper build says which and why\n", static_cast<long long>(info.lowered_products),
-                  static_cast<long long>(info.products), info.precision.c_str(), info.not_lowered.size());
+      std::printf(
+          "%lld of %lld convolutions and products in %s; %zu other nodes are not, temper build says which and why\n",
+          static_cast<long long>(info.lowered_products), static_cast<long long>(info.products), info.precision.c_str(),
+          info.not_lowered.size());
     if (!good || options->nodes) {
-      if (session.is_staged()) log(LogLevel::warning, "shapes inside this model depend on data, so its nodes are not looked at one by one");
+      if (session.is_staged())
+        log(LogLevel::warning, "shapes inside this model depend on data, so its nodes are not looked at one by one");
       else drift = find_drift(session, inputs, want, *options, context);
     }
-    if (context.json) std::printf("%s\n", strict::dump(nlohmann::json{{"outputs", outputs}, {"drift", drift}}, 1).c_str());
-    else std::printf("inputs: seeded random numbers (--seed %llu); against the scalar reference on the graph as imported\n", static_cast<unsigned long long>(options->seed));
+    if (context.json)
+      std::printf("%s\n", strict::dump(nlohmann::json{{"outputs", outputs}, {"drift", drift}}, 1).c_str());
+    else
+      std::printf(
+          "inputs: seeded random numbers (--seed %llu); against the scalar reference on the graph as imported\n",
+          static_cast<unsigned long long>(options->seed));
     if (!good) context.exit_code = int(ErrorKind::check_failed);
   });
 }

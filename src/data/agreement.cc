@@ -31,7 +31,8 @@ std::string percent_text(double share) {
 
 void OutputDifference::add(const Tensor& reference, const Tensor& tested, std::span<const int64_t> numbers) {
   if (reference.dims() != tested.dims())
-    fail(ErrorKind::unsupported, "output '", output, "' is ", tested.type(), " for sample ", numbers.front(), " and ", reference.type(), " in the reference; answers of different shapes are not compared");
+    fail(ErrorKind::unsupported, "output '", output, "' is ", tested.type(), " for sample ", numbers.front(), " and ",
+         reference.type(), " in the reference; answers of different shapes are not compared");
   const int64_t count = int64_t(numbers.size());
   const bool rows = reference.rank() > 0 && reference.dims()[0] == count;
   const int64_t n = rows ? count : 1, size = reference.count() / n;
@@ -55,7 +56,10 @@ void OutputDifference::add(const Tensor& reference, const Tensor& tested, std::s
       signal += want2;
       noise += error2;
       const double product = std::sqrt(want2 * got2);
-      const double angle = error2 == kInfinity ? 0 : product > 0 ? std::clamp(dot / product, -1.0, 1.0) : want2 == got2 ? 1 : 0;
+      const double angle = error2 == kInfinity ? 0
+                           : product > 0       ? std::clamp(dot / product, -1.0, 1.0)
+                           : want2 == got2     ? 1
+                                               : 0;
       cosine_sum += angle;
       if (angle < least_cosine) least_cosine = angle, least_cosine_sample = numbers[size_t(s)];
       ++samples;
@@ -66,7 +70,8 @@ void OutputDifference::add(const Tensor& reference, const Tensor& tested, std::s
 double OutputDifference::noise_share() const { return noise == 0 ? 0 : signal == 0 ? kInfinity : noise / signal; }
 double OutputDifference::snr_db() const { return -10 * std::log10(noise_share()); }
 
-Evaluator::Evaluator(std::vector<std::string> outputs, int classes, bool labelled, bool with_reference) : outputs_(std::move(outputs)), classes_(classes), labelled_(labelled && classes >= 0) {
+Evaluator::Evaluator(std::vector<std::string> outputs, int classes, bool labelled, bool with_reference)
+    : outputs_(std::move(outputs)), classes_(classes), labelled_(labelled && classes >= 0) {
   if (classes >= 0) result_.output = outputs_.at(size_t(classes));
   if (labelled_) result_.accuracy.emplace();
   if (!with_reference) return;
@@ -78,7 +83,9 @@ Evaluator::Evaluator(std::vector<std::string> outputs, int classes, bool labelle
 // A row for each answer.
 Tensor Evaluator::answers(const Tensor& output) {
   if (output.rank() != 3 || output.dims()[2] == 1) return class_rows(output, result_.output);
-  if (labelled_) fail(ErrorKind::usage, "output '", result_.output, "' ", output.type(), " holds an answer for each position, which the labels of the data do not; leave the labels out");
+  if (labelled_)
+    fail(ErrorKind::usage, "output '", result_.output, "' ", output.type(),
+         " holds an answer for each position, which the labels of the data do not; leave the labels out");
   if (result_.agreement) result_.agreement->positions = true;
   const Dims& dims = output.dims();
   return class_rows(output.reshaped({dims[0] * dims[1], dims[2]}), result_.output);
@@ -86,7 +93,8 @@ Tensor Evaluator::answers(const Tensor& output) {
 
 void Evaluator::add(const Batch& batch, const std::vector<Tensor>& reference, const std::vector<Tensor>& tested) {
   result_.samples += batch.count;
-  for (size_t i = 0; i < result_.differences.size(); ++i) result_.differences[i].add(reference.at(i), tested.at(i), batch.samples);
+  for (size_t i = 0; i < result_.differences.size(); ++i)
+    result_.differences[i].add(reference.at(i), tested.at(i), batch.samples);
   if (classes_ < 0) return;
   const Tensor rows = answers(tested.at(size_t(classes_)));
   std::vector<bool> right;
@@ -107,7 +115,9 @@ void Evaluator::add(const Batch& batch, const std::vector<Tensor>& reference, co
     const float *a = other.data<float>() + i * classes, *b = rows.data<float>() + i * classes;
     ++result_.agreement->n;
     // An answer of NaN is none, and agrees with nothing but another one.
-    const auto is_broken = [&](const float* row) { return std::any_of(row, row + classes, [](float x) { return std::isnan(x); }); };
+    const auto is_broken = [&](const float* row) {
+      return std::any_of(row, row + classes, [](float x) { return std::isnan(x); });
+    };
     result_.agreement->same += is_broken(a) == is_broken(b) && best_class(a, classes) == best_class(b, classes);
   }
 }
@@ -116,7 +126,8 @@ int classes_output(const std::vector<std::string>& names, const std::vector<Tens
   const auto classifies = [](const TensorType& type) {
     const Shape& shape = type.shape;
     bool good = is_float(type.dtype) && shape.size() >= 2 && (!shape[1].is_constant() || shape[1].value() > 1);
-    for (size_t axis = 2; good && axis < shape.size(); ++axis) good = shape[axis].is_constant() && shape[axis].value() == 1;
+    for (size_t axis = 2; good && axis < shape.size(); ++axis)
+      good = shape[axis].is_constant() && shape[axis].value() == 1;
     return good;
   };
   int found = -1;
@@ -126,7 +137,8 @@ int classes_output(const std::vector<std::string>& names, const std::vector<Tens
     if (!name.empty() && names[i] == name) {
       const bool sequence = is_float(types[i].dtype) && types[i].shape.size() == 3;
       if (!classifies(types[i]) && !sequence)
-        fail(ErrorKind::usage, "output '", name, "' ", types[i], " holds no classes: [batch, classes] or [batch, positions, classes] of floats is needed");
+        fail(ErrorKind::usage, "output '", name, "' ", types[i],
+             " holds no classes: [batch, classes] or [batch, positions, classes] of floats is needed");
       return int(i);
     }
     if (name.empty() && classifies(types[i])) found = found == -1 ? int(i) : -2;
@@ -164,11 +176,17 @@ double worst_noise_share(const Evaluation& evaluation) {
 double drop_of(const Evaluation& evaluation, Metric metric) {
   if (evaluation.differences.empty()) fail(ErrorKind::usage, "a drop needs a reference to compare with");
   if (metric == Metric::top1) {
-    if (!evaluation.mcnemar) fail(ErrorKind::usage, "the metric top1 needs data with right answers and an output that holds classes (--output-name); agreement, cosine and snr need none");
+    if (!evaluation.mcnemar)
+      fail(ErrorKind::usage,
+           "the metric top1 needs data with right answers and an output that holds classes (--output-name); agreement, "
+           "cosine and snr need none");
     return evaluation.mcnemar->drop();
   }
   if (metric == Metric::agreement) {
-    if (!evaluation.agreement) fail(ErrorKind::usage, "the metric agreement needs an output that holds classes (--output-name); cosine and snr compare outputs of any kind");
+    if (!evaluation.agreement)
+      fail(ErrorKind::usage,
+           "the metric agreement needs an output that holds classes (--output-name); cosine and snr compare outputs of "
+           "any kind");
     return 1 - evaluation.agreement->rate();
   }
   if (metric == Metric::snr) return worst_noise_share(evaluation);
@@ -188,7 +206,8 @@ std::string chance_warning(const Accuracy& accuracy) {
   const Interval interval = accuracy.top1_interval();
   if (accuracy.n == 0 || interval.low > chance) return "";
   if (wilson_interval(accuracy.n, accuracy.n).low <= chance)
-    return concat(accuracy.n, " samples are too few to tell ", accuracy.classes, " classes from guessing, even if all were right");
+    return concat(accuracy.n, " samples are too few to tell ", accuracy.classes,
+                  " classes from guessing, even if all were right");
   const bool certain = only_guesses(accuracy);
   return concat(accuracy.top1, " of ", accuracy.n, " right is ", percent_text(accuracy.top1_rate()), " (95 % interval ",
                 percent_text(interval.low), " to ", percent_text(interval.high), "), which ",
@@ -202,14 +221,17 @@ std::string chance_warning(const Accuracy& accuracy) {
 void check_class_count(const Dataset& data, int64_t classes, std::string_view output) {
   const int64_t names = int64_t(data.class_names().size());
   if (names && names != classes)
-    fail(ErrorKind::usage, "the data has ", names, " classes and the output '", output, "' ", classes, "; which number each class has is told by --class-names with ", classes, " lines");
+    fail(ErrorKind::usage, "the data has ", names, " classes and the output '", output, "' ", classes,
+         "; which number each class has is told by --class-names with ", classes, " lines");
 }
 
 void check_no_overlap(const std::unordered_set<uint64_t>& calibrated, const Batch& batch) {
   if (calibrated.empty()) return;
   for (size_t i = 0; i < batch.hashes.size(); ++i)
     if (calibrated.contains(batch.hashes[i]))
-      fail(ErrorKind::usage, "sample '", batch.names.at(i), "' has the same content as one that the ranges were calibrated on; evaluate on other data (temper study splits one set in two)");
+      fail(ErrorKind::usage, "sample '", batch.names.at(i),
+           "' has the same content as one that the ranges were calibrated on; evaluate on other data (temper study "
+           "splits one set in two)");
 }
 
 }  // namespace temper

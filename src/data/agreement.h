@@ -24,8 +24,8 @@ struct OutputDifference {
   double cosine_sum = 0, least_cosine = 1;
   int64_t least_cosine_sample = 0;
 
-  // One of `samples` (their numbers, to be named by) after the other along the first axis; an output without that axis is
-  // one sample. Throws Error{unsupported} where the shapes differ.
+  // One of `samples` (their numbers, to be named by) after the other along the first axis; an output without that axis
+  // is one sample. Throws Error{unsupported} where the shapes differ.
   void add(const Tensor& reference, const Tensor& tested, std::span<const int64_t> samples);
   double cosine() const { return samples ? cosine_sum / double(samples) : 1; }  // mean over the samples
   double snr_db() const;       // 10 log10(signal / noise); infinite where nothing differs
@@ -67,9 +67,9 @@ class Evaluator {
 };
 
 // The number of the output that holds the classes: that of the given name, or the only one that has a classifier's type
-// ([batch, classes] of floats, at least two classes; symbolic dimensions may be). -1 where the name is empty and none or
-// several have it. An output of [batch, positions, classes], of text or tokens, has to be named, as features look the same;
-// it has no labels. Throws Error{usage} where the name is no output or its type neither of these.
+// ([batch, classes] of floats, at least two classes; symbolic dimensions may be). -1 where the name is empty and none
+// or several have it. An output of [batch, positions, classes], of text or tokens, has to be named, as features look
+// the same; it has no labels. Throws Error{usage} where the name is no output or its type neither of these.
 int classes_output(const std::vector<std::string>& names, const std::vector<TensorType>& types, std::string_view name);
 
 // What may be asked of a tested engine, and the drop that a budget (--max-drop) bounds: each is a share, 0 for no loss.

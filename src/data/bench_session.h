@@ -10,8 +10,8 @@
 
 namespace temper {
 
-// A session ready to run with inputs of seeded random numbers (graph/random.h). Integers wider than a byte are 0: they may
-// be positions in a table of any length.
+// A session ready to run with inputs of seeded random numbers (graph/random.h). Integers wider than a byte are 0: they
+// may be positions in a table of any length.
 class BenchSession {
  public:
   BenchSession(std::shared_ptr<const Engine> engine, const std::vector<Dims>& shapes, uint64_t seed = 0);

@@ -26,14 +26,17 @@ class Reader {
   Reader(std::string_view text, int64_t most_fields) : text_(text), most_fields_(size_t(most_fields)) {
     if (text_.starts_with("\xef\xbb\xbf")) at_ = 3;  // the byte order mark that spreadsheets write
   }
-  // False at the end of the text. Line breaks at the very end are no rows. The fields are good until the next row is read.
+  // False at the end of the text. Line breaks at the very end are no rows. The fields are good until the next row is
+  // read.
   bool next(std::vector<std::string_view>& fields) {
     if (text_.find_first_not_of("\r\n", at_) == text_.npos) return false;
     fields.clear();
     unquoted_.clear();
     ++row_;
     for (;;) {
-      if (fields.size() == most_fields_) fail(ErrorKind::bad_file, "row ", row_, " has more than ", most_fields_, " fields, far more than a sample has values");
+      if (fields.size() == most_fields_)
+        fail(ErrorKind::bad_file, "row ", row_, " has more than ", most_fields_,
+             " fields, far more than a sample has values");
       fields.push_back(field());
       if (at_ < text_.size() && text_[at_] == ',') {
         ++at_;
@@ -147,7 +150,8 @@ CsvTable read_csv(const std::string& path, const std::string& label_column, int6
   const auto bytes = file.bytes();
   return with_context([&] { return concat("'", path, "'"); },
                       [&] {
-                        return parse_csv({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, label_column, most_fields);
+                        return parse_csv({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, label_column,
+                                         most_fields);
                       });
 }
 

@@ -23,6 +23,7 @@ struct CsvTable {
 // A row of more than `most_fields` is refused while it is read.
 constexpr int64_t kMostFields = int64_t(1) << 24;
 CsvTable parse_csv(std::string_view text, const std::string& label_column = "", int64_t most_fields = kMostFields);
-CsvTable read_csv(const std::string& path, const std::string& label_column = "", int64_t most_fields = kMostFields);  // errors name the path
+CsvTable read_csv(const std::string& path, const std::string& label_column = "",
+                  int64_t most_fields = kMostFields);  // errors name the path
 
 }  // namespace temper

@@ -8,8 +8,8 @@
 
 #include "base/hash.h"
 #include "base/threads.h"
-#include "graph/random.h"
 #include "data/sample.h"
+#include "graph/random.h"
 
 namespace temper {
 namespace {

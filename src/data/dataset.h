@@ -26,8 +26,8 @@ struct DatasetOptions {
   PreprocessOptions preprocess;
   std::string label_column;              // of .csv, see csv.h
   std::vector<std::string> class_names;  // gives class folders their numbers by name
-  // Inputs that no file covers are filled with random numbers (graph/random.h) from this seed if `fill_missing`; otherwise
-  // they are an error.
+  // Inputs that no file covers are filled with random numbers (graph/random.h) from this seed if `fill_missing`;
+  // otherwise they are an error.
   bool fill_missing = false;
   uint64_t seed = 0;
   int64_t memory_limit = -1;  // bytes that an .npz may unpack to; -1: see npz.h

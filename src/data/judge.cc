@@ -41,7 +41,8 @@ Judgement judge(const Evaluation& evaluation, std::optional<Metric> metric, std:
 
 int64_t answers_to_tell(Metric metric, double drop) {
   constexpr double z = 1.959963984540054;
-  // Wilson's interval of n of n reaches down to n / (n + z^2), that of pairs without a difference (McNemar) up to z / (n + 2).
+  // Wilson's interval of n of n reaches down to n / (n + z^2), that of pairs without a difference (McNemar) up to z /
+  // (n + 2).
   return int64_t(std::ceil((metric == Metric::top1 ? z / drop - 2 : z * z * (1 - drop) / drop) * (1 - 1e-12)));
 }
 
@@ -49,13 +50,16 @@ std::string drop_text(const Judgement& j, std::optional<double> told) {
   if (!j.answers) return rounded("%.3g", 100 * j.drop) + " %";
   const double least = told.value_or(0) > 0 ? *told : kToldDrop;
   if (j.drop == 0 && j.interval.high > least)
-    return concat("at most ", percent_text(j.interval.high), " (", j.answers, " answers; ", answers_to_tell(j.metric, least), " would tell ", percent_text(least), ")");
-  return concat(percent_text(j.drop), " (", rounded("%.2f", 100 * j.interval.low), " to ", percent_text(j.interval.high), ")");
+    return concat("at most ", percent_text(j.interval.high), " (", j.answers, " answers; ",
+                  answers_to_tell(j.metric, least), " would tell ", percent_text(least), ")");
+  return concat(percent_text(j.drop), " (", rounded("%.2f", 100 * j.interval.low), " to ",
+                percent_text(j.interval.high), ")");
 }
 
 std::string far_text(const Judgement& j) {
   if (j.near) return "";
-  return concat("SNR ", rounded("%.1f", j.snr_db()), " dB and cosine ", rounded("%.4g", j.cosine), ", where ", kLeastSnrDb, " dB and ", kLeastCosine, " are asked for");
+  return concat("SNR ", rounded("%.1f", j.snr_db()), " dB and cosine ", rounded("%.4g", j.cosine), ", where ",
+                kLeastSnrDb, " dB and ", kLeastCosine, " are asked for");
 }
 
 }  // namespace temper

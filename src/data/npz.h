@@ -18,8 +18,8 @@ constexpr int64_t kNpzPerByte = 16, kNpzBeside = int64_t(256) << 20;
 constexpr int64_t kMaxNpzArrays = 65536;
 
 // Array name (without ".npy") -> tensor. Throws Error{bad_file} that names the array (and the file): damaged, over a
-// limit, not .npy inside, two arrays of one name; Error{machine} where the memory is not there; Error{unsupported} for encryption and compression methods other than
-// deflate.
+// limit, not .npy inside, two arrays of one name; Error{machine} where the memory is not there; Error{unsupported} for
+// encryption and compression methods other than deflate.
 std::map<std::string, Tensor> parse_npz(std::span<const std::byte> archive, int64_t limit = -1);
 std::map<std::string, Tensor> read_npz(const std::string& path, int64_t limit = -1);
 

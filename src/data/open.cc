@@ -168,7 +168,9 @@ class DatasetOpener {
     if (!fits)
       fail(ErrorKind::usage, "an array ", array.type(), " does not fit input '", column.spec.name,
            "'. The model takes: ", list_inputs(inputs_), type.rank() > 0 ? "; the first axis counts samples" : "",
-           array.dtype() != type.dtype && is_float(array.dtype()) && is_float(type.dtype) ? concat(". Save it as ", type.dtype, " (NumPy: array.astype)") : "");
+           array.dtype() != type.dtype && is_float(array.dtype()) && is_float(type.dtype)
+               ? concat(". Save it as ", type.dtype, " (NumPy: array.astype)")
+               : "");
     column.array = std::move(array);
   }
 
@@ -207,7 +209,9 @@ class DatasetOpener {
       add_array(which[0], std::move(arrays.begin()->second));
       return arrays.clear();
     }
-    if (arrays.empty()) fail(ErrorKind::usage, "it holds no arrays", data_.labels_.empty() ? "" : " but the labels", ". The model takes: ", list_inputs(inputs_));
+    if (arrays.empty())
+      fail(ErrorKind::usage, "it holds no arrays", data_.labels_.empty() ? "" : " but the labels",
+           ". The model takes: ", list_inputs(inputs_));
     std::string names;
     for (const auto& [name, array] : arrays) names += concat(names.empty() ? "" : ", ", name, " ", array.type());
     int64_t used = 0;
@@ -235,7 +239,8 @@ class DatasetOpener {
   }
 
   void add_csv(const std::vector<size_t>& which) {
-    const size_t index = with_context([&] { return concat("'", path_, "'"); }, [&] { return single(which, "a CSV file"); });
+    const size_t index =
+        with_context([&] { return concat("'", path_, "'"); }, [&] { return single(which, "a CSV file"); });
     CsvTable table = read_csv(path_, options_.label_column, most_fields(inputs_[index].type));
     named([&] {
       add_array(index, tensor_from_csv(table, inputs_[index]));

@@ -53,7 +53,8 @@ Batch gather_batch(const Dataset& data, std::span<const int64_t> samples) {
     for (const auto& piece : pieces) {
       const Tensor& part = piece[input];
       if (!std::equal(part.dims().begin() + 1, part.dims().end(), dims.begin() + 1, dims.end()))
-        fail(ErrorKind::usage, "samples of different shapes (", first.type(), ", ", part.type(), ") do not go into one batch; use --batch 1");
+        fail(ErrorKind::usage, "samples of different shapes (", first.type(), ", ", part.type(),
+             ") do not go into one batch; use --batch 1");
       to = std::copy(part.raw().begin(), part.raw().end(), to);
     }
     all.inputs.push_back(std::move(joined));
@@ -69,7 +70,8 @@ void fill_up(const Dataset& data, std::vector<Tensor>& inputs, int64_t count) {
     const int64_t own = dims[0], entry = own ? tensor.bytes() / own : 0;
     dims[0] = count;
     Tensor filled(tensor.dtype(), dims);
-    for (int64_t s = 0; s < count; ++s) std::memcpy(filled.raw_mutable() + s * entry, tensor.raw().data() + std::min(s, own - 1) * entry, size_t(entry));
+    for (int64_t s = 0; s < count; ++s)
+      std::memcpy(filled.raw_mutable() + s * entry, tensor.raw().data() + std::min(s, own - 1) * entry, size_t(entry));
     inputs[i] = std::move(filled);
   }
 }

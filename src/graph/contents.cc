@@ -127,7 +127,8 @@ Result run_on_numbers(const Op& op, std::span<const Operand> inputs, const std::
 }  // namespace
 
 Result infer_contents(const Op& op, std::span<const Operand> inputs, const TensorType& output) {
-  if (!has_contents(output.dtype) || !output.is_concrete() || element_count(output.dims()) > kMaxContents) return nullptr;
+  if (!has_contents(output.dtype) || !output.is_concrete() || element_count(output.dims()) > kMaxContents)
+    return nullptr;
   const Dims dims = output.dims();
   if (const auto* shape = std::get_if<ops::ShapeOf>(&op)) {
     const Shape& s = inputs[0].type->shape;

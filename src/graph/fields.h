@@ -25,7 +25,9 @@ inline void print_field(std::string& out, const Dim& dim) { append(out, dim); }
 inline void print_field(std::string& out, const Shape& shape) { append(out, shape); }
 inline void print_field(std::string& out, const Program& program) { out += concat('"', program.text(), '"'); }
 template <NamedEnum E>
-void print_field(std::string& out, E value) { out += enum_names(E{})[size_t(value)]; }
+void print_field(std::string& out, E value) {
+  out += enum_names(E{})[size_t(value)];
+}
 
 [[noreturn]] void bad_field(std::string_view text, std::string_view wanted);
 void parse_field(std::string_view text, int64_t& value);
@@ -57,7 +59,9 @@ inline void substitute_field(Shape& shape, const Bindings& bindings) {
 }
 
 template <class T>
-bool is_concrete_field(const T&) { return true; }
+bool is_concrete_field(const T&) {
+  return true;
+}
 inline bool is_concrete_field(const Dim& dim) { return dim.is_constant(); }
 inline bool is_concrete_field(const Shape& shape) {
   for (const Dim& dim : shape)

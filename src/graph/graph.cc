@@ -25,11 +25,13 @@ void Graph::forget_name(const std::string& name) {
   int32_t number = 0;
   const auto [end, code] = std::from_chars(name.data() + dot + 1, name.data() + name.size(), number);
   if (code != std::errc() || end != name.data() + name.size() || number < 1) return;
-  if (const auto base = names_.find(name.substr(0, dot)); base != names_.end()) base->second = std::min(base->second, number);
+  if (const auto base = names_.find(name.substr(0, dot)); base != names_.end())
+    base->second = std::min(base->second, number);
 }
 
 ValueId Graph::add_value(std::string_view name, TensorType type) {
-  if (type.rank() > kMaxRank) fail(ErrorKind::bad_file, "'", name, "' has ", type.rank(), " dimensions; ", kMaxRank, " are allowed");
+  if (type.rank() > kMaxRank)
+    fail(ErrorKind::bad_file, "'", name, "' has ", type.rank(), " dimensions; ", kMaxRank, " are allowed");
   Value value;
   value.name = unique_name(name);
   value.type = std::move(type);
@@ -68,43 +70,47 @@ std::vector<Operand> operands_of(const Graph& graph, std::span<const ValueId> in
 
 std::vector<ValueId> Graph::add(Op op, std::vector<ValueId> inputs, std::string_view node_name,
                                 const std::vector<std::string>& output_names) {
-  return with_context([&] { return concat(name_of(op), " '", node_name, "'"); }, [&] {
-    std::vector<Operand> operands = operands_of(*this, inputs);
-    if (const auto left = absorb(op, InferContext(operands, node_name))) {
-      inputs.resize(*left);
-      operands.resize(*left);
-    }
-    std::string name(node_name);
-    std::vector<TensorType> types;
-    for (int32_t* next = nullptr;;) {
-      const InferContext context(operands, name);
-      types = infer(op, context);
-      if (!context.has_unknown()) break;
-      const auto [owner, fresh] = unknown_owners_.try_emplace(symbol_of(name), 1);
-      if (fresh) break;
-      if (!next) next = &owner->second;
-      name = concat(node_name, '.', (*next)++);
-    }
-    for (const TensorType& type : types)
-      if (type.is_concrete()) byte_count(type.dtype, type.dims());
-    std::vector<std::shared_ptr<const Contents>> contents;
-    for (const TensorType& type : types) contents.push_back(types.size() == 1 ? infer_contents(op, operands, type) : nullptr);
-    const NodeId id{int32_t(nodes_.size())};
-    Node node{std::move(op), std::move(name), std::move(inputs), {}};
-    for (ValueId input : node.inputs)
-      if (input.valid()) values_[size_t(input.index)].users.push_back(id);
-    for (size_t i = 0; i < types.size(); ++i) {
-      const std::string wanted = i < output_names.size() && !output_names[i].empty() ? output_names[i]
-                                 : i == 0 ? std::string(node_name) : concat(node_name, '.', i);
-      const ValueId value = add_value(wanted, std::move(types[i]));
-      values_[size_t(value.index)].producer = id;
-      values_[size_t(value.index)].contents = contents[i];
-      node.outputs.push_back(value);
-    }
-    nodes_.push_back(std::move(node));
-    places_.push_back(id.index);
-    return nodes_.back().outputs;
-  });
+  return with_context([&] { return concat(name_of(op), " '", node_name, "'"); },
+                      [&] {
+                        std::vector<Operand> operands = operands_of(*this, inputs);
+                        if (const auto left = absorb(op, InferContext(operands, node_name))) {
+                          inputs.resize(*left);
+                          operands.resize(*left);
+                        }
+                        std::string name(node_name);
+                        std::vector<TensorType> types;
+                        for (int32_t* next = nullptr;;) {
+                          const InferContext context(operands, name);
+                          types = infer(op, context);
+                          if (!context.has_unknown()) break;
+                          const auto [owner, fresh] = unknown_owners_.try_emplace(symbol_of(name), 1);
+                          if (fresh) break;
+                          if (!next) next = &owner->second;
+                          name = concat(node_name, '.', (*next)++);
+                        }
+                        for (const TensorType& type : types)
+                          if (type.is_concrete()) byte_count(type.dtype, type.dims());
+                        std::vector<std::shared_ptr<const Contents>> contents;
+                        for (const TensorType& type : types)
+                          contents.push_back(types.size() == 1 ? infer_contents(op, operands, type) : nullptr);
+                        const NodeId id{int32_t(nodes_.size())};
+                        Node node{std::move(op), std::move(name), std::move(inputs), {}};
+                        for (ValueId input : node.inputs)
+                          if (input.valid()) values_[size_t(input.index)].users.push_back(id);
+                        for (size_t i = 0; i < types.size(); ++i) {
+                          const std::string wanted = i < output_names.size() && !output_names[i].empty()
+                                                         ? output_names[i]
+                                                     : i == 0 ? std::string(node_name)
+                                                              : concat(node_name, '.', i);
+                          const ValueId value = add_value(wanted, std::move(types[i]));
+                          values_[size_t(value.index)].producer = id;
+                          values_[size_t(value.index)].contents = contents[i];
+                          node.outputs.push_back(value);
+                        }
+                        nodes_.push_back(std::move(node));
+                        places_.push_back(id.index);
+                        return nodes_.back().outputs;
+                      });
 }
 
 // Elements that folding one node may read; more is work for a pass.
@@ -126,7 +132,8 @@ std::vector<ValueId> Graph::add_folded(Op op, std::vector<ValueId> inputs, std::
     }
   }
   // A window may be far larger than the tensors; what it costs is for a pass to judge.
-  if (!is_concrete(node.op) || conv_of(node.op) || std::get_if<ops::ConvTranspose>(&node.op) || std::get_if<ops::Pool>(&node.op))
+  if (!is_concrete(node.op) || conv_of(node.op) || std::get_if<ops::ConvTranspose>(&node.op) ||
+      std::get_if<ops::Pool>(&node.op))
     return outputs;
   for (ValueId id : outputs)
     if (!is_small(id)) return outputs;
@@ -300,14 +307,16 @@ void verify(const Graph& graph) {
     for (ValueId input : node.inputs) {
       if (!input.valid()) continue;
       const Value& value = graph.value(input);
-      if (value.producer.valid() && value.producer.index >= n) breach("'", node.name, "' uses '", value.name, "' before it exists");
+      if (value.producer.valid() && value.producer.index >= n)
+        breach("'", node.name, "' uses '", value.name, "' before it exists");
     }
     const auto operands = operands_of(graph, node.inputs);
     const auto types = infer(node.op, InferContext(operands, node.name));
     if (types.size() != node.outputs.size()) breach("'", node.name, "' has the wrong number of outputs");
     for (size_t i = 0; i < types.size(); ++i)
       if (graph.type(node.outputs[i]) != types[i])
-        breach("'", graph.value(node.outputs[i]).name, "' is ", graph.type(node.outputs[i]), " but its op gives ", types[i]);
+        breach("'", graph.value(node.outputs[i]).name, "' is ", graph.type(node.outputs[i]), " but its op gives ",
+               types[i]);
   }
 }
 
@@ -318,7 +327,8 @@ Bindings bind_shapes(const Graph& graph, const std::vector<Dims>& shapes) {
   for (size_t i = 0; i < shapes.size(); ++i) {
     const Value& input = graph.value(graph.inputs()[i]);
     auto bad = [&](const auto&... why) {
-      fail(ErrorKind::usage, "input '", input.name, "' is ", input.type, "; the shape ", shapes[i], " does not fit", why...);
+      fail(ErrorKind::usage, "input '", input.name, "' is ", input.type, "; the shape ", shapes[i], " does not fit",
+           why...);
     };
     if (shapes[i].size() != input.type.shape.size()) bad();
     for (size_t axis = 0; axis < shapes[i].size(); ++axis) {
@@ -338,7 +348,8 @@ Bindings bind_shapes(const Graph& graph, const std::vector<Dims>& shapes) {
     const Value& input = graph.value(graph.inputs()[i]);
     for (size_t axis = 0; axis < shapes[i].size(); ++axis)
       if (const Dim dim = input.type.shape[axis].substitute(bindings); dim != Dim(shapes[i][axis]))
-        fail(ErrorKind::usage, "input '", input.name, "' is ", input.type, "; the shape ", shapes[i], " gives ", dim, " for axis ", axis);
+        fail(ErrorKind::usage, "input '", input.name, "' is ", input.type, "; the shape ", shapes[i], " gives ", dim,
+             " for axis ", axis);
   }
   return bindings;
 }
@@ -376,7 +387,8 @@ Graph specialize(const Graph& graph, const Bindings& bound) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       map[size_t(node.outputs[i].index)] = outputs[i];
       // A dimension that only data decides is known where the data turned out to be shapes.
-      if (const TensorType& type = result.type(outputs[i]); type.is_concrete()) bind_unknown(graph.type(node.outputs[i]), type.dims(), bindings);
+      if (const TensorType& type = result.type(outputs[i]); type.is_concrete())
+        bind_unknown(graph.type(node.outputs[i]), type.dims(), bindings);
     }
   }
   for (const GraphOutput& output : graph.outputs()) result.add_output(output.name, mapped(output.value));
@@ -385,17 +397,18 @@ Graph specialize(const Graph& graph, const Bindings& bound) {
 }
 
 std::vector<Tensor> run_node(const Op& given, const std::vector<Tensor>& inputs, std::string_view name) {
-  return with_context([&] { return concat(name_of(given), " '", name, "'"); }, [&] {
-    Op op = given;
-    const TensorOperands operands(inputs);
-    InferContext context(operands, name);
-    std::span<const Tensor> tensors(inputs);
-    if (const auto left = absorb(op, context)) {
-      tensors = tensors.first(*left);
-      return temper::reference(op, tensors, infer(op, context.first(*left)));
-    }
-    return temper::reference(op, tensors, infer(op, context));
-  });
+  return with_context([&] { return concat(name_of(given), " '", name, "'"); },
+                      [&] {
+                        Op op = given;
+                        const TensorOperands operands(inputs);
+                        InferContext context(operands, name);
+                        std::span<const Tensor> tensors(inputs);
+                        if (const auto left = absorb(op, context)) {
+                          tensors = tensors.first(*left);
+                          return temper::reference(op, tensors, infer(op, context.first(*left)));
+                        }
+                        return temper::reference(op, tensors, infer(op, context));
+                      });
 }
 
 std::vector<Tensor> run_reference(const Graph& source, const std::vector<Tensor>& inputs) {

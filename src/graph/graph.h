@@ -26,11 +26,11 @@ using NodeId = Id<struct NodeTag>;
 struct Value {
   std::string name;  // unique in the graph
   TensorType type;
-  std::shared_ptr<const Tensor> constant;     // set: the value is this constant and has no producer
-  std::shared_ptr<const Contents> contents;   // of small integer values, as far as they follow from shapes
-  NodeId producer;                            // invalid for inputs and constants
-  std::vector<NodeId> users;                  // one entry per use by a node
-  int32_t output_uses = 0;                    // how many graph outputs it is
+  std::shared_ptr<const Tensor> constant;    // set: the value is this constant and has no producer
+  std::shared_ptr<const Contents> contents;  // of small integer values, as far as they follow from shapes
+  NodeId producer;                           // invalid for inputs and constants
+  std::vector<NodeId> users;                 // one entry per use by a node
+  int32_t output_uses = 0;                   // how many graph outputs it is
 };
 
 struct Node {
@@ -74,7 +74,9 @@ class Graph {
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   const TensorType& type(ValueId id) const { return value(id).type; }
   const Tensor* constant(ValueId id) const { return id.valid() ? value(id).constant.get() : nullptr; }
-  const Node* producer(ValueId id) const { return id.valid() && value(id).producer.valid() ? &node(value(id).producer) : nullptr; }
+  const Node* producer(ValueId id) const {
+    return id.valid() && value(id).producer.valid() ? &node(value(id).producer) : nullptr;
+  }
   bool is_output(ValueId id) const { return value(id).output_uses > 0; }
   // True when `id` has exactly one use and is no graph output: the producer may be fused into that user.
   bool has_single_use(ValueId id) const { return value(id).users.size() == 1 && !is_output(id); }
@@ -82,13 +84,15 @@ class Graph {
   // Redirects every use of `old_value` (graph outputs too) to `new_value`. Throws std::logic_error if the types differ:
   // a pass that does so is wrong. Nodes that are dead by that stay until compact(), but no longer count as users.
   void replace(ValueId old_value, ValueId new_value);
-  // Adds a node of one output and puts it in the place of `old_value`: it takes its name and, once compacted, stands in the
-  // order where the old producer stood.
+  // Adds a node of one output and puts it in the place of `old_value`: it takes its name and, once compacted, stands in
+  // the order where the old producer stood.
   ValueId rewrite(ValueId old_value, Op op, std::vector<ValueId> inputs, std::string_view node_name);
   // The two values exchange their names.
-  void swap_names(ValueId a, ValueId b) { std::swap(values_.at(size_t(a.index)).name, values_.at(size_t(b.index)).name); }
-  // Keeps what the outputs need, and all inputs. The order stays; a node that is needed earlier than it stands moves up.
-  // Ids change.
+  void swap_names(ValueId a, ValueId b) {
+    std::swap(values_.at(size_t(a.index)).name, values_.at(size_t(b.index)).name);
+  }
+  // Keeps what the outputs need, and all inputs. The order stays; a node that is needed earlier than it stands moves
+  // up. Ids change.
   void compact();
 
  private:

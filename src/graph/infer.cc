@@ -37,13 +37,16 @@ void bind_unknown(const TensorType& type, const Dims& dims, Bindings& bindings) 
 
 void InferContext::expect_inputs(size_t least, size_t most) const {
   if (size() < least || size() > most)
-    fail(ErrorKind::bad_file, size(), " inputs were given; ", least, least == most ? "" : concat(" to ", most), " are needed");
+    fail(ErrorKind::bad_file, size(), " inputs were given; ", least, least == most ? "" : concat(" to ", most),
+         " are needed");
 }
 
 void InferContext::expect_rank(size_t i, int64_t least, int64_t most) const {
   if (type(i).rank() < least || type(i).rank() > most)
     fail(ErrorKind::bad_file, "input ", i, " has type ", type(i), "; its rank must be ", least,
-         most == least ? "" : most == kMaxRank ? " or more" : concat(" to ", most));
+         most == least      ? ""
+         : most == kMaxRank ? " or more"
+                            : concat(" to ", most));
 }
 
 void InferContext::expect_same_dtype(size_t i, size_t j) const {

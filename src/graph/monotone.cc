@@ -48,7 +48,10 @@ bool never_decreases(const Program& program, DType accumulator, std::span<const 
         if (rises(0) && (is_float(step.dtype) || (is_float(from) && !is_float(accumulator)) || step.dtype == from))
           result = arg(0);
         break;
-      case Scalar::relu: case Scalar::round: case Scalar::floor: case Scalar::ceil:
+      case Scalar::relu:
+      case Scalar::round:
+      case Scalar::floor:
+      case Scalar::ceil:
         if (rises(0) && computes) result = arg(0);
         break;
       case Scalar::add:
@@ -64,11 +67,13 @@ bool never_decreases(const Program& program, DType accumulator, std::span<const 
       case Scalar::div:
         if (computes && rises(0) && finite(1) && arg(1).positive) result.kind = Known::Kind::rises;
         break;
-      case Scalar::max: case Scalar::min:
+      case Scalar::max:
+      case Scalar::min:
         if ((rises(0) && finite(1)) || (finite(0) && rises(1))) result.kind = Known::Kind::rises;
         break;
       case Scalar::fma:
-        if (computes && finite(2) && ((rises(0) && finite(1) && arg(1).positive) || (finite(0) && arg(0).positive && rises(1))))
+        if (computes && finite(2) &&
+            ((rises(0) && finite(1) && arg(1).positive) || (finite(0) && arg(0).positive && rises(1))))
           result.kind = Known::Kind::rises;
         break;
       default: break;

@@ -77,7 +77,8 @@ std::vector<TensorType> infer(const Op& op, const InferContext& context) {
   return std::visit(
       [&]<class T>(const T& self) {
         if constexpr (requires(T copy) { copy.absorb(context); }) {
-          if (T known = self; context.size() > T::data_inputs && known.absorb(context)) return known.infer(context.first(T::data_inputs));
+          if (T known = self; context.size() > T::data_inputs && known.absorb(context))
+            return known.infer(context.first(T::data_inputs));
         }
         return self.infer(context);
       },
@@ -101,12 +102,20 @@ std::optional<size_t> absorb(Op& op, const InferContext& context) {
 
 bool is_concrete(const Op& op) {
   bool concrete = true;
-  std::visit([&]<class T>(const T& self) { T::fields(self, [&](std::string_view, const auto& value) { concrete &= is_concrete_field(value); }); }, op);
+  std::visit(
+      [&]<class T>(const T& self) {
+        T::fields(self, [&](std::string_view, const auto& value) { concrete &= is_concrete_field(value); });
+      },
+      op);
   return concrete;
 }
 
 void substitute(Op& op, const Bindings& bindings) {
-  std::visit([&]<class T>(T& self) { T::fields(self, [&](std::string_view, auto& value) { substitute_field(value, bindings); }); }, op);
+  std::visit(
+      [&]<class T>(T& self) {
+        T::fields(self, [&](std::string_view, auto& value) { substitute_field(value, bindings); });
+      },
+      op);
 }
 
 Program* epilogue_of(Op& op) {

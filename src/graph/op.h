@@ -43,51 +43,24 @@
 namespace temper {
 
 // One a line, in alphabetical order.
-using Op = std::variant<
-    ops::ArgReduce,
-    ops::BitCast,
-    ops::Broadcast,
-    ops::Concat,
-    ops::Conv,
-    ops::ConvChain,
-    ops::ConvTranspose,
-    ops::Cumulative,
-    ops::Dequantize,
-    ops::FusedConv,
-    ops::FusedReduce,
-    ops::Gather,
-    ops::GridSample,
-    ops::Lrn,
-    ops::MatMul,
-    ops::Nms,
-    ops::NonZero,
-    ops::Normalize,
-    ops::Pad,
-    ops::Pointwise,
-    ops::Pool,
-    ops::Quantize,
-    ops::Range,
-    ops::Recurrent,
-    ops::Reduce,
-    ops::Reshape,
-    ops::Resize,
-    ops::RoiAlign,
-    ops::Scatter,
-    ops::ShapeOf,
-    ops::Slice,
-    ops::Softmax,
-    ops::TopK,
-    ops::Transpose,
-    ops::Unique>;
+using Op = std::variant<ops::ArgReduce, ops::BitCast, ops::Broadcast, ops::Concat, ops::Conv, ops::ConvChain,
+                        ops::ConvTranspose, ops::Cumulative, ops::Dequantize, ops::FusedConv, ops::FusedReduce,
+                        ops::Gather, ops::GridSample, ops::Lrn, ops::MatMul, ops::Nms, ops::NonZero, ops::Normalize,
+                        ops::Pad, ops::Pointwise, ops::Pool, ops::Quantize, ops::Range, ops::Recurrent, ops::Reduce,
+                        ops::Reshape, ops::Resize, ops::RoiAlign, ops::Scatter, ops::ShapeOf, ops::Slice, ops::Softmax,
+                        ops::TopK, ops::Transpose, ops::Unique>;
 
 template <class T>
 concept OpStruct = std::equality_comparable<T> && std::default_initializable<T> &&
-    requires(const T op, const InferContext& context, std::span<const Tensor> inputs, std::span<const TensorType> types) {
-      { T::name } -> std::convertible_to<std::string_view>;
-      { T::fields(op, [](std::string_view, const auto&) {}) };
-      { op.infer(context) } -> std::same_as<std::vector<TensorType>>;
-      { op.reference(inputs, types) } -> std::same_as<std::vector<Tensor>>;
-    };
+                   requires(const T op, const InferContext& context, std::span<const Tensor> inputs,
+                            std::span<const TensorType> types) {
+                     { T::name } -> std::convertible_to<std::string_view>;
+                     {
+                       T::fields(op, [](std::string_view, const auto&) {})
+                     };
+                     { op.infer(context) } -> std::same_as<std::vector<TensorType>>;
+                     { op.reference(inputs, types) } -> std::same_as<std::vector<Tensor>>;
+                   };
 
 std::string_view name_of(const Op& op);
 // "strides=[2,2] pads=[1,1,1,1]": the fields that differ from the op's defaults.
@@ -97,8 +70,9 @@ Op parse_op(std::string_view name, std::string_view fields);
 std::vector<TensorType> infer(const Op& op, const InferContext& context);
 // Runs the op's scalar reference. `outputs` are the concrete types that infer gave.
 std::vector<Tensor> reference(const Op& op, std::span<const Tensor> inputs, std::span<const TensorType> outputs);
-// Inputs that only carry sizes (a reshape's target, a slice's bounds) become fields as soon as their contents are known;
-// returns how many inputs are left, nothing where the op has no such inputs or they are not known yet. An op does so with
+// Inputs that only carry sizes (a reshape's target, a slice's bounds) become fields as soon as their contents are
+// known; returns how many inputs are left, nothing where the op has no such inputs or they are not known yet. An op
+// does so with
 //   static constexpr size_t data_inputs = 1;  bool absorb(const InferContext&);
 // `infer` does so by itself; `reference` and backends see such ops without those inputs.
 std::optional<size_t> absorb(Op& op, const InferContext& context);

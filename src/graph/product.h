@@ -5,6 +5,8 @@
 namespace temper {
 
 // The ops that quantization and lower precisions are about: convolutions and matrix products.
-inline bool is_product(const Op& op) { return std::holds_alternative<ops::Conv>(op) || std::holds_alternative<ops::MatMul>(op); }
+inline bool is_product(const Op& op) {
+  return std::holds_alternative<ops::Conv>(op) || std::holds_alternative<ops::MatMul>(op);
+}
 
 }  // namespace temper

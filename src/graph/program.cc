@@ -15,10 +15,26 @@ int arity_of(Scalar op) {
   if (op == Scalar::constant) return 0;
   if (op == Scalar::where || op == Scalar::fma) return 3;
   switch (op) {
-    case Scalar::add: case Scalar::sub: case Scalar::mul: case Scalar::div: case Scalar::pow: case Scalar::min:
-    case Scalar::max: case Scalar::mod: case Scalar::fmod: case Scalar::bit_and: case Scalar::bit_or:
-    case Scalar::bit_xor: case Scalar::shift_left: case Scalar::shift_right: case Scalar::equal: case Scalar::less:
-    case Scalar::less_equal: case Scalar::logical_and: case Scalar::logical_or: case Scalar::logical_xor: return 2;
+    case Scalar::add:
+    case Scalar::sub:
+    case Scalar::mul:
+    case Scalar::div:
+    case Scalar::pow:
+    case Scalar::min:
+    case Scalar::max:
+    case Scalar::mod:
+    case Scalar::fmod:
+    case Scalar::bit_and:
+    case Scalar::bit_or:
+    case Scalar::bit_xor:
+    case Scalar::shift_left:
+    case Scalar::shift_right:
+    case Scalar::equal:
+    case Scalar::less:
+    case Scalar::less_equal:
+    case Scalar::logical_and:
+    case Scalar::logical_or:
+    case Scalar::logical_xor: return 2;
     default: return 1;
   }
 }
@@ -110,7 +126,8 @@ Program Program::parse(std::string_view text) {
 }
 
 void Program::verify() const {
-  if (inputs < 0 || inputs > 1024 || steps.size() > 100000) fail(ErrorKind::bad_file, "a pointwise program out of bounds");
+  if (inputs < 0 || inputs > 1024 || steps.size() > 100000)
+    fail(ErrorKind::bad_file, "a pointwise program out of bounds");
   for (size_t i = 0; i < steps.size(); ++i)
     for (int a = 0; a < arity_of(steps[i].op); ++a)
       if (steps[i].args[size_t(a)] < 0 || steps[i].args[size_t(a)] >= inputs + int(i))
@@ -129,13 +146,15 @@ DType Program::infer(std::span<const DType> input_dtypes) const {
     };
     if (step.op == Scalar::constant || step.op == Scalar::cast) continue;
     if (step.op == Scalar::where) {
-      if (arg(0) != DType::boolean || arg(1) != step.dtype || arg(2) != step.dtype) bad("the dtypes of its arguments do not fit");
+      if (arg(0) != DType::boolean || arg(1) != step.dtype || arg(2) != step.dtype)
+        bad("the dtypes of its arguments do not fit");
       continue;
     }
     if (step.op == Scalar::fma && step.dtype != DType::f32) bad("it is defined on f32 only");
     for (int a = 1; a < arity_of(step.op); ++a)
       if (arg(a) != arg(0)) bad("its arguments differ in dtype");
-    if (gives_bool(step.op) ? step.dtype != DType::boolean : step.dtype != arg(0)) bad("the dtype of its result does not fit");
+    if (gives_bool(step.op) ? step.dtype != DType::boolean : step.dtype != arg(0))
+      bad("the dtype of its result does not fit");
     if (takes_bool(step.op) && arg(0) != DType::boolean) bad("it needs bool");
     if (floats_only(step.op) && !is_float(arg(0))) bad("it needs floats");
     if (ints_only(step.op) && !is_int(arg(0))) bad("it needs integers");
@@ -214,7 +233,8 @@ W binary(Scalar op, W a, W b) {
         if constexpr (std::is_signed_v<W>)
           if (b == -1) return W(U(0) - U(a));
         return a / b;
-      case Scalar::mod: case Scalar::fmod: {
+      case Scalar::mod:
+      case Scalar::fmod: {
         if (b == 0) return 0;
         if constexpr (std::is_signed_v<W>)
           if (b == -1) return 0;
@@ -314,7 +334,8 @@ Tensor run_step(const Step& step, const Tensor& a, const Tensor& b, const Tensor
     return out;
   }
   if (step.op == Scalar::fma) {
-    for (int64_t i = 0; i < count; ++i) out.data<float>()[i] = std::fma(a.data<float>()[i], b.data<float>()[i], c.data<float>()[i]);
+    for (int64_t i = 0; i < count; ++i)
+      out.data<float>()[i] = std::fma(a.data<float>()[i], b.data<float>()[i], c.data<float>()[i]);
     return out;
   }
   visit_dtype(a.dtype(), [&]<class A>() {
@@ -322,7 +343,10 @@ Tensor run_step(const Step& step, const Tensor& a, const Tensor& b, const Tensor
     const A* x = a.data<A>();
     const A* y = b.defined() ? b.data<A>() : nullptr;
     auto wide = [](A v) { return static_cast<W>(v); };
-    auto to_bool = [&](auto&& f) { bool* o = out.data<bool>(); for (int64_t i = 0; i < count; ++i) o[i] = f(i); };
+    auto to_bool = [&](auto&& f) {
+      bool* o = out.data<bool>();
+      for (int64_t i = 0; i < count; ++i) o[i] = f(i);
+    };
     switch (step.op) {
       case Scalar::cast:
         visit_dtype(step.dtype, [&]<class T>() {
@@ -338,12 +362,15 @@ Tensor run_step(const Step& step, const Tensor& a, const Tensor& b, const Tensor
       case Scalar::logical_not: return to_bool([&](int64_t i) { return wide(x[i]) == 0; });
       case Scalar::is_nan: return to_bool([&](int64_t i) { return std::isnan(double(wide(x[i]))); });
       case Scalar::is_inf: return to_bool([&](int64_t i) { return std::isinf(double(wide(x[i]))); });
-      case Scalar::shift_left: case Scalar::shift_right:
+      case Scalar::shift_left:
+      case Scalar::shift_right:
         if constexpr (std::is_integral_v<A> && !std::is_same_v<A, bool>) {
           constexpr uint64_t bits = sizeof(A) * 8;
           for (int64_t i = 0; i < count; ++i) {
             const uint64_t by = uint64_t(wide(y[i]));
-            out.data<A>()[i] = by >= bits ? A(0) : step.op == Scalar::shift_left ? A(uint64_t(x[i]) << by) : A(x[i] >> by);
+            out.data<A>()[i] = by >= bits                      ? A(0)
+                               : step.op == Scalar::shift_left ? A(uint64_t(x[i]) << by)
+                                                               : A(x[i] >> by);
           }
         }
         return;

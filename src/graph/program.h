@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pointwise program: straight-line scalar code over inputs that are broadcast to the output's shape. It is the body of
-// the pointwise op and the epilogue of conv and matmul. Fusing two pointwise ops is concatenating two programs.
+// A pointwise program: straight-line scalar code over inputs that are broadcast to the output's shape. It is the body
+// of the pointwise op and the epilogue of conv and matmul. Fusing two pointwise ops is concatenating two programs.
 #pragma once
 #include <array>
 #include <span>
@@ -12,24 +12,72 @@
 namespace temper {
 
 enum class Scalar : uint8_t {
-  constant, cast,
+  constant,
+  cast,
   // arithmetic: both arguments and the result have one dtype
-  add, sub, mul, div, pow, min, max, mod, fmod,
-  bit_and, bit_or, bit_xor, shift_left, shift_right,
+  add,
+  sub,
+  mul,
+  div,
+  pow,
+  min,
+  max,
+  mod,
+  fmod,
+  bit_and,
+  bit_or,
+  bit_xor,
+  shift_left,
+  shift_right,
   // one argument
-  neg, abs, sign, floor, ceil, round, sqrt, reciprocal, exp, log, erf, sigmoid, tanh, relu,
-  sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, bit_not,
+  neg,
+  abs,
+  sign,
+  floor,
+  ceil,
+  round,
+  sqrt,
+  reciprocal,
+  exp,
+  log,
+  erf,
+  sigmoid,
+  tanh,
+  relu,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  asinh,
+  acosh,
+  atanh,
+  bit_not,
   // to bool
-  equal, less, less_equal, logical_and, logical_or, logical_xor, logical_not, is_nan, is_inf,
+  equal,
+  less,
+  less_equal,
+  logical_and,
+  logical_or,
+  logical_xor,
+  logical_not,
+  is_nan,
+  is_inf,
   // three arguments
-  where, fma,
+  where,
+  fma,
 };
 constexpr std::array<std::string_view, 53> enum_names(Scalar) {
-  return {"constant", "cast", "add", "sub", "mul", "div", "pow", "min", "max", "mod", "fmod", "bit_and", "bit_or",
-          "bit_xor", "shift_left", "shift_right", "neg", "abs", "sign", "floor", "ceil", "round", "sqrt", "reciprocal",
-          "exp", "log", "erf", "sigmoid", "tanh", "relu", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
-          "asinh", "acosh", "atanh", "bit_not", "equal", "less", "less_equal", "logical_and", "logical_or",
-          "logical_xor", "logical_not", "is_nan", "is_inf", "where", "fma"};
+  return {"constant",    "cast",    "add",    "sub",     "mul",        "div",         "pow",        "min",
+          "max",         "mod",     "fmod",   "bit_and", "bit_or",     "bit_xor",     "shift_left", "shift_right",
+          "neg",         "abs",     "sign",   "floor",   "ceil",       "round",       "sqrt",       "reciprocal",
+          "exp",         "log",     "erf",    "sigmoid", "tanh",       "relu",        "sin",        "cos",
+          "tan",         "asin",    "acos",   "atan",    "sinh",       "cosh",        "asinh",      "acosh",
+          "atanh",       "bit_not", "equal",  "less",    "less_equal", "logical_and", "logical_or", "logical_xor",
+          "logical_not", "is_nan",  "is_inf", "where",   "fma"};
 }
 std::string_view name_of(Scalar op);
 int arity_of(Scalar op);  // 0 for constant
@@ -42,21 +90,24 @@ int arity_of(Scalar op);  // 0 for constant
 // fma(a, b, c) is a * b + c with one rounding, on f32 only.
 struct Step {
   Scalar op;
-  DType dtype;                   // of the result
+  DType dtype;  // of the result
   std::array<int, 3> args{-1, -1, -1};
-  double number = 0;             // the constant, for float dtypes
-  int64_t integer = 0;           // the constant, for integer dtypes and bool
+  double number = 0;    // the constant, for float dtypes
+  int64_t integer = 0;  // the constant, for integer dtypes and bool
   bool operator==(const Step&) const = default;
 };
 
 struct Program {
   int inputs = 1;
-  std::vector<Step> steps;       // the result is the last step; input 0 when there is none
+  std::vector<Step> steps;  // the result is the last step; input 0 when there is none
 
   bool is_identity() const { return steps.empty(); }
   bool operator==(const Program&) const = default;
 
-  int push(Step step) { steps.push_back(step); return inputs + int(steps.size()) - 1; }
+  int push(Step step) {
+    steps.push_back(step);
+    return inputs + int(steps.size()) - 1;
+  }
   int result() const { return steps.empty() ? 0 : inputs + int(steps.size()) - 1; }
   DType dtype_of_value(int value, std::span<const DType> input_dtypes) const;
 

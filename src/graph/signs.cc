@@ -14,13 +14,19 @@ bool has_no_negatives(const Program& program, std::vector<char> known) {
     switch (step.op) {
       case Scalar::constant: ok = is_float(step.dtype) ? step.number >= 0 : step.integer >= 0; break;
       case Scalar::cast: ok = arg(0); break;
-      case Scalar::add: case Scalar::mul: ok = is_float(step.dtype) && arg(0) && arg(1); break;
+      case Scalar::add:
+      case Scalar::mul: ok = is_float(step.dtype) && arg(0) && arg(1); break;
       case Scalar::max: ok = arg(0) || arg(1); break;
       case Scalar::min: ok = arg(0) && arg(1); break;
       case Scalar::fma: ok = arg(0) && arg(1) && arg(2); break;
       case Scalar::where: ok = arg(1) && arg(2); break;
-      case Scalar::floor: case Scalar::ceil: case Scalar::round: ok = arg(0); break;
-      case Scalar::relu: case Scalar::sqrt: case Scalar::exp: case Scalar::sigmoid: ok = true; break;
+      case Scalar::floor:
+      case Scalar::ceil:
+      case Scalar::round: ok = arg(0); break;
+      case Scalar::relu:
+      case Scalar::sqrt:
+      case Scalar::exp:
+      case Scalar::sigmoid: ok = true; break;
       default: break;
     }
     known.push_back(ok);
@@ -42,7 +48,8 @@ bool casts_keep_signs(const Program& program, std::vector<DType> dtypes) {
 
 // A window that sees nothing but padding gives the lowest number there is.
 bool windows_meet_data(const ops::Pool& pool) {
-  if (pool.ceil_mode || std::any_of(pool.dilations.begin(), pool.dilations.end(), [](int64_t d) { return d != 1; })) return false;
+  if (pool.ceil_mode || std::any_of(pool.dilations.begin(), pool.dilations.end(), [](int64_t d) { return d != 1; }))
+    return false;
   if (pool.pad_mode != ops::PadMode::explicit_pads) return true;
   for (size_t i = 0; i < pool.kernel.size(); ++i)
     if (pool.pads[i] >= pool.kernel[i] || pool.pads[i + pool.kernel.size()] >= pool.kernel[i]) return false;
@@ -64,7 +71,10 @@ class Signs {
   const Graph& graph_;
   std::vector<char> known_;
 
-  static bool is_unsigned(DType dtype) { return dtype == DType::u8 || dtype == DType::u16 || dtype == DType::u32 || dtype == DType::u64 || dtype == DType::boolean; }
+  static bool is_unsigned(DType dtype) {
+    return dtype == DType::u8 || dtype == DType::u16 || dtype == DType::u32 || dtype == DType::u64 ||
+           dtype == DType::boolean;
+  }
   bool known(ValueId id) const {
     if (!id.valid()) return false;
     if (const Tensor* constant = graph_.constant(id); constant && constant->count() <= 4096) {
@@ -85,16 +95,27 @@ class Signs {
       std::vector<char> inputs;
       std::vector<DType> dtypes;
       if (accumulator) inputs.push_back(0), dtypes.push_back(accumulator_of(node));
-      for (size_t i = first; i < node.inputs.size(); ++i) inputs.push_back(known(node.inputs[i])), dtypes.push_back(graph_.type(node.inputs[i]).dtype);
-      return int(inputs.size()) == steps.inputs && casts_keep_signs(steps, std::move(dtypes)) && has_no_negatives(steps, std::move(inputs));
+      for (size_t i = first; i < node.inputs.size(); ++i)
+        inputs.push_back(known(node.inputs[i])), dtypes.push_back(graph_.type(node.inputs[i]).dtype);
+      return int(inputs.size()) == steps.inputs && casts_keep_signs(steps, std::move(dtypes)) &&
+             has_no_negatives(steps, std::move(inputs));
     };
     if (const auto* op = std::get_if<ops::Pointwise>(&node.op)) return program(op->program, 0, false);
-    if (const Program* epilogue = epilogue_of(node.op)) return program(*epilogue, node.inputs.size() - size_t(epilogue->inputs - 1), true);
-    if (const auto* op = std::get_if<ops::Pool>(&node.op)) return op->kind == ops::PoolKind::lp || (known(node.inputs[0]) && windows_meet_data(*op));
-    if (const auto* op = std::get_if<ops::Resize>(&node.op)) return op->kind == ops::ResizeKind::nearest && op->coordinate != ops::ResizeCoordinate::tf_crop_and_resize && known(node.inputs[0]);
-    if (const auto* op = std::get_if<ops::Pad>(&node.op)) return known(node.inputs[0]) && (op->kind != ops::PadKind::constant || node.inputs.size() < 2 || !node.inputs[1].valid() || known(node.inputs[1]));
-    if (std::get_if<ops::Concat>(&node.op)) return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return known(id); });
-    if (std::get_if<ops::Reshape>(&node.op) || std::get_if<ops::Transpose>(&node.op) || std::get_if<ops::Slice>(&node.op) || std::get_if<ops::Broadcast>(&node.op)) return known(node.inputs[0]);
+    if (const Program* epilogue = epilogue_of(node.op))
+      return program(*epilogue, node.inputs.size() - size_t(epilogue->inputs - 1), true);
+    if (const auto* op = std::get_if<ops::Pool>(&node.op))
+      return op->kind == ops::PoolKind::lp || (known(node.inputs[0]) && windows_meet_data(*op));
+    if (const auto* op = std::get_if<ops::Resize>(&node.op))
+      return op->kind == ops::ResizeKind::nearest && op->coordinate != ops::ResizeCoordinate::tf_crop_and_resize &&
+             known(node.inputs[0]);
+    if (const auto* op = std::get_if<ops::Pad>(&node.op))
+      return known(node.inputs[0]) && (op->kind != ops::PadKind::constant || node.inputs.size() < 2 ||
+                                       !node.inputs[1].valid() || known(node.inputs[1]));
+    if (std::get_if<ops::Concat>(&node.op))
+      return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return known(id); });
+    if (std::get_if<ops::Reshape>(&node.op) || std::get_if<ops::Transpose>(&node.op) ||
+        std::get_if<ops::Slice>(&node.op) || std::get_if<ops::Broadcast>(&node.op))
+      return known(node.inputs[0]);
     return false;
   }
 };

@@ -29,7 +29,8 @@ std::string TensorType::text() const { return concat(dtype, shape); }
 TensorType TensorType::parse(std::string_view text) {
   const auto open = text.find('[');
   auto dtype = dtype_from_name(text.substr(0, open));
-  if (open == text.npos || text.back() != ']' || !dtype) fail(ErrorKind::bad_file, "not a tensor type: '", text.substr(0, 80), "'");
+  if (open == text.npos || text.back() != ']' || !dtype)
+    fail(ErrorKind::bad_file, "not a tensor type: '", text.substr(0, 80), "'");
   TensorType type{*dtype, {}};
   text = text.substr(open + 1, text.size() - open - 2);
   int depth = 0;
@@ -152,7 +153,8 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
     Dim& out = result[skip + i];
     if (x == y || y == Dim(1)) continue;
     if (x == Dim(1)) out = y;
-    else if (x.is_constant() && y.is_constant()) fail(ErrorKind::bad_file, "shapes ", a, " and ", b, " cannot be broadcast together");
+    else if (x.is_constant() && y.is_constant())
+      fail(ErrorKind::bad_file, "shapes ", a, " and ", b, " cannot be broadcast together");
     else if (x.is_constant() || y.is_constant()) out = x.is_constant() ? x : y;  // the other one is it or 1
     else out = dim_max(x, y);
   }
@@ -172,7 +174,8 @@ Dims broadcast_strides(const Dims& from, const Dims& to) {
 }
 
 int64_t normalize_axis(int64_t axis, int64_t rank) {
-  if (axis < -rank || axis >= rank) fail(ErrorKind::bad_file, "axis ", axis, " does not exist in a tensor of rank ", rank);
+  if (axis < -rank || axis >= rank)
+    fail(ErrorKind::bad_file, "axis ", axis, " does not exist in a tensor of rank ", rank);
   return axis < 0 ? axis + rank : axis;
 }
 

@@ -20,8 +20,8 @@ struct TensorType {
 
   int64_t rank() const { return int64_t(shape.size()); }
   bool is_concrete() const;
-  Dims dims() const;  // throws Error{unsupported} where a dimension is still symbolic
-  std::string text() const;  // "f32[batch,3,224,224]"
+  Dims dims() const;                               // throws Error{unsupported} where a dimension is still symbolic
+  std::string text() const;                        // "f32[batch,3,224,224]"
   static TensorType parse(std::string_view text);  // throws Error{bad_file}
   bool operator==(const TensorType&) const = default;
 };
@@ -60,9 +60,15 @@ class Tensor {
   std::byte* raw_mutable() { return data_; }
 
   template <class T>
-  T* data() { check(dtype_of<T>); return reinterpret_cast<T*>(data_); }
+  T* data() {
+    check(dtype_of<T>);
+    return reinterpret_cast<T*>(data_);
+  }
   template <class T>
-  const T* data() const { check(dtype_of<T>); return reinterpret_cast<const T*>(data_); }
+  const T* data() const {
+    check(dtype_of<T>);
+    return reinterpret_cast<const T*>(data_);
+  }
 
   Tensor reshaped(Dims dims) const;  // shares storage; the element count must agree
   // Converts each element with static_cast through Wide<T>; bool becomes 0/1, non-zero becomes true.

@@ -18,8 +18,8 @@ namespace {
 constexpr int64_t kInlineElements = 16;
 
 bool is_bare(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == ':' ||
-         c == '/' || c == '-' || c == '$';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+         c == ':' || c == '/' || c == '-' || c == '$';
 }
 
 void quote(std::string& out, std::string_view text) {
@@ -76,15 +76,21 @@ class Parser {
   Graph graph_;
   std::unordered_map<std::string, ValueId> values_;
 
-  [[noreturn]] void error(std::string_view what) { fail(ErrorKind::bad_file, what, " is expected at '", text_.substr(at_, 40), "'"); }
+  [[noreturn]] void error(std::string_view what) {
+    fail(ErrorKind::bad_file, what, " is expected at '", text_.substr(at_, 40), "'");
+  }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   bool accept(std::string_view word) {
     if (text_.substr(at_, word.size()) != word) return false;
     at_ += word.size();
     return true;
   }
-  void expect(std::string_view word) { if (!accept(word)) error(concat('\'', word, '\'')); }
-  void end_of_line() { if (at_ < text_.size()) expect("\n"); }
+  void expect(std::string_view word) {
+    if (!accept(word)) error(concat('\'', word, '\''));
+  }
+  void end_of_line() {
+    if (at_ < text_.size()) expect("\n");
+  }
 
   std::string quoted() {
     expect("\"");
@@ -144,7 +150,8 @@ class Parser {
       auto [end, code] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), index);
       if (code != std::errc() || index >= blobs_.size()) error("the number of a stored constant");
       at_ = size_t(end - text_.data());
-      if (blobs_[index].type() != t) fail(ErrorKind::bad_file, "constant '", name, "' is ", t, " but stored as ", blobs_[index].type());
+      if (blobs_[index].type() != t)
+        fail(ErrorKind::bad_file, "constant '", name, "' is ", t, " but stored as ", blobs_[index].type());
       define(name, graph_.add_constant(name, blobs_[index]));
       return;
     }
@@ -153,12 +160,14 @@ class Parser {
     const std::string_view list = text_.substr(at_, close + 1 - at_);
     at_ = close + 1;
     const Dims dims = t.dims();
-    if (element_count(dims) > kInlineElements) fail(ErrorKind::bad_file, "constant '", name, "' is too large to stand in the text");
+    if (element_count(dims) > kInlineElements)
+      fail(ErrorKind::bad_file, "constant '", name, "' is too large to stand in the text");
     Tensor tensor(t.dtype, dims);
     visit_dtype(t.dtype, [&]<class T>() {
       std::vector<std::conditional_t<std::is_integral_v<T>, int64_t, double>> values;
       parse_field(list, values);
-      if (int64_t(values.size()) != tensor.count()) fail(ErrorKind::bad_file, "constant '", name, "' has ", values.size(), " values");
+      if (int64_t(values.size()) != tensor.count())
+        fail(ErrorKind::bad_file, "constant '", name, "' has ", values.size(), " values");
       for (size_t i = 0; i < values.size(); ++i) tensor.data<T>()[i] = static_cast<T>(values[i]);
     });
     define(name, graph_.add_constant(name, std::move(tensor)));

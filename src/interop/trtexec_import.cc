@@ -34,7 +34,8 @@ void fill(std::optional<Latency>& latency, const std::vector<double>& ms) {
   for (const auto field : {&Latency::median, &Latency::mean, &Latency::min, &Latency::max, &Latency::stddev,
                            &Latency::p90, &Latency::p95, &Latency::p99})
     if (!((*latency).*field)) (*latency).*field = found.*field;
-  for (const auto field : {&Latency::median_ci95, &Latency::mean_ci95, &Latency::p90_ci95, &Latency::p95_ci95, &Latency::p99_ci95})
+  for (const auto field :
+       {&Latency::median_ci95, &Latency::mean_ci95, &Latency::p90_ci95, &Latency::p95_ci95, &Latency::p99_ci95})
     (*latency).*field = found.*field;
 }
 
@@ -124,7 +125,8 @@ void set_build(BenchRun& run, const TrtexecRun& log) {
   run.notes["model_sha256"] = kSilent;
   run.notes["threads"] = kSilent;
   for (const char* name : {"source_sha256", "load_by_others", "workspace_bytes"}) run.notes[name] = kSilent;
-  for (const char* name : {"outliers", "drift", "samples_ms"}) run.notes[name] = "only a summary: import the file of --exportTimes with the log";
+  for (const char* name : {"outliers", "drift", "samples_ms"})
+    run.notes[name] = "only a summary: import the file of --exportTimes with the log";
 }
 
 }  // namespace

@@ -65,11 +65,11 @@ std::string shown(std::string_view text) { return concat("'", text.substr(0, 160
 
 struct StatsLine {
   std::string_view name;
-  std::optional<TrtexecStats> TrtexecRun::*stats;
+  std::optional<TrtexecStats> TrtexecRun::* stats;
 };
 struct NumberLine {
   std::string_view name, unit;
-  std::optional<double> TrtexecRun::*number;
+  std::optional<double> TrtexecRun::* number;
 };
 constexpr std::array<StatsLine, 6> kStatsLines{{{"Latency: ", &TrtexecRun::latency},
                                                 {"End-to-End Host Latency: ", &TrtexecRun::end_to_end},
@@ -264,7 +264,7 @@ class Reader {
     if (!section_ || !run_) return false;
     Scan scan{text};
     const bool percentile = scan.take("percentile: ");
-    std::optional<double> TrtexecStats::*field = nullptr;
+    std::optional<double> TrtexecStats::* field = nullptr;
     if (scan.take("min: ")) field = &TrtexecStats::min;
     else if (scan.take("max: ")) field = &TrtexecStats::max;
     else if (scan.take("mean: ")) field = &TrtexecStats::mean;
@@ -278,7 +278,7 @@ class Reader {
     return true;
   }
   // "1.5 ms" or, of a percentile, "1.5 ms at 99%"
-  bool take_old(Scan& scan, TrtexecStats& stats, std::optional<double> TrtexecStats::*field) {
+  bool take_old(Scan& scan, TrtexecStats& stats, std::optional<double> TrtexecStats::* field) {
     const Scan before = scan;
     const auto value = scan.number(field ? " ms" : " ms at ");
     const auto percent = value && !field ? scan.number("%") : std::nullopt;

@@ -45,8 +45,8 @@ class ToTemper {
   }
 
   void build() {
-    std::string line = concat("temper build ", shell_quoted(model), " -o ", shell_quoted(plan), " --device cuda:",
-                              command.integer("--device").value_or(0));
+    std::string line = concat("temper build ", shell_quoted(model), " -o ", shell_quoted(plan),
+                              " --device cuda:", command.integer("--device").value_or(0));
     if (command.has("--int8") || command.has("--best")) {
       if (const auto cache = command.value("--calib")) {
         commands.push_back(concat("temper calibrate ", shell_quoted(model), " --from-cache ", shell_quoted(*cache),
@@ -59,7 +59,8 @@ class ToTemper {
       }
       line += " --precision int8 --calibration ranges.json";
       if (command.has("--fp16") || command.has("--bf16"))
-        differences.push_back("--int8 with --fp16 or --bf16: layers that are not in INT8 are in FP32 here; --keep-bf16 names others");
+        differences.push_back(
+            "--int8 with --fp16 or --bf16: layers that are not in INT8 are in FP32 here; --keep-bf16 names others");
     } else if (command.has("--fp16")) {
       line += " --precision fp16";
     } else if (command.has("--bf16")) {
@@ -161,7 +162,8 @@ class ToTemper {
     if (const auto file = command.value("--exportTimes")) line += concat(" --json ", shell_quoted(*file));
     commands.push_back(line);
     differences.push_back(
-        "bench gives the GPU's own time of one recorded graph, as 11.x does; trtexec's Latency until 10.x has the copies "
+        "bench gives the GPU's own time of one recorded graph, as 11.x does; trtexec's Latency until 10.x has the "
+        "copies "
         "in it (--transfers), and its kernels were launched one by one without --useCudaGraph (--no-cuda-graph)");
     if (command.has("--loadInputs"))
       differences.push_back(

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure/environment.h"
 
-#include <dnnl.hpp>
 #include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <ctime>
+#include <dnnl.hpp>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -59,7 +59,8 @@ std::optional<int64_t> size_in_bytes(const std::string& text) {
   const auto unit = text.find_first_not_of("0123456789 ");
   if (unit == std::string::npos) return value;
   switch (text[unit]) {
-    case 'k': case 'K': return *value << 10;
+    case 'k':
+    case 'K': return *value << 10;
     case 'M': return *value << 20;
     case 'G': return *value << 30;
     default: return std::nullopt;
@@ -85,7 +86,8 @@ std::string cgroup_file(const std::string& root, std::string_view v2, std::strin
   std::istringstream lines(groups);
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with("0::"))
-      if (std::string text = contents(concat(root, "/sys/fs/cgroup", line.substr(3), "/", v2)); !text.empty()) return text;
+      if (std::string text = contents(concat(root, "/sys/fs/cgroup", line.substr(3), "/", v2)); !text.empty())
+        return text;
   if (std::string text = contents(concat(root, "/sys/fs/cgroup/", v2)); !text.empty()) return text;
   return contents(concat(root, "/sys/fs/cgroup/", v1));
 }
@@ -97,16 +99,17 @@ std::optional<double> cgroup_cores(const std::string& root) {
   text >> quota;
   const auto value = integer(quota);
   if (!value || *value <= 0) return std::nullopt;  // "max" or -1: no limit
-  if (!(text >> period)) period = double(integer(contents(root + "/sys/fs/cgroup/cpu/cpu.cfs_period_us")).value_or(100000));
+  if (!(text >> period))
+    period = double(integer(contents(root + "/sys/fs/cgroup/cpu/cpu.cfs_period_us")).value_or(100000));
   if (period <= 0) return std::nullopt;
   return double(*value) / period;
 }
 
 std::vector<std::string> vector_features(const std::string& cpuinfo) {
   static constexpr std::string_view interesting[] = {
-      "sse4_2", "avx", "f16c", "fma", "avx2", "avx_vnni", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16",
-      "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16", "amx_fp16", "asimd", "asimdhp", "asimddp", "sve", "sve2", "i8mm",
-      "bf16"};
+      "sse4_2",   "avx",         "f16c",        "fma",         "avx2",     "avx_vnni", "avx512f",  "avx512bw",
+      "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16", "amx_fp16",
+      "asimd",    "asimdhp",     "asimddp",     "sve",         "sve2",     "i8mm",     "bf16"};
   std::string flags = field(cpuinfo, "flags");
   if (flags.empty()) flags = field(cpuinfo, "Features");
   std::istringstream words(flags);
@@ -156,7 +159,9 @@ std::optional<int64_t> throttle_count(const std::string& root) {
   return total;
 }
 
-std::optional<int64_t> status_bytes(std::string_view key) { return size_in_bytes(field(contents("/proc/self/status"), key)); }
+std::optional<int64_t> status_bytes(std::string_view key) {
+  return size_in_bytes(field(contents("/proc/self/status"), key));
+}
 
 }  // namespace
 
@@ -167,8 +172,8 @@ double core_clock_mhz() {
     uint64_t sum = 1, step = uint64_t(burst) | 1;
     const double start = host_clock().now_ms();
     for (int round = 0; round < kRounds; ++round)
-      // The barrier keeps the compiler from folding the additions. Register to register: some cores resolve additions of
-      // constants while renaming, in no time at all.
+    // The barrier keeps the compiler from folding the additions. Register to register: some cores resolve additions of
+    // constants while renaming, in no time at all.
 #pragma GCC unroll 64
       for (int i = 0; i < kAdditions; ++i) {
         sum += step;
@@ -205,8 +210,9 @@ Environment read_environment(int threads, const std::string& root) {
   e.os = field(contents(root + "/etc/os-release"), "PRETTY_NAME", '=');
   if (e.os.size() >= 2 && e.os.front() == '"') e.os = e.os.substr(1, e.os.size() - 2);
   utsname kernel;
-  if (uname(&kernel) == 0) e.kernel = concat(std::string_view(kernel.sysname), " ", std::string_view(kernel.release), " ",
-                                             std::string_view(kernel.machine));
+  if (uname(&kernel) == 0)
+    e.kernel = concat(std::string_view(kernel.sysname), " ", std::string_view(kernel.release), " ",
+                      std::string_view(kernel.machine));
   const std::string cpuinfo = contents(root + "/proc/cpuinfo");
   e.cpu_model = field(cpuinfo, "model name");
   if (e.cpu_model.empty()) e.cpu_model = "unknown";  // Arm kernels print only numbers of the part

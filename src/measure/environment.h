@@ -12,7 +12,7 @@ namespace temper {
 
 // Absent values could not be read on this machine. Sizes are bytes.
 struct Environment {
-  std::string time;      // start, ISO 8601, UTC: "2026-05-01T12:30:00Z"
+  std::string time;  // start, ISO 8601, UTC: "2026-05-01T12:30:00Z"
   std::string version, revision, compiler;
   std::string onednn_version, onednn_isa;
   std::string os, kernel;

@@ -25,8 +25,8 @@ double ms_between(SteadyClock::time_point from, SteadyClock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
-// One thread a body. The first exception ends the others (`stop`) and passes to the caller when all have ended. None begins
-// before all are there: Error{machine} where the system has no room for them.
+// One thread a body. The first exception ends the others (`stop`) and passes to the caller when all have ended. None
+// begins before all are there: Error{machine} where the system has no room for them.
 template <class Work>
 void on_threads(size_t count, std::atomic<bool>& stop, const Work& work, const std::function<void()>& meanwhile) {
   std::exception_ptr failed;
@@ -52,7 +52,8 @@ void on_threads(size_t count, std::atomic<bool>& stop, const Work& work, const s
   } catch (const std::system_error& error) {
     all_there.set_value(false);
     for (std::thread& thread : threads) thread.join();
-    fail(ErrorKind::machine, "only ", threads.size(), " of ", count, " threads could be started: ", std::string_view(error.what()));
+    fail(ErrorKind::machine, "only ", threads.size(), " of ", count,
+         " threads could be started: ", std::string_view(error.what()));
   }
   all_there.set_value(true);
   while (running > 0) {

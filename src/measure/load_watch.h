@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What other processes take of the cores while something is timed: the one mechanism for bench, builds, profiles and the
-// machine's peaks.
+// What other processes take of the cores while something is timed: the one mechanism for bench, builds, profiles and
+// the machine's peaks.
 #pragma once
 #include <optional>
 #include <string>
@@ -41,8 +41,8 @@ class LoadWatch {
   explicit LoadWatch(LoadSource& source = host_load()) : source_(&source) { start(); }
   void start();
   double seconds() const { return (source_->now_ms() - start_ms_) / 1e3; }  // since the start
-  // Cores that others used since the start (the hypervisor included), a mean. Nothing below kLeastWatchSeconds, and where
-  // the kernel does not show it.
+  // Cores that others used since the start (the hypervisor included), a mean. Nothing below kLeastWatchSeconds, and
+  // where the kernel does not show it.
   std::optional<double> load() const;
   // The same, after waiting until it can be told.
   std::optional<double> load_after_waiting() const;

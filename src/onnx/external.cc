@@ -92,7 +92,9 @@ class Walk {
     }
     names.insert(names.begin(), more.begin(), more.end());
   }
-  [[noreturn]] void refuse(std::string_view why) const { fail(ErrorKind::bad_file, "external data '", location_, "' is not opened: ", why); }
+  [[noreturn]] void refuse(std::string_view why) const {
+    fail(ErrorKind::bad_file, "external data '", location_, "' is not opened: ", why);
+  }
   [[noreturn]] void leads_out() const { refuse("a link leads out of the model's folder"); }
 
   const std::string& location_;
@@ -122,8 +124,11 @@ void collect(const onnx::NodeProto& node, std::set<std::string>& locations) {
 
 OpenFile open_external(const std::string& folder, const std::string& location) {
   const std::filesystem::path relative(location);
-  const auto refuse = [&](std::string_view why) { fail(ErrorKind::bad_file, "external data '", location, "' is not opened: ", why); };
-  if (location.find('\0') != location.npos) fail(ErrorKind::bad_file, "external data is not opened: its name holds a NUL");
+  const auto refuse = [&](std::string_view why) {
+    fail(ErrorKind::bad_file, "external data '", location, "' is not opened: ", why);
+  };
+  if (location.find('\0') != location.npos)
+    fail(ErrorKind::bad_file, "external data is not opened: its name holds a NUL");
   if (location.empty()) refuse("it names no file");
   if (relative.is_absolute()) refuse("the path is absolute; it must lie in the model's folder");
   for (const auto& part : relative)
@@ -139,7 +144,8 @@ std::vector<std::string> model_files(const std::string& path) {
   try {
     const MappedFile file(path);
     if (int64_t(file.bytes().size()) > kMaxModelBytes) return files;
-    google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(file.bytes().data()), int(file.bytes().size()));
+    google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(file.bytes().data()),
+                                                  int(file.bytes().size()));
     stream.SetRecursionLimit(4 * kMaxGraphDepth);
     onnx::ModelProto model;
     if (!model.ParseFromCodedStream(&stream)) return files;

@@ -37,7 +37,8 @@ std::string symbol_name(std::string_view text) {
 
 class Importer {
  public:
-  Importer(const OnnxModel& model, const ImportOptions& options) : model_(model), options_(options), functions_(functions_of(*model.proto)) {}
+  Importer(const OnnxModel& model, const ImportOptions& options)
+      : model_(model), options_(options), functions_(functions_of(*model.proto)) {}
 
   // The graph has more than the outputs need: it must be compacted.
   ImportedModel run() {
@@ -46,18 +47,22 @@ class Importer {
     for (const auto& entry : proto.metadata_props())
       if (entry.key() == kSourceKey && is_sha256_hex(entry.value())) result_.source_sha256 = entry.value();
     result_.files = model_.files;
-    result_.producer = concat(proto.producer_name(), proto.producer_version().empty() ? "" : " ", proto.producer_version());
+    result_.producer =
+        concat(proto.producer_name(), proto.producer_version().empty() ? "" : " ", proto.producer_version());
     result_.graph.name = proto.graph().name();
     Scope scope{nullptr, {}, opsets_of(proto.opset_import()), {}};
     scope_ = &scope;
-    for (const auto& tensor : proto.graph().initializer()) scope.values[tensor.name()] = graph().add_constant(tensor.name(), tensor_of(tensor));
+    for (const auto& tensor : proto.graph().initializer())
+      scope.values[tensor.name()] = graph().add_constant(tensor.name(), tensor_of(tensor));
     if (proto.graph().sparse_initializer_size()) fail(ErrorKind::unsupported, "sparse initializers are not supported");
     for (const auto& input : proto.graph().input())
       if (!scope.values.count(input.name())) add_input(input);
     std::unordered_set<std::string_view> names;
     for (ValueId id : graph().inputs()) names.insert(graph().value(id).name);
     for (const auto& [name, shape] : options_.shapes) {
-      if (!names.contains(name)) fail(ErrorKind::usage, "a shape was given for the input '", name, "', which the model has not. Its inputs: ", input_list());
+      if (!names.contains(name))
+        fail(ErrorKind::usage, "a shape was given for the input '", name,
+             "', which the model has not. Its inputs: ", input_list());
     }
     import_nodes(proto.graph().node());
     if (proto.graph().output_size() == 0) fail(ErrorKind::bad_file, "the model has no outputs");
@@ -99,8 +104,10 @@ class Importer {
     Scope scope{scope_, {}, scope_->opsets, {}};
     const DepthGuard guard(*this, &scope);
     if (body.sparse_initializer_size()) fail(ErrorKind::unsupported, "sparse initializers are not supported");
-    for (const auto& tensor : body.initializer()) scope.values[tensor.name()] = graph().add_constant(tensor.name(), tensor_of(tensor));
-    if (int(inputs.size()) != body.input_size()) fail(ErrorKind::bad_file, "a subgraph of ", body.input_size(), " inputs was given ", inputs.size());
+    for (const auto& tensor : body.initializer())
+      scope.values[tensor.name()] = graph().add_constant(tensor.name(), tensor_of(tensor));
+    if (int(inputs.size()) != body.input_size())
+      fail(ErrorKind::bad_file, "a subgraph of ", body.input_size(), " inputs was given ", inputs.size());
     for (int i = 0; i < body.input_size(); ++i) scope.values[body.input(i).name()] = inputs[size_t(i)];
     import_nodes(body.node());
     std::vector<ValueId> outputs;
@@ -125,7 +132,10 @@ class Importer {
       }
       importer.scope_ = scope;
     }
-    ~DepthGuard() { importer.scope_ = before; --importer.depth_; }
+    ~DepthGuard() {
+      importer.scope_ = before;
+      --importer.depth_;
+    }
     Importer& importer;
     Scope* before;
   };
@@ -147,48 +157,63 @@ class Importer {
 
   std::string input_list() {
     std::string out;
-    for (ValueId id : graph().inputs()) out += concat(out.empty() ? "" : ", ", graph().value(id).name, ": ", graph().type(id));
+    for (ValueId id : graph().inputs())
+      out += concat(out.empty() ? "" : ", ", graph().value(id).name, ": ", graph().type(id));
     return out;
   }
 
   void add_input(const onnx::ValueInfoProto& info) {
-    with_context([&] { return concat("input '", info.name(), "'"); }, [&] {
-      if (!info.type().has_tensor_type()) fail(ErrorKind::unsupported, "only tensors are supported, no sequences, maps or optionals");
-      const auto& proto = info.type().tensor_type();
-      TensorType type{dtype_from_onnx(proto.elem_type(), "the input"), {}};
-      const auto given = options_.shapes.find(info.name());
-      if (given != options_.shapes.end()) {
-        bool fits = !proto.has_shape() || int64_t(given->second.size()) == proto.shape().dim_size();
-        for (int i = 0; fits && i < proto.shape().dim_size(); ++i)
-          fits = !proto.shape().dim(i).has_dim_value() || proto.shape().dim(i).dim_value() == -1 || proto.shape().dim(i).dim_value() == given->second[size_t(i)];
-        if (!fits) fail(ErrorKind::usage, "the given shape ", given->second, " contradicts the model's ", proto.shape().ShortDebugString());
-        type.shape.assign(given->second.begin(), given->second.end());
-      } else {
-        if (!proto.has_shape()) fail(ErrorKind::usage, "the model gives it no shape; add --shapes ", info.name(), "=1x…");
-        for (int i = 0; i < proto.shape().dim_size(); ++i) {
-          const auto& dim = proto.shape().dim(i);
-          if (dim.has_dim_value() && dim.dim_value() != -1) {  // some exporters write -1 for an open axis
-            if (dim.dim_value() < 0) fail(ErrorKind::bad_file, "dimension ", i, " is ", int64_t(dim.dim_value()));
-            type.shape.push_back(int64_t(dim.dim_value()));
-          } else {
-            // A name without a letter or digit ("?") is a placeholder: two of them need not be equal.
-            const bool named = std::any_of(dim.dim_param().begin(), dim.dim_param().end(), [](unsigned char c) { return std::isalnum(c); });
-            const std::string name = named ? dim.dim_param() : concat(info.name(), "_", i);
-            type.shape.push_back(Dim::symbol(symbol_name(name)));
-          }
-        }
-      }
-      scope_->values[info.name()] = graph().add_input(info.name(), std::move(type));
-    });
+    with_context([&] { return concat("input '", info.name(), "'"); },
+                 [&] {
+                   if (!info.type().has_tensor_type())
+                     fail(ErrorKind::unsupported, "only tensors are supported, no sequences, maps or optionals");
+                   const auto& proto = info.type().tensor_type();
+                   TensorType type{dtype_from_onnx(proto.elem_type(), "the input"), {}};
+                   const auto given = options_.shapes.find(info.name());
+                   if (given != options_.shapes.end()) {
+                     bool fits = !proto.has_shape() || int64_t(given->second.size()) == proto.shape().dim_size();
+                     for (int i = 0; fits && i < proto.shape().dim_size(); ++i)
+                       fits = !proto.shape().dim(i).has_dim_value() || proto.shape().dim(i).dim_value() == -1 ||
+                              proto.shape().dim(i).dim_value() == given->second[size_t(i)];
+                     if (!fits)
+                       fail(ErrorKind::usage, "the given shape ", given->second, " contradicts the model's ",
+                            proto.shape().ShortDebugString());
+                     type.shape.assign(given->second.begin(), given->second.end());
+                   } else {
+                     if (!proto.has_shape())
+                       fail(ErrorKind::usage, "the model gives it no shape; add --shapes ", info.name(), "=1x…");
+                     for (int i = 0; i < proto.shape().dim_size(); ++i) {
+                       const auto& dim = proto.shape().dim(i);
+                       if (dim.has_dim_value() && dim.dim_value() != -1) {  // some exporters write -1 for an open axis
+                         if (dim.dim_value() < 0)
+                           fail(ErrorKind::bad_file, "dimension ", i, " is ", int64_t(dim.dim_value()));
+                         type.shape.push_back(int64_t(dim.dim_value()));
+                       } else {
+                         // A name without a letter or digit ("?") is a placeholder: two of them need not be equal.
+                         const bool named = std::any_of(dim.dim_param().begin(), dim.dim_param().end(),
+                                                        [](unsigned char c) { return std::isalnum(c); });
+                         const std::string name = named ? dim.dim_param() : concat(info.name(), "_", i);
+                         type.shape.push_back(Dim::symbol(symbol_name(name)));
+                       }
+                     }
+                   }
+                   scope_->values[info.name()] = graph().add_input(info.name(), std::move(type));
+                 });
   }
 
   template <class Nodes>
   void import_nodes(const Nodes& nodes) {
     // What the file's nodes expand to was counted before (onnx/limits.h), but for ONNX's own functions.
-    if ((imported_ += nodes.size()) > kMaxNodes) fail(ErrorKind::bad_file, "with functions in the place of their calls the model has more than ", kMaxNodes, " nodes, which is the limit");
+    if ((imported_ += nodes.size()) > kMaxNodes)
+      fail(ErrorKind::bad_file, "with functions in the place of their calls the model has more than ", kMaxNodes,
+           " nodes, which is the limit");
     for (const auto& node : nodes)
-      with_context([&] { return concat("node '", node.name().empty() && node.output_size() ? node.output(0) : node.name(), "' (", node.op_type(), ")"); },
-                   [&] { import_node(node); });
+      with_context(
+          [&] {
+            return concat("node '", node.name().empty() && node.output_size() ? node.output(0) : node.name(), "' (",
+                          node.op_type(), ")");
+          },
+          [&] { import_node(node); });
   }
 
   void import_node(const onnx::NodeProto& node) {
@@ -208,7 +233,9 @@ class Importer {
       return;
     }
     const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), int(version->second), domain);
-    if (!schema) fail(ErrorKind::unsupported, "the op ", domain.empty() ? "" : concat(domain, "."), node.op_type(), " is not known in opset ", version->second, kInstead);
+    if (!schema)
+      fail(ErrorKind::unsupported, "the op ", domain.empty() ? "" : concat(domain, "."), node.op_type(),
+           " is not known in opset ", version->second, kInstead);
     onnx::FunctionProto body;
     if (schema->HasFunction()) {
       if (const auto* found = schema->GetFunction(int(version->second))) body = *found;
@@ -233,7 +260,8 @@ class Importer {
       if (!schema->BuildContextDependentFunction(context, body, int(version->second))) body.Clear();
     }
     if (body.node_size() == 0)
-      fail(ErrorKind::unsupported, "the op ", domain.empty() ? "" : concat(domain, "."), node.op_type(), " is not supported", kInstead);
+      fail(ErrorKind::unsupported, "the op ", domain.empty() ? "" : concat(domain, "."), node.op_type(),
+           " is not supported", kInstead);
     // The body refers to attributes that the call may leave at the schema's defaults.
     for (const auto& [name, attribute] : schema->attributes())
       if (attribute.default_value.type() != onnx::AttributeProto::UNDEFINED) {
@@ -248,7 +276,8 @@ class Importer {
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::bad_file) throw;
       // The node is as ONNX wants it, but what ONNX says it means does not hold for these inputs.
-      fail(ErrorKind::unsupported, "ONNX defines ", node.op_type(), " by other ops, which do not take these inputs: ", std::string_view(error.what()),
+      fail(ErrorKind::unsupported, "ONNX defines ", node.op_type(),
+           " by other ops, which do not take these inputs: ", std::string_view(error.what()),
            ". Give it the attributes that fit them, or write it as those ops");
     }
   }
@@ -268,7 +297,8 @@ class Importer {
     Scope scope{nullptr, {}, function.opset_import_size() ? opsets_of(function.opset_import()) : outer, {}, true};
     for (const auto& [name, number] : outer) scope.opsets.emplace(name, number);
     for (int i = 0; i < function.input_size(); ++i)
-      scope.values[function.input(i)] = i < node.input_size() && !node.input(i).empty() ? lookup(node.input(i)) : ValueId{};
+      scope.values[function.input(i)] =
+          i < node.input_size() && !node.input(i).empty() ? lookup(node.input(i)) : ValueId{};
     for (const auto& attribute : function.attribute_proto()) scope.attributes[attribute.name()] = &attribute;
     for (const auto& attribute : node.attribute())
       if (const auto* value = resolve(attribute)) scope.attributes[attribute.name()] = value;
@@ -287,8 +317,12 @@ class Importer {
 // ---- OnnxNode ----
 
 OnnxNode::OnnxNode(Importer& importer, const onnx::NodeProto& proto, int64_t opset)
-    : importer_(importer), proto_(proto), opset_(opset),
-      name_(!proto.name().empty() ? proto.name() : proto.output_size() ? proto.output(0) : proto.op_type()) {
+    : importer_(importer),
+      proto_(proto),
+      opset_(opset),
+      name_(!proto.name().empty() ? proto.name()
+            : proto.output_size() ? proto.output(0)
+                                  : proto.op_type()) {
   for (const auto& input : proto.input()) inputs_.push_back(input.empty() ? ValueId{} : importer.lookup(input));
 }
 
@@ -301,14 +335,18 @@ ValueId OnnxNode::input(size_t i) const {
 }
 const TensorType& OnnxNode::type(size_t i) const { return importer_.graph().type(input(i)); }
 const Tensor* OnnxNode::constant(size_t i) const { return has(i) ? importer_.graph().constant(inputs_[i]) : nullptr; }
-const Contents* OnnxNode::contents(size_t i) const { return has(i) ? importer_.graph().value(inputs_[i]).contents.get() : nullptr; }
+const Contents* OnnxNode::contents(size_t i) const {
+  return has(i) ? importer_.graph().value(inputs_[i]).contents.get() : nullptr;
+}
 
 std::vector<int64_t> OnnxNode::constant_ints(size_t i, std::string_view what) const {
   if (const Tensor* tensor = constant(i)) return tensor->to_ints();
   if (const Contents* known = contents(i)) {
     std::vector<int64_t> values;
     for (const Dim& dim : *known) {
-      if (!dim.is_constant()) refuse(what, " (input ", i, ") depends on the shape of an input: '", dim, "'; give a fixed shape with --shapes");
+      if (!dim.is_constant())
+        refuse(what, " (input ", i, ") depends on the shape of an input: '", dim,
+               "'; give a fixed shape with --shapes");
       values.push_back(dim.value());
     }
     return values;
@@ -388,7 +426,9 @@ void OnnxNode::ignore_attribute(const char* name) const { used_.insert(name); }
 
 void OnnxNode::check_all_attributes_used() const {
   for (const auto& attribute : proto_.attribute())
-    if (!used_.count(attribute.name())) refuse("the attribute '", attribute.name(), "' of ", proto_.op_type(), " is not supported in opset ", opset_, "; export the model without it");
+    if (!used_.count(attribute.name()))
+      refuse("the attribute '", attribute.name(), "' of ", proto_.op_type(), " is not supported in opset ", opset_,
+             "; export the model without it");
 }
 
 size_t OnnxNode::output_count() const { return size_t(proto_.output_size()); }
@@ -413,7 +453,9 @@ ValueId OnnxNode::scalar(DType dtype, double value) {
   visit_dtype(dtype, [&]<class T>() { tensor.data<T>()[0] = static_cast<T>(value); });
   return constant(std::move(tensor));
 }
-ValueId OnnxNode::ints(const std::vector<int64_t>& values) { return constant(Tensor::of<int64_t>({int64_t(values.size())}, values)); }
+ValueId OnnxNode::ints(const std::vector<int64_t>& values) {
+  return constant(Tensor::of<int64_t>({int64_t(values.size())}, values));
+}
 ValueId OnnxNode::reshape(ValueId x, Shape shape) {
   if (graph().type(x).shape == shape) return x;
   ops::Reshape op;

@@ -21,12 +21,19 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
-constexpr int64_t kPointer = 8, kText = sizeof(std::string) + 16, kUnknown = 40;  // 16: what an allocation costs beside its bytes
+constexpr int64_t kPointer = 8, kText = sizeof(std::string) + 16,
+                  kUnknown = 40;  // 16: what an allocation costs beside its bytes
 
 // A message's fields by number, as far as memory is concerned.
 struct MessageType {
   struct Field {
-    enum class Kind { unknown, message, text, number, single } kind = Kind::unknown;  // single: a number inside the message's own bytes
+    enum class Kind {
+      unknown,
+      message,
+      text,
+      number,
+      single
+    } kind = Kind::unknown;  // single: a number inside the message's own bytes
     const MessageType* inner = nullptr;
     int64_t packed = 1;  // of numbers: bytes in memory for each byte of the file, at most
   };
@@ -40,7 +47,8 @@ class MessageTypes {
     const auto [it, fresh] = shapes_.try_emplace(type);
     MessageType& shape = it->second;  // stays where it is while others are added
     if (!fresh) return shape;
-    shape.bytes = int64_t(google::protobuf::MessageFactory::generated_factory()->GetPrototype(type)->SpaceUsedLong()) + 16;
+    shape.bytes =
+        int64_t(google::protobuf::MessageFactory::generated_factory()->GetPrototype(type)->SpaceUsedLong()) + 16;
     for (int i = 0; i < type->field_count(); ++i) {
       const FieldDescriptor& field = *type->field(i);
       if (size_t(field.number()) >= shape.fields.size()) shape.fields.resize(size_t(field.number()) + 1);
@@ -86,9 +94,15 @@ struct Walk {
       const uint64_t number = tag >> 3;
       const MessageType::Field field = number < shape.fields.size() ? shape.fields[number] : MessageType::Field();
       switch (tag & 7) {
-        case 0: if (!varint(size)) return false; break;
-        case 1: if (!skip(8)) return false; break;
-        case 5: if (!skip(4)) return false; break;
+        case 0:
+          if (!varint(size)) return false;
+          break;
+        case 1:
+          if (!skip(8)) return false;
+          break;
+        case 5:
+          if (!skip(4)) return false;
+          break;
         case 2: {
           if (!varint(size) || size > uint64_t(end - at)) return false;
           if (field.kind == Kind::message) {
@@ -119,7 +133,8 @@ class Expansion {
 
   template <class Nodes>
   ExpandedSize of(const Nodes& nodes, int depth) {
-    if (depth > kMaxGraphDepth) fail(ErrorKind::bad_file, "functions and subgraphs are nested deeper than ", kMaxGraphDepth, " (recursion?)");
+    if (depth > kMaxGraphDepth)
+      fail(ErrorKind::bad_file, "functions and subgraphs are nested deeper than ", kMaxGraphDepth, " (recursion?)");
     ExpandedSize size{nodes.size(), 0};
     const auto add = [&](const ExpandedSize& more) {
       size.nodes = add_up_to_most(size.nodes, more.nodes);

@@ -14,9 +14,9 @@ namespace temper {
 // where the bytes are damaged: the parser refuses them.
 int64_t message_memory(std::string_view model);
 
-// Nodes and bytes of the model with each function in the place of its calls. Functions are looked at once, however often
-// they are called. Numbers that would overflow stay at the largest. Throws Error{bad_file} where functions and subgraphs are nested deeper
-// than kMaxGraphDepth, as they are where a function calls itself.
+// Nodes and bytes of the model with each function in the place of its calls. Functions are looked at once, however
+// often they are called. Numbers that would overflow stay at the largest. Throws Error{bad_file} where functions and
+// subgraphs are nested deeper than kMaxGraphDepth, as they are where a function calls itself.
 struct ExpandedSize {
   int64_t nodes = 0, bytes = 0;
 };

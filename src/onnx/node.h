@@ -32,11 +32,11 @@ class OnnxNode {
   // Inputs. An absent optional input has no value.
   size_t input_count() const { return inputs_.size(); }
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i].valid(); }
-  ValueId input(size_t i) const;                         // throws where absent
+  ValueId input(size_t i) const;  // throws where absent
   ValueId optional_input(size_t i) const { return has(i) ? inputs_[i] : ValueId{}; }
   const TensorType& type(size_t i) const;
-  const Tensor* constant(size_t i) const;                // null: absent or not constant
-  const Contents* contents(size_t i) const;              // null: absent or depends on data
+  const Tensor* constant(size_t i) const;    // null: absent or not constant
+  const Contents* contents(size_t i) const;  // null: absent or depends on data
   // Integers of an input that must be known at import; `what` goes into the refusal.
   std::vector<int64_t> constant_ints(size_t i, std::string_view what) const;
   std::vector<double> constant_doubles(size_t i, std::string_view what) const;
@@ -44,7 +44,7 @@ class OnnxNode {
   // Attributes; asking marks them as understood.
   bool has_attribute(const char* name) const;
   int64_t int_attribute(const char* name, int64_t standard) const;
-  int64_t int_attribute(const char* name) const;         // required
+  int64_t int_attribute(const char* name) const;  // required
   double float_attribute(const char* name, double standard) const;
   std::string string_attribute(const char* name, std::string standard) const;
   std::vector<int64_t> ints_attribute(const char* name, std::vector<int64_t> standard) const;
@@ -52,11 +52,11 @@ class OnnxNode {
   std::vector<std::string> strings_attribute(const char* name, std::vector<std::string> standard) const;
   std::optional<Tensor> tensor_attribute(const char* name) const;
   const onnx::GraphProto* graph_attribute(const char* name) const;  // null where absent
-  void ignore_attribute(const char* name) const;         // for those without a meaning at inference
+  void ignore_attribute(const char* name) const;                    // for those without a meaning at inference
 
   // Outputs.
   size_t output_count() const;
-  bool wants_output(size_t i) const;                     // named in the model
+  bool wants_output(size_t i) const;  // named in the model
   void set_output(size_t i, ValueId value);
 
   // Building. Nodes and values get names derived from this node's.
@@ -65,11 +65,12 @@ class OnnxNode {
   ValueId product(Op op, std::vector<ValueId> operands);
   std::vector<ValueId> add_many(Op op, std::vector<ValueId> inputs);
   ValueId constant(Tensor tensor);
-  ValueId scalar(DType dtype, double value);             // rank 0
-  ValueId ints(const std::vector<int64_t>& values);      // i64 [n]
-  ValueId reshape(ValueId x, Shape shape);               // x itself when the shape is the same
-  ValueId cast(ValueId x, DType dtype);                  // x itself when the dtype is the same
-  // One-step program on broadcast inputs: pointwise(Scalar::add, {a, b}); `result` only where it is not the first input's.
+  ValueId scalar(DType dtype, double value);         // rank 0
+  ValueId ints(const std::vector<int64_t>& values);  // i64 [n]
+  ValueId reshape(ValueId x, Shape shape);           // x itself when the shape is the same
+  ValueId cast(ValueId x, DType dtype);              // x itself when the dtype is the same
+  // One-step program on broadcast inputs: pointwise(Scalar::add, {a, b}); `result` only where it is not the first
+  // input's.
   ValueId pointwise(Scalar op, std::vector<ValueId> inputs, std::optional<DType> result = std::nullopt);
   ValueId program(Program program, std::vector<ValueId> inputs);
 
@@ -77,14 +78,20 @@ class OnnxNode {
   std::vector<ValueId> inline_graph(const onnx::GraphProto& graph, const std::vector<ValueId>& inputs);
 
   template <class... Parts>
-  [[noreturn]] void unsupported(const Parts&... what) const { refuse(what..., " is not supported. Write it as other ops, or export the model without it"); }
+  [[noreturn]] void unsupported(const Parts&... what) const {
+    refuse(what..., " is not supported. Write it as other ops, or export the model without it");
+  }
   // The same in words of its own, which say what to do.
   template <class... Parts>
-  [[noreturn]] void refuse(const Parts&... parts) const { fail(ErrorKind::unsupported, parts...); }
+  [[noreturn]] void refuse(const Parts&... parts) const {
+    fail(ErrorKind::unsupported, parts...);
+  }
   template <class... Parts>
-  [[noreturn]] void bad(const Parts&... parts) const { fail(ErrorKind::bad_file, parts...); }
+  [[noreturn]] void bad(const Parts&... parts) const {
+    fail(ErrorKind::bad_file, parts...);
+  }
 
-  void check_all_attributes_used() const;                // called by the importer
+  void check_all_attributes_used() const;  // called by the importer
 
  private:
   friend class Importer;
@@ -104,7 +111,9 @@ class OnnxNode {
 //   ProgramBuilder b({DType::f32}); auto x = b.input(0); b.result(b.mul(x, b.sigmoid(x)));
 class ProgramBuilder {
  public:
-  explicit ProgramBuilder(std::vector<DType> inputs) : dtypes_(std::move(inputs)) { program_.inputs = int(dtypes_.size()); }
+  explicit ProgramBuilder(std::vector<DType> inputs) : dtypes_(std::move(inputs)) {
+    program_.inputs = int(dtypes_.size());
+  }
   int input(int i) const { return i; }
   int constant(DType dtype, double value) { return push(constant_step(dtype, value)); }
   // The result has the dtype of the (last) argument, or bool for comparisons; cast names its own.

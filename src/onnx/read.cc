@@ -5,7 +5,6 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <onnx/checker.h>
 #include <onnx/onnx_pb.h>
-
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,10 +27,12 @@ namespace {
 
 constexpr int kMaxOpset = 27, kMinOpset = 1, kMaxIr = 13;
 
-// Without holes. Some file systems do not count what they store; they are taken at their word where they know of no hole.
+// Without holes. Some file systems do not count what they store; they are taken at their word where they know of no
+// hole.
 uint64_t bytes_on_disk(const OpenFile& file, const std::string& name) {
-  struct stat status {};
-  if (fstat(file.descriptor(), &status) != 0) fail(ErrorKind::bad_file, "'", name, "' cannot be read: ", std::string_view(std::strerror(errno)));
+  struct stat status{};
+  if (fstat(file.descriptor(), &status) != 0)
+    fail(ErrorKind::bad_file, "'", name, "' cannot be read: ", std::string_view(std::strerror(errno)));
   if (status.st_blocks > 0) return uint64_t(status.st_blocks) * 512;
   return lseek(file.descriptor(), 0, SEEK_DATA) >= 0 ? uint64_t(status.st_size) : 0;
 }
@@ -43,29 +44,30 @@ class ExternalData {
 
   void add(const onnx::TensorProto& tensor) {
     if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return;
-    with_context([&] { return context_of(tensor); }, [&] {
-      std::string location;
-      Wanted wanted{&tensor};
-      for (const auto& entry : tensor.external_data()) {
-        auto number = [&] {
-          uint64_t value = 0;
-          const std::string& text = entry.value();
-          auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-          if (code != std::errc() || end != text.data() + text.size())
-            fail(ErrorKind::bad_file, "external data ", entry.key(), " '", text, "' is not a number");
-          return value;
-        };
-        if (entry.key() == "location") location = entry.value();
-        else if (entry.key() == "offset") wanted.offset = number();
-        else if (entry.key() == "length") wanted.length = number();
-      }
-      auto [it, fresh] = index_.try_emplace(location, files_.size());
-      if (fresh) {
-        files_.push_back({location, {}});
-        model_.files.push_back(concat(folder_, '/', location));
-      }
-      files_[it->second].wanted.push_back(wanted);
-    });
+    with_context([&] { return context_of(tensor); },
+                 [&] {
+                   std::string location;
+                   Wanted wanted{&tensor};
+                   for (const auto& entry : tensor.external_data()) {
+                     auto number = [&] {
+                       uint64_t value = 0;
+                       const std::string& text = entry.value();
+                       auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+                       if (code != std::errc() || end != text.data() + text.size())
+                         fail(ErrorKind::bad_file, "external data ", entry.key(), " '", text, "' is not a number");
+                       return value;
+                     };
+                     if (entry.key() == "location") location = entry.value();
+                     else if (entry.key() == "offset") wanted.offset = number();
+                     else if (entry.key() == "length") wanted.length = number();
+                   }
+                   auto [it, fresh] = index_.try_emplace(location, files_.size());
+                   if (fresh) {
+                     files_.push_back({location, {}});
+                     model_.files.push_back(concat(folder_, '/', location));
+                   }
+                   files_[it->second].wanted.push_back(wanted);
+                 });
   }
   void add(const onnx::GraphProto& graph, int depth) {
     if (depth > kMaxGraphDepth) fail(ErrorKind::bad_file, "subgraphs are nested deeper than ", kMaxGraphDepth);
@@ -81,34 +83,39 @@ class ExternalData {
     }
   }
 
-  // Reads what the tensors need into memory, which is theirs from here on: what becomes of the files does not matter any
-  // more. Returns the hashes of what was read, in order of appearance.
+  // Reads what the tensors need into memory, which is theirs from here on: what becomes of the files does not matter
+  // any more. Returns the hashes of what was read, in order of appearance.
   std::string read() {
     std::string hashes;
     for (File& file : files_) {
       const auto& first = *file.wanted.front().tensor;
-      with_context([&] { return context_of(first); }, [&] {
-        const OpenFile opened = open_external(folder_, file.location);
-        std::vector<FileRange> ranges;
-        uint64_t end = 0;  // of the last tensor
-        for (Wanted& wanted : file.wanted) {
-          if (wanted.offset > opened.size() || (wanted.length && *wanted.length > opened.size() - wanted.offset))
-            fail(ErrorKind::bad_file, wanted.tensor == &first ? std::string() : concat(context_of(*wanted.tensor), ": "), "external data '", file.location, "' has ",
-                 opened.size(), " bytes, too short for ", wanted.length.value_or(0), " bytes at offset ", wanted.offset);
-          if (!wanted.length) wanted.length = opened.size() - wanted.offset;
-          ranges.push_back({size_t(wanted.offset), size_t(*wanted.length)});
-          end = std::max(end, wanted.offset + *wanted.length);
-        }
-        // One that consists of holes may say terabytes: it is refused.
-        const uint64_t on_disk = bytes_on_disk(opened, file.location), limit = on_disk / 512 * uint64_t(512 * kMemoryPerByte) + uint64_t(kMemoryBeside);
-        if (end > limit)
-          fail(ErrorKind::bad_file, "external data '", file.location, "' has tensors up to byte ", end, " and ", on_disk,
-               " bytes on disk: it is made of holes. Copy it with cp --sparse=never if that is meant");
-        const auto copy = std::make_shared<const FileCopy>(opened, std::move(ranges));
-        for (const Wanted& wanted : file.wanted)
-          model_.external[wanted.tensor] = {copy->at(size_t(wanted.offset), size_t(*wanted.length)), copy};
-        for (const FileRange& range : copy->ranges()) hashes += sha256_hex(copy->at(range.offset, range.bytes));
-      });
+      with_context(
+          [&] { return context_of(first); },
+          [&] {
+            const OpenFile opened = open_external(folder_, file.location);
+            std::vector<FileRange> ranges;
+            uint64_t end = 0;  // of the last tensor
+            for (Wanted& wanted : file.wanted) {
+              if (wanted.offset > opened.size() || (wanted.length && *wanted.length > opened.size() - wanted.offset))
+                fail(ErrorKind::bad_file,
+                     wanted.tensor == &first ? std::string() : concat(context_of(*wanted.tensor), ": "),
+                     "external data '", file.location, "' has ", opened.size(), " bytes, too short for ",
+                     wanted.length.value_or(0), " bytes at offset ", wanted.offset);
+              if (!wanted.length) wanted.length = opened.size() - wanted.offset;
+              ranges.push_back({size_t(wanted.offset), size_t(*wanted.length)});
+              end = std::max(end, wanted.offset + *wanted.length);
+            }
+            // One that consists of holes may say terabytes: it is refused.
+            const uint64_t on_disk = bytes_on_disk(opened, file.location),
+                           limit = on_disk / 512 * uint64_t(512 * kMemoryPerByte) + uint64_t(kMemoryBeside);
+            if (end > limit)
+              fail(ErrorKind::bad_file, "external data '", file.location, "' has tensors up to byte ", end, " and ",
+                   on_disk, " bytes on disk: it is made of holes. Copy it with cp --sparse=never if that is meant");
+            const auto copy = std::make_shared<const FileCopy>(opened, std::move(ranges));
+            for (const Wanted& wanted : file.wanted)
+              model_.external[wanted.tensor] = {copy->at(size_t(wanted.offset), size_t(*wanted.length)), copy};
+            for (const FileRange& range : copy->ranges()) hashes += sha256_hex(copy->at(range.offset, range.bytes));
+          });
     }
     return hashes;
   }
@@ -149,7 +156,8 @@ void hide_external(onnx::GraphProto& graph) {
     }
 }
 
-// The file's hash, which takes as long as the rest: on a thread beside the caller, or by get() itself where none can be started.
+// The file's hash, which takes as long as the rest: on a thread beside the caller, or by get() itself where none can be
+// started.
 class HashBeside {
  public:
   explicit HashBeside(std::span<const std::byte> bytes) : bytes_(bytes) {
@@ -166,7 +174,8 @@ class HashBeside {
 };
 
 [[noreturn]] void refuse_size(int64_t bytes) {
-  fail(ErrorKind::bad_file, "the model has ", bytes, " bytes; the limit is ", kMaxModelBytes, " (larger weights belong in external data)");
+  fail(ErrorKind::bad_file, "the model has ", bytes, " bytes; the limit is ", kMaxModelBytes,
+       " (larger weights belong in external data)");
 }
 
 OnnxModel parse(std::string_view bytes, const std::string& folder, int64_t memory_limit) {
@@ -175,8 +184,9 @@ OnnxModel parse(std::string_view bytes, const std::string& folder, int64_t memor
   if (bytes.empty()) fail(ErrorKind::bad_file, "the file is empty");
   if (memory_limit < 0) memory_limit = kMemoryPerByte * int64_t(bytes.size()) + kMemoryBeside;
   if (const int64_t needed = message_memory(bytes); needed > memory_limit)
-    fail(ErrorKind::bad_file, "the model of ", readable_bytes(int64_t(bytes.size())), " would take ", readable_bytes(needed), " once read; the limit is ",
-         readable_bytes(memory_limit), " (", kMemoryPerByte, " times the file and ", readable_bytes(kMemoryBeside), "); --memory-limit SIZE sets another");
+    fail(ErrorKind::bad_file, "the model of ", readable_bytes(int64_t(bytes.size())), " would take ",
+         readable_bytes(needed), " once read; the limit is ", readable_bytes(memory_limit), " (", kMemoryPerByte,
+         " times the file and ", readable_bytes(kMemoryBeside), "); --memory-limit SIZE sets another");
   HashBeside hash(all);
   OnnxModel model;
   const auto arena = std::make_shared<google::protobuf::Arena>();
@@ -186,18 +196,24 @@ OnnxModel parse(std::string_view bytes, const std::string& folder, int64_t memor
   if (!model.proto->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
     fail(ErrorKind::bad_file, "this is not an ONNX model (protobuf cannot read it)");
   onnx::ModelProto& proto = *model.proto;
-  if (!proto.has_graph() || proto.ir_version() <= 0) fail(ErrorKind::bad_file, "this is not an ONNX model: it has no graph or no ir_version");
+  if (!proto.has_graph() || proto.ir_version() <= 0)
+    fail(ErrorKind::bad_file, "this is not an ONNX model: it has no graph or no ir_version");
   if (proto.ir_version() > kMaxIr)
-    fail(ErrorKind::unsupported, "the model has IR version ", int64_t(proto.ir_version()), "; up to ", kMaxIr, " is supported. Save it again with an older release of onnx, or with ir_version = ", kMaxIr);
+    fail(ErrorKind::unsupported, "the model has IR version ", int64_t(proto.ir_version()), "; up to ", kMaxIr,
+         " is supported. Save it again with an older release of onnx, or with ir_version = ", kMaxIr);
   for (const auto& opset : proto.opset_import())
-    if ((opset.domain().empty() || opset.domain() == "ai.onnx") && (opset.version() > kMaxOpset || opset.version() < kMinOpset))
+    if ((opset.domain().empty() || opset.domain() == "ai.onnx") &&
+        (opset.version() > kMaxOpset || opset.version() < kMinOpset))
       fail(ErrorKind::unsupported, "the model has opset ", int64_t(opset.version()), "; ", kMinOpset, " to ", kMaxOpset,
            " are supported. Export it again with opset_version=20, say");
   const ExpandedSize size = expanded_size(proto);
   if (size.nodes > kMaxNodes)
-    fail(ErrorKind::bad_file, "the model has ", size.nodes, " nodes", proto.functions_size() ? ", with its functions in the place of their calls" : "", "; the limit is ", kMaxNodes);
+    fail(ErrorKind::bad_file, "the model has ", size.nodes, " nodes",
+         proto.functions_size() ? ", with its functions in the place of their calls" : "", "; the limit is ",
+         kMaxNodes);
   if (size.bytes > kMaxModelBytes)
-    fail(ErrorKind::bad_file, "the model has ", size.bytes, " bytes with its functions in the place of their calls; the limit is ", kMaxModelBytes);
+    fail(ErrorKind::bad_file, "the model has ", size.bytes,
+         " bytes with its functions in the place of their calls; the limit is ", kMaxModelBytes);
   ExternalData external(folder, model);
   external.add(proto.graph(), 0);
   for (const auto& function : proto.functions())
@@ -224,7 +240,8 @@ OnnxModel parse(std::string_view bytes, const std::string& folder, int64_t memor
   } catch (const std::exception& error) {  // ONNX reports through several exception types of its own
     const std::string_view why = error.what();
     if (why.find("No Op registered") != why.npos)  // well-formed perhaps, but of an op that this ONNX does not define
-      fail(ErrorKind::unsupported, why, ". Write that op as ops that ONNX defines, or give it a function body in the model");
+      fail(ErrorKind::unsupported, why,
+           ". Write that op as ops that ONNX defines, or give it a function body in the model");
     fail(ErrorKind::bad_file, "ONNX's checker refuses the model: ", why);
   }
   return model;
@@ -232,20 +249,24 @@ OnnxModel parse(std::string_view bytes, const std::string& folder, int64_t memor
 
 }  // namespace
 
-OnnxModel parse_onnx(std::string_view bytes, const std::string& folder, int64_t memory_limit) { return parse(bytes, folder, memory_limit); }
+OnnxModel parse_onnx(std::string_view bytes, const std::string& folder, int64_t memory_limit) {
+  return parse(bytes, folder, memory_limit);
+}
 
 OnnxModel read_onnx(const std::string& path, int64_t memory_limit) {
-  return with_context([&] { return path; }, [&] {
-    // A copy: a map would end in a signal where the file is cut meanwhile.
-    const OpenFile opened(path);
-    if (int64_t(opened.size()) > kMaxModelBytes) refuse_size(int64_t(opened.size()));
-    const FileCopy file(opened);
-    const auto bytes = file.at(0, opened.size());
-    OnnxModel model = parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, folder_of(path), memory_limit);
-    model.path = path;
-    model.files.insert(model.files.begin(), path);
-    return model;
-  });
+  return with_context([&] { return path; },
+                      [&] {
+                        // A copy: a map would end in a signal where the file is cut meanwhile.
+                        const OpenFile opened(path);
+                        if (int64_t(opened.size()) > kMaxModelBytes) refuse_size(int64_t(opened.size()));
+                        const FileCopy file(opened);
+                        const auto bytes = file.at(0, opened.size());
+                        OnnxModel model = parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                                                folder_of(path), memory_limit);
+                        model.path = path;
+                        model.files.insert(model.files.begin(), path);
+                        return model;
+                      });
 }
 
 }  // namespace temper

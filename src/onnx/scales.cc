@@ -17,9 +17,12 @@ void check_scales(OnnxNode& node, size_t i, bool divides) {
     zeros += values[k] == 0;
     if (std::isfinite(values[k]) && (values[k] > 0 || (values[k] == 0 && !divides))) continue;
     node.bad("the scale '", name, "' is ", values[k], values.size() > 1 ? concat(" for entry ", k) : "",
-             "; a scale must be finite and above zero. Whatever quantized this model wrote a broken file: quantize it again");
+             "; a scale must be finite and above zero. Whatever quantized this model wrote a broken file: quantize it "
+             "again");
   }
-  if (zeros) log(LogLevel::warning, "node '", node.name(), "' (", node.op_type(), "): the scale '", name, "' is 0 for ", zeros, " of ", values.size(), values.size() == 1 ? " tensor" : " channels", ", which become zeros whatever they hold");
+  if (zeros)
+    log(LogLevel::warning, "node '", node.name(), "' (", node.op_type(), "): the scale '", name, "' is 0 for ", zeros,
+        " of ", values.size(), values.size() == 1 ? " tensor" : " channels", ", which become zeros whatever they hold");
 }
 
 }  // namespace temper

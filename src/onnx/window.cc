@@ -6,9 +6,11 @@ namespace temper {
 ops::Window import_window(OnnxNode& node, std::optional<Dims> kernel) {
   ops::Window window;
   window.kernel = node.ints_attribute("kernel_shape", kernel.value_or(Dims{}));
-  if (kernel && window.kernel != *kernel) node.bad("kernel_shape ", window.kernel, " does not agree with the weights' ", *kernel);
+  if (kernel && window.kernel != *kernel)
+    node.bad("kernel_shape ", window.kernel, " does not agree with the weights' ", *kernel);
   const size_t n = window.kernel.size();
-  if (n + 2 != node.type(0).shape.size()) node.bad("kernel_shape ", window.kernel, " does not fit the input ", node.type(0));
+  if (n + 2 != node.type(0).shape.size())
+    node.bad("kernel_shape ", window.kernel, " does not fit the input ", node.type(0));
   window.strides = node.ints_attribute("strides", Dims(n, 1));
   window.dilations = node.ints_attribute("dilations", Dims(n, 1));
   window.pads = node.ints_attribute("pads", Dims(2 * n, 0));

@@ -29,13 +29,15 @@ void set_type(onnx::ValueInfoProto& info, const std::string& name, const TensorT
   for (const Dim& dim : type.shape) {
     auto* d = tensor->mutable_shape()->add_dim();
     if (dim.is_constant()) d->set_dim_value(dim.value());
-    else if (dim.is_symbol()) d->set_dim_param(dim.text());  // an expression stays open: ONNX would read it as one more symbol
+    else if (dim.is_symbol())
+      d->set_dim_param(dim.text());  // an expression stays open: ONNX would read it as one more symbol
   }
 }
 
 }  // namespace
 
-OnnxWriter::OnnxWriter(const Graph& graph) : graph_(graph), model_(std::make_unique<onnx::ModelProto>()), proto_(model_->mutable_graph()) {
+OnnxWriter::OnnxWriter(const Graph& graph)
+    : graph_(graph), model_(std::make_unique<onnx::ModelProto>()), proto_(model_->mutable_graph()) {
   names_.resize(size_t(graph.value_count()));
   written_.resize(size_t(graph.value_count()), 0);
 }
@@ -48,7 +50,8 @@ std::string OnnxWriter::fresh(std::string_view wanted) {
     if (std::string candidate = concat(name, '.', i); used_.insert(candidate).second) return candidate;
 }
 
-// Inputs and outputs are the model's interface: they come first. Then every other value gets its own name or one like it.
+// Inputs and outputs are the model's interface: they come first. Then every other value gets its own name or one like
+// it.
 void OnnxWriter::choose_names() {
   for (ValueId id : graph_.inputs()) {
     names_[size_t(id.index)] = graph_.value(id).name;
@@ -84,7 +87,8 @@ void OnnxWriter::write_outputs() {
 void OnnxWriter::learn_symbols(ValueId id) {
   const Shape& shape = type(id).shape;
   for (size_t axis = 0; axis < shape.size(); ++axis)
-    if (shape[axis].is_symbol()) symbols_.emplace(shape[axis].text(), std::pair(names_[size_t(id.index)], int64_t(axis)));
+    if (shape[axis].is_symbol())
+      symbols_.emplace(shape[axis].text(), std::pair(names_[size_t(id.index)], int64_t(axis)));
 }
 
 std::string OnnxWriter::name(ValueId id) {
@@ -104,7 +108,8 @@ std::vector<std::string> OnnxWriter::names(const std::vector<ValueId>& ids) {
   return out;
 }
 
-onnx::NodeProto& OnnxWriter::node(std::string_view op_type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+onnx::NodeProto& OnnxWriter::node(std::string_view op_type, const std::vector<std::string>& inputs,
+                                  const std::vector<std::string>& outputs) {
   onnx::NodeProto& node = *proto_->add_node();
   std::string name = node_name_;
   for (int i = 1; !used_nodes_.insert(name).second; ++i) name = concat(node_name_, '/', i);
@@ -117,7 +122,8 @@ onnx::NodeProto& OnnxWriter::node(std::string_view op_type, const std::vector<st
   return node;
 }
 
-std::string OnnxWriter::emit(std::string_view op_type, const std::vector<std::string>& inputs, onnx::NodeProto** written) {
+std::string OnnxWriter::emit(std::string_view op_type, const std::vector<std::string>& inputs,
+                             onnx::NodeProto** written) {
   const std::string output = fresh(concat(node_name_, '/', op_type));
   onnx::NodeProto& result = node(op_type, inputs, {output});
   if (written) *written = &result;
@@ -127,7 +133,8 @@ std::string OnnxWriter::emit(std::string_view op_type, const std::vector<std::st
 std::string OnnxWriter::constant(const Tensor& tensor, std::string_view wanted) {
   bytes_ = checked_add(bytes_, tensor.bytes());
   if (bytes_ > kMaxModelBytes)
-    fail(ErrorKind::unsupported, "the constants have more than ", kMaxModelBytes, " bytes, the most that one ONNX file holds; external data is not written");
+    fail(ErrorKind::unsupported, "the constants have more than ", kMaxModelBytes,
+         " bytes, the most that one ONNX file holds; external data is not written");
   const std::string name = fresh(wanted);
   auto& proto = *proto_->add_initializer();
   proto.set_name(name);
@@ -150,7 +157,8 @@ std::string OnnxWriter::scalar(DType dtype, double number, int64_t integer) {
     else tensor.data<T>()[0] = static_cast<T>(number);
   });
   // Found again by its bits: two NaNs differ, two zeros of different sign are not one.
-  const std::string bits = concat(dtype, std::string_view(reinterpret_cast<const char*>(tensor.raw().data()), tensor.raw().size()));
+  const std::string bits =
+      concat(dtype, std::string_view(reinterpret_cast<const char*>(tensor.raw().data()), tensor.raw().size()));
   std::string& name = scalars_[bits];
   if (name.empty()) name = constant(tensor, concat("scalar.", dtype, '.', scalars_.size()));
   return name;
@@ -158,7 +166,8 @@ std::string OnnxWriter::scalar(DType dtype, double number, int64_t integer) {
 
 std::string OnnxWriter::ints(const std::vector<int64_t>& values) {
   std::string& name = ints_[values];
-  if (name.empty()) name = constant(Tensor::of<int64_t>({int64_t(values.size())}, values), concat("ints.", ints_.size()));
+  if (name.empty())
+    name = constant(Tensor::of<int64_t>({int64_t(values.size())}, values), concat("ints.", ints_.size()));
   return name;
 }
 
@@ -205,7 +214,9 @@ struct DimWriter {
     std::string& known = writer.symbol_dims_[word];
     if (!known.empty()) return known;
     const auto source = writer.symbols_.find(word);
-    if (source == writer.symbols_.end()) fail(ErrorKind::unsupported, "the dimension '", word, "' is no axis of any value before; give a fixed shape with --shapes");
+    if (source == writer.symbols_.end())
+      fail(ErrorKind::unsupported, "the dimension '", word,
+           "' is no axis of any value before; give a fixed shape with --shapes");
     onnx::NodeProto* node = nullptr;
     const std::string name = writer.emit("Shape", {source->second.first}, &node);
     set_attribute(*node, "start", source->second.second);
@@ -253,7 +264,8 @@ std::string OnnxWriter::run(const std::string& source_sha256) {
   }
   write_outputs();
   if (model_->ByteSizeLong() > size_t(kMaxModelBytes))
-    fail(ErrorKind::unsupported, "the model would have ", int64_t(model_->ByteSizeLong()), " bytes; an ONNX file holds ", kMaxModelBytes);
+    fail(ErrorKind::unsupported, "the model would have ", int64_t(model_->ByteSizeLong()),
+         " bytes; an ONNX file holds ", kMaxModelBytes);
   auto* opset = model_->add_opset_import();
   std::string first_refusal;
   for (int version = kLowestOpset; version <= kHighestOpset; ++version) {
@@ -266,11 +278,13 @@ std::string OnnxWriter::run(const std::string& source_sha256) {
       if (first_refusal.empty()) first_refusal = error.what();
     }
   }
-  fail(ErrorKind::unsupported, "ONNX cannot hold this graph in opset ", kLowestOpset, " to ", kHighestOpset, ": ", first_refusal);
+  fail(ErrorKind::unsupported, "ONNX cannot hold this graph in opset ", kLowestOpset, " to ", kHighestOpset, ": ",
+       first_refusal);
 }
 
 std::string onnx_bytes(const Graph& graph, const std::string& source_sha256) {
-  return with_context([&] { return concat("writing '", graph.name, "' as ONNX"); }, [&] { return OnnxWriter(graph).run(source_sha256); });
+  return with_context([&] { return concat("writing '", graph.name, "' as ONNX"); },
+                      [&] { return OnnxWriter(graph).run(source_sha256); });
 }
 
 void write_onnx(const Graph& graph, const std::string& path, const std::string& source_sha256, bool force) {
@@ -285,7 +299,8 @@ void set_attribute(onnx::NodeProto& node, const char* name, int64_t value) {
 }
 void set_attribute(onnx::NodeProto& node, const char* name, double value) {
   if (double(float(value)) != value && value == value)
-    fail(ErrorKind::unsupported, std::string_view(name), " is ", value, ", which a 32-bit attribute does not hold exactly");
+    fail(ErrorKind::unsupported, std::string_view(name), " is ", value,
+         ", which a 32-bit attribute does not hold exactly");
   auto& attribute = *node.add_attribute();
   attribute.set_name(name);
   attribute.set_type(onnx::AttributeProto::FLOAT);
@@ -308,7 +323,9 @@ void set_attribute(onnx::NodeProto& node, const char* name, const std::vector<do
   attribute.set_name(name);
   attribute.set_type(onnx::AttributeProto::FLOATS);
   for (double value : values) {
-    if (double(float(value)) != value) fail(ErrorKind::unsupported, std::string_view(name), " has ", value, ", which a 32-bit attribute does not hold exactly");
+    if (double(float(value)) != value)
+      fail(ErrorKind::unsupported, std::string_view(name), " has ", value,
+           ", which a 32-bit attribute does not hold exactly");
     attribute.add_floats(float(value));
   }
 }

@@ -44,7 +44,8 @@ std::optional<size_t> leading_add(const Program& epilogue) {
 
 // The main op by `main(bias name or "", output name)`, then the epilogue's other steps.
 template <class Main>
-void with_epilogue(OnnxWriter& w, const Node& node, const Program& epilogue, DType accumulator, const std::string& bias, Main main) {
+void with_epilogue(OnnxWriter& w, const Node& node, const Program& epilogue, DType accumulator, const std::string& bias,
+                   Main main) {
   const size_t done = bias.empty() ? 0 : 1;
   const std::string result = out(w, node);
   if (epilogue.steps.size() == done) return main(bias, result);
@@ -54,7 +55,10 @@ void with_epilogue(OnnxWriter& w, const Node& node, const Program& epilogue, DTy
   std::vector<TensorType> types{{accumulator, out_shape(w, node)}};
   for (size_t i = node.inputs.size() - size_t(epilogue.inputs - 1); i < node.inputs.size(); ++i) {
     // What only the bias step reads was written in another shape.
-    values.push_back(w.graph().constant(node.inputs[i]) && done && leading_add(epilogue) == i + size_t(epilogue.inputs - 1) - node.inputs.size() ? "" : w.name(node.inputs[i]));
+    values.push_back(w.graph().constant(node.inputs[i]) && done &&
+                             leading_add(epilogue) == i + size_t(epilogue.inputs - 1) - node.inputs.size()
+                         ? ""
+                         : w.name(node.inputs[i]));
     types.push_back(w.type(node.inputs[i]));
   }
   if (done) {
@@ -64,14 +68,16 @@ void with_epilogue(OnnxWriter& w, const Node& node, const Program& epilogue, DTy
   w.program(epilogue, values, types, out_shape(w, node), result);
 }
 
-// A constant that differs along the channel axis alone, as the vector that ONNX's B input is; "" where the epilogue does
-// not begin with the addition of one.
+// A constant that differs along the channel axis alone, as the vector that ONNX's B input is; "" where the epilogue
+// does not begin with the addition of one.
 std::string channel_bias(OnnxWriter& w, const Node& node, const Program& epilogue, size_t spatial, int64_t channels) {
   const auto extra = leading_add(epilogue);
   if (!extra) return "";
   const ValueId id = node.inputs.at(node.inputs.size() - size_t(epilogue.inputs - 1) + *extra);
   const Tensor* tensor = w.graph().constant(id);
-  if (!tensor || tensor->count() != channels || tensor->rank() > int64_t(spatial) + 2 || tensor->rank() < int64_t(spatial) + 1) return "";
+  if (!tensor || tensor->count() != channels || tensor->rank() > int64_t(spatial) + 2 ||
+      tensor->rank() < int64_t(spatial) + 1)
+    return "";
   if (tensor->dims()[size_t(tensor->rank()) - spatial - 1] != channels) return "";
   return w.reshaped_constant(id, {channels});
 }
@@ -81,7 +87,9 @@ void write_window(onnx::NodeProto& node, const std::vector<int64_t>& kernel, con
   set_attribute(node, "strides", window.strides);
   set_attribute(node, "dilations", window.dilations);
   if (window.pad_mode == ops::PadMode::explicit_pads) set_attribute(node, "pads", window.pads);
-  else set_attribute(node, "auto_pad", std::string_view(window.pad_mode == ops::PadMode::same_upper ? "SAME_UPPER" : "SAME_LOWER"));
+  else
+    set_attribute(node, "auto_pad",
+                  std::string_view(window.pad_mode == ops::PadMode::same_upper ? "SAME_UPPER" : "SAME_LOWER"));
 }
 
 // An operand of a product in the dtype in which ONNX's op gives the graph's accumulator: halves are summed in f32.
@@ -99,22 +107,27 @@ void write(OnnxWriter& w, const Node& node, const ops::Conv& op) {
   if (!is_float(dtype) && !narrow) w.unsupported("a convolution of ", dtype);
   const Dims wd = w.type(node.inputs[1]).dims();
   const std::string bias = narrow ? "" : channel_bias(w, node, op.epilogue, wd.size() - 2, wd[0]);
-  with_epilogue(w, node, op.epilogue, ops::accumulator_of(dtype, w.type(node.inputs[1]).dtype), bias, [&](const std::string& b, const std::string& result) {
-    onnx::NodeProto& proto = w.node(narrow ? "ConvInteger" : "Conv", {operand(w, node.inputs[0]), operand(w, node.inputs[1]), b}, {result});
-    write_window(proto, Dims(wd.begin() + 2, wd.end()), op.window(wd));
-    set_attribute(proto, "group", op.group);
-  });
+  with_epilogue(w, node, op.epilogue, ops::accumulator_of(dtype, w.type(node.inputs[1]).dtype), bias,
+                [&](const std::string& b, const std::string& result) {
+                  onnx::NodeProto& proto =
+                      w.node(narrow ? "ConvInteger" : "Conv",
+                             {operand(w, node.inputs[0]), operand(w, node.inputs[1]), b}, {result});
+                  write_window(proto, Dims(wd.begin() + 2, wd.end()), op.window(wd));
+                  set_attribute(proto, "group", op.group);
+                });
 }
 
 void write(OnnxWriter& w, const Node& node, const ops::ConvTranspose& op) {
   const Dims wd = w.type(node.inputs[1]).dims();
   const std::string bias = channel_bias(w, node, op.epilogue, wd.size() - 2, wd[1] * op.group);
-  with_epilogue(w, node, op.epilogue, w.type(node.inputs[0]).dtype, bias, [&](const std::string& b, const std::string& result) {
-    onnx::NodeProto& proto = w.node("ConvTranspose", {w.name(node.inputs[0]), w.name(node.inputs[1]), b}, {result});
-    write_window(proto, Dims(wd.begin() + 2, wd.end()), {{}, op.strides, op.dilations, op.pads, ops::PadMode::explicit_pads, false});
-    set_attribute(proto, "output_padding", op.output_padding);
-    set_attribute(proto, "group", op.group);
-  });
+  with_epilogue(
+      w, node, op.epilogue, w.type(node.inputs[0]).dtype, bias, [&](const std::string& b, const std::string& result) {
+        onnx::NodeProto& proto = w.node("ConvTranspose", {w.name(node.inputs[0]), w.name(node.inputs[1]), b}, {result});
+        write_window(proto, Dims(wd.begin() + 2, wd.end()),
+                     {{}, op.strides, op.dilations, op.pads, ops::PadMode::explicit_pads, false});
+        set_attribute(proto, "output_padding", op.output_padding);
+        set_attribute(proto, "group", op.group);
+      });
 }
 
 std::string transposed(OnnxWriter& w, const std::string& x, std::vector<int64_t> perm) {
@@ -134,24 +147,25 @@ void write(OnnxWriter& w, const Node& node, const ops::MatMul& op) {
     const ValueId id = node.inputs.at(node.inputs.size() - size_t(op.epilogue.inputs - 1) + *extra);
     if (w.graph().constant(id) && w.type(id).rank() <= 2) bias = w.name(id);
   }
-  with_epilogue(w, node, op.epilogue, ops::accumulator_of(a.dtype, b.dtype), bias, [&](const std::string& c, const std::string& result) {
-    Names inputs{operand(w, node.inputs[0]), operand(w, node.inputs[1])};
-    if (matrices && (!c.empty() || op.transpose_a || op.transpose_b)) {
-      inputs.push_back(c);
-      onnx::NodeProto& proto = w.node("Gemm", inputs, {result});
-      if (op.transpose_a) set_attribute(proto, "transA", int64_t(1));
-      if (op.transpose_b) set_attribute(proto, "transB", int64_t(1));
-      return;
-    }
-    for (size_t i = 0; i < 2; ++i) {
-      if (!(i == 0 ? op.transpose_a : op.transpose_b)) continue;
-      std::vector<int64_t> perm(size_t((i == 0 ? a : b).rank()));
-      std::iota(perm.begin(), perm.end(), 0);
-      std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-      inputs[i] = transposed(w, inputs[i], perm);
-    }
-    w.node(narrow ? "MatMulInteger" : "MatMul", inputs, {result});
-  });
+  with_epilogue(w, node, op.epilogue, ops::accumulator_of(a.dtype, b.dtype), bias,
+                [&](const std::string& c, const std::string& result) {
+                  Names inputs{operand(w, node.inputs[0]), operand(w, node.inputs[1])};
+                  if (matrices && (!c.empty() || op.transpose_a || op.transpose_b)) {
+                    inputs.push_back(c);
+                    onnx::NodeProto& proto = w.node("Gemm", inputs, {result});
+                    if (op.transpose_a) set_attribute(proto, "transA", int64_t(1));
+                    if (op.transpose_b) set_attribute(proto, "transB", int64_t(1));
+                    return;
+                  }
+                  for (size_t i = 0; i < 2; ++i) {
+                    if (!(i == 0 ? op.transpose_a : op.transpose_b)) continue;
+                    std::vector<int64_t> perm(size_t((i == 0 ? a : b).rank()));
+                    std::iota(perm.begin(), perm.end(), 0);
+                    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+                    inputs[i] = transposed(w, inputs[i], perm);
+                  }
+                  w.node(narrow ? "MatMulInteger" : "MatMul", inputs, {result});
+                });
 }
 
 void write(OnnxWriter& w, const Node& node, const ops::Pointwise& op) {
@@ -175,15 +189,18 @@ void write(OnnxWriter& w, const Node& node, const ops::Pool& op) {
 }
 
 void write(OnnxWriter& w, const Node& node, const ops::Reduce& op) {
-  const char* names[] = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"};
+  const char* names[] = {"ReduceSum", "ReduceMean", "ReduceMax",    "ReduceMin",       "ReduceProd",
+                         "ReduceL1",  "ReduceL2",   "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"};
   const bool data = node.inputs.size() > 1;
-  onnx::NodeProto& proto = w.node(names[int(op.kind)], {w.name(node.inputs[0]), data ? w.name(node.inputs[1]) : w.ints(op.axes)}, {out(w, node)});
+  onnx::NodeProto& proto = w.node(
+      names[int(op.kind)], {w.name(node.inputs[0]), data ? w.name(node.inputs[1]) : w.ints(op.axes)}, {out(w, node)});
   set_attribute(proto, "keepdims", int64_t(op.keepdims));
   set_attribute(proto, "noop_with_empty_axes", int64_t(data ? op.noop_with_empty_axes : op.axes.empty()));
 }
 
 void write(OnnxWriter& w, const Node& node, const ops::ArgReduce& op) {
-  onnx::NodeProto& proto = w.node(op.kind == ops::ArgKind::max ? "ArgMax" : "ArgMin", {w.name(node.inputs[0])}, {out(w, node)});
+  onnx::NodeProto& proto =
+      w.node(op.kind == ops::ArgKind::max ? "ArgMax" : "ArgMin", {w.name(node.inputs[0])}, {out(w, node)});
   set_attribute(proto, "axis", op.axis);
   set_attribute(proto, "keepdims", int64_t(op.keepdims));
   set_attribute(proto, "select_last_index", int64_t(op.last));
@@ -215,12 +232,16 @@ void write(OnnxWriter& w, const Node& node, const ops::Normalize& op) {
   if (count == 0) w.unsupported("a normalization over no axes");
   if (in_place && op.center && first == 2 && rank >= 3 && x.shape[1].is_constant()) {
     const Dims channels{x.shape[1].value()};
-    onnx::NodeProto& proto = w.node("InstanceNormalization",
-                                    {w.name(node.inputs[0]), w.constant(filled(x.dtype, channels, 1), concat(node.name, "/one")), w.constant(filled(x.dtype, channels, 0), concat(node.name, "/zero"))},
-                                    {out(w, node)});
+    onnx::NodeProto& proto =
+        w.node("InstanceNormalization",
+               {w.name(node.inputs[0]), w.constant(filled(x.dtype, channels, 1), concat(node.name, "/one")),
+                w.constant(filled(x.dtype, channels, 0), concat(node.name, "/zero"))},
+               {out(w, node)});
     return set_attribute(proto, "epsilon", op.epsilon);
   }
-  if (!is_known(last)) fail(ErrorKind::unsupported, "a normalization over axes of the unknown sizes ", last, "; give a fixed shape with --shapes");
+  if (!is_known(last))
+    fail(ErrorKind::unsupported, "a normalization over axes of the unknown sizes ", last,
+         "; give a fixed shape with --shapes");
   const std::string one = w.constant(filled(x.dtype, known(last), 1), concat(node.name, "/one"));
   const char* name = op.center ? "LayerNormalization" : "RMSNormalization";
   onnx::NodeProto* proto = nullptr;
@@ -246,7 +267,8 @@ void write(OnnxWriter& w, const Node& node, const ops::Lrn& op) {
 
 void write(OnnxWriter& w, const Node& node, const ops::Cumulative& op) {
   const std::string axis = node.inputs.size() > 1 ? w.name(node.inputs[1]) : w.scalar(DType::i64, 0, op.axis);
-  onnx::NodeProto& proto = w.node(op.kind == ops::CumulativeKind::sum ? "CumSum" : "CumProd", {w.name(node.inputs[0]), axis}, {out(w, node)});
+  onnx::NodeProto& proto = w.node(op.kind == ops::CumulativeKind::sum ? "CumSum" : "CumProd",
+                                  {w.name(node.inputs[0]), axis}, {out(w, node)});
   set_attribute(proto, "exclusive", int64_t(op.exclusive));
   set_attribute(proto, "reverse", int64_t(op.reverse));
 }
@@ -254,7 +276,8 @@ void write(OnnxWriter& w, const Node& node, const ops::Cumulative& op) {
 // ---- data movement ----
 
 void write(OnnxWriter& w, const Node& node, const ops::Broadcast& op) {
-  w.node("Expand", {w.name(node.inputs[0]), node.inputs.size() > 1 ? w.name(node.inputs[1]) : w.dims(op.shape)}, {out(w, node)});
+  w.node("Expand", {w.name(node.inputs[0]), node.inputs.size() > 1 ? w.name(node.inputs[1]) : w.dims(op.shape)},
+         {out(w, node)});
 }
 
 void write(OnnxWriter& w, const Node& node, const ops::Reshape& op) {
@@ -302,7 +325,8 @@ void write(OnnxWriter& w, const Node& node, const ops::Slice& op) {
     Dim end = op.starts[i] + (op.sizes[i] - Dim(1)) * Dim(op.steps[i]) + Dim(op.steps[i] > 0 ? 1 : -1);
     if (op.steps[i] > 1 && op.sizes[i] == Dim(0)) end = op.starts[i];
     if (op.steps[i] < 0) {
-      if (!end.is_constant()) fail(ErrorKind::unsupported, "a slice backwards to '", end, "'; give a fixed shape with --shapes");
+      if (!end.is_constant())
+        fail(ErrorKind::unsupported, "a slice backwards to '", end, "'; give a fixed shape with --shapes");
       if (end.value() < 0) end = Dim(std::numeric_limits<int64_t>::min());
     }
     ends.push_back(end);
@@ -335,9 +359,11 @@ void write(OnnxWriter& w, const Node& node, const ops::Gather& op) {
 }
 
 void write(OnnxWriter& w, const Node& node, const ops::Scatter& op) {
-  onnx::NodeProto& proto = w.node(op.kind == ops::ScatterKind::elements ? "ScatterElements" : "ScatterND", w.names(node.inputs), {out(w, node)});
+  onnx::NodeProto& proto = w.node(op.kind == ops::ScatterKind::elements ? "ScatterElements" : "ScatterND",
+                                  w.names(node.inputs), {out(w, node)});
   if (op.kind == ops::ScatterKind::elements) set_attribute(proto, "axis", op.axis);
-  if (op.reduction != ops::ScatterReduction::none) set_attribute(proto, "reduction", enum_names(ops::ScatterReduction{})[size_t(op.reduction)]);
+  if (op.reduction != ops::ScatterReduction::none)
+    set_attribute(proto, "reduction", enum_names(ops::ScatterReduction{})[size_t(op.reduction)]);
 }
 
 void write(OnnxWriter& w, const Node& node, const ops::TopK& op) {
@@ -348,23 +374,28 @@ void write(OnnxWriter& w, const Node& node, const ops::TopK& op) {
 }
 
 void write(OnnxWriter& w, const Node& node, const ops::Resize& op) {
-  if (op.coordinate == ops::ResizeCoordinate::tf_half_pixel_for_nn) w.unsupported("tf_half_pixel_for_nn, which newer opsets have no more");
+  if (op.coordinate == ops::ResizeCoordinate::tf_half_pixel_for_nn)
+    w.unsupported("tf_half_pixel_for_nn, which newer opsets have no more");
   const Shape& from = w.type(node.inputs[0]).shape;
   Names inputs;
   if (node.inputs.size() > 1) {
     inputs = w.names(node.inputs);
   } else {
     inputs = {w.name(node.inputs[0]), "", "", ""};
-    if (!op.roi.empty()) inputs[1] = w.constant(Tensor::of<double>({int64_t(op.roi.size())}, op.roi), concat(node.name, "/roi"));
+    if (!op.roi.empty())
+      inputs[1] = w.constant(Tensor::of<double>({int64_t(op.roi.size())}, op.roi), concat(node.name, "/roi"));
     if (op.scales.empty()) {
       inputs[3] = w.dims(op.sizes);
     } else {
       for (size_t i = 0; i < from.size(); ++i) {
-        if (double(float(op.scales[i])) != op.scales[i]) w.unsupported("a resize by the factor ", op.scales[i], ", which 32 bits do not hold");
-        if (from[i].is_constant() && op.sizes[i].is_constant() && int64_t(std::floor(double(from[i].value()) * op.scales[i])) != op.sizes[i].value())
+        if (double(float(op.scales[i])) != op.scales[i])
+          w.unsupported("a resize by the factor ", op.scales[i], ", which 32 bits do not hold");
+        if (from[i].is_constant() && op.sizes[i].is_constant() &&
+            int64_t(std::floor(double(from[i].value()) * op.scales[i])) != op.sizes[i].value())
           w.unsupported("a resize of ", from[i], " to ", op.sizes[i], " by the factor ", op.scales[i]);
       }
-      inputs[2] = w.constant(Tensor::of<double>({int64_t(op.scales.size())}, op.scales).converted(DType::f32), concat(node.name, "/scales"));
+      inputs[2] = w.constant(Tensor::of<double>({int64_t(op.scales.size())}, op.scales).converted(DType::f32),
+                             concat(node.name, "/scales"));
     }
   }
   onnx::NodeProto& proto = w.node("Resize", inputs, {out(w, node)});
@@ -390,7 +421,9 @@ std::string zero_point(OnnxWriter& w, const Node& node, DType dtype) {
 }
 
 void write(OnnxWriter& w, const Node& node, const ops::Quantize& op) {
-  onnx::NodeProto& proto = w.node("QuantizeLinear", {w.name(node.inputs[0]), w.name(node.inputs[1]), zero_point(w, node, op.dtype)}, {out(w, node)});
+  onnx::NodeProto& proto =
+      w.node("QuantizeLinear", {w.name(node.inputs[0]), w.name(node.inputs[1]), zero_point(w, node, op.dtype)},
+             {out(w, node)});
   set_attribute(proto, "axis", op.axis);
   if (proto.input_size() < 3) set_attribute(proto, "output_dtype", int64_t(onnx_from_dtype(op.dtype)));
 }
@@ -398,9 +431,13 @@ void write(OnnxWriter& w, const Node& node, const ops::Quantize& op) {
 void write(OnnxWriter& w, const Node& node, const ops::Dequantize& op) {
   const DType dtype = w.type(node.inputs[0]).dtype;
   const bool shifted = node.inputs.size() > 2 && node.inputs[2].valid();
-  onnx::NodeProto& proto = w.node("DequantizeLinear", {w.name(node.inputs[0]), w.name(node.inputs[1]), dtype == DType::i32 && !shifted ? "" : zero_point(w, node, dtype)}, {out(w, node)});
+  onnx::NodeProto& proto = w.node("DequantizeLinear",
+                                  {w.name(node.inputs[0]), w.name(node.inputs[1]),
+                                   dtype == DType::i32 && !shifted ? "" : zero_point(w, node, dtype)},
+                                  {out(w, node)});
   set_attribute(proto, "axis", op.axis);
-  if (op.dtype != w.type(node.inputs[1]).dtype) set_attribute(proto, "output_dtype", int64_t(onnx_from_dtype(op.dtype)));
+  if (op.dtype != w.type(node.inputs[1]).dtype)
+    set_attribute(proto, "output_dtype", int64_t(onnx_from_dtype(op.dtype)));
 }
 
 // ---- the rest ----
@@ -411,7 +448,8 @@ void write(OnnxWriter& w, const Node& node, const ops::BitCast& op) {
 
 void write(OnnxWriter& w, const Node& node, const ops::Range&) {
   Names inputs;
-  for (ValueId id : node.inputs) inputs.push_back(w.type(id).rank() == 0 ? w.name(id) : w.emit("Reshape", {w.name(id), w.ints({})}));
+  for (ValueId id : node.inputs)
+    inputs.push_back(w.type(id).rank() == 0 ? w.name(id) : w.emit("Reshape", {w.name(id), w.ints({})}));
   w.node("Range", inputs, {out(w, node)});
 }
 
@@ -421,10 +459,13 @@ void write(OnnxWriter& w, const Node& node, const ops::ShapeOf& op) {
   set_attribute(proto, "end", op.end);
 }
 
-void write(OnnxWriter& w, const Node& node, const ops::NonZero&) { w.node("NonZero", {w.name(node.inputs[0])}, {out(w, node)}); }
+void write(OnnxWriter& w, const Node& node, const ops::NonZero&) {
+  w.node("NonZero", {w.name(node.inputs[0])}, {out(w, node)});
+}
 
 void write(OnnxWriter& w, const Node& node, const ops::Nms& op) {
-  set_attribute(w.node("NonMaxSuppression", w.names(node.inputs), {out(w, node)}), "center_point_box", int64_t(op.center));
+  set_attribute(w.node("NonMaxSuppression", w.names(node.inputs), {out(w, node)}), "center_point_box",
+                int64_t(op.center));
 }
 
 void write(OnnxWriter& w, const Node& node, const ops::GridSample& op) {
@@ -441,7 +482,8 @@ void write(OnnxWriter& w, const Node& node, const ops::RoiAlign& op) {
   set_attribute(proto, "output_width", op.width);
   set_attribute(proto, "sampling_ratio", op.sampling_ratio);
   set_attribute(proto, "spatial_scale", op.spatial_scale);
-  set_attribute(proto, "coordinate_transformation_mode", std::string_view(op.half_pixel ? "half_pixel" : "output_half_pixel"));
+  set_attribute(proto, "coordinate_transformation_mode",
+                std::string_view(op.half_pixel ? "half_pixel" : "output_half_pixel"));
 }
 
 void write(OnnxWriter& w, const Node& node, const ops::Unique& op) {
@@ -454,7 +496,8 @@ void write(OnnxWriter& w, const Node& node, const ops::Unique& op) {
 
 void write(OnnxWriter& w, const Node& node, const ops::Recurrent& op) {
   const char* kinds[] = {"LSTM", "GRU", "RNN"};
-  const char* activations[] = {"Tanh", "Sigmoid", "Relu", "Softsign", "Softplus", "Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu"};
+  const char* activations[] = {"Tanh",      "Sigmoid",         "Relu",       "Softsign",    "Softplus", "Affine",
+                               "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu"};
   Names outputs;
   for (ValueId id : node.outputs) outputs.push_back(w.name(id));
   onnx::NodeProto& proto = w.node(kinds[int(op.kind)], w.names(node.inputs), outputs);
@@ -481,7 +524,8 @@ void write(OnnxWriter& w, const Node& node, const ops::Recurrent& op) {
 
 // Only the graph inside a plan has such ops: what is written is the model before.
 template <class Fused>
-  requires std::same_as<Fused, ops::FusedConv> || std::same_as<Fused, ops::FusedReduce> || std::same_as<Fused, ops::ConvChain>
+  requires std::same_as<Fused, ops::FusedConv> || std::same_as<Fused, ops::FusedReduce> ||
+           std::same_as<Fused, ops::ConvChain>
 void write(OnnxWriter&, const Node&, const Fused&) {
   fail(ErrorKind::unsupported, "ONNX has no ", Fused::name, "; write the graph that was not yet fused for a device");
 }

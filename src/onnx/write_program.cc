@@ -20,11 +20,13 @@ const char* onnx_name(Scalar op) {
     case Scalar::pow: return "Pow";
     case Scalar::min: return "Min";
     case Scalar::max: return "Max";
-    case Scalar::mod: case Scalar::fmod: return "Mod";
+    case Scalar::mod:
+    case Scalar::fmod: return "Mod";
     case Scalar::bit_and: return "BitwiseAnd";
     case Scalar::bit_or: return "BitwiseOr";
     case Scalar::bit_xor: return "BitwiseXor";
-    case Scalar::shift_left: case Scalar::shift_right: return "BitShift";
+    case Scalar::shift_left:
+    case Scalar::shift_right: return "BitShift";
     case Scalar::neg: return "Neg";
     case Scalar::abs: return "Abs";
     case Scalar::sign: return "Sign";
@@ -67,9 +69,10 @@ const char* onnx_name(Scalar op) {
 
 }  // namespace
 
-// A cast from a float to an integer that does not hold it is left open by ONNX; Temper saturates, and so does it when it
-// reads the model again.
-void OnnxWriter::program(const Program& program, std::vector<std::string> values, std::vector<TensorType> types, const Shape& shape, const std::string& output) {
+// A cast from a float to an integer that does not hold it is left open by ONNX; Temper saturates, and so does it when
+// it reads the model again.
+void OnnxWriter::program(const Program& program, std::vector<std::string> values, std::vector<TensorType> types,
+                         const Shape& shape, const std::string& output) {
   const int done = int(values.size()) - program.inputs;  // steps whose results are given
   auto finish = [&](int value) {
     if (types[size_t(value)].shape == shape) node("Identity", {values[size_t(value)]}, {output});

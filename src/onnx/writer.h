@@ -31,10 +31,12 @@ class OnnxWriter {
   std::string name(ValueId id);
   std::vector<std::string> names(const std::vector<ValueId>& ids);
   // A node with exactly these outputs. Its own name is that of the graph's node being written, made unique.
-  onnx::NodeProto& node(std::string_view op_type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
+  onnx::NodeProto& node(std::string_view op_type, const std::vector<std::string>& inputs,
+                        const std::vector<std::string>& outputs);
   // A node with one output of a new name.
-  std::string emit(std::string_view op_type, const std::vector<std::string>& inputs, onnx::NodeProto** written = nullptr);
-  std::string fresh(std::string_view wanted);        // a name that nothing has
+  std::string emit(std::string_view op_type, const std::vector<std::string>& inputs,
+                   onnx::NodeProto** written = nullptr);
+  std::string fresh(std::string_view wanted);  // a name that nothing has
   std::string constant(const Tensor& tensor, std::string_view wanted);
   // The constant `id` in another shape. It takes the name where nothing else needs the constant as it is.
   std::string reshaped_constant(ValueId id, const Dims& dims);
@@ -42,18 +44,21 @@ class OnnxWriter {
   std::string ints(const std::vector<int64_t>& values);  // i64 [n]
   // i64 [n]: the dimensions; symbolic ones are computed from the shapes of values that were written before.
   std::string dims(const Shape& shape);
-  // The steps of `program` from `first` on. `values` names its inputs and, for first > 0, the results of the steps before.
-  // The result, broadcast to `shape`, gets the name `output`.
-  void program(const Program& program, std::vector<std::string> values, std::vector<TensorType> types, const Shape& shape, const std::string& output);
+  // The steps of `program` from `first` on. `values` names its inputs and, for first > 0, the results of the steps
+  // before. The result, broadcast to `shape`, gets the name `output`.
+  void program(const Program& program, std::vector<std::string> values, std::vector<TensorType> types,
+               const Shape& shape, const std::string& output);
   template <class... Parts>
-  [[noreturn]] void unsupported(const Parts&... parts) const { fail(ErrorKind::unsupported, parts..., "; ONNX has no op with exactly this meaning"); }
+  [[noreturn]] void unsupported(const Parts&... parts) const {
+    fail(ErrorKind::unsupported, parts..., "; ONNX has no op with exactly this meaning");
+  }
 
  private:
   const Graph& graph_;
   std::unique_ptr<onnx::ModelProto> model_;
   onnx::GraphProto* proto_;
-  std::vector<std::string> names_;                   // by value; "" while unnamed
-  std::vector<char> written_;                        // constants: as initializers
+  std::vector<std::string> names_;  // by value; "" while unnamed
+  std::vector<char> written_;       // constants: as initializers
   std::set<std::string, std::less<>> used_, used_nodes_;
   std::map<std::string, std::pair<std::string, int64_t>, std::less<>> symbols_;  // -> value and axis of that size
   std::map<std::string, std::string, std::less<>> symbol_dims_, scalars_;
@@ -65,7 +70,7 @@ class OnnxWriter {
   void write_inputs();
   void write_outputs();
   void learn_symbols(ValueId id);
-  std::string dim(const Dim& dim);                   // i64 [1]
+  std::string dim(const Dim& dim);  // i64 [1]
   friend struct DimWriter;
 };
 

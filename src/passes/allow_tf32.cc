@@ -18,8 +18,7 @@ Lowering allow_tf32(const Graph& graph) {
   Graph& out = result.graph;
   out.name = graph.name;
   std::vector<ValueId> map(size_t(graph.value_count()));
-  for (ValueId id : graph.inputs())
-    map[size_t(id.index)] = out.add_input(graph.value(id).name, graph.type(id));
+  for (ValueId id : graph.inputs()) map[size_t(id.index)] = out.add_input(graph.value(id).name, graph.type(id));
   auto mapped = [&](ValueId id) {
     if (!id.valid()) return id;
     ValueId& to = map[size_t(id.index)];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// cancel_transposes: two transposes in a row are one, inverse ones none; a transpose that moves only axes of size 1 is a
-// reshape; one that swaps the two axes of a matrix becomes the product's transpose_a or transpose_b.
-// Transposes also sink through ops that do not care for the order of axes (pointwise, reduce, softmax, normalize, concat,
-// slice, pad, resize, quantize): on a copy of the graph, which is taken only if fewer transposes are left in it.
+// cancel_transposes: two transposes in a row are one, inverse ones none; a transpose that moves only axes of size 1 is
+// a reshape; one that swaps the two axes of a matrix becomes the product's transpose_a or transpose_b. Transposes also
+// sink through ops that do not care for the order of axes (pointwise, reduce, softmax, normalize, concat, slice, pad,
+// resize, quantize): on a copy of the graph, which is taken only if fewer transposes are left in it.
 #include <algorithm>
 #include <numeric>
 
@@ -109,7 +109,8 @@ class Canceller {
       std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
       if (is_identity(perm)) inputs[side] = source_of(inputs[side]);
       else if (!was_last && perm.back() == last && graph_.has_single_use(inputs[side]))
-        inputs[side] = graph_.add_single(ops::Transpose{perm}, {source_of(inputs[side])}, graph_.producer(inputs[side])->name);
+        inputs[side] =
+            graph_.add_single(ops::Transpose{perm}, {source_of(inputs[side])}, graph_.producer(inputs[side])->name);
       else continue;
       bool& flag = side == 0 ? op.transpose_a : op.transpose_b;
       flag = !flag;
@@ -133,7 +134,8 @@ class Canceller {
     if (node.inputs.empty()) return false;
     if (const auto* op = std::get_if<ops::Pointwise>(&node.op)) return sink_below_pointwise(node, *op);
     if (const auto* op = std::get_if<ops::Concat>(&node.op)) return sink_below_concat(node, *op);
-    if (std::get_if<ops::Quantize>(&node.op) || std::get_if<ops::Dequantize>(&node.op)) return sink_below_quantization(node);
+    if (std::get_if<ops::Quantize>(&node.op) || std::get_if<ops::Dequantize>(&node.op))
+      return sink_below_quantization(node);
     // With more inputs the axes may be data.
     const Perm* found = node.inputs.size() == 1 ? perm_of(node.inputs[0]) : nullptr;
     if (!found) return false;
@@ -190,7 +192,8 @@ class Canceller {
     if (!found) return false;
     const Perm perm = *found;
     Op op = node.op;
-    int64_t& axis = std::get_if<ops::Quantize>(&op) ? std::get<ops::Quantize>(op).axis : std::get<ops::Dequantize>(op).axis;
+    int64_t& axis =
+        std::get_if<ops::Quantize>(&op) ? std::get<ops::Quantize>(op).axis : std::get<ops::Dequantize>(op).axis;
     // Beside a scalar the axis means nothing and may be any number.
     if (axis >= 0 && axis < int64_t(perm.size())) axis = perm[size_t(axis)];
     std::vector<ValueId> inputs = node.inputs;
@@ -242,8 +245,8 @@ class Canceller {
       if (constant) {
         const Tensor full = constant->reshaped(TensorType{constant->dtype(), shape}.dims());
         const TensorType type{constant->dtype(), turned};
-        inputs.push_back(graph_.add_constant(graph_.value(input).name,
-                                             ops::Transpose{back}.reference(std::span(&full, 1), std::span(&type, 1)).at(0)));
+        inputs.push_back(graph_.add_constant(
+            graph_.value(input).name, ops::Transpose{back}.reference(std::span(&full, 1), std::span(&type, 1)).at(0)));
       } else {
         ops::Reshape reshape;
         reshape.shape = turned;

@@ -13,7 +13,8 @@ bool all_equal(const std::vector<int64_t>& values, int64_t to) {
 
 bool of_one_tap(const Graph& graph, const Node& node) {
   const auto* conv = std::get_if<ops::Conv>(&node.op);
-  if (!conv || conv->group != 1 || conv->pad_mode != ops::PadMode::explicit_pads || !all_equal(conv->strides, 1) || !all_equal(conv->pads, 0))
+  if (!conv || conv->group != 1 || conv->pad_mode != ops::PadMode::explicit_pads || !all_equal(conv->strides, 1) ||
+      !all_equal(conv->pads, 0))
     return false;
   const Shape& weights = graph.type(node.inputs[1]).shape;
   return std::all_of(weights.begin() + 2, weights.end(), [](const Dim& dim) { return dim == Dim(1); });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A part of fold_quantization. With one scale and zero point for all elements, dequantize and quantize are monotone and
-// work element by element: they change places with whatever moves elements (reshape, transpose, slice, gather, ...), with
-// the larger of several (max pool), and with concat where all parts agree. Then quantize(dequantize(x)) with equal
+// work element by element: they change places with whatever moves elements (reshape, transpose, slice, gather, ...),
+// with the larger of several (max pool), and with concat where all parts agree. Then quantize(dequantize(x)) with equal
 // numbers is x. A constant with scales along an axis keeps them through reshape and transpose.
 #include <algorithm>
 
@@ -14,9 +14,11 @@ namespace {
 // Of a node with one data input (the first); the rest are indices or sizes.
 bool moves_elements(const Node& node) {
   if (node.outputs.size() != 1) return false;
-  if (const auto* pool = std::get_if<ops::Pool>(&node.op)) return pool->kind == ops::PoolKind::max && !pool->with_indices;
-  return std::get_if<ops::Reshape>(&node.op) || std::get_if<ops::Transpose>(&node.op) || std::get_if<ops::Slice>(&node.op) ||
-         std::get_if<ops::Broadcast>(&node.op) || std::get_if<ops::Gather>(&node.op);
+  if (const auto* pool = std::get_if<ops::Pool>(&node.op))
+    return pool->kind == ops::PoolKind::max && !pool->with_indices;
+  return std::get_if<ops::Reshape>(&node.op) || std::get_if<ops::Transpose>(&node.op) ||
+         std::get_if<ops::Slice>(&node.op) || std::get_if<ops::Broadcast>(&node.op) ||
+         std::get_if<ops::Gather>(&node.op);
 }
 
 class Commuter {
@@ -54,17 +56,20 @@ class Commuter {
     return false;
   }
 
-  ValueId dequantize(ValueId old_value, ValueId integers, const Quantization& q, int64_t axis, const std::string& name) {
+  ValueId dequantize(ValueId old_value, ValueId integers, const Quantization& q, int64_t axis,
+                     const std::string& name) {
     std::vector<ValueId> inputs{integers, q.scale};
     if (q.zero.valid()) inputs.push_back(q.zero);
     return graph_.rewrite(old_value, ops::Dequantize{DType::f32, axis}, std::move(inputs), name);
   }
 
-  // i8 with the zero point -128 is what some quantizers make of values that are never negative: the same as u8 without one.
+  // i8 with the zero point -128 is what some quantizers make of values that are never negative: the same as u8 without
+  // one.
   bool shift_to_unsigned(NodeId id) {
     const auto q = quantization_of(graph_, id);
     const ValueId output = graph_.node(id).outputs[0];
-    if (!q || q->dtype != DType::i8 || !q->per_tensor() || q->zeros[0] != -128 || graph_.is_output(output)) return false;
+    if (!q || q->dtype != DType::i8 || !q->per_tensor() || q->zeros[0] != -128 || graph_.is_output(output))
+      return false;
     const std::vector<NodeId> users = graph_.value(output).users;
     for (NodeId user : users) {
       const auto d = dequantization_of(graph_, graph_.node(user).outputs[0]);
@@ -94,10 +99,13 @@ class Commuter {
     const auto q = quantization_of(graph_, id);
     if (!q || !q->per_tensor() || !graph_.has_single_use(q->value)) return false;
     const Node* mover = graph_.producer(q->value);
-    if (!mover || !moves_elements(*mover) || std::get_if<ops::Broadcast>(&mover->op) || std::get_if<ops::Gather>(&mover->op)) return false;
+    if (!mover || !moves_elements(*mover) || std::get_if<ops::Broadcast>(&mover->op) ||
+        std::get_if<ops::Gather>(&mover->op))
+      return false;
     const ValueId x = mover->inputs[0];
     const Node* maker = graph_.producer(x);
-    if (!maker || !graph_.has_single_use(x) || !(std::get_if<ops::Pointwise>(&maker->op) || epilogue_of(maker->op))) return false;
+    if (!maker || !graph_.has_single_use(x) || !(std::get_if<ops::Pointwise>(&maker->op) || epilogue_of(maker->op)))
+      return false;
     const Node moving = *mover, quantizing = graph_.node(id);
     std::vector<ValueId> inputs = quantizing.inputs;
     inputs[0] = x;
@@ -121,14 +129,16 @@ class Commuter {
     std::vector<ValueId> inputs = node.inputs;
     inputs[0] = q->value;
     ValueId integers;
-    const bool constant = std::all_of(inputs.begin(), inputs.end(), [&](ValueId input) { return !input.valid() || graph_.constant(input); });
+    const bool constant = std::all_of(inputs.begin(), inputs.end(),
+                                      [&](ValueId input) { return !input.valid() || graph_.constant(input); });
     if (constant && graph_.type(node.outputs[0]).is_concrete() && !std::get_if<ops::Broadcast>(&node.op)) {
       std::vector<Tensor> tensors;
       for (ValueId input : inputs) tensors.push_back(input.valid() ? *graph_.constant(input) : Tensor());
       integers = graph_.add_constant(concat(node.name, "/integers"), run_node(node.op, tensors, node.name).at(0));
     } else {
       integers = graph_.add_single(node.op, std::move(inputs), node.name);
-      if (graph_.type(integers).shape != graph_.type(node.outputs[0]).shape) return false;  // a size that only the data decides
+      if (graph_.type(integers).shape != graph_.type(node.outputs[0]).shape)
+        return false;  // a size that only the data decides
     }
     dequantize(node.outputs[0], integers, *q, axis, node.name);
     return true;

@@ -76,7 +76,8 @@ bool give_known_sizes(Graph& graph, const Node& node) {
   if (!left || node.outputs.size() != 1) return false;
   // A type that is out of date has to be inferred again first, with all that follows.
   if (infer(node.op, context)[0] != graph.type(node.outputs[0])) return false;
-  graph.rewrite(node.outputs[0], std::move(op), {node.inputs.begin(), node.inputs.begin() + int64_t(*left)}, std::string(node.name));
+  graph.rewrite(node.outputs[0], std::move(op), {node.inputs.begin(), node.inputs.begin() + int64_t(*left)},
+                std::string(node.name));
   return true;
 }
 
@@ -107,9 +108,9 @@ bool fold_once(Graph& graph, int64_t& left) {
 bool types_are_stale(const Graph& graph) {
   for (int32_t n = 0; n < graph.node_count(); ++n) {
     const Node& node = graph.node({n});
-    const auto types = with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); }, [&] {
-      return infer(node.op, InferContext(operands_of(graph, node.inputs), node.name));
-    });
+    const auto types =
+        with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); },
+                     [&] { return infer(node.op, InferContext(operands_of(graph, node.inputs), node.name)); });
     for (size_t i = 0; i < types.size(); ++i)
       if (graph.type(node.outputs[i]) != types[i]) return true;
   }
@@ -124,7 +125,8 @@ bool fold_constants(Graph& graph, const PassOptions& options) {
   if (left < 0) {  // many small ones, too, are more than a file of some bytes should become
     left = int64_t(256) << 20;
     for (int32_t i = 0; i < graph.value_count(); ++i)
-      if (const Tensor* constant = graph.constant({i})) left = checked_add(left, checked_mul<int64_t>(16, constant->bytes()));
+      if (const Tensor* constant = graph.constant({i}))
+        left = checked_add(left, checked_mul<int64_t>(16, constant->bytes()));
   }
   while (fold_once(graph, left)) {
     changed = true;

@@ -49,7 +49,8 @@ class Lowering {
       if (input.valid() && !graph_.constant(input)) return false;
       inputs.push_back(input.valid() ? *graph_.constant(input) : Tensor());
     }
-    const ValueId constant = graph_.add_constant(graph_.value(node.outputs[0]).name, run_node(node.op, inputs, node.name).at(0));
+    const ValueId constant =
+        graph_.add_constant(graph_.value(node.outputs[0]).name, run_node(node.op, inputs, node.name).at(0));
     graph_.replace(node.outputs[0], constant);
     graph_.swap_names(node.outputs[0], constant);
     return true;
@@ -66,7 +67,9 @@ class Lowering {
     bool changed = false;
     for (size_t slot = 0; slot < bound.inputs.size(); ++slot) {
       const Value& value = graph_.value(bound.inputs[slot]);
-      if (!value.producer.valid() || !std::get_if<ops::Dequantize>(&graph_.node(value.producer).op) || value.type.shape != shape) continue;
+      if (!value.producer.valid() || !std::get_if<ops::Dequantize>(&graph_.node(value.producer).op) ||
+          value.type.shape != shape)
+        continue;
       BoundProgram producer = program_of_quantization(graph_, value.producer);
       if (!fits(bound, producer)) continue;
       bound.program = splice(producer.program, bound.program, int(slot));
@@ -76,7 +79,8 @@ class Lowering {
       --slot;
     }
     if (graph_.has_single_use(output))
-      if (const NodeId user = graph_.value(output).users[0]; std::get_if<ops::Quantize>(&graph_.node(user).op) && graph_.node(user).inputs[0] == output) {
+      if (const NodeId user = graph_.value(output).users[0];
+          std::get_if<ops::Quantize>(&graph_.node(user).op) && graph_.node(user).inputs[0] == output) {
         BoundProgram consumer = program_of_quantization(graph_, user);
         if (!consumer.inputs.empty() && consumer.inputs[0] == output && fits(bound, consumer)) {
           consumer.program = splice(bound.program, consumer.program, 0);
@@ -93,7 +97,8 @@ class Lowering {
     return true;
   }
   static bool fits(const BoundProgram& a, const BoundProgram& b) {
-    return a.inputs.size() + b.inputs.size() <= size_t(kMaxProgramInputs) && a.program.steps.size() + b.program.steps.size() <= kMaxProgramSteps;
+    return a.inputs.size() + b.inputs.size() <= size_t(kMaxProgramInputs) &&
+           a.program.steps.size() + b.program.steps.size() <= kMaxProgramSteps;
   }
 
   bool lower(NodeId id) {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A part of fold_quantization. A convolution or matrix product of dequantized operands,
 //   sum (sx (x - zx)) (sw[c] w) = sx sw[c] (sum x w - zx sum w),
-// becomes the integer product sum x w with an epilogue that starts at its i32 accumulator, all in f32 and in this order:
+// becomes the integer product sum x w with an epilogue that starts at its i32 accumulator, all in f32 and in this
+// order:
 //   t = cast(acc) + bias[c]       the model's bias in units of sx sw[c], less zx sum w
 //   t = t * m[c]                  sx sw[c], or sx sw[c] / sy where the result is quantized with the scale sy
 //   t = fma(cast(r) - zr, sr / sy, t)   for a residual r with scale sr and zero point zr
 //   the rest of the epilogue; then round, + zero point, cast
-// which is what integer kernels do. The zero point is added to what is whole already, as quantize does: an odd one would turn
-// every tie the other way. Dividing by sy early needs an epilogue that scales with its argument (relu, clip, sums);
-// any other is computed as it stands and its result divided by sy.
+// which is what integer kernels do. The zero point is added to what is whole already, as quantize does: an odd one
+// would turn every tie the other way. Dividing by sy early needs an epilogue that scales with its argument (relu, clip,
+// sums); any other is computed as it stands and its result divided by sy.
 #include <algorithm>
 #include <cmath>
 
@@ -21,7 +22,7 @@ namespace {
 // The beginning of an epilogue: (acc + bias) * scale, one element each or one per channel.
 struct Affine {
   std::vector<double> bias{0}, scale{1};
-  int value = 0;    // of the program, that is this
+  int value = 0;  // of the program, that is this
 };
 
 double at(const std::vector<double>& v, size_t i) { return v[v.size() == 1 ? 0 : i]; }
@@ -79,8 +80,8 @@ class ProductFolder {
 
   struct Product {
     Node node;
-    Op op;                 // with another padding where that has become a node
-    int64_t rank = 0, axis = 0, channels = 0;   // of the output; channels 0: not known
+    Op op;                                     // with another padding where that has become a node
+    int64_t rank = 0, axis = 0, channels = 0;  // of the output; channels 0: not known
     ValueId x, w;
     Affine affine;
   };
@@ -143,7 +144,8 @@ class ProductFolder {
   static bool centered(const Tensor& w, const Quantization& q, Tensor& out) {
     out = Tensor(DType::i8, w.dims());
     const std::vector<int64_t> from = w.to_ints();
-    const int64_t inner = q.per_tensor() ? 1 : row_major_strides(w.dims())[size_t(q.axis)], n = q.per_tensor() ? 1 : w.dims()[size_t(q.axis)];
+    const int64_t inner = q.per_tensor() ? 1 : row_major_strides(w.dims())[size_t(q.axis)],
+                  n = q.per_tensor() ? 1 : w.dims()[size_t(q.axis)];
     for (int64_t i = 0; i < w.count(); ++i) {
       const int64_t value = from[size_t(i)] - q.zeros[size_t(i / inner % n)];
       if (value < -128 || value > 127) return false;
@@ -164,7 +166,8 @@ class ProductFolder {
           pad.after[i + 2] = Dim(conv->pads[i + spatial]);
         }
         const Tensor zero = Tensor::of<int64_t>({}, {x.zeros[0]}).converted(x.dtype);
-        p.x = graph_.add_single(pad, {p.x, graph_.add_constant(concat(p.node.name, "/zero_point"), zero)}, concat(p.node.name, "/pad"));
+        p.x = graph_.add_single(pad, {p.x, graph_.add_constant(concat(p.node.name, "/zero_point"), zero)},
+                                concat(p.node.name, "/pad"));
         conv->pads.assign(conv->pads.size(), 0);
       }
     } else if (w.rank() != 2) {
@@ -172,7 +175,8 @@ class ProductFolder {
     }
     const int64_t inner = row_major_strides(w.dims())[size_t(channel_axis)], n = w.dims()[size_t(channel_axis)];
     std::vector<double> sums(static_cast<size_t>(n), 0);
-    for (int64_t i = 0; i < w.count(); ++i) sums[size_t(i / inner % n)] -= double(x.zeros[0]) * double(w.data<int8_t>()[i]);
+    for (int64_t i = 0; i < w.count(); ++i)
+      sums[size_t(i / inner % n)] -= double(x.zeros[0]) * double(w.data<int8_t>()[i]);
     p.affine.bias = std::move(sums);
     return true;
   }
@@ -195,7 +199,8 @@ class ProductFolder {
     return -1;
   }
 
-  // acc + constants, cast to f32, + constants, * constants. True: there are steps on integers, which it is worth to rewrite.
+  // acc + constants, cast to f32, + constants, * constants. True: there are steps on integers, which it is worth to
+  // rewrite.
   bool read_integer_prefix(Product& p, const Program& program) const {
     bool integers = false, floats = false;
     int value = 0;
@@ -208,16 +213,21 @@ class ProductFolder {
         continue;
       }
       const bool sum = step.op == Scalar::add || step.op == Scalar::sub;
-      const auto other = sum || (step.op == Scalar::mul && floats) ? constant_of(p, program, other_argument(step, value)) : std::nullopt;
+      const auto other = sum || (step.op == Scalar::mul && floats)
+                             ? constant_of(p, program, other_argument(step, value))
+                             : std::nullopt;
       if (!other) break;
       value = program.inputs + int(i);
-      if (sum) p.affine.bias = combine(p.affine.bias, *other, [&](double a, double b) { return step.op == Scalar::sub ? a - b : a + b; });
+      if (sum)
+        p.affine.bias =
+            combine(p.affine.bias, *other, [&](double a, double b) { return step.op == Scalar::sub ? a - b : a + b; });
       else p.affine.scale = *other;
       if (floats) p.affine.value = value;
       else integers = true;
       if (!sum) break;
     }
-    for (double s : p.affine.scale) if (!(s > 0) || !std::isfinite(s)) p.affine.value = 0;
+    for (double s : p.affine.scale)
+      if (!(s > 0) || !std::isfinite(s)) p.affine.value = 0;
     return integers && floats;
   }
 
@@ -247,7 +257,8 @@ class ProductFolder {
 
   // A f32 constant along the channels, or a number.
   ValueId channel_constant(const Product& p, const std::vector<double>& values, std::string_view what) {
-    const bool equal = std::all_of(values.begin(), values.end(), [&](double v) { return float(v) == float(values[0]); });
+    const bool equal =
+        std::all_of(values.begin(), values.end(), [&](double v) { return float(v) == float(values[0]); });
     Dims dims;
     if (!equal) {
       dims.push_back(int64_t(values.size()));
@@ -281,7 +292,8 @@ class ProductFolder {
     std::vector<int> order;
     for (int i = 0; i < others; ++i) order.push_back(producer.program.inputs + i);
     for (int i = 0; i < producer.program.inputs; ++i) order.push_back(i);
-    BoundProgram result{remap_inputs(joined, order, joined.inputs), producer.inputs, producer.fixed, producer.accumulator};
+    BoundProgram result{remap_inputs(joined, order, joined.inputs), producer.inputs, producer.fixed,
+                        producer.accumulator};
     result.inputs.insert(result.inputs.end(), consumer.inputs.begin() + 1, consumer.inputs.end());
     return result;
   }
@@ -301,7 +313,8 @@ class ProductFolder {
       } else {
         read_integers(tail);
         BoundProgram last = program_of_quantization(graph_, user);
-        if (last.inputs.empty() || last.inputs[0] != p.node.outputs[0]) throw std::logic_error("a quantize node does not read its input");
+        if (last.inputs.empty() || last.inputs[0] != p.node.outputs[0])
+          throw std::logic_error("a quantize node does not read its input");
         epilogue = append(append(affine_program(p, 1), tail), last);
       }
     } else {
@@ -319,7 +332,9 @@ class ProductFolder {
   void read_integers(BoundProgram& tail) {
     for (size_t slot = 1; slot < tail.inputs.size(); ++slot) {
       const Value& value = graph_.value(tail.inputs[slot]);
-      if (!value.producer.valid() || !std::get_if<ops::Dequantize>(&graph_.node(value.producer).op) || graph_.constant(tail.inputs[slot])) continue;
+      if (!value.producer.valid() || !std::get_if<ops::Dequantize>(&graph_.node(value.producer).op) ||
+          graph_.constant(tail.inputs[slot]))
+        continue;
       const BoundProgram producer = program_of_quantization(graph_, value.producer);
       if (tail.inputs.size() + producer.inputs.size() > size_t(kMaxProgramInputs)) continue;
       tail.program = splice(producer.program, tail.program, int(slot));
@@ -329,7 +344,8 @@ class ProductFolder {
     }
   }
 
-  // Round, + zero point, cast: the sum of two integers of which one has 8 bits is exact wherever the cast does not saturate.
+  // Round, + zero point, cast: the sum of two integers of which one has 8 bits is exact wherever the cast does not
+  // saturate.
   static void finish(BoundProgram& tail, const Quantization& sink) {
     Program& program = tail.program;
     int t = program.push({Scalar::round, DType::f32, {program.result(), -1, -1}});
@@ -375,26 +391,30 @@ class ProductFolder {
       };
       Step next{step.op, step.dtype};
       switch (step.op) {
-        case Scalar::relu: case Scalar::neg: case Scalar::abs:
-          next.args[0] = scaled(0);
-          break;
+        case Scalar::relu:
+        case Scalar::neg:
+        case Scalar::abs: next.args[0] = scaled(0); break;
         case Scalar::add:
           for (int a : {0, 1}) {
             const int other = step.args[size_t(1 - a)];
             if (kind_of(a) != Kind::scaled || other <= 0 || other >= from.inputs || !integers[size_t(other)]) continue;
             const Quantization& q = *integers[size_t(other)];
             int r = to.push({Scalar::cast, DType::f32, {other, -1, -1}});
-            if (q.zeros[0] != 0) r = to.push({Scalar::add, DType::f32, {r, to.push(constant_step(DType::f32, -double(q.zeros[0]))), -1}});
+            if (q.zeros[0] != 0)
+              r = to.push({Scalar::add, DType::f32, {r, to.push(constant_step(DType::f32, -double(q.zeros[0]))), -1}});
             const int ratio = to.push(constant_step(DType::f32, q.scales[0] / s));
             next = {Scalar::fma, DType::f32, {r, ratio, scaled(a)}};
             break;
           }
           if (next.op == Scalar::fma) break;
           [[fallthrough]];
-        case Scalar::sub: case Scalar::min: case Scalar::max: case Scalar::less: case Scalar::less_equal:
-          next.args = {scaled(0), scaled(1), -1};
-          break;
-        case Scalar::mul: case Scalar::div:
+        case Scalar::sub:
+        case Scalar::min:
+        case Scalar::max:
+        case Scalar::less:
+        case Scalar::less_equal: next.args = {scaled(0), scaled(1), -1}; break;
+        case Scalar::mul:
+        case Scalar::div:
           if (kind_of(0) != Kind::scaled || kind_of(1) != Kind::number) return std::nullopt;
           next.args = {scaled(0), to.push(constant_step(DType::f32, number(1))), -1};
           break;

@@ -14,11 +14,11 @@ namespace {
 
 // Where an op keeps constant weights, and which axes of weights and output are its output channels.
 struct Weights {
-  size_t input = 0;            // of the node
+  size_t input = 0;  // of the node
   int64_t weight_axis = 0;
   int64_t output_axis = 0;
-  int64_t channels = 0;        // of the output
-  int64_t groups = 1;          // of a transposed convolution: axis 0 of its weights says which, axis 1 holds channels/groups
+  int64_t channels = 0;  // of the output
+  int64_t groups = 1;    // of a transposed convolution: axis 0 of its weights says which, axis 1 holds channels/groups
 };
 
 std::optional<Weights> weights_of(const Graph& graph, const Node& node, int64_t output_axis) {
@@ -79,7 +79,7 @@ class Folder {
   // acc becomes scale * acc + shift; one entry, or one for each channel.
   struct Affine {
     std::vector<double> scale{1}, shift{0};
-    int value = 0;       // the program's value that this is
+    int value = 0;  // the program's value that this is
     size_t adds = 0, muls = 0;
   };
 
@@ -135,7 +135,10 @@ class Folder {
       const auto other = channel_constant(step.args[size_t(1 - reads)], weights);
       if (!other) return affine;
       switch (step.op) {
-        case Scalar::add: combine(affine.shift, *other, plus); ++affine.adds; break;
+        case Scalar::add:
+          combine(affine.shift, *other, plus);
+          ++affine.adds;
+          break;
         case Scalar::sub:
           if (reads == 0) {
             combine(affine.shift, *other, [](double a, double b) { return a - b; });
@@ -174,21 +177,23 @@ class Folder {
     std::vector<double> largest(size_t(where.channels), 0);  // of each channel; infinity where one is not finite
     visit_dtype(weights.dtype(), [&]<class T>() {
       if constexpr (std::is_same_v<Wide<T>, double>) {
-        parallel_for(where.channels, std::max<int64_t>(1, 65536 * where.channels / std::max<int64_t>(1, weights.count())), [&](int64_t begin, int64_t end) {
-          for (int64_t channel = begin; channel < end; ++channel) {
-            const double factor = scale[scale.size() == 1 ? 0 : size_t(channel)];
-            const int64_t start = channel / along * group_size + channel % along * inner;
-            double most = 0;
-            for (int64_t run = start; run < (channel / along + 1) * group_size; run += along * inner)
-              for (int64_t i = run; i < run + inner; ++i) {
-                const T scaled = static_cast<T>(double(weights.data<T>()[i]) * factor);
-                out.data<T>()[i] = scaled;
-                const double size = std::fabs(double(scaled));
-                most = size <= most ? most : std::isnan(size) ? std::numeric_limits<double>::infinity() : size;
+        parallel_for(
+            where.channels, std::max<int64_t>(1, 65536 * where.channels / std::max<int64_t>(1, weights.count())),
+            [&](int64_t begin, int64_t end) {
+              for (int64_t channel = begin; channel < end; ++channel) {
+                const double factor = scale[scale.size() == 1 ? 0 : size_t(channel)];
+                const int64_t start = channel / along * group_size + channel % along * inner;
+                double most = 0;
+                for (int64_t run = start; run < (channel / along + 1) * group_size; run += along * inner)
+                  for (int64_t i = run; i < run + inner; ++i) {
+                    const T scaled = static_cast<T>(double(weights.data<T>()[i]) * factor);
+                    out.data<T>()[i] = scaled;
+                    const double size = std::fabs(double(scaled));
+                    most = size <= most ? most : std::isnan(size) ? std::numeric_limits<double>::infinity() : size;
+                  }
+                largest[size_t(channel)] = most;
               }
-            largest[size_t(channel)] = most;
-          }
-        });
+            });
       }
     });
     if (std::any_of(largest.begin(), largest.end(), [](double size) { return std::isinf(size); })) return std::nullopt;

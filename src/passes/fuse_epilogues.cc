@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fuse_epilogues: a pointwise node that is the one user of a convolution or matrix product (any op with an epilogue) and
-// keeps its shape is appended to the epilogue; its other inputs become inputs of the op.
+// fuse_epilogues: a pointwise node that is the one user of a convolution or matrix product (any op with an epilogue)
+// and keeps its shape is appended to the epilogue; its other inputs become inputs of the op.
 //
 // There can be no cycle: an input that depended on the op in another way would be its second user. Where two ops could
 // take the node (a residual sum of two convolutions), the later one does: the other result exists by then.
@@ -30,7 +30,8 @@ class EpilogueFuser {
 
  private:
   Graph& graph_;
-  std::vector<int32_t> position_;  // by node: its place in the order of execution; new nodes stand at the end of the array
+  std::vector<int32_t>
+      position_;  // by node: its place in the order of execution; new nodes stand at the end of the array
 
   bool may_take(ValueId input, NodeId user, const Shape& shape) const {
     const Node* producer = graph_.producer(input);
@@ -55,7 +56,8 @@ class EpilogueFuser {
 
     const Node taker = *graph_.producer(bound.inputs[size_t(slot)]);
     const Program& epilogue = *epilogue_of(taker.op);
-    const size_t own = taker.inputs.size() - size_t(epilogue.inputs - 1);  // inputs that are the op's, not its epilogue's
+    const size_t own =
+        taker.inputs.size() - size_t(epilogue.inputs - 1);  // inputs that are the op's, not its epilogue's
     if (bound.inputs.size() + size_t(epilogue.inputs) > size_t(kMaxProgramInputs) ||
         bound.program.steps.size() + epilogue.steps.size() > kMaxProgramSteps)
       return false;
@@ -65,7 +67,8 @@ class EpilogueFuser {
     std::vector<int> order;
     for (int i = 0; i < others; ++i) order.push_back(epilogue.inputs + i);
     for (int i = 0; i < epilogue.inputs; ++i) order.push_back(i);
-    BoundProgram fused{remap_inputs(splice(epilogue, bound.program, slot), order, others + epilogue.inputs), {ValueId{}}};
+    BoundProgram fused{remap_inputs(splice(epilogue, bound.program, slot), order, others + epilogue.inputs),
+                       {ValueId{}}};
     fused.fixed = 1;
     fused.accumulator = accumulator_dtype(graph_, taker);
     fused.inputs.insert(fused.inputs.end(), taker.inputs.begin() + int64_t(own), taker.inputs.end());

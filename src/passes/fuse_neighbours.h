@@ -10,8 +10,8 @@ namespace temper {
 
 constexpr std::string_view kFuseNeighbours = "fuse_neighbours";  // its name, for --disable
 
-// A pointwise node of one input that is read by nothing but a convolution's input 0 becomes its prologue, and a max pool
-// that alone reads its output becomes its end; around a reduction in f32 such nodes become its prologue and its
+// A pointwise node of one input that is read by nothing but a convolution's input 0 becomes its prologue, and a max
+// pool that alone reads its output becomes its end; around a reduction in f32 such nodes become its prologue and its
 // epilogue. `taken` says of a node that could be made, by its op and the values it reads, whether to make it.
 using FusionTaken = std::function<bool(const Graph& graph, const Op& op, const std::vector<ValueId>& inputs)>;
 bool fuse_neighbours(Graph& graph, const FusionTaken& taken);

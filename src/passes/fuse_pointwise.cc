@@ -2,12 +2,13 @@
 // fuse_pointwise: a pointwise node whose one user is a pointwise node of the same shape becomes part of that user's
 // program. Every program is simplified on the way; constants of one element become steps of it.
 //
-// Not fused: a producer with another user or that is a graph output (it has to be stored anyway); a producer of a smaller
-// shape that the consumer broadcasts (it would be computed again for each element); and a producer that fuse_epilogues
-// will take into a convolution or matrix product: a residual sum of two normalised convolutions must not drag the
-// normalisation of one into the epilogue of the other.
+// Not fused: a producer with another user or that is a graph output (it has to be stored anyway); a producer of a
+// smaller shape that the consumer broadcasts (it would be computed again for each element); and a producer that
+// fuse_epilogues will take into a convolution or matrix product: a residual sum of two normalised convolutions must not
+// drag the normalisation of one into the epilogue of the other.
 //
-// A broadcast in front of a pointwise node is dropped where the other inputs give the shape: the node broadcasts by itself.
+// A broadcast in front of a pointwise node is dropped where the other inputs give the shape: the node broadcasts by
+// itself.
 #include <algorithm>
 #include <utility>
 
@@ -26,7 +27,8 @@ class Fuser {
     bool changed = false;
     const int32_t count = graph_.node_count();
     for (int32_t n = 0; n < count; ++n)
-      if (std::get_if<ops::Pointwise>(&graph_.node({n}).op) && is_alive(graph_.node({n}).outputs[0])) changed |= visit({n});
+      if (std::get_if<ops::Pointwise>(&graph_.node({n}).op) && is_alive(graph_.node({n}).outputs[0]))
+        changed |= visit({n});
     return changed;
   }
 
@@ -74,7 +76,8 @@ class Fuser {
       return true;
     }
     ops::Pointwise op{std::move(bound.program)};
-    const ValueId result = graph_.rewrite(output, std::move(op), std::move(bound.inputs), std::string(graph_.node(id).name));
+    const ValueId result =
+        graph_.rewrite(output, std::move(op), std::move(bound.inputs), std::string(graph_.node(id).name));
     note(result, {graph_.value(result).producer});
     return true;
   }
@@ -110,13 +113,13 @@ class Fuser {
     return false;
   }
 
-  // Will fuse_epilogues take the node that gives `result`? It does so with whatever is the one user of a convolution, or
-  // of what it has taken already, and keeps the shape.
+  // Will fuse_epilogues take the node that gives `result`? It does so with whatever is the one user of a convolution,
+  // or of what it has taken already, and keeps the shape.
   void note(ValueId result, const std::vector<NodeId>& node) {
     taken_.resize(size_t(graph_.value_count()), 0);
     for (ValueId input : graph_.producer(result)->inputs)
-      if ((has_epilogue(input) || taken_[size_t(input.index)]) && graph_.type(input).shape == graph_.type(result).shape &&
-          used_only_by(input, node))
+      if ((has_epilogue(input) || taken_[size_t(input.index)]) &&
+          graph_.type(input).shape == graph_.type(result).shape && used_only_by(input, node))
         taken_[size_t(result.index)] = 1;
   }
 };

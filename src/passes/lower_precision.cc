@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "graph/product.h"
-#include "passes/squares.h"
 #include "passes/simplify.h"
+#include "passes/squares.h"
 
 namespace temper {
 
@@ -22,7 +22,12 @@ enum class Role {
 class Lowerer {
  public:
   Lowerer(const Graph& graph, DType narrow, const LoweringOptions& options)
-      : graph_(graph), dtype_(narrow), options_(options), squares_(find_squares(graph)), roles_(size_t(graph.node_count())), reasons_(roles_.size()) {
+      : graph_(graph),
+        dtype_(narrow),
+        options_(options),
+        squares_(find_squares(graph)),
+        roles_(size_t(graph.node_count())),
+        reasons_(roles_.size()) {
     const size_t values = size_t(graph.value_count());
     for (auto* flags : {&read_, &computed_, &after_}) flags->assign(values, 0);
     same_.resize(values);
@@ -31,7 +36,8 @@ class Lowerer {
   }
 
   Lowering run() {
-    for (int32_t n = 0; n < graph_.node_count(); ++n) roles_[size_t(n)] = role_of(graph_.node({n}), reasons_[size_t(n)]);
+    for (int32_t n = 0; n < graph_.node_count(); ++n)
+      roles_[size_t(n)] = role_of(graph_.node({n}), reasons_[size_t(n)]);
     for (int32_t n = 0; n < graph_.node_count(); ++n) look_back(graph_.node({n}), roles_[size_t(n)]);
     for (int32_t n = graph_.node_count(); n-- > 0;) look_ahead(graph_.node({n}), roles_[size_t(n)]);
     check_names();
@@ -47,9 +53,10 @@ class Lowerer {
   const Squares squares_;
   Lowering result_;
   std::vector<Role> roles_;
-  std::vector<std::string> reasons_;          // by node, for Role::other; empty where it does not compute on f32 anyway
-  std::vector<char> read_, computed_, after_; // by value: products read it, perhaps moved; read it, computed on; a product is before it
-  std::vector<ValueId> same_, narrow_, wide_; // by value: itself in the new graph; narrow; as f32
+  std::vector<std::string> reasons_;  // by node, for Role::other; empty where it does not compute on f32 anyway
+  std::vector<char> read_, computed_,
+      after_;  // by value: products read it, perhaps moved; read it, computed on; a product is before it
+  std::vector<ValueId> same_, narrow_, wide_;  // by value: itself in the new graph; narrow; as f32
 
   bool survives(const Tensor& tensor) const { return tensor.converted(dtype_).to_doubles() == tensor.to_doubles(); }
   bool stays_finite(const Tensor& tensor) const {
@@ -60,7 +67,6 @@ class Lowerer {
   }
   bool is_f32(ValueId id) const { return id.valid() && graph_.type(id).dtype == DType::f32; }
   bool flows(ValueId id) const { return is_f32(id) && !graph_.constant(id); }
-
 
   // Why a value is stored in f32 although products read it; null: it need not be.
   const std::string* why_wide(ValueId id) const {
@@ -77,7 +83,9 @@ class Lowerer {
     std::set<std::string> missing = *options_.only;
     for (int32_t n = 0; n < graph_.node_count(); ++n)
       if (roles_[size_t(n)] == Role::product) missing.erase(graph_.node({n}).name);
-    if (!missing.empty()) fail(ErrorKind::usage, "'", *missing.begin(), "' is no f32 convolution with constant weights and no matrix product, so it has no ", dtype_, " form");
+    if (!missing.empty())
+      fail(ErrorKind::usage, "'", *missing.begin(),
+           "' is no f32 convolution with constant weights and no matrix product, so it has no ", dtype_, " form");
   }
 
   // Which inputs of a carrier carry.
@@ -98,9 +106,7 @@ class Lowerer {
 
   Role role_by_op(const Node& node, std::string& reason) const {
     if (std::get_if<ops::Pointwise>(&node.op)) return Role::pointwise;
-    if (node.inputs.empty() || !is_f32(node.inputs[0]) || !is_f32(node.outputs[0])) {
-      return Role::other;
-    }
+    if (node.inputs.empty() || !is_f32(node.inputs[0]) || !is_f32(node.outputs[0])) { return Role::other; }
     if (is_product(node.op) && options_.only && !options_.only->contains(node.name)) {
       reason = "not asked for";
       return Role::other;
@@ -119,17 +125,21 @@ class Lowerer {
       reason = "its weights are not constant";
       return Role::other;
     }
-    if (std::get_if<ops::Reshape>(&node.op) || std::get_if<ops::Transpose>(&node.op) || std::get_if<ops::Slice>(&node.op) ||
-        std::get_if<ops::Concat>(&node.op) || std::get_if<ops::Broadcast>(&node.op) || std::get_if<ops::Gather>(&node.op))
+    if (std::get_if<ops::Reshape>(&node.op) || std::get_if<ops::Transpose>(&node.op) ||
+        std::get_if<ops::Slice>(&node.op) || std::get_if<ops::Concat>(&node.op) ||
+        std::get_if<ops::Broadcast>(&node.op) || std::get_if<ops::Gather>(&node.op))
       return Role::carrier;
     if (const auto* pad = std::get_if<ops::Pad>(&node.op)) {
       const ValueId value = node.inputs.size() > 1 && pad->kind == ops::PadKind::constant ? node.inputs[1] : ValueId{};
-      if (node.inputs.size() <= 2 && (!value.valid() || (graph_.constant(value) && survives(*graph_.constant(value))))) return Role::carrier;
+      if (node.inputs.size() <= 2 && (!value.valid() || (graph_.constant(value) && survives(*graph_.constant(value)))))
+        return Role::carrier;
       reason = concat(dtype_, " does not hold what it fills in");
       return Role::other;
     }
     if (const auto* resize = std::get_if<ops::Resize>(&node.op)) {
-      if (resize->kind == ops::ResizeKind::nearest && resize->coordinate != ops::ResizeCoordinate::tf_crop_and_resize && node.inputs.size() == 1) return Role::carrier;
+      if (resize->kind == ops::ResizeKind::nearest && resize->coordinate != ops::ResizeCoordinate::tf_crop_and_resize &&
+          node.inputs.size() == 1)
+        return Role::carrier;
       reason = "interpolates in fp32";
       return Role::other;
     }
@@ -140,7 +150,9 @@ class Lowerer {
     }
     if (const auto* reduce = std::get_if<ops::Reduce>(&node.op)) {
       using Kind = ops::ReduceKind;
-      if (reduce->kind == Kind::sum || reduce->kind == Kind::mean || reduce->kind == Kind::max || reduce->kind == Kind::min) return Role::carrier;
+      if (reduce->kind == Kind::sum || reduce->kind == Kind::mean || reduce->kind == Kind::max ||
+          reduce->kind == Kind::min)
+        return Role::carrier;
       reason = "its sums stay in fp32";
       return Role::other;
     }
@@ -154,7 +166,8 @@ class Lowerer {
     if (role == Role::other || !is_f32(node.outputs[0])) return;
     bool after = role == Role::product;
     for (size_t i = 0; i < node.inputs.size(); ++i)
-      if (flows(node.inputs[i]) && (role == Role::pointwise || is_data(node, i))) after |= after_[size_t(node.inputs[i].index)] != 0;
+      if (flows(node.inputs[i]) && (role == Role::pointwise || is_data(node, i)))
+        after |= after_[size_t(node.inputs[i].index)] != 0;
     after_[size_t(node.outputs[0].index)] = after;
   }
 
@@ -167,7 +180,8 @@ class Lowerer {
       if (!flows(id)) continue;
       const size_t v = size_t(id.index);
       if (role == Role::product && i < 2) read_[v] = 1;
-      else if (wanted && role == Role::carrier && is_data(node, i)) (read_[size_t(node.outputs[0].index)] ? read_ : computed_)[v] = 1;
+      else if (wanted && role == Role::carrier && is_data(node, i))
+        (read_[size_t(node.outputs[0].index)] ? read_ : computed_)[v] = 1;
       else if (wanted && role != Role::carrier) computed_[v] = 1;
     }
   }
@@ -175,7 +189,8 @@ class Lowerer {
   // Is it stored in the narrower dtype? Asked after all its users have been looked at.
   bool is_narrow(ValueId id) const {
     const Value& value = graph_.value(id);
-    if (!flows(id) || why_wide(id) || !value.producer.valid() || roles_[size_t(value.producer.index)] == Role::other) return false;
+    if (!flows(id) || why_wide(id) || !value.producer.valid() || roles_[size_t(value.producer.index)] == Role::other)
+      return false;
     const size_t v = size_t(id.index);
     // A first product's operand is rounded as late as can be without a node of its own.
     return read_[v] || (computed_[v] && after_[v]);
@@ -193,7 +208,8 @@ class Lowerer {
   ValueId stored(ValueId id) {
     if (!id.valid()) return id;
     ValueId& known = same_[size_t(id.index)];
-    if (!known.valid()) known = out().add_constant(graph_.value(id).name, *graph_.constant(id));  // inputs and results are known
+    if (!known.valid())
+      known = out().add_constant(graph_.value(id).name, *graph_.constant(id));  // inputs and results are known
     return known;
   }
   ValueId as(ValueId id, DType dtype) {
@@ -202,42 +218,53 @@ class Lowerer {
     ValueId& known = list[size_t(id.index)];
     if (known.valid()) return known;
     const std::string name = concat(graph_.value(id).name, '/', dtype);
-    if (const Tensor* constant = graph_.constant(id)) return known = dtype == DType::f32 ? stored(id) : out().add_constant(name, constant->converted(dtype));
+    if (const Tensor* constant = graph_.constant(id))
+      return known = dtype == DType::f32 ? stored(id) : out().add_constant(name, constant->converted(dtype));
     const ValueId from = stored(id);
-    return known = out().type(from).dtype == dtype ? from : out().add(ops::Pointwise{cast_to(dtype)}, {from}, name, {name}).at(0);
+    return known = out().type(from).dtype == dtype
+                       ? from
+                       : out().add(ops::Pointwise{cast_to(dtype)}, {from}, name, {name}).at(0);
   }
 
   // The program on inputs as stored: what became narrow is cast where it is read, the result where that is.
-  Program widened(const Program& program, const std::vector<DType>& before, const std::vector<DType>& now, bool narrow_result) const {
+  Program widened(const Program& program, const std::vector<DType>& before, const std::vector<DType>& now,
+                  bool narrow_result) const {
     Program result;
     result.inputs = program.inputs;
     std::vector<int> map;
     for (int i = 0; i < program.inputs; ++i)
-      map.push_back(before[size_t(i)] == now[size_t(i)] ? i : result.push({Scalar::cast, before[size_t(i)], {i, -1, -1}}));
+      map.push_back(before[size_t(i)] == now[size_t(i)] ? i
+                                                        : result.push({Scalar::cast, before[size_t(i)], {i, -1, -1}}));
     for (Step step : program.steps) {
       for (int a = 0; a < arity_of(step.op); ++a) step.args[size_t(a)] = map[size_t(step.args[size_t(a)])];
       map.push_back(result.push(step));
     }
     const int last = map[size_t(program.result())];
     if (narrow_result) result.push({Scalar::cast, dtype_, {last, -1, -1}});
-    else if (last != result.result()) result.push({Scalar::cast, program.dtype_of_value(program.result(), before), {last, -1, -1}});
+    else if (last != result.result())
+      result.push({Scalar::cast, program.dtype_of_value(program.result(), before), {last, -1, -1}});
     return simplify(result, now);
   }
 
   void rebuild() {
     out().name = graph_.name;
-    for (ValueId id : graph_.inputs()) same_[size_t(id.index)] = out().add_input(graph_.value(id).name, graph_.type(id));
+    for (ValueId id : graph_.inputs())
+      same_[size_t(id.index)] = out().add_input(graph_.value(id).name, graph_.type(id));
     for (int32_t n = 0; n < graph_.node_count(); ++n) {
       const Node& node = graph_.node({n});
       Op op = node.op;
       std::vector<ValueId> inputs;
       const Role role = roles_[size_t(n)];
       const bool narrow = is_narrow(node.outputs[0]);
-      Program* const program = role == Role::product ? epilogue_of(op) : role == Role::pointwise ? &std::get<ops::Pointwise>(op).program : nullptr;
+      Program* const program = role == Role::product     ? epilogue_of(op)
+                               : role == Role::pointwise ? &std::get<ops::Pointwise>(op).program
+                                                         : nullptr;
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         const ValueId id = node.inputs[i];
         if (role == Role::product && i < 2) inputs.push_back(as(id, dtype_));
-        else if (role == Role::product && options_.narrow_biases && is_f32(id) && graph_.constant(id) && stays_finite(*graph_.constant(id))) inputs.push_back(as(id, dtype_));
+        else if (role == Role::product && options_.narrow_biases && is_f32(id) && graph_.constant(id) &&
+                 stays_finite(*graph_.constant(id)))
+          inputs.push_back(as(id, dtype_));
         else if (program) inputs.push_back(stored(id));
         else inputs.push_back(as(id, narrow ? dtype_ : DType::f32));
       }
@@ -267,7 +294,8 @@ class Lowerer {
       result_.products += product;
       result_.lowered_products += role == Role::product;
       std::string reason = reasons_[size_t(n)];
-      if ((role == Role::pointwise || role == Role::carrier) && is_f32(node.outputs[0]) && !is_narrow(node.outputs[0])) {
+      if ((role == Role::pointwise || role == Role::carrier) && is_f32(node.outputs[0]) &&
+          !is_narrow(node.outputs[0])) {
         const std::string* why = why_wide(node.outputs[0]);
         reason = why ? *why : "no product reads it";
       }
@@ -279,7 +307,8 @@ class Lowerer {
 }  // namespace
 
 Lowering lower_precision(const Graph& graph, DType dtype, const LoweringOptions& options) {
-  if (dtype != DType::bf16 && dtype != DType::f16) fail(ErrorKind::usage, "products are lowered to bf16 or f16, not to ", dtype);
+  if (dtype != DType::bf16 && dtype != DType::f16)
+    fail(ErrorKind::usage, "products are lowered to bf16 or f16, not to ", dtype);
   return Lowerer(graph, dtype, options).run();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // nest_concats: a concat that begins with all that an earlier concat along its axis joins begins with that one's output
-// instead, as where each layer reads all before it (DenseNet). It has less to copy then, or nothing: a plan may write the
-// earlier output straight into the later one (plan/parts.h), but no value into two.
+// instead, as where each layer reads all before it (DenseNet). It has less to copy then, or nothing: a plan may write
+// the earlier output straight into the later one (plan/parts.h), but no value into two.
 //
 // What concats join is kept as paths in a tree, which begins anew for each axis: equal beginnings are one path, so that
 // finding the longest costs a step for each value that is joined.
@@ -37,7 +37,8 @@ class Paths {
   Place& operator[](int32_t place) { return places_[size_t(place)]; }
   std::vector<ValueId> values(int32_t place) const {
     std::vector<ValueId> values;
-    for (; places_[size_t(place)].before >= 0; place = places_[size_t(place)].before) values.push_back(places_[size_t(place)].value);
+    for (; places_[size_t(place)].before >= 0; place = places_[size_t(place)].before)
+      values.push_back(places_[size_t(place)].value);
     std::reverse(values.begin(), values.end());
     return values;
   }
@@ -60,17 +61,18 @@ bool nest_concats(Graph& graph, const PassOptions&) {
   Paths paths;
   std::unordered_map<int32_t, Joined> joined;  // by the concat's output
   const int32_t count = graph.node_count();
-  // An input that is a concat counts as what that one joins. Where it is not the first, its values are walked once more: as
-  // many in all as a model may have nodes; beyond, it counts as one value, which is as true and finds less.
+  // An input that is a concat counts as what that one joins. Where it is not the first, its values are walked once
+  // more: as many in all as a model may have nodes; beyond, it counts as one value, which is as true and finds less.
   int64_t may_walk = 1'000'000;
   for (int32_t n = 0; n < count; ++n) {
     const auto* op = std::get_if<ops::Concat>(&graph.node({n}).op);
-    if (!op || (graph.value(graph.node({n}).outputs[0]).users.empty() && !graph.is_output(graph.node({n}).outputs[0]))) continue;
+    if (!op || (graph.value(graph.node({n}).outputs[0]).users.empty() && !graph.is_output(graph.node({n}).outputs[0])))
+      continue;
     const int64_t axis = op->axis;
     const Node node = graph.node({n});
     int32_t path = paths.beginning(axis);
-    ValueId longest;        // an earlier concat of what the first inputs join,
-    size_t replaced = 0;    // and how many inputs these are
+    ValueId longest;      // an earlier concat of what the first inputs join,
+    size_t replaced = 0;  // and how many inputs these are
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId input = node.inputs[i];
       const auto inner = joined.find(input.index);
@@ -80,7 +82,8 @@ bool nest_concats(Graph& graph, const PassOptions&) {
         may_walk -= paths[inner->second.path].length;
         for (ValueId value : paths.values(inner->second.path)) path = paths.behind(path, value);
       } else path = paths.behind(path, input);
-      if (i > 0 && i + 1 < node.inputs.size() && paths[path].concat.valid()) longest = paths[path].concat, replaced = i + 1;
+      if (i > 0 && i + 1 < node.inputs.size() && paths[path].concat.valid())
+        longest = paths[path].concat, replaced = i + 1;
     }
     ValueId made = node.outputs[0];
     if (longest.valid()) {

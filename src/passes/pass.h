@@ -12,11 +12,13 @@
 namespace temper {
 
 struct PassOptions {
-  std::set<std::string, std::less<>> disabled;  // by name; of fuse_neighbours and chain_convs (which run behind the list), too
-  bool all_disabled = false;                    // "passes off": the graph as imported
-  std::string dump_folder;                      // not empty: NN-name.txt after each pass that changed the graph
-  bool verify = true;                           // check the graph's invariants after each pass
-  int64_t memory_limit = -1;                    // bytes that folded constants may take; -1: 16 times those that the graph has, and 256 MiB
+  std::set<std::string, std::less<>>
+      disabled;               // by name; of fuse_neighbours and chain_convs (which run behind the list), too
+  bool all_disabled = false;  // "passes off": the graph as imported
+  std::string dump_folder;    // not empty: NN-name.txt after each pass that changed the graph
+  bool verify = true;         // check the graph's invariants after each pass
+  int64_t memory_limit =
+      -1;  // bytes that folded constants may take; -1: 16 times those that the graph has, and 256 MiB
 };
 
 struct Pass {

@@ -9,7 +9,8 @@ constexpr Pass pipeline[] = {
     // Shapes that import could not fold, weights behind casts and transposes: everything below looks for constants.
     {"fold_constants", fold_constants},
     {"remove_no_ops", remove_no_ops},
-    // Before fusing: a transpose between two pointwise nodes keeps them apart. What it turns into a reshape may be nothing.
+    // Before fusing: a transpose between two pointwise nodes keeps them apart. What it turns into a reshape may be
+    // nothing.
     {"cancel_transposes", cancel_transposes},
     {"remove_no_ops", remove_no_ops},
     // Before fusing: two equal branches are one value with two users, which forbids fusing either of them alone.
@@ -21,7 +22,8 @@ constexpr Pass pipeline[] = {
     {"fuse_epilogues", fuse_epilogues},
     // After fuse_epilogues: a batch norm is the beginning of its convolution's epilogue by now.
     {"fold_scales_into_weights", fold_scales_into_weights},
-    // After fuse_epilogues: what stands between a product and its quantize node is one program by now. The calibrated model
+    // After fuse_epilogues: what stands between a product and its quantize node is one program by now. The calibrated
+    // model
     // comes here once more.
     {"fold_quantization", fold_quantization},
     // Constants that the passes made more than once.

@@ -15,7 +15,8 @@ std::optional<Quantization> read(const Graph& graph, const Node& node, int64_t a
   result.zero = node.inputs.size() > 2 ? node.inputs[2] : ValueId{};
   result.axis = axis;
   const Tensor *scale = graph.constant(result.scale), *zero = graph.constant(result.zero);
-  if (!scale || scale->dtype() != DType::f32 || scale->count() == 0 || (result.zero.valid() && !zero)) return std::nullopt;
+  if (!scale || scale->dtype() != DType::f32 || scale->count() == 0 || (result.zero.valid() && !zero))
+    return std::nullopt;
   result.scales = scale->to_doubles();
   result.zeros = zero ? zero->to_ints() : std::vector<int64_t>(result.scales.size(), 0);
   for (double s : result.scales)
@@ -70,7 +71,8 @@ BoundProgram program_of_quantization(Graph& graph, NodeId id) {
       Shape shape{graph.type(parameter).shape[0]};
       shape.resize(size_t(rank - axis), Dim(1));
       const std::string name = concat(graph.value(parameter).name, "/along_axis");
-      if (const Tensor* constant = graph.constant(parameter)) parameter = graph.add_constant(name, constant->reshaped(TensorType{DType::f32, shape}.dims()));
+      if (const Tensor* constant = graph.constant(parameter))
+        parameter = graph.add_constant(name, constant->reshaped(TensorType{DType::f32, shape}.dims()));
       else parameter = graph.add_single(ops::Reshape{shape}, {parameter}, name);
     }
     bound.inputs.push_back(parameter);
@@ -78,7 +80,9 @@ BoundProgram program_of_quantization(Graph& graph, NodeId id) {
   Program& p = bound.program;
   p.inputs = int(bound.inputs.size());
   const bool shifted = p.inputs > 2;
-  const auto cast = [&](int value, DType from, DType to) { return from == to ? value : p.push({Scalar::cast, to, {value, -1, -1}}); };
+  const auto cast = [&](int value, DType from, DType to) {
+    return from == to ? value : p.push({Scalar::cast, to, {value, -1, -1}});
+  };
   const DType x = graph.type(node.inputs[0]).dtype, scale = graph.type(node.inputs[1]).dtype;
   // Wide enough to be exact up to the last rounding.
   const DType wide = scale == DType::f64 || size_of(x) > 4 || (dequantize && size_of(x) == 4) ? DType::f64 : DType::f32;
@@ -97,7 +101,8 @@ BoundProgram program_of_quantization(Graph& graph, NodeId id) {
   return bound;
 }
 
-std::optional<std::vector<double>> channel_constants(const Graph& graph, ValueId value, int64_t rank, int64_t axis, int64_t size) {
+std::optional<std::vector<double>> channel_constants(const Graph& graph, ValueId value, int64_t rank, int64_t axis,
+                                                     int64_t size) {
   const Tensor* constant = graph.constant(value);
   if (!constant) return std::nullopt;
   const Dims& dims = constant->dims();

@@ -9,11 +9,11 @@ namespace temper {
 
 // A quantize or dequantize node whose scales and zero points are constants, all scales positive and finite.
 struct Quantization {
-  ValueId value;                // what the node reads: the integers of a dequantize, the floats of a quantize
-  ValueId scale, zero;          // its other inputs; zero may be absent
-  DType dtype = DType::i8;      // of the integers
-  std::vector<double> scales;   // one, or one for each element of `axis`
-  std::vector<int64_t> zeros;   // as many
+  ValueId value;               // what the node reads: the integers of a dequantize, the floats of a quantize
+  ValueId scale, zero;         // its other inputs; zero may be absent
+  DType dtype = DType::i8;     // of the integers
+  std::vector<double> scales;  // one, or one for each element of `axis`
+  std::vector<int64_t> zeros;  // as many
   int64_t axis = 0;
 
   bool per_tensor() const { return scales.size() == 1; }
@@ -24,7 +24,8 @@ struct Quantization {
     return true;
   }
   bool same_numbers(const Quantization& other) const {
-    return dtype == other.dtype && scales == other.scales && zeros == other.zeros && (per_tensor() || axis == other.axis);
+    return dtype == other.dtype && scales == other.scales && zeros == other.zeros &&
+           (per_tensor() || axis == other.axis);
   }
 };
 
@@ -35,13 +36,14 @@ std::optional<Quantization> quantization_of(const Graph& graph, NodeId node);
 // The one user of `value`, which is no graph output, if that quantizes it per tensor to 8 bits.
 std::optional<Quantization> only_quantized(const Graph& graph, ValueId value);
 
-// A quantize or dequantize node as a program that gives the same bits. Scales along an axis become inputs that broadcast:
-// constants are reshaped here, other values by a new node.
+// A quantize or dequantize node as a program that gives the same bits. Scales along an axis become inputs that
+// broadcast: constants are reshaped here, other values by a new node.
 BoundProgram program_of_quantization(Graph& graph, NodeId node);
 
 // The elements of a constant that has one element, or one for each of the `size` elements of `axis` in a tensor of
 // `rank`; nothing for any other value.
-std::optional<std::vector<double>> channel_constants(const Graph& graph, ValueId value, int64_t rank, int64_t axis, int64_t size);
+std::optional<std::vector<double>> channel_constants(const Graph& graph, ValueId value, int64_t rank, int64_t axis,
+                                                     int64_t size);
 
 // The parts of fold_quantization; true: something changed. Dead nodes may stay behind.
 // Dequantize moves behind, quantize before the ops that only move elements or choose among them, until they meet.

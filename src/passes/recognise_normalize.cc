@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// recognise_normalize: (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon), and x / sqrt(mean(x^2) + epsilon), written
-// out in reductions and arithmetic, become the normalize op. Scale and shift stay in the pointwise node they are in.
-// It reads programs in the form that fuse_pointwise leaves: squares are mul(d, d), constants are steps, and each of the
-// parts below is a node of its own, because it has two users or a smaller shape than its consumer.
+// recognise_normalize: (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon), and x / sqrt(mean(x^2) + epsilon),
+// written out in reductions and arithmetic, become the normalize op. Scale and shift stay in the pointwise node they
+// are in. It reads programs in the form that fuse_pointwise leaves: squares are mul(d, d), constants are steps, and
+// each of the parts below is a node of its own, because it has two users or a smaller shape than its consumer.
 #include <algorithm>
 
 #include "passes/pass.h"
@@ -63,14 +63,18 @@ class Matcher {
     const Program* p = program_of(id);
     if (!p || p->inputs != 1 || p->steps.size() < 3 || p->steps.size() > 5) return std::nullopt;
     const auto& s = p->steps;
-    if (s[0].op != Scalar::constant || s[1].op != Scalar::add || s[1].args[0] != 0 || s[1].args[1] != 1) return std::nullopt;
+    if (s[0].op != Scalar::constant || s[1].op != Scalar::add || s[1].args[0] != 0 || s[1].args[1] != 1)
+      return std::nullopt;
     epsilon = s[0].number;
     bool matches = false;
     if (s[2].op == Scalar::sqrt && s[2].args[0] == 2) {
       if (s.size() == 3) matches = !inverse;
       else if (s.size() == 4) matches = inverse && s[3].op == Scalar::reciprocal && s[3].args[0] == 3;
-      else matches = inverse && s[3].op == Scalar::constant && s[3].number == 1 && s[4].op == Scalar::div && s[4].args[0] == 4 && s[4].args[1] == 3;
-    } else if (s.size() == 4 && s[2].op == Scalar::constant && s[3].op == Scalar::pow && s[3].args[0] == 2 && s[3].args[1] == 3) {
+      else
+        matches = inverse && s[3].op == Scalar::constant && s[3].number == 1 && s[4].op == Scalar::div &&
+                  s[4].args[0] == 4 && s[4].args[1] == 3;
+    } else if (s.size() == 4 && s[2].op == Scalar::constant && s[3].op == Scalar::pow && s[3].args[0] == 2 &&
+               s[3].args[1] == 3) {
       matches = s[2].number == (inverse ? -0.5 : 0.5);
     }
     if (!matches || !(epsilon >= 0)) return std::nullopt;
@@ -83,7 +87,8 @@ class Matcher {
     if (!p || p->inputs != 1) return std::nullopt;
     const auto& s = p->steps;
     const bool product = s.size() == 1 && s[0].op == Scalar::mul && s[0].args[0] == 0 && s[0].args[1] == 0;
-    const bool power = s.size() == 2 && s[0].op == Scalar::constant && s[0].number == 2 && s[1].op == Scalar::pow && s[1].args[0] == 0 && s[1].args[1] == 1;
+    const bool power = s.size() == 2 && s[0].op == Scalar::constant && s[0].number == 2 && s[1].op == Scalar::pow &&
+                       s[1].args[0] == 0 && s[1].args[1] == 1;
     if (!product && !power) return std::nullopt;
     return graph_.producer(id)->inputs[0];
   }
@@ -110,7 +115,8 @@ bool visit(Graph& graph, NodeId id) {
     std::optional<Found> found;
     for (int first : {0, 1}) {
       if (first == 1 && !product) break;
-      found = Matcher(graph).match(bound.inputs[size_t(step.args[size_t(first)])], bound.inputs[size_t(step.args[size_t(1 - first)])], product);
+      found = Matcher(graph).match(bound.inputs[size_t(step.args[size_t(first)])],
+                                   bound.inputs[size_t(step.args[size_t(1 - first)])], product);
       if (found) break;
     }
     if (!found) continue;

@@ -25,7 +25,9 @@ void check_names(const PassOptions& options) {
 
 void save(const PassOptions& options, size_t index, std::string_view suffix, const Graph& graph) {
   const std::string number = concat(index + 1 < 10 ? "0" : "", index + 1);
-  write_file_atomically({concat(options.dump_folder, '/', number, '-', pass_pipeline()[index].name, suffix), FileKind::graph}, print(graph));
+  write_file_atomically(
+      {concat(options.dump_folder, '/', number, '-', pass_pipeline()[index].name, suffix), FileKind::graph},
+      print(graph));
 }
 
 }  // namespace
@@ -38,7 +40,8 @@ std::vector<PassTiming> run_passes(Graph& graph, const PassOptions& options) {
   if (dump) {
     std::error_code code;
     std::filesystem::create_directories(options.dump_folder, code);
-    if (code) fail(ErrorKind::usage, "the folder '", options.dump_folder, "' for dumps cannot be made: ", code.message());
+    if (code)
+      fail(ErrorKind::usage, "the folder '", options.dump_folder, "' for dumps cannot be made: ", code.message());
   }
   const auto pipeline = pass_pipeline();
   for (size_t i = 0; i < pipeline.size(); ++i) {

@@ -35,9 +35,17 @@ bool widens(DType from, DType to) {
 
 bool is_commutative(Scalar op) {
   switch (op) {
-    case Scalar::add: case Scalar::mul: case Scalar::min: case Scalar::max: case Scalar::bit_and: case Scalar::bit_or:
-    case Scalar::bit_xor: case Scalar::equal: case Scalar::logical_and: case Scalar::logical_or: case Scalar::logical_xor:
-      return true;
+    case Scalar::add:
+    case Scalar::mul:
+    case Scalar::min:
+    case Scalar::max:
+    case Scalar::bit_and:
+    case Scalar::bit_or:
+    case Scalar::bit_xor:
+    case Scalar::equal:
+    case Scalar::logical_and:
+    case Scalar::logical_or:
+    case Scalar::logical_xor: return true;
     default: return false;
   }
 }
@@ -83,9 +91,9 @@ class Simplifier {
 
  private:
   int inputs_;
-  std::vector<Step> values_;      // args are indices into this; the first `inputs_` stand for the inputs
-  std::vector<uint64_t> reads_;   // which inputs a value depends on; the last bit stands for all inputs from 63 on
-  std::vector<int> depth_;        // the longest chain of steps behind a value
+  std::vector<Step> values_;     // args are indices into this; the first `inputs_` stand for the inputs
+  std::vector<uint64_t> reads_;  // which inputs a value depends on; the last bit stands for all inputs from 63 on
+  std::vector<int> depth_;       // the longest chain of steps behind a value
   std::map<std::tuple<Scalar, DType, int, int, int, uint64_t, int64_t>, int> known_;
 
   const Step& at(int v) const { return values_[size_t(v)]; }
@@ -176,7 +184,8 @@ class Simplifier {
         return rewrite_gelu(a, b, type);
       case Scalar::erf:
         // The Gaussian's argument is x / sqrt(2) in some models and x * sqrt(1/2) in others.
-        if (is_step(a, Scalar::div) && is_constant(at(a).args[1]) && std::fabs(number(at(a).args[1]) - std::sqrt(2)) < 1e-6)
+        if (is_step(a, Scalar::div) && is_constant(at(a).args[1]) &&
+            std::fabs(number(at(a).args[1]) - std::sqrt(2)) < 1e-6)
           return make(Scalar::erf, type, make(Scalar::mul, type, at(a).args[0], constant(type, std::sqrt(0.5))));
         break;
       case Scalar::div:
@@ -194,7 +203,8 @@ class Simplifier {
         // The double product of two floats of at most 32 bits is exact; integers wrap alike.
         if (is_number(b, 2) && type != DType::f64) return make(Scalar::mul, type, a, a);
         // Two roundings instead of one, of the size of the dtype's own: worth it only where they are small.
-        if (is_number(b, 3) && (type == DType::f32 || is_int(type))) return make(Scalar::mul, type, make(Scalar::mul, type, a, a), a);
+        if (is_number(b, 3) && (type == DType::f32 || is_int(type)))
+          return make(Scalar::mul, type, make(Scalar::mul, type, a, a), a);
         break;
       case Scalar::neg:
         if (is_step(a, Scalar::neg)) return at(a).args[0];
@@ -233,10 +243,13 @@ class Simplifier {
   // max(x, b) with a constant b; relu is the case b = 0. -1 where it stays as it is.
   int rewrite_max(int x, int b, DType type, bool is_relu) {
     if (!is_float(type) && !is_signed_int(type) && is_number(b, 0)) return x;
-    const auto bound = [&](int v, Scalar op) { return is_step(v, op) && is_constant(at(v).args[1]) && ordered(b, at(v).args[1]); };
+    const auto bound = [&](int v, Scalar op) {
+      return is_step(v, op) && is_constant(at(v).args[1]) && ordered(b, at(v).args[1]);
+    };
     if (std::isnan(number(b)) || !ordered(b, b)) return -1;
     if (is_step(x, Scalar::relu)) return number(b) <= 0 ? x : make(Scalar::max, type, at(x).args[0], b);
-    if (bound(x, Scalar::max)) return number(at(x).args[1]) >= number(b) ? x : make(Scalar::max, type, at(x).args[0], b);
+    if (bound(x, Scalar::max))
+      return number(at(x).args[1]) >= number(b) ? x : make(Scalar::max, type, at(x).args[0], b);
     // max(min(x, hi), lo) with lo <= hi: the bounds change places.
     if (bound(x, Scalar::min) && number(b) <= number(at(x).args[1])) {
       const int high = at(x).args[1];
@@ -249,24 +262,27 @@ class Simplifier {
   // x * 0.5 * (1 + erf or tanh): the three factors in one order. Halving is exact, so the order decides nothing else.
   int rewrite_gelu(int a, int b, DType type) {
     auto is_gate = [&](int v) {
-      return is_step(v, Scalar::add) && is_number(at(v).args[1], 1) && (is_step(at(v).args[0], Scalar::erf) || is_step(at(v).args[0], Scalar::tanh));
+      return is_step(v, Scalar::add) && is_number(at(v).args[1], 1) &&
+             (is_step(at(v).args[0], Scalar::erf) || is_step(at(v).args[0], Scalar::tanh));
     };
     auto is_half_of = [&](int v) { return is_step(v, Scalar::mul) && is_number(at(v).args[1], 0.5); };
     for (const auto& [v, w] : {std::pair(a, b), std::pair(b, a)}) {
       // (gate * 0.5) * x
-      if (is_half_of(v) && is_gate(at(v).args[0])) return make(Scalar::mul, type, make(Scalar::mul, type, w, constant(type, 0.5)), at(v).args[0]);
+      if (is_half_of(v) && is_gate(at(v).args[0]))
+        return make(Scalar::mul, type, make(Scalar::mul, type, w, constant(type, 0.5)), at(v).args[0]);
       // (x * gate) * 0.5
       if (is_number(w, 0.5) && is_step(v, Scalar::mul))
         for (int first : {0, 1}) {
           const int gate = at(v).args[size_t(1 - first)], x = at(v).args[size_t(first)];
-          if (is_gate(gate) && !is_constant(x)) return make(Scalar::mul, type, make(Scalar::mul, type, x, constant(type, 0.5)), gate);
+          if (is_gate(gate) && !is_constant(x))
+            return make(Scalar::mul, type, make(Scalar::mul, type, x, constant(type, 0.5)), gate);
         }
     }
     return -1;
   }
 
-  // Two casts are one where the first keeps every value. Integers wrap when cast to integers but saturate when cast from
-  // floats, so an integer may skip a float only on the way to what holds all its values.
+  // Two casts are one where the first keeps every value. Integers wrap when cast to integers but saturate when cast
+  // from floats, so an integer may skip a float only on the way to what holds all its values.
   int rewrite_cast(int a, DType to) {
     if (dtype(a) == to) return a;
     if (!is_step(a, Scalar::cast)) return -1;
@@ -318,7 +334,8 @@ Program simplify(const Program& program, std::span<const DType> input_dtypes) {
 
 std::vector<DType> BoundProgram::dtypes(const Graph& graph) const {
   std::vector<DType> result;
-  for (size_t i = 0; i < inputs.size(); ++i) result.push_back(int(i) < fixed ? accumulator : graph.type(inputs[i]).dtype);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    result.push_back(int(i) < fixed ? accumulator : graph.type(inputs[i]).dtype);
   return result;
 }
 

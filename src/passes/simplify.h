@@ -18,8 +18,8 @@ namespace temper {
 constexpr int kMaxProgramInputs = 24;
 constexpr size_t kMaxProgramSteps = 128;
 
-// An equal program (same inputs): steps on constants evaluated, equal steps merged, dead ones dropped, identities removed
-// where they are exact on every value, -0, infinities and NaN included.
+// An equal program (same inputs): steps on constants evaluated, equal steps merged, dead ones dropped, identities
+// removed where they are exact on every value, -0, infinities and NaN included.
 Program simplify(const Program& program, std::span<const DType> input_dtypes);
 
 // A program with the values it reads. The first `fixed` inputs belong to no value (an epilogue's accumulator of dtype
@@ -33,8 +33,8 @@ struct BoundProgram {
   std::vector<DType> dtypes(const Graph& graph) const;
 };
 
-// Merges equal inputs, turns constants of one element into steps, simplifies, drops inputs that nothing reads. A program
-// without fixed inputs keeps the broadcast shape of its inputs.
+// Merges equal inputs, turns constants of one element into steps, simplifies, drops inputs that nothing reads. A
+// program without fixed inputs keeps the broadcast shape of its inputs.
 void tidy(const Graph& graph, BoundProgram& bound);
 
 // The dtype in which an op hands its result to its epilogue.

@@ -24,7 +24,8 @@ struct Fate {
 
 class Finder {
  public:
-  explicit Finder(const Graph& graph) : graph_(graph), square_(size_t(graph.value_count())), fate_(size_t(graph.value_count())) {}
+  explicit Finder(const Graph& graph)
+      : graph_(graph), square_(size_t(graph.value_count())), fate_(size_t(graph.value_count())) {}
 
   Squares run() {
     for (int32_t n = 0; n < graph_.node_count(); ++n) look_ahead(graph_.node({n}));
@@ -32,7 +33,8 @@ class Finder {
     Squares found;
     for (int32_t v = 0; v < graph_.value_count(); ++v)
       if (square_[size_t(v)] && fate_[size_t(v)].sensitive)
-        found.values[graph_.value({v}).name] = concat("'", graph_.value({v}).name, "' holds squares on their way to a ", fate_[size_t(v)].logarithm ? "logarithm" : "root or quotient");
+        found.values[graph_.value({v}).name] = concat("'", graph_.value({v}).name, "' holds squares on their way to a ",
+                                                      fate_[size_t(v)].logarithm ? "logarithm" : "root or quotient");
     for (int32_t n = 0; n < graph_.node_count(); ++n) {
       const Node& node = graph_.node({n});
       if (is_product(node.op) && fate_[size_t(node.outputs[0].index)].squared_log)
@@ -49,7 +51,8 @@ class Finder {
   bool square(ValueId id) const { return id.valid() && square_[size_t(id.index)]; }
   bool constant(ValueId id) const { return id.valid() && graph_.constant(id); }
 
-  // The program's first own input among the node's: a product's program starts at its sum, which is no input of the node.
+  // The program's first own input among the node's: a product's program starts at its sum, which is no input of the
+  // node.
   static size_t first_input(const Node& node, const Program& program) {
     return is_product(node.op) ? node.inputs.size() - size_t(program.inputs - 1) : 0;
   }
@@ -58,10 +61,14 @@ class Finder {
     return is_product(node.op) ? epilogue_of(node.op) : nullptr;
   }
   static bool adds_up(const Node& node) {
-    if (const auto* reduce = std::get_if<ops::Reduce>(&node.op)) return reduce->kind == ops::ReduceKind::sum || reduce->kind == ops::ReduceKind::mean || reduce->kind == ops::ReduceKind::max || reduce->kind == ops::ReduceKind::min;
+    if (const auto* reduce = std::get_if<ops::Reduce>(&node.op))
+      return reduce->kind == ops::ReduceKind::sum || reduce->kind == ops::ReduceKind::mean ||
+             reduce->kind == ops::ReduceKind::max || reduce->kind == ops::ReduceKind::min;
     if (const auto* pool = std::get_if<ops::Pool>(&node.op)) return pool->kind != ops::PoolKind::lp;
-    return std::get_if<ops::Reshape>(&node.op) || std::get_if<ops::Transpose>(&node.op) || std::get_if<ops::Slice>(&node.op) || std::get_if<ops::Concat>(&node.op) ||
-           std::get_if<ops::Broadcast>(&node.op) || std::get_if<ops::Gather>(&node.op) || std::get_if<ops::Pad>(&node.op);
+    return std::get_if<ops::Reshape>(&node.op) || std::get_if<ops::Transpose>(&node.op) ||
+           std::get_if<ops::Slice>(&node.op) || std::get_if<ops::Concat>(&node.op) ||
+           std::get_if<ops::Broadcast>(&node.op) || std::get_if<ops::Gather>(&node.op) ||
+           std::get_if<ops::Pad>(&node.op);
   }
 
   // By value of a program: the number, where it is one.
@@ -70,8 +77,12 @@ class Finder {
     const size_t skip = is_product(node.op) ? 1 : 0, first = first_input(node, program);
     for (size_t i = skip; i < out.size(); ++i)
       if (const ValueId id = node.inputs[first + i - skip]; id.valid())
-        if (const Tensor* tensor = graph_.constant(id); tensor && tensor->count() == 1) out[i] = tensor->to_doubles()[0];
-    for (const Step& step : program.steps) out.push_back(step.op == Scalar::constant ? std::optional(step.number) : step.op == Scalar::cast ? out[size_t(step.args[0])] : std::nullopt);
+        if (const Tensor* tensor = graph_.constant(id); tensor && tensor->count() == 1)
+          out[i] = tensor->to_doubles()[0];
+    for (const Step& step : program.steps)
+      out.push_back(step.op == Scalar::constant ? std::optional(step.number)
+                    : step.op == Scalar::cast   ? out[size_t(step.args[0])]
+                                                : std::nullopt);
     return out;
   }
 
@@ -79,23 +90,37 @@ class Finder {
     bool result = false;
     if (const auto* reduce = std::get_if<ops::Reduce>(&node.op)) result = reduce->kind == ops::ReduceKind::sum_square;
     if (adds_up(node))
-      for (size_t i = 0; i < node.inputs.size(); ++i) result |= (i == 0 || std::get_if<ops::Concat>(&node.op)) && square(node.inputs[i]);
+      for (size_t i = 0; i < node.inputs.size(); ++i)
+        result |= (i == 0 || std::get_if<ops::Concat>(&node.op)) && square(node.inputs[i]);
     if (const Program* program = program_of(node)) {
       std::vector<char> squares;
-      if (is_product(node.op)) squares.push_back((square(node.inputs[0]) && constant(node.inputs[1])) || (square(node.inputs[1]) && constant(node.inputs[0])));
-      for (size_t i = first_input(node, *program); squares.size() < size_t(program->inputs); ++i) squares.push_back(square(node.inputs[i]));
+      if (is_product(node.op))
+        squares.push_back((square(node.inputs[0]) && constant(node.inputs[1])) ||
+                          (square(node.inputs[1]) && constant(node.inputs[0])));
+      for (size_t i = first_input(node, *program); squares.size() < size_t(program->inputs); ++i)
+        squares.push_back(square(node.inputs[i]));
       const auto number = numbers(node, *program);
       for (const Step& step : program->steps) {
         const auto arg = [&](int a) { return squares[size_t(step.args[size_t(a)])] != 0; };
         bool is = false;
         switch (step.op) {
-          case Scalar::mul: is = (step.args[0] == step.args[1] && !number[size_t(step.args[0])]) || arg(0) || arg(1); break;
+          case Scalar::mul:
+            is = (step.args[0] == step.args[1] && !number[size_t(step.args[0])]) || arg(0) || arg(1);
+            break;
           case Scalar::fma: is = step.args[0] == step.args[1] || arg(0) || arg(1) || arg(2); break;
           case Scalar::pow: is = number[size_t(step.args[1])].value_or(0) >= 2; break;
-          case Scalar::add: case Scalar::sub: case Scalar::max: case Scalar::min: is = arg(0) || arg(1); break;
-          case Scalar::div: is = arg(0) && (number[size_t(step.args[1])] || is_constant(node, *program, step.args[1])); break;
+          case Scalar::add:
+          case Scalar::sub:
+          case Scalar::max:
+          case Scalar::min: is = arg(0) || arg(1); break;
+          case Scalar::div:
+            is = arg(0) && (number[size_t(step.args[1])] || is_constant(node, *program, step.args[1]));
+            break;
           case Scalar::where: is = arg(1) || arg(2); break;
-          case Scalar::cast: case Scalar::neg: case Scalar::abs: case Scalar::relu: is = arg(0); break;
+          case Scalar::cast:
+          case Scalar::neg:
+          case Scalar::abs:
+          case Scalar::relu: is = arg(0); break;
           default: break;
         }
         squares.push_back(is);
@@ -106,7 +131,8 @@ class Finder {
   }
   bool is_constant(const Node& node, const Program& program, int argument) const {
     const int skip = is_product(node.op) ? 1 : 0;
-    return argument >= skip && argument < program.inputs && constant(node.inputs[first_input(node, program) + size_t(argument - skip)]);
+    return argument >= skip && argument < program.inputs &&
+           constant(node.inputs[first_input(node, program) + size_t(argument - skip)]);
   }
 
   void look_back(const Node& node) {
@@ -120,7 +146,8 @@ class Finder {
         if (i == 0 || std::get_if<ops::Concat>(&node.op)) reaches(node.inputs[i], result);
     if (const auto* reduce = std::get_if<ops::Reduce>(&node.op)) {
       if (reduce->kind == ops::ReduceKind::log_sum) reaches(node.inputs[0], {true, true, false});
-      if (reduce->kind == ops::ReduceKind::sum_square && result.logarithm) reaches(node.inputs[0], {false, false, true});
+      if (reduce->kind == ops::ReduceKind::sum_square && result.logarithm)
+        reaches(node.inputs[0], {false, false, true});
     }
     const Program* program = program_of(node);
     if (!program) return;
@@ -136,9 +163,13 @@ class Finder {
         case Scalar::log: give(0, {true, true, false}); break;
         case Scalar::sqrt: give(0, {true, fate.logarithm, false}); break;
         case Scalar::reciprocal: give(0, read); break;
-        case Scalar::div: give(0, fate); give(1, read); break;
+        case Scalar::div:
+          give(0, fate);
+          give(1, read);
+          break;
         case Scalar::pow:
-          if (const auto power = number[size_t(step.args[1])]; power && *power >= 2) give(0, {false, false, fate.logarithm});
+          if (const auto power = number[size_t(step.args[1])]; power && *power >= 2)
+            give(0, {false, false, fate.logarithm});
           else give(0, read);
           break;
         case Scalar::mul:
@@ -150,9 +181,15 @@ class Finder {
           else give(0, fate), give(1, fate);
           give(2, fate);
           break;
-        case Scalar::add: case Scalar::sub: case Scalar::max: case Scalar::min: give(0, fate), give(1, fate); break;
+        case Scalar::add:
+        case Scalar::sub:
+        case Scalar::max:
+        case Scalar::min: give(0, fate), give(1, fate); break;
         case Scalar::where: give(1, fate), give(2, fate); break;
-        case Scalar::cast: case Scalar::neg: case Scalar::abs: case Scalar::relu: give(0, fate); break;
+        case Scalar::cast:
+        case Scalar::neg:
+        case Scalar::abs:
+        case Scalar::relu: give(0, fate); break;
         default: break;
       }
     }

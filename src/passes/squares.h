@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a graph needs more range or more digits than half of f32's bits hold, whatever its data are: squares and what is
-// summed of them, as far as a root, a quotient or a logarithm.
+// Where a graph needs more range or more digits than half of f32's bits hold, whatever its data are: squares and what
+// is summed of them, as far as a root, a quotient or a logarithm.
 #pragma once
 #include <map>
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace temper {
 
-// By name, with the reason. A square spans twice as many powers of two as what was squared: 256 squared is beyond f16, 2e-4
-// squared vanishes in it, and behind a root or a logarithm what vanished is missed as much as what overflowed.
+// By name, with the reason. A square spans twice as many powers of two as what was squared: 256 squared is beyond f16,
+// 2e-4 squared vanishes in it, and behind a root or a logarithm what vanished is missed as much as what overflowed.
 struct Squares {
-  // Squares (a value times itself, or to a constant power of at least 2), and sums, averages and products with constants
-  // of squares, on their way to the argument of a root or logarithm, or to a divisor.
+  // Squares (a value times itself, or to a constant power of at least 2), and sums, averages and products with
+  // constants of squares, on their way to the argument of a root or logarithm, or to a divisor.
   std::map<std::string, std::string> values;
-  // Convolutions and matrix products whose results are squared on the way to a logarithm (spectra in decibels, mel front
-  // ends): it shows what is a million times smaller than the rest, down to the rounding of the operands.
+  // Convolutions and matrix products whose results are squared on the way to a logarithm (spectra in decibels, mel
+  // front ends): it shows what is a million times smaller than the rest, down to the rounding of the operands.
   std::map<std::string, std::string> products;
 };
 Squares find_squares(const Graph& graph);

@@ -14,7 +14,9 @@ struct Sliceable {
   const Node& node;
   const std::vector<char>& batched;
 
-  bool is_batched(size_t i) const { return i < node.inputs.size() && node.inputs[i].valid() && batched[size_t(node.inputs[i].index)]; }
+  bool is_batched(size_t i) const {
+    return i < node.inputs.size() && node.inputs[i].valid() && batched[size_t(node.inputs[i].index)];
+  }
   const Shape& shape(size_t i) const { return graph.type(node.inputs[i]).shape; }
   const Shape& out() const { return graph.type(node.outputs[0]).shape; }
 
@@ -22,7 +24,9 @@ struct Sliceable {
   bool broadcasts(size_t first) const {
     for (size_t i = first; i < node.inputs.size(); ++i) {
       if (shape(i).size() > out().size()) return false;
-      if (is_batched(i) ? shape(i).size() != out().size() : shape(i).size() == out().size() && !shape(i).empty() && shape(i)[0] != Dim(1)) return false;
+      if (is_batched(i) ? shape(i).size() != out().size()
+                        : shape(i).size() == out().size() && !shape(i).empty() && shape(i)[0] != Dim(1))
+        return false;
     }
     return true;
   }
@@ -40,10 +44,14 @@ struct Sliceable {
   }
   bool operator()(const ops::Softmax& op) const { return op.axis > 0; }
   bool operator()(const ops::Reduce& op) const { return op.axes.empty() || op.axes[0] > 0; }
-  bool operator()(const ops::Reshape&) const { return node.inputs.size() == 1 && !out().empty() && out()[0] == shape(0)[0]; }
+  bool operator()(const ops::Reshape&) const {
+    return node.inputs.size() == 1 && !out().empty() && out()[0] == shape(0)[0];
+  }
   bool operator()(const ops::Transpose& op) const { return op.perm[0] == 0; }
   template <class T>
-  bool operator()(const T&) const { return false; }
+  bool operator()(const T&) const {
+    return false;
+  }
 };
 
 }  // namespace

@@ -8,9 +8,9 @@
 namespace temper {
 
 struct BatchInfo {
-  int64_t batch = 1;                // 1: there is nothing to slice
-  std::vector<char> value_batched;  // by value id: axis 0 is the batch
-  std::vector<char> node_sliceable; // by node id: each slice of its batched inputs gives that slice of its outputs
+  int64_t batch = 1;                 // 1: there is nothing to slice
+  std::vector<char> value_batched;   // by value id: axis 0 is the batch
+  std::vector<char> node_sliceable;  // by node id: each slice of its batched inputs gives that slice of its outputs
 };
 
 // For a graph with concrete shapes. The batch is the first axis of the first input, if every input has it.

@@ -16,14 +16,21 @@ namespace {
 class Builder {
  public:
   Builder(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options)
-      : graph_(graph), backend_(backend), device_(device), options_(options), packs_(options.packs ? *options.packs : own_packs_) {}
+      : graph_(graph),
+        backend_(backend),
+        device_(device),
+        options_(options),
+        packs_(options.packs ? *options.packs : own_packs_) {}
 
   Plan run() {
     for (ValueId id : graph_.inputs()) {
-      if (!graph_.type(id).is_concrete()) fail(ErrorKind::usage, "input '", graph_.value(id).name, "' is ", graph_.type(id), ": only concrete shapes can be planned");
+      if (!graph_.type(id).is_concrete())
+        fail(ErrorKind::usage, "input '", graph_.value(id).name, "' is ", graph_.type(id),
+             ": only concrete shapes can be planned");
       plan_.inputs.push_back({graph_.value(id).name, graph_.type(id)});
     }
-    for (const GraphOutput& output : graph_.outputs()) plan_.outputs.push_back({output.name, graph_.type(output.value)});
+    for (const GraphOutput& output : graph_.outputs())
+      plan_.outputs.push_back({output.name, graph_.type(output.value)});
     plan_.threads = options_.threads;
     batch_ = analyze_batch(graph_);
     specs_ = options_.segments;
@@ -61,10 +68,10 @@ class Builder {
   Plan plan_;
   BatchInfo batch_;
   std::vector<SegmentSpec> specs_;
-  std::vector<SliceOf> slices_;          // by node
-  std::vector<int> segment_of_;          // by node
+  std::vector<SliceOf> slices_;  // by node
+  std::vector<int> segment_of_;  // by node
   std::vector<NodeChoice> choices_;
-  int reader_threads_ = 1;               // of the step that asks for a reorder
+  int reader_threads_ = 1;  // of the step that asks for a reorder
 
   // Where the value that a view shows lives. Refs of kind shared and local hold an index until memory is placed.
   struct Shared {
@@ -72,9 +79,9 @@ class Builder {
   };
   std::vector<Shared> shared_;
   std::vector<Lifetime> lifetimes_;
-  std::vector<int> output_of_root_;      // by value id: the user's output buffer it is written to, -1 none
-  std::vector<BufferRef> stored_;        // by root value id
-  std::vector<Part> parts_;              // by value id
+  std::vector<int> output_of_root_;             // by value id: the user's output buffer it is written to, -1 none
+  std::vector<BufferRef> stored_;               // by root value id
+  std::vector<Part> parts_;                     // by value id
   std::vector<std::vector<ValueId>> parts_of_;  // by value id of the whole
   std::vector<char> output_done_;
   std::unordered_map<const Tensor*, int> constant_index_;
@@ -97,12 +104,14 @@ class Builder {
     slices_.assign(size_t(graph_.node_count()), {});
     for (size_t s = 0; s < specs_.size(); ++s) {
       SegmentSpec& spec = specs_[s];
-      if (spec.first != next || spec.last < spec.first - 1 || spec.last >= graph_.node_count()) throw std::logic_error("segments do not tile the graph");
+      if (spec.first != next || spec.last < spec.first - 1 || spec.last >= graph_.node_count())
+        throw std::logic_error("segments do not tile the graph");
       next = spec.last + 1;
       if (spec.slice >= batch_.batch) spec.slice = 0;
       if (spec.slice && batch_.batch % spec.slice) throw std::logic_error("a slice does not divide the batch");
       for (int32_t n = spec.first; n <= spec.last; ++n) {
-        if (spec.slice && !batch_.node_sliceable[size_t(n)]) throw std::logic_error("a segment holds a node that cannot be sliced");
+        if (spec.slice && !batch_.node_sliceable[size_t(n)])
+          throw std::logic_error("a segment holds a node that cannot be sliced");
         segment_of_[size_t(n)] = int(s);
         slices_[size_t(n)] = {spec.slice, spec.slice ? batch_.batch / spec.slice : 1, spec.parallel && spec.slice};
       }
@@ -204,7 +213,8 @@ class Builder {
   using Reordered = std::map<std::pair<int32_t, Layout>, BufferRef>;
   BufferRef read(ValueId id, Layout wanted, int segment, Segment& out, Reordered& reordered) {
     if (const Tensor* constant = graph_.constant(id)) {
-      if (wanted == Layout::plain || same_memory(constant->dims(), Layout::plain, wanted)) return constant_ref(constant);
+      if (wanted == Layout::plain || same_memory(constant->dims(), Layout::plain, wanted))
+        return constant_ref(constant);
       return reorder(id, Layout::plain, wanted, segment, out, reordered, [&] { return constant_ref(constant); });
     }
     const ValueId r = root(id);
@@ -227,9 +237,10 @@ class Builder {
       return reorder(r, have, wanted, segment, out, reordered, [&] { return ref_of_root(have); });
     }
     // A view: first bring the root into plain order (often that is no work), then read it as the view's shape.
-    BufferRef plain = same_memory(type(r).dims(), stored, Layout::plain)
-                          ? ref_of_root(stored)
-                          : reorder(r, stored, Layout::plain, segment, out, reordered, [&] { return ref_of_root(stored); });
+    BufferRef plain =
+        same_memory(type(r).dims(), stored, Layout::plain)
+            ? ref_of_root(stored)
+            : reorder(r, stored, Layout::plain, segment, out, reordered, [&] { return ref_of_root(stored); });
     if (wanted == Layout::plain || same_memory(dims, Layout::plain, wanted)) {
       touch(plain, int(out.steps.size()), segment);
       return plain;
@@ -238,7 +249,8 @@ class Builder {
   }
 
   template <class Source>
-  BufferRef reorder(ValueId id, Layout from, Layout to, int segment, Segment& out, Reordered& reordered, Source&& source) {
+  BufferRef reorder(ValueId id, Layout from, Layout to, int segment, Segment& out, Reordered& reordered,
+                    Source&& source) {
     if (auto it = reordered.find({id.index, to}); it != reordered.end()) {
       touch(it->second, int(out.steps.size()), segment);
       return it->second;
@@ -253,8 +265,8 @@ class Builder {
     return result;
   }
 
-  void add_copy(std::string name, const TensorType& t, Layout from, Layout to, const BufferRef& input, const BufferRef& output, Segment& out, int segment,
-                int threads) {
+  void add_copy(std::string name, const TensorType& t, Layout from, Layout to, const BufferRef& input,
+                const BufferRef& output, Segment& out, int segment, int threads) {
     const SegmentSpec* spec = segment < int(specs_.size()) ? &specs_[size_t(segment)] : nullptr;
     PlanStep step;
     step.node = std::move(name);
@@ -283,7 +295,8 @@ class Builder {
       const Node& node = graph_.node({n});
       if (is_view(node)) continue;
       NodeChoice& choice = choices_[size_t(n)];
-      with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); }, [&] { emit_step(node, n, choice, index, out, reordered); });
+      with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); },
+                   [&] { emit_step(node, n, choice, index, out, reordered); });
     }
     finish(out);
   }
@@ -302,12 +315,13 @@ class Builder {
     if (!out.steps.empty()) plan_.segments.push_back(std::move(out));
   }
 
-  // Input `i` of node `n` is a buffer of this segment as its value was written, and nobody reads it after or beside it: the
-  // node may write over it.
+  // Input `i` of node `n` is a buffer of this segment as its value was written, and nobody reads it after or beside it:
+  // the node may write over it.
   bool dies_here(const Node& node, size_t i, const PlanStep& step, int32_t n) const {
     const ValueId id = node.inputs[i];
-    if (step.inputs[i].kind != BufferRef::Kind::local || root(id) != id || step.inputs[i] != stored_[size_t(id.index)] ||
-        step.config.inputs[i] != step.config.outputs[0] || graph_.type(id) != graph_.type(node.outputs[0]))
+    if (step.inputs[i].kind != BufferRef::Kind::local || root(id) != id ||
+        step.inputs[i] != stored_[size_t(id.index)] || step.config.inputs[i] != step.config.outputs[0] ||
+        graph_.type(id) != graph_.type(node.outputs[0]))
       return false;
     for (size_t other = 0; other < step.inputs.size(); ++other)
       if (other != i && step.inputs[other] == step.inputs[i]) return false;
@@ -347,10 +361,14 @@ class Builder {
     // Constants that were packed are not needed at load; the others are the plan's own, which outlives the graph.
     for (size_t i = 0; i < step.problem.inputs.size(); ++i) {
       Port& port = step.problem.inputs[i];
-      if (port.is_constant) port.constant = step.inputs[i].kind == BufferRef::Kind::constant ? plan_.constants[size_t(step.inputs[i].at)].get() : nullptr;
+      if (port.is_constant)
+        port.constant = step.inputs[i].kind == BufferRef::Kind::constant
+                            ? plan_.constants[size_t(step.inputs[i].at)].get()
+                            : nullptr;
     }
     if (std::holds_alternative<ops::Concat>(node.op) &&
-        std::all_of(step.problem.inputs.begin(), step.problem.inputs.end(), [](const Port& port) { return port.in_place; }))
+        std::all_of(step.problem.inputs.begin(), step.problem.inputs.end(),
+                    [](const Port& port) { return port.in_place; }))
       step.ms = std::min(step.ms, 0.0);  // nothing is left to copy
     const auto kernel = choice.chosen.tactic->load(step.problem, step.config, plan_.packed_of(step), device_);
     step.workspace = kernel->workspace();
@@ -362,14 +380,16 @@ class Builder {
       // What is a part of another value finds that one's memory, or is the first to need it.
       ValueId whole = id;
       int64_t offset = 0;
-      for (; parts_[size_t(whole.index)].whole.valid(); whole = parts_[size_t(whole.index)].whole) offset += parts_[size_t(whole.index)].offset;
+      for (; parts_[size_t(whole.index)].whole.valid(); whole = parts_[size_t(whole.index)].whole)
+        offset += parts_[size_t(whole.index)].offset;
       BufferRef ref = stored_[size_t(whole.index)];
       const int last = last_segment(whole);
       if (ref.kind != BufferRef::Kind::none) {
         touch(ref, index, segment);
       } else if (const int output = output_of_root_[size_t(whole.index)]; output >= 0) {
         ref = {BufferRef::Kind::output, output};
-      } else if (last == segment && whole == id && o == 0 && shared_input >= 0 && dies_here(node, size_t(shared_input), step, n)) {
+      } else if (last == segment && whole == id && o == 0 && shared_input >= 0 &&
+                 dies_here(node, size_t(shared_input), step, n)) {
         ref = step.inputs[size_t(shared_input)];
       } else if (last == segment) {
         ref = {BufferRef::Kind::local, add_local(bytes_of(segment_type(whole, segment), layout_of(whole)), index)};
@@ -418,9 +438,12 @@ class Builder {
       const Layout from = direct ? layout_of(id) : Layout::plain;
       // What reads it is not known: as many threads as wrote it.
       const NodeId producer = graph_.value(r).producer;
-      reader_threads_ = producer.valid() && !slices_[size_t(producer.index)].parallel ? choices_[size_t(producer.index)].problem.threads : options_.threads;
+      reader_threads_ = producer.valid() && !slices_[size_t(producer.index)].parallel
+                            ? choices_[size_t(producer.index)].problem.threads
+                            : options_.threads;
       const BufferRef source = read(id, from, segment, out, reordered);
-      add_copy(concat("copy to output ", graph_.outputs()[o].name), type(id), from, Layout::plain, source, to, out, segment, reader_threads_);
+      add_copy(concat("copy to output ", graph_.outputs()[o].name), type(id), from, Layout::plain, source, to, out,
+               segment, reader_threads_);
       touch(source, int(out.steps.size()) - 1, segment);
     }
     finish(out);

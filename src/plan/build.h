@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph with concrete shapes -> Plan. Chooses tactics and layouts by given times, inserts reorders, places memory, packs
-// weights. It measures nothing itself: times come through a function, at build from the tuner, at run time from the file.
+// Graph with concrete shapes -> Plan. Chooses tactics and layouts by given times, inserts reorders, places memory,
+// packs weights. It measures nothing itself: times come through a function, at build from the tuner, at run time from
+// the file.
 #pragma once
 #include <functional>
 #include <map>
@@ -19,7 +20,8 @@ struct SegmentSpec {
   bool operator==(const SegmentSpec&) const = default;
 };
 
-// Milliseconds of a candidate, negative if unknown (list order decides then). `chains`: how many of it run side by side.
+// Milliseconds of a candidate, negative if unknown (list order decides then). `chains`: how many of it run side by
+// side.
 using CandidateTime = std::function<double(const Problem&, const Tactic&, const Config&, int chains)>;
 
 // A way to compute a node that the plan may take.
@@ -35,7 +37,8 @@ struct DecidedCandidate {
   double ms = -1;
 };
 
-// How many threads compute a problem, which comes as one for all of them; more and fewer than possible are the next possible.
+// How many threads compute a problem, which comes as one for all of them; more and fewer than possible are the next
+// possible.
 using ThreadsOf = std::function<int(const Problem&)>;
 
 struct PlanOptions {
@@ -48,10 +51,10 @@ struct PlanOptions {
   std::function<DecidedCandidate(const Problem&)> decided;  // what needs no choice; empty: nothing
   // Called by prepare_candidates (plan/choose.h) with what can be compiled ahead; empty: nothing is.
   std::function<void(const std::vector<CandidateRef>&)> prepare;
-  // Measures once more, in turns, what came out near the top, and gives the better of both times of each; empty: times are
-  // final. One look at each candidate in turn is at the mercy of whatever else the machine did at that moment.
+  // Measures once more, in turns, what came out near the top, and gives the better of both times of each; empty: times
+  // are final. One look at each candidate in turn is at the mercy of whatever else the machine did at that moment.
   std::function<std::vector<double>(const Problem&, const std::vector<CandidateRef>&, int chains)> refine;
-  int64_t workspace_limit = -1;       // bytes; candidates above it are refused with that reason
+  int64_t workspace_limit = -1;  // bytes; candidates above it are refused with that reason
   PackCache* packs = nullptr;
   // Layout to prefer where times say nothing; also how the search makes different starting points.
   int start = -1;

@@ -19,7 +19,7 @@ namespace {
 struct Option {
   const Tactic* tactic;
   Config config;
-  double ms;    // for one run over the whole batch; an estimate by list order where nothing is known
+  double ms;  // for one run over the whole batch; an estimate by list order where nothing is known
   bool timed;
 };
 struct Options {
@@ -31,8 +31,8 @@ struct Options {
 // the search measures whole plans afterwards.
 constexpr double kReorderBytesPerMs = 6e6, kReorderStartMs = 0.002;
 
-// What a concat of more inputs need not copy is not counted while choosing: to look at all of them for each that makes one takes their
-// number squared.
+// What a concat of more inputs need not copy is not counted while choosing: to look at all of them for each that makes
+// one takes their number squared.
 constexpr size_t kCountedParts = 512;
 
 // About what one core's share of a last-level cache keeps from one run to the next.
@@ -46,8 +46,8 @@ double reorder_ms(const TensorType& type, Layout from, Layout to, int threads) {
 
 class Chooser {
  public:
-  Chooser(const Graph& graph, const BatchInfo& batch, const std::vector<SliceOf>& slices, const Backend& backend, const Device& device,
-          const PlanOptions& options)
+  Chooser(const Graph& graph, const BatchInfo& batch, const std::vector<SliceOf>& slices, const Backend& backend,
+          const Device& device, const PlanOptions& options)
       : graph_(graph), batch_(batch), slices_(slices), backend_(backend), device_(device), options_(options) {
     int64_t constants = 0;
     for (int32_t v = 0; v < graph.value_count(); ++v)
@@ -75,13 +75,15 @@ class Chooser {
     find_problems();
     for (size_t n = 0; n < nodes; ++n) {
       const Node& node = graph_.node({int32_t(n)});
-      candidates_.push_back(&with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); }, [&]() -> Options& { return options_for(n); }));
+      candidates_.push_back(&with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); },
+                                          [&]() -> Options& { return options_for(n); }));
     }
     std::vector<int> best;
     double best_cost = std::numeric_limits<double>::infinity();
     // Starting points: each node's fastest, then one per layout. The descent from the best of them wins.
     for (int start = -1; start < kLayoutCount; ++start) {
-      if (options_.start >= -1 && options_.start < kLayoutCount && options_.start != -1 && start != options_.start) continue;
+      if (options_.start >= -1 && options_.start < kLayoutCount && options_.start != -1 && start != options_.start)
+        continue;
       std::vector<int> choice = descend(starting_point(start));
       const double cost = total(choice);
       if (cost < best_cost) {
@@ -97,7 +99,8 @@ class Chooser {
       choice.chosen = {chosen.tactic, chosen.config, chosen.timed ? chosen.ms : -1};
       for (size_t c = 0; c < options.list.size(); ++c)
         if (int(c) != best[n] && options.list[c].tactic)
-          choice.losers.push_back({std::string(options.list[c].tactic->name), describe(options.list[c].config), options.list[c].timed ? options.list[c].ms : -1, ""});
+          choice.losers.push_back({std::string(options.list[c].tactic->name), describe(options.list[c].config),
+                                   options.list[c].timed ? options.list[c].ms : -1, ""});
       result.push_back(std::move(choice));
     }
     return result;
@@ -144,12 +147,14 @@ class Chooser {
         port.constant = graph_.constant(id);
         port.is_constant = port.constant != nullptr;
         // Only products of integers ask; elsewhere it would make equal problems differ.
-        port.no_negatives = problem.inputs.empty() && epilogue_of(node.op) && port.type.dtype == DType::i8 && !port.is_constant && signs_[size_t(id.index)];
+        port.no_negatives = problem.inputs.empty() && epilogue_of(node.op) && port.type.dtype == DType::i8 &&
+                            !port.is_constant && signs_[size_t(id.index)];
       }
       problem.inputs.push_back(std::move(port));
     }
     for (ValueId id : node.outputs) problem.outputs.push_back({type_of_value(id, slice)});
-    if (options_.threads_of && !slice.parallel) problem.threads = std::clamp(options_.threads_of(problem), 1, options_.threads);
+    if (options_.threads_of && !slice.parallel)
+      problem.threads = std::clamp(options_.threads_of(problem), 1, options_.threads);
     return problem;
   }
 
@@ -183,27 +188,33 @@ class Chooser {
         continue;
       }
       if (tactic->last_resort) {  // not timed at all
-        if (options.list.empty()) options.list.push_back({tactic, tactic->configs(problem, device_).at(0), guess * runs, false});
+        if (options.list.empty())
+          options.list.push_back({tactic, tactic->configs(problem, device_).at(0), guess * runs, false});
         continue;
       }
       for (Config& config : tactic->configs(problem, device_)) {
         const auto faulted = [&] {
           const std::string what = options_.fault ? options_.fault(problem, *tactic, config) : "";
-          if (!what.empty()) options.refusals.push_back({std::string(tactic->name), describe(config), -1, concat("faulted on this GPU: ", what)});
+          if (!what.empty())
+            options.refusals.push_back(
+                {std::string(tactic->name), describe(config), -1, concat("faulted on this GPU: ", what)});
           return !what.empty();
         };
         if (faulted()) continue;
         double ms = options_.time ? options_.time(problem, *tactic, config, chains) : -1;
         if (ms < 0 && faulted()) continue;
         if (ms < 0 && options_.time && options_.workspace_limit >= 0) {
-          options.refusals.push_back({std::string(tactic->name), describe(config), -1, concat("needs more than the ", options_.workspace_limit, " bytes of workspace allowed")});
+          options.refusals.push_back(
+              {std::string(tactic->name), describe(config), -1,
+               concat("needs more than the ", options_.workspace_limit, " bytes of workspace allowed")});
           continue;
         }
         options.list.push_back({tactic, std::move(config), ms >= 0 ? ms * runs : guess * runs, ms >= 0});
         guess *= 1.25;
       }
     }
-    if (options.list.empty()) fail(ErrorKind::unsupported, "no tactic of the device '", backend_.name, "' supports ", problem.text());
+    if (options.list.empty())
+      fail(ErrorKind::unsupported, "no tactic of the device '", backend_.name, "' supports ", problem.text());
     refine(problem, chains, runs, options);
     // A candidate that nobody timed must not win against one that was.
     double slowest = 0;
@@ -235,7 +246,8 @@ class Chooser {
   }
 
   static Config uniform_config_of(const Problem& problem) {
-    return {"", std::vector<Layout>(problem.inputs.size(), Layout::plain), std::vector<Layout>(problem.outputs.size(), Layout::plain)};
+    return {"", std::vector<Layout>(problem.inputs.size(), Layout::plain),
+            std::vector<Layout>(problem.outputs.size(), Layout::plain)};
   }
 
   std::vector<int> starting_point(int layout) const {
@@ -259,7 +271,8 @@ class Chooser {
     const Value& value = graph_.value(id);
     if (!value.producer.valid()) return Layout::plain;
     const Node& node = graph_.node(value.producer);
-    const Config& config = candidates_[size_t(value.producer.index)]->list[size_t(choice[size_t(value.producer.index)])].config;
+    const Config& config =
+        candidates_[size_t(value.producer.index)]->list[size_t(choice[size_t(value.producer.index)])].config;
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (node.outputs[i] == id) return config.outputs[i];
     return Layout::plain;
@@ -270,7 +283,8 @@ class Chooser {
     double ms = 0;
     for (size_t i = 0; i < node.inputs.size(); ++i)
       if (node.inputs[i].valid())  // constants lie in plain order; weights are taken as that, and packed
-        ms += reorder_ms(graph_.type(node.inputs[i]), layout_of(node.inputs[i], choice), config.inputs[i], options_.threads);
+        ms += reorder_ms(graph_.type(node.inputs[i]), layout_of(node.inputs[i], choice), config.inputs[i],
+                         options_.threads);
     return ms;
   }
   double reorders_out(size_t n, const Config& config, const std::vector<int>& choice) const {
@@ -287,13 +301,14 @@ class Chooser {
             break;
           }
       }
-      if (graph_.is_output(node.outputs[o])) ms += reorder_ms(value.type, config.outputs[o], Layout::plain, options_.threads);
+      if (graph_.is_output(node.outputs[o]))
+        ms += reorder_ms(value.type, config.outputs[o], Layout::plain, options_.threads);
     }
     return ms;
   }
 
-  // Without what a concat does not copy, as far as this depends on it and on those that make its inputs (find_parts knows
-  // the rest).
+  // Without what a concat does not copy, as far as this depends on it and on those that make its inputs (find_parts
+  // knows the rest).
   double ms_of(size_t n, const std::vector<int>& choice) const {
     const Option& option = candidates_[n]->list[size_t(choice[n])];
     const auto* op = std::get_if<ops::Concat>(&problems_[n].op);
@@ -308,17 +323,23 @@ class Chooser {
     }
     return option.ms * double(copied) / double(whole);
   }
-  bool writes_part(ValueId input, size_t concat_node, const Option& concat_option, size_t axis, int64_t position, const std::vector<int>& choice) const {
+  bool writes_part(ValueId input, size_t concat_node, const Option& concat_option, size_t axis, int64_t position,
+                   const std::vector<int>& choice) const {
     const Value& value = graph_.value(input);
     const Layout layout = concat_option.config.outputs[0];
-    if (!value.producer.valid() || value.output_uses > 0 || is_view(graph_.node(value.producer)) || layout_of(input, choice) != layout) return false;
-    const auto place = place_in_whole(problems_[concat_node].outputs[0].type, value.type.dims(), axis, position, layout, 0);
+    if (!value.producer.valid() || value.output_uses > 0 || is_view(graph_.node(value.producer)) ||
+        layout_of(input, choice) != layout)
+      return false;
+    const auto place =
+        place_in_whole(problems_[concat_node].outputs[0].type, value.type.dims(), axis, position, layout, 0);
     if (!place || !place->pitch) return bool(place);
     const auto maker = size_t(value.producer.index);
     const Option& option = candidates_[maker]->list[size_t(choice[maker])];
     if (!option.tactic->takes_parts) return false;
     for (NodeId user : value.users)
-      if (const Tactic* reader = candidates_[size_t(user.index)]->list[size_t(choice[size_t(user.index)])].tactic; !reader || !reader->takes_parts) return false;
+      if (const Tactic* reader = candidates_[size_t(user.index)]->list[size_t(choice[size_t(user.index)])].tactic;
+          !reader || !reader->takes_parts)
+        return false;
     Problem problem = problems_[maker];
     const std::vector<ValueId>& outputs = graph_.node(value.producer).outputs;
     problem.outputs[size_t(std::find(outputs.begin(), outputs.end(), input) - outputs.begin())].pitch = place->pitch;
@@ -328,9 +349,11 @@ class Chooser {
   double concats_out(size_t n, const std::vector<int>& choice) const {
     double ms = 0;
     for (ValueId output : graph_.node({int32_t(n)}).outputs) {
-      NodeId before;  // a concat that takes the value several times stands in its users several times, one behind the other
+      NodeId before;  // a concat that takes the value several times stands in its users several times, one behind the
+                      // other
       for (NodeId user : graph_.value(output).users) {
-        if (user != before && std::holds_alternative<ops::Concat>(graph_.node(user).op)) ms += ms_of(size_t(user.index), choice);
+        if (user != before && std::holds_alternative<ops::Concat>(graph_.node(user).op))
+          ms += ms_of(size_t(user.index), choice);
         before = user;
       }
     }
@@ -343,7 +366,8 @@ class Chooser {
       const Option& option = candidates_[n]->list[size_t(choice[n])];
       ms += ms_of(n, choice) + reorders_in(n, option.config, choice);
       for (ValueId output : graph_.node({int32_t(n)}).outputs)
-        if (graph_.is_output(output)) ms += reorder_ms(graph_.type(output), layout_of(output, choice), Layout::plain, options_.threads);
+        if (graph_.is_output(output))
+          ms += reorder_ms(graph_.type(output), layout_of(output, choice), Layout::plain, options_.threads);
     }
     return ms;
   }
@@ -356,7 +380,8 @@ class Chooser {
         auto cost = [&](int c) {
           choice[n] = c;
           const Option& option = candidates_[n]->list[size_t(c)];
-          return ms_of(n, choice) + concats_out(n, choice) + reorders_in(n, option.config, choice) + reorders_out(n, option.config, choice);
+          return ms_of(n, choice) + concats_out(n, choice) + reorders_in(n, option.config, choice) +
+                 reorders_out(n, option.config, choice);
         };
         int chosen = choice[n];
         double best = cost(chosen);

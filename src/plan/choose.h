@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tactic, and in which layouts, for each node: the sum of times and of the reorders between neighbours is minimal.
+// Which tactic, and in which layouts, for each node: the sum of times and of the reorders between neighbours is
+// minimal.
 #pragma once
 #include "plan/build.h"
 
@@ -17,7 +18,7 @@ struct NodeChoice {
   std::vector<Candidate> losers;
 };
 
-struct SliceOf {  // how a node runs
+struct SliceOf {      // how a node runs
   int64_t slice = 0;  // 0: the whole
   int64_t slices = 1;
   bool parallel = false;

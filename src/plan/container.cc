@@ -27,11 +27,11 @@ struct Header {
   uint32_t format;
   uint32_t text_bytes;
   uint64_t file_bytes;
-  uint64_t text_hash;       // of the bytes before this field, and of the text
+  uint64_t text_hash;  // of the bytes before this field, and of the text
   uint64_t manifest_bytes;
   uint32_t section_count;
   uint32_t zero;
-  uint64_t hash;            // of everything before the first section but this field
+  uint64_t hash;  // of everything before the first section but this field
   uint64_t zero2;
 };
 static_assert(sizeof(Header) == 64 && offsetof(Header, text_hash) == 24 && offsetof(Header, hash) == 48);
@@ -50,7 +50,9 @@ constexpr uint32_t kMaxSections = 64;
 // Pieces are hashed side by side; the hash of a section is the hash of its pieces' hashes.
 constexpr size_t kPiece = size_t(4) << 20;
 
-[[noreturn]] void damaged(const auto&... why) { fail(ErrorKind::bad_file, "the plan is damaged: ", why..., "; build it again"); }
+[[noreturn]] void damaged(const auto&... why) {
+  fail(ErrorKind::bad_file, "the plan is damaged: ", why..., "; build it again");
+}
 
 uint64_t combine(const std::vector<uint64_t>& hashes) { return xxh3(hashes.data(), hashes.size() * sizeof(uint64_t)); }
 
@@ -65,7 +67,8 @@ uint64_t head_hash(const std::byte* file, size_t head_bytes) {
 std::vector<uint64_t> hash_sections(const std::vector<std::span<const std::byte>>& sections) {
   std::vector<std::span<const std::byte>> pieces;
   for (const auto& section : sections)
-    for (size_t at = 0; at < section.size(); at += kPiece) pieces.push_back(section.subspan(at, std::min(kPiece, section.size() - at)));
+    for (size_t at = 0; at < section.size(); at += kPiece)
+      pieces.push_back(section.subspan(at, std::min(kPiece, section.size() - at)));
   const std::vector<uint64_t> hashes = xxh3_of_each(pieces);
   std::vector<uint64_t> result;
   auto from = hashes.begin();
@@ -118,10 +121,13 @@ std::vector<int64_t> part_offsets(const SectionToWrite& section) {
   return offsets;
 }
 
-void write_container(const Preamble& preamble, std::string_view manifest, const std::vector<SectionToWrite>& sections, const ByteSink& sink) {
+void write_container(const Preamble& preamble, std::string_view manifest, const std::vector<SectionToWrite>& sections,
+                     const ByteSink& sink) {
   if (int64_t(manifest.size()) > kMaxManifestBytes)
-    fail(ErrorKind::unsupported, "the plan's manifest has ", manifest.size(), " bytes; the limit is ", kMaxManifestBytes);
-  const std::string text = concat(printable(preamble.program), '\n', printable(preamble.command.substr(0, kTextLimit / 2)));
+    fail(ErrorKind::unsupported, "the plan's manifest has ", manifest.size(), " bytes; the limit is ",
+         kMaxManifestBytes);
+  const std::string text =
+      concat(printable(preamble.program), '\n', printable(preamble.command.substr(0, kTextLimit / 2)));
   Header header{};
   std::memcpy(header.magic, kMagic.data(), kMagic.size());
   header.format = kPlanFormat;
@@ -172,7 +178,9 @@ void write_container(const Preamble& preamble, std::string_view manifest, const 
   header.file_bytes = at;
 
   std::vector<std::byte> start(head.end);
-  auto put = [&](uint64_t offset, const void* data, size_t bytes) { if (bytes) std::memcpy(start.data() + offset, data, bytes); };
+  auto put = [&](uint64_t offset, const void* data, size_t bytes) {
+    if (bytes) std::memcpy(start.data() + offset, data, bytes);
+  };
   put(0, &header, sizeof header);
   put(sizeof header, text.data(), text.size());
   put(head.manifest_at, manifest.data(), manifest.size());
@@ -204,26 +212,32 @@ bool looks_like_plan(std::span<const std::byte> file) {
 Container read_container(std::span<const std::byte> file) {
   Header header;
   if (file.empty()) fail(ErrorKind::bad_file, "the file is empty");
-  if (std::memcmp(file.data(), kMagic.data(), std::min(file.size(), kMagic.size())) != 0) fail(ErrorKind::bad_file, "this is not a plan of Temper");
+  if (std::memcmp(file.data(), kMagic.data(), std::min(file.size(), kMagic.size())) != 0)
+    fail(ErrorKind::bad_file, "this is not a plan of Temper");
   if (file.size() < sizeof header) damaged("it ends after ", file.size(), " bytes, inside its header");
   std::memcpy(&header, file.data(), sizeof header);
-  if (header.text_bytes > kTextLimit || header.text_bytes > file.size() - sizeof header) damaged("its header gives a text of ", header.text_bytes, " bytes");
-  if (text_hash(file.data(), header.text_bytes) != header.text_hash) damaged("its header has another hash than when it was written");
+  if (header.text_bytes > kTextLimit || header.text_bytes > file.size() - sizeof header)
+    damaged("its header gives a text of ", header.text_bytes, " bytes");
+  if (text_hash(file.data(), header.text_bytes) != header.text_hash)
+    damaged("its header has another hash than when it was written");
   Container container;
   const std::string_view text(reinterpret_cast<const char*>(file.data()) + sizeof header, header.text_bytes);
   const auto line = std::min(text.find('\n'), text.size());
   container.preamble = {printable(text.substr(0, line)), printable(text.substr(std::min(line + 1, text.size())))};
   if (header.format != kPlanFormat)
-    fail(ErrorKind::unsupported, "the plan has the format ", header.format, " (written by ", container.preamble.program, "); this program reads the format ",
-         kPlanFormat, rebuild_hint(container.preamble.command));
+    fail(ErrorKind::unsupported, "the plan has the format ", header.format, " (written by ", container.preamble.program,
+         "); this program reads the format ", kPlanFormat, rebuild_hint(container.preamble.command));
   if (header.file_bytes != file.size()) damaged("it has ", file.size(), " bytes of ", header.file_bytes);
 
   if (header.zero || header.zero2) damaged("a reserved field is not zero");
-  if (header.manifest_bytes > uint64_t(kMaxManifestBytes)) damaged("its manifest has ", header.manifest_bytes, " bytes; the limit is ", kMaxManifestBytes);
-  if (header.section_count > kMaxSections) damaged("it has ", header.section_count, " sections; the limit is ", kMaxSections);
+  if (header.manifest_bytes > uint64_t(kMaxManifestBytes))
+    damaged("its manifest has ", header.manifest_bytes, " bytes; the limit is ", kMaxManifestBytes);
+  if (header.section_count > kMaxSections)
+    damaged("it has ", header.section_count, " sections; the limit is ", kMaxSections);
   const Head head = head_of(header);
   if (head.end > file.size()) damaged("its manifest and table reach beyond its end");
-  if (head_hash(file.data(), head.end) != header.hash) damaged("its manifest has another hash than when it was written");
+  if (head_hash(file.data(), head.end) != header.hash)
+    damaged("its manifest has another hash than when it was written");
   check_zero(file, sizeof header + header.text_bytes, head.manifest_at);
   check_zero(file, head.manifest_at + header.manifest_bytes, head.table_at);
   container.manifest = {reinterpret_cast<const char*>(file.data()) + head.manifest_at, size_t(header.manifest_bytes)};
@@ -235,13 +249,15 @@ Container read_container(std::span<const std::byte> file) {
   for (const TableEntry& entry : table) {
     const auto name_end = std::find(std::begin(entry.name), std::end(entry.name), '\0');
     const std::string name = printable({entry.name, size_t(name_end - entry.name)});
-    if (name.empty() || name_end == std::end(entry.name) || std::any_of(name_end, std::end(entry.name), [](char c) { return c != 0; }))
+    if (name.empty() || name_end == std::end(entry.name) ||
+        std::any_of(name_end, std::end(entry.name), [](char c) { return c != 0; }))
       damaged("a section has no proper name");
     if (container.find(name)) damaged("the section '", name, "' is there twice");
     if (entry.zero || entry.flags > 1) damaged("the section '", name, "' has unknown flags");
     // Each section starts at the first aligned byte after the one before: there is one way to write a file.
     const uint64_t start = round_up<uint64_t>(at, kSectionAlignment);
-    if (entry.offset != start || start > file.size() || entry.bytes > file.size() - start) damaged("the section '", name, "' is not inside the file");
+    if (entry.offset != start || start > file.size() || entry.bytes > file.size() - start)
+      damaged("the section '", name, "' is not inside the file");
     check_zero(file, at, start);
     at = start + entry.bytes;
     spans.push_back(file.subspan(start, entry.bytes));
@@ -250,7 +266,8 @@ Container read_container(std::span<const std::byte> file) {
   if (at != file.size()) damaged("bytes follow its last section");
   const std::vector<uint64_t> hashes = hash_sections(spans);
   for (size_t i = 0; i < table.size(); ++i)
-    if (hashes[i] != table[i].hash) damaged("the section '", container.sections[i].name, "' has another hash than when it was written");
+    if (hashes[i] != table[i].hash)
+      damaged("the section '", container.sections[i].name, "' has another hash than when it was written");
   return container;
 }
 
@@ -260,7 +277,8 @@ void seal_container(std::span<std::byte> file) {
   std::memcpy(&header, file.data(), sizeof header);
   header.file_bytes = file.size();
   std::memcpy(file.data(), &header, sizeof header);
-  if (header.text_bytes <= kTextLimit && header.text_bytes <= file.size() - sizeof header) header.text_hash = text_hash(file.data(), header.text_bytes);
+  if (header.text_bytes <= kTextLimit && header.text_bytes <= file.size() - sizeof header)
+    header.text_hash = text_hash(file.data(), header.text_bytes);
   std::memcpy(file.data(), &header, sizeof header);
   if (header.manifest_bytes > uint64_t(kMaxManifestBytes) || header.section_count > kMaxSections) return;
   const Head head = head_of(header);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The outside of a plan file: header, manifest, section table, sections. What the bytes mean is not known here; that they
-// are whole is. docs/plan-file.md has the picture.
+// The outside of a plan file: header, manifest, section table, sections. What the bytes mean is not known here; that
+// they are whole is. docs/plan-file.md has the picture.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,8 +16,8 @@ constexpr int64_t kSectionAlignment = 256;
 constexpr int64_t kMaxManifestBytes = int64_t(64) << 20;
 
 struct SectionToWrite {
-  std::string name;       // at most 15 bytes
-  bool required = true;   // a reader that does not know it must refuse the file
+  std::string name;                               // at most 15 bytes
+  bool required = true;                           // a reader that does not know it must refuse the file
   std::vector<std::span<const std::byte>> parts;  // each starts at a multiple of kSectionAlignment, in this order
 };
 // Where part i of a section starts, from the section's start.
@@ -30,7 +30,8 @@ struct Preamble {
 };
 
 using ByteSink = std::function<void(std::span<const std::byte>)>;
-void write_container(const Preamble& preamble, std::string_view manifest, const std::vector<SectionToWrite>& sections, const ByteSink& sink);
+void write_container(const Preamble& preamble, std::string_view manifest, const std::vector<SectionToWrite>& sections,
+                     const ByteSink& sink);
 
 struct Section {
   std::string name;

@@ -20,7 +20,9 @@ std::string layouts_of(const Config& config) {
 
 std::vector<Candidate> in_order(std::vector<Candidate> candidates) {
   auto rank = [](const Candidate& c) { return !c.refusal.empty() ? 2 : c.ms < 0 ? 1 : 0; };
-  std::stable_sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) { return rank(a) != rank(b) ? rank(a) < rank(b) : rank(a) == 0 && a.ms < b.ms; });
+  std::stable_sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
+    return rank(a) != rank(b) ? rank(a) < rank(b) : rank(a) == 0 && a.ms < b.ms;
+  });
   return candidates;
 }
 
@@ -47,7 +49,8 @@ std::vector<std::pair<const Plan*, const PlanStep*>> steps_named(const PlanFile&
           similar += concat("\n  ", step.node);
       }
   if (found.empty())
-    fail(ErrorKind::usage, "no step of the plan is the node '", node, "'; it may have been fused into another (see --graph), all names are in --layers",
+    fail(ErrorKind::usage, "no step of the plan is the node '", node,
+         "'; it may have been fused into another (see --graph), all names are in --layers",
          similar.empty() ? "" : concat(". Names that contain it:", similar));
   return found;
 }
@@ -64,8 +67,8 @@ std::vector<std::string> written_in_place(const Plan& plan, const PlanStep& step
       for (const BufferRef& output : other.outputs)
         for (size_t i = 0; i < step.inputs.size(); ++i) {
           const BufferRef& input = step.inputs[i];
-          if (step.problem.inputs[i].in_place && input.kind == output.kind && input.at == output.at && input.offset == output.offset &&
-              (here || input.kind != BufferRef::Kind::local))
+          if (step.problem.inputs[i].in_place && input.kind == output.kind && input.at == output.at &&
+              input.offset == output.offset && (here || input.kind != BufferRef::Kind::local))
             writers[i] = other.node;
         }
     }
@@ -96,8 +99,14 @@ Json step_json(const Plan& plan, const Segment& segment, const PlanStep& step) {
   Json layouts{{"inputs", Json::array()}, {"outputs", Json::array()}};
   for (Layout layout : step.config.inputs) layouts["inputs"].push_back(name_of(layout));
   for (Layout layout : step.config.outputs) layouts["outputs"].push_back(name_of(layout));
-  Json json{{"node", step.node}, {"op", op_of(step)}, {"layouts", layouts}, {"ms", ms_json(step.ms)}, {"bytes", bytes_of(plan, segment, step)}, {"workspace_bytes", step.workspace}};
-  if (!step.is_reorder()) json.update({{"tactic", step.tactic}, {"config", step.config.text}, {"problem", step.problem.text()}});
+  Json json{{"node", step.node},
+            {"op", op_of(step)},
+            {"layouts", layouts},
+            {"ms", ms_json(step.ms)},
+            {"bytes", bytes_of(plan, segment, step)},
+            {"workspace_bytes", step.workspace}};
+  if (!step.is_reorder())
+    json.update({{"tactic", step.tactic}, {"config", step.config.text}, {"problem", step.problem.text()}});
   if (const auto writers = written_in_place(plan, step); !writers.empty()) json["in_place"] = writers;
   return json;
 }
@@ -105,20 +114,34 @@ Json step_json(const Plan& plan, const Segment& segment, const PlanStep& step) {
 Json plan_json(const Plan& plan, const DescribeOptions& options) {
   const WholeTime& whole = plan.whole;
   Json measured = nullptr;
-  if (whole.is_measured()) measured = {{"ms", whole.ms}, {"low_ms", ms_json(whole.low)}, {"high_ms", ms_json(whole.high)}, {"runs", whole.runs}, {"load_by_others", ms_json(whole.load)}};
+  if (whole.is_measured())
+    measured = {{"ms", whole.ms},
+                {"low_ms", ms_json(whole.low)},
+                {"high_ms", ms_json(whole.high)},
+                {"runs", whole.runs},
+                {"load_by_others", ms_json(whole.load)}};
   const int64_t untimed = plan.untimed_steps();
   int64_t steps = 0;
   for (const Segment& segment : plan.segments) steps += int64_t(segment.steps.size());
   Json segments = Json::array();
   for (const Segment& segment : plan.segments) {
-    Json item{{"slices", segment.slices}, {"parallel", segment.parallel}, {"local_bytes", segment.local_bytes}, {"steps", segment.steps.size()}};
+    Json item{{"slices", segment.slices},
+              {"parallel", segment.parallel},
+              {"local_bytes", segment.local_bytes},
+              {"steps", segment.steps.size()}};
     if (options.layers) {
       item["steps"] = Json::array();
       for (const PlanStep& step : segment.steps) item["steps"].push_back(step_json(plan, segment, step));
     }
     segments.push_back(std::move(item));
   }
-  return {{"inputs", ports_json(plan.inputs)}, {"outputs", ports_json(plan.outputs)}, {"measured", measured}, {"steps_ms", ms_json(untimed < steps ? plan.steps_ms() : -1)}, {"untimed_steps", untimed}, {"arena_bytes", plan.arena_bytes()}, {"segments", segments}};
+  return {{"inputs", ports_json(plan.inputs)},
+          {"outputs", ports_json(plan.outputs)},
+          {"measured", measured},
+          {"steps_ms", ms_json(untimed < steps ? plan.steps_ms() : -1)},
+          {"untimed_steps", untimed},
+          {"arena_bytes", plan.arena_bytes()},
+          {"segments", segments}};
 }
 
 }  // namespace
@@ -126,19 +149,47 @@ Json plan_json(const Plan& plan, const DescribeOptions& options) {
 Json describe(const PlanFile& file, const DescribeOptions& options) {
   const EngineInfo& info = file.info;
   Json shapes = Json::object(), plans = Json::array();
-  for (const auto& [name, range] : info.shapes) shapes[name] = {{"min", range.min}, {"opt", range.opt}, {"max", range.max}};
+  for (const auto& [name, range] : info.shapes)
+    shapes[name] = {{"min", range.min}, {"opt", range.opt}, {"max", range.max}};
   for (const auto& plan : file.plans) plans.push_back(plan_json(*plan, options));
-  Json json{{"model", info.model_name}, {"model_sha256", info.model_sha256}, {"source_path", info.source_path}, {"producer", info.producer}, {"precision", info.precision},
-            {"calibration_sha256", info.calibration_sha256}, {"placeholder", info.placeholder}, {"products", info.products}, {"lowered_products", info.lowered_products},
-            {"not_lowered", info.not_lowered}, {"device", info.device}, {"fingerprint", info.fingerprint}, {"version", info.version}, {"revision", info.revision}, {"command", info.command},
-            {"build_s", info.build_s}, {"threads", file.threads}, {"inputs", ports_json(file.inputs)}, {"outputs", ports_json(file.outputs)}, {"shapes", shapes},
-            {"notes", info.notes}, {"plan_bytes", file.file_bytes > 0 ? Json(file.file_bytes) : Json(nullptr)}, {"constant_bytes", file.constant_bytes}, {"graph_constant_bytes", file.graph_bytes},
-            {"timings", file.timings.size()}, {"refusal", file.refusal.empty() ? Json(nullptr) : Json(file.refusal)}, {"plans", plans}};
+  Json json{{"model", info.model_name},
+            {"model_sha256", info.model_sha256},
+            {"source_path", info.source_path},
+            {"producer", info.producer},
+            {"precision", info.precision},
+            {"calibration_sha256", info.calibration_sha256},
+            {"placeholder", info.placeholder},
+            {"products", info.products},
+            {"lowered_products", info.lowered_products},
+            {"not_lowered", info.not_lowered},
+            {"device", info.device},
+            {"fingerprint", info.fingerprint},
+            {"version", info.version},
+            {"revision", info.revision},
+            {"command", info.command},
+            {"build_s", info.build_s},
+            {"threads", file.threads},
+            {"inputs", ports_json(file.inputs)},
+            {"outputs", ports_json(file.outputs)},
+            {"shapes", shapes},
+            {"notes", info.notes},
+            {"plan_bytes", file.file_bytes > 0 ? Json(file.file_bytes) : Json(nullptr)},
+            {"constant_bytes", file.constant_bytes},
+            {"graph_constant_bytes", file.graph_bytes},
+            {"timings", file.timings.size()},
+            {"refusal", file.refusal.empty() ? Json(nullptr) : Json(file.refusal)},
+            {"plans", plans}};
   if (options.graph) json["graph"] = file.graph_text;
   if (!options.why.empty()) {
     json["why"] = Json::array();
     for (const auto& [plan, step] : steps_named(file, options.why))
-      json["why"].push_back({{"inputs", ports_json(plan->inputs)}, {"node", step->node}, {"tactic", step->tactic}, {"config", step->config.text}, {"layouts", layouts_of(step->config)}, {"ms", ms_json(step->ms)}, {"others", candidates_json(*step)}});
+      json["why"].push_back({{"inputs", ports_json(plan->inputs)},
+                             {"node", step->node},
+                             {"tactic", step->tactic},
+                             {"config", step->config.text},
+                             {"layouts", layouts_of(step->config)},
+                             {"ms", ms_json(step->ms)},
+                             {"others", candidates_json(*step)}});
   }
   return json;
 }

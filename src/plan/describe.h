@@ -18,7 +18,8 @@ struct DescribeOptions {
 // Sizes of the file are null where there is none. Throws Error{usage} where `why` names no step.
 nlohmann::json describe(const PlanFile& file, const DescribeOptions& options);
 
-// The steps that compute the node of that name in every plan, at least one. Throws Error{usage} with similar names where there is none.
+// The steps that compute the node of that name in every plan, at least one. Throws Error{usage} with similar names
+// where there is none.
 std::vector<std::pair<const Plan*, const PlanStep*>> steps_named(const PlanFile& file, const std::string& node);
 // By time, then those without one, then those that were refused.
 std::vector<Candidate> in_order(std::vector<Candidate> candidates);

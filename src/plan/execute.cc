@@ -67,11 +67,11 @@ struct DeviceSide {
   std::vector<std::shared_ptr<const void>> constants;  // by index in the plan; null for those that no step reads
   std::vector<int64_t> inputs_at, outputs_at;          // in the staging memory, and behind the plan's part of the arena
   int64_t bytes = 0;
-  std::vector<const void*> inputs;                     // addresses on the device
+  std::vector<const void*> inputs;  // addresses on the device
   std::vector<void*> outputs;
   std::unique_ptr<Queue::Recording> recording;
-  std::vector<InPlace> in_place;                       // the latest first
-  int moves = -1;                                      // of the arena, when addresses were last taken
+  std::vector<InPlace> in_place;  // the latest first
+  int moves = -1;                 // of the arena, when addresses were last taken
 };
 
 }  // namespace
@@ -90,12 +90,13 @@ struct Executor::Impl {
       for (int chain = 0; chain < (segment.parallel ? plan.threads : 1); ++chain) {
         auto& steps = chains.emplace_back();
         for (const PlanStep& step : segment.steps)
-          with_context([&] { return step.node; }, [&] {
-            BoundStep bound_step{load(step, device), &step, {}, {}};
-            bound_step.inputs.resize(step.inputs.size());
-            bound_step.outputs.resize(step.outputs.size());
-            steps.push_back(std::move(bound_step));
-          });
+          with_context([&] { return step.node; },
+                       [&] {
+                         BoundStep bound_step{load(step, device), &step, {}, {}};
+                         bound_step.inputs.resize(step.inputs.size());
+                         bound_step.outputs.resize(step.outputs.size());
+                         steps.push_back(std::move(bound_step));
+                       });
       }
     }
     const auto loaded = std::chrono::steady_clock::now();
@@ -103,12 +104,13 @@ struct Executor::Impl {
     const auto prepared = std::chrono::steady_clock::now();
     reserve();
     auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
-    log(LogLevel::debug, "loaded kernels in ", ms(start, loaded), " ms, constants in ", ms(loaded, prepared), ", memory in ",
-        ms(prepared, std::chrono::steady_clock::now()));
+    log(LogLevel::debug, "loaded kernels in ", ms(start, loaded), " ms, constants in ", ms(loaded, prepared),
+        ", memory in ", ms(prepared, std::chrono::steady_clock::now()));
   }
 
   void reserve() {
-    with_context([&] { return needs(); }, [&] { arena.reserve(plan.arena_bytes() + device_side.bytes, device_side.bytes); });
+    with_context([&] { return needs(); },
+                 [&] { arena.reserve(plan.arena_bytes() + device_side.bytes, device_side.bytes); });
   }
   // What the plan takes, for those who have less.
   std::string needs() const {
@@ -169,10 +171,13 @@ struct Executor::Impl {
           f(s, i, bound[s][0][i], bind(plan.segments[s], bound[s][0][i], 0, slice, inputs, outputs));
   }
   template <class F>
-  void each_step_on_device(F&& f) { each_step(device_side.inputs, device_side.outputs, f); }
+  void each_step_on_device(F&& f) {
+    each_step(device_side.inputs, device_side.outputs, f);
+  }
 
   void put_in_steps(std::span<const void* const> inputs, std::span<void* const> outputs) {
-    each_step(inputs, outputs, [](size_t, size_t, BoundStep& step, const Buffers& buffers) { step.kernel->launch(buffers); });
+    each_step(inputs, outputs,
+              [](size_t, size_t, BoundStep& step, const Buffers& buffers) { step.kernel->launch(buffers); });
   }
   void put_in_steps() { put_in_steps(device_side.inputs, device_side.outputs); }
   const Queue::Recording& recording() {
@@ -183,7 +188,8 @@ struct Executor::Impl {
   const Queue::Recording* recording_on(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
     constexpr size_t kMost = 8;
     std::vector<InPlace>& known = device_side.in_place;
-    auto it = std::find_if(known.begin(), known.end(), [&](const InPlace& k) { return k.inputs == inputs && k.outputs == outputs; });
+    auto it = std::find_if(known.begin(), known.end(),
+                           [&](const InPlace& k) { return k.inputs == inputs && k.outputs == outputs; });
     if (it == known.end()) {
       if (known.size() == kMost) known.pop_back();
       known.insert(known.begin(), {inputs, outputs, nullptr});
@@ -201,7 +207,8 @@ struct Executor::Impl {
       return std::pair(static_cast<const std::byte*>(at), byte_count(port.type.dtype, port.type.dims()));
     };
     auto meets = [&](const std::pair<const std::byte*, int64_t>& a) {
-      return std::any_of(written.begin(), written.end(), [&](const auto& b) { return a.first < b.first + b.second && b.first < a.first + a.second; });
+      return std::any_of(written.begin(), written.end(),
+                         [&](const auto& b) { return a.first < b.first + b.second && b.first < a.first + a.second; });
     };
     for (size_t o = 0; o < outputs.size(); ++o) {
       const auto output = range(plan.outputs[o], outputs[o]);
@@ -230,22 +237,22 @@ struct Executor::Impl {
       std::memcpy(outputs[o], arena.staging() + device_side.outputs_at[o], size_t(bytes(o)));
   }
   std::vector<std::vector<std::vector<double>>> steps_on_device(int times);
-  void run_observed_on_device(std::span<const void* const> inputs, std::span<void* const> outputs, const Observer& observer);
+  void run_observed_on_device(std::span<const void* const> inputs, std::span<void* const> outputs,
+                              const Observer& observer);
 
   // The plan may come from a file: what only the tactic and its kernel can tell about it is checked here.
   std::unique_ptr<Kernel> load(const PlanStep& step, const Device& device) const {
     std::unique_ptr<Kernel> kernel;
     try {
       kernel = load_unchecked(step, device);
-    } catch (const Error&) {
-      throw;
-    } catch (const std::bad_alloc&) {
+    } catch (const Error&) { throw; } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::exception& error) {  // of a library behind a tactic
       fail(ErrorKind::bad_file, "no kernel can be made of its configuration '", step.config.text, "': ", error.what());
     }
     if (kernel->workspace() != step.workspace)
-      fail(ErrorKind::bad_file, "it has a workspace of ", step.workspace, " bytes where ", kernel->workspace(), " are needed; build the plan again");
+      fail(ErrorKind::bad_file, "it has a workspace of ", step.workspace, " bytes where ", kernel->workspace(),
+           " are needed; build the plan again");
     for (size_t i = 0; i < step.inputs.size(); ++i)
       if (step.inputs[i].kind == BufferRef::Kind::none && step.problem.inputs[i].present && kernel->reads(i))
         fail(ErrorKind::bad_file, "its input ", i, " has no buffer");
@@ -258,7 +265,8 @@ struct Executor::Impl {
     if (step.is_reorder()) return backend.reorder(step.reorder(), plan.packed_of(step).code, device);
     const Tactic* tactic = find_tactic(step.tactic);
     if (!tactic || tactic->version != step.tactic_version)
-      fail(ErrorKind::unsupported, "the tactic ", step.tactic, " version ", step.tactic_version, " is not in this build; build the plan again");
+      fail(ErrorKind::unsupported, "the tactic ", step.tactic, " version ", step.tactic_version,
+           " is not in this build; build the plan again");
     if (const Support support = tactic->supports(step.problem, device); !support.yes())
       fail(ErrorKind::bad_file, step.tactic, " does not support ", step.problem.text(), ": ", support.reason);
     if (!tactic->takes(step.problem, step.config))
@@ -266,7 +274,8 @@ struct Executor::Impl {
     if (!tactic->build) {
       const std::vector<Config> configs = tactic->configs(step.problem, device);
       if (std::find(configs.begin(), configs.end(), step.config) == configs.end())
-        fail(ErrorKind::bad_file, step.tactic, " has no configuration '", step.config.text, "' in these layouts for ", step.problem.text());
+        fail(ErrorKind::bad_file, step.tactic, " has no configuration '", step.config.text, "' in these layouts for ",
+             step.problem.text());
     }
     return tactic->load(step.problem, step.config, plan.packed_of(step), device);
   }
@@ -274,8 +283,8 @@ struct Executor::Impl {
   void run(std::span<const void* const> inputs, std::span<void* const> outputs, std::vector<std::vector<double>>* ms);
 
   // One slice through one chain.
-  void run_slice(size_t s, int chain, int64_t slice, std::span<const void* const> inputs, std::span<void* const> outputs,
-                 std::vector<std::vector<double>>* ms) {
+  void run_slice(size_t s, int chain, int64_t slice, std::span<const void* const> inputs,
+                 std::span<void* const> outputs, std::vector<std::vector<double>>* ms) {
     auto& steps = bound[s][size_t(chain)];
     if (!ms || chain != 0) {
       for (BoundStep& step : steps) step.kernel->launch(bind(plan.segments[s], step, chain, slice, inputs, outputs));
@@ -290,7 +299,8 @@ struct Executor::Impl {
     }
   }
 
-  Buffers bind(const Segment& segment, BoundStep& bound_step, int chain, int64_t slice, std::span<const void* const> inputs, std::span<void* const> outputs) {
+  Buffers bind(const Segment& segment, BoundStep& bound_step, int chain, int64_t slice,
+               std::span<const void* const> inputs, std::span<void* const> outputs) {
     std::byte* local = arena.data() + plan.shared_bytes + chain * segment.local_bytes;
     auto address = [&](const BufferRef& ref) -> std::byte* {
       const int64_t offset = slice * ref.slice_bytes + ref.offset;
@@ -301,7 +311,8 @@ struct Executor::Impl {
         case BufferRef::Kind::shared: return arena.data() + ref.at + offset;
         case BufferRef::Kind::local: return local + ref.at + offset;
         case BufferRef::Kind::constant:
-          if (arena.queue()) return static_cast<std::byte*>(const_cast<void*>(device_side.constants[size_t(ref.at)].get()));
+          if (arena.queue())
+            return static_cast<std::byte*>(const_cast<void*>(device_side.constants[size_t(ref.at)].get()));
           return const_cast<std::byte*>(plan.constants[size_t(ref.at)]->raw().data());
       }
       return nullptr;
@@ -309,39 +320,43 @@ struct Executor::Impl {
     const PlanStep& step = *bound_step.step;
     for (size_t i = 0; i < step.inputs.size(); ++i) bound_step.inputs[i] = address(step.inputs[i]);
     for (size_t i = 0; i < step.outputs.size(); ++i) bound_step.outputs[i] = address(step.outputs[i]);
-    return {bound_step.inputs, bound_step.outputs, local + segment.workspace_at, arena.queue() ? arena.queue()->stream() : nullptr};
+    return {bound_step.inputs, bound_step.outputs, local + segment.workspace_at,
+            arena.queue() ? arena.queue()->stream() : nullptr};
   }
 };
 
-Executor::Executor(const Plan& plan, const Device& device, Arena& arena) : impl_(std::make_unique<Impl>(plan, device, arena)) {}
+Executor::Executor(const Plan& plan, const Device& device, Arena& arena)
+    : impl_(std::make_unique<Impl>(plan, device, arena)) {}
 Executor::~Executor() = default;
 Executor::Executor(Executor&&) noexcept = default;
 
-void Executor::run(std::span<const void* const> inputs, std::span<void* const> outputs) { impl_->run(inputs, outputs, nullptr); }
+void Executor::run(std::span<const void* const> inputs, std::span<void* const> outputs) {
+  impl_->run(inputs, outputs, nullptr);
+}
 
-void Executor::run_timed(std::span<const void* const> inputs, std::span<void* const> outputs, std::vector<std::vector<double>>& ms) {
+void Executor::run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,
+                         std::vector<std::vector<double>>& ms) {
   ms.resize(impl_->plan.segments.size());
   for (size_t s = 0; s < ms.size(); ++s) ms[s].resize(impl_->plan.segments[s].steps.size());
   impl_->run(inputs, outputs, &ms);
 }
 
-void Executor::Impl::run(std::span<const void* const> inputs, std::span<void* const> outputs, std::vector<std::vector<double>>* ms) {
+void Executor::Impl::run(std::span<const void* const> inputs, std::span<void* const> outputs,
+                         std::vector<std::vector<double>>* ms) {
   if (arena.queue()) {
     to_device(inputs);
     if (ms) {
       const auto once = steps_on_device(1);
       for (size_t s = 0; s < ms->size(); ++s)
         for (size_t i = 0; i < (*ms)[s].size(); ++i) (*ms)[s][i] += once[0][s][i];
-    } else
-      arena.queue()->replay(recording());
+    } else arena.queue()->replay(recording());
     return to_host(outputs);
   }
   reserve();
   for (size_t s = 0; s < plan.segments.size(); ++s) {
     const Segment& segment = plan.segments[s];
     if (!segment.parallel) {
-      for (int64_t slice = 0; slice < segment.slices; ++slice)
-        run_slice(s, 0, slice, inputs, outputs, ms);
+      for (int64_t slice = 0; slice < segment.slices; ++slice) run_slice(s, 0, slice, inputs, outputs, ms);
       continue;
     }
     const int64_t chains = plan.threads;
@@ -361,7 +376,8 @@ std::vector<std::vector<std::vector<double>>> Executor::Impl::steps_on_device(in
   };
   std::vector<Timed> timed;
   const auto start = queue.make_mark();
-  each_step_on_device([&](size_t s, size_t i, BoundStep&, const Buffers&) { timed.push_back({s, i, queue.make_mark()}); });
+  each_step_on_device(
+      [&](size_t s, size_t i, BoundStep&, const Buffers&) { timed.push_back({s, i, queue.make_mark()}); });
   // One behind the other without gaps that the host makes: all are in the queue before the first ends.
   const auto steps = queue.record([&] {
     queue.put_mark(*start);
@@ -450,7 +466,8 @@ std::vector<double> Executor::run_on_device(int times, bool recorded) {
   return ms;
 }
 
-void Executor::run_observed(std::span<const void* const> inputs, std::span<void* const> outputs, const Observer& observer) {
+void Executor::run_observed(std::span<const void* const> inputs, std::span<void* const> outputs,
+                            const Observer& observer) {
   Impl& impl = *impl_;
   if (impl.arena.queue()) return impl.run_observed_on_device(inputs, outputs, observer);
   impl.reserve();

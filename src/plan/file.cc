@@ -20,12 +20,19 @@ namespace temper {
 namespace {
 
 // Names of the sections. Tensors that only the graph needs stand apart: a plan that is only run never touches them.
-constexpr const char *kConstants = "constants", *kGraphConstants = "graph_constants", *kGraph = "graph", *kTimings = "timings", *kCandidates = "candidates";
+constexpr const char *kConstants = "constants", *kGraphConstants = "graph_constants", *kGraph = "graph",
+                     *kTimings = "timings", *kCandidates = "candidates";
 
-[[noreturn]] void damaged(const auto&... why) { fail(ErrorKind::bad_file, "the plan is damaged: ", why..., "; build it again"); }
+[[noreturn]] void damaged(const auto&... why) {
+  fail(ErrorKind::bad_file, "the plan is damaged: ", why..., "; build it again");
+}
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
-std::string_view text_of(const Section& section) { return {reinterpret_cast<const char*>(section.bytes.data()), section.bytes.size()}; }
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+std::string_view text_of(const Section& section) {
+  return {reinterpret_cast<const char*>(section.bytes.data()), section.bytes.size()};
+}
 
 // Tensors of equal type and content are stored once, whichever plan they belong to.
 class TensorTable {
@@ -67,8 +74,8 @@ class TensorTable {
   int64_t constants_end_ = 0, graph_end_ = 0;
 };
 
-// The times that a plan for another shape may ask for: of problems like those of the plans, on all threads and on as many as
-// they have, one chain.
+// The times that a plan for another shape may ask for: of problems like those of the plans, on all threads and on as
+// many as they have, one chain.
 std::map<std::string, double> relevant_timings(const PlanFile& file) {
   std::set<std::string> wanted;
   for (const auto& plan : file.plans)
@@ -83,7 +90,8 @@ std::map<std::string, double> relevant_timings(const PlanFile& file) {
       }
   std::map<std::string, double> result;
   for (const auto& [key, ms] : file.timings)
-    if (const auto split = key.rfind(" | "); split != key.npos && wanted.contains(without_shapes(key.substr(0, split)))) result.emplace(key, ms);
+    if (const auto split = key.rfind(" | "); split != key.npos && wanted.contains(without_shapes(key.substr(0, split))))
+      result.emplace(key, ms);
   return result;
 }
 
@@ -96,42 +104,53 @@ void check_ports(const PlanFile& file) {
   for (const auto& entry : file.info.shapes) {
     const std::string& name = entry.first;
     const ShapeRange& range = entry.second;
-    const auto port = std::find_if(file.inputs.begin(), file.inputs.end(), [&](const PortInfo& p) { return p.name == name; });
+    const auto port =
+        std::find_if(file.inputs.begin(), file.inputs.end(), [&](const PortInfo& p) { return p.name == name; });
     if (port == file.inputs.end()) damaged("it has a range for the input '", name, "', which does not exist");
     for (const Dims* dims : {&range.min, &range.opt, &range.max}) {
       if (dims->size() != port->type.shape.size()) damaged("the range of the input '", name, "' has another rank");
       check_concrete(type_of(port->type.dtype, *dims));
     }
     for (size_t axis = 0; axis < range.min.size(); ++axis)
-      if (range.min[axis] > range.opt[axis] || range.opt[axis] > range.max[axis]) damaged("the range of the input '", name, "' is empty");
+      if (range.min[axis] > range.opt[axis] || range.opt[axis] > range.max[axis])
+        damaged("the range of the input '", name, "' is empty");
   }
   auto same = [&](const PortInfo& wanted, const PortInfo& port) {
-    bool ok = wanted.name == port.name && wanted.type.dtype == port.type.dtype && wanted.type.shape.size() == port.type.shape.size();
+    bool ok = wanted.name == port.name && wanted.type.dtype == port.type.dtype &&
+              wanted.type.shape.size() == port.type.shape.size();
     for (size_t axis = 0; ok && axis < port.type.shape.size(); ++axis) {
       const Dim &known = wanted.type.shape[axis], &dim = port.type.shape[axis];
       ok = !known.is_constant() || known == dim;
-      if (const ShapeRange* range = ok ? ranged(wanted) : nullptr; range && &wanted >= file.inputs.data() && &wanted < file.inputs.data() + file.inputs.size())
+      if (const ShapeRange* range = ok ? ranged(wanted) : nullptr;
+          range && &wanted >= file.inputs.data() && &wanted < file.inputs.data() + file.inputs.size())
         ok = range->min[axis] <= dim.value() && dim.value() <= range->max[axis];
     }
     return ok;
   };
   std::set<std::vector<Dims>> seen;
   for (const auto& plan : file.plans) {
-    if (plan->inputs.size() != file.inputs.size() || plan->outputs.size() != file.outputs.size()) damaged("a plan has another number of inputs or outputs than the model");
+    if (plan->inputs.size() != file.inputs.size() || plan->outputs.size() != file.outputs.size())
+      damaged("a plan has another number of inputs or outputs than the model");
     std::vector<Dims> shapes;
     for (size_t i = 0; i < file.inputs.size(); ++i) {
-      if (!same(file.inputs[i], plan->inputs[i])) damaged("a plan has the input '", plan->inputs[i].name, "' ", plan->inputs[i].type, " where the model has '", file.inputs[i].name, "' ", file.inputs[i].type);
+      if (!same(file.inputs[i], plan->inputs[i]))
+        damaged("a plan has the input '", plan->inputs[i].name, "' ", plan->inputs[i].type, " where the model has '",
+                file.inputs[i].name, "' ", file.inputs[i].type);
       shapes.push_back(plan->inputs[i].type.dims());
     }
     for (size_t o = 0; o < file.outputs.size(); ++o)
-      if (!same(file.outputs[o], plan->outputs[o])) damaged("a plan has the output '", plan->outputs[o].name, "' ", plan->outputs[o].type, " where the model has '", file.outputs[o].name, "' ", file.outputs[o].type);
+      if (!same(file.outputs[o], plan->outputs[o]))
+        damaged("a plan has the output '", plan->outputs[o].name, "' ", plan->outputs[o].type, " where the model has '",
+                file.outputs[o].name, "' ", file.outputs[o].type);
     if (!seen.insert(shapes).second) damaged("two plans are for the same shapes");
     if (!file.graph) continue;
     const Bindings bindings = bind_shapes(*file.graph, shapes);
     for (size_t o = 0; o < file.outputs.size(); ++o)
       for (size_t axis = 0; axis < file.outputs[o].type.shape.size(); ++axis)
-        if (const Dim dim = file.outputs[o].type.shape[axis].substitute(bindings); dim.is_constant() && dim != plan->outputs[o].type.shape[axis])
-          damaged("a plan has the output '", plan->outputs[o].name, "' ", plan->outputs[o].type, ", which does not follow from its inputs");
+        if (const Dim dim = file.outputs[o].type.shape[axis].substitute(bindings);
+            dim.is_constant() && dim != plan->outputs[o].type.shape[axis])
+          damaged("a plan has the output '", plan->outputs[o].name, "' ", plan->outputs[o].type,
+                  ", which does not follow from its inputs");
   }
 }
 
@@ -139,21 +158,23 @@ void check_graph(const PlanFile& file) {
   const Graph& graph = *file.graph;
   bool same = graph.inputs().size() == file.inputs.size() && graph.outputs().size() == file.outputs.size();
   for (size_t i = 0; same && i < file.inputs.size(); ++i)
-    same = graph.value(graph.inputs()[i]).name == file.inputs[i].name && graph.type(graph.inputs()[i]) == file.inputs[i].type;
+    same = graph.value(graph.inputs()[i]).name == file.inputs[i].name &&
+           graph.type(graph.inputs()[i]) == file.inputs[i].type;
   for (size_t o = 0; same && o < file.outputs.size(); ++o)
-    same = graph.outputs()[o].name == file.outputs[o].name && graph.type(graph.outputs()[o].value) == file.outputs[o].type;
+    same =
+        graph.outputs()[o].name == file.outputs[o].name && graph.type(graph.outputs()[o].value) == file.outputs[o].type;
   if (!same) damaged("its graph has other inputs or outputs than its list of them");
 }
 
-// Why this program cannot run it on this machine; empty if it can. `readable`: the same program wrote it, for a device that
-// it knows.
-std::string refusal_here(PlanFile& file, std::string_view manifest, const DeviceSettings& settings,
-                         bool& readable) {
+// Why this program cannot run it on this machine; empty if it can. `readable`: the same program wrote it, for a device
+// that it knows.
+std::string refusal_here(PlanFile& file, std::string_view manifest, const DeviceSettings& settings, bool& readable) {
   const EngineInfo& info = file.info;
   const std::string hint = rebuild_hint(info.command);
   readable = false;
   if (info.version != version() || info.revision != revision())
-    return concat("the plan was built by temper ", info.version, " (", info.revision, "), this is temper ", version(), " (", revision(), ")", hint);
+    return concat("the plan was built by temper ", info.version, " (", info.revision, "), this is temper ", version(),
+                  " (", revision(), ")", hint);
   try {
     find_backend(info.device);
   } catch (const Error&) {
@@ -164,7 +185,8 @@ std::string refusal_here(PlanFile& file, std::string_view manifest, const Device
   try {
     Device device = open_device(info.device, settings);
     if (device.fingerprint != info.fingerprint)
-      return concat("the plan was built for '", info.fingerprint, "', this machine is '", device.fingerprint, "'", hint);
+      return concat("the plan was built for '", info.fingerprint, "', this machine is '", device.fingerprint, "'",
+                    hint);
     file.device = std::move(device);
   } catch (const Error& error) {
     return concat("the plan was built for '", info.fingerprint, "', which cannot be used here: ", error.what(), hint);
@@ -173,7 +195,8 @@ std::string refusal_here(PlanFile& file, std::string_view manifest, const Device
 }
 
 // Views into the file. Tensors stand one behind the other, each at the next aligned byte, with zeros between.
-std::vector<std::shared_ptr<const Tensor>> read_tensors(const Container& container, const Manifest& manifest, const std::shared_ptr<const void>& owner) {
+std::vector<std::shared_ptr<const Tensor>> read_tensors(const Container& container, const Manifest& manifest,
+                                                        const std::shared_ptr<const void>& owner) {
   std::vector<std::shared_ptr<const Tensor>> tensors;
   const Section* sections[2] = {container.find(kGraphConstants), container.find(kConstants)};
   int64_t end[2] = {0, 0};
@@ -184,14 +207,18 @@ std::vector<std::shared_ptr<const Tensor>> read_tensors(const Container& contain
     int64_t& at = end[stored.in_plans];
     const int64_t start = round_up(at, kSectionAlignment), bytes = byte_count(stored.type.dtype, stored.type.dims());
     const auto size = int64_t(section->bytes.size());
-    if (stored.offset != start || start > size || bytes > size - start) damaged("the tensor ", tensors.size(), " is not inside its section");
-    if (std::any_of(section->bytes.begin() + at, section->bytes.begin() + start, [](std::byte b) { return b != std::byte{0}; }))
+    if (stored.offset != start || start > size || bytes > size - start)
+      damaged("the tensor ", tensors.size(), " is not inside its section");
+    if (std::any_of(section->bytes.begin() + at, section->bytes.begin() + start,
+                    [](std::byte b) { return b != std::byte{0}; }))
       damaged("padding between tensors is not zero");
     at = start + bytes;
-    tensors.push_back(std::make_shared<const Tensor>(Tensor::view(stored.type.dtype, stored.type.dims(), section->bytes.data() + start, owner)));
+    tensors.push_back(std::make_shared<const Tensor>(
+        Tensor::view(stored.type.dtype, stored.type.dims(), section->bytes.data() + start, owner)));
   }
   for (int s = 0; s < 2; ++s)
-    if (sections[s] && end[s] != int64_t(sections[s]->bytes.size())) damaged("bytes follow the last tensor of a section");
+    if (sections[s] && end[s] != int64_t(sections[s]->bytes.size()))
+      damaged("bytes follow the last tensor of a section");
   return tensors;
 }
 
@@ -222,13 +249,16 @@ void write_plan(const PlanFile& file, const ByteSink& sink) {
   const std::string timings = file.graph ? write_timings(relevant_timings(file)) : "";
   const std::string candidates = write_candidates(file.plans);
   std::vector<SectionToWrite> sections;
-  auto add = [&](const char* name, bool required, std::string_view text) { sections.push_back({name, required, {bytes_of(text)}}); };
+  auto add = [&](const char* name, bool required, std::string_view text) {
+    sections.push_back({name, required, {bytes_of(text)}});
+  };
   add(kGraph, true, graph_text);
   if (file.graph) add(kTimings, true, timings);
   add(kCandidates, false, candidates);
   if (!table.graph_constants.parts.empty()) sections.push_back(std::move(table.graph_constants));
   if (!table.constants.parts.empty()) sections.push_back(std::move(table.constants));
-  write_container({concat("temper ", file.info.version, " (", file.info.revision, ")"), file.info.command}, write_manifest(file, manifest), sections, sink);
+  write_container({concat("temper ", file.info.version, " (", file.info.revision, ")"), file.info.command},
+                  write_manifest(file, manifest), sections, sink);
 }
 
 void write_plan_file(const std::string& path, const PlanFile& file, bool force) {
@@ -237,14 +267,16 @@ void write_plan_file(const std::string& path, const PlanFile& file, bool force) 
   out.commit();
 }
 
-PlanFile read_plan(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const ReadPlanOptions& options) {
+PlanFile read_plan(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                   const ReadPlanOptions& options) {
   const Container container = read_container(bytes);
   PlanFile file;
   file.file_bytes = int64_t(bytes.size());
   for (const Section& section : container.sections) {
     const auto& known = {kConstants, kGraphConstants, kGraph, kTimings, kCandidates};
     if (section.required && std::find(known.begin(), known.end(), section.name) == known.end())
-      fail(ErrorKind::unsupported, "the plan has a section '", section.name, "', which this program does not know", rebuild_hint(container.preamble.command));
+      fail(ErrorKind::unsupported, "the plan has a section '", section.name, "', which this program does not know",
+           rebuild_hint(container.preamble.command));
     if (section.name == kConstants) file.constant_bytes = int64_t(section.bytes.size());
     if (section.name == kGraphConstants) file.graph_bytes = int64_t(section.bytes.size());
   }
@@ -299,18 +331,20 @@ bool begins_as_plan(const OpenFile& file) {
 bool is_plan(const std::string& path) { return begins_as_plan(OpenFile(path)); }
 
 PlanFile read_plan_file(const std::string& path, const ReadPlanOptions& options) {
-  return with_context([&] { return path; }, [&] {
-    if (options.map_file) {
-      // Hashing touches every page, on all threads: quicker than having the map filled first.
-      const auto map = std::make_shared<const MappedFile>(path);
-      return read_plan(map->bytes(), map, options);
-    }
-    const OpenFile file(path);
-    // What is no plan is not read to its end.
-    const size_t bytes = begins_as_plan(file) ? file.size() : std::min(file.size(), kPlanMagic.size());
-    const auto copy = std::make_shared<const FileCopy>(file, std::vector<FileRange>{{0, bytes}});
-    return read_plan(copy->at(0, bytes), copy, options);
-  });
+  return with_context([&] { return path; },
+                      [&] {
+                        if (options.map_file) {
+                          // Hashing touches every page, on all threads: quicker than having the map filled first.
+                          const auto map = std::make_shared<const MappedFile>(path);
+                          return read_plan(map->bytes(), map, options);
+                        }
+                        const OpenFile file(path);
+                        // What is no plan is not read to its end.
+                        const size_t bytes =
+                            begins_as_plan(file) ? file.size() : std::min(file.size(), kPlanMagic.size());
+                        const auto copy = std::make_shared<const FileCopy>(file, std::vector<FileRange>{{0, bytes}});
+                        return read_plan(copy->at(0, bytes), copy, options);
+                      });
 }
 
 }  // namespace temper

@@ -24,18 +24,18 @@ struct EngineInfo {
   std::string source_path;
   std::string producer;
   std::string precision = "fp32";
-  std::string calibration_sha256;  // of the ranges file; "" where there was none
+  std::string calibration_sha256;            // of the ranges file; "" where there was none
   std::vector<uint64_t> calibration_hashes;  // of the samples' content, sorted: what it must not be evaluated on
-  bool placeholder = false;        // calibrated on noise: meaningless for accuracy
-  // Convolutions and matrix products, and how many of them compute in `precision` where that is below fp32. For each other
-  // node that does not, "name (op): reason".
+  bool placeholder = false;                  // calibrated on noise: meaningless for accuracy
+  // Convolutions and matrix products, and how many of them compute in `precision` where that is below fp32. For each
+  // other node that does not, "name (op): reason".
   int64_t products = 0, lowered_products = 0;
   std::vector<std::string> not_lowered;
-  std::string device;        // "cpu"
+  std::string device;  // "cpu"
   // The machine and program that the plans are for. An Engine fills them in from the process it is made in.
   std::string fingerprint;
   std::string version, revision;
-  std::string command;       // that builds it again
+  std::string command;  // that builds it again
   double build_s = 0;
   std::map<std::string, ShapeRange> shapes;  // by input
   std::vector<std::string> notes;

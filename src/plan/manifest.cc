@@ -21,7 +21,8 @@ constexpr std::array<std::string_view, 6> kind_names{"none", "input", "output", 
 template <size_t N>
 size_t index_of(const std::array<std::string_view, N>& names, const std::string& name, std::string_view what) {
   const auto it = std::find(names.begin(), names.end(), name);
-  if (it == names.end()) fail(ErrorKind::bad_file, "the manifest is damaged: there is no ", what, " '", name.substr(0, 80), "'");
+  if (it == names.end())
+    fail(ErrorKind::bad_file, "the manifest is damaged: there is no ", what, " '", name.substr(0, 80), "'");
   return size_t(it - names.begin());
 }
 
@@ -51,7 +52,8 @@ std::vector<uint64_t> read_hashes(const std::string& text) {
     uint64_t value = 0;
     const char* const last = text.data() + std::min(at + 16, text.size());
     const auto [end, error] = std::from_chars(text.data() + at, last, value, 16);
-    if (at + 16 > text.size() || error != std::errc() || end != last) fail(ErrorKind::bad_file, "the manifest is damaged: 'calibration_hashes' is no list of hashes");
+    if (at + 16 > text.size() || error != std::errc() || end != last)
+      fail(ErrorKind::bad_file, "the manifest is damaged: 'calibration_hashes' is no list of hashes");
     hashes.push_back(value);
   }
   return hashes;
@@ -60,17 +62,42 @@ std::vector<uint64_t> read_hashes(const std::string& text) {
 Json info_json(const EngineInfo& info) {
   Json shapes = Json::object();
   for (const auto& [name, range] : info.shapes) shapes[name] = {range.min, range.opt, range.max};
-  return {{"model_name", info.model_name}, {"model_sha256", info.model_sha256}, {"source_sha256", info.source_sha256}, {"source_path", info.source_path}, {"producer", info.producer},
-          {"precision", info.precision}, {"calibration_sha256", info.calibration_sha256}, {"calibration_hashes", hashes_text(info.calibration_hashes)}, {"placeholder", info.placeholder},
-          {"products", info.products}, {"lowered_products", info.lowered_products}, {"not_lowered", info.not_lowered}, {"device", info.device}, {"fingerprint", info.fingerprint}, {"version", info.version},
-          {"revision", info.revision}, {"command", info.command}, {"build_s", info.build_s}, {"shapes", shapes}, {"notes", info.notes}};
+  return {{"model_name", info.model_name},
+          {"model_sha256", info.model_sha256},
+          {"source_sha256", info.source_sha256},
+          {"source_path", info.source_path},
+          {"producer", info.producer},
+          {"precision", info.precision},
+          {"calibration_sha256", info.calibration_sha256},
+          {"calibration_hashes", hashes_text(info.calibration_hashes)},
+          {"placeholder", info.placeholder},
+          {"products", info.products},
+          {"lowered_products", info.lowered_products},
+          {"not_lowered", info.not_lowered},
+          {"device", info.device},
+          {"fingerprint", info.fingerprint},
+          {"version", info.version},
+          {"revision", info.revision},
+          {"command", info.command},
+          {"build_s", info.build_s},
+          {"shapes", shapes},
+          {"notes", info.notes}};
 }
 EngineInfo read_engine_info(const Json& json) {
   Object object(json);
   EngineInfo info;
-  for (auto [key, value] : {std::pair{"model_name", &info.model_name}, {"model_sha256", &info.model_sha256}, {"source_sha256", &info.source_sha256}, {"source_path", &info.source_path},
-                            {"producer", &info.producer}, {"precision", &info.precision}, {"calibration_sha256", &info.calibration_sha256}, {"device", &info.device}, {"fingerprint", &info.fingerprint},
-                            {"version", &info.version}, {"revision", &info.revision}, {"command", &info.command}})
+  for (auto [key, value] : {std::pair{"model_name", &info.model_name},
+                            {"model_sha256", &info.model_sha256},
+                            {"source_sha256", &info.source_sha256},
+                            {"source_path", &info.source_path},
+                            {"producer", &info.producer},
+                            {"precision", &info.precision},
+                            {"calibration_sha256", &info.calibration_sha256},
+                            {"device", &info.device},
+                            {"fingerprint", &info.fingerprint},
+                            {"version", &info.version},
+                            {"revision", &info.revision},
+                            {"command", &info.command}})
     *value = strict::text(object[key]);
   info.build_s = strict::number(object["build_s"]);
   const Json& shapes = object["shapes"];
@@ -89,16 +116,23 @@ EngineInfo read_engine_info(const Json& json) {
   return info;
 }
 
-// A port of a step: type ('*' behind it marks a constant, '+' one without negative numbers, '=' one that is in place, "_" an absent input), layout, where it is, distance of slices; and of a
-// part of a larger tensor its offset and pitch.
+// A port of a step: type ('*' behind it marks a constant, '+' one without negative numbers, '=' one that is in place,
+// "_" an absent input), layout, where it is, distance of slices; and of a part of a larger tensor its offset and pitch.
 Json port_json(const Port& port, Layout layout, const BufferRef& ref) {
-  Json json{port.present ? concat(port.type, port.is_constant ? "*" : port.no_negatives ? "+" : "", port.in_place ? "=" : "") : "_", name_of(layout), kind_names[size_t(ref.kind)], ref.at, ref.slice_bytes};
+  Json json{port.present ? concat(port.type,
+                                  port.is_constant    ? "*"
+                                  : port.no_negatives ? "+"
+                                                      : "",
+                                  port.in_place ? "=" : "")
+                         : "_",
+            name_of(layout), kind_names[size_t(ref.kind)], ref.at, ref.slice_bytes};
   if (ref.offset || port.pitch) json.insert(json.end(), {ref.offset, port.pitch});
   return json;
 }
 void read_port(const Json& json, std::vector<Port>& ports, std::vector<Layout>& layouts, std::vector<BufferRef>& refs) {
   const auto& items = strict::list(json);
-  if (items.size() != 5 && items.size() != 7) fail(ErrorKind::bad_file, "the manifest is damaged: a port has ", items.size(), " items");
+  if (items.size() != 5 && items.size() != 7)
+    fail(ErrorKind::bad_file, "the manifest is damaged: a port has ", items.size(), " items");
   std::string_view type = strict::text(items[0]);
   Port& port = ports.emplace_back();
   port.present = type != "_";
@@ -111,7 +145,8 @@ void read_port(const Json& json, std::vector<Port>& ports, std::vector<Layout>& 
     port.type = TensorType::parse(type);
   }
   layouts.push_back(Layout(index_of(enum_names(Layout{}), strict::text(items[1]), "layout")));
-  refs.push_back({BufferRef::Kind(index_of(kind_names, strict::text(items[2]), "kind of buffer")), strict::integer(items[3], 0, kMost), strict::integer(items[4], 0, kMost)});
+  refs.push_back({BufferRef::Kind(index_of(kind_names, strict::text(items[2]), "kind of buffer")),
+                  strict::integer(items[3], 0, kMost), strict::integer(items[4], 0, kMost)});
   if (items.size() == 7) {
     refs.back().offset = strict::integer(items[5], 0, kMost);
     port.pitch = strict::integer(items[6], 0, kMost);
@@ -120,42 +155,53 @@ void read_port(const Json& json, std::vector<Port>& ports, std::vector<Layout>& 
 
 Json step_json(const PlanStep& step) {
   Json inputs = Json::array(), outputs = Json::array();
-  for (size_t i = 0; i < step.inputs.size(); ++i) inputs.push_back(port_json(step.problem.inputs[i], step.config.inputs[i], step.inputs[i]));
-  for (size_t i = 0; i < step.outputs.size(); ++i) outputs.push_back(port_json(step.problem.outputs[i], step.config.outputs[i], step.outputs[i]));
-  Json json{{"node", step.node}, {"inputs", inputs}, {"outputs", outputs}, {"threads", step.problem.threads}, {"workspace", step.workspace}, {"code", step.code}, {"ms", step.ms}, {"tactic", nullptr}};
+  for (size_t i = 0; i < step.inputs.size(); ++i)
+    inputs.push_back(port_json(step.problem.inputs[i], step.config.inputs[i], step.inputs[i]));
+  for (size_t i = 0; i < step.outputs.size(); ++i)
+    outputs.push_back(port_json(step.problem.outputs[i], step.config.outputs[i], step.outputs[i]));
+  Json json{{"node", step.node},           {"inputs", inputs},  {"outputs", outputs}, {"threads", step.problem.threads},
+            {"workspace", step.workspace}, {"code", step.code}, {"ms", step.ms},      {"tactic", nullptr}};
   if (!step.is_reorder())
-    json["tactic"] = {{"name", step.tactic}, {"version", step.tactic_version}, {"config", step.config.text}, {"op", name_of(step.problem.op)},
-                      {"fields", fields_text(step.problem.op)}, {"packed", step.packed}};
+    json["tactic"] = {{"name", step.tactic},
+                      {"version", step.tactic_version},
+                      {"config", step.config.text},
+                      {"op", name_of(step.problem.op)},
+                      {"fields", fields_text(step.problem.op)},
+                      {"packed", step.packed}};
   return json;
 }
 PlanStep read_step(const Json& json, const std::vector<std::shared_ptr<const Tensor>>& constants) {
   Object object(json);
   PlanStep step;
   step.node = strict::text(object["node"]);
-  with_context([&] { return concat("step '", step.node, "'"); }, [&] {
-    for (const Json& port : strict::list(object["inputs"])) read_port(port, step.problem.inputs, step.config.inputs, step.inputs);
-    for (const Json& port : strict::list(object["outputs"])) read_port(port, step.problem.outputs, step.config.outputs, step.outputs);
-    step.problem.threads = int(strict::integer(object["threads"], 1, 1024));
-    step.workspace = strict::integer(object["workspace"], 0, kMost);
-    step.code = int(strict::integer(object["code"], -1, int64_t(constants.size()) - 1));
-    step.ms = strict::number(object["ms"]);
-    if (const Json& chosen = object["tactic"]; !chosen.is_null()) {
-      Object tactic(chosen);
-      step.tactic = strict::text(tactic["name"]);
-      if (step.tactic.empty()) fail(ErrorKind::bad_file, "the manifest is damaged: a tactic has no name");
-      step.tactic_version = int(strict::integer(tactic["version"], 0, 1 << 30));
-      step.config.text = strict::text(tactic["config"]);
-      step.problem.op = parse_op(strict::text(tactic["op"]), strict::text(tactic["fields"]));
-      step.packed = int(strict::integer(tactic["packed"], -1, int64_t(constants.size()) - 1));
-      tactic.done();
-    }
-    object.done();
-    for (size_t i = 0; i < step.inputs.size(); ++i) {
-      const BufferRef& ref = step.inputs[i];
-      if (step.problem.inputs[i].is_constant && ref.kind == BufferRef::Kind::constant && ref.at < int64_t(constants.size()))
-        step.problem.inputs[i].constant = constants[size_t(ref.at)].get();
-    }
-  });
+  with_context([&] { return concat("step '", step.node, "'"); },
+               [&] {
+                 for (const Json& port : strict::list(object["inputs"]))
+                   read_port(port, step.problem.inputs, step.config.inputs, step.inputs);
+                 for (const Json& port : strict::list(object["outputs"]))
+                   read_port(port, step.problem.outputs, step.config.outputs, step.outputs);
+                 step.problem.threads = int(strict::integer(object["threads"], 1, 1024));
+                 step.workspace = strict::integer(object["workspace"], 0, kMost);
+                 step.code = int(strict::integer(object["code"], -1, int64_t(constants.size()) - 1));
+                 step.ms = strict::number(object["ms"]);
+                 if (const Json& chosen = object["tactic"]; !chosen.is_null()) {
+                   Object tactic(chosen);
+                   step.tactic = strict::text(tactic["name"]);
+                   if (step.tactic.empty()) fail(ErrorKind::bad_file, "the manifest is damaged: a tactic has no name");
+                   step.tactic_version = int(strict::integer(tactic["version"], 0, 1 << 30));
+                   step.config.text = strict::text(tactic["config"]);
+                   step.problem.op = parse_op(strict::text(tactic["op"]), strict::text(tactic["fields"]));
+                   step.packed = int(strict::integer(tactic["packed"], -1, int64_t(constants.size()) - 1));
+                   tactic.done();
+                 }
+                 object.done();
+                 for (size_t i = 0; i < step.inputs.size(); ++i) {
+                   const BufferRef& ref = step.inputs[i];
+                   if (step.problem.inputs[i].is_constant && ref.kind == BufferRef::Kind::constant &&
+                       ref.at < int64_t(constants.size()))
+                     step.problem.inputs[i].constant = constants[size_t(ref.at)].get();
+                 }
+               });
   return step;
 }
 
@@ -181,10 +227,18 @@ Json plan_json(const Plan& plan, const std::vector<int>& constants) {
   for (const Segment& segment : plan.segments) {
     Json steps = Json::array();
     for (const PlanStep& step : segment.steps) steps.push_back(step_json(step));
-    segments.push_back({{"slices", segment.slices}, {"parallel", segment.parallel}, {"local_bytes", segment.local_bytes}, {"workspace_at", segment.workspace_at}, {"steps", steps}});
+    segments.push_back({{"slices", segment.slices},
+                        {"parallel", segment.parallel},
+                        {"local_bytes", segment.local_bytes},
+                        {"workspace_at", segment.workspace_at},
+                        {"steps", steps}});
   }
-  return {{"inputs", ports_json(plan.inputs)}, {"outputs", ports_json(plan.outputs)}, {"shared_bytes", plan.shared_bytes},
-          {"measured", whole_json(plan.whole)}, {"constants", constants}, {"segments", segments}};
+  return {{"inputs", ports_json(plan.inputs)},
+          {"outputs", ports_json(plan.outputs)},
+          {"shared_bytes", plan.shared_bytes},
+          {"measured", whole_json(plan.whole)},
+          {"constants", constants},
+          {"segments", segments}};
 }
 
 std::vector<int> read_indices(const Json& json, size_t count) {
@@ -205,17 +259,24 @@ void for_each_decision(PlanType& plan, F&& f) {
 
 std::string write_manifest(const PlanFile& file, const Manifest& manifest) {
   Json tensors = Json::array(), plans = Json::array();
-  for (const StoredTensor& tensor : manifest.tensors) tensors.push_back({tensor.type.text(), tensor.in_plans, tensor.offset});
+  for (const StoredTensor& tensor : manifest.tensors)
+    tensors.push_back({tensor.type.text(), tensor.in_plans, tensor.offset});
   for (size_t p = 0; p < file.plans.size(); ++p) plans.push_back(plan_json(*file.plans[p], manifest.plan_constants[p]));
-  return strict::dump({{"info", info_json(file.info)}, {"threads", file.threads}, {"inputs", ports_json(file.inputs)}, {"outputs", ports_json(file.outputs)},
-                       {"tensors", tensors}, {"graph_constants", file.graph ? Json(manifest.graph_constants) : Json(nullptr)}, {"plans", plans}});
+  return strict::dump({{"info", info_json(file.info)},
+                       {"threads", file.threads},
+                       {"inputs", ports_json(file.inputs)},
+                       {"outputs", ports_json(file.outputs)},
+                       {"tensors", tensors},
+                       {"graph_constants", file.graph ? Json(manifest.graph_constants) : Json(nullptr)},
+                       {"plans", plans}});
 }
 
 struct ManifestReader::Impl {
   Json root;
 };
 
-ManifestReader::ManifestReader(std::string_view text) : impl_(std::make_unique<Impl>(Impl{strict::parse(text, "the manifest")})) {
+ManifestReader::ManifestReader(std::string_view text)
+    : impl_(std::make_unique<Impl>(Impl{strict::parse(text, "the manifest")})) {
   Object object(impl_->root);
   for (const char* key : {"info", "threads", "inputs", "outputs", "tensors", "graph_constants", "plans"}) object[key];
   object.done();
@@ -235,16 +296,20 @@ Manifest ManifestReader::read_tables() const {
   Manifest manifest;
   for (const Json& tensor : strict::list(root["tensors"])) {
     const auto& three = strict::list(tensor, 3);
-    manifest.tensors.push_back({TensorType::parse(strict::text(three[0])), strict::flag(three[1]), strict::integer(three[2], 0, kMost)});
+    manifest.tensors.push_back(
+        {TensorType::parse(strict::text(three[0])), strict::flag(three[1]), strict::integer(three[2], 0, kMost)});
   }
-  for (const Json& plan : strict::list(root["plans"])) manifest.plan_constants.push_back(read_indices(Object(plan)["constants"], manifest.tensors.size()));
-  if (!root["graph_constants"].is_null()) manifest.graph_constants = read_indices(root["graph_constants"], manifest.tensors.size());
+  for (const Json& plan : strict::list(root["plans"]))
+    manifest.plan_constants.push_back(read_indices(Object(plan)["constants"], manifest.tensors.size()));
+  if (!root["graph_constants"].is_null())
+    manifest.graph_constants = read_indices(root["graph_constants"], manifest.tensors.size());
   return manifest;
 }
 
 bool ManifestReader::has_graph() const { return !impl_->root["graph_constants"].is_null(); }
 
-std::vector<Plan> ManifestReader::read_plans(const Manifest& manifest, const std::vector<std::shared_ptr<const Tensor>>& tensors) const {
+std::vector<Plan> ManifestReader::read_plans(const Manifest& manifest,
+                                             const std::vector<std::shared_ptr<const Tensor>>& tensors) const {
   std::vector<Plan> plans;
   const int threads = int(strict::integer(impl_->root["threads"], 1, 1024));
   for (const Json& json : strict::list(impl_->root["plans"])) {
@@ -296,7 +361,8 @@ void read_candidates(std::string_view text, std::vector<Plan>& plans) {
       if (next >= decisions.size()) fail(ErrorKind::bad_file, "the list of candidates is damaged: it is too short");
       for (const Json& loser : strict::list(decisions[next++])) {
         const auto& four = strict::list(loser, 4);
-        step.losers.push_back({strict::text(four[0]), strict::text(four[1]), strict::number(four[2]), strict::text(four[3])});
+        step.losers.push_back(
+            {strict::text(four[0]), strict::text(four[1]), strict::number(four[2]), strict::text(four[3])});
       }
     });
     if (next != decisions.size()) fail(ErrorKind::bad_file, "the list of candidates is damaged: it is too long");
@@ -322,7 +388,8 @@ std::map<std::string, double> read_timings(std::string_view text) {
     return object.get_ref<const Json::object_t&>();
   };
   for (const auto& [group, candidates] : members(json))
-    for (const auto& [candidate, ms] : members(candidates)) timings.emplace_hint(timings.end(), concat(group, " | ", candidate), strict::number(ms));
+    for (const auto& [candidate, ms] : members(candidates))
+      timings.emplace_hint(timings.end(), concat(group, " | ", candidate), strict::number(ms));
   return timings;
 }
 

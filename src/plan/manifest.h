@@ -24,12 +24,13 @@ class ManifestReader {
  public:
   explicit ManifestReader(std::string_view text);  // throws Error{bad_file}, as all of it does
   ~ManifestReader();
-  void read_info(PlanFile& file) const;            // info, threads, inputs, outputs
-  bool has_graph() const;                          // constants for the graph are stored: plans for other shapes can be made
+  void read_info(PlanFile& file) const;  // info, threads, inputs, outputs
+  bool has_graph() const;                // constants for the graph are stored: plans for other shapes can be made
   Manifest read_tables() const;
   // Ops, types and numbers are well-formed; whether they fit together is check_plan's question. `tensors` are those of
   // the manifest; constants of problems point to them.
-  std::vector<Plan> read_plans(const Manifest& manifest, const std::vector<std::shared_ptr<const Tensor>>& tensors) const;
+  std::vector<Plan> read_plans(const Manifest& manifest,
+                               const std::vector<std::shared_ptr<const Tensor>>& tensors) const;
 
  private:
   struct Impl;

@@ -31,7 +31,9 @@ int64_t place_buffers(std::vector<Lifetime>& buffers) {
     }
     buffer.offset = best >= 0 ? best : end;
     total = std::max(total, buffer.offset + size);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), i, [&](size_t a, size_t b) { return buffers[a].offset < buffers[b].offset; }), i);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
+                                   [&](size_t a, size_t b) { return buffers[a].offset < buffers[b].offset; }),
+                  i);
   }
   return total;
 }

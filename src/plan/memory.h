@@ -15,8 +15,9 @@ struct Lifetime {
   int64_t offset = 0;       // result
 };
 
-// Places buffers so that those alive together do not overlap; offsets are multiples of kBufferAlignment. Greedy by size,
-// best fit (Pisarchyk & Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020). Returns the total size.
+// Places buffers so that those alive together do not overlap; offsets are multiples of kBufferAlignment. Greedy by
+// size, best fit (Pisarchyk & Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020). Returns the
+// total size.
 int64_t place_buffers(std::vector<Lifetime>& buffers);
 
 }  // namespace temper

@@ -15,7 +15,8 @@ std::string strip_shapes(std::string_view text, double& elements) {
   std::string out;
   elements = 0;
   for (size_t i = 0; i < text.size();) {
-    const bool type = text[i] == '[' && i > 0 && ((text[i - 1] >= '0' && text[i - 1] <= '9') || text[i - 1] == 'l');  // f32[ ... bool[
+    const bool type = text[i] == '[' && i > 0 &&
+                      ((text[i - 1] >= '0' && text[i - 1] <= '9') || text[i - 1] == 'l');  // f32[ ... bool[
     const size_t close = type ? text.find(']', i) : text.npos;
     if (close == text.npos || (close + 1 < text.size() && text[close + 1] == '*')) {
       out += text[i++];
@@ -102,7 +103,8 @@ CandidateTime nearest_times(const std::map<std::string, double>& timings, const 
     if (it == index->similar.end()) return -1;
     const Known* best = nullptr;
     for (const Known& known : it->second)
-      if (!best || std::fabs(std::log(known.elements / elements)) < std::fabs(std::log(best->elements / elements))) best = &known;
+      if (!best || std::fabs(std::log(known.elements / elements)) < std::fabs(std::log(best->elements / elements)))
+        best = &known;
     return best->ms * elements / best->elements;
   };
 }

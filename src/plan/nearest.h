@@ -12,12 +12,12 @@ namespace temper {
 // the ratio of elements), scaled by that ratio. Exact entries come first. Unknown to both: negative.
 CandidateTime nearest_times(const std::map<std::string, double>& timings, const Device& device);
 
-// A key or group of a time with the shapes of what is not constant reduced to their ranks: equal for the same problem on
-// other shapes.
+// A key or group of a time with the shapes of what is not constant reduced to their ranks: equal for the same problem
+// on other shapes.
 std::string without_shapes(std::string_view key);
 
-// The problem without the sizes of its activations, threads and all: problems of one family differ in batch and image size
-// only, and what is hopeless for one is hopeless for the others.
+// The problem without the sizes of its activations, threads and all: problems of one family differ in batch and image
+// size only, and what is hopeless for one is hopeless for the others.
 std::string problem_family(const Problem& problem);
 
 // The problem in words, but for its threads.
@@ -27,8 +27,8 @@ std::string text_without_threads(const Problem& problem);
 class StepThreads {
  public:
   void know(const Plan& plan);
-  // As in the plans that are known, for the same problem or for the nearest shape of it (by the ratio of elements) where that
-  // is at least half as large; otherwise, and for problems that no plan has, all.
+  // As in the plans that are known, for the same problem or for the nearest shape of it (by the ratio of elements)
+  // where that is at least half as large; otherwise, and for problems that no plan has, all.
   int of(const Problem& problem) const;
 
  private:

@@ -19,7 +19,8 @@ void PackCache::know(std::shared_ptr<const Tensor> constant) {
 
 PackCache::Hashed::Hashed(AlignedBytes b) : bytes(std::move(b)), hash(xxh3(bytes.data(), bytes.size())) {}
 
-PackCache::Made::Made(Packed built) : packed(std::move(built.bytes)), code(std::move(built.code)), consumed(std::move(built.consumed)) {}
+PackCache::Made::Made(Packed built)
+    : packed(std::move(built.bytes)), code(std::move(built.code)), consumed(std::move(built.consumed)) {}
 
 std::shared_ptr<const Tensor> PackCache::shared(Hashed hashed) {
   auto& [bytes, key] = hashed;
@@ -30,7 +31,9 @@ std::shared_ptr<const Tensor> PackCache::shared(Hashed hashed) {
   }
   not_hashed_.clear();
   for (auto [it, end] = by_content_.equal_range(key); it != end; ++it)
-    if (it->second->raw().size() == bytes.size() && std::memcmp(it->second->raw().data(), bytes.data(), bytes.size()) == 0) return it->second;
+    if (it->second->raw().size() == bytes.size() &&
+        std::memcmp(it->second->raw().data(), bytes.data(), bytes.size()) == 0)
+      return it->second;
   const auto owner = std::make_shared<const AlignedBytes>(std::move(bytes));
   auto tensor = std::make_shared<const Tensor>(Tensor::view(DType::u8, {int64_t(owner->size())}, owner->data(), owner));
   return by_content_.emplace(key, std::move(tensor))->second;
@@ -44,7 +47,8 @@ std::string key_of(const Problem& problem, const Tactic& tactic, const Config& c
   for (Layout layout : config.outputs) key += concat(' ', layout);
   for (const auto* ports : {&problem.inputs, &problem.outputs})
     for (const Port& port : *ports) key += concat(' ', port.pitch, port.in_place ? "=" : "");
-  for (const Port& port : problem.inputs) key += concat(' ', reinterpret_cast<uintptr_t>(port.constant ? port.constant->raw().data() : nullptr));
+  for (const Port& port : problem.inputs)
+    key += concat(' ', reinterpret_cast<uintptr_t>(port.constant ? port.constant->raw().data() : nullptr));
   return key;
 }
 
@@ -57,7 +61,8 @@ PackCache::Entry PackCache::store(std::string key, Made made, const Problem& pro
   return by_problem_.emplace(std::move(key), std::move(stored)).first->second.entry;
 }
 
-PackCache::Entry PackCache::get(const Problem& problem, const Tactic& tactic, const Config& config, const Device& device) {
+PackCache::Entry PackCache::get(const Problem& problem, const Tactic& tactic, const Config& config,
+                                const Device& device) {
   std::string key = key_of(problem, tactic, config);
   {
     const std::lock_guard lock(mutex_);
@@ -91,7 +96,8 @@ void PackCache::prepare(const std::vector<Wanted>& wanted, const Device& device)
     if (entry.second) store(key, std::move(*entry.second), *entry.first.problem);
 }
 
-std::shared_ptr<const Tensor> PackCache::reorder_code(const Reorder& reorder, const Backend& backend, const Device& device) {
+std::shared_ptr<const Tensor> PackCache::reorder_code(const Reorder& reorder, const Backend& backend,
+                                                      const Device& device) {
   if (!backend.compile_reorder) return nullptr;
   const std::string key = concat(reorder.type, ' ', reorder.from, ' ', reorder.to);
   {

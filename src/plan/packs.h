@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed constants, kept so that several plans of one model pack nothing twice and hold equal bytes once. Threads may use it
-// at the same time; nobody waits while another one packs.
+// Packed constants, kept so that several plans of one model pack nothing twice and hold equal bytes once. Threads may
+// use it at the same time; nobody waits while another one packs.
 #pragma once
 #include <map>
 #include <memory>
@@ -17,7 +17,7 @@ class PackCache {
  public:
   struct Entry {
     std::shared_ptr<const Tensor> packed, code;  // u8; null where there is nothing
-    std::vector<bool> consumed;            // as in Packed
+    std::vector<bool> consumed;                  // as in Packed
   };
   struct Wanted {
     const Problem* problem;

@@ -9,7 +9,11 @@ namespace {
 
 class PartFinder {
  public:
-  PartFinder(const Graph& graph, std::vector<NodeChoice>& choices) : graph_(graph), choices_(choices), parts_(size_t(graph.value_count())), refused_by_(size_t(graph.value_count()), -1) {}
+  PartFinder(const Graph& graph, std::vector<NodeChoice>& choices)
+      : graph_(graph),
+        choices_(choices),
+        parts_(size_t(graph.value_count())),
+        refused_by_(size_t(graph.value_count()), -1) {}
 
   // The last concat first: the pitch of a part is that of the whole, which is known by then where that is a part, too.
   std::vector<Part> run() {
@@ -22,7 +26,8 @@ class PartFinder {
   const Graph& graph_;
   std::vector<NodeChoice>& choices_;
   std::vector<Part> parts_;
-  std::vector<int32_t> refused_by_;  // by value: the concat that it was found not to fit, as output or for its pitch; it may be its input many times
+  std::vector<int32_t> refused_by_;  // by value: the concat that it was found not to fit, as output or for its pitch;
+                                     // it may be its input many times
 
   NodeChoice& choice(NodeId node) { return choices_[size_t(node.index)]; }
   // The port of the node that makes the value, and its layout.
@@ -67,7 +72,9 @@ class PartFinder {
       if (view || made != layout || !give_pitch(id, layout, place->pitch, n, i)) return void(refused_by = n);
     } else {
       // A view shows the plain order of bytes.
-      if (!same_memory(graph_.type(id).dims(), made, view ? Layout::plain : layout) || (view && !same_memory(input, Layout::plain, layout))) return;
+      if (!same_memory(graph_.type(id).dims(), made, view ? Layout::plain : layout) ||
+          (view && !same_memory(input, Layout::plain, layout)))
+        return;
       concat_choice.problem.inputs[i].in_place = true;
       if (!takes({n})) {
         concat_choice.problem.inputs[i].in_place = false;
@@ -111,7 +118,8 @@ class PartFinder {
 
 }  // namespace
 
-std::optional<PlaceInWhole> place_in_whole(const TensorType& whole, const Dims& part, size_t axis, int64_t position, Layout layout, int64_t pitch) {
+std::optional<PlaceInWhole> place_in_whole(const TensorType& whole, const Dims& part, size_t axis, int64_t position,
+                                           Layout layout, int64_t pitch) {
   const Dims dims = whole.dims();
   if (element_count(part) == 0) return {};
   const int64_t size = size_of(whole.dtype), block = block_of(layout);
@@ -124,7 +132,8 @@ std::optional<PlaceInWhole> place_in_whole(const TensorType& whole, const Dims& 
   if (axis == 1) one_piece &= position % block == 0 && (part[1] % block == 0 || position + part[1] == dims[1]);
   Dims front = dims;
   front[axis] = position;
-  if (const int64_t offset = layout_elements(front, layout) * size; one_piece && offset % kBufferAlignment == 0) return PlaceInWhole{offset, 0};
+  if (const int64_t offset = layout_elements(front, layout) * size; one_piece && offset % kBufferAlignment == 0)
+    return PlaceInWhole{offset, 0};
   // Rows in the rows of the output.
   if (axis != (layout == Layout::channels_last ? 1 : dims.size() - 1) || block > 1) return {};
   if (pitch == 0) pitch = dims[axis];
@@ -132,6 +141,8 @@ std::optional<PlaceInWhole> place_in_whole(const TensorType& whole, const Dims& 
   return PlaceInWhole{position * size, pitch};
 }
 
-std::vector<Part> find_parts(const Graph& graph, std::vector<NodeChoice>& choices) { return PartFinder(graph, choices).run(); }
+std::vector<Part> find_parts(const Graph& graph, std::vector<NodeChoice>& choices) {
+  return PartFinder(graph, choices).run();
+}
 
 }  // namespace temper

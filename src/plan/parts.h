@@ -14,7 +14,8 @@ struct PlaceInWhole {
 };
 // For an input that begins at `position` along the axis; `pitch` is the output's. Nothing where it is neither one piece
 // nor rows in the rows of the output, or lies across kPartAlignment.
-std::optional<PlaceInWhole> place_in_whole(const TensorType& whole, const Dims& part, size_t axis, int64_t position, Layout layout, int64_t pitch);
+std::optional<PlaceInWhole> place_in_whole(const TensorType& whole, const Dims& part, size_t axis, int64_t position,
+                                           Layout layout, int64_t pitch);
 
 struct Part {
   ValueId whole;       // the concat's output, which may be a part itself; invalid: the value has memory of its own
@@ -24,7 +25,8 @@ struct Part {
 // By value. A value becomes a part of one concat's output at most, where
 // * it is made by a node (of a view the value that it shows counts) and is no output of the graph,
 // * its layout is the concat's, and
-// * it has a place there without a pitch, or with one that Tactic::takes_parts of the node that makes it and of all that
+// * it has a place there without a pitch, or with one that Tactic::takes_parts of the node that makes it and of all
+// that
 //   read it take.
 // Everything else is copied by the concat. Sets Port::pitch and Port::in_place in the problems of `choices`.
 std::vector<Part> find_parts(const Graph& graph, std::vector<NodeChoice>& choices);

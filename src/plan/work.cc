@@ -9,7 +9,8 @@ namespace {
 
 // Steps of a program that compute: constants and casts are free, or nearly so.
 int64_t computing_steps(const Program& program) {
-  return std::count_if(program.steps.begin(), program.steps.end(), [](const Step& step) { return step.op != Scalar::constant && step.op != Scalar::cast; });
+  return std::count_if(program.steps.begin(), program.steps.end(),
+                       [](const Step& step) { return step.op != Scalar::constant && step.op != Scalar::cast; });
 }
 
 int64_t elements(const Port& port) { return element_count(port.dims()); }
@@ -18,17 +19,20 @@ int64_t elements(const Port& port) { return element_count(port.dims()); }
 
 int64_t bytes_of(const Plan& plan, const Segment& segment, const PlanStep& step) {
   int64_t once = step.packed >= 0 ? plan.constants[size_t(step.packed)]->bytes() : 0, each = 0;
-  auto add = [&](const std::vector<Port>& ports, const std::vector<Layout>& layouts, const std::vector<BufferRef>& refs) {
+  auto add = [&](const std::vector<Port>& ports, const std::vector<Layout>& layouts,
+                 const std::vector<BufferRef>& refs) {
     for (size_t i = 0; i < ports.size(); ++i) {
       if (refs[i].kind == BufferRef::Kind::none) continue;
-      (refs[i].kind == BufferRef::Kind::constant ? once : each) += layout_bytes(ports[i].type.dtype, ports[i].dims(), layouts[i]);
+      (refs[i].kind == BufferRef::Kind::constant ? once : each) +=
+          layout_bytes(ports[i].type.dtype, ports[i].dims(), layouts[i]);
     }
   };
   add(step.problem.inputs, step.config.inputs, step.inputs);
   add(step.problem.outputs, step.config.outputs, step.outputs);
   // What is in place is neither read nor written.
   for (size_t i = 0; i < step.inputs.size(); ++i)
-    if (step.problem.inputs[i].in_place) each -= 2 * layout_bytes(step.problem.inputs[i].type.dtype, step.problem.inputs[i].dims(), step.config.inputs[i]);
+    if (step.problem.inputs[i].in_place)
+      each -= 2 * layout_bytes(step.problem.inputs[i].type.dtype, step.problem.inputs[i].dims(), step.config.inputs[i]);
   return once + each * segment.slices;
 }
 
@@ -49,7 +53,8 @@ int64_t product_operations_of(const Segment& segment, const PlanStep& step) {
   }
   if (std::get_if<ops::ConvTranspose>(&problem.op)) {
     const Dims weights = problem.inputs[1].dims();  // [in, out / group, window...]
-    return segment.slices * 2 * elements(problem.inputs[0]) * (element_count(weights) / std::max<int64_t>(1, weights[0]));
+    return segment.slices * 2 * elements(problem.inputs[0]) *
+           (element_count(weights) / std::max<int64_t>(1, weights[0]));
   }
   if (const auto* matmul = std::get_if<ops::MatMul>(&problem.op)) {
     const Dims a = problem.inputs[0].dims();
@@ -64,18 +69,25 @@ std::optional<int64_t> operations_of(const Segment& segment, const PlanStep& ste
   const Problem& problem = step.problem;
   const int64_t products = product_operations_of(segment, step);
   if (reduce_of(problem.op)) return segment.slices * elements(problem.inputs[0]);
-  if (const Program* epilogue = epilogue_of(problem.op)) return products + segment.slices * computing_steps(*epilogue) * elements(problem.outputs[0]);
+  if (const Program* epilogue = epilogue_of(problem.op))
+    return products + segment.slices * computing_steps(*epilogue) * elements(problem.outputs[0]);
   if (const auto* chain = std::get_if<ops::ConvChain>(&problem.op)) {
     const Dims second = problem.inputs[size_t(chain->first_inputs)].dims();
     const int64_t pixels = elements(problem.outputs[0]) / std::max<int64_t>(1, second[0]);
-    return products + segment.slices * pixels * (second[0] * computing_steps(chain->then) + second[1] * computing_steps(chain->first.epilogue));
+    return products +
+           segment.slices * pixels *
+               (second[0] * computing_steps(chain->then) + second[1] * computing_steps(chain->first.epilogue));
   }
   if (products) return products;
-  if (const auto* pointwise = std::get_if<ops::Pointwise>(&problem.op)) return segment.slices * computing_steps(pointwise->program) * elements(problem.outputs[0]);
-  if (const auto* pool = std::get_if<ops::Pool>(&problem.op)) return segment.slices * elements(problem.outputs[0]) * element_count(pool->kernel);
+  if (const auto* pointwise = std::get_if<ops::Pointwise>(&problem.op))
+    return segment.slices * computing_steps(pointwise->program) * elements(problem.outputs[0]);
+  if (const auto* pool = std::get_if<ops::Pool>(&problem.op))
+    return segment.slices * elements(problem.outputs[0]) * element_count(pool->kernel);
   return std::nullopt;
 }
 
-std::string op_of(const PlanStep& step) { return step.is_reorder() ? "reorder" : std::string(name_of(step.problem.op)); }
+std::string op_of(const PlanStep& step) {
+  return step.is_reorder() ? "reorder" : std::string(name_of(step.problem.op));
+}
 
 }  // namespace temper

@@ -5,12 +5,13 @@
 
 namespace temper {
 
-// What a run of the step moves at least: its buffers once, all slices together. Packed constants count as they are stored.
+// What a run of the step moves at least: its buffers once, all slices together. Packed constants count as they are
+// stored.
 int64_t bytes_of(const Plan& plan, const Segment& segment, const PlanStep& step);
 
 // What a run of the step computes, all slices together: two operations for each product and its sum in convolutions
-// (padding counted as elements) and matrix products, one for each step of a program and element, as many as a window or a
-// reduction has elements. Nothing where there is no such count: softmax and the like are bound by memory or by exp().
+// (padding counted as elements) and matrix products, one for each step of a program and element, as many as a window or
+// a reduction has elements. Nothing where there is no such count: softmax and the like are bound by memory or by exp().
 std::optional<int64_t> operations_of(const Segment& segment, const PlanStep& step);
 // Those of the products alone; 0 for steps without. They run at the rate of the dtype of their operands.
 int64_t product_operations_of(const Segment& segment, const PlanStep& step);

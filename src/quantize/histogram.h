@@ -15,13 +15,13 @@ struct Histogram {
   // Of the largest and the smallest float: what exponent may be.
   static constexpr int kLeastExponent = -159, kMostExponent = 117;
 
-  int exponent = 0;              // without meaning as long as counts is empty
+  int exponent = 0;  // without meaning as long as counts is empty
   uint64_t zeros = 0;
   std::vector<uint64_t> counts;  // kBins, or none as long as there was nothing but zeros
 
   double bin_width() const;
   uint64_t total() const;
-  int used() const;              // bins up to the last one that holds anything
+  int used() const;                         // bins up to the last one that holds anything
   void add(std::span<const float> values);  // finite ones; anything else is a programmer's error
   void merge(const Histogram& other);
   bool operator==(const Histogram&) const = default;

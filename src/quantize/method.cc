@@ -103,10 +103,12 @@ Method Method::parse(std::string_view text) {
     const std::string_view number = text.substr(11);
     double percent = 0;
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
-    if (error == std::errc() && end == number.data() + number.size() && percent > 0 && percent <= 100) return {Kind::percentile, percent};
+    if (error == std::errc() && end == number.data() + number.size() && percent > 0 && percent <= 100)
+      return {Kind::percentile, percent};
     fail(ErrorKind::usage, "'", text, "' needs a percentage above 0 and up to 100, e.g. percentile:99.99");
   }
-  fail(ErrorKind::usage, "there is no calibration method '", text, "'; there are minmax, percentile[:99.99], mse, entropy");
+  fail(ErrorKind::usage, "there is no calibration method '", text,
+       "'; there are minmax, percentile[:99.99], mse, entropy");
 }
 
 double choose_amax(const Method& method, const Observed& observed) {
@@ -137,11 +139,13 @@ std::string clipping_text(const std::string& name, const Method& method, const O
     std::snprintf(text, sizeof text, "%.4g", value);
     return std::string(text);
   };
-  std::string text = concat("the tensor '", name, "': ", method.text(), " clips ", number(100 * share), " % of its values, those beyond ", number(amax));
+  std::string text = concat("the tensor '", name, "': ", method.text(), " clips ", number(100 * share),
+                            " % of its values, those beyond ", number(amax));
   for (const char* other : {"percentile:99.99", "mse", "entropy", "minmax"})
     if (method.text() != other) {
       const double kept = choose_amax(Method::parse(other), observed);
-      text += concat("; ", other, " would keep ", number(kept), " and clip ", number(100 * clipped_share(observed, kept)), " %");
+      text += concat("; ", other, " would keep ", number(kept), " and clip ",
+                     number(100 * clipped_share(observed, kept)), " %");
     }
   return text;
 }

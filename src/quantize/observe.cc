@@ -31,9 +31,10 @@ void observe(Observed& observed, const Tensor& tensor, const std::string& name, 
     const auto count = int64_t(samples.size());
     const bool by_sample = tensor.rank() > 0 && tensor.dims()[0] == count;
     const std::string& sample = samples[by_sample ? size_t((at - values.begin()) / (tensor.count() / count)) : 0];
-    fail(ErrorKind::check_failed, "the tensor '", name, "' holds ", std::isnan(*at) ? "a NaN" : "an infinity", " for sample ", sample,
-         by_sample || count == 1 ? "" : concat(" or one of the ", count - 1, " after it"),
-         ": a range cannot be taken from it. Look at that sample and at the preprocessing; temper run shows the outputs for it");
+    fail(ErrorKind::check_failed, "the tensor '", name, "' holds ", std::isnan(*at) ? "a NaN" : "an infinity",
+         " for sample ", sample, by_sample || count == 1 ? "" : concat(" or one of the ", count - 1, " after it"),
+         ": a range cannot be taken from it. Look at that sample and at the preprocessing; temper run shows the "
+         "outputs for it");
   }
   observed.min = least + 0.0f;  // not -0: which zero comes first must not matter when parts are joined
   observed.max = largest + 0.0f;

@@ -35,7 +35,8 @@ std::string reason_of(double largest, std::string_view where) {
 
 Largest largest_of(const Ranges& ranges) {
   Largest largest;
-  for (const auto& [name, range] : ranges.values) largest[name] = std::max(std::fabs(double(range.min)), std::fabs(double(range.max)));
+  for (const auto& [name, range] : ranges.values)
+    largest[name] = std::max(std::fabs(double(range.min)), std::fabs(double(range.max)));
   return largest;
 }
 
@@ -55,7 +56,8 @@ UnfitForF16 unfit_for_f16(const Graph& graph, const Largest& seen, std::string_v
     for (size_t i : {0, 1})
       if (const Tensor* constant = graph.constant(node.inputs[i]); constant && constant->dtype() == DType::f32)
         if (const double largest = largest_element(*constant); largest > kLargest || (largest > 0 && largest < kSmall))
-          unfit.products[node.name] = concat("its operand '", graph.value(node.inputs[i]).name, "' ", reason_of(largest, "in the model"));
+          unfit.products[node.name] =
+              concat("its operand '", graph.value(node.inputs[i]).name, "' ", reason_of(largest, "in the model"));
   }
   return unfit;
 }

@@ -15,11 +15,16 @@ namespace temper {
 namespace {
 
 // What an op without arithmetic of its own does to its data inputs.
-enum class Movement { none, keeps, averages };  // keeps: each output element is an input element (or the zero of padding)
+enum class Movement {
+  none,
+  keeps,
+  averages
+};  // keeps: each output element is an input element (or the zero of padding)
 
 class Placer {
  public:
-  Placer(const Graph& graph, const Ranges& ranges, const PlacementOptions& options) : graph_(graph), ranges_(ranges), options_(options) {
+  Placer(const Graph& graph, const Ranges& ranges, const PlacementOptions& options)
+      : graph_(graph), ranges_(ranges), options_(options) {
     group_.resize(size_t(graph.value_count()));
     std::iota(group_.begin(), group_.end(), 0);
     wanted_.resize(group_.size(), 0);
@@ -44,10 +49,10 @@ class Placer {
   const Ranges& ranges_;
   const PlacementOptions& options_;
   Placement result_;
-  std::vector<int32_t> group_;     // by value: union-find of those that share a scale
-  std::vector<char> wanted_;       // by value: gets a quantize and a dequantize node
-  std::vector<std::string> reasons_;  // by node: why it stays in f32; empty: it does not
-  std::set<int32_t> integer_;      // nodes that are integer
+  std::vector<int32_t> group_;                // by value: union-find of those that share a scale
+  std::vector<char> wanted_;                  // by value: gets a quantize and a dequantize node
+  std::vector<std::string> reasons_;          // by node: why it stays in f32; empty: it does not
+  std::set<int32_t> integer_;                 // nodes that are integer
   std::vector<char> has_before_, has_after_;  // by node: a product on a way to, or from it
   std::map<int32_t, float> scales_;           // by group
   std::set<std::string> warned_;
@@ -61,13 +66,17 @@ class Placer {
   void check_names() const {
     for (const auto& [name, dtype] : options_.keep_nodes) {
       bool found = false;
-      for (int32_t n = 0; n < graph_.node_count(); ++n) found |= graph_.node({n}).name == name && is_product(graph_.node({n}).op);
-      if (!found) fail(ErrorKind::usage, "--keep-fp32 or --keep-bf16: there is no convolution or matrix product named '", name, "'; temper inspect --layers of a plan lists the names");
+      for (int32_t n = 0; n < graph_.node_count(); ++n)
+        found |= graph_.node({n}).name == name && is_product(graph_.node({n}).op);
+      if (!found)
+        fail(ErrorKind::usage, "--keep-fp32 or --keep-bf16: there is no convolution or matrix product named '", name,
+             "'; temper inspect --layers of a plan lists the names");
     }
     if (ranges_.values.empty()) fail(ErrorKind::usage, "the ranges are empty; calibrate the model again");
     for (int32_t v = 0; v < graph_.value_count(); ++v)
       if (ranges_.values.count(graph_.value({v}).name)) return;
-    fail(ErrorKind::usage, "no value of the model has one of the ", ranges_.values.size(), " names in the ranges (the first is '", ranges_.values.begin()->first,
+    fail(ErrorKind::usage, "no value of the model has one of the ", ranges_.values.size(),
+         " names in the ranges (the first is '", ranges_.values.begin()->first,
          "'); calibrate this model, with the same passes");
   }
 
@@ -89,13 +98,14 @@ class Placer {
     }
   }
 
-  // A value that was only moved has the range of what it was moved from, where it has none itself: caches of other tools
-  // do not name it.
+  // A value that was only moved has the range of what it was moved from, where it has none itself: caches of other
+  // tools do not name it.
   const TensorRange* entry_of(ValueId id) const {
     for (;;) {
       if (const auto it = ranges_.values.find(graph_.value(id).name); it != ranges_.values.end()) return &it->second;
       const Node* producer = graph_.producer(id);
-      if (!producer || !(std::get_if<ops::Reshape>(&producer->op) || std::get_if<ops::Transpose>(&producer->op))) return nullptr;
+      if (!producer || !(std::get_if<ops::Reshape>(&producer->op) || std::get_if<ops::Transpose>(&producer->op)))
+        return nullptr;
       id = producer->inputs[0];
     }
   }
@@ -112,12 +122,14 @@ class Placer {
     std::string why;
     if (!entry) why = concat("'", value.name, "' has no range");
     else if (!entry->is_usable()) why = concat("'", value.name, "' has the unusable scale ", entry->scale);
-    if (!why.empty() && warned_.insert(value.name).second) result_.warnings.push_back(concat(why, "; what needs it stays in fp32"));
+    if (!why.empty() && warned_.insert(value.name).second)
+      result_.warnings.push_back(concat(why, "; what needs it stays in fp32"));
     return why;
   }
 
   std::string why_not(const Node& node) {
-    if (const auto it = options_.keep_nodes.find(node.name); it != options_.keep_nodes.end()) return concat("kept in ", it->second == DType::bf16 ? "bf16" : "fp32", " as asked");
+    if (const auto it = options_.keep_nodes.find(node.name); it != options_.keep_nodes.end())
+      return concat("kept in ", it->second == DType::bf16 ? "bf16" : "fp32", " as asked");
     const bool first = !has_before_[index_of(node)], last = !has_after_[index_of(node)];
     if (options_.keep_first && first) return "kept in fp32: a first layer";
     if (options_.keep_last && last) return "kept in fp32: a last layer";
@@ -132,7 +144,8 @@ class Placer {
     if (weights->dtype() != DType::f32) return concat("its weights are ", weights->dtype());
     for (int64_t i = 0; i < weights->count(); ++i)
       if (!std::isfinite(weights->data<float>()[i])) {
-        result_.warnings.push_back(concat("the weights '", graph_.value(node.inputs[1]).name, "' hold NaN or infinity; '", node.name, "' stays in fp32"));
+        result_.warnings.push_back(concat("the weights '", graph_.value(node.inputs[1]).name,
+                                          "' hold NaN or infinity; '", node.name, "' stays in fp32"));
         return "its weights hold NaN or infinity";
       }
     return refusal(node.inputs[0]);
@@ -150,34 +163,45 @@ class Placer {
     // Residuals: what the epilogue reads that is as large as the output.
     const Program& epilogue = *epilogue_of(node.op);
     for (size_t i = node.inputs.size() - size_t(epilogue.inputs - 1); i < node.inputs.size(); ++i)
-      if (const ValueId extra = node.inputs[i]; !graph_.constant(extra) && graph_.type(extra).shape == graph_.type(node.outputs[0]).shape && refusal(extra).empty())
+      if (const ValueId extra = node.inputs[i]; !graph_.constant(extra) &&
+                                                graph_.type(extra).shape == graph_.type(node.outputs[0]).shape &&
+                                                refusal(extra).empty())
         wanted_[size_t(extra.index)] = 1;
   }
 
   Movement movement_of(const Node& node) const {
     if (node.outputs.size() != 1) return Movement::none;
     if (const auto* pool = std::get_if<ops::Pool>(&node.op))
-      return pool->kind == ops::PoolKind::max ? Movement::keeps : pool->kind == ops::PoolKind::average ? Movement::averages : Movement::none;
+      return pool->kind == ops::PoolKind::max       ? Movement::keeps
+             : pool->kind == ops::PoolKind::average ? Movement::averages
+                                                    : Movement::none;
     if (const auto* reduce = std::get_if<ops::Reduce>(&node.op))
       return reduce->kind == ops::ReduceKind::mean && node.inputs.size() == 1 ? Movement::averages : Movement::none;
     if (const auto* resize = std::get_if<ops::Resize>(&node.op))
-      return resize->kind == ops::ResizeKind::nearest && resize->coordinate != ops::ResizeCoordinate::tf_crop_and_resize ? Movement::keeps : Movement::none;
+      return resize->kind == ops::ResizeKind::nearest && resize->coordinate != ops::ResizeCoordinate::tf_crop_and_resize
+                 ? Movement::keeps
+                 : Movement::none;
     if (const auto* pad = std::get_if<ops::Pad>(&node.op)) {
-      if (pad->kind != ops::PadKind::constant || node.inputs.size() < 2 || !node.inputs[1].valid()) return Movement::keeps;
+      if (pad->kind != ops::PadKind::constant || node.inputs.size() < 2 || !node.inputs[1].valid())
+        return Movement::keeps;
       const Tensor* value = graph_.constant(node.inputs[1]);
       return value && value->to_doubles() == std::vector<double>{0} ? Movement::keeps : Movement::none;
     }
-    if (std::get_if<ops::Reshape>(&node.op) || std::get_if<ops::Transpose>(&node.op) || std::get_if<ops::Slice>(&node.op) || std::get_if<ops::Concat>(&node.op))
+    if (std::get_if<ops::Reshape>(&node.op) || std::get_if<ops::Transpose>(&node.op) ||
+        std::get_if<ops::Slice>(&node.op) || std::get_if<ops::Concat>(&node.op))
       return Movement::keeps;
     return Movement::none;
   }
 
-  // In front of a quantized value such an op works on the integers. An average is worth that for its input's sake alone:
-  // it reads a quarter of the bytes.
+  // In front of a quantized value such an op works on the integers. An average is worth that for its input's sake
+  // alone: it reads a quarter of the bytes.
   void choose_mover(NodeId id) {
     const Node& node = graph_.node(id);
     const Movement movement = movement_of(node);
-    if (movement == Movement::none || !(wanted_[size_t(node.outputs[0].index)] || (movement == Movement::averages && (wanted_[size_t(node.inputs[0].index)] || follows_product(node.inputs[0]))))) return;
+    if (movement == Movement::none || !(wanted_[size_t(node.outputs[0].index)] ||
+                                        (movement == Movement::averages &&
+                                         (wanted_[size_t(node.inputs[0].index)] || follows_product(node.inputs[0])))))
+      return;
     const size_t data = std::get_if<ops::Concat>(&node.op) ? node.inputs.size() : 1;
     for (size_t i = 0; i < data; ++i)
       if (std::string why = refusal(node.inputs[i]); !why.empty()) {
@@ -205,8 +229,8 @@ class Placer {
 
   // ---- the new graph ----
 
-  std::vector<ValueId> map_;                    // by old value: what its users read now
-  std::map<int32_t, ValueId> scale_constants_;  // by group
+  std::vector<ValueId> map_;                                // by old value: what its users read now
+  std::map<int32_t, ValueId> scale_constants_;              // by group
   std::map<std::pair<int32_t, int64_t>, ValueId> weights_;  // by old value and axis
 
   // The pair for `value`, the new graph's counterpart of `old`; gives what users read.
@@ -217,7 +241,8 @@ class Placer {
     const std::string& name = graph_.value(old).name;
     ValueId& scale = scale_constants_[group];
     if (!scale.valid()) scale = graph.add_constant(concat(name, "/scale"), Tensor::of<float>({}, {scales_.at(group)}));
-    const ValueId q = graph.add(ops::Quantize{}, {value, scale}, concat(name, "/quantize"), {concat(name, "/quantized")}).at(0);
+    const ValueId q =
+        graph.add(ops::Quantize{}, {value, scale}, concat(name, "/quantize"), {concat(name, "/quantized")}).at(0);
     return graph.add(ops::Dequantize{}, {q, scale}, concat(name, "/dequantize"), {concat(name, "/dequantized")}).at(0);
   }
 
@@ -232,22 +257,30 @@ class Placer {
     Tensor integers(DType::i8, w.dims());
     int8_t* const to = integers.data<int8_t>();
     constexpr int64_t kWorthAThread = int64_t(1) << 16;  // elements
-    parallel_for(n, std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(1, outer * inner)), [&](int64_t begin, int64_t end) {
-      std::vector<float> amax(size_t(end - begin), 0);
-      auto each = [&](auto&& f) {  // element and channel, in the order of memory
-        for (int64_t o = 0; o < outer; ++o)
-          for (int64_t c = begin; c < end; ++c)
-            for (int64_t i = (o * n + c) * inner; i < (o * n + c + 1) * inner; ++i) f(i, c);
-      };
-      each([&](int64_t i, int64_t c) { amax[size_t(c - begin)] = std::max(amax[size_t(c - begin)], std::fabs(from[i])); });
-      for (int64_t c = begin; c < end; ++c) scales[size_t(c)] = scale_of(double(amax[size_t(c - begin)]));
-      each([&](int64_t i, int64_t c) { to[i] = int8_t(std::clamp(std::nearbyint(from[i] / scales[size_t(c)]), -127.0f, 127.0f)); });
-    });
+    parallel_for(n, std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(1, outer * inner)),
+                 [&](int64_t begin, int64_t end) {
+                   std::vector<float> amax(size_t(end - begin), 0);
+                   auto each = [&](auto&& f) {  // element and channel, in the order of memory
+                     for (int64_t o = 0; o < outer; ++o)
+                       for (int64_t c = begin; c < end; ++c)
+                         for (int64_t i = (o * n + c) * inner; i < (o * n + c + 1) * inner; ++i) f(i, c);
+                   };
+                   each([&](int64_t i, int64_t c) {
+                     amax[size_t(c - begin)] = std::max(amax[size_t(c - begin)], std::fabs(from[i]));
+                   });
+                   for (int64_t c = begin; c < end; ++c) scales[size_t(c)] = scale_of(double(amax[size_t(c - begin)]));
+                   each([&](int64_t i, int64_t c) {
+                     to[i] = int8_t(std::clamp(std::nearbyint(from[i] / scales[size_t(c)]), -127.0f, 127.0f));
+                   });
+                 });
     const std::string& name = graph_.value(old).name;
     Graph& graph = result_.graph;
     const ValueId q = graph.add_constant(concat(name, "/quantized"), std::move(integers));
     const ValueId s = graph.add_constant(concat(name, "/scale"), Tensor::of<float>({n}, scales));
-    return result = graph.add(ops::Dequantize{DType::f32, axis}, {q, s}, concat(name, "/dequantize"), {concat(name, "/dequantized")}).at(0);
+    return result = graph
+                        .add(ops::Dequantize{DType::f32, axis}, {q, s}, concat(name, "/dequantize"),
+                             {concat(name, "/dequantized")})
+                        .at(0);
   }
 
   void rebuild() {
@@ -312,6 +345,8 @@ class Placer {
 
 }  // namespace
 
-Placement place_quantization(const Graph& graph, const Ranges& ranges, const PlacementOptions& options) { return Placer(graph, ranges, options).run(); }
+Placement place_quantization(const Graph& graph, const Ranges& ranges, const PlacementOptions& options) {
+  return Placer(graph, ranges, options).run();
+}
 
 }  // namespace temper

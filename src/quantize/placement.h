@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where quantization goes: an optimised f32 graph and its ranges become a graph with quantize and dequantize nodes. The
-// canonical form: activations s8 symmetric with one scale a tensor, weights s8 symmetric with one scale an output channel.
+// canonical form: activations s8 symmetric with one scale a tensor, weights s8 symmetric with one scale an output
+// channel.
 #pragma once
 #include <map>
 #include <string>
@@ -11,38 +12,38 @@
 
 namespace temper {
 
-// Convolutions and products that are not quantized, by name, and what they compute in: f32, or bf16. In the placed graph
-// they are f32 all the same; lower_precision takes the latter on from there.
+// Convolutions and products that are not quantized, by name, and what they compute in: f32, or bf16. In the placed
+// graph they are f32 all the same; lower_precision takes the latter on from there.
 using KeptNodes = std::map<std::string, DType>;
 
 struct PlacementOptions {
-  bool keep_first = false;           // convolutions and products that no other one stands before stay in f32
-  bool keep_last = false;            // ... that no other one follows
+  bool keep_first = false;  // convolutions and products that no other one stands before stay in f32
+  bool keep_last = false;   // ... that no other one follows
   KeptNodes keep_nodes;
 };
 
 struct PlacedNode {
   std::string node, op;
-  bool integer = false;              // computes on, or moves, 8-bit integers
-  std::string reason;                // why not, where it does not
+  bool integer = false;  // computes on, or moves, 8-bit integers
+  std::string reason;    // why not, where it does not
 };
 
 struct Placement {
   Graph graph;
-  std::vector<PlacedNode> nodes;     // one for each node of the given graph, in its order
-  std::vector<std::string> warnings; // what the user should read: a tensor without a usable range, ...
+  std::vector<PlacedNode> nodes;               // one for each node of the given graph, in its order
+  std::vector<std::string> warnings;           // what the user should read: a tensor without a usable range, ...
   int64_t products = 0, integer_products = 0;  // convolutions and matrix products, and how many of them are integer
 };
 
-// The rules. A convolution or matrix product of f32 is quantized where its weights are constant (a product's: the second
-// operand, a matrix) and its input has a usable range; so is the residual that its epilogue adds. Each quantized value has
-// one quantize and one dequantize node, which all its users share; graph outputs stay as computed. Max and average pools,
-// concat, reshape, transpose, slice, pad and nearest resize in front of a quantized value are in 8 bits too; where an op
-// leaves values as they are, its inputs and output share one scale, that of the widest range.
-// Weights: scale = max |w| / 127 in f32 for each output channel, 1/127 for a channel of zeros.
-// A value without a range that was only reshaped or transposed has that of what it was made from.
-// Any other missing or unusable range keeps what needs it in f32, with a warning that names the value. Throws Error{usage} where
-// keep_nodes names no convolution or product of the graph, or the ranges name no value of it at all.
+// The rules. A convolution or matrix product of f32 is quantized where its weights are constant (a product's: the
+// second operand, a matrix) and its input has a usable range; so is the residual that its epilogue adds. Each quantized
+// value has one quantize and one dequantize node, which all its users share; graph outputs stay as computed. Max and
+// average pools, concat, reshape, transpose, slice, pad and nearest resize in front of a quantized value are in 8 bits
+// too; where an op leaves values as they are, its inputs and output share one scale, that of the widest range. Weights:
+// scale = max |w| / 127 in f32 for each output channel, 1/127 for a channel of zeros. A value without a range that was
+// only reshaped or transposed has that of what it was made from. Any other missing or unusable range keeps what needs
+// it in f32, with a warning that names the value. Throws Error{usage} where keep_nodes names no convolution or product
+// of the graph, or the ranges name no value of it at all.
 Placement place_quantization(const Graph& graph, const Ranges& ranges, const PlacementOptions& options = {});
 
 }  // namespace temper

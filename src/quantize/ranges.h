@@ -13,15 +13,15 @@ namespace temper {
 constexpr std::string_view kRangesSchema = "temper.ranges/1";
 
 struct TensorRange {
-  float min = 0, max = 0;   // seen; -amax and amax where only a scale is known
-  float scale = 0;          // amax / 127 of the range chosen (symmetric s8). Kept bit for bit: it may be any float that a
-                            // TensorRT cache holds, so ask is_usable()
-  std::string method;       // "entropy", ...; "cache" where it was read from one
-  double clipped_share = 0; // of the values, those beyond 127 * scale
-  Histogram histogram;      // empty where it was read from a cache
+  float min = 0, max = 0;  // seen; -amax and amax where only a scale is known
+  float scale = 0;     // amax / 127 of the range chosen (symmetric s8). Kept bit for bit: it may be any float that a
+                       // TensorRT cache holds, so ask is_usable()
+  std::string method;  // "entropy", ...; "cache" where it was read from one
+  double clipped_share = 0;  // of the values, those beyond 127 * scale
+  Histogram histogram;       // empty where it was read from a cache
   bool operator==(const TensorRange&) const = default;
 
-  bool is_usable() const;   // the scale is a positive normal number
+  bool is_usable() const;  // the scale is a positive normal number
 };
 
 struct Ranges {
@@ -30,10 +30,10 @@ struct Ranges {
   std::string method;              // as asked for
   int64_t samples = 0;
   uint64_t seed = 0;
-  bool placeholder = false;        // observed on noise: meaningless for accuracy
-  std::vector<std::string> notes;  // what the user should read
-  std::vector<uint64_t> sample_hashes;       // Batch::hashes of the samples, sorted, none twice
-  std::map<std::string, TensorRange> values; // by value name
+  bool placeholder = false;                   // observed on noise: meaningless for accuracy
+  std::vector<std::string> notes;             // what the user should read
+  std::vector<uint64_t> sample_hashes;        // Batch::hashes of the samples, sorted, none twice
+  std::map<std::string, TensorRange> values;  // by value name
   std::vector<std::string> order;  // of all names, as a cache lists them: the graph's order, or that of the cache read
   std::string cache_header;        // of the TensorRT cache that the ranges came from
   bool operator==(const Ranges&) const = default;
@@ -41,7 +41,8 @@ struct Ranges {
 
 // From what was observed; `warnings` gets one line for a tensor that is all zero, and for one of which more than
 // kMostClipped is clipped, naming it.
-TensorRange make_range(const std::string& name, const Method& method, const Observed& observed, std::vector<std::string>& warnings);
+TensorRange make_range(const std::string& name, const Method& method, const Observed& observed,
+                       std::vector<std::string>& warnings);
 
 // The same as if all samples had been observed in one run. Throws Error{usage} where the two are not of the same model,
 // precision and method, do not have the same values, one holds all samples of the other, or they were read from caches.
@@ -51,9 +52,9 @@ Ranges merge(const Ranges& a, const Ranges& b);
 void check_model(const Ranges& ranges, std::string_view sha256);
 
 std::string to_json(const Ranges& ranges);
-Ranges ranges_from_json(std::string_view text);  // strict; throws Error{bad_file}
+Ranges ranges_from_json(std::string_view text);                                       // strict; throws Error{bad_file}
 void save_ranges(const std::string& path, const Ranges& ranges, bool force = false);  // atomically; see Output
-Ranges load_ranges(const std::string& path);     // errors begin with the path
+Ranges load_ranges(const std::string& path);                                          // errors begin with the path
 
 // A float's bits as hexadecimal: "3c010204". `parse_float_bits` takes 1 to 8 digits of either case and nothing else.
 std::string float_bits(float value);

@@ -5,7 +5,8 @@
 
 namespace temper {
 
-LayerSearch search_layers(const std::vector<std::string>& layers, bool bf16, const std::function<Loss(const KeptNodes&)>& try_keeping) {
+LayerSearch search_layers(const std::vector<std::string>& layers, bool bf16,
+                          const std::function<Loss(const KeptNodes&)>& try_keeping) {
   LayerSearch search;
   const auto tried = [&](const KeptNodes& keep) {
     ++search.trials;

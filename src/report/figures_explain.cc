@@ -2,8 +2,8 @@
 // In what precision engines spend their time, and what would change that.
 #include <algorithm>
 
-#include "report/figures.h"
 #include "base/quote.h"
+#include "report/figures.h"
 #include "report/text.h"
 
 namespace temper::figures {

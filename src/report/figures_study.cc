@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/figures.h"
 #include "base/quote.h"
+#include "report/figures.h"
 #include "report/text.h"
 
 namespace temper::figures {

@@ -18,6 +18,6 @@ std::string file_name_of(const std::string& path);  // "dir/resnet50.onnx" -> "r
 // as odd ("max of 29") carry it.
 std::string shown(const BenchRun& run, const std::optional<double>& value, const std::string& field);
 std::string shown_bytes(const BenchRun& run, const std::optional<int64_t>& value, const std::string& field);
-std::string whole(double value);                    // "500", "0.25": without zeros behind
+std::string whole(double value);  // "500", "0.25": without zeros behind
 
 }  // namespace temper

@@ -23,7 +23,7 @@ constexpr Color kColors[] = {
     {"c8", "#6b7280", "#9aa3af"},
 };
 
-std::string properties(const char* Color::*theme) {
+std::string properties(const char* Color::* theme) {
   std::string css;
   for (const Color& color : kColors) css += concat("--", color.name, ":", color.*theme, ";");
   return css;

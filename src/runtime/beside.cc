@@ -36,7 +36,8 @@ Tensor plain_copy(const Port& port, Layout layout, const void* data) {
   if (port.pitch && layout == Layout::plain) {
     const int64_t row = dims.back() * size_of(type.dtype);
     for (int64_t r = 0; r * row < result.bytes(); ++r)
-      std::memcpy(result.raw_mutable() + r * row, static_cast<const std::byte*>(data) + r * port.pitch * size_of(type.dtype), size_t(row));
+      std::memcpy(result.raw_mutable() + r * row,
+                  static_cast<const std::byte*>(data) + r * port.pitch * size_of(type.dtype), size_t(row));
     return result;
   }
   if (!port.pitch && same_memory(dims, layout, Layout::plain)) {
@@ -51,7 +52,9 @@ Tensor plain_copy(const Port& port, Layout layout, const void* data) {
     for (int64_t c = 0; c < channels; ++c)
       for (int64_t s = 0; s < spatial; ++s) {
         const int64_t blocks = (channels + block - 1) / block;
-        const int64_t at = layout == Layout::channels_last ? (n * spatial + s) * (port.pitch ? port.pitch : channels) + c : ((n * blocks + c / block) * spatial + s) * block + c % block;
+        const int64_t at = layout == Layout::channels_last
+                               ? (n * spatial + s) * (port.pitch ? port.pitch : channels) + c
+                               : ((n * blocks + c / block) * spatial + s) * block + c % block;
         std::memcpy(result.raw_mutable() + ((n * channels + c) * spatial + s) * size, from + at * size, size_t(size));
       }
   return result;
@@ -66,12 +69,14 @@ double largest_finite(const Tensor& tensor) {
 
 }  // namespace
 
-std::vector<StepDifference> run_beside_reference(Session& session, const Graph& graph, const std::vector<Tensor>& inputs, const Tolerance& tolerance) {
+std::vector<StepDifference> run_beside_reference(Session& session, const Graph& graph,
+                                                 const std::vector<Tensor>& inputs, const Tolerance& tolerance) {
   std::vector<const void*> in;
   std::vector<Tensor> results;
   std::vector<void*> out;
   for (const Tensor& input : inputs) in.push_back(input.raw().data());
-  for (const PortInfo& output : session.current_plan().outputs) results.emplace_back(output.type.dtype, output.type.dims());
+  for (const PortInfo& output : session.current_plan().outputs)
+    results.emplace_back(output.type.dtype, output.type.dims());
   for (Tensor& result : results) out.push_back(result.raw_mutable());
   // Steps stand in the order of the nodes; only the nodes hold constants that were packed.
   std::map<const PlanStep*, size_t> index;
@@ -83,7 +88,8 @@ std::vector<StepDifference> run_beside_reference(Session& session, const Graph& 
     for (const PlanStep& step : segment.steps)
       if (!step.is_reorder()) {
         if (differences.size() >= nodes.size() || nodes[differences.size()]->name != step.node)
-          fail(ErrorKind::usage, "the plan was not made from this graph: it has no node '", step.node, "' at that place");
+          fail(ErrorKind::usage, "the plan was not made from this graph: it has no node '", step.node,
+               "' at that place");
         index[&step] = differences.size();
         differences.push_back({step.node, std::string(name_of(step.problem.op)), step.tactic, {}, {}});
       }
@@ -111,7 +117,9 @@ std::vector<StepDifference> run_beside_reference(Session& session, const Graph& 
       const double floor = is_float(got.dtype()) ? 1e-5 * largest_finite(want[o]) : 0;
       const Difference d = compare(got, want[o], tolerance, floor);
       if (total.type.shape.empty() || d.largest > total.difference.largest) total.type = type;
-      total.difference = {std::max(total.difference.largest, d.largest), std::max(total.difference.largest_relative, d.largest_relative), total.difference.beyond + d.beyond};
+      total.difference = {std::max(total.difference.largest, d.largest),
+                          std::max(total.difference.largest_relative, d.largest_relative),
+                          total.difference.beyond + d.beyond};
     }
   };
   session.run_observed(in, out, {before, after});

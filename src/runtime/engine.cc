@@ -20,7 +20,10 @@ static std::vector<Dims> shapes_of(const Plan& plan) {
 }
 
 Engine::Engine(EngineInfo info, Graph graph, int threads, const DeviceSettings& settings)
-    : info_(std::move(info)), graph_(std::move(graph)), threads_(threads), device_(open_device(info_.device, settings)) {
+    : info_(std::move(info)),
+      graph_(std::move(graph)),
+      threads_(threads),
+      device_(open_device(info_.device, settings)) {
   info_.fingerprint = device_.fingerprint;
   info_.version = version();
   info_.revision = revision();
@@ -30,8 +33,14 @@ Engine::Engine(EngineInfo info, Graph graph, int threads, const DeviceSettings& 
 }
 
 Engine::Engine(PlanFile file, const DeviceSettings& settings)
-    : info_(std::move(file.info)), graph_(std::move(file.graph)), graph_text_(std::move(file.graph_text)), threads_(file.threads),
-      device_(file.device ? std::move(*file.device) : open_device(info_.device, settings)), inputs_(std::move(file.inputs)), outputs_(std::move(file.outputs)), timings_(std::move(file.timings)) {
+    : info_(std::move(file.info)),
+      graph_(std::move(file.graph)),
+      graph_text_(std::move(file.graph_text)),
+      threads_(file.threads),
+      device_(file.device ? std::move(*file.device) : open_device(info_.device, settings)),
+      inputs_(std::move(file.inputs)),
+      outputs_(std::move(file.outputs)),
+      timings_(std::move(file.timings)) {
   know_graph();
   for (auto& plan : file.plans) keep(std::move(plan));
 }
@@ -62,7 +71,8 @@ void Engine::set_timings(std::map<std::string, double> timings) {
 }
 
 std::shared_ptr<const Engine> Engine::load(const std::string& path, const LoadOptions& options) {
-  auto engine = std::make_shared<Engine>(read_plan_file(path, {.map_file = options.map_file, .settings = options.settings}), options.settings);
+  auto engine = std::make_shared<Engine>(
+      read_plan_file(path, {.map_file = options.map_file, .settings = options.settings}), options.settings);
   engine->set_files({path});
   return engine;
 }
@@ -155,15 +165,21 @@ void Engine::check_shapes(const std::vector<Dims>& shapes) const {
     }
     return out;
   };
-  if (shapes.size() != inputs_.size()) fail(ErrorKind::usage, shapes.size(), " inputs were given; expected are ", list());
+  if (shapes.size() != inputs_.size())
+    fail(ErrorKind::usage, shapes.size(), " inputs were given; expected are ", list());
   for (size_t i = 0; i < shapes.size(); ++i) {
-    auto refuse = [&] { fail(ErrorKind::usage, "input '", inputs_[i].name, "' was given the shape ", shapes[i], "; expected are ", list()); };
+    auto refuse = [&] {
+      fail(ErrorKind::usage, "input '", inputs_[i].name, "' was given the shape ", shapes[i], "; expected are ",
+           list());
+    };
     const Shape& known = inputs_[i].type.shape;
     if (shapes[i].size() != known.size()) refuse();
     auto it = info_.shapes.find(inputs_[i].name);
     for (size_t axis = 0; axis < known.size(); ++axis) {
       if (known[axis].is_constant() && known[axis].value() != shapes[i][axis]) refuse();
-      if (it != info_.shapes.end() && (shapes[i][axis] < it->second.min[axis] || shapes[i][axis] > it->second.max[axis])) refuse();
+      if (it != info_.shapes.end() &&
+          (shapes[i][axis] < it->second.min[axis] || shapes[i][axis] > it->second.max[axis]))
+        refuse();
     }
   }
 }
@@ -194,9 +210,7 @@ std::shared_ptr<const Plan> Engine::plan_for(const std::vector<Dims>& shapes, bo
     planning_.erase(shapes);
     try {
       throw;
-    } catch (const Error& error) {
-      promise.set_exception(std::make_exception_ptr(Error(error)));
-    } catch (...) {
+    } catch (const Error& error) { promise.set_exception(std::make_exception_ptr(Error(error))); } catch (...) {
       promise.set_exception(std::current_exception());
     }
     throw;
@@ -242,7 +256,8 @@ std::shared_ptr<const Plan> Engine::make_plan(const Graph& concrete) const {
   return plan;
 }
 
-Session::Session(std::shared_ptr<const Engine> engine) : engine_(std::move(engine)), arena_(engine_->device()), bytes_(engine_->known_constants()) {}
+Session::Session(std::shared_ptr<const Engine> engine)
+    : engine_(std::move(engine)), arena_(engine_->device()), bytes_(engine_->known_constants()) {}
 Session::~Session() = default;
 
 const Plan& Session::current_plan() const {
@@ -253,7 +268,9 @@ const Plan& Session::current_plan() const {
 
 Session::Prepared& Session::one_stage() {
   if (!current_) fail(ErrorKind::usage, "prepare() must come first");
-  if (!current_->plan) fail(ErrorKind::unsupported, "shapes inside this model depend on data, so its outputs cannot be given buffers beforehand: use run()");
+  if (!current_->plan)
+    fail(ErrorKind::unsupported,
+         "shapes inside this model depend on data, so its outputs cannot be given buffers beforehand: use run()");
   return *current_;
 }
 
@@ -294,7 +311,8 @@ std::vector<TensorType> Session::prepare(const std::vector<Dims>& shapes) {
   Prepared* known = prepared_.find(shapes);
   current_ = known ? known : &make_ready(shapes);
   std::vector<TensorType> types;
-  for (const PortInfo& output : current_->plan ? current_->plan->outputs : engine_->outputs()) types.push_back(output.type);
+  for (const PortInfo& output : current_->plan ? current_->plan->outputs : engine_->outputs())
+    types.push_back(output.type);
   return types;
 }
 
@@ -303,7 +321,8 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& inputs) {
   std::vector<const void*> in;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (i < engine_->inputs().size() && inputs[i].dtype() != engine_->inputs()[i].type.dtype)
-      fail(ErrorKind::usage, "input '", engine_->inputs()[i].name, "' was given ", inputs[i].type(), "; expected is ", engine_->inputs()[i].type);
+      fail(ErrorKind::usage, "input '", engine_->inputs()[i].name, "' was given ", inputs[i].type(), "; expected is ",
+           engine_->inputs()[i].type);
     shapes.push_back(inputs[i].dims());
     in.push_back(inputs[i].raw().data());
   }
@@ -328,7 +347,9 @@ void Session::run_prepared(std::span<const void* const> inputs, std::span<void* 
 }
 
 Queue& Session::queue() {
-  if (!arena_.queue()) fail(ErrorKind::usage, "the engine runs on ", engine_->info().device, ", which works on the host's memory: give inputs that lie there");
+  if (!arena_.queue())
+    fail(ErrorKind::usage, "the engine runs on ", engine_->info().device,
+         ", which works on the host's memory: give inputs that lie there");
   return *arena_.queue();
 }
 
@@ -339,11 +360,13 @@ std::span<void* const> Session::run_resident(std::span<const void* const> inputs
   return results;
 }
 
-void Session::run_timed(std::span<const void* const> inputs, std::span<void* const> outputs, std::vector<std::vector<double>>& ms) {
+void Session::run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,
+                        std::vector<std::vector<double>>& ms) {
   one_stage().executor->run_timed(inputs, outputs, ms);
 }
 
-void Session::run_observed(std::span<const void* const> inputs, std::span<void* const> outputs, const Executor::Observer& observer) {
+void Session::run_observed(std::span<const void* const> inputs, std::span<void* const> outputs,
+                           const Executor::Observer& observer) {
   one_stage().executor->run_observed(inputs, outputs, observer);
   ++statistics_.runs;
 }

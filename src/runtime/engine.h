@@ -17,10 +17,11 @@
 
 namespace temper {
 
-// What is kept of shapes that come at run time; what was used last stays. The latest stays whatever it takes, and the plans
-// that the engine was built or loaded with are neither counted nor let go. A plan lives on while a session is prepared for it.
+// What is kept of shapes that come at run time; what was used last stays. The latest stays whatever it takes, and the
+// plans that the engine was built or loaded with are neither counted nor let go. A plan lives on while a session is
+// prepared for it.
 struct ShapeLimits {
-  int64_t plans = 128, plan_bytes = int64_t(256) << 20;        // of the engine
+  int64_t plans = 128, plan_bytes = int64_t(256) << 20;         // of the engine
   int64_t prepared = 128, prepared_bytes = int64_t(256) << 20;  // of each session: with its kernels, by an estimate
   bool operator==(const ShapeLimits&) const = default;
 };
@@ -69,8 +70,8 @@ class Engine {
   void set_timings(std::map<std::string, double> timings);
   const std::map<std::string, double>& timings() const { return timings_; }
   std::vector<std::shared_ptr<const Plan>> plans() const;
-  // The plan for these input shapes: known, or made now from the graph without measuring (and kept). `made` tells which.
-  // Threads that ask for the same new shapes wait for the one that plans them; nobody else waits for anybody.
+  // The plan for these input shapes: known, or made now from the graph without measuring (and kept). `made` tells
+  // which. Threads that ask for the same new shapes wait for the one that plans them; nobody else waits for anybody.
   // Throws Error{usage} for shapes outside the profile. Null where one plan is not enough: see runtime/stages.h.
   std::shared_ptr<const Plan> plan_for(const std::vector<Dims>& shapes, bool* made = nullptr) const;
   // From now on; for a session, from its next new shapes on. Throws Error{usage} for what is less than 1.
@@ -96,7 +97,7 @@ class Engine {
   std::map<std::string, double> timings_;
   mutable std::mutex times_mutex_;
   mutable CandidateTime times_;  // by timings_; empty until a plan is made
-  StepThreads step_threads_;      // of the plans that were given
+  StepThreads step_threads_;     // of the plans that were given
   KnownConstants known_;
   mutable PackCache packs_;
   mutable std::atomic<int64_t> plans_made_{0};
@@ -136,7 +137,8 @@ class Session {
   ~Session();
 
   // Makes everything ready for these shapes (in input order), so that run() on them only runs, until others that came
-  // since are beyond the engine's limits(). Returns the output types; those of a model whose shapes depend on data may be symbolic, and then only run() can be used.
+  // since are beyond the engine's limits(). Returns the output types; those of a model whose shapes depend on data may
+  // be symbolic, and then only run() can be used.
   std::vector<TensorType> prepare(const std::vector<Dims>& shapes);
   // Checks dtypes, ranks and shapes against the engine's inputs; Error{usage} lists what is expected.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs);
@@ -151,11 +153,15 @@ class Session {
   // Of such a device: what its work is ordered by (a CUstream).
   void* stream() { return queue().handle(); }
   // For devices with memory of their own, after a run: see Executor::run_on_device.
-  std::vector<double> run_on_device(int times, bool recorded = true) { return one_stage().executor->run_on_device(times, recorded); }
+  std::vector<double> run_on_device(int times, bool recorded = true) {
+    return one_stage().executor->run_on_device(times, recorded);
+  }
   // As run_prepared, adding to `ms` the time of each step: see Executor::run_timed.
-  void run_timed(std::span<const void* const> inputs, std::span<void* const> outputs, std::vector<std::vector<double>>& ms);
+  void run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,
+                 std::vector<std::vector<double>>& ms);
   // As run_prepared, showing what each step reads and writes.
-  void run_observed(std::span<const void* const> inputs, std::span<void* const> outputs, const Executor::Observer& observer);
+  void run_observed(std::span<const void* const> inputs, std::span<void* const> outputs,
+                    const Executor::Observer& observer);
 
   const Engine& engine() const { return *engine_; }
   // After prepare(): shapes depend on data, so that only run() can be used.

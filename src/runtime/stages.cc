@@ -30,8 +30,8 @@ struct EagerNode {
 struct StageEntry {
   std::shared_ptr<const Plan> plan;
   std::unique_ptr<Executor> executor;
-  std::vector<EagerNode> eager;                        // in order; each output appended to the eager tensors
-  std::vector<std::pair<size_t, Source>> finals;       // graph output, where its tensor is
+  std::vector<EagerNode> eager;                   // in order; each output appended to the eager tensors
+  std::vector<std::pair<size_t, Source>> finals;  // graph output, where its tensor is
   std::vector<Source> next_inputs;
 };
 
@@ -80,8 +80,11 @@ class Splitter {
     std::vector<NodeId> eager, later;
     for (int32_t n = 0; n < graph_.node_count(); ++n) {
       const Node& node = graph_.node({n});
-      const bool known = std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return graph_.type(id).is_concrete(); });
-      const bool ready = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return !id.valid() || graph_.constant(id) || in_part_[size_t(id.index)]; });
+      const bool known = std::all_of(node.outputs.begin(), node.outputs.end(),
+                                     [&](ValueId id) { return graph_.type(id).is_concrete(); });
+      const bool ready = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+        return !id.valid() || graph_.constant(id) || in_part_[size_t(id.index)];
+      });
       if (known && ready) {
         std::vector<ValueId> inputs;
         std::vector<std::string> names;
@@ -96,7 +99,8 @@ class Splitter {
         (ready ? eager : later).push_back({n});
       }
     }
-    if (eager.empty() && !later.empty()) fail(ErrorKind::unsupported, "no node of the graph can run next: shapes wait for each other");
+    if (eager.empty() && !later.empty())
+      fail(ErrorKind::unsupported, "no node of the graph can run next: shapes wait for each other");
     size_t eager_outputs = 0;
     for (NodeId id : eager) {
       const Node& node = graph_.node(id);
@@ -251,7 +255,9 @@ std::vector<Tensor> StagedRunner::run(const std::vector<Tensor>& model_inputs) {
     }
     entry.executor->run(in, out);
     auto tensor_of = [&](const Source& source) {
-      return source.kind == Source::Kind::plan_output ? planned.at(source.index) : source.kind == Source::Kind::eager_output ? eager.at(source.index) : Tensor();
+      return source.kind == Source::Kind::plan_output    ? planned.at(source.index)
+             : source.kind == Source::Kind::eager_output ? eager.at(source.index)
+                                                         : Tensor();
     };
     for (const EagerNode& node : entry.eager) {
       std::vector<Tensor> arguments;

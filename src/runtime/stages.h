@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models in which the shape of some value depends on data. A stage is the largest part of what is left of the graph whose
-// shapes all follow from the shapes of its inputs; it runs as a plan. Between stages the nodes that decide shapes run by
-// their references, because only then is the size of their outputs known.
+// Models in which the shape of some value depends on data. A stage is the largest part of what is left of the graph
+// whose shapes all follow from the shapes of its inputs; it runs as a plan. Between stages the nodes that decide shapes
+// run by their references, because only then is the size of their outputs known.
 #pragma once
 #include <map>
 #include <memory>

@@ -49,11 +49,14 @@ Contents read(const std::string& path) {
   Contents contents;
   const std::string text = read_trusted_file(path, size_t(256) << 20);
   const strict::Json json = strict::parse(text, concat("the timing cache '", path, "'"));
-  auto damaged = [&](std::string_view why) { fail(ErrorKind::bad_file, "the timing cache '", path, "' is damaged: ", why); };
+  auto damaged = [&](std::string_view why) {
+    fail(ErrorKind::bad_file, "the timing cache '", path, "' is damaged: ", why);
+  };
   if (!json.is_object()) damaged("it is not an object");
   int schema = 0;
   if (json.contains("schema") && json["schema"].is_string())
-    if (const std::string name = json["schema"]; name.starts_with(kSchemaStart)) schema = std::atoi(name.c_str() + kSchemaStart.size());
+    if (const std::string name = json["schema"]; name.starts_with(kSchemaStart))
+      schema = std::atoi(name.c_str() + kSchemaStart.size());
   if (schema > kSchema) fail(ErrorKind::unsupported, "the timing cache '", path, "' is of a later version of Temper");
   if (schema < 1) damaged("its schema is not temper.timings/2");
   if (!json.contains("entries") || !json["entries"].is_object()) damaged("it has no entries");
@@ -81,7 +84,8 @@ bool TimedEntry::better_than(const TimedEntry& other) const {
 TimingCache::TimingCache(std::string path) : path_(std::move(path)) {
   if (path_.empty() || !file_exists(path_)) return;
   if (const std::string why = distrust(path_); !why.empty()) {
-    log(LogLevel::warning, "the timing cache '", path_, "' is not used: ", why, "; --timing-cache FILE names another one");
+    log(LogLevel::warning, "the timing cache '", path_, "' is not used: ", why,
+        "; --timing-cache FILE names another one");
     path_.clear();
     return;
   }
@@ -92,14 +96,16 @@ TimingCache::TimingCache(std::string path) : path_(std::move(path)) {
   }
   const FileKind kind = kind_of_file(path_);
   if (kind != FileKind::timings && kind != FileKind::nothing)
-    fail(ErrorKind::usage, "'", path_, "' is ", words_of(kind), ", no timing cache; name another file (--timing-cache)");
+    fail(ErrorKind::usage, "'", path_, "' is ", words_of(kind),
+         ", no timing cache; name another file (--timing-cache)");
   try {
     Contents contents = read(path_);
     entries_ = std::move(contents.entries);
     faults_ = std::move(contents.faults);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::unsupported) {
-      log(LogLevel::warning, std::string_view(error.what()), ": it is left as it is; --timing-cache FILE names another");
+      log(LogLevel::warning, std::string_view(error.what()),
+          ": it is left as it is; --timing-cache FILE names another");
       path_.clear();
     } else if (std::rename(path_.c_str(), (path_ + ".bad").c_str()) == 0)
       log(LogLevel::warning, std::string_view(error.what()), "; it was set aside as '", path_, ".bad' and is rebuilt");
@@ -119,7 +125,9 @@ std::optional<double> TimingCache::find(const std::string& key) const {
 
 void TimingCache::add(const std::string& key, const TimedEntry& entry) { entries_[key] = added_[key] = entry; }
 
-void TimingCache::add(const std::string& key, double ms, double load) { add(key, {ms, load, int64_t(std::time(nullptr))}); }
+void TimingCache::add(const std::string& key, double ms, double load) {
+  add(key, {ms, load, int64_t(std::time(nullptr))});
+}
 
 std::map<std::string, double> TimingCache::times() const {
   std::map<std::string, double> times;
@@ -144,7 +152,8 @@ void TimingCache::save() {
     added_.clear();
     fault_added_ = false;
   } catch (const Error& error) {  // a full disk, or a folder that must not be written to
-    log(LogLevel::warning, std::string_view(error.what()), "; what was measured is not kept in the timing cache '", path_, "'");
+    log(LogLevel::warning, std::string_view(error.what()), "; what was measured is not kept in the timing cache '",
+        path_, "'");
   }
 }
 

@@ -25,9 +25,10 @@ struct TimedEntry {
 class TimingCache {
  public:
   TimingCache() = default;
-  // Reads `path` if it exists. A damaged file is set aside as `path`.bad with a warning and rebuilt; one of a later schema,
-  // and one that is not to be trusted (base/file.h), is left as it is, with a warning, and not used: a cache is never
-  // worth a failure. But a file that does not even begin as a timing cache is somebody's, named by mistake: Error{usage}.
+  // Reads `path` if it exists. A damaged file is set aside as `path`.bad with a warning and rebuilt; one of a later
+  // schema, and one that is not to be trusted (base/file.h), is left as it is, with a warning, and not used: a cache is
+  // never worth a failure. But a file that does not even begin as a timing cache is somebody's, named by mistake:
+  // Error{usage}.
   explicit TimingCache(std::string path);
 
   std::optional<double> find(const std::string& key) const;
@@ -43,8 +44,8 @@ class TimingCache {
   size_t added() const { return added_.size(); }
   const std::map<std::string, TimedEntry>& entries() const { return entries_; }
   std::map<std::string, double> times() const;
-  // Merges what was added with what the file holds by now, under a lock. Without a path, or with nothing added: no work.
-  // A file that cannot be written is a warning.
+  // Merges what was added with what the file holds by now, under a lock. Without a path, or with nothing added: no
+  // work. A file that cannot be written is a warning.
   void save();
 
  private:

@@ -10,7 +10,8 @@ std::string default_timing_cache() {
   try {
     return concat(cache_folder(), "/timings.json");
   } catch (const Error& error) {
-    log(LogLevel::warning, std::string_view(error.what()), "; what is measured is not kept (--timing-cache FILE names another place)");
+    log(LogLevel::warning, std::string_view(error.what()),
+        "; what is measured is not kept (--timing-cache FILE names another place)");
     return {};
   }
 }

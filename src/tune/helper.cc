@@ -65,7 +65,8 @@ void TimingHelper::start() {
   if (error != 0) {
     close(pair[0]);
     given_up_ = true;
-    log(LogLevel::debug, "candidates of other libraries are timed in this process: '", command_[0], "' cannot be started: ", std::strerror(error));
+    log(LogLevel::debug, "candidates of other libraries are timed in this process: '", command_[0],
+        "' cannot be started: ", std::strerror(error));
     return;
   }
   process_ = process;
@@ -123,7 +124,8 @@ std::string TimingHelper::end(bool& by_itself) {
   process_ = -1;
   by_itself = hung || !WIFSIGNALED(status) || (WTERMSIG(status) != SIGKILL && WTERMSIG(status) != SIGTERM);
   if (hung) return concat("it did not end within ", kSecondsToTime, " seconds");
-  return WIFSIGNALED(status) ? concat("its process was ended by signal ", WTERMSIG(status)) : concat("its process ended with code ", WEXITSTATUS(status));
+  return WIFSIGNALED(status) ? concat("its process was ended by signal ", WTERMSIG(status))
+                             : concat("its process ended with code ", WEXITSTATUS(status));
 }
 
 TimingHelper::Answer TimingHelper::time(const std::string& key, double best_ms, int64_t workspace_limit) {
@@ -134,7 +136,8 @@ TimingHelper::Answer TimingHelper::time(const std::string& key, double best_ms, 
   if (!ready_ && (!receive_line(line, kSecondsToStart) || line != greeting())) {
     given_up_ = true;
     const std::string how = end(by_itself);
-    log(LogLevel::debug, "candidates of other libraries are timed in this process: '", command_[0], "' does not serve timings: ", line.empty() ? how : line);
+    log(LogLevel::debug, "candidates of other libraries are timed in this process: '", command_[0],
+        "' does not serve timings: ", line.empty() ? how : line);
     return {};
   }
   ready_ = true;
@@ -146,7 +149,10 @@ TimingHelper::Answer TimingHelper::time(const std::string& key, double best_ms, 
     return {Answer::Kind::faulted, 0, how};
   }
   const auto answer = nlohmann::json::parse(line, nullptr, false);
-  const auto text = [&](const char* name) { return answer.is_object() && answer.contains(name) && answer[name].is_string() ? answer[name].get<std::string>() : std::string(); };
+  const auto text = [&](const char* name) {
+    return answer.is_object() && answer.contains(name) && answer[name].is_string() ? answer[name].get<std::string>()
+                                                                                   : std::string();
+  };
   if (const std::string why = text("lost"); !why.empty()) {
     end(by_itself);
     return {Answer::Kind::faulted, 0, why};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Candidates of libraries that are not ours are timed in a process of their own. After a fault of a kernel (an address that
-// does not exist, say) the driver refuses everything to the process until it ends; no call brings the GPU back, and the
-// library may have crashed on the host as well. So the process that is lost had better not be the one that builds.
+// Candidates of libraries that are not ours are timed in a process of their own. After a fault of a kernel (an address
+// that does not exist, say) the driver refuses everything to the process until it ends; no call brings the GPU back,
+// and the library may have crashed on the host as well. So the process that is lost had better not be the one that
+// builds.
 #pragma once
 #include <string>
 #include <vector>
@@ -43,7 +44,8 @@ class TimingHelper {
   // False where the process ended or nothing came in time.
   bool send_line(const std::string& line);
   bool receive_line(std::string& line, int seconds);
-  // Ends the process; how it ended, in words, and whether by its own doing rather than by somebody who needed its memory.
+  // Ends the process; how it ended, in words, and whether by its own doing rather than by somebody who needed its
+  // memory.
   std::string end(bool& by_itself);
 };
 

@@ -22,7 +22,8 @@ namespace {
 constexpr int kChains = 12;  // latency 4, two a cycle: eight are enough, and registers last for twelve
 constexpr int64_t kRounds = 1 << 18;
 
-// Each returns something that depends on all it computed, so that nothing is left out; operations_per_s() counts how much that was.
+// Each returns something that depends on all it computed, so that nothing is left out; operations_per_s() counts how
+// much that was.
 float multiply_add_base(int64_t rounds) {
   float sums[kChains * 4] = {};
   for (int64_t r = 0; r < rounds; ++r)
@@ -81,9 +82,7 @@ __attribute__((target("avx512f,avx512vnni"))) float multiply_add_i8(int64_t roun
 // `products` is what one step of one chain multiplies.
 double operations_per_s(float (*loop)(int64_t), int products, int threads) {
   std::vector<float> results(size_t(threads), 0);
-  const auto body = [&] {
-    run_members(threads, [&](int member) { results[size_t(member)] += loop(kRounds); });
-  };
+  const auto body = [&] { run_members(threads, [&](int member) { results[size_t(member)] += loop(kRounds); }); };
   const double ms = quick_time_ms(body, {.max_ms = 200, .max_runs = 60});
   // What was computed is looked at: without that, it would not be.
   volatile float sink = 0;
@@ -133,13 +132,19 @@ namespace {
 
 struct PeakEntry {
   const char* name;
-  double Peaks::*rate;
+  double Peaks::* rate;
 };
-constexpr PeakEntry kPeaks[] = {{"memory", &Peaks::bytes_per_s}, {"f32", &Peaks::f32_per_s}, {"bf16", &Peaks::bf16_per_s}, {"i8", &Peaks::i8_per_s}, {"f16", &Peaks::f16_per_s}};
+constexpr PeakEntry kPeaks[] = {{"memory", &Peaks::bytes_per_s},
+                                {"f32", &Peaks::f32_per_s},
+                                {"bf16", &Peaks::bf16_per_s},
+                                {"i8", &Peaks::i8_per_s},
+                                {"f16", &Peaks::f16_per_s}};
 // The cache keeps times: of a thousand million operations, or bytes.
 constexpr double kUnit = 1e9;
 
-std::string key_of(const Device& device, int threads, const char* what) { return concat(device.fingerprint, " | peak ", what, " threads=", threads); }
+std::string key_of(const Device& device, int threads, const char* what) {
+  return concat(device.fingerprint, " | peak ", what, " threads=", threads);
+}
 
 }  // namespace
 
@@ -167,7 +172,8 @@ Peaks known_peaks(const Device& device, int threads, TimingCache& cache, const P
     }
   if (known.bytes_per_s <= 0 || known.f32_per_s <= 0) return peaks_again({}, device, threads, cache, meter);
   if (suspect)
-    if (const auto load = LoadWatch(*meter.load).load_after_waiting(); load && *load < kLoadThatCounts) return peaks_again(known, device, threads, cache, meter);
+    if (const auto load = LoadWatch(*meter.load).load_after_waiting(); load && *load < kLoadThatCounts)
+      return peaks_again(known, device, threads, cache, meter);
   return known;
 }
 

@@ -12,7 +12,7 @@ namespace temper {
 
 // 0 where the device has no instructions for it, or nobody measures it.
 struct Peaks {
-  double bytes_per_s = 0;                              // read from memory by all threads together; on a GPU, read and written
+  double bytes_per_s = 0;  // read from memory by all threads together; on a GPU, read and written
   double f32_per_s = 0, bf16_per_s = 0, i8_per_s = 0;  // operations; a product and its sum are two
   double f16_per_s = 0;                                // of a GPU
 };
@@ -25,10 +25,12 @@ struct PeakMeter {
   std::function<Peaks(const Device&, int threads)> measure = measure_peaks;
   LoadSource* load = &host_load();
 };
-// As kept in the cache, or measured now and added to it (TimingCache::save keeps it). Those taken while others worked are
-// measured again where the machine is quiet now.
+// As kept in the cache, or measured now and added to it (TimingCache::save keeps it). Those taken while others worked
+// are measured again where the machine is quiet now.
 Peaks known_peaks(const Device& device, int threads, TimingCache& cache, const PeakMeter& meter = {});
-// Measured again, because a step does more than they allow: of both the higher, which others disturbed less. Kept as well.
-Peaks peaks_again(const Peaks& before, const Device& device, int threads, TimingCache& cache, const PeakMeter& meter = {});
+// Measured again, because a step does more than they allow: of both the higher, which others disturbed less. Kept as
+// well.
+Peaks peaks_again(const Peaks& before, const Device& device, int threads, TimingCache& cache,
+                  const PeakMeter& meter = {});
 
 }  // namespace temper

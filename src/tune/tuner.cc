@@ -12,15 +12,16 @@ namespace temper {
 
 namespace {
 
-// Numbers in [-1, 1) for floats, small ones for integers: neither denormals nor an all-zero input flatters a kernel. Wide
-// integers may be indices, and 0 and -1 lie within every axis.
+// Numbers in [-1, 1) for floats, small ones for integers: neither denormals nor an all-zero input flatters a kernel.
+// Wide integers may be indices, and 0 and -1 lie within every axis.
 void fill(Tensor& tensor) {
   uint32_t state = 12345;
   visit_dtype(tensor.dtype(), [&]<class T>() {
     for (int64_t i = 0; i < tensor.count(); ++i) {
       state = state * 1664525u + 1013904223u;
       if constexpr (std::is_same_v<T, bool>) tensor.data<T>()[i] = (state >> 31) != 0;
-      else if constexpr (std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) >= 4) tensor.data<T>()[i] = -T((state >> 16) % 2);
+      else if constexpr (std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) >= 4)
+        tensor.data<T>()[i] = -T((state >> 16) % 2);
       else if constexpr (std::is_integral_v<T>) tensor.data<T>()[i] = T((state >> 16) % 3);
       else tensor.data<T>()[i] = static_cast<T>(double(int32_t(state)) / 2147483648.0);
     }
@@ -48,7 +49,8 @@ class Tuner::Scratch {
   std::byte* take(DType dtype, int64_t elements, bool filled) {
     Pool& pool = pools_[{dtype, filled}];
     const int64_t bytes = round_up<int64_t>(std::max<int64_t>(1, elements) * size_of(dtype), kBufferAlignment);
-    while (pool.chunk < pool.chunks.size() && pool.used + bytes > pool.chunks[pool.chunk].bytes) ++pool.chunk, pool.used = 0;
+    while (pool.chunk < pool.chunks.size() && pool.used + bytes > pool.chunks[pool.chunk].bytes)
+      ++pool.chunk, pool.used = 0;
     if (pool.chunk == pool.chunks.size()) {
       pool.chunks.push_back(make_chunk(dtype, std::max(bytes, kChunk), filled));
       pool.used = 0;
@@ -82,7 +84,8 @@ class Tuner::Scratch {
     if (!queue_) return {host, host->raw_mutable(), host->bytes()};
     auto memory = queue_->allocate(bytes);
     for (int64_t at = 0; at < bytes; at += host->bytes())  // the same numbers again and again
-      queue_->copy_to_device(static_cast<std::byte*>(memory.get()) + at, host->raw().data(), std::min(host->bytes(), bytes - at));
+      queue_->copy_to_device(static_cast<std::byte*>(memory.get()) + at, host->raw().data(),
+                             std::min(host->bytes(), bytes - at));
     queue_->wait();
     return {memory, static_cast<std::byte*>(memory.get()), bytes};
   }
@@ -97,7 +100,8 @@ struct Tuner::Instance {
   std::vector<std::shared_ptr<const void>> constants;
   void *workspace = nullptr, *stream = nullptr;
 
-  Instance(Scratch& scratch, const Problem& problem, const Tactic& tactic, const Config& config, const Packed& packed, const Device& device, Queue* queue)
+  Instance(Scratch& scratch, const Problem& problem, const Tactic& tactic, const Config& config, const Packed& packed,
+           const Device& device, Queue* queue)
       : stream(queue ? queue->stream() : nullptr) {
     const std::vector<bool>& consumed = packed.consumed;
     kernel = tactic.load(problem, config, {packed.bytes, packed.code}, device);
@@ -114,7 +118,8 @@ struct Tuner::Instance {
       else inputs.push_back(scratch.take(port.type.dtype, layout_elements(port.dims(), config.inputs[i]), true));
     }
     for (size_t o = 0; o < problem.outputs.size(); ++o)
-      outputs.push_back(scratch.take(problem.outputs[o].type.dtype, layout_elements(problem.outputs[o].dims(), config.outputs[o]), false));
+      outputs.push_back(scratch.take(problem.outputs[o].type.dtype,
+                                     layout_elements(problem.outputs[o].dims(), config.outputs[o]), false));
     // As most plans will have it. What comes out does not matter.
     if (const int shared = kernel->in_place(); shared >= 0) inputs[size_t(shared)] = outputs[0];
     workspace = scratch.take(DType::u8, kernel->workspace(), false);
@@ -133,16 +138,25 @@ struct Tuner::Ready {
 static constexpr double kWindowSeconds = 1;
 
 Tuner::Tuner(const Device& device, TimingCache& cache, const Instruments& instruments, TimingHelper* helper)
-    : device_(device), cache_(cache), helper_(helper), instruments_(instruments), window_(*instruments.load), queue_(open_queue(device)), scratch_(std::make_unique<Scratch>(queue_.get())) {}
+    : device_(device),
+      cache_(cache),
+      helper_(helper),
+      instruments_(instruments),
+      window_(*instruments.load),
+      queue_(open_queue(device)),
+      scratch_(std::make_unique<Scratch>(queue_.get())) {}
 Tuner::~Tuner() = default;
 
 bool Tuner::is_lost() const { return queue_ && queue_->is_lost(); }
 
 std::string Tuner::fault(const Problem& problem, const Tactic& tactic, const Config& config) const {
-  return tactic.foreign ? cache_.fault(timing_key(timing_group(device_.fingerprint, problem, 1), tactic, config)).value_or("") : "";
+  return tactic.foreign
+             ? cache_.fault(timing_key(timing_group(device_.fingerprint, problem, 1), tactic, config)).value_or("")
+             : "";
 }
 
-double Tuner::time(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit, double best_ms) {
+double Tuner::time(const Problem& problem, const Tactic& tactic, const Config& config, int chains,
+                   int64_t workspace_limit, double best_ms) {
   const std::string group = timing_group(device_.fingerprint, problem, chains);
   const std::string key = timing_key(group, tactic, config);
   double& best = best_.try_emplace(group, std::numeric_limits<double>::infinity()).first->second;
@@ -194,8 +208,8 @@ void Tuner::keep(const std::string& key, double ms) {
 
 void Tuner::finish() {
   if (in_window_.empty()) return;
-  // A rest that is too short is taken for what came before it; where nothing did, and the times are kept, it is worth the
-  // waiting to know.
+  // A rest that is too short is taken for what came before it; where nothing did, and the times are kept, it is worth
+  // the waiting to know.
   auto load = window_.load();
   if (!load) load = last_load_ || !cache_.is_kept() ? last_load_ : window_.load_after_waiting();
   if (load) close_window(*load);
@@ -211,7 +225,8 @@ void Tuner::close_window(double load) {
   window_.start();
 }
 
-double Tuner::time_unless_hopeless(const std::string& family, const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit) {
+double Tuner::time_unless_hopeless(const std::string& family, const Problem& problem, const Tactic& tactic,
+                                   const Config& config, int chains, int64_t workspace_limit) {
   Family& known = families_[family];
   const std::string problem_text = concat(problem.text(), chains), candidate = timing_key("", tactic, config);
   if (known.first.empty()) known.first = problem_text;
@@ -248,7 +263,8 @@ std::vector<double> Tuner::refine(const Problem& problem, const std::vector<Cand
   return ms;
 }
 
-double Tuner::measure_foreign(const std::string& key, const Problem& problem, const Tactic& tactic, const Config& config, int64_t workspace_limit, const QuickOptions& options) {
+double Tuner::measure_foreign(const std::string& key, const Problem& problem, const Tactic& tactic,
+                              const Config& config, int64_t workspace_limit, const QuickOptions& options) {
   using Kind = TimingHelper::Answer::Kind;
   if (helper_) {
     const TimingHelper::Answer answer = helper_->time(key, options.best_ms, workspace_limit);
@@ -269,11 +285,13 @@ double Tuner::measure_foreign(const std::string& key, const Problem& problem, co
     cache_.add_fault(key, cause);
     cache_.save();  // nothing else of this process will
     fail(ErrorKind::machine, tactic.name, " (", config.text, ") faulted and took the GPU from this process: ", cause,
-         cache_.is_kept() ? "; the timing cache remembers it, so start again" : "; build with a timing cache, which remembers it");
+         cache_.is_kept() ? "; the timing cache remembers it, so start again"
+                          : "; build with a timing cache, which remembers it");
   }
 }
 
-double Tuner::measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit, const QuickOptions& options) {
+double Tuner::measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains,
+                      int64_t workspace_limit, const QuickOptions& options) {
   Ready ready = prepare(problem, tactic, config, chains);
   return workspace_limit >= 0 && ready.workspace() > workspace_limit ? -1 : look(ready, options);
 }
@@ -284,7 +302,8 @@ Tuner::Ready Tuner::prepare(const Problem& problem, const Tactic& tactic, const 
   if (tactic.build) ready.packed = tactic.build(problem, config, device_);
   ready.cold_constants = problem.cold_constants;
   scratch_->reset();
-  for (int c = 0; c < chains; ++c) ready.instances.emplace_back(*scratch_, problem, tactic, config, ready.packed, device_, queue_.get());
+  for (int c = 0; c < chains; ++c)
+    ready.instances.emplace_back(*scratch_, problem, tactic, config, ready.packed, device_, queue_.get());
   return ready;
 }
 
@@ -302,11 +321,13 @@ double Tuner::look(Ready& ready, const QuickOptions& options) {
       for (const std::byte* line = bytes.data(); line < bytes.data() + bytes.size(); line += 64) flush_line(line);
     };
   const int chains = int(instances.size());
-  return quick_time_ms([&] { run_members(chains, [&](int chain) { instances[size_t(chain)].launch(); }); }, timing, *instruments_.clock);
+  return quick_time_ms([&] { run_members(chains, [&](int chain) { instances[size_t(chain)].launch(); }); }, timing,
+                       *instruments_.clock);
 }
 
-// On the device's clock. A recording of several launches, so that what lies between two launches of a plan is in the time
-// and what the host does is not. The buffers are those of the launch before: as warm in the caches as their size allows.
+// On the device's clock. A recording of several launches, so that what lies between two launches of a plan is in the
+// time and what the host does is not. The buffers are those of the launch before: as warm in the caches as their size
+// allows.
 double Tuner::time_on_device(Instance& instance, const QuickOptions& options) {
   const auto start = queue_->make_mark(), end = queue_->make_mark();
   auto time = [&](auto&& put_in) {

@@ -21,13 +21,13 @@ class Tuner {
   Tuner(const Device& device, TimingCache& cache, const Instruments& instruments = {}, TimingHelper* helper = nullptr);
   ~Tuner();
 
-  // Milliseconds of one run of the candidate; with chains > 1, of `chains` copies that run side by side, each on its own
-  // data, as the chains of a parallel segment do. From the cache where known; but what was taken while others worked is
-  // taken again where the machine is quiet now. Negative when the candidate needs more than `workspace_limit` bytes (if
-  // that is not negative), or has faulted on such a device: see fault(). `best_ms`: of rivals that were timed elsewhere.
-  // Throws where a candidate takes the device with it; the cache remembers which.
-  double time(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit = -1,
-              double best_ms = std::numeric_limits<double>::infinity());
+  // Milliseconds of one run of the candidate; with chains > 1, of `chains` copies that run side by side, each on its
+  // own data, as the chains of a parallel segment do. From the cache where known; but what was taken while others
+  // worked is taken again where the machine is quiet now. Negative when the candidate needs more than `workspace_limit`
+  // bytes (if that is not negative), or has faulted on such a device: see fault(). `best_ms`: of rivals that were timed
+  // elsewhere. Throws where a candidate takes the device with it; the cache remembers which.
+  double time(const Problem& problem, const Tactic& tactic, const Config& config, int chains,
+              int64_t workspace_limit = -1, double best_ms = std::numeric_limits<double>::infinity());
   // What happened when this candidate ran, where it faulted; "" otherwise.
   std::string fault(const Problem& problem, const Tactic& tactic, const Config& config) const;
   // Whether the device is lost to this process.
@@ -35,15 +35,16 @@ class Tuner {
 
   // Negative without measuring when, in a problem of the same family that was timed in full, this candidate took
   // `kHopeless` times as long as the best: few of many candidates are worth timing for every size of slice.
-  double time_unless_hopeless(const std::string& family, const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit = -1);
+  double time_unless_hopeless(const std::string& family, const Problem& problem, const Tactic& tactic,
+                              const Config& config, int chains, int64_t workspace_limit = -1);
   static constexpr double kHopeless = 1.5;
 
-  // Times contenders again, in turns: several short rounds over all of them, so that what slows the machine for a moment
-  // slows all. By contender the least time, that of time() included; those from the file stay as they are.
+  // Times contenders again, in turns: several short rounds over all of them, so that what slows the machine for a
+  // moment slows all. By contender the least time, that of time() included; those from the file stay as they are.
   std::vector<double> refine(const Problem& problem, const std::vector<CandidateRef>& contenders, int chains);
 
-  // From now on times of this problem (Problem::text()) that are from the file are not believed: they are taken again when
-  // they are asked for. Whether there was any.
+  // From now on times of this problem (Problem::text()) that are from the file are not believed: they are taken again
+  // when they are asked for. Whether there was any.
   bool doubt(const std::string& problem);
 
   // Marks what was timed last with the load of others meanwhile. Called before the cache is saved.
@@ -53,7 +54,7 @@ class Tuner {
   // Of the times taken: how many while others worked, and the most cores that they used.
   int64_t suspect() const { return suspect_; }
   double most_load() const { return most_load_; }
-  std::optional<double> last_load() const { return last_load_; }  // about the last second of measuring
+  std::optional<double> last_load() const { return last_load_; }     // about the last second of measuring
   std::function<void(int timed, const std::string& what)> progress;  // called before each measurement
 
  private:
@@ -68,7 +69,7 @@ class Tuner {
     double best = std::numeric_limits<double>::infinity();
   };
   std::map<std::string, Family> families_;
-  std::set<std::string> fresh_;    // keys that this tuner has timed
+  std::set<std::string> fresh_;                // keys that this tuner has timed
   std::set<std::string> doubted_, from_file_;  // problems
   // Times are marked with the load of the window in which they were taken.
   const Instruments instruments_;
@@ -87,9 +88,11 @@ class Tuner {
   bool is_quiet();
   void close_window(double load);
   void keep(const std::string& key, double ms);
-  double measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains, int64_t workspace_limit, const QuickOptions& options);
+  double measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains,
+                 int64_t workspace_limit, const QuickOptions& options);
   // The same for what another library launches.
-  double measure_foreign(const std::string& key, const Problem& problem, const Tactic& tactic, const Config& config, int64_t workspace_limit, const QuickOptions& options);
+  double measure_foreign(const std::string& key, const Problem& problem, const Tactic& tactic, const Config& config,
+                         int64_t workspace_limit, const QuickOptions& options);
   // A candidate ready to be timed.
   struct Ready;
   Ready prepare(const Problem& problem, const Tactic& tactic, const Config& config, int chains);

@@ -24,10 +24,12 @@ uint64_t random_bits(uint64_t key, uint64_t index) {
 }
 
 // Mean 0, variance 1: the sum of four 16-bit uniform numbers. It needs no function of the C library, whose last bits
-// differ from one to the next, so the same seed gives the same weights everywhere. (2^32 - 1) / 3 is the sum's variance.
+// differ from one to the next, so the same seed gives the same weights everywhere. (2^32 - 1) / 3 is the sum's
+// variance.
 double normal(uint64_t key, uint64_t index) {
   const uint64_t bits = random_bits(key, index);
-  const int64_t sum = int64_t(bits & 0xffff) + int64_t(bits >> 16 & 0xffff) + int64_t(bits >> 32 & 0xffff) + int64_t(bits >> 48);
+  const int64_t sum =
+      int64_t(bits & 0xffff) + int64_t(bits >> 16 & 0xffff) + int64_t(bits >> 32 & 0xffff) + int64_t(bits >> 48);
   return double(sum - 2 * 65535) / std::sqrt(4294967295.0 / 3.0);
 }
 
@@ -73,7 +75,8 @@ onnx::NodeProto& Builder::node(const std::string& op, const std::string& name, c
   return node;
 }
 
-std::string Builder::weights(const std::string& name, const std::vector<int64_t>& dims, double mean, double deviation, double least) {
+std::string Builder::weights(const std::string& name, const std::vector<int64_t>& dims, double mean, double deviation,
+                             double least) {
   onnx::TensorProto& tensor = *graph_->add_initializer();
   tensor.set_name(name);
   tensor.set_data_type(onnx::TensorProto::FLOAT);
@@ -99,8 +102,9 @@ Flow Builder::image(int64_t channels, int64_t height, int64_t width) {
 
 Flow Builder::conv(const std::string& name, const Flow& in, const ConvOptions& o) {
   const int64_t fan_in = in.channels / o.groups * o.kernel * o.kernel, pad = o.kernel / 2;
-  std::vector<std::string> inputs{in.name, weights(name + ".weight", {o.out, in.channels / o.groups, o.kernel, o.kernel}, 0,
-                                                   std::sqrt(2.0 / double(fan_in)))};
+  std::vector<std::string> inputs{in.name,
+                                  weights(name + ".weight", {o.out, in.channels / o.groups, o.kernel, o.kernel}, 0,
+                                          std::sqrt(2.0 / double(fan_in)))};
   if (o.bias) inputs.push_back(weights(name + ".bias", {o.out}, 0, 0.05));
   onnx::NodeProto& conv = node("Conv", name, inputs);
   add_ints(conv, "dilations", {1, 1});
@@ -112,11 +116,11 @@ Flow Builder::conv(const std::string& name, const Flow& in, const ConvOptions& o
 }
 
 Flow Builder::batch_norm(const std::string& name, const Flow& in, double gain) {
-  onnx::NodeProto& norm = node("BatchNormalization", name,
-                               {in.name, weights(name + ".weight", {in.channels}, gain, 0.1 * gain),
-                                weights(name + ".bias", {in.channels}, 0, 0.1),
-                                weights(name + ".running_mean", {in.channels}, 0, 0.1),
-                                weights(name + ".running_var", {in.channels}, 1, 0.2, 0.25)});
+  onnx::NodeProto& norm =
+      node("BatchNormalization", name,
+           {in.name, weights(name + ".weight", {in.channels}, gain, 0.1 * gain),
+            weights(name + ".bias", {in.channels}, 0, 0.1), weights(name + ".running_mean", {in.channels}, 0, 0.1),
+            weights(name + ".running_var", {in.channels}, 1, 0.2, 0.25)});
   onnx::AttributeProto& epsilon = *norm.add_attribute();
   epsilon.set_name("epsilon");
   epsilon.set_type(onnx::AttributeProto::FLOAT);
@@ -163,9 +167,10 @@ Flow Builder::flatten(const std::string& name, const Flow& in, int64_t features)
 }
 
 Flow Builder::linear(const std::string& name, const Flow& in, int64_t out) {
-  onnx::NodeProto& gemm = node("Gemm", name,
-                               {in.name, weights(name + ".weight", {out, in.channels}, 0, std::sqrt(1.0 / double(in.channels))),
-                                weights(name + ".bias", {out}, 0, 0.05)});
+  onnx::NodeProto& gemm =
+      node("Gemm", name,
+           {in.name, weights(name + ".weight", {out, in.channels}, 0, std::sqrt(1.0 / double(in.channels))),
+            weights(name + ".bias", {out}, 0, 0.05)});
   add_int(gemm, "transB", 1);
   return {name, out};
 }

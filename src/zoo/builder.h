@@ -26,8 +26,8 @@ class Builder {
   Flow image(int64_t channels, int64_t height, int64_t width);
   // Weights are normal with variance 2 / fan-in (He et al. 2015), which keeps the variance of a relu network.
   Flow conv(const std::string& name, const Flow& in, const ConvOptions& options);
-  // Statistics as training leaves them: not the identity. `gain` scales the weights; residual branches take a small one,
-  // so that the sum over many blocks stays in range.
+  // Statistics as training leaves them: not the identity. `gain` scales the weights; residual branches take a small
+  // one, so that the sum over many blocks stays in range.
   Flow batch_norm(const std::string& name, const Flow& in, double gain = 1);
   Flow relu(const std::string& name, const Flow& in);
   Flow relu6(const std::string& name, const Flow& in);

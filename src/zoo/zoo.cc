@@ -18,7 +18,8 @@ Flow basic_block(Builder& b, const std::string& name, const Flow& in, int64_t wi
   x = b.batch_norm(name + ".bn2", b.conv(name + ".conv2", x, {.out = width, .kernel = 3}), 0.3);
   Flow shortcut = in;
   if (stride != 1 || in.channels != width)
-    shortcut = b.batch_norm(name + ".downsample.1", b.conv(name + ".downsample.0", in, {.out = width, .stride = stride}), 0.7);
+    shortcut =
+        b.batch_norm(name + ".downsample.1", b.conv(name + ".downsample.0", in, {.out = width, .stride = stride}), 0.7);
   return b.relu(name + ".relu2", b.add(name + ".add", x, shortcut));
 }
 
@@ -29,7 +30,8 @@ Flow bottleneck(Builder& b, const std::string& name, const Flow& in, int64_t wid
   x = b.batch_norm(name + ".bn3", b.conv(name + ".conv3", x, {.out = 4 * width}), 0.3);
   Flow shortcut = in;
   if (stride != 1 || in.channels != 4 * width)
-    shortcut = b.batch_norm(name + ".downsample.1", b.conv(name + ".downsample.0", in, {.out = 4 * width, .stride = stride}), 0.7);
+    shortcut = b.batch_norm(name + ".downsample.1",
+                            b.conv(name + ".downsample.0", in, {.out = 4 * width, .stride = stride}), 0.7);
   return b.relu(name + ".relu3", b.add(name + ".add", x, shortcut));
 }
 
@@ -57,7 +59,9 @@ std::string mobilenet_v2(Builder& b) {
     return b.relu6(name + ".2", b.batch_norm(name + ".1", b.conv(name + ".0", in, options)));
   };
   Flow x = conv_bn_relu6("features.0", b.image(3, 224, 224), {.out = 32, .kernel = 3, .stride = 2});
-  struct Row { int64_t expansion, channels, repeats, stride; };
+  struct Row {
+    int64_t expansion, channels, repeats, stride;
+  };
   int index = 0;
   for (const Row& row : {Row{1, 16, 1, 1}, Row{6, 24, 2, 2}, Row{6, 32, 3, 2}, Row{6, 64, 4, 2}, Row{6, 96, 3, 1},
                          Row{6, 160, 3, 2}, Row{6, 320, 1, 1}}) {
@@ -126,7 +130,8 @@ std::string zoo_model(std::string_view name, const ZooOptions& options) {
     known += concat(known.empty() ? "" : ", ", entry.name);
     if (entry.name != name) continue;
     if (!write) {
-      if (options.seed || options.opset) fail(ErrorKind::usage, name, " is trained: it has no seed and its opset is fixed (17)");
+      if (options.seed || options.opset)
+        fail(ErrorKind::usage, name, " is trained: it has no seed and its opset is fixed (17)");
       return std::string(digits_cnn_bytes());
     }
     const int opset = options.opset.value_or(17);

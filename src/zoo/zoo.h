@@ -22,8 +22,8 @@ struct ZooEntry {
 // All models: input `image` f32[batch,...], output `logits` f32[batch,classes], batch symbolic.
 std::span<const ZooEntry> zoo_entries();
 
-// The model as the bytes of an ONNX file. Throws Error{usage} for an unknown name (the message lists the known ones), for
-// an opset out of range and for options that a trained model cannot take.
+// The model as the bytes of an ONNX file. Throws Error{usage} for an unknown name (the message lists the known ones),
+// for an opset out of range and for options that a trained model cannot take.
 std::string zoo_model(std::string_view name, const ZooOptions& options = {});
 
 }  // namespace temper

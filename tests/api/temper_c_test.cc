@@ -6,10 +6,10 @@
 #include <thread>
 
 #include "../cli/program.h"
+#include "../paths.h"
 #include "api/handle.h"
 #include "base/version.h"
 #include "build/build.h"
-#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -77,7 +77,8 @@ class CApi : public testing::Test {
 temper_engine* CApi::engine_ = nullptr;
 
 TEST_F(CApi, AnEngineIsNotSavedOverItsModelNorOverWhatIsNoPlan) {
-  const std::string folder = test_folder(), model = folder + "m.onnx", plan = folder + "m.plan", notes = folder + "notes.txt";
+  const std::string folder = test_folder(), model = folder + "m.onnx", plan = folder + "m.plan",
+                    notes = folder + "notes.txt";
   std::filesystem::copy_file(kModel, model);
   std::filesystem::create_hard_link(model, folder + "same");
   const std::string bytes = read_file(model);
@@ -86,7 +87,8 @@ TEST_F(CApi, AnEngineIsNotSavedOverItsModelNorOverWhatIsNoPlan) {
   const temper_build_options build = options();
   ASSERT_EQ(temper_engine_build(model.c_str(), &build, &built), TEMPER_OK) << temper_last_error();
   for (const auto save : {temper_engine_save, temper_engine_save_over})
-    for (const std::string& path : {model, folder + "same"}) refused(save(built, path.c_str()), TEMPER_USAGE, {"is one of the files to read"});
+    for (const std::string& path : {model, folder + "same"})
+      refused(save(built, path.c_str()), TEMPER_USAGE, {"is one of the files to read"});
   EXPECT_EQ(read_file(model), bytes);
   refused(temper_engine_save(built, notes.c_str()), TEMPER_USAGE, {"a file that Temper did not write"});
   EXPECT_EQ(read_file(notes), "mine");
@@ -105,7 +107,8 @@ TEST_F(CApi, AnEngineIsNotSavedOverItsModelNorOverWhatIsNoPlan) {
 }
 
 TEST_F(CApi, RunsAsTheLibrarysOwnSessionDoes) {
-  for (int64_t batch : {1, 4, 3, 1}) EXPECT_EQ(run(session_, batch, 0.25f * float(batch)), expected(batch, 0.25f * float(batch))) << batch;
+  for (int64_t batch : {1, 4, 3, 1})
+    EXPECT_EQ(run(session_, batch, 0.25f * float(batch)), expected(batch, 0.25f * float(batch))) << batch;
 }
 
 TEST_F(CApi, NamesPorts) {
@@ -169,7 +172,9 @@ TEST_F(CApi, RefusesInputsThatDoNotFitAndGoesOnAfterwards) {
   const int64_t good[] = {1, 1, 8, 8}, big[] = {5, 1, 8, 8}, wide[] = {1, 1, 8, 9}, negative[] = {-1, 1, 8, 8};
   temper_tensor list[2] = {{TEMPER_F32, 4, good, data.data()}, {TEMPER_F32, 4, good, data.data()}};
   temper_tensor& input = list[0];
-  const auto run_refused = [&](std::vector<std::string> parts) { refused(temper_session_run(session_, list, 1), TEMPER_USAGE, parts); };
+  const auto run_refused = [&](std::vector<std::string> parts) {
+    refused(temper_session_run(session_, list, 1), TEMPER_USAGE, parts);
+  };
   for (const int64_t* dims : {big, wide, negative}) {
     input.dims = dims;
     run_refused({"'image'", "f32[batch,1,8,8]", "from [1,1,8,8] to [4,1,8,8]"});
@@ -230,23 +235,28 @@ TEST_F(CApi, EveryKindOfErrorGivesItsStatusAndMessage) {
   build = options();
   build.shapes = nullptr;
   refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_USAGE, {"shapes is NULL"});
-  const temper_shape_range stranger = {"picture", 4, kLow, kLow, kLow}, nameless = {nullptr, 4, kLow, kLow, kLow}, open = {"image", 4, kLow, kLow, nullptr};
+  const temper_shape_range stranger = {"picture", 4, kLow, kLow, kLow}, nameless = {nullptr, 4, kLow, kLow, kLow},
+                           open = {"image", 4, kLow, kLow, nullptr};
   build.shapes = &stranger;
   refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_USAGE, {"'picture'", "image"});
   build.shapes = &nameless;
   refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_USAGE, {"the input of shape range 0 is NULL"});
   build.shapes = &open;
-  refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_USAGE, {"max of the shape range of 'image' is NULL"});
+  refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_USAGE,
+          {"max of the shape range of 'image' is NULL"});
   EXPECT_EQ(engine, nullptr);
-  refused(temper_engine_save(engine_, (folder + "no_such_folder/digits.plan").c_str()), TEMPER_USAGE, {"no_such_folder"});
+  refused(temper_engine_save(engine_, (folder + "no_such_folder/digits.plan").c_str()), TEMPER_USAGE,
+          {"no_such_folder"});
   refused(temper_engine_save(nullptr, "x.plan"), TEMPER_USAGE, {"the engine is NULL"});
   temper_port port;
   refused(temper_engine_input(engine_, 1, &port), TEMPER_USAGE, {"no port 1"});
   refused(temper_engine_output(nullptr, 0, &port), TEMPER_USAGE, {"NULL"});
   EXPECT_EQ(temper_engine_input_count(nullptr), 0u);
 
-  for (ErrorKind kind : {ErrorKind::check_failed, ErrorKind::usage, ErrorKind::bad_file, ErrorKind::unsupported, ErrorKind::machine})
-    refused(c_api::guarded([&] { fail(kind, "kind ", int(kind)); }), temper_status(int(kind)), {concat("kind ", int(kind))});
+  for (ErrorKind kind :
+       {ErrorKind::check_failed, ErrorKind::usage, ErrorKind::bad_file, ErrorKind::unsupported, ErrorKind::machine})
+    refused(c_api::guarded([&] { fail(kind, "kind ", int(kind)); }), temper_status(int(kind)),
+            {concat("kind ", int(kind))});
   refused(c_api::guarded([] { throw std::bad_alloc(); }), TEMPER_MACHINE, {"out of memory"});
   refused(c_api::guarded([] { throw std::logic_error("from elsewhere"); }), TEMPER_MACHINE, {"from elsewhere"});
 }
@@ -254,7 +264,8 @@ TEST_F(CApi, EveryKindOfErrorGivesItsStatusAndMessage) {
 TEST_F(CApi, BuildsInt8FromAFileOfRanges) {
   const std::string folder = test_folder();
   run_python(folder, "np.save('x.npy', (np.random.default_rng(1).integers(0, 17, (32, 1, 8, 8)) / 16).astype('f4'))");
-  const Outcome calibrated = temper(folder, concat("calibrate '", kModel, "' --data x.npy --method minmax -o ranges.json"));
+  const Outcome calibrated =
+      temper(folder, concat("calibrate '", kModel, "' --data x.npy --method minmax -o ranges.json"));
   ASSERT_EQ(calibrated.code, 0) << calibrated.err;
   const std::string ranges = folder + "ranges.json";
   temper_build_options build = options();

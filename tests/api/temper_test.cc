@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C++ API over the C one. No header of the library itself: it has classes of the same names.
 #include "temper/temper.h"
-#include "../paths.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <functional>
+
+#include "../paths.h"
 
 namespace {
 
@@ -134,7 +135,8 @@ TEST(CppApi, TensorsCheckTheirTypeAndShape) {
   EXPECT_EQ(temper::Tensor(TEMPER_I64, {0, 5}).count(), 0u);
   EXPECT_EQ(temper::Tensor().count(), 0u);
   EXPECT_EQ(status_of([] { temper::Tensor(TEMPER_F32, {-1}); }, "-1"), TEMPER_USAGE);
-  EXPECT_EQ(status_of([] { temper::Tensor(TEMPER_F32, {int64_t(1) << 40, int64_t(1) << 40}); }, "dimension"), TEMPER_USAGE);
+  EXPECT_EQ(status_of([] { temper::Tensor(TEMPER_F32, {int64_t(1) << 40, int64_t(1) << 40}); }, "dimension"),
+            TEMPER_USAGE);
   EXPECT_EQ(status_of([] { temper::Tensor(temper_dtype(99), {1}); }, "dtype"), TEMPER_USAGE);
 }
 

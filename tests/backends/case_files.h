@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/dtype.h"
 #include "../paths.h"
+#include "base/dtype.h"
 
 namespace temper::testing {
 

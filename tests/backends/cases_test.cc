@@ -7,13 +7,13 @@
 
 #include <filesystem>
 
+#include "../paths.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
 #include "base/file.h"
 #include "case_files.h"
 #include "graph/product.h"
 #include "run_tactic.h"
-#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -70,7 +70,8 @@ TEST_P(Cases, AgreeWithTheReferenceOnEveryTactic) {
         const auto configs = tactic->configs(problem, device);
         EXPECT_FALSE(configs.empty()) << tactic->name << " supports it but offers nothing";
         for (const Config& config : configs) {
-          SCOPED_TRACE(concat(tactic->name, " '", config.text, "' ", config.outputs.empty() ? "" : name_of(config.outputs[0]), " threads=", threads));
+          SCOPED_TRACE(concat(tactic->name, " '", config.text, "' ",
+                              config.outputs.empty() ? "" : name_of(config.outputs[0]), " threads=", threads));
           const std::vector<Tensor> got = testing::run_tactic(*tactic, problem, config, inputs, device);
           ASSERT_EQ(got.size(), want.size());
           for (size_t i = 0; i < got.size(); ++i) {
@@ -80,7 +81,8 @@ TEST_P(Cases, AgreeWithTheReferenceOnEveryTactic) {
             EXPECT_EQ(testing::difference(got[i], want[i], t.relative, t.absolute), "") << "output " << i;
           }
         }
-        EXPECT_EQ(text_of(tactic->configs(problem, device)), text_of(configs)) << tactic->name << " offers something else once kernels have been made";
+        EXPECT_EQ(text_of(tactic->configs(problem, device)), text_of(configs))
+            << tactic->name << " offers something else once kernels have been made";
       }
     }
     set_isa(best);
@@ -88,20 +90,20 @@ TEST_P(Cases, AgreeWithTheReferenceOnEveryTactic) {
     const Device device = cpu_device();
     const DType w = is_product(kernel_case.op) ? inputs[1].dtype() : DType::f32;
     if (!own && ((size_of(w) == 1 && !device.avx512_vnni) || (w == DType::bf16 && !device.avx512_bf16))) continue;
-    EXPECT_NE(own, kernel_case.reference_only) << (own ? "no longer needs the reference: remove the mark" : "runs on the reference only");
+    EXPECT_NE(own, kernel_case.reference_only)
+        << (own ? "no longer needs the reference: remove the mark" : "runs on the reference only");
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, Cases, ::testing::ValuesIn(case_files()), [](const auto& info) { return info.param; });
 
 TEST(CaseText, SaysWhatIsWrongWithALine) {
-  for (const char* line : {"conv", "nothing(f32[1])", "pool(f32[1,2]", "softmax(f32[2]) axis=x", "softmax(f32[2]{3..3})", "reshape(f32[6], i64[2]*=[3])"}) {
+  for (const char* line : {"conv", "nothing(f32[1])", "pool(f32[1,2]", "softmax(f32[2]) axis=x",
+                           "softmax(f32[2]{3..3})", "reshape(f32[6], i64[2]*=[3])"}) {
     try {
       parse_cases(concat("# comment\n", line, "\n"));
       ADD_FAILURE() << line << " was accepted";
-    } catch (const Error& error) {
-      EXPECT_EQ(std::string(error.what()).find("line 2"), 0u) << error.what();
-    }
+    } catch (const Error& error) { EXPECT_EQ(std::string(error.what()).find("line 2"), 0u) << error.what(); }
   }
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// NaN and infinity in, on every CPU tactic, every config and every instruction set of this machine: what comes out is what
-// the op's reference gives. docs/data.md lists the exceptions, which are tested to be what it says.
+// NaN and infinity in, on every CPU tactic, every config and every instruction set of this machine: what comes out is
+// what the op's reference gives. docs/data.md lists the exceptions, which are tested to be what it says.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "../paths.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
 #include "base/file.h"
@@ -14,7 +15,6 @@
 #include "case_files.h"
 #include "put_values.h"
 #include "run_tactic.h"
-#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -43,11 +43,14 @@ using Skip = bool (*)(const Problem& problem, const Tactic& tactic, const Config
 void expect_reference(const std::string& file, const std::vector<double>& values, Skip skip) {
   const Isa before = cpu_isa();
   int checked = 0;
-  for (const KernelCase& kernel_case : parse_cases(read_file(concat(paths::source_folder(), "/tests/cases/", file, ".cases")))) {
+  for (const KernelCase& kernel_case :
+       parse_cases(read_file(concat(paths::source_folder(), "/tests/cases/", file, ".cases")))) {
     SCOPED_TRACE(concat(file, ".cases:", kernel_case.line, ": ", kernel_case.text));
-    const std::vector<Tensor> inputs = testing::put_values(make_case_inputs(kernel_case, uint64_t(kernel_case.line)), kernel_case, values);
+    const std::vector<Tensor> inputs =
+        testing::put_values(make_case_inputs(kernel_case, uint64_t(kernel_case.line)), kernel_case, values);
     const Problem problem = make_case_problem(kernel_case, inputs, 1);
-    if (problem.outputs[0].type.dtype != DType::i64 && !is_float(problem.outputs[0].type.dtype)) continue;  // rounding of NaN to integers is not a matter of kernels
+    if (problem.outputs[0].type.dtype != DType::i64 && !is_float(problem.outputs[0].type.dtype))
+      continue;  // rounding of NaN to integers is not a matter of kernels
     std::vector<TensorType> types;
     for (const Port& port : problem.outputs) types.push_back(port.type);
     const std::vector<Tensor> want = reference(kernel_case.op, inputs, types);
@@ -58,7 +61,8 @@ void expect_reference(const std::string& file, const std::vector<double>& values
         if (tactic->name == "reference" || !tactic->supports(problem, machine.device).yes()) continue;
         for (const Config& config : tactic->configs(problem, machine.device)) {
           if (skip(problem, *tactic, config)) continue;
-          SCOPED_TRACE(concat(tactic->name, " '", config.text, "' ", config.outputs.empty() ? "" : name_of(config.outputs[0]), " isa ", int(machine.isa)));
+          SCOPED_TRACE(concat(tactic->name, " '", config.text, "' ",
+                              config.outputs.empty() ? "" : name_of(config.outputs[0]), " isa ", int(machine.isa)));
           const std::vector<Tensor> got = testing::run_tactic(*tactic, problem, config, inputs, machine.device);
           for (size_t i = 0; i < got.size(); ++i) {
             const testing::Tolerance t = testing::tolerance_of(want[i].dtype());
@@ -76,19 +80,23 @@ void expect_reference(const std::string& file, const std::vector<double>& values
 bool none(const Problem&, const Tactic&, const Config&) { return false; }
 
 TEST(NotFinite, SoftmaxMaxPoolReductionsAndComparisonsGiveWhatTheReferenceGives) {
-  for (const std::vector<double>& values : {std::vector<double>{kNan}, {kNan, kInfinity, -kInfinity}, {kInfinity}, {-kInfinity}})
+  for (const std::vector<double>& values :
+       {std::vector<double>{kNan}, {kNan, kInfinity, -kInfinity}, {kInfinity}, {-kInfinity}})
     for (const char* file : {"softmax", "pool", "reduce", "arg_reduce"}) expect_reference(file, values, none);
 }
 
 TEST(NotFinite, PointwiseProgramsGiveWhatTheReferenceGives) {
-  for (const std::vector<double>& values : {std::vector<double>{kNan}, {kInfinity}, {-kInfinity}}) expect_reference("pointwise", values, none);
+  for (const std::vector<double>& values : {std::vector<double>{kNan}, {kInfinity}, {-kInfinity}})
+    expect_reference("pointwise", values, none);
 }
 
 // Functions that oneDNN computes inside a convolution or product (relu, clip, sigmoid, tanh).
 bool has_dnnl_function(const Problem& problem, const Tactic& tactic, const Config& config) {
   const Program* epilogue = epilogue_of(problem.op);
   if (!epilogue || tactic.name.find("onednn") == tactic.name.npos || config.text.ends_with(" bias")) return false;
-  return std::any_of(epilogue->steps.begin(), epilogue->steps.end(), [](const Step& step) { return step.op == Scalar::relu || step.op == Scalar::sigmoid || step.op == Scalar::tanh; });
+  return std::any_of(epilogue->steps.begin(), epilogue->steps.end(), [](const Step& step) {
+    return step.op == Scalar::relu || step.op == Scalar::sigmoid || step.op == Scalar::tanh;
+  });
 }
 // Winograd's transforms carry a NaN to its whole tile, and channels that only fill a block up get one, too.
 bool spreads(const Problem& problem, const Config& config) {
@@ -98,7 +106,9 @@ bool spreads(const Problem& problem, const Config& config) {
 
 TEST(NotFinite, ConvolutionsAndProductsGiveWhatTheReferenceGivesButForOnednnsFunctions) {
   for (const char* file : {"conv", "matmul"})
-    expect_reference(file, {kNan}, [](const Problem& problem, const Tactic& tactic, const Config& config) { return spreads(problem, config) || has_dnnl_function(problem, tactic, config); });
+    expect_reference(file, {kNan}, [](const Problem& problem, const Tactic& tactic, const Config& config) {
+      return spreads(problem, config) || has_dnnl_function(problem, tactic, config);
+    });
 }
 
 }  // namespace

@@ -26,7 +26,10 @@ Tensor random_tensor(DType dtype, const Dims& dims, Random& random) {
     for (int64_t i = 0; i < out.count(); ++i) {
       const int64_t value = random.below(17) - (is_float(dtype) || is_signed_int(dtype) ? 8 : 0);
       if constexpr (std::is_same_v<T, bool>) out.data<T>()[i] = value % 2 != 0;
-      else if constexpr (std::is_integral_v<T>) out.data<T>()[i] = random.below(20) ? T(value) : random.below(2) ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max();
+      else if constexpr (std::is_integral_v<T>)
+        out.data<T>()[i] = random.below(20)  ? T(value)
+                           : random.below(2) ? std::numeric_limits<T>::min()
+                                             : std::numeric_limits<T>::max();
       else out.data<T>()[i] = random.below(40) ? T(float(value) * 0.25f) : T(random.below(2) ? NAN : INFINITY);
     }
   });
@@ -44,7 +47,8 @@ Problem pointwise_problem(const Program& program, const std::vector<TensorType>&
   return problem;
 }
 
-void expect_matches(const Program& program, const std::vector<Tensor>& inputs, const Dims& dims, int threads, double relative, double absolute) {
+void expect_matches(const Program& program, const std::vector<Tensor>& inputs, const Dims& dims, int threads,
+                    double relative, double absolute) {
   std::vector<TensorType> types;
   for (const Tensor& input : inputs) types.push_back(input.type());
   const Problem problem = pointwise_problem(program, types, dims, threads);
@@ -81,11 +85,13 @@ Program random_program(std::vector<DType> dtypes, Random& random) {
     for (int attempt = 0; attempt < 100; ++attempt) {
       Step step{Scalar(random.below(53)), DType(random.below(kDTypeCount))};
       if (step.op >= Scalar::exp && step.op <= Scalar::atanh && step.op != Scalar::relu) continue;  // inexact
-      if (step.op == Scalar::sqrt || step.op == Scalar::pow || step.op == Scalar::reciprocal || step.op == Scalar::div) {
+      if (step.op == Scalar::sqrt || step.op == Scalar::pow || step.op == Scalar::reciprocal ||
+          step.op == Scalar::div) {
         if (is_float(step.dtype)) continue;  // an inexact result would make comparisons and rounding ambiguous
       }
       for (int a = 0; a < arity_of(step.op); ++a) step.args[size_t(a)] = int(random.below(int64_t(dtypes.size())));
-      if (step.op != Scalar::cast && step.op != Scalar::constant && !(step.op >= Scalar::equal && step.op <= Scalar::is_inf))
+      if (step.op != Scalar::cast && step.op != Scalar::constant &&
+          !(step.op >= Scalar::equal && step.op <= Scalar::is_inf))
         step.dtype = dtypes[size_t(step.args[step.op == Scalar::where ? 1 : 0])];
       if (step.op >= Scalar::equal && step.op <= Scalar::is_inf) step.dtype = DType::boolean;
       if (step.op == Scalar::constant) step = constant_step(step.dtype, double(random.below(5)));
@@ -105,9 +111,24 @@ Program random_program(std::vector<DType> dtypes, Random& random) {
 
 TEST(CpuPointwise, RandomProgramsOverRandomBroadcastsEqualTheReference) {
   Random random{std::mt19937_64(1)};
-  const std::vector<Dims> shapes = {{}, {1}, {7}, {1000}, {3, 5}, {2, 16, 3}, {2, 32, 5, 7}, {1, 48, 9, 1}, {3, 16, 2, 3, 4}, {2, 3, 4, 1, 2, 3},
-                                    {2, 0, 3}, {5, 300}, {2, 16, 20, 20}, {2, 1, 257},
-                                    {2, 17, 5, 7}, {1, 40, 9}, {2, 3, 20, 20}, {1, 24, 30, 3}};
+  const std::vector<Dims> shapes = {{},
+                                    {1},
+                                    {7},
+                                    {1000},
+                                    {3, 5},
+                                    {2, 16, 3},
+                                    {2, 32, 5, 7},
+                                    {1, 48, 9, 1},
+                                    {3, 16, 2, 3, 4},
+                                    {2, 3, 4, 1, 2, 3},
+                                    {2, 0, 3},
+                                    {5, 300},
+                                    {2, 16, 20, 20},
+                                    {2, 1, 257},
+                                    {2, 17, 5, 7},
+                                    {1, 40, 9},
+                                    {2, 3, 20, 20},
+                                    {1, 24, 30, 3}};
   for (int round = 0; round < 600 && !HasFatalFailure(); ++round) {
     set_isa(Isa(round % (int(best_isa()) + 1)));
     const Dims dims = shapes[size_t(random.below(int64_t(shapes.size())))];
@@ -132,10 +153,13 @@ TEST(CpuPointwise, EveryFunctionMatchesOnEveryFloat) {
       for (int64_t i = 0; i < x.count(); ++i)
         if constexpr (!std::is_integral_v<T>) x.data<T>()[i] = T(float(i - 1000) * 0.01f);
     });
-    const double relative = dtype == DType::f16 ? 2e-3 : dtype == DType::bf16 ? 1.6e-2 : dtype == DType::f64 ? 1e-14 : 1e-6;
-    for (Scalar op : {Scalar::exp, Scalar::log, Scalar::erf, Scalar::sigmoid, Scalar::tanh, Scalar::sin, Scalar::cos, Scalar::tan, Scalar::asin,
-                      Scalar::acos, Scalar::atan, Scalar::sinh, Scalar::cosh, Scalar::asinh, Scalar::acosh, Scalar::atanh, Scalar::sqrt,
-                      Scalar::reciprocal}) {
+    const double relative = dtype == DType::f16    ? 2e-3
+                            : dtype == DType::bf16 ? 1.6e-2
+                            : dtype == DType::f64  ? 1e-14
+                                                   : 1e-6;
+    for (Scalar op : {Scalar::exp, Scalar::log, Scalar::erf, Scalar::sigmoid, Scalar::tanh, Scalar::sin, Scalar::cos,
+                      Scalar::tan, Scalar::asin, Scalar::acos, Scalar::atan, Scalar::sinh, Scalar::cosh, Scalar::asinh,
+                      Scalar::acosh, Scalar::atanh, Scalar::sqrt, Scalar::reciprocal}) {
       Program program;
       program.push({op, dtype, {0}});
       expect_matches(program, {x}, x.dims(), 1, relative, 1e-6);
@@ -151,7 +175,8 @@ TEST(CpuPointwise, EveryFunctionMatchesOnEveryFloat) {
 
 TEST(CpuPointwise, WorksInPlaceAndOnSeveralThreads) {
   const Program gelu = Program::parse(
-      "(2) 2=constant.f32[0.70710677] 3=mul.f32(0,2) 4=erf.f32(3) 5=constant.f32[1] 6=add.f32(4,5) 7=mul.f32(0,6) 8=constant.f32[0.5] "
+      "(2) 2=constant.f32[0.70710677] 3=mul.f32(0,2) 4=erf.f32(3) 5=constant.f32[1] 6=add.f32(4,5) 7=mul.f32(0,6) "
+      "8=constant.f32[0.5] "
       "9=mul.f32(7,8) 10=add.f32(9,1)");
   const Dims dims{2, 64, 31, 33};
   Random random{std::mt19937_64(3)};
@@ -166,7 +191,8 @@ TEST(CpuPointwise, WorksInPlaceAndOnSeveralThreads) {
     void* out[] = {memory.data()};
     kernel->launch({in, out, nullptr});
     EXPECT_TRUE(memory.intact());
-    EXPECT_EQ(difference(testing::load_layout(DType::f32, dims, layout, memory.data()), want, 1e-6, 1e-6), "") << name_of(layout);
+    EXPECT_EQ(difference(testing::load_layout(DType::f32, dims, layout, memory.data()), want, 1e-6, 1e-6), "")
+        << name_of(layout);
   }
 }
 

@@ -8,8 +8,9 @@ namespace temper {
 namespace {
 
 TEST(CpuReorder, EveryPairOfLayoutsKeepsEveryElementAndZeroesThePadding) {
-  const std::vector<Dims> shapes = {{1, 3, 9, 9}, {2, 16, 5, 7}, {2, 32, 8, 8}, {1, 17, 6, 5}, {3, 24, 4, 4}, {1, 40, 3}, {2, 31, 2, 3, 4},
-                                    {1, 64, 40, 40}, {1, 1, 5, 5}, {2, 16, 1, 1}, {2, 5, 1, 1}, {0, 16, 3, 3}};
+  const std::vector<Dims> shapes = {{1, 3, 9, 9},  {2, 16, 5, 7}, {2, 32, 8, 8},    {1, 17, 6, 5},
+                                    {3, 24, 4, 4}, {1, 40, 3},    {2, 31, 2, 3, 4}, {1, 64, 40, 40},
+                                    {1, 1, 5, 5},  {2, 16, 1, 1}, {2, 5, 1, 1},     {0, 16, 3, 3}};
   for (const Dims& dims : shapes)
     for (DType dtype : {DType::f32, DType::u8, DType::f16, DType::i64})
       for (int from = 0; from < kLayoutCount; ++from)
@@ -18,8 +19,8 @@ TEST(CpuReorder, EveryPairOfLayoutsKeepsEveryElementAndZeroesThePadding) {
             Tensor x(dtype, dims);
             for (int64_t i = 0; i < x.bytes(); ++i) x.raw_mutable()[i] = std::byte(1 + i % 251);
             auto kernel = make_cpu_reorder(x.type(), Layout(from), Layout(to), threads);
-            testing::Guarded in(layout_bytes(dtype, dims, Layout(from)), 0xff), out(layout_bytes(dtype, dims, Layout(to)), 0xa5),
-                workspace(kernel->workspace(), 0xa5);
+            testing::Guarded in(layout_bytes(dtype, dims, Layout(from)), 0xff),
+                out(layout_bytes(dtype, dims, Layout(to)), 0xa5), workspace(kernel->workspace(), 0xa5);
             testing::store_layout(x, Layout(from), in.data());
             out.fill(0xff);
             const void* inputs[] = {in.data()};

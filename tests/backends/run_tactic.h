@@ -27,7 +27,8 @@ inline int64_t layout_offset(Dims dims, Layout layout, const Dims& index, int64_
 // 64-byte aligned memory between two bands of `pattern`.
 class Guarded {
  public:
-  Guarded(int64_t bytes, uint8_t pattern) : bytes_(bytes), pattern_(pattern), memory_(DType::u8, {bytes + 2 * kBand + 64}) {
+  Guarded(int64_t bytes, uint8_t pattern)
+      : bytes_(bytes), pattern_(pattern), memory_(DType::u8, {bytes + 2 * kBand + 64}) {
     std::memset(memory_.raw_mutable(), pattern, size_t(memory_.bytes()));
   }
   std::byte* data() { return memory_.raw_mutable() + kBand; }
@@ -50,7 +51,8 @@ inline void store_layout(const Tensor& tensor, Layout layout, std::byte* to, int
   const size_t size = size_t(size_of(tensor.dtype()));
   std::memset(to, pitch ? 0xff : 0, size_t(layout_bytes(tensor.dtype(), tensor.dims(), layout, pitch)));
   for_each_index(tensor.dims(), [&](const Dims& index, int64_t i) {
-    std::memcpy(to + size_t(layout_offset(tensor.dims(), layout, index, pitch)) * size, tensor.raw().data() + size_t(i) * size, size);
+    std::memcpy(to + size_t(layout_offset(tensor.dims(), layout, index, pitch)) * size,
+                tensor.raw().data() + size_t(i) * size, size);
   });
 }
 
@@ -75,15 +77,18 @@ inline Tensor load_layout(DType dtype, const Dims& dims, Layout layout, const st
     for_each_index(padded, [&](const Dims& index, int64_t) {
       if (index[1] < dims[1]) return;
       for (size_t b = 0; b < size; ++b)
-        EXPECT_EQ(from[size_t(layout_offset(dims, layout, index)) * size + b], std::byte(0)) << "padding channel " << index[1];
+        EXPECT_EQ(from[size_t(layout_offset(dims, layout, index)) * size + b], std::byte(0))
+            << "padding channel " << index[1];
     });
   }
   return out;
 }
 
 // The outputs in plain layout. `inputs` are plain; those of absent ports are undefined tensors.
-inline std::vector<Tensor> run_tactic(const Tactic& tactic, Problem problem, const Config& config, const std::vector<Tensor>& inputs, const Device& device) {
-  for (size_t i = 0; i < inputs.size(); ++i) problem.inputs[i].constant = problem.inputs[i].is_constant ? &inputs[i] : nullptr;
+inline std::vector<Tensor> run_tactic(const Tactic& tactic, Problem problem, const Config& config,
+                                      const std::vector<Tensor>& inputs, const Device& device) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    problem.inputs[i].constant = problem.inputs[i].is_constant ? &inputs[i] : nullptr;
   EXPECT_EQ(config.inputs.size(), problem.inputs.size());
   EXPECT_EQ(config.outputs.size(), problem.outputs.size());
   Packed packed;
@@ -119,11 +124,13 @@ inline std::vector<Tensor> run_tactic(const Tactic& tactic, Problem problem, con
     kernel->launch({in_pointers, out_pointers, workspace_bytes ? workspace.data() : nullptr});
     for (size_t i = 0; i < problem.outputs.size(); ++i) {
       const Port& port = problem.outputs[i];
-      results->push_back(port.present ? load_layout(port.type.dtype, port.dims(), config.outputs[i], out[i].data()) : Tensor());
+      results->push_back(port.present ? load_layout(port.type.dtype, port.dims(), config.outputs[i], out[i].data())
+                                      : Tensor());
     }
   }
   for (size_t i = 0; i < first.size(); ++i)
-    EXPECT_TRUE(!first[i].defined() || first[i].same_bits(second[i])) << "output " << i << " differs between two launches";
+    EXPECT_TRUE(!first[i].defined() || first[i].same_bits(second[i]))
+        << "output " << i << " differs between two launches";
   EXPECT_TRUE(packed_memory.intact()) << "wrote beside the packed constants";
   EXPECT_TRUE(workspace.intact()) << "wrote beside the workspace";
   for (size_t i = 0; i < in.size(); ++i) {
@@ -131,7 +138,9 @@ inline std::vector<Tensor> run_tactic(const Tactic& tactic, Problem problem, con
     if (in_pointers[i]) {
       Guarded again(layout_bytes(inputs[i].dtype(), inputs[i].dims(), config.inputs[i]), 0);
       store_layout(inputs[i], config.inputs[i], again.data());
-      EXPECT_EQ(std::memcmp(again.data(), in[i].data(), size_t(layout_bytes(inputs[i].dtype(), inputs[i].dims(), config.inputs[i]))), 0)
+      EXPECT_EQ(std::memcmp(again.data(), in[i].data(),
+                            size_t(layout_bytes(inputs[i].dtype(), inputs[i].dims(), config.inputs[i]))),
+                0)
           << "input " << i << " was changed";
     }
   }
@@ -152,7 +161,8 @@ inline std::string difference(const Tensor& got, const Tensor& want, double rela
   for (size_t i = 0; i < g.size(); ++i) {
     if (g[i] == w[i] || (g[i] != g[i] && w[i] != w[i])) continue;
     const double error = g[i] > w[i] ? g[i] - w[i] : w[i] - g[i], size = w[i] < 0 ? -w[i] : w[i];
-    if (!(error <= absolute + relative * size) || size > 1e300) return concat("element ", i, " is ", g[i], ", not ", w[i], " (error ", error, ")");
+    if (!(error <= absolute + relative * size) || size > 1e300)
+      return concat("element ", i, " is ", g[i], ", not ", w[i], " (error ", error, ")");
   }
   return "";
 }

@@ -35,7 +35,8 @@ double worst_error(Scalar op, double (*truth)(double), float limit, Isa isa, flo
   y.resize(x.size());
   const StepFn step = find_step_f32(op);
   for (size_t i = 0; i < x.size(); i += 1000)
-    step({y.data() + i, x.data() + i, nullptr, nullptr, int64_t(std::min<size_t>(1000, x.size() - i)), false, false, false});
+    step({y.data() + i, x.data() + i, nullptr, nullptr, int64_t(std::min<size_t>(1000, x.size() - i)), false, false,
+          false});
   for (size_t i = 0; i < x.size(); ++i)
     if (const double e = ulps(y[i], truth(double(x[i]))); e > worst) worst = e, at = x[i];
   set_isa(before);
@@ -68,7 +69,8 @@ TEST(VectorMath, ErrorsStayWithinTheDocumentedBounds) {
 }
 
 TEST(VectorMath, SineAndCosineAreAccurateForEveryArgument) {
-  for (auto [op, truth] : {std::pair{Scalar::sin, static_cast<double (*)(double)>(std::sin)}, {Scalar::cos, static_cast<double (*)(double)>(std::cos)}})
+  for (auto [op, truth] : {std::pair{Scalar::sin, static_cast<double (*)(double)>(std::sin)},
+                           {Scalar::cos, static_cast<double (*)(double)>(std::cos)}})
     for (Isa isa : {Isa::base, best_isa()}) {
       const Isa before = cpu_isa();
       set_isa(isa);

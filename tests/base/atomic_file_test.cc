@@ -40,7 +40,8 @@ class AtomicFiles : public testing::TestWithParam<bool> {
   }
   const std::string folder = test_folder();
 };
-INSTANTIATE_TEST_SUITE_P(, AtomicFiles, testing::Bool(), [](const auto& info) { return info.param ? "Unnamed" : "Named"; });
+INSTANTIATE_TEST_SUITE_P(, AtomicFiles, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Unnamed" : "Named"; });
 
 TEST_P(AtomicFiles, NothingButTheTargetIsLeft) {
   write(ranges(folder + "a"), kRanges);
@@ -122,7 +123,8 @@ TEST_P(AtomicFiles, AForeignFileWithAFormerTemporaryNameIsNoHindrance) {
 TEST_P(AtomicFiles, OnlyForceReplacesAFileOfAnotherKind) {
   write_text(folder + "notes.txt", "mine");
   const std::string said = error_of(ErrorKind::usage, [&] { write(ranges(folder + "notes.txt"), kRanges); });
-  EXPECT_CONTAINS(said, "-o '" + folder + "notes.txt' is a file that Temper did not write, which a file of ranges would replace");
+  EXPECT_CONTAINS(
+      said, "-o '" + folder + "notes.txt' is a file that Temper did not write, which a file of ranges would replace");
   EXPECT_CONTAINS(said, "--force");
   EXPECT_EQ(read_file(folder + "notes.txt"), "mine");
   fs::create_symlink("notes.txt", folder + "link");
@@ -134,7 +136,8 @@ TEST_P(AtomicFiles, OnlyForceReplacesAFileOfAnotherKind) {
 }
 
 TEST_P(AtomicFiles, AWrongPathIsTheUsersAndARefusalIsTheMachines) {
-  EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { write(ranges(folder + "no/a"), kRanges); }), "there is no folder '" + folder + "no'");
+  EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { write(ranges(folder + "no/a"), kRanges); }),
+                  "there is no folder '" + folder + "no'");
   EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { write(ranges(folder), kRanges); }), "it is a folder");
   EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { write(ranges("/dev/null"), kRanges); }), "not a regular file");
   EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { write(ranges("-"), kRanges); }), "./-");
@@ -167,14 +170,17 @@ TEST(CheckOutputs, WhatLiesInAFolderThatIsReadIsAnInput) {
   write_text(folder + "data/ranges.json", kRanges);  // of a former run
   fs::create_symlink("data/cat/1.jpg", folder + "link");
   for (const char* name : {"data/cat/1.jpg", "link"})
-    EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { check_outputs({folder + "data"}, {ranges(folder + name, true)}); }), "is one of the files to read");
+    EXPECT_CONTAINS(
+        error_of(ErrorKind::usage, [&] { check_outputs({folder + "data"}, {ranges(folder + name, true)}); }),
+        "is one of the files to read");
   check_outputs({folder + "data"}, {ranges(folder + "data/new.json"), ranges(folder + "data/ranges.json")});
 }
 
 TEST(CheckOutputs, TwoOutputsAreTwoFiles) {
   const std::string folder = test_folder();
   const Output cache{folder + "./a", FileKind::calibration_cache, false, "--cache"};
-  EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { check_outputs({}, {ranges(folder + "a"), cache}); }), "are one file");
+  EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { check_outputs({}, {ranges(folder + "a"), cache}); }),
+                  "are one file");
 }
 
 // A cache is named to be read and written; where it cannot be written, that costs a warning later.
@@ -182,8 +188,10 @@ TEST(CheckOutputs, ATimingCacheIsOnlyHeldAgainstItsKind) {
   const std::string folder = test_folder();
   write_text(folder + "ranges.json", kRanges);
   check_outputs({}, {{folder + "no/times.json", FileKind::timings}});
-  EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { check_outputs({}, {{folder + "ranges.json", FileKind::timings, false, "--timing-cache"}}); }),
-                  "--timing-cache '" + folder + "ranges.json' is a file of ranges, no timing cache");
+  EXPECT_CONTAINS(
+      error_of(ErrorKind::usage,
+               [&] { check_outputs({}, {{folder + "ranges.json", FileKind::timings, false, "--timing-cache"}}); }),
+      "--timing-cache '" + folder + "ranges.json' is a file of ranges, no timing cache");
 }
 
 TEST(FileLocks, AReaderThatHoldsALockIsWaitedForWithALimit) {
@@ -191,7 +199,8 @@ TEST(FileLocks, AReaderThatHoldsALockIsWaitedForWithALimit) {
   { const FileLock lock(folder + "times.json"); }
   const int reader = open((folder + "times.json.lock").c_str(), O_RDONLY | O_CLOEXEC);
   ASSERT_EQ(flock(reader, LOCK_SH), 0);
-  EXPECT_CONTAINS(error_of(ErrorKind::machine, [&] { FileLock(folder + "times.json", 0.05); }), "another process holds");
+  EXPECT_CONTAINS(error_of(ErrorKind::machine, [&] { FileLock(folder + "times.json", 0.05); }),
+                  "another process holds");
   close(reader);
   const FileLock lock(folder + "times.json", 0.05);
 }
@@ -205,13 +214,16 @@ TEST(PrivateFolders, AreMadeForTheUserAloneAndNotTrustedWhereOthersMayWrite) {
   ASSERT_EQ(chmod((folder + "a/b/file").c_str(), 0644), 0);
   EXPECT_EQ(read_trusted_file(folder + "a/b/file", 10), "x");
   ASSERT_EQ(chmod((folder + "a/b/file").c_str(), 0666), 0);
-  EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { read_trusted_file(folder + "a/b/file", 10); }), "everybody may write to it");
+  EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { read_trusted_file(folder + "a/b/file", 10); }),
+                  "everybody may write to it");
   ASSERT_EQ(chmod((folder + "a/b").c_str(), 0777), 0);
-  EXPECT_CONTAINS(error_of(ErrorKind::machine, [&] { make_private_folder(folder + "a/b"); }), "is not to be trusted: everybody may write to it");
+  EXPECT_CONTAINS(error_of(ErrorKind::machine, [&] { make_private_folder(folder + "a/b"); }),
+                  "is not to be trusted: everybody may write to it");
   if (geteuid() != 0) GTEST_SKIP() << "only root gives files to another user";
   ASSERT_EQ(chmod((folder + "a/b").c_str(), 0755), 0);
   ASSERT_EQ(chown((folder + "a/b").c_str(), 12345, gid_t(-1)), 0);
-  EXPECT_CONTAINS(error_of(ErrorKind::machine, [&] { make_private_folder(folder + "a/b"); }), "it belongs to user 12345");
+  EXPECT_CONTAINS(error_of(ErrorKind::machine, [&] { make_private_folder(folder + "a/b"); }),
+                  "it belongs to user 12345");
 }
 
 }  // namespace

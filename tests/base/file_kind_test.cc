@@ -38,15 +38,19 @@ TEST(FileKinds, JsonIsToldByTheSchemaOfItsOutermostObject) {
   EXPECT_EQ(kind_of(folder, R"({"entries": {"a": 1}, "schema": "temper.timings/1"})"), FileKind::timings);
   EXPECT_EQ(kind_of(folder, "{\n \"entries\": {\n  \"a\": 1" + many), FileKind::timings);  // cut off
   EXPECT_EQ(kind_of(folder, R"({"schema": "mine/1", "runs": []})"), FileKind::other);
-  EXPECT_EQ(kind_of(folder, "{\"notes\": \"" + many + "\", \"schema\": \"temper.ranges/1\", \"values\": \"" + many + "\"}"), FileKind::ranges);
-  EXPECT_EQ(kind_of(folder, R"({"mine": {"schema": "temper.ranges/1"}, "text": "\"schema\": \"temper.ranges/1\""})"), FileKind::other);
+  EXPECT_EQ(
+      kind_of(folder, "{\"notes\": \"" + many + "\", \"schema\": \"temper.ranges/1\", \"values\": \"" + many + "\"}"),
+      FileKind::ranges);
+  EXPECT_EQ(kind_of(folder, R"({"mine": {"schema": "temper.ranges/1"}, "text": "\"schema\": \"temper.ranges/1\""})"),
+            FileKind::other);
   EXPECT_EQ(kind_of(folder, R"({"schema": "temper.resultant/1"})"), FileKind::other);
   EXPECT_EQ(kind_of(folder, R"([{"schema": "temper.result/1"}])"), FileKind::other);
 }
 
 TEST(FileKinds, WhatUsersHaveIsOther) {
   const std::string folder = test_folder();
-  for (std::string_view text : {"# Title\n\ntext\n", "label,x,y\n1,2,3\n", "hello", "\x89TMPX\r\n\x1a", "<!doctype html><p>", "\x08\x08\x12\x06temper", "\xff\xfe", "[]"})
+  for (std::string_view text : {"# Title\n\ntext\n", "label,x,y\n1,2,3\n", "hello", "\x89TMPX\r\n\x1a",
+                                "<!doctype html><p>", "\x08\x08\x12\x06temper", "\xff\xfe", "[]"})
     EXPECT_EQ(kind_of(folder, text), FileKind::other) << text;
   EXPECT_EQ(kind_of(folder, ""), FileKind::nothing);
   EXPECT_EQ(kind_of(folder, std::string(100000, '\0')), FileKind::nothing);

@@ -9,14 +9,16 @@ namespace temper {
 namespace {
 
 // Everything that a terminal takes as a command, or a reader as something else than it is.
-const std::string kHostile = "a\x1b[2Jb\x07"
-                             "c\rd\ne\tf\x7f"
-                             "g\xc2\x9b"
-                             "31mh\xe2\x80\xaei\xe2\x81\xa6j\xe2\x80\x8fk\xff\xfel\x9bm\xed\xa0\x80n\xc3";
+const std::string kHostile =
+    "a\x1b[2Jb\x07"
+    "c\rd\ne\tf\x7f"
+    "g\xc2\x9b"
+    "31mh\xe2\x80\xaei\xe2\x81\xa6j\xe2\x80\x8fk\xff\xfel\x9bm\xed\xa0\x80n\xc3";
 
 TEST(Quote, PrintableTextHoldsNothingThatCommandsATerminal) {
   const std::string r = "\xef\xbf\xbd";
-  EXPECT_EQ(printable(kHostile), "a [2Jb c d e f g 31mh" + r + "i" + r + "j" + r + "k" + r + r + "l" + r + "m" + r + r + r + "n" + r);
+  EXPECT_EQ(printable(kHostile),
+            "a [2Jb c d e f g 31mh" + r + "i" + r + "j" + r + "k" + r + r + "l" + r + "m" + r + r + r + "n" + r);
   EXPECT_EQ(printable_lines("a\r\nb"), "a \nb");
   EXPECT_EQ(printable("naïve 模型 🙂 ‑ é"), "naïve 模型 🙂 ‑ é");
 }
@@ -27,7 +29,8 @@ TEST(Quote, LongWordsLoseTheirMiddleAndSayHowMuch) {
   EXPECT_EQ(cut, "the shape " + std::string(50, '1') + "…(59925 bytes)…" + std::string(25, '1') + " is\nlong");
   std::string word;
   for (int i = 0; i < 1000; ++i) word += "é";
-  for (size_t most : {50u, 51u, 52u, 53u}) EXPECT_EQ(printable(with_short_words(word, most)), with_short_words(word, most));  // no half characters
+  for (size_t most : {50u, 51u, 52u, 53u})
+    EXPECT_EQ(printable(with_short_words(word, most)), with_short_words(word, most));  // no half characters
 }
 
 TEST(Quote, JsonEscapesWhatATerminalWouldObeyAndReadsBackTheSame) {

@@ -57,7 +57,9 @@ class LateWorkers {
 
 template <class F>
 void run_together(int members, F&& part) {
-  run_parts(members, Parts::together, [](void* data, int member) { (*static_cast<std::remove_reference_t<F>*>(data))(member); }, &part);
+  run_parts(
+      members, Parts::together,
+      [](void* data, int member) { (*static_cast<std::remove_reference_t<F>*>(data))(member); }, &part);
 }
 
 TEST(Team, RunsEachPartOnce) {
@@ -109,7 +111,12 @@ TEST(Team, AnExceptionOfAnyPartComesOutWhenAllPartsHaveEnded) {
     }
   }
   int runs = 0;
-  EXPECT_THROW(run_members(1, [&](int) { ++runs; fail(ErrorKind::machine, "alone"); }), Error);
+  EXPECT_THROW(run_members(1,
+                           [&](int) {
+                             ++runs;
+                             fail(ErrorKind::machine, "alone");
+                           }),
+               Error);
   EXPECT_EQ(runs, 1);
 }
 
@@ -182,8 +189,8 @@ TEST(Team, PartsMayWaitForEachOther) {
   }
 }
 
-// A clock that is read from a list, in microseconds: the caller's looks one after the other, then the last for ever; a worker
-// sees the last at once.
+// A clock that is read from a list, in microseconds: the caller's looks one after the other, then the last for ever; a
+// worker sees the last at once.
 class ScriptedClock {
  public:
   ScriptedClock() {
@@ -205,8 +212,8 @@ class ScriptedClock {
   static inline std::thread::id caller;
 };
 
-// Runs a region of which `threads` threads begin a part before any ends one; the clock is read as it starts, when the caller has
-// run his, and at its end. False where so many threads do not come.
+// Runs a region of which `threads` threads begin a part before any ends one; the clock is read as it starts, when the
+// caller has run his, and at its end. False where so many threads do not come.
 bool run_on(int threads, int members, Parts parts, ScriptedClock& clock, std::vector<int> us) {
   clock.says(std::move(us));
   std::mutex mutex;
@@ -251,7 +258,8 @@ TEST(Team, AWorkerThatLosesItsCoreInsideOfAPartRestsAWhile) {
     EXPECT_TRUE(run_on(2, 2, Parts::together, clock, {5'008'999})) << "parts that wait for each other end a rest";
     EXPECT_TRUE(run_on(2, 2, independent, clock, {6'000'000, 6'004'000, 6'012'000})) << "long parts on a shared core";
     EXPECT_TRUE(run_on(2, 2, independent, clock, {6'012'001})) << "are no reason to rest";
-  }).join();
+  })
+      .join();
 }
 
 TEST(Team, AWorkerThatDoesNotComeRestsAndTheOthersWorkOn) {

@@ -63,9 +63,12 @@ TEST(Compare, OfSeveralNumbersOfThreadsTheFastestIsNamedByTheInterval) {
   const std::string both = fastest_threads({&one, &two});
   EXPECT_TRUE(both.starts_with("1 thread is the fastest: 2 threads take 2.00 times as long (")) << both;
   EXPECT_EQ(fastest_threads({&two, &one}), both);
-  EXPECT_NE(fastest_threads({&one, &two, &four}).find("; no difference is shown where 4 threads take 0.9"), std::string::npos) << fastest_threads({&one, &two, &four});
+  EXPECT_NE(fastest_threads({&one, &two, &four}).find("; no difference is shown where 4 threads take 0.9"),
+            std::string::npos)
+      << fastest_threads({&one, &two, &four});
   BenchRun few = run_of(5, 3);
-  EXPECT_TRUE(fastest_threads({&one, &few}).starts_with("no number of threads is shown to be the fastest: beside ")) << fastest_threads({&one, &few});
+  EXPECT_TRUE(fastest_threads({&one, &few}).starts_with("no number of threads is shown to be the fastest: beside "))
+      << fastest_threads({&one, &few});
 }
 
 TEST(Compare, SummariesOfLogsGiveAWiderIntervalAndNeverAFalseOne) {

@@ -112,7 +112,8 @@ TEST(Results, SchemaHasEveryFieldOfTheDocument) {
                            "workspace_bytes"})
     EXPECT_TRUE(json["runs"][0].contains(name)) << name;
   EXPECT_EQ(json["runs"][0].size(), 30u);
-  for (const char* name : {"median", "mean", "min", "max", "stddev", "p90", "p95", "p99", "median_ci95", "mean_ci95", "p90_ci95", "p95_ci95", "p99_ci95"})
+  for (const char* name : {"median", "mean", "min", "max", "stddev", "p90", "p95", "p99", "median_ci95", "mean_ci95",
+                           "p90_ci95", "p95_ci95", "p99_ci95"})
     EXPECT_TRUE(json["runs"][0]["latency_ms"].contains(name)) << name;
 }
 

@@ -23,9 +23,7 @@ TEST(Table, MarkdownEscapesBarsAndAlignsNumbers) {
   EXPECT_EQ(markdown_table(kTable), "| name | ms |\n| --- | ---: |\n| é\\|a | 1.5 |\n| long, \"name\" | 10 |\n");
 }
 
-TEST(Table, CsvQuotesCellsThatNeedIt) {
-  EXPECT_EQ(csv_table(kTable), "name,ms\né|a,1.5\n\"long, \"\"name\"\"\",10\n");
-}
+TEST(Table, CsvQuotesCellsThatNeedIt) { EXPECT_EQ(csv_table(kTable), "name,ms\né|a,1.5\n\"long, \"\"name\"\"\",10\n"); }
 
 TEST(Table, NumbersKeepFourSignificantDigits) {
   EXPECT_EQ(format_number(12.3456), "12.35");
@@ -63,7 +61,8 @@ TEST(Table, CsvOfRunsHasOneColumnPerField) {
   ASSERT_EQ(table.rows.size(), 2u);
   ASSERT_EQ(table.rows[0].size(), table.columns.size());
   auto cell = [&](const std::string& name) {
-    const auto at = std::find_if(table.columns.begin(), table.columns.end(), [&](const auto& c) { return c.name == name; });
+    const auto at =
+        std::find_if(table.columns.begin(), table.columns.end(), [&](const auto& c) { return c.name == name; });
     return at == table.columns.end() ? "(none)" : table.rows[1][size_t(at - table.columns.begin())];
   };
   EXPECT_EQ(cell("latency_ms.median"), "2");

@@ -33,9 +33,14 @@ Graph small_network(const Dim& batch, const Dim& size) {
   conv.pads = {1, 1, 1, 1};
   conv.epilogue = Program::parse("(2) 2=add.f32(0,1) 3=relu.f32(2)");
   ValueId x = graph.add_input("x", {DType::f32, {batch, 3, size, size}});
-  ValueId a = graph.add_single(conv, {x, graph.add_constant("w1", filled({16, 3, 3, 3}, 1)), graph.add_constant("b1", filled({16, 1, 1}, 2))}, "conv1");
+  ValueId a = graph.add_single(
+      conv, {x, graph.add_constant("w1", filled({16, 3, 3, 3}, 1)), graph.add_constant("b1", filled({16, 1, 1}, 2))},
+      "conv1");
   conv.epilogue = Program::parse("(3) 3=add.f32(0,1) 4=add.f32(3,2) 5=relu.f32(4)");
-  ValueId b = graph.add_single(conv, {a, graph.add_constant("w2", filled({16, 16, 3, 3}, 3)), graph.add_constant("b2", filled({16, 1, 1}, 4)), a}, "conv2");
+  ValueId b = graph.add_single(
+      conv,
+      {a, graph.add_constant("w2", filled({16, 16, 3, 3}, 3)), graph.add_constant("b2", filled({16, 1, 1}, 4)), a},
+      "conv2");
   ops::Pool pool;
   pool.kernel = pool.strides = {2, 2};
   pool.dilations = {1, 1};
@@ -59,7 +64,9 @@ void expect_close(const std::vector<Tensor>& got, const std::vector<Tensor>& wan
   for (size_t o = 0; o < got.size(); ++o) {
     ASSERT_EQ(got[o].dims(), wanted[o].dims());
     for (int64_t i = 0; i < got[o].count(); ++i)
-      ASSERT_NEAR(got[o].data<float>()[i], wanted[o].data<float>()[i], 1e-4 + 1e-4 * std::abs(wanted[o].data<float>()[i])) << o << " at " << i;
+      ASSERT_NEAR(got[o].data<float>()[i], wanted[o].data<float>()[i],
+                  1e-4 + 1e-4 * std::abs(wanted[o].data<float>()[i]))
+          << o << " at " << i;
   }
 }
 
@@ -86,7 +93,8 @@ TEST(Build, AConstantBesideABlockedValueIsReadInThatOrder) {
   conv.pads = {1, 1, 1, 1};
   const ValueId x = graph.add_input("x", {DType::f32, {1, 16, 9, 9}});
   const ValueId a = graph.add_single(conv, {x, graph.add_constant("w1", filled({32, 16, 3, 3}, 1))}, "conv1");
-  const ValueId both = graph.add_single(ops::Concat{1}, {a, graph.add_constant("c", filled({1, 32, 9, 9}, 2))}, "concat");
+  const ValueId both =
+      graph.add_single(ops::Concat{1}, {a, graph.add_constant("c", filled({1, 32, 9, 9}, 2))}, "concat");
   graph.add_output("y", graph.add_single(conv, {both, graph.add_constant("w2", filled({16, 64, 3, 3}, 3))}, "conv2"));
   const Tensor in = filled({1, 16, 9, 9}, 7);
   for (const bool measure : {false, true}) {
@@ -97,12 +105,15 @@ TEST(Build, AConstantBesideABlockedValueIsReadInThatOrder) {
 
 // In front of a page that must not be read.
 Tensor guarded(const Tensor& tensor) {
-  const size_t page = size_t(sysconf(_SC_PAGESIZE)), bytes = size_t(tensor.bytes()), all = (bytes + page - 1) / page * page + page;
-  auto* memory = static_cast<std::byte*>(mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  const size_t page = size_t(sysconf(_SC_PAGESIZE)), bytes = size_t(tensor.bytes()),
+               all = (bytes + page - 1) / page * page + page;
+  auto* memory =
+      static_cast<std::byte*>(mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   mprotect(memory + all - page, page, PROT_NONE);
   std::byte* const at = memory + all - page - bytes;
   std::memcpy(at, tensor.raw().data(), bytes);
-  return Tensor::view(tensor.dtype(), tensor.dims(), at, std::shared_ptr<const void>(memory, [all](const void* m) { munmap(const_cast<void*>(m), all); }));
+  return Tensor::view(tensor.dtype(), tensor.dims(), at,
+                      std::shared_ptr<const void>(memory, [all](const void* m) { munmap(const_cast<void*>(m), all); }));
 }
 
 // 197 rows in blocks of 16 take more memory than the constant has.
@@ -122,7 +133,8 @@ TEST(Build, KernelsAreTimedWithIndicesThatEveryTableHas) {
   for (const int64_t rows : {1, 2}) {
     Graph graph;
     const ValueId x = graph.add_input("x", {DType::i64, {4, 5}});
-    const ValueId found = graph.add_single(ops::Gather{}, {graph.add_constant("table", filled({rows, 8}, 1)), x}, "gather");
+    const ValueId found =
+        graph.add_single(ops::Gather{}, {graph.add_constant("table", filled({rows, 8}, 1)), x}, "gather");
     ops::MatMul matmul;
     graph.add_output("y", graph.add_single(matmul, {found, graph.add_constant("w", filled({8, 3}, 2))}, "fc"));
     Tensor in(DType::i64, {4, 5});
@@ -146,7 +158,8 @@ TEST(Build, EveryWayToSliceTheBatchGivesTheSameAnswer) {
         PlanOptions options;
         options.threads = 2;
         options.segments.push_back({0, groups[border].last, slice, parallel});
-        if (groups[border].last + 1 < graph.node_count()) options.segments.push_back({groups[border].last + 1, graph.node_count() - 1, slice == 1 ? 2 : 0, !parallel});
+        if (groups[border].last + 1 < graph.node_count())
+          options.segments.push_back({groups[border].last + 1, graph.node_count() - 1, slice == 1 ? 2 : 0, !parallel});
         const Plan plan = build_plan(graph, backend, device, options);
         Arena arena(device);
         Executor executor(plan, device, arena);

@@ -11,17 +11,19 @@
 namespace temper {
 namespace {
 
-
 TEST(Memory, AModelThatNeedsFarMoreThanItsSizeIsRefusedWithTheNodeAndTheOption) {
   Graph graph;
   const ValueId x = graph.add_input("x", TensorType::parse("f32[1]"));
   ops::Broadcast op;
   op.shape = {Dim(int64_t(1) << 30)};
   graph.add_output("y", graph.add_single(op, {x}, "huge"));
-  const std::string message = error_of(ErrorKind::bad_file, [&] { build_engine(graph, {}, BuildOptions{.measure = false}); });
-  EXPECT_CONTAINS(message, "4.0 GiB; the limit is 512.0 MiB (256 times the model's constants and inputs, and 512.0 MiB)");
+  const std::string message =
+      error_of(ErrorKind::bad_file, [&] { build_engine(graph, {}, BuildOptions{.measure = false}); });
+  EXPECT_CONTAINS(message,
+                  "4.0 GiB; the limit is 512.0 MiB (256 times the model's constants and inputs, and 512.0 MiB)");
   EXPECT_CONTAINS(message, "--memory-limit");
-  EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { check_memory(graph, 0, int64_t(1) << 30); }), "the limit is 1.0 GiB. --memory-limit");
+  EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { check_memory(graph, 0, int64_t(1) << 30); }),
+                  "the limit is 1.0 GiB. --memory-limit");
   EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { check_memory(graph, 0, 1 << 20); }), "the limit is");
 }
 
@@ -33,7 +35,8 @@ TEST(Memory, WhatIsNotFreeIsRefusedBeforeItIsTaken) {
   graph.add_output("y", graph.add_single(op, {x}, "huge"));
   ASSERT_LT(free_memory(), int64_t(1) << 39);
   EXPECT_CONTAINS(error_of(ErrorKind::machine, [&] { check_memory(graph, 0, int64_t(1) << 40); }), "are free");
-  EXPECT_CONTAINS(error_of(ErrorKind::machine, [&] { Tensor(DType::u8, {int64_t(1) << 39}); }), "out of memory: a tensor needs 512.0 GiB");
+  EXPECT_CONTAINS(error_of(ErrorKind::machine, [&] { Tensor(DType::u8, {int64_t(1) << 39}); }),
+                  "out of memory: a tensor needs 512.0 GiB");
 }
 
 TEST(Memory, TheAddressSpaceThatUlimitLeavesIsWhatIsFree) {

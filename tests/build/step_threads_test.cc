@@ -41,7 +41,8 @@ struct Chosen {
   Chosen(int threads, const PlanTimer& time) {
     options.threads = threads;
     const Backend& backend = find_backend("cpu");
-    threaded = choose_step_threads(graph, backend, device, options, build_plan(graph, backend, device, options), time, {});
+    threaded =
+        choose_step_threads(graph, backend, device, options, build_plan(graph, backend, device, options), time, {});
   }
   std::map<std::string, int> threads() const {
     std::map<std::string, int> list;
@@ -54,10 +55,10 @@ struct Chosen {
 
 TEST(StepThreads, AStepRunsOnOneThreadWhereItsTimesInPlansSaySo) {
   const Chosen chosen(2, scripted([](const PlanStep& step) {
-    const bool one = step.problem.threads == 1;
-    if (step.node == "c1") return one ? 0.080 : 0.045;
-    return one ? 0.004 : 0.010;  // opening and joining is what it takes
-  }));
+                        const bool one = step.problem.threads == 1;
+                        if (step.node == "c1") return one ? 0.080 : 0.045;
+                        return one ? 0.004 : 0.010;  // opening and joining is what it takes
+                      }));
   EXPECT_EQ(chosen.threads(), (std::map<std::string, int>{{"c1", 2}, {"p1", 1}, {"c2", 1}, {"m", 1}, {"y", 1}}));
   EXPECT_EQ(chosen.threaded.plan.threads, 2);
 }
@@ -95,7 +96,10 @@ TEST(StepThreads, AStepThatIsSlowAmongOthersOfOneThreadGoesBackToOne) {
 }
 
 TEST(StepThreads, OnManyCoresAFewNumbersAreTried) {
-  const Chosen chosen(16, scripted([](const PlanStep& step) { return step.node == "c2" && step.problem.threads == 4 ? 0.005 : step.problem.threads == 1 ? 0.01 : 0.02; }));
+  const Chosen chosen(
+      16, scripted([](const PlanStep& step) {
+        return step.node == "c2" && step.problem.threads == 4 ? 0.005 : step.problem.threads == 1 ? 0.01 : 0.02;
+      }));
   EXPECT_EQ(chosen.threads(), (std::map<std::string, int>{{"c1", 1}, {"p1", 1}, {"c2", 4}, {"m", 1}, {"y", 1}}));
 }
 
@@ -111,7 +115,9 @@ TEST(StepThreads, StayInTheFileAndServeOtherShapes) {
   const auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("n"), 2);
   PlanOptions options;
   options.threads = 2;
-  options.threads_of = [](const Problem& problem) { return std::holds_alternative<ops::Conv>(problem.op) ? problem.threads : 1; };
+  options.threads_of = [](const Problem& problem) {
+    return std::holds_alternative<ops::Conv>(problem.op) ? problem.threads : 1;
+  };
   const auto plan_of = [&](int64_t batch) {
     const Graph concrete = specialize(engine->graph(), bind_shapes(engine->graph(), {{batch, 3, 8, 8}}));
     return build_plan(concrete, find_backend("cpu"), engine->device(), options);
@@ -120,7 +126,9 @@ TEST(StepThreads, StayInTheFileAndServeOtherShapes) {
     EXPECT_EQ(plan.threads, 2);
     for (const Segment& segment : plan.segments)
       for (const PlanStep& step : segment.steps)
-        EXPECT_TRUE(step.is_reorder() || step.problem.threads == (std::holds_alternative<ops::Conv>(step.problem.op) ? 2 : few)) << step.node;
+        EXPECT_TRUE(step.is_reorder() ||
+                    step.problem.threads == (std::holds_alternative<ops::Conv>(step.problem.op) ? 2 : few))
+            << step.node;
   };
   engine->add_plan(plan_of(4));
   check(*engine->plans().at(0), 1);

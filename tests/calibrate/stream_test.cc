@@ -17,8 +17,9 @@ ImportedModel model(const std::string& batch, const std::string& more_inputs = "
   std::string weights;
   for (int i = 0; i < 16; ++i) weights += concat(i ? "," : "", (i * 7) % 11 - 5);
   ImportedModel model;
-  model.graph = parse_graph(concat("graph \"g\"\ninput %x: f32[", batch, ",8]\n", more_inputs, "const %w: f32[8,2] = [", weights, "]\n%y: f32[", batch,
-                                   ",2] = matmul(%x, %w) @\"product\"\noutput \"y\" = ", result, "\n"));
+  model.graph =
+      parse_graph(concat("graph \"g\"\ninput %x: f32[", batch, ",8]\n", more_inputs, "const %w: f32[8,2] = [", weights,
+                         "]\n%y: f32[", batch, ",2] = matmul(%x, %w) @\"product\"\noutput \"y\" = ", result, "\n"));
   model.sha256 = std::string(64, 'a');
   return model;
 }
@@ -33,7 +34,8 @@ Tensor part(const Tensor& all, int64_t first, int64_t count) {
   return Tensor::view(all.dtype(), {count, 8}, all.data<float>() + first * 8);
 }
 
-Ranges calibrated(ImportedModel of, const std::vector<std::vector<Tensor>>& batches, const std::string& method = "auto") {
+Ranges calibrated(ImportedModel of, const std::vector<std::vector<Tensor>>& batches,
+                  const std::string& method = "auto") {
   BuildOptions options;
   options.threads = 1;
   StreamCalibration calibration(std::move(of), options, method, 3);
@@ -80,7 +82,8 @@ TEST(StreamCalibration, AutoDoesNotDependOnHowTheSamplesCome) {
   EXPECT_NE(once.notes.back().find("on 20 samples held apart"), std::string::npos) << once.notes.back();
   for (int64_t size : {1, 7, 40}) {
     std::vector<std::vector<Tensor>> batches;
-    for (int64_t first = 0; first < 100; first += size) batches.push_back({part(all, first, std::min(size, 100 - first))});
+    for (int64_t first = 0; first < 100; first += size)
+      batches.push_back({part(all, first, std::min(size, 100 - first))});
     SCOPED_TRACE(size);
     expect_alike(calibrated(model("n"), batches), once);
   }
@@ -92,9 +95,15 @@ TEST(StreamCalibration, AutoTakesTheLeastSquaredErrorOfAllSamplesWhereTooFewCanB
     EXPECT_EQ(got.samples, all.dims()[0]);
     EXPECT_EQ(got.method, "mse");
     ASSERT_EQ(got.notes.size(), wanted.notes.size() + 1);
-    EXPECT_NE(got.notes.back().find(concat("auto took mse: of the samples, ", std::string_view(held), " could be held apart")), std::string::npos) << got.notes.back();
-    EXPECT_NE(got.notes.back().find("fewer than 16; 80 samples that differ are enough"), std::string::npos) << got.notes.back();
-    expect_alike({got.model_sha256, got.precision, got.method, got.samples, got.seed, false, wanted.notes, got.sample_hashes, got.values, got.order, ""}, wanted);
+    EXPECT_NE(got.notes.back().find(
+                  concat("auto took mse: of the samples, ", std::string_view(held), " could be held apart")),
+              std::string::npos)
+        << got.notes.back();
+    EXPECT_NE(got.notes.back().find("fewer than 16; 80 samples that differ are enough"), std::string::npos)
+        << got.notes.back();
+    expect_alike({got.model_sha256, got.precision, got.method, got.samples, got.seed, false, wanted.notes,
+                  got.sample_hashes, got.values, got.order, ""},
+                 wanted);
   };
   expect_unjudged(samples(5), "1");
   expect_unjudged(samples(75), "15");
@@ -121,21 +130,25 @@ TEST(StreamCalibration, AllSamplesAreCalibratedOnWithANamedMethod) {
 TEST(StreamCalibration, AnInputWithoutSamplesMustNotChangeWithAuto) {
   const auto of = [] { return model("n", "input %z: f32[3,1]\n", "%y"); };
   const Tensor all = samples(100), a = Tensor::of<float>({3, 1}, {1, 2, 3}), b = Tensor::of<float>({3, 1}, {1, 2, 4});
-  const std::vector<std::vector<Tensor>> same = {{part(all, 0, 3), a}, {part(all, 3, 97), a}}, other = {{part(all, 0, 3), a}, {part(all, 3, 97), b}};
+  const std::vector<std::vector<Tensor>> same = {{part(all, 0, 3), a}, {part(all, 3, 97), a}},
+                                         other = {{part(all, 0, 3), a}, {part(all, 3, 97), b}};
   EXPECT_EQ(calibrated(of(), same).samples, 100);
-  expect_refused(ErrorKind::usage, "'z' has no samples along its first axis and differs", [&] { calibrated(of(), other); });
+  expect_refused(ErrorKind::usage, "'z' has no samples along its first axis and differs",
+                 [&] { calibrated(of(), other); });
   EXPECT_EQ(calibrated(of(), other, "minmax").samples, 100);
 }
 
 TEST(StreamCalibration, WhatCannotBeCalibratedOnIsRefused) {
   expect_refused(ErrorKind::usage, "no batch came", [] { calibrated(model("n"), {}); });
   expect_refused(ErrorKind::usage, "no samples in it", [] { calibrated(model("n"), {{samples(0)}}); });
-  expect_refused(ErrorKind::usage, "[2,9]", [] { calibrated(model("n"), {{samples(20)}, {Tensor(DType::f32, {2, 9})}}); });
+  expect_refused(ErrorKind::usage, "[2,9]",
+                 [] { calibrated(model("n"), {{samples(20)}, {Tensor(DType::f32, {2, 9})}}); });
   expect_refused(ErrorKind::usage, "automatic", [] { calibrated(model("n"), {{samples(20)}}, "automatic"); });
   for (int64_t broken = 0; broken < 20; ++broken) {  // whether it is calibrated on or held apart
     Tensor all = samples(20);
     all.data<float>()[broken * 8 + 2] = NAN;
-    expect_refused(ErrorKind::check_failed, concat("NaN for sample ", broken).c_str(), [&] { calibrated(model("n"), {{all}}); });
+    expect_refused(ErrorKind::check_failed, concat("NaN for sample ", broken).c_str(),
+                   [&] { calibrated(model("n"), {{all}}); });
   }
 }
 

@@ -50,19 +50,23 @@ class BadInput : public testing::Test {
   }
 
   // One line on stderr with all of `parts`, nothing on stdout, no file more or less than before.
-  void refused(ErrorKind kind, const std::string& arguments, const std::vector<std::string>& parts, const std::string& before = "") {
+  void refused(ErrorKind kind, const std::string& arguments, const std::vector<std::string>& parts,
+               const std::string& before = "") {
     const auto files_before = files();
     const Outcome outcome = temper(folder_, arguments, before);
     EXPECT_EQ(outcome.code, int(kind)) << arguments << ": " << outcome.err;
     EXPECT_EQ(outcome.out, "") << arguments;
     EXPECT_TRUE(outcome.err.starts_with("temper: ")) << arguments << ": " << outcome.err;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << arguments << ": " << outcome.err;
-    for (const std::string& part : parts) EXPECT_NE(outcome.err.find(part), std::string::npos) << arguments << ": '" << part << "' is missing in: " << outcome.err;
+    for (const std::string& part : parts)
+      EXPECT_NE(outcome.err.find(part), std::string::npos)
+          << arguments << ": '" << part << "' is missing in: " << outcome.err;
     EXPECT_EQ(files(), files_before) << arguments;
   }
   // The verbs that take a model.
   void model_refused(ErrorKind kind, const std::string& model, const std::vector<std::string>& parts) {
-    for (const char* verb : {"build -o out.plan ", "run --output-dir out ", "inspect ", "verify ", "bench --json out.json "})
+    for (const char* verb :
+         {"build -o out.plan ", "run --output-dir out ", "inspect ", "verify ", "bench --json out.json "})
       refused(kind, verb + model, parts);
   }
   std::string build(const std::string& arguments) {
@@ -111,13 +115,17 @@ save('string.onnx', [node('Identity')], dtype=T.STRING, out=T.STRING)
 save('opset.onnx', [node('Relu')], opset=28)
 save('ir.onnx', [node('Relu')], ir=14)
 )");
-  model_refused(ErrorKind::unsupported, "domain.onnx", {"domain.onnx", "the_node", "my.ops", "Frobnicate", "function body"});
-  refused(ErrorKind::bad_file, "build -o out.plan undeclared.onnx", {"undeclared.onnx", "the_node", "other.ops", "Frobnicate"});
+  model_refused(ErrorKind::unsupported, "domain.onnx",
+                {"domain.onnx", "the_node", "my.ops", "Frobnicate", "function body"});
+  refused(ErrorKind::bad_file, "build -o out.plan undeclared.onnx",
+          {"undeclared.onnx", "the_node", "other.ops", "Frobnicate"});
   refused(ErrorKind::unsupported, "build -o out.plan op.onnx", {"op.onnx", "the_node", "Frobnicate", "function body"});
   refused(ErrorKind::unsupported, "build -o out.plan refused_op.onnx", {"refused_op.onnx", "STRING"});
   refused(ErrorKind::bad_file, "build -o out.plan attribute.onnx", {"attribute.onnx", "the_node", "Relu", "slope"});
-  refused(ErrorKind::unsupported, "build -o out.plan value.onnx", {"value.onnx", "the_node", "training", "export the model for inference"});
-  refused(ErrorKind::unsupported, "build -o out.plan spatial.onnx", {"spatial.onnx", "the_node", "spatial = 0 is not supported. Write it as other ops"});
+  refused(ErrorKind::unsupported, "build -o out.plan value.onnx",
+          {"value.onnx", "the_node", "training", "export the model for inference"});
+  refused(ErrorKind::unsupported, "build -o out.plan spatial.onnx",
+          {"spatial.onnx", "the_node", "spatial = 0 is not supported. Write it as other ops"});
   refused(ErrorKind::unsupported, "build -o out.plan dtype.onnx", {"dtype.onnx", "'x'", "COMPLEX64"});
   refused(ErrorKind::unsupported, "build -o out.plan string.onnx", {"string.onnx", "'x'", "STRING"});
   model_refused(ErrorKind::unsupported, "opset.onnx", {"opset.onnx", "opset 28", "27", "Export it again"});
@@ -139,9 +147,11 @@ save('huge_input.onnx', [node('Relu')], x=[1 << 40, 1 << 40])
 m = model([node('Add', ['x', 'other'])]); m.graph.input.append(h.make_tensor_value_info('other', T.FLOAT, [2, 4])); onnx.save(m, 'two.onnx')
 )");
   for (const char* name : {"matmul", "conv", "add", "reshape", "axis"})
-    refused(ErrorKind::bad_file, concat("build -o out.plan ", std::string_view(name), ".onnx"), {concat(std::string_view(name), ".onnx"), "the_node"});
+    refused(ErrorKind::bad_file, concat("build -o out.plan ", std::string_view(name), ".onnx"),
+            {concat(std::string_view(name), ".onnx"), "the_node"});
   for (const char* name : {"initializer", "huge", "negative"})
-    refused(ErrorKind::bad_file, concat("build -o out.plan ", std::string_view(name), ".onnx"), {concat(std::string_view(name), ".onnx"), "W"});
+    refused(ErrorKind::bad_file, concat("build -o out.plan ", std::string_view(name), ".onnx"),
+            {concat(std::string_view(name), ".onnx"), "W"});
   refused(ErrorKind::bad_file, "build -o out.plan unknown.onnx", {"unknown.onnx", "nowhere"});
   refused(ErrorKind::bad_file, "build -o out.plan huge_input.onnx", {"huge_input.onnx", "overflows"});
   refused(ErrorKind::usage, "build -o out.plan good.onnx --shapes x=1x5", {"x", "f32[batch,4]"});
@@ -170,12 +180,27 @@ external('absolute', location=os.path.abspath('outside.data')); external('dots',
 external('link', location='link.data'); external('linked_folder', location='up/outside.data'); external('folder', location='sub'); external('pipe', location='pipe.data')
 external('nowhere'); external('nul', location='w.data\0x')
 )");
-  for (const char* name : {"fine", "fine_sub", "fine_link"}) EXPECT_EQ(temper(folder_, concat("inspect model/", std::string_view(name), ".onnx")).code, 0) << name;
-  const std::vector<std::pair<std::string, std::string>> cases{
-      {"missing", "none.data"}, {"short", "too short"},  {"tail", "W"},     {"beyond", "too short"}, {"overflow", "too short"}, {"wrong_length", "W"},  {"no_number", "'ten' is not a number"}, {"negative", "'-4' is not a number"},
-      {"absolute", "absolute"}, {"dots", "'..'"},        {"inner_dots", "'..'"}, {"link", "a link leads out"}, {"linked_folder", "a link leads out"}, {"folder", "not a regular file"}, {"pipe", "not a regular file"},
-      {"nowhere", "names no file"}, {"nul", "holds a NUL"}};
-  for (const auto& [name, part] : cases) refused(ErrorKind::bad_file, concat("build -o out.plan model/", name, ".onnx"), {name + ".onnx", "'W'", part});
+  for (const char* name : {"fine", "fine_sub", "fine_link"})
+    EXPECT_EQ(temper(folder_, concat("inspect model/", std::string_view(name), ".onnx")).code, 0) << name;
+  const std::vector<std::pair<std::string, std::string>> cases{{"missing", "none.data"},
+                                                               {"short", "too short"},
+                                                               {"tail", "W"},
+                                                               {"beyond", "too short"},
+                                                               {"overflow", "too short"},
+                                                               {"wrong_length", "W"},
+                                                               {"no_number", "'ten' is not a number"},
+                                                               {"negative", "'-4' is not a number"},
+                                                               {"absolute", "absolute"},
+                                                               {"dots", "'..'"},
+                                                               {"inner_dots", "'..'"},
+                                                               {"link", "a link leads out"},
+                                                               {"linked_folder", "a link leads out"},
+                                                               {"folder", "not a regular file"},
+                                                               {"pipe", "not a regular file"},
+                                                               {"nowhere", "names no file"},
+                                                               {"nul", "holds a NUL"}};
+  for (const auto& [name, part] : cases)
+    refused(ErrorKind::bad_file, concat("build -o out.plan model/", name, ".onnx"), {name + ".onnx", "'W'", part});
 }
 
 TEST_F(BadInput, PlansOfAnotherVersionBuildOrMachineNameTheCommandThatBuildsThemAgain) {
@@ -191,11 +216,13 @@ TEST_F(BadInput, PlansOfAnotherVersionBuildOrMachineNameTheCommandThatBuildsThem
   };
   for (const char* verb : {"run --output-dir out --input x.npy ", "bench --json out.json ", "evaluate --data x.npy "}) {
     with([](EngineInfo& info) { info.version = "99.0"; });
-    refused(ErrorKind::unsupported, std::string(verb) + "other.plan", {"other.plan", "99.0", std::string(version()), again});
+    refused(ErrorKind::unsupported, std::string(verb) + "other.plan",
+            {"other.plan", "99.0", std::string(version()), again});
     with([](EngineInfo& info) { info.revision = "another"; });
     refused(ErrorKind::unsupported, std::string(verb) + "other.plan", {"other.plan", "another", again});
     with([](EngineInfo& info) { info.fingerprint = "another CPU"; });
-    refused(ErrorKind::unsupported, std::string(verb) + "other.plan", {"other.plan", "another CPU", "this machine is", again});
+    refused(ErrorKind::unsupported, std::string(verb) + "other.plan",
+            {"other.plan", "another CPU", "this machine is", again});
   }
   EXPECT_EQ(temper(folder_, "run --input x.npy good.plan").code, 0);
 }
@@ -220,8 +247,11 @@ TEST_F(BadInput, ADamagedTimingCacheIsSetAsideAndRebuilt) {
   prepare("");
   build("good.onnx -o good.plan --shapes x=2x4 --timing-cache times.json");
   const std::string good = read_file(folder_ + "times.json");
-  for (const std::string& bad : {std::string(), std::string(5000, '\0'), good.substr(0, good.size() / 2), std::string(R"({"schema": "temper.timings/0", "entries": {}})"), std::string(R"({"schema": "temper.timings/2", "entries": {"a": [1, 0]}})"),
-                                 std::string(R"({"schema": "temper.timings/1", "entries": {"a": "fast"}})"), std::string(R"({"schema": "temper.timings/1", "entries": {"a": -1}})")}) {
+  for (const std::string& bad : {std::string(), std::string(5000, '\0'), good.substr(0, good.size() / 2),
+                                 std::string(R"({"schema": "temper.timings/0", "entries": {}})"),
+                                 std::string(R"({"schema": "temper.timings/2", "entries": {"a": [1, 0]}})"),
+                                 std::string(R"({"schema": "temper.timings/1", "entries": {"a": "fast"}})"),
+                                 std::string(R"({"schema": "temper.timings/1", "entries": {"a": -1}})")}) {
     write_text(folder_ + "times.json", bad);
     fs::remove(folder_ + "times.json.bad");
     const std::string said = build("good.onnx -o good.plan --shapes x=2x4 --timing-cache times.json");
@@ -236,9 +266,11 @@ TEST_F(BadInput, ADamagedTimingCacheIsSetAsideAndRebuilt) {
 // What does not even begin as a timing cache is somebody's file, named by mistake.
 TEST_F(BadInput, AFileThatIsNoTimingCacheIsNotSetAside) {
   prepare("");
-  for (const std::string& other : {std::string("[]"), std::string("\xff\xfe"), std::string(200000, '['), std::string(R"({"schema": 1, "entries": {}})"), std::string("my notes")}) {
+  for (const std::string& other : {std::string("[]"), std::string("\xff\xfe"), std::string(200000, '['),
+                                   std::string(R"({"schema": 1, "entries": {}})"), std::string("my notes")}) {
     write_text(folder_ + "times.json", other);
-    refused(ErrorKind::usage, "build good.onnx -o good.plan --shapes x=2x4 --timing-cache times.json", {"--timing-cache 'times.json' is a file that Temper did not write, no timing cache"});
+    refused(ErrorKind::usage, "build good.onnx -o good.plan --shapes x=2x4 --timing-cache times.json",
+            {"--timing-cache 'times.json' is a file that Temper did not write, no timing cache"});
     EXPECT_EQ(read_file(folder_ + "times.json"), other);
   }
 }
@@ -246,7 +278,10 @@ TEST_F(BadInput, AFileThatIsNoTimingCacheIsNotSetAside) {
 // Where the cache cannot be kept (a missing or read-only folder, a full disk), the plan is built all the same.
 TEST_F(BadInput, ATimingCacheThatCannotBeWrittenCostsNoBuild) {
   prepare("");
-  for (const auto& [before, flag] : std::vector<std::pair<std::string, std::string>>{{"", " --timing-cache missing/times.json"}, {"export XDG_CACHE_HOME=/dev/null;", ""}, {"unset XDG_CACHE_HOME HOME;", ""}}) {
+  for (const auto& [before, flag] :
+       std::vector<std::pair<std::string, std::string>>{{"", " --timing-cache missing/times.json"},
+                                                        {"export XDG_CACHE_HOME=/dev/null;", ""},
+                                                        {"unset XDG_CACHE_HOME HOME;", ""}}) {
     fs::remove(folder_ + "good.plan");
     const Outcome outcome = temper(folder_, "build good.onnx -o good.plan --quiet --shapes x=2x4" + flag, before);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -269,7 +304,8 @@ TEST_F(BadInput, WrongCommandLinesEndWithOneLineThatNamesTheVerb) {
   refused(ErrorKind::usage, "build good.plan -o out.plan", {"'good.plan' is a plan already", "ONNX model"});
   const Outcome help = temper(folder_, "--help");
   EXPECT_EQ(help.code, 0);
-  for (const char* part : {"Exit codes: 0 done", "2 wrong usage", "5 the machine failed"}) EXPECT_CONTAINS(help.out, part);
+  for (const char* part : {"Exit codes: 0 done", "2 wrong usage", "5 the machine failed"})
+    EXPECT_CONTAINS(help.out, part);
 }
 
 TEST_F(BadInput, InputsThatDoNotFitAreRefusedWithWhatIsExpected) {
@@ -296,7 +332,8 @@ open('x.txt', 'w').write('1 2 3'); open('bad.csv', 'w').write('1,2,3,4\n1,2,oops
     refused(ErrorKind::unsupported, run + "objects.npy", {"objects.npy"});
     refused(ErrorKind::usage, run + "x.txt", {"x.txt"});
   }
-  refused(ErrorKind::usage, "run good.plan --output-dir out --input many.npy --batch 9", {"'x'", "batches of 1 to 8, not of 9"});
+  refused(ErrorKind::usage, "run good.plan --output-dir out --input many.npy --batch 9",
+          {"'x'", "batches of 1 to 8, not of 9"});
 }
 
 TEST_F(BadInput, PicturesThatCannotBeDecoded) {
@@ -319,12 +356,17 @@ os.mkdir('folder'); picture.save('folder/a.png'); cut('folder/b.png', 'p.png', 5
 
 // A limit on the size of files stands for a full disk: writing fails in the middle, with another number.
 TEST_F(BadInput, AFullDiskLeavesTheOldFile) {
-  prepare("save('wide.onnx', [node('MatMul', ['x', 'V'])], x=[2, 4], constants={'V': np.ones((4, 90000), 'f4')})\nnp.save('x.npy', np.ones((2, 4), 'f4'))\n");
+  prepare(
+      "save('wide.onnx', [node('MatMul', ['x', 'V'])], x=[2, 4], constants={'V': np.ones((4, 90000), "
+      "'f4')})\nnp.save('x.npy', np.ones((2, 4), 'f4'))\n");
   fs::create_directories(folder_ + "out");
   const std::string full = "ulimit -f 64;";  // blocks of 512 or 1024 bytes
   const std::string plan(kPlanMagic.begin(), kPlanMagic.end());
   for (const auto& [file, old, arguments] : std::vector<std::tuple<std::string, std::string, std::string>>{
-           {"out.plan", plan + "the old one", "build wide.onnx --no-timing-cache -o out.plan"}, {"out/y.npy", read_file(folder_ + "x.npy"), "run wide.onnx --quiet --no-timing-cache --top 0 --input x.npy --output-dir out"}, {"m.onnx", zoo_model("digits_cnn", {}), "zoo mobilenet_v2 -o m.onnx"}}) {
+           {"out.plan", plan + "the old one", "build wide.onnx --no-timing-cache -o out.plan"},
+           {"out/y.npy", read_file(folder_ + "x.npy"),
+            "run wide.onnx --quiet --no-timing-cache --top 0 --input x.npy --output-dir out"},
+           {"m.onnx", zoo_model("digits_cnn", {}), "zoo mobilenet_v2 -o m.onnx"}}) {
     write_text(folder_ + file, old);
     refused(ErrorKind::machine, arguments, {"cannot write", file, "what was there before is unchanged"}, full);
     EXPECT_EQ(read_file(folder_ + file), old);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `temper bench` from the outside, on the smallest model of the zoo.
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <array>
@@ -11,9 +10,9 @@
 #include <set>
 #include <tuple>
 
+#include "../paths.h"
 #include "base/file.h"
 #include "bench/results.h"
-#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -37,7 +36,8 @@ class BenchVerb : public ::testing::Test {
     folder = ::testing::TempDir() + "temper_bench_" + std::to_string(getpid());
     std::filesystem::create_directories(folder);
     ASSERT_EQ(run(temper + "zoo digits_cnn -o " + folder + "/m.onnx").code, 0);
-    const Outcome built = run(temper + "build " + folder + "/m.onnx -o " + folder + "/m.plan --threads 1 --no-timing-cache --quick");
+    const Outcome built =
+        run(temper + "build " + folder + "/m.onnx -o " + folder + "/m.plan --threads 1 --no-timing-cache --quick");
     ASSERT_EQ(built.code, 0) << built.text;
   }
   static void TearDownTestSuite() { std::filesystem::remove_all(folder); }
@@ -46,7 +46,8 @@ class BenchVerb : public ::testing::Test {
 };
 
 TEST_F(BenchVerb, PlanIsMeasuredAndTheResultSaved) {
-  const Outcome done = run(temper + "bench " + file("m.plan") + " --duration 200ms --json " + file("r.json") + " --csv " + file("r.csv"));
+  const Outcome done = run(temper + "bench " + file("m.plan") + " --duration 200ms --json " + file("r.json") +
+                           " --csv " + file("r.csv"));
   ASSERT_EQ(done.code, 0) << done.text;
   EXPECT_NE(done.text.find("median ms"), std::string::npos) << done.text;
   const BenchResult result = load_result(file("r.json"));
@@ -64,8 +65,9 @@ TEST_F(BenchVerb, PlanIsMeasuredAndTheResultSaved) {
 }
 
 TEST_F(BenchVerb, ModelIsBuiltForEachBatchWithFixedCounts) {
-  const Outcome done = run(temper + "bench " + file("m.onnx") + " --batch 1,4 --threads 1 --quick --no-timing-cache --warmup 2 --iterations 12 --json " +
-                           file("m.json"));
+  const Outcome done =
+      run(temper + "bench " + file("m.onnx") +
+          " --batch 1,4 --threads 1 --quick --no-timing-cache --warmup 2 --iterations 12 --json " + file("m.json"));
   ASSERT_EQ(done.code, 0) << done.text;
   const BenchResult result = load_result(file("m.json"));
   ASSERT_EQ(result.runs.size(), 2u);
@@ -79,8 +81,10 @@ TEST_F(BenchVerb, ModelIsBuiltForEachBatchWithFixedCounts) {
 }
 
 TEST_F(BenchVerb, EveryCombinationOfASweepIsMeasured) {
-  const Outcome done = run(temper + "bench " + file("m.onnx") + " --precision fp32,bf16 --threads 1,2 --batch 1,4 --streams 1,2 --quick --no-timing-cache --warmup 1 --iterations 8 --json " + file("s.json") +
-                           " --markdown " + file("s.md"));
+  const Outcome done = run(temper + "bench " + file("m.onnx") +
+                           " --precision fp32,bf16 --threads 1,2 --batch 1,4 --streams 1,2 --quick --no-timing-cache "
+                           "--warmup 1 --iterations 8 --json " +
+                           file("s.json") + " --markdown " + file("s.md"));
   if (done.code == 4) GTEST_SKIP() << "this CPU has no BF16 arithmetic: " << done.text;
   ASSERT_EQ(done.code, 0) << done.text;
   const BenchResult result = load_result(file("s.json"));
@@ -93,7 +97,8 @@ TEST_F(BenchVerb, EveryCombinationOfASweepIsMeasured) {
 }
 
 TEST_F(BenchVerb, RequestsOfARateAreMeasuredFromWhenTheyWereMeantToBeSent) {
-  const Outcome done = run(temper + "bench " + file("m.plan") + " --rate 50,200 --duration 500ms --json " + file("o.json"));
+  const Outcome done =
+      run(temper + "bench " + file("m.plan") + " --rate 50,200 --duration 500ms --json " + file("o.json"));
   ASSERT_EQ(done.code, 0) << done.text;
   const BenchResult result = load_result(file("o.json"));
   ASSERT_EQ(result.runs.size(), 2u);

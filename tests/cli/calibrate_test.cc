@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "../paths.h"
 #include "program.h"
 #include "quantize/ranges.h"
-#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -28,14 +28,17 @@ bad = np.ones((5, 3), 'f4'); bad[3, 1] = -1; np.save('bad.npy', bad)
 zero = np.ones((5, 3), 'f4'); zero[4, 0] = 0; np.save('infinite.npy', zero)
 )";
 
-Outcome calibrate(const std::string& folder, const std::string& arguments) { return temper(folder, "calibrate " + arguments); }
+Outcome calibrate(const std::string& folder, const std::string& arguments) {
+  return temper(folder, "calibrate " + arguments);
+}
 
 TEST(CalibrateVerb, MinMaxIsNumpysForEveryBatchSize) {
   const std::string folder = test_folder();
   run_python(folder, kModels);
   std::string first;
   for (const char* batch : {"", "--batch 1", "--batch 8", "--batch 101"}) {
-    const Outcome done = calibrate(folder, concat("relu.onnx --data x.npy --method minmax -o r.json --json ", std::string_view(batch)));
+    const Outcome done =
+        calibrate(folder, concat("relu.onnx --data x.npy --method minmax -o r.json --json ", std::string_view(batch)));
     ASSERT_EQ(done.code, 0) << done.err;
     const Ranges ranges = load_ranges(folder + "r.json");
     EXPECT_EQ(ranges.samples, 101);
@@ -48,20 +51,25 @@ TEST(CalibrateVerb, MinMaxIsNumpysForEveryBatchSize) {
     EXPECT_EQ(ranges.values.at("z").method, "minmax");
     EXPECT_EQ(ranges.values.at("y").scale, ranges.values.at("y").max / 127.0f);
     // Small integers are exact whatever the batch; the softmax is not compared.
-    const std::string now = concat(ranges.values.at("x").max, " ", ranges.values.at("y").max, " ", ranges.values.at("y").histogram.zeros);
+    const std::string now =
+        concat(ranges.values.at("x").max, " ", ranges.values.at("y").max, " ", ranges.values.at("y").histogram.zeros);
     if (first.empty()) first = now;
     EXPECT_EQ(now, first);
     const auto json = nlohmann::json::parse(done.out);
     EXPECT_EQ(json.at("values").size(), ranges.values.size());
   }
-  run_python(folder, "import json\ny = np.load('y.npy'); r = json.load(open('r.json'))['values']['y']\nassert r['max'][1] == y.max() and r['histogram']['zeros'] == (y == 0).sum()\n");
+  run_python(folder,
+             "import json\ny = np.load('y.npy'); r = json.load(open('r.json'))['values']['y']\nassert r['max'][1] == "
+             "y.max() and r['histogram']['zeros'] == (y == 0).sum()\n");
 }
 
 TEST(CalibrateVerb, PartsJoinToTheWhole) {
   const std::string folder = test_folder();
   run_python(folder, kModels);
   const std::string how = "relu.onnx --data x.npy --method entropy --batch 1 ";
-  for (const char* arguments : {"-o whole.json", "--part 1/3 -o a.json", "--part 2/3 -o b.json", "--part 3/3 -o c.json"}) ASSERT_EQ(calibrate(folder, how + arguments).code, 0) << arguments;
+  for (const char* arguments :
+       {"-o whole.json", "--part 1/3 -o a.json", "--part 2/3 -o b.json", "--part 3/3 -o c.json"})
+    ASSERT_EQ(calibrate(folder, how + arguments).code, 0) << arguments;
   const Outcome joined = calibrate(folder, "--merge a.json b.json c.json -o joined.json");
   ASSERT_EQ(joined.code, 0) << joined.err;
   Ranges one = load_ranges(folder + "whole.json"), other = load_ranges(folder + "joined.json");
@@ -83,7 +91,11 @@ TEST(CalibrateVerb, ACacheGoesInAndOutWithTheSameBytes) {
   EXPECT_CONTAINS(read.err, "'onnx::x [1]' has the scale 0");
   EXPECT_EQ(read_file(folder + "out.cache"), read_file(folder + "in.cache"));
   EXPECT_EQ(float_bits(load_ranges(folder + "r.json").values.at("x").scale), "3c008912");
-  ASSERT_EQ(calibrate(folder, "relu.onnx --data x.npy --samples 7 --method minmax -o r.json --cache own.cache --cache-version 101303").code, 0);
+  ASSERT_EQ(
+      calibrate(folder,
+                "relu.onnx --data x.npy --samples 7 --method minmax -o r.json --cache own.cache --cache-version 101303")
+          .code,
+      0);
   EXPECT_TRUE(read_file(folder + "own.cache").starts_with("TRT-101303-MinMaxCalibration\nx: "));
   EXPECT_EQ(load_ranges(folder + "r.json").samples, 7);
 
@@ -104,7 +116,8 @@ TEST(CalibrateVerb, ACacheGoesInAndOutWithTheSameBytes) {
 TEST(CalibrateVerb, NanAndInfinityAreNamedByTensorAndSample) {
   const std::string folder = test_folder();
   run_python(folder, kModels);
-  const Outcome nan = calibrate(folder, "log.onnx --data bad.npy -o r.json"), infinite = calibrate(folder, "log.onnx --data infinite.npy -o r.json");
+  const Outcome nan = calibrate(folder, "log.onnx --data bad.npy -o r.json"),
+                infinite = calibrate(folder, "log.onnx --data infinite.npy -o r.json");
   EXPECT_EQ(nan.code, 1);
   EXPECT_CONTAINS(nan.err, "'y' holds a NaN for sample 3");
   EXPECT_EQ(infinite.code, 1);
@@ -124,7 +137,8 @@ TEST(CalibrateVerb, AnAllZeroTensorIsAWarningWithADefinedScale) {
 TEST(CalibrateVerb, PlaceholderDataIsSeededAndMarked) {
   const std::string folder = test_folder();
   run_python(folder, kModels);
-  const Outcome one = calibrate(folder, "relu.onnx --placeholder-data --seed 5 -o a.json"), two = calibrate(folder, "relu.onnx --placeholder-data --seed 5 -o b.json");
+  const Outcome one = calibrate(folder, "relu.onnx --placeholder-data --seed 5 -o a.json"),
+                two = calibrate(folder, "relu.onnx --placeholder-data --seed 5 -o b.json");
   ASSERT_EQ(one.code, 0) << one.err;
   ASSERT_EQ(two.code, 0) << two.err;
   EXPECT_CONTAINS(one.err, "meaningless for accuracy");
@@ -136,7 +150,8 @@ TEST(CalibrateVerb, AutoJudgesTheMethodsOnSamplesHeldApart) {
   const std::string folder = test_folder();
   run_python(folder, R"(
 import sys
-sys.path.insert(0, ')" + paths::source_folder() + R"(/python')
+sys.path.insert(0, ')" + paths::source_folder() +
+                         R"(/python')
 import digits_data
 images, labels, _, _ = digits_data.load()
 np.savez('digits.npz', image=images[:300], labels=labels[:300]); np.savez('few.npz', image=images[:5])
@@ -164,14 +179,18 @@ np.savez('same.npz', image=np.repeat(images[:1], 100, 0))
   ASSERT_EQ(calibrate(folder, "m.onnx --data digits.npz --method auto --seed 3 -o b.json").code, 0);
   EXPECT_EQ(read_file(folder + "a.json"), read_file(folder + "b.json"));
   // Where nothing can be judged, the least squared error of all samples.
-  for (const auto& [data, held, samples] : {std::tuple("--data few.npz", "1", 5), {"--data same.npz", "0", 100}, {"--placeholder-data", "", 8}, {"--data digits.npz --part 1/2", "", 150}}) {
+  for (const auto& [data, held, samples] : {std::tuple("--data few.npz", "1", 5),
+                                            {"--data same.npz", "0", 100},
+                                            {"--placeholder-data", "", 8},
+                                            {"--data digits.npz --part 1/2", "", 150}}) {
     const Outcome done_so = calibrate(folder, concat("m.onnx ", std::string_view(data), " -o c.json"));
     ASSERT_EQ(done_so.code, 0) << done_so.err;
     const Ranges taken = load_ranges(folder + "c.json");
     EXPECT_EQ(taken.method, "mse") << data;
     EXPECT_EQ(taken.samples, samples) << data;
     if (*held) {
-      EXPECT_CONTAINS(done_so.err, concat("auto took mse: of the samples, ", std::string_view(held), " could be held apart"));
+      EXPECT_CONTAINS(done_so.err,
+                      concat("auto took mse: of the samples, ", std::string_view(held), " could be held apart"));
     }
   }
 }
@@ -182,7 +201,8 @@ TEST(CalibrateVerb, ClippingIsAWarningThatQuietKeepsAndTheRangesHold) {
   const Outcome done = calibrate(folder, "relu.onnx --data x.npy --method percentile:60 -o r.json --quiet");
   ASSERT_EQ(done.code, 0) << done.err;
   EXPECT_EQ(done.out, "");
-  for (const char* part : {"warning: the tensor 'x': percentile:60 clips ", "minmax would keep ", "mse would keep "}) EXPECT_CONTAINS(done.err, part);
+  for (const char* part : {"warning: the tensor 'x': percentile:60 clips ", "minmax would keep ", "mse would keep "})
+    EXPECT_CONTAINS(done.err, part);
   EXPECT_CONTAINS(load_ranges(folder + "r.json").notes.at(0), "the tensor '");
   // Joined ranges say it anew.
   ASSERT_EQ(calibrate(folder, "relu.onnx --data x.npy --method percentile:60 --part 1/2 -o a.json").code, 0);

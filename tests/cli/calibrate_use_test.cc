@@ -113,7 +113,8 @@ TEST_F(CalibrateUse, RangesOfAnotherModelAreRefusedEverywhere) {
   EXPECT_EQ(built.code, 2);
   for (const char* part : {"a.json", "another model", "calibrate this model"}) EXPECT_CONTAINS(built.err, part);
   EXPECT_FALSE(file_exists(folder_ + "no.plan"));
-  EXPECT_CONTAINS(temper(folder_, "run other.onnx --precision int8 --calibration a.json --input x.npy").err, "another model");
+  EXPECT_CONTAINS(temper(folder_, "run other.onnx --precision int8 --calibration a.json --input x.npy").err,
+                  "another model");
 }
 
 TEST_F(CalibrateUse, MoreSamplesThanThereAreIsAWarning) {
@@ -134,10 +135,16 @@ def save(name, scale, weights=0.1, axis=1):
     onnx.save(h.make_model(g, opset_imports=[h.make_opsetid('', 17)], ir_version=8), name)
 save('zero.onnx', 0); save('negative.onnx', -0.5); save('infinite.onnx', np.inf); save('channel.onnx', 0.1, [0.1, -0.2, 0.1]); save('dead.onnx', 0.1, [0.1, 0, 0.1]); save('axis.onnx', 0.1, [0.1, 0.1, 0.1], 4); save('few.onnx', 0.1, [0.1, 0.1])
 )");
-  const auto build = [&](const char* model) { return temper(folder_, concat("build ", std::string_view(model), " -o no.plan --quick")); };
-  const std::pair<const char*, std::vector<const char*>> broken[] = {{"zero.onnx", {"quantize_x", "'x_scale' is 0"}},      {"negative.onnx", {"quantize_x", "'x_scale' is -0.5"}},
-                                                                     {"infinite.onnx", {"quantize_x", "'x_scale' is inf"}}, {"channel.onnx", {"dequantize_w", "'w_scale' is -0.2", "for entry 1"}},
-                                                                     {"axis.onnx", {"dequantize_w", "axis 4"}},             {"few.onnx", {"dequantize_w", "do not fit axis 1"}}};
+  const auto build = [&](const char* model) {
+    return temper(folder_, concat("build ", std::string_view(model), " -o no.plan --quick"));
+  };
+  const std::pair<const char*, std::vector<const char*>> broken[] = {
+      {"zero.onnx", {"quantize_x", "'x_scale' is 0"}},
+      {"negative.onnx", {"quantize_x", "'x_scale' is -0.5"}},
+      {"infinite.onnx", {"quantize_x", "'x_scale' is inf"}},
+      {"channel.onnx", {"dequantize_w", "'w_scale' is -0.2", "for entry 1"}},
+      {"axis.onnx", {"dequantize_w", "axis 4"}},
+      {"few.onnx", {"dequantize_w", "do not fit axis 1"}}};
   for (const auto& [model, parts] : broken) {
     const Outcome outcome = build(model);
     EXPECT_EQ(outcome.code, 3) << model << outcome.err;

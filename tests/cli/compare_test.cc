@@ -26,14 +26,18 @@ std::string plans() {
   const std::string folder = test_folder();
   run_python(folder, kModels);
   for (const char* name : {"once", "often", "other", "narrow"})
-    EXPECT_EQ(temper(folder, concat("build ", std::string_view(name), ".onnx -o ", std::string_view(name), ".plan --quick --threads 1 --shapes ", std::string_view(name) == "narrow" ? "1x8:16x8:32x8" : "1x256:16x256:32x256")).code, 0);
+    EXPECT_EQ(temper(folder, concat("build ", std::string_view(name), ".onnx -o ", std::string_view(name),
+                                    ".plan --quick --threads 1 --shapes ",
+                                    std::string_view(name) == "narrow" ? "1x8:16x8:32x8" : "1x256:16x256:32x256"))
+                  .code,
+              0);
   return folder;
 }
 
 TEST(CompareVerb, TheSlowerPlanWithTheSameAnswersIsNamedAndFailsTheCheck) {
   const std::string folder = plans();
-  // On a machine that others keep busy a short measurement may be UNSURE: then it gets more time. What stays UNSURE is no
-  // failure; that the clear cases are decided is tested on a clock of its own (tests/measure/paired_test.cc).
+  // On a machine that others keep busy a short measurement may be UNSURE: then it gets more time. What stays UNSURE is
+  // no failure; that the clear cases are decided is tested on a clock of its own (tests/measure/paired_test.cc).
   const auto compare = [&](const std::string& arguments) {
     Outcome outcome;
     for (const char* duration : {"300ms", "2s", "10s"}) {
@@ -57,7 +61,8 @@ TEST(CompareVerb, TheSlowerPlanWithTheSameAnswersIsNamedAndFailsTheCheck) {
   EXPECT_EQ(second.at("answers").at("outputs")[0].at("snr_db"), nullptr);
   const Outcome faster = compare("often.plan once.plan --force --batch 32");
   EXPECT_EQ(faster.code, 0) << faster.err;
-  EXPECT_TRUE(faster.out.find("FASTER") != std::string::npos || faster.out.find("UNSURE") != std::string::npos) << faster.out;
+  EXPECT_TRUE(faster.out.find("FASTER") != std::string::npos || faster.out.find("UNSURE") != std::string::npos)
+      << faster.out;
   EXPECT_CONTAINS(faster.out, "batch 32");
   EXPECT_CONTAINS(faster.out, "[forced; model: ");
 }
@@ -90,7 +95,10 @@ TEST(CompareVerb, SeveralPlansAreTimedInOneRound) {
 TEST(CompareVerb, ResultsAreComparedByTheirSamplesAndTheGateFailsOnlyBeyondItsLimit) {
   const std::string folder = plans();
   const auto bench = [&](const char* plan, const char* result) {
-    ASSERT_EQ(temper(folder, concat("bench ", std::string_view(plan), ".plan --warmup 20 --iterations 300 --json ", std::string_view(result), ".json")).code, 0);
+    ASSERT_EQ(temper(folder, concat("bench ", std::string_view(plan), ".plan --warmup 20 --iterations 300 --json ",
+                                    std::string_view(result), ".json"))
+                  .code,
+              0);
   };
   bench("once", "a");
   bench("often", "b");

@@ -38,7 +38,8 @@ TEST(Doctor, SaysPlainlyWhatThisMachineHasAndLacks) {
 
 TEST(Doctor, SaysOfEachLibraryWhereItIsOrWhatItIsNeededFor) {
   int status = -1;
-  const auto json = nlohmann::json::parse(output_of("'" + paths::program() + "' doctor --json --cuda-path /nowhere", status));
+  const auto json =
+      nlohmann::json::parse(output_of("'" + paths::program() + "' doctor --json --cuda-path /nowhere", status));
   EXPECT_EQ(status, 0);
   EXPECT_EQ(json.at("libraries").size(), 5u);
   for (const auto& library : json.at("libraries")) {

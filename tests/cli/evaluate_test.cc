@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "program.h"
 #include "../paths.h"
+#include "program.h"
 
 namespace temper {
 namespace {
@@ -15,7 +15,8 @@ std::string digits() {
   const std::string folder = test_folder();
   run_python(folder, R"(
 import sys
-sys.path.insert(0, ')" + paths::source_folder() + R"(/python')
+sys.path.insert(0, ')" + paths::source_folder() +
+                         R"(/python')
 import digits_data
 train, train_labels, test, labels = digits_data.load()
 np.savez('train.npz', image=train[:400], labels=train_labels[:400]); np.savez('test.npz', image=test, labels=labels)
@@ -30,8 +31,11 @@ np.savez('few.npz', image=test[:4], labels=labels[:4])
 TEST(EvaluateInt8, HeldOutDigitsAgreeWithFp32ForEveryMethod) {
   const std::string folder = digits();
   for (const char* method : {"entropy", "percentile", "mse", "minmax"}) {
-    ASSERT_EQ(temper(folder, concat("calibrate m.onnx --data train.npz -o r.json --method ", std::string_view(method))).code, 0);
-    const Outcome done = temper(folder, "evaluate m.onnx --precision int8 --calibration r.json --data test.npz --quick --json");
+    ASSERT_EQ(
+        temper(folder, concat("calibrate m.onnx --data train.npz -o r.json --method ", std::string_view(method))).code,
+        0);
+    const Outcome done =
+        temper(folder, "evaluate m.onnx --precision int8 --calibration r.json --data test.npz --quick --json");
     ASSERT_EQ(done.code, 0) << done.err;
     const auto json = nlohmann::json::parse(done.out);
     EXPECT_EQ(json.at("samples"), 599);
@@ -41,7 +45,8 @@ TEST(EvaluateInt8, HeldOutDigitsAgreeWithFp32ForEveryMethod) {
     EXPECT_GT(json.at("outputs")[0].at("snr_db").get<double>(), 25) << method;
     EXPECT_LT(json.at("outputs")[0].at("snr_db").get<double>(), 60) << "this is not int8";
     const auto &m = json.at("mcnemar"), &top1 = json.at("top1"), &before = json.at("reference_top1");
-    EXPECT_EQ(before.at("right").get<int>() - top1.at("right").get<int>(), m.at("lost").get<int>() - m.at("won").get<int>());
+    EXPECT_EQ(before.at("right").get<int>() - top1.at("right").get<int>(),
+              m.at("lost").get<int>() - m.at("won").get<int>());
     EXPECT_LT(m.at("drop_ci95")[0], m.at("drop_ci95")[1]);
   }
 }
@@ -49,11 +54,14 @@ TEST(EvaluateInt8, HeldOutDigitsAgreeWithFp32ForEveryMethod) {
 TEST(EvaluateInt8, APlanKnowsItsModelAndItsCalibrationData) {
   const std::string folder = digits();
   ASSERT_EQ(temper(folder, "calibrate m.onnx --data train.npz -o r.json").code, 0);
-  const Outcome built = temper(folder, "build m.onnx -o m.plan --precision int8 --calibration r.json --quick --shapes 1x1x8x8:16x1x8x8:32x1x8x8");
+  const Outcome built =
+      temper(folder,
+             "build m.onnx -o m.plan --precision int8 --calibration r.json --quick --shapes 1x1x8x8:16x1x8x8:32x1x8x8");
   ASSERT_EQ(built.code, 0) << built.err;
   const Outcome done = temper(folder, "evaluate m.plan --data test.npz");
   ASSERT_EQ(done.code, 0) << done.err;
-  for (const char* part : {"agreement", "McNemar, exact p", "SNR", "top-1 of the reference"}) EXPECT_CONTAINS(done.out, part);
+  for (const char* part : {"agreement", "McNemar, exact p", "SNR", "top-1 of the reference"})
+    EXPECT_CONTAINS(done.out, part);
 
   const Outcome overlap = temper(folder, "evaluate m.plan --data both.npz");
   EXPECT_EQ(overlap.code, 2);
@@ -65,7 +73,8 @@ TEST(EvaluateInt8, APlanKnowsItsModelAndItsCalibrationData) {
   EXPECT_CONTAINS(alone.err, "--reference MODEL");
   EXPECT_FALSE(nlohmann::json::parse(alone.out).contains("agreement"));
   EXPECT_EQ(temper(folder, "evaluate m.plan --data test.npz --metric agreement").code, 2);
-  const Outcome named = temper(folder, "evaluate m.plan --data plain.npz --metric agreement --reference moved.onnx --json");
+  const Outcome named =
+      temper(folder, "evaluate m.plan --data plain.npz --metric agreement --reference moved.onnx --json");
   ASSERT_EQ(named.code, 0) << named.err;
   EXPECT_GE(nlohmann::json::parse(named.out).at("agreement").at("rate").get<double>(), 0.99);
   ASSERT_EQ(temper(folder, "zoo cifar_cnn -o m.onnx").code, 0);
@@ -94,7 +103,8 @@ TEST(EvaluateGuards, AccuracyOfGuessingIsShownWithAWarningAndWhatIsNoResultIsNot
   EXPECT_EQ(temper(folder, "evaluate m.onnx --data plain.npz").code, 2);
   EXPECT_EQ(temper(folder, "evaluate m.onnx --data test.npz --metric map").code, 2);
   ASSERT_EQ(temper(folder, "calibrate m.onnx --placeholder-data -o noise.json").code, 0);
-  const Outcome noise = temper(folder, "evaluate m.onnx --precision int8 --calibration noise.json --data test.npz --quick --json");
+  const Outcome noise =
+      temper(folder, "evaluate m.onnx --precision int8 --calibration noise.json --data test.npz --quick --json");
   ASSERT_EQ(noise.code, 0) << noise.err;
   EXPECT_CONTAINS(noise.err, "meaningless for accuracy");
   EXPECT_EQ(nlohmann::json::parse(noise.out).at("placeholder"), true);

@@ -25,18 +25,23 @@ std::string said(int code, const std::function<void()>& body) {
 
 TEST(ExitCode, WhateverIsThrownEndsWithADocumentedCodeAndOneLine) {
   EXPECT_EQ(exit_code_of([] {}), 0);
-  for (ErrorKind kind : {ErrorKind::check_failed, ErrorKind::usage, ErrorKind::bad_file, ErrorKind::unsupported, ErrorKind::machine})
+  for (ErrorKind kind :
+       {ErrorKind::check_failed, ErrorKind::usage, ErrorKind::bad_file, ErrorKind::unsupported, ErrorKind::machine})
     EXPECT_EQ(said(int(kind), [&] { fail(kind, "why\nnot"); }), "temper: why not\n");
   EXPECT_EQ(said(5, [] { throw std::bad_alloc(); }), "temper: out of memory\n");
-  EXPECT_NE(said(5, [] { throw std::length_error("vector::_M_range_insert"); }).find("vector::_M_range_insert"), std::string::npos);
-  EXPECT_NE(said(5, [] { throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)); }).find("no room for a thread"), std::string::npos);
+  EXPECT_NE(said(5, [] { throw std::length_error("vector::_M_range_insert"); }).find("vector::_M_range_insert"),
+            std::string::npos);
+  EXPECT_NE(said(5, [] { throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)); })
+                .find("no room for a thread"),
+            std::string::npos);
   EXPECT_NE(said(5, [] { (void)nlohmann::json::parse("-1e400"); }).find("out_of_range"), std::string::npos);
   EXPECT_NE(said(5, [] { (void)nlohmann::json("\xff").dump(); }).find("type_error"), std::string::npos);
   EXPECT_NE(said(5, [] { (void)nlohmann::json(1).at("key"); }).find("type_error"), std::string::npos);
 }
 
 TEST(ExitCode, AnErrorLineIsShortAndCommandsNoTerminal) {
-  const std::string line = said(3, [] { fail(ErrorKind::bad_file, "'", std::string(10'000'000, 'x'), "\x1b[2J\xc2\x9b' is no name"); });
+  const std::string line =
+      said(3, [] { fail(ErrorKind::bad_file, "'", std::string(10'000'000, 'x'), "\x1b[2J\xc2\x9b' is no name"); });
   EXPECT_LT(line.size(), 1000u);
   EXPECT_NE(line.find(" bytes)…"), std::string::npos) << line;
   EXPECT_NE(line.find("is no name"), std::string::npos) << line;
@@ -54,7 +59,8 @@ TEST(CleanOutput, CharactersThatComeInPiecesAreCleanedAsOne) {
   for (size_t step = 1; step < 7; ++step) {
     TextCleaner cleaner;
     std::string out;
-    for (size_t at = 0; at < text.size(); at += step) out += cleaner.pass(text.data() + at, std::min(step, text.size() - at));
+    for (size_t at = 0; at < text.size(); at += step)
+      out += cleaner.pass(text.data() + at, std::min(step, text.size() - at));
     EXPECT_EQ(out + cleaner.rest(), expected) << step;
   }
 }

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "../interop/logs.h"
-#include "program.h"
 #include "../paths.h"
+#include "program.h"
 
 namespace temper {
 namespace {

@@ -5,8 +5,8 @@
 #include <regex>
 #include <set>
 
-#include "program.h"
 #include "../paths.h"
+#include "program.h"
 
 namespace temper {
 namespace {
@@ -22,22 +22,27 @@ std::string folder_with_module(const std::string& folder) {
 TEST(ExportVerb, HandsOverTheArgumentsAsTheyWereGivenAndTheExitCode) {
   const std::string folder = test_folder();
   const std::string before = folder_with_module(folder);
-  const Outcome outcome = temper(folder, "export 'a b.py:f' -o m.onnx --shape x=1x3 --shape y=2:int64 --python '" TEMPER_PYTHON "' --temper /t", before);
+  const Outcome outcome = temper(
+      folder, "export 'a b.py:f' -o m.onnx --shape x=1x3 --shape y=2:int64 --python '" TEMPER_PYTHON "' --temper /t",
+      before);
   EXPECT_EQ(outcome.code, 7) << outcome.err;
-  EXPECT_EQ(outcome.out, "['export', 'a b.py:f', '-o', 'm.onnx', '--shape', 'x=1x3', '--shape', 'y=2:int64', '--temper', '/t']\n");
+  EXPECT_EQ(outcome.out,
+            "['export', 'a b.py:f', '-o', 'm.onnx', '--shape', 'x=1x3', '--shape', 'y=2:int64', '--temper', '/t']\n");
 }
 
 TEST(ExportVerb, TheCheckRunsThisProgramUnlessAnotherIsNamed) {
   const std::string folder = test_folder();
   const std::string before = folder_with_module(folder);
   const Outcome outcome = temper(folder, "export torchvision:resnet18 -o m.onnx --python='" TEMPER_PYTHON "'", before);
-  EXPECT_EQ(outcome.out, "['export', 'torchvision:resnet18', '-o', 'm.onnx', '--temper', '" + paths::program() + "']\n") << outcome.err;
+  EXPECT_EQ(outcome.out, "['export', 'torchvision:resnet18', '-o', 'm.onnx', '--temper', '" + paths::program() + "']\n")
+      << outcome.err;
 }
 
 TEST(VerifyVerb, WithASourceIsHandedOver) {
   const std::string folder = test_folder();
   const std::string before = folder_with_module(folder);
-  const Outcome outcome = temper(folder, "verify m.onnx --source f.py:g --half --python '" TEMPER_PYTHON "' --temper /t", before);
+  const Outcome outcome =
+      temper(folder, "verify m.onnx --source f.py:g --half --python '" TEMPER_PYTHON "' --temper /t", before);
   EXPECT_EQ(outcome.code, 7) << outcome.err;
   EXPECT_EQ(outcome.out, "['verify', 'm.onnx', '--source', 'f.py:g', '--half', '--temper', '/t']\n");
 }
@@ -57,7 +62,9 @@ TEST(ExportVerb, AMissingInterpreterIsNamed) {
 // A copy of the program elsewhere has no module beside it.
 TEST(ExportVerb, AMissingModuleIsSaidWithTheInterpreterThatLacksIt) {
   const std::string folder = test_folder();
-  const std::string command = "cd '" + folder + "' && cp '" + paths::program() + "' t && env -u PYTHONPATH ./t export x.pt -o m.onnx --python '" TEMPER_PYTHON "' 2>err.txt";
+  const std::string command = "cd '" + folder + "' && cp '" + paths::program() +
+                              "' t && env -u PYTHONPATH ./t export x.pt -o m.onnx --python '" TEMPER_PYTHON
+                              "' 2>err.txt";
   const int status = std::system(command.c_str());
   EXPECT_EQ(WEXITSTATUS(status), int(ErrorKind::unsupported));
   EXPECT_CONTAINS(read_file(folder + "err.txt"), TEMPER_PYTHON " has no module 'temper'");
@@ -85,7 +92,8 @@ std::set<std::string> flags_in(const std::string& help) {
 TEST(ExportVerb, TheProgramAndTheModuleHaveTheSameOptions) {
   const std::string folder = test_folder();
   std::set<std::string> mine = flags_in(temper(folder, "export --help").out);
-  const std::string module = "cd '" + folder + "' && PYTHONPATH='" + paths::source_folder() + "/python' '" TEMPER_PYTHON "' -m temper export --help >help.txt";
+  const std::string module = "cd '" + folder + "' && PYTHONPATH='" + paths::source_folder() +
+                             "/python' '" TEMPER_PYTHON "' -m temper export --help >help.txt";
   ASSERT_EQ(std::system(module.c_str()), 0);
   const std::set<std::string> theirs = flags_in(read_file(folder + "help.txt"));
   EXPECT_EQ(mine.erase("--python"), 1u);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands between a wrong pipeline and a figure that looks right: guards of build, study, compare and evaluate, and the
-// mark that noise leaves on every result.
+// What stands between a wrong pipeline and a figure that looks right: guards of build, study, compare and evaluate, and
+// the mark that noise leaves on every result.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "program.h"
 #include "../paths.h"
+#include "program.h"
 
 namespace temper {
 namespace {
@@ -18,7 +18,8 @@ class Guards : public testing::Test {
     run_python(folder_, R"(
 import sys, onnx
 from onnx import helper as h, TensorProto as T
-sys.path.insert(0, ')" + paths::source_folder() + R"(/python')
+sys.path.insert(0, ')" + paths::source_folder() +
+                            R"(/python')
 import digits_data
 _, _, images, labels = digits_data.load()
 images, labels = images[:200], labels[:200]
@@ -57,7 +58,8 @@ TEST_F(Guards, ABudgetByTop1OfAModelThatOnlyGuessesIsNoBudgetAndAStudyGoesOnWith
 }
 
 TEST_F(Guards, WhatAMetricNeedsIsMissedBeforeAnythingIsBuilt) {
-  for (const std::string start : {"build m.onnx -o no.plan --precision int8 --max-drop 1% ", "study m.onnx -o no --max-drop 1% "}) {
+  for (const std::string start :
+       {"build m.onnx -o no.plan --precision int8 --max-drop 1% ", "study m.onnx -o no --max-drop 1% "}) {
     refused(2, start + "--data plain.npz --metric top1", {"right answers"});
     refused(2, start + "--data good.npz --output-name nope", {"no output 'nope'", "logits"});
     refused(2, start + "--data good.npz --metric bleu", {"there are top1"});
@@ -66,7 +68,8 @@ TEST_F(Guards, WhatAMetricNeedsIsMissedBeforeAnythingIsBuilt) {
     refused(2, start + "--data nothing.npz", {"nothing.npz", "holds no arrays"});
     refused(2, start + "--data mismatch.npz", {"mismatch.npz", "9 labels for 200 samples"});
   }
-  refused(2, "build map.onnx -o no.plan --precision int8 --max-drop 1% --data good.npz --metric agreement", {"--output-name", "cosine and snr"});
+  refused(2, "build map.onnx -o no.plan --precision int8 --max-drop 1% --data good.npz --metric agreement",
+          {"--output-name", "cosine and snr"});
 }
 
 TEST_F(Guards, TooFewSamplesForABudgetAreNamed) {
@@ -91,15 +94,19 @@ TEST_F(Guards, TooFewSamplesForABudgetAreNamed) {
 
 TEST_F(Guards, FlagsWithoutWhatTheyBelongToAreRefused) {
   ASSERT_EQ(run("build m.onnx -o f.plan --quick").code, 0);
-  for (const char* flag : {"--metric top1", "--method mse", "--samples 5", "--seed 3", "--output-name logits"}) refused(2, concat("build m.onnx -o no.plan --precision int8 ", std::string_view(flag)), {"--max-drop"});
+  for (const char* flag : {"--metric top1", "--method mse", "--samples 5", "--seed 3", "--output-name logits"})
+    refused(2, concat("build m.onnx -o no.plan --precision int8 ", std::string_view(flag)), {"--max-drop"});
   refused(2, "build m.onnx -o no.plan --crop 8", {"--data"});
   refused(2, "build m.onnx -o no.plan --keep-first", {"--precision int8"});
   refused(2, "build m.onnx -o nowhere/m.plan", {"there is no folder 'nowhere'"});
   refused(2, "compare f.plan f.plan --samples 5", {"--data"});
   refused(2, "compare f.plan f.plan --crop 8", {"--data"});
-  for (const char* flag : {"--calibration r.json", "--qdq q.onnx", "--shapes 1x1x8x8"}) EXPECT_EQ(run(concat("study m.onnx -o no --data good.npz ", std::string_view(flag))).code, 2) << flag;
-  for (const char* flag : {"--precision int8", "--calibration r.json", "--keep-last", "--shapes 1x1x8x8", "--device reference", "--disable all"})
-    refused(2, concat("run f.plan --input few.npz ", std::string_view(flag)), {"is a plan, built for fp32", "temper build m.onnx"});
+  for (const char* flag : {"--calibration r.json", "--qdq q.onnx", "--shapes 1x1x8x8"})
+    EXPECT_EQ(run(concat("study m.onnx -o no --data good.npz ", std::string_view(flag))).code, 2) << flag;
+  for (const char* flag : {"--precision int8", "--calibration r.json", "--keep-last", "--shapes 1x1x8x8",
+                           "--device reference", "--disable all"})
+    refused(2, concat("run f.plan --input few.npz ", std::string_view(flag)),
+            {"is a plan, built for fp32", "temper build m.onnx"});
 }
 
 TEST_F(Guards, DataOfACompareIsLookedAtBeforeTheTimesAreMeasured) {
@@ -130,21 +137,32 @@ TEST_F(Guards, EveryResultOfAPlanCalibratedOnNoiseSaysThatItIsMeaningless) {
   const Outcome built = run("build m.onnx -o n.plan --precision int8 --calibration noise.json --quick");
   ASSERT_EQ(built.code, 0) << built.err;
   EXPECT_CONTAINS(built.out, mark);
-  for (const char* arguments : {"inspect n.plan", "run n.plan --input few.npz --batch 1", "evaluate n.plan --data good.npz", "compare f.plan n.plan --duration 50ms", "compare f.plan n.plan --duration 50ms --data good.npz"})
+  for (const char* arguments :
+       {"inspect n.plan", "run n.plan --input few.npz --batch 1", "evaluate n.plan --data good.npz",
+        "compare f.plan n.plan --duration 50ms", "compare f.plan n.plan --duration 50ms --data good.npz"})
     EXPECT_CONTAINS(run(arguments).out, mark) << arguments;
-  for (const char* arguments : {"inspect n.plan --json", "run n.plan --input few.npz --batch 1 --json", "evaluate n.plan --data good.npz --json"})
+  for (const char* arguments : {"inspect n.plan --json", "run n.plan --input few.npz --batch 1 --json",
+                                "evaluate n.plan --data good.npz --json"})
     EXPECT_EQ(nlohmann::json::parse(run(arguments).out).at("placeholder"), true) << arguments;
   EXPECT_EQ(nlohmann::json::parse(run("run f.plan --input few.npz --batch 1 --json").out).at("placeholder"), false);
-  EXPECT_EQ(nlohmann::json::parse(run("compare f.plan n.plan --duration 50ms --json").out).at("plans")[1].at("placeholder"), true);
+  EXPECT_EQ(
+      nlohmann::json::parse(run("compare f.plan n.plan --duration 50ms --json").out).at("plans")[1].at("placeholder"),
+      true);
   const Outcome bench = run("bench n.plan --duration 50ms --json bench.json");
   ASSERT_EQ(bench.code, 0) << bench.err;
   EXPECT_CONTAINS(bench.out, "calibrated on noise");
-  EXPECT_CONTAINS(nlohmann::json::parse(read_file(folder_ + "bench.json")).at("runs")[0].at("notes").at("precision").get<std::string>(), mark);
+  EXPECT_CONTAINS(nlohmann::json::parse(read_file(folder_ + "bench.json"))
+                      .at("runs")[0]
+                      .at("notes")
+                      .at("precision")
+                      .get<std::string>(),
+                  mark);
 }
 
 TEST_F(Guards, ACacheOfAnotherModelIsAnErrorAndStrayEntriesAWarning) {
   write_text(folder_ + "other.cache", "TRT-8501-EntropyCalibration2\ndata: 3c010204\n");
-  write_text(folder_ + "stray.cache", "TRT-8501-EntropyCalibration2\nimage: 3c010204\n(Unnamed Layer* 64) [Shuffle]_output: 3c010204\n");
+  write_text(folder_ + "stray.cache",
+             "TRT-8501-EntropyCalibration2\nimage: 3c010204\n(Unnamed Layer* 64) [Shuffle]_output: 3c010204\n");
   const Outcome lint = run("calibrate m.onnx --lint other.cache");
   EXPECT_EQ(lint.code, 1);
   EXPECT_CONTAINS(lint.out, "it is of another model");

@@ -111,7 +111,8 @@ TEST(ImportVerb, OldCommandsAreExplainedAndSaidForAnotherVersion) {
   ASSERT_EQ(explained.code, 0) << explained.err;
   EXPECT_CONTAINS(explained.out, "scratch memory that tactics may use, in MiB");
   EXPECT_CONTAINS(explained.out,
-                  "  temper build net.onnx -o net.plan --device cuda:0 --precision int8 --calibration ranges.json --workspace 64MiB\n");
+                  "  temper build net.onnx -o net.plan --device cuda:0 --precision int8 --calibration ranges.json "
+                  "--workspace 64MiB\n");
   const Outcome there = temper(folder, "import trtexec --command 'trtexec --onnx=net.onnx --fp16' --to 11 --json");
   ASSERT_EQ(there.code, 0) << there.err;
   const auto json = nlohmann::json::parse(there.out);

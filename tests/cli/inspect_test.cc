@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "../paths.h"
 #include "../plan/helpers.h"
 #include "base/file.h"
-#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -19,7 +19,9 @@ using Json = nlohmann::json;
 
 class InspectPlan : public testing::Test {
  protected:
-  InspectPlan() : path_((std::filesystem::temp_directory_path() / concat("temper-inspect-", int64_t(getpid()), ".plan")).string()) {
+  InspectPlan()
+      : path_(
+            (std::filesystem::temp_directory_path() / concat("temper-inspect-", int64_t(getpid()), ".plan")).string()) {
     Engine engine(info_of("cpu"), small_graph("n"), 2);
     add_plan(engine, {{2, 3, 8, 8}});
     save_engine(engine, path_);
@@ -44,15 +46,18 @@ class InspectPlan : public testing::Test {
 TEST_F(InspectPlan, TheSummaryNamesModelDeviceShapesAndMemory) {
   const std::string text = output("");
   EXPECT_EQ(status_, 0);
-  for (const std::string& part : {std::string("small from small.onnx"), std::string(64, 'a'), std::string("cpu, 2 threads"), std::string("x: f32[n,3,8,8]"), std::string("y: f32[n,10]"),
-                                  std::string("x: f32[2,3,8,8]: "), std::string("temper build small.onnx -o small.plan"), std::string("a note"), std::string("arena")})
+  for (const std::string& part :
+       {std::string("small from small.onnx"), std::string(64, 'a'), std::string("cpu, 2 threads"),
+        std::string("x: f32[n,3,8,8]"), std::string("y: f32[n,10]"), std::string("x: f32[2,3,8,8]: "),
+        std::string("temper build small.onnx -o small.plan"), std::string("a note"), std::string("arena")})
     EXPECT_CONTAINS(text, part);
 }
 
 TEST_F(InspectPlan, LayersAreListedWithTacticAndLayouts) {
   const std::string text = output("--layers");
   EXPECT_EQ(status_, 0);
-  for (const char* part : {"c1", "conv", "cpu.conv.onednn", "matmul", "pointwise", "f32[2,16,8,8]"}) EXPECT_CONTAINS(text, part);
+  for (const char* part : {"c1", "conv", "cpu.conv.onednn", "matmul", "pointwise", "f32[2,16,8,8]"})
+    EXPECT_CONTAINS(text, part);
 }
 
 TEST_F(InspectPlan, WhyShowsLosersAndReasonsOfRefusals) {

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "program.h"
 #include "../paths.h"
+#include "program.h"
 
 namespace temper {
 namespace {
@@ -14,7 +14,8 @@ TEST(MixedBf16, LayersThatLoseMostGoBackToFp32UntilTheBudgetHolds) {
   const std::string folder = test_folder();
   run_python(folder, R"(
 import sys
-sys.path.insert(0, ')" + paths::source_folder() + R"(/python')
+sys.path.insert(0, ')" + paths::source_folder() +
+                         R"(/python')
 import digits_data
 _, _, images, labels = digits_data.load()
 np.savez('good.npz', image=images[:60], labels=labels[:60])
@@ -41,13 +42,15 @@ np.savez('good.npz', image=images[:60], labels=labels[:60])
   EXPECT_CONTAINS(inspected.out, "--precision bf16 --keep-fp32 ");
   const Outcome again = temper(folder, build + "--keep-fp32 " + kept);
   EXPECT_CONTAINS(again.out, "kept by its name");
-  EXPECT_CONTAINS(again.out, std::to_string(in_bf16) + " of " + std::to_string(found.at("layers").size()) + " convolutions and products in bf16");
+  EXPECT_CONTAINS(again.out, std::to_string(in_bf16) + " of " + std::to_string(found.at("layers").size()) +
+                                 " convolutions and products in bf16");
 }
 
 TEST(MixedBf16, WhatMeansNothingIsRefused) {
   const std::string folder = test_folder();
   EXPECT_EQ(temper(folder, "zoo digits_cnn -o m.onnx").code, 0);
-  if (temper(folder, "build m.onnx -o m.plan --quick --precision bf16").code == 4) GTEST_SKIP() << "this CPU has no AVX512_BF16";
+  if (temper(folder, "build m.onnx -o m.plan --quick --precision bf16").code == 4)
+    GTEST_SKIP() << "this CPU has no AVX512_BF16";
   const auto refused = [&](const std::string& arguments, std::string_view part) {
     const Outcome outcome = temper(folder, "build m.onnx -o no.plan " + arguments);
     EXPECT_EQ(outcome.code, 2) << arguments;

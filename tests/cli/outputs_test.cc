@@ -29,8 +29,9 @@ onnx.save(m, 'plain.onnx')
 onnx.save(m, 'm.onnx', save_as_external_data=True, location='w.bin', size_threshold=0)
 np.save('x.npy', np.arange(32, dtype='f4').reshape(8, 4))
 )");
-    for (const char* arguments : {"build m.onnx -o m.plan --quick --threads 1", "bench m.plan --iterations 10 --warmup 1 --json r.json",
-                                  "calibrate m.onnx --placeholder-data --samples 2 -o ranges.json --cache trt.cache"}) {
+    for (const char* arguments :
+         {"build m.onnx -o m.plan --quick --threads 1", "bench m.plan --iterations 10 --warmup 1 --json r.json",
+          "calibrate m.onnx --placeholder-data --samples 2 -o ranges.json --cache trt.cache"}) {
       const Outcome done = temper(*made_, arguments);
       ASSERT_EQ(done.code, 0) << arguments << done.err;
     }
@@ -51,7 +52,8 @@ np.save('x.npy', np.arange(32, dtype='f4').reshape(8, 4))
     std::map<std::string, std::string> all;
     for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
       const std::string name = entry.path().string().substr(folder_.size());
-      if (entry.is_regular_file() && name != "out.txt" && name != "err.txt" && !name.starts_with("cache/")) all[name] = read_file(entry.path().string());
+      if (entry.is_regular_file() && name != "out.txt" && name != "err.txt" && !name.starts_with("cache/"))
+        all[name] = read_file(entry.path().string());
     }
     return all;
   }
@@ -61,12 +63,15 @@ np.save('x.npy', np.arange(32, dtype='f4').reshape(8, 4))
     const Outcome outcome = temper(folder_, arguments);
     EXPECT_EQ(outcome.code, int(ErrorKind::usage)) << arguments << ": " << outcome.err;
     EXPECT_EQ(outcome.out, "") << arguments;
-    EXPECT_NE(outcome.err.find(part), std::string::npos) << arguments << ": '" << part << "' is missing in: " << outcome.err;
+    EXPECT_NE(outcome.err.find(part), std::string::npos)
+        << arguments << ": '" << part << "' is missing in: " << outcome.err;
     EXPECT_EQ(outcome.err.rfind("temper: "), outcome.err.find("temper: ")) << arguments << ": " << outcome.err;
-    EXPECT_EQ(outcome.err.find('\n', outcome.err.find("temper: ")), outcome.err.size() - 1) << arguments << ": " << outcome.err;
+    EXPECT_EQ(outcome.err.find('\n', outcome.err.find("temper: ")), outcome.err.size() - 1)
+        << arguments << ": " << outcome.err;
     const auto after = contents();
     EXPECT_EQ(before.size(), after.size()) << arguments;
-    for (const auto& [name, text] : before) EXPECT_TRUE(after.contains(name) && after.at(name) == text) << arguments << " changed " << name;
+    for (const auto& [name, text] : before)
+      EXPECT_TRUE(after.contains(name) && after.at(name) == text) << arguments << " changed " << name;
   }
 
   const std::string folder_ = test_folder();
@@ -80,7 +85,8 @@ TEST_F(Outputs, WhatAVerbReadsItNeverReplaces) {
   fs::create_hard_link(folder_ + "plain.onnx", folder_ + "hard.onnx");
   const std::string placeholder = "calibrate plain.onnx --placeholder-data ";
   for (const std::string force : {"", " --force"}) {
-    for (const char* to : {"plain.onnx", "soft.onnx", "hard.onnx", "./plain.onnx"}) refused(std::string("build plain.onnx -o ") + to + force, kRead);
+    for (const char* to : {"plain.onnx", "soft.onnx", "hard.onnx", "./plain.onnx"})
+      refused(std::string("build plain.onnx -o ") + to + force, kRead);
     refused("build m.onnx -o w.bin" + force, kRead);  // external data
     refused("build plain.onnx --precision int8 --calibration ranges.json -o ranges.json" + force, kRead);
     refused("build plain.onnx --precision int8 --calibration ranges.json -o new.plan --qdq soft.onnx" + force, kRead);
@@ -108,11 +114,14 @@ TEST_F(Outputs, AFileOfAnotherKindStaysUnlessForced) {
   refused("build m.onnx -o README.md", is + " a plan would replace");
   refused("build m.onnx -o ranges.json", "is a file of ranges, which a plan would replace");
   refused("build m.onnx -o plain.onnx", "is an ONNX model that Temper did not write, which a plan would replace");
-  refused("build m.onnx -o new.plan --timing-cache plain.onnx", "is an ONNX model that Temper did not write, no timing cache");
+  refused("build m.onnx -o new.plan --timing-cache plain.onnx",
+          "is an ONNX model that Temper did not write, no timing cache");
   refused("bench m.onnx --timing-cache r.json", "is a result, no timing cache");
   refused("calibrate m.onnx --placeholder-data -o m.plan", "is a plan, which a file of ranges would replace");
-  refused("calibrate m.onnx --placeholder-data -o new.json --cache README.md", is + " a calibration cache of TensorRT would replace");
-  refused("calibrate m.onnx --placeholder-data -o new.json --qdq plain.onnx", "did not write, which an ONNX model would replace");
+  refused("calibrate m.onnx --placeholder-data -o new.json --cache README.md",
+          is + " a calibration cache of TensorRT would replace");
+  refused("calibrate m.onnx --placeholder-data -o new.json --qdq plain.onnx",
+          "did not write, which an ONNX model would replace");
   refused("bench m.plan --json ranges.json", "is a file of ranges, which a result would replace");
   refused("bench m.plan --csv README.md", is + " a CSV table of Temper's would replace");
   refused("bench m.plan --markdown README.md", is + " markdown of Temper's would replace");
@@ -121,7 +130,8 @@ TEST_F(Outputs, AFileOfAnotherKindStaysUnlessForced) {
   refused("explain m.plan -o r.json", "is a result, which an explanation would replace");
   refused("explain m.plan -o README.md", is);
   refused("report r.json -o README.md", is + " a report would replace");
-  refused("zoo digits_cnn -o plain.onnx", "is an ONNX model that Temper did not write, which an ONNX model would replace");
+  refused("zoo digits_cnn -o plain.onnx",
+          "is an ONNX model that Temper did not write, which an ONNX model would replace");
   write_text(folder_ + "out/y.npy", "not an array");
   refused("run m.plan --input x.npy --output-dir out", is + " an .npy file would replace");
   write_text(folder_ + "study/study.md", "# Mine\n");
@@ -137,11 +147,15 @@ TEST_F(Outputs, AFileOfAnotherKindStaysUnlessForced) {
 TEST_F(Outputs, TheSameKindIsReplacedWithoutAWord) {
   const std::string fast = " --iterations 10 --warmup 1";
   for (int i = 0; i < 2; ++i)
-    for (const std::string& arguments : {std::string("build m.onnx -o m.plan --quick --threads 1 --timing-cache t.json"), "bench m.plan --json r.json --csv r.csv --markdown r.md" + fast,
-                                         std::string("calibrate m.onnx --placeholder-data --samples 2 -o ranges.json --cache trt.cache --qdq q.onnx"),
-                                         std::string("profile m.plan --duration 50ms --csv p.csv"), std::string("explain m.plan --duration 50ms -o e.json"),
-                                         std::string("explain m.plan --duration 50ms -o e.md"), std::string("report r.json --csv c.csv --markdown c.md"),
-                                         std::string("run m.plan --input x.npy --output-dir out")}) {
+    for (const std::string& arguments :
+         {std::string("build m.onnx -o m.plan --quick --threads 1 --timing-cache t.json"),
+          "bench m.plan --json r.json --csv r.csv --markdown r.md" + fast,
+          std::string("calibrate m.onnx --placeholder-data --samples 2 -o ranges.json --cache trt.cache --qdq q.onnx"),
+          std::string("profile m.plan --duration 50ms --csv p.csv"),
+          std::string("explain m.plan --duration 50ms -o e.json"),
+          std::string("explain m.plan --duration 50ms -o e.md"),
+          std::string("report r.json --csv c.csv --markdown c.md"),
+          std::string("run m.plan --input x.npy --output-dir out")}) {
       const Outcome done = temper(folder_, arguments);
       EXPECT_EQ(done.code, 0) << arguments << ": " << done.err;
     }
@@ -163,14 +177,17 @@ TEST_F(Outputs, AHyphenIsStandardOutputOfBenchAndNoFileElsewhere) {
 }
 
 TEST_F(Outputs, AMissingFolderIsWrongUsage) {
-  for (const char* arguments : {"build m.onnx -o no/m.plan", "calibrate m.onnx --placeholder-data -o no/r.json", "bench m.plan --json no/r.json", "import trtexec log.txt -o no/r.json",
-                                "profile m.plan --csv no/p.csv", "explain m.plan -o no/e.json", "report r.json -o no/r.html", "zoo digits_cnn -o no/m.onnx"})
+  for (const char* arguments :
+       {"build m.onnx -o no/m.plan", "calibrate m.onnx --placeholder-data -o no/r.json",
+        "bench m.plan --json no/r.json", "import trtexec log.txt -o no/r.json", "profile m.plan --csv no/p.csv",
+        "explain m.plan -o no/e.json", "report r.json -o no/r.html", "zoo digits_cnn -o no/m.onnx"})
     refused(arguments, "there is no folder 'no'");
 }
 
 TEST_F(Outputs, RangesThatABudgetCalibratesAreHeldAgainstWhatIsThere) {
   write_text(folder_ + "new.plan.ranges.json", "mine");
-  refused("build plain.onnx --precision int8 --max-drop 1% --metric snr --data x.npy -o new.plan", "--max-drop: the ranges 'new.plan.ranges.json' is a file that Temper did not write");
+  refused("build plain.onnx --precision int8 --max-drop 1% --metric snr --data x.npy -o new.plan",
+          "--max-drop: the ranges 'new.plan.ranges.json' is a file that Temper did not write");
 }
 
 // A cache that others may write to is not believed.

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "program.h"
 #include "../paths.h"
+#include "program.h"
 
 namespace temper {
 namespace {
@@ -15,7 +15,8 @@ std::string digits() {
   const std::string folder = test_folder();
   run_python(folder, R"(
 import os, sys
-sys.path.insert(0, ')" + paths::source_folder() + R"(/python')
+sys.path.insert(0, ')" + paths::source_folder() +
+                         R"(/python')
 import digits_data
 images, labels = digits_data.load()[2:]
 kinds = ('png', 'bmp', 'webp', 'tiff')

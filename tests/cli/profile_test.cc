@@ -18,7 +18,8 @@ TEST(ProfileVerb, EveryStepHasItsTimeItsWorkAndItsShareOfTheMachinesLimits) {
   const auto json = nlohmann::json::parse(done.out);
   EXPECT_EQ(json.at("schema"), "temper.profile/1");
   const auto& peaks = json.at("peaks");
-  // Any machine that runs this reads more than 0.1 GB/s and does more than 0.1 Gop/s, and less than ten thousand times that on one thread.
+  // Any machine that runs this reads more than 0.1 GB/s and does more than 0.1 Gop/s, and less than ten thousand times
+  // that on one thread.
   for (const char* name : {"memory_bytes_per_s", "fp32_per_s"}) {
     EXPECT_GT(peaks.at(name).get<double>(), 1e8) << name;
     EXPECT_LT(peaks.at(name).get<double>(), 1e12) << name;
@@ -34,7 +35,8 @@ TEST(ProfileVerb, EveryStepHasItsTimeItsWorkAndItsShareOfTheMachinesLimits) {
     EXPECT_GT(step.at("operations").get<int64_t>(), 0);
     // Of what was measured, whatever that is on a busy machine; with Winograd's products it may be above 1.
     const double per_s = double(step.at("operations").get<int64_t>()) / (step.at("ms").get<double>() / 1e3);
-    EXPECT_NEAR(step.at("of_arithmetic_peak").get<double>() / (per_s / peaks.at("fp32_per_s").get<double>()), 1, 1e-6) << step;
+    EXPECT_NEAR(step.at("of_arithmetic_peak").get<double>() / (per_s / peaks.at("fp32_per_s").get<double>()), 1, 1e-6)
+        << step;
     EXPECT_EQ(step.at("precision_in"), "f32");
     EXPECT_FALSE(step.at("lost").empty());
   }
@@ -45,7 +47,8 @@ TEST(ProfileVerb, EveryStepHasItsTimeItsWorkAndItsShareOfTheMachinesLimits) {
 
   // The peaks are kept. Where others worked meanwhile they are measured again, and the higher ones stay.
   const auto again = nlohmann::json::parse(temper(folder, "profile m.plan --duration 50ms --json").out);
-  for (const char* name : {"memory_bytes_per_s", "fp32_per_s"}) EXPECT_GE(again.at("peaks").at(name).get<double>(), peaks.at(name).get<double>() * (1 - 1e-6));
+  for (const char* name : {"memory_bytes_per_s", "fp32_per_s"})
+    EXPECT_GE(again.at("peaks").at(name).get<double>(), peaks.at(name).get<double>() * (1 - 1e-6));
 
   const Outcome table = temper(folder, "profile m.plan --duration 50ms --top 2 --csv p.csv");
   EXPECT_CONTAINS(table.out, "of the limit");

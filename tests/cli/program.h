@@ -27,10 +27,11 @@ inline std::string without_load(const std::string& text) {
 
 // Runs `temper ARGUMENTS` in `folder` with a cache folder of its own; `before` is shell text in front ("ulimit -f 8;").
 inline Outcome temper(const std::string& folder, const std::string& arguments, const std::string& before = "") {
-  const std::string command = "cd '" + folder + "' && export XDG_CACHE_HOME='" + folder + "cache' && " + before + " '" + paths::program() + "' " +
-                              arguments + " >out.txt 2>err.txt";
+  const std::string command = "cd '" + folder + "' && export XDG_CACHE_HOME='" + folder + "cache' && " + before + " '" +
+                              paths::program() + "' " + arguments + " >out.txt 2>err.txt";
   const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder + "out.txt"), without_load(read_file(folder + "err.txt"))};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder + "out.txt"),
+          without_load(read_file(folder + "err.txt"))};
 }
 
 }  // namespace temper

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "../interop/logs.h"
-#include "program.h"
 #include "../paths.h"
+#include "program.h"
 
 namespace temper {
 namespace {
@@ -92,7 +92,8 @@ TEST(ReportVerb, AStudyOfTheProgramIsReported) {
   const std::string folder = test_folder();
   run_python(folder, R"(
 import sys
-sys.path.insert(0, ')" + paths::source_folder() + R"(/python')
+sys.path.insert(0, ')" + paths::source_folder() +
+                         R"(/python')
 import digits_data
 _, _, images, labels = digits_data.load()
 np.savez('digits.npz', image=images, labels=labels)

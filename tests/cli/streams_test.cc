@@ -2,8 +2,8 @@
 // What goes to standard output and to standard error, when both end in one log and when one is a terminal.
 #include <gtest/gtest.h>
 
-#include "program.h"
 #include "../paths.h"
+#include "program.h"
 
 namespace temper {
 namespace {
@@ -28,8 +28,9 @@ import os, pty, subprocess
 def seen(**more):  # what a terminal gets
     ours, theirs = pty.openpty()
     env = dict({k: v for k, v in os.environ.items() if k != 'NO_COLOR'}, TERM='xterm', XDG_CACHE_HOME=os.getcwd() + '/cache', **more)
-    process = subprocess.Popen([')" + paths::program() +
-                     R"(', 'run', 'm.onnx', '--quick'], stdout=subprocess.DEVNULL, stderr=theirs, env=env)
+    process = subprocess.Popen([')" +
+                         paths::program() +
+                         R"(', 'run', 'm.onnx', '--quick'], stdout=subprocess.DEVNULL, stderr=theirs, env=env)
     os.close(theirs)
     text = b''
     while True:

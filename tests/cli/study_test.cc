@@ -4,23 +4,25 @@
 
 #include <nlohmann/json.hpp>
 
+#include "../paths.h"
 #include "backends/backend.h"
 #include "bench/results.h"
 #include "program.h"
 #include "quantize/ranges.h"
-#include "../paths.h"
 
 namespace temper {
 namespace {
 
-// digits_cnn and 599 digits. odd.onnx: the first of two products gets a column of x that is a thousand times as large as
-// the others and multiplies it by zero, so that one scale for all of x drowns what counts; the second product is harmless.
+// digits_cnn and 599 digits. odd.onnx: the first of two products gets a column of x that is a thousand times as large
+// as the others and multiplies it by zero, so that one scale for all of x drowns what counts; the second product is
+// harmless.
 std::string samples() {
   const std::string folder = test_folder();
   run_python(folder, R"(
 import sys, onnx
 from onnx import helper as h, TensorProto as T, numpy_helper
-sys.path.insert(0, ')" + paths::source_folder() + R"(/python')
+sys.path.insert(0, ')" + paths::source_folder() +
+                         R"(/python')
 import digits_data
 _, _, images, labels = digits_data.load()
 np.savez('digits.npz', image=images, labels=labels)
@@ -41,9 +43,11 @@ nlohmann::json read_json(const std::string& path) { return nlohmann::json::parse
 
 TEST(StudyVerb, DigitsInInt8KeepTheBudgetOnDataThatWasNotCalibratedOn) {
   const std::string folder = samples();
-  const Outcome done = temper(folder, "study m.onnx --data digits.npz --max-drop 1% --batch 16 --quick --duration 200ms -o out");
+  const Outcome done =
+      temper(folder, "study m.onnx --data digits.npz --max-drop 1% --batch 16 --quick --duration 200ms -o out");
   ASSERT_EQ(done.code, 0) << done.err;
-  for (const char* part : {"verdict:", "McNemar", "within", "top1 drop with every layer in int8"}) EXPECT_CONTAINS(done.out, part);
+  for (const char* part : {"verdict:", "McNemar", "within", "top1 drop with every layer in int8"})
+    EXPECT_CONTAINS(done.out, part);
   const auto json = read_json(folder + "out/study.json");
   EXPECT_EQ(json.at("calibration_samples"), 299);
   EXPECT_EQ(json.at("evaluation_samples"), 300);
@@ -73,7 +77,8 @@ TEST(StudyVerb, AnInterruptedStudyGoesOnWhereItStopped) {
   const Outcome second = temper(folder, study);
   ASSERT_EQ(second.code, 0) << second.err;
   EXPECT_EQ(second.out, first.out);
-  for (const char* step : {"calibrate", "build-fp32", "build-int8", "evaluate-fp32+int8", "speed-fp32+int8"}) EXPECT_CONTAINS(second.err, concat(std::string_view(step), ": done before"));
+  for (const char* step : {"calibrate", "build-fp32", "build-int8", "evaluate-fp32+int8", "speed-fp32+int8"})
+    EXPECT_CONTAINS(second.err, concat(std::string_view(step), ": done before"));
 
   // A plan that is gone or another one is built again, and nothing else; so is a step whose file is damaged.
   run_python(folder, R"(
@@ -90,7 +95,8 @@ change('evaluate-fp32+int8', lambda step: step.update(result=[]))  # of another 
 )");
   const Outcome third = temper(folder, study);
   ASSERT_EQ(third.code, 0) << third.err;
-  for (const char* step : {"build-int8", "speed-fp32+int8", "calibrate", "evaluate-fp32+int8"}) EXPECT_EQ(third.err.find(concat(std::string_view(step), ": done before")), std::string::npos) << third.err;
+  for (const char* step : {"build-int8", "speed-fp32+int8", "calibrate", "evaluate-fp32+int8"})
+    EXPECT_EQ(third.err.find(concat(std::string_view(step), ": done before")), std::string::npos) << third.err;
   EXPECT_CONTAINS(third.err, "build-fp32: done before");
   // Other data, other results.
   const Outcome other = temper(folder, study + " --seed 5");
@@ -101,7 +107,8 @@ change('evaluate-fp32+int8', lambda step: step.update(result=[]))  # of another 
 
 TEST(StudyVerb, ALayerThatInt8DestroysIsRaisedAndTheBudgetHolds) {
   const std::string folder = samples();
-  const std::string how = "study odd.onnx --data x.npy --metric snr --method minmax --raise-to fp32 --quick --duration 100ms ";
+  const std::string how =
+      "study odd.onnx --data x.npy --metric snr --method minmax --raise-to fp32 --quick --duration 100ms ";
   const Outcome plain = temper(folder, how + "-o plain");
   ASSERT_EQ(plain.code, 0) << plain.err;
   EXPECT_GT(read_json(folder + "plain/study.json").at("precisions")[1].at("drop").get<double>(), 0.1);
@@ -126,14 +133,17 @@ TEST(StudyVerb, ALayerThatInt8DestroysIsRaisedAndTheBudgetHolds) {
   EXPECT_EQ(again, first);
 
   const Outcome impossible = temper(folder, how + "--max-drop 0% -o none");
-  EXPECT_TRUE(impossible.code == 0 || impossible.code == 1) << impossible.err;  // all in fp32: rounding may be all that is left
+  EXPECT_TRUE(impossible.code == 0 || impossible.code == 1)
+      << impossible.err;  // all in fp32: rounding may be all that is left
   const auto none = read_json(folder + "none/study.json");
   EXPECT_EQ(impossible.code == 1, none.at("precisions")[1].at("drop").get<double>() > 0);
 }
 
 TEST(BuildVerb, ABudgetRaisesTheSameLayerAndRecordsIt) {
   const std::string folder = samples();
-  const Outcome built = temper(folder, "build odd.onnx -o odd.plan --precision int8 --data x.npy --max-drop 1% --metric snr --method minmax --raise-to fp32 --quick --json");
+  const Outcome built = temper(folder,
+                               "build odd.onnx -o odd.plan --precision int8 --data x.npy --max-drop 1% --metric snr "
+                               "--method minmax --raise-to fp32 --quick --json");
   ASSERT_EQ(built.code, 0) << built.err;
   const auto json = nlohmann::json::parse(built.out);
   EXPECT_EQ(json.at("layers")[0].at("layer"), "delicate");
@@ -144,9 +154,15 @@ TEST(BuildVerb, ABudgetRaisesTheSameLayerAndRecordsIt) {
   EXPECT_CONTAINS(shown.out, "--keep-fp32 delicate");
   // In bf16 where the CPU computes it, and the command in the plan builds the same again.
   const bool bf16 = open_device("cpu").avx512_bf16;
-  ASSERT_EQ(temper(folder, "build odd.onnx -o default.plan --precision int8 --calibration odd.plan.ranges.json --data x.npy --max-drop 1% --metric snr --quick").code, 0);
+  ASSERT_EQ(temper(folder,
+                   "build odd.onnx -o default.plan --precision int8 --calibration odd.plan.ranges.json --data x.npy "
+                   "--max-drop 1% --metric snr --quick")
+                .code,
+            0);
   EXPECT_CONTAINS(temper(folder, "inspect default.plan").out, bf16 ? "--keep-bf16 delicate" : "--keep-fp32 delicate");
-  const Outcome by_name = temper(folder, "build odd.onnx -o named.plan --precision int8 --calibration odd.plan.ranges.json --keep-bf16 delicate --quick");
+  const Outcome by_name = temper(
+      folder,
+      "build odd.onnx -o named.plan --precision int8 --calibration odd.plan.ranges.json --keep-bf16 delicate --quick");
   EXPECT_EQ(by_name.code, bf16 ? 0 : 4) << by_name.err;
   if (bf16) {
     EXPECT_CONTAINS(by_name.out, "kept in bf16 as asked: delicate (matmul)");
@@ -191,15 +207,21 @@ TEST(StudyVerb, APrecisionThatTheMachineLacksIsLeftOutWithANote) {
 // Ranges that cut off so much that most classes stay and the outputs are wrecked.
 TEST(StudyVerb, AnswersThatAreFarGetNoVerdictThoughTheirClassesStay) {
   const std::string folder = samples();
-  const Outcome done = temper(folder, "study m.onnx --data digits.npz --samples 200 --method percentile:92 --batch 8 --quick --duration 50ms -o far --quiet");
+  const Outcome done = temper(folder,
+                              "study m.onnx --data digits.npz --samples 200 --method percentile:92 --batch 8 --quick "
+                              "--duration 50ms -o far --quiet");
   ASSERT_EQ(done.code, 0) << done.err;
-  for (const char* part : {"warning: int8: the answers are far from fp32's: SNR ", "where 17 dB and 0.99 are asked for", "the tensor 'relu1': percentile:92 clips"}) EXPECT_CONTAINS(done.err, part);
+  for (const char* part : {"warning: int8: the answers are far from fp32's: SNR ", "where 17 dB and 0.99 are asked for",
+                           "the tensor 'relu1': percentile:92 clips"})
+    EXPECT_CONTAINS(done.err, part);
   for (const char* part : {"FAR", "verdict: fp32", "int8 is far from fp32's answers"}) EXPECT_CONTAINS(done.out, part);
   const auto int8 = read_json(folder + "far/study.json").at("precisions")[1];
   EXPECT_EQ(int8.at("holds"), false);
   EXPECT_TRUE(int8.at("over_budget").is_null());
   // A budget that the classes keep raises layers until the outputs are near.
-  const Outcome built = temper(folder, "build m.onnx -o m.plan --precision int8 --data digits.npz --samples 100 --method percentile:92 --max-drop 60% --raise-to fp32 --quick --json");
+  const Outcome built = temper(folder,
+                               "build m.onnx -o m.plan --precision int8 --data digits.npz --samples 100 --method "
+                               "percentile:92 --max-drop 60% --raise-to fp32 --quick --json");
   ASSERT_EQ(built.code, 0) << built.err;
   const auto json = nlohmann::json::parse(built.out);
   EXPECT_LE(json.at("all_int8").at("drop").get<double>(), 0.6);

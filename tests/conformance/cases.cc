@@ -45,7 +45,8 @@ onnx::ModelProto load_model(const std::string& path) {
 // ONNX's formula for models without data: 0, 1/n, 2/n, ...
 Tensor ramp(const onnx::ValueInfoProto& input) {
   Dims dims;
-  for (const auto& dim : input.type().tensor_type().shape().dim()) dims.push_back(dim.has_dim_value() ? dim.dim_value() : 1);
+  for (const auto& dim : input.type().tensor_type().shape().dim())
+    dims.push_back(dim.has_dim_value() ? dim.dim_value() : 1);
   Tensor tensor(DType::f32, dims);
   for (int64_t i = 0; i < tensor.count(); ++i) tensor.data<float>()[i] = float(double(i) / double(tensor.count()));
   return tensor;
@@ -131,9 +132,7 @@ Verdict judge(const Case& test, const Runner& runner) {
     return {Outcome::pass, ""};
   } catch (const Error& error) {
     return {error.kind() == ErrorKind::unsupported ? Outcome::refused : Outcome::crashed, error.what()};
-  } catch (const std::exception& error) {
-    return {Outcome::crashed, error.what()};
-  }
+  } catch (const std::exception& error) { return {Outcome::crashed, error.what()}; }
 }
 
 }  // namespace temper::conformance

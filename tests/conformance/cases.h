@@ -10,9 +10,9 @@
 namespace temper::conformance {
 
 struct Case {
-  std::string name;        // "test_abs"
-  std::string model;       // path of the .onnx file
-  std::string folder;      // holds test_data_set_*; empty for the light models, whose input is a formula
+  std::string name;    // "test_abs"
+  std::string model;   // path of the .onnx file
+  std::string folder;  // holds test_data_set_*; empty for the light models, whose input is a formula
   double rtol = 1e-3, atol = 1e-7;
 };
 

@@ -58,8 +58,8 @@ using Counter = std::atomic<size_t>;
 
 // The next tests, one after the other, until one goes wrong: what it left behind ends with the process. Those of plans
 // fork a process that builds, which only works before this one has run a plan on several threads: one test is all.
-void work(Counter& next, Counter& current, Shared<Result>& results, const std::vector<Case>& cases, const Runner& runner,
-          const Settings& settings) {
+void work(Counter& next, Counter& current, Shared<Result>& results, const std::vector<Case>& cases,
+          const Runner& runner, const Settings& settings) {
   for (size_t i; (i = next++) < cases.size();) {
     current = i;
     alarm(settings.limit_s);
@@ -71,8 +71,8 @@ void work(Counter& next, Counter& current, Shared<Result>& results, const std::v
   }
 }
 
-// In processes of their own, so that a crash or an endless loop costs one test only. A process takes many tests: opening
-// a GPU takes longer than most of them.
+// In processes of their own, so that a crash or an endless loop costs one test only. A process takes many tests:
+// opening a GPU takes longer than most of them.
 std::vector<Verdict> run_all(const std::vector<Case>& cases, const Runner& runner, const Settings& settings) {
   onnx::OpSchemaRegistry::Schema("Add");  // registers all schemas, once instead of in every child
   const size_t jobs = size_t(settings.jobs);
@@ -100,8 +100,10 @@ std::vector<Verdict> run_all(const std::vector<Case>& cases, const Runner& runne
     if (last < cases.size() && !results[last].there) {
       Verdict& verdict = verdicts[last];
       verdict.outcome = Outcome::crashed;
-      if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) verdict.message = concat("no answer within ", int64_t(settings.limit_s), " s");
-      else if (WIFSIGNALED(status)) verdict.message = concat("killed by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")");
+      if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        verdict.message = concat("no answer within ", int64_t(settings.limit_s), " s");
+      else if (WIFSIGNALED(status))
+        verdict.message = concat("killed by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")");
       else verdict.message = concat("ended with exit status ", WEXITSTATUS(status));
     }
     if (next[0] < cases.size()) start(job);
@@ -169,7 +171,8 @@ bool run_suite(const std::string& suite, const Settings& settings) {
   for (size_t i = 0; i < cases.size(); ++i) {
     const Verdict& verdict = verdicts[i];
     ++counts[size_t(verdict.outcome)];
-    if (verdict.outcome == Outcome::wrong || verdict.outcome == Outcome::crashed || (settings.list_passed && verdict.outcome == Outcome::pass))
+    if (verdict.outcome == Outcome::wrong || verdict.outcome == Outcome::crashed ||
+        (settings.list_passed && verdict.outcome == Outcome::pass))
       std::cout << outcome_names[size_t(verdict.outcome)] << ' ' << cases[i].name << ": " << verdict.message << '\n';
   }
   if (settings.list_refused) list_refused(cases, verdicts);
@@ -183,10 +186,17 @@ bool run_suite(const std::string& suite, const Settings& settings) {
 int run(int argc, char** argv) {
   Settings settings;
   CLI::App app("Runs ONNX's own tests and counts pass, wrong, refused and crashed.");
-  app.add_option("--suite", settings.suites, "node, simple, pytorch-operator, pytorch-converted, light")->delimiter(',')->capture_default_str();
+  app.add_option("--suite", settings.suites, "node, simple, pytorch-operator, pytorch-converted, light")
+      ->delimiter(',')
+      ->capture_default_str();
   app.add_option("--filter", settings.filter, "only tests whose name contains this");
-  app.add_option("--mode", settings.mode, "reference, cpu, cuda:N, plan (an engine that another process built and saved) or write (written as ONNX, imported again)")->capture_default_str();
-  app.add_option("--passes", settings.passes, "optimise the graph first")->check(CLI::IsMember({"on", "off"}))->capture_default_str();
+  app.add_option("--mode", settings.mode,
+                 "reference, cpu, cuda:N, plan (an engine that another process built and saved) or write (written as "
+                 "ONNX, imported again)")
+      ->capture_default_str();
+  app.add_option("--passes", settings.passes, "optimise the graph first")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
   app.add_option("--floor", settings.floor, "fail when a suite has fewer passes");
   app.add_option("--limit", settings.limit_s, "seconds for one test")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "tests at a time")->capture_default_str();

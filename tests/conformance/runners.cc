@@ -68,9 +68,7 @@ std::vector<Tensor> run_from_file(const std::string& model, bool passes, const s
   int status = 0;
   if (waitpid(pid, &status, 0) != pid) fail(ErrorKind::machine, "waitpid: ", std::strerror(errno));
   if (!WIFEXITED(status)) fail(ErrorKind::machine, "the build was killed by signal ", WTERMSIG(status));
-  if (const int code = WEXITSTATUS(status)) {
-    fail(ErrorKind(code), read_file(trouble));
-  }
+  if (const int code = WEXITSTATUS(status)) { fail(ErrorKind(code), read_file(trouble)); }
   return Session(Engine::load(plan)).run(inputs);
 }
 
@@ -78,15 +76,21 @@ std::vector<Tensor> run_from_file(const std::string& model, bool passes, const s
 
 Runner make_runner(std::string_view mode, bool passes) {
   if (mode == "reference")
-    return [passes](const std::string& model, const std::vector<Tensor>& inputs) { return run_reference(load(model, passes), inputs); };
+    return [passes](const std::string& model, const std::vector<Tensor>& inputs) {
+      return run_reference(load(model, passes), inputs);
+    };
   if (mode == "cpu")
-    return [passes](const std::string& model, const std::vector<Tensor>& inputs) { return Session(build_for(model, passes, inputs)).run(inputs); };
+    return [passes](const std::string& model, const std::vector<Tensor>& inputs) {
+      return Session(build_for(model, passes, inputs)).run(inputs);
+    };
   if (mode.starts_with("cuda"))
     return [passes, device = std::string(mode)](const std::string& model, const std::vector<Tensor>& inputs) {
       return Session(build_for(model, passes, inputs, device)).run(inputs);
     };
   if (mode == "plan")
-    return [passes](const std::string& model, const std::vector<Tensor>& inputs) { return run_from_file(model, passes, inputs); };
+    return [passes](const std::string& model, const std::vector<Tensor>& inputs) {
+      return run_from_file(model, passes, inputs);
+    };
   if (mode == "write")
     return [passes](const std::string& model, const std::vector<Tensor>& inputs) {
       return run_reference(import_onnx_bytes(onnx_bytes(load(model, passes)), "").graph, inputs);

@@ -27,12 +27,14 @@ TEST(OutputDifference, FiguresAreThoseOfTheDefinition) {
   EXPECT_NEAR(d.snr_db(), 11.139, 1e-3);
   EXPECT_EQ(d.max_difference, 1);
   EXPECT_EQ(d.max_sample, 11);
-  EXPECT_FAILS(d.add(Tensor::of<float>({1, 2}, {3, 4}), Tensor::of<float>({1, 1}, {3}), std::vector<int64_t>{12}), ErrorKind::unsupported, "output 'y'");
+  EXPECT_FAILS(d.add(Tensor::of<float>({1, 2}, {3, 4}), Tensor::of<float>({1, 1}, {3}), std::vector<int64_t>{12}),
+               ErrorKind::unsupported, "output 'y'");
 }
 
 TEST(OutputDifference, WhatIsNotFiniteIsALossUnlessTheReferenceIsAlike) {
   OutputDifference same, lost;
-  same.add(Tensor::of<float>({1, 3}, {kNan, INFINITY, 1}), Tensor::of<float>({1, 3}, {kNan, INFINITY, 1}), std::vector<int64_t>{0});
+  same.add(Tensor::of<float>({1, 3}, {kNan, INFINITY, 1}), Tensor::of<float>({1, 3}, {kNan, INFINITY, 1}),
+           std::vector<int64_t>{0});
   EXPECT_EQ(same.max_difference, 0);
   EXPECT_EQ(same.noise_share(), 0);
   EXPECT_EQ(same.snr_db(), INFINITY);
@@ -60,7 +62,8 @@ Batch labelled(std::vector<int64_t> labels) {
 
 TEST(Evaluator, CountsWhatWasLostAndWon) {
   Evaluator evaluator({"scores"}, 0, true, true);
-  const Tensor reference = Tensor::of<float>({4, 3}, {9, 0, 0, 9, 0, 0, 0, 9, 0, 0, 0, 9}), tested = Tensor::of<float>({4, 3}, {9, 0, 0, 0, 9, 0, 0, 0, 9, 0, kNan, 9});
+  const Tensor reference = Tensor::of<float>({4, 3}, {9, 0, 0, 9, 0, 0, 0, 9, 0, 0, 0, 9}),
+               tested = Tensor::of<float>({4, 3}, {9, 0, 0, 0, 9, 0, 0, 0, 9, 0, kNan, 9});
   evaluator.add(labelled({0, 0, 2, 2}), {reference}, {tested});
   const Evaluation& e = evaluator.result();
   EXPECT_EQ(e.accuracy->top1, 2);
@@ -75,7 +78,8 @@ TEST(Evaluator, CountsWhatWasLostAndWon) {
 }
 
 TEST(Evaluator, ASequenceAgreesPositionByPosition) {
-  const Tensor reference = Tensor::of<float>({2, 3, 2}, {9, 0, 0, 9, 9, 0, 0, 9, 9, 0, 0, 9}), tested = Tensor::of<float>({2, 3, 2}, {9, 0, 0, 9, 0, 9, 0, 9, 9, 0, 0, 9});
+  const Tensor reference = Tensor::of<float>({2, 3, 2}, {9, 0, 0, 9, 9, 0, 0, 9, 9, 0, 0, 9}),
+               tested = Tensor::of<float>({2, 3, 2}, {9, 0, 0, 9, 0, 9, 0, 9, 9, 0, 0, 9});
   Evaluator evaluator({"text"}, 0, false, true);
   Batch batch;
   batch.count = 2;
@@ -100,7 +104,8 @@ TEST(Evaluator, ADropNeedsWhatItIsADropOf) {
 }
 
 TEST(ClassesOutput, IsTheOnlyOneOfAClassifiersType) {
-  const TensorType scores = TensorType::parse("f32[batch,10]"), map = TensorType::parse("f32[batch,1,8,8]"), one = TensorType::parse("f32[batch,1]");
+  const TensorType scores = TensorType::parse("f32[batch,10]"), map = TensorType::parse("f32[batch,1,8,8]"),
+                   one = TensorType::parse("f32[batch,1]");
   EXPECT_EQ(classes_output({"a", "b", "c"}, {map, scores, one}, ""), 1);
   EXPECT_EQ(classes_output({"a", "b"}, {scores, scores}, ""), -1);
   EXPECT_EQ(classes_output({"a", "b"}, {scores, scores}, "b"), 1);

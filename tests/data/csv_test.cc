@@ -56,7 +56,8 @@ TEST(Csv, ARowWithFarTooManyFieldsIsRefusedWhileItIsRead) {
   for (int i = 0; i < 1'000'000; ++i) row += ",1";
   EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { parse_csv(row, "", 1000); }), "row 1 has more than 1000 fields");
   EXPECT_EQ(parse_csv(row).columns, 1'000'001);
-  EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { parse_csv("1,2\n" + row, "", 1000); }), "row 2 has more than 1000 fields");
+  EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { parse_csv("1,2\n" + row, "", 1000); }),
+                  "row 2 has more than 1000 fields");
 }
 
 TEST(Csv, DamageEndsInAnErrorThatNamesTheFile) {

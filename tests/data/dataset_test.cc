@@ -158,21 +158,13 @@ np.save('a.npy', a); np.save('b.npy', b)
 
   const Batch files = open_input_files({{"b", folder + "b.npy"}, {"a", folder + "a.npy"}}, kTwo).batch(1, 2);
   EXPECT_EQ(files.hashes, batch.hashes);
-  EXPECT_CONTAINS(error_of(ErrorKind::usage,
-                           [&] {
-                             open_input_files({{"z", folder + "b.npy"}}, kTwo);
-                           }),
+  EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { open_input_files({{"z", folder + "b.npy"}}, kTwo); }),
                   "no input 'z'");
   EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { open_input_files({{"", folder + "b.npy"}}, kTwo); }), "NAME=FILE");
-  EXPECT_CONTAINS(error_of(ErrorKind::usage,
-                           [&] {
-                             open_input_files({{"a", folder + "a.npy"}, {"a", folder + "a.npy"}}, kTwo);
-                           }),
-                  "twice");
-  EXPECT_CONTAINS(error_of(ErrorKind::usage,
-                           [&] {
-                             open_input_files({{"a", folder + "a.npy"}}, kTwo);
-                           }),
+  EXPECT_CONTAINS(
+      error_of(ErrorKind::usage, [&] { open_input_files({{"a", folder + "a.npy"}, {"a", folder + "a.npy"}}, kTwo); }),
+      "twice");
+  EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { open_input_files({{"a", folder + "a.npy"}}, kTwo); }),
                   "no data for input 'b'");
 }
 
@@ -235,10 +227,7 @@ TEST(Dataset, MissingInputsAreFilledFromTheSeedWhateverTheBatch) {
   options.seed = 6;
   EXPECT_NE(open_input_files({}, kTwo, options).batch(0, 1).inputs[0].to_doubles()[0], all.to_doubles()[0]);
   EXPECT_EQ(open_input_files({}, inputs_of({{"x", "f32[4,3]"}, {"limit", "f32[]"}}), options).size(), 4);
-  EXPECT_CONTAINS(error_of(ErrorKind::usage,
-                           [&] {
-                             open_input_files({}, inputs_of({{"x", "f32[1,H]"}}), options);
-                           }),
+  EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { open_input_files({}, inputs_of({{"x", "f32[1,H]"}}), options); }),
                   "--input x=FILE");
 }
 

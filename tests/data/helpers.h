@@ -18,7 +18,8 @@ namespace temper {
 inline std::string test_folder() {
   const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
   const size_t build = std::hash<std::string>{}(std::filesystem::read_symlink("/proc/self/exe").string());
-  const std::string folder = ::testing::TempDir() + "/temper_" + std::to_string(build) + "_" + test->test_suite_name() + "_" + test->name() + "/";
+  const std::string folder = ::testing::TempDir() + "/temper_" + std::to_string(build) + "_" + test->test_suite_name() +
+                             "_" + test->name() + "/";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder;

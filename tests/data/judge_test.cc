@@ -50,7 +50,8 @@ TEST(Judge, ABudgetInNoiseSaysItselfHowFarIsAllowed) {
 TEST(Judge, NoDropIsNeverShownWithoutWhatTheSamplesCouldTell) {
   EXPECT_EQ(drop_text(judge(evaluation(20, 0, 0, 1), {}, {})), "at most 16.11 % (20 answers; 381 would tell 1.00 %)");
   EXPECT_EQ(drop_text(judge(evaluation(500, 0, 0, 1), {}, {})), "0.00 % (0.00 to 0.76 %)");
-  EXPECT_EQ(drop_text(judge(evaluation(500, 0, 0, 1), {}, 0.005), 0.005), "at most 0.76 % (500 answers; 765 would tell 0.50 %)");
+  EXPECT_EQ(drop_text(judge(evaluation(500, 0, 0, 1), {}, 0.005), 0.005),
+            "at most 0.76 % (500 answers; 765 would tell 0.50 %)");
   EXPECT_EQ(drop_text(judge(evaluation(500, 0, 0, 1), {}, 0.0), 0.0), "0.00 % (0.00 to 0.76 %)");
   EXPECT_EQ(drop_text(judge(evaluation(20, 3, 0, 1), {}, {})), "15.00 % (5.24 to 36.04 %)");
   EXPECT_EQ(drop_text(judge(evaluation(20, 3, 0.0123, 1), Metric::snr, {})), "1.23 %");

@@ -29,7 +29,8 @@ TEST(Npz, AnArchiveThatUnpacksBeyondTheLimitIsRefusedBeforeUnpacking) {
   const std::string folder = test_folder();
   run_python(folder, "np.savez_compressed('bomb.npz', x=np.zeros(1 << 22, 'u1'))\n");
   EXPECT_LT(std::filesystem::file_size(folder + "bomb.npz"), 10000u);
-  EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { read_npz(folder + "bomb.npz", 1 << 20); }), "the limit is 1048576. --memory-limit");
+  EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { read_npz(folder + "bomb.npz", 1 << 20); }),
+                  "the limit is 1048576. --memory-limit");
   EXPECT_EQ(read_npz(folder + "bomb.npz").at("x").count(), 1 << 22);
 }
 

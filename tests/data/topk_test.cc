@@ -53,11 +53,10 @@ TEST(Accuracy, Top1AndTop5CountAndNanIsWrong) {
   EXPECT_EQ(accuracy.top1, 1);
   EXPECT_EQ(accuracy.top5, 2);
   EXPECT_EQ(accuracy.top1_rate(), 0.25);
-  EXPECT_CONTAINS(error_of(ErrorKind::usage,
-                           [&] {
-                             accuracy.add(rows, std::vector<int64_t>{0, 6, 0, 0}, std::vector<int64_t>{90, 101, 110, 120});
-                           }),
-                  "sample 101 has the label 6");
+  EXPECT_CONTAINS(
+      error_of(ErrorKind::usage,
+               [&] { accuracy.add(rows, std::vector<int64_t>{0, 6, 0, 0}, std::vector<int64_t>{90, 101, 110, 120}); }),
+      "sample 101 has the label 6");
   error_of(ErrorKind::usage, [&] { accuracy.add(rows, std::vector<int64_t>{0}, std::vector<int64_t>{0}); });
 }
 

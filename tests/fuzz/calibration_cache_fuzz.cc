@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes either end in an Error or give a cache whose text reads back as the same cache; so do the ranges made of it.
+// Any bytes either end in an Error or give a cache whose text reads back as the same cache; so do the ranges made of
+// it.
 #include <cstdio>
 #include <cstdlib>
 
@@ -10,9 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CalibrationCache cache;
   try {
     cache = parse_cache({reinterpret_cast<const char*>(data), size});
-  } catch (const Error&) {
-    return 0;
-  }
+  } catch (const Error&) { return 0; }
   // A name may hold what the format cannot carry back only where the reader let a carriage return pass.
   std::string once;
   try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes either end in an Error or become a graph that passes its own verification.
-// Plain byte mutations rarely leave valid protobuf behind, so half of the mutations work on the wire format: they change
-// one field and mend the lengths of all that enclose it.
+// Plain byte mutations rarely leave valid protobuf behind, so half of the mutations work on the wire format: they
+// change one field and mend the lengths of all that enclose it.
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -19,10 +19,10 @@ using Random = std::minstd_rand;
 
 struct Field {
   uint64_t number = 0;
-  int wire = 0;                // 0 varint, 1 eight bytes, 2 counted bytes, 5 four bytes
-  uint64_t value = 0;          // of wire 0, 1, 5
-  std::string bytes;           // of wire 2 without fields
-  std::vector<Field> fields;   // of wire 2 that reads as a message
+  int wire = 0;               // 0 varint, 1 eight bytes, 2 counted bytes, 5 four bytes
+  uint64_t value = 0;         // of wire 0, 1, 5
+  std::string bytes;          // of wire 2 without fields
+  std::vector<Field> fields;  // of wire 2 that reads as a message
   bool message = false;
 };
 
@@ -115,7 +115,10 @@ void mutate(std::vector<Field>& root, Random& random) {
   collect(root, all);
   if (all.empty()) return;
   auto& [list, i] = all[random() % all.size()];
-  const Field other = [&] { auto& [l, k] = all[random() % all.size()]; return (*l)[k]; }();
+  const Field other = [&] {
+    auto& [l, k] = all[random() % all.size()];
+    return (*l)[k];
+  }();
   Field& field = (*list)[i];
   switch (random() % 6) {
     case 0: list->erase(list->begin() + long(i)); return;
@@ -157,7 +160,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // External data is looked for in a place that does not exist: no input may make the harness read real files.
   try {
     verify(import_onnx_bytes({reinterpret_cast<const char*>(data), size}, "/nonexistent").graph);
-  } catch (const Error&) {
-  }
+  } catch (const Error&) {}
   return 0;
 }

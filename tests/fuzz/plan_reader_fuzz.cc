@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes either end in an Error or are plans that may be run: what reading accepts is executed on small buffers.
-// Mutations start from plans made here (a plan belongs to one build of the program, so none can be kept as a seed). Half
-// of them get valid hashes again, so that the checks behind the hashes are reached.
+// Mutations start from plans made here (a plan belongs to one build of the program, so none can be kept as a seed).
+// Half of them get valid hashes again, so that the checks behind the hashes are reached.
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -59,11 +59,14 @@ std::string make_plan(std::string_view text) {
   for (const int64_t batch : open ? std::vector<int64_t>{1, 3} : std::vector<int64_t>{0}) {
     const Graph concrete = open ? specialize(graph, {{"batch", batch}}) : graph;
     PlanOptions options;
-    if (concrete.node_count() > 2) options.segments = {{.first = 0, .last = 1, .slice = 2}, {.first = 2, .last = concrete.node_count() - 1}};
+    if (concrete.node_count() > 2)
+      options.segments = {{.first = 0, .last = 1, .slice = 2}, {.first = 2, .last = concrete.node_count() - 1}};
     file.plans.push_back(std::make_shared<const Plan>(build_plan(concrete, backend, engine.device(), options)));
   }
   std::string bytes;
-  write_plan(file, [&](std::span<const std::byte> part) { bytes.append(reinterpret_cast<const char*>(part.data()), part.size()); });
+  write_plan(file, [&](std::span<const std::byte> part) {
+    bytes.append(reinterpret_cast<const char*>(part.data()), part.size());
+  });
   return bytes;
 }
 
@@ -85,8 +88,10 @@ void execute(const Plan& plan) {
   std::vector<Tensor> tensors;
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
-  for (const PortInfo& port : plan.inputs) inputs.push_back(tensors.emplace_back(port.type.dtype, port.type.dims()).raw().data());
-  for (const PortInfo& port : plan.outputs) outputs.push_back(tensors.emplace_back(port.type.dtype, port.type.dims()).raw_mutable());
+  for (const PortInfo& port : plan.inputs)
+    inputs.push_back(tensors.emplace_back(port.type.dtype, port.type.dims()).raw().data());
+  for (const PortInfo& port : plan.outputs)
+    outputs.push_back(tensors.emplace_back(port.type.dtype, port.type.dims()).raw_mutable());
   Arena arena(open_device("reference"));
   Executor executor(plan, open_device("reference"), arena);
   executor.run(inputs, outputs);
@@ -117,11 +122,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const PlanFile file = read_plan(aligned.raw(), nullptr, {.candidates = true});
     for (const auto& plan : file.plans) execute(*plan);
-  } catch (const Error&) {
-  }
+  } catch (const Error&) {}
   try {
     read_plan(aligned.raw(), nullptr, {.foreign = true});
-  } catch (const Error&) {
-  }
+  } catch (const Error&) {}
   return 0;
 }

@@ -11,7 +11,9 @@ struct Chain {
   Graph graph;
   ValueId x = graph.add_input("x", TensorType::parse("f32[N,3,H,W]"));
 
-  ValueId ints(const std::vector<int64_t>& values) { return graph.add_constant("c", Tensor::of<int64_t>({int64_t(values.size())}, values)); }
+  ValueId ints(const std::vector<int64_t>& values) {
+    return graph.add_constant("c", Tensor::of<int64_t>({int64_t(values.size())}, values));
+  }
   ValueId scalar(int64_t value) { return graph.add_constant("s", Tensor::of<int64_t>({}, {value})); }
   ValueId shape() {
     ops::ShapeOf op;
@@ -97,8 +99,7 @@ TEST(Contents, A32BitResultThatDoesNotFitIsUnknown) {
 TEST(Contents, AChainOfSizesThatDoublesIsRefusedBeforeItExplodes) {
   Chain c;
   ValueId value = c.shape();
-  EXPECT_THROW(
-      for (int i = 0; i < 200; ++i) value = c.pointwise(Scalar::mul, {value, value}), Error);
+  EXPECT_THROW(for (int i = 0; i < 200; ++i) value = c.pointwise(Scalar::mul, {value, value}), Error);
 }
 
 TEST(Absorb, AReshapeTakesItsTargetAsAFieldOnceItIsKnown) {
@@ -110,7 +111,8 @@ TEST(Absorb, AReshapeTakesItsTargetAsAFieldOnceItIsKnown) {
 
 TEST(Absorb, ATargetThatIsDataStaysAnInputAndRunsByItsValue) {
   Graph graph;
-  const ValueId x = graph.add_input("x", TensorType::parse("f32[6]")), target = graph.add_input("t", TensorType::parse("i64[2]"));
+  const ValueId x = graph.add_input("x", TensorType::parse("f32[6]")),
+                target = graph.add_input("t", TensorType::parse("i64[2]"));
   const ValueId y = graph.add_single(ops::Reshape{}, {x, target}, "y");
   EXPECT_EQ(graph.type(y).text(), "f32[$y.0.0,$y.0.1]");
   graph.add_output("y", y);

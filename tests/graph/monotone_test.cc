@@ -19,8 +19,8 @@ Tensor row(std::vector<float> numbers) { return Tensor::of<float>({int64_t(numbe
 
 TEST(Monotone, BiasPositiveScaleReluAndRoundingKeepTheOrder) {
   EXPECT_TRUE(rises("(1)", DType::i32));
-  EXPECT_TRUE(rises("(3) 3=cast.f32(0) 4=mul.f32(3,1) 5=add.f32(2,4) 6=relu.f32(5) 7=round.f32(6) 8=cast.i8(7)", DType::i32,
-                    {row({0.5f, 2}), row({-3, 4})}));
+  EXPECT_TRUE(rises("(3) 3=cast.f32(0) 4=mul.f32(3,1) 5=add.f32(2,4) 6=relu.f32(5) 7=round.f32(6) 8=cast.i8(7)",
+                    DType::i32, {row({0.5f, 2}), row({-3, 4})}));
   EXPECT_TRUE(rises("(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)", DType::f32, {row({1, -1})}));
   EXPECT_TRUE(rises("(2) 2=cast.f32(1) 3=add.f32(0,2)", DType::f32, {row({1, -1}).converted(DType::f16)}));
   EXPECT_FALSE(rises("(2) 2=cast.f16(1) 3=cast.f32(2) 4=add.f32(0,3)", DType::f32, {row({1e6f})})) << "infinity in f16";

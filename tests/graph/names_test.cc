@@ -32,9 +32,9 @@ TEST(GraphNames, NumbersThatAreTakenAreLeftOut) {
 TEST(GraphNames, CompactingFreesTheNamesOfWhatGoes) {
   Graph graph;
   const ValueId x = graph.add_input("x", kType);
-  relu(graph, x, "n");                           // n
-  const ValueId kept = relu(graph, x, "n");      // n.1
-  relu(graph, x, "n");                           // n.2
+  relu(graph, x, "n");                       // n
+  const ValueId kept = relu(graph, x, "n");  // n.1
+  relu(graph, x, "n");                       // n.2
   relu(graph, x, "m");
   graph.add_output("y", kept);
   graph.compact();

@@ -24,7 +24,8 @@ const %w: i8[2,2,1] = [1,2,-3,4]
 %b: i8[n,2,4] = conv(%x, %w) strides=[1] dilations=[1] pads=[0,0] epilogue="(1) 1=cast.f32(0) 2=round.f32(1) 3=cast.i8(2)"
 output "a" = %a
 output "b" = %b
-)g"), "a ");
+)g"),
+            "a ");
 }
 
 TEST(Signs, FollowWhatMovesNumbersAndStopAtWhatMayNot) {
@@ -47,7 +48,8 @@ output "5" = %less
 output "6" = %more
 output "7" = %wrapped
 output "8" = %saturated
-)g"), "r pool both more saturated ");
+)g"),
+            "r pool both more saturated ");
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 #pragma once
 #include <string>
 
+#include "../paths.h"
 #include "base/concat.h"
 #include "base/file.h"
-#include "../paths.h"
 
 namespace temper {
 

@@ -119,23 +119,30 @@ TEST(TrtexecExplain, SaysWhatEachFlagMeantAndWhatBecameOfIt) {
 
 TEST(TrtexecExplain, TheTemperCommandsDoTheSameAndDifferencesAreNamed) {
   const auto commands = [](std::string_view line) { return explain_trtexec(parse_trtexec_command(line)).commands; };
-  EXPECT_EQ(commands("trtexec --onnx=a.onnx"), (Strings{"temper build a.onnx -o a.plan --device cuda:0 --precision tf32", "temper bench a.plan"}));
+  EXPECT_EQ(commands("trtexec --onnx=a.onnx"),
+            (Strings{"temper build a.onnx -o a.plan --device cuda:0 --precision tf32", "temper bench a.plan"}));
   EXPECT_EQ(
       commands("trtexec --onnx=m/a.onnx --saveEngine=out/b.engine --bf16 --minShapes=x:1x3,y:1 --optShapes=x:8x3,y:8 "
                "--maxShapes=x:32x3,y:32 --shapes=x:4x3,y:4 --workspace=256 --duration=10 "
                "--exportTimes=t.json --dumpLayerInfo"),
-      (Strings{
-          "temper build m/a.onnx -o out/b.plan --device cuda:0 --precision bf16 --shapes x=1x3:8x3:32x3,y=1:8:32 --workspace 256MiB",
-          "temper bench out/b.plan --batch 4 --duration 10s --json t.json", "temper inspect out/b.plan --layers"}));
-  EXPECT_EQ(commands("trtexec --loadEngine=e.plan --skipInference --exportLayerInfo=l.json --dumpProfile --exportProfile=p.json"),
-            (Strings{"temper build MODEL.onnx -o e.plan --device cuda:0 --precision tf32", "temper inspect e.plan --layers --json > l.json", "temper profile e.plan",
-                     "temper profile e.plan --json > p.json"}));
+      (Strings{"temper build m/a.onnx -o out/b.plan --device cuda:0 --precision bf16 --shapes x=1x3:8x3:32x3,y=1:8:32 "
+               "--workspace 256MiB",
+               "temper bench out/b.plan --batch 4 --duration 10s --json t.json",
+               "temper inspect out/b.plan --layers"}));
+  EXPECT_EQ(
+      commands(
+          "trtexec --loadEngine=e.plan --skipInference --exportLayerInfo=l.json --dumpProfile --exportProfile=p.json"),
+      (Strings{"temper build MODEL.onnx -o e.plan --device cuda:0 --precision tf32",
+               "temper inspect e.plan --layers --json > l.json", "temper profile e.plan",
+               "temper profile e.plan --json > p.json"}));
   EXPECT_EQ(
       commands("trtexec --onnx=a.onnx --int8 --calib=c.cache --skipInference --memPoolSize=workspace:2G,dlaSRAM:1"),
       (Strings{"temper calibrate a.onnx --from-cache c.cache -o ranges.json",
-               "temper build a.onnx -o a.plan --device cuda:0 --precision int8 --calibration ranges.json --workspace 2GiB"}));
+               "temper build a.onnx -o a.plan --device cuda:0 --precision int8 --calibration ranges.json --workspace "
+               "2GiB"}));
   EXPECT_EQ(commands("trtexec --onnx='my a.onnx' --iterations=50 --duration=0"),
-            (Strings{"temper build 'my a.onnx' -o 'my a.plan' --device cuda:0 --precision tf32", "temper bench 'my a.plan' --iterations 50"}));
+            (Strings{"temper build 'my a.onnx' -o 'my a.plan' --device cuda:0 --precision tf32",
+                     "temper bench 'my a.plan' --iterations 50"}));
   EXPECT_EQ(commands("trtexec --onnx=a.onnx --fp16 --device=1 --infStreams=2"),
             (Strings{"temper build a.onnx -o a.plan --device cuda:1 --precision fp16",
                      "temper bench a.plan --streams 2 --transfers"}));
@@ -143,8 +150,9 @@ TEST(TrtexecExplain, TheTemperCommandsDoTheSameAndDifferencesAreNamed) {
             (Strings{"temper build a.onnx -o a.plan --device cuda:0", "temper bench a.plan --no-cuda-graph"}));
   const TrtexecExplanation e =
       explain_trtexec(parse_trtexec_command("trtexec --loadEngine=a.engine --fp16 --int8 --infStreams=2 --shapes=1x3"));
-  for (const char* part : {"MODEL.onnx stands for the model it was built from", "layers that are not in INT8 are in FP32",
-                           "INT8 scales were random", "is not NAME:1x3x224x224", "the GPU's own time"})
+  for (const char* part :
+       {"MODEL.onnx stands for the model it was built from", "layers that are not in INT8 are in FP32",
+        "INT8 scales were random", "is not NAME:1x3x224x224", "the GPU's own time"})
     EXPECT_NE(all(e.differences).find(part), std::string::npos) << part;
 }
 

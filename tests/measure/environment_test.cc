@@ -46,7 +46,8 @@ TEST(Environment, ThisMachineIsDescribed) {
 
 TEST(Environment, CpuMemoryAndLimitsAreReadFromTheKernelsFiles) {
   FakeRoot root;
-  root.put("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Some CPU @ 3 GHz\nflags\t\t: fpu sse4_2 avx2 avx512_vnni xyz\n");
+  root.put("/proc/cpuinfo",
+           "processor\t: 0\nmodel name\t: Some CPU @ 3 GHz\nflags\t\t: fpu sse4_2 avx2 avx512_vnni xyz\n");
   root.put("/proc/meminfo", "MemTotal:       16000 kB\nMemAvailable:    8000 kB\n");
   root.put("/proc/self/cgroup", "0::/\n");
   root.put("/sys/fs/cgroup/cpu.max", "150000 100000\n");

@@ -17,7 +17,8 @@ TEST(McNemar, ExactPIsTheBinomials) {
 }
 
 TEST(McNemar, FewSamplesWithoutADifferenceProveLittle) {
-  const Interval few = McNemar{5, 0, 0}.drop_interval(), many = McNemar{50000, 1000, 1000}.drop_interval(), all = McNemar{2, 2, 0}.drop_interval();
+  const Interval few = McNemar{5, 0, 0}.drop_interval(), many = McNemar{50000, 1000, 1000}.drop_interval(),
+                 all = McNemar{2, 2, 0}.drop_interval();
   EXPECT_NEAR(few.high, 1.96 / 7, 1e-3);
   EXPECT_NEAR(few.low, -1.96 / 7, 1e-3);
   // 4 % of 50,000 differ: 0.18 points to either side.

@@ -99,8 +99,7 @@ TEST(Statistics, BootstrapIntervalCoversTheTrueMedianAndIsReproducible) {
     for (int trial = 0; trial < 1000; ++trial) {
       std::vector<double> values(61);
       for (double& value : values) value = draw(random);
-      const auto interval = bootstrap_interval(
-          values, [](const auto& v) { return median(v); }, 0.95, 300);
+      const auto interval = bootstrap_interval(values, [](const auto& v) { return median(v); }, 0.95, 300);
       covered += interval->low <= true_median && true_median <= interval->high;
     }
     EXPECT_GE(covered, 915) << name;  // its true coverage at this size is about 94 %: three deviations below

@@ -18,8 +18,11 @@ namespace fs = std::filesystem;
 class ExternalData : public testing::Test {
  protected:
   ExternalData()
-      : folder_(fs::temp_directory_path() / concat("temper-external-", int64_t(getpid()), "-", testing::UnitTest::GetInstance()->current_test_info()->name())),
-        model_((folder_ / "m.onnx").string()), data_((folder_ / "w.data").string()), w_(noise({256, 512}, 1)) {
+      : folder_(fs::temp_directory_path() / concat("temper-external-", int64_t(getpid()), "-",
+                                                   testing::UnitTest::GetInstance()->current_test_info()->name())),
+        model_((folder_ / "m.onnx").string()),
+        data_((folder_ / "w.data").string()),
+        w_(noise({256, 512}, 1)) {
     fs::create_directories(folder_);
   }
   ~ExternalData() override { fs::remove_all(folder_); }
@@ -70,7 +73,9 @@ class ExternalData : public testing::Test {
   }
   std::vector<Tensor> want(const std::vector<Tensor>& x) const {
     const Graph graph = parse_graph(
-        "graph \"g\"\ninput %x: f32[n,256]\nconst %w: f32[256,512] = #0\n%y: f32[n,512] = matmul(%x, %w)\noutput \"y\" = %y\n", std::vector<Tensor>{w_});
+        "graph \"g\"\ninput %x: f32[n,256]\nconst %w: f32[256,512] = #0\n%y: f32[n,512] = matmul(%x, %w)\noutput \"y\" "
+        "= %y\n",
+        std::vector<Tensor>{w_});
     return run_reference(graph, x);
   }
 

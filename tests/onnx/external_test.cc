@@ -37,10 +37,17 @@ TEST(OpenExternal, LinksThatLeaveTheFolderAreRefused) {
   write_text(folder + "secret", "outside");
   write_text(folder + "model2/w", "outside");  // its name begins as the model's folder's
   write_text(folder + "model/sub/w", "inside");
-  const std::pair<const char*, std::string> links[] = {{"up", ".."}, {"relative", "../secret"}, {"absolute", folder + "secret"}, {"beside", folder + "model2/w"}, {"root", "/"}, {"through", "sub/../../model/sub/w"}};
+  const std::pair<const char*, std::string> links[] = {{"up", ".."},
+                                                       {"relative", "../secret"},
+                                                       {"absolute", folder + "secret"},
+                                                       {"beside", folder + "model2/w"},
+                                                       {"root", "/"},
+                                                       {"through", "sub/../../model/sub/w"}};
   for (const auto& [name, to] : links) fs::create_symlink(to, folder + "model/" + name);
   for (const char* location : {"up/secret", "relative", "absolute", "beside", "root/etc/passwd", "through"})
-    EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { open_external(folder + "model", location); }), "a link leads out of the model's folder") << location;
+    EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { open_external(folder + "model", location); }),
+                    "a link leads out of the model's folder")
+        << location;
   fs::create_symlink("circle", folder + "model/circle");
   error_of(ErrorKind::bad_file, [&] { open_external(folder + "model", "circle"); });
 }
@@ -87,7 +94,8 @@ def outside(t, name):
 outside(m.graph.initializer[0], 'a.bin'); outside(m.graph.node[1].attribute[0].g.node[0].attribute[0].t, 'sub/b.bin')
 open('m.onnx', 'wb').write(m.SerializeToString())
 )");
-  EXPECT_EQ(model_files(folder + "m.onnx"), (std::vector<std::string>{folder + "m.onnx", folder + "a.bin", folder + "sub/b.bin"}));
+  EXPECT_EQ(model_files(folder + "m.onnx"),
+            (std::vector<std::string>{folder + "m.onnx", folder + "a.bin", folder + "sub/b.bin"}));
   EXPECT_EQ(model_files(folder + "none.onnx"), std::vector<std::string>{folder + "none.onnx"});
 }
 

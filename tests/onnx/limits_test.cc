@@ -32,7 +32,8 @@ onnx::ModelProto empty_model() {
 }
 
 template <class Owner>
-onnx::NodeProto& add_node(Owner& owner, const std::string& op, const std::string& in, const std::string& out, const std::string& domain = "") {
+onnx::NodeProto& add_node(Owner& owner, const std::string& op, const std::string& in, const std::string& out,
+                          const std::string& domain = "") {
   onnx::NodeProto& node = *owner.add_node();
   node.set_op_type(op);
   node.set_domain(domain);
@@ -82,7 +83,8 @@ TEST(OnnxLimits, LargeFunctionsCountAsOftenAsTheyAreCalled) {
   value->mutable_t()->set_raw_data(std::string(1 << 20, '\0'));
   add_node(*model.mutable_functions(0), "Relu", "a", "b");
   for (int i = 0; i < 3000; ++i) add_node(*model.mutable_graph(), "f", "x", i ? concat("y", i) : "y", "own");
-  EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { import(model); }), "bytes with its functions in the place of their calls");
+  EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { import(model); }),
+                  "bytes with its functions in the place of their calls");
 }
 
 TEST(OnnxLimits, AFunctionThatCallsItselfIsNamedAsRecursion) {
@@ -95,8 +97,10 @@ TEST(OnnxLimits, AFunctionThatCallsItselfIsNamedAsRecursion) {
 TEST(OnnxLimits, ManyCallsOfALocalFunctionAreImportedInOneWalk) {
   onnx::ModelProto model = empty_model();
   onnx::FunctionProto& layer = add_function(model, "layer");
-  for (int i = 0; i < 40; ++i) add_node(layer, i % 2 ? "Relu" : "Sigmoid", i ? concat("t", i - 1) : "a", i < 39 ? concat("t", i) : "b");
-  for (int i = 0; i < 2000; ++i) add_node(*model.mutable_graph(), "layer", i ? concat("v", i - 1) : "x", i < 1999 ? concat("v", i) : "y", "own");
+  for (int i = 0; i < 40; ++i)
+    add_node(layer, i % 2 ? "Relu" : "Sigmoid", i ? concat("t", i - 1) : "a", i < 39 ? concat("t", i) : "b");
+  for (int i = 0; i < 2000; ++i)
+    add_node(*model.mutable_graph(), "layer", i ? concat("v", i - 1) : "x", i < 1999 ? concat("v", i) : "y", "own");
   const ImportedModel imported = import(model);
   EXPECT_EQ(imported.graph.node_count(), 80000);
   EXPECT_EQ(imported.graph.value(imported.graph.outputs()[0].value).name, "b.1999");
@@ -109,7 +113,9 @@ TEST(OnnxLimits, ACallTakesTheFunctionOfItsOverload) {
   other.set_overload("negated");
   add_node(other, "Neg", "a", "b");
   onnx::NodeProto& call = add_node(*model.mutable_graph(), "f", "x", "y", "own");
-  const auto result = [&] { return run_reference(import(model).graph, {Tensor::of<float>({4}, {-1, 2, -3, 4})})[0].to_doubles(); };
+  const auto result = [&] {
+    return run_reference(import(model).graph, {Tensor::of<float>({4}, {-1, 2, -3, 4})})[0].to_doubles();
+  };
   EXPECT_EQ(result(), (std::vector<double>{0, 2, 0, 4}));
   call.set_overload("negated");
   EXPECT_EQ(result(), (std::vector<double>{1, -2, 3, -4}));
@@ -159,7 +165,8 @@ std::string model_with_weights(int64_t offset) {
   weight->set_data_type(onnx::TensorProto::FLOAT);
   weight->add_dims(4);
   weight->set_data_location(onnx::TensorProto::EXTERNAL);
-  for (const auto& [key, value] : {std::pair<std::string, std::string>{"location", "weights.bin"}, {"offset", concat(offset)}, {"length", "16"}}) {
+  for (const auto& [key, value] :
+       {std::pair<std::string, std::string>{"location", "weights.bin"}, {"offset", concat(offset)}, {"length", "16"}}) {
     auto* entry = weight->add_external_data();
     entry->set_key(key);
     entry->set_value(value);
@@ -174,7 +181,8 @@ TEST(OnnxLimits, ExternalDataIsReadUpToItsLastTensorAndHolesAreRefused) {
   ASSERT_EQ(truncate((folder + "weights.bin").c_str(), off_t(1) << 40), 0);  // of holes behind the 64 bytes
   EXPECT_EQ(parse_onnx(model_with_weights(48), folder).sha256, whole.sha256);
   EXPECT_EQ(parse_onnx(model_with_weights(0), folder).sha256, first.sha256);
-  const std::string message = error_of(ErrorKind::bad_file, [&] { parse_onnx(model_with_weights((int64_t(1) << 40) - 16), folder); });
+  const std::string message =
+      error_of(ErrorKind::bad_file, [&] { parse_onnx(model_with_weights((int64_t(1) << 40) - 16), folder); });
   EXPECT_CONTAINS(message, "it is made of holes");
 }
 

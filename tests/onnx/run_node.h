@@ -14,10 +14,10 @@ namespace temper {
 struct NodeCase {
   std::string op;
   int64_t opset = 22;
-  std::vector<Tensor> inputs;                              // a default Tensor is an absent optional input
+  std::vector<Tensor> inputs;  // a default Tensor is an absent optional input
   std::function<void(onnx::NodeProto&)> attributes = {};
   size_t outputs = 1;
-  std::set<size_t> constants = {};                         // these inputs are initializers
+  std::set<size_t> constants = {};  // these inputs are initializers
 };
 
 inline void set_attribute(onnx::NodeProto& node, const std::string& name, int64_t value) {
@@ -97,9 +97,7 @@ inline std::optional<ErrorKind> import_error(const NodeCase& test) {
   try {
     import_node(test);
     return std::nullopt;
-  } catch (const Error& error) {
-    return error.kind();
-  }
+  } catch (const Error& error) { return error.kind(); }
 }
 
 }  // namespace temper

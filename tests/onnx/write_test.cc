@@ -45,7 +45,8 @@ TEST(OnnxWrite, AChannelConstantThatTheEpilogueAddsFirstIsTheConvolutionsBias) {
       "input %x: f32[n,1,4,4]\n"
       "const %w: f32[2,1,1,1] = [1,2]\n"
       "const %b: f32[2,1,1] = [0.5,-1]\n"
-      "%y: f32[n,2,4,4] = conv(%x, %w, %b) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\" @\"c\"\n"
+      "%y: f32[n,2,4,4] = conv(%x, %w, %b) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] epilogue=\"(2) 2=add.f32(0,1) "
+      "3=relu.f32(2)\" @\"c\"\n"
       "output \"y\" = %y\n");
   EXPECT_EQ(ops_of(model), "Conv Relu");
   ASSERT_EQ(model.graph().node(0).input_size(), 3);
@@ -62,13 +63,15 @@ TEST(OnnxWrite, ProductsOfBf16AreWrittenWithTheirF32Accumulator) {
       "const %w: bf16[2,2,1,1] = [1,0.5,-3,2]\n"
       "const %b: f32[2,1,1] = [0.1,-1.3]\n"
       "const %v: bf16[3,4] = [1,2,3,4,5,6,7,8,9,10,11,12]\n"
-      "%c: bf16[2,2,3,3] = conv(%x, %w, %b) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.bf16(3)\" @\"c\"\n"
+      "%c: bf16[2,2,3,3] = conv(%x, %w, %b) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] epilogue=\"(2) 2=add.f32(0,1) "
+      "3=relu.f32(2) 4=cast.bf16(3)\" @\"c\"\n"
       "%d: f32[3,3] = matmul(%m, %v) transpose_b=true @\"d\"\n"
       "output \"c\" = %c\n"
       "output \"d\" = %d\n";
   const Graph graph = parse_graph(text);
   EXPECT_EQ(ops_of(written(graph)), "Cast Cast Conv Relu Cast Cast Cast Gemm");
-  const std::string path = concat(std::filesystem::temp_directory_path().string(), "/temper_write_bf16_", getpid(), ".onnx");
+  const std::string path =
+      concat(std::filesystem::temp_directory_path().string(), "/temper_write_bf16_", getpid(), ".onnx");
   write_onnx(graph, path);
   const Graph again = import_onnx(path).graph;
   std::filesystem::remove(path);
@@ -85,7 +88,8 @@ TEST(OnnxWrite, ABiasThatALaterStepReadsAgainStaysAnAddition) {
       "input %x: f32[1,1,2,2]\n"
       "const %w: f32[2,1,1,1] = [1,2]\n"
       "const %b: f32[2,1,1] = [0.5,-1]\n"
-      "%y: f32[1,2,2,2] = conv(%x, %w, %b) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] epilogue=\"(2) 2=add.f32(0,1) 3=mul.f32(2,1)\" @\"c\"\n"
+      "%y: f32[1,2,2,2] = conv(%x, %w, %b) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] epilogue=\"(2) 2=add.f32(0,1) "
+      "3=mul.f32(2,1)\" @\"c\"\n"
       "output \"y\" = %y\n");
   EXPECT_EQ(ops_of(model), "Conv Add Mul");
 }
@@ -136,10 +140,17 @@ TEST(OnnxWrite, QuantizationKeepsTheBitsOfItsScalesAndNamesAZeroPoint) {
 }
 
 TEST(OnnxWrite, WhatOnnxCannotSayIsRefusedByName) {
-  EXPECT_NE(refusal("input %x: f32[2]\ninput %y: f32[2]\n%z: f32[2] = pointwise(%x, %y) program=\"(2) 2=mod.f32(0,1)\" @\"remainder\"\noutput \"z\" = %z\n").find("'remainder'"),
+  EXPECT_NE(refusal("input %x: f32[2]\ninput %y: f32[2]\n%z: f32[2] = pointwise(%x, %y) program=\"(2) 2=mod.f32(0,1)\" "
+                    "@\"remainder\"\noutput \"z\" = %z\n")
+                .find("'remainder'"),
             std::string::npos);
-  EXPECT_NE(refusal("input %x: i32[2]\n%z: i32[2] = pointwise(%x) program=\"(1) 1=shift_left.i32(0,0)\" @\"signed\"\noutput \"z\" = %z\n").find("signed"), std::string::npos);
-  EXPECT_NE(refusal("input %x: f64[4]\n%z: f64[4] = normalize(%x) axes=[0] epsilon=0.1 @\"eps\"\noutput \"z\" = %z\n").find("epsilon is 0.1"), std::string::npos);
+  EXPECT_NE(refusal("input %x: i32[2]\n%z: i32[2] = pointwise(%x) program=\"(1) 1=shift_left.i32(0,0)\" "
+                    "@\"signed\"\noutput \"z\" = %z\n")
+                .find("signed"),
+            std::string::npos);
+  EXPECT_NE(refusal("input %x: f64[4]\n%z: f64[4] = normalize(%x) axes=[0] epsilon=0.1 @\"eps\"\noutput \"z\" = %z\n")
+                .find("epsilon is 0.1"),
+            std::string::npos);
 }
 
 TEST(OnnxWrite, OnnxRuntimeGivesTheSameForTheOptimisedZooAsForTheOriginals) {
@@ -151,18 +162,20 @@ TEST(OnnxWrite, OnnxRuntimeGivesTheSameForTheOptimisedZooAsForTheOriginals) {
     run_passes(graph);
     write_file_atomically(folder + "/a.onnx", bytes);
     write_onnx(graph, folder + "/b.onnx");
-    write_file_atomically(folder + "/compare.py",
-                          "import sys, numpy as np, onnx, onnxruntime as ort\n"
-                          "folder = sys.argv[1]\n"
-                          "onnx.checker.check_model(onnx.load(folder + '/b.onnx'), full_check=True)\n"
-                          "outs = []\n"
-                          "for f in 'ab':\n"
-                          "    s = ort.InferenceSession(f'{folder}/{f}.onnx', providers=['CPUExecutionProvider'])\n"
-                          "    i = s.get_inputs()[0]\n"
-                          "    x = np.random.default_rng(1).standard_normal([2 if isinstance(d, str) else d for d in i.shape], np.float32)\n"
-                          "    outs.append(s.run(None, {i.name: x}))\n"
-                          "for a, b in zip(*outs):\n"
-                          "    assert a.shape == b.shape and np.abs(a - b).max() <= 1e-4 * np.abs(a).max(), np.abs(a - b).max()\n");
+    write_file_atomically(
+        folder + "/compare.py",
+        "import sys, numpy as np, onnx, onnxruntime as ort\n"
+        "folder = sys.argv[1]\n"
+        "onnx.checker.check_model(onnx.load(folder + '/b.onnx'), full_check=True)\n"
+        "outs = []\n"
+        "for f in 'ab':\n"
+        "    s = ort.InferenceSession(f'{folder}/{f}.onnx', providers=['CPUExecutionProvider'])\n"
+        "    i = s.get_inputs()[0]\n"
+        "    x = np.random.default_rng(1).standard_normal([2 if isinstance(d, str) else d for d in i.shape], "
+        "np.float32)\n"
+        "    outs.append(s.run(None, {i.name: x}))\n"
+        "for a, b in zip(*outs):\n"
+        "    assert a.shape == b.shape and np.abs(a - b).max() <= 1e-4 * np.abs(a).max(), np.abs(a - b).max()\n");
     EXPECT_EQ(std::system(concat("'" TEMPER_PYTHON "' '", folder, "/compare.py' '", folder, "'").c_str()), 0) << name;
   }
   std::filesystem::remove_all(folder);

@@ -38,15 +38,22 @@ Graph optimised(std::string_view model) {
 using Census = std::map<std::string, int>;
 
 TEST(PassesOnModels, ResNet50IsConvolutionsWithEpiloguesAndFourNodesMore) {
-  EXPECT_EQ(census(optimised("resnet50")),
-            (Census{{concat("conv ", kBiasRelu), 33}, {concat("conv ", kBiasResidualRelu), 16}, {concat("conv ", kBias), 4},
-                    {"pool", 1}, {"reduce", 1}, {"reshape", 1}, {concat("matmul ", kBias), 1}}));
+  EXPECT_EQ(census(optimised("resnet50")), (Census{{concat("conv ", kBiasRelu), 33},
+                                                   {concat("conv ", kBiasResidualRelu), 16},
+                                                   {concat("conv ", kBias), 4},
+                                                   {"pool", 1},
+                                                   {"reduce", 1},
+                                                   {"reshape", 1},
+                                                   {concat("matmul ", kBias), 1}}));
 }
 
 TEST(PassesOnModels, MobileNetV2HasItsClipsAndResidualsInEpilogues) {
-  EXPECT_EQ(census(optimised("mobilenet_v2")),
-            (Census{{concat("conv ", kBiasRelu6), 35}, {concat("conv ", kBias), 7}, {concat("conv ", kBiasResidual), 10},
-                    {"reduce", 1}, {"reshape", 1}, {concat("matmul ", kBias), 1}}));
+  EXPECT_EQ(census(optimised("mobilenet_v2")), (Census{{concat("conv ", kBiasRelu6), 35},
+                                                       {concat("conv ", kBias), 7},
+                                                       {concat("conv ", kBiasResidual), 10},
+                                                       {"reduce", 1},
+                                                       {"reshape", 1},
+                                                       {concat("matmul ", kBias), 1}}));
 }
 
 TEST(PassesOnModels, ATrainedModelGivesTheSameLogits) {
@@ -56,7 +63,8 @@ TEST(PassesOnModels, ATrainedModelGivesTheSameLogits) {
   EXPECT_LT(after.node_count(), before.node_count());
   Tensor image(DType::f32, {3, 1, 8, 8});
   for (int64_t i = 0; i < image.count(); ++i) image.data<float>()[i] = float((i * 7919) % 17) / 16;
-  const auto wanted = run_reference(before, {image})[0].to_doubles(), got = run_reference(after, {image})[0].to_doubles();
+  const auto wanted = run_reference(before, {image})[0].to_doubles(),
+             got = run_reference(after, {image})[0].to_doubles();
   ASSERT_EQ(wanted.size(), got.size());
   for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(wanted[i], got[i], 1e-4 * (1 + std::fabs(wanted[i])));
 }

@@ -14,7 +14,8 @@ TEST(NestConcats, LaddersOfThousandsTakeAStepForEachValueThatIsJoined) {
     const ValueId x = graph.add_input("x", TensorType::parse("f32[1,1]"));
     ValueId last = x;
     for (int i = 0; i < 30'000; ++i)
-      last = graph.add_single(ops::Concat{1}, first ? std::vector<ValueId>{last, x} : std::vector<ValueId>{x, last}, "c");
+      last =
+          graph.add_single(ops::Concat{1}, first ? std::vector<ValueId>{last, x} : std::vector<ValueId>{x, last}, "c");
     graph.add_output("y", last);
     nest_concats(graph, {});
     EXPECT_EQ(graph.type(graph.outputs()[0].value).shape[1], Dim(30'001)) << first;
@@ -31,7 +32,8 @@ TEST(NestConcats, WhatManyJoinFromTheBeginningIsFoundInOneWalk) {
     graph.add_output(concat("y", n), graph.add_single(ops::Concat{1}, {inputs.begin(), inputs.begin() + n}, "c"));
   EXPECT_TRUE(nest_concats(graph, {}));
   graph.compact();
-  for (int n = 3; n <= 600; ++n) EXPECT_EQ(graph.producer(graph.outputs()[size_t(n) - 2].value)->inputs.size(), 2u) << n;
+  for (int n = 3; n <= 600; ++n)
+    EXPECT_EQ(graph.producer(graph.outputs()[size_t(n) - 2].value)->inputs.size(), 2u) << n;
 }
 
 }  // namespace

@@ -21,12 +21,14 @@ class RandomGraph {
     graph_.name = "random";
     // Feature maps, matrices, rows: what convolutions, products and broadcasts need.
     inputs_ = {{batch, 4, 6, 6}, {batch, 4, 6, 6}, {batch, 8}, {batch, 5, 4}};
-    for (size_t i = 0; i < inputs_.size(); ++i) values_.push_back(graph_.add_input(concat("x", i), {DType::f32, inputs_[i]}));
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      values_.push_back(graph_.add_input(concat("x", i), {DType::f32, inputs_[i]}));
     const int nodes = 4 + int(below(14));
     for (int i = 0; i < nodes; ++i) add_node();
     // Outputs: whatever nothing uses, and now and then a value in the middle.
     for (ValueId id : values_)
-      if ((graph_.value(id).users.empty() && graph_.value(id).producer.valid()) || chance(0.08)) graph_.add_output(concat("y", id.index), id);
+      if ((graph_.value(id).users.empty() && graph_.value(id).producer.valid()) || chance(0.08))
+        graph_.add_output(concat("y", id.index), id);
     return graph_;
   }
 
@@ -56,24 +58,34 @@ class RandomGraph {
     for (int64_t i = 0; i < out.count(); ++i) out.data<float>()[i] = float(number(size));
     return out;
   }
-  ValueId constant(const Dims& dims, double size) { return graph_.add_constant(concat("c", counter_++), tensor(dims, size)); }
+  ValueId constant(const Dims& dims, double size) {
+    return graph_.add_constant(concat("c", counter_++), tensor(dims, size));
+  }
   const Shape& shape(ValueId id) { return graph_.type(id).shape; }
-  ValueId pick() { return values_[values_.size() - 1 - std::min(below(values_.size()), below(values_.size()))]; }  // recent ones more often
+  ValueId pick() {
+    return values_[values_.size() - 1 - std::min(below(values_.size()), below(values_.size()))];
+  }  // recent ones more often
   std::optional<ValueId> pick_rank(int64_t rank) {
     for (int tries = 0; tries < 8; ++tries)
       if (const ValueId id = pick(); graph_.type(id).rank() == rank) return id;
     return std::nullopt;
   }
-  void push(Op op, std::vector<ValueId> inputs) { values_.push_back(graph_.add_single(std::move(op), std::move(inputs), name())); }
+  void push(Op op, std::vector<ValueId> inputs) {
+    values_.push_back(graph_.add_single(std::move(op), std::move(inputs), name()));
+  }
 
   void add_node() {
     switch (below(17)) {
-      case 0: case 1: conv(); break;
+      case 0:
+      case 1: conv(); break;
       case 2: matmul(); break;
-      case 3: case 4: unary(); break;
+      case 3:
+      case 4: unary(); break;
       case 5: scale_and_shift(); break;
-      case 6: case 7: binary(); break;
-      case 8: case 9: transpose(); break;
+      case 6:
+      case 7: binary(); break;
+      case 8:
+      case 9: transpose(); break;
       case 10: reshape(); break;
       case 11: reduce(); break;
       case 12: softmax_or_pool(); break;
@@ -106,7 +118,8 @@ class RandomGraph {
   }
 
   void unary() {
-    static constexpr Scalar ops[] = {Scalar::relu, Scalar::sigmoid, Scalar::tanh, Scalar::abs, Scalar::neg, Scalar::erf};
+    static constexpr Scalar ops[] = {Scalar::relu, Scalar::sigmoid, Scalar::tanh,
+                                     Scalar::abs,  Scalar::neg,     Scalar::erf};
     Program p;
     p.push({ops[below(6)], DType::f32, {0, -1, -1}});
     push(ops::Pointwise{p}, {pick()});
@@ -152,9 +165,7 @@ class RandomGraph {
           comparable &= x == y || x == Dim(1) || y == Dim(1);
         }
         if (!comparable) continue;
-      } catch (const Error&) {
-        continue;
-      }
+      } catch (const Error&) { continue; }
       Program p;
       p.inputs = 2;
       p.push({ops[below(5)], DType::f32, {0, 1, -1}});
@@ -179,7 +190,9 @@ class RandomGraph {
     op.shape = shape(x);
     const size_t axis = below(op.shape.size() - 1);
     switch (below(3)) {
-      case 0: op.shape[axis] = op.shape[axis] * op.shape[axis + 1], op.shape.erase(op.shape.begin() + int64_t(axis) + 1); break;
+      case 0:
+        op.shape[axis] = op.shape[axis] * op.shape[axis + 1], op.shape.erase(op.shape.begin() + int64_t(axis) + 1);
+        break;
       case 1: op.shape.insert(op.shape.begin() + int64_t(axis), Dim(1)); break;
       default: break;
     }
@@ -256,7 +269,8 @@ class RandomGraph {
     const ValueId scale = graph_.add_constant(name(), Tensor::of<float>({}, {0.01f * float(1 + below(4))}));
     ops::Quantize quantize;
     quantize.dtype = chance(0.5) ? DType::u8 : DType::i8;
-    const Tensor zero = Tensor::of<int64_t>({}, {quantize.dtype == DType::u8 ? int64_t(below(2)) * 100 : 0}).converted(quantize.dtype);
+    const Tensor zero =
+        Tensor::of<int64_t>({}, {quantize.dtype == DType::u8 ? int64_t(below(2)) * 100 : 0}).converted(quantize.dtype);
     const ValueId point = graph_.add_constant(name(), zero);
     const ValueId q = graph_.add_single(quantize, {x, scale, point}, name());
     push(ops::Dequantize{}, {q, scale, point});
@@ -292,8 +306,8 @@ class RandomGraph {
   }
 };
 
-// Folded scales and merged roundings move results by some units in the last place; sums of up to a hundred terms of size
-// one, through up to twenty layers, keep that below 1e-4 of the largest element.
+// Folded scales and merged roundings move results by some units in the last place; sums of up to a hundred terms of
+// size one, through up to twenty layers, keep that below 1e-4 of the largest element.
 constexpr double kTolerance = 1e-4;
 
 // What both answer differs by `tolerance` of the largest element of each output at most.
@@ -306,7 +320,9 @@ void expect_alike(const Graph& before, const Graph& after, const std::vector<Ten
     const auto a = wanted[i].to_doubles(), b = got[i].to_doubles();
     for (size_t k = 0; k < a.size(); ++k) {
       largest = std::max(largest, std::fabs(a[k]));
-      worst = std::max(worst, std::isfinite(a[k]) && std::isfinite(b[k]) ? std::fabs(a[k] - b[k]) : a[k] == b[k] ? 0 : 1e30);
+      worst = std::max(worst, std::isfinite(a[k]) && std::isfinite(b[k]) ? std::fabs(a[k] - b[k])
+                              : a[k] == b[k]                             ? 0
+                                                                         : 1e30);
     }
     ASSERT_LE(worst, tolerance * largest) << "output " << i << '\n' << print(before) << "\nafter:\n" << print(after);
   }
@@ -327,11 +343,12 @@ TEST(RandomGraphs, GiveTheSameOutputsOptimisedAndNot) {
     for (const PassTiming& timing : timings) changed[timing.name] += timing.changed;
     ASSERT_NO_FATAL_FAILURE(expect_alike(before, after, inputs, kTolerance));
   }
-  for (const auto& [pass, graphs] : changed) EXPECT_GE(graphs, 10) << pass << ": the random graphs give it nothing to do";
+  for (const auto& [pass, graphs] : changed)
+    EXPECT_GE(graphs, 10) << pass << ": the random graphs give it nothing to do";
 }
 
-// A value rounded to bf16 is off by at most 2^-9 of itself. Sums of a hundred terms, through up to twenty layers, keep what
-// that makes below a sixteenth of the largest element.
+// A value rounded to bf16 is off by at most 2^-9 of itself. Sums of a hundred terms, through up to twenty layers, keep
+// what that makes below a sixteenth of the largest element.
 TEST(RandomGraphs, LoweredToBf16StayCloseAndLowerNothingTwice) {
   int lowered = 0, carried = 0;
   for (uint32_t seed = 0; seed < 400; ++seed) {

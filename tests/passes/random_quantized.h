@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random small models of quantized layers, as ONNX: Q/DQ around Conv, MatMul and Gemm, QLinearConv and QLinearMatMul, residual
-// sums, relu and clip between, scales per channel, zero points 0 to 3 (and the ends of the range), weights with zero points.
+// Random small models of quantized layers, as ONNX: Q/DQ around Conv, MatMul and Gemm, QLinearConv and QLinearMatMul,
+// residual sums, relu and clip between, scales per channel, zero points 0 to 3 (and the ends of the range), weights
+// with zero points.
 #pragma once
 #include <onnx/onnx_pb.h>
 
@@ -19,14 +20,15 @@ namespace temper::testing {
 struct QuantizedModel {
   std::string bytes;
   std::vector<Tensor> inputs;
-  float last_scale = 1;  // of the only layer, where the model is one layer; what its sums of absolute values can be in units of that
+  float last_scale =
+      1;  // of the only layer, where the model is one layer; what its sums of absolute values can be in units of that
   double most = 0;
 };
 
 class RandomQuantized {
  public:
-  // `exact`: the scales are small numbers times powers of two, those that divide are powers of two, so that every sum and
-  // quotient is exact in f32 and half of all numbers of steps are ties. Else they are any numbers.
+  // `exact`: the scales are small numbers times powers of two, those that divide are powers of two, so that every sum
+  // and quotient is exact in f32 and half of all numbers of steps are ties. Else they are any numbers.
   RandomQuantized(uint32_t seed, bool exact) : random_(seed), exact_(exact) {}
 
   QuantizedModel layers() {
@@ -104,7 +106,9 @@ class RandomQuantized {
     out.add_output(output);
     return out;
   }
-  std::string op(const std::string& type, const std::vector<std::string>& inputs) { return node(type, inputs, name("v")).output(0); }
+  std::string op(const std::string& type, const std::vector<std::string>& inputs) {
+    return node(type, inputs, name("v")).output(0);
+  }
   static void set(onnx::NodeProto& node, const char* attribute, std::vector<int64_t> values) {
     auto& out = *node.add_attribute();
     out.set_name(attribute);
@@ -129,7 +133,9 @@ class RandomQuantized {
     if (dtype == DType::u8) return chance(0.2) ? 128 - zero : zero;
     return chance(0.1) ? -128 : chance(0.2) ? -zero : zero;
   }
-  std::string zero_constant(DType dtype, int zero) { return constant(Tensor::of<int64_t>({}, {zero}).converted(dtype)); }
+  std::string zero_constant(DType dtype, int zero) {
+    return constant(Tensor::of<int64_t>({}, {zero}).converted(dtype));
+  }
 
   Quantized parameters(Dims dims, double size) {
     Quantized q;
@@ -215,7 +221,9 @@ class RandomQuantized {
     set(out, "axis", 0);
     return out.output(0);
   }
-  static double size_of_sum(const Quantized& x, const Weights& w, int64_t terms) { return x.size * 17 * double(w.scales[0]) * std::sqrt(double(terms)); }
+  static double size_of_sum(const Quantized& x, const Weights& w, int64_t terms) {
+    return x.size * 17 * double(w.scales[0]) * std::sqrt(double(terms));
+  }
   static double most_of_sum(const Quantized& x, const Weights& w, int64_t terms) {
     return 260 * double(x.s) * 34 * 1.5 * double(w.scales[0]) * double(terms) * 2;
   }
@@ -272,7 +280,9 @@ class RandomQuantized {
     return {y, dims, size_of_sum(x, w, terms), most_of_sum(x, w, terms + 10)};
   }
 
-  const Quantized pick() { return values_[values_.size() - 1 - std::min(below(values_.size()), below(values_.size()))]; }
+  const Quantized pick() {
+    return values_[values_.size() - 1 - std::min(below(values_.size()), below(values_.size()))];
+  }
   std::optional<Quantized> beside(const Dims& dims) {
     for (int tries = 0; tries < 6; ++tries)
       if (const Quantized v = values_[below(values_.size())]; v.dims == dims) return v;
@@ -282,15 +292,20 @@ class RandomQuantized {
   void add_layer() {
     const Quantized x = pick();
     switch (below(8)) {
-      case 0: case 1: case 2: {
+      case 0:
+      case 1:
+      case 2: {
         Product p = x.dims.size() == 4 ? convolution(x) : product(x);
-        if (const auto r = beside(p.dims); r && chance(0.7)) p = {op("Add", chance(0.5) ? std::vector{p.name, r->floats} : std::vector{r->floats, p.name}), p.dims, p.size + r->size};
+        if (const auto r = beside(p.dims); r && chance(0.7))
+          p = {op("Add", chance(0.5) ? std::vector{p.name, r->floats} : std::vector{r->floats, p.name}), p.dims,
+               p.size + r->size};
         if (chance(0.4)) p.name = op("Relu", {p.name});
         else if (chance(0.3)) p.name = op("Clip", {p.name, scalar(0), scalar(scale_near(p.size, true))});
         quantized(p.name, p.dims, p.size);
         break;
       }
-      case 3: case 4: linear(x); break;
+      case 3:
+      case 4: linear(x); break;
       case 5:
         if (const auto r = beside(x.dims)) quantized(op("Add", {x.floats, r->floats}), x.dims, x.size + r->size);
         break;

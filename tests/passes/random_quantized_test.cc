@@ -58,7 +58,8 @@ TEST(RandomQuantizedModels, GiveTheSameBitsOptimisedAndNotWhereScalesAreExact) {
     Graph after = before;
     ASSERT_NO_THROW(run_passes(after)) << print(before);
     for (int32_t n = 0; n < after.node_count(); ++n)
-      if (const Program* epilogue = epilogue_of(after.node({n}).op); epilogue && !is_float(after.type(after.node({n}).inputs[0]).dtype)) {
+      if (const Program* epilogue = epilogue_of(after.node({n}).op);
+          epilogue && !is_float(after.type(after.node({n}).inputs[0]).dtype)) {
         ++products;
         shifted += shifts(*epilogue);
       }
@@ -73,7 +74,9 @@ TEST(RandomQuantizedModels, GiveTheSameBitsOptimisedAndNotWhereScalesAreExact) {
     run_passes(written);
     ASSERT_NO_FATAL_FAILURE(expect_same_bits(written, run_reference(written, model.inputs), wanted));
     if (seed % 4 != 0) continue;
-    for (const bool passes : {true, false}) ASSERT_NO_FATAL_FAILURE(expect_same_bits(after, run_on_cpu(before, model, passes), wanted)) << "on the CPU, passes " << passes;
+    for (const bool passes : {true, false})
+      ASSERT_NO_FATAL_FAILURE(expect_same_bits(after, run_on_cpu(before, model, passes), wanted))
+          << "on the CPU, passes " << passes;
   }
   EXPECT_GE(products, int(count)) << "the models hardly have an integer product";
   EXPECT_GE(shifted, int(count / 3)) << "hardly a zero point behind an integer product";
@@ -85,12 +88,15 @@ TEST(RandomQuantizedModels, DifferByOneStepBesideATieAloneWhereScalesAreNot) {
   int64_t elements = 0, apart = 0;
   for (uint32_t seed = 0; seed < seeds(100); ++seed) {
     SCOPED_TRACE(concat("seed ", seed));
-    const QuantizedModel model = RandomQuantized(seed, false).one_layer(false), open = RandomQuantized(seed, false).one_layer(true);
+    const QuantizedModel model = RandomQuantized(seed, false).one_layer(false),
+                         open = RandomQuantized(seed, false).one_layer(true);
     const Graph before = import_onnx_bytes(model.bytes, "").graph;
     Graph after = before;
     run_passes(after);
-    const std::vector<double> wanted = run_reference(before, model.inputs)[0].to_doubles(), got = run_reference(after, model.inputs)[0].to_doubles(),
-                              real = run_reference(import_onnx_bytes(open.bytes, "").graph, open.inputs)[0].to_doubles();
+    const std::vector<double> wanted = run_reference(before, model.inputs)[0].to_doubles(),
+                              got = run_reference(after, model.inputs)[0].to_doubles(),
+                              real =
+                                  run_reference(import_onnx_bytes(open.bytes, "").graph, open.inputs)[0].to_doubles();
     ASSERT_EQ(got.size(), wanted.size());
     for (size_t i = 0; i < wanted.size(); ++i) {
       ++elements;

@@ -65,7 +65,8 @@ TEST(RunPasses, AnErrorNamesThePassAndKeepsTheGraphBeforeIt) {
   const auto folder = std::filesystem::temp_directory_path() / "temper_run_passes_error_test";
   std::filesystem::remove_all(folder);
   Graph graph = parse_graph(
-      "graph \"g\"\ninput %x: f32[2]\nconst %a: f32[1] = [3]\n%t: i64[1] = pointwise(%a) program=\"(1) 1=cast.i64(0)\"\n"
+      "graph \"g\"\ninput %x: f32[2]\nconst %a: f32[1] = [3]\n%t: i64[1] = pointwise(%a) program=\"(1) "
+      "1=cast.i64(0)\"\n"
       "%y: f32[$y.0.0] = reshape(%x, %t)\noutput \"y\" = %y\n");
   PassOptions options;
   options.dump_folder = folder.string();

@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <ostream>
 
+#include "../paths.h"
 #include "base/file.h"
 #include "passes/chain_convs.h"
 #include "passes/lower_precision.h"
 #include "passes/pass.h"
-#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -46,7 +46,8 @@ std::vector<Case> all_cases() {
       const auto halves = split(text, "----");
       const auto hash = halves[0].find("# ");
       const auto line_end = halves[0].find('\n', hash);
-      if (halves.size() != 2 || hash != 0) throw std::runtime_error("a malformed case in " + file.string() + ":\n" + text);
+      if (halves.size() != 2 || hash != 0)
+        throw std::runtime_error("a malformed case in " + file.string() + ":\n" + text);
       cases.push_back({file.stem(), halves[0].substr(2, line_end - 2), halves[0].substr(line_end + 1), halves[1]});
     }
   return cases;
@@ -56,11 +57,11 @@ class PassCase : public testing::TestWithParam<Case> {};
 
 // Not in the pipeline: it runs behind it, where a precision is asked for.
 constexpr Pass kLowerPrecision{"lower_precision", [](Graph& graph, const PassOptions&) {
-  Lowering lowering = lower_precision(graph, DType::bf16);
-  const bool changed = print(lowering.graph) != print(graph);
-  graph = std::move(lowering.graph);
-  return changed;
-}};
+                                 Lowering lowering = lower_precision(graph, DType::bf16);
+                                 const bool changed = print(lowering.graph) != print(graph);
+                                 graph = std::move(lowering.graph);
+                                 return changed;
+                               }};
 
 constexpr Pass kFuseNeighbours{"fuse_neighbours", [](Graph& graph, const PassOptions&) {
                                  // No backend takes a convolution of more than four channels.

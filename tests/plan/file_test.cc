@@ -19,12 +19,16 @@ namespace fs = std::filesystem;
 
 class PlanFileTest : public testing::Test {
  protected:
-  PlanFileTest() : folder_(fs::temp_directory_path() / concat("temper-plan-", int64_t(getpid()), "-", testing::UnitTest::GetInstance()->current_test_info()->name())) {
+  PlanFileTest()
+      : folder_(fs::temp_directory_path() / concat("temper-plan-", int64_t(getpid()), "-",
+                                                   testing::UnitTest::GetInstance()->current_test_info()->name())) {
     fs::create_directories(folder_);
     path_ = (folder_ / "m.plan").string();
   }
   ~PlanFileTest() override { fs::remove_all(folder_); }
-  size_t files_in_folder() const { return size_t(std::distance(fs::directory_iterator(folder_), fs::directory_iterator())); }
+  size_t files_in_folder() const {
+    return size_t(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
 
   fs::path folder_;
   std::string path_;
@@ -64,11 +68,13 @@ TEST_F(PlanFileTest, ASymbolicBatchIsPlannedFromTheFile) {
   const auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("n"), 1);
   for (int64_t n : {1, 4}) add_plan(*engine, {{n, 3, 8, 8}});
   const Plan& plan = *engine->plans()[0];
-  const std::string of_the_plan = concat(timing_group(engine->device().fingerprint, step_of(plan, "c1").problem, 1), " | it v1");
+  const std::string of_the_plan =
+      concat(timing_group(engine->device().fingerprint, step_of(plan, "c1").problem, 1), " | it v1");
   engine->set_timings({{of_the_plan, 0.25}, {"another machine | conv() threads=1 chains=1 | it v1", 1.5}});
   save_engine(*engine, path_);
   const auto loaded = Engine::load(path_);
-  EXPECT_EQ(loaded->timings(), (std::map<std::string, double>{{of_the_plan, 0.25}})) << "times of other problems are not kept";
+  EXPECT_EQ(loaded->timings(), (std::map<std::string, double>{{of_the_plan, 0.25}}))
+      << "times of other problems are not kept";
   ASSERT_TRUE(loaded->has_graph());
   EXPECT_EQ(hash(loaded->graph()), hash(engine->graph()));
   Session session(loaded);
@@ -156,7 +162,8 @@ TEST_F(PlanFileTest, WritingTheSameEngineTwiceGivesTheSameBytes) {
 TEST_F(PlanFileTest, WhatIsNoPlanIsRefused) {
   EXPECT_THROW(Engine::load((folder_ / "missing.plan").string()), Error);
   EXPECT_THROW(Engine::load(folder_.string()), Error);
-  for (const std::string& content : {std::string(), std::string("\x89", 1), std::string("onnx or so"), std::string(5000, '\0'), std::string("\x89TMPR\r\n\x1a", 8)}) {
+  for (const std::string& content : {std::string(), std::string("\x89", 1), std::string("onnx or so"),
+                                     std::string(5000, '\0'), std::string("\x89TMPR\r\n\x1a", 8)}) {
     std::ofstream(path_, std::ios::binary) << content;
     try {
       Engine::load(path_);
@@ -180,9 +187,7 @@ TEST_F(PlanFileTest, EveryFlippedBitIsRefused) {
       read_plan(bytes.raw(), nullptr);
       ++accepted;
       ADD_FAILURE() << "bit " << bit << " flipped, and the plan was accepted";
-    } catch (const Error& error) {
-      other_kinds += error.kind() != ErrorKind::bad_file;
-    }
+    } catch (const Error& error) { other_kinds += error.kind() != ErrorKind::bad_file; }
     bytes.raw_mutable()[bit / 8] ^= std::byte(1 << bit % 8);
     if (accepted > 5) break;
   }

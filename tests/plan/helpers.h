@@ -22,25 +22,42 @@ inline Tensor noise(Dims dims, uint32_t seed) {
   return tensor;
 }
 
-// Convolution with bias and relu, pool, a second convolution that adds a residual, reshape, matrix product, softmax-free
-// pointwise end. `batch` may be a number or a symbol.
+// Convolution with bias and relu, pool, a second convolution that adds a residual, reshape, matrix product,
+// softmax-free pointwise end. `batch` may be a number or a symbol.
 inline Graph small_graph(const std::string& batch) {
   const std::string n = batch;
-  const std::string text = "graph \"small\"\n"
-      "input %x: f32[" + n + ",3,8,8]\n"
+  const std::string text =
+      "graph \"small\"\n"
+      "input %x: f32[" +
+      n +
+      ",3,8,8]\n"
       "const %w1: f32[16,3,3,3] = #0\n"
       "const %b1: f32[16,1,1] = #1\n"
-      "%c1: f32[" + n + ",16,8,8] = conv(%x, %w1, %b1) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\"\n"
-      "%p1: f32[" + n + ",16,4,4] = pool(%c1) kernel=[2,2] strides=[2,2] dilations=[1,1] pads=[0,0,0,0]\n"
+      "%c1: f32[" +
+      n +
+      ",16,8,8] = conv(%x, %w1, %b1) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(2) 2=add.f32(0,1) "
+      "3=relu.f32(2)\"\n"
+      "%p1: f32[" +
+      n +
+      ",16,4,4] = pool(%c1) kernel=[2,2] strides=[2,2] dilations=[1,1] pads=[0,0,0,0]\n"
       "const %w2: f32[16,16,3,3] = #2\n"
-      "%c2: f32[" + n + ",16,4,4] = conv(%p1, %w2, %p1) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(2) 2=add.f32(0,1)\"\n"
-      "%flat: f32[" + n + ",256] = reshape(%c2) shape=[" + n + ",256]\n"
+      "%c2: f32[" +
+      n +
+      ",16,4,4] = conv(%p1, %w2, %p1) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(2) 2=add.f32(0,1)\"\n"
+      "%flat: f32[" +
+      n + ",256] = reshape(%c2) shape=[" + n +
+      ",256]\n"
       "const %w3: f32[256,10] = #3\n"
-      "%m: f32[" + n + ",10] = matmul(%flat, %w3)\n"
+      "%m: f32[" +
+      n +
+      ",10] = matmul(%flat, %w3)\n"
       "const %scale: f32[10] = [1,0.5,0.25,2,1,1,3,1,1,0.125]\n"
-      "%y: f32[" + n + ",10] = pointwise(%m, %scale) program=\"(2) 2=mul.f32(0,1) 3=tanh.f32(2)\"\n"
+      "%y: f32[" +
+      n +
+      ",10] = pointwise(%m, %scale) program=\"(2) 2=mul.f32(0,1) 3=tanh.f32(2)\"\n"
       "output \"y\" = %y\n";
-  const std::vector<Tensor> blobs{noise({16, 3, 3, 3}, 1), noise({16, 1, 1}, 2), noise({16, 16, 3, 3}, 3), noise({256, 10}, 4)};
+  const std::vector<Tensor> blobs{noise({16, 3, 3, 3}, 1), noise({16, 1, 1}, 2), noise({16, 16, 3, 3}, 3),
+                                  noise({256, 10}, 4)};
   return parse_graph(text, blobs);
 }
 
@@ -92,21 +109,26 @@ inline std::shared_ptr<Engine> tiny_engine(const std::string& device = "referenc
 // What a plan file of the engine holds, at an address as a map would have it.
 inline Tensor file_bytes(const Engine& engine) {
   std::vector<std::byte> all;
-  write_plan(plan_file_of(engine), [&](std::span<const std::byte> bytes) { all.insert(all.end(), bytes.begin(), bytes.end()); });
+  write_plan(plan_file_of(engine),
+             [&](std::span<const std::byte> bytes) { all.insert(all.end(), bytes.begin(), bytes.end()); });
   Tensor tensor(DType::u8, {int64_t(all.size())});
   std::copy(all.begin(), all.end(), tensor.raw_mutable());
   return tensor;
 }
 
 // The file with another manifest text and further changes of its sections, and all hashes right.
-inline Tensor repacked(const Tensor& file, const std::function<void(std::string& manifest, std::vector<SectionToWrite>& sections)>& change) {
+inline Tensor repacked(
+    const Tensor& file,
+    const std::function<void(std::string& manifest, std::vector<SectionToWrite>& sections)>& change) {
   const Container container = read_container(file.raw());
   std::string manifest(container.manifest);
   std::vector<SectionToWrite> sections;
-  for (const Section& section : container.sections) sections.push_back({section.name, section.required, {section.bytes}});
+  for (const Section& section : container.sections)
+    sections.push_back({section.name, section.required, {section.bytes}});
   change(manifest, sections);
   std::vector<std::byte> all;
-  write_container(container.preamble, manifest, sections, [&](std::span<const std::byte> bytes) { all.insert(all.end(), bytes.begin(), bytes.end()); });
+  write_container(container.preamble, manifest, sections,
+                  [&](std::span<const std::byte> bytes) { all.insert(all.end(), bytes.begin(), bytes.end()); });
   Tensor result(DType::u8, {int64_t(all.size())});
   std::memcpy(result.raw_mutable(), all.data(), all.size());
   return result;
@@ -120,9 +142,7 @@ inline std::pair<ErrorKind, std::string> refusal(std::span<const std::byte> byte
       Arena arena(engine.device());
       Executor executor(*plan, engine.device(), arena);
     }
-  } catch (const Error& error) {
-    return {error.kind(), error.what()};
-  }
+  } catch (const Error& error) { return {error.kind(), error.what()}; }
   ADD_FAILURE() << "nothing was refused";
   return {ErrorKind::check_failed, ""};
 }

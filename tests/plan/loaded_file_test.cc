@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 class LoadedPlanFile : public testing::Test {
  protected:
   LoadedPlanFile()
-      : folder_(fs::temp_directory_path() / concat("temper-loaded-", int64_t(getpid()), "-", testing::UnitTest::GetInstance()->current_test_info()->name())) {
+      : folder_(fs::temp_directory_path() / concat("temper-loaded-", int64_t(getpid()), "-",
+                                                   testing::UnitTest::GetInstance()->current_test_info()->name())) {
     fs::create_directories(folder_);
     path_ = (folder_ / "m.plan").string();
   }
@@ -115,9 +116,7 @@ TEST_F(LoadedPlanFile, WhileItIsRewrittenItIsReadWholeOrRefused) {
       };
       EXPECT_TRUE(is(answers[0]) || is(answers[1]));
       ++whole;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::bad_file) << error.what();
-    }
+    } catch (const Error& error) { EXPECT_EQ(error.kind(), ErrorKind::bad_file) << error.what(); }
   }
   stop = true;
   writer.join();

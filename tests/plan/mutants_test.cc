@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans that were changed at random, with hashes that fit again: each is refused by an Error, or loaded and run. A sanitizer
-// sees what is read or written beside its place. TEMPER_MUTANTS=10000 makes as many of each kind, TEMPER_SEED others.
+// Plans that were changed at random, with hashes that fit again: each is refused by an Error, or loaded and run. A
+// sanitizer sees what is read or written beside its place. TEMPER_MUTANTS=10000 makes as many of each kind, TEMPER_SEED
+// others.
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -27,7 +28,8 @@ struct Original {
 const std::vector<Original>& originals() {
   static const std::vector<Original> list = [] {
     std::vector<Original> plans;
-    const auto add = [&](const char* what, const char* device, const char* batch, const std::vector<SegmentSpec>& segments = {}) {
+    const auto add = [&](const char* what, const char* device, const char* batch,
+                         const std::vector<SegmentSpec>& segments = {}) {
       Engine engine(info_of(device), small_graph(batch), 2);
       add_plan(engine, {{4, 3, 8, 8}}, segments);
       plans.push_back({what, file_bytes(engine)});
@@ -58,9 +60,7 @@ Outcome load_and_run(const Tensor& file) try {
     session.run(inputs);
   }
   return Outcome::ran;
-} catch (const Error&) {
-  return Outcome::refused;
-}
+} catch (const Error&) { return Outcome::refused; }
 
 class PlanMutants : public testing::Test {
  protected:
@@ -76,11 +76,10 @@ class PlanMutants : public testing::Test {
         SCOPED_TRACE(concat(original.what, ", mutant ", i, " of seed ", seed));
         try {
           ++counts[int(load_and_run(make(original, random)))];
-        } catch (const std::exception& error) {
-          ADD_FAILURE() << "no Error: " << error.what();
-        }
+        } catch (const std::exception& error) { ADD_FAILURE() << "no Error: " << error.what(); }
       }
-      std::printf("%s: %lld refused, %lld ran, %lld too large to run\n", original.what, (long long)counts[0], (long long)counts[1], (long long)counts[2]);
+      std::printf("%s: %lld refused, %lld ran, %lld too large to run\n", original.what, (long long)counts[0],
+                  (long long)counts[1], (long long)counts[2]);
       EXPECT_GT(counts[0] + counts[1], 0);
     }
   }
@@ -97,16 +96,15 @@ TEST_F(PlanMutants, EveryFlippedBitOfTheHeadAndTheManifestIsRefused) {
       try {
         read_plan(file.raw(), nullptr);
         if (++accepted < 5) ADD_FAILURE() << original.what << ": bit " << bit;
-      } catch (const Error& error) {
-        EXPECT_EQ(error.kind(), ErrorKind::bad_file) << bit << ": " << error.what();
-      }
+      } catch (const Error& error) { EXPECT_EQ(error.kind(), ErrorKind::bad_file) << bit << ": " << error.what(); }
       file.raw_mutable()[bit / 8] ^= std::byte(1 << bit % 8);
     }
     EXPECT_EQ(accepted, 0);
   }
 }
 
-// One or two values of the manifest are others: numbers at the edges, what stands elsewhere, another kind, nothing, twice.
+// One or two values of the manifest are others: numbers at the edges, what stands elsewhere, another kind, nothing,
+// twice.
 TEST_F(PlanMutants, OfValuesOfTheManifestAreRefusedOrRun) {
   run([](const Original& original, std::mt19937& random) {
     return repacked(original.file, [&](std::string& text, auto&) {
@@ -115,15 +113,40 @@ TEST_F(PlanMutants, OfValuesOfTheManifestAreRefusedOrRun) {
         std::vector<std::string> places;
         const Json flat = json.flatten();
         for (const auto& [pointer, value] : flat.items())
-          if (!pointer.starts_with("/info/version") && !pointer.starts_with("/info/revision") && !pointer.starts_with("/info/fingerprint")) places.push_back(pointer);
-        const Json::json_pointer place(places[below(random, places.size())]), other(places[below(random, places.size())]);
+          if (!pointer.starts_with("/info/version") && !pointer.starts_with("/info/revision") &&
+              !pointer.starts_with("/info/fingerprint"))
+            places.push_back(pointer);
+        const Json::json_pointer place(places[below(random, places.size())]),
+            other(places[below(random, places.size())]);
         const Json::json_pointer parent = place.parent_pointer();
-        const std::vector<Json> edges{0, 1, -1, 2, 63, 64, 65, 255, 256, 4096, 1 << 20, INT64_C(1) << 31, INT64_C(1) << 62, 0.5, "", "none", "local", "constant", nullptr, Json::array(), Json::object(), true};
+        const std::vector<Json> edges{0,
+                                      1,
+                                      -1,
+                                      2,
+                                      63,
+                                      64,
+                                      65,
+                                      255,
+                                      256,
+                                      4096,
+                                      1 << 20,
+                                      INT64_C(1) << 31,
+                                      INT64_C(1) << 62,
+                                      0.5,
+                                      "",
+                                      "none",
+                                      "local",
+                                      "constant",
+                                      nullptr,
+                                      Json::array(),
+                                      Json::object(),
+                                      true};
         switch (below(random, 7)) {
           case 0: json[place] = edges[below(random, edges.size())]; break;
           case 1: json[place] = json[other]; break;
           case 2:
-            if (json[place].is_number_integer()) json[place] = json[place].get<int64_t>() + int64_t(below(random, 129)) - 64;
+            if (json[place].is_number_integer())
+              json[place] = json[place].get<int64_t>() + int64_t(below(random, 129)) - 64;
             else json[place] = json[other];
             break;
           case 3:
@@ -153,7 +176,8 @@ TEST_F(PlanMutants, OfBytesOfTheManifestAreRefusedOrRun) {
       for (size_t times = 1 + below(random, 3); times > 0; --times) {
         const size_t at = below(random, text.size());
         // Digits for digits, so that most of them are still JSON.
-        if (std::isdigit(static_cast<unsigned char>(text[at])) && random() % 8) text[at] = char('0' + below(random, 10));
+        if (std::isdigit(static_cast<unsigned char>(text[at])) && random() % 8)
+          text[at] = char('0' + below(random, 10));
         else if (random() % 4 == 0) text.erase(at, 1 + below(random, 20));
         else text[at] = char(random());
       }

@@ -16,7 +16,8 @@ std::vector<bool> in_place(const Plan& plan, const std::string& node) {
   return out;
 }
 
-std::shared_ptr<Engine> engine_of(const std::string& device, const std::string& text, const std::vector<SegmentSpec>& segments = {}) {
+std::shared_ptr<Engine> engine_of(const std::string& device, const std::string& text,
+                                  const std::vector<SegmentSpec>& segments = {}) {
   const Graph graph = parse_graph("graph \"g\"\n" + text, std::vector<Tensor>{noise({64, 1}, 9)});
   std::vector<Dims> shapes;
   for (ValueId input : graph.inputs()) shapes.push_back(graph.type(input).dims());
@@ -30,7 +31,8 @@ std::shared_ptr<const Plan> checked_plan(const std::string& text, const std::vec
   const auto engine = engine_of("cpu", text, segments);
   const auto reference = engine_of("reference", text);
   std::vector<Tensor> inputs;
-  for (const PortInfo& port : engine->plans().at(0)->inputs) inputs.push_back(noise(port.type.dims(), 1 + uint32_t(inputs.size())));
+  for (const PortInfo& port : engine->plans().at(0)->inputs)
+    inputs.push_back(noise(port.type.dims(), 1 + uint32_t(inputs.size())));
   const auto want = Session(reference).run(inputs);
   expect_close(Session(engine).run(inputs), want);
   const Tensor file = file_bytes(*engine);
@@ -44,10 +46,11 @@ const std::string kNegated = " program=\"(1) 1=neg.f32(0)\"\n";
 TEST(Parts, OnePieceOfMemoryIsWrittenByAnyKernel) {
   const auto plan = checked_plan(
       "input %x: f32[1,16,8,8]\n"
-      "%a: f32[1,16,8,8] = pointwise(%x)" + kTwice +
-      "%b: f32[1,16,8,8] = pointwise(%x)" + kNegated +
+      "%a: f32[1,16,8,8] = pointwise(%x)" +
+      kTwice + "%b: f32[1,16,8,8] = pointwise(%x)" + kNegated +
       "%c: f32[1,32,8,8] = concat(%a, %b) axis=1\n"
-      "%y: f32[1,32,8,8] = pointwise(%c)" + kTwice + "output \"y\" = %y\n");
+      "%y: f32[1,32,8,8] = pointwise(%c)" +
+      kTwice + "output \"y\" = %y\n");
   EXPECT_EQ(in_place(*plan, "c"), (std::vector<bool>{true, true}));
   const PlanStep &a = step_of(*plan, "a"), &b = step_of(*plan, "b"), &c = step_of(*plan, "c");
   EXPECT_EQ(a.outputs[0], c.outputs[0]);
@@ -58,19 +61,19 @@ TEST(Parts, OnePieceOfMemoryIsWrittenByAnyKernel) {
 }
 
 TEST(Parts, AnOutputOfTheGraphIsWrittenInPartsToo) {
-  const auto plan = checked_plan(
-      "input %x: f32[2,64]\n%a: f32[2,64] = pointwise(%x)" + kTwice + "%b: f32[2,64] = pointwise(%x)" + kNegated +
-      "%y: f32[4,64] = concat(%a, %b) axis=0\noutput \"y\" = %y\n");
+  const auto plan =
+      checked_plan("input %x: f32[2,64]\n%a: f32[2,64] = pointwise(%x)" + kTwice + "%b: f32[2,64] = pointwise(%x)" +
+                   kNegated + "%y: f32[4,64] = concat(%a, %b) axis=0\noutput \"y\" = %y\n");
   EXPECT_EQ(in_place(*plan, "y"), (std::vector<bool>{true, true}));
   EXPECT_EQ(step_of(*plan, "b").outputs[0], (BufferRef{BufferRef::Kind::output, 0, 0, 2 * 64 * 4}));
 }
 
 TEST(Parts, ConcatsInConcatsAreOneBuffer) {
-  const auto plan = checked_plan(
-      "input %x: f32[2,64]\n%a: f32[2,64] = pointwise(%x)" + kTwice + "%b: f32[2,64] = pointwise(%x)" + kNegated +
-      "%i: f32[4,64] = concat(%a, %b) axis=0\n%s: f32[4,64] = pointwise(%i)" + kNegated +
-      "%o: f32[6,64] = concat(%b, %i) axis=0\n%z: f32[6,64] = pointwise(%o)" + kTwice +
-      "output \"s\" = %s\noutput \"z\" = %z\n");
+  const auto plan =
+      checked_plan("input %x: f32[2,64]\n%a: f32[2,64] = pointwise(%x)" + kTwice + "%b: f32[2,64] = pointwise(%x)" +
+                   kNegated + "%i: f32[4,64] = concat(%a, %b) axis=0\n%s: f32[4,64] = pointwise(%i)" + kNegated +
+                   "%o: f32[6,64] = concat(%b, %i) axis=0\n%z: f32[6,64] = pointwise(%o)" + kTwice +
+                   "output \"s\" = %s\noutput \"z\" = %z\n");
   // The last one is placed first: it has b, so that the inner one copies it.
   EXPECT_EQ(in_place(*plan, "o"), (std::vector<bool>{true, true}));
   EXPECT_EQ(in_place(*plan, "i"), (std::vector<bool>{true, false}));
@@ -79,30 +82,39 @@ TEST(Parts, ConcatsInConcatsAreOneBuffer) {
 }
 
 TEST(Parts, AViewIsThePlaceOfWhatItShows) {
-  const auto plan = checked_plan(
-      "input %x: f32[1,16,64]\n%a: f32[1,16,64] = pointwise(%x)" + kTwice +
-      "%v: f32[1,1024] = reshape(%a) shape=[1,1024]\n%b: f32[1,16,64] = pointwise(%x)" + kNegated +
-      "%w: f32[1,1024] = reshape(%b) shape=[1,1024]\n%c: f32[1,2048] = concat(%v, %w) axis=1\n"
-      "%y: f32[1,2048] = pointwise(%c)" + kTwice + "output \"y\" = %y\n");
+  const auto plan =
+      checked_plan("input %x: f32[1,16,64]\n%a: f32[1,16,64] = pointwise(%x)" + kTwice +
+                   "%v: f32[1,1024] = reshape(%a) shape=[1,1024]\n%b: f32[1,16,64] = pointwise(%x)" + kNegated +
+                   "%w: f32[1,1024] = reshape(%b) shape=[1,1024]\n%c: f32[1,2048] = concat(%v, %w) axis=1\n"
+                   "%y: f32[1,2048] = pointwise(%c)" +
+                   kTwice + "output \"y\" = %y\n");
   EXPECT_EQ(in_place(*plan, "c"), (std::vector<bool>{true, true}));
 }
 
 TEST(Parts, WhatHasAnotherPlaceIsCopied) {
   const std::string tail = "%z: f32[6,64] = pointwise(%y)" + kTwice + "output \"z\" = %z\n";
-  const std::string head = "input %x: f32[2,64]\n%a: f32[2,64] = pointwise(%x)" + kTwice + "%b: f32[2,64] = pointwise(%x)" + kNegated;
+  const std::string head =
+      "input %x: f32[2,64]\n%a: f32[2,64] = pointwise(%x)" + kTwice + "%b: f32[2,64] = pointwise(%x)" + kNegated;
   // Twice the same: once in place. Constants and inputs of the graph have memory of their own.
-  EXPECT_EQ(in_place(*checked_plan(head + "%y: f32[6,64] = concat(%a, %b, %a) axis=0\n" + tail), "y"), (std::vector<bool>{true, true, false}));
-  EXPECT_EQ(in_place(*checked_plan(head + "%y: f32[6,64] = concat(%a, %x, %b) axis=0\n" + tail), "y"), (std::vector<bool>{true, false, true}));
-  EXPECT_EQ(in_place(*checked_plan("input %x: f32[64,1]\nconst %k: f32[64,1] = #0\n%a: f32[64,1] = pointwise(%x)" + kTwice +
-                                       "%y: f32[128,1] = concat(%k, %a) axis=0\n%z: f32[128,1] = pointwise(%y)" + kTwice + "output \"z\" = %z\n"),
+  EXPECT_EQ(in_place(*checked_plan(head + "%y: f32[6,64] = concat(%a, %b, %a) axis=0\n" + tail), "y"),
+            (std::vector<bool>{true, true, false}));
+  EXPECT_EQ(in_place(*checked_plan(head + "%y: f32[6,64] = concat(%a, %x, %b) axis=0\n" + tail), "y"),
+            (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(in_place(*checked_plan("input %x: f32[64,1]\nconst %k: f32[64,1] = #0\n%a: f32[64,1] = pointwise(%x)" +
+                                   kTwice + "%y: f32[128,1] = concat(%k, %a) axis=0\n%z: f32[128,1] = pointwise(%y)" +
+                                   kTwice + "output \"z\" = %z\n"),
                      "y"),
             (std::vector<bool>{false, true}));
   // An output of the graph is written to the user's buffer.
-  EXPECT_EQ(in_place(*checked_plan(head + "%y: f32[6,64] = concat(%a, %x, %b) axis=0\n" + tail + "output \"a\" = %a\n"), "y"),
-            (std::vector<bool>{false, false, true}));
+  EXPECT_EQ(
+      in_place(*checked_plan(head + "%y: f32[6,64] = concat(%a, %x, %b) axis=0\n" + tail + "output \"a\" = %a\n"), "y"),
+      (std::vector<bool>{false, false, true}));
   // A concat of concats that is copied has its own parts.
-  EXPECT_EQ(in_place(*checked_plan(head + "%i: f32[4,64] = concat(%a, %b) axis=0\n%y: f32[6,64] = concat(%i, %x) axis=0\n" + tail + "output \"i\" = %i\n"), "i"),
-            (std::vector<bool>{true, true}));
+  EXPECT_EQ(
+      in_place(*checked_plan(head + "%i: f32[4,64] = concat(%a, %b) axis=0\n%y: f32[6,64] = concat(%i, %x) axis=0\n" +
+                             tail + "output \"i\" = %i\n"),
+               "i"),
+      (std::vector<bool>{true, true}));
 }
 
 TEST(Parts, APartThatBeginsBetweenTheAlignmentsOfBuffersIsCopied) {
@@ -114,18 +126,18 @@ TEST(Parts, APartThatBeginsBetweenTheAlignmentsOfBuffersIsCopied) {
 
 TEST(Parts, WhatIsReadLaterIsNotWrittenOverInPlace) {
   // The step "n" could write over its input, were that not a part of what "y" reads.
-  const auto plan = checked_plan(
-      "input %x: f32[2,64]\n%a: f32[2,64] = pointwise(%x)" + kTwice + "%n: f32[2,64] = pointwise(%a)" + kNegated +
-      "%c: f32[4,64] = concat(%a, %n) axis=0\n%m: f32[4,64] = pointwise(%c)" + kNegated +
-      "%z: f32[2,64] = pointwise(%a, %n) program=\"(2) 2=add.f32(0,1)\"\n"
-      "output \"m\" = %m\noutput \"z\" = %z\n");
+  const auto plan =
+      checked_plan("input %x: f32[2,64]\n%a: f32[2,64] = pointwise(%x)" + kTwice + "%n: f32[2,64] = pointwise(%a)" +
+                   kNegated + "%c: f32[4,64] = concat(%a, %n) axis=0\n%m: f32[4,64] = pointwise(%c)" + kNegated +
+                   "%z: f32[2,64] = pointwise(%a, %n) program=\"(2) 2=add.f32(0,1)\"\n"
+                   "output \"m\" = %m\noutput \"z\" = %z\n");
   EXPECT_EQ(in_place(*plan, "c"), (std::vector<bool>{true, true}));
 }
 
 TEST(Parts, SlicesOfTheBatchAreWrittenIntoTheWhole) {
   const auto plan = checked_plan(
       "input %x: f32[4,64]\n%a: f32[4,64] = pointwise(%x)" + kTwice + "%b: f32[4,64] = pointwise(%a)" + kNegated +
-      "%c: f32[8,64] = concat(%a, %b) axis=0\n%y: f32[8,64] = pointwise(%c)" + kTwice + "output \"y\" = %y\n",
+          "%c: f32[8,64] = concat(%a, %b) axis=0\n%y: f32[8,64] = pointwise(%c)" + kTwice + "output \"y\" = %y\n",
       {{0, 1, 1, true}, {2, 3, 0, false}});
   ASSERT_EQ(plan->segments.size(), 2u);
   EXPECT_EQ(in_place(*plan, "c"), (std::vector<bool>{true, true}));
@@ -150,7 +162,8 @@ TEST(Parts, PixelsLieInTheirLargerPixels) {
   EXPECT_EQ(place->pitch, 96);
   EXPECT_EQ(place_in_whole(whole, {2, 32, 8, 8}, 1, 64, Layout::channels_last, 256)->pitch, 256);  // in a part itself
   EXPECT_FALSE(place_in_whole(whole, {2, 32, 8, 8}, 1, 8, Layout::channels_last, 0)) << "begins at 16 bytes";
-  EXPECT_FALSE(place_in_whole(type_of(DType::f16, {2, 72, 8, 8}), {2, 32, 8, 8}, 1, 32, Layout::channels_last, 0)) << "144 bytes apart";
+  EXPECT_FALSE(place_in_whole(type_of(DType::f16, {2, 72, 8, 8}), {2, 32, 8, 8}, 1, 32, Layout::channels_last, 0))
+      << "144 bytes apart";
   EXPECT_FALSE(place_in_whole(whole, {2, 32, 8, 8}, 1, 64, Layout::plain, 0)) << "images are apart";
   EXPECT_FALSE(place_in_whole(type_of(DType::f16, {2, 96, 16, 8}), {2, 96, 8, 8}, 2, 8, Layout::channels_last, 0));
 }
@@ -160,23 +173,32 @@ struct NoKernel final : Kernel {
   void launch(const Buffers&) override {}
 };
 template <class O>
-Support for_op(const Problem& problem, const Device&) { return std::holds_alternative<O>(problem.op) ? supported() : refused("another op"); }
-std::vector<Config> plain_configs(const Problem& problem, const Device&) {
-  return {{"", std::vector<Layout>(problem.inputs.size(), Layout::plain), std::vector<Layout>(problem.outputs.size(), Layout::plain)}};
+Support for_op(const Problem& problem, const Device&) {
+  return std::holds_alternative<O>(problem.op) ? supported() : refused("another op");
 }
-std::unique_ptr<Kernel> no_kernel(const Problem&, const Config&, const PackedView&, const Device&) { return std::make_unique<NoKernel>(); }
+std::vector<Config> plain_configs(const Problem& problem, const Device&) {
+  return {{"", std::vector<Layout>(problem.inputs.size(), Layout::plain),
+           std::vector<Layout>(problem.outputs.size(), Layout::plain)}};
+}
+std::unique_ptr<Kernel> no_kernel(const Problem&, const Config&, const PackedView&, const Device&) {
+  return std::make_unique<NoKernel>();
+}
 bool all_parts(const Problem&, const Config&) { return true; }
-const Tactic quick{"fake.quick", 1, for_op<ops::Pointwise>, plain_configs, nullptr, no_kernel}, apart{"fake.apart", 1, for_op<ops::Pointwise>, plain_configs, nullptr, no_kernel, false, nullptr, all_parts},
+const Tactic quick{"fake.quick", 1, for_op<ops::Pointwise>, plain_configs, nullptr, no_kernel},
+    apart{"fake.apart", 1, for_op<ops::Pointwise>, plain_configs, nullptr, no_kernel, false, nullptr, all_parts},
     join{"fake.join", 1, for_op<ops::Concat>, plain_configs, nullptr, no_kernel, false, nullptr, all_parts};
 const Tactic* const fakes[] = {&quick, &apart, &join};
 const Backend fake{"fake", nullptr, [] { return std::span<const Tactic* const>(fakes); }, nullptr, nullptr, nullptr};
 
 Plan fake_plan(double join_ms, const std::string& more = "") {
-  const Graph graph = parse_graph(
-      "graph \"g\"\ninput %x: f32[2,8]\n%a: f32[2,8] = pointwise(%x)" + kTwice + "%b: f32[2,8] = pointwise(%x)" + kNegated +
-      "%c: f32[2,16] = concat(%a, %b) axis=1\n%y: f32[2,16] = pointwise(%c)" + kTwice + more + "output \"y\" = %y\n");
+  const Graph graph = parse_graph("graph \"g\"\ninput %x: f32[2,8]\n%a: f32[2,8] = pointwise(%x)" + kTwice +
+                                  "%b: f32[2,8] = pointwise(%x)" + kNegated +
+                                  "%c: f32[2,16] = concat(%a, %b) axis=1\n%y: f32[2,16] = pointwise(%c)" + kTwice +
+                                  more + "output \"y\" = %y\n");
   PlanOptions options;
-  options.time = [&](const Problem&, const Tactic& tactic, const Config&, int) { return &tactic == &join ? join_ms : &tactic == &quick ? 1.0 : 1.1; };
+  options.time = [&](const Problem&, const Tactic& tactic, const Config&, int) {
+    return &tactic == &join ? join_ms : &tactic == &quick ? 1.0 : 1.1;
+  };
   return build_plan(graph, fake, Device{.backend = "fake", .fingerprint = "fake"}, options);
 }
 

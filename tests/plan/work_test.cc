@@ -27,26 +27,33 @@ TEST(Work, AConvolutionMultipliesAWindowForEachOutput) {
   // ResNet-50's first layer, 118,013,952 products (torchvision's count of multiply-adds for it).
   ops::Conv conv;
   conv.strides = {2, 2}, conv.dilations = {1, 1}, conv.pads = {3, 3, 3, 3};
-  const PlanStep first = step_of(conv, {port("f32[1,3,224,224]"), port("f32[64,3,7,7]", true)}, {port("f32[1,64,112,112]")});
+  const PlanStep first =
+      step_of(conv, {port("f32[1,3,224,224]"), port("f32[64,3,7,7]", true)}, {port("f32[1,64,112,112]")});
   EXPECT_EQ(product_operations_of(segment, first), 2 * int64_t(118013952));
   EXPECT_EQ(operations_of(segment, first), 2 * int64_t(118013952));
   segment.slices = 4;
   EXPECT_EQ(product_operations_of(segment, first), 8 * int64_t(118013952));
   segment.slices = 1;
   conv.group = 64;
-  EXPECT_EQ(product_operations_of(segment, step_of(conv, {port("f32[1,64,8,8]"), port("f32[64,1,3,3]", true)}, {port("f32[1,64,8,8]")})), 2 * 64 * 64 * 9);
+  EXPECT_EQ(product_operations_of(
+                segment, step_of(conv, {port("f32[1,64,8,8]"), port("f32[64,1,3,3]", true)}, {port("f32[1,64,8,8]")})),
+            2 * 64 * 64 * 9);
   ops::ConvTranspose up;
-  EXPECT_EQ(product_operations_of(segment, step_of(up, {port("f32[1,8,4,4]"), port("f32[8,6,2,2]", true)}, {port("f32[1,6,8,8]")})), 2 * 8 * 16 * 6 * 4);
+  EXPECT_EQ(product_operations_of(
+                segment, step_of(up, {port("f32[1,8,4,4]"), port("f32[8,6,2,2]", true)}, {port("f32[1,6,8,8]")})),
+            2 * 8 * 16 * 6 * 4);
 }
 
 TEST(Work, AProductSumsOverItsInnerAxisAndAnEpilogueAddsItsSteps) {
   const Segment segment;
   ops::MatMul matmul;
-  EXPECT_EQ(operations_of(segment, step_of(matmul, {port("f32[2,3,5]"), port("f32[5,7]", true)}, {port("f32[2,3,7]")})), 2 * 2 * 3 * 7 * 5);
+  EXPECT_EQ(operations_of(segment, step_of(matmul, {port("f32[2,3,5]"), port("f32[5,7]", true)}, {port("f32[2,3,7]")})),
+            2 * 2 * 3 * 7 * 5);
   matmul.transpose_a = true;
   matmul.epilogue.inputs = 1;
   matmul.epilogue.push({Scalar::relu, DType::f32, {0, -1, -1}});
-  EXPECT_EQ(operations_of(segment, step_of(matmul, {port("f32[2,5,3]"), port("f32[5,7]", true)}, {port("f32[2,3,7]")})), 2 * 2 * 3 * 7 * 5 + 2 * 3 * 7);
+  EXPECT_EQ(operations_of(segment, step_of(matmul, {port("f32[2,5,3]"), port("f32[5,7]", true)}, {port("f32[2,3,7]")})),
+            2 * 2 * 3 * 7 * 5 + 2 * 3 * 7);
 }
 
 TEST(Work, WhatHasNoCountHasNone) {

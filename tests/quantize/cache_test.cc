@@ -11,9 +11,12 @@
 namespace temper {
 namespace {
 
-const std::string kFixture = paths::source_folder() + "/tests/quantize/fixtures/trt7000_entropy2_mnist_sampleINT8_readme.cache";
+const std::string kFixture =
+    paths::source_folder() + "/tests/quantize/fixtures/trt7000_entropy2_mnist_sampleINT8_readme.cache";
 
-CalibrationCache cache_with(const std::string& rows, std::vector<std::string>* notes = nullptr) { return parse_cache("TRT-8501-EntropyCalibration2\n" + rows, notes); }
+CalibrationCache cache_with(const std::string& rows, std::vector<std::string>* notes = nullptr) {
+  return parse_cache("TRT-8501-EntropyCalibration2\n" + rows, notes);
+}
 std::string refusal(const std::string& text) {
   return error_of(ErrorKind::bad_file, [&] { parse_cache(text); });
 }
@@ -38,7 +41,8 @@ TEST(CalibrationCache, TheDocumentedExampleHoldsItsScalesAndIsWrittenBackByteFor
 TEST(CalibrationCache, NamesWithColonsSpacesAndBracketsAndOddScalesSurvive) {
   const std::string text =
       "TRT-101303-MinMaxCalibration\n"
-      "onnx::MatMul_398_output: 3b1df5a4\ninput_1:0: 3f9234fa\n(Unnamed Layer* 64) [Shuffle]_output: 3c010204\na: b: 3c010a14\n"
+      "onnx::MatMul_398_output: 3b1df5a4\ninput_1:0: 3f9234fa\n(Unnamed Layer* 64) [Shuffle]_output: 3c010204\na: b: "
+      "3c010a14\n"
       "/Sub_output_0: 0\n/encoder/Log_output_0: 7f800000\n/Constant_3_output_0_output: 7c010204\ntiny: ac5\n";
   std::vector<std::string> notes;
   const CalibrationCache cache = parse_cache(text, &notes);
@@ -57,11 +61,14 @@ TEST(CalibrationCache, NamesWithColonsSpacesAndBracketsAndOddScalesSurvive) {
 
 TEST(CalibrationCache, WhatIsOddButReadableIsNoted) {
   std::vector<std::string> notes;
-  const CalibrationCache cache = parse_cache("TRT-8501-EntropyCalibration2\r\na: 0000ac55\r\nb: 3C010204\r\nb: 3c010204\r\n\r\nc: 3c010204", &notes);
+  const CalibrationCache cache = parse_cache(
+      "TRT-8501-EntropyCalibration2\r\na: 0000ac55\r\nb: 3C010204\r\nb: 3c010204\r\n\r\nc: 3c010204", &notes);
   EXPECT_EQ(cache.entries.size(), 3u);
   std::string all;
   for (const std::string& note : notes) all += note + "\n";
-  for (const char* part : {"'b' is there twice", "line 5 is empty", "carriage return", "padded", "upper case", "last line"}) EXPECT_CONTAINS(all, part);
+  for (const char* part :
+       {"'b' is there twice", "line 5 is empty", "carriage return", "padded", "upper case", "last line"})
+    EXPECT_CONTAINS(all, part);
 }
 
 TEST(CalibrationCache, LookAlikesAreToldApartAndExplained) {
@@ -94,8 +101,10 @@ TEST(CalibrationCache, AnyDamageEndsInAnErrorOrAReadableCache) {
 }
 
 TEST(CalibrationCache, WhatTheFormatCannotHoldIsNotWritten) {
-  EXPECT_CONTAINS(error_of(ErrorKind::usage, [] { to_text({"TRT-8501-EntropyCalibration2", {{"a\nb", 1.0f}}}); }), "cannot hold");
-  EXPECT_CONTAINS(error_of(ErrorKind::usage, [] { to_text({"TRT-85x1-EntropyCalibration2", {{"a", 1.0f}}}); }), "not a number");
+  EXPECT_CONTAINS(error_of(ErrorKind::usage, [] { to_text({"TRT-8501-EntropyCalibration2", {{"a\nb", 1.0f}}}); }),
+                  "cannot hold");
+  EXPECT_CONTAINS(error_of(ErrorKind::usage, [] { to_text({"TRT-85x1-EntropyCalibration2", {{"a", 1.0f}}}); }),
+                  "not a number");
 }
 
 // x -> relu -> y -> softmax -> z

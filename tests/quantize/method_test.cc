@@ -72,11 +72,13 @@ double slow_entropy(const Observed& observed) {
       level_bins[size_t(level)] += counts[size_t(i)] > 0;
     }
     for (int i = 1; i < width; ++i)
-      if (counts[size_t(i)]) q[size_t(i)] = level_mass[size_t(level_of[size_t(i)])] / level_bins[size_t(level_of[size_t(i)])];
+      if (counts[size_t(i)])
+        q[size_t(i)] = level_mass[size_t(level_of[size_t(i)])] / level_bins[size_t(level_of[size_t(i)])];
     double p_sum = 0, q_sum = 0, divergence = 0;
     for (int i = 0; i < width; ++i) p_sum += p[size_t(i)], q_sum += q[size_t(i)];
     for (int i = 0; i < width; ++i)
-      if (p[size_t(i)] > 0) divergence += p[size_t(i)] / p_sum * std::log(p[size_t(i)] / p_sum / (q[size_t(i)] / q_sum));
+      if (p[size_t(i)] > 0)
+        divergence += p[size_t(i)] / p_sum * std::log(p[size_t(i)] / p_sum / (q[size_t(i)] / q_sum));
     if (std::isfinite(divergence) && divergence <= least + 1e-15) least = divergence, best = width;
   }
   return std::min(best * observed.histogram.bin_width(), double(observed.amax()));
@@ -135,7 +137,8 @@ TEST(CalibrationMethod, MinMaxIsTheExtremeOfEitherSign) {
 
 TEST(CalibrationMethod, OneValueIsItsOwnRangeForEveryMethod) {
   for (const char* method : {"minmax", "percentile", "mse", "entropy"})
-    for (float value : {1.0f, -3.7f, 1e-30f, 1e30f}) EXPECT_EQ(choose_amax(Method::parse(method), observe({value, value, 0})), std::fabs(value)) << method << value;
+    for (float value : {1.0f, -3.7f, 1e-30f, 1e30f})
+      EXPECT_EQ(choose_amax(Method::parse(method), observe({value, value, 0})), std::fabs(value)) << method << value;
 }
 
 TEST(CalibrationMethod, RareOutliersAreClippedByPercentileAndEntropy) {
@@ -164,7 +167,8 @@ TEST(CalibrationMethod, EntropyKeepsAReluTensorWhateverSpikesItHas) {
     const Observed observed = observe(*values);
     const double amax = choose_amax({Method::Kind::entropy}, observed);
     EXPECT_LE(clipped_share(observed, amax), 0.01);
-    EXPECT_LE(mean_squared_error(*values, amax), 10 * mean_squared_error(*values, choose_amax({Method::Kind::mse}, observed)));
+    EXPECT_LE(mean_squared_error(*values, amax),
+              10 * mean_squared_error(*values, choose_amax({Method::Kind::mse}, observed)));
     EXPECT_EQ(amax, slow_entropy(observed));
   }
 }
@@ -176,7 +180,8 @@ TEST(CalibrationMethod, ClippingMoreThanAHundredthIsToldWithWhatTheOtherMethodsK
   const TensorRange range = make_range("relu_1", narrow, observed, warnings);
   EXPECT_GT(range.clipped_share, 0.3);
   ASSERT_EQ(warnings.size(), 1u);
-  for (const char* part : {"the tensor 'relu_1': percentile:60 clips ", " % of its values, those beyond ", "minmax would keep ", "mse would keep ", "entropy would keep ", "and clip 0 %"})
+  for (const char* part : {"the tensor 'relu_1': percentile:60 clips ", " % of its values, those beyond ",
+                           "minmax would keep ", "mse would keep ", "entropy would keep ", "and clip 0 %"})
     EXPECT_CONTAINS(warnings[0], part);
   make_range("relu_1", Method::parse("percentile:99.5"), observed, warnings);
   EXPECT_EQ(warnings.size(), 1u);
@@ -190,7 +195,8 @@ TEST(CalibrationMethod, TheScaleIsTheRangeOver127InFloat) {
 }
 
 TEST(CalibrationMethod, NamesReadBackAndOthersAreRefusedWithTheList) {
-  for (const char* text : {"minmax", "percentile:99.99", "percentile:99.999", "mse", "entropy"}) EXPECT_EQ(Method::parse(text).text(), text);
+  for (const char* text : {"minmax", "percentile:99.99", "percentile:99.999", "mse", "entropy"})
+    EXPECT_EQ(Method::parse(text).text(), text);
   EXPECT_EQ(Method::parse("percentile").text(), "percentile:99.99");
   for (const char* text : {"percentile:", "percentile:0", "percentile:101", "percentile:9x", "percentile:nan"})
     EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { Method::parse(text); }), "percentage");

@@ -13,7 +13,9 @@ Graph chain(const std::string& weight = "1") {
   return parse_graph(
       "graph \"chain\"\n"
       "input %x: f32[1,1,4,4]\n"
-      "const %w: f32[1,1,1,1] = [" + weight + "]\n"
+      "const %w: f32[1,1,1,1] = [" +
+      weight +
+      "]\n"
       "const %v: f32[1,1,1,1] = [2]\n"
       "%a: f32[1,1,4,4] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] @\"first\"\n"
       "%b: f32[1,1,4,4] = conv(%a, %v) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] @\"second\"\n"

@@ -37,9 +37,13 @@ TEST(Placement, AConvolutionGetsPairsForItsInputAndResidualAndWeightsPerChannel)
                           "input %x: f32[1,1,2,2]\n"
                           "const %w: f32[2,1,1,1] = [127,-254]\n"
                           "const %b: f32[2,1,1] = [1,2]\n"
-                          "%a: f32[1,2,2,2] = conv(%x, %w, %b) ", kConv, " epilogue=\"(2) 2=add.f32(0,1)\" @\"first\"\n"
+                          "%a: f32[1,2,2,2] = conv(%x, %w, %b) ",
+                          kConv,
+                          " epilogue=\"(2) 2=add.f32(0,1)\" @\"first\"\n"
                           "const %v: f32[2,2,1,1] = [1,2,0,0]\n"
-                          "%y: f32[1,2,2,2] = conv(%a, %v, %a) ", kConv, " epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\" @\"second\"\n"
+                          "%y: f32[1,2,2,2] = conv(%a, %v, %a) ",
+                          kConv,
+                          " epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\" @\"second\"\n"
                           "output \"y\" = %y\n"),
                    ranges_of({{"x", 0.5f}, {"a", 2.0f}, {"y", 3.0f}})),
             concat("graph \"g\"\n"
@@ -51,14 +55,18 @@ TEST(Placement, AConvolutionGetsPairsForItsInputAndResidualAndWeightsPerChannel)
                    "const %w/scale: f32[2] = [1,2]\n"
                    "%w/dequantized: f32[2,1,1,1] = dequantize(%w/quantized, %w/scale) @\"w/dequantize\"\n"
                    "const %b: f32[2,1,1] = [1,2]\n"
-                   "%a: f32[1,2,2,2] = conv(%x/dequantized, %w/dequantized, %b) ", kConv, " epilogue=\"(2) 2=add.f32(0,1)\" @\"first\"\n"
+                   "%a: f32[1,2,2,2] = conv(%x/dequantized, %w/dequantized, %b) ",
+                   kConv,
+                   " epilogue=\"(2) 2=add.f32(0,1)\" @\"first\"\n"
                    "const %a/scale: f32[] = [2]\n"
                    "%a/quantized: i8[1,2,2,2] = quantize(%a, %a/scale) @\"a/quantize\"\n"
                    "%a/dequantized: f32[1,2,2,2] = dequantize(%a/quantized, %a/scale) @\"a/dequantize\"\n"
                    "const %v/quantized: i8[2,2,1,1] = [64,127,0,0]\n"
                    "const %v/scale: f32[2] = [0.015748031,0.007874016]\n"
                    "%v/dequantized: f32[2,2,1,1] = dequantize(%v/quantized, %v/scale) @\"v/dequantize\"\n"
-                   "%y: f32[1,2,2,2] = conv(%a/dequantized, %v/dequantized, %a/dequantized) ", kConv, " epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\" @\"second\"\n"
+                   "%y: f32[1,2,2,2] = conv(%a/dequantized, %v/dequantized, %a/dequantized) ",
+                   kConv,
+                   " epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\" @\"second\"\n"
                    "output \"y\" = %y\n"));
 }
 
@@ -66,7 +74,9 @@ TEST(Placement, AConvolutionGetsPairsForItsInputAndResidualAndWeightsPerChannel)
 const std::string kMovers = concat(
     "input %x: f32[2,1,4,4]\n"
     "const %w: f32[1,1,1,1] = [1]\n"
-    "%a: f32[2,1,4,4] = conv(%x, %w) ", kConv, " epilogue=\"(1)\" @\"a\"\n"
+    "%a: f32[2,1,4,4] = conv(%x, %w) ",
+    kConv,
+    " epilogue=\"(1)\" @\"a\"\n"
     "%p: f32[2,1,2,2] = pool(%a) kernel=[2,2] strides=[2,2] dilations=[1,1] pads=[0,0,0,0] @\"p\"\n"
     "%s: f32[2,1,2,2] = slice(%x) starts=[0,0,0,0] sizes=[2,1,2,2] steps=[1,1,1,1] @\"s\"\n"
     "%c: f32[2,2,2,2] = concat(%p, %s) axis=1 @\"c\"\n"
@@ -78,7 +88,8 @@ const std::string kMovers = concat(
 
 TEST(Placement, OpsThatLeaveValuesAsTheyAreShareTheWidestScale) {
   const Graph graph = parse_graph(kMovers);
-  const Placement placement = place_quantization(graph, ranges_of({{"x", 1}, {"a", 4}, {"p", 3}, {"s", 1}, {"c", 3}, {"r", 3}, {"f", 9}, {"y", 1}}));
+  const Placement placement = place_quantization(
+      graph, ranges_of({{"x", 1}, {"a", 4}, {"p", 3}, {"s", 1}, {"c", 3}, {"r", 3}, {"f", 9}, {"y", 1}}));
   int pairs = 0;
   for (int32_t n = 0; n < placement.graph.node_count(); ++n) {
     const Node& node = placement.graph.node({n});
@@ -92,7 +103,8 @@ TEST(Placement, OpsThatLeaveValuesAsTheyAreShareTheWidestScale) {
   ASSERT_EQ(placement.nodes.size(), 7u);
   EXPECT_FALSE(placement.nodes[6].integer);
   EXPECT_EQ(placement.nodes[6].reason, "softmax has no integer form");
-  for (size_t i = 0; i < 6; ++i) EXPECT_TRUE(placement.nodes[i].integer) << placement.nodes[i].node << ": " << placement.nodes[i].reason;
+  for (size_t i = 0; i < 6; ++i)
+    EXPECT_TRUE(placement.nodes[i].integer) << placement.nodes[i].node << ": " << placement.nodes[i].reason;
 }
 
 std::string reason(const Placement& placement, std::string_view node) {
@@ -150,12 +162,13 @@ TEST(Placement, AValueWithoutAUsableRangeKeepsItsLayerInFloatAndSaysSo) {
 }
 
 TEST(Placement, ProductsOfActivationsAndWeightsThatAreNoNumbersStayInFloat) {
-  const Placement placement = place_quantization(parse_graph("input %x: f32[2,2]\n"
-                                                             "const %bad: f32[2,2] = [1,2,3,inf]\n"
-                                                             "%a: f32[2,2] = matmul(%x, %x) epilogue=\"(1)\" @\"both\"\n"
-                                                             "%y: f32[2,2] = matmul(%a, %bad) epilogue=\"(1)\" @\"infinite\"\n"
-                                                             "output \"y\" = %y\n"),
-                                                 ranges_of({{"x", 1}, {"a", 1}}));
+  const Placement placement =
+      place_quantization(parse_graph("input %x: f32[2,2]\n"
+                                     "const %bad: f32[2,2] = [1,2,3,inf]\n"
+                                     "%a: f32[2,2] = matmul(%x, %x) epilogue=\"(1)\" @\"both\"\n"
+                                     "%y: f32[2,2] = matmul(%a, %bad) epilogue=\"(1)\" @\"infinite\"\n"
+                                     "output \"y\" = %y\n"),
+                         ranges_of({{"x", 1}, {"a", 1}}));
   EXPECT_EQ(reason(placement, "both"), "a product of two activations");
   EXPECT_EQ(reason(placement, "infinite"), "its weights hold NaN or infinity");
   ASSERT_EQ(placement.warnings.size(), 1u);
@@ -168,7 +181,8 @@ TEST(Placement, ATrainedModelAnswersAlikeAfterwards) {
   run_passes(graph);
   Tensor image(DType::f32, {6, 1, 8, 8});
   uint32_t state = 5;
-  for (int64_t i = 0; i < image.count(); ++i) image.data<float>()[i] = float((state = state * 1664525u + 1013904223u) >> 28) / 16;
+  for (int64_t i = 0; i < image.count(); ++i)
+    image.data<float>()[i] = float((state = state * 1664525u + 1013904223u) >> 28) / 16;
   std::vector<std::string> names;
   Graph observed = graph;  // with every value an output
   for (int32_t v = 0; v < graph.value_count(); ++v)
@@ -187,9 +201,11 @@ TEST(Placement, ATrainedModelAnswersAlikeAfterwards) {
   EXPECT_EQ(placement.integer_products, placement.products);
   EXPECT_GT(placement.products, 2);
   EXPECT_TRUE(placement.warnings.empty());
-  const auto wanted = run_reference(graph, {image})[0].to_doubles(), got = run_reference(placement.graph, {image})[0].to_doubles();
+  const auto wanted = run_reference(graph, {image})[0].to_doubles(),
+             got = run_reference(placement.graph, {image})[0].to_doubles();
   double signal = 0, noise = 0;
-  for (size_t i = 0; i < wanted.size(); ++i) signal += wanted[i] * wanted[i], noise += (wanted[i] - got[i]) * (wanted[i] - got[i]);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    signal += wanted[i] * wanted[i], noise += (wanted[i] - got[i]) * (wanted[i] - got[i]);
   EXPECT_GT(noise, 0);
   EXPECT_GT(10 * std::log10(signal / noise), 20) << "dB";
 }

@@ -29,7 +29,8 @@ Observed observe(std::span<const float> values) {
   return observed;
 }
 
-Ranges ranges_of(const std::vector<float>& values, std::vector<uint64_t> hashes, const std::string& method = "entropy") {
+Ranges ranges_of(const std::vector<float>& values, std::vector<uint64_t> hashes,
+                 const std::string& method = "entropy") {
   Ranges ranges;
   ranges.model_sha256 = "ab12";
   ranges.method = method;
@@ -47,8 +48,10 @@ TEST(Ranges, AFileReadsBackAsItWasWritten) {
   ranges.placeholder = true;
   // What TensorRT's caches hold, and numbers without a short decimal form.
   int i = 0;
-  for (float scale : {0.0f, std::numeric_limits<float>::infinity(), 2.67939e36f, 1.0f / 127, 1e-42f, std::nextafter(0.1f, 1.0f)})
-    ranges.values[concat("onnx::MatMul_", ++i, " [Shuffle]: é")] = {-127 * std::min(scale, 1.0f), 1, scale, "cache", 0, {}};
+  for (float scale :
+       {0.0f, std::numeric_limits<float>::infinity(), 2.67939e36f, 1.0f / 127, 1e-42f, std::nextafter(0.1f, 1.0f)})
+    ranges.values[concat("onnx::MatMul_", ++i, " [Shuffle]: é")] = {
+        -127 * std::min(scale, 1.0f), 1, scale, "cache", 0, {}};
   for (const auto& [name, range] : ranges.values) ranges.order.insert(ranges.order.begin(), name);
   ranges.order.erase(std::remove(ranges.order.begin(), ranges.order.end() - 1, "x"), ranges.order.end() - 1);
   ranges.cache_header = "TRT-8501-EntropyCalibration2";
@@ -56,14 +59,17 @@ TEST(Ranges, AFileReadsBackAsItWasWritten) {
   save_ranges(path, ranges);
   const Ranges read = load_ranges(path);
   EXPECT_TRUE(read == ranges);
-  for (const auto& [name, range] : ranges.values) EXPECT_EQ(float_bits(read.values.at(name).scale), float_bits(range.scale)) << name;
+  for (const auto& [name, range] : ranges.values)
+    EXPECT_EQ(float_bits(read.values.at(name).scale), float_bits(range.scale)) << name;
 }
 
 TEST(Ranges, OnlyPositiveNormalScalesAreUsable) {
   const auto usable = [](float scale) { return TensorRange{0, 0, scale}.is_usable(); };
   EXPECT_TRUE(usable(0.5f));
   EXPECT_TRUE(usable(std::numeric_limits<float>::min()));
-  for (float bad : {0.0f, -1.0f, 1e-42f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) EXPECT_FALSE(usable(bad)) << bad;
+  for (float bad :
+       {0.0f, -1.0f, 1e-42f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+    EXPECT_FALSE(usable(bad)) << bad;
 }
 
 TEST(Ranges, TwoHalvesJoinToTheRangesOfTheWhole) {
@@ -135,7 +141,8 @@ TEST(FloatBits, HexIsReadWithoutLeadingZerosAndNothingElse) {
   EXPECT_EQ(value, std::numeric_limits<float>::infinity());
   EXPECT_TRUE(parse_float_bits("3C010204", value));
   EXPECT_EQ(value, 1.0f / 127);
-  for (const char* bad : {"", "-1", "+1", "0x1", " 1", "1 ", "123456789", "g"}) EXPECT_FALSE(parse_float_bits(bad, value)) << bad;
+  for (const char* bad : {"", "-1", "+1", "0x1", " 1", "1 ", "123456789", "g"})
+    EXPECT_FALSE(parse_float_bits(bad, value)) << bad;
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 // Losses that add up: what a layer loses in int8 does not depend on the others.
 struct Model {
   std::map<std::string, Loss> layers;
-  double base = 0;  // lost with every layer in FP32
+  double base = 0;     // lost with every layer in FP32
   double in_bf16 = 0;  // of what a layer loses in int8, what it loses there
   std::vector<KeptNodes> asked;
 
@@ -79,7 +79,8 @@ TEST(SearchLayers, OfWhatIsRaisedTheWorstGoToFp32WhereBf16LosesTooMuch) {
   const LayerSearch found = model.search(0.1, true);
   EXPECT_TRUE(found.holds);
   EXPECT_LE(found.loss.drop, 0.1);
-  ASSERT_EQ(found.keep.size(), 6u);  // 0.091 without those six, which lose 0.0495 in bf16; o in bf16 is 0.098, p too 0.1055
+  ASSERT_EQ(found.keep.size(),
+            6u);  // 0.091 without those six, which lose 0.0495 in bf16; o in bf16 is 0.098, p too 0.1055
   EXPECT_EQ(found.keep.at("o"), DType::bf16);
   for (const char* name : {"t", "s", "r", "q", "p"}) EXPECT_EQ(found.keep.at(name), DType::f32) << name;
   EXPECT_EQ(found.layers.at(5).decision, DType::bf16);

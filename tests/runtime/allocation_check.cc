@@ -34,10 +34,22 @@ void count(void* caller) {
 }  // namespace
 
 extern "C" {
-void* malloc(size_t size) { count(__builtin_return_address(0)); return __libc_malloc(size); }
-void* calloc(size_t n, size_t size) { count(__builtin_return_address(0)); return __libc_calloc(n, size); }
-void* realloc(void* p, size_t size) { count(__builtin_return_address(0)); return __libc_realloc(p, size); }
-void* aligned_alloc(size_t alignment, size_t size) { count(__builtin_return_address(0)); return __libc_memalign(alignment, size); }
+void* malloc(size_t size) {
+  count(__builtin_return_address(0));
+  return __libc_malloc(size);
+}
+void* calloc(size_t n, size_t size) {
+  count(__builtin_return_address(0));
+  return __libc_calloc(n, size);
+}
+void* realloc(void* p, size_t size) {
+  count(__builtin_return_address(0));
+  return __libc_realloc(p, size);
+}
+void* aligned_alloc(size_t alignment, size_t size) {
+  count(__builtin_return_address(0));
+  return __libc_memalign(alignment, size);
+}
 int posix_memalign(void** out, size_t alignment, size_t size) {
   count(__builtin_return_address(0));
   *out = __libc_memalign(alignment, size);
@@ -75,7 +87,8 @@ void expect_no_allocation(const std::string& model, const std::string& input, co
   counting = true;
   for (int i = 0; i < 10; ++i) session.run_prepared({&in, 1}, out);
   counting = false;
-  std::printf("10 runs of %zu steps: %d allocations by this program, %d by libraries\n", session.current_plan().segments[0].steps.size(), own.load(), library.load());
+  std::printf("10 runs of %zu steps: %d allocations by this program, %d by libraries\n",
+              session.current_plan().segments[0].steps.size(), own.load(), library.load());
   EXPECT_EQ(own, 0);
 }
 

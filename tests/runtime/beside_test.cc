@@ -23,11 +23,13 @@ std::shared_ptr<const Engine> with_wrong_weights(const Graph& graph, const Plan&
   return engine;
 }
 
-std::vector<StepDifference> differences_of(const std::shared_ptr<const Engine>& engine, const Tolerance& tolerance = {}) {
+std::vector<StepDifference> differences_of(const std::shared_ptr<const Engine>& engine,
+                                           const Tolerance& tolerance = {}) {
   const std::vector<Tensor> inputs{noise({4, 3, 8, 8}, 9)};
   Session session(engine);
   session.prepare({inputs[0].dims()});
-  return run_beside_reference(session, specialize(engine->graph(), bind_shapes(engine->graph(), {inputs[0].dims()})), inputs, tolerance);
+  return run_beside_reference(session, specialize(engine->graph(), bind_shapes(engine->graph(), {inputs[0].dims()})),
+                              inputs, tolerance);
 }
 
 TEST(RunBesideReference, OnlyTheNodeThatComputesSomethingElseDrifts) {
@@ -44,11 +46,10 @@ TEST(RunBesideReference, OnlyTheNodeThatComputesSomethingElseDrifts) {
     EXPECT_EQ(good[0].op, "conv");
     EXPECT_EQ(good[0].tactic, "cpu.conv.onednn");
     for (const std::string node : {"c1", "c2", "m"})
-      for (const StepDifference& step : differences_of(with_wrong_weights(engine->graph(), *engine->plans()[0], node))) {
+      for (const StepDifference& step :
+           differences_of(with_wrong_weights(engine->graph(), *engine->plans()[0], node))) {
         EXPECT_EQ(step.difference.beyond > 0, step.node == node) << step.node << " with wrong weights of " << node;
-        if (step.node == node) {
-          EXPECT_GT(step.difference.largest, 0.01);
-        }
+        if (step.node == node) { EXPECT_GT(step.difference.largest, 0.01); }
       }
   }
 }

@@ -213,12 +213,14 @@ TEST(Shapes, ThreadsThatNeedTheSameShapeWaitForOnePlanOfIt) {
 
 // Rows that cannot be broadcast: only planning finds out.
 TEST(Shapes, APlanThatFailsFailsForAllWhoWaitAndIsTriedAgain) {
-  const auto engine = std::make_shared<Engine>(info_of("cpu"), parse_graph(
-      "graph \"rows\"\n"
-      "input %x: f32[h,w]\n"
-      "input %z: f32[k,w]\n"
-      "%y: f32[max(h,k),w] = pointwise(%x, %z) program=\"(2) 2=add.f32(0,1)\"\n"
-      "output \"y\" = %y\n"), 1);
+  const auto engine =
+      std::make_shared<Engine>(info_of("cpu"),
+                               parse_graph("graph \"rows\"\n"
+                                           "input %x: f32[h,w]\n"
+                                           "input %z: f32[k,w]\n"
+                                           "%y: f32[max(h,k),w] = pointwise(%x, %z) program=\"(2) 2=add.f32(0,1)\"\n"
+                                           "output \"y\" = %y\n"),
+                               1);
   HeldPlanning held("[[3,4],[2,4]]");
   std::vector<std::string> errors(3);
   std::vector<std::thread> threads;
@@ -260,13 +262,18 @@ int64_t count_from_environment(const char* name, int64_t otherwise) {
 TEST(Shapes, MemoryIsSteadyHoweverManyShapesCome) {
   const int64_t shapes = count_from_environment("TEMPER_SHAPES", 1000);
   for (const bool convolution : {false, true}) {
-    const auto engine = convolution ? std::make_shared<Engine>(info_of("cpu"), parse_graph(
-        "graph \"conv\"\n"
-        "input %x: f32[1,4,h,w]\n"
-        "const %w: f32[8,4,3,3] = #0\n"
-        "%c: f32[1,8,h,w] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(1) 1=relu.f32(0)\"\n"
-        "%y: f32[1,8,h,w] = softmax(%c) axis=1\n"
-        "output \"y\" = %y\n", std::vector<Tensor>{noise({8, 4, 3, 3}, 1)}), 1) : rows_engine();
+    const auto engine = convolution ? std::make_shared<Engine>(
+                                          info_of("cpu"),
+                                          parse_graph("graph \"conv\"\n"
+                                                      "input %x: f32[1,4,h,w]\n"
+                                                      "const %w: f32[8,4,3,3] = #0\n"
+                                                      "%c: f32[1,8,h,w] = conv(%x, %w) strides=[1,1] dilations=[1,1] "
+                                                      "pads=[1,1,1,1] epilogue=\"(1) 1=relu.f32(0)\"\n"
+                                                      "%y: f32[1,8,h,w] = softmax(%c) axis=1\n"
+                                                      "output \"y\" = %y\n",
+                                                      std::vector<Tensor>{noise({8, 4, 3, 3}, 1)}),
+                                          1)
+                                    : rows_engine();
     Session session(engine);
     // Large and small ones in turns, so that what comes later is no larger.
     const auto dims = [&](int64_t i) {
@@ -280,8 +287,8 @@ TEST(Shapes, MemoryIsSteadyHoweverManyShapesCome) {
       else session.run({noise(dims(i), 1)});
     }
     const int64_t after_all = resident_kib();
-    std::printf("%s: %lld shapes: %lld KiB after 500, %lld KiB at the end\n", convolution ? "convolutions" : "rows", (long long)shapes,
-                (long long)after_500, (long long)after_all);
+    std::printf("%s: %lld shapes: %lld KiB after 500, %lld KiB at the end\n", convolution ? "convolutions" : "rows",
+                (long long)shapes, (long long)after_500, (long long)after_all);
     EXPECT_LE(double(after_all), 1.1 * double(after_500));
     EXPECT_EQ(session.statistics().plans_made, shapes);
     EXPECT_EQ(engine->statistics().plans, engine->limits().plans);
@@ -316,12 +323,14 @@ TEST(Shapes, MemoryIsSteadyUnderLoadOnKnownShapes) {
 }
 
 TEST(Shapes, StagesOfModelsWhoseShapesDependOnDataAreLimitedToo) {
-  const auto engine = std::make_shared<Engine>(info_of("cpu"), parse_graph(
-      "graph \"found\"\n"
-      "input %x: f32[n]\n"
-      "%i: i64[1,$i.0.1] = nonzero(%x)\n"
-      "%f: f32[1,$i.0.1] = pointwise(%i) program=\"(1) 1=cast.f32(0) 2=relu.f32(1)\"\n"
-      "output \"f\" = %f\n"), 1);
+  const auto engine = std::make_shared<Engine>(
+      info_of("cpu"),
+      parse_graph("graph \"found\"\n"
+                  "input %x: f32[n]\n"
+                  "%i: i64[1,$i.0.1] = nonzero(%x)\n"
+                  "%f: f32[1,$i.0.1] = pointwise(%i) program=\"(1) 1=cast.f32(0) 2=relu.f32(1)\"\n"
+                  "output \"f\" = %f\n"),
+      1);
   engine->set_limits({.prepared = 6});
   Session session(engine);
   const auto check = [&](int64_t n, int64_t found) {

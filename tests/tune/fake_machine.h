@@ -6,9 +6,9 @@
 namespace temper {
 
 struct FakeMachine final : Clock, LoadSource {
-  double others = 0;        // cores that others use
-  double call_ms = 1;       // what every call takes, as the clock says
-  double step_ms = 60;      // wall time that passes with each measurement
+  double others = 0;    // cores that others use
+  double call_ms = 1;   // what every call takes, as the clock says
+  double step_ms = 60;  // wall time that passes with each measurement
   int measurements = 0;
   bool runs_bodies = true;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Candidates that are timed in a process of their own, which a script plays; and what the cache keeps of those that fault.
+// Candidates that are timed in a process of their own, which a script plays; and what the cache keeps of those that
+// fault.
 #include "tune/helper.h"
 
 #include <gtest/gtest.h>
@@ -7,11 +8,11 @@
 
 #include <filesystem>
 
+#include "../paths.h"
 #include "base/file.h"
 #include "bench/cases.h"
 #include "build/build.h"
 #include "tune/tuner.h"
-#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -23,12 +24,14 @@ class Helpers : public ::testing::Test {
  protected:
   void SetUp() override { std::filesystem::create_directories(folder); }
   void TearDown() override { std::filesystem::remove_all(folder); }
-  std::unique_ptr<TimingHelper> helper(const std::string& body, const std::string& greeting = TimingHelper::greeting()) {
+  std::unique_ptr<TimingHelper> helper(const std::string& body,
+                                       const std::string& greeting = TimingHelper::greeting()) {
     const std::string script = folder + "/helper.sh";
     write_file_atomically(script, concat("echo '", greeting, "'\nwhile read -r line; do\n", body, "\ndone\n"));
     return std::make_unique<TimingHelper>(std::vector<std::string>{"/bin/sh", script}, "cuda:0", DeviceSettings{});
   }
-  const std::string folder = (std::filesystem::path(::testing::TempDir()) / concat("temper helper ", getpid())).string();
+  const std::string folder =
+      (std::filesystem::path(::testing::TempDir()) / concat("temper helper ", getpid())).string();
 };
 
 TEST_F(Helpers, TimesComeFromTheProcess) {
@@ -66,7 +69,8 @@ TEST_F(Helpers, WhoNeededTheMemoryOfTheProcessIsNotTheCandidate) {
 TEST_F(Helpers, WithoutThatProgramTheCallerTimes) {
   EXPECT_EQ(TimingHelper({}, "cuda:0", {}).time("a candidate", 1, -1).kind, Kind::unavailable);
   EXPECT_EQ(TimingHelper({folder + "/nobody"}, "cuda:0", {}).time("a candidate", 1, -1).kind, Kind::unavailable);
-  EXPECT_EQ(helper("echo '{\"ms\":1}'", "temper 0.0.1 of another revision")->time("a candidate", 1, -1).kind, Kind::unavailable);
+  EXPECT_EQ(helper("echo '{\"ms\":1}'", "temper 0.0.1 of another revision")->time("a candidate", 1, -1).kind,
+            Kind::unavailable);
   EXPECT_EQ(helper("echo '{\"failed\":\"no GPU\"}'")->time("a candidate", 1, -1).kind, Kind::unavailable);
 }
 
@@ -81,7 +85,8 @@ TEST_F(Helpers, TheProgramTimesACandidateByItsKey) {
   for (const Tactic* tactic : find_backend("cpu").tactics()) {
     if (tactic->last_resort || !tactic->supports(problem, device).yes()) continue;
     for (const Config& config : tactic->configs(problem, device)) {
-      const auto answer = timing.time(timing_key(timing_group(device.fingerprint, problem, 1), *tactic, config), 1e9, -1);
+      const auto answer =
+          timing.time(timing_key(timing_group(device.fingerprint, problem, 1), *tactic, config), 1e9, -1);
       EXPECT_EQ(answer.kind, Kind::timed) << tactic->name;
       EXPECT_GT(answer.ms, 0);
       ++timed;

@@ -54,9 +54,10 @@ TEST(Zoo, ParameterNamesAreThoseOfTorchvision) {
   const auto resnet = proto_of(zoo_model("resnet50")), mobilenet = proto_of(zoo_model("mobilenet_v2"));
   for (const auto* model : {&resnet, &mobilenet})
     for (const auto& tensor : model->graph().initializer()) ++names[tensor.name()];
-  for (const char* name : {"conv1.weight", "bn1.running_var", "layer1.0.downsample.1.bias", "layer4.2.bn3.weight", "fc.bias",
-                           "features.0.0.weight", "features.1.conv.0.1.running_mean", "features.1.conv.1.weight",
-                           "features.1.conv.2.bias", "features.17.conv.3.weight", "features.18.1.weight", "classifier.1.weight"})
+  for (const char* name :
+       {"conv1.weight", "bn1.running_var", "layer1.0.downsample.1.bias", "layer4.2.bn3.weight", "fc.bias",
+        "features.0.0.weight", "features.1.conv.0.1.running_mean", "features.1.conv.1.weight", "features.1.conv.2.bias",
+        "features.17.conv.3.weight", "features.18.1.weight", "classifier.1.weight"})
     EXPECT_EQ(names[name], 1) << name;
 }
 
@@ -82,16 +83,15 @@ TEST(Zoo, TheSeedAloneDecidesTheBytes) {
 
 TEST(Zoo, EveryOpsetInRangePassesTheChecker) {
   for (int opset = 13; opset <= 22; ++opset)
-    for (const char* name : {"cifar_cnn", "mobilenet_v2"}) EXPECT_NO_THROW(parse_onnx(zoo_model(name, {.opset = opset}), ".")) << opset;
+    for (const char* name : {"cifar_cnn", "mobilenet_v2"})
+      EXPECT_NO_THROW(parse_onnx(zoo_model(name, {.opset = opset}), ".")) << opset;
 }
 
 TEST(Zoo, WrongRequestsAreRefused) {
   auto kind_of = [](std::string_view name, const ZooOptions& options) {
     try {
       zoo_model(name, options);
-    } catch (const Error& error) {
-      return int(error.kind());
-    }
+    } catch (const Error& error) { return int(error.kind()); }
     return 0;
   };
   EXPECT_EQ(kind_of("resnet51", {}), int(ErrorKind::usage));

@@ -83,30 +83,33 @@ class ArgReduceKernel final : public Kernel {
       const T* x = static_cast<const T*>(buffers.inputs[0]);
       if constexpr (std::is_same_v<T, float>)
         if (view_.inner > 1 && view_.n <= std::numeric_limits<int32_t>::max()) return run_columns(x, out);
-      parallel_for_threads(threads_, view_.outer * view_.inner, std::max<int64_t>(1, kParallel / view_.n), [&](int, int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const T* from = x + i / view_.inner * view_.n * view_.inner + i % view_.inner;
-          if constexpr (std::is_same_v<T, float>)
-            if (view_.inner == 1) {
-              out[i] = arg_of_row(from, view_.n, largest_, last_);
-              continue;
-            }
-          out[i] = arg_of_any(from, view_.n, view_.inner, largest_, last_);
-        }
-      });
+      parallel_for_threads(threads_, view_.outer * view_.inner, std::max<int64_t>(1, kParallel / view_.n),
+                           [&](int, int64_t begin, int64_t end) {
+                             for (int64_t i = begin; i < end; ++i) {
+                               const T* from = x + i / view_.inner * view_.n * view_.inner + i % view_.inner;
+                               if constexpr (std::is_same_v<T, float>)
+                                 if (view_.inner == 1) {
+                                   out[i] = arg_of_row(from, view_.n, largest_, last_);
+                                   continue;
+                                 }
+                               out[i] = arg_of_any(from, view_.n, view_.inner, largest_, last_);
+                             }
+                           });
     });
   }
 
  private:
   void run_columns(const float* x, int64_t* out) const {
     const int64_t per_row = (view_.inner + kColumns - 1) / kColumns;
-    parallel_for_threads(threads_, view_.outer * per_row, std::max<int64_t>(1, kParallel / (view_.n * kColumns)), [&](int, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t row = i / per_row, first = i % per_row * kColumns;
-        arg_of_columns(x + row * view_.n * view_.inner + first, out + row * view_.inner + first, view_.n, view_.inner,
-                       std::min(kColumns, view_.inner - first), largest_, last_);
-      }
-    });
+    parallel_for_threads(threads_, view_.outer * per_row, std::max<int64_t>(1, kParallel / (view_.n * kColumns)),
+                         [&](int, int64_t begin, int64_t end) {
+                           for (int64_t i = begin; i < end; ++i) {
+                             const int64_t row = i / per_row, first = i % per_row * kColumns;
+                             arg_of_columns(x + row * view_.n * view_.inner + first, out + row * view_.inner + first,
+                                            view_.n, view_.inner, std::min(kColumns, view_.inner - first), largest_,
+                                            last_);
+                           }
+                         });
   }
 
   DType dtype_;
@@ -121,7 +124,8 @@ std::vector<Config> configs(const Problem& problem, const Device&) { return {uni
 
 std::unique_ptr<Kernel> load(const Problem& problem, const Config&, const PackedView&, const Device&) {
   const auto& op = std::get<ops::ArgReduce>(problem.op);
-  return std::make_unique<ArgReduceKernel>(problem.inputs[0].type.dtype, *row_view(problem.inputs[0].dims(), Layout::plain, {op.axis}), op, problem.threads);
+  return std::make_unique<ArgReduceKernel>(
+      problem.inputs[0].type.dtype, *row_view(problem.inputs[0].dims(), Layout::plain, {op.axis}), op, problem.threads);
 }
 
 }  // namespace

@@ -77,10 +77,12 @@ BoxCopy::BoxCopy(const Dims& sizes, const BoxSide& from_side, const BoxSide& to,
   };
   if (from.layout == Layout::plain && to.layout == Layout::plain) {
     const Dims f = row_major_strides(from.dims), t = row_major_strides(to.dims);
-    pieces_.push_back({StridedCopy(sizes, stepped(from, f, 0), stepped(to, t, 0), size), start_offset(from, f, false) * size, start_offset(to, t, false) * size});
+    pieces_.push_back({StridedCopy(sizes, stepped(from, f, 0), stepped(to, t, 0), size),
+                       start_offset(from, f, false) * size, start_offset(to, t, false) * size});
     return;
   }
-  if (!can_copy_box(sizes, from) || !can_copy_box(sizes, to)) fail(ErrorKind::unsupported, "a box of channels that does not fit the blocks of its layout");
+  if (!can_copy_box(sizes, from) || !can_copy_box(sizes, to))
+    fail(ErrorKind::unsupported, "a box of channels that does not fit the blocks of its layout");
   const Dims f = split_strides(from.dims, from.layout), t = split_strides(to.dims, to.layout);
   const Dims fs = stepped(from, f, 2), ts = stepped(to, t, 2);
   const int64_t f0 = start_offset(from, f, true), t0 = start_offset(to, t, true);
@@ -91,8 +93,10 @@ BoxCopy::BoxCopy(const Dims& sizes, const BoxSide& from_side, const BoxSide& to,
     if (count == 0) return;
     Dims box{sizes[0], sixteens, eights, ones};
     box.insert(box.end(), sizes.begin() + 2, sizes.end());
-    pieces_.push_back({StridedCopy(box, fs, ts, size), from.repeat ? 0 : (f0 + channel_offset(from.dims, from.layout, at(from.start, 1, 0) + done)) * size,
-                       (t0 + channel_offset(to.dims, to.layout, at(to.start, 1, 0) + done)) * size});
+    pieces_.push_back(
+        {StridedCopy(box, fs, ts, size),
+         from.repeat ? 0 : (f0 + channel_offset(from.dims, from.layout, at(from.start, 1, 0) + done)) * size,
+         (t0 + channel_offset(to.dims, to.layout, at(to.start, 1, 0) + done)) * size});
     done += count;
   };
   const bool blocked = block_of(from.layout) > 1 || block_of(to.layout) > 1;
@@ -101,7 +105,8 @@ BoxCopy::BoxCopy(const Dims& sizes, const BoxSide& from_side, const BoxSide& to,
     box.insert(box.end(), sizes.begin() + 2, sizes.end());
     from_strides.insert(from_strides.end(), fs.begin() + 4, fs.end());
     to_strides.insert(to_strides.end(), ts.begin() + 4, ts.end());
-    pieces_.push_back({StridedCopy(box, from_strides, to_strides, size), from.repeat ? 0 : (f0 + channel_offset(from.dims, from.layout, at(from.start, 1, 0))) * size,
+    pieces_.push_back({StridedCopy(box, from_strides, to_strides, size),
+                       from.repeat ? 0 : (f0 + channel_offset(from.dims, from.layout, at(from.start, 1, 0))) * size,
                        (t0 + channel_offset(to.dims, to.layout, at(to.start, 1, 0))) * size});
     return;
   }

@@ -9,16 +9,16 @@ namespace temper {
 struct BoxSide {
   Dims dims;
   Layout layout = Layout::plain;
-  Dims start;  // empty: zeros
-  Dims step;   // empty: ones
+  Dims start;           // empty: zeros
+  Dims step;            // empty: ones
   bool repeat = false;  // one element stands for all (the source of a fill)
 };
 
 class BoxCopy {
  public:
   BoxCopy() = default;
-  // `sizes`: the box's extent along each axis. In blocked layouts the channels must start at a multiple of 16 (or take up
-  // the rest of their side) and have step 1: see can_copy_box.
+  // `sizes`: the box's extent along each axis. In blocked layouts the channels must start at a multiple of 16 (or take
+  // up the rest of their side) and have step 1: see can_copy_box.
   BoxCopy(const Dims& sizes, const BoxSide& from, const BoxSide& to, int64_t size);
   void run(const void* from, void* to, int threads) const;
 

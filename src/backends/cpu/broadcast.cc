@@ -10,7 +10,8 @@ class BroadcastKernel final : public Kernel {
  public:
   explicit BroadcastKernel(const Problem& problem) : threads_(problem.threads) {
     const Dims dims = problem.outputs[0].dims();
-    copy_ = StridedCopy(dims, broadcast_strides(problem.inputs[0].dims(), dims), row_major_strides(dims), size_of(problem.outputs[0].type.dtype));
+    copy_ = StridedCopy(dims, broadcast_strides(problem.inputs[0].dims(), dims), row_major_strides(dims),
+                        size_of(problem.outputs[0].type.dtype));
   }
   void launch(const Buffers& buffers) override {
     copy_.run(static_cast<const std::byte*>(buffers.inputs[0]), static_cast<std::byte*>(buffers.outputs[0]), threads_);

@@ -62,7 +62,8 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }
 
 bool takes_parts(const Problem& problem, const Config&) {
-  return problem.outputs[0].pitch == 0 && std::all_of(problem.inputs.begin(), problem.inputs.end(), [](const Port& input) { return input.pitch == 0; });
+  return problem.outputs[0].pitch == 0 &&
+         std::all_of(problem.inputs.begin(), problem.inputs.end(), [](const Port& input) { return input.pitch == 0; });
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution of f32 or bf16 by oneDNN: every algorithm, implementation and layout it has is a candidate, and time decides. Its own
-// order is a poor guess for some shapes (the default 1x1 kernel is up to 1.6 times slower than another of its own), and
-// it never proposes Winograd by itself at batch 1.
+// Convolution of f32 or bf16 by oneDNN: every algorithm, implementation and layout it has is a candidate, and time
+// decides. Its own order is a poor guess for some shapes (the default 1x1 kernel is up to 1.6 times slower than another
+// of its own), and it never proposes Winograd by itself at batch 1.
 #include <cstring>
 
 #include "backends/cpu/onednn.h"
@@ -23,9 +23,11 @@ constexpr std::array<std::string_view, 3> absorb_names{"bias", "relu", "all"};
 
 Choice parse_choice(const std::string& text) {
   const auto a = text.find(' '), b = text.rfind(' ');
-  if (a == text.npos || a == b) fail(ErrorKind::bad_file, "cpu.conv.onednn: the configuration '", text, "' is not one of its own");
-  Choice choice{text.substr(0, a) == "winograd" ? dnnl::algorithm::convolution_winograd : dnnl::algorithm::convolution_direct,
-                text.substr(a + 1, b - a - 1), Absorb::all};
+  if (a == text.npos || a == b)
+    fail(ErrorKind::bad_file, "cpu.conv.onednn: the configuration '", text, "' is not one of its own");
+  Choice choice{
+      text.substr(0, a) == "winograd" ? dnnl::algorithm::convolution_winograd : dnnl::algorithm::convolution_direct,
+      text.substr(a + 1, b - a - 1), Absorb::all};
   for (size_t i = 0; i < absorb_names.size(); ++i)
     if (absorb_names[i] == text.substr(b + 1)) choice.absorb = Absorb(i);
   return choice;
@@ -53,18 +55,23 @@ Built describe(const Problem& problem, dnnl::algorithm algorithm, Layout in, Lay
   const Dims x = problem.inputs[0].dims(), y = problem.outputs[0].dims();
   const DType dtype = problem.inputs[0].type.dtype;
   Built built;
-  built.epilogue = absorb_epilogue(op.epilogue, dtype, extra_types(problem, 2), problem.outputs[0].type, 1, out, absorb);
+  built.epilogue =
+      absorb_epilogue(op.epilogue, dtype, extra_types(problem, 2), problem.outputs[0].type, 1, out, absorb);
   const ConvGeometry geometry = conv_geometry(problem);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   attributes.set_post_ops(built.epilogue.post_ops);
-  const memory::desc src = dnnl_desc(dtype, x, in), weights = dnnl_any_desc(dtype, geometry.weights), dst = dnnl_desc(built.epilogue.stored, y, out);
+  const memory::desc src = dnnl_desc(dtype, x, in), weights = dnnl_any_desc(dtype, geometry.weights),
+                     dst = dnnl_desc(built.epilogue.stored, y, out);
   built.descriptor = dnnl_try([&] {
     const auto kind = dnnl::prop_kind::forward_inference;
     using Operation = dnnl::convolution_forward::desc;
-    built.operation = built.epilogue.bias >= 0
-                          ? std::make_shared<const Operation>(kind, algorithm, src, weights, dnnl_any_desc(DType::f32, {y[1]}), dst, op.strides, geometry.dilates, geometry.begin, geometry.end)
-                          : std::make_shared<const Operation>(kind, algorithm, src, weights, dst, op.strides, geometry.dilates, geometry.begin, geometry.end);
+    built.operation =
+        built.epilogue.bias >= 0
+            ? std::make_shared<const Operation>(kind, algorithm, src, weights, dnnl_any_desc(DType::f32, {y[1]}), dst,
+                                                op.strides, geometry.dilates, geometry.begin, geometry.end)
+            : std::make_shared<const Operation>(kind, algorithm, src, weights, dst, op.strides, geometry.dilates,
+                                                geometry.begin, geometry.end);
     return Descriptor(*built.operation, attributes, dnnl_cpu_engine());
   });
   return built;
@@ -74,10 +81,13 @@ Support supports(const Problem& problem, const Device& device) {
   if (auto s = needs_op<ops::Conv>(problem); !s.yes()) return s;
   if (auto s = dnnl_float_supported(problem, device); !s.yes()) return s;
   if (!problem.inputs[1].is_constant) return refused("the weights are not constant");
-  if (element_count(problem.outputs[0].dims()) == 0 || element_count(problem.inputs[0].dims()) == 0) return refused("an empty tensor");
-  const auto epilogue = absorb_epilogue(std::get<ops::Conv>(problem.op).epilogue, problem.inputs[0].type.dtype, extra_types(problem, 2),
-                                        problem.outputs[0].type, 1, Layout::plain, Absorb::bias_only);
-  if (auto s = EpilogueTail::supports(problem, epilogue.stored, epilogue.rest, Layout::plain); !s.yes()) return refused("its epilogue: ", s.reason);
+  if (element_count(problem.outputs[0].dims()) == 0 || element_count(problem.inputs[0].dims()) == 0)
+    return refused("an empty tensor");
+  const auto epilogue =
+      absorb_epilogue(std::get<ops::Conv>(problem.op).epilogue, problem.inputs[0].type.dtype, extra_types(problem, 2),
+                      problem.outputs[0].type, 1, Layout::plain, Absorb::bias_only);
+  if (auto s = EpilogueTail::supports(problem, epilogue.stored, epilogue.rest, Layout::plain); !s.yes())
+    return refused("its epilogue: ", s.reason);
   return supported();
 }
 
@@ -93,13 +103,15 @@ Built find(const Problem& problem, const Config& config) {
 Built choose(const Problem& problem, const Config& config) {
   Built built = find(problem, config);
   if (!built.descriptor)
-    fail(ErrorKind::unsupported, "oneDNN on this machine has no convolution '", config.text, "' for ", problem.text(), "; build the plan again here");
+    fail(ErrorKind::unsupported, "oneDNN on this machine has no convolution '", config.text, "' for ", problem.text(),
+         "; build the plan again here");
   return built;
 }
 
 std::vector<Layout> input_layouts(const Problem& problem, Layout in, Layout out) {
   std::vector<Layout> layouts{in, Layout::plain};
-  for (const TensorType& extra : extra_types(problem, 2)) layouts.push_back(extra_layout(extra, problem.outputs[0].type, out));
+  for (const TensorType& extra : extra_types(problem, 2))
+    layouts.push_back(extra_layout(extra, problem.outputs[0].type, out));
   return layouts;
 }
 
@@ -110,23 +122,31 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
   for (Layout in : useful_layouts(problem.inputs[0].dims(), device))
     for (Layout out : useful_layouts(problem.outputs[0].dims(), device)) {
       // The first layer may read plain images; otherwise both sides are alike.
-      if (in != out && !(in == Layout::plain || (in == Layout::channels_last && problem.inputs[0].dims()[1] < 16))) continue;
+      if (in != out && !(in == Layout::plain || (in == Layout::channels_last && problem.inputs[0].dims()[1] < 16)))
+        continue;
       if (!layout_possible(problem, in) || !layout_possible(problem, out)) continue;
       for (auto algorithm : {dnnl::algorithm::convolution_direct, dnnl::algorithm::convolution_winograd}) {
-        if (algorithm == dnnl::algorithm::convolution_winograd && (block_of(in) == 1 || problem.inputs[0].type.dtype != DType::f32)) continue;
-        // The most absorbing form that exists for an implementation; a lesser one only for implementations that have no other.
+        if (algorithm == dnnl::algorithm::convolution_winograd &&
+            (block_of(in) == 1 || problem.inputs[0].type.dtype != DType::f32))
+          continue;
+        // The most absorbing form that exists for an implementation; a lesser one only for implementations that have no
+        // other.
         std::vector<std::string> found;
         for (Absorb absorb : {Absorb::all, Absorb::bias_and_relu, Absorb::bias_only}) {
           Built built = describe(problem, algorithm, in, out, absorb);
-          if (!built.descriptor || !EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, out).yes()) continue;
+          if (!built.descriptor ||
+              !EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, out).yes())
+            continue;
           do {
             const std::string name = built.descriptor->impl_info_str();
             if (std::find(found.begin(), found.end(), name) != found.end()) continue;
             // oneDNN 2.6 adds the wrong elements of a residual here.
-            if (out == Layout::channels_last && !built.epilogue.binary_inputs.empty() && name.find("gemm") != name.npos) continue;
+            if (out == Layout::channels_last && !built.epilogue.binary_inputs.empty() && name.find("gemm") != name.npos)
+              continue;
             found.push_back(name);
             Config config;
-            config.text = concat(algorithm == dnnl::algorithm::convolution_winograd ? "winograd " : "direct ", name, ' ', absorb_names[size_t(absorb)]);
+            config.text = concat(algorithm == dnnl::algorithm::convolution_winograd ? "winograd " : "direct ", name,
+                                 ' ', absorb_names[size_t(absorb)]);
             config.inputs = input_layouts(problem, in, out);
             config.outputs = {out};
             result.push_back(std::move(config));
@@ -136,11 +156,11 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
     }
   // oneDNN's own reference is thousands of times slower: it is a candidate only where it is the only one.
   std::vector<Config> fast;
-  std::copy_if(result.begin(), result.end(), std::back_inserter(fast), [](const Config& c) {
-    return c.text.find(" ref") == std::string::npos;
-  });
+  std::copy_if(result.begin(), result.end(), std::back_inserter(fast),
+               [](const Config& c) { return c.text.find(" ref") == std::string::npos; });
   // Unmeasured, the first is taken: unfolding into a matrix product is slower than a direct kernel but for odd shapes.
-  std::stable_partition(fast.begin(), fast.end(), [](const Config& c) { return c.text.find("gemm") == std::string::npos; });
+  std::stable_partition(fast.begin(), fast.end(),
+                        [](const Config& c) { return c.text.find("gemm") == std::string::npos; });
   return fast.empty() ? result : fast;
 }
 
@@ -153,7 +173,8 @@ Packed build(const Problem& problem, const Config& config, const Device&) {
   const Tensor* bias = built.epilogue.bias >= 0 ? problem.inputs[size_t(built.epilogue.bias) + 2].constant : nullptr;
   Packed packed;
   packed.bytes.resize(weights_bytes + (bias ? size_t(bias->bytes()) : 0));
-  dnnl_pack(dnnl_plain_desc(problem.inputs[1].type.dtype, conv_geometry(problem).weights), problem.inputs[1].constant->raw(), to, packed.bytes.data());
+  dnnl_pack(dnnl_plain_desc(problem.inputs[1].type.dtype, conv_geometry(problem).weights),
+            problem.inputs[1].constant->raw(), to, packed.bytes.data());
   if (bias) std::memcpy(packed.bytes.data() + weights_bytes, bias->raw().data(), size_t(bias->bytes()));
   packed.consumed.assign(problem.inputs.size(), false);
   packed.consumed[1] = true;
@@ -183,7 +204,10 @@ class ConvKernel final : public Kernel {
         bias_input_ = built.epilogue.bias + 2;
       }
     }
-    expect_packed(packed, weights_bytes + (packed_bias_ >= 0 ? size_t(byte_count(DType::f32, problem.inputs[size_t(packed_bias_)].dims())) : 0));
+    expect_packed(
+        packed,
+        weights_bytes +
+            (packed_bias_ >= 0 ? size_t(byte_count(DType::f32, problem.inputs[size_t(packed_bias_)].dims())) : 0));
     for (size_t i = 0; i < built.epilogue.binary_inputs.size(); ++i) {
       dnnl::algorithm algorithm;
       memory::desc desc;
@@ -191,7 +215,8 @@ class ConvKernel final : public Kernel {
       for (int p = 0; p < built.epilogue.post_ops.len(); ++p)
         if (built.epilogue.post_ops.kind(p) == dnnl::primitive::kind::binary && seen++ == int(i)) position = p;
       built.epilogue.post_ops.get_params_binary(position, algorithm, desc);
-      extras_.push_back({call_.add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, desc), size_t(built.epilogue.binary_inputs[i]) + 2});
+      extras_.push_back({call_.add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, desc),
+                         size_t(built.epilogue.binary_inputs[i]) + 2});
     }
     scratch_bytes_ = int64_t(d.scratchpad_desc().get_size());
     scratch_ = call_.add(DNNL_ARG_SCRATCHPAD, d.scratchpad_desc());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution of 8-bit integers by oneDNN, in channels_last, which its int8 kernels want. Every implementation that it has
-// is a candidate. The epilogue goes into the primitive as far as oneDNN computes the same bits; the rest is a second step.
+// Convolution of 8-bit integers by oneDNN, in channels_last, which its int8 kernels want. Every implementation that it
+// has is a candidate. The epilogue goes into the primitive as far as oneDNN computes the same bits; the rest is a
+// second step.
 #include <cstring>
 
 #include "backends/cpu/int8_epilogue.h"
@@ -24,13 +25,16 @@ Choice parse_choice(const std::string& text) {
   const auto blank = text.rfind(' ');
   const auto names = enum_names(IntegerAbsorb{});
   const auto found = std::find(names.begin(), names.end(), blank == text.npos ? "" : text.substr(blank + 1));
-  if (found == names.end()) fail(ErrorKind::bad_file, "cpu.conv.int8: the configuration '", text, "' is not one of its own");
+  if (found == names.end())
+    fail(ErrorKind::bad_file, "cpu.conv.int8: the configuration '", text, "' is not one of its own");
   return {text.substr(0, blank), IntegerAbsorb(found - names.begin())};
 }
 
-// A single input channel is more than oneDNN's fast kernels take, in ordinary convolutions: three channels of zeros beside it
-// change no sum. The input is copied to that form.
-bool is_padded(const Problem& problem) { return problem.inputs[0].dims()[1] == 1 && std::get<ops::Conv>(problem.op).group == 1; }
+// A single input channel is more than oneDNN's fast kernels take, in ordinary convolutions: three channels of zeros
+// beside it change no sum. The input is copied to that form.
+bool is_padded(const Problem& problem) {
+  return problem.inputs[0].dims()[1] == 1 && std::get<ops::Conv>(problem.op).group == 1;
+}
 Dims with_padding(const Problem& problem, Dims dims) {
   if (is_padded(problem)) dims[1] = 4;
   return dims;
@@ -50,7 +54,8 @@ Built describe(const Problem& problem, IntegerAbsorb absorb, const std::vector<f
   built.epilogue = std::move(*epilogue);
   const Dims x = with_padding(problem, problem.inputs[0].dims()), y = problem.outputs[0].dims();
   const ConvGeometry geometry = conv_geometry(problem);
-  const memory::desc src = dnnl_desc(integer_input_dtype(problem), x, kLayout), dst = dnnl_desc(built.epilogue.stored, y, kLayout);
+  const memory::desc src = dnnl_desc(integer_input_dtype(problem), x, kLayout),
+                     dst = dnnl_desc(built.epilogue.stored, y, kLayout);
   const memory::desc weights = dnnl_any_desc(DType::i8, with_padding(problem, geometry.weights));
   built.descriptor = dnnl_try([&] {
     const auto kind = dnnl::prop_kind::forward_inference;
@@ -58,8 +63,10 @@ Built describe(const Problem& problem, IntegerAbsorb absorb, const std::vector<f
     using Operation = dnnl::convolution_forward::desc;
     built.operation =
         built.epilogue.has_bias()
-            ? std::make_shared<const Operation>(kind, algorithm, src, weights, dnnl_any_desc(DType::f32, {y[1]}), dst, op.strides, geometry.dilates, geometry.begin, geometry.end)
-            : std::make_shared<const Operation>(kind, algorithm, src, weights, dst, op.strides, geometry.dilates, geometry.begin, geometry.end);
+            ? std::make_shared<const Operation>(kind, algorithm, src, weights, dnnl_any_desc(DType::f32, {y[1]}), dst,
+                                                op.strides, geometry.dilates, geometry.begin, geometry.end)
+            : std::make_shared<const Operation>(kind, algorithm, src, weights, dst, op.strides, geometry.dilates,
+                                                geometry.begin, geometry.end);
     return Descriptor(*built.operation, int8_attributes(built.epilogue, 1 << 1, scales), dnnl_cpu_engine());
   });
   return built;
@@ -74,7 +81,8 @@ std::vector<float> any_scales(const Problem& problem, IntegerAbsorb absorb) {
 
 std::vector<Layout> input_layouts(const Problem& problem) {
   std::vector<Layout> layouts{kLayout, Layout::plain};
-  for (const TensorType& extra : extra_types(problem, 2)) layouts.push_back(extra_layout(extra, problem.outputs[0].type, kLayout));
+  for (const TensorType& extra : extra_types(problem, 2))
+    layouts.push_back(extra_layout(extra, problem.outputs[0].type, kLayout));
   return layouts;
 }
 
@@ -83,21 +91,27 @@ std::vector<Config> configs(const Problem& problem, const Device&) {
   std::vector<Config> result;
   std::vector<std::string> found;
   for (IntegerAbsorb absorb : {IntegerAbsorb::all, IntegerAbsorb::scale, IntegerAbsorb::nothing}) {
-    if (absorb == IntegerAbsorb::nothing && (!result.empty() || !sums_fit_f32(problem, problem.outputs[0].dims()[1], true))) continue;
+    if (absorb == IntegerAbsorb::nothing &&
+        (!result.empty() || !sums_fit_f32(problem, problem.outputs[0].dims()[1], true)))
+      continue;
     Built built = describe(problem, absorb, any_scales(problem, absorb));
-    if (!built.descriptor || !EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, kLayout).yes()) continue;
+    if (!built.descriptor ||
+        !EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, kLayout).yes())
+      continue;
     do {
       const std::string name = built.descriptor->impl_info_str();
       if (std::find(found.begin(), found.end(), name) != found.end()) continue;
       // Their products of pairs saturate at 16 bits.
       if (name.ends_with(":avx2") || name.ends_with(":sse41")) continue;
       found.push_back(name);
-      result.push_back({concat(name, ' ', enum_names(IntegerAbsorb{})[size_t(absorb)]), input_layouts(problem), {kLayout}});
+      result.push_back(
+          {concat(name, ' ', enum_names(IntegerAbsorb{})[size_t(absorb)]), input_layouts(problem), {kLayout}});
     } while (built.descriptor->next_impl());
   }
   // oneDNN's own reference is thousands of times slower: it is a candidate only where it is the only one.
   std::vector<Config> fast;
-  std::copy_if(result.begin(), result.end(), std::back_inserter(fast), [](const Config& c) { return !c.text.starts_with("ref"); });
+  std::copy_if(result.begin(), result.end(), std::back_inserter(fast),
+               [](const Config& c) { return !c.text.starts_with("ref"); });
   return fast.empty() ? result : fast;
 }
 
@@ -108,19 +122,25 @@ Support supports(const Problem& problem, const Device& device) {
   if (problem.inputs[1].type.dtype != DType::i8) return refused("only i8 weights");
   if (!device.avx512_vnni) return refused("without AVX512-VNNI oneDNN's products of 8 bits saturate");
   if (!problem.inputs[1].is_constant) return refused("the weights are not constant");
-  if (element_count(problem.outputs[0].dims()) == 0 || element_count(problem.inputs[0].dims()) == 0) return refused("an empty tensor");
-  if (problem.inputs[1].constant && configs(problem, device).empty()) return refused("oneDNN has no such convolution of integers");
+  if (element_count(problem.outputs[0].dims()) == 0 || element_count(problem.inputs[0].dims()) == 0)
+    return refused("an empty tensor");
+  if (problem.inputs[1].constant && configs(problem, device).empty())
+    return refused("oneDNN has no such convolution of integers");
   return supported();
 }
 
 Built choose(const Problem& problem, const Config& config) {
   const Choice choice = parse_choice(config.text);
   Built built = describe(problem, choice.absorb, any_scales(problem, choice.absorb));
-  if (built.descriptor) built = describe(problem, choice.absorb, built.epilogue.stored == DType::i32 ? std::vector<float>{1.f} : scales_of(problem, built.epilogue));
+  if (built.descriptor)
+    built =
+        describe(problem, choice.absorb,
+                 built.epilogue.stored == DType::i32 ? std::vector<float>{1.f} : scales_of(problem, built.epilogue));
   while (built.descriptor && choice.implementation != built.descriptor->impl_info_str())
     if (!built.descriptor->next_impl()) built.descriptor.reset();
   if (!built.descriptor)
-    fail(ErrorKind::unsupported, "oneDNN on this machine has no convolution '", config.text, "' for ", problem.text(), "; build the plan again here");
+    fail(ErrorKind::unsupported, "oneDNN on this machine has no convolution '", config.text, "' for ", problem.text(),
+         "; build the plan again here");
   return built;
 }
 
@@ -137,7 +157,8 @@ Packed build(const Problem& problem, const Config& config, const Device&) {
   if (padded != weights) {
     const size_t window = size_t(element_count(weights) / weights[0]);
     with_zeros.assign(size_t(element_count(padded)), std::byte(0));
-    for (size_t o = 0; o < size_t(weights[0]); ++o) std::memcpy(with_zeros.data() + o * window * size_t(padded[1]), from.data() + o * window, window);
+    for (size_t o = 0; o < size_t(weights[0]); ++o)
+      std::memcpy(with_zeros.data() + o * window * size_t(padded[1]), from.data() + o * window, window);
     from = with_zeros;
   }
   dnnl_pack(dnnl_plain_desc(DType::i8, padded), from, to, packed.bytes.data());
@@ -152,7 +173,8 @@ class ConvInt8Kernel final : public Kernel {
     const ThreadScope threads(problem.threads);
     const Built built = choose(problem, config);
     expect_layouts(config, input_layouts(problem), {kLayout});
-    if (!EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, kLayout).yes()) fail(ErrorKind::bad_file, "its epilogue is not supported");
+    if (!EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, kLayout).yes())
+      fail(ErrorKind::bad_file, "its epilogue is not supported");
     const Descriptor& d = *built.descriptor;
     expect_packed(packed, round_up<size_t>(d.weights_desc().get_size(), 64));
     call_ = DnnlCall(dnnl::convolution_forward(d));

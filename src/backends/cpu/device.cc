@@ -25,11 +25,16 @@ Device cpu_device() {
     Device d;
     d.backend = "cpu";
     d.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    d.avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    d.avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
     d.avx512_vnni = d.avx512 && __builtin_cpu_supports("avx512vnni");
     d.avx512_bf16 = d.avx512 && __builtin_cpu_supports("avx512bf16");
     const dnnl_version_t* v = dnnl_version();
-    d.fingerprint = concat("cpu ", cpu_model(), d.avx512_bf16 ? " avx512_bf16" : d.avx512 ? " avx512" : d.avx2 ? " avx2" : " baseline",
+    d.fingerprint = concat("cpu ", cpu_model(),
+                           d.avx512_bf16 ? " avx512_bf16"
+                           : d.avx512    ? " avx512"
+                           : d.avx2      ? " avx2"
+                                         : " baseline",
                            " oneDNN ", v->major, '.', v->minor, '.', v->patch, " temper ", version());
     return d;
   }();

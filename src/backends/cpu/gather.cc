@@ -14,10 +14,15 @@ constexpr int64_t kParallelBytes = 1 << 17;
 class GatherKernel final : public Kernel {
  public:
   explicit GatherKernel(const Problem& problem)
-      : op_(std::get<ops::Gather>(problem.op)), dims_(problem.inputs[0].dims()), index_dims_(problem.inputs[1].dims()),
-        wide_(problem.inputs[1].type.dtype == DType::i64), size_(size_of(problem.inputs[0].type.dtype)), threads_(problem.threads),
+      : op_(std::get<ops::Gather>(problem.op)),
+        dims_(problem.inputs[0].dims()),
+        index_dims_(problem.inputs[1].dims()),
+        wide_(problem.inputs[1].type.dtype == DType::i64),
+        size_(size_of(problem.inputs[0].type.dtype)),
+        threads_(problem.threads),
         count_(element_count(problem.outputs[0].dims())) {
-    offsets_.resize(size_t(element_count(index_dims_) / (op_.kind == ops::GatherKind::nd ? std::max<int64_t>(1, index_dims_.back()) : 1)));
+    offsets_.resize(size_t(element_count(index_dims_) /
+                           (op_.kind == ops::GatherKind::nd ? std::max<int64_t>(1, index_dims_.back()) : 1)));
   }
 
   void launch(const Buffers& buffers) override {
@@ -61,7 +66,8 @@ class GatherKernel final : public Kernel {
         const int64_t batch_stride = op_.batch_dims ? strides[size_t(op_.batch_dims - 1)] : 0;
         for (int64_t i = 0; i < n; ++i) {
           int64_t offset = i / (n / batches) * batch_stride;
-          for (int64_t k = 0; k < length; ++k) offset += index(i * length + k, dims_[size_t(op_.batch_dims + k)]) * strides[size_t(op_.batch_dims + k)];
+          for (int64_t k = 0; k < length; ++k)
+            offset += index(i * length + k, dims_[size_t(op_.batch_dims + k)]) * strides[size_t(op_.batch_dims + k)];
           offsets_[size_t(i)] = offset;
         }
         return copy(from, to, 1, n, 0, inner);
@@ -73,18 +79,19 @@ class GatherKernel final : public Kernel {
   // out[o, i, :inner] = in[o * outer_stride + offsets_[i], :inner]; lengths in elements.
   void copy(const std::byte* from, std::byte* to, int64_t outer, int64_t n, int64_t outer_stride, int64_t inner) const {
     const int64_t run = inner * size_;
-    parallel_for_threads(threads_, outer * n, std::max<int64_t>(1, kParallelBytes / run), [&](int, int64_t begin, int64_t end) {
-      int64_t o = begin / n, i = begin % n;
-      auto move = [&](auto copy_run) {
-        for (int64_t k = begin; k < end; ++k) {
-          copy_run(to + k * run, from + (o * outer_stride + offsets_[size_t(i)]) * size_);
-          if (++i == n) i = 0, ++o;
-        }
-      };
-      if (run == 4) move([](std::byte* d, const std::byte* s) { std::memcpy(d, s, 4); });
-      else if (run == 8) move([](std::byte* d, const std::byte* s) { std::memcpy(d, s, 8); });
-      else move([run](std::byte* d, const std::byte* s) { std::memcpy(d, s, size_t(run)); });
-    });
+    parallel_for_threads(threads_, outer * n, std::max<int64_t>(1, kParallelBytes / run),
+                         [&](int, int64_t begin, int64_t end) {
+                           int64_t o = begin / n, i = begin % n;
+                           auto move = [&](auto copy_run) {
+                             for (int64_t k = begin; k < end; ++k) {
+                               copy_run(to + k * run, from + (o * outer_stride + offsets_[size_t(i)]) * size_);
+                               if (++i == n) i = 0, ++o;
+                             }
+                           };
+                           if (run == 4) move([](std::byte* d, const std::byte* s) { std::memcpy(d, s, 4); });
+                           else if (run == 8) move([](std::byte* d, const std::byte* s) { std::memcpy(d, s, 8); });
+                           else move([run](std::byte* d, const std::byte* s) { std::memcpy(d, s, size_t(run)); });
+                         });
   }
 
   ops::Gather op_;

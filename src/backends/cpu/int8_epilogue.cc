@@ -46,9 +46,12 @@ std::optional<Program> rest_of(const Program& program, int current, const std::v
 
 }  // namespace
 
-DType integer_input_dtype(const Problem& problem) { return problem.inputs[0].no_negatives ? DType::u8 : problem.inputs[0].type.dtype; }
+DType integer_input_dtype(const Problem& problem) {
+  return problem.inputs[0].no_negatives ? DType::u8 : problem.inputs[0].type.dtype;
+}
 
-std::optional<IntegerEpilogue> absorb_integer_epilogue(const Problem& problem, const Program& epilogue, size_t channel_axis, IntegerAbsorb how) {
+std::optional<IntegerEpilogue> absorb_integer_epilogue(const Problem& problem, const Program& epilogue,
+                                                       size_t channel_axis, IntegerAbsorb how) {
   IntegerEpilogue result;
   if (how == IntegerAbsorb::nothing) {
     result.rest = epilogue;
@@ -64,7 +67,8 @@ std::optional<IntegerEpilogue> absorb_integer_epilogue(const Problem& problem, c
   std::vector<bool> keep(steps.size(), false);  // steps that are no part of the chain from the accumulator
   const auto number_of = [&](int value) {
     const Step* step = value < epilogue.inputs ? nullptr : &steps[size_t(value - epilogue.inputs)];
-    return step && step->op == Scalar::constant && step->dtype == DType::f32 ? step->number : std::numeric_limits<double>::quiet_NaN();
+    return step && step->op == Scalar::constant && step->dtype == DType::f32 ? step->number
+                                                                             : std::numeric_limits<double>::quiet_NaN();
   };
   const auto port_of = [&](int input) -> const Port& { return problem.inputs[size_t(input) + 1]; };
   // The argument beside the running value, as a channel constant or a number.
@@ -91,11 +95,13 @@ std::optional<IntegerEpilogue> absorb_integer_epilogue(const Problem& problem, c
     // A residual is read before the running value comes to it.
     if (step.op == Scalar::cast && step.dtype == DType::f32 && step.args[0] > 0 && step.args[0] < epilogue.inputs) {
       const Port& port = port_of(step.args[0]);
-      if (!port.is_constant && port.dims() == out && (port.type.dtype == DType::i8 || port.type.dtype == DType::u8)) sides[size_t(value)].input = step.args[0];
+      if (!port.is_constant && port.dims() == out && (port.type.dtype == DType::i8 || port.type.dtype == DType::u8))
+        sides[size_t(value)].input = step.args[0];
       keep[i] = true;
       continue;
     }
-    if (step.op == Scalar::add && sides[size_t(step.args[0])].input > 0 && number_of(step.args[1]) == std::nearbyint(number_of(step.args[1])) &&
+    if (step.op == Scalar::add && sides[size_t(step.args[0])].input > 0 &&
+        number_of(step.args[1]) == std::nearbyint(number_of(step.args[1])) &&
         std::fabs(number_of(step.args[1])) <= 255) {
       sides[size_t(value)] = {sides[size_t(step.args[0])].input, -int32_t(number_of(step.args[1]))};
       keep[i] = true;
@@ -108,13 +114,14 @@ std::optional<IntegerEpilogue> absorb_integer_epilogue(const Problem& problem, c
     } else if (step.op == Scalar::add && stage == cast && take(step, current, result.bias, result.bias_number)) {
       stage = biased;
       ok = true;
-    } else if (step.op == Scalar::mul && (stage == cast || stage == biased) && take(step, current, result.scale, result.scale_number)) {
+    } else if (step.op == Scalar::mul && (stage == cast || stage == biased) &&
+               take(step, current, result.scale, result.scale_number)) {
       stage = scaled;
       ok = true;
     } else if (how == IntegerAbsorb::scale) {
       break;
-    } else if (step.op == Scalar::fma && stage >= cast && stage <= scaled && step.args[2] == current && sides[size_t(step.args[0])].input > 0 &&
-               number_of(step.args[1]) > 0) {
+    } else if (step.op == Scalar::fma && stage >= cast && stage <= scaled && step.args[2] == current &&
+               sides[size_t(step.args[0])].input > 0 && number_of(step.args[1]) > 0) {
       const Side& side = sides[size_t(step.args[0])];
       result.residual = side.input - 1;
       result.residual_zero = side.zero;
@@ -126,19 +133,21 @@ std::optional<IntegerEpilogue> absorb_integer_epilogue(const Problem& problem, c
       result.relu = true;
       stage = active;
       ok = true;
-    } else if (step.op == Scalar::min && stage == active && result.limit < 0 && step.args[0] == current && number_of(step.args[1]) >= 0) {
+    } else if (step.op == Scalar::min && stage == active && result.limit < 0 && step.args[0] == current &&
+               number_of(step.args[1]) >= 0) {
       result.limit = number_of(step.args[1]);
       ok = true;
     } else if (step.op == Scalar::round && stage >= cast && stage <= active && step.args[0] == current) {
       stage = rounded;
       ok = true;
-    } else if (step.op == Scalar::add && stage == rounded && step.args[0] == current && std::fabs(number_of(step.args[1])) <= 255 &&
+    } else if (step.op == Scalar::add && stage == rounded && step.args[0] == current &&
+               std::fabs(number_of(step.args[1])) <= 255 &&
                number_of(step.args[1]) == std::nearbyint(number_of(step.args[1]))) {
       result.zero_point = int32_t(number_of(step.args[1]));
       stage = shifted;
       ok = true;
-    } else if (step.op == Scalar::cast && (stage == rounded || stage == shifted) && step.args[0] == current && (step.dtype == DType::i8 || step.dtype == DType::u8) &&
-               value == epilogue.result()) {
+    } else if (step.op == Scalar::cast && (stage == rounded || stage == shifted) && step.args[0] == current &&
+               (step.dtype == DType::i8 || step.dtype == DType::u8) && value == epilogue.result()) {
       result.stored = step.dtype;
       stage = done;
       ok = true;
@@ -172,15 +181,19 @@ std::vector<float> scales_of(const Problem& problem, const IntegerEpilogue& epil
   return {constant->data<float>(), constant->data<float>() + constant->count()};
 }
 
-dnnl::primitive_attr int8_attributes(const IntegerEpilogue& epilogue, int scale_mask, const std::vector<float>& scales) {
+dnnl::primitive_attr int8_attributes(const IntegerEpilogue& epilogue, int scale_mask,
+                                     const std::vector<float>& scales) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (epilogue.stored != DType::i32 && (scales.size() > 1 || scales[0] != 1)) attributes.set_output_scales(scales.size() > 1 ? scale_mask : 0, scales);
+  if (epilogue.stored != DType::i32 && (scales.size() > 1 || scales[0] != 1))
+    attributes.set_output_scales(scales.size() > 1 ? scale_mask : 0, scales);
   dnnl::post_ops post_ops;
-  if (epilogue.residual >= 0) post_ops.append_sum(float(epilogue.residual_scale), epilogue.residual_zero, dnnl_dtype(epilogue.residual_dtype));
+  if (epilogue.residual >= 0)
+    post_ops.append_sum(float(epilogue.residual_scale), epilogue.residual_zero, dnnl_dtype(epilogue.residual_dtype));
   // Saturation to u8 is relu already.
   if (epilogue.limit >= 0) post_ops.append_eltwise(1.f, dnnl::algorithm::eltwise_clip, 0.f, float(epilogue.limit));
-  else if (epilogue.relu && !(epilogue.stored == DType::u8 && epilogue.zero_point == 0)) post_ops.append_eltwise(1.f, dnnl::algorithm::eltwise_relu, 0.f, 0.f);
+  else if (epilogue.relu && !(epilogue.stored == DType::u8 && epilogue.zero_point == 0))
+    post_ops.append_eltwise(1.f, dnnl::algorithm::eltwise_relu, 0.f, 0.f);
   // oneDNN rounds behind the zero point, which changes nothing any more where the value is whole.
   if (epilogue.zero_point != 0) post_ops.append_eltwise(1.f, dnnl::algorithm::eltwise_round, 0.f, 0.f);
   attributes.set_post_ops(post_ops);
@@ -193,7 +206,8 @@ bool sums_fit_f32(const Problem& problem, int64_t channels, bool channels_outerm
   if (!w) return true;
   const int64_t inner = channels_outermost ? w->count() / std::max<int64_t>(1, channels) : 1;
   std::vector<int64_t> sums(static_cast<size_t>(channels), 0);
-  for (int64_t i = 0; i < w->count(); ++i) sums[size_t(i / inner % channels)] += std::abs(int64_t(w->data<int8_t>()[i]));
+  for (int64_t i = 0; i < w->count(); ++i)
+    sums[size_t(i / inner % channels)] += std::abs(int64_t(w->data<int8_t>()[i]));
   const int64_t most = problem.inputs[0].type.dtype == DType::u8 ? 255 : 128;
   return std::all_of(sums.begin(), sums.end(), [&](int64_t sum) { return sum * most < (int64_t(1) << 24); });
 }

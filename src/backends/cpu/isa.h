@@ -7,18 +7,21 @@
 namespace temper {
 
 enum class Isa : uint8_t { base, avx2, avx512 };
-Isa cpu_isa();           // what kernels use now
-Isa best_isa();          // the widest that this CPU can run
-void set_isa(Isa isa);   // for tests; the caller stays at or below best_isa()
+Isa cpu_isa();          // what kernels use now
+Isa best_isa();         // the widest that this CPU can run
+void set_isa(Isa isa);  // for tests; the caller stays at or below best_isa()
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 // Not target("arch=..."): the loop's own, plain code may be inlined only where the architecture is the same.
 template <class Loop>
-__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi,bmi2"), flatten, noinline))
-void run_avx512(Loop loop) { loop(); }
+__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi,bmi2"), flatten, noinline)) void
+run_avx512(Loop loop) {
+  loop();
+}
 template <class Loop>
-__attribute__((target("avx2,fma,f16c,bmi,bmi2"), flatten, noinline))
-void run_avx2(Loop loop) { loop(); }
+__attribute__((target("avx2,fma,f16c,bmi,bmi2"), flatten, noinline)) void run_avx2(Loop loop) {
+  loop();
+}
 
 // The closure is passed by value: captured by value too ([=]), its members live in registers.
 template <class Loop>
@@ -31,7 +34,9 @@ inline void vectorised(Loop loop) {
 }
 #else
 template <class Loop>
-inline void vectorised(Loop loop) { loop(); }
+inline void vectorised(Loop loop) {
+  loop();
+}
 #endif
 
 }  // namespace temper

@@ -26,7 +26,8 @@ inline A reduce_row(const T* x, int64_t n, A start, Fold fold, Join join) {
     for (int64_t j = 0; j < kLanes; ++j) lanes[j] = start;
     for (; i + kLanes <= n; i += kLanes)
       for (int64_t j = 0; j < kLanes; ++j) lanes[j] = fold(lanes[j], x[i + j]);
-    for (int64_t j = 0; j < kFew; ++j) few[j] = join(join(lanes[j], lanes[j + kFew]), join(lanes[j + 2 * kFew], lanes[j + 3 * kFew]));
+    for (int64_t j = 0; j < kFew; ++j)
+      few[j] = join(join(lanes[j], lanes[j + kFew]), join(lanes[j + 2 * kFew], lanes[j + 3 * kFew]));
   }
   for (; i + kFew <= n; i += kFew)
     for (int64_t j = 0; j < kFew; ++j) few[j] = fold(few[j], x[i + j]);

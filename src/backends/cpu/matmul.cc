@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products of f32 or bf16 by oneDNN: its matmul for everything, its inner product for constant 2-D weights (the better one at
-// batch 1). Weights are packed into the format that the primitive asks for.
+// Matrix products of f32 or bf16 by oneDNN: its matmul for everything, its inner product for constant 2-D weights (the
+// better one at batch 1). Weights are packed into the format that the primitive asks for.
 #include <cstring>
 
 #include "backends/cpu/onednn.h"
@@ -60,10 +60,12 @@ Built describe(const Problem& problem, bool inner) {
     built.epilogue = absorb_epilogue(op.epilogue, dtype, extras, flat, 1, Layout::plain, Absorb::all);
     if (!built.epilogue.rest.is_identity()) return built;
     attributes.set_post_ops(built.epilogue.post_ops);
-    built.stored_weights = op.transpose_b ? dnnl_plain_desc(dtype, {n, k}) : memory::desc({n, k}, dnnl_dtype(dtype), Dims{1, n});
+    built.stored_weights =
+        op.transpose_b ? dnnl_plain_desc(dtype, {n, k}) : memory::desc({n, k}, dnnl_dtype(dtype), Dims{1, n});
     built.inner = dnnl_try([&] {
       const auto kind = dnnl::prop_kind::forward_inference;
-      const auto src = dnnl_plain_desc(dtype, {m, k}), weights = dnnl_any_desc(dtype, {n, k}), dst = dnnl_plain_desc(built.epilogue.stored, {m, n});
+      const auto src = dnnl_plain_desc(dtype, {m, k}), weights = dnnl_any_desc(dtype, {n, k}),
+                 dst = dnnl_plain_desc(built.epilogue.stored, {m, n});
       const auto desc = built.epilogue.bias >= 0
                             ? dnnl::inner_product_forward::desc(kind, src, weights, dnnl_any_desc(DType::f32, {n}), dst)
                             : dnnl::inner_product_forward::desc(kind, src, weights, dst);
@@ -71,17 +73,21 @@ Built describe(const Problem& problem, bool inner) {
     });
     return built;
   }
-  built.epilogue = absorb_epilogue(op.epilogue, dtype, extra_types(problem, 2), output, rank - 1, Layout::plain, Absorb::all);
+  built.epilogue =
+      absorb_epilogue(op.epilogue, dtype, extra_types(problem, 2), output, rank - 1, Layout::plain, Absorb::all);
   attributes.set_post_ops(built.epilogue.post_ops);
-  const memory::desc src = operand(dtype, a, op.transpose_a, rank), dst = operand(built.epilogue.stored, y, false, rank);
+  const memory::desc src = operand(dtype, a, op.transpose_a, rank),
+                     dst = operand(built.epilogue.stored, y, false, rank);
   built.stored_weights = operand(dtype, b, op.transpose_b, rank);
-  const memory::desc weights = packs_weights(problem) ? memory::desc(built.stored_weights.dims(), dnnl_dtype(dtype), memory::format_tag::any)
-                                                      : built.stored_weights;
+  const memory::desc weights =
+      packs_weights(problem) ? memory::desc(built.stored_weights.dims(), dnnl_dtype(dtype), memory::format_tag::any)
+                             : built.stored_weights;
   built.matmul = dnnl_try([&] {
     if (built.epilogue.bias >= 0) {
       Dims bias(rank, 1);
       bias.back() = y.back();
-      return dnnl::matmul::primitive_desc(dnnl::matmul::desc(src, weights, dnnl_plain_desc(DType::f32, bias), dst), attributes, dnnl_cpu_engine());
+      return dnnl::matmul::primitive_desc(dnnl::matmul::desc(src, weights, dnnl_plain_desc(DType::f32, bias), dst),
+                                          attributes, dnnl_cpu_engine());
     }
     return dnnl::matmul::primitive_desc(dnnl::matmul::desc(src, weights, dst), attributes, dnnl_cpu_engine());
   });
@@ -95,7 +101,8 @@ Support supports(const Problem& problem, const Device& device) {
   if (y.size() > 6) return refused("rank ", y.size());
   if (element_count(y) == 0 || element_count(a) == 0) return refused("an empty tensor");
   const Built built = describe(problem, false);
-  if (auto s = EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, Layout::plain); !s.yes()) return refused("its epilogue: ", s.reason);
+  if (auto s = EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, Layout::plain); !s.yes())
+    return refused("its epilogue: ", s.reason);
   return built.matmul ? supported() : refused("oneDNN has no such product");
 }
 
@@ -103,17 +110,21 @@ std::vector<Config> configs(const Problem& problem, const Device&) {
   const ThreadScope threads(problem.threads);
   std::vector<Config> result;
   const auto& op = std::get<ops::MatMul>(problem.op);
-  if (packs_weights(problem) && !op.transpose_a && describe(problem, true).inner) result.push_back(uniform_config(problem, Layout::plain, "inner_product"));
+  if (packs_weights(problem) && !op.transpose_a && describe(problem, true).inner)
+    result.push_back(uniform_config(problem, Layout::plain, "inner_product"));
   result.push_back(uniform_config(problem, Layout::plain, "matmul"));
   return result;
 }
 
-memory::desc weights_desc(const Built& built) { return built.inner ? built.inner->weights_desc() : built.matmul->weights_desc(); }
+memory::desc weights_desc(const Built& built) {
+  return built.inner ? built.inner->weights_desc() : built.matmul->weights_desc();
+}
 
 Built choose(const Problem& problem, const Config& config) {
   Built built = describe(problem, config.text == "inner_product");
   if (!built.inner && !built.matmul)
-    fail(ErrorKind::unsupported, "oneDNN on this machine has no ", config.text, " for ", problem.text(), "; build the plan again here");
+    fail(ErrorKind::unsupported, "oneDNN on this machine has no ", config.text, " for ", problem.text(),
+         "; build the plan again here");
   return built;
 }
 
@@ -131,7 +142,8 @@ Packed build(const Problem& problem, const Config& config, const Device&) {
 
 class MatMulKernel final : public Kernel {
  public:
-  MatMulKernel(const Problem& problem, const Config& config, std::span<const std::byte> packed) : packed_(packs_weights(problem)) {
+  MatMulKernel(const Problem& problem, const Config& config, std::span<const std::byte> packed)
+      : packed_(packs_weights(problem)) {
     const ThreadScope threads(problem.threads);
     const Config plain = uniform_config(problem, Layout::plain);
     expect_layouts(config, plain.inputs, plain.outputs);
@@ -146,7 +158,8 @@ class MatMulKernel final : public Kernel {
       dst_ = call_.add(DNNL_ARG_DST, d.dst_desc());
       weights_ = call_.add(DNNL_ARG_WEIGHTS, d.weights_desc());
       if (packed_) call_.set(weights_, packed.data());
-      if (built.epilogue.bias >= 0) extras_.push_back({call_.add(DNNL_ARG_BIAS, d.bias_desc()), size_t(built.epilogue.bias) + 2});
+      if (built.epilogue.bias >= 0)
+        extras_.push_back({call_.add(DNNL_ARG_BIAS, d.bias_desc()), size_t(built.epilogue.bias) + 2});
       scratch_bytes_ = int64_t(d.scratchpad_desc().get_size());
       scratch_ = call_.add(DNNL_ARG_SCRATCHPAD, d.scratchpad_desc());
     };
@@ -158,7 +171,8 @@ class MatMulKernel final : public Kernel {
       dnnl::algorithm algorithm;
       memory::desc desc;
       built.epilogue.post_ops.get_params_binary(p, algorithm, desc);
-      extras_.push_back({call_.add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(p) | DNNL_ARG_SRC_1, desc), size_t(built.epilogue.binary_inputs[seen++]) + 2});
+      extras_.push_back({call_.add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(p) | DNNL_ARG_SRC_1, desc),
+                         size_t(built.epilogue.binary_inputs[seen++]) + 2});
     }
     tail_ = EpilogueTail(problem, built.epilogue.stored, built.epilogue.rest, Layout::plain);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products of 8-bit integers by oneDNN: its matmul, and its inner product for constant 2-D weights. The epilogue goes
-// into the primitive as far as oneDNN computes the same bits; the rest is a second step.
+// Matrix products of 8-bit integers by oneDNN: its matmul, and its inner product for constant 2-D weights. The epilogue
+// goes into the primitive as far as oneDNN computes the same bits; the rest is a second step.
 #include <cstring>
 
 #include "backends/cpu/int8_epilogue.h"
@@ -33,11 +33,14 @@ struct Choice {
 Choice parse_choice(const std::string& text) {
   for (bool inner : {true, false})
     for (IntegerAbsorb absorb : {IntegerAbsorb::all, IntegerAbsorb::scale, IntegerAbsorb::nothing})
-      if (text == concat(inner ? "inner_product " : "matmul ", enum_names(absorb)[size_t(absorb)])) return {inner, absorb};
+      if (text == concat(inner ? "inner_product " : "matmul ", enum_names(absorb)[size_t(absorb)]))
+        return {inner, absorb};
   fail(ErrorKind::bad_file, "cpu.matmul.int8: the configuration '", text, "' is not one of its own");
 }
 
-bool packs_weights(const Problem& problem) { return problem.inputs[1].is_constant && problem.inputs[1].dims().size() == 2; }
+bool packs_weights(const Problem& problem) {
+  return problem.inputs[1].is_constant && problem.inputs[1].dims().size() == 2;
+}
 
 // The last two axes swapped by strides where the operand is stored transposed; leading axes filled up with 1.
 memory::desc operand(DType dtype, const Dims& dims, bool transposed, size_t rank) {
@@ -63,26 +66,32 @@ Built describe(const Problem& problem, const Choice& choice, const std::vector<f
   const int64_t n = y.back();
   if (choice.inner) {
     const int64_t k = op.transpose_b ? b[1] : b[0], m = element_count(y) / n;
-    built.stored_weights = op.transpose_b ? dnnl_plain_desc(DType::i8, {n, k}) : memory::desc({n, k}, memory::data_type::s8, Dims{1, n});
+    built.stored_weights =
+        op.transpose_b ? dnnl_plain_desc(DType::i8, {n, k}) : memory::desc({n, k}, memory::data_type::s8, Dims{1, n});
     built.inner = dnnl_try([&] {
       const auto kind = dnnl::prop_kind::forward_inference;
-      const auto src = dnnl_plain_desc(x, {m, k}), weights = dnnl_any_desc(DType::i8, {n, k}), dst = dnnl_plain_desc(built.epilogue.stored, {m, n});
-      const auto desc = built.epilogue.has_bias() ? dnnl::inner_product_forward::desc(kind, src, weights, dnnl_any_desc(DType::f32, {n}), dst)
-                                                  : dnnl::inner_product_forward::desc(kind, src, weights, dst);
-      return dnnl::inner_product_forward::primitive_desc(desc, int8_attributes(built.epilogue, 1 << 1, scales), dnnl_cpu_engine());
+      const auto src = dnnl_plain_desc(x, {m, k}), weights = dnnl_any_desc(DType::i8, {n, k}),
+                 dst = dnnl_plain_desc(built.epilogue.stored, {m, n});
+      const auto desc = built.epilogue.has_bias()
+                            ? dnnl::inner_product_forward::desc(kind, src, weights, dnnl_any_desc(DType::f32, {n}), dst)
+                            : dnnl::inner_product_forward::desc(kind, src, weights, dst);
+      return dnnl::inner_product_forward::primitive_desc(desc, int8_attributes(built.epilogue, 1 << 1, scales),
+                                                         dnnl_cpu_engine());
     });
     return built;
   }
   built.stored_weights = operand(DType::i8, b, op.transpose_b, rank);
   built.matmul = dnnl_try([&] {
     const memory::desc src = operand(x, a, op.transpose_a, rank), dst = operand(built.epilogue.stored, y, false, rank);
-    const memory::desc weights = packs_weights(problem) ? memory::desc(built.stored_weights.dims(), memory::data_type::s8, memory::format_tag::any)
+    const memory::desc weights = packs_weights(problem) ? memory::desc(built.stored_weights.dims(),
+                                                                       memory::data_type::s8, memory::format_tag::any)
                                                         : built.stored_weights;
     const auto attributes = int8_attributes(built.epilogue, 1 << int(rank - 1), scales);
     if (built.epilogue.has_bias()) {
       Dims bias(rank, 1);
       bias.back() = n;
-      return dnnl::matmul::primitive_desc(dnnl::matmul::desc(src, weights, dnnl_plain_desc(DType::f32, bias), dst), attributes, dnnl_cpu_engine());
+      return dnnl::matmul::primitive_desc(dnnl::matmul::desc(src, weights, dnnl_plain_desc(DType::f32, bias), dst),
+                                          attributes, dnnl_cpu_engine());
     }
     return dnnl::matmul::primitive_desc(dnnl::matmul::desc(src, weights, dst), attributes, dnnl_cpu_engine());
   });
@@ -90,7 +99,8 @@ Built describe(const Problem& problem, const Choice& choice, const std::vector<f
 }
 
 std::vector<float> any_scales(const Problem& problem, IntegerAbsorb absorb) {
-  const auto epilogue = absorb_integer_epilogue(problem, std::get<ops::MatMul>(problem.op).epilogue, problem.outputs[0].dims().size() - 1, absorb);
+  const auto epilogue = absorb_integer_epilogue(problem, std::get<ops::MatMul>(problem.op).epilogue,
+                                                problem.outputs[0].dims().size() - 1, absorb);
   if (!epilogue || epilogue->scale < 0) return {2.f};
   return std::vector<float>(size_t(element_count(problem.inputs[size_t(epilogue->scale) + 2].dims())), 2.f);
 }
@@ -104,13 +114,19 @@ std::vector<Config> configs(const Problem& problem, const Device&) {
     for (IntegerAbsorb absorb : {IntegerAbsorb::all, IntegerAbsorb::scale, IntegerAbsorb::nothing}) {
       if (absorb == IntegerAbsorb::nothing) {
         const int64_t k = problem.inputs[0].dims()[problem.inputs[0].dims().size() - (op.transpose_a ? 2 : 1)];
-        const bool exact = problem.inputs[1].is_constant ? packs_weights(problem) && sums_fit_f32(problem, problem.outputs[0].dims().back(), op.transpose_b)
-                                                         : k * 255 * 128 < (int64_t(1) << 24);
+        const bool exact =
+            problem.inputs[1].is_constant
+                ? packs_weights(problem) && sums_fit_f32(problem, problem.outputs[0].dims().back(), op.transpose_b)
+                : k * 255 * 128 < (int64_t(1) << 24);
         if (!exact) continue;
       }
       const Built built = describe(problem, {inner, absorb}, any_scales(problem, absorb));
-      if (!built.exists() || !EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, Layout::plain).yes()) continue;
-      (built.implementation().starts_with("ref") ? slow : result).push_back(uniform_config(problem, Layout::plain, concat(inner ? "inner_product " : "matmul ", enum_names(absorb)[size_t(absorb)])));
+      if (!built.exists() ||
+          !EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, Layout::plain).yes())
+        continue;
+      (built.implementation().starts_with("ref") ? slow : result)
+          .push_back(uniform_config(problem, Layout::plain,
+                                    concat(inner ? "inner_product " : "matmul ", enum_names(absorb)[size_t(absorb)])));
       break;
     }
   }
@@ -132,11 +148,14 @@ Support supports(const Problem& problem, const Device& device) {
 
 Built choose(const Problem& problem, const Config& config) {
   const Choice choice = parse_choice(config.text);
-  if (choice.inner && !packs_weights(problem)) fail(ErrorKind::bad_file, "cpu.matmul.int8: an inner product without constant weights");
+  if (choice.inner && !packs_weights(problem))
+    fail(ErrorKind::bad_file, "cpu.matmul.int8: an inner product without constant weights");
   Built built = describe(problem, choice, any_scales(problem, choice.absorb));
-  if (built.exists() && built.epilogue.stored != DType::i32) built = describe(problem, choice, scales_of(problem, built.epilogue));
+  if (built.exists() && built.epilogue.stored != DType::i32)
+    built = describe(problem, choice, scales_of(problem, built.epilogue));
   if (!built.exists())
-    fail(ErrorKind::unsupported, "oneDNN on this machine has no ", config.text, " for ", problem.text(), "; build the plan again here");
+    fail(ErrorKind::unsupported, "oneDNN on this machine has no ", config.text, " for ", problem.text(),
+         "; build the plan again here");
   return built;
 }
 
@@ -155,13 +174,16 @@ Packed build(const Problem& problem, const Config& config, const Device&) {
 
 class MatMulInt8Kernel final : public Kernel {
  public:
-  MatMulInt8Kernel(const Problem& problem, const Config& config, std::span<const std::byte> packed) : packed_(packs_weights(problem)) {
+  MatMulInt8Kernel(const Problem& problem, const Config& config, std::span<const std::byte> packed)
+      : packed_(packs_weights(problem)) {
     const ThreadScope threads(problem.threads);
     const Built built = choose(problem, config);
     expect_layouts(config, uniform_config(problem, Layout::plain).inputs, {Layout::plain});
-    if (!EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, Layout::plain).yes()) fail(ErrorKind::bad_file, "its epilogue is not supported");
+    if (!EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, Layout::plain).yes())
+      fail(ErrorKind::bad_file, "its epilogue is not supported");
     expect_packed(packed, packed_ ? round_up<size_t>(built.weights().get_size(), 64) : 0);
-    call_ = DnnlCall(built.inner ? dnnl::primitive(dnnl::inner_product_forward(*built.inner)) : dnnl::primitive(dnnl::matmul(*built.matmul)));
+    call_ = DnnlCall(built.inner ? dnnl::primitive(dnnl::inner_product_forward(*built.inner))
+                                 : dnnl::primitive(dnnl::matmul(*built.matmul)));
     src_ = call_.add(DNNL_ARG_SRC, built.source());
     dst_ = call_.add(DNNL_ARG_DST, built.destination());
     weights_ = call_.add(DNNL_ARG_WEIGHTS, built.weights());

@@ -82,7 +82,8 @@ class NormalizeKernel final : public Kernel {
               if (view_.inner == 1) normalize_row(x + at, y + at, view_.n, float(epsilon_), center_);
               else normalize_columns(x + at, y + at, view_.n, view_.inner, columns, float(epsilon_), center_);
             } else {
-              for (int64_t k = 0; k < columns; ++k) normalize_scalar(x + at + k, y + at + k, view_.n, view_.inner, epsilon_, center_);
+              for (int64_t k = 0; k < columns; ++k)
+                normalize_scalar(x + at + k, y + at + k, view_.n, view_.inner, epsilon_, center_);
             }
           }
         });
@@ -102,7 +103,8 @@ class NormalizeKernel final : public Kernel {
 
 Support supports(const Problem& problem, const Device&) {
   if (auto s = needs_op<ops::Normalize>(problem); !s.yes()) return s;
-  if (!row_view(problem.inputs[0].dims(), Layout::plain, std::get<ops::Normalize>(problem.op).axes)) return refused("its axes do not lie side by side");
+  if (!row_view(problem.inputs[0].dims(), Layout::plain, std::get<ops::Normalize>(problem.op).axes))
+    return refused("its axes do not lie side by side");
   return supported();
 }
 
@@ -110,7 +112,8 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
   std::vector<Config> out;
   const Dims dims = problem.inputs[0].dims();
   for (Layout layout : useful_layouts(dims, device))
-    if (row_view(dims, layout, std::get<ops::Normalize>(problem.op).axes)) out.push_back(uniform_config(problem, layout));
+    if (row_view(dims, layout, std::get<ops::Normalize>(problem.op).axes))
+      out.push_back(uniform_config(problem, layout));
   return out;
 }
 
@@ -118,8 +121,9 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
   const auto& op = std::get<ops::Normalize>(problem.op);
   const auto view = row_view(problem.inputs[0].dims(), config.inputs.at(0), op.axes);
   if (!view) fail(ErrorKind::unsupported, "normalize over axes ", op.axes, " in the layout ", config.inputs[0]);
-  return std::make_unique<NormalizeKernel>(problem.inputs[0].type.dtype, *view, op,
-                                           ZeroPadding(problem.inputs[0].dims(), config.inputs[0], size_of(problem.inputs[0].type.dtype)), problem.threads);
+  return std::make_unique<NormalizeKernel>(
+      problem.inputs[0].type.dtype, *view, op,
+      ZeroPadding(problem.inputs[0].dims(), config.inputs[0], size_of(problem.inputs[0].type.dtype)), problem.threads);
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ using dnnl::memory;
 
 dnnl::engine& dnnl_cpu_engine() {
   static dnnl::engine engine = [] {
-    // oneDNN keeps the primitives that it made last, with their code, for the whole process: of 1024 by itself, which is more
-    // than what sessions keep of shapes that come and go (ShapeLimits). What the user chose stays.
+    // oneDNN keeps the primitives that it made last, with their code, for the whole process: of 1024 by itself, which
+    // is more than what sessions keep of shapes that come and go (ShapeLimits). What the user chose stays.
     constexpr int kByItself = 1024, kKept = 256;
     if (dnnl::get_primitive_cache_capacity() == kByItself) dnnl::set_primitive_cache_capacity(kKept);
     return dnnl::engine(dnnl::engine::kind::cpu, 0);
@@ -32,7 +32,11 @@ static dnnl::stream& stream_of_thread() {
 
 bool dnnl_has_dtype(DType dtype) {
   switch (dtype) {
-    case DType::f32: case DType::bf16: case DType::i8: case DType::u8: case DType::i32: return true;
+    case DType::f32:
+    case DType::bf16:
+    case DType::i8:
+    case DType::u8:
+    case DType::i32: return true;
     default: return false;
   }
 }
@@ -51,9 +55,12 @@ memory::data_type dnnl_dtype(DType dtype) {
 memory::desc dnnl_plain_desc(DType dtype, const Dims& dims) {
   return memory::desc(dims, dnnl_dtype(dtype), row_major_strides(dims));
 }
-memory::desc dnnl_any_desc(DType dtype, const Dims& dims) { return memory::desc(dims, dnnl_dtype(dtype), memory::format_tag::any); }
+memory::desc dnnl_any_desc(DType dtype, const Dims& dims) {
+  return memory::desc(dims, dnnl_dtype(dtype), memory::format_tag::any);
+}
 
-void dnnl_pack(const memory::desc& stored, std::span<const std::byte> weights, const memory::desc& packed, std::byte* into) {
+void dnnl_pack(const memory::desc& stored, std::span<const std::byte> weights, const memory::desc& packed,
+               std::byte* into) {
   memory from(stored, dnnl_cpu_engine(), const_cast<std::byte*>(weights.data()));
   memory to(packed, dnnl_cpu_engine(), into);
   dnnl::reorder(from, to).execute(stream_of_thread(), from, to);
@@ -86,23 +93,26 @@ ThreadScope::~ThreadScope() {
   if (libgomp_before_) omp_set_num_threads(libgomp_before_);
 }
 
-// Forward convolutions of oneDNN 2.6 by its own kernels divide their work among threads and have no barrier (its sources: only
-// backward passes, products, batch normalisation and Winograd's convolution have). Of anything else, and of other versions,
-// it is not known.
+// Forward convolutions of oneDNN 2.6 by its own kernels divide their work among threads and have no barrier (its
+// sources: only backward passes, products, batch normalisation and Winograd's convolution have). Of anything else, and
+// of other versions, it is not known.
 static Parts parts_of(const dnnl::primitive& primitive) {
   const dnnl_version_t* version = dnnl_version();
-  if (version->major != 2 || version->minor != 6 || primitive.get_kind() != dnnl::primitive::kind::convolution) return Parts::together;
+  if (version->major != 2 || version->minor != 6 || primitive.get_kind() != dnnl::primitive::kind::convolution)
+    return Parts::together;
   const_dnnl_primitive_desc_t desc = nullptr;
   const char* kernel = nullptr;
   if (dnnl_primitive_get_primitive_desc(primitive.get(), &desc) != dnnl_success ||
       dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &kernel) != dnnl_success)
     return Parts::together;
-  for (std::string_view name : {"jit:", "jit_1x1:", "jit_dw:", "jit_bf16:", "jit_bf16_1x1:", "jit_int8:", "jit_int8_1x1:", "jit_uni_int8:", "jit_uni_int8_1x1:", "brgconv:", "brgconv_1x1:"})
+  for (std::string_view name : {"jit:", "jit_1x1:", "jit_dw:", "jit_bf16:", "jit_bf16_1x1:", "jit_int8:",
+                                "jit_int8_1x1:", "jit_uni_int8:", "jit_uni_int8_1x1:", "brgconv:", "brgconv_1x1:"})
     if (std::string_view(kernel).starts_with(name)) return Parts::independent;
   return Parts::together;
 }
 
-DnnlCall::DnnlCall(dnnl::primitive primitive) : primitive_(std::move(primitive)), threads_(dnnl_threads()), parts_(parts_of(primitive_)) {}
+DnnlCall::DnnlCall(dnnl::primitive primitive)
+    : primitive_(std::move(primitive)), threads_(dnnl_threads()), parts_(parts_of(primitive_)) {}
 
 size_t DnnlCall::add(int argument, const memory::desc& desc) {
   memories_.emplace_back(desc, dnnl_cpu_engine(), static_cast<void*>(nullptr));
@@ -112,8 +122,10 @@ size_t DnnlCall::add(int argument, const memory::desc& desc) {
 
 void DnnlCall::execute() {
   const ThreadScope threads(threads_, parts_);
-  const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream_of_thread().get(), int(arguments_.size()), arguments_.data());
-  if (status != dnnl_success) fail(ErrorKind::machine, "oneDNN failed to execute a primitive (status ", int(status), ")");
+  const dnnl_status_t status =
+      dnnl_primitive_execute(primitive_.get(), stream_of_thread().get(), int(arguments_.size()), arguments_.data());
+  if (status != dnnl_success)
+    fail(ErrorKind::machine, "oneDNN failed to execute a primitive (status ", int(status), ")");
 }
 
 ConvGeometry conv_geometry(const Problem& problem) {
@@ -129,7 +141,8 @@ ConvGeometry conv_geometry(const Problem& problem) {
   for (size_t i = 0; i + 2 < x.size(); ++i) {
     const int64_t begin = ops::window_pads(window, int64_t(i), x[i + 2]).first;
     result.begin.push_back(begin);
-    result.end.push_back((y[i + 2] - 1) * op.strides[i] + op.dilations[i] * (window.kernel[i] - 1) + 1 - x[i + 2] - begin);
+    result.end.push_back((y[i + 2] - 1) * op.strides[i] + op.dilations[i] * (window.kernel[i] - 1) + 1 - x[i + 2] -
+                         begin);
     result.dilates.push_back(op.dilations[i] - 1);
   }
   return result;
@@ -154,12 +167,14 @@ static bool is_channel_vector(const Dims& extra, const Dims& output, size_t axis
   return axis >= skip;
 }
 
-AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const std::vector<TensorType>& extras, const TensorType& output,
-                                 size_t channel_axis, Layout layout, Absorb how) {
+AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const std::vector<TensorType>& extras,
+                                 const TensorType& output, size_t channel_axis, Layout layout, Absorb how) {
   AbsorbedEpilogue result;
   const Dims out = output.dims();
   const auto& steps = epilogue.steps;
-  auto step_of = [&](int value) -> const Step* { return value < epilogue.inputs ? nullptr : &steps[size_t(value - epilogue.inputs)]; };
+  auto step_of = [&](int value) -> const Step* {
+    return value < epilogue.inputs ? nullptr : &steps[size_t(value - epilogue.inputs)];
+  };
   constexpr double none = std::numeric_limits<double>::quiet_NaN();  // a NaN constant is not worth absorbing either
   auto constant_of = [&](int value) {
     const Step* step = step_of(value);
@@ -168,15 +183,15 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const 
   // An extra input, perhaps as the f32 that it is cast to; its index, or 0 for anything else.
   auto extra_of = [&](int value) {
     const Step* step = step_of(value);
-    if (step && step->op == Scalar::cast && step->dtype == DType::f32 && step->args[0] > 0 && step->args[0] < epilogue.inputs &&
-        extras[size_t(step->args[0] - 1)].dtype == DType::bf16)
+    if (step && step->op == Scalar::cast && step->dtype == DType::f32 && step->args[0] > 0 &&
+        step->args[0] < epilogue.inputs && extras[size_t(step->args[0] - 1)].dtype == DType::bf16)
       return step->args[0];
     return value > 0 && value < epilogue.inputs && extras[size_t(value - 1)].dtype == DType::f32 ? value : 0;
   };
   // Steps that are no work on the running value.
   auto is_aside = [&](size_t i) { return steps[i].op == Scalar::constant || extra_of(epilogue.inputs + int(i)) > 0; };
-  int current = 0;       // the value that the primitive holds so far
-  size_t next = 0;       // steps before this one are absorbed, or aside
+  int current = 0;                         // the value that the primitive holds so far
+  size_t next = 0;                         // steps before this one are absorbed, or aside
   auto other_of = [&](const Step& step) {  // the argument beside `current` of a two-argument step, -1 if it is not one
     if (step.args[0] == current && step.args[1] != current) return step.args[1];
     if (step.args[1] == current && step.args[0] != current) return step.args[0];
@@ -199,7 +214,8 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const 
       ++next;
       continue;
     }
-    if (step.op == Scalar::cast && step.dtype == DType::bf16 && operands == DType::bf16 && step.args[0] == current && value == epilogue.result()) {
+    if (step.op == Scalar::cast && step.dtype == DType::bf16 && operands == DType::bf16 && step.args[0] == current &&
+        value == epilogue.result()) {
       result.stored = DType::bf16;
       current = value;
       next = steps.size();
@@ -212,7 +228,8 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const 
     const int extra = other >= 0 ? extra_of(other) : 0;
     const TensorType* type = extra ? &extras[size_t(extra - 1)] : nullptr;
     const double number = other >= 0 ? constant_of(other) : none;
-    if (step.op == Scalar::add && first && extra && type->dtype == DType::f32 && is_channel_vector(type->dims(), out, channel_axis)) {
+    if (step.op == Scalar::add && first && extra && type->dtype == DType::f32 &&
+        is_channel_vector(type->dims(), out, channel_axis)) {
       result.bias = extra - 1;
       ok = true;
     } else if (how == Absorb::bias_only) {
@@ -221,10 +238,13 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const 
       // relu then min with a constant is a clip
       const Step* after = next + 1 < steps.size() ? &steps[next + 1] : nullptr;
       size_t skip = 1;
-      while (after && after->op == Scalar::constant) after = next + ++skip < steps.size() ? &steps[next + skip] : nullptr;
+      while (after && after->op == Scalar::constant)
+        after = next + ++skip < steps.size() ? &steps[next + skip] : nullptr;
       double limit = none;
       if (how == Absorb::all && after && after->op == Scalar::min)
-        limit = after->args[0] == value ? constant_of(after->args[1]) : after->args[1] == value ? constant_of(after->args[0]) : none;
+        limit = after->args[0] == value   ? constant_of(after->args[1])
+                : after->args[1] == value ? constant_of(after->args[0])
+                                          : none;
       if (limit >= 0) {
         ok = eltwise(dnnl::algorithm::eltwise_clip, 0.f, float(limit));
         taken = skip + 1;
@@ -235,7 +255,8 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const 
     } else if (how == Absorb::bias_and_relu) {
       break;
     } else if ((step.op == Scalar::add || step.op == Scalar::mul) && extra &&
-               (type->dims() == out || is_channel_vector(type->dims(), out, channel_axis) || element_count(type->dims()) == 1)) {
+               (type->dims() == out || is_channel_vector(type->dims(), out, channel_axis) ||
+                element_count(type->dims()) == 1)) {
       Dims full(out.size() - type->shape.size(), 1);
       const Dims own = type->dims();
       full.insert(full.end(), own.begin(), own.end());
@@ -252,7 +273,8 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const 
       // x * sigmoid(x) is swish
       const Step* after = next + 1 < steps.size() ? &steps[next + 1] : nullptr;
       if (after && after->op == Scalar::mul &&
-          ((after->args[0] == current && after->args[1] == value) || (after->args[1] == current && after->args[0] == value))) {
+          ((after->args[0] == current && after->args[1] == value) ||
+           (after->args[1] == current && after->args[0] == value))) {
         ok = eltwise(dnnl::algorithm::eltwise_swish, 1.f);
         taken = 2;
       } else {
@@ -268,13 +290,16 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const 
     for (size_t i = next + taken; i < steps.size(); ++i)
       for (int a = 0; a < arity_of(steps[i].op); ++a) {
         const int arg = steps[i].args[size_t(a)];
-        if (arg == 0 || (arg >= epilogue.inputs && arg < new_current && !is_aside(size_t(arg - epilogue.inputs)))) escapes = true;
+        if (arg == 0 || (arg >= epilogue.inputs && arg < new_current && !is_aside(size_t(arg - epilogue.inputs))))
+          escapes = true;
       }
     if (escapes) {
       // Undo is simpler than foresight: absorb only what is certain not to be needed again.
-      return how == Absorb::all ? absorb_epilogue(epilogue, operands, extras, output, channel_axis, layout, Absorb::bias_and_relu)
-             : how == Absorb::bias_and_relu ? absorb_epilogue(epilogue, operands, extras, output, channel_axis, layout, Absorb::bias_only)
-                                            : AbsorbedEpilogue{-1, {}, {}, DType::f32, epilogue};
+      return how == Absorb::all
+                 ? absorb_epilogue(epilogue, operands, extras, output, channel_axis, layout, Absorb::bias_and_relu)
+             : how == Absorb::bias_and_relu
+                 ? absorb_epilogue(epilogue, operands, extras, output, channel_axis, layout, Absorb::bias_only)
+                 : AbsorbedEpilogue{-1, {}, {}, DType::f32, epilogue};
     }
     current = new_current;
     next += taken;

@@ -19,11 +19,12 @@ dnnl::memory::desc dnnl_desc(DType dtype, const Dims& dims, Layout layout);
 dnnl::memory::desc dnnl_plain_desc(DType dtype, const Dims& dims);
 dnnl::memory::desc dnnl_any_desc(DType dtype, const Dims& dims);
 // Weights as `stored`, rewritten into a primitive's own format at `into`, which has room for `packed`.
-void dnnl_pack(const dnnl::memory::desc& stored, std::span<const std::byte> weights, const dnnl::memory::desc& packed, std::byte* into);
+void dnnl_pack(const dnnl::memory::desc& stored, std::span<const std::byte> weights, const dnnl::memory::desc& packed,
+               std::byte* into);
 
-// oneDNN takes the number of threads of a primitive from what OpenMP says on the calling thread: of some when they are created,
-// of others each time they run. Everything of oneDNN that works is called inside of one of these. Throws Error{machine} where
-// the system gives no more threads.
+// oneDNN takes the number of threads of a primitive from what OpenMP says on the calling thread: of some when they are
+// created, of others each time they run. Everything of oneDNN that works is called inside of one of these. Throws
+// Error{machine} where the system gives no more threads.
 class ThreadScope {
  public:
   explicit ThreadScope(int threads, Parts parts = Parts::together);
@@ -66,23 +67,23 @@ class DnnlCall {
   std::vector<dnnl_exec_arg_t> arguments_;
 };
 
-// How much of an epilogue that starts at an f32 accumulator a primitive takes over. The rest, if any, is a program whose
-// input 0 is what the primitive writes.
+// How much of an epilogue that starts at an f32 accumulator a primitive takes over. The rest, if any, is a program
+// whose input 0 is what the primitive writes.
 struct AbsorbedEpilogue {
-  int bias = -1;                       // which extra input is the bias (per channel, first step), -1: none
+  int bias = -1;  // which extra input is the bias (per channel, first step), -1: none
   dnnl::post_ops post_ops;
-  std::vector<int> binary_inputs;      // extra inputs of the binary post-ops, in their order
-  DType stored = DType::f32;           // what the primitive writes
-  Program rest;                        // inputs: that, then every extra input of the epilogue
+  std::vector<int> binary_inputs;  // extra inputs of the binary post-ops, in their order
+  DType stored = DType::f32;       // what the primitive writes
+  Program rest;                    // inputs: that, then every extra input of the epilogue
 };
 enum class Absorb { bias_only, bias_and_relu, all };
 // `extras` are the types of the epilogue's extra inputs; `channel_axis` is the output axis a bias runs along; `layout`
-// that of the output and of extras of full shape. Only f32 steps are absorbed, on f32 inputs or bf16 ones that are cast, and
-// the cast of the result to bf16 where the `operands` are that.
-AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const std::vector<TensorType>& extras, const TensorType& output,
-                                 size_t channel_axis, Layout layout, Absorb how);
-// What oneDNN wants to know of a conv beside types: grouped weights [G,M/G,C/G,k...] where there are groups, dilation less
-// one, and paddings that give exactly the output's size.
+// that of the output and of extras of full shape. Only f32 steps are absorbed, on f32 inputs or bf16 ones that are
+// cast, and the cast of the result to bf16 where the `operands` are that.
+AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const std::vector<TensorType>& extras,
+                                 const TensorType& output, size_t channel_axis, Layout layout, Absorb how);
+// What oneDNN wants to know of a conv beside types: grouped weights [G,M/G,C/G,k...] where there are groups, dilation
+// less one, and paddings that give exactly the output's size.
 struct ConvGeometry {
   Dims weights, dilates, begin, end;
 };

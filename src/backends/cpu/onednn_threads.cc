@@ -35,12 +35,13 @@ struct Region {
 void parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags) {
   if (!is_ours()) return GOMP_parallel(body, data, threads, flags);
   Region region{body, data};
-  run_parts(threads ? int(threads) : threads_of_call, parts_of_call,
-            [](void* data, int) {
-              const Region& region = *static_cast<const Region*>(data);
-              region.body(region.data);
-            },
-            &region);
+  run_parts(
+      threads ? int(threads) : threads_of_call, parts_of_call,
+      [](void* data, int) {
+        const Region& region = *static_cast<const Region*>(data);
+        region.body(region.data);
+      },
+      &region);
 }
 void barrier() { is_ours() ? wait_for_members() : GOMP_barrier(); }
 int thread_num() { return is_ours() ? this_member() : omp_get_thread_num(); }
@@ -53,10 +54,12 @@ struct Import {
   void* ours;
 };
 template <class F>
-void* address(F* function) { return reinterpret_cast<void*>(function); }
+void* address(F* function) {
+  return reinterpret_cast<void*>(function);
+}
 
 const Import imports[] = {
-    {"GOMP_parallel", address(parallel)},       {"GOMP_barrier", address(barrier)},
+    {"GOMP_parallel", address(parallel)},        {"GOMP_barrier", address(barrier)},
     {"omp_get_thread_num", address(thread_num)}, {"omp_get_num_threads", address(num_threads)},
     {"omp_in_parallel", address(in_parallel)},   {"omp_get_max_threads", address(most_threads)},
 };
@@ -71,9 +74,9 @@ constexpr bool is_import(uint32_t) { return false; }
 
 // Where a library keeps the addresses of the functions that it imports (System V gABI, "Dynamic Linking").
 struct Tables {
-  const ElfW(Sym)* symbols = nullptr;
+  const ElfW(Sym) * symbols = nullptr;
   const char* names = nullptr;
-  const ElfW(Rela)* relocations[2] = {};
+  const ElfW(Rela) * relocations[2] = {};
   size_t bytes[2] = {};
 };
 Tables tables_of(const link_map& library) {
@@ -106,7 +109,7 @@ std::vector<Entry> find_entries(const link_map& library) {
   size_t seen[std::size(imports)] = {};
   for (int table : {0, 1})
     for (size_t i = 0; t.relocations[table] && i < t.bytes[table] / sizeof(ElfW(Rela)); ++i) {
-      const ElfW(Rela)& relocation = t.relocations[table][i];
+      const ElfW(Rela) & relocation = t.relocations[table][i];
       if (!is_import(uint32_t(ELF64_R_TYPE(relocation.r_info)))) continue;
       const std::string_view name = t.names + t.symbols[ELF64_R_SYM(relocation.r_info)].st_name;
       if (!name.starts_with("GOMP_") && !name.starts_with("omp_") && !name.starts_with("__kmpc_")) continue;
@@ -131,9 +134,10 @@ bool is_read_only(const void* place) {
       [](dl_phdr_info* info, size_t, void* data) {
         Search& search = *static_cast<Search*>(data);
         for (int i = 0; i < info->dlpi_phnum; ++i) {
-          const ElfW(Phdr)& header = info->dlpi_phdr[i];
+          const ElfW(Phdr) & header = info->dlpi_phdr[i];
           const uintptr_t begin = info->dlpi_addr + header.p_vaddr;
-          if (header.p_type == PT_GNU_RELRO && search.at >= begin && search.at < begin + header.p_memsz) search.found = true;
+          if (header.p_type == PT_GNU_RELRO && search.at >= begin && search.at < begin + header.p_memsz)
+            search.found = true;
         }
         return 0;
       },
@@ -153,7 +157,8 @@ bool serve() {
   const auto object_of = [&](const void* function, link_map*& object) {
     return dladdr1(function, &info, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP) && object;
   };
-  if (!object_of(address(dnnl_primitive_execute), library) || !object_of(address(parallel), own) || library == own) return false;
+  if (!object_of(address(dnnl_primitive_execute), library) || !object_of(address(parallel), own) || library == own)
+    return false;
   const std::vector<Entry> entries = find_entries(*library);
   if (entries.empty()) return false;
   std::vector<Entry> read_only;
@@ -161,7 +166,8 @@ bool serve() {
     if (is_read_only(entry.place)) read_only.push_back(entry);
   bool all = true;
   for (const Entry& entry : read_only) all &= protect(entry, PROT_READ | PROT_WRITE);
-  // Another thread of the application's may be in oneDNN: whichever of both functions it finds, Temper is not the caller.
+  // Another thread of the application's may be in oneDNN: whichever of both functions it finds, Temper is not the
+  // caller.
   if (all)
     for (const Entry& entry : entries) __atomic_store_n(entry.place, entry.ours, __ATOMIC_RELEASE);
   for (const Entry& entry : read_only) protect(entry, PROT_READ);

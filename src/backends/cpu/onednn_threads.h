@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // oneDNN's parallel regions on Temper's threads.
 //
-// oneDNN has its loops compiled with OpenMP. libgomp's workers beside those of base/team.h would wait on the same cores, and
-// libgomp waits for a worker that has not begun. Of OpenMP, oneDNN's library calls six functions. Their entries in that
-// library's table of imports are pointed at functions that work on base/team.h where Temper is the caller, and call libgomp
-// otherwise. No other library's calls are touched, and what the application does with OpenMP stays its own.
+// oneDNN has its loops compiled with OpenMP. libgomp's workers beside those of base/team.h would wait on the same
+// cores, and libgomp waits for a worker that has not begun. Of OpenMP, oneDNN's library calls six functions. Their
+// entries in that library's table of imports are pointed at functions that work on base/team.h where Temper is the
+// caller, and call libgomp otherwise. No other library's calls are touched, and what the application does with OpenMP
+// stays its own.
 //
-// That this is right with whatever a region does, barriers by spinning on memory included, follows from what base/team.h says
-// of parts that work together: a region of n parts has n threads, and each part is begun.
+// That this is right with whatever a region does, barriers by spinning on memory included, follows from what
+// base/team.h says of parts that work together: a region of n parts has n threads, and each part is begun.
 #pragma once
 #include "base/team.h"
 
 namespace temper {
 
-// Once in a process; later calls give the same answer. False where oneDNN's library is not as expected (linked statically,
-// other functions of OpenMP imported, another runtime): its regions then stay with libgomp.
+// Once in a process; later calls give the same answer. False where oneDNN's library is not as expected (linked
+// statically, other functions of OpenMP imported, another runtime): its regions then stay with libgomp.
 bool serve_dnnl_regions();
 
-// The number of threads of what oneDNN runs for the calling thread, 0: Temper is not the caller; and whether the parts of its
-// regions are known not to wait for each other.
+// The number of threads of what oneDNN runs for the calling thread, 0: Temper is not the caller; and whether the parts
+// of its regions are known not to wait for each other.
 int dnnl_threads();
 Parts dnnl_parts();
 void set_dnnl_threads(int threads, Parts parts);

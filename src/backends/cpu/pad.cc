@@ -120,7 +120,8 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
   for (Layout layout : useful_layouts(problem.outputs[0].dims(), device)) {
     const Kept kept = kept_box(problem, layout);
     const bool channels = layout != Layout::plain && (op.before[1].value() != 0 || op.after[1].value() != 0);
-    if (op.kind == ops::PadKind::constant ? !can_copy_box(kept.sizes, kept.from) || !can_copy_box(kept.sizes, kept.to) || (channels && block_of(layout) > 1)
+    if (op.kind == ops::PadKind::constant ? !can_copy_box(kept.sizes, kept.from) ||
+                                                !can_copy_box(kept.sizes, kept.to) || (channels && block_of(layout) > 1)
                                           : channels)
       continue;
     Config config{"", {layout}, {layout}};
@@ -131,7 +132,8 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
 }
 
 std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView&, const Device&) {
-  if (std::get<ops::Pad>(problem.op).kind == ops::PadKind::constant) return std::make_unique<ConstantPadKernel>(problem, config.outputs.at(0));
+  if (std::get<ops::Pad>(problem.op).kind == ops::PadKind::constant)
+    return std::make_unique<ConstantPadKernel>(problem, config.outputs.at(0));
   return std::make_unique<TablePadKernel>(problem, config.outputs.at(0));
 }
 

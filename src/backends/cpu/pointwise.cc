@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pointwise programs run step by step over tiles of about a thousand elements, so that what lies between two steps stays
-// in the L1 cache. A tile is a range of the output's memory. Inputs that are contiguous there are read where they are;
-// those that are one element for the whole tile are passed as such; the others are spread out into scratch first.
+// Pointwise programs run step by step over tiles of about a thousand elements, so that what lies between two steps
+// stays in the L1 cache. A tile is a range of the output's memory. Inputs that are contiguous there are read where they
+// are; those that are one element for the whole tile are passed as such; the others are spread out into scratch first.
 #include <cstring>
 
 #include "backends/axes.h"
@@ -15,9 +15,9 @@ namespace temper {
 
 namespace {
 
-constexpr int64_t kTile = 1024;         // elements
-constexpr int64_t kShortRow = 256;      // shorter rows share a tile
-constexpr int64_t kParallel = 16384;    // elements worth a thread
+constexpr int64_t kTile = 1024;       // elements
+constexpr int64_t kShortRow = 256;    // shorter rows share a tile
+constexpr int64_t kParallel = 16384;  // elements worth a thread
 
 // Operands are indices into a table of pointers: inputs, slots, constants, the output.
 struct Operand {
@@ -33,8 +33,8 @@ struct Instruction {
 
 struct Input {
   bool used = false;
-  int64_t size = 0;      // bytes of an element
-  Dims outer, inner;     // strides in elements
+  int64_t size = 0;   // bytes of an element
+  Dims outer, inner;  // strides in elements
   bool contiguous = false, uniform = false;
   int64_t scratch = -1;  // offset in the thread's scratch, for inputs that are spread out
   // Per-channel inputs beside padding channels are copied to where their channels fill the blocks too.
@@ -44,7 +44,8 @@ struct Input {
 
 class PointwiseKernel final : public Kernel {
  public:
-  PointwiseKernel(const Program& program, const std::vector<TensorType>& types, const TensorType& output, Layout layout, int threads);
+  PointwiseKernel(const Program& program, const std::vector<TensorType>& types, const TensorType& output, Layout layout,
+                  int threads);
   void launch(const Buffers& buffers) override;
 
  private:
@@ -63,18 +64,20 @@ class PointwiseKernel final : public Kernel {
   void run_tiles(Thread& thread, const Buffers& buffers, int64_t begin, int64_t end) const;
   void pad_inputs(const Buffers& buffers);
   void zero_padding(std::byte* out, int64_t begin, int64_t end) const;
-  const void* spread(const Input& input, Spread& last, std::byte* scratch, const std::byte* from, int64_t row, int64_t n) const;
+  const void* spread(const Input& input, Spread& last, std::byte* scratch, const std::byte* from, int64_t row,
+                     int64_t n) const;
   void fill_row(const Input& input, std::byte* to, const std::byte* from, size_t axis) const;
 
   std::vector<Input> inputs_;
   std::vector<Instruction> code_;
-  Dims outer_, inner_;     // sizes; a tile lies within the inner axes
+  Dims outer_, inner_;  // sizes; a tile lies within the inner axes
   int64_t blocks_ = 1, block_ = 1, row_ = 1, chunk_ = 1, chunks_ = 1;
   int64_t output_size_ = 4;
-  int64_t image_ = 0, last_block_ = 0;  // elements of an image, and of its last block of channels, where that has padding
-  std::vector<uint64_t> keep_;          // a block's bytes: 0 in the padding
+  int64_t image_ = 0,
+          last_block_ = 0;      // elements of an image, and of its last block of channels, where that has padding
+  std::vector<uint64_t> keep_;  // a block's bytes: 0 in the padding
   int out_ = 0, threads_ = 1;
-  Tensor scratch_;         // for each thread: slots and spread-out inputs
+  Tensor scratch_;  // for each thread: slots and spread-out inputs
   std::vector<Tensor> constants_;
   std::vector<Thread> thread_;
 };
@@ -134,14 +137,22 @@ void PointwiseKernel::prepare_axes(const std::vector<TensorType>& types, const D
 
 bool keeps_half_values(Scalar op) {
   switch (op) {
-    case Scalar::min: case Scalar::max: case Scalar::neg: case Scalar::abs: case Scalar::sign: case Scalar::floor:
-    case Scalar::ceil: case Scalar::round: case Scalar::relu: case Scalar::where: return true;
+    case Scalar::min:
+    case Scalar::max:
+    case Scalar::neg:
+    case Scalar::abs:
+    case Scalar::sign:
+    case Scalar::floor:
+    case Scalar::ceil:
+    case Scalar::round:
+    case Scalar::relu:
+    case Scalar::where: return true;
     default: return false;
   }
 }
 
-// The program without casts that change nothing in a tile: of a half to f32, which it is held as, and of f32 to a half that
-// is the result, since storing rounds. Arguments name what was cast.
+// The program without casts that change nothing in a tile: of a half to f32, which it is held as, and of f32 to a half
+// that is the result, since storing rounds. Arguments name what was cast.
 Program without_free_casts(const Program& program, const std::vector<TensorType>& types, int& result) {
   Program out = program;
   std::vector<DType> dtypes;
@@ -189,9 +200,13 @@ void PointwiseKernel::compile(const Program& given, const std::vector<TensorType
     busy.push_back(true);
     return kSlot + int(busy.size()) - 1;
   };
-  auto release = [&](Operand operand) { if (operand.index >= kSlot && operand.index < kConstant) busy[size_t(operand.index - kSlot)] = false; };
+  auto release = [&](Operand operand) {
+    if (operand.index >= kSlot && operand.index < kConstant) busy[size_t(operand.index - kSlot)] = false;
+  };
   std::vector<Operand> where(static_cast<size_t>(values));
-  auto dtype_of_value = [&](int v) { return v < inputs ? types[size_t(v)].dtype : program.steps[size_t(v - inputs)].dtype; };
+  auto dtype_of_value = [&](int v) {
+    return v < inputs ? types[size_t(v)].dtype : program.steps[size_t(v - inputs)].dtype;
+  };
   auto is_half = [](DType dtype) { return held_as(dtype) != dtype; };
 
   for (int i = 0; i < inputs; ++i) {
@@ -217,7 +232,8 @@ void PointwiseKernel::compile(const Program& given, const std::vector<TensorType
         else *constant.data<T>() = static_cast<T>(step.number);
       });
       // A constant of a half dtype is held as f32 but has the half's value.
-      if (is_half(step.dtype)) visit_dtype(step.dtype, [&]<class T>() { *constant.data<float>() = float(static_cast<T>(step.number)); });
+      if (is_half(step.dtype))
+        visit_dtype(step.dtype, [&]<class T>() { *constant.data<float>() = float(static_cast<T>(step.number)); });
       where[size_t(v)] = {kConstant + int(constants_.size()), true};
       constants_.push_back(constant);
       continue;
@@ -235,7 +251,8 @@ void PointwiseKernel::compile(const Program& given, const std::vector<TensorType
     if (!code.run) fail(ErrorKind::unsupported, "no loop for pointwise ", name_of(step.op), '.', step.dtype);
     // Arguments read for the last time give their slot to the result: every step may work in place.
     for (int a = 0; a < arity_of(step.op); ++a)
-      if (last_use[size_t(step.args[size_t(a)])] == s && size_of(held_as(dtype_of_value(step.args[size_t(a)]))) == size_of(held_as(step.dtype)))
+      if (last_use[size_t(step.args[size_t(a)])] == s &&
+          size_of(held_as(dtype_of_value(step.args[size_t(a)]))) == size_of(held_as(step.dtype)))
         release(code.args[size_t(a)]);
     const bool last = v == result_value;
     stored = last && !code.single && !is_half(result);
@@ -243,7 +260,8 @@ void PointwiseKernel::compile(const Program& given, const std::vector<TensorType
     where[size_t(v)] = {code.out, code.single};
     code_.push_back(code);
     for (int a = 0; a < arity_of(step.op); ++a)
-      if (last_use[size_t(step.args[size_t(a)])] == s && code.args[size_t(a)].index != code.out) release(code.args[size_t(a)]);
+      if (last_use[size_t(step.args[size_t(a)])] == s && code.args[size_t(a)].index != code.out)
+        release(code.args[size_t(a)]);
     if (is_half(step.dtype) && !(last && is_half(result)) && !keeps_half_values(step.op))
       code_.push_back({find_rounding(step.dtype), code.out, {Operand{code.out, code.single}}, code.single});
   }
@@ -280,17 +298,21 @@ void PointwiseKernel::compile(const Program& given, const std::vector<TensorType
   for (int t = 0; t < threads_; ++t) {
     Thread thread;
     thread.table.resize(size_t(out_) + 1);
-    for (int s = 0; s < slots; ++s) thread.table[size_t(inputs + s)] = scratch_.raw().data() + t * bytes + s * slot_bytes;
-    for (size_t c = 0; c < constants_.size(); ++c) thread.table[size_t(inputs + slots) + c] = constants_[c].raw().data();
+    for (int s = 0; s < slots; ++s)
+      thread.table[size_t(inputs + s)] = scratch_.raw().data() + t * bytes + s * slot_bytes;
+    for (size_t c = 0; c < constants_.size(); ++c)
+      thread.table[size_t(inputs + slots) + c] = constants_[c].raw().data();
     thread.spread.resize(size_t(inputs));
     thread.offsets.resize(size_t(inputs));
     for (Input& input : inputs_)
-      if (input.scratch >= 0) thread.table[size_t(&input - inputs_.data())] = scratch_.raw().data() + t * bytes + input.scratch;
+      if (input.scratch >= 0)
+        thread.table[size_t(&input - inputs_.data())] = scratch_.raw().data() + t * bytes + input.scratch;
     thread_.push_back(std::move(thread));
   }
 }
 
-PointwiseKernel::PointwiseKernel(const Program& program, const std::vector<TensorType>& types, const TensorType& output, Layout layout, int threads)
+PointwiseKernel::PointwiseKernel(const Program& program, const std::vector<TensorType>& types, const TensorType& output,
+                                 Layout layout, int threads)
     : output_size_(size_of(output.dtype)), threads_(std::max(1, threads)) {
   const Dims dims = output.dims();
   threads_ = int(std::min<int64_t>(threads_, element_count(dims) / kParallel + 1));
@@ -303,7 +325,8 @@ void copy_strided(std::byte* to, const std::byte* from, int64_t n, int64_t strid
   T* out = reinterpret_cast<T*>(to);
   const T* in = reinterpret_cast<const T*>(from);
   if (stride == 0) std::fill_n(out, n, *in);
-  else for (int64_t i = 0; i < n; ++i) out[i] = in[i * stride];
+  else
+    for (int64_t i = 0; i < n; ++i) out[i] = in[i * stride];
 }
 
 void copy_elements(std::byte* to, const std::byte* from, int64_t n, int64_t stride, int64_t size) {
@@ -319,10 +342,12 @@ void PointwiseKernel::fill_row(const Input& input, std::byte* to, const std::byt
   if (axis + 1 == inner_.size()) return copy_elements(to, from, inner_[axis], input.inner[axis], input.size);
   int64_t step = input.size;
   for (size_t i = axis + 1; i < inner_.size(); ++i) step *= inner_[i];
-  for (int64_t i = 0; i < inner_[axis]; ++i) fill_row(input, to + i * step, from + i * input.inner[axis] * input.size, axis + 1);
+  for (int64_t i = 0; i < inner_[axis]; ++i)
+    fill_row(input, to + i * step, from + i * input.inner[axis] * input.size, axis + 1);
 }
 
-const void* PointwiseKernel::spread(const Input& input, Spread& last, std::byte* scratch, const std::byte* from, int64_t start, int64_t n) const {
+const void* PointwiseKernel::spread(const Input& input, Spread& last, std::byte* scratch, const std::byte* from,
+                                    int64_t start, int64_t n) const {
   const int64_t stride = input.inner[0];
   if (inner_.size() == 1) {  // neither contiguous nor uniform: strided
     copy_elements(scratch, from + start * stride * input.size, n, stride, input.size);
@@ -338,7 +363,8 @@ const void* PointwiseKernel::spread(const Input& input, Spread& last, std::byte*
     return scratch;
   }
   const int64_t first = start / row_;
-  for (int64_t r = 0; r < n / row_; ++r) fill_row(input, scratch + r * row_bytes, from + (first + r) * stride * input.size, 1);
+  for (int64_t r = 0; r < n / row_; ++r)
+    fill_row(input, scratch + r * row_bytes, from + (first + r) * stride * input.size, 1);
   return scratch;
 }
 
@@ -367,9 +393,11 @@ void PointwiseKernel::run_tiles(Thread& thread, const Buffers& buffers, int64_t 
     }
     table[size_t(out_)] = out + (block * block_ + start) * output_size_;
     for (const Instruction& code : code_) {
-      auto at = [&](int a) { return code.args[size_t(a)].index < 0 ? nullptr : table[size_t(code.args[size_t(a)].index)]; };
-      code.run({const_cast<void*>(table[size_t(code.out)]), at(0), at(1), at(2), code.single ? 1 : n, code.args[0].uniform,
-                code.args[1].uniform, code.args[2].uniform});
+      auto at = [&](int a) {
+        return code.args[size_t(a)].index < 0 ? nullptr : table[size_t(code.args[size_t(a)].index)];
+      };
+      code.run({const_cast<void*>(table[size_t(code.out)]), at(0), at(1), at(2), code.single ? 1 : n,
+                code.args[0].uniform, code.args[1].uniform, code.args[2].uniform});
     }
     if (image_) zero_padding(out, block * block_ + start, block * block_ + start + n);
     moved = ++chunk == chunks_;
@@ -381,7 +409,8 @@ void PointwiseKernel::run_tiles(Thread& thread, const Buffers& buffers, int64_t 
 void PointwiseKernel::zero_padding(std::byte* out, int64_t begin, int64_t end) const {
   const int64_t words = int64_t(keep_.size()), bytes = words * 8;
   for (int64_t image = begin / image_; image * image_ < end; ++image) {
-    const int64_t first = std::max(begin, (image + 1) * image_ - last_block_), last = std::min(end, (image + 1) * image_);
+    const int64_t first = std::max(begin, (image + 1) * image_ - last_block_),
+                  last = std::min(end, (image + 1) * image_);
     if (first >= last) continue;
     uint64_t* at = reinterpret_cast<uint64_t*>(out + first * output_size_);
     const int64_t rows = (last - first) * output_size_ / bytes;
@@ -398,23 +427,26 @@ void PointwiseKernel::pad_inputs(const Buffers& buffers) {
     Input& input = inputs_[i];
     if (!input.used || !input.padded.defined()) continue;  // an unused one may have no memory
     for (int64_t row = 0; row < input.padded_rows; ++row)
-      std::memcpy(input.padded.raw_mutable() + row * input.padded_row_bytes, static_cast<const std::byte*>(buffers.inputs[i]) + row * input.row_bytes,
-                  size_t(input.row_bytes));
+      std::memcpy(input.padded.raw_mutable() + row * input.padded_row_bytes,
+                  static_cast<const std::byte*>(buffers.inputs[i]) + row * input.row_bytes, size_t(input.row_bytes));
   }
 }
 
 void PointwiseKernel::launch(const Buffers& buffers) {
   pad_inputs(buffers);
-  parallel_for_threads(threads_, blocks_ * chunks_, std::max<int64_t>(1, kParallel / chunk_),
-                       [&](int thread, int64_t begin, int64_t end) { run_tiles(thread_[size_t(thread)], buffers, begin, end); });
+  parallel_for_threads(
+      threads_, blocks_ * chunks_, std::max<int64_t>(1, kParallel / chunk_),
+      [&](int thread, int64_t begin, int64_t end) { run_tiles(thread_[size_t(thread)], buffers, begin, end); });
 }
 
 }  // namespace
 
-Support pointwise_supported(const Program& program, const std::vector<TensorType>& inputs, const TensorType& output, Layout layout) {
+Support pointwise_supported(const Program& program, const std::vector<TensorType>& inputs, const TensorType& output,
+                            Layout layout) {
   const Dims dims = output.dims();
   if (!layout_fits(dims, layout)) return refused("the layout ", layout, " needs [N,C,spatial...], not ", output);
-  if (int(inputs.size()) != program.inputs) return refused("the program has ", program.inputs, " inputs, not ", inputs.size());
+  if (int(inputs.size()) != program.inputs)
+    return refused("the program has ", program.inputs, " inputs, not ", inputs.size());
   return supported();
 }
 
@@ -451,7 +483,8 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
 
 std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView&, const Device&) {
   const auto& op = std::get<ops::Pointwise>(problem.op);
-  return make_pointwise_kernel(op.program, types_of(problem.inputs), problem.outputs[0].type, config.outputs.at(0), problem.threads);
+  return make_pointwise_kernel(op.program, types_of(problem.inputs), problem.outputs[0].type, config.outputs.at(0),
+                               problem.threads);
 }
 
 }  // namespace

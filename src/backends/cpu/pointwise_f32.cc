@@ -23,12 +23,14 @@ void sine_step(const StepArgs& s) {
   int large = 0;
   for (int64_t i = 0; i < read; ++i) large |= !(vmath::magnitude(a[i]) < vmath::kTrigLimit);
   if (!large) return unary_loop<float, float, decltype([](float x) { return vmath::sin_or_cos(x, quarter); })>(s);
-  unary_loop<float, float, decltype([](float x) { return float(quarter ? std::cos(double(x)) : std::sin(double(x))); })>(s);
+  unary_loop<float, float,
+             decltype([](float x) { return float(quarter ? std::cos(double(x)) : std::sin(double(x))); })>(s);
 }
 
 // One rounding on every instruction set: without FMA instructions the C library's own computes it exactly.
 void fma_step(const StepArgs& s) {
-  const float *a = static_cast<const float*>(s.a), *b = static_cast<const float*>(s.b), *c = static_cast<const float*>(s.c);
+  const float *a = static_cast<const float*>(s.a), *b = static_cast<const float*>(s.b),
+              *c = static_cast<const float*>(s.c);
   float* out = static_cast<float*>(s.out);
   const int64_t n = s.n;
   if (!s.a_uniform && s.b_uniform && !s.c_uniform) {  // a residual with one scale
@@ -96,7 +98,8 @@ StepFn find_pow(DType dtype, double exponent) {
   using F = float;
   if (dtype != DType::f32) return nullptr;
   // x^0.5 differs from sqrt(x) at -0 and -infinity.
-  if (exponent == 0.5) return TEMPER_UNARY(F, F, x == -std::numeric_limits<F>::infinity() ? -x : __builtin_sqrtf(x + 0.f));
+  if (exponent == 0.5)
+    return TEMPER_UNARY(F, F, x == -std::numeric_limits<F>::infinity() ? -x : __builtin_sqrtf(x + 0.f));
   if (exponent == 1) return TEMPER_UNARY(F, F, x);
   if (exponent == 2) return TEMPER_UNARY(F, F, x * x);
   if (exponent == 3) return TEMPER_UNARY(F, F, x * x * x);
@@ -134,10 +137,12 @@ inline uint16_t float_to_bfloat(float value) {
 }  // namespace
 
 StepFn find_load(DType dtype) {
-  return dtype == DType::f16 ? TEMPER_UNARY(uint16_t, float, half_to_float(x)) : TEMPER_UNARY(uint16_t, float, bfloat_to_float(x));
+  return dtype == DType::f16 ? TEMPER_UNARY(uint16_t, float, half_to_float(x))
+                             : TEMPER_UNARY(uint16_t, float, bfloat_to_float(x));
 }
 StepFn find_store(DType dtype) {
-  return dtype == DType::f16 ? TEMPER_UNARY(float, uint16_t, float_to_half(x)) : TEMPER_UNARY(float, uint16_t, float_to_bfloat(x));
+  return dtype == DType::f16 ? TEMPER_UNARY(float, uint16_t, float_to_half(x))
+                             : TEMPER_UNARY(float, uint16_t, float_to_bfloat(x));
 }
 StepFn find_rounding(DType dtype) {
   return dtype == DType::f16 ? TEMPER_UNARY(float, float, half_to_float(float_to_half(x)))

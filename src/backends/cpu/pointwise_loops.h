@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of pointwise_steps.h over a function object of one element. The output may be an argument's own memory (never
-// shifted), which is what ivdep tells the compiler.
+// The loops of pointwise_steps.h over a function object of one element. The output may be an argument's own memory
+// (never shifted), which is what ivdep tells the compiler.
 #pragma once
 #include <type_traits>
 
@@ -15,7 +15,9 @@ constexpr bool kCommon = std::is_same_v<T, float> || std::is_same_v<T, uint16_t>
                          std::is_same_v<T, uint8_t> || std::is_same_v<T, int8_t> || std::is_same_v<T, bool>;
 template <class T, class R, class Loop>
 inline void run_loop(Loop loop) {
-  if constexpr ((std::is_same_v<T, float> || std::is_same_v<R, float> || std::is_same_v<T, int32_t>) && kCommon<T> && kCommon<R>) vectorised(loop);
+  if constexpr ((std::is_same_v<T, float> || std::is_same_v<R, float> || std::is_same_v<T, int32_t>) && kCommon<T> &&
+                kCommon<R>)
+    vectorised(loop);
   else loop();
 }
 

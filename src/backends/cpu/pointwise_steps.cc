@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps on every dtype but f32 -> f32. Integers compute in their own width: wrapping arithmetic gives the same bits as
-// the reference's 64-bit arithmetic; where it would not (division, powers, shifts), the code widens as the reference does.
+// the reference's 64-bit arithmetic; where it would not (division, powers, shifts), the code widens as the reference
+// does.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -86,9 +87,9 @@ StepFn find_f64(Scalar op) {
     case Scalar::fmod: return TEMPER_BINARY(F, F, std::fmod(x, y));
     case Scalar::mod:
       return &binary_loop<F, F, decltype([](F x, F y) {
-        const F r = std::fmod(x, y);
-        return r != 0 && (r < 0) != (y < 0) ? r + y : r;
-      })>;
+                            const F r = std::fmod(x, y);
+                            return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+                          })>;
     case Scalar::neg: return TEMPER_UNARY(F, F, -x);
     case Scalar::abs: return TEMPER_UNARY(F, F, std::fabs(x));
     case Scalar::sign: return TEMPER_UNARY(F, F, x > 0 ? 1. : x < 0 ? -1. : x);
@@ -124,10 +125,13 @@ StepFn find_test(Scalar op) {
     case Scalar::equal: return TEMPER_BINARY(T, bool, x == y);
     case Scalar::less: return TEMPER_BINARY(T, bool, x < y);
     case Scalar::less_equal: return TEMPER_BINARY(T, bool, x <= y);
-    case Scalar::is_nan: if constexpr (std::is_floating_point_v<T>) return TEMPER_UNARY(T, bool, x != x); break;
+    case Scalar::is_nan:
+      if constexpr (std::is_floating_point_v<T>) return TEMPER_UNARY(T, bool, x != x);
+      break;
     case Scalar::is_inf:
       if constexpr (std::is_floating_point_v<T>)
-        return TEMPER_UNARY(T, bool, x == std::numeric_limits<T>::infinity() || x == -std::numeric_limits<T>::infinity());
+        return TEMPER_UNARY(T, bool,
+                            x == std::numeric_limits<T>::infinity() || x == -std::numeric_limits<T>::infinity());
       break;
     default: break;
   }
@@ -136,7 +140,7 @@ StepFn find_test(Scalar op) {
 
 StepFn find_logical(Scalar op) {
   switch (op) {
-    case Scalar::logical_and: return TEMPER_BINARY(bool, bool, x && y);
+    case Scalar::logical_and: return TEMPER_BINARY(bool, bool, x&& y);
     case Scalar::logical_or: return TEMPER_BINARY(bool, bool, x || y);
     case Scalar::logical_xor: return TEMPER_BINARY(bool, bool, x != y);
     case Scalar::logical_not: return TEMPER_UNARY(bool, bool, !x);

@@ -16,10 +16,10 @@ using StepFn = void (*)(const StepArgs&);
 // In tiles f16 and bf16 are held as f32, everything else as itself.
 constexpr DType held_as(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype; }
 
-// `from`: dtype of the first argument (of the second for where); both dtypes as held. Null: there is no such step. Casts
-// between equal dtypes copy.
+// `from`: dtype of the first argument (of the second for where); both dtypes as held. Null: there is no such step.
+// Casts between equal dtypes copy.
 StepFn find_step(Scalar op, DType from, DType to);
-StepFn find_step_f32(Scalar op);      // f32 -> f32
+StepFn find_step_f32(Scalar op);  // f32 -> f32
 StepFn find_cast(DType from, DType to);
 StepFn find_pow(DType dtype, double exponent);  // with a constant exponent; null: use the general step
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling by oneDNN: averages of floats, maxima of 8-bit integers (its averages of those round in another way, and its maxima
-// of floats pass no NaN on).
+// Pooling by oneDNN: averages of floats, maxima of 8-bit integers (its averages of those round in another way, and its
+// maxima of floats pass no NaN on).
 #include "backends/cpu/onednn.h"
 
 namespace temper {
@@ -20,8 +20,8 @@ std::optional<Descriptor> describe(const Problem& problem, Layout layout) {
     end.push_back((y[i + 2] - 1) * op.strides[i] + op.kernel[i] - x[i + 2] - begin.back());
   }
   const auto algorithm = op.kind == ops::PoolKind::max ? dnnl::algorithm::pooling_max
-                         : op.count_include_pad       ? dnnl::algorithm::pooling_avg_include_padding
-                                                      : dnnl::algorithm::pooling_avg_exclude_padding;
+                         : op.count_include_pad        ? dnnl::algorithm::pooling_avg_include_padding
+                                                       : dnnl::algorithm::pooling_avg_exclude_padding;
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return dnnl_try([&] {
@@ -37,10 +37,12 @@ Support supports(const Problem& problem, const Device& device) {
   const Dims x = problem.inputs[0].dims(), y = problem.outputs[0].dims();
   const DType dtype = problem.inputs[0].type.dtype;
   const bool bytes = op.kind == ops::PoolKind::max && (dtype == DType::i8 || dtype == DType::u8);
-  if (auto s = dnnl_float_supported(problem, device); !bytes && !s.yes()) return refused(s.reason, "; of i8 and u8 the largest");
+  if (auto s = dnnl_float_supported(problem, device); !bytes && !s.yes())
+    return refused(s.reason, "; of i8 and u8 the largest");
   if (op.kind == ops::PoolKind::max && !bytes) return refused("oneDNN's largest of floats loses NaN");
   if (op.kind == ops::PoolKind::lp || op.with_indices) return refused("lp pools and indices are not oneDNN's");
-  if (x.size() > 5 || element_count(x) == 0 || element_count(y) == 0) return refused("rank ", x.size(), " or an empty tensor");
+  if (x.size() > 5 || element_count(x) == 0 || element_count(y) == 0)
+    return refused("rank ", x.size(), " or an empty tensor");
   for (int64_t d : op.dilations)
     if (d != 1) return refused("dilation");
   const ops::Window window = op.window();
@@ -67,7 +69,9 @@ class PoolKernel final : public Kernel {
   PoolKernel(const Problem& problem, const Config& config) {
     const ThreadScope threads(problem.threads);
     const auto d = describe(problem, config.inputs[0]);
-    if (!d) fail(ErrorKind::unsupported, "oneDNN on this machine has no pool for ", problem.text(), "; build the plan again here");
+    if (!d)
+      fail(ErrorKind::unsupported, "oneDNN on this machine has no pool for ", problem.text(),
+           "; build the plan again here");
     call_ = DnnlCall(dnnl::pooling_forward(*d));
     src_ = call_.add(DNNL_ARG_SRC, d->src_desc());
     dst_ = call_.add(DNNL_ARG_DST, d->dst_desc());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling that a library does not have: maxima that pass NaN on, dilations, indices, lp, windows beyond the padding, every
-// dtype. All channels that lie side by side in the layout are taken at once; of plain images, pixels of a row.
+// Pooling that a library does not have: maxima that pass NaN on, dilations, indices, lp, windows beyond the padding,
+// every dtype. All channels that lie side by side in the layout are taken at once; of plain images, pixels of a row.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -18,10 +18,10 @@ namespace {
 
 using ops::PoolKind;
 
-constexpr size_t kMaxAxes = 3;        // spatial axes
+constexpr size_t kMaxAxes = 3;       // spatial axes
 constexpr int64_t kColumns = 64;     // channels at once
 constexpr int64_t kParallel = 8192;  // window elements worth a thread
-constexpr int64_t kStarts = 32;       // rows of the input that go into a row of the output at once
+constexpr int64_t kStarts = 32;      // rows of the input that go into a row of the output at once
 
 // Max keeps T, sums are taken in the reference's wide type, but for f32.
 template <class T>
@@ -37,7 +37,9 @@ void run_loop(Loop loop) {
 template <class T>
 using Held = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 template <class T>
-inline Held<T> held(T value) { return Held<T>(value); }
+inline Held<T> held(T value) {
+  return Held<T>(value);
+}
 template <class T>
 inline T released(Held<T> value) {
   if constexpr (std::is_same_v<T, BFloat16>) {
@@ -101,14 +103,18 @@ struct Vector {
   }
 };
 template <class T>
-constexpr Held<T> kLowest = std::is_floating_point_v<Held<T>> ? -std::numeric_limits<Held<T>>::infinity() : std::numeric_limits<Held<T>>::lowest();
+constexpr Held<T> kLowest = std::is_floating_point_v<Held<T>> ? -std::numeric_limits<Held<T>>::infinity()
+                                                              : std::numeric_limits<Held<T>>::lowest();
 
 class OwnPoolKernel final : public Kernel {
  public:
   OwnPoolKernel(const Problem& problem, Layout layout)
-      : op_(std::get<ops::Pool>(problem.op)), dtype_(problem.inputs[0].type.dtype), threads_(problem.threads),
+      : op_(std::get<ops::Pool>(problem.op)),
+        dtype_(problem.inputs[0].type.dtype),
+        threads_(problem.threads),
         padding_(problem.outputs[0].dims(), layout, size_of(dtype_)) {
-    const Dims x = physical_dims(problem.inputs[0].dims(), layout), y = physical_dims(problem.outputs[0].dims(), layout);
+    const Dims x = physical_dims(problem.inputs[0].dims(), layout),
+               y = physical_dims(problem.outputs[0].dims(), layout);
     const size_t spatial = problem.inputs[0].dims().size() - 2, first = layout == Layout::channels_last ? 1 : 2;
     inner_ = layout == Layout::plain ? 1 : x.back();
     for (size_t i = 0; i < first; ++i) planes_ *= x[i];
@@ -116,7 +122,8 @@ class OwnPoolKernel final : public Kernel {
     int64_t stride = inner_, column = 1;
     for (size_t i = spatial; i-- > 0;) {
       const auto [begin, end] = ops::window_pads(window, int64_t(i), x[first + i]);
-      axes_.insert(axes_.begin(), {x[first + i], y[first + i], op_.kernel[i], op_.strides[i], op_.dilations[i], begin, end, stride, 1});
+      axes_.insert(axes_.begin(), {x[first + i], y[first + i], op_.kernel[i], op_.strides[i], op_.dilations[i], begin,
+                                   end, stride, 1});
       stride *= x[first + i];
     }
     for (Axis& axis : axes_) {  // column-major positions count the first spatial axis fastest
@@ -136,17 +143,19 @@ class OwnPoolKernel final : public Kernel {
       T* y = static_cast<T*>(buffers.outputs[0]);
       int64_t* where = op_.with_indices ? static_cast<int64_t*>(buffers.outputs[1]) : nullptr;
       if (op_.kind == PoolKind::max && !where) return largest(x, y);
-      parallel_for_threads(threads_, planes_ * out_plane_, std::max<int64_t>(1, kParallel / (window_ * inner_)), [&](int, int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const int64_t plane = i / out_plane_;
-          const T* from = x + plane * in_plane_ * inner_;
-          for (int64_t k = 0; k < inner_; k += kColumns) {
-            const int64_t width = std::min(kColumns, inner_ - k);
-            if (where) with_indices(from, y + i, where + i, plane, i % out_plane_);
-            else if constexpr (std::is_same_v<Wide<T>, double>) sum(from + k, y + i * inner_ + k, i % out_plane_, width);
-          }
-        }
-      });
+      parallel_for_threads(threads_, planes_ * out_plane_, std::max<int64_t>(1, kParallel / (window_ * inner_)),
+                           [&](int, int64_t begin, int64_t end) {
+                             for (int64_t i = begin; i < end; ++i) {
+                               const int64_t plane = i / out_plane_;
+                               const T* from = x + plane * in_plane_ * inner_;
+                               for (int64_t k = 0; k < inner_; k += kColumns) {
+                                 const int64_t width = std::min(kColumns, inner_ - k);
+                                 if (where) with_indices(from, y + i, where + i, plane, i % out_plane_);
+                                 else if constexpr (std::is_same_v<Wide<T>, double>)
+                                   sum(from + k, y + i * inner_ + k, i % out_plane_, width);
+                               }
+                             }
+                           });
     });
     padding_.run(buffers.outputs[0]);
   }
@@ -161,7 +170,8 @@ class OwnPoolKernel final : public Kernel {
   template <class Body>
   int64_t for_each(int64_t position, Body&& body) const {
     int64_t start[kMaxAxes] = {};
-    for (size_t a = axes_.size(); a-- > 0; position /= axes_[a].out) start[a] = position % axes_[a].out * axes_[a].stride - axes_[a].begin;
+    for (size_t a = axes_.size(); a-- > 0; position /= axes_[a].out)
+      start[a] = position % axes_[a].out * axes_[a].stride - axes_[a].begin;
     return walk(0, start, 0, 0, true, body);
   }
   template <class Body>
@@ -186,16 +196,19 @@ class OwnPoolKernel final : public Kernel {
   template <class T>
   void largest(const T* x, T* y) const {
     const int64_t out = axes_.back().out, rows = out_plane_ / out;
-    parallel_for_threads(threads_, planes_ * rows, std::max<int64_t>(1, kParallel / (window_ * inner_ * out)), [&](int, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) largest_row(x + i / rows * in_plane_ * inner_, y + i * out * inner_, i % rows);
-    });
+    parallel_for_threads(threads_, planes_ * rows, std::max<int64_t>(1, kParallel / (window_ * inner_ * out)),
+                         [&](int, int64_t begin, int64_t end) {
+                           for (int64_t i = begin; i < end; ++i)
+                             largest_row(x + i / rows * in_plane_ * inner_, y + i * out * inner_, i % rows);
+                         });
   }
   // The window's elements of the other axes that lie inside are so many starts of rows of the input; a few at a time.
   template <class T>
   void largest_row(const T* x, T* y, int64_t row) const {
     int64_t start[kMaxAxes] = {};
     const size_t outer = axes_.size() - 1;
-    for (size_t a = outer; a-- > 0; row /= axes_[a].out) start[a] = row % axes_[a].out * axes_[a].stride - axes_[a].begin;
+    for (size_t a = outer; a-- > 0; row /= axes_[a].out)
+      start[a] = row % axes_[a].out * axes_[a].stride - axes_[a].begin;
     int64_t starts[kStarts];
     int64_t count = 0;
     bool first = true;
@@ -300,9 +313,17 @@ class OwnPoolKernel final : public Kernel {
     const int64_t counted = for_each(position, [&](int64_t offset, int64_t) {
       ++valid;
       const T* from = x + offset;
-      if (!lp) run_loop<T>([=] { for (int64_t k = 0; k < width; ++k) into[k] += static_cast<Sum<T>>(from[k]); });
-      else if (op_.p == 2) run_loop<T>([=] { for (int64_t k = 0; k < width; ++k) into[k] += static_cast<Sum<T>>(from[k]) * static_cast<Sum<T>>(from[k]); });
-      else for (int64_t k = 0; k < width; ++k) into[k] += static_cast<Sum<T>>(std::pow(std::fabs(double(from[k])), double(op_.p)));
+      if (!lp)
+        run_loop<T>([=] {
+          for (int64_t k = 0; k < width; ++k) into[k] += static_cast<Sum<T>>(from[k]);
+        });
+      else if (op_.p == 2)
+        run_loop<T>([=] {
+          for (int64_t k = 0; k < width; ++k) into[k] += static_cast<Sum<T>>(from[k]) * static_cast<Sum<T>>(from[k]);
+        });
+      else
+        for (int64_t k = 0; k < width; ++k)
+          into[k] += static_cast<Sum<T>>(std::pow(std::fabs(double(from[k])), double(op_.p)));
     });
     for (int64_t k = 0; k < width; ++k) {
       if (!lp) y[k] = static_cast<T>(sums[k] / Sum<T>(op_.count_include_pad ? counted : valid));
@@ -336,7 +357,8 @@ class OwnPoolKernel final : public Kernel {
 Support supports(const Problem& problem, const Device&) {
   if (auto s = needs_op<ops::Pool>(problem); !s.yes()) return s;
   if (problem.inputs[0].dims().size() > 5) return refused("more than three spatial axes");
-  if (element_count(problem.outputs[0].dims()) == 0 || element_count(problem.inputs[0].dims()) == 0) return refused("an empty tensor");
+  if (element_count(problem.outputs[0].dims()) == 0 || element_count(problem.inputs[0].dims()) == 0)
+    return refused("an empty tensor");
   return supported();
 }
 

@@ -19,40 +19,82 @@ namespace {
 
 using ops::ReduceKind;
 
-constexpr int64_t kColumns = 512;      // accumulators side by side
-constexpr int64_t kParallel = 32768;   // elements worth a thread
+constexpr int64_t kColumns = 512;     // accumulators side by side
+constexpr int64_t kParallel = 32768;  // elements worth a thread
 
 // What values of T are accumulated in.
 template <class T>
 using Accumulator = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float,
-                    std::conditional_t<std::is_floating_point_v<T>, T, Wide<T>>>;
+                                       std::conditional_t<std::is_floating_point_v<T>, T, Wide<T>>>;
 
 struct Sum {
-  template <class A> static A start() { return A(0); }
-  template <class A> static A fold(A a, A v) { return A(a + v); }
-  template <class A> static A join(A a, A b) { return A(a + b); }
+  template <class A>
+  static A start() {
+    return A(0);
+  }
+  template <class A>
+  static A fold(A a, A v) {
+    return A(a + v);
+  }
+  template <class A>
+  static A join(A a, A b) {
+    return A(a + b);
+  }
 };
 struct Product {
-  template <class A> static A start() { return A(1); }
-  template <class A> static A fold(A a, A v) { return A(a * v); }
-  template <class A> static A join(A a, A b) { return A(a * b); }
+  template <class A>
+  static A start() {
+    return A(1);
+  }
+  template <class A>
+  static A fold(A a, A v) {
+    return A(a * v);
+  }
+  template <class A>
+  static A join(A a, A b) {
+    return A(a * b);
+  }
 };
 struct Absolute : Sum {
-  template <class A> static A fold(A a, A v) { return A(a + (v < 0 ? -v : v)); }
+  template <class A>
+  static A fold(A a, A v) {
+    return A(a + (v < 0 ? -v : v));
+  }
 };
 struct Square : Sum {
-  template <class A> static A fold(A a, A v) { return A(a + v * v); }
+  template <class A>
+  static A fold(A a, A v) {
+    return A(a + v * v);
+  }
 };
 // NaN wins, as in numpy.
 struct Largest {
-  template <class A> static A start() { return std::is_floating_point_v<A> ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::lowest(); }
-  template <class A> static A fold(A a, A v) { return v > a || v != v ? v : a; }
-  template <class A> static A join(A a, A b) { return fold(a, b); }
+  template <class A>
+  static A start() {
+    return std::is_floating_point_v<A> ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::lowest();
+  }
+  template <class A>
+  static A fold(A a, A v) {
+    return v > a || v != v ? v : a;
+  }
+  template <class A>
+  static A join(A a, A b) {
+    return fold(a, b);
+  }
 };
 struct Smallest {
-  template <class A> static A start() { return std::is_floating_point_v<A> ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max(); }
-  template <class A> static A fold(A a, A v) { return v < a || v != v ? v : a; }
-  template <class A> static A join(A a, A b) { return fold(a, b); }
+  template <class A>
+  static A start() {
+    return std::is_floating_point_v<A> ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max();
+  }
+  template <class A>
+  static A fold(A a, A v) {
+    return v < a || v != v ? v : a;
+  }
+  template <class A>
+  static A join(A a, A b) {
+    return fold(a, b);
+  }
 };
 
 template <class A>
@@ -114,12 +156,14 @@ struct Folds {
 
 class ReduceKernel final : public Kernel {
  public:
-  ReduceKernel(const Problem& problem, Layout layout) : kind_(std::get<ops::Reduce>(problem.op).kind), dtype_(problem.inputs[0].type.dtype) {
+  ReduceKernel(const Problem& problem, Layout layout)
+      : kind_(std::get<ops::Reduce>(problem.op).kind), dtype_(problem.inputs[0].type.dtype) {
     const auto& op = std::get<ops::Reduce>(problem.op);
     const Dims dims = problem.inputs[0].dims();
     Dims flags(dims.size(), 0);
     for (int64_t axis : op.axes) flags[size_t(axis)] = 1;
-    // Along a channel axis cut into blocks both pieces are reduced or kept; physical_strides maps them, times the block.
+    // Along a channel axis cut into blocks both pieces are reduced or kept; physical_strides maps them, times the
+    // block.
     const Dims reduced = physical_strides(flags, layout);
     const Dims sizes = physical_dims(dims, layout), strides = row_major_strides(sizes);
     for (size_t i = 0; i < sizes.size(); ++i) {
@@ -143,12 +187,15 @@ class ReduceKernel final : public Kernel {
   }
 
   void launch(const Buffers& buffers) override {
-    visit_dtype(dtype_, [&]<class T>() { run<T>(static_cast<const T*>(buffers.inputs[0]), static_cast<T*>(buffers.outputs[0])); });
+    visit_dtype(dtype_, [&]<class T>() {
+      run<T>(static_cast<const T*>(buffers.inputs[0]), static_cast<T*>(buffers.outputs[0]));
+    });
     // Kept spatial axes between the blocks would need a loop here; supports() refuses them.
     const int64_t padded = images_ ? outputs_ / images_ : 0;
     for (int64_t image = 0; image < images_; ++image) {
       const int64_t end = (image + 1) * padded, size = size_of(dtype_);
-      std::memset(static_cast<std::byte*>(buffers.outputs[0]) + (end - block_ + tail_) * size, 0, size_t((block_ - tail_) * size));
+      std::memset(static_cast<std::byte*>(buffers.outputs[0]) + (end - block_ + tail_) * size, 0,
+                  size_t((block_ - tail_) * size));
     }
   }
 
@@ -161,12 +208,15 @@ class ReduceKernel final : public Kernel {
   template <class T>
   void run(const T* x, T* out) const {
     switch (kind_) {
-      case ReduceKind::sum: case ReduceKind::mean: case ReduceKind::log_sum: return run_fold<T>(x, out, &Folds<T, Sum>::row, &Folds<T, Sum>::columns);
+      case ReduceKind::sum:
+      case ReduceKind::mean:
+      case ReduceKind::log_sum: return run_fold<T>(x, out, &Folds<T, Sum>::row, &Folds<T, Sum>::columns);
       case ReduceKind::max: return run_fold<T>(x, out, &Folds<T, Largest>::row, &Folds<T, Largest>::columns);
       case ReduceKind::min: return run_fold<T>(x, out, &Folds<T, Smallest>::row, &Folds<T, Smallest>::columns);
       case ReduceKind::prod: return run_fold<T>(x, out, &Folds<T, Product>::row, &Folds<T, Product>::columns);
       case ReduceKind::l1: return run_fold<T>(x, out, &Folds<T, Absolute>::row, &Folds<T, Absolute>::columns);
-      case ReduceKind::l2: case ReduceKind::sum_square: return run_fold<T>(x, out, &Folds<T, Square>::row, &Folds<T, Square>::columns);
+      case ReduceKind::l2:
+      case ReduceKind::sum_square: return run_fold<T>(x, out, &Folds<T, Square>::row, &Folds<T, Square>::columns);
       case ReduceKind::log_sum_exp: return run_log_sum_exp(x, out);
     }
   }
@@ -194,7 +244,8 @@ class ReduceKernel final : public Kernel {
   void for_each_output(Body&& body) const {
     if (outputs_ == 0) return;
     // Enough pieces for every thread, whole cache lines each.
-    const int64_t pieces = columns_ ? std::max<int64_t>((width_ + kColumns - 1) / kColumns, std::min<int64_t>(threads_, width_ / 64)) : 1;
+    const int64_t pieces =
+        columns_ ? std::max<int64_t>((width_ + kColumns - 1) / kColumns, std::min<int64_t>(threads_, width_ / 64)) : 1;
     const int64_t piece = pieces <= 1 ? width_ : round_up((width_ + pieces - 1) / pieces, int64_t(64));
     const int64_t per_row = (width_ + piece - 1) / piece;
     parallel_for_threads(threads_, outputs_ / width_ * per_row, 1, [&](int, int64_t begin, int64_t end) {
@@ -209,7 +260,8 @@ class ReduceKernel final : public Kernel {
   void run_fold(const T* x, T* out, RowFold<T> row, ColumnFold<T> columns) const {
     using A = Accumulator<T>;
     const bool nested = axes_.size() > 1;  // the reduced axis just above the columns is a loop of its own
-    const int64_t n = axes_.back().size, rows = nested ? axes_[axes_.size() - 2].size : 1, stride = nested ? axes_[axes_.size() - 2].stride : 0;
+    const int64_t n = axes_.back().size, rows = nested ? axes_[axes_.size() - 2].size : 1,
+                  stride = nested ? axes_[axes_.size() - 2].stride : 0;
     for_each_output([&](int64_t offset, int64_t first, int64_t width) {
       alignas(64) A values[kColumns];
       if (columns_) {
@@ -259,7 +311,9 @@ class ReduceKernel final : public Kernel {
     float sum = 0;
     float* into = &sum;
     vectorised([=] {
-      *into = reduce_row(x, n, 0.f, [=](float a, float v) { return a + vmath::exp(v - peak); }, [](float a, float b) { return a + b; });
+      *into = reduce_row(
+          x, n, 0.f, [=](float a, float v) { return a + vmath::exp(v - peak); },
+          [](float a, float b) { return a + b; });
     });
     return sum;
   }

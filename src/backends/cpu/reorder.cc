@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between layouts, for elements of any size. Measured on f32 against oneDNN 2.6's reorder: as fast or faster, and
-// without the milliseconds that some of its plain to blocked copies take.
+// Copies between layouts, for elements of any size. Measured on f32 against oneDNN 2.6's reorder: as fast or faster,
+// and without the milliseconds that some of its plain to blocked copies take.
 #include "backends/cpu/box_copy.h"
 #include "backends/cpu/cpu.h"
 
@@ -17,7 +17,8 @@ class ReorderKernel final : public Kernel {
       const int64_t count = layout_elements(dims, from);
       copy_ = BoxCopy({count}, {{count}}, {{count}}, size);
     } else {
-      if (!layout_fits(dims, from) || !layout_fits(dims, to)) fail(ErrorKind::unsupported, "a reorder of ", type, " from ", from, " to ", to);
+      if (!layout_fits(dims, from) || !layout_fits(dims, to))
+        fail(ErrorKind::unsupported, "a reorder of ", type, " from ", from, " to ", to);
       copy_ = BoxCopy(dims, {dims, from}, {dims, to}, size);
       padding_ = ZeroPadding(dims, to, size);
     }

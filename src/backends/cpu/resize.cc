@@ -34,7 +34,8 @@ class NearestKernel final : public Kernel {
     std::vector<Dims> tables(from.size());
     for (size_t axis = 0; axis < from.size(); ++axis)
       if (!op.is_identity_along(axis, from[axis], to[axis])) tables[axis] = op.table(axis, from[axis], to[axis]).index;
-    copy_ = TableCopy(physical_dims(from, layout), in_memory_order(std::move(tables), layout), size_of(problem.inputs[0].type.dtype));
+    copy_ = TableCopy(physical_dims(from, layout), in_memory_order(std::move(tables), layout),
+                      size_of(problem.inputs[0].type.dtype));
   }
   void launch(const Buffers& buffers) override { copy_.run(buffers.inputs[0], buffers.outputs[0], threads_); }
 
@@ -59,12 +60,20 @@ struct Pass {
       std::fill_n(to, n, extrapolation);
     } else if (taps == 2) {
       const float *a = from + at[0] * n, *b = from + at[1] * n, wa = w[0], wb = w[1];
-      vectorised([=] { for (int64_t i = 0; i < n; ++i) to[i] = a[i] * wa + b[i] * wb; });
+      vectorised([=] {
+        for (int64_t i = 0; i < n; ++i) to[i] = a[i] * wa + b[i] * wb;
+      });
     } else {
       for (int64_t t = 0; t < taps; ++t) {
         const float *a = from + at[t] * n, wa = w[t];
-        if (t == 0) vectorised([=] { for (int64_t i = 0; i < n; ++i) to[i] = a[i] * wa; });
-        else vectorised([=] { for (int64_t i = 0; i < n; ++i) to[i] += a[i] * wa; });
+        if (t == 0)
+          vectorised([=] {
+            for (int64_t i = 0; i < n; ++i) to[i] = a[i] * wa;
+          });
+        else
+          vectorised([=] {
+            for (int64_t i = 0; i < n; ++i) to[i] += a[i] * wa;
+          });
       }
     }
   }
@@ -73,7 +82,9 @@ struct Pass {
     if (taps == 2) {
       const int64_t *at = index.data(), n = out;
       const float* w = weight.data();
-      vectorised([=] { for (int64_t o = 0; o < n; ++o) to[o] = from[at[2 * o]] * w[2 * o] + from[at[2 * o + 1]] * w[2 * o + 1]; });
+      vectorised([=] {
+        for (int64_t o = 0; o < n; ++o) to[o] = from[at[2 * o]] * w[2 * o] + from[at[2 * o + 1]] * w[2 * o + 1];
+      });
     } else {
       for (int64_t o = 0; o < out; ++o) {
         float sum = 0;
@@ -87,12 +98,13 @@ struct Pass {
   void run(const float* from, float* to, int threads) const {
     const bool lines = inner == 1;
     const int64_t count = lines ? outer : outer * out, each = lines ? out : inner;
-    parallel_for_threads(threads, count, std::max<int64_t>(1, kParallel / std::max<int64_t>(1, each)), [&](int, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        if (lines) line(from + i * in, to + i * out);
-        else row(from + i / out * in * inner, to + i * inner, i % out);
-      }
-    });
+    parallel_for_threads(threads, count, std::max<int64_t>(1, kParallel / std::max<int64_t>(1, each)),
+                         [&](int, int64_t begin, int64_t end) {
+                           for (int64_t i = begin; i < end; ++i) {
+                             if (lines) line(from + i * in, to + i * out);
+                             else row(from + i / out * in * inner, to + i * inner, i % out);
+                           }
+                         });
   }
 };
 
@@ -129,7 +141,8 @@ class InterpolateKernel final : public Kernel {
     const float* from = static_cast<const float*>(buffers.inputs[0]);
     float* scratch = static_cast<float*>(buffers.workspace);
     for (size_t i = 0; i < passes_.size(); ++i) {
-      float* to = i + 1 == passes_.size() ? static_cast<float*>(buffers.outputs[0]) : scratch + int64_t(i % 2) * largest_;
+      float* to =
+          i + 1 == passes_.size() ? static_cast<float*>(buffers.outputs[0]) : scratch + int64_t(i % 2) * largest_;
       passes_[i].run(from, to, threads_);
       from = to;
     }
@@ -152,7 +165,8 @@ Support supports(const Problem& problem, const Device&) {
   if (problem.inputs.size() > 1) return refused("its size is data");
   if (element_count(from) == 0 || element_count(to) == 0) return refused("an empty tensor");
   if (moves_elements(op)) return supported();
-  if (problem.inputs[0].type.dtype != DType::f32) return refused("interpolates f32 only, not ", problem.inputs[0].type.dtype);
+  if (problem.inputs[0].type.dtype != DType::f32)
+    return refused("interpolates f32 only, not ", problem.inputs[0].type.dtype);
   for (size_t axis = 0; axis < from.size(); ++axis)
     if (!op.is_identity_along(axis, from[axis], to[axis])) return supported();
   return refused("it changes nothing");
@@ -164,12 +178,16 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
   std::vector<Config> out;
   for (Layout layout : useful_layouts(from, device))
     // Extrapolated values would fill padding channels.
-    if (layout == Layout::plain || (op.is_identity_along(1, from[1], to[1]) && (block_of(layout) == 1 || op.coordinate != ops::ResizeCoordinate::tf_crop_and_resize))) out.push_back(uniform_config(problem, layout));
+    if (layout == Layout::plain ||
+        (op.is_identity_along(1, from[1], to[1]) &&
+         (block_of(layout) == 1 || op.coordinate != ops::ResizeCoordinate::tf_crop_and_resize)))
+      out.push_back(uniform_config(problem, layout));
   return out;
 }
 
 std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView&, const Device&) {
-  if (moves_elements(std::get<ops::Resize>(problem.op))) return std::make_unique<NearestKernel>(problem, config.inputs.at(0));
+  if (moves_elements(std::get<ops::Resize>(problem.op)))
+    return std::make_unique<NearestKernel>(problem, config.inputs.at(0));
   return std::make_unique<InterpolateKernel>(problem, config.inputs.at(0));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and its logarithm. Rows: largest element, exponentials and their sum, scale; three passes over memory that the
-// first brought into the cache. Along another axis: the same for up to kColumns neighbours at once.
+// Softmax and its logarithm. Rows: largest element, exponentials and their sum, scale; three passes over memory that
+// the first brought into the cache. Along another axis: the same for up to kColumns neighbours at once.
 #include <cmath>
 #include <limits>
 
@@ -21,8 +21,9 @@ constexpr int64_t kParallel = 8192;  // elements worth a thread
 
 void softmax_row(const float* x, float* y, int64_t n, bool log) {
   vectorised([=] {
-    const float peak = reduce_row(x, n, -std::numeric_limits<float>::infinity(), [](float a, float v) { return v > a ? v : a; },
-                                  [](float a, float b) { return b > a ? b : a; });
+    const float peak = reduce_row(
+        x, n, -std::numeric_limits<float>::infinity(), [](float a, float v) { return v > a ? v : a; },
+        [](float a, float b) { return b > a ? b : a; });
     auto add = [](float a, float v) { return a + v; };
     if (log) {
       const float sum = reduce_row(x, n, 0.f, [=](float a, float v) { return a + vmath::exp(v - peak); }, add);
@@ -84,7 +85,8 @@ class SoftmaxKernel final : public Kernel {
 
   void launch(const Buffers& buffers) override {
     if (view_.outer * view_.n * view_.inner == 0) return;
-    const int64_t width = view_.inner == 1 ? 1 : std::min(view_.inner, kColumns), per_row = (view_.inner + width - 1) / width;
+    const int64_t width = view_.inner == 1 ? 1 : std::min(view_.inner, kColumns),
+                  per_row = (view_.inner + width - 1) / width;
     visit_dtype(dtype_, [&]<class T>() {
       if constexpr (std::is_same_v<Wide<T>, double>) {
         const T* x = static_cast<const T*>(buffers.inputs[0]);
@@ -121,7 +123,8 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
   std::vector<Config> out;
   const Dims dims = problem.inputs[0].dims();
   for (Layout layout : useful_layouts(dims, device))
-    if (row_view(dims, layout, {std::get<ops::Softmax>(problem.op).axis})) out.push_back(uniform_config(problem, layout));
+    if (row_view(dims, layout, {std::get<ops::Softmax>(problem.op).axis}))
+      out.push_back(uniform_config(problem, layout));
   return out;
 }
 
@@ -129,8 +132,9 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
   const auto& op = std::get<ops::Softmax>(problem.op);
   const auto view = row_view(problem.inputs[0].dims(), config.inputs.at(0), {op.axis});
   if (!view) fail(ErrorKind::unsupported, "softmax along axis ", op.axis, " in the layout ", config.inputs[0]);
-  return std::make_unique<SoftmaxKernel>(problem.inputs[0].type.dtype, *view, op.log,
-                                         ZeroPadding(problem.inputs[0].dims(), config.inputs[0], size_of(problem.inputs[0].type.dtype)), problem.threads);
+  return std::make_unique<SoftmaxKernel>(
+      problem.inputs[0].type.dtype, *view, op.log,
+      ZeroPadding(problem.inputs[0].dims(), config.inputs[0], size_of(problem.inputs[0].type.dtype)), problem.threads);
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ void copy_strided(const std::byte* from, int64_t from_stride, std::byte* to, int
     for (int64_t i = 0; i < n; ++i) out[i] = value;
     return;
   }
-  for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(to + i * to_stride) = *reinterpret_cast<const T*>(from + i * from_stride);
+  for (int64_t i = 0; i < n; ++i)
+    *reinterpret_cast<T*>(to + i * to_stride) = *reinterpret_cast<const T*>(from + i * from_stride);
 }
 
 void copy_runs(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t n, int64_t run) {
@@ -61,13 +62,16 @@ inline void transpose_8x8(const std::byte* from, int64_t from_stride, std::byte*
   }
   for (int i = 0; i < 4; ++i) {
     *reinterpret_cast<Row8*>(to + i * to_stride) = __builtin_shuffle(r[i], r[i + 4], Row8{0, 1, 2, 3, 8, 9, 10, 11});
-    *reinterpret_cast<Row8*>(to + (i + 4) * to_stride) = __builtin_shuffle(r[i], r[i + 4], Row8{4, 5, 6, 7, 12, 13, 14, 15});
+    *reinterpret_cast<Row8*>(to + (i + 4) * to_stride) =
+        __builtin_shuffle(r[i], r[i + 4], Row8{4, 5, 6, 7, 12, 13, 14, 15});
   }
 }
 
-// rows x columns: `from` is contiguous along columns and `from_stride` bytes from row to row; `to` contiguous along rows.
+// rows x columns: `from` is contiguous along columns and `from_stride` bytes from row to row; `to` contiguous along
+// rows.
 template <class T>
-void transpose(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t rows, int64_t columns) {
+void transpose(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t rows,
+               int64_t columns) {
   constexpr int64_t tile = sizeof(T) == 1 ? 32 : 16;
   for (int64_t r = 0; r < rows; r += tile)
     for (int64_t c = 0; c < columns; c += tile) {
@@ -80,7 +84,8 @@ void transpose(const std::byte* from, int64_t from_stride, std::byte* to, int64_
     }
 }
 
-void transpose_words(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t rows, int64_t columns) {
+void transpose_words(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t rows,
+                     int64_t columns) {
   const int64_t whole_rows = rows / 8 * 8, whole_columns = columns / 8 * 8;
   vectorised([=] {
     // Panels of 64 columns: a panel of the output stays in the cache while its rows are filled.
@@ -90,19 +95,23 @@ void transpose_words(const std::byte* from, int64_t from_stride, std::byte* to, 
           transpose_8x8(from + r * from_stride + c * 4, from_stride, to + c * to_stride + r * 4, to_stride);
   });
   if (whole_columns < columns)
-    transpose<uint32_t>(from + whole_columns * 4, from_stride, to + whole_columns * to_stride, to_stride, rows, columns - whole_columns);
+    transpose<uint32_t>(from + whole_columns * 4, from_stride, to + whole_columns * to_stride, to_stride, rows,
+                        columns - whole_columns);
   if (whole_rows < rows)
-    transpose<uint32_t>(from + whole_rows * from_stride, from_stride, to + whole_rows * 4, to_stride, rows - whole_rows, whole_columns);
+    transpose<uint32_t>(from + whole_rows * from_stride, from_stride, to + whole_rows * 4, to_stride, rows - whole_rows,
+                        whole_columns);
 }
 
 }  // namespace
 
-StridedCopy::StridedCopy(const Dims& sizes, const Dims& from, const Dims& to, int64_t size) : size_(size), count_(element_count(sizes)) {
+StridedCopy::StridedCopy(const Dims& sizes, const Dims& from, const Dims& to, int64_t size)
+    : size_(size), count_(element_count(sizes)) {
   std::vector<Axis> axes;
   for (size_t i = 0; i < sizes.size(); ++i)
     if (sizes[i] != 1) axes.push_back({sizes[i], from[i] * size, to[i] * size});
   // In the order of the output's memory; neighbours that both sides walk as one become one.
-  std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return magnitude(a.to) > magnitude(b.to); });
+  std::stable_sort(axes.begin(), axes.end(),
+                   [](const Axis& a, const Axis& b) { return magnitude(a.to) > magnitude(b.to); });
   std::vector<Axis> merged;
   for (const Axis& axis : axes) {
     if (!merged.empty() && merged.back().from == axis.from * axis.size && merged.back().to == axis.to * axis.size) {

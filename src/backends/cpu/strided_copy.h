@@ -25,9 +25,9 @@ class StridedCopy {
   void run_outer(const std::byte* from, std::byte* to, int64_t begin, int64_t end) const;
   void run_inner(const std::byte* from, std::byte* to) const;
 
-  std::vector<Axis> outer_;   // walked index by index
-  std::vector<Axis> inner_;   // what run_inner does: one axis (a run, a fill, a strided loop) or two (a transpose)
-  int64_t run_ = 0;           // bytes that lie together on both sides; 0 where the inner axis is not such a run
+  std::vector<Axis> outer_;  // walked index by index
+  std::vector<Axis> inner_;  // what run_inner does: one axis (a run, a fill, a strided loop) or two (a transpose)
+  int64_t run_ = 0;          // bytes that lie together on both sides; 0 where the inner axis is not such a run
   int64_t size_ = 1, count_ = 0, outer_count_ = 1;
 };
 

@@ -29,7 +29,8 @@ TableCopy::TableCopy(const Dims& from, std::vector<Dims> tables, int64_t size) {
   element_ = (last < from.size() ? to_strides[last - 1] : 1) * size;
   for (size_t axis = 0; axis + 1 < last; ++axis) {
     Axis a{to[axis], to_strides[axis] * size, {}};
-    for (int64_t i = 0; i < to[axis]; ++i) a.from.push_back((tables[axis].empty() ? i : tables[axis][size_t(i)]) * from_strides[axis] * size);
+    for (int64_t i = 0; i < to[axis]; ++i)
+      a.from.push_back((tables[axis].empty() ? i : tables[axis][size_t(i)]) * from_strides[axis] * size);
     outer_count_ *= a.size;
     outer_.push_back(std::move(a));
   }
@@ -46,13 +47,15 @@ void TableCopy::run(const void* from_base, void* to_base, int threads) const {
   auto copy_row = [&](const std::byte* from, std::byte* to) {
     auto fixed = [&]<class T>() {
       for (const Run& run : runs_) {
-        if (run.bytes == int64_t(sizeof(T))) *reinterpret_cast<T*>(to + run.to) = *reinterpret_cast<const T*>(from + run.from);
+        if (run.bytes == int64_t(sizeof(T)))
+          *reinterpret_cast<T*>(to + run.to) = *reinterpret_cast<const T*>(from + run.from);
         else std::memcpy(to + run.to, from + run.from, size_t(run.bytes));
       }
     };
     if (element_ == 4) fixed.template operator()<uint32_t>();
     else if (element_ == 1) fixed.template operator()<uint8_t>();
-    else for (const Run& run : runs_) std::memcpy(to + run.to, from + run.from, size_t(run.bytes));
+    else
+      for (const Run& run : runs_) std::memcpy(to + run.to, from + run.from, size_t(run.bytes));
   };
   const int64_t grain = std::max<int64_t>(1, kParallelBytes / std::max<int64_t>(1, row_bytes_));
   parallel_for_threads(threads, outer_count_, grain, [&](int, int64_t begin, int64_t end) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i, j, ...] = in[table0[i], table1[j], ...]: nearest resizing, mirrored padding. Where a table counts up by one, or
-// the axes within it are untouched, whole runs move.
+// out[i, j, ...] = in[table0[i], table1[j], ...]: nearest resizing, mirrored padding. Where a table counts up by one,
+// or the axes within it are untouched, whole runs move.
 #pragma once
 #include <cstddef>
 
@@ -25,7 +25,7 @@ class TableCopy {
     std::vector<int64_t> from;  // offset in bytes of each index
   };
   std::vector<Axis> outer_;
-  std::vector<Run> runs_;       // the innermost axis that has a table, with everything within it
+  std::vector<Run> runs_;  // the innermost axis that has a table, with everything within it
   int64_t outer_count_ = 1, row_bytes_ = 0, element_ = 0;
 };
 

@@ -10,36 +10,20 @@ extern const Tactic cpu_arg_reduce, cpu_normalize, cpu_pointwise, cpu_pool, cpu_
 extern const Tactic reference_tactic;
 
 static const Tactic* const cpu_tactics[] = {
-    &cpu_conv_onednn,
-    &cpu_conv_int8,
-    &cpu_matmul_onednn,
-    &cpu_matmul_int8,
-    &cpu_pool_onednn,
-    &cpu_pool,
-    &cpu_pointwise,
-    &cpu_reduce,
-    &cpu_softmax,
-    &cpu_normalize,
-    &cpu_arg_reduce,
-    &cpu_transpose,
-    &cpu_concat,
-    &cpu_slice,
-    &cpu_pad,
-    &cpu_broadcast,
-    &cpu_gather,
-    &cpu_resize,
-    &reference_tactic,
+    &cpu_conv_onednn, &cpu_conv_int8, &cpu_matmul_onednn, &cpu_matmul_int8,  &cpu_pool_onednn,
+    &cpu_pool,        &cpu_pointwise, &cpu_reduce,        &cpu_softmax,      &cpu_normalize,
+    &cpu_arg_reduce,  &cpu_transpose, &cpu_concat,        &cpu_slice,        &cpu_pad,
+    &cpu_broadcast,   &cpu_gather,    &cpu_resize,        &reference_tactic,
 };
 
 extern const Backend cpu_backend;
-const Backend cpu_backend{
-    "cpu",
-    [](int, const DeviceSettings&) { return cpu_device(); },
-    [] { return std::span<const Tactic* const>(cpu_tactics); },
-    nullptr,
-    [](const Reorder& reorder, std::span<const std::byte>, const Device&) {
-      return make_cpu_reorder(reorder.type, reorder.from, reorder.to, reorder.threads);
-    },
-    nullptr};
+const Backend cpu_backend{"cpu",
+                          [](int, const DeviceSettings&) { return cpu_device(); },
+                          [] { return std::span<const Tactic* const>(cpu_tactics); },
+                          nullptr,
+                          [](const Reorder& reorder, std::span<const std::byte>, const Device&) {
+                            return make_cpu_reorder(reorder.type, reorder.from, reorder.to, reorder.threads);
+                          },
+                          nullptr};
 
 }  // namespace temper

@@ -22,7 +22,8 @@ class TransposeKernel final : public Kernel {
     const Dims dims = problem.outputs[0].dims(), from = axis_strides(problem.inputs[0].dims(), config.inputs.at(0));
     Dims permuted;
     for (int64_t axis : op.perm) permuted.push_back(from[size_t(axis)]);
-    copy_ = StridedCopy(dims, permuted, axis_strides(dims, config.outputs.at(0)), size_of(problem.inputs[0].type.dtype));
+    copy_ =
+        StridedCopy(dims, permuted, axis_strides(dims, config.outputs.at(0)), size_of(problem.inputs[0].type.dtype));
   }
   void launch(const Buffers& buffers) override {
     copy_.run(static_cast<const std::byte*>(buffers.inputs[0]), static_cast<std::byte*>(buffers.outputs[0]), threads_);

@@ -12,9 +12,12 @@ namespace temper::vmath {
 inline float as_float(uint32_t bits) { return std::bit_cast<float>(bits); }
 inline uint32_t as_bits(float x) { return std::bit_cast<uint32_t>(x); }
 inline float magnitude(float x) { return as_float(as_bits(x) & 0x7fffffffu); }
-inline float with_sign_of(float positive, float sign) { return as_float(as_bits(positive) | (as_bits(sign) & 0x80000000u)); }
+inline float with_sign_of(float positive, float sign) {
+  return as_float(as_bits(positive) | (as_bits(sign) & 0x80000000u));
+}
 
-// Adding and subtracting 1.5 * 2^23 rounds |x| < 2^22 to the nearest integer; the integer is in the low bits of the sum.
+// Adding and subtracting 1.5 * 2^23 rounds |x| < 2^22 to the nearest integer; the integer is in the low bits of the
+// sum.
 constexpr float kRound = 0x1.8p23f;
 constexpr float kLog2e = 0x1.715476p0f;
 constexpr float kLn2High = 0x1.62e4p-1f, kLn2Low = 0x1.7f7d1cp-20f;  // the high part times |n| < 256 is exact
@@ -81,8 +84,9 @@ inline float tanh(float x) {
   return with_sign_of(t / (t + 2.f), x);
 }
 
-// Both polynomials were fitted by Lawson's iteration (weighted least squares towards the minimax fit, 4000 Chebyshev nodes):
-// |x| < 1: erf(x)/x in x^2, relative error 1.3e-9; 1 <= |x| < 4: -log(1 - erf(x)), error of erf 1.2e-9. Within 3 ulp.
+// Both polynomials were fitted by Lawson's iteration (weighted least squares towards the minimax fit, 4000 Chebyshev
+// nodes): |x| < 1: erf(x)/x in x^2, relative error 1.3e-9; 1 <= |x| < 4: -log(1 - erf(x)), error of erf 1.2e-9. Within
+// 3 ulp.
 inline float erf(float x) {
   const float a = magnitude(x) > 4.f ? 4.f : magnitude(x);  // erf(4) rounds to 1
   const float z = a * a;
@@ -104,8 +108,8 @@ inline float erf(float x) {
   return with_sign_of(a < 1.f ? p * a : large, x);
 }
 
-// sin and cos reduce in double: n = round(x 2/pi), r = x - n pi/2 with |r| <= pi/4; exact enough up to |x| < 2^30, which
-// the caller checks. Taylor series to r^9 and r^10 (next terms below 2^-26). Within 2 ulp, or 1e-9 near a zero.
+// sin and cos reduce in double: n = round(x 2/pi), r = x - n pi/2 with |r| <= pi/4; exact enough up to |x| < 2^30,
+// which the caller checks. Taylor series to r^9 and r^10 (next terms below 2^-26). Within 2 ulp, or 1e-9 near a zero.
 inline float sin_or_cos(float x, int quarter) {
   const double shift = 0x1.8p52;
   const double n = (double(x) * 0.63661977236758134308 + shift) - shift;

@@ -89,7 +89,8 @@ Bundle::Bundle(std::span<const std::byte> bytes, const std::vector<Job>& jobs, c
     std::memcpy(&entry, bytes.data() + sizeof head + i * sizeof entry, sizeof entry);
     if (entry.text_hash != hash_of(jobs[i].source)) bad("they were compiled from another text");
     cubins_.push_back(part(entry.at, entry.bytes));
-    if (const std::string why = outside_of_elf(cubins_.back()); !why.empty()) bad(concat("of the kernel ", i, ", ", why));
+    if (const std::string why = outside_of_elf(cubins_.back()); !why.empty())
+      bad(concat("of the kernel ", i, ", ", why));
   }
 }
 

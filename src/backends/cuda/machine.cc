@@ -84,8 +84,7 @@ static std::string kernel_cache() {
 
 const Compiler& Machine::compiler() const {
   const std::lock_guard lock(compiler_mutex_);
-  if (!compiler_)
-    compiler_ = std::make_unique<Compiler>(search_, kernel_cache(), gpu_->driver().version());
+  if (!compiler_) compiler_ = std::make_unique<Compiler>(search_, kernel_cache(), gpu_->driver().version());
   return *compiler_;
 }
 

@@ -54,7 +54,8 @@ static Device cuda_device(int ordinal, const DeviceSettings& settings) {
   device.backend = "cuda";
   device.architecture = gpu.architecture();
   // Cubins are for the architecture, times for this very model of GPU.
-  device.fingerprint = concat("cuda ", gpu.name, ' ', device.architecture, ' ', gpu.multiprocessors, " multiprocessors");
+  device.fingerprint =
+      concat("cuda ", gpu.name, ' ', device.architecture, ' ', gpu.multiprocessors, " multiprocessors");
   device.gpu = machine;
   return device;
 }
@@ -66,18 +67,18 @@ static cuda::Recipe::Work reorder_work(const Reorder& reorder) {
 }
 
 extern const Backend cuda_backend;
-const Backend cuda_backend{
-    "cuda",
-    cuda_device,
-    [] { return std::span<const Tactic* const>(cuda_tactics); },
-    [](const Reorder& reorder, const Device& device) {
-      return cuda::make_bundle(reorder_work(reorder).jobs, device.gpu->compiler(), device.architecture);
-    },
-    [](const Reorder& reorder, std::span<const std::byte> code, const Device& device) {
-      return cuda::make_kernel(reorder_work(reorder), {{}, code}, device);
-    },
-    cuda::make_queue,
-    cuda::preload,
-    true};
+const Backend cuda_backend{"cuda",
+                           cuda_device,
+                           [] { return std::span<const Tactic* const>(cuda_tactics); },
+                           [](const Reorder& reorder, const Device& device) {
+                             return cuda::make_bundle(reorder_work(reorder).jobs, device.gpu->compiler(),
+                                                      device.architecture);
+                           },
+                           [](const Reorder& reorder, std::span<const std::byte> code, const Device& device) {
+                             return cuda::make_kernel(reorder_work(reorder), {{}, code}, device);
+                           },
+                           cuda::make_queue,
+                           cuda::preload,
+                           true};
 
 }  // namespace temper

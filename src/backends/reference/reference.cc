@@ -18,7 +18,9 @@ class ReferenceKernel final : public Kernel {
   void launch(const Buffers& buffers) override {
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < problem_.inputs.size(); ++i)
-      inputs.push_back(problem_.inputs[i].present ? Tensor::view(problem_.inputs[i].type.dtype, input_dims_[i], buffers.inputs[i]) : Tensor());
+      inputs.push_back(problem_.inputs[i].present
+                           ? Tensor::view(problem_.inputs[i].type.dtype, input_dims_[i], buffers.inputs[i])
+                           : Tensor());
     const std::vector<Tensor> outputs = reference(problem_.op, inputs, types_);
     for (size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i].bytes()) std::memcpy(buffers.outputs[i], outputs[i].raw().data(), size_t(outputs[i].bytes()));
@@ -32,7 +34,8 @@ class ReferenceKernel final : public Kernel {
 
 Support supports(const Problem&, const Device&) { return supported(); }
 std::vector<Config> configs(const Problem& problem, const Device&) {
-  return {{"", std::vector<Layout>(problem.inputs.size(), Layout::plain), std::vector<Layout>(problem.outputs.size(), Layout::plain)}};
+  return {{"", std::vector<Layout>(problem.inputs.size(), Layout::plain),
+           std::vector<Layout>(problem.outputs.size(), Layout::plain)}};
 }
 std::unique_ptr<Kernel> load(const Problem& problem, const Config&, const PackedView&, const Device&) {
   return std::make_unique<ReferenceKernel>(problem);
@@ -62,13 +65,15 @@ class CopyKernel final : public Kernel {
 };
 
 std::unique_ptr<Kernel> copy(const Reorder& reorder, std::span<const std::byte>, const Device&) {
-  if (reorder.from != Layout::plain || reorder.to != Layout::plain) fail(ErrorKind::unsupported, "the reference backend has no layouts but plain");
+  if (reorder.from != Layout::plain || reorder.to != Layout::plain)
+    fail(ErrorKind::unsupported, "the reference backend has no layouts but plain");
   return std::make_unique<CopyKernel>(byte_count(reorder.type.dtype, reorder.type.dims()));
 }
 
 }  // namespace
 
 extern const Backend reference_backend;
-const Backend reference_backend{"reference", device, [] { return std::span<const Tactic* const>(reference_tactics); }, nullptr, copy, nullptr};
+const Backend reference_backend{"reference", device, [] { return std::span<const Tactic* const>(reference_tactics); },
+                                nullptr,     copy,   nullptr};
 
 }  // namespace temper

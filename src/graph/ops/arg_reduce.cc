@@ -7,7 +7,8 @@ std::vector<TensorType> ArgReduce::infer(const InferContext& context) const {
   context.expect_inputs(1, 1);
   const TensorType& x = context.type(0);
   if (axis < 0 || axis >= x.rank()) fail(ErrorKind::bad_file, "axis ", axis, " of ", x);
-  if (x.shape[size_t(axis)] == Dim(0)) fail(ErrorKind::bad_file, "there is no largest element along the empty axis ", axis, " of ", x);
+  if (x.shape[size_t(axis)] == Dim(0))
+    fail(ErrorKind::bad_file, "there is no largest element along the empty axis ", axis, " of ", x);
   TensorType out{DType::i64, x.shape};
   if (keepdims) out.shape[size_t(axis)] = 1;
   else out.shape.erase(out.shape.begin() + axis);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// arg_reduce(x) -> i64: the index of the largest or smallest element along one axis. NaN counts as the winner, as in numpy.
+// arg_reduce(x) -> i64: the index of the largest or smallest element along one axis. NaN counts as the winner, as in
+// numpy.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"

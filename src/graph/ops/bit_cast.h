@@ -11,7 +11,9 @@ struct BitCast {
   DType dtype = DType::i32;
 
   template <class Self, class F>
-  static void fields(Self& op, F&& f) { f("dtype", op.dtype); }
+  static void fields(Self& op, F&& f) {
+    f("dtype", op.dtype);
+  }
   bool operator==(const BitCast&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;

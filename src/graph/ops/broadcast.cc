@@ -29,7 +29,8 @@ std::vector<TensorType> Broadcast::infer(const InferContext& context) const {
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i].is_constant() && shape[i].value() < 0) fail(ErrorKind::bad_file, "broadcast to ", shape);
     if (i < skip || !shape[i].is_constant() || !x.shape[i - skip].is_constant()) continue;
-    if (x.shape[i - skip] != shape[i] && x.shape[i - skip] != Dim(1)) fail(ErrorKind::bad_file, "a tensor ", x, " cannot be broadcast to ", shape);
+    if (x.shape[i - skip] != shape[i] && x.shape[i - skip] != Dim(1))
+      fail(ErrorKind::bad_file, "a tensor ", x, " cannot be broadcast to ", shape);
   }
   return {{x.dtype, shape}};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// broadcast(x) to `shape`, as numpy does. With a second input (i64 [rank]) the shape is data, and x and it are broadcast
-// together as ONNX's Expand does.
+// broadcast(x) to `shape`, as numpy does. With a second input (i64 [rank]) the shape is data, and x and it are
+// broadcast together as ONNX's Expand does.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
@@ -12,7 +12,9 @@ struct Broadcast {
   Shape shape;
 
   template <class Self, class F>
-  static void fields(Self& op, F&& f) { f("shape", op.shape); }
+  static void fields(Self& op, F&& f) {
+    f("shape", op.shape);
+  }
   bool operator==(const Broadcast&) const = default;
   static constexpr size_t data_inputs = 1;
   bool absorb(const InferContext& context);

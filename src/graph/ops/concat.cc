@@ -37,7 +37,8 @@ std::vector<Tensor> Concat::reference(std::span<const Tensor> inputs, std::span<
     const int64_t bytes = x.dims()[size_t(axis)] * inner;
     if (x.bytes() != bytes * outer) fail(ErrorKind::bad_file, "an input ", x.type(), " does not fit ", outputs[0]);
     if (x.bytes() == 0) continue;
-    for (int64_t o = 0; o < outer; ++o) std::memcpy(out.raw_mutable() + o * row + offset, x.raw().data() + o * bytes, size_t(bytes));
+    for (int64_t o = 0; o < outer; ++o)
+      std::memcpy(out.raw_mutable() + o * row + offset, x.raw().data() + o * bytes, size_t(bytes));
     offset += bytes;
   }
   return {out};

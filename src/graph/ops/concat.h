@@ -11,7 +11,9 @@ struct Concat {
   int64_t axis = 0;  // 0 <= axis < rank
 
   template <class Self, class F>
-  static void fields(Self& op, F&& f) { f("axis", op.axis); }
+  static void fields(Self& op, F&& f) {
+    f("axis", op.axis);
+  }
   bool operator==(const Concat&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;

@@ -25,9 +25,11 @@ std::vector<TensorType> Conv::infer(const InferContext& context) const {
   const Dims wd = w.dims();
   const Window win = window(wd);
   check_window(win, x.rank() - 2);
-  if (group < 1 || wd[0] % group != 0) fail(ErrorKind::bad_file, "group ", group, " does not divide the ", wd[0], " output channels");
+  if (group < 1 || wd[0] % group != 0)
+    fail(ErrorKind::bad_file, "group ", group, " does not divide the ", wd[0], " output channels");
   if (x.shape[1].is_constant() && x.shape[1].value() != wd[1] * group)
-    fail(ErrorKind::bad_file, "the input ", x, " has not the ", wd[1] * group, " channels that weights ", w, " with group ", group, " need");
+    fail(ErrorKind::bad_file, "the input ", x, " has not the ", wd[1] * group, " channels that weights ", w,
+         " with group ", group, " need");
   Shape shape{x.shape[0], Dim(wd[0])};
   for (int64_t i = 0; i < x.rank() - 2; ++i) shape.push_back(window_output(win, i, x.shape[size_t(i + 2)]));
   return {{infer_epilogue(epilogue, accumulator_of(x.dtype, w.dtype), shape, context, 2), shape}};
@@ -48,7 +50,8 @@ std::vector<Tensor> Conv::reference(std::span<const Tensor> inputs, std::span<co
     // Sums of 8-bit operands are exact and kept as i32, those of halves as f32.
     constexpr bool narrow = std::is_same_v<T, int8_t> || std::is_same_v<T, uint8_t>;
     using W = std::conditional_t<narrow, int8_t, T>;
-    using A = std::conditional_t<narrow, int32_t, std::conditional_t<std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>, float, T>>;
+    using A = std::conditional_t<narrow, int32_t,
+                                 std::conditional_t<std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>, float, T>>;
     const T* px = x.data<T>();
     const W* pw = w.data<W>();
     A* out = acc.data<A>();

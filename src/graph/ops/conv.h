@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv(x [N,C,spatial...], w [M,C/group,kernel...], epilogue inputs...) -> [N,M,spatial...]: cross-correlation in 1 to 3
-// spatial dimensions, followed by the epilogue program (bias, residual, activation, ... are all programs). x and w have
-// one dtype, or x is i8 or u8 and w is i8: then the accumulator is i32 and the epilogue starts there. That of bf16 and f16 is f32.
+// conv(x [N,C,spatial...], w [M,C/group,kernel...], epilogue inputs...) -> [N,M,spatial...]: cross-correlation in 1 to
+// 3 spatial dimensions, followed by the epilogue program (bias, residual, activation, ... are all programs). x and w
+// have one dtype, or x is i8 or u8 and w is i8: then the accumulator is i32 and the epilogue starts there. That of bf16
+// and f16 is f32.
 #pragma once
 #include "graph/ops/window.h"
 

@@ -13,26 +13,32 @@ std::vector<TensorType> ConvTranspose::infer(const InferContext& context) const 
   context.expect_same_dtype(0, 1);
   const TensorType &x = context.type(0), &w = context.type(1);
   if (!is_float(x.dtype)) fail(ErrorKind::bad_file, "a transposed convolution of ", x);
-  if (!w.is_concrete()) fail(ErrorKind::unsupported, "a transposed convolution whose weights have the symbolic shape ", w);
+  if (!w.is_concrete())
+    fail(ErrorKind::unsupported, "a transposed convolution whose weights have the symbolic shape ", w);
   const Dims wd = w.dims();
   check_window({Dims(wd.begin() + 2, wd.end()), strides, dilations, pads, PadMode::explicit_pads, false}, x.rank() - 2);
-  if (output_padding.size() != wd.size() - 2) fail(ErrorKind::bad_file, "output_padding ", output_padding, " for weights ", w);
-  if (group < 1 || wd[0] % group != 0) fail(ErrorKind::bad_file, "group ", group, " does not divide the ", wd[0], " input channels");
+  if (output_padding.size() != wd.size() - 2)
+    fail(ErrorKind::bad_file, "output_padding ", output_padding, " for weights ", w);
+  if (group < 1 || wd[0] % group != 0)
+    fail(ErrorKind::bad_file, "group ", group, " does not divide the ", wd[0], " input channels");
   if (x.shape[1].is_constant() && x.shape[1].value() != wd[0])
     fail(ErrorKind::bad_file, "the input ", x, " has not the ", wd[0], " channels that weights ", w, " need");
   Shape shape{x.shape[0], Dim(wd[1]) * Dim(group)};
   for (size_t i = 0; i < strides.size(); ++i) {
-    if (output_padding[i] < 0 || output_padding[i] > (int64_t(1) << 31)) fail(ErrorKind::bad_file, "output_padding ", output_padding);
+    if (output_padding[i] < 0 || output_padding[i] > (int64_t(1) << 31))
+      fail(ErrorKind::bad_file, "output_padding ", output_padding);
     const Dim& in = x.shape[i + 2];
     const Dim out = (in - Dim(1)) * Dim(strides[i]) + Dim(dilations[i]) * Dim(wd[i + 2] - 1) +
                     Dim(1 + output_padding[i] - pads[i] - pads[i + strides.size()]);
-    if (out.is_constant() && out.value() < 0) fail(ErrorKind::bad_file, "the output would have ", out, " elements along axis ", i + 2);
+    if (out.is_constant() && out.value() < 0)
+      fail(ErrorKind::bad_file, "the output would have ", out, " elements along axis ", i + 2);
     shape.push_back(out);
   }
   return {{infer_epilogue(epilogue, x.dtype, shape, context, 2), shape}};
 }
 
-std::vector<Tensor> ConvTranspose::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
+std::vector<Tensor> ConvTranspose::reference(std::span<const Tensor> inputs,
+                                             std::span<const TensorType> outputs) const {
   const Tensor &x = inputs[0], &w = inputs[1];
   const Dims out_dims = outputs[0].dims(), &xd = x.dims(), &wd = w.dims();
   const size_t spatial = xd.size() - 2;
@@ -47,7 +53,8 @@ std::vector<Tensor> ConvTranspose::reference(std::span<const Tensor> inputs, std
       Wide<T> sum = 0;
       const int64_t g = o[1] / out_per_group;
       for_each_index(kernel, [&](const Dims& k, int64_t) {
-        int64_t x_offset = o[0] * xs[0] + g * in_per_group * xs[1], w_offset = g * in_per_group * ws[0] + o[1] % out_per_group * ws[1];
+        int64_t x_offset = o[0] * xs[0] + g * in_per_group * xs[1],
+                w_offset = g * in_per_group * ws[0] + o[1] % out_per_group * ws[1];
         for (size_t i = 0; i < spatial; ++i) {
           const int64_t scaled = o[i + 2] + pads[i] - k[i] * dilations[i];
           if (scaled < 0 || scaled % strides[i] != 0 || scaled / strides[i] >= xd[i + 2]) return;

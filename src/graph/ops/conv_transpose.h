@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv_transpose(x [N,C,spatial...], w [C,M/group,kernel...], epilogue inputs...) -> [N,M,spatial...], the adjoint of conv:
-// output size (in - 1) * stride + dilation * (kernel - 1) + 1 + output_padding - pads. The epilogue follows as in conv.
+// conv_transpose(x [N,C,spatial...], w [C,M/group,kernel...], epilogue inputs...) -> [N,M,spatial...], the adjoint of
+// conv: output size (in - 1) * stride + dilation * (kernel - 1) + 1 + output_padding - pads. The epilogue follows as in
+// conv.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"

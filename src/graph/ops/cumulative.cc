@@ -8,7 +8,8 @@ std::vector<TensorType> Cumulative::infer(const InferContext& context) const {
   const TensorType& x = context.type(0);
   if (x.dtype == DType::boolean) fail(ErrorKind::bad_file, "a running total of ", x);
   if (context.has(1)) {
-    if (!is_int(context.type(1).dtype) || context.type(1).rank() > 1) fail(ErrorKind::bad_file, "the axis has type ", context.type(1));
+    if (!is_int(context.type(1).dtype) || context.type(1).rank() > 1)
+      fail(ErrorKind::bad_file, "the axis has type ", context.type(1));
   } else if (axis < 0 || axis >= x.rank()) {
     fail(ErrorKind::bad_file, "axis ", axis, " of ", x);
   }
@@ -19,7 +20,8 @@ std::vector<Tensor> Cumulative::reference(std::span<const Tensor> inputs, std::s
   const Tensor& x = inputs[0];
   int64_t along = axis;
   if (inputs.size() > 1 && inputs[1].defined()) {
-    if (inputs[1].count() != 1) fail(ErrorKind::bad_file, "the axis is a tensor ", inputs[1].type(), ", not one number");
+    if (inputs[1].count() != 1)
+      fail(ErrorKind::bad_file, "the axis is a tensor ", inputs[1].type(), ", not one number");
     along = normalize_axis(inputs[1].to_ints()[0], x.rank());
   }
   Tensor out(x.dtype(), x.dims());

@@ -31,8 +31,8 @@ struct FusedConv {
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
 };
 
-// conv_chain(x, w, inputs of the epilogue..., v [M,C,1,...], inputs of `then`...) = then(conv(conv(x, w, ...), v)): behind
-// a convolution one whose kernel has a single tap, with strides of 1 and no padding.
+// conv_chain(x, w, inputs of the epilogue..., v [M,C,1,...], inputs of `then`...) = then(conv(conv(x, w, ...), v)):
+// behind a convolution one whose kernel has a single tap, with strides of 1 and no padding.
 struct ConvChain {
   static constexpr std::string_view name = "conv_chain";
   Conv first;

@@ -6,7 +6,8 @@
 namespace temper::ops {
 
 int64_t resolve_index(int64_t index, int64_t size) {
-  if (index < -size || index >= size) fail(ErrorKind::usage, "the index ", index, " is outside of an axis of ", size, " elements");
+  if (index < -size || index >= size)
+    fail(ErrorKind::usage, "the index ", index, " is outside of an axis of ", size, " elements");
   return index < 0 ? index + size : index;
 }
 
@@ -30,7 +31,8 @@ std::vector<TensorType> Gather::infer(const InferContext& context) const {
       out.insert(out.end(), s.begin() + axis + 1, s.end());
       break;
     case GatherKind::elements:
-      if (s.size() != i.size()) fail(ErrorKind::bad_file, "elements of ", x, " by indices ", indices, " of another rank");
+      if (s.size() != i.size())
+        fail(ErrorKind::bad_file, "elements of ", x, " by indices ", indices, " of another rank");
       for (size_t k = 0; k < s.size(); ++k)
         if (int64_t(k) != axis && s[k].is_constant() && i[k].is_constant() && i[k].value() > s[k].value())
           fail(ErrorKind::bad_file, "indices ", indices, " reach beyond ", x, " in axis ", k);
@@ -40,7 +42,8 @@ std::vector<TensorType> Gather::infer(const InferContext& context) const {
       context.expect_rank(0, 1);
       context.expect_rank(1, 1);
       const int64_t length = i.back().value();
-      if (batch_dims < 0 || batch_dims >= std::min(x.rank(), indices.rank()) || length < 1 || batch_dims + length > x.rank())
+      if (batch_dims < 0 || batch_dims >= std::min(x.rank(), indices.rank()) || length < 1 ||
+          batch_dims + length > x.rank())
         fail(ErrorKind::bad_file, "positions of length ", length, " after ", batch_dims, " batch axes in ", x);
       for (int64_t k = 0; k < batch_dims; ++k)
         if (s[size_t(k)].is_constant() && i[size_t(k)].is_constant() && s[size_t(k)] != i[size_t(k)])
@@ -68,7 +71,8 @@ std::vector<Tensor> Gather::reference(std::span<const Tensor> inputs, std::span<
       const int64_t n = xd[size_t(axis)], inner = strides[size_t(axis)], count = int64_t(indices.size());
       const int64_t outer = out.count() / (count * inner);
       for (int64_t o = 0; o < outer; ++o)
-        for (int64_t k = 0; k < count; ++k) copy((o * count + k) * inner, (o * n + resolve_index(indices[size_t(k)], n)) * inner, inner);
+        for (int64_t k = 0; k < count; ++k)
+          copy((o * count + k) * inner, (o * n + resolve_index(indices[size_t(k)], n)) * inner, inner);
       break;
     }
     case GatherKind::elements:

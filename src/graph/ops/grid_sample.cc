@@ -14,7 +14,8 @@ std::vector<TensorType> GridSample::infer(const InferContext& context) const {
   if (!is_float(grid.dtype)) fail(ErrorKind::bad_file, "the grid is ", grid);
   if (kind != SampleKind::nearest && !is_float(x.dtype)) fail(ErrorKind::unsupported, "interpolation of ", x);
   const Dim &batch = grid.shape[0], &last = grid.shape.back();
-  if ((last.is_constant() && last.value() != x.rank() - 2) || (batch.is_constant() && x.shape[0].is_constant() && batch != x.shape[0]))
+  if ((last.is_constant() && last.value() != x.rank() - 2) ||
+      (batch.is_constant() && x.shape[0].is_constant() && batch != x.shape[0]))
     fail(ErrorKind::bad_file, "a grid ", grid, " for ", x);
   Shape shape{x.shape[0], x.shape[1]};
   shape.insert(shape.end(), grid.shape.begin() + 1, grid.shape.end() - 1);
@@ -29,7 +30,8 @@ double reflect(double at, double low, double high) {
   const double range = high - low;
   if (at >= low && at <= high) return at;
   if (!(range > 0)) return low;
-  const double beyond = at < low ? low - at : at - high, turns = std::floor(beyond / range), rest = beyond - turns * range;
+  const double beyond = at < low ? low - at : at - high, turns = std::floor(beyond / range),
+               rest = beyond - turns * range;
   const bool from_low = (at < low) == (std::fmod(turns, 2) == 0);
   return from_low ? low + rest : high - rest;
 }
@@ -53,7 +55,9 @@ std::vector<Tensor> GridSample::reference(std::span<const Tensor> inputs, std::s
   if (out.count() == 0) return {out};
   const Dims &xd = x.dims(), strides = row_major_strides(xd);
   const size_t axes = xd.size() - 2;
-  const int64_t points = out.count() / (xd[0] * xd[1]), taps = kind == SampleKind::nearest ? 1 : kind == SampleKind::linear ? 2 : 4;
+  const int64_t points = out.count() / (xd[0] * xd[1]), taps = kind == SampleKind::nearest  ? 1
+                                                               : kind == SampleKind::linear ? 2
+                                                                                            : 4;
   const Dims window(axes, taps);
   visit_dtype(x.dtype(), [&]<class T>() {
     std::vector<int64_t> index(axes * 4);  // -1: outside, which counts as 0
@@ -61,7 +65,8 @@ std::vector<Tensor> GridSample::reference(std::span<const Tensor> inputs, std::s
     for (int64_t n = 0; n < xd[0]; ++n)
       for (int64_t p = 0; p < points; ++p) {
         for (size_t k = 0; k < axes; ++k) {
-          const double size = double(xd[k + 2]), low = align_corners ? 0 : -0.5, high = align_corners ? size - 1 : size - 0.5;
+          const double size = double(xd[k + 2]), low = align_corners ? 0 : -0.5,
+                       high = align_corners ? size - 1 : size - 0.5;
           const double place = grid[size_t(n * points + p) * axes + (axes - 1 - k)];
           double at = align_corners ? (place + 1) / 2 * (size - 1) : ((place + 1) * size - 1) / 2;
           at = std::isnan(at) ? -1 : std::clamp(at, -1e15, 1e15);
@@ -76,7 +81,8 @@ std::vector<Tensor> GridSample::reference(std::span<const Tensor> inputs, std::s
           for (int64_t t = 0; t < taps; ++t) {
             double tap = first + double(t);
             if (padding == SamplePadding::border) tap = std::clamp(tap, 0.0, size - 1);
-            if (padding == SamplePadding::reflection) tap = std::clamp(std::trunc(reflect(tap, low, high)), 0.0, size - 1);
+            if (padding == SamplePadding::reflection)
+              tap = std::clamp(std::trunc(reflect(tap, low, high)), 0.0, size - 1);
             index[k * 4 + size_t(t)] = tap >= 0 && tap < size ? int64_t(tap) : -1;
           }
         }

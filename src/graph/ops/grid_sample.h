@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// grid_sample(x [N,C,D...], grid [N,out...,r]) -> [N,C,out...]: x at the positions in grid, whose last axis names a place
-// in the r axes D of x, last axis first, -1 and 1 being the borders.
+// grid_sample(x [N,C,D...], grid [N,out...,r]) -> [N,C,out...]: x at the positions in grid, whose last axis names a
+// place in the r axes D of x, last axis first, -1 and 1 being the borders.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"

@@ -29,7 +29,8 @@ std::vector<Tensor> Lrn::reference(std::span<const Tensor> inputs, std::span<con
           const double v = double(x.data<T>()[i + (k - c) * inner]);
           squares += v * v;
         }
-        out.data<T>()[i] = static_cast<T>(double(x.data<T>()[i]) / std::pow(bias + alpha / double(size) * squares, beta));
+        out.data<T>()[i] =
+            static_cast<T>(double(x.data<T>()[i]) / std::pow(bias + alpha / double(size) * squares, beta));
       }
     }
   });

@@ -14,8 +14,8 @@ std::vector<TensorType> MatMul::infer(const InferContext& context) const {
   const Dim &m = a.shape[ra - (transpose_a ? 1 : 2)], &ka = a.shape[ra - (transpose_a ? 2 : 1)];
   const Dim &kb = b.shape[rb - (transpose_b ? 1 : 2)], &n = b.shape[rb - (transpose_b ? 2 : 1)];
   if (ka.is_constant() && kb.is_constant() && ka != kb)
-    fail(ErrorKind::bad_file, "matrices ", a, transpose_a ? " (transposed)" : "", " and ", b, transpose_b ? " (transposed)" : "",
-         " do not fit together");
+    fail(ErrorKind::bad_file, "matrices ", a, transpose_a ? " (transposed)" : "", " and ", b,
+         transpose_b ? " (transposed)" : "", " do not fit together");
   Shape shape = broadcast_shapes(Shape(a.shape.begin(), a.shape.end() - 2), Shape(b.shape.begin(), b.shape.end() - 2));
   shape.push_back(m);
   shape.push_back(n);
@@ -35,13 +35,15 @@ std::vector<Tensor> MatMul::reference(std::span<const Tensor> inputs, std::span<
     return strides;
   };
   const Dims as = batch_strides(a), bs = batch_strides(b);
-  const int64_t a_row = transpose_a ? 1 : k, a_col = transpose_a ? m : 1, b_row = transpose_b ? 1 : n, b_col = transpose_b ? k : 1;
+  const int64_t a_row = transpose_a ? 1 : k, a_col = transpose_a ? m : 1, b_row = transpose_b ? 1 : n,
+                b_col = transpose_b ? k : 1;
   Tensor acc(accumulator_of(a.dtype(), b.dtype()), out);
   visit_dtype(a.dtype(), [&]<class T>() {
     // Sums of 8-bit operands are exact and kept as i32, those of halves as f32.
     constexpr bool narrow = std::is_same_v<T, int8_t> || std::is_same_v<T, uint8_t>;
     using B = std::conditional_t<narrow, int8_t, T>;
-    using A = std::conditional_t<narrow, int32_t, std::conditional_t<std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>, float, T>>;
+    using A = std::conditional_t<narrow, int32_t,
+                                 std::conditional_t<std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>, float, T>>;
     for_each_index(batch, [&](const Dims& index, int64_t at) {
       const T* pa = a.data<T>();
       const B* pb = b.data<B>();

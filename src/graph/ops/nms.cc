@@ -46,7 +46,8 @@ std::vector<std::array<int64_t, 3>> select(const Nms& op, std::span<const Tensor
       for (int64_t i : order) {
         if (int64_t(kept.size()) >= most) break;
         const Box candidate = box_at(box + i * 4, op.center);
-        if (std::any_of(kept.begin(), kept.end(), [&](const Box& other) { return overlap(candidate, other, iou); })) continue;
+        if (std::any_of(kept.begin(), kept.end(), [&](const Box& other) { return overlap(candidate, other, iou); }))
+          continue;
         kept.push_back(candidate);
         selected.push_back({n, c, i});
       }
@@ -62,8 +63,10 @@ std::vector<TensorType> Nms::infer(const InferContext& context) const {
   context.expect_rank(1, 3, 3);
   const TensorType &boxes = context.type(0), &scores = context.type(1);
   for (size_t i : {0, 1, 3, 4})
-    if (context.has(i) && context.type(i).dtype != DType::f32) fail(ErrorKind::bad_file, "input ", i, " is ", context.type(i), ", not f32");
-  if (context.has(2) && context.type(2).dtype != DType::i64) fail(ErrorKind::bad_file, "the largest number of boxes is ", context.type(2));
+    if (context.has(i) && context.type(i).dtype != DType::f32)
+      fail(ErrorKind::bad_file, "input ", i, " is ", context.type(i), ", not f32");
+  if (context.has(2) && context.type(2).dtype != DType::i64)
+    fail(ErrorKind::bad_file, "the largest number of boxes is ", context.type(2));
   for (size_t i = 2; i < 5; ++i)
     if (context.has(i) && (!context.type(i).is_concrete() || element_count(context.type(i).dims()) != 1))
       fail(ErrorKind::bad_file, "input ", i, " is ", context.type(i), ", not a scalar");

@@ -33,7 +33,8 @@ std::vector<Tensor> NonZero::reference(std::span<const Tensor> inputs, std::span
   const int64_t count = out.dims()[1];
   int64_t k = 0;
   each_nonzero(x, [&](int64_t i) {
-    for (size_t axis = 0; axis < dims.size(); ++axis) out.data<int64_t>()[int64_t(axis) * count + k] = i / strides[axis] % dims[axis];
+    for (size_t axis = 0; axis < dims.size(); ++axis)
+      out.data<int64_t>()[int64_t(axis) * count + k] = i / strides[axis] % dims[axis];
     ++k;
   });
   return {out};

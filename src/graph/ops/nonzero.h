@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nonzero(x) -> i64 [rank, n]: the positions of the elements that are not 0, in row-major order. A scalar counts as [1].
+// nonzero(x) -> i64 [rank, n]: the positions of the elements that are not 0, in row-major order. A scalar counts as
+// [1].
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"

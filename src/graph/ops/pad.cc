@@ -13,7 +13,8 @@ bool Pad::absorb(const InferContext& context) {
   Contents all;
   for (int64_t i = 0; i < x.rank() && !axes; ++i) all.push_back(i);
   if (!axes) axes = &all;
-  if (pads->size() != 2 * axes->size()) fail(ErrorKind::bad_file, "pads ", *pads, " do not fit ", axes->size(), " axes");
+  if (pads->size() != 2 * axes->size())
+    fail(ErrorKind::bad_file, "pads ", *pads, " do not fit ", axes->size(), " axes");
   Pad result = *this;
   result.before.assign(x.shape.size(), Dim(0));
   result.after = result.before;
@@ -46,8 +47,10 @@ std::vector<TensorType> Pad::infer(const InferContext& context) const {
   for (size_t i = 0; i < before.size(); ++i) {
     Dim& dim = out.shape[i];
     if (dim.is_constant() && before[i].is_constant() && after[i].is_constant()) {
-      const int64_t size = dim.value(), left = size + std::min<int64_t>(before[i].value(), 0) + std::min<int64_t>(after[i].value(), 0);
-      if (left < 0) fail(ErrorKind::bad_file, "axis ", i, " of ", context.type(0), " cannot lose ", before[i], " and ", after[i]);
+      const int64_t size = dim.value(),
+                    left = size + std::min<int64_t>(before[i].value(), 0) + std::min<int64_t>(after[i].value(), 0);
+      if (left < 0)
+        fail(ErrorKind::bad_file, "axis ", i, " of ", context.type(0), " cannot lose ", before[i], " and ", after[i]);
       if (kind != PadKind::constant && left == 0 && (before[i].value() > 0 || after[i].value() > 0))
         fail(ErrorKind::bad_file, "an empty axis cannot be padded with what is in it");
     }

@@ -24,7 +24,8 @@ DType accumulator_of(DType x, DType w) {
   return x == DType::bf16 || x == DType::f16 ? DType::f32 : x;
 }
 
-DType infer_epilogue(const Program& epilogue, DType accumulator, const Shape& shape, const InferContext& context, size_t first) {
+DType infer_epilogue(const Program& epilogue, DType accumulator, const Shape& shape, const InferContext& context,
+                     size_t first) {
   std::vector<DType> dtypes{accumulator};
   for (size_t i = first; i < context.size(); ++i) {
     dtypes.push_back(context.type(i).dtype);

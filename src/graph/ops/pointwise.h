@@ -11,19 +11,21 @@ struct Pointwise {
   Program program;
 
   template <class Self, class F>
-  static void fields(Self& op, F&& f) { f("program", op.program); }
+  static void fields(Self& op, F&& f) {
+    f("program", op.program);
+  }
   bool operator==(const Pointwise&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
 };
 
-// What a product of x and w is summed in: i32 for 8-bit integers (x i8 or u8, w i8), f32 for bf16, the one dtype of both
-// otherwise.
-// Throws Error{bad_file} for other pairs.
+// What a product of x and w is summed in: i32 for 8-bit integers (x i8 or u8, w i8), f32 for bf16, the one dtype of
+// both otherwise. Throws Error{bad_file} for other pairs.
 DType accumulator_of(DType x, DType w);
 
 // The dtype of an epilogue's result and a check that its extra inputs broadcast to `shape`. `accumulator` is the dtype
 // of input 0; the extra inputs are context's inputs from `first` on.
-DType infer_epilogue(const Program& epilogue, DType accumulator, const Shape& shape, const InferContext& context, size_t first);
+DType infer_epilogue(const Program& epilogue, DType accumulator, const Shape& shape, const InferContext& context,
+                     size_t first);
 
 }  // namespace temper::ops

@@ -14,7 +14,8 @@ std::vector<TensorType> Pool::infer(const InferContext& context) const {
   check_window(win, x.rank() - 2);
   if (kind != PoolKind::max && !is_float(x.dtype)) fail(ErrorKind::unsupported, "this pool on ", x.dtype);
   for (size_t i = 0; i < kernel.size(); ++i)
-    if (pad_mode == PadMode::explicit_pads && std::max(pads[i], pads[i + kernel.size()]) > (kernel[i] - 1) * dilations[i] + 1)
+    if (pad_mode == PadMode::explicit_pads &&
+        std::max(pads[i], pads[i + kernel.size()]) > (kernel[i] - 1) * dilations[i] + 1)
       fail(ErrorKind::bad_file, "pads ", pads, " exceed the kernel ", kernel);
   Shape shape{x.shape[0], x.shape[1]};
   for (int64_t i = 0; i < x.rank() - 2; ++i) shape.push_back(window_output(win, i, x.shape[size_t(i + 2)]));

@@ -18,7 +18,8 @@ void check_quantization(const InferContext& context, int64_t axis, DType zero) {
   if (axis < 0 || axis >= x.rank()) fail(ErrorKind::bad_file, "axis ", axis, " of ", x);
   const Dim &have = context.type(1).shape[0], &need = x.shape[size_t(axis)];
   if (have.is_constant() && need.is_constant() && have != need)
-    fail(ErrorKind::bad_file, "the scales ", context.type(1), " do not fit axis ", axis, " of ", x, ", which needs one for each of its entries");
+    fail(ErrorKind::bad_file, "the scales ", context.type(1), " do not fit axis ", axis, " of ", x,
+         ", which needs one for each of its entries");
 }
 
 std::vector<TensorType> Quantize::infer(const InferContext& context) const {
@@ -43,7 +44,8 @@ std::vector<Tensor> Quantize::reference(std::span<const Tensor> inputs, std::spa
             double whole = std::nearbyint(double(quotient));
             if (shifted) whole += double(inputs[2].data<Q>()[k]);
             if (std::isnan(whole)) whole = 0;
-            out.data<Q>()[i] = static_cast<Q>(std::clamp<double>(whole, std::numeric_limits<Q>::min(), std::numeric_limits<Q>::max()));
+            out.data<Q>()[i] =
+                static_cast<Q>(std::clamp<double>(whole, std::numeric_limits<Q>::min(), std::numeric_limits<Q>::max()));
           });
         }
       });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // quantize(x, scale, zero_point?) -> dtype: saturate(round(x / scale) + zero_point), round half to even. Scale and zero
-// point are scalars, or vectors along `axis`. The quotient is rounded to the dtype of the scale before it is made whole;
-// that decides ties. NaN gives the integer 0.
+// point are scalars, or vectors along `axis`. The quotient is rounded to the dtype of the scale before it is made
+// whole; that decides ties. NaN gives the integer 0.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"

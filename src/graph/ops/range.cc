@@ -31,7 +31,8 @@ std::vector<TensorType> Range::infer(const InferContext& context) const {
   Shape shape{Dim()};
   if (context.constant(0) && context.constant(1) && context.constant(2)) {
     shape[0] = length_of(*context.constant(0), *context.constant(1), *context.constant(2));
-  } else if (context.contents(0) && context.contents(1) && context.contents(2) && context.contents(2)->front().is_constant()) {
+  } else if (context.contents(0) && context.contents(1) && context.contents(2) &&
+             context.contents(2)->front().is_constant()) {
     const Dim step = context.contents(2)->front(), span = context.contents(1)->front() - context.contents(0)->front();
     if (step == Dim(0)) fail(ErrorKind::bad_file, "a range with delta 0");
     const Dim n = step.value() > 0 ? ceil_div(span, step) : ceil_div(Dim(0) - span, Dim(0) - step);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// range(start, limit, delta) -> [max(0, ceil((limit - start) / delta))]: start + i * delta. The inputs are scalars of one
-// dtype.
+// range(start, limit, delta) -> [max(0, ceil((limit - start) / delta))]: start + i * delta. The inputs are scalars of
+// one dtype.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"

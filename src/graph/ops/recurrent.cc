@@ -15,7 +15,8 @@ std::vector<TensorType> Recurrent::infer(const InferContext& context) const {
   if (!is_float(x.dtype)) fail(ErrorKind::bad_file, "a recurrent net on ", x);
   const Dim hidden = r.shape[2], wide = hidden * Dim(gates()), d(directions());
   const Shape state{d, x.shape[1], hidden};
-  const Shape wanted[8] = {x.shape, {d, wide, x.shape[2]}, {d, wide, hidden}, {d, wide * Dim(2)}, {x.shape[1]}, state, state, {d, hidden * Dim(3)}};
+  const Shape wanted[8] = {x.shape, {d, wide, x.shape[2]}, {d, wide, hidden}, {d, wide * Dim(2)}, {x.shape[1]}, state,
+                           state,   {d, hidden * Dim(3)}};
   for (size_t i = 1; i < context.size(); ++i) {
     if (!context.has(i)) continue;
     if (i == 4 ? context.type(i).dtype != DType::i32 : context.type(i).dtype != x.dtype)
@@ -23,11 +24,14 @@ std::vector<TensorType> Recurrent::infer(const InferContext& context) const {
     context.expect_rank(i, int64_t(wanted[i].size()), int64_t(wanted[i].size()));
     for (size_t k = 0; k < wanted[i].size(); ++k) {
       const Dim &a = wanted[i][k], &b = context.type(i).shape[k];
-      if (a.is_constant() && b.is_constant() && a != b) fail(ErrorKind::bad_file, "input ", i, " is ", context.type(i), ", expected the shape ", wanted[i]);
+      if (a.is_constant() && b.is_constant() && a != b)
+        fail(ErrorKind::bad_file, "input ", i, " is ", context.type(i), ", expected the shape ", wanted[i]);
     }
   }
-  if (kind != RecurrentKind::lstm && (context.has(6) || context.has(7))) fail(ErrorKind::bad_file, "only an lstm has a cell state");
-  if ((!alpha.empty() && alpha.size() != 3) || (!beta.empty() && beta.size() != 3)) fail(ErrorKind::bad_file, "alpha ", alpha, ", beta ", beta);
+  if (kind != RecurrentKind::lstm && (context.has(6) || context.has(7)))
+    fail(ErrorKind::bad_file, "only an lstm has a cell state");
+  if ((!alpha.empty() && alpha.size() != 3) || (!beta.empty() && beta.size() != 3))
+    fail(ErrorKind::bad_file, "alpha ", alpha, ", beta ", beta);
   std::vector<TensorType> types{{x.dtype, {x.shape[0], d, x.shape[1], hidden}}, {x.dtype, state}};
   if (kind == RecurrentKind::lstm) types.push_back({x.dtype, state});
   return types;
@@ -57,21 +61,29 @@ std::vector<Tensor> Recurrent::reference(std::span<const Tensor> inputs, std::sp
     return i < inputs.size() && inputs[i].defined() ? inputs[i].to_doubles() : std::vector<double>(size_t(count), 0.0);
   };
   const Dims &xd = inputs[0].dims(), &rd = inputs[2].dims();
-  const int64_t steps = xd[0], batch = xd[1], in = xd[2], hidden = rd[2], n = gates(), dirs = directions(), wide = n * hidden;
-  const std::vector<double> x = doubles(0, 0), w = doubles(1, 0), r = doubles(2, 0), bias = doubles(3, dirs * 2 * wide), peep = doubles(7, dirs * 3 * hidden);
+  const int64_t steps = xd[0], batch = xd[1], in = xd[2], hidden = rd[2], n = gates(), dirs = directions(),
+                wide = n * hidden;
+  const std::vector<double> x = doubles(0, 0), w = doubles(1, 0), r = doubles(2, 0), bias = doubles(3, dirs * 2 * wide),
+                            peep = doubles(7, dirs * 3 * hidden);
   std::vector<double> state_h = doubles(5, dirs * batch * hidden), state_c = doubles(6, dirs * batch * hidden);
-  std::vector<double> y(size_t(steps * dirs * batch * hidden), 0.0), gate(static_cast<size_t>(wide)), recur(static_cast<size_t>(wide)), next(static_cast<size_t>(hidden));
+  std::vector<double> y(size_t(steps * dirs * batch * hidden), 0.0), gate(static_cast<size_t>(wide)),
+      recur(static_cast<size_t>(wide)), next(static_cast<size_t>(hidden));
   std::vector<int64_t> lengths(size_t(batch), steps);
   if (inputs.size() > 4 && inputs[4].defined()) lengths = inputs[4].to_ints();
   auto apply = [&](int which, double value) {
     if (clip > 0) value = std::clamp(value, -clip, clip);
-    return activate(which == 0 ? f : which == 1 ? g : h, value, alpha.empty() ? 0 : alpha[size_t(which)], beta.empty() ? 0 : beta[size_t(which)]);
+    return activate(which == 0   ? f
+                    : which == 1 ? g
+                                 : h,
+                    value, alpha.empty() ? 0 : alpha[size_t(which)], beta.empty() ? 0 : beta[size_t(which)]);
   };
   for (int64_t d = 0; d < dirs; ++d) {
     const bool backwards = direction == RecurrentDirection::reverse || d == 1;
-    const double *wp = &w[size_t(d * wide * in)], *rp = &r[size_t(d * wide * hidden)], *bp = &bias[size_t(d * 2 * wide)], *pp = &peep[size_t(d * 3 * hidden)];
+    const double *wp = &w[size_t(d * wide * in)], *rp = &r[size_t(d * wide * hidden)],
+                 *bp = &bias[size_t(d * 2 * wide)], *pp = &peep[size_t(d * 3 * hidden)];
     for (int64_t b = 0; b < batch; ++b) {
-      if (lengths[size_t(b)] < 0 || lengths[size_t(b)] > steps) fail(ErrorKind::usage, "a sequence of length ", lengths[size_t(b)], " in ", steps, " steps");
+      if (lengths[size_t(b)] < 0 || lengths[size_t(b)] > steps)
+        fail(ErrorKind::usage, "a sequence of length ", lengths[size_t(b)], " in ", steps, " steps");
       double *hp = &state_h[size_t((d * batch + b) * hidden)], *cp = &state_c[size_t((d * batch + b) * hidden)];
       for (int64_t s = 0; s < lengths[size_t(b)]; ++s) {
         const int64_t t = backwards ? lengths[size_t(b)] - 1 - s : s;
@@ -115,7 +127,8 @@ std::vector<Tensor> Recurrent::reference(std::span<const Tensor> inputs, std::sp
   }
   std::vector<Tensor> results;
   const std::vector<double>* values[3] = {&y, &state_h, &state_c};
-  for (size_t i = 0; i < outputs.size(); ++i) results.push_back(Tensor::of<double>(outputs[i].dims(), *values[i]).converted(outputs[i].dtype));
+  for (size_t i = 0; i < outputs.size(); ++i)
+    results.push_back(Tensor::of<double>(outputs[i].dims(), *values[i]).converted(outputs[i].dtype));
   return results;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// recurrent(x [T,B,I], w [D,G*H,I], r [D,G*H,H], b [D,2*G*H], lengths i32 [B], h0 [D,B,H], c0 [D,B,H], peepholes [D,3*H])
-// -> y [T,D,B,H], last h [D,B,H], for lstm last c [D,B,H]: ONNX's LSTM (gates i,o,f,c), GRU (z,r,h) and RNN with D = 1 or 2
-// directions. Inputs from b on may be absent. Past its length a sequence gives zeros and keeps its state; the reverse
-// direction starts at a sequence's own end.
+// recurrent(x [T,B,I], w [D,G*H,I], r [D,G*H,H], b [D,2*G*H], lengths i32 [B], h0 [D,B,H], c0 [D,B,H], peepholes
+// [D,3*H])
+// -> y [T,D,B,H], last h [D,B,H], for lstm last c [D,B,H]: ONNX's LSTM (gates i,o,f,c), GRU (z,r,h) and RNN with D = 1
+// or 2 directions. Inputs from b on may be absent. Past its length a sequence gives zeros and keeps its state; the
+// reverse direction starts at a sequence's own end.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
@@ -12,10 +13,25 @@ namespace temper::ops {
 enum class RecurrentKind { lstm, gru, rnn };
 constexpr std::array<std::string_view, 3> enum_names(RecurrentKind) { return {"lstm", "gru", "rnn"}; }
 enum class RecurrentDirection { forward, reverse, bidirectional };
-constexpr std::array<std::string_view, 3> enum_names(RecurrentDirection) { return {"forward", "reverse", "bidirectional"}; }
-enum class Activation { tanh, sigmoid, relu, softsign, softplus, affine, leaky_relu, thresholded_relu, scaled_tanh, hard_sigmoid, elu };
+constexpr std::array<std::string_view, 3> enum_names(RecurrentDirection) {
+  return {"forward", "reverse", "bidirectional"};
+}
+enum class Activation {
+  tanh,
+  sigmoid,
+  relu,
+  softsign,
+  softplus,
+  affine,
+  leaky_relu,
+  thresholded_relu,
+  scaled_tanh,
+  hard_sigmoid,
+  elu
+};
 constexpr std::array<std::string_view, 11> enum_names(Activation) {
-  return {"tanh", "sigmoid", "relu", "softsign", "softplus", "affine", "leaky_relu", "thresholded_relu", "scaled_tanh", "hard_sigmoid", "elu"};
+  return {"tanh",       "sigmoid",          "relu",        "softsign",     "softplus", "affine",
+          "leaky_relu", "thresholded_relu", "scaled_tanh", "hard_sigmoid", "elu"};
 }
 
 struct Recurrent {

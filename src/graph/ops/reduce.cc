@@ -15,7 +15,8 @@ std::vector<int64_t> resolve_axes(std::vector<int64_t> axes, int64_t rank, bool 
   }
   for (int64_t& axis : axes) axis = normalize_axis(axis, rank);
   std::sort(axes.begin(), axes.end());
-  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) fail(ErrorKind::bad_file, "axes ", axes, " name one axis twice");
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+    fail(ErrorKind::bad_file, "axes ", axes, " name one axis twice");
   return axes;
 }
 
@@ -55,8 +56,9 @@ std::vector<TensorType> Reduce::infer(const InferContext& context) const {
 
 std::vector<Tensor> Reduce::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
   const Tensor& x = inputs[0];
-  const std::vector<int64_t> reduced_axes =
-      inputs.size() > 1 && inputs[1].defined() ? resolve_axes(inputs[1].to_ints(), x.rank(), noop_with_empty_axes) : axes;
+  const std::vector<int64_t> reduced_axes = inputs.size() > 1 && inputs[1].defined()
+                                                ? resolve_axes(inputs[1].to_ints(), x.rank(), noop_with_empty_axes)
+                                                : axes;
   const Dims &dims = x.dims(), strides = row_major_strides(dims);
   Dims kept, kept_strides, inner, inner_strides;
   for (int64_t i = 0; i < x.rank(); ++i) {
@@ -82,7 +84,8 @@ std::vector<Tensor> Reduce::reference(std::span<const Tensor> inputs, std::span<
       };
       W low = std::numeric_limits<T>::lowest(), high = std::numeric_limits<T>::max();
       if constexpr (floating) low = -std::numeric_limits<double>::infinity(), high = -low;
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) low = -std::numeric_limits<double>::infinity(), high = -low;
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+        low = -std::numeric_limits<double>::infinity(), high = -low;
       W r = 0;
       switch (kind) {
         case ReduceKind::sum: each([&](W v) { r += v; }); break;
@@ -91,17 +94,39 @@ std::vector<Tensor> Reduce::reference(std::span<const Tensor> inputs, std::span<
           if constexpr (floating) r /= double(n);
           else if (n) r /= W(n);
           break;
-        case ReduceKind::max: r = low; each([&](W v) { if (v > r || v != v) r = v; }); break;
-        case ReduceKind::min: r = high; each([&](W v) { if (v < r || v != v) r = v; }); break;
-        case ReduceKind::prod: r = 1; each([&](W v) { r *= v; }); break;
+        case ReduceKind::max:
+          r = low;
+          each([&](W v) {
+            if (v > r || v != v) r = v;
+          });
+          break;
+        case ReduceKind::min:
+          r = high;
+          each([&](W v) {
+            if (v < r || v != v) r = v;
+          });
+          break;
+        case ReduceKind::prod:
+          r = 1;
+          each([&](W v) { r *= v; });
+          break;
         case ReduceKind::l1: each([&](W v) { r += v < 0 ? -v : v; }); break;
-        case ReduceKind::l2: each([&](W v) { r += v * v; }); r = W(std::sqrt(double(r))); break;
-        case ReduceKind::log_sum: each([&](W v) { r += v; }); r = W(std::log(double(r))); break;
+        case ReduceKind::l2:
+          each([&](W v) { r += v * v; });
+          r = W(std::sqrt(double(r)));
+          break;
+        case ReduceKind::log_sum:
+          each([&](W v) { r += v; });
+          r = W(std::log(double(r)));
+          break;
         case ReduceKind::sum_square: each([&](W v) { r += v * v; }); break;
         case ReduceKind::log_sum_exp: {
           double peak = -std::numeric_limits<double>::infinity(), sum = 0;
           each([&](W v) { peak = std::max(peak, double(v)); });
-          if (std::isinf(peak)) { r = W(peak); break; }
+          if (std::isinf(peak)) {
+            r = W(peak);
+            break;
+          }
           each([&](W v) { sum += std::exp(double(v) - peak); });
           r = W(peak + std::log(sum));
           break;

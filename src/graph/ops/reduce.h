@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce(x) over `axes` (sorted, 0 <= axis < rank). Global pools and the Reduce* family are this op. With a second input
-// (i64 [n]) the axes are data, as ONNX writes them: negative ones count from the end, none means all.
+// reduce(x) over `axes` (sorted, 0 <= axis < rank). Global pools and the Reduce* family are this op. With a second
+// input (i64 [n]) the axes are data, as ONNX writes them: negative ones count from the end, none means all.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"

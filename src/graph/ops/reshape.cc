@@ -9,7 +9,9 @@ Shape resolve_reshape(const Shape& from, const Contents& target, bool allow_zero
   for (size_t i = 0; i < target.size(); ++i) {
     Dim dim = target[i];
     if (dim == Dim(0) && !allow_zero) {
-      if (i >= from.size()) fail(ErrorKind::bad_file, "reshape to ", target, ": axis ", i, " is copied from an input of rank ", from.size());
+      if (i >= from.size())
+        fail(ErrorKind::bad_file, "reshape to ", target, ": axis ", i, " is copied from an input of rank ",
+             from.size());
       dim = from[i];
     } else if (dim == Dim(-1)) {
       if (inferred >= 0) fail(ErrorKind::bad_file, "reshape to ", target, " has two -1");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reshape(x) to `shape`: same elements, row-major order. Import resolves ONNX's 0 and -1. With a second input (i64 [rank])
-// the target is data; such a value's dimensions are unknown until it has been computed.
+// reshape(x) to `shape`: same elements, row-major order. Import resolves ONNX's 0 and -1. With a second input (i64
+// [rank]) the target is data; such a value's dimensions are unknown until it has been computed.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"

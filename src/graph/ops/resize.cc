@@ -22,11 +22,15 @@ Dim scaled(const Dim& dim, double scale) {
   int64_t divisor = 1;
   for (; exponent > 0; --exponent) mantissa *= 2;
   for (; exponent < 0; ++exponent) {
-    if (divisor >= int64_t(1) << 40) fail(ErrorKind::unsupported, "a resize of '", dim, "' by the factor ", scale, "; give a fixed shape with --shapes");
+    if (divisor >= int64_t(1) << 40)
+      fail(ErrorKind::unsupported, "a resize of '", dim, "' by the factor ", scale,
+           "; give a fixed shape with --shapes");
     divisor *= 2;
   }
   for (; mantissa != std::floor(mantissa); mantissa *= 2) {
-    if (divisor >= int64_t(1) << 40) fail(ErrorKind::unsupported, "a resize of '", dim, "' by the factor ", scale, "; give a fixed shape with --shapes");
+    if (divisor >= int64_t(1) << 40)
+      fail(ErrorKind::unsupported, "a resize of '", dim, "' by the factor ", scale,
+           "; give a fixed shape with --shapes");
     divisor *= 2;
   }
   return floor_div(dim * Dim(int64_t(mantissa)), Dim(divisor));
@@ -51,7 +55,8 @@ bool Resize::absorb(const InferContext& context) {
   if (coordinate == ResizeCoordinate::tf_crop_and_resize) {
     if (!context.constant(1)) return false;
     const std::vector<double> given = context.constant(1)->to_doubles();
-    if (given.size() != 2 * which.size()) fail(ErrorKind::bad_file, "roi has ", given.size(), " values for ", which.size(), " axes");
+    if (given.size() != 2 * which.size())
+      fail(ErrorKind::bad_file, "roi has ", given.size(), " values for ", which.size(), " axes");
     region.assign(2 * rank, 0);
     std::fill(region.begin() + int64_t(rank), region.end(), 1);
     for (size_t i = 0; i < which.size(); ++i) {
@@ -116,7 +121,8 @@ std::vector<TensorType> Resize::infer(const InferContext& context) const {
     fail(ErrorKind::bad_file, "sizes ", sizes, ", scales ", scales, " and roi ", roi, " do not fit ", out);
   for (double scale : scales)
     if (!(scale > 0)) fail(ErrorKind::bad_file, "a resize by ", scales);
-  if (coordinate == ResizeCoordinate::tf_crop_and_resize && roi.empty()) fail(ErrorKind::bad_file, "tf_crop_and_resize without roi");
+  if (coordinate == ResizeCoordinate::tf_crop_and_resize && roi.empty())
+    fail(ErrorKind::bad_file, "tf_crop_and_resize without roi");
   for (size_t i = 0; i < rank; ++i)
     if (sizes[i].is_constant() && (sizes[i].value() < 0 || (sizes[i].value() > 0 && out.shape[i] == Dim(0))))
       fail(ErrorKind::bad_file, "a tensor ", out, " cannot be resized to ", sizes);
@@ -136,7 +142,8 @@ ResizeTable Resize::table(size_t axis, int64_t in, int64_t out) const {
   const double length = scales.empty() ? double(out) : scale * size;
   const double shrink = antialias ? std::min(scale, 1.0) : 1.0;
   const double support = kind == ResizeKind::cubic ? 2 : 1;
-  const int64_t first = int64_t(std::floor(-support / shrink)) + 1;  // of the taps, counted from the element left of the position
+  const int64_t first =
+      int64_t(std::floor(-support / shrink)) + 1;  // of the taps, counted from the element left of the position
   ResizeTable table;
   table.taps = kind == ResizeKind::nearest ? 1 : 2 - 2 * first;
   table.index.reserve(size_t(out * table.taps));
@@ -145,7 +152,9 @@ ResizeTable Resize::table(size_t axis, int64_t in, int64_t out) const {
     double at = 0;
     switch (coordinate) {
       case ResizeCoordinate::half_pixel: at = unscale(x + 0.5) - 0.5; break;
-      case ResizeCoordinate::half_pixel_symmetric: at = size / 2 * (1 - double(out) / length) + unscale(x + 0.5) - 0.5; break;
+      case ResizeCoordinate::half_pixel_symmetric:
+        at = size / 2 * (1 - double(out) / length) + unscale(x + 0.5) - 0.5;
+        break;
       case ResizeCoordinate::pytorch_half_pixel: at = out > 1 ? unscale(x + 0.5) - 0.5 : 0; break;
       case ResizeCoordinate::align_corners: at = length == 1 ? 0 : x * (size - 1) / (length - 1); break;
       case ResizeCoordinate::asymmetric: at = unscale(x); break;
@@ -182,7 +191,8 @@ ResizeTable Resize::table(size_t axis, int64_t in, int64_t out) const {
     const size_t start = table.weight.size();
     for (int64_t t = first; t < first + table.taps; ++t) {
       const double distance = (double(t) - ratio) * shrink, index = left + double(t);
-      double weight = kind == ResizeKind::linear ? std::max(0.0, 1 - std::fabs(distance)) : cubic_weight(distance, cubic_a);
+      double weight =
+          kind == ResizeKind::linear ? std::max(0.0, 1 - std::fabs(distance)) : cubic_weight(distance, cubic_a);
       if (exclude_outside && (index < 0 || index >= size)) weight = 0;
       sum += weight;
       table.index.push_back(inside(index));
@@ -228,7 +238,8 @@ std::vector<Tensor> Resize::reference(std::span<const Tensor> inputs, std::span<
         for (int64_t i = 0; i < inner; ++i) {
           double sum = 0;
           for (int64_t t = o * taps.taps; t < (o + 1) * taps.taps; ++t)
-            if (taps.index[size_t(t)] >= 0) sum += taps.weight[size_t(t)] * values[size_t((row * in + taps.index[size_t(t)]) * inner + i)];
+            if (taps.index[size_t(t)] >= 0)
+              sum += taps.weight[size_t(t)] * values[size_t((row * in + taps.index[size_t(t)]) * inner + i)];
           next[size_t((row * n + o) * inner + i)] = taps.index[size_t(o * taps.taps)] < 0 ? extrapolation : sum;
         }
     values = std::move(next);
@@ -237,7 +248,10 @@ std::vector<Tensor> Resize::reference(std::span<const Tensor> inputs, std::span<
   visit_dtype(x.dtype(), [&]<class T>() {
     for (int64_t i = 0; i < out.count(); ++i) {
       if constexpr (std::is_same_v<Wide<T>, double>) out.data<T>()[i] = static_cast<T>(values[size_t(i)]);
-      else out.data<T>()[i] = static_cast<T>(std::clamp<double>(std::nearbyint(values[size_t(i)]), double(std::numeric_limits<T>::lowest()), double(std::numeric_limits<T>::max())));
+      else
+        out.data<T>()[i] = static_cast<T>(std::clamp<double>(std::nearbyint(values[size_t(i)]),
+                                                             double(std::numeric_limits<T>::lowest()),
+                                                             double(std::numeric_limits<T>::max())));
     }
   });
   return {out};

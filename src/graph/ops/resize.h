@@ -10,19 +10,30 @@ namespace temper::ops {
 enum class ResizeKind { nearest, linear, cubic };
 constexpr std::array<std::string_view, 3> enum_names(ResizeKind) { return {"nearest", "linear", "cubic"}; }
 // How a position in the result becomes one in x.
-enum class ResizeCoordinate { half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric, tf_half_pixel_for_nn, tf_crop_and_resize };
+enum class ResizeCoordinate {
+  half_pixel,
+  half_pixel_symmetric,
+  pytorch_half_pixel,
+  align_corners,
+  asymmetric,
+  tf_half_pixel_for_nn,
+  tf_crop_and_resize
+};
 constexpr std::array<std::string_view, 7> enum_names(ResizeCoordinate) {
-  return {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
+  return {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+          "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
 }
 enum class ResizeNearest { round_prefer_floor, round_prefer_ceil, floor, ceil };
-constexpr std::array<std::string_view, 4> enum_names(ResizeNearest) { return {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}; }
+constexpr std::array<std::string_view, 4> enum_names(ResizeNearest) {
+  return {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+}
 enum class ResizePolicy { stretch, not_larger, not_smaller };
 constexpr std::array<std::string_view, 3> enum_names(ResizePolicy) { return {"stretch", "not_larger", "not_smaller"}; }
 
 // One axis: result element o is the sum over t of weight[o * taps + t] * x[index[o * taps + t]].
 struct ResizeTable {
   int64_t taps = 1;
-  std::vector<int64_t> index;     // -1 in an element's first tap: it is the extrapolation value
+  std::vector<int64_t> index;  // -1 in an element's first tap: it is the extrapolation value
   std::vector<double> weight;
 };
 
@@ -33,12 +44,13 @@ struct Resize {
   ResizeNearest nearest = ResizeNearest::round_prefer_floor;
   double cubic_a = -0.75;
   bool exclude_outside = false, antialias = false;
-  double extrapolation = 0;     // tf_crop_and_resize, outside of x
-  Shape sizes;                  // one per axis
-  std::vector<double> scales;   // one per axis where the model gave them: they enter the formulas; empty: sizes / x's sizes
-  std::vector<double> roi;      // tf_crop_and_resize: starts of all axes, then ends, as fractions of x
+  double extrapolation = 0;  // tf_crop_and_resize, outside of x
+  Shape sizes;               // one per axis
+  std::vector<double>
+      scales;               // one per axis where the model gave them: they enter the formulas; empty: sizes / x's sizes
+  std::vector<double> roi;  // tf_crop_and_resize: starts of all axes, then ends, as fractions of x
   // Only with more inputs:
-  std::vector<int64_t> axes;    // that the inputs speak of; empty: all
+  std::vector<int64_t> axes;  // that the inputs speak of; empty: all
   ResizePolicy policy = ResizePolicy::stretch;
 
   template <class Self, class F>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// roi_align(x [N,C,H,W], rois [R,4] as x0,y0,x1,y1, batch of each roi [R]) -> [R,C,height,width]: each region is cut into
-// height x width bins, and each bin is the mean (or maximum) of samples that are interpolated linearly.
+// roi_align(x [N,C,H,W], rois [R,4] as x0,y0,x1,y1, batch of each roi [R]) -> [R,C,height,width]: each region is cut
+// into height x width bins, and each bin is the mean (or maximum) of samples that are interpolated linearly.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
@@ -16,7 +16,7 @@ struct RoiAlign {
   int64_t height = 1, width = 1;
   int64_t sampling_ratio = 0;  // samples per bin and axis; 0: as many as the bin has elements, rounded up
   double spatial_scale = 1;
-  bool half_pixel = true;      // regions are shifted by half an element; otherwise they are also at least one element wide
+  bool half_pixel = true;  // regions are shifted by half an element; otherwise they are also at least one element wide
 
   template <class Self, class F>
   static void fields(Self& op, F&& f) {

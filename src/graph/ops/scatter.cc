@@ -14,7 +14,8 @@ std::vector<TensorType> Scatter::infer(const InferContext& context) const {
   context.expect_same_dtype(0, 2);
   const TensorType &x = context.type(0), &indices = context.type(1), &updates = context.type(2);
   auto agree = [&](const Dim& a, const Dim& b) {
-    if (a.is_constant() && b.is_constant() && a != b) fail(ErrorKind::bad_file, "updates ", updates, " do not fit indices ", indices, " and ", x);
+    if (a.is_constant() && b.is_constant() && a != b)
+      fail(ErrorKind::bad_file, "updates ", updates, " do not fit indices ", indices, " and ", x);
   };
   if (kind == ScatterKind::elements) {
     if (axis < 0 || axis >= x.rank()) fail(ErrorKind::bad_file, "axis ", axis, " of ", x);
@@ -22,7 +23,8 @@ std::vector<TensorType> Scatter::infer(const InferContext& context) const {
     context.expect_rank(2, x.rank(), x.rank());
     for (size_t k = 0; k < x.shape.size(); ++k) {
       agree(indices.shape[k], updates.shape[k]);
-      if (int64_t(k) != axis && indices.shape[k].is_constant() && x.shape[k].is_constant() && indices.shape[k].value() > x.shape[k].value())
+      if (int64_t(k) != axis && indices.shape[k].is_constant() && x.shape[k].is_constant() &&
+          indices.shape[k].value() > x.shape[k].value())
         fail(ErrorKind::bad_file, "indices ", indices, " reach beyond ", x, " in axis ", k);
     }
     return {x};
@@ -32,7 +34,8 @@ std::vector<TensorType> Scatter::infer(const InferContext& context) const {
   if (length < 1 || length > x.rank()) fail(ErrorKind::bad_file, "positions of length ", length, " in ", x);
   context.expect_rank(2, indices.rank() - 1 + x.rank() - length, indices.rank() - 1 + x.rank() - length);
   for (size_t k = 0; k + 1 < indices.shape.size(); ++k) agree(indices.shape[k], updates.shape[k]);
-  for (size_t k = 0; k < size_t(x.rank() - length); ++k) agree(x.shape[size_t(length) + k], updates.shape[indices.shape.size() - 1 + k]);
+  for (size_t k = 0; k < size_t(x.rank() - length); ++k)
+    agree(x.shape[size_t(length) + k], updates.shape[indices.shape.size() - 1 + k]);
   return {x};
 }
 
@@ -55,8 +58,12 @@ std::vector<Tensor> Scatter::reference(std::span<const Tensor> inputs, std::span
         case ScatterReduction::add: to[at] = static_cast<T>(static_cast<W>(U(a) + U(b))); break;
         case ScatterReduction::mul: to[at] = static_cast<T>(static_cast<W>(U(a) * U(b))); break;
         // NaN passes on, as it does for the pointwise max and min.
-        case ScatterReduction::max: if (b > a || b != b) to[at] = from[update]; break;
-        case ScatterReduction::min: if (b < a || b != b) to[at] = from[update]; break;
+        case ScatterReduction::max:
+          if (b > a || b != b) to[at] = from[update];
+          break;
+        case ScatterReduction::min:
+          if (b < a || b != b) to[at] = from[update];
+          break;
       }
     };
     if (kind == ScatterKind::elements) {
@@ -71,7 +78,8 @@ std::vector<Tensor> Scatter::reference(std::span<const Tensor> inputs, std::span
     const int64_t length = id.back(), count = int64_t(indices.size()) / length, inner = strides[size_t(length - 1)];
     for (int64_t i = 0; i < count; ++i) {
       int64_t offset = 0;
-      for (int64_t k = 0; k < length; ++k) offset += resolve_index(indices[size_t(i * length + k)], xd[size_t(k)]) * strides[size_t(k)];
+      for (int64_t k = 0; k < length; ++k)
+        offset += resolve_index(indices[size_t(i * length + k)], xd[size_t(k)]) * strides[size_t(k)];
       for (int64_t j = 0; j < inner; ++j) combine(offset + j, i * inner + j);
     }
   });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// shape(x) -> i64 [end-start]: the dimensions of x from axis `start` to before `end`. It folds away wherever shapes are known.
+// shape(x) -> i64 [end-start]: the dimensions of x from axis `start` to before `end`. It folds away wherever shapes are
+// known.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"

@@ -48,7 +48,8 @@ bool bound_axis(Slice& slice, size_t axis, const Dim& from, const Dim& to, int64
     const Dim first = start->from_end ? at_least_zero(start->at) : start->at;
     const Dim last = end->from_end ? at_least_zero(end->at) : smaller(end->at, size);
     slice.starts[axis] = start->from_end ? first : smaller(first, size);
-    if (step == 1 && start->from_end && last == size) slice.sizes[axis] = smaller(size - start->at, size);  // the last k of n: min(k, n)
+    if (step == 1 && start->from_end && last == size)
+      slice.sizes[axis] = smaller(size - start->at, size);  // the last k of n: min(k, n)
     else slice.sizes[axis] = at_least_zero(ceil_div(last - first, Dim(step)));
     return true;
   }
@@ -81,7 +82,8 @@ bool Slice::absorb(const InferContext& context) {
     fail(ErrorKind::bad_file, "starts ", from, " and ends ", to, " differ in length");
   Contents axes;
   if (context.has(3)) axes = *context.contents(3);
-  else for (size_t i = 0; i < from.size(); ++i) axes.push_back(int64_t(i));
+  else
+    for (size_t i = 0; i < from.size(); ++i) axes.push_back(int64_t(i));
   if (axes.size() != from.size()) fail(ErrorKind::bad_file, "starts ", from, " and axes ", axes, " differ in length");
   Slice result = slice_all(x.shape);
   std::vector<char> seen(x.shape.size(), 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// slice(x): for every axis `sizes` elements from `starts` on in `steps`. Bounds are already clamped: each element exists.
-// With more inputs (starts, ends, axes or absent, steps or absent: i64 or i32 vectors as ONNX's Slice has them) the
-// bounds are data.
+// slice(x): for every axis `sizes` elements from `starts` on in `steps`. Bounds are already clamped: each element
+// exists. With more inputs (starts, ends, axes or absent, steps or absent: i64 or i32 vectors as ONNX's Slice has them)
+// the bounds are data.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// topk(x) -> values, i64 indices: the `k` largest (smallest) elements along `axis` in order; of equal ones that with the
-// lower index comes first, NaN counts as larger than any number. With a second input (i64 [1]) k is data.
+// topk(x) -> values, i64 indices: the `k` largest (smallest) elements along `axis` in order; of equal ones that with
+// the lower index comes first, NaN counts as larger than any number. With a second input (i64 [1]) k is data.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"

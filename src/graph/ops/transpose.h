@@ -11,7 +11,9 @@ struct Transpose {
   std::vector<int64_t> perm;
 
   template <class Self, class F>
-  static void fields(Self& op, F&& f) { f("perm", op.perm); }
+  static void fields(Self& op, F&& f) {
+    f("perm", op.perm);
+  }
   bool operator==(const Transpose&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;

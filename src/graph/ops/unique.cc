@@ -24,7 +24,8 @@ Groups group(const Unique& op, const Tensor& x) {
     auto compare = [&](int64_t a, int64_t b) {
       for (int64_t o = 0; o < outer && x.count(); ++o)
         for (int64_t i = 0; i < inner; ++i) {
-          const auto left = static_cast<Wide<T>>(data[(o * n + a) * inner + i]), right = static_cast<Wide<T>>(data[(o * n + b) * inner + i]);
+          const auto left = static_cast<Wide<T>>(data[(o * n + a) * inner + i]),
+                     right = static_cast<Wide<T>>(data[(o * n + b) * inner + i]);
           if (left < right) return -1;
           if (right < left) return 1;
           if ((left != left) != (right != right)) return left != left ? 1 : -1;  // NaN comes last
@@ -47,7 +48,8 @@ Groups group(const Unique& op, const Tensor& x) {
   if (op.sorted) return groups;
   std::vector<int64_t> order(groups.first.size()), place(groups.first.size());
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return groups.first[size_t(a)] < groups.first[size_t(b)]; });
+  std::sort(order.begin(), order.end(),
+            [&](int64_t a, int64_t b) { return groups.first[size_t(a)] < groups.first[size_t(b)]; });
   Groups result;
   for (size_t i = 0; i < order.size(); ++i) {
     result.first.push_back(groups.first[size_t(order[i])]);
@@ -64,7 +66,8 @@ std::vector<TensorType> Unique::infer(const InferContext& context) const {
   context.expect_inputs(1, 1);
   const TensorType& x = context.type(0);
   if (axis < -1 || axis >= x.rank()) fail(ErrorKind::bad_file, "axis ", axis, " of ", x);
-  const Dim found = context.constant(0) ? Dim(int64_t(group(*this, *context.constant(0)).first.size())) : context.unknown(0, std::max<int64_t>(axis, 0));
+  const Dim found = context.constant(0) ? Dim(int64_t(group(*this, *context.constant(0)).first.size()))
+                                        : context.unknown(0, std::max<int64_t>(axis, 0));
   TensorType values = x;
   Dim all = 1;
   for (const Dim& dim : x.shape) all = all * dim;
@@ -82,8 +85,10 @@ std::vector<Tensor> Unique::reference(std::span<const Tensor> inputs, std::span<
   const int64_t outer = values.count() == 0 ? 0 : values.bytes() / (count * inner);
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < count; ++i)
-      std::memcpy(values.raw_mutable() + (o * count + i) * inner, x.raw().data() + (o * n + groups.first[size_t(i)]) * inner, size_t(inner));
-  return {values, Tensor::of<int64_t>({count}, groups.first), Tensor::of<int64_t>({n}, groups.inverse), Tensor::of<int64_t>({count}, groups.counts)};
+      std::memcpy(values.raw_mutable() + (o * count + i) * inner,
+                  x.raw().data() + (o * n + groups.first[size_t(i)]) * inner, size_t(inner));
+  return {values, Tensor::of<int64_t>({count}, groups.first), Tensor::of<int64_t>({n}, groups.inverse),
+          Tensor::of<int64_t>({count}, groups.counts)};
 }
 
 }  // namespace temper::ops

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// unique(x) -> the different elements (or, with an axis, slices along it), then as i64 vectors: where each first occurs,
-// which one each element of x is, how often each occurs. Ascending (slices compared element by element), or in order of
-// first occurrence. Without an axis x is read flat.
+// unique(x) -> the different elements (or, with an axis, slices along it), then as i64 vectors: where each first
+// occurs, which one each element of x is, how often each occurs. Ascending (slices compared element by element), or in
+// order of first occurrence. Without an axis x is read flat.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"

@@ -8,8 +8,8 @@ namespace temper::ops {
 void check_window(const Window& w, int64_t spatial_rank) {
   const size_t n = size_t(spatial_rank);
   if (w.kernel.size() != n || w.strides.size() != n || w.dilations.size() != n || w.pads.size() != 2 * n)
-    fail(ErrorKind::bad_file, "a window over ", spatial_rank, " spatial axes has kernel ", w.kernel, ", strides ", w.strides,
-         ", dilations ", w.dilations, ", pads ", w.pads);
+    fail(ErrorKind::bad_file, "a window over ", spatial_rank, " spatial axes has kernel ", w.kernel, ", strides ",
+         w.strides, ", dilations ", w.dilations, ", pads ", w.pads);
   auto check = [](const std::vector<int64_t>& values, int64_t least, std::string_view what) {
     for (int64_t v : values)
       if (v < least || v > (int64_t(1) << 31)) fail(ErrorKind::bad_file, what, ' ', values, " is out of range");
@@ -38,7 +38,8 @@ std::pair<int64_t, int64_t> window_pads(const Window& w, int64_t axis, int64_t i
   const size_t i = size_t(axis);
   if (w.pad_mode == PadMode::explicit_pads) return {w.pads[i], w.pads[i + w.kernel.size()]};
   const int64_t extent = w.dilations[i] * (w.kernel[i] - 1) + 1;
-  const int64_t total = std::max<int64_t>(0, ((input + w.strides[i] - 1) / w.strides[i] - 1) * w.strides[i] + extent - input);
+  const int64_t total =
+      std::max<int64_t>(0, ((input + w.strides[i] - 1) / w.strides[i] - 1) * w.strides[i] + extent - input);
   const int64_t small = total / 2;
   return w.pad_mode == PadMode::same_upper ? std::pair{small, total - small} : std::pair{total - small, small};
 }

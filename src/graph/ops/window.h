@@ -7,7 +7,11 @@
 
 namespace temper::ops {
 
-enum class PadMode { explicit_pads, same_upper, same_lower };  // "same": output = ceil(input / stride), whatever the shape
+enum class PadMode {
+  explicit_pads,
+  same_upper,
+  same_lower
+};  // "same": output = ceil(input / stride), whatever the shape
 constexpr std::array<std::string_view, 3> enum_names(PadMode) { return {"explicit_pads", "same_upper", "same_lower"}; }
 
 struct Window {

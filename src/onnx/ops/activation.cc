@@ -71,7 +71,8 @@ void import_Gelu(OnnxNode& node) {
 
 void import_HardSigmoid(OnnxNode& node) {
   Formula f(node);
-  const int line = f.add(f.mul(f.number(node.float_attribute("alpha", 0.2f)), f.x()), f.number(node.float_attribute("beta", 0.5)));
+  const int line =
+      f.add(f.mul(f.number(node.float_attribute("alpha", 0.2f)), f.x()), f.number(node.float_attribute("beta", 0.5)));
   f.done(f.max(f.number(0), f.min(f.number(1), line)));
 }
 
@@ -100,7 +101,8 @@ void import_PRelu(OnnxNode& node) {
     slope = node.type(1).shape[0] == Dim(1) ? node.reshape(slope, {}) : along_axis(node, slope, 1, x.rank());
   ProgramBuilder b({x.dtype, x.dtype});
   const int negative = b.op(Scalar::less, 0, b.constant(x.dtype, 0));
-  node.set_output(0, node.program(b.result(b.op(Scalar::where, negative, b.op(Scalar::mul, 0, 1), 0)), {node.input(0), slope}));
+  node.set_output(
+      0, node.program(b.result(b.op(Scalar::where, negative, b.op(Scalar::mul, 0, 1), 0)), {node.input(0), slope}));
 }
 
 void import_Selu(OnnxNode& node) {

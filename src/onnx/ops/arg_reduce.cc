@@ -27,13 +27,15 @@ void import_Hardmax(OnnxNode& node) {
   Shape shape = type.shape;
   if (node.opset() < 13) {  // all axes from `axis` on are one
     Dim rows = 1, columns = 1;
-    for (int64_t i = 0; i < type.rank(); ++i) (i < op.axis ? rows : columns) = (i < op.axis ? rows : columns) * type.shape[size_t(i)];
+    for (int64_t i = 0; i < type.rank(); ++i)
+      (i < op.axis ? rows : columns) = (i < op.axis ? rows : columns) * type.shape[size_t(i)];
     shape = {rows, columns};
     x = node.reshape(x, shape);
     op.axis = 1;
   }
   const Dim& size = shape[size_t(op.axis)];
-  if (!size.is_constant()) node.refuse("Hardmax along an axis of the unknown size '", size, "'; give a fixed shape with --shapes");
+  if (!size.is_constant())
+    node.refuse("Hardmax along an axis of the unknown size '", size, "'; give a fixed shape with --shapes");
   if (size.value() > int64_t(1) << 24) node.refuse("Hardmax along an axis of ", size, " elements; the limit is 2^24");
   std::vector<int64_t> positions(size_t(size.value()));
   std::iota(positions.begin(), positions.end(), 0);

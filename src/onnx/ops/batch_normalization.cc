@@ -10,8 +10,11 @@ namespace temper {
 void import_BatchNormalization(OnnxNode& node) {
   node.ignore_attribute("momentum");  // of training
   node.ignore_attribute("consumed_inputs");
-  if (node.opset() < 7 && node.int_attribute("is_test", 0) == 0) node.refuse("BatchNormalization in training mode (is_test = 0); export the model for inference, after model.eval()");
-  if (node.int_attribute("training_mode", 0) != 0) node.refuse("BatchNormalization in training mode; export the model for inference, after model.eval()");
+  if (node.opset() < 7 && node.int_attribute("is_test", 0) == 0)
+    node.refuse(
+        "BatchNormalization in training mode (is_test = 0); export the model for inference, after model.eval()");
+  if (node.int_attribute("training_mode", 0) != 0)
+    node.refuse("BatchNormalization in training mode; export the model for inference, after model.eval()");
   if (node.int_attribute("spatial", 1) == 0) node.unsupported("BatchNormalization with spatial = 0");
   const double epsilon = node.float_attribute("epsilon", 1e-5f);
   const TensorType x = node.type(0);

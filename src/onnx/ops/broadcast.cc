@@ -6,8 +6,8 @@ namespace temper {
 
 void import_Expand(OnnxNode& node) { node.set_output(0, node.add(ops::Broadcast{}, {node.input(0), node.input(1)})); }
 
-// [a, b] tiled (r, s) times is [1, a, 1, b] broadcast to [r, a, s, b] and read as [r*a, s*b]. The shapes are computed in
-// the graph, where they fold away unless the repeats are data.
+// [a, b] tiled (r, s) times is [1, a, 1, b] broadcast to [r, a, s, b] and read as [r*a, s*b]. The shapes are computed
+// in the graph, where they fold away unless the repeats are data.
 void import_Tile(OnnxNode& node) {
   const Shape shape = node.type(0).shape;
   const int64_t rank = int64_t(shape.size());
@@ -21,17 +21,20 @@ void import_Tile(OnnxNode& node) {
   } else {
     repeats = node.input(1);
   }
-  if (node.graph().type(repeats).shape != Shape{Dim(rank)}) node.bad("repeats are ", node.graph().type(repeats), " for an input ", node.type(0));
+  if (node.graph().type(repeats).shape != Shape{Dim(rank)})
+    node.bad("repeats are ", node.graph().type(repeats), " for an input ", node.type(0));
   if (rank == 0) return node.set_output(0, node.input(0));
   ops::ShapeOf shape_of;
   shape_of.end = rank;
   const ValueId sizes = node.add(shape_of, {node.input(0)});
   ops::Concat side_by_side;
   side_by_side.axis = 1;
-  const ValueId pairs = node.add(side_by_side, {node.reshape(repeats, {Dim(rank), Dim(1)}), node.reshape(sizes, {Dim(rank), Dim(1)})});
+  const ValueId pairs =
+      node.add(side_by_side, {node.reshape(repeats, {Dim(rank), Dim(1)}), node.reshape(sizes, {Dim(rank), Dim(1)})});
   Shape apart;
   for (const Dim& dim : shape) apart.insert(apart.end(), {Dim(1), dim});
-  const ValueId wide = node.add(ops::Broadcast{}, {node.reshape(node.input(0), apart), node.reshape(pairs, {Dim(2 * rank)})});
+  const ValueId wide =
+      node.add(ops::Broadcast{}, {node.reshape(node.input(0), apart), node.reshape(pairs, {Dim(2 * rank)})});
   ops::Reshape merge;
   merge.allow_zero = true;
   node.set_output(0, node.add(merge, {wide, node.pointwise(Scalar::mul, {repeats, sizes})}));

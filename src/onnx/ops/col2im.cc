@@ -8,10 +8,13 @@ namespace temper {
 void import_Col2Im(OnnxNode& node) {
   const Dims image = node.constant_ints(1, "image_shape"), block = node.constant_ints(2, "block_shape");
   const size_t n = image.size();
-  const Dims dilations = node.ints_attribute("dilations", Dims(n, 1)), strides = node.ints_attribute("strides", Dims(n, 1)), pads = node.ints_attribute("pads", Dims(2 * n, 0));
+  const Dims dilations = node.ints_attribute("dilations", Dims(n, 1)),
+             strides = node.ints_attribute("strides", Dims(n, 1)), pads = node.ints_attribute("pads", Dims(2 * n, 0));
   const TensorType x = node.type(0);
-  if (n == 0 || block.size() != n || dilations.size() != n || strides.size() != n || pads.size() != 2 * n || x.rank() != 3)
-    node.bad("image_shape ", image, ", block_shape ", block, ", dilations ", dilations, ", strides ", strides, ", pads ", pads, " for ", x);
+  if (n == 0 || block.size() != n || dilations.size() != n || strides.size() != n || pads.size() != 2 * n ||
+      x.rank() != 3)
+    node.bad("image_shape ", image, ", block_shape ", block, ", dilations ", dilations, ", strides ", strides,
+             ", pads ", pads, " for ", x);
   Dims padded, columns;
   int64_t area = 1, positions = 1, all = 1;
   constexpr int64_t most = int64_t(1) << 31;
@@ -27,9 +30,11 @@ void import_Col2Im(OnnxNode& node) {
     positions = checked_mul(positions, columns[i]);
     all = checked_mul(all, padded[i]);
   }
-  if ((x.shape[1].is_constant() && x.shape[1].value() % area != 0) || (x.shape[2].is_constant() && x.shape[2].value() != positions))
+  if ((x.shape[1].is_constant() && x.shape[1].value() % area != 0) ||
+      (x.shape[2].is_constant() && x.shape[2].value() != positions))
     node.bad("an input ", x, " for blocks of ", area, " at ", positions, " positions");
-  if (checked_mul(area, positions) > (int64_t(1) << 26)) node.unsupported("blocks ", block, " at ", positions, " positions");
+  if (checked_mul(area, positions) > (int64_t(1) << 26))
+    node.unsupported("blocks ", block, " at ", positions, " positions");
   // Where in the padded picture each element of each block lies.
   Tensor index(DType::i64, {1, 1, area * positions});
   const Dims at = row_major_strides(padded);
@@ -46,7 +51,8 @@ void import_Col2Im(OnnxNode& node) {
   ops::Scatter add;
   add.axis = 2;
   add.reduction = ops::ScatterReduction::add;
-  const ValueId sum = node.add(add, {zeros, node.add(ops::Broadcast{flat}, {node.constant(index)}), node.reshape(node.input(0), flat)});
+  const ValueId sum =
+      node.add(add, {zeros, node.add(ops::Broadcast{flat}, {node.constant(index)}), node.reshape(node.input(0), flat)});
   Shape shape{x.shape[0], channels};
   shape.insert(shape.end(), padded.begin(), padded.end());
   ops::Slice cut = ops::slice_all(shape);

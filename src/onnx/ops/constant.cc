@@ -6,12 +6,15 @@ namespace temper {
 
 void import_Constant(OnnxNode& node) {
   if (auto tensor = node.tensor_attribute("value")) return node.set_output(0, node.constant(std::move(*tensor)));
-  if (node.has_attribute("value_int")) return node.set_output(0, node.constant(Tensor::of<int64_t>({}, {node.int_attribute("value_int")})));
+  if (node.has_attribute("value_int"))
+    return node.set_output(0, node.constant(Tensor::of<int64_t>({}, {node.int_attribute("value_int")})));
   if (node.has_attribute("value_ints")) return node.set_output(0, node.ints(node.ints_attribute("value_ints", {})));
-  if (node.has_attribute("value_float")) return node.set_output(0, node.scalar(DType::f32, node.float_attribute("value_float", 0)));
+  if (node.has_attribute("value_float"))
+    return node.set_output(0, node.scalar(DType::f32, node.float_attribute("value_float", 0)));
   if (node.has_attribute("value_floats")) {
     const auto values = node.floats_attribute("value_floats", {});
-    return node.set_output(0, node.constant(Tensor::of<double>({int64_t(values.size())}, values).converted(DType::f32)));
+    return node.set_output(0,
+                           node.constant(Tensor::of<double>({int64_t(values.size())}, values).converted(DType::f32)));
   }
   for (const char* name : {"value_string", "value_strings", "sparse_value"})
     if (node.has_attribute(name)) node.unsupported("a constant given by '", std::string_view(name), "'");

@@ -10,12 +10,13 @@ namespace {
 
 constexpr int64_t kMaxMatrix = int64_t(1) << 24;  // elements of a transform's matrix
 
-// [bins_in * parts, bins_out * 2 or 1], real and imaginary parts side by side. With `onesided`, a forward transform gives
-// and an inverse one takes the first half of the frequencies.
+// [bins_in * parts, bins_out * 2 or 1], real and imaginary parts side by side. With `onesided`, a forward transform
+// gives and an inverse one takes the first half of the frequencies.
 Tensor transform_matrix(OnnxNode& node, DType dtype, int64_t n, int64_t parts, bool inverse, bool onesided) {
   const int64_t half = n / 2 + 1, in = inverse && onesided ? half : n, out = !inverse && onesided ? half : n;
   const int64_t out_parts = inverse && onesided ? 1 : 2;
-  if (n > (int64_t(1) << 20) || in * parts * out * out_parts > kMaxMatrix) node.unsupported("a transform of length ", n);
+  if (n > (int64_t(1) << 20) || in * parts * out * out_parts > kMaxMatrix)
+    node.unsupported("a transform of length ", n);
   Tensor matrix(DType::f64, {in * parts, out * out_parts});
   double* m = matrix.data<double>();
   for (int64_t i = 0; i < in; ++i)
@@ -46,7 +47,8 @@ ValueId transform(OnnxNode& node, ValueId x, int64_t axis, int64_t n, bool inver
   if (parts != 1 && parts != 2) node.bad("the last axis of ", type, " is neither real nor complex");
   if (!is_float(type.dtype)) node.bad("a transform of ", type);
   const int64_t wanted = inverse && onesided ? n / 2 + 1 : n;
-  if (!type.shape[size_t(axis)].is_constant()) node.refuse("a transform along a dimension that is not known: ", type, "; give a fixed shape with --shapes");
+  if (!type.shape[size_t(axis)].is_constant())
+    node.refuse("a transform along a dimension that is not known: ", type, "; give a fixed shape with --shapes");
   const int64_t size = type.shape[size_t(axis)].value();
   if (size > wanted) {
     ops::Slice cut = ops::slice_all(type.shape);
@@ -96,14 +98,17 @@ void import_DFT(OnnxNode& node) {
   if (node.opset() < 20) axis = node.int_attribute("axis", 1);
   else axis = node.has(2) ? one_number(node, 2, "the axis") : -2;
   axis = normalize_axis(axis, node.type(0).rank());
-  // Opset 17 excludes onesided together with inverse, models use it nevertheless, and the size of the result is not said.
+  // Opset 17 excludes onesided together with inverse, models use it nevertheless, and the size of the result is not
+  // said.
   if (inverse && node.opset() < 20) node.refuse("the inverse before opset 20; export the model with opset 20 or later");
   int64_t length = 0;
   if (node.has(1)) {
     length = one_number(node, 1, "dft_length");
   } else {
     const Dim& size = node.type(0).shape[size_t(axis)];
-    if (!size.is_constant()) node.refuse("a transform along a dimension that is not known: ", node.type(0), "; give a fixed shape with --shapes");
+    if (!size.is_constant())
+      node.refuse("a transform along a dimension that is not known: ", node.type(0),
+                  "; give a fixed shape with --shapes");
     length = inverse && onesided ? 2 * (size.value() - 1) : size.value();
   }
   if (length < 1) node.bad("dft_length is ", length);
@@ -122,8 +127,10 @@ void import_STFT(OnnxNode& node) {
   else if (node.has(2)) length = node.type(2).shape.at(0).value();
   else node.refuse("neither window nor frame_length");
   if (step < 1 || length < 1 || length > (1 << 20)) node.bad("frame_step is ", step, ", frame_length ", length);
-  if (node.has(2) && node.type(2).shape != Shape{Dim(length)}) node.bad("the window is ", node.type(2), " for frames of ", length);
-  if (shape[1].is_constant() && shape[1].value() < length) node.bad("a signal ", node.type(0), " is shorter than a frame of ", length);
+  if (node.has(2) && node.type(2).shape != Shape{Dim(length)})
+    node.bad("the window is ", node.type(2), " for frames of ", length);
+  if (shape[1].is_constant() && shape[1].value() < length)
+    node.bad("a signal ", node.type(0), " is shorter than a frame of ", length);
   auto number = [&](int64_t value) { return node.constant(Tensor::of<int64_t>({}, {value})); };
   // (size - length) / step + 1 frames; frame f has the elements f * step + 0 ... length - 1.
   ops::ShapeOf size;
@@ -132,12 +139,14 @@ void import_STFT(OnnxNode& node) {
   ProgramBuilder b({DType::i64});
   auto c = [&](int64_t value) { return b.constant(DType::i64, double(value)); };
   const Program count = b.result(b.op(Scalar::add, b.op(Scalar::div, b.op(Scalar::sub, 0, c(length)), c(step)), c(1)));
-  const ValueId frames = node.add(ops::Range{}, {number(0), node.program(count, {node.reshape(node.add(size, {signal}), {})}), number(1)});
+  const ValueId frames =
+      node.add(ops::Range{}, {number(0), node.program(count, {node.reshape(node.add(size, {signal}), {})}), number(1)});
   const ValueId starts = node.pointwise(Scalar::mul, {frames, number(step)});
   const ValueId within = node.add(ops::Range{}, {number(0), number(length), number(1)});
   ops::Gather pick;
   pick.axis = 1;
-  const ValueId index = node.pointwise(Scalar::add, {node.reshape(starts, {node.graph().type(frames).shape[0], Dim(1)}), within});
+  const ValueId index =
+      node.pointwise(Scalar::add, {node.reshape(starts, {node.graph().type(frames).shape[0], Dim(1)}), within});
   ValueId cut = node.add(pick, {signal, index});
   if (node.has(2)) cut = node.pointwise(Scalar::mul, {cut, node.reshape(node.input(2), {Dim(length), Dim(1)})});
   node.set_output(0, transform(node, cut, 2, length, false, onesided));

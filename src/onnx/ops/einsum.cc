@@ -10,10 +10,12 @@ namespace temper {
 
 namespace {
 
-using Labels = std::vector<int>;      // a letter, or kEllipsis + position for an axis that "..." stands for
+using Labels = std::vector<int>;  // a letter, or kEllipsis + position for an axis that "..." stands for
 constexpr int kEllipsis = 1000;
 
-bool contains(const Labels& labels, int label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
+bool contains(const Labels& labels, int label) {
+  return std::find(labels.begin(), labels.end(), label) != labels.end();
+}
 
 struct Term {
   std::string letters;    // without "..."
@@ -72,19 +74,23 @@ class Lowering {
     for (size_t i = 0; i < equation.inputs.size(); ++i) {
       const Term& term = equation.inputs[i];
       const int64_t rest = node_.type(i).rank() - int64_t(term.letters.size());
-      if (rest < 0 || (rest > 0 && term.ellipsis < 0)) node_.bad("the term '", term.letters, "' for an input ", node_.type(i));
+      if (rest < 0 || (rest > 0 && term.ellipsis < 0))
+        node_.bad("the term '", term.letters, "' for an input ", node_.type(i));
       broadcast_rank = std::max(broadcast_rank, rest);
     }
     std::vector<Operand> operands;
     for (size_t i = 0; i < equation.inputs.size(); ++i)
-      operands.push_back({node_.input(i), labels_of(equation.inputs[i], node_.type(i).rank() - int64_t(equation.inputs[i].letters.size()), broadcast_rank)});
+      operands.push_back({node_.input(i), labels_of(equation.inputs[i],
+                                                    node_.type(i).rank() - int64_t(equation.inputs[i].letters.size()),
+                                                    broadcast_rank)});
     const Labels output = output_labels(equation, broadcast_rank);
     for (Operand& operand : operands) check_sizes(operand);
     for (Operand& operand : operands) take_diagonals(operand);
     Operand result = operands[0];
     for (size_t i = 1; i < operands.size(); ++i) {
       Labels keep = output;
-      for (size_t j = i + 1; j < operands.size(); ++j) keep.insert(keep.end(), operands[j].labels.begin(), operands[j].labels.end());
+      for (size_t j = i + 1; j < operands.size(); ++j)
+        keep.insert(keep.end(), operands[j].labels.begin(), operands[j].labels.end());
       result = contract(result, operands[i], keep);
     }
     sum_all_but(result, output);
@@ -115,7 +121,8 @@ class Lowering {
       if (broadcast_rank > 0 && equation.output->ellipsis < 0) node_.bad("the output of the equation lacks '...'");
       const Labels labels = labels_of(*equation.output, broadcast_rank, broadcast_rank);
       for (int label : labels)
-        if (std::count(labels.begin(), labels.end(), label) > 1) node_.bad("the output has the label '", char(label), "' twice");
+        if (std::count(labels.begin(), labels.end(), label) > 1)
+          node_.bad("the output has the label '", char(label), "' twice");
       return labels;
     }
     std::map<char, int> counts;
@@ -149,8 +156,10 @@ class Lowering {
           continue;
         }
         const Dim n = shape(operand)[i];
-        if (!n.is_constant()) node_.refuse("a diagonal of the unknown size '", n, "'; give a fixed shape with --shapes");
-        if (n.value() > 4096) node_.refuse("a diagonal of ", n, " elements; the limit is 4096");  // its mask is a constant
+        if (!n.is_constant())
+          node_.refuse("a diagonal of the unknown size '", n, "'; give a fixed shape with --shapes");
+        if (n.value() > 4096)
+          node_.refuse("a diagonal of ", n, " elements; the limit is 4096");  // its mask is a constant
         Dims dims(operand.labels.size(), 1);
         dims[i] = dims[j] = n.value();
         Tensor mask(DType::boolean, dims);
@@ -193,7 +202,8 @@ class Lowering {
     wanted_b.insert(wanted_b.end(), a.labels.begin(), a.labels.end());
     sum_all_but(a, wanted_a);
     sum_all_but(b, wanted_b);
-    for (int label : a.labels) (!contains(b.labels, label) ? free_a : contains(keep, label) ? batch : summed).push_back(label);
+    for (int label : a.labels)
+      (!contains(b.labels, label) ? free_a : contains(keep, label) ? batch : summed).push_back(label);
     for (int label : b.labels)
       if (!contains(a.labels, label)) free_b.push_back(label);
     auto join = [](Labels first, const Labels& second, const Labels& third) {
@@ -204,20 +214,23 @@ class Lowering {
     a = transpose(a, join(batch, free_a, summed));
     b = transpose(b, join(batch, summed, free_b));
     auto matrix = [&](const Operand& operand, const Dim& rows, const Dim& columns) {
-      Shape dims(shape(operand).begin(), shape(operand).begin() + int64_t(batch.size()));  // batch axes may be 1 and broadcast
+      Shape dims(shape(operand).begin(),
+                 shape(operand).begin() + int64_t(batch.size()));  // batch axes may be 1 and broadcast
       dims.push_back(rows);
       dims.push_back(columns);
       return node_.reshape(operand.value, dims);
     };
     // Sizes of this operand's own axes: an axis of "..." may still be 1 here.
-    const Shape own_a(shape(a).begin() + int64_t(batch.size()), shape(a).begin() + int64_t(batch.size() + free_a.size()));
+    const Shape own_a(shape(a).begin() + int64_t(batch.size()),
+                      shape(a).begin() + int64_t(batch.size() + free_a.size()));
     const Shape own_b(shape(b).end() - int64_t(free_b.size()), shape(b).end());
     Dim rows = 1, inner = 1, columns = 1;
     for (const Dim& dim : own_a) rows = rows * dim;
     for (const Dim& dim : own_b) columns = columns * dim;
     for (int label : summed) inner = inner * sizes_.at(label);
     const ValueId left = matrix(a, rows, inner), right = matrix(b, inner, columns);
-    const ValueId product = summed.empty() ? node_.pointwise(Scalar::mul, {left, right}) : node_.product(ops::MatMul{}, {left, right});
+    const ValueId product =
+        summed.empty() ? node_.pointwise(Scalar::mul, {left, right}) : node_.product(ops::MatMul{}, {left, right});
     Shape dims = node_.graph().type(product).shape;
     dims.resize(batch.size());
     dims.insert(dims.end(), own_a.begin(), own_a.end());

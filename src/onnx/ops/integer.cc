@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv. Products of 8-bit operands wherever that is exact: the zero point
-// of constant weights is taken off beforehand where the difference fits into i8, and that of the input afterwards, as
-// zero * (sum of the weights); padding stands for the zero point, as ONNX wants, so it is added before. What is left is
-// computed on i32 after the zero points are taken off.
+// MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv. Products of 8-bit operands wherever that is exact: the zero
+// point of constant weights is taken off beforehand where the difference fits into i8, and that of the input
+// afterwards, as zero * (sum of the weights); padding stands for the zero point, as ONNX wants, so it is added before.
+// What is left is computed on i32 after the zero points are taken off.
 #include <limits>
 
 #include "onnx/broadcast.h"
@@ -25,7 +25,8 @@ ValueId centered(OnnxNode& node, size_t i, size_t zero, int64_t axis) {
   else if (type.rank() == 1) point = along_axis(node, point, axis, node.type(i).rank());
   else if (type.rank() != node.type(i).rank()) node.bad("the zero point ", type, " of an input ", node.type(i));
   ProgramBuilder b({dtype, type.dtype});
-  return node.program(b.result(b.op(Scalar::sub, b.cast(0, DType::i32), b.cast(1, DType::i32))), {node.input(i), point});
+  return node.program(b.result(b.op(Scalar::sub, b.cast(0, DType::i32), b.cast(1, DType::i32))),
+                      {node.input(i), point});
 }
 
 ValueId scalar_input(OnnxNode& node, size_t i, std::string_view what) {
@@ -36,13 +37,16 @@ ValueId scalar_input(OnnxNode& node, size_t i, std::string_view what) {
 // A vector that belongs to the output's channels has one value for each.
 void check_length(OnnxNode& node, size_t i, const Dim& channels, std::string_view what) {
   const TensorType& type = node.type(i);
-  if (type.rank() == 1 && !is_scalar(type) && type.shape[0].is_constant() && channels.is_constant() && type.shape[0] != channels)
+  if (type.rank() == 1 && !is_scalar(type) && type.shape[0].is_constant() && channels.is_constant() &&
+      type.shape[0] != channels)
     node.bad("there are ", type.shape[0], " ", what, " for ", channels, " channels");
 }
 
-// acc * (scale_a * scale_b) quantized by y's scale and zero point. `scale_b` is a vector along axis `axis` of y or a scalar.
+// acc * (scale_a * scale_b) quantized by y's scale and zero point. `scale_b` is a vector along axis `axis` of y or a
+// scalar.
 ValueId requantized(OnnxNode& node, ValueId acc, size_t a, size_t b, size_t y, int64_t axis) {
-  for (const auto& [input, divides] : {std::pair(a, false), std::pair(b, false), std::pair(y, true)}) check_scales(node, input, divides);
+  for (const auto& [input, divides] : {std::pair(a, false), std::pair(b, false), std::pair(y, true)})
+    check_scales(node, input, divides);
   const TensorType acc_type = node.graph().type(acc);
   const int64_t rank = acc_type.rank();
   check_length(node, b, acc_type.shape[size_t(axis)], "scales of the weights");
@@ -64,7 +68,8 @@ ValueId requantized(OnnxNode& node, ValueId acc, size_t a, size_t b, size_t y, i
 std::optional<Tensor> centered_weights(OnnxNode& node, size_t i, size_t zero, int64_t axis) {
   const Tensor *w = node.constant(i), *points = node.constant(zero);
   if (!w || (node.has(zero) && !points) || size_of(w->dtype()) != 1) return std::nullopt;
-  if (points && points->count() != 1 && (points->rank() != 1 || points->count() != w->dims()[size_t(axis)])) return std::nullopt;
+  if (points && points->count() != 1 && (points->rank() != 1 || points->count() != w->dims()[size_t(axis)]))
+    return std::nullopt;
   const std::vector<int64_t> from = w->to_ints(), by = points ? points->to_ints() : std::vector<int64_t>{0};
   Tensor out(DType::i8, w->dims());
   const int64_t inner = row_major_strides(w->dims())[size_t(axis)], n = w->dims()[size_t(axis)];
@@ -76,7 +81,8 @@ std::optional<Tensor> centered_weights(OnnxNode& node, size_t i, size_t zero, in
   return out;
 }
 
-// Sums of the weights over all axes but those that `sums` has with a size above 1 (its rank is that of the weights or less).
+// Sums of the weights over all axes but those that `sums` has with a size above 1 (its rank is that of the weights or
+// less).
 Tensor weight_sums(const Tensor& w, Dims sums) {
   Tensor out(DType::i32, sums);
   sums.insert(sums.begin(), size_t(w.rank()) - sums.size(), 1);
@@ -92,11 +98,13 @@ Tensor weight_sums(const Tensor& w, Dims sums) {
 // acc - zero * sums
 ValueId less_zero_point(OnnxNode& node, ValueId acc, ValueId zero, DType dtype, Tensor sums) {
   if (const Tensor* known = node.graph().constant(zero)) {
-    for (int64_t i = 0; i < sums.count(); ++i) sums.data<int32_t>()[i] = int32_t(uint32_t(sums.data<int32_t>()[i]) * uint32_t(known->to_ints()[0]));
+    for (int64_t i = 0; i < sums.count(); ++i)
+      sums.data<int32_t>()[i] = int32_t(uint32_t(sums.data<int32_t>()[i]) * uint32_t(known->to_ints()[0]));
     return node.pointwise(Scalar::sub, {acc, node.constant(std::move(sums))});
   }
   ProgramBuilder b({DType::i32, dtype, DType::i32});
-  return node.program(b.result(b.op(Scalar::sub, 0, b.op(Scalar::mul, b.cast(1, DType::i32), 2))), {acc, zero, node.constant(std::move(sums))});
+  return node.program(b.result(b.op(Scalar::sub, 0, b.op(Scalar::mul, b.cast(1, DType::i32), 2))),
+                      {acc, zero, node.constant(std::move(sums))});
 }
 
 bool is_narrow(DType dtype) { return dtype == DType::i8 || dtype == DType::u8; }
@@ -120,7 +128,8 @@ ValueId matmul(OnnxNode& node, size_t a, size_t a_zero, size_t b, size_t b_zero)
       if (is_zero(node, a_zero)) return acc;
       Dims sums = w->dims();
       sums[size_t(rank_b - 2)] = 1;
-      return less_zero_point(node, acc, node.reshape(node.input(a_zero), {}), node.type(a_zero).dtype, weight_sums(*w, sums));
+      return less_zero_point(node, acc, node.reshape(node.input(a_zero), {}), node.type(a_zero).dtype,
+                             weight_sums(*w, sums));
     }
   }
   return node.add(ops::MatMul{}, {centered(node, a, a_zero, rank_a - 2), centered(node, b, b_zero, rank_b - 1)});
@@ -166,9 +175,7 @@ void import_QLinearMatMul(OnnxNode& node) {
   node.set_output(0, requantized(node, acc, 1, 4, 6, node.graph().type(acc).rank() - 1));
 }
 
-void import_ConvInteger(OnnxNode& node) {
-  node.set_output(0, convolution(node, 2, 1, 3));
-}
+void import_ConvInteger(OnnxNode& node) { node.set_output(0, convolution(node, 2, 1, 3)); }
 
 void import_QLinearConv(OnnxNode& node) {
   ValueId acc = convolution(node, 2, 3, 5);

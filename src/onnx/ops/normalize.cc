@@ -46,7 +46,8 @@ void import_LayerNormalization(OnnxNode& node) {
   if (!node.wants_output(2)) return;
   ProgramBuilder square({stash, stash});
   const int difference = square.op(Scalar::sub, 0, 1);
-  const ValueId variance = node.add(reduce, {node.program(square.result(square.op(Scalar::mul, difference, difference)), {wide, mean})});
+  const ValueId variance =
+      node.add(reduce, {node.program(square.result(square.op(Scalar::mul, difference, difference)), {wide, mean})});
   ProgramBuilder inverse({stash});
   const int divisor = inverse.op(Scalar::sqrt, inverse.op(Scalar::add, 0, inverse.constant(stash, epsilon)));
   node.set_output(2, node.program(inverse.result(inverse.op(Scalar::reciprocal, divisor)), {variance}));
@@ -67,7 +68,8 @@ void import_InstanceNormalization(OnnxNode& node) {
   const TensorType x = node.type(0);
   if (x.rank() < 3) node.bad("the input is ", x, "; its rank must be 3 or more");
   const ValueId y = node.add(normalize_from(2, x.rank(), node.float_attribute("epsilon", 1e-5f)), {node.input(0)});
-  node.set_output(0, affine(node, y, along_axis(node, node.input(1), 1, x.rank()), along_axis(node, node.input(2), 1, x.rank())));
+  node.set_output(
+      0, affine(node, y, along_axis(node, node.input(1), 1, x.rank()), along_axis(node, node.input(2), 1, x.rank())));
 }
 
 void import_GroupNormalization(OnnxNode& node) {
@@ -81,9 +83,11 @@ void import_GroupNormalization(OnnxNode& node) {
   for (int64_t i = 2; i < x.rank(); ++i) rest = rest * x.shape[size_t(i)];
   const Dim per_group = floor_div(x.shape[1], Dim(groups));
   const Shape grouped = {x.shape[0], Dim(groups), per_group, rest};
-  ValueId y = node.add(normalize_from(2, 4, node.float_attribute("epsilon", 1e-5f)), {node.reshape(node.input(0), grouped)});
+  ValueId y =
+      node.add(normalize_from(2, 4, node.float_attribute("epsilon", 1e-5f)), {node.reshape(node.input(0), grouped)});
   y = node.reshape(y, x.shape);
-  node.set_output(0, affine(node, y, along_axis(node, node.input(1), 1, x.rank()), along_axis(node, node.input(2), 1, x.rank())));
+  node.set_output(
+      0, affine(node, y, along_axis(node, node.input(1), 1, x.rank()), along_axis(node, node.input(2), 1, x.rank())));
 }
 
 // A vector of zeros stays one.

@@ -77,7 +77,8 @@ TEMPER_IMPORT(Xor, binary, logical_xor)
 void import_BitShift(OnnxNode& node) {
   const std::string direction = node.string_attribute("direction", "");
   if (direction != "LEFT" && direction != "RIGHT") node.bad("direction = '", direction, "'");
-  node.set_output(0, node.pointwise(direction == "LEFT" ? Scalar::shift_left : Scalar::shift_right, {node.input(0), node.input(1)}));
+  node.set_output(0, node.pointwise(direction == "LEFT" ? Scalar::shift_left : Scalar::shift_right,
+                                    {node.input(0), node.input(1)}));
 }
 
 void import_Identity(OnnxNode& node) { node.set_output(0, node.input(0)); }
@@ -101,11 +102,13 @@ void import_Pow(OnnxNode& node) {
   if (is_float(base)) common = base == DType::f64 || exponent == DType::f64 ? DType::f64 : DType::f32;
   else if (is_float(exponent)) common = DType::f64;
   ProgramBuilder b2({base, exponent});
-  node.set_output(0, node.program(b2.result(b2.cast(b2.op(Scalar::pow, b2.cast(0, common), b2.cast(1, common)), base)), {a, b}));
+  node.set_output(
+      0, node.program(b2.result(b2.cast(b2.op(Scalar::pow, b2.cast(0, common), b2.cast(1, common)), base)), {a, b}));
 }
 
 void import_IsInf(OnnxNode& node) {
-  const bool positive = node.int_attribute("detect_positive", 1) != 0, negative = node.int_attribute("detect_negative", 1) != 0;
+  const bool positive = node.int_attribute("detect_positive", 1) != 0,
+             negative = node.int_attribute("detect_negative", 1) != 0;
   const DType dtype = node.type(0).dtype;
   ProgramBuilder b({dtype});
   int result = b.op(Scalar::is_inf, 0);

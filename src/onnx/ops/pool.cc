@@ -52,8 +52,12 @@ ValueId global_reduce(OnnxNode& node, ops::ReduceKind kind, ValueId x) {
 }
 }  // namespace
 
-void import_GlobalAveragePool(OnnxNode& node) { node.set_output(0, global_reduce(node, ops::ReduceKind::mean, node.input(0))); }
-void import_GlobalMaxPool(OnnxNode& node) { node.set_output(0, global_reduce(node, ops::ReduceKind::max, node.input(0))); }
+void import_GlobalAveragePool(OnnxNode& node) {
+  node.set_output(0, global_reduce(node, ops::ReduceKind::mean, node.input(0)));
+}
+void import_GlobalMaxPool(OnnxNode& node) {
+  node.set_output(0, global_reduce(node, ops::ReduceKind::max, node.input(0)));
+}
 
 void import_GlobalLpPool(OnnxNode& node) {
   const double p = node.opset() < 2 ? node.float_attribute("p", 2) : double(node.int_attribute("p", 2));
@@ -62,8 +66,10 @@ void import_GlobalLpPool(OnnxNode& node) {
   if (!(p > 0)) node.bad("p is ", p);
   const DType dtype = node.type(0).dtype;
   ProgramBuilder b({dtype});
-  const ValueId powers = node.program(b.result(b.op(Scalar::pow, b.op(Scalar::abs, 0), b.constant(dtype, p))), {node.input(0)});
-  node.set_output(0, node.pointwise(Scalar::pow, {global_reduce(node, ops::ReduceKind::sum, powers), node.scalar(dtype, 1 / p)}));
+  const ValueId powers =
+      node.program(b.result(b.op(Scalar::pow, b.op(Scalar::abs, 0), b.constant(dtype, p))), {node.input(0)});
+  node.set_output(
+      0, node.pointwise(Scalar::pow, {global_reduce(node, ops::ReduceKind::sum, powers), node.scalar(dtype, 1 / p)}));
 }
 
 // The indices count in the flattened result. A larger output_shape leaves that result in its corner.
@@ -74,11 +80,13 @@ void import_MaxUnpool(OnnxNode& node) {
   Shape shape{x.shape[0], x.shape[1]};
   const size_t n = window.kernel.size();
   for (size_t i = 0; i < n; ++i)
-    shape.push_back((x.shape[i + 2] - Dim(1)) * Dim(window.strides[i]) + Dim(window.kernel[i] - window.pads[i] - window.pads[i + n]));
+    shape.push_back((x.shape[i + 2] - Dim(1)) * Dim(window.strides[i]) +
+                    Dim(window.kernel[i] - window.pads[i] - window.pads[i + n]));
   for (const Dim& dim : x.shape) count = count * dim;
   for (const Dim& dim : shape) all = all * dim;
   const ValueId zeros = node.add(ops::Broadcast{{all}}, {node.scalar(x.dtype, 0)});
-  const ValueId flat = node.add(ops::Scatter{}, {zeros, node.reshape(node.input(1), {count}), node.reshape(node.input(0), {count})});
+  const ValueId flat =
+      node.add(ops::Scatter{}, {zeros, node.reshape(node.input(1), {count}), node.reshape(node.input(0), {count})});
   const ValueId y = node.reshape(flat, shape);
   if (!node.has(2)) return node.set_output(0, y);
   ops::ShapeOf size;

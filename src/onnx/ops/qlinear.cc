@@ -15,7 +15,8 @@ struct Quantized {
 };
 
 ValueId flat_scalar(OnnxNode& node, size_t i) {
-  if (node.type(i).shape != Shape{Dim(1)} && node.type(i).rank() != 0) node.unsupported("a scale or zero point for each channel (input ", i, " is ", node.type(i), ")");
+  if (node.type(i).shape != Shape{Dim(1)} && node.type(i).rank() != 0)
+    node.unsupported("a scale or zero point for each channel (input ", i, " is ", node.type(i), ")");
   return node.reshape(node.input(i), {});
 }
 
@@ -51,12 +52,16 @@ void not_channels_last(OnnxNode& node) {
 void import_QLinearAdd(OnnxNode& node) { binary(node, Scalar::add); }
 void import_QLinearMul(OnnxNode& node) { binary(node, Scalar::mul); }
 
-void import_QLinearSigmoid(OnnxNode& node) { set_quantized(node, node.pointwise(Scalar::sigmoid, {dequantized(node, 0, {1, 2})}), {3, 4}, node.type(0).dtype); }
+void import_QLinearSigmoid(OnnxNode& node) {
+  set_quantized(node, node.pointwise(Scalar::sigmoid, {dequantized(node, 0, {1, 2})}), {3, 4}, node.type(0).dtype);
+}
 
 void import_QLinearLeakyRelu(OnnxNode& node) {
   ProgramBuilder b({DType::f32});
-  const int negative = b.op(Scalar::less, 0, b.constant(DType::f32, 0)), scaled = b.op(Scalar::mul, 0, b.constant(DType::f32, node.float_attribute("alpha", 0.01f)));
-  set_quantized(node, node.program(b.result(b.op(Scalar::where, negative, scaled, 0)), {dequantized(node, 0, {1, 2})}), {3, 4}, node.type(0).dtype);
+  const int negative = b.op(Scalar::less, 0, b.constant(DType::f32, 0)),
+            scaled = b.op(Scalar::mul, 0, b.constant(DType::f32, node.float_attribute("alpha", 0.01f)));
+  set_quantized(node, node.program(b.result(b.op(Scalar::where, negative, scaled, 0)), {dequantized(node, 0, {1, 2})}),
+                {3, 4}, node.type(0).dtype);
 }
 
 void import_QLinearSoftmax(OnnxNode& node) {
@@ -84,7 +89,8 @@ void import_QLinearAveragePool(OnnxNode& node) {
 
 // Scale and zero point of the result, then data, scale and zero point of each input.
 void import_QLinearConcat(OnnxNode& node) {
-  if (node.input_count() < 5 || node.input_count() % 3 != 2) node.bad("it has ", node.input_count(), " inputs; two and three for each tensor are expected");
+  if (node.input_count() < 5 || node.input_count() % 3 != 2)
+    node.bad("it has ", node.input_count(), " inputs; two and three for each tensor are expected");
   ops::Concat op;
   op.axis = normalize_axis(node.int_attribute("axis"), node.type(2).rank());
   std::vector<ValueId> parts;
@@ -92,10 +98,11 @@ void import_QLinearConcat(OnnxNode& node) {
   set_quantized(node, parts.size() == 1 ? parts[0] : node.add(op, parts), {0, 1}, node.type(2).dtype);
 }
 
-// alpha * A B + C, where C is i32 in units of alpha * scale of A * scale of B. B may have a scale for each column. Without
-// a scale of the result, it stays float.
+// alpha * A B + C, where C is i32 in units of alpha * scale of A * scale of B. B may have a scale for each column.
+// Without a scale of the result, it stays float.
 void import_QGemm(OnnxNode& node) {
-  if (node.type(0).rank() != 2 || node.type(3).rank() != 2) node.bad("a product of ", node.type(0), " and ", node.type(3));
+  if (node.type(0).rank() != 2 || node.type(3).rank() != 2)
+    node.bad("a product of ", node.type(0), " and ", node.type(3));
   const double alpha = node.float_attribute("alpha", 1);
   ops::MatMul op;
   op.transpose_a = node.int_attribute("transA", 0) != 0;
@@ -110,7 +117,8 @@ void import_QGemm(OnnxNode& node) {
   ValueId y = node.add(op, {dequantized(node, 0, {1, 2}), node.add(weights, of_weights)});
   if (alpha != 1) y = node.pointwise(Scalar::mul, {y, node.scalar(DType::f32, alpha)});
   if (node.has(6)) {
-    ValueId unit = node.pointwise(Scalar::mul, {flat_scalar(node, 1), per_column ? node.input(4) : node.reshape(node.input(4), {})});
+    ValueId unit = node.pointwise(Scalar::mul,
+                                  {flat_scalar(node, 1), per_column ? node.input(4) : node.reshape(node.input(4), {})});
     if (alpha != 1) unit = node.pointwise(Scalar::mul, {unit, node.scalar(DType::f32, alpha)});
     y = node.pointwise(Scalar::add, {y, node.pointwise(Scalar::mul, {node.cast(node.input(6), DType::f32), unit})});
   }

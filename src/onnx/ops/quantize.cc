@@ -29,7 +29,8 @@ void import_QuantizeLinear(OnnxNode& node) {
   ops::Quantize op;
   op.axis = quantization_axis(node);
   op.dtype = DType::u8;
-  if (const int64_t dtype = node.int_attribute("output_dtype", 0)) op.dtype = dtype_from_onnx(int32_t(dtype), "output_dtype");
+  if (const int64_t dtype = node.int_attribute("output_dtype", 0))
+    op.dtype = dtype_from_onnx(int32_t(dtype), "output_dtype");
   std::vector<ValueId> inputs{node.input(0), scalar_or_vector(node, 1)};
   if (node.has(2)) {
     op.dtype = node.type(2).dtype;
@@ -46,7 +47,8 @@ void import_DequantizeLinear(OnnxNode& node) {
   ops::Dequantize op;
   op.axis = quantization_axis(node);
   op.dtype = node.type(1).dtype;
-  if (const int64_t dtype = node.int_attribute("output_dtype", 0)) op.dtype = dtype_from_onnx(int32_t(dtype), "output_dtype");
+  if (const int64_t dtype = node.int_attribute("output_dtype", 0))
+    op.dtype = dtype_from_onnx(int32_t(dtype), "output_dtype");
   std::vector<ValueId> inputs{node.input(0), scalar_or_vector(node, 1)};
   if (node.has(2)) inputs.push_back(scalar_or_vector(node, 2));
   node.set_output(0, node.add(op, inputs));

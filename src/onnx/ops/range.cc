@@ -5,7 +5,9 @@
 
 namespace temper {
 
-void import_Range(OnnxNode& node) { node.set_output(0, node.add(ops::Range{}, {node.input(0), node.input(1), node.input(2)})); }
+void import_Range(OnnxNode& node) {
+  node.set_output(0, node.add(ops::Range{}, {node.input(0), node.input(1), node.input(2)}));
+}
 
 namespace {
 
@@ -39,15 +41,18 @@ void import_OneHot(OnnxNode& node) {
   ProgramBuilder b({DType::i64, DType::i64, DType::i64});
   const int zero = b.constant(DType::i64, 0);
   const int from_front = b.op(Scalar::where, b.op(Scalar::less, 0, zero), b.op(Scalar::add, 0, 1), 0);
-  const ValueId hot = node.program(b.result(b.op(Scalar::equal, from_front, 2)), {index, depth, node.reshape(range, classes)});
-  const ValueId off = node.add(ops::Gather{}, {node.input(2), number(node, 0)}), on = node.add(ops::Gather{}, {node.input(2), number(node, 1)});
+  const ValueId hot =
+      node.program(b.result(b.op(Scalar::equal, from_front, 2)), {index, depth, node.reshape(range, classes)});
+  const ValueId off = node.add(ops::Gather{}, {node.input(2), number(node, 0)}),
+                on = node.add(ops::Gather{}, {node.input(2), number(node, 1)});
   node.set_output(0, node.pointwise(Scalar::where, {hot, on, off}));
 }
 
 void import_EyeLike(OnnxNode& node) {
   if (node.type(0).rank() != 2) node.bad("the input ", node.type(0), " has not rank 2");
   DType dtype = node.type(0).dtype;
-  if (node.has_attribute("dtype")) dtype = dtype_from_onnx(int32_t(node.int_attribute("dtype")), "the attribute 'dtype'");
+  if (node.has_attribute("dtype"))
+    dtype = dtype_from_onnx(int32_t(node.int_attribute("dtype")), "the attribute 'dtype'");
   const ValueId rows = positions(node, node.input(0), 0, 2, 0), columns = positions(node, node.input(0), 1, 2, 1);
   const ValueId diagonal = node.pointwise(Scalar::add, {rows, number(node, node.int_attribute("k", 0))});
   node.set_output(0, node.cast(node.pointwise(Scalar::equal, {diagonal, columns}), dtype));
@@ -58,15 +63,18 @@ void import_Trilu(OnnxNode& node) {
   if (rank < 2) node.bad("the input ", node.type(0), " is no matrix");
   const bool upper = node.int_attribute("upper", 1) != 0;
   const ValueId k = node.has(1) ? node.reshape(node.input(1), {}) : number(node, 0);
-  const ValueId rows = positions(node, node.input(0), rank - 2, 2, 0), columns = positions(node, node.input(0), rank - 1, 2, 1);
+  const ValueId rows = positions(node, node.input(0), rank - 2, 2, 0),
+                columns = positions(node, node.input(0), rank - 1, 2, 1);
   const ValueId diagonal = node.pointwise(Scalar::add, {rows, k});
-  const ValueId kept = upper ? node.pointwise(Scalar::less_equal, {diagonal, columns}) : node.pointwise(Scalar::less_equal, {columns, diagonal});
+  const ValueId kept = upper ? node.pointwise(Scalar::less_equal, {diagonal, columns})
+                             : node.pointwise(Scalar::less_equal, {columns, diagonal});
   node.set_output(0, node.pointwise(Scalar::where, {kept, node.input(0), node.scalar(node.type(0).dtype, 0)}));
 }
 
 void import_ReverseSequence(OnnxNode& node) {
   const TensorType x = node.type(0);
-  const int64_t batch = normalize_axis(node.int_attribute("batch_axis", 1), x.rank()), time = normalize_axis(node.int_attribute("time_axis", 0), x.rank());
+  const int64_t batch = normalize_axis(node.int_attribute("batch_axis", 1), x.rank()),
+                time = normalize_axis(node.int_attribute("time_axis", 0), x.rank());
   if (batch == time) node.bad("batch_axis and time_axis are the same");
   if (node.type(1).rank() != 1) node.bad("sequence_lens are ", node.type(1));
   Shape along(x.shape.size(), Dim(1));

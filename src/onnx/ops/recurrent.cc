@@ -55,12 +55,16 @@ void import_recurrent(OnnxNode& node, ops::RecurrentKind kind) {
   std::vector<std::string> standard{kind == ops::RecurrentKind::rnn ? "Tanh" : "Sigmoid", "Tanh", "Tanh"};
   standard.resize(count);
   std::vector<std::string> activations = node.strings_attribute("activations", standard);
-  if (op.directions() == 2 && !node.has_attribute("activations")) activations.insert(activations.end(), standard.begin(), standard.end());
-  if (activations.size() != count * size_t(op.directions())) node.bad(int64_t(activations.size()), " activations for ", op.directions(), " directions");
-  const std::vector<double> alphas = node.floats_attribute("activation_alpha", {}), betas = node.floats_attribute("activation_beta", {});
+  if (op.directions() == 2 && !node.has_attribute("activations"))
+    activations.insert(activations.end(), standard.begin(), standard.end());
+  if (activations.size() != count * size_t(op.directions()))
+    node.bad(int64_t(activations.size()), " activations for ", op.directions(), " directions");
+  const std::vector<double> alphas = node.floats_attribute("activation_alpha", {}),
+                            betas = node.floats_attribute("activation_beta", {});
   for (const auto* given : {&alphas, &betas})
     if (!given->empty() && given->size() != activations.size())
-      node.unsupported("activation_alpha or activation_beta with ", given->size(), " values for ", activations.size(), " activations");
+      node.unsupported("activation_alpha or activation_beta with ", given->size(), " values for ", activations.size(),
+                       " activations");
   ops::Activation* functions[3] = {&op.f, &op.g, &op.h};
   std::vector<double> alpha(3, 0.0), beta(3, 0.0);
   for (size_t i = 0; i < activations.size(); ++i) {
@@ -84,7 +88,8 @@ void import_recurrent(OnnxNode& node, ops::RecurrentKind kind) {
   if (node.opset() < 7) node.ignore_attribute("output_sequence");  // outputs are wanted where they are named
 
   std::vector<ValueId> inputs;
-  for (size_t i = 0; i < (kind == ops::RecurrentKind::lstm ? 8 : 6); ++i) inputs.push_back(i < 3 ? node.input(i) : node.optional_input(i));
+  for (size_t i = 0; i < (kind == ops::RecurrentKind::lstm ? 8 : 6); ++i)
+    inputs.push_back(i < 3 ? node.input(i) : node.optional_input(i));
   if (batch_first)
     for (size_t i : {0, 5, 6})
       if (i < inputs.size()) inputs[i] = transpose(node, inputs[i], {1, 0, 2});
@@ -92,7 +97,9 @@ void import_recurrent(OnnxNode& node, ops::RecurrentKind kind) {
   auto outputs = node.add_many(op, inputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!node.wants_output(i)) continue;
-    if (batch_first) outputs[i] = transpose(node, outputs[i], i == 0 ? std::vector<int64_t>{2, 0, 1, 3} : std::vector<int64_t>{1, 0, 2});
+    if (batch_first)
+      outputs[i] =
+          transpose(node, outputs[i], i == 0 ? std::vector<int64_t>{2, 0, 1, 3} : std::vector<int64_t>{1, 0, 2});
     node.set_output(i, outputs[i]);
   }
 }

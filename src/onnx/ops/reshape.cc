@@ -10,7 +10,9 @@ void import_Reshape(OnnxNode& node) {
   const bool allow_zero = node.int_attribute("allowzero", 0) != 0;
   if (node.opset() < 5) {
     const auto target = node.ints_attribute("shape", {});
-    node.set_output(0, node.reshape(node.input(0), ops::resolve_reshape(node.type(0).shape, Contents(target.begin(), target.end()), false)));
+    node.set_output(
+        0, node.reshape(node.input(0),
+                        ops::resolve_reshape(node.type(0).shape, Contents(target.begin(), target.end()), false)));
     return;
   }
   ops::Reshape op;
@@ -23,7 +25,8 @@ void import_Flatten(OnnxNode& node) {
   int64_t axis = node.int_attribute("axis", 1);
   if (axis != int64_t(shape.size())) axis = normalize_axis(axis, int64_t(shape.size()));
   Dim rows = 1, columns = 1;
-  for (size_t i = 0; i < shape.size(); ++i) (int64_t(i) < axis ? rows : columns) = (int64_t(i) < axis ? rows : columns) * shape[i];
+  for (size_t i = 0; i < shape.size(); ++i)
+    (int64_t(i) < axis ? rows : columns) = (int64_t(i) < axis ? rows : columns) * shape[i];
   node.set_output(0, node.reshape(node.input(0), {rows, columns}));
 }
 
@@ -33,7 +36,8 @@ namespace {
 std::optional<std::vector<int64_t>> known_axes(OnnxNode& node, int64_t rank) {
   std::vector<int64_t> axes;
   if (node.opset() < 13) axes = node.ints_attribute("axes", {});
-  else if (const Contents* contents = node.contents(1)) for (const Dim& dim : *contents) axes.push_back(dim.value());
+  else if (const Contents* contents = node.contents(1))
+    for (const Dim& dim : *contents) axes.push_back(dim.value());
   else return std::nullopt;
   for (int64_t& axis : axes) axis = normalize_axis(axis, rank);
   std::sort(axes.begin(), axes.end());
@@ -41,11 +45,14 @@ std::optional<std::vector<int64_t>> known_axes(OnnxNode& node, int64_t rank) {
   return axes;
 }
 
-ValueId filled(OnnxNode& node, int64_t count, int64_t value) { return node.ints(std::vector<int64_t>(size_t(count), value)); }
+ValueId filled(OnnxNode& node, int64_t count, int64_t value) {
+  return node.ints(std::vector<int64_t>(size_t(count), value));
+}
 
 // The `count` positions among `rank` that the data `axes` do not name.
 ValueId other_positions(OnnxNode& node, ValueId axes, int64_t rank, int64_t count) {
-  const ValueId zeros = node.add(ops::Broadcast{node.graph().type(axes).shape}, {node.constant(Tensor::of<int64_t>({}, {0}))});
+  const ValueId zeros =
+      node.add(ops::Broadcast{node.graph().type(axes).shape}, {node.constant(Tensor::of<int64_t>({}, {0}))});
   const ValueId kept = node.add(ops::Scatter{}, {filled(node, rank, 1), axes, zeros});
   return node.reshape(node.add(ops::NonZero{}, {kept}), {Dim(count)});
 }
@@ -65,7 +72,9 @@ void import_Squeeze(OnnxNode& node) {
   if (all) {
     Shape left;
     for (const Dim& dim : shape) {
-      if (!dim.is_constant()) node.refuse("squeeze without axes of ", node.type(0), ": whether '", dim, "' is 1 decides the rank; give a fixed shape with --shapes");
+      if (!dim.is_constant())
+        node.refuse("squeeze without axes of ", node.type(0), ": whether '", dim,
+                    "' is 1 decides the rank; give a fixed shape with --shapes");
       if (dim != Dim(1)) left.push_back(dim);
     }
     return node.set_output(0, node.reshape(node.input(0), left));
@@ -74,7 +83,8 @@ void import_Squeeze(OnnxNode& node) {
     Shape left;
     for (int64_t i = 0; i < rank; ++i) {
       if (!std::binary_search(axes->begin(), axes->end(), i)) left.push_back(shape[size_t(i)]);
-      else if (shape[size_t(i)].is_constant() && shape[size_t(i)] != Dim(1)) node.bad("axis ", i, " of ", node.type(0), " is not 1");
+      else if (shape[size_t(i)].is_constant() && shape[size_t(i)] != Dim(1))
+        node.bad("axis ", i, " of ", node.type(0), " is not 1");
     }
     return node.set_output(0, node.reshape(node.input(0), left));
   }
@@ -91,7 +101,8 @@ void import_Unsqueeze(OnnxNode& node) {
   if (const auto axes = known_axes(node, rank)) {
     Shape wider;
     size_t next = 0;
-    for (int64_t i = 0; i < rank; ++i) wider.push_back(std::binary_search(axes->begin(), axes->end(), i) ? Dim(1) : shape.at(next++));
+    for (int64_t i = 0; i < rank; ++i)
+      wider.push_back(std::binary_search(axes->begin(), axes->end(), i) ? Dim(1) : shape.at(next++));
     return node.set_output(0, node.reshape(node.input(0), wider));
   }
   const ValueId positions = other_positions(node, node.input(1), rank, int64_t(shape.size()));

@@ -52,7 +52,8 @@ void import_Upsample(OnnxNode& node) {
     scales = node.input(1);
   } else {
     std::vector<double> values = node.floats_attribute("scales", {});
-    if (node.opset() < 7) values = {1, 1, node.float_attribute("height_scale", 0), node.float_attribute("width_scale", 0)};
+    if (node.opset() < 7)
+      values = {1, 1, node.float_attribute("height_scale", 0), node.float_attribute("width_scale", 0)};
     scales = node.constant(Tensor::of<double>({int64_t(values.size())}, values).converted(DType::f32));
   }
   add_old_resize(node, scales, false);
@@ -84,9 +85,10 @@ void import_Resize(OnnxNode& node) {
   if (!crop) op.extrapolation = 0;
   if (crop && !given(1)) node.bad("tf_crop_and_resize needs roi");
   if (given(2) == given(3)) node.bad("exactly one of scales and sizes must be given");
-  if (given(2) && crop) node.refuse("tf_crop_and_resize with scales: ONNX's text and its implementations give different sizes; use sizes");
-  node.set_output(0, node.add(op, {node.input(0), crop ? node.input(1) : ValueId{}, given(2) ? node.input(2) : ValueId{},
-                                   given(3) ? node.input(3) : ValueId{}}));
+  if (given(2) && crop)
+    node.refuse("tf_crop_and_resize with scales: ONNX's text and its implementations give different sizes; use sizes");
+  node.set_output(0, node.add(op, {node.input(0), crop ? node.input(1) : ValueId{},
+                                   given(2) ? node.input(2) : ValueId{}, given(3) ? node.input(3) : ValueId{}}));
 }
 
 }  // namespace temper

@@ -13,8 +13,10 @@ void import_RoiAlign(OnnxNode& node) {
   op.width = node.int_attribute("output_width", 1);
   op.sampling_ratio = node.int_attribute("sampling_ratio", 0);
   op.spatial_scale = node.float_attribute("spatial_scale", 1);
-  const std::string coordinates = node.opset() < 16 ? "output_half_pixel" : node.string_attribute("coordinate_transformation_mode", "half_pixel");
-  if (coordinates != "half_pixel" && coordinates != "output_half_pixel") node.bad("coordinate_transformation_mode is '", coordinates, "'");
+  const std::string coordinates =
+      node.opset() < 16 ? "output_half_pixel" : node.string_attribute("coordinate_transformation_mode", "half_pixel");
+  if (coordinates != "half_pixel" && coordinates != "output_half_pixel")
+    node.bad("coordinate_transformation_mode is '", coordinates, "'");
   op.half_pixel = coordinates == "half_pixel";
   node.set_output(0, node.add(op, {node.input(0), node.input(1), node.input(2)}));
 }

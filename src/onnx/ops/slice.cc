@@ -30,12 +30,14 @@ void import_Split(OnnxNode& node) {
     const Dim& size = shape[axis];
     sizes.emplace();
     if (node.opset() >= 18) {
-      if (node.int_attribute("num_outputs") != parts) node.bad("num_outputs is ", node.int_attribute("num_outputs"), " but there are ", parts, " outputs");
+      if (node.int_attribute("num_outputs") != parts)
+        node.bad("num_outputs is ", node.int_attribute("num_outputs"), " but there are ", parts, " outputs");
       const Dim each = ceil_div(size, Dim(parts));  // the last one may be smaller
       for (int64_t i = 0; i + 1 < parts; ++i) sizes->push_back(each);
       sizes->push_back(size - each * Dim(parts - 1));
     } else {
-      if (size.is_constant() && size.value() % parts != 0) node.bad("axis ", axis, " of ", node.type(0), " does not split into ", parts, " equal parts");
+      if (size.is_constant() && size.value() % parts != 0)
+        node.bad("axis ", axis, " of ", node.type(0), " does not split into ", parts, " equal parts");
       sizes->assign(size_t(parts), floor_div(size, Dim(parts)));
     }
   } else if (node.contents(1)) {

@@ -16,7 +16,8 @@ void import_Softmax(OnnxNode& node) {
   }
   // Before opset 13 all axes from `axis` on are one.
   Dim rows = 1, columns = 1;
-  for (size_t i = 0; i < shape.size(); ++i) (int64_t(i) < axis ? rows : columns) = (int64_t(i) < axis ? rows : columns) * shape[i];
+  for (size_t i = 0; i < shape.size(); ++i)
+    (int64_t(i) < axis ? rows : columns) = (int64_t(i) < axis ? rows : columns) * shape[i];
   op.axis = 1;
   node.set_output(0, node.reshape(node.add(op, {node.reshape(node.input(0), {rows, columns})}), shape));
 }

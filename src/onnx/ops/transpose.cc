@@ -19,7 +19,8 @@ int64_t block_size(OnnxNode& node) {
   return block;
 }
 void expect_divisible(OnnxNode& node, const Dim& dim, int64_t by) {
-  if (dim.is_constant() && dim.value() % by != 0) node.bad("a dimension of ", node.type(0), " is not a multiple of ", by);
+  if (dim.is_constant() && dim.value() % by != 0)
+    node.bad("a dimension of ", node.type(0), " is not a multiple of ", by);
 }
 ValueId transpose(OnnxNode& node, ValueId x, std::vector<int64_t> perm) {
   ops::Transpose op;
@@ -35,8 +36,9 @@ void import_DepthToSpace(OnnxNode& node) {
   const Shape s = node.type(0).shape;
   expect_divisible(node, s[1], block * block);
   const Dim depth = floor_div(s[1], Dim(block * block)), b(block);
-  ValueId y = mode == "DCR" ? transpose(node, node.reshape(node.input(0), {s[0], b, b, depth, s[2], s[3]}), {0, 3, 4, 1, 5, 2})
-                            : transpose(node, node.reshape(node.input(0), {s[0], depth, b, b, s[2], s[3]}), {0, 1, 4, 2, 5, 3});
+  ValueId y = mode == "DCR"
+                  ? transpose(node, node.reshape(node.input(0), {s[0], b, b, depth, s[2], s[3]}), {0, 3, 4, 1, 5, 2})
+                  : transpose(node, node.reshape(node.input(0), {s[0], depth, b, b, s[2], s[3]}), {0, 1, 4, 2, 5, 3});
   node.set_output(0, node.reshape(y, {s[0], depth, s[2] * b, s[3] * b}));
 }
 

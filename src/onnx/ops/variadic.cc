@@ -38,8 +38,10 @@ void import_Clip(OnnxNode& node) {
   if (node.opset() < 11) {
     ProgramBuilder b({dtype});
     int result = 0;
-    if (node.has_attribute("min")) result = b.op(Scalar::max, result, b.constant(dtype, node.float_attribute("min", 0)));
-    if (node.has_attribute("max")) result = b.op(Scalar::min, result, b.constant(dtype, node.float_attribute("max", 0)));
+    if (node.has_attribute("min"))
+      result = b.op(Scalar::max, result, b.constant(dtype, node.float_attribute("min", 0)));
+    if (node.has_attribute("max"))
+      result = b.op(Scalar::min, result, b.constant(dtype, node.float_attribute("max", 0)));
     node.set_output(0, node.program(b.result(result), inputs));
     return;
   }

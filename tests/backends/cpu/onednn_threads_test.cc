@@ -33,13 +33,15 @@ std::string name_of_thread(const std::string& id) {
 // y = x * w, large enough for several threads.
 struct Product {
   static constexpr int64_t kM = 96, kK = 80, kN = 128;
-  std::vector<float> x = std::vector<float>(size_t(kM * kK)), w = std::vector<float>(size_t(kK * kN)), y = std::vector<float>(size_t(kM * kN));
+  std::vector<float> x = std::vector<float>(size_t(kM * kK)), w = std::vector<float>(size_t(kK * kN)),
+                     y = std::vector<float>(size_t(kM * kN));
   DnnlCall call;
   explicit Product(int threads) {
     for (size_t i = 0; i < x.size(); ++i) x[i] = float(int(i * 7 % 11) - 5);
     for (size_t i = 0; i < w.size(); ++i) w[i] = float(int(i * 5 % 13) - 6);
     const ThreadScope scope(threads);
-    const auto a = dnnl_plain_desc(DType::f32, {kM, kK}), b = dnnl_plain_desc(DType::f32, {kK, kN}), c = dnnl_plain_desc(DType::f32, {kM, kN});
+    const auto a = dnnl_plain_desc(DType::f32, {kM, kK}), b = dnnl_plain_desc(DType::f32, {kK, kN}),
+               c = dnnl_plain_desc(DType::f32, {kM, kN});
     call = DnnlCall(dnnl::matmul(dnnl::matmul::primitive_desc(dnnl::matmul::desc(a, b, c), dnnl_cpu_engine())));
     call.set(call.add(DNNL_ARG_SRC, a), x.data());
     call.set(call.add(DNNL_ARG_WEIGHTS, b), w.data());
@@ -90,7 +92,9 @@ TEST(OnednnThreads, LateWorkersAreNotWaitedForOrDoneTwice) {
 TEST(OnednnThreads, InsideOfARegionALoopHasOneThread) {
   Product first(1), second(1);
   Product* const products[] = {&first, &second};
-  run_parts(2, Parts::independent, [](void* data, int member) { static_cast<Product* const*>(data)[member]->check(); }, const_cast<Product**>(products));
+  run_parts(
+      2, Parts::independent, [](void* data, int member) { static_cast<Product* const*>(data)[member]->check(); },
+      const_cast<Product**>(products));
 }
 
 TEST(OnednnThreads, WhatTheApplicationRunsStaysLibgomps) {
@@ -111,7 +115,8 @@ TEST(OnednnThreads, WhatTheApplicationRunsStaysLibgomps) {
   std::vector<float> from(1 << 16, 2.f), to(1 << 16, 0.f);
   dnnl::stream stream(dnnl_cpu_engine());
   const dnnl::memory a(dnnl_plain_desc(DType::f32, {256, 256}), dnnl_cpu_engine(), from.data());
-  const dnnl::memory b(dnnl::memory::desc({256, 256}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ba), dnnl_cpu_engine(), to.data());
+  const dnnl::memory b(dnnl::memory::desc({256, 256}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ba),
+                       dnnl_cpu_engine(), to.data());
   dnnl::reorder(a, b).execute(stream, const_cast<dnnl::memory&>(a), const_cast<dnnl::memory&>(b));
   stream.wait();
   EXPECT_EQ(std::count(to.begin(), to.end(), 2.f), 1 << 16);

@@ -4,8 +4,8 @@
 
 namespace temper::testing {
 
-// What a recipe offers for a problem, and what it offers for others alone: kernels that read a residual by the copy engine
-// store by it, too, where tiles are many, and tests have few.
+// What a recipe offers for a problem, and what it offers for others alone: kernels that read a residual by the copy
+// engine store by it, too, where tiles are many, and tests have few.
 inline std::vector<Config> all_configs(const cuda::Recipe& recipe, const Problem& problem) {
   constexpr std::string_view kStored = " stored", kNoResidual = "#define EXTRA_STAGES 0\n";
   std::vector<Config> all;

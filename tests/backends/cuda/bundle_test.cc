@@ -70,7 +70,9 @@ class ElfPlaces {
     std::memcpy(&section, file_.data() + header.e_shoff + i * sizeof section, sizeof section);
     return section;
   }
-  void put(size_t i, const Elf64_Shdr& section) { std::memcpy(file_.data() + header.e_shoff + i * sizeof section, &section, sizeof section); }
+  void put(size_t i, const Elf64_Shdr& section) {
+    std::memcpy(file_.data() + header.e_shoff + i * sizeof section, &section, sizeof section);
+  }
 
  private:
   std::span<std::byte> file_;
@@ -94,7 +96,9 @@ TEST(CudaBundle, CubinsWhoseHeadersPointOutsideAreFound) {
     };
     EXPECT_NE(header([](Elf64_Ehdr& h) { h.e_shoff = uint64_t(1) << 40; }), "");
     EXPECT_NE(header([](Elf64_Ehdr& h) { h.e_shoff = ~uint64_t(0) - 63; }), "");
-    EXPECT_NE(header([](Elf64_Ehdr& h) { h.e_phoff = uint64_t(1) << 40, h.e_phnum = 1, h.e_phentsize = sizeof(Elf64_Phdr); }), "");
+    EXPECT_NE(
+        header([](Elf64_Ehdr& h) { h.e_phoff = uint64_t(1) << 40, h.e_phnum = 1, h.e_phentsize = sizeof(Elf64_Phdr); }),
+        "");
     EXPECT_NE(header([](Elf64_Ehdr& h) { h.e_shnum = 0xfeff; }), "");
     EXPECT_NE(header([](Elf64_Ehdr& h) { h.e_shentsize = 0xffff; }), "");
     EXPECT_NE(header([](Elf64_Ehdr& h) { h.e_shstrndx = 0xffff; }), "");
@@ -111,7 +115,12 @@ TEST(CudaBundle, CubinsWhoseHeadersPointOutsideAreFound) {
         });
       };
       EXPECT_NE(with([&](Elf64_Shdr& s) { s.sh_offset = whole.size() + 1; }), "") << i;
-      EXPECT_NE(with([&](Elf64_Shdr& s) { s.sh_size = whole.size(); s.sh_offset = std::max<uint64_t>(1, s.sh_offset); }), "") << i;
+      EXPECT_NE(with([&](Elf64_Shdr& s) {
+                  s.sh_size = whole.size();
+                  s.sh_offset = std::max<uint64_t>(1, s.sh_offset);
+                }),
+                "")
+          << i;
       EXPECT_NE(with([](Elf64_Shdr& s) { s.sh_size = ~uint64_t(0); }), "") << i;
       EXPECT_NE(with([](Elf64_Shdr& s) { s.sh_link = 0x7fffffff; }), "") << i;
       EXPECT_NE(with([](Elf64_Shdr& s) { s.sh_name = 0x7fffffff; }), "") << i;

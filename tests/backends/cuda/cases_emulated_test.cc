@@ -29,9 +29,11 @@ pointwise(f32[1000]) program="(1) 1=relu.f32(0) 2=constant.f32[6] 3=min.f32(1,2)
 matmul(f32[9,16], f32[16,24]*, f32[24]*) epilogue="(2) 2=add.f32(0,1) 3=relu.f32(2)"
 )text";
   constexpr double inf = std::numeric_limits<double>::infinity();
-  testing::check_lines("nan", text, emulated.compiler(), emulated.gpu(), {.one_config = true, .put = {std::numeric_limits<double>::quiet_NaN()}});
+  testing::check_lines("nan", text, emulated.compiler(), emulated.gpu(),
+                       {.one_config = true, .put = {std::numeric_limits<double>::quiet_NaN()}});
   const std::string without_products = text.substr(0, text.find("matmul"));
-  testing::check_lines("infinity", without_products, emulated.compiler(), emulated.gpu(), {.one_config = true, .put = {inf, -inf}});
+  testing::check_lines("infinity", without_products, emulated.compiler(), emulated.gpu(),
+                       {.one_config = true, .put = {inf, -inf}});
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, EmulatedCudaCases, ::testing::ValuesIn(case_files()),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines of tests/cases on every recipe that supports them, with every configuration, against the reference.
 #pragma once
+#include "../../paths.h"
 #include "../case_files.h"
 #include "../put_values.h"
 #include "all_configs.h"
@@ -10,7 +11,6 @@
 #include "larger_tensors.h"
 #include "lowered_cases.h"
 #include "run_recipe.h"
-#include "../../paths.h"
 
 namespace temper::testing {
 

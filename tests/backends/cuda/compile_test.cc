@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kernel and a spread of specialisations is compiled, with no GPU: each text for one generation, chosen by the text, or for
-// every one where TEMPER_ALL_GENERATIONS is 1 (./dev conformance --full does it; minutes). TEMPER_CUBINS=FILE writes a line for
-// each: generation, recipe, digest of the text, digest of the machine code. So two revisions can be compared.
+// Every kernel and a spread of specialisations is compiled, with no GPU: each text for one generation, chosen by the
+// text, or for every one where TEMPER_ALL_GENERATIONS is 1 (./dev conformance --full does it; minutes).
+// TEMPER_CUBINS=FILE writes a line for each: generation, recipe, digest of the text, digest of the machine code. So two
+// revisions can be compared.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
 
+#include "../../paths.h"
 #include "all_configs.h"
 #include "backends/cuda/recipe.h"
 #include "backends/cuda/support/kernel_text.h"
@@ -16,7 +18,6 @@
 #include "bench/cases.h"
 #include "cuda_test_helpers.h"
 #include "larger_tensors.h"
-#include "../../paths.h"
 
 namespace temper {
 namespace {
@@ -160,7 +161,9 @@ TEST(CudaKernels, CompileForEveryGenerationWithoutSpills) {
           for (const char* architecture : architectures) {
             const cuda::Cubin cubin = compiler->compile(job.source, architecture);
             ASSERT_EQ(cubin.kernels.size(), 1u);
-            if (digests) digests << architecture << ' ' << recipe->name << ' ' << hex(digest) << ' ' << hex(xxh3(cubin.bytes.data(), cubin.bytes.size())) << '\n';
+            if (digests)
+              digests << architecture << ' ' << recipe->name << ' ' << hex(digest) << ' '
+                      << hex(xxh3(cubin.bytes.data(), cubin.bytes.size())) << '\n';
             const cuda::KernelResources& kernel = cubin.kernels[0];
             EXPECT_EQ(kernel.name, job.entry);
             EXPECT_EQ(kernel.spill_stores, 0) << recipe->name << " for " << architecture << "\n" << job.source.text;

@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include "../../data/helpers.h"
+#include "../../paths.h"
 #include "backends/cuda/support/compiler.h"
 #include "base/log.h"
 #include "emulated_gpu.h"
-#include "../../paths.h"
 
 namespace temper {
 namespace {
@@ -33,7 +33,8 @@ class KernelCache : public ::testing::Test {
   static bool kept(const std::string& cache) {
     const cuda::KernelSource source{"extern \"C\" __global__ void nothing(float* x) { x[0] = 1; }\n", {}};
     bool from_cache = false;
-    for (int i = 0; i < 2; ++i) from_cache = cuda::Compiler({{paths::emulator_folder()}, false}, cache).compile(source, "sm_80").from_cache;
+    for (int i = 0; i < 2; ++i)
+      from_cache = cuda::Compiler({{paths::emulator_folder()}, false}, cache).compile(source, "sm_80").from_cache;
     return from_cache;
   }
   static std::string file_in(const std::string& folder) {
@@ -73,7 +74,8 @@ TEST_F(KernelCache, AFolderThatOthersMayWriteToIsNotUsed) {
   ASSERT_EQ(chmod(cache.c_str(), 0777), 0);
   EXPECT_FALSE(kept(cache));
   ASSERT_FALSE(said().empty());
-  EXPECT_CONTAINS(said()[0], "'" + cache + "' is not to be trusted: everybody may write to it; compiled GPU kernels are not kept");
+  EXPECT_CONTAINS(said()[0],
+                  "'" + cache + "' is not to be trusted: everybody may write to it; compiled GPU kernels are not kept");
   if (geteuid() != 0) GTEST_SKIP() << "only root gives a folder to another user";
   ASSERT_EQ(chmod(cache.c_str(), 0755), 0);
   ASSERT_EQ(chown(cache.c_str(), 12345, gid_t(-1)), 0);

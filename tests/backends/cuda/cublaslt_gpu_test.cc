@@ -3,12 +3,12 @@
 // well-known models, against the reference.
 #include <algorithm>
 
+#include "../../paths.h"
 #include "../case_files.h"
 #include "backends/cuda/support/cublaslt.h"
 #include "base/file.h"
 #include "tactic_cases.h"
 #include "tune/tuner.h"
-#include "../../paths.h"
 
 namespace temper {
 
@@ -40,7 +40,8 @@ class CublasLtCases : public ::testing::TestWithParam<DType> {};
 TEST_P(CublasLtCases, AgreeWithTheReference) {
   NEEDS_CUBLASLT(machine);
   const Device device = testing::cuda_device(machine);
-  const std::string file = concat(read_file(concat(paths::source_folder(), "/tests/cases/matmul.cases")), "\n", kLayers);
+  const std::string file =
+      concat(read_file(concat(paths::source_folder(), "/tests/cases/matmul.cases")), "\n", kLayers);
   // Sums of thousands are taken in another order; a bias may be rounded.
   const double of_largest = GetParam() == DType::f32 ? 1e-6 : 1e-3;
   testing::Counts counts;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cuBLASLt is asked for, and what is launched behind its products of i8, without a GPU.
+#include "../../paths.h"
 #include "backends/cuda/matmul/cublaslt_matmul.h"
 #include "bench/cases.h"
 #include "run_cuda_tactic.h"
 #include "scripted_cublaslt.h"
-#include "../../paths.h"
 
 namespace temper {
 
@@ -286,9 +286,9 @@ TEST(CublasLtChoice, ReadsWhatItWrites) {
 
 TEST(CublasLtChoice, RefusesOtherTexts) {
   for (const char* text :
-       {"", "algorithm", "algorithm 1 2 3 4 5 6 7 8", "algorithm 1 2 3 4 5 6 7 8 9 10", "algorithm -1 2 3 4 5 6 7 8 9", "algorithm 1 2 3 -2 5 6 7 8 9",
-        "algorithm 1 2 3 4 5 6 7 8 65536", "algorithm 1 2 3 4 5 6 7 8  9", "algorithm 01 2 3 4 5 6 7 8 9",
-        "algorithm 1 2 3 4 5 6 7 8 9 ", "algorithm 2147483648 2 3 4 5 6 7 8 9",
+       {"", "algorithm", "algorithm 1 2 3 4 5 6 7 8", "algorithm 1 2 3 4 5 6 7 8 9 10", "algorithm -1 2 3 4 5 6 7 8 9",
+        "algorithm 1 2 3 -2 5 6 7 8 9", "algorithm 1 2 3 4 5 6 7 8 65536", "algorithm 1 2 3 4 5 6 7 8  9",
+        "algorithm 01 2 3 4 5 6 7 8 9", "algorithm 1 2 3 4 5 6 7 8 9 ", "algorithm 2147483648 2 3 4 5 6 7 8 9",
         "algorithm 99999999999999999999 2 3 4 5 6 7 8 9", "Algorithm 1 2 3 4 5 6 7 8 9",
         "algorithm 1 2 3 4 5 6 7 8 9x"}) {
     try {

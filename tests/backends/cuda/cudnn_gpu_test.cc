@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuDNN's tactics on every line of tests/cases/conv.cases, also in f16 and bf16, against the reference.
+#include "../../paths.h"
 #include "../case_files.h"
 #include "backends/cuda/support/cudnn.h"
 #include "base/file.h"
 #include "bench/cases.h"
 #include "tactic_cases.h"
-#include "../../paths.h"
 
 namespace temper {
 

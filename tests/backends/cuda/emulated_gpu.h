@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A scripted GPU that runs its kernels: they are compiled for the CPU.
 #pragma once
-#include "scripted_gpu.h"
 #include "../../paths.h"
+#include "scripted_gpu.h"
 
 namespace temper::testing {
 

@@ -4,11 +4,11 @@
 
 #include <filesystem>
 
+#include "../../paths.h"
 #include "../../plan/helpers.h"
 #include "build/build.h"
 #include "emulated_gpu.h"
 #include "plan/check.h"
-#include "../../paths.h"
 
 namespace temper {
 namespace {
@@ -86,7 +86,8 @@ TEST_F(EmulatedEngine, AnswersAsTheCpu) {
       "%y: f32[2,10] = matmul(%flat, %w3)\noutput \"y\" = %y\n",
       blobs);
   const std::vector<Tensor> input{noise({2, 3, 16, 16}, 7)};
-  const Tensor want = Session(build(graph, "cpu")).run(input).at(0), got = Session(build(graph, "cuda:0")).run(input).at(0);
+  const Tensor want = Session(build(graph, "cpu")).run(input).at(0),
+               got = Session(build(graph, "cuda:0")).run(input).at(0);
   for (int64_t i = 0; i < want.count(); ++i)
     EXPECT_NEAR(got.data<float>()[i], want.data<float>()[i], 2e-4 * (1 + std::abs(want.data<float>()[i])));
 }

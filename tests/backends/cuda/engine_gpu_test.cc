@@ -64,7 +64,8 @@ TEST(CudaEngine, ASavedPlanGivesTheSameBits) {
   const auto engine = gpu_engine(small_graph("2"), "fp16");
   const std::vector<Tensor> inputs{noise({2, 3, 8, 8}, 4)};
   const Tensor file = file_bytes(*engine);
-  const auto loaded = std::make_shared<const Engine>(read_plan(file.raw(), nullptr, {.settings = settings()}), settings());
+  const auto loaded =
+      std::make_shared<const Engine>(read_plan(file.raw(), nullptr, {.settings = settings()}), settings());
   EXPECT_TRUE(run(loaded, inputs)[0].same_bits(run(engine, inputs)[0]));
 }
 
@@ -75,7 +76,8 @@ TEST(CudaEngine, OneSessionServesManyShapesInAnyOrder) {
   Session session(engine);
   for (int64_t batch : {4, 1, 9, 3, 9, 1, 4}) {
     const std::vector<Tensor> inputs{noise({batch, 3, 8, 8}, uint32_t(batch))};
-    EXPECT_LE(largest_difference(session.run(inputs)[0], reference_answer(small_graph(concat(batch)), inputs)[0]), 1e-5) << batch;
+    EXPECT_LE(largest_difference(session.run(inputs)[0], reference_answer(small_graph(concat(batch)), inputs)[0]), 1e-5)
+        << batch;
   }
 }
 

@@ -22,9 +22,11 @@ constexpr const char* kTactic = "cuda.matmul.cublaslt_int8";
 Graph product(const std::string& name) {
   Tensor weights(DType::i8, {20, 12});
   for (int64_t i = 0; i < weights.count(); ++i) weights.data<int8_t>()[i] = int8_t(i % 13 - 6);
-  return parse_graph("graph \"" + name + "\"\ninput %x: i8[4,20]\nconst %w: i8[20,12] = #0\n"
-                     "%y: f32[4,12] = matmul(%x, %w) epilogue=\"(1) 1=cast.f32(0)\" @\"product\"\noutput \"y\" = %y\n",
-                     std::vector<Tensor>{weights});
+  return parse_graph(
+      "graph \"" + name +
+          "\"\ninput %x: i8[4,20]\nconst %w: i8[20,12] = #0\n"
+          "%y: f32[4,12] = matmul(%x, %w) epilogue=\"(1) 1=cast.f32(0)\" @\"product\"\noutput \"y\" = %y\n",
+      std::vector<Tensor>{weights});
 }
 
 class CudaFaults : public ::testing::Test {
@@ -62,7 +64,9 @@ class CudaFaults : public ::testing::Test {
     options.timing_cache = folder + "/timings.json";
     if (!answers.empty()) {
       const std::string script = folder + "/helper.sh";
-      write_file_atomically(script, concat("echo '", TimingHelper::greeting(), "'\nwhile read -r line; do\necho \"$line\" >> '", folder, "/asked'\n", answers, "\ndone\n"));
+      write_file_atomically(
+          script, concat("echo '", TimingHelper::greeting(), "'\nwhile read -r line; do\necho \"$line\" >> '", folder,
+                         "/asked'\n", answers, "\ndone\n"));
       options.timing_helper = {"/bin/sh", script};
     }
     return build_engine(product(name), info_of(options.device), options);
@@ -75,12 +79,14 @@ class CudaFaults : public ::testing::Test {
     return out;
   }
 
-  const std::string folder = (std::filesystem::path(::testing::TempDir()) / concat("temper_faults_", getpid())).string();
+  const std::string folder =
+      (std::filesystem::path(::testing::TempDir()) / concat("temper_faults_", getpid())).string();
   std::unique_ptr<testing::ScriptedMachines> machines;
 };
 
 TEST_F(CudaFaults, ACandidateThatFaultsInItsProcessIsLeftOutAndRemembered) {
-  const auto engine = build("first", "case \"$line\" in *'algorithm 7'*) kill -SEGV $$;; *) echo '{\"ms\":0.0001}';; esac");
+  const auto engine =
+      build("first", "case \"$line\" in *'algorithm 7'*) kill -SEGV $$;; *) echo '{\"ms\":0.0001}';; esac");
   const PlanStep& step = step_of(*engine->plans().at(0), "product");
   EXPECT_EQ(step.tactic, kTactic);
   EXPECT_EQ(step.config.text.substr(0, 11), "algorithm 8");
@@ -102,7 +108,9 @@ TEST_F(CudaFaults, WithoutAProcessOfItsOwnTheBuildEndsWithItsNameAndTheNextGoesO
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::machine);
     const std::string what = error.what();
-    EXPECT_NE(what.find(concat(kTactic, " (algorithm 7 0 0 0 0 0 0 0 0) faulted and took the GPU from this process")), std::string::npos) << what;
+    EXPECT_NE(what.find(concat(kTactic, " (algorithm 7 0 0 0 0 0 0 0 0) faulted and took the GPU from this process")),
+              std::string::npos)
+        << what;
     EXPECT_NE(what.find("start again"), std::string::npos) << what;
   }
   open();

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "../../paths.h"
 #include "../../plan/helpers.h"
 #include "build/build.h"
 #include "emulated_gpu.h"
-#include "../../paths.h"
 
 namespace temper {
 namespace {
@@ -45,10 +45,12 @@ class EmulatedHalves : public ::testing::Test {
   }
   bool keeps(const std::string& text) const {
     const auto& lines = engine_->info().not_lowered;
-    return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) { return line.find(text) != line.npos; });
+    return std::any_of(lines.begin(), lines.end(),
+                       [&](const std::string& line) { return line.find(text) != line.npos; });
   }
 
-  const std::string cache_ = (std::filesystem::path(::testing::TempDir()) / concat("temper_halves_", getpid())).string();
+  const std::string cache_ =
+      (std::filesystem::path(::testing::TempDir()) / concat("temper_halves_", getpid())).string();
   std::string before_;
   std::unique_ptr<testing::ScriptedMachines> machines_;
   std::shared_ptr<Engine> engine_;
@@ -65,10 +67,12 @@ TEST_F(EmulatedHalves, AClassifierOfBytesAnswersAsInFp32) {
       "%d: f32[1,12,8] = pointwise(%e, %m) program=\"(2) 2=sub.f32(0,1)\"\n"
       "%s: f32[1,12,8] = pointwise(%d) program=\"(1) 1=mul.f32(0,0)\"\n"
       "%v: f32[1,12,1] = reduce(%s) kind=mean axes=[2]\n"
-      "%n: f32[1,12,8] = pointwise(%d, %v) program=\"(2) 2=sqrt.f32(1) 3=constant.f32[0.001] 4=add.f32(2,3) 5=div.f32(0,4)\"\n"
+      "%n: f32[1,12,8] = pointwise(%d, %v) program=\"(2) 2=sqrt.f32(1) 3=constant.f32[0.001] 4=add.f32(2,3) "
+      "5=div.f32(0,4)\"\n"
       "%t: f32[1,8,12] = transpose(%n) perm=[0,2,1]\n"
       "const %w1: f32[8,8,3] = #1\n"
-      "%c1: f32[1,8,12] = conv(%t, %w1) strides=[1] dilations=[1] pads=[1,1] epilogue=\"(1) 1=relu.f32(0)\" @\"first\"\n"
+      "%c1: f32[1,8,12] = conv(%t, %w1) strides=[1] dilations=[1] pads=[1,1] epilogue=\"(1) 1=relu.f32(0)\" "
+      "@\"first\"\n"
       "const %w2: f32[6,8,3] = #2\n"
       "%c2: f32[1,6,12] = conv(%c1, %w2) strides=[1] dilations=[1] pads=[1,1] @\"second\"\n"
       "%p: f32[1,6,1] = reduce(%c2) kind=mean axes=[2]\n"
@@ -78,7 +82,8 @@ TEST_F(EmulatedHalves, AClassifierOfBytesAnswersAsInFp32) {
   for (int64_t i = 0; i < 12; ++i) ids.data<int64_t>()[i] = i * 5 % 16;
   const auto [got, want] = answers(graph, ids);
   for (int64_t i = 0; i < want.count(); ++i) EXPECT_NEAR(got.data<float>()[i], want.data<float>()[i], 0.01) << i;
-  EXPECT_TRUE(keeps("'c1' reaches ")) << ::testing::PrintToString(engine_->info().not_lowered) << ::testing::PrintToString(engine_->info().notes);
+  EXPECT_TRUE(keeps("'c1' reaches ")) << ::testing::PrintToString(engine_->info().not_lowered)
+                                      << ::testing::PrintToString(engine_->info().notes);
   EXPECT_FALSE(keeps("first (conv)")) << "it sums in fp32 and stores that";
 }
 
@@ -87,7 +92,8 @@ TEST_F(EmulatedHalves, AMelFrontEndAnswersAsInFp32) {
   Tensor basis(DType::f32, {10, 1, 16});
   for (int k = 0; k < 5; ++k)
     for (int t = 0; t < 16; ++t) {
-      const double window = 0.5 - 0.5 * std::cos(2 * 3.14159265358979 * (t + 0.5) / 16), angle = 2 * 3.14159265358979 * k * t / 16;
+      const double window = 0.5 - 0.5 * std::cos(2 * 3.14159265358979 * (t + 0.5) / 16),
+                   angle = 2 * 3.14159265358979 * k * t / 16;
       basis.data<float>()[k * 16 + t] = float(window * std::cos(angle));
       basis.data<float>()[(k + 5) * 16 + t] = float(-window * std::sin(angle));
     }
@@ -108,7 +114,8 @@ TEST_F(EmulatedHalves, AMelFrontEndAnswersAsInFp32) {
   Tensor sound = noise({1, 1, 64}, 9);
   for (int64_t i = 0; i < 64; ++i) sound.data<float>()[i] *= i < 32 ? 1e-5f : 1.0f;
   const auto [got, want] = answers(graph, sound);
-  for (int64_t i = 0; i < want.count(); ++i) EXPECT_NEAR(got.data<float>()[i], want.data<float>()[i], 0.003 * (1 + std::abs(want.data<float>()[i]))) << i;
+  for (int64_t i = 0; i < want.count(); ++i)
+    EXPECT_NEAR(got.data<float>()[i], want.data<float>()[i], 0.003 * (1 + std::abs(want.data<float>()[i]))) << i;
   EXPECT_TRUE(keeps("spectrum (conv): its result is squared on the way to a logarithm"));
   EXPECT_TRUE(keeps("bands (matmul): its operand"));
   EXPECT_FALSE(keeps("last (matmul)"));

@@ -117,8 +117,8 @@ std::string random_chain(uint64_t seed, int64_t largest) {
   const bool integers = w == "i8", residual = draw.chance(50);
   const int64_t unit = integers ? 16 : 8;
   const std::string result = draw.chance(20) ? "f32" : integers && draw.chance(30) ? "u8" : w;
-  const int64_t images = draw(1, 3), kh = draw.chance(40) ? 1 : draw(1, 3), kw = draw.chance(70) ? kh : draw(1, 4), sh = draw(1, 2),
-                sw = draw(1, 2), pad_h = draw(0, 2), pad_w = draw(0, 2), channels = unit * draw(1, 6),
+  const int64_t images = draw(1, 3), kh = draw.chance(40) ? 1 : draw(1, 3), kw = draw.chance(70) ? kh : draw(1, 4),
+                sh = draw(1, 2), sw = draw(1, 2), pad_h = draw(0, 2), pad_w = draw(0, 2), channels = unit * draw(1, 6),
                 between = unit * draw(1, integers ? 8 : 16),
                 columns = (result == "f32" ? 4 : unit) * draw(1, std::max<int64_t>(1, largest / unit));
   const int64_t h = std::max(draw(1, largest / 6), kh), wide = std::max(draw(1, largest / 6), kw),
@@ -128,11 +128,12 @@ std::string random_chain(uint64_t seed, int64_t largest) {
   };
   const std::string bias = integers ? "{-5000..5000}" : "";
   std::string line =
-      concat("conv_chain(", x, '[', images, ',', channels, ',', h, ',', wide, ']', range(x), ", ", w, '[', between, ',', channels, ',',
-             kh, ',', kw, "]*", range(w), ", f32[", between, ",1,1]*", bias, ", ", w, '[', columns, ',', between, ",1,1]*", range(w),
-             ", f32[", columns, ",1,1]*", bias);
+      concat("conv_chain(", x, '[', images, ',', channels, ',', h, ',', wide, ']', range(x), ", ", w, '[', between, ',',
+             channels, ',', kh, ',', kw, "]*", range(w), ", f32[", between, ",1,1]*", bias, ", ", w, '[', columns, ',',
+             between, ",1,1]*", range(w), ", f32[", columns, ",1,1]*", bias);
   if (residual) line += concat(", ", result, '[', images, ',', columns, ',', oh, ',', ow, ']', range(result));
-  line += concat(") strides=[", sh, ',', sw, "] pads=[", pad_h, ',', pad_w, ',', pad_h, ',', pad_w, "] dilations=[1,1]");
+  line +=
+      concat(") strides=[", sh, ',', sw, "] pads=[", pad_h, ',', pad_w, ',', pad_h, ',', pad_w, "] dilations=[1,1]");
   line += concat(" epilogue=\"", random_epilogue(draw, x, integers, false), "\" first_inputs=3 then=\"",
                  random_epilogue(draw, result, integers, residual), '"');
   return line;
@@ -223,7 +224,8 @@ TEST(CudaRecipes, ConvGemmIsNotOfferedWhereThePipelineTakesAConvolution) {
   ASSERT_NE(conv_gemm, cuda::recipes().end());
   auto refusal = [&](int outputs, int channels, const char* architecture) {
     const KernelCase line = parse_cases(concat("conv(f16[1,", channels, ",9,9], f16[", outputs, ',', channels,
-                                               ",1,1]*) strides=[1,1] pads=[0,0,0,0] dilations=[1,1] epilogue=\"(1)\"")).at(0);
+                                               ",1,1]*) strides=[1,1] pads=[0,0,0,0] dilations=[1,1] epilogue=\"(1)\""))
+                                .at(0);
     const std::vector<Tensor> inputs = make_case_inputs(line, 1);
     const Problem problem = make_case_problem(line, inputs, 1);
     EXPECT_TRUE(recipe_supports(**conv_gemm, problem, architecture).yes()) << "it could";
@@ -237,7 +239,8 @@ TEST(CudaRecipes, ConvGemmIsNotOfferedWhereThePipelineTakesAConvolution) {
 
 TEST(EmulatedChain, StoresTilesOfSeveralPiecesFromWhereTheResidualWas) {
   const testing::EmulatedGpu emulated;
-  testing::check_lines("pieces",
+  testing::check_lines(
+      "pieces",
       "conv_chain(i8[1,32,30,30]{-128..128}, i8[32,32,1,1]*{-128..128}, i8[256,32,1,1]*{-128..128}, "
       "i8[1,256,30,30]{-128..128}) strides=[1,1] pads=[0,0,0,0] dilations=[1,1] epilogue=\"(1) 1=cast.f32(0) "
       "2=constant.f32[0.002] 3=mul.f32(1,2) 4=round.f32(3) 5=cast.i8(4)\" first_inputs=2 then=\"(2) 2=cast.f32(0) "
@@ -247,8 +250,10 @@ TEST(EmulatedChain, StoresTilesOfSeveralPiecesFromWhereTheResidualWas) {
 
 TEST(CudaRecipes, AFirstConvolutionIsOfferedToOneOfItsTwoKernels) {
   const auto offered = [](int outputs, const char* architecture) {
-    const KernelCase line = parse_cases(concat("conv(f16[1,3,20,20], f16[", outputs, ",3,3,3]*) strides=[1,1] pads=[1,1,1,1] "
-                                               "dilations=[1,1] epilogue=\"(1)\"")).at(0);
+    const KernelCase line = parse_cases(concat("conv(f16[1,3,20,20], f16[", outputs,
+                                               ",3,3,3]*) strides=[1,1] pads=[1,1,1,1] "
+                                               "dilations=[1,1] epilogue=\"(1)\""))
+                                .at(0);
     const std::vector<Tensor> inputs = make_case_inputs(line, 1);
     const Problem problem = make_case_problem(line, inputs, 1);
     std::vector<std::string_view> names;
@@ -297,8 +302,8 @@ TEST(CudaPipeline, GivesTheReferencesResultsForRandomShapes) {
   TEMPER_NEEDS_NVRTC(compiler);
   if (gpu->info().architecture() != "sm_90a") GTEST_SKIP() << "no Hopper";
   const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
-  testing::check_lines("random", asked ? random_lines(1, std::atoi(asked), 200) : random_lines(1, 60, 600), *compiler, gpu,
-                       {SIZE_MAX, "pipeline", UINT32_MAX, asked != nullptr});
+  testing::check_lines("random", asked ? random_lines(1, std::atoi(asked), 200) : random_lines(1, 60, 600), *compiler,
+                       gpu, {SIZE_MAX, "pipeline", UINT32_MAX, asked != nullptr});
 }
 TEST(CudaChain, GivesTheReferencesResultsForRandomShapes) {
   TEMPER_NEEDS_GPU(gpu);

@@ -212,7 +212,8 @@ TEST(CudaGraphs, AKernelThatNeverRanMayBeRecorded) {
   prepared.launch();
   const cuda::Graph graph = stream.end_capture();
   stream.replay(graph);
-  EXPECT_EQ(testing::difference(prepared.read().at(0), run_program(one.program, std::vector<Tensor>{one.x}, one.x.dims()), 0, 0),
+  EXPECT_EQ(testing::difference(prepared.read().at(0),
+                                run_program(one.program, std::vector<Tensor>{one.x}, one.x.dims()), 0, 0),
             "");
 }
 

@@ -13,7 +13,8 @@ namespace {
 Tensor dividends(float divisor) {
   constexpr float inf = std::numeric_limits<float>::infinity(), least = std::numeric_limits<float>::denorm_min(),
                   most = std::numeric_limits<float>::max();
-  std::vector<float> values{0, -0.0f, inf, -inf, std::nanf(""), least, -least, 0x1p-126f, most, -most, 0x1p100f, -0x1p-100f};
+  std::vector<float> values{0,      -0.0f,     inf,  -inf,  std::nanf(""), least,
+                            -least, 0x1p-126f, most, -most, 0x1p100f,      -0x1p-100f};
   for (int half = -600; half <= 600; ++half) {
     float x = float(half * 0.5 * double(divisor));
     for (int i = 0; i < 4; ++i) x = std::nextafter(x, -inf);
@@ -31,7 +32,8 @@ void check_quotients(const cuda::Compiler& compiler, const cuda::GpuRef& gpu) {
   struct By {
     double divisor, zero = 0;
   };
-  for (const auto& [divisor, zero] : {By{0.007874004542827606}, By{0.25, 3}, By{1 / 3.0}, By{-0.02}, By{1.9999998807907104}, By{3e-18}, By{1e18}, By{1e-30}})
+  for (const auto& [divisor, zero] : {By{0.007874004542827606}, By{0.25, 3}, By{1 / 3.0}, By{-0.02},
+                                      By{1.9999998807907104}, By{3e-18}, By{1e18}, By{1e-30}})
     for (const DType to : {DType::i8, DType::u8}) {
       const Tensor x = dividends(float(divisor));
       Program program;
@@ -39,7 +41,8 @@ void check_quotients(const cuda::Compiler& compiler, const cuda::GpuRef& gpu) {
       int value = program.push({Scalar::div, DType::f32, {0, by, -1}});
       if (to == DType::u8) value = program.push({Scalar::relu, DType::f32, {value, -1, -1}});
       value = program.push({Scalar::round, DType::f32, {value, -1, -1}});
-      if (zero != 0) value = program.push({Scalar::add, DType::f32, {value, program.push(constant_step(DType::f32, zero)), -1}});
+      if (zero != 0)
+        value = program.push({Scalar::add, DType::f32, {value, program.push(constant_step(DType::f32, zero)), -1}});
       program.push({Scalar::cast, to, {value, -1, -1}});
       const Problem problem{ops::Pointwise{program}, {{x.type()}}, {{{to, x.type().shape}}}};
       const Config config = pointwise->configs(problem).at(0);

@@ -112,7 +112,8 @@ class Prepared {
     stream.synchronize();
   }
   void launch() const {
-    loaded_->launch(stream_, {in_addresses_, out_addresses_, workspace_->address(), packed_->address(), fault_->address()});
+    loaded_->launch(stream_,
+                    {in_addresses_, out_addresses_, workspace_->address(), packed_->address(), fault_->address()});
   }
   void poison() const {
     for (const auto& out : out_) stream_.fill(out->address(), 0xff, out->bytes());

@@ -25,17 +25,33 @@ using testing::ScriptedMachines;
 
 // Two branches that meet, a step on the CPU (cumulative), a product at the end.
 Graph residual_graph(const std::string& n) {
-  const std::string text = "graph \"residual\"\n"
-      "input %x: f32[" + n + ",3,16,16]\n"
+  const std::string text =
+      "graph \"residual\"\n"
+      "input %x: f32[" +
+      n +
+      ",3,16,16]\n"
       "const %w1: f32[16,3,3,3] = #0\n"
-      "%c1: f32[" + n + ",16,8,8] = conv(%x, %w1) strides=[2,2] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(1) 1=relu.f32(0)\"\n"
+      "%c1: f32[" +
+      n +
+      ",16,8,8] = conv(%x, %w1) strides=[2,2] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(1) 1=relu.f32(0)\"\n"
       "const %w2: f32[16,16,3,3] = #1\n"
-      "%c2: f32[" + n + ",16,8,8] = conv(%c1, %w2, %c1) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\"\n"
-      "%p: f32[" + n + ",16,4,4] = pool(%c2) kernel=[2,2] strides=[2,2] dilations=[1,1] pads=[0,0,0,0]\n"
-      "%flat: f32[" + n + ",256] = reshape(%p) shape=[" + n + ",256]\n"
-      "%sum: f32[" + n + ",256] = cumulative(%flat) axis=1\n"
+      "%c2: f32[" +
+      n +
+      ",16,8,8] = conv(%c1, %w2, %c1) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(2) 2=add.f32(0,1) "
+      "3=relu.f32(2)\"\n"
+      "%p: f32[" +
+      n +
+      ",16,4,4] = pool(%c2) kernel=[2,2] strides=[2,2] dilations=[1,1] pads=[0,0,0,0]\n"
+      "%flat: f32[" +
+      n + ",256] = reshape(%p) shape=[" + n +
+      ",256]\n"
+      "%sum: f32[" +
+      n +
+      ",256] = cumulative(%flat) axis=1\n"
       "const %w3: f32[256,10] = #2\n"
-      "%y: f32[" + n + ",10] = matmul(%sum, %w3)\n"
+      "%y: f32[" +
+      n +
+      ",10] = matmul(%sum, %w3)\n"
       "output \"y\" = %y\n";
   const std::vector<Tensor> blobs{noise({16, 3, 3, 3}, 1), noise({16, 16, 3, 3}, 2), noise({256, 10}, 3)};
   return parse_graph(text, blobs);
@@ -106,17 +122,22 @@ TEST_F(CudaScripted, ConvolutionsRunInChainsWhereThatWasFaster) {
       "graph \"two\"\n"
       "input %x: f16[1,16,224,224]\n"
       "const %w: f16[16,16,3,3] = #0\n"
-      "%b: f16[1,16,224,224] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(1) 1=cast.f16(0)\" @\"a\"\n"
+      "%b: f16[1,16,224,224] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(1) "
+      "1=cast.f16(0)\" @\"a\"\n"
       "const %v: f16[32,16,1,1] = #1\n"
-      "%y: f16[1,32,224,224] = conv(%b, %v) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] epilogue=\"(1) 1=cast.f16(0)\" @\"b\"\n"
+      "%y: f16[1,32,224,224] = conv(%b, %v) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] epilogue=\"(1) "
+      "1=cast.f16(0)\" @\"b\"\n"
       "output \"y\" = %y\n";
-  const std::vector<Tensor> blobs{noise({16, 16, 3, 3}, 1).converted(DType::f16), noise({32, 16, 1, 1}, 2).converted(DType::f16)};
+  const std::vector<Tensor> blobs{noise({16, 16, 3, 3}, 1).converted(DType::f16),
+                                  noise({32, 16, 1, 1}, 2).converted(DType::f16)};
   const std::string cache = concat(::testing::TempDir(), "/temper_chains_", getpid(), ".json");
   int measured = 0;
   auto ops_of = [&](std::set<std::string> disabled = {}) {
     BuildOptions options;
     measured = 0;
-    options.progress = [&](const std::string& what) { measured += what.find("measuring candidates") != what.npos || what.find("timing whole plans") != what.npos; };
+    options.progress = [&](const std::string& what) {
+      measured += what.find("measuring candidates") != what.npos || what.find("timing whole plans") != what.npos;
+    };
     options.device = "cuda:0";
     options.timing_cache = cache;
     options.passes.disabled.insert(disabled.begin(), disabled.end());
@@ -348,7 +369,8 @@ TEST_F(CudaScripted, MemoryOfASessionOutlivesIt) {
 }
 
 TEST_F(CudaScripted, TheCApiTakesAddressesOfTheGpu) {
-  const std::string path = (std::filesystem::path(::testing::TempDir()) / concat("temper_scripted_", getpid(), ".plan")).string();
+  const std::string path =
+      (std::filesystem::path(::testing::TempDir()) / concat("temper_scripted_", getpid(), ".plan")).string();
   save_engine(*build(running_sum(), "cuda:0", false, {{"x", {{1, 5}, {2, 5}, {9, 5}}}}), path);
   temper_engine* engine = nullptr;
   ASSERT_EQ(temper_engine_load(path.c_str(), &engine), TEMPER_OK) << temper_last_error();
@@ -460,7 +482,7 @@ TEST_F(CudaScripted, CubinsThatWereChangedInARehashedPlanAreRefused) {
     const std::string_view bytes(reinterpret_cast<const char*>(good.raw().data()), place);
     return bytes.rfind("cubins02");
   };
-  const auto refused = [&](const char* what, const std::function<void(std::byte* file)>& change) {
+  const auto refused = [&](const char* what, const std::function<void(std::byte * file)>& change) {
     Tensor file(DType::u8, {good.bytes()});
     std::memcpy(file.raw_mutable(), good.raw().data(), size_t(good.bytes()));
     change(file.raw_mutable());
@@ -479,9 +501,11 @@ TEST_F(CudaScripted, CubinsThatWereChangedInARehashedPlanAreRefused) {
         std::memcpy(file + place, &cut, sizeof cut);
       });
     for (const uint64_t far : {entry.bytes, uint64_t(good.bytes()), uint64_t(1) << 40, ~uint64_t(0) - 4096})
-      EXPECT_NE(refused("a table of sections behind the end", [&](std::byte* file) {
-        std::memcpy(file + cubin + offsetof(Elf64_Ehdr, e_shoff), &far, sizeof far);
-      }).find("table"), std::string::npos);
+      EXPECT_NE(
+          refused("a table of sections behind the end",
+                  [&](std::byte* file) { std::memcpy(file + cubin + offsetof(Elf64_Ehdr, e_shoff), &far, sizeof far); })
+              .find("table"),
+          std::string::npos);
   }
   // Another kernel's, with the hash of the right text: the driver finds no kernel of that name in it.
   int others = 0;
@@ -490,8 +514,10 @@ TEST_F(CudaScripted, CubinsThatWereChangedInARehashedPlanAreRefused) {
     for (size_t other : entries) {
       const Entry from = entry_of(other);
       if (from.text_hash == entry.text_hash || from.bytes > entry.bytes) continue;
-      const std::string_view a(reinterpret_cast<const char*>(good.raw().data()) + bundle_of(place) + entry.at, entry.bytes);
-      const std::string_view b(reinterpret_cast<const char*>(good.raw().data()) + bundle_of(other) + from.at, from.bytes);
+      const std::string_view a(reinterpret_cast<const char*>(good.raw().data()) + bundle_of(place) + entry.at,
+                               entry.bytes);
+      const std::string_view b(reinterpret_cast<const char*>(good.raw().data()) + bundle_of(other) + from.at,
+                               from.bytes);
       const auto kernel = [](std::string_view code) {
         const auto at = code.find(".text.");
         return at == code.npos ? code : code.substr(at, code.find('\0', at) - at);

@@ -298,7 +298,8 @@ inline cuda::DriverApi ScriptedGpus::api() {
     return locked([&](S& s) -> Result {
       *c = nullptr;
       for (const auto& [address, object] : s.objects_)
-        if (object.kind == "context" && object.gpu == current()) *c = reinterpret_cast<ContextHandle>(const_cast<void*>(address));
+        if (object.kind == "context" && object.gpu == current())
+          *c = reinterpret_cast<ContextHandle>(const_cast<void*>(address));
       return 0;
     });
   };

@@ -9,10 +9,10 @@ temper::cuda::Result no_text(temper::cuda::Result, const char** text) { return *
 }  // namespace
 
 // The driver's names jump to the functions of the script.
-#define TEMPER_EXPORT(member, symbol, ...)                                          \
-  extern "C" {                                                                      \
-  __attribute__((visibility("hidden"), used)) void* scripted_##member = nullptr;    \
-  }                                                                                 \
+#define TEMPER_EXPORT(member, symbol, ...)                                       \
+  extern "C" {                                                                   \
+  __attribute__((visibility("hidden"), used)) void* scripted_##member = nullptr; \
+  }                                                                              \
   asm(".text\n.globl " symbol "\n.type " symbol ",@function\n" symbol ":\n\tjmp *scripted_" #member "(%rip)\n");
 TEMPER_CUDA_DRIVER_FUNCTIONS(TEMPER_EXPORT)
 #undef TEMPER_EXPORT

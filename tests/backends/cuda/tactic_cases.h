@@ -12,8 +12,8 @@ struct Counts {
   int lines = 0, runs = 0;
 };
 
-// Compares with the reference, within the tolerance of the result's dtype or `of_largest` times the largest number of it;
-// counts the line, unless the tactic refuses it, and its runs. `original` is the line as it stands in the file.
+// Compares with the reference, within the tolerance of the result's dtype or `of_largest` times the largest number of
+// it; counts the line, unless the tactic refuses it, and its runs. `original` is the line as it stands in the file.
 inline void expect_agreement(const Tactic& tactic, const Device& device, const KernelCase& original,
                              const KernelCase& line, double of_largest, Counts& counts) {
   const std::vector<Tensor> inputs = make_case_inputs(line, uint64_t(original.line));

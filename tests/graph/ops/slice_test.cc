@@ -37,7 +37,8 @@ TEST(Slice, TheSymbolicBoundsOfEverySliceGiveWhatNumbersGive) {
         for (int64_t n : {1, 2, 5, 8}) {
           std::vector<int64_t> values(static_cast<size_t>(n));
           std::iota(values.begin(), values.end(), 0);
-          EXPECT_EQ(run_reference(graph, {Tensor::of<int64_t>({n}, values)})[0].to_ints(), expected(n, start, end, step))
+          EXPECT_EQ(run_reference(graph, {Tensor::of<int64_t>({n}, values)})[0].to_ints(),
+                    expected(n, start, end, step))
               << n << " elements [" << start << ":" << end << ":" << step << "]";
         }
       }
@@ -50,21 +51,27 @@ TEST(Slice, ExportersWordsForTheEndMeanTheEndOfASymbolicAxis) {
     auto one = [&](int64_t v) { return graph.add_constant("c", Tensor::of<int64_t>({1}, {v})); };
     EXPECT_EQ(graph.type(graph.add_single(ops::Slice{}, {x, one(0), one(end)}, "y")).text(), "f32[n]");
     EXPECT_EQ(graph.type(graph.add_single(ops::Slice{}, {x, one(-1), one(-end), {}, one(-1)}, "y")).text(), "f32[n]");
-    EXPECT_EQ(graph.type(graph.add_single(ops::Slice{}, {x, one(0), one(end), {}, one(2)}, "y")).text(), "f32[floor(n+1,2)]");
+    EXPECT_EQ(graph.type(graph.add_single(ops::Slice{}, {x, one(0), one(end), {}, one(2)}, "y")).text(),
+              "f32[floor(n+1,2)]");
   }
 }
 
 TEST(Slice, RefusesAStepOfZeroAndAnAxisNamedTwice) {
   Graph graph;
   const ValueId x = graph.add_input("x", TensorType::parse("f32[4,4]"));
-  auto ints = [&](const std::vector<int64_t>& v) { return graph.add_constant("c", Tensor::of<int64_t>({int64_t(v.size())}, v)); };
+  auto ints = [&](const std::vector<int64_t>& v) {
+    return graph.add_constant("c", Tensor::of<int64_t>({int64_t(v.size())}, v));
+  };
   EXPECT_THROW(graph.add(ops::Slice{}, {x, ints({0}), ints({1}), {}, ints({0})}, "y"), Error);
   EXPECT_THROW(graph.add(ops::Slice{}, {x, ints({0}), ints({1}), {}, ints({INT64_MIN})}, "y"), Error);
   EXPECT_THROW(graph.add(ops::Slice{}, {x, ints({0, 0}), ints({1, 1}), ints({1, -1})}, "y"), Error);
 }
 
 TEST(Slice, AFieldThatReachesOutsideIsRefused) {
-  EXPECT_THROW(parse_graph("graph \"g\"\ninput %x: f32[4]\n%y: f32[3] = slice(%x) starts=[2] sizes=[3] steps=[1]\noutput \"y\" = %y\n"), Error);
+  EXPECT_THROW(
+      parse_graph(
+          "graph \"g\"\ninput %x: f32[4]\n%y: f32[3] = slice(%x) starts=[2] sizes=[3] steps=[1]\noutput \"y\" = %y\n"),
+      Error);
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ NodeCase einsum(const char* equation, std::vector<Tensor> inputs) {
 }
 
 // Sums over every assignment of the letters, one loop for all: the definition. No "..." here.
-std::vector<double> by_definition(const std::vector<std::string>& terms, const std::string& output, const std::vector<Tensor>& inputs) {
+std::vector<double> by_definition(const std::vector<std::string>& terms, const std::string& output,
+                                  const std::vector<Tensor>& inputs) {
   std::string letters = output;
   std::map<char, int64_t> size;
   for (size_t i = 0; i < terms.size(); ++i)
@@ -69,7 +70,8 @@ TEST(ImportEinsum, EqualsTheDefinition) {
   for (const Explicit& test : cases) {
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < test.dims.size(); ++i) inputs.push_back(counting(test.dims[i], double(i)));
-    EXPECT_EQ(run_node(einsum(test.equation, inputs))[0].to_doubles(), by_definition(test.terms, test.output, inputs)) << test.equation;
+    EXPECT_EQ(run_node(einsum(test.equation, inputs))[0].to_doubles(), by_definition(test.terms, test.output, inputs))
+        << test.equation;
   }
 }
 
@@ -81,13 +83,19 @@ TEST(ImportEinsum, DotsBroadcast) {
   EXPECT_EQ(result.to_doubles(), stacked.to_doubles());
   // An axis of "..." that is 1 in two operands and wide in the third.
   const Tensor c = counting({5, 2, 1});
-  EXPECT_EQ(run_node(einsum("...ij,jk,...kl->...il", {a, b.reshaped({4, 3, 2}).reshaped({12, 2}).reshaped({3, 8}), counting({5, 8, 1})}))[0].dims(), (Dims{5, 2, 1}));
+  EXPECT_EQ(run_node(einsum("...ij,jk,...kl->...il",
+                            {a, b.reshaped({4, 3, 2}).reshaped({12, 2}).reshaped({3, 8}), counting({5, 8, 1})}))[0]
+                .dims(),
+            (Dims{5, 2, 1}));
 }
 
 TEST(ImportEinsum, GarbageIsABadFile) {
   const Tensor x = counting({2, 3});
-  for (const char* equation : {"i->i", "ij,jk->ik", "ij->iij", "ij->ik", "i1->i", "....->", "->->", "", "...ij->ij", "ii->i"})
-    EXPECT_EQ(import_error(einsum(equation, {equation == std::string("...ij->ij") ? counting({2, 2, 3}) : x})), ErrorKind::bad_file) << equation;
+  for (const char* equation :
+       {"i->i", "ij,jk->ik", "ij->iij", "ij->ik", "i1->i", "....->", "->->", "", "...ij->ij", "ii->i"})
+    EXPECT_EQ(import_error(einsum(equation, {equation == std::string("...ij->ij") ? counting({2, 2, 3}) : x})),
+              ErrorKind::bad_file)
+        << equation;
 }
 
 }  // namespace

@@ -7,9 +7,11 @@ namespace temper {
 namespace {
 
 NodeCase batch_norm(std::set<size_t> constants) {
-  NodeCase test{"BatchNormalization", 15,
-                {Tensor::of<float>({1, 2, 2}, {1, 2, 3, 4}), Tensor::of<float>({2}, {2, 3}), Tensor::of<float>({2}, {-1, 1}),
-                 Tensor::of<float>({2}, {0.5f, -2}), Tensor::of<float>({2}, {4, 0.25f})}};
+  NodeCase test{
+      "BatchNormalization",
+      15,
+      {Tensor::of<float>({1, 2, 2}, {1, 2, 3, 4}), Tensor::of<float>({2}, {2, 3}), Tensor::of<float>({2}, {-1, 1}),
+       Tensor::of<float>({2}, {0.5f, -2}), Tensor::of<float>({2}, {4, 0.25f})}};
   test.constants = std::move(constants);
   return test;
 }
@@ -17,7 +19,8 @@ NodeCase batch_norm(std::set<size_t> constants) {
 TEST(ImportBatchNormalization, ConstantParametersBecomeOneScaleAndOneShift) {
   const Graph graph = import_node(batch_norm({1, 2, 3, 4}));
   EXPECT_EQ(graph.node_count(), 2) << print(graph);  // multiply, add
-  const auto folded = run_node(batch_norm({1, 2, 3, 4}))[0].to_doubles(), spelled = run_node(batch_norm({}))[0].to_doubles();
+  const auto folded = run_node(batch_norm({1, 2, 3, 4}))[0].to_doubles(),
+             spelled = run_node(batch_norm({}))[0].to_doubles();
   for (size_t i = 0; i < folded.size(); ++i) EXPECT_NEAR(folded[i], spelled[i], 1e-5);
   EXPECT_NEAR(folded[0], (1 - 0.5) / 2 * 2 - 1, 1e-5);
 }
@@ -30,7 +33,8 @@ TEST(ImportBatchNormalization, TrainingIsRefused) {
 
 TEST(ImportGroupNormalization, GroupsAreNormalisedTogetherAndScaledByChannel) {
   const Tensor x = Tensor::of<float>({1, 4, 1}, {1, 3, 10, 30});
-  NodeCase test{"GroupNormalization", 21, {x, Tensor::of<float>({4}, {1, 2, 3, 4}), Tensor::of<float>({4}, {0, 0, 0, 5})}};
+  NodeCase test{
+      "GroupNormalization", 21, {x, Tensor::of<float>({4}, {1, 2, 3, 4}), Tensor::of<float>({4}, {0, 0, 0, 5})}};
   test.attributes = [](onnx::NodeProto& node) { set_attribute(node, "num_groups", int64_t(2)); };
   const auto y = run_node(test)[0].to_doubles();
   const std::vector<double> wanted = {-1, 2, -3, 9};

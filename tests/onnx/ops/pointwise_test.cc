@@ -14,7 +14,9 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 
 TEST(ImportPointwise, BeforeOpset7AxisAlignsTheSecondInput) {
   NodeCase test{"Add", 6, {Tensor::of<float>({2, 2, 2}, {0, 0, 0, 0, 0, 0, 0, 0}), Tensor::of<float>({2}, {1, 2})}};
-  test.attributes = [](onnx::NodeProto& node) { set_attribute(node, "broadcast", int64_t(1)), set_attribute(node, "axis", int64_t(1)); };
+  test.attributes = [](onnx::NodeProto& node) {
+    set_attribute(node, "broadcast", int64_t(1)), set_attribute(node, "axis", int64_t(1));
+  };
   EXPECT_EQ(run_node(test)[0].to_doubles(), (Values{1, 1, 2, 2, 1, 1, 2, 2}));
 }
 
@@ -32,19 +34,23 @@ TEST(ImportPointwise, IsInfTellsTheSigns) {
 }
 
 TEST(ImportPointwise, PowKeepsTheDtypeOfTheBase) {
-  const auto power = run_node({"Pow", 15, {Tensor::of<int32_t>({3}, {2, 3, 9}), Tensor::of<float>({3}, {3, 2, 0.5f})}})[0];
+  const auto power =
+      run_node({"Pow", 15, {Tensor::of<int32_t>({3}, {2, 3, 9}), Tensor::of<float>({3}, {3, 2, 0.5f})}})[0];
   EXPECT_EQ(power.dtype(), DType::i32);
   EXPECT_EQ(power.to_doubles(), (Values{8, 9, 3}));
 }
 
 TEST(ImportPointwise, ModOfFloatsNeedsFmod) {
   EXPECT_EQ(import_error({"Mod", 13, {Tensor::of<float>({1}, {1}), Tensor::of<float>({1}, {2})}}), ErrorKind::bad_file);
-  EXPECT_EQ(run_node({"Mod", 13, {Tensor::of<int32_t>({2}, {-5, 5}), Tensor::of<int32_t>({2}, {3, -3})}})[0].to_doubles(), (Values{1, -1}));
+  EXPECT_EQ(
+      run_node({"Mod", 13, {Tensor::of<int32_t>({2}, {-5, 5}), Tensor::of<int32_t>({2}, {3, -3})}})[0].to_doubles(),
+      (Values{1, -1}));
 }
 
 TEST(ImportPointwise, ClipWithContradictingLimitsGivesTheHighOne) {
   const Tensor x = Tensor::of<float>({3}, {-9, 0, 9});
-  EXPECT_EQ(run_node({"Clip", 13, {x, Tensor::of<float>({}, {5}), Tensor::of<float>({}, {2})}})[0].to_doubles(), (Values{2, 2, 2}));
+  EXPECT_EQ(run_node({"Clip", 13, {x, Tensor::of<float>({}, {5}), Tensor::of<float>({}, {2})}})[0].to_doubles(),
+            (Values{2, 2, 2}));
   EXPECT_EQ(run_node({"Clip", 13, {x, Tensor(), Tensor::of<float>({}, {2})}})[0].to_doubles(), (Values{-9, 0, 2}));
 }
 
@@ -56,7 +62,8 @@ TEST(ImportPointwise, PReluOfOpset6TakesAnySlopeVectorAsChannels) {
 
 TEST(ImportPointwise, SoftplusAndMishDoNotOverflow) {
   const Tensor x = Tensor::of<float>({3}, {-200, 0, 200});
-  const Values soft = run_node({"Softplus", 22, {x}})[0].to_doubles(), mish = run_node({"Mish", 22, {x}})[0].to_doubles();
+  const Values soft = run_node({"Softplus", 22, {x}})[0].to_doubles(),
+               mish = run_node({"Mish", 22, {x}})[0].to_doubles();
   EXPECT_FLOAT_EQ(soft[0], 0);
   EXPECT_FLOAT_EQ(soft[1], std::log(2.0f));
   EXPECT_FLOAT_EQ(soft[2], 200);
@@ -73,7 +80,8 @@ TEST(ImportPointwise, TheDropoutMaskIsOfTheInputsDtypeBeforeOpset10) {
 }
 
 TEST(ImportPointwise, DropoutInTrainingIsRefused) {
-  NodeCase test{"Dropout", 13, {Tensor::of<float>({1}, {1}), Tensor::of<float>({}, {0.5f}), Tensor::of<bool>({}, {true})}};
+  NodeCase test{
+      "Dropout", 13, {Tensor::of<float>({1}, {1}), Tensor::of<float>({}, {0.5f}), Tensor::of<bool>({}, {true})}};
   EXPECT_EQ(import_error(test), ErrorKind::unsupported);
   test.constants = {2};
   EXPECT_EQ(import_error(test), ErrorKind::unsupported);

@@ -50,7 +50,9 @@ TEST(ImportArgMax, TheLastWinnerOnDemandAndNaNWins) {
 TEST(ImportCumSum, ExclusiveAndReverseWithTheAxisAsData) {
   NodeCase test{"CumSum", 14, {Tensor::of<int32_t>({3}, {1, 2, 3}), Tensor::of<int64_t>({}, {-1})}};
   EXPECT_EQ(run_node(test)[0].to_doubles(), (Values{1, 3, 6}));
-  test.attributes = [](onnx::NodeProto& node) { set_attribute(node, "exclusive", int64_t(1)), set_attribute(node, "reverse", int64_t(1)); };
+  test.attributes = [](onnx::NodeProto& node) {
+    set_attribute(node, "exclusive", int64_t(1)), set_attribute(node, "reverse", int64_t(1));
+  };
   EXPECT_EQ(run_node(test)[0].to_doubles(), (Values{5, 3, 0}));
 }
 

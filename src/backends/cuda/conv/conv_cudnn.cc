@@ -47,19 +47,20 @@ Config layouts(const Problem& problem, std::string text) {
 }
 
 // An engine and its knobs mean something else in another version: it is part of the text.
-std::string text_of(const Cudnn& cudnn, const CudnnChoice& choice) { return concat("cudnn ", cudnn.version(), ' ', choice.text()); }
+std::string text_of(const Cudnn& cudnn, const CudnnChoice& choice) {
+  return concat("cudnn ", cudnn.version(), ' ', choice.text());
+}
 CudnnChoice choice_of(const Cudnn& cudnn, std::string_view text) {
   const std::string start = concat("cudnn ", cudnn.version(), ' ');
   if (!text.starts_with(start))
-    fail(ErrorKind::unsupported, "cuda.conv.cudnn: '", text, "' was chosen for another version, and here is cuDNN ", cudnn.version(),
-         "; build the plan again here");
+    fail(ErrorKind::unsupported, "cuda.conv.cudnn: '", text, "' was chosen for another version, and here is cuDNN ",
+         cudnn.version(), "; build the plan again here");
   return CudnnChoice::parse(std::string(text.substr(start.size())));
 }
 
 std::vector<Config> configs(const Problem& problem, const Device& device) {
   std::vector<Config> out;
-  for (const CudnnChoice& choice :
-       device.gpu->cudnn().choices(cuda::cudnn_conv(problem).graph, rules_of(problem)))
+  for (const CudnnChoice& choice : device.gpu->cudnn().choices(cuda::cudnn_conv(problem).graph, rules_of(problem)))
     out.push_back(layouts(problem, text_of(device.gpu->cudnn(), choice)));
   return out;
 }
@@ -135,7 +136,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cuda_conv_cudnn;
-const Tactic cuda_conv_cudnn{
-    "cuda.conv.cudnn", 2, supports, configs, build, load, false, nullptr, nullptr, true};
+const Tactic cuda_conv_cudnn{"cuda.conv.cudnn", 2, supports, configs, build, load, false, nullptr, nullptr, true};
 
 }  // namespace temper

@@ -87,8 +87,8 @@ Recipe::Work work(const Problem& problem, const Config& config) {
       "#include \"backends/cuda/support/memory.cuh\"\nusing A = ", memory_type(x.type.dtype),
       ";\nusing B = ", memory_type(w.type.dtype), ";\nusing Sum = ", size_of(x.type.dtype) == 1 ? "u32" : "float",
       ";\nconstexpr int KERNEL_H = ", weights[2], ", KERNEL_W = ", weights[3], ", STRIDE_H = ", op.strides[0],
-      ", STRIDE_W = ", op.strides[1], ", PIXELS = ", pixels, ", V = ", vector, ";\n#define EXTRAS ", epilogue.parameters, "\n", epilogue.text,
-      "#include \"backends/cuda/conv/conv_depthwise.cu\"\n");
+      ", STRIDE_W = ", op.strides[1], ", PIXELS = ", pixels, ", V = ", vector, ";\n#define EXTRAS ",
+      epilogue.parameters, "\n", epilogue.text, "#include \"backends/cuda/conv/conv_depthwise.cu\"\n");
   const ops::Window window = op.window(weights);
   const int64_t vectors = weights[0] / vector, groups = ceil_div(dims[3], pixels),
                 count = dims[0] * dims[2] * groups * vectors;

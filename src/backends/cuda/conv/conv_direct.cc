@@ -84,7 +84,8 @@ Recipe::Work work(const Problem& problem, const Config& config) {
     out.packed_bytes = byte_count(w.type.dtype, weights);
     if (w.constant) {  // [C, 1, taps] as [taps, C]
       out.packed.resize(size_t(out.packed_bytes));
-      transpose_on_host(w.constant->raw().data(), weights[0], taps, size_of(w.type.dtype), out.packed.data(), weights[0]);
+      transpose_on_host(w.constant->raw().data(), weights[0], taps, size_of(w.type.dtype), out.packed.data(),
+                        weights[0]);
     }
   }
   const DType accumulator = ops::accumulator_of(x.type.dtype, w.type.dtype);

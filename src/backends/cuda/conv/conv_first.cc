@@ -40,14 +40,16 @@ DType operand_of(const Problem& problem) {
 // The pool is taken of the sums.
 Support pool_supports(const Problem& problem, const Dims& between) {
   const auto& fused = std::get<ops::FusedConv>(problem.op);
-  if (fused.pool_kernel != Dims{3, 3} || fused.pool_strides != Dims{2, 2} || fused.pool_pads[0] != 1 || fused.pool_pads[1] != 1)
+  if (fused.pool_kernel != Dims{3, 3} || fused.pool_strides != Dims{2, 2} || fused.pool_pads[0] != 1 ||
+      fused.pool_pads[1] != 1)
     return refused("a pool that is not of 3 by 3, two apart, padded by one in front");
   const Dims out = problem.outputs[0].dims();
   for (size_t axis : {2, 3})
     if (out[axis] * 2 > between[axis] + 1) return refused("a window that sees nothing but padding");
   std::vector<const Tensor*> others;
   for (size_t i = 2; i < problem.inputs.size(); ++i) others.push_back(problem.inputs[i].constant);
-  if (!never_decreases(fused.conv.epilogue, ops::accumulator_of(operand_of(problem), problem.inputs[1].type.dtype), others))
+  if (!never_decreases(fused.conv.epilogue, ops::accumulator_of(operand_of(problem), problem.inputs[1].type.dtype),
+                       others))
     return refused("an epilogue that may not keep the order of its sums, of which the pool takes the largest");
   return supported();
 }
@@ -143,8 +145,8 @@ Cut cut_of(const Problem& problem, int64_t tile_h) {
   while (cut.width < cut.left + weights[3]) cut.width *= 2;
   cut.steps = ceil_div(weights[1] * weights[2] * cut.width, 32 / size);
   cut.columns = weights[0] > 32 ? 64 : weights[0] > 16 ? 32 : 16;
-  // A prologue's kernel holds the next tile's pixels, a pool's what it gives: what the epilogue reads of columns must be
-  // little.
+  // A prologue's kernel holds the next tile's pixels, a pool's what it gives: what the epilogue reads of columns must
+  // be little.
   cut.v = std::clamp<int64_t>(16 / size_of(problem.outputs[0].type.dtype), 2, prologue_of(problem) || pool ? 8 : 16);
   while (weights[0] % cut.v || cut.columns % (4 * cut.v)) cut.v /= 2;
   cut.patch_rows = ((tile_h - 1) * op.strides[0] + weights[2]) * weights[1];
@@ -163,8 +165,8 @@ Cut cut_of(const Problem& problem, int64_t tile_h) {
   return best;
 }
 
-// By column tile and step: by pair of 8 columns and lane, words 2t of both halves of k, for both. For wgmma, by column: 32
-// bytes of k, whose halves are exchanged in four of eight columns (swizzled, see wgmma.cuh).
+// By column tile and step: by pair of 8 columns and lane, words 2t of both halves of k, for both. For wgmma, by column:
+// 32 bytes of k, whose halves are exchanged in four of eight columns (swizzled, see wgmma.cuh).
 std::vector<std::byte> packed_weights(const Tensor& w, const Cut& cut, bool wgmma) {
   const int64_t size = size_of(w.dtype()), outputs = w.dims()[0], channels = w.dims()[1], kernel_h = w.dims()[2],
                 kernel_w = w.dims()[3], e = cut.e, depth = 32 / size, per_group = cut.v / 2;
@@ -181,8 +183,8 @@ std::vector<std::byte> packed_weights(const Tensor& w, const Cut& cut, bool wgmm
                         kw = k % cut.width - cut.left;
           if (m >= outputs || kh >= kernel_h || kw < 0 || kw >= kernel_w) continue;
           const int64_t lane = g * 4 + i / e % 4, word = n % 2 * 2 + i / (4 * e);
-          const int64_t at = wgmma ? column * 32 + (i * size ^ g / 4 * 16)
-                                   : ((n / 2 * 32 + lane) * 4 + word) * 4 + i % e * size;
+          const int64_t at =
+              wgmma ? column * 32 + (i * size ^ g / 4 * 16) : ((n / 2 * 32 + lane) * 4 + word) * 4 + i % e * size;
           std::memcpy(to + at, w.raw().data() + size_t((((m * channels + c) * kernel_h + kh) * kernel_w + kw) * size),
                       size_t(size));
         }
@@ -223,8 +225,8 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
   const int64_t across = ceil_div(out_dims[3], pool ? kPooledWidth : kTileWidth);
   int64_t down = ceil_div(out_dims[2], pool ? tile_h / 2 : tile_h), tiles = out_dims[0] * across * down;
   // A block that computes several tiles fetches the weights once; there are enough blocks for any GPU all the same.
-  // Going down images, it computes no rows twice but those above its first tile, where those are fewer than the rows that
-  // every tile would compute to be alone.
+  // Going down images, it computes no rows twice but those above its first tile, where those are fewer than the rows
+  // that every tile would compute to be alone.
   int64_t block_tiles = std::max<int64_t>(1, tiles / (pool ? 512 : 2048));
   const bool alone = pool && block_tiles < tile_h / 2 - 1;
   if (alone) {
@@ -238,15 +240,14 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
       "#include \"backends/cuda/support/memory.cuh\"\nusing In = ", memory_type(x.type.dtype),
       ";\nusing A = ", memory_type(operand), ";\nconstexpr bool PROLOGUE = ", prologue != nullptr, ";\n",
       program_code(prologue ? *prologue : Program{}, std::span(&x.type.dtype, 1), "prologue"), "#define MATRIX ", units,
-      "\n#define WGMMA ", wgmma ? 1 : 0,
-      "\nconstexpr int C = ", weights[1], ", KERNEL_H = ", weights[2], ", KERNEL_W = ", weights[3],
-      ", STRIDE_H = ", op.strides[0], ", STRIDE_W = ", op.strides[1], ", LEFT = ", cut.left, ", WIDTH = ", cut.width,
-      ", TILE_H = ", tile_h, ", TILE_W = ", kTileWidth, ", WARPS = ", warps, ", COLUMNS = ", cut.columns,
-      ", V = ", cut.v, ", STEPS = ", cut.steps, ", E = ", cut.e, ", SHIFT = ", cut.shift, ", COPIES = ", cut.copies,
-      ", ROW_WORDS = ", cut.row_words, ", PITCH = ", cut.pitch, ", PATCH_ROWS = ", cut.patch_rows,
-      ", COPY = ", cut.copy, ", PATCH_BYTES = ", patch_bytes, ";\nconstexpr bool WHOLE_WORDS = ", cut.whole_words,
-      ", POOL = ", pool, ", ALONE = ", alone, ";\n#define EXTRAS ", epilogue.parameters, "\n", epilogue.text,
-      "#include \"backends/cuda/conv/conv_first.cu\"\n");
+      "\n#define WGMMA ", wgmma ? 1 : 0, "\nconstexpr int C = ", weights[1], ", KERNEL_H = ", weights[2],
+      ", KERNEL_W = ", weights[3], ", STRIDE_H = ", op.strides[0], ", STRIDE_W = ", op.strides[1],
+      ", LEFT = ", cut.left, ", WIDTH = ", cut.width, ", TILE_H = ", tile_h, ", TILE_W = ", kTileWidth,
+      ", WARPS = ", warps, ", COLUMNS = ", cut.columns, ", V = ", cut.v, ", STEPS = ", cut.steps, ", E = ", cut.e,
+      ", SHIFT = ", cut.shift, ", COPIES = ", cut.copies, ", ROW_WORDS = ", cut.row_words, ", PITCH = ", cut.pitch,
+      ", PATCH_ROWS = ", cut.patch_rows, ", COPY = ", cut.copy, ", PATCH_BYTES = ", patch_bytes,
+      ";\nconstexpr bool WHOLE_WORDS = ", cut.whole_words, ", POOL = ", pool, ", ALONE = ", alone, ";\n#define EXTRAS ",
+      epilogue.parameters, "\n", epilogue.text, "#include \"backends/cuda/conv/conv_first.cu\"\n");
 
   ParameterWriter writer;
   writer.put(uint32_t(weights[0])).put(uint32_t(tiles));

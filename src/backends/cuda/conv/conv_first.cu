@@ -8,20 +8,20 @@
 // ends with V neighbouring channels.
 //
 // With POOL, a max pool of 3 by 3, two apart and padded by one, is taken of the sums, before the epilogue, which keeps
-// their order. A lane's sums of a column are of two by two neighbouring pixels then; what a window needs of those to the
-// left comes from the lane of the pixels there, and what it needs of those above from the warp of the rows there, which
-// is the last warp's in the tile above: a block goes down an image. The first two columns of a tile only give to others.
-// Where blocks have few tiles each, these are ALONE: the first two rows of a tile only give to others, too, none needs the
-// one above, and a block has just one.
+// their order. A lane's sums of a column are of two by two neighbouring pixels then; what a window needs of those to
+// the left comes from the lane of the pixels there, and what it needs of those above from the warp of the rows there,
+// which is the last warp's in the tile above: a block goes down an image. The first two columns of a tile only give to
+// others. Where blocks have few tiles each, these are ALONE: the first two rows of a tile only give to others, too,
+// none needs the one above, and a block has just one.
 //
 // With WGMMA, a warpgroup multiplies what its four warps have in registers by weights that the matrix units read from
 // shared memory themselves, and reads the next fragments meanwhile.
 //
-// Generated in front (conv_first.cc): WGMMA, In (of the input), A (of what is multiplied), PROLOGUE (whether they differ),
-// prologue() (that makes one of the other), MATRIX (as in mma.cuh), C, KERNEL_H, KERNEL_W, STRIDE_H,
-// STRIDE_W, LEFT, WIDTH, TILE_H, TILE_W, WARPS, COLUMNS, V, STEPS, E, SHIFT, COPIES, ROW_WORDS (that are filled), PITCH
-// (words of a row), PATCH_ROWS (that are filled), COPY (words of a copy), PATCH_BYTES (of all copies), WHOLE_WORDS (rows of
-// the input are whole words), POOL, ALONE, and the epilogue (image_epilogue.h).
+// Generated in front (conv_first.cc): WGMMA, In (of the input), A (of what is multiplied), PROLOGUE (whether they
+// differ), prologue() (that makes one of the other), MATRIX (as in mma.cuh), C, KERNEL_H, KERNEL_W, STRIDE_H, STRIDE_W,
+// LEFT, WIDTH, TILE_H, TILE_W, WARPS, COLUMNS, V, STEPS, E, SHIFT, COPIES, ROW_WORDS (that are filled), PITCH (words of
+// a row), PATCH_ROWS (that are filled), COPY (words of a copy), PATCH_BYTES (of all copies), WHOLE_WORDS (rows of the
+// input are whole words), POOL, ALONE, and the epilogue (image_epilogue.h).
 #include "backends/cuda/support/memory.cuh"
 
 struct Parameters {
@@ -63,7 +63,8 @@ DEVICE TilePlace place_of(u32 tile, const Parameters& p) {
   if constexpr (POOL) {
     const u32 rest = divide(tile, p.tiles_down), n = divide(rest, p.tiles_across);
     const i32 down = i32(tile - rest * p.tiles_down.divisor);
-    return {n, ALONE ? down * (TILE_H - 2) - 2 : down * TILE_H, i32(rest - n * p.tiles_across.divisor) * (TILE_W - 2) - 2};
+    return {n, ALONE ? down * (TILE_H - 2) - 2 : down * TILE_H,
+            i32(rest - n * p.tiles_across.divisor) * (TILE_W - 2) - 2};
   }
   const u32 rest = divide(tile, p.tiles_across), n = divide(rest, p.tiles_down);
   return {n, i32(rest - n * p.tiles_down.divisor) * TILE_H, i32(tile - rest * p.tiles_across.divisor) * TILE_W};

@@ -78,8 +78,8 @@ ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t 
   }
   const std::string_view macro = first ? "#define FIRST_" : "#define ";
   epilogue.text =
-      concat(first ? "namespace first {\n" : "", epilogue_code(program, dtypes), "using Output = ",
-             memory_type(problem.outputs[0].type.dtype), ";\nusing Acc = ", held_type(accumulator),
+      concat(first ? "namespace first {\n" : "", epilogue_code(program, dtypes),
+             "using Output = ", memory_type(problem.outputs[0].type.dtype), ";\nusing Acc = ", held_type(accumulator),
              ";\nstruct ColumnExtras { ", fields[0], "};\nstruct RowExtras { ", fields[1], "};\n", first ? "}\n" : "",
              macro, "COLUMN_EXTRAS(to, c) ", loads[0], '\n', macro, "ROW_EXTRAS(to, at) ", loads[1], '\n', macro,
              "EPILOGUE(sum, columns, row, v) ", first ? "first::" : "", "epilogue(",

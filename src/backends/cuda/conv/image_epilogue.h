@@ -20,10 +20,10 @@ struct ImageEpilogue {
   // ROW_EXTRAS(to, at) that load them for channel c and position `at` of the output, and EPILOGUE(sum, columns, row, v)
   // with element v of both. V is the kernel's `v`.
   std::string text;
-  std::string parameters;   // of the kernel: "const float* e2, const i8* e3, "
-  std::string names;        // "e2, e3, "
+  std::string parameters;           // of the kernel: "const float* e2, const i8* e3, "
+  std::string names;                // "e2, e3, "
   std::vector<std::string> arrays;  // of those, is_channel_array: "f32, e2"
-  std::vector<Slot> slots;  // of the parameters
+  std::vector<Slot> slots;          // of the parameters
 };
 // Where a kernel has two, the `first` one is in namespace first, and its macros begin with FIRST_. The problem's inputs
 // are the kernel's from `input` on, but for its first.

@@ -7,9 +7,9 @@
 constexpr int kAxis = 0, kElements = 1, kNd = 2;
 
 struct Parameters {
-  u32 count;                  // pieces of the output
-  Divisor inner, per_outer;   // pieces that a position picks; positions of an outer step (axis) or of a batch (nd)
-  i64 outer_stride;           // pieces from one outer step, or batch, to the next
+  u32 count;                 // pieces of the output
+  Divisor inner, per_outer;  // pieces that a position picks; positions of an outer step (axis) or of a batch (nd)
+  i64 outer_stride;          // pieces from one outer step, or batch, to the next
   i64 size[LENGTH], stride[LENGTH];  // of the axes that indices go along: elements, pieces
   Walk<RANK, 1> walk;
 };

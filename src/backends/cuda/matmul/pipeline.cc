@@ -205,8 +205,8 @@ int64_t tile_rows(const Tile& tile) { return tile.rows * (tile.together ? tile.c
 int64_t chunks_of(const Task& t, const Tile& tile) {
   return t.second ? ceil_div(t.second->columns, int64_t(tile.columns)) : 1;
 }
-// So many of them of the extra tensor are loaded at a time that rows have 128 bytes: the copy engine takes as long for a
-// shorter one.
+// So many of them of the extra tensor are loaded at a time that rows have 128 bytes: the copy engine takes as long for
+// a shorter one.
 int64_t extra_chunks(const Task& t, const Tile& tile) {
   return std::min(chunks_of(t, tile), std::max<int64_t>(1, 128 / (tile.columns * size_of(t.last().result))));
 }
@@ -231,9 +231,7 @@ int64_t extra_bytes(const Task& t, const Choice& c) {
   return c.extra_stages * (c.tile->together ? 1 : c.tile->consumers) *
          (tile_rows(*c.tile) * extra_chunks(t, *c.tile) * c.tile->columns * size_of(t.last().result) + 16);
 }
-int64_t partial_bytes(const Choice& c) {
-  return c.tile->splits > 1 ? tile_rows(*c.tile) * c.tile->columns * 4 : 0;
-}
+int64_t partial_bytes(const Choice& c) { return c.tile->splits > 1 ? tile_rows(*c.tile) * c.tile->columns * 4 : 0; }
 int64_t slices_of_block(const Task& t, const Choice& c) { return ceil_div(t.first.slices(), int64_t(c.tile->splits)); }
 int64_t stages_of(const Task& t, const Choice& c) {
   const int64_t room = c.tile->shared_bytes() - kTurnBytes - resident_bytes(t, c) - extra_bytes(t, c) -
@@ -259,7 +257,8 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
   constexpr int64_t kEnough = 4;
   if (tile.columns % (4 * t.first.v()) || tile.columns % (4 * t.last().v())) return {};
   Choice choice{&tile};
-  if (t.second && (tile.columns < t.first.columns || tile.columns >= 2 * std::max<int64_t>(t.first.columns, 64))) return {};
+  if (t.second && (tile.columns < t.first.columns || tile.columns >= 2 * std::max<int64_t>(t.first.columns, 64)))
+    return {};
   if (tile.splits > 1) {
     // Each has something to sum, and all of them room at once.
     const bool all = (tile.splits - 1) * slices_of_block(t, choice) < t.first.slices();
@@ -280,9 +279,9 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
   return choice;
 }
 
-// With fewer tiles than these each, warpgroups store their results themselves: a block must wait until the copy engine has
-// read the last one. On an H200, ResNet-50's residuals took up to 9 % longer with 1 or 2 tiles, and 1 to 5 % less in INT8
-// with 8 or more.
+// With fewer tiles than these each, warpgroups store their results themselves: a block must wait until the copy engine
+// has read the last one. On an H200, ResNet-50's residuals took up to 9 % longer with 1 or 2 tiles, and 1 to 5 % less
+// in INT8 with 8 or more.
 bool worth_storing(const Task& t, const Choice& c) {
   constexpr int64_t kTiles = 4;
   const int64_t warpgroups = blocks_of(t, c) * (c.tile->together ? 1 : c.tile->consumers);
@@ -296,14 +295,17 @@ double expected_clocks(const Task& t, const Choice& c, int64_t result_bytes) {
   const int64_t rows = tile_rows(tile), columns = chunks_of(t, tile) * tile.columns,
                 parts = tiles_of(t, tile) * tile.splits;
   const int64_t busy = std::clamp<int64_t>(blocks_of(t, c) / tile.blocks(), 1, std::max<int64_t>(1, parts));
-  const double each = double(ceil_div(parts, busy)), from_cache = std::min(64.0, 44.0 * kMultiprocessors / double(busy));
+  const double each = double(ceil_div(parts, busy)),
+               from_cache = std::min(64.0, 44.0 * kMultiprocessors / double(busy));
   const double second = t.second ? double(columns) / 64 * double(t.second->slice() * t.second->slices()) : 0;
-  const double products = double(rows) / 64 * (std::max(tile.columns, 64) / 64 * double(t.first.slice()) *
-                          double(slices_of_block(t, c)) + second),
+  const double products =
+                   double(rows) / 64 *
+                   (std::max(tile.columns, 64) / 64 * double(t.first.slice()) * double(slices_of_block(t, c)) + second),
                loads = double(stage_bytes(t, c) * slices_of_block(t, c)) / from_cache,
                memory = double(rows * columns * result_bytes) / 14 / tile.splits,
                epilogue = double(tile.rows * (columns + (t.second ? tile.columns : 0))) / 128 * 10 / tile.splits;
-  return 2000 + (tile.splits > 1 ? 1000 : 0) + each * (std::max({products, loads, memory, 400.0}) + (tile.together ? epilogue : 0));
+  return 2000 + (tile.splits > 1 ? 1000 : 0) +
+         each * (std::max({products, loads, memory, 400.0}) + (tile.together ? epilogue : 0));
 }
 
 std::span<const Tile> tiles_for(const Task& t) { return t.second ? std::span<const Tile>(kChainTiles) : kTiles; }
@@ -323,11 +325,13 @@ Support chain_supports(const Problem& problem) {
       return refused("the first epilogue reads a tensor of its output's shape");
   for (const Tile& tile : kChainTiles)
     if (choice_of(t, tile)) return supported();
-  return refused(t.first.columns, " channels between and ", t.second->columns, " behind, which do not fit into shared memory");
+  return refused(t.first.columns, " channels between and ", t.second->columns,
+                 " behind, which do not fit into shared memory");
 }
 
 std::vector<Layout> layouts_of_inputs(const Problem& problem, const std::optional<Chain>& chain) {
-  if (!chain && std::holds_alternative<ops::MatMul>(problem.op)) return std::vector<Layout>(problem.inputs.size(), Layout::plain);
+  if (!chain && std::holds_alternative<ops::MatMul>(problem.op))
+    return std::vector<Layout>(problem.inputs.size(), Layout::plain);
   std::vector<Layout> layouts = image_epilogue_layouts(chain ? chain->first : problem);
   layouts[0] = Layout::channels_last;
   if (chain) {
@@ -344,8 +348,8 @@ std::vector<Config> configs(const Problem& problem) {
   std::vector<std::pair<double, std::string>> candidates;
   for (const Tile& tile : tiles_for(t))
     if (const auto choice = choice_of(t, tile))
-      candidates.push_back({expected_clocks(t, *choice, result_bytes),
-                            concat(tile.text, worth_storing(t, *choice) ? kStored : "")});
+      candidates.push_back(
+          {expected_clocks(t, *choice, result_bytes), concat(tile.text, worth_storing(t, *choice) ? kStored : "")});
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<Config> out;
@@ -366,7 +370,8 @@ Choice choice_of(const Task& t, std::string_view text) {
     choice->stored = stored;
     return *choice;
   }
-  fail(ErrorKind::bad_file, "there is no '", text, "' for a product of ", t.first.rows, " by ", t.first.columns, " elements");
+  fail(ErrorKind::bad_file, "there is no '", text, "' for a product of ", t.first.rows, " by ", t.first.columns,
+       " elements");
 }
 
 // Rows are columns of b, each tap after tap, channels of a tap in whole slices. Physical row r of 4 * v belongs to the
@@ -504,8 +509,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   job.source.text = concat(
       "#include \"backends/cuda/support/memory.cuh\"\nusing Sum = ", size_of(s.a) == 1 ? "i32" : "float",
       ";\n#define MATRIX ", matrix_units(s.a), "\nconstexpr int V = ", last.v(), ", ROWS = ", tile.rows,
-      ", COLUMNS = ", tile.columns, ", CHUNKS = ", chunks_of(t, tile),
-      ", EXTRA_CHUNKS = ", extra_chunks(t, tile),
+      ", COLUMNS = ", tile.columns, ", CHUNKS = ", chunks_of(t, tile), ", EXTRA_CHUNKS = ", extra_chunks(t, tile),
       ", SLICE = ", s.slice(), ", STAGES = ", stages, ", RESIDENT = ", choice.resident ? s.slices() : 0,
       ", CONSUMERS = ", tile.consumers, ", ELEMENT = ", s.element(), ", ARRAYS = ", last.arrays,
       ", FIRST_ARRAYS = ", chain ? s.arrays : 0,
@@ -514,10 +518,10 @@ Recipe::Work work(const Problem& problem, const Config& config) {
             : "",
       ";\n#define CHAINED ", chain ? 1 : 0, "\n#define SPLITS ", tile.splits,
       "\nconstexpr bool CONSTANT_COLUMNS = ", constant_columns, ", TOGETHER = ", tile.together, ", IM2COL = ", s.im2col,
-      ";\n#define EXTRAS ", first.parameters, epilogue.parameters, "\n#define EXTRA_NAMES ", first.names, epilogue.names, "\n#define EXTRA_STAGES ",
-      choice.extra_stages, "\n#define STORED ", choice.stored ? 1 : 0,
-      choice.extra_stages ? concat("\n#define EXTRA_NAME e", extra, "\nusing Extra = ",
-                                   memory_type(problem.inputs[size_t(extra)].type.dtype), ";")
+      ";\n#define EXTRAS ", first.parameters, epilogue.parameters, "\n#define EXTRA_NAMES ", first.names,
+      epilogue.names, "\n#define EXTRA_STAGES ", choice.extra_stages, "\n#define STORED ", choice.stored ? 1 : 0,
+      choice.extra_stages ? concat("\n#define EXTRA_NAME e", extra,
+                                   "\nusing Extra = ", memory_type(problem.inputs[size_t(extra)].type.dtype), ";")
                           : "",
       "\n", for_arrays("FOR_ARRAYS", epilogue.arrays), chain ? for_arrays("FIRST_FOR_ARRAYS", first.arrays) : "",
       first.text, epilogue.text, "#include \"backends/cuda/matmul/pipeline.cu\"\n");
@@ -528,7 +532,8 @@ Recipe::Work work(const Problem& problem, const Config& config) {
       .put(uint32_t(last.extra_pitch))
       .put(uint32_t(tiles))
       .put_divisor(column_tiles);
-  for (int64_t count : {s.kernel[0], s.kernel[1], s.channel_slices(), slices_of_block(t, choice)}) writer.put(uint32_t(count));
+  for (int64_t count : {s.kernel[0], s.kernel[1], s.channel_slices(), slices_of_block(t, choice)})
+    writer.put(uint32_t(count));
   writer.put_divisor(s.out[1]).put_divisor(s.out[0]);
   for (const auto& two : {s.stride, s.pad, s.dilation}) writer.put(int32_t(two[1])).put(int32_t(two[0]));
   job.parameters = writer.finish(4);
@@ -538,13 +543,15 @@ Recipe::Work work(const Problem& problem, const Config& config) {
     constexpr int64_t kRowsOfWarp = 16;
     const int64_t wide = columns * extra_chunks(t, tile);
     job.maps.push_back({{Slot::Kind::input, extra, 0}, map_of_results(last, last.extra_pitch, rows, wide)});
-    if (choice.stored) job.maps.push_back({{Slot::Kind::output, 0, 0}, map_of_results(last, last.out_pitch, kRowsOfWarp, wide)});
+    if (choice.stored)
+      job.maps.push_back({{Slot::Kind::output, 0, 0}, map_of_results(last, last.out_pitch, kRowsOfWarp, wide)});
   }
   if (chain) job.maps.push_back({{Slot::Kind::packed, 0, first_bytes}, map_of_weights(last, columns)});
   job.shape.block = {uint32_t(128 * (1 + tile.consumers)), 1, 1};
   job.shape.grid = {uint32_t(std::min(tiles, blocks_of(t, choice))), uint32_t(tile.splits), 1};
-  job.shape.shared_bytes = uint32_t(stages * (stage_bytes(t, choice) + 16) + resident_bytes(t, choice) +
-                                    extra_bytes(t, choice) + partial_bytes(choice) + array_bytes(t, choice) + kTurnBytes);
+  job.shape.shared_bytes =
+      uint32_t(stages * (stage_bytes(t, choice) + 16) + resident_bytes(t, choice) + extra_bytes(t, choice) +
+               partial_bytes(choice) + array_bytes(t, choice) + kTurnBytes);
   out.jobs.push_back(std::move(job));
   return out;
 }

@@ -25,22 +25,23 @@
 // its columns, lies in shared memory and is multiplied by the second's weights, which stay there, too: CHUNKS times
 // COLUMNS columns, each finished by the second's epilogue before the next are multiplied.
 //
-// Where tiles are few, SPLITS blocks share one, each with a part of k, and none has a second; they are a cluster, and each
-// finishes a part of the tile, of which the others put their sums into its shared memory.
+// Where tiles are few, SPLITS blocks share one, each with a part of k, and none has a second; they are a cluster, and
+// each finishes a part of the tile, of which the others put their sums into its shared memory.
 //
 // What is constant is loaded before the kernels in front have ended: the first slices of b and, where CONSTANT_COLUMNS,
-// what the epilogue reads of columns. Blocks of one consumer leave room on the multiprocessor for the next kernel's, which
-// begin so while these still multiply.
+// what the epilogue reads of columns. Blocks of one consumer leave room on the multiprocessor for the next kernel's,
+// which begin so while these still multiply.
 //
 // wgmma cuts operands of f32 off to TF32: the copy engine rounds those of a on their way, those of b were rounded when
 // they were packed.
 //
-// Generated in front: MATRIX, Sum, ROWS (of a warpgroup), COLUMNS (of a tile), SLICE (bytes of k: 128, 64 or 32), STAGES,
-// RESIDENT (0: none), CONSUMERS, SPLITS, V, ELEMENT (bytes of one of a or b), TOGETHER, IM2COL, EXTRA_STAGES (0: no such
-// tensor; else EXTRA_NAME and Extra, its name and elements), STORED, EXTRA_CHUNKS (of a product's columns that are loaded
-// of it at a time), EXTRA_NAMES, CONSTANT_COLUMNS, ARRAYS and FOR_ARRAYS(f), which says f(i, type, name) of each, CHAINED,
-// CHUNKS (1 where not CHAINED), and what image_epilogue makes. Where CHAINED, FIRST_V, BETWEEN (columns of the first product), THEN_SLICE and
-// THEN_SLICES (bytes of k and how many times so many), and what image_epilogue makes of the first, with FIRST_ARRAYS.
+// Generated in front: MATRIX, Sum, ROWS (of a warpgroup), COLUMNS (of a tile), SLICE (bytes of k: 128, 64 or 32),
+// STAGES, RESIDENT (0: none), CONSUMERS, SPLITS, V, ELEMENT (bytes of one of a or b), TOGETHER, IM2COL, EXTRA_STAGES
+// (0: no such tensor; else EXTRA_NAME and Extra, its name and elements), STORED, EXTRA_CHUNKS (of a product's columns
+// that are loaded of it at a time), EXTRA_NAMES, CONSTANT_COLUMNS, ARRAYS and FOR_ARRAYS(f), which says f(i, type,
+// name) of each, CHAINED, CHUNKS (1 where not CHAINED), and what image_epilogue makes. Where CHAINED, FIRST_V, BETWEEN
+// (columns of the first product), THEN_SLICE and THEN_SLICES (bytes of k and how many times so many), and what
+// image_epilogue makes of the first, with FIRST_ARRAYS.
 #include "backends/cuda/support/memory.cuh"
 #include "backends/cuda/support/wgmma.cuh"
 
@@ -74,7 +75,7 @@ constexpr int ARRAYS_AT = BETWEEN_AT;
 #endif
 constexpr bool FIXED = RESIDENT || CHAINED;
 // Of the arrays in shared memory; where they change from tile to tile, each warpgroup has two in turns.
-constexpr int ARRAY_COLUMNS = CHUNKS * COLUMNS, BYTES_ARRAYS = SPLITS > 1 ? 0 : ARRAYS * ARRAY_COLUMNS * 4,
+constexpr int ARRAY_COLUMNS = CHUNKS * COLUMNS, BYTES_ARRAYS = SPLITS > 1 ? 0 : ARRAYS *ARRAY_COLUMNS * 4,
               BARRIERS = ARRAYS_AT + (FIXED ? 1 : 2 * CONSUMERS) * BYTES_ARRAYS;
 constexpr int PER_SLICE = SLICE / ELEMENT, BLOCKS_M = ROWS / 64, COLUMN_GROUPS = COLUMNS / (4 * V);
 static_assert(COLUMN_GROUPS * 4 * V == COLUMNS, "tiles are whole groups of columns");
@@ -258,8 +259,8 @@ DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b
 }
 
 #if SPLITS > 1
-// Of a tile a warp finishes V columns of each lane at a time: a unit. Block u % SPLITS of the cluster finishes unit u; of
-// each of its units the parts of all blocks come to lie one behind the other, lanes side by side.
+// Of a tile a warp finishes V columns of each lane at a time: a unit. Block u % SPLITS of the cluster finishes unit u;
+// of each of its units the parts of all blocks come to lie one behind the other, lanes side by side.
 constexpr int UNITS = 4 * BLOCKS_M * 2 * COLUMN_GROUPS;
 static_assert(UNITS % SPLITS == 0, "blocks finish as many units");
 struct alignas(16) Four {
@@ -413,8 +414,7 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], const Early& early,
       Finished<Output> results[V];
 #pragma unroll
       for (int v = 0; v < V; ++v)
-        results[v] =
-            EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns, rows[m], v);
+        results[v] = EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns, rows[m], v);
 #if STORED
       store_results<Output, V>(reinterpret_cast<Output*>(tile + place_of_mine(my_row, my_column, m, group)), results);
 #else
@@ -471,7 +471,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
   const u32 ring = TOGETHER ? 0 : consumer;
 #endif
   [[maybe_unused]] bool stored = false;  // a tile that was not given back
-  u32 turn = consumer == 0;  // nobody has a tile before the first
+  u32 turn = consumer == 0;              // nobody has a tile before the first
 #if CHAINED
   u8* const between = dynamic_shared() + BETWEEN_AT + consumer * BYTES_BETWEEN;
   wait_for_phase(then_full(shared), 0);
@@ -501,7 +501,8 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
 #if STORED
     if (!TOGETHER && stored) give_tile_back(shared, ring, extra);
 #endif
-    Sum sums[BLOCKS_M][COLUMNS / 2];  // of the second product, too: an array of its own would get registers beside these
+    Sum sums[BLOCKS_M]
+            [COLUMNS / 2];  // of the second product, too: an array of its own would get registers beside these
     u32 before = 0;
 #pragma unroll 1
     for (u32 s = 0; s < slices; ++s) {
@@ -596,8 +597,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
 #endif
 
 extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAST_BLOCKS)
-    pipeline(EXTRAS Output* out, const __grid_constant__ TensorMap map_a,
-             const __grid_constant__ TensorMap map_b,
+    pipeline(EXTRAS Output* out, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
 #if EXTRA_STAGES
              const __grid_constant__ TensorMap map_extra,
 #endif

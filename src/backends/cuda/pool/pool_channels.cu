@@ -8,7 +8,7 @@ constexpr int kMax = 0, kAverage = 1;
 
 struct Parameters {
   u32 count, in_pitch, out_pitch;  // of pixels: as many elements as there are channels, or more
-  Divisor vectors, out_w, out_h;  // position = ((n * out_h + h) * out_w + w) * vectors + vector
+  Divisor vectors, out_w, out_h;   // position = ((n * out_h + h) * out_w + w) * vectors + vector
   i32 size[2], stride[2], dilation[2], pad_begin[2], pad_end[2];
 };
 

@@ -260,7 +260,8 @@ Cubin Compiler::find_or_run(const KernelSource& source, const std::string& archi
     try {
       write_file_atomically({path, FileKind::cubin, true}, concat(kMagic, hex(xxh3(body)), body));
     } catch (const Error& error) {  // a full disk, or a folder that must not be written to
-      if (keeps_.exchange(false)) temper::log(LogLevel::warning, std::string_view(error.what()), "; compiled GPU kernels are not kept");
+      if (keeps_.exchange(false))
+        temper::log(LogLevel::warning, std::string_view(error.what()), "; compiled GPU kernels are not kept");
     }
   }
   return cubin;

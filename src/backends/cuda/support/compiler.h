@@ -40,14 +40,15 @@ std::vector<std::string> parse_losses(std::string_view log);
 
 class Compiler {
  public:
-  // Opens NVRTC 13 or 12. `cache_folder` is made where it is missing (make_private_folder); empty: no cache on disk, and
-  // so it is, with a warning, where it cannot be made, written or trusted: a cache is never worth a failure. `driver_version` (13000
-  // = 13.0; 0: none to respect): throws Error{unsupported} where the driver cannot load what this NVRTC makes, with
-  // what to install.
+  // Opens NVRTC 13 or 12. `cache_folder` is made where it is missing (make_private_folder); empty: no cache on disk,
+  // and so it is, with a warning, where it cannot be made, written or trusted: a cache is never worth a failure.
+  // `driver_version` (13000 = 13.0; 0: none to respect): throws Error{unsupported} where the driver cannot load what
+  // this NVRTC makes, with what to install.
   Compiler(const LibrarySearch& search, std::string cache_folder, int driver_version = 0);
   ~Compiler();
-  // `architecture`: "sm_90a". Thread-safe; what was compiled once is kept in memory. Throws Error{unsupported} for an architecture that this NVRTC does not know,
-  // and Error{machine} with the compiler's log where the text does not compile.
+  // `architecture`: "sm_90a". Thread-safe; what was compiled once is kept in memory. Throws Error{unsupported} for an
+  // architecture that this NVRTC does not know, and Error{machine} with the compiler's log where the text does not
+  // compile.
   Cubin compile(const KernelSource& source, const std::string& architecture) const;
   int major() const { return major_; }
   int minor() const { return minor_; }

@@ -10,7 +10,8 @@ namespace temper::cuda {
 namespace {
 
 constexpr size_t kRecentPlans = 64;
-constexpr int64_t kNumberBytes = 16;  // that a number lies apart from the next: tensors are described as aligned to that
+constexpr int64_t kNumberBytes =
+    16;  // that a number lies apart from the next: tensors are described as aligned to that
 // Not everywhere does cuDNN note of this engine that it calls cuBLASLt (9.19, bf16 with three channels).
 constexpr int64_t kCudnnCublasLtEngine = 39;
 constexpr double kOperationsForCublasLt = 2e9;
@@ -306,10 +307,10 @@ std::shared_ptr<const CudnnPlan> Cudnn::make_plan(const CudnnGraph& graph, const
   return plan;
 }
 
-// Numbers are tensors of one element in the GPU's memory, never CUDNN_ATTR_TENSOR_IS_BY_VALUE: where a convolution has one
-// output channel, a number that is added to it has the shape of a bias, and cuDNN's precompiled engines for f32 (0, 11 and
-// 44 of 9.14 and 9.19) take it as that: their kernels read the host's address of the number on the GPU, which loses
-// the context.
+// Numbers are tensors of one element in the GPU's memory, never CUDNN_ATTR_TENSOR_IS_BY_VALUE: where a convolution has
+// one output channel, a number that is added to it has the shape of a bias, and cuDNN's precompiled engines for f32 (0,
+// 11 and 44 of 9.14 and 9.19) take it as that: their kernels read the host's address of the number on the GPU, which
+// loses the context.
 void Cudnn::upload_numbers(const CudnnGraph& graph, CudnnPlan& plan) const {
   if (!gpu_ || std::find(plan.is_number_.begin(), plan.is_number_.end(), true) == plan.is_number_.end()) return;
   std::vector<std::byte> bytes(graph.values.size() * size_t(kNumberBytes));
@@ -407,7 +408,8 @@ void CudnnRun::launch(const Stream& stream, std::span<const DevicePointer> addre
   for (int64_t id : plan_->ids_) {
     const size_t value = size_t(id - 1);
     pointers.push_back(reinterpret_cast<const void*>(
-        plan_->is_number_[value] ? plan_->numbers_.address() + DevicePointer(value * size_t(kNumberBytes)) : addresses[value]));
+        plan_->is_number_[value] ? plan_->numbers_.address() + DevicePointer(value * size_t(kNumberBytes))
+                                 : addresses[value]));
   }
   const void* scratch = reinterpret_cast<const void*>(workspace);
   const CudnnApi& api = cudnn_.api_;

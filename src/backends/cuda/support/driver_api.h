@@ -19,8 +19,8 @@ using GraphHandle = struct CUgraph_st*;
 using GraphExecHandle = struct CUgraphExec_st*;
 
 // Values of CUresult that are told apart.
-constexpr Result kOutOfMemory = 2, kNoDevice = 100, kInvalidSource = 300, kNotFound = 500, kNoBinaryForGpu = 209, kUnsupportedPtx = 222,
-                 kEccError = 214, kIllegalAddress = 700, kLaunchFailed = 719, kNotReady = 600,
+constexpr Result kOutOfMemory = 2, kNoDevice = 100, kInvalidSource = 300, kNotFound = 500, kNoBinaryForGpu = 209,
+                 kUnsupportedPtx = 222, kEccError = 214, kIllegalAddress = 700, kLaunchFailed = 719, kNotReady = 600,
                  kSystemDriverMismatch = 803;
 
 // Values of CUdevice_attribute.

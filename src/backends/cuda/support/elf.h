@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled kernels are ELF files, and the driver is given their address alone: how far it reads is what the file says itself.
+// Compiled kernels are ELF files, and the driver is given their address alone: how far it reads is what the file says
+// itself.
 #pragma once
 #include <cstddef>
 #include <span>

@@ -8,8 +8,8 @@
 
 namespace temper::cuda {
 
-// to[column * stride + row] = from[row * columns + column] for elements of `size` bytes (1, 2, 4 or 8). The stride is in
-// elements and at least `rows`.
+// to[column * stride + row] = from[row * columns + column] for elements of `size` bytes (1, 2, 4 or 8). The stride is
+// in elements and at least `rows`.
 inline void transpose_on_host(const std::byte* from, int64_t rows, int64_t columns, int64_t size, std::byte* to,
                               int64_t stride) {
   if (columns == 1) {
@@ -19,8 +19,8 @@ inline void transpose_on_host(const std::byte* from, int64_t rows, int64_t colum
   auto move = [&]<class T>(T) {
     for (int64_t column = 0; column < columns; ++column)
       for (int64_t row = 0; row < rows; ++row)
-        std::memcpy(to + (column * stride + row) * int64_t(sizeof(T)), from + (row * columns + column) * int64_t(sizeof(T)),
-                    sizeof(T));
+        std::memcpy(to + (column * stride + row) * int64_t(sizeof(T)),
+                    from + (row * columns + column) * int64_t(sizeof(T)), sizeof(T));
   };
   switch (size) {
     case 1: return move(uint8_t());

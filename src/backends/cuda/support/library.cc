@@ -46,7 +46,10 @@ std::vector<std::string> folders_of(const LibrarySearch& search) {
   std::vector<std::string> out;
   for (const std::string& folder : search.folders) {
     // "/lib64" below an empty name would be searched for in whatever folder the process is in.
-    if (folder.empty()) fail(ErrorKind::usage, "the folder to look for NVIDIA's libraries in (--cuda-path) is an empty name; name a folder, or leave it out");
+    if (folder.empty())
+      fail(ErrorKind::usage,
+           "the folder to look for NVIDIA's libraries in (--cuda-path) is an empty name; name a folder, or leave it "
+           "out");
     add_folder(out, folder);
     add_toolkit(out, folder);
     add_wheels(out, folder);

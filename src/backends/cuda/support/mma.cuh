@@ -70,14 +70,12 @@ DEVICE void wait_for_products() {
 #define NAMES_7 "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
 #define SUMS_4(d, i) SUM(d[i]), SUM(d[i + 1]), SUM(d[i + 2]), SUM(d[i + 3])
 #define SUMS_16(d, i) SUMS_4(d, i), SUMS_4(d, i + 4), SUMS_4(d, i + 8), SUMS_4(d, i + 12)
-#define PRODUCT(COLUMNS_OF_B, NAMES, A, B, ADD, SIGNS)                                                \
+#define PRODUCT(COLUMNS_OF_B, NAMES, A, B, ADD, SIGNS)                                                        \
   "{.reg .pred p; setp.ne.b32 p, " ADD ", 0; wgmma.mma_async.sync.aligned.m64n" #COLUMNS_OF_B DEPTH "." TYPES \
   " {" NAMES "}, " A ", " B ", p" SIGNS ";}"
-#define MULTIPLY_GROUP(COLUMNS_OF_B, NAMES, A, B, ADD, ...)                          \
-  DEVICE void multiply_group(Sum(&d)[COLUMNS_OF_B / 2], u64 a, u64 b, u32 add = 1) { \
-    asm volatile(PRODUCT(COLUMNS_OF_B, NAMES, A, B, ADD, SIGNS)                      \
-                 : __VA_ARGS__                                                       \
-                 : "l"(a), "l"(b), "r"(add));                                        \
+#define MULTIPLY_GROUP(COLUMNS_OF_B, NAMES, A, B, ADD, ...)                                                \
+  DEVICE void multiply_group(Sum(&d)[COLUMNS_OF_B / 2], u64 a, u64 b, u32 add = 1) {                       \
+    asm volatile(PRODUCT(COLUMNS_OF_B, NAMES, A, B, ADD, SIGNS) : __VA_ARGS__ : "l"(a), "l"(b), "r"(add)); \
   }
 MULTIPLY_GROUP(32, NAMES_0, "%16", "%17", "%18", SUMS_16(d, 0))
 MULTIPLY_GROUP(64, NAMES_0 "," NAMES_1, "%32", "%33", "%34", SUMS_16(d, 0), SUMS_16(d, 16))
@@ -95,8 +93,8 @@ MULTIPLY_GROUP(256, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3 "," NAMES_4 "," 
                "%129", "%130", SUMS_16(d, 0), SUMS_16(d, 16), SUMS_16(d, 32), SUMS_16(d, 48), SUMS_16(d, 64),
                SUMS_16(d, 80), SUMS_16(d, 96), SUMS_16(d, 112))
 
-// The same, where each warp has its 16 rows of a in registers, as `multiply` takes them. They stay as they are until the
-// product has been waited for.
+// The same, where each warp has its 16 rows of a in registers, as `multiply` takes them. They stay as they are until
+// the product has been waited for.
 #define MULTIPLY_ROWS(COLUMNS_OF_B, NAMES, A, B, ADD, ...)                                  \
   DEVICE void multiply_group(Sum(&d)[COLUMNS_OF_B / 2], const u32(&a)[4], u64 b, u32 add) { \
     asm volatile(PRODUCT(COLUMNS_OF_B, NAMES, A, B, ADD, SIGNS_OF_ROWS)                     \

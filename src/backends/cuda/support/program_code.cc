@@ -91,8 +91,8 @@ static const Step* made_by(const Program& program, int v, Scalar op) {
   return made && made->op == op && made->dtype == DType::f32 ? made : nullptr;
 }
 
-// Value `v` of f32, which is rounded to 8 bits next: where it is a quotient by a constant, that is made with the constant's
-// reciprocal.
+// Value `v` of f32, which is rounded to 8 bits next: where it is a quotient by a constant, that is made with the
+// constant's reciprocal.
 static std::string value_for_bytes(const Program& program, int v) {
   const Step* quotient = made_by(program, v, Scalar::div);
   const Step* divisor = quotient ? made_by(program, quotient->args[1], Scalar::constant) : nullptr;
@@ -102,7 +102,8 @@ static std::string value_for_bytes(const Program& program, int v) {
   if (!(std::fabs(s) > 0x1p-60f && std::fabs(s) < 0x1p60f)) return concat('v', v);
   Step reciprocal = *divisor;
   reciprocal.number = 1 / s;
-  return concat("op::quotient_for_bytes(v", quotient->args[0], ", v", quotient->args[1], ", ", constant_text(reciprocal), ')');
+  return concat("op::quotient_for_bytes(v", quotient->args[0], ", v", quotient->args[1], ", ",
+                constant_text(reciprocal), ')');
 }
 
 // Value `v` of f32, which is cast to 8 bits next, where it is round(x) + zero point; else nothing.

@@ -18,7 +18,8 @@ std::string program_code(const Program& program, std::span<const DType> inputs, 
 // The same of an epilogue: the result is Finished<>, for store_results.
 std::string epilogue_code(const Program& program, std::span<const DType> inputs);
 
-// Whether input `input` is of bytes and the program does nothing with them but to cast them to f32: then it may get f32.
+// Whether input `input` is of bytes and the program does nothing with them but to cast them to f32: then it may get
+// f32.
 bool wants_bytes_as_floats(const Program& program, int input, DType dtype);
 // Such an input as an argument of EPILOGUE, element v of `loaded`; and what ColumnExtras has for all of them, once.
 std::string byte_argument(std::string_view type, std::string_view loaded);

@@ -313,17 +313,17 @@ DEVICE i64 saturate_i64(double x) { return x != x ? 0 : __double2ll_rz(x); }
 DEVICE u64 saturate_u64(float x) { return x != x ? 0 : __float2ull_rz(x); }
 DEVICE u64 saturate_u64(double x) { return x != x ? 0 : __double2ull_rz(x); }
 
-// x / s for what is rounded to 8 bits next, with r = 1 / s, rounded, of an s that is neither very large nor very small: what
-// a division gives, by three steps instead of a subroutine (Markstein 1990; "Accelerating correctly rounded floating-point
-// division when the divisor is known in advance", Brisebarre, Muller and Raina 2004). Where it could not be that, 8 bits
-// are saturated, or zero.
+// x / s for what is rounded to 8 bits next, with r = 1 / s, rounded, of an s that is neither very large nor very small:
+// what a division gives, by three steps instead of a subroutine (Markstein 1990; "Accelerating correctly rounded
+// floating-point division when the divisor is known in advance", Brisebarre, Muller and Raina 2004). Where it could not
+// be that, 8 bits are saturated, or zero.
 DEVICE float quotient_for_bytes(float x, float s, float r) {
   const float q = x * r;
   const float corrected = __fmaf_rn(__fmaf_rn(-q, s, x), r, q);
   return ::fabsf(q) < 1024.0f ? corrected : q;  // of an infinite q the correction is none
 }
-// round(x) + zero for what is cast to 8 bits next; `zero` is whole, up to 255 either way. Up to 2^22, the first sum lies where
-// floats are whole numbers, and keeps their parity: ties go to even. Beyond, 8 bits are saturated.
+// round(x) + zero for what is cast to 8 bits next; `zero` is whole, up to 255 either way. Up to 2^22, the first sum
+// lies where floats are whole numbers, and keeps their parity: ties go to even. Beyond, 8 bits are saturated.
 DEVICE float rounded_plus(float x, float zero) {
   constexpr float whole = 0x1.8p23f;
   return (x + whole) - (whole - zero);

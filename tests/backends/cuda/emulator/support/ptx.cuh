@@ -9,9 +9,7 @@ DEVICE u16 bf16_bits(float x) {
 }
 DEVICE float float_of_f16(u16 bits) { return float(bits_as<_Float16>(bits)); }
 
-DEVICE u32 rounded_to_tf32(u32 bits) {
-  return (bits & 0x7f800000) == 0x7f800000 ? bits : (bits + 0x1000) & 0xffffe000;
-}
+DEVICE u32 rounded_to_tf32(u32 bits) { return (bits & 0x7f800000) == 0x7f800000 ? bits : (bits + 0x1000) & 0xffffe000; }
 
 DEVICE i32 rounded_to_i8(float x) { return x != x ? 0 : int(fminf(fmaxf(rintf(x), -128), 127)); }
 DEVICE i32 rounded_to_u8(float x) { return x != x ? 0 : int(fminf(fmaxf(rintf(x), 0), 255)); }
