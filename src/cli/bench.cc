@@ -279,47 +279,54 @@ void pipe(const Options& options, const Context& context) {
 void add_bench(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.remove_option(verb.get_option("--json"));  // here it takes a file
-  verb.add_option("model", options->paths, "ONNX models (built first) or plans")->required();
+  verb.add_option("model", options->paths, "ONNX models, which are built first, or plans")->required();
   add_model_flags(verb, options->flags);
   // Sweeps: every combination is measured.
   for (const char* name : {"--precision", "--threads"}) verb.remove_option(verb.get_option(name));
   const auto list = [&verb](const char* name, auto& values, const char* text, int64_t least) {
     verb.add_option(name, values, text)->delimiter(',')->check(whole_number(least));
   };
-  verb.add_option(
-          "--precision", options->precisions,
-          "fp32,bf16,int8 (the last with --calibration): each is built and measured; of a plan, what it must be")
+  verb.add_option("--precision", options->precisions,
+                  "precisions to build and measure, e.g. fp32,bf16,int8 (int8 with --calibration); for a plan, the "
+                  "precision that it must have")
       ->delimiter(',');
   list("--threads", options->threads,
-       "1,2: of the CPU, each is built and measured; 0, as without it: all this process may use", 0);
-  list("--batch", options->batches, "1,8,32; without it 1, or what the plan was tuned for", 1);
-  list("--streams", options->streams, "1,2,4: sessions that run at a time, back to back", 1);
-  verb.add_option("--rate", options->rates,
-                  "10,50: requests a second that come by chance (a Poisson process), whether or not the last is done; "
-                  "latency counts from the moment a request was meant to be sent")
+       "numbers of CPU threads to build for and measure, e.g. 1,2; by default 0, which uses all that this process may "
+       "use",
+       0);
+  list("--batch", options->batches,
+       "batch sizes to measure, e.g. 1,8,32; by default 1, or the one that the plan was tuned for", 1);
+  list("--streams", options->streams, "numbers of sessions that run at the same time, each back to back, e.g. 1,2,4",
+       1);
+  verb.add_option(
+          "--rate", options->rates,
+          "request rates to measure, in requests a second, e.g. 10,50; requests come by chance (a Poisson process), "
+          "whether or not the previous one is done, and latency counts from the moment a request was due")
       ->delimiter(',')
       ->check(CLI::Validator([](const std::string& text) { return positive_number(text); }, "POSITIVE"));
-  verb.add_option("--duration", options->duration, "longest time of sampling, per run of the table")
+  verb.add_option("--duration", options->duration, "longest time to spend on sampling each row of the table")
       ->capture_default_str();
   verb.add_option("--error", options->error,
-                  "percent: sampling ends when the median is known to within this (half its 95 % interval)")
+                  "precision of the median at which sampling ends, in percent (half of its 95 % interval)")
       ->capture_default_str()
       ->check(CLI::Validator([](const std::string& text) { return positive_number(text); }, "POSITIVE"));
-  verb.add_option("--warmup", options->warmup, "exactly this many runs instead of until stable")
+  verb.add_option("--warmup", options->warmup, "number of warm-up runs; by default until the times are stable")
       ->check(whole_number(0));
-  verb.add_option("--iterations", options->iterations, "exactly this many runs instead of the stopping rule")
+  verb.add_option("--iterations", options->iterations, "number of measured runs, instead of --error and --duration")
       ->check(whole_number(1));
   verb.get_option("--rate")->excludes("--iterations");
-  verb.add_option("--json", options->json_file,
-                  "save the result (docs/results.md), after every run; -: print it instead of the table");
-  verb.add_option("--csv", options->csv_file, "save a table for spreadsheets, after every run");
-  verb.add_option("--markdown", options->markdown_file, "save the table as markdown, after every run");
+  verb.add_option(
+      "--json", options->json_file,
+      "result file to write (docs/results.md), updated after every run; - prints the result instead of the table");
+  verb.add_option("--csv", options->csv_file, "CSV file to save the table to, updated after every run");
+  verb.add_option("--markdown", options->markdown_file, "markdown file to save the table to, updated after every run");
   add_force_flag(verb, options->force);
   verb.add_flag("--transfers", options->transfers,
-                "of a GPU: the host's time with the copies of inputs and outputs; without it, the GPU's own time");
-  verb.add_flag("--no-cuda-graph", options->no_cuda_graph, "of a GPU: launch by launch, not as one recorded graph")
+                "GPU: measure the host's time including the copies of inputs and outputs; without it, the GPU's own "
+                "time is measured");
+  verb.add_flag("--no-cuda-graph", options->no_cuda_graph, "GPU: launch kernels one by one, not as one CUDA graph")
       ->excludes("--transfers");
-  verb.add_flag("--pipe", options->pipe, "for a parent process: runs a plan when asked on standard input");
+  verb.add_flag("--pipe", options->pipe, "run a plan whenever standard input asks for it; for use by a parent process");
   verb.callback([options, &context] {
     const bool force = options->force;
     check_files(

@@ -164,31 +164,32 @@ void print_summary(const Engine& engine, const std::string& path) {
 
 void add_build(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("model", options->model, "an ONNX model")->required();
+  verb.add_option("model", options->model, "the ONNX model to build")->required();
   verb.add_option("-o,--output", options->output, "the plan file to write")->required();
   add_model_flags(verb, options->flags);
   add_qdq_flag(verb, options->flags);
   verb.add_option("--max-drop", options->max_drop,
-                  "int8, fp16, bf16: what may be lost on --data, like 0.5%; the layers that lose most stay in fp32 "
-                  "(those of int8 in bf16, where that will do) until it holds")
+                  "int8, fp16, bf16: loss that is allowed on --data, like 0.5%; the layers that lose most stay in fp32 "
+                  "(with int8 in bf16 if that is enough) until the loss is within it")
       ->needs(verb.add_option(
           "--data", options->data,
-          "samples for --max-drop, which also calibrate int8 and fp16 where --calibration is not given"));
+          "samples that --max-drop measures the loss on; without --calibration they also calibrate int8 and fp16"));
   verb.add_option("--metric", options->metric,
-                  "of the drop: top1 (the default with labels), agreement (of a classifier without), cosine (1 - "
-                  "cosine), snr (noise / signal)");
+                  "metric that --max-drop limits: top1 (default with labels), agreement (default for a classifier "
+                  "without labels), cosine (1 - cosine) or snr (noise / signal)");
   verb.add_option("--raise-to", options->raise_to,
-                  "int8: what they stay in: bf16 (fp32 where that loses too much) or fp32; bf16 where the CPU has it, "
-                  "unless given");
+                  "int8: precision of the layers that --max-drop takes out of int8: bf16 (fp32 if bf16 loses too much) "
+                  "or fp32; by default bf16 if the CPU has it");
   verb.add_option("--method", options->method,
-                  "int8: of that calibration: auto (what answers best on samples held apart), entropy, minmax, "
-                  "percentile[:99.99] or mse")
+                  "int8: method of that calibration: auto (the one closest to FP32 on held-out samples), entropy, "
+                  "minmax, percentile[:99.99] or mse")
       ->capture_default_str();
-  verb.add_option("--samples", options->samples, "how many, chosen by the seed; 500 unless given")
+  verb.add_option("--samples", options->samples, "number of samples to use, chosen by --seed; 500 by default")
       ->check(whole_number(1));
-  verb.add_option("--seed", options->seed, "of the choice of samples")->capture_default_str();
+  verb.add_option("--seed", options->seed, "seed for choosing the samples")->capture_default_str();
   verb.add_option("--output-name", options->classes,
-                  "the output that holds the classes, where there are several; of a sequence, always");
+                  "name of the output that holds the classes; needed if there are several such outputs, or if the "
+                  "output is a sequence");
   add_force_flag(verb, options->force);
   options->data_flags.add_to(verb);
   for (CLI::Option* option : verb.get_options())

@@ -305,37 +305,42 @@ void calibrate(const Options& options, Context& context) {
 
 void add_calibrate(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("model", options->model, "an ONNX model");
+  verb.add_option("model", options->model, "the ONNX model to calibrate");
   // What is about observing samples, and about those in files.
   std::vector<CLI::Option*> observing, of_data;
-  of_data.push_back(verb.add_option("--data", options->data,
-                                    "samples: a folder of pictures, .npy, .npz or CSV; labels are not needed"));
+  of_data.push_back(
+      verb.add_option("--data", options->data,
+                      "samples to calibrate on: a folder of pictures, .npy, .npz or CSV; labels are not needed"));
   observing.push_back(
       verb.add_option(
               "--method", options->method,
-              "auto: what answers best beside FP32 on samples held apart, a fifth of them (mse where those are fewer "
-              "than 16, and of --part and --placeholder-data); or entropy, minmax, percentile[:99.99], mse")
+              "calibration method: auto (the one closest to FP32 on a held-out fifth of the samples; mse if that fifth "
+              "has fewer than 16, with --part and with --placeholder-data), entropy, minmax, percentile[:99.99] or mse")
           ->capture_default_str());
   observing.push_back(
-      verb.add_option("--samples", options->samples,
-                      "how many, chosen by the seed; all of them (of --placeholder-data: 8) unless given")
+      verb.add_option(
+              "--samples", options->samples,
+              "number of samples to use, chosen by --seed; by default all of them, and 8 with --placeholder-data")
           ->check(whole_number(1)));
-  of_data.push_back(verb.add_option("--batch", options->batch, "samples at a time")->check(whole_number(1)));
-  observing.push_back(verb.add_option("--seed", options->seed, "of the choice of samples, and of --placeholder-data")
-                          ->capture_default_str());
-  of_data.push_back(verb.add_option("--part", options->part,
-                                    "I/N: only the I-th of N parts of the samples, to be joined with --merge"));
+  of_data.push_back(verb.add_option("--batch", options->batch, "number of samples in a batch")->check(whole_number(1)));
+  observing.push_back(
+      verb.add_option("--seed", options->seed, "seed for choosing the samples, and for the noise of --placeholder-data")
+          ->capture_default_str());
+  of_data.push_back(verb.add_option(
+      "--part", options->part,
+      "use only the I-th of N parts of the samples, written I/N; --merge joins the files of the parts"));
   observing.push_back(verb.add_flag("--placeholder-data", options->placeholder,
-                                    "calibrate on seeded noise: for measuring speed without data"));
+                                    "calibrate on seeded noise, to measure speed without data"));
   verb.add_option("-o,--output", options->output, "the file of ranges to write");
-  verb.add_option("--cache", options->cache, "a TensorRT calibration cache to write, too");
+  verb.add_option("--cache", options->cache, "TensorRT calibration cache to write as well");
   verb.add_option("--cache-version", options->cache_version,
-                  "version in that cache's first line, e.g. 8501 or 101303; 8501, or that of the cache read");
+                  "version in the first line of the cache that is written, e.g. 101303; by default that of the cache "
+                  "that was read, or 8501");
   add_qdq_flag(verb, options->flags);
   verb.add_option("--from-cache", options->from_cache, "take the scales of a TensorRT calibration cache, bit for bit");
   verb.add_option("--lint", options->lint,
-                  "examine a TensorRT calibration cache against the model; exit code 1 where it has errors");
-  verb.add_option("--merge", options->merge, "files of ranges of the same model and method, to be joined")
+                  "check a TensorRT calibration cache against the model; exit code 1 if it has errors");
+  verb.add_option("--merge", options->merge, "files of ranges of the same model and method to join into one")
       ->expected(2, 1 << 16);
   add_force_flag(verb, options->force);
   add_device_flags(verb, options->flags);

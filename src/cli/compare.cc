@@ -192,26 +192,29 @@ void compare(const Options& options, Context& context) {
 void add_compare(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("files", options->paths,
-                  "plans, timed here in turns, or results of bench and import; the first is the reference")
+                  "plans, which are timed in turns, or results of bench and import; the first one is the reference")
       ->required()
       ->expected(2, 64);
   verb.add_option("--data", options->path,
-                  "plans: samples whose answers are compared too, with the truth where it is there");
-  verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them unless given")
+                  "plans: samples to compare the outputs on, also with the labels if there are any");
+  verb.add_option("--samples", options->samples, "number of samples to use, chosen by --seed; all of them by default")
       ->check(whole_number(1));
-  verb.add_option("--seed", options->seed, "of the choice of samples")->capture_default_str();
-  verb.add_option("--batch", options->batch, "plans: that is timed; what the first plan is tuned for unless given")
+  verb.add_option("--seed", options->seed, "seed for choosing the samples")->capture_default_str();
+  verb.add_option("--batch", options->batch,
+                  "plans: batch size to time; by default the one that the first plan is tuned for")
       ->check(whole_number(1));
-  verb.add_option("--duration", options->duration, "plans: longest time of timing, for each but the first")
+  verb.add_option("--duration", options->duration, "plans: longest time to spend on timing each plan but the first")
       ->capture_default_str();
-  verb.add_option("--burn", options->burn, "to test verdicts: slows the last plan by this share of every run, e.g. 3%");
+  verb.add_option("--burn", options->burn,
+                  "slow the last plan down by this share of every run, e.g. 3%, to test the verdicts");
   verb.add_option("--output-name", options->output,
-                  "the output that holds the classes, where there are several; of a sequence, always");
+                  "name of the output that holds the classes; needed if there are several such outputs, or if the "
+                  "output is a sequence");
   verb.add_flag("--strict", options->strict,
-                "exit code 1 also where the verdict is UNSURE, not for SLOWER alone; and a picture that cannot be read "
-                "is an error, otherwise it is left out with a warning");
+                "exit code 1 also if the verdict is UNSURE, not only if it is SLOWER; and stop at a picture that "
+                "cannot be read, which is otherwise left out with a warning");
   verb.add_flag("--force", options->force,
-                "compare what is unlike (device, threads, shapes, model, ...), and mark the answer");
+                "compare runs that differ in device, threads, shapes, model, ..., and mark the verdict");
   options->data.add_to(verb);
   for (CLI::Option* option : verb.get_options())
     if (option->get_group() == DataFlags::kGroup) option->needs("--data");

@@ -13,7 +13,7 @@ namespace temper::cli {
 struct DataFlags {
   static constexpr const char* kGroup = "Pictures and labels";  // under which --help lists them
   static constexpr const char* kStrict =
-      "a picture that cannot be read is an error; otherwise it is left out with a warning";
+      "stop at a picture that cannot be read; without it such a picture is left out with a warning";
   int64_t resize = -1;
   std::string crop, scale, layout, filter, label_column, class_names;
   std::vector<std::string> mean, std;

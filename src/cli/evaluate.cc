@@ -89,24 +89,25 @@ void evaluate(const Options& options, Context& context) {
 
 void add_evaluate(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("model", options->model, "an ONNX model, built on the spot, or a plan")->required();
+  verb.add_option("model", options->model, "an ONNX model, which is built first, or a plan")->required();
   add_model_flags(verb, options->flags);
   verb.add_option("--data", options->path,
-                  "samples: a folder of pictures, one sub-folder a class for the truth; .npz with 'labels'; CSV with a "
-                  "'label' column; .npy")
+                  "samples to evaluate on: a folder of pictures (labelled if each class has a sub-folder), .npz "
+                  "(labelled by 'labels'), CSV (labelled by a 'label' column) or .npy")
       ->required();
   verb.add_option("--metric", options->metric,
-                  "what must be there: top1 (needs the truth), or agreement, cosine, snr (against FP32); all that can "
-                  "be had unless given");
+                  "metric that must be reported: top1 (needs labels), or agreement, cosine or snr (against FP32); by "
+                  "default all that the data allow");
   verb.add_option("--reference", options->reference,
-                  "the MODEL or PLAN to compare with; the model in FP32 unless given");
-  verb.add_option("--samples", options->samples, "how many, chosen by the seed; all of them unless given")
+                  "the MODEL or PLAN to compare with; by default the same model in FP32");
+  verb.add_option("--samples", options->samples, "number of samples to use, chosen by --seed; all of them by default")
       ->check(whole_number(1));
-  verb.add_option("--seed", options->seed, "of the choice of samples")->capture_default_str();
-  verb.add_option("--batch", options->batch, "samples at a time; the last batch may be smaller")
+  verb.add_option("--seed", options->seed, "seed for choosing the samples")->capture_default_str();
+  verb.add_option("--batch", options->batch, "number of samples in a batch; the last batch may be smaller")
       ->check(whole_number(1));
   verb.add_option("--output-name", options->output,
-                  "the output that holds the classes, where there are several; of a sequence, always");
+                  "name of the output that holds the classes; needed if there are several such outputs, or if the "
+                  "output is a sequence");
   options->data.add_to(verb);
   verb.callback([options, &context] { evaluate(*options, context); });
 }

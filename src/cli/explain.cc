@@ -71,16 +71,16 @@ void explain_all(const Options& options, const Context& context) {
 void add_explain(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("files", options->paths,
-                  "plans, and files of trtexec: --exportLayerInfo begins an engine, --exportProfile and --exportTimes "
-                  "after it belong to it")
+                  "plans, and files that trtexec exported: one of --exportLayerInfo begins an engine, and those of "
+                  "--exportProfile and --exportTimes after it belong to that engine")
       ->required();
   verb.add_option("--asked", options->asked,
-                  "the precision that the build was asked for, where no plan says it: fp32, fp16, int8, ...");
+                  "precision that the build was asked for, if the file does not say it: fp32, fp16, int8, ...");
   verb.add_option("-o,--output", options->output,
-                  "save it: FILE.md as markdown, anything else as JSON (docs/explain.md)");
+                  "file to save the explanation to: markdown if it ends in .md, otherwise JSON (docs/explain.md)");
   add_force_flag(verb, options->force);
-  verb.add_flag("--markdown", options->markdown, "print markdown");
-  verb.add_flag("--all", options->all, "small findings, too");
+  verb.add_flag("--markdown", options->markdown, "print the explanation as markdown");
+  verb.add_flag("--all", options->all, "print small findings as well");
   add_profile_flags(verb, options->flags);
   verb.callback([options, &context] { explain_all(*options, context); });
 }

@@ -5,15 +5,21 @@ namespace temper::cli {
 
 void add_export(CLI::App& verb, Context& context) {
   auto flags = std::make_shared<PythonFlags>();
-  verb.add_option("source", flags->word, "the model: one of those below")->required()->type_name("SOURCE");
+  verb.add_option("source", flags->word, "the model to export, in one of the forms below")
+      ->required()
+      ->type_name("SOURCE");
   verb.add_option("-o,--output", flags->word, "the ONNX file to write")->required()->type_name("FILE.onnx");
-  verb.add_option("--opset", flags->word, "of the ONNX file; without it the framework's own choice")->type_name("N");
-  verb.add_option("--exporter", flags->word, "of PyTorch: by torch.export (tried first), or by TorchScript")
+  verb.add_option("--opset", flags->word, "opset of the ONNX file; by default the framework chooses it")
+      ->type_name("N");
+  verb.add_option("--exporter", flags->word,
+                  "PyTorch: which exporter to use, export (torch.export) or torchscript; auto tries export first")
       ->type_name("auto|export|torchscript");
-  verb.add_flag("--no-check", flags->flag, "write the file only");
-  verb.add_flag("--force", flags->flag, "replace a file that temper export did not write; never one that is read");
+  verb.add_flag("--no-check", flags->flag, "write the file and do not check it");
+  verb.add_flag(
+      "--force", flags->flag,
+      "replace an output file that temper export did not write; a file that this command reads is never replaced");
   add_source_options(verb, *flags);
-  verb.add_option("--seed", flags->word, "of random weights and of the inputs of the check (0)")->type_name("N");
+  verb.add_option("--seed", flags->word, "seed for random weights and for the inputs of the check (0)")->type_name("N");
   verb.add_option("--rtol", flags->word, "relative tolerance of the check (1e-3; with --half 1e-2)")
       ->type_name("FLOAT");
   verb.add_option("--atol", flags->word, "absolute tolerance of the check (1e-4; with --half 1e-2)")

@@ -87,15 +87,16 @@ void gate(const Options& options, Context& context) {
 
 void add_gate(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("baseline", options->baseline, "a result: what was")->required();
-  verb.add_option("result", options->result, "a result: what is now")->required();
-  verb.add_option("--max-slowdown", options->max_slowdown,
-                  "of the median latency; exit code 1 where the result is slower than that beyond doubt")
+  verb.add_option("baseline", options->baseline, "the result to compare with (bench --json)")->required();
+  verb.add_option("result", options->result, "the new result (bench --json)")->required();
+  verb.add_option(
+          "--max-slowdown", options->max_slowdown,
+          "slowdown of the median latency that is allowed; exit code 1 if the result is slower than that beyond doubt")
       ->capture_default_str();
   verb.add_flag("--strict", options->strict,
-                "exit code 1 also where it is not sure, and where a run of the baseline is missing");
+                "exit code 1 also if the answer is uncertain, or if a run of the baseline is missing");
   verb.add_flag("--force", options->force,
-                "compare what is unlike (device, threads, shapes, model, ...), and mark the answer");
+                "compare runs that differ in device, threads, shapes, model, ..., and mark the verdict");
   verb.callback([options, &context] { gate(*options, context); });
 }
 

@@ -106,22 +106,24 @@ void explain(const Options& options, const Context& context) {
 
 void add_import(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("program", options->program, "whose output it is: trtexec")
+  verb.add_option("program", options->program, "program that wrote the logs: trtexec")
       ->required()
       ->check(CLI::IsMember({"trtexec"}));
   verb.add_option("logs", options->paths,
-                  "logs of trtexec 7.x to 11.x, and files of its --exportTimes, which join their runs");
-  verb.add_option("-o,--output", options->output, "the result to write (docs/results.md)");
+                  "logs of trtexec 7.x to 11.x, and files of its --exportTimes, which are joined to their runs");
+  verb.add_option("-o,--output", options->output, "the result file to write (docs/results.md)");
   add_force_flag(verb, options->force);
   verb.add_option("--set", options->known,
-                  "what the logs do not say: model, model_sha256, batch, precision, device, device_name, transfers, "
-                  "cuda_graph, spin_wait, streams or tensorrt_version, like batch=32,precision=fp16")
+                  "facts that the logs do not contain, like batch=32,precision=fp16; keys: model, model_sha256, batch, "
+                  "precision, device, device_name, transfers, cuda_graph, spin_wait, streams, tensorrt_version")
       ->delimiter(',');
   auto* command = verb.add_option("--command", options->command,
-                                  "no log: explain this command line of trtexec, and say the same in Temper");
-  verb.add_option("--to", options->to, "say it for this version of trtexec instead: 8.6, 10, 11 or a release")
+                                  "explain this command line of trtexec and translate it to Temper; no log is read");
+  verb.add_option("--to", options->to,
+                  "translate the command line to this version of trtexec instead: 8.6, 10, 11 or a release")
       ->needs(command);
-  verb.add_option("--from", options->from, "the version it is written for, where its flags leave that open")
+  verb.add_option("--from", options->from,
+                  "version of trtexec that the command line is written for, if its flags leave that open")
       ->needs(command);
   verb.callback([options, &context, command] {
     if (*command) {

@@ -22,17 +22,18 @@ struct Options {
 void add_inspect(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("model", options->model, "an ONNX model or a plan")->required();
-  verb.add_flag("--graph", options->graph, "print the graph");
+  verb.add_flag("--graph", options->graph, "print the graph of the model");
   verb.add_option_function<std::string>(
           "--passes", [options](const std::string& word) { options->passes = word == "on"; },
-          "on: the graph after the passes; off (standard): as imported")
+          "graph to print: on for the graph after the passes, off (default) for the graph as imported")
       ->check(CLI::IsMember({"on", "off"}));
-  verb.add_option("--disable", options->disabled, "skip a pass")->delimiter(',');
+  verb.add_option("--disable", options->disabled, "passes to skip, separated by commas")->delimiter(',');
   add_memory_flag(verb, options->memory_limit);
   verb.add_option("--dump-passes", options->pass_options.dump_folder,
-                  "write the graph after each pass that changes it there");
-  verb.add_flag("--layers", options->plan.layers, "of a plan: a table of its steps");
-  verb.add_option("--why", options->plan.why, "of a plan: what was chosen for this node, what lost and why");
+                  "folder to write the graph to after each pass that changes it");
+  verb.add_flag("--layers", options->plan.layers, "plans: print a table of the steps");
+  verb.add_option("--why", options->plan.why,
+                  "plans: for the node of this name, print which tactic was chosen, which were not, and why");
   verb.callback([options, &context] {
     if (is_plan(options->model)) {
       options->plan.graph = options->graph;

@@ -43,24 +43,24 @@ struct Verb {
 };
 
 constexpr Verb verbs[] = {
-    {"export", "a model of PyTorch, Keras or TensorFlow as ONNX, checked against its framework", add_export},
-    {"build", "an ONNX model becomes a plan, measured on this machine", add_build},
-    {"run", "real input in, outputs and a readable top-k out", add_run},
-    {"calibrate", "ranges for INT8 from data or a TensorRT cache; examines such caches", add_calibrate},
-    {"evaluate", "how often a model is right on labelled data", add_evaluate},
-    {"study", "one model in several precisions: built, evaluated and timed side by side", add_study},
-    {"compare", "plans or results side by side: speed and answers, with a verdict", add_compare},
-    {"gate", "for CI: fails where a result is slower than its baseline by more than a limit", add_gate},
-    {"verify", "a built model's outputs against the scalar reference", add_verify},
-    {"inspect", "what a model or plan holds: graph, layers, decisions", add_inspect},
-    {"zoo", "sample models: write one as ONNX", add_zoo},
-    {"bench", "measure models or plans", add_bench},
-    {"import", "logs and command lines of trtexec as results of ours", add_import},
-    {"profile", "where a plan's time goes, step by step, and how far each is from the machine's limits", add_profile},
-    {"explain", "why an engine is as fast as it is, and what to change: plans, and layer files of TensorRT",
-     add_explain},
-    {"report", "results, studies, profiles and explanations as one page, images, or tables", add_report},
-    {"doctor", "what this machine has and lacks", add_doctor},
+    {"export", "export a model of PyTorch, Keras or TensorFlow to ONNX and check it against its framework", add_export},
+    {"build", "build a plan from an ONNX model, by measuring on this machine", add_build},
+    {"run", "run a model on real inputs; print the best classes or save the outputs", add_run},
+    {"calibrate", "find the value ranges for INT8, from data or from a TensorRT cache; check such caches",
+     add_calibrate},
+    {"evaluate", "measure how often a model is right on labelled data, and how close it is to FP32", add_evaluate},
+    {"study", "build, evaluate and time one model in several precisions, side by side", add_study},
+    {"compare", "compare plans or results by speed and outputs, with a verdict", add_compare},
+    {"gate", "for CI: fail if a result is slower than its baseline by more than a limit", add_gate},
+    {"verify", "check a built model's outputs against the scalar reference", add_verify},
+    {"inspect", "show what a model or plan holds: its graph, its layers, and why each tactic was chosen", add_inspect},
+    {"zoo", "write a sample model as ONNX", add_zoo},
+    {"bench", "measure the speed of models or plans", add_bench},
+    {"import", "read the logs and command lines of trtexec into Temper's result format", add_import},
+    {"profile", "time a plan step by step, and show how far each step is from the machine's limits", add_profile},
+    {"explain", "explain why a plan or a TensorRT engine is as fast as it is, and what to change", add_explain},
+    {"report", "show results, studies, profiles and explanations as one page, as images or as tables", add_report},
+    {"doctor", "show what Temper finds on this machine, and what is missing", add_doctor},
 };
 
 // What was printed goes out first: in a log that takes both streams, a message must not stand in the middle of a table.
@@ -100,8 +100,8 @@ int run(int argc, char** argv) {
   for (const Verb& verb : verbs) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
     sub->add_flag("--json", context.json, "print tables as JSON");
-    sub->add_flag("--quiet", quiet, "only warnings and results");
-    sub->add_flag("-v,--verbose", verbose, "say more");
+    sub->add_flag("--quiet", quiet, "print only warnings and results");
+    sub->add_flag("-v,--verbose", verbose, "print more about each step, with times");
     sub->parse_complete_callback([&] {
       spdlog::set_level(quiet ? spdlog::level::warn : verbose ? spdlog::level::debug : spdlog::level::info);
       if (verbose) spdlog::set_pattern("%T.%e %^%l%$: %v");  // what takes long is seen from the times

@@ -71,26 +71,28 @@ std::vector<std::string> words(const std::string& text) {
 }  // namespace
 
 void add_cuda_path(CLI::App& verb, std::vector<std::string>& folders) {
-  verb.add_option(
-          "--cuda-path", folders,
-          "where to look for NVIDIA's libraries first: a CUDA folder, or a site-packages folder with NVIDIA's wheels")
+  verb.add_option("--cuda-path", folders,
+                  "folder to search first for NVIDIA's libraries: a CUDA folder, or a site-packages folder with "
+                  "NVIDIA's wheels")
       ->type_name("DIR");
 }
 
 void add_device_flags(CLI::App& verb, ModelFlags& flags) {
-  verb.add_option("--device", flags.device, "cpu, cuda:N (the N-th NVIDIA GPU), or reference (slow, the judge)")
+  verb.add_option("--device", flags.device,
+                  "device to run on: cpu, cuda:N (the N-th NVIDIA GPU), or reference (slow scalar code that defines "
+                  "the right result)")
       ->capture_default_str();
   add_cuda_path(verb, flags.cuda_path);
-  verb.add_option("--threads", flags.threads, "threads of the CPU; 0: all this process may use")
+  verb.add_option("--threads", flags.threads, "number of CPU threads; 0 uses all that this process may use")
       ->check(CLI::Range(0, 4096));
   add_memory_flag(verb, flags.memory_limit);
-  verb.add_option("--disable", flags.disabled_passes, "passes to leave out, separated by commas; 'all' for none");
+  verb.add_option("--disable", flags.disabled_passes, "passes to skip, separated by commas; 'all' skips every pass");
 }
 
 void add_memory_flag(CLI::App& verb, std::string& limit) {
-  verb.add_option("--memory-limit", limit,
-                  "what a model or its data may take of the memory, e.g. 8GiB; unless given, so many times the size of "
-                  "their files")
+  verb.add_option(
+          "--memory-limit", limit,
+          "memory that a model or its data may use, e.g. 8GiB; by default a multiple of the size of their files")
       ->type_name("SIZE");
 }
 
@@ -98,20 +100,22 @@ int64_t memory_limit_of(const std::string& limit) { return limit.empty() ? -1 : 
 
 void add_shape_flag(CLI::App& verb, ModelFlags& flags) {
   verb.add_option("--buckets", flags.buckets,
-                  "1,8,32: the batches to tune for, in a range of --shapes; without it 1, 2, 4, 8, ...")
+                  "batch sizes to tune for within a range of --shapes, e.g. 1,8,32; by default 1, 2, 4, 8, ...")
       ->delimiter(',');
   verb.add_option("--shapes", flags.shapes,
-                  "NAME=SHAPE or NAME=MIN:OPT:MAX, e.g. x=1x3x224x224:8x3x224x224:32x3x224x224")
+                  "shape or range of shapes of an input: NAME=SHAPE or NAME=MIN:OPT:MAX, e.g. "
+                  "x=1x3x224x224:8x3x224x224:32x3x224x224")
       ->delimiter(',');
 }
 
 void add_keep_flags(CLI::App& verb, ModelFlags& flags) {
-  verb.add_flag("--keep-first", flags.keep_first, "int8: layers that no other stands before stay in fp32");
-  verb.add_flag("--keep-last", flags.keep_last, "int8: layers that no other follows stay in fp32");
+  verb.add_flag("--keep-first", flags.keep_first,
+                "int8: keep the first layers (those with no other layer before them) in fp32");
+  verb.add_flag("--keep-last", flags.keep_last,
+                "int8: keep the last layers (those with no other layer after them) in fp32");
   verb.add_option("--keep-fp32", flags.keep_fp32,
-                  "int8, fp16, bf16: names of layers that stay in fp32, separated by commas");
-  verb.add_option("--keep-bf16", flags.keep_bf16,
-                  "int8: names of layers that are in bf16 instead, separated by commas");
+                  "int8, fp16, bf16: names of the layers to keep in fp32, separated by commas");
+  verb.add_option("--keep-bf16", flags.keep_bf16, "int8: names of the layers to keep in bf16, separated by commas");
 }
 
 bool keeps(const ModelFlags& flags) {
@@ -123,19 +127,22 @@ void add_qdq_flag(CLI::App& verb, ModelFlags& flags) {
 }
 
 void add_tuning_flags(CLI::App& verb, ModelFlags& flags) {
-  verb.add_option("--timing-cache", flags.timing_cache, "file of measured times; the default is in the cache folder");
-  verb.add_flag("--no-timing-cache", flags.no_timing_cache, "measure everything anew and keep nothing");
-  verb.add_option("--workspace", flags.workspace, "limit of a tactic's scratch memory, e.g. 64MiB");
-  verb.add_flag("--quick", flags.quick, "do not search slices of the batch");
+  verb.add_option("--timing-cache", flags.timing_cache,
+                  "file that keeps measured times; by default one in the cache folder");
+  verb.add_flag("--no-timing-cache", flags.no_timing_cache, "measure everything again and save no times");
+  verb.add_option("--workspace", flags.workspace, "scratch memory that a tactic may use, e.g. 64MiB");
+  verb.add_flag("--quick", flags.quick,
+                "shorten the build: do not try running parts of the graph on slices of the batch");
 }
 
 void add_model_flags(CLI::App& verb, ModelFlags& flags) {
   add_device_flags(verb, flags);
-  verb.add_option("--precision", flags.precision, "fp32, bf16, int8 (with --calibration); on a GPU also fp16 and tf32")
+  verb.add_option("--precision", flags.precision,
+                  "precision of the plan: fp32, bf16, int8 (with --calibration); on a GPU also fp16 and tf32")
       ->capture_default_str();
   verb.add_option("--calibration", flags.calibration,
-                  "int8, fp16: the ranges that `temper calibrate` wrote for this model; fp16 keeps in fp32 what goes "
-                  "beyond it there");
+                  "int8, fp16: the file of ranges that `temper calibrate` wrote for this model; with fp16, values "
+                  "whose range exceeds that of fp16 stay in fp32");
   add_keep_flags(verb, flags);
   add_shape_flag(verb, flags);
   add_tuning_flags(verb, flags);

@@ -8,7 +8,9 @@
 namespace temper::cli {
 
 void add_force_flag(CLI::App& verb, bool& force) {
-  verb.add_flag("--force", force, "replace files of another kind where the outputs go; never a file that is read");
+  verb.add_flag(
+      "--force", force,
+      "replace output files even if they are of another kind; a file that this command reads is never replaced");
 }
 
 VerbFiles with_build_files(VerbFiles files, const ModelFlags& flags, bool force) {

@@ -135,9 +135,10 @@ void add_profile(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("plan", options->path, "a plan file")->required();
   add_profile_flags(verb, options->flags);
-  verb.add_option("--top", options->top, "only the steps that take longest")->check(CLI::PositiveNumber);
-  verb.add_flag("--by-time", options->by_time, "the longest first, not in the order in which they run");
-  verb.add_option("--csv", options->csv, "save the table for spreadsheets");
+  verb.add_option("--top", options->top, "number of steps to print, those that take longest; by default all steps")
+      ->check(CLI::PositiveNumber);
+  verb.add_flag("--by-time", options->by_time, "print the longest steps first, not in the order in which they run");
+  verb.add_option("--csv", options->csv, "CSV file to save the table to");
   add_force_flag(verb, options->force);
   verb.callback([options, &context] { profile(*options, context); });
 }

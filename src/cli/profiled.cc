@@ -15,11 +15,12 @@ namespace temper::cli {
 using Json = nlohmann::ordered_json;
 
 void add_profile_flags(CLI::App& verb, ProfileFlags& flags) {
-  verb.add_option("--batch", flags.batch, "what the plan is tuned for, unless given")->check(CLI::PositiveNumber);
-  verb.add_option("--duration", flags.duration, "time of running, after the warm-up")->capture_default_str();
+  verb.add_option("--batch", flags.batch, "batch size to run; by default the one that the plan is tuned for")
+      ->check(CLI::PositiveNumber);
+  verb.add_option("--duration", flags.duration, "time to run the plan for, after the warm-up")->capture_default_str();
   add_cuda_path(verb, flags.cuda_path);
   verb.add_option("--timing-cache", flags.timing_cache,
-                  "file that keeps the machine's peaks; the default is in the cache folder");
+                  "file that keeps the measured peaks of the machine; by default one in the cache folder");
 }
 
 namespace {

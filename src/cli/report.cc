@@ -85,19 +85,23 @@ void report(const Options& options, const Context& context) {
 
 void add_report(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option(
-          "file", options->files,
-          "results (bench --json, import), studies (study.json), profiles (profile --json), explanations (explain -o)")
+  verb.add_option("file", options->files,
+                  "files to show: results (bench --json, import), studies (study.json), profiles (profile --json), "
+                  "explanations (explain -o)")
       ->required();
   verb.add_option("-o,--output", options->html,
-                  "one HTML page that needs no network: pictures, tables, environment, commands");
-  verb.add_option("--markdown", options->markdown, "tables for a log or a pull request");
-  verb.add_option("--csv", options->csv, "every field of every run, for spreadsheets");
-  verb.add_option("--svg", options->svg, "F.svg: each picture as F-NAME.svg (F-latency.svg, F-throughput.svg, ...)");
-  verb.add_option("--png", options->png, "F.png: each picture as F-NAME.png");
+                  "HTML page to write, with pictures, tables, environment and commands; it needs no network");
+  verb.add_option("--markdown", options->markdown,
+                  "markdown file to write, with the tables for a log or a pull request");
+  verb.add_option("--csv", options->csv, "CSV file to write, with every field of every run");
+  verb.add_option("--svg", options->svg,
+                  "write each picture as SVG; with F.svg they are F-latency.svg, F-throughput.svg, ...");
+  verb.add_option("--png", options->png,
+                  "write each picture as PNG; with F.png they are F-latency.png, F-throughput.png, ...");
   add_force_flag(verb, options->force);
   verb.add_option("--python", options->python,
-                  "a Python with vl-convert-python, which draws SVG and PNG; the one of ./dev setup, or python3");
+                  "Python interpreter with vl-convert-python, which draws SVG and PNG; by default the one of ./dev "
+                  "setup, or python3");
   verb.callback([options, &context] { report(*options, context); });
 }
 

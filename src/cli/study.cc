@@ -400,45 +400,46 @@ void run_study(const StudyOptions& options, Context& context) {
 void add_study(CLI::App& verb, Context& context) {
   auto options = std::make_shared<StudyOptions>();
   options->flags.precision = "fp32,int8";
-  verb.add_option("model", options->model, "an ONNX model")->required();
-  verb.add_option("--data", options->data, "samples: a part calibrates, the rest evaluates; with labels for the truth")
+  verb.add_option("model", options->model, "the ONNX model to study")->required();
+  verb.add_option("--data", options->data, "samples: one part calibrates, the rest evaluates; top1 needs labels")
       ->required();
-  verb.add_option(
-          "-o,--output", options->output,
-          "the folder for plans, ranges.json, study.json, study.md, report.html, result.json and the steps that an "
-          "interrupted study goes on from")
+  verb.add_option("-o,--output", options->output,
+                  "folder to write plans, ranges.json, study.json, study.md, report.html and result.json to; an "
+                  "interrupted study goes on from the steps saved there")
       ->required();
   verb.add_option("--precision", options->flags.precision,
-                  "of fp32, bf16 and int8, separated by commas; fp32 is always there to compare with")
+                  "precisions to study, separated by commas: fp32, bf16, int8; fp32 is always included for comparison")
       ->capture_default_str();
   add_device_flags(verb, options->flags);
   add_keep_flags(verb, options->flags);
   add_tuning_flags(verb, options->flags);
   verb.add_option("--max-drop", options->max_drop,
-                  "what int8 may lose, like 0.5%: layers go back to bf16 or fp32 until it holds; exit code 1 where a "
-                  "precision loses more on the evaluation part");
+                  "loss that is allowed for int8, like 0.5%; layers go back to bf16 or fp32 until the loss is within "
+                  "it; exit code 1 if a precision loses more on the evaluation part");
   verb.add_option("--metric", options->metric,
-                  "of the drop: top1 (the default with labels), agreement (of a classifier without), cosine (1 - "
-                  "cosine), snr (noise / signal)");
+                  "metric that --max-drop limits: top1 (default with labels), agreement (default for a classifier "
+                  "without labels), cosine (1 - cosine) or snr (noise / signal)");
   verb.add_option("--raise-to", options->raise_to,
-                  "what layers go back to under --max-drop: bf16 (fp32 where that loses too much) or fp32; bf16 where "
-                  "the CPU has it, unless given");
-  verb.add_option(
-          "--method", options->method,
-          "of calibration: auto (what answers best on samples held apart), entropy, minmax, percentile[:99.99] or mse")
+                  "precision that layers go back to under --max-drop: bf16 (fp32 if bf16 loses too much) or fp32; by "
+                  "default bf16 if the CPU has it");
+  verb.add_option("--method", options->method,
+                  "calibration method: auto (the one closest to FP32 on held-out samples), entropy, minmax, "
+                  "percentile[:99.99] or mse")
       ->capture_default_str();
-  verb.add_option("--samples", options->samples, "how many of the data, chosen by the seed; all of them unless given")
+  verb.add_option("--samples", options->samples, "number of samples to use, chosen by --seed; all of them by default")
       ->check(whole_number(1));
   verb.add_option("--calibration-samples", options->calibration_samples,
-                  "how many of those calibrate; half of them, at most 500, unless given")
+                  "number of those samples that calibrate; by default half of them, at most 500")
       ->check(whole_number(1));
-  verb.add_option("--seed", options->seed, "of the choice and the split of samples")->capture_default_str();
+  verb.add_option("--seed", options->seed, "seed for choosing and splitting the samples")->capture_default_str();
   verb.add_option("--batch", options->batch,
-                  "that is built for, evaluated and timed; 1, or the model's own, unless given")
+                  "batch size to build for, evaluate and time; by default 1, or the model's own")
       ->check(whole_number(1));
-  verb.add_option("--duration", options->duration, "longest time of timing, per precision")->capture_default_str();
+  verb.add_option("--duration", options->duration, "longest time to spend on timing each precision")
+      ->capture_default_str();
   verb.add_option("--output-name", options->classes,
-                  "the output that holds the classes, where there are several; of a sequence, always");
+                  "name of the output that holds the classes; needed if there are several such outputs, or if the "
+                  "output is a sequence");
   add_force_flag(verb, options->force);
   options->data_flags.add_to(verb);
   verb.callback([options, &context] { run_study(*options, context); });

@@ -34,12 +34,12 @@ void list(bool as_json) {
 
 void add_zoo(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("name", options->name, "which model; --list shows them");
+  verb.add_option("name", options->name, "name of the model to write; --list shows the names");
   verb.add_option("-o,--output", options->output, "the ONNX file to write");
-  verb.add_option("--seed", options->zoo.seed, "of the weights (default 1)");
-  verb.add_option("--opset", options->zoo.opset, "13 to 22 (default 17)");
+  verb.add_option("--seed", options->zoo.seed, "seed for the weights (default 1)");
+  verb.add_option("--opset", options->zoo.opset, "opset of the ONNX file, 13 to 22 (default 17)");
   add_force_flag(verb, options->force);
-  verb.add_flag("--list", options->list, "list the models");
+  verb.add_flag("--list", options->list, "list the sample models");
   verb.callback([options, &context] {
     if (options->list) return list(context.json);
     if (options->name.empty() || options->output.empty())
