@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Engines and sessions as Python holds them, with their state of being open or closed.
 #pragma once
 #include <nanobind/nanobind.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Binds graphs: printing, parsing, passes, and writing as ONNX.
 #include "graph/graph.h"
 
 #include <algorithm>

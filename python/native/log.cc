@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Passes the library's messages to a Python function.
 #include "base/log.h"
 
 #include "arrays.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A backend: the devices of one kind, their tactics, and copies between their layouts.
 #pragma once
 #include "backends/queue.h"
 #include "backends/tactic.h"

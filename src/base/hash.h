@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Hashes: XXH3 for keys inside of Temper, SHA-256 for files.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The pause of a loop that waits awake.
 #pragma once
 
 namespace temper {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The version and revision of this build.
 #pragma once
 #include <string_view>
 

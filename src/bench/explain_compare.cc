@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Explains by which steps one engine becomes faster than another.
 #include <cmath>
 
 #include "bench/explain_rules.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The layers of a plan in the form that explain reads.
 #include <algorithm>
 #include <map>
 

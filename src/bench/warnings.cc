@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Warnings about what disturbed a measurement, each with a remedy.
 #include <cmath>
 
 #include "base/concat.h"

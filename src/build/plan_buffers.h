@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Inputs and outputs for timing a plan, filled with plausible values.
 #pragma once
 #include <vector>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// temper bench: measures models or plans, in every combination of the settings given.
 #include <charconv>
 #include <cmath>
 #include <cstdio>

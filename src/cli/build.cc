@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// temper build: builds a plan from an ONNX model.
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>

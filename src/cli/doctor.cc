@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// temper doctor: shows what Temper finds on this machine, and what is missing.
 #include <unistd.h>
 
 #include <algorithm>

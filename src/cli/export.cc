@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// temper export: hands over to Python, which exports a model of PyTorch, Keras or TensorFlow.
 #include "cli/python.h"
 
 namespace temper::cli {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// temper inspect: shows what a model or plan holds.
 #include <cstdio>
 
 #include "cli/inspect_plan.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// temper inspect for plans: steps, graph and decisions, read without the machine that the plan is for.
 #pragma once
 #include <string>
 

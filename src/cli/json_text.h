@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// JSON as --json prints it.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>

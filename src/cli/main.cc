@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The program: THE list of verbs, the options that all of them have, and the exit code.
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>

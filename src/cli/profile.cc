@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// temper profile: times a plan step by step and shows how far each is from the limits of the machine.
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// temper verify: checks a built model's outputs against the scalar reference.
 #include <algorithm>
 #include <cstdio>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// temper zoo: writes a sample model as ONNX.
 #include "zoo/zoo.h"
 
 #include <cstdio>

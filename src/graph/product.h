@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The ops that count as products: convolutions and matrix products.
 #pragma once
 #include "graph/op.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Classifies a layer of TensorRT by the kind of work that it does.
 #pragma once
 #include "bench/layers.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The clock and the load source that a measurement uses; tests pass their own.
 #pragma once
 #include "measure/clock.h"
 #include "measure/load_watch.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Attributes of sliding windows, read the same way for convolutions and pools.
 #pragma once
 #include "graph/ops/window.h"
 #include "onnx/node.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// allow_tf32: convolutions and matrix products of f32 may round their operands to TF32.
 #include "passes/lower_precision.h"
 
 namespace temper {

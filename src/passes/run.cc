@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The driver of the passes: it times, verifies, dumps and can disable each of them.
 #include <chrono>
 #include <filesystem>
 #include <stdexcept>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Estimates times for problems that were never measured from the nearest ones that were.
 #pragma once
 #include <map>
 #include <string>

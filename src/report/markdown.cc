@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The report as markdown tables.
 #include "base/concat.h"
 #include "base/quote.h"
 #include "report/report.h"

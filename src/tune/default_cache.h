@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Where the timing cache is kept unless the user names a file.
 #pragma once
 #include <string>
 

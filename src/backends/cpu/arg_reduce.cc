@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// arg_reduce on CPUs: the position of the largest or smallest element along an axis.
 #include <limits>
 
 #include "backends/cpu/cpu.h"

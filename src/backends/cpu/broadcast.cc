@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// broadcast on CPUs, as a strided copy.
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/strided_copy.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// concat on CPUs: each input is copied into its part of the output.
 #include <algorithm>
 
 #include "backends/cpu/box_copy.h"

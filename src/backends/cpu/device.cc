@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Describes the CPU: its model and instruction sets, which timings are kept by, and the layouts that suit it.
 #include <cstring>
 #include <fstream>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The steps of pointwise programs on f32, from vectorised loops.
 #include <cmath>
 
 #include "backends/cpu/pointwise_loops.h"

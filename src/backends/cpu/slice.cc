@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// slice on CPUs, as a copy of a box.
 #include "backends/cpu/box_copy.h"
 #include "backends/cpu/cpu.h"
 

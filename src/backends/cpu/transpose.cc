@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// transpose on CPUs, as a strided copy from any layout without blocks to another.
 #include "backends/cpu/box_copy.h"
 #include "backends/cpu/cpu.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// arg_reduce on GPUs: the position of the largest or smallest element of each row.
 #include "backends/cuda/support/rows.h"
 
 namespace temper::cuda {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Convolutions with few channels in a group, computed directly, without a product of matrices.
 #include "backends/axes.h"
 #include "backends/cuda/recipe.h"
 #include "backends/cuda/support/host_transpose.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// gather on GPUs: moves the elements that indices pick.
 #include <algorithm>
 
 #include "backends/cuda/recipe.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Matrix products by the GEMM kernel that matmul and conv share.
 #include "backends/axes.h"
 #include "backends/cuda/matmul/gemm.h"
 #include "backends/cuda/support/host_transpose.h"

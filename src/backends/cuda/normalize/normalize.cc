@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// normalize on GPUs: layer, instance and RMS normalisation.
 #include "backends/cuda/support/rows.h"
 
 namespace temper::cuda {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// pad on GPUs.
 #include <algorithm>
 
 #include "backends/cuda/recipe.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// pointwise on GPUs: the program becomes CUDA C and is compiled.
 #include <algorithm>
 
 #include "backends/axes.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// pool on GPUs, in any layout and in channels_last.
 #include <algorithm>
 
 #include "backends/cuda/recipe.h"

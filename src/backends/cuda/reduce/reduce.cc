@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// reduce on GPUs, over any set of axes.
 #include <algorithm>
 #include <optional>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// resize on GPUs.
 #include <algorithm>
 
 #include "backends/cuda/copy/copy.h"

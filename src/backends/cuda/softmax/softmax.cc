@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// softmax and its logarithm on GPUs.
 #include "backends/cuda/support/rows.h"
 
 namespace temper::cuda {

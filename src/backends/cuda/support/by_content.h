@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A weak cache by content: equal bytes share one object for as long as somebody holds it.
 #pragma once
 #include <map>
 #include <memory>
