@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Temper from C++17 on: load a plan or build one from ONNX, run it. Header-only over temper_c.h, so that only C crosses
+// The C++17 API: load a plan or build one from ONNX, and run it. Header-only over temper_c.h, so that only C crosses
 // the border of the library, whatever compilers are on its two sides.
 #pragma once
 #include <cstring>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind the C API's handles, and how an exception becomes a status and a message of the calling thread.
+// The objects behind the handles of the C API, and the way an exception becomes a status and a message of the calling
+// thread.
 #pragma once
 #include <new>
 #include <string_view>

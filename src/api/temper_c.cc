@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public C API but for building: it must not pull the importer into programs that only run plans.
+// The public C API without building: it must not pull the importer into programs that only run plans.
 #include <algorithm>
 
 #include "api/handle.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building through the public C API; in temper_build, with the importer.
+// The part of the public C API that builds plans; it is in temper_build, with the importer.
 #include <dlfcn.h>
 #include <unistd.h>
 

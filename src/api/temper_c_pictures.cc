@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures through the public C API, as the program reads them; in temper_build, with the decoders.
+// The part of the public C API that reads pictures, as the program does; it is in temper_build, with the decoders.
 #include <cstring>
 
 #include "api/handle.h"

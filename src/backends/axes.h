@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops over a tensor in memory order, for any layout: sizes of the physical axes and, for each operand, the stride
-// in elements along each of them (0 where it broadcasts).
+// Loops over a tensor in memory order, for any layout: sizes of the physical axes and, for each operand, the stride in
+// elements along each of them (0 where it broadcasts).
 #pragma once
 #include "backends/layout.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE backend list.
+// THE list of backends.
 #include <algorithm>
 #include <charconv>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing: what may be replaced, and how it is.
+// Writes files atomically, and says what may be replaced.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>

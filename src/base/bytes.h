@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Amounts of memory as people read them.
+// Formats amounts of memory for people.
 #pragma once
 #include <string>
 

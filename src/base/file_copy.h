@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file holds, in memory of this process.
+// A copy of a file in memory that no one else can change.
 #pragma once
 #include <vector>
 

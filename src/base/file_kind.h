@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file is, told by its first and last bytes, so that nothing is written over a file of another kind.
+// Tells the kind of a file by its first and last bytes, so that nothing is written over a file of another kind.
 #pragma once
 #include <array>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this process may still take of the machine's memory.
+// Says how much of the machine's memory this process may still use.
 #pragma once
 #include <cstdint>
 #include <string>

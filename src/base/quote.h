@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text for people, out of files that may hold anything.
+// Quotes text for people that comes out of files, which may hold anything.
 #pragma once
 #include <cstddef>
 #include <string>

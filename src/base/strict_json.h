@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON from a file that may be hostile: bounded depth, no key twice, no key unknown, each value of the type and in the
-// range that is asked for. Included by .cc files only.
+// Reads JSON from a file that may be hostile: bounded depth, no key twice, no key unknown, each value of the type and
+// in the range that is asked for. Included by .cc files only.
 #pragma once
 #include <concepts>
 #include <nlohmann/json.hpp>

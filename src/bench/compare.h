@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two result files side by side: which runs belong together, whether they may be compared, and what their times say.
+// Compares two result files: which runs belong together, whether they may be compared, and what their times say.
 #pragma once
 #include <optional>
 #include <string>

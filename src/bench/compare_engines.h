@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the times of engines that are at hand may be compared.
+// Decides whether the times of loaded engines may be compared.
 #pragma once
 #include <string>
 #include <vector>

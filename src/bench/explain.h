@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why an engine is as fast as it is: whether it got the precision asked for, where the time goes, what to change.
+// Explains why an engine is as fast as it is: whether it got the precision asked for, where the time goes, what to
+// change.
 #pragma once
 #include <string>
 #include <vector>

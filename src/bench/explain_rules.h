@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rules of explain share. A rule looks for one thing and adds a finding or none; part of explain.cc.
+// Types and helpers that the rules of explain share. A rule looks for one thing and adds a finding or none; part of
+// explain.cc.
 #pragma once
 #include <algorithm>
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Explanations to read and to keep. The JSON is described in docs/explain.md.
+// Writes explanations as text, as markdown and as JSON. The JSON is described in docs/explain.md.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 

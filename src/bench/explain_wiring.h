@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who reads what whom wrote, and why a product writes wider than it computes. Part of explain.cc and its rules.
+// Finds which layer consumes which layer's output, and why a product writes wider than it computes. Part of explain.cc
+// and its rules.
 #pragma once
 #include <map>
 #include <set>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU's clocks, power and temperature while something is measured on it.
+// Samples a GPU's clocks, power and temperature while something is measured on it.
 #pragma once
 #include <memory>
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One form for the layers of an engine, wherever it was built: steps of a plan of ours, layers of TensorRT.
+// One form for the layers of any engine: steps of Temper's plans, and layers of TensorRT.
 #pragma once
 #include <array>
 #include <cstdint>

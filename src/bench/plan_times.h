@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a plan's time, in words: one word for one number.
+// Says in words what is known of a plan's time, with one word for each number.
 #pragma once
 #include <string>
 

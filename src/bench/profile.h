@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of a plan goes, step by step, and how far each step is from what the machine can do.
+// Finds where the time of a plan goes, step by step, and how far each step is from what the machine can do.
 #pragma once
 #include <memory>
 #include <string>

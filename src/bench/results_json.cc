@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing of results. `describe` names every field once; writing and strict reading both follow it.
+// Reads and writes results as JSON. `describe` names every field once; writing and strict reading both follow it.
 #include <cmath>
 #include <set>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process that times candidates for others (tune/helper.h).
+// The process that times candidates for another one, which builds (tune/helper.h).
 #pragma once
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method "auto": no calibration method wins for all models, so each is tried on samples that were not calibrated on.
+// Method "auto": no calibration method wins for all models, so each is tried on held-out samples.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observing a model in FP32, batch after batch, for calibration.
+// Observes a model in FP32, batch after batch, for calibration.
 #pragma once
 #include <map>
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calibration on batches that come one by one, from whoever has them; how many there will be need not be known.
+// Calibrates on batches that come one by one; their number need not be known.
 #pragma once
 #include <memory>
 #include <optional>

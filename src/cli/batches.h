@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What verbs that run a model over data have in common: the batch, the engine for it, the loop, the outputs of all
-// batches as one.
+// Shared by verbs that run a model over data: the batch, the engine for it, the loop, and the outputs of all batches as
+// one.
 #pragma once
 #include <functional>
 #include <memory>

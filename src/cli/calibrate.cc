@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// temper calibrate: ranges of a model's values from data or from a TensorRT cache; joins ranges; examines caches.
+// temper calibrate: finds the ranges of a model's values from data or from a TensorRT cache; joins ranges; checks
+// caches.
 #include <charconv>
 #include <cmath>
 #include <cstdio>

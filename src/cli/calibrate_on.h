@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From samples of a data set to ranges.
+// Makes ranges from the samples of a data set.
 #pragma once
 #include <string>
 #include <vector>

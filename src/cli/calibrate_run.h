@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observing a model in FP32 on the samples of a data set, or on noise.
+// Observes a model in FP32 on the samples of a data set, or on noise.
 #pragma once
 #include <memory>
 #include <vector>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What verbs print to standard output is text; names in it come out of files. Nothing of them may command a terminal.
+// Cleans what verbs print: names in it come out of files, and none of them may command a terminal. Nothing of them may
+// command a terminal.
 #pragma once
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// temper compare: plans (timed in turns, in this process) or results (by their samples) side by side.
+// temper compare: compares plans (timed in turns, in this process) or results (by their samples).
 #include "bench/compare.h"
 
 #include <cstdio>

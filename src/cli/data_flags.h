@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags about data, the same in every verb that reads any: how pictures become inputs, labels, class names.
+// The options about data, the same in every verb that reads any: how pictures become inputs, labels, class names.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// temper evaluate: how often a model is right, and how far its answers are from those of FP32.
+// temper evaluate: measures how often a model is right, and how far its outputs are from those of FP32.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running engines over data side by side, and showing what came out.
+// Runs engines over data side by side, and shows what came out.
 #pragma once
 #include <memory>
 #include <nlohmann/json_fwd.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// temper explain: plans and the layer files of TensorRT, one analysis for both.
+// temper explain: explains plans and the layer files of TensorRT by the same rules.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 

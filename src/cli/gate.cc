@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// temper gate: for CI. Fails only where a result is slower than its baseline beyond doubt.
+// temper gate: fails in CI where a result is slower than its baseline beyond doubt. Fails only where a result is slower
+// than its baseline beyond doubt.
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>

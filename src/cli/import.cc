@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// temper import: measurements of other programs as results of ours.
+// temper import: reads measurements of other programs as results of Temper's own form.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 

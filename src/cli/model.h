@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MODEL|PLAN, one piece of code for every verb: a plan is loaded, an ONNX model is built on the spot.
+// Opens MODEL|PLAN, the same way for every verb: a plan is loaded, an ONNX model is built first.
 #pragma once
 #include "build/build.h"
 #include "cli/verb.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a verb reads and writes, held against each other before it does any work (check_outputs in base/file.h).
+// Checks the files that a verb reads and writes against each other before it does any work (check_outputs in
+// base/file.h).
 #pragma once
 #include <string>
 #include <vector>

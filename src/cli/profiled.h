@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan file, run step by step: what profile prints and explain reasons about.
+// Runs a plan file step by step: profile prints the outcome, and explain reasons about it.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verbs that Python does: the program hands over to the module `temper` of the environment's python3.
+// Hands verbs over to Python: to the module `temper` of the python3 in the environment.
 #pragma once
 #include "cli/verb.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// temper report: files of measurements become a page, images, or a table.
+// temper report: makes a page, images or a table from files of measurements.
 #include "report/report.h"
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// temper run: real input in, <output>.npy and a readable top-k out.
+// temper run: runs a model on real inputs, writes <output>.npy and shows the best classes.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

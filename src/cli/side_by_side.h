@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The speed of engines that are at hand, timed in turns in this process.
+// Times loaded engines in turns in this process.
 #pragma once
 #include <memory>
 #include <nlohmann/json_fwd.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long work in steps, each saved when it is done, so that an interrupted run goes on where it stopped.
+// Runs long work in steps, each saved when it is done, so that an interrupted run goes on where it stopped.
 #pragma once
 #include <functional>
 #include <nlohmann/json_fwd.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a study is made of, before anything takes time.
+// Inputs and settings of a study, validated before any expensive step.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <optional>

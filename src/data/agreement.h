@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine's answers are worth: against the truth where there is one, against another engine's answers always.
+// Scores the outputs of an engine: against the truth where there is one, against another engine's outputs always.
 #pragma once
 #include <optional>
 #include <span>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An engine as bench runs it, and as a build measures it at its end.
+// Runs an engine on seeded numbers, for bench and for the measurement at the end of a build.
 #pragma once
 #include <memory>
 #include <utility>

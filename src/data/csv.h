@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples as text: one a row, flattened in row-major order, fields separated by commas, quoted fields as RFC 4180 has
-// them.
+// Reads samples as text: one a row, flattened in row-major order, fields separated by commas, quoted fields as RFC 4180
+// has them.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures: JPEG, PNG, WebP, BMP and TIFF become 8-bit RGB, and are resized as PIL's Image.resize does it.
+// Reads pictures: JPEG, PNG, WebP, BMP and TIFF become 8-bit RGB, and are resized as PIL's Image.resize does it.
 #pragma once
 #include <cstddef>
 #include <cstdint>

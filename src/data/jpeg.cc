@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libjpeg(-turbo). Its defaults (accurate integer DCT, smooth chroma upsampling) are those of PIL.
+// Reads JPEG by libjpeg(-turbo). Its defaults (accurate integer DCT, smooth chroma upsampling) are those of PIL.
 #include <cstdio>  // jpeglib.h needs FILE
 // clang-format off
 #include <jpeglib.h>

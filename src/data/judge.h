@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether an engine answers well enough beside another one: one rule, whatever the two precisions are, for study and
-// --max-drop.
+// Decides whether an engine answers well enough beside another one: one rule for study and --max-drop, whatever the two
+// precisions are.
 #pragma once
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Class names: a text file, one a line; the first line is class 0.
+// Reads class names: a text file, one a line; the first line is class 0.
 #pragma once
 #include <string>
 #include <vector>

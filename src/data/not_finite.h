@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NaN and infinity in what goes into a model and in what comes out: found, counted, named.
+// Finds, counts and names NaN and infinity in what goes into a model and in what comes out.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's array files, format versions 1, 2 and 3. The header is read by a small strict grammar, never evaluated.
+// Reads and writes NumPy's array files, format versions 1, 2 and 3. The header is read by a small strict grammar, never
+// evaluated.
 #pragma once
 #include <cstddef>
 #include <memory>

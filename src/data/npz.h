@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's archives: a zip file of .npy files, stored or deflated.
+// Reads NumPy's archives: a zip file of .npy files, stored or deflated.
 #pragma once
 #include <cstdint>
 #include <map>

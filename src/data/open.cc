@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a path to a Dataset: what is in the file, does it fit the model, how many samples are there.
+// Opens a path as a Dataset: what is in the file, whether it fits the model, how many samples there are.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>

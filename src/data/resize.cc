@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution resampling. The arithmetic (where windows begin and end, the order of the passes, fixed point) is chosen
-// to agree with Pillow's ImagingResample for 8-bit pictures, because that is what most classifiers were trained and
-// published with.
+// Resizes pictures by convolution. The arithmetic (where windows begin and end, the order of the passes, fixed point)
+// is chosen to agree with Pillow's ImagingResample for 8-bit pictures, because that is what most classifiers were
+// trained and published with.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Some of a dataset's samples: the same for the same seed on every machine.
+// Chooses some of a dataset's samples: the same for the same seed on every machine.
 #pragma once
 #include <span>
 #include <vector>

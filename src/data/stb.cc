@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PNG and BMP by stb_image.
+// Reads PNG and BMP by stb_image.
 #include <array>
 #include <cstdlib>
 #include <cstring>

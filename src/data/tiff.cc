@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libtiff, opened when the first TIFF is read: Debian's links JBIG-KIT, which is under the GPL and must be in no
-// package or wheel of ours. Its headers serve for the types alone.
+// Reads TIFF by libtiff, which is opened when the first TIFF is read: Debian's links JBIG-KIT, which is under the GPL
+// and must be in no package or wheel of ours. Its headers serve for the types alone.
 #include <dlfcn.h>
 #include <tiffio.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a classifier's output says: the best classes of a row, and how often they are right.
+// Reads a classifier's output: the best classes of a row, and how often they are right.
 #pragma once
 #include <cstdint>
 #include <span>

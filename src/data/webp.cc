@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libwebp.
+// Reads WebP by libwebp.
 #include <webp/decode.h>
 
 #include "data/image.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which values hold no number below zero, whatever the inputs: what follows a relu, and what only moves such numbers.
-// An i8 value of that kind is the same bytes as u8, which some integer products take at less cost.
+// Finds the values that hold no number below zero, whatever the inputs: what follows a relu, and what only moves such
+// numbers. An i8 value of that kind is the same bytes as u8, which some integer products take at less cost.
 #pragma once
 #include <vector>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files about the layers of TensorRT engines, put together: which describe one engine, and what each layer of it took.
+// Joins files about the layers of TensorRT engines: which describe one engine, and what each layer of it took.
 #pragma once
 #include <string>
 #include <vector>

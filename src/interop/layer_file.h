@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What trtexec writes about the layers of an engine, 8.2 to 11.x: --exportLayerInfo and --exportProfile.
+// Reads what trtexec writes about the layers of an engine, 8.2 to 11.x: --exportLayerInfo and --exportProfile.
 // (--exportTimes: trtexec_times.h.) Their fields beyond those that are needed may be anything; nothing is invented
 // where they are absent.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON as trtexec writes it: names stand in the text as they are, with quotes, backslashes and control characters that
-// JSON wants escaped. Included by .cc files only.
+// Reads JSON as trtexec writes it: names stand in the text as they are, with quotes, backslashes and control characters
+// that JSON wants escaped. Included by .cc files only.
 #pragma once
 #include <string>
 

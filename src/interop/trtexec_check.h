@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the numbers of a trtexec log agree with each other. They are redundant: means add up, throughput is queries
-// over time, order statistics are ordered. A log that was edited, mixed or cut in the middle of a number fails.
+// Checks whether the numbers of a trtexec log agree with each other. They are redundant: means add up, throughput is
+// queries over time, order statistics are ordered. A log that was edited, mixed or cut in the middle of a number fails.
 #pragma once
 #include "interop/trtexec_log.h"
 

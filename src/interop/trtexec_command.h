@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trtexec command line taken apart.
+// Takes a trtexec command line apart.
 #pragma once
 #include <cstdint>
 #include <map>

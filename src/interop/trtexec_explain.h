@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Old trtexec commands: what each flag meant, what became of it, how another version says it, and how Temper does.
+// Explains old trtexec commands: what each flag meant, what became of it, how another version says it, and how Temper
+// does.
 #pragma once
 #include <string>
 #include <string_view>

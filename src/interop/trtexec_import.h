@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of trtexec as runs of our own results (docs/results.md, "Imported runs"): numbers as the log has them, what they
-// include stated, contradictions found. The rules of meaning by version stand in trtexec_import.cc.
+// Turns runs of trtexec into results (docs/results.md, "Imported runs"): numbers as the log has them, what they include
+// stated, contradictions found. The rules of meaning by version stand in trtexec_import.cc.
 #pragma once
 #include <map>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines of a trtexec log out of whatever a terminal, a shell, docker or a web page made of it.
+// Recovers the lines of a trtexec log from whatever a terminal, a shell, docker or a web page made of it.
 #pragma once
 #include <functional>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a log of trtexec says, versions 7.2 to 11.1: numbers exactly as its text has them, nothing derived.
+// Reads a log of trtexec, versions 7.2 to 11.1: numbers exactly as its text has them, nothing derived.
 //
 // The summary is a block of lines `NAME: min = 1 ms, max = … ms, mean = …, median = …, percentile(99%) = … ms` from 8.0
 // on, and a block of several lines a name before. A number counts only where it is whole: in the C locale and followed

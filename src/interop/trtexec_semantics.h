@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the numbers of a trtexec run mean: the same line means different things by version and flag.
+// Says what the numbers of a trtexec run mean: the same line means different things by version and flag.
 #pragma once
 #include <map>
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of `trtexec --exportTimes=FILE`: the times of every query, 7.2 to 11.1.
+// Reads the file of `trtexec --exportTimes=FILE`: the times of every query, 7.2 to 11.1.
 #pragma once
 #include <optional>
 #include <string_view>

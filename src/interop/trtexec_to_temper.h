@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands of Temper that do what a trtexec command does.
+// Writes the commands of Temper that do what a trtexec command does.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the timer reads. Tests pass a clock of their own; a device whose work is asynchronous overrides `elapsed_ms`
-// with its events.
+// The clock that the timer reads. Tests pass a clock of their own; a device whose work is asynchronous overrides
+// `elapsed_ms` with its events.
 #pragma once
 #include <chrono>
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a measurement was made on, and what disturbed it. It goes into every result.
+// The machine that a measurement was made on, and what disturbed it. It goes into every result.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What other processes take of the cores while something is timed: the one mechanism for bench, builds, profiles and
-// the machine's peaks.
+// Watches what other processes take of the cores while something is timed: the one mechanism for bench, builds,
+// profiles and the machine's peaks.
 #pragma once
 #include <optional>
 #include <string>

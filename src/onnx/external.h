@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files beside a model that hold its weights.
+// Opens the files beside a model that hold its weights.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX -> Graph.
+// Imports an ONNX model as a Graph.
 #pragma once
 #include <map>
 #include <string>

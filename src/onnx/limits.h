@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model will take, found before anything is made of it: a file of some kilobytes may say gigabytes.
+// Counts what a model will take before anything is made of it: a file of some kilobytes may say gigabytes.
 #pragma once
 #include <cstdint>
 #include <string_view>

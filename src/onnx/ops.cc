@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE import list: ONNX op -> function. The functions are in ops/, one file per family named after its main op.
+// THE list of imports, from the name of an ONNX op to its function. The functions are in ops/, one file per family
+// named after its main op.
 #include <string>
 #include <unordered_map>
 

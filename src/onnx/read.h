@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model file becomes a checked ModelProto. External data is opened only inside the model's own folder.
+// Reads a model file as a checked ModelProto. External data is opened only inside the model's own folder.
 #pragma once
 #include <map>
 #include <memory>

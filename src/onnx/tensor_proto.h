@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An ONNX TensorProto (an initializer, an attribute, a .pb file) becomes a Tensor. Every size is checked against the
+// Reads an ONNX TensorProto (an initializer, an attribute, a .pb file) as a Tensor. Every size is checked against the
 // bytes that are there before anything is allocated.
 #pragma once
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph -> ONNX. Each op becomes the ONNX ops that mean exactly the same; a pointwise program becomes one node a step.
-// The names of inputs, outputs and other values are kept where they are free; a value that is a graph output takes the
-// output's name.
+// Writes a Graph as ONNX. Each op becomes the ONNX ops that mean exactly the same; a pointwise program becomes one node
+// a step. The names of inputs, outputs and other values are kept where they are free; a value that is a graph output
+// takes the output's name.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How each op is written. Anything that ONNX does not say exactly is refused by name.
+// Writes each op as ONNX. Anything that ONNX does not say exactly is refused by name.
 #include <onnx/onnx_pb.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pointwise program as ONNX nodes, one a step.
+// Writes a pointwise program as ONNX nodes, one a step.
 #include <onnx/onnx_pb.h>
 
 #include "onnx/tensor_proto.h"

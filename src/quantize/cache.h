@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorRT's calibration caches: a text file with one scale a line.
+// Reads, writes and checks TensorRT's calibration caches: text files with one scale a line.
 //   TRT-<version>-<algorithm>
 //   <tensor name>: <hex>
 // <hex> is the scale, amax / 127, as the bits of a float: big-endian, lower case, without leading zeros. A name may

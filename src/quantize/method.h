@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a range is chosen from what was observed of a tensor.
+// Chooses a range from what was observed of a tensor.
 #pragma once
 #include <string>
 #include <string_view>

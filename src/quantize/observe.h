@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calibration sees of a run.
+// Chooses the values that calibration observes, and adds up what a run shows of them.
 #pragma once
 #include <span>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fp16 is too narrow for: its largest number is 65504, and below 6e-5 it loses digits until, at 6e-8, nothing is
-// left.
+// Finds values that fp16 is too narrow for: its largest number is 65504, and below 6e-5 it loses digits until, at 6e-8,
+// nothing is left.
 #pragma once
 #include <map>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where quantization goes: an optimised f32 graph and its ranges become a graph with quantize and dequantize nodes. The
+// Places quantization: an optimised f32 graph and its ranges become a graph with quantize and dequantize nodes. The
 // canonical form: activations s8 symmetric with one scale a tensor, weights s8 symmetric with one scale an output
 // channel.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calibration knows of a model: one range per value of its optimised graph. The file is JSON, "temper.ranges/1".
+// The result of calibration: one range per value of the optimised graph. The file is JSON, "temper.ranges/1".
 #pragma once
 #include <map>
 #include <string>

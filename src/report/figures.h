@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function a kind of picture, and what they share. Included by .cc files only.
+// The figures of the report, one function for each kind, and what they share. Included by .cc files only.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In what precision engines spend their time, and what would change that.
+// Figures of explanations: in what precision engines spend their time, and what would change that.
 #include <algorithm>
 
 #include "base/quote.h"

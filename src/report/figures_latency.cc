@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a run takes: every sample, and how they came over time.
+// Figures of latency: how long a run takes, by every sample, and how the samples came over time.
 #include <algorithm>
 #include <cmath>
 #include <limits>

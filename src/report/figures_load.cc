@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What more work at a time brings: items a second against batch and streams, latency against the rate of requests.
+// Figures of load: items a second against batch and streams, latency against the rate of requests.
 #include <algorithm>
 #include <set>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of one plan goes.
+// Figures of profiles: where the time of one plan goes.
 #include <algorithm>
 #include <set>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One model in several precisions: speed against accuracy, and speed beside FP32.
+// Figures of studies: speed against accuracy of one model in several precisions, and speed beside FP32.
 #include <algorithm>
 #include <cmath>
 

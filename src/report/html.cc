@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page. Everything in it is inline, and its policy forbids it to load or run anything else: scripts are named by
-// their hashes, so not even markup that came out of a file could run. Text from files is escaped all the same.
+// The report as one HTML page. Everything in it is inline, and its policy forbids it to load or run anything else:
+// scripts are named by their hashes, so not even markup that came out of a file could run. Text from files is escaped
+// all the same.
 #include <algorithm>
 #include <span>
 

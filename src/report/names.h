@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells runs apart, in words.
+// Names that tell runs apart.
 #pragma once
 #include <set>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which file is what. Results are read as strictly as everywhere; of studies and profiles only what the report shows is
-// looked at, so that they may grow.
+// Reads the files of a report, told apart by their schema. Results are read as strictly as everywhere; of studies and
+// profiles only what the report shows is looked at, so that they may grow.
 #include <cmath>
 
 #include "base/file.h"

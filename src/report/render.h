@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures as files, drawn by vl-convert in a Python of its own.
+// Writes figures as image files, drawn by vl-convert in a Python of its own.
 #pragma once
 #include <string>
 #include <vector>

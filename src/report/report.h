@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What measurements look like to a reader: pictures with a table beside each, one page, a table for a log. The input is
-// files of this program, told apart by their schema; nothing is measured or judged here.
+// Reports of measurements: figures with a table beside each, one page, a table for a log. The input is files of this
+// program, told apart by their schema; nothing is measured or judged here.
 #pragma once
 #include <optional>
 #include <string>

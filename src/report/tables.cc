@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is told without a picture: names of runs, the log table, environments, warnings, commands.
+// The parts of a report that need no figure: names of runs, the log table, environments, warnings, commands.
 #include <algorithm>
 #include <map>
 

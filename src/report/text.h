@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words for numbers and names, shared by tables and pictures.
+// Words for numbers and names, shared by tables and figures.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples reduced to what a picture can show, without hiding what matters: extremes always stay.
+// Thins samples out to what a figure can show, without hiding what matters: extremes always stay.
 #pragma once
 #include <cstddef>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU's tactics share.
+// Helpers that the CPU's tactics share.
 #pragma once
 #include <optional>
 

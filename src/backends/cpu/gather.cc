@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Indices are resolved and checked first, on the calling thread: an index that does not exist is an error of the run.
+// gather on CPUs: the indices are resolved and checked first, on the calling thread, since an index that does not exist
+// is an error of the run.
 #include <cstring>
 
 #include "backends/cpu/cpu.h"

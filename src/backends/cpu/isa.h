@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Own kernels are loops that the compiler vectorises. vectorised(loop) holds the loop compiled three times and runs the
-// widest version this CPU has, so that one binary for any x86-64 uses AVX2 and AVX-512 where they are present.
+// Temper's own kernels are loops that the compiler vectorises. vectorised(loop) holds the loop compiled three times and
+// runs the widest version this CPU has, so that one binary for any x86-64 uses AVX2 and AVX-512 where they are present.
 #pragma once
 #include <cstdint>
 

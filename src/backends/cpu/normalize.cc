@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer, instance and RMS normalisation. The variance is the mean of squared differences from the mean, a second pass:
-// the difference of mean square and squared mean loses all digits where the mean is large.
+// normalize on CPUs: layer, instance and RMS normalisation. The variance is the mean of squared differences from the
+// mean, a second pass: the difference of mean square and squared mean loses all digits where the mean is large.
 #include <cmath>
 
 #include "backends/cpu/box_copy.h"

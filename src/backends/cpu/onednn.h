@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The little that Temper's tactics share over oneDNN (v2 API). Included by .cc files of backends/cpu only.
+// The few helpers over oneDNN (v2 API) that tactics share. Included by .cc files of backends/cpu only.
 #pragma once
 #include <algorithm>
 #include <dnnl.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN's parallel regions on Temper's threads.
+// Runs oneDNN's parallel regions on Temper's threads.
 //
 // oneDNN has its loops compiled with OpenMP. libgomp's workers beside those of base/team.h would wait on the same
 // cores, and libgomp waits for a worker that has not begun. Of OpenMP, oneDNN's library calls six functions. Their

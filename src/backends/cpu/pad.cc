@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding with a constant copies the box that is left of the input and fills the boxes around it. The other modes read
-// the input through one table of positions for each axis.
+// pad on CPUs: padding with a constant copies the box that is left of the input and fills the boxes around it. The
+// other modes read the input through one table of positions for each axis.
 #include <algorithm>
 
 #include "backends/cpu/box_copy.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pointwise programs run step by step over tiles of about a thousand elements, so that what lies between two steps
-// stays in the L1 cache. A tile is a range of the output's memory. Inputs that are contiguous there are read where they
-// are; those that are one element for the whole tile are passed as such; the others are spread out into scratch first.
+// pointwise on CPUs: programs run step by step over tiles of about a thousand elements, so that what lies between two
+// steps stays in the L1 cache. A tile is a range of the output's memory. Inputs that are contiguous there are read
+// where they are; those that are one element for the whole tile are passed as such; the others are spread out into
+// scratch first.
 #include <cstring>
 
 #include "backends/axes.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions in any layout. In memory order the axes alternate between kept and reduced ones. Where the innermost is
-// reduced, rows are folded; where it is kept, whole rows are added up element by element.
+// reduce on CPUs, in any layout. In memory order the axes alternate between kept and reduced ones. Where the innermost
+// is reduced, rows are folded; where it is kept, whole rows are added up element by element.
 #include <cmath>
 #include <cstring>
 #include <limits>

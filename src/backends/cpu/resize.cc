@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nearest moves elements through tables of positions. The other kinds interpolate one axis at a time: each row of the
-// result is a weighted sum of a few rows of what the axis before left.
+// resize on CPUs: nearest moves elements through tables of positions. The other kinds interpolate one axis at a time:
+// each row of the result is a weighted sum of a few rows of what the axis before left.
 #include <algorithm>
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What softmax, normalize and arg_reduce share: the tensor seen as [outer, n, inner] in memory order, the op running
-// along n. inner = 1: rows. Otherwise columns, taken a few at a time.
+// Work along rows, shared by softmax, normalize and arg_reduce: the tensor is seen as [outer, n, inner] in memory
+// order, the op running along n. inner = 1: rows. Otherwise columns, taken a few at a time.
 #pragma once
 #include <optional>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and its logarithm. Rows: largest element, exponentials and their sum, scale; three passes over memory that
-// the first brought into the cache. Along another axis: the same for up to kColumns neighbours at once.
+// softmax and its logarithm on CPUs. Rows: largest element, exponentials and their sum, scale; three passes over memory
+// that the first brought into the cache. Along another axis: the same for up to kColumns neighbours at once.
 #include <cmath>
 #include <limits>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations of more than one step. Formulas are those of the ONNX operator documents.
+// Imports activations of more than one step. Formulas are those of the ONNX operator documents.
 #include <cmath>
 
 #include "onnx/broadcast.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ArgMax, ArgMin, Hardmax
+// Imports ArgMax, ArgMin and Hardmax.
 #include <numeric>
 
 #include "onnx/node.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BatchNormalization at inference: x * scale + shift per channel, with
-// scale = gamma / sqrt(variance + epsilon) and shift = beta - mean * scale.
+// Imports BatchNormalization at inference: x * scale + shift per channel, with scale = gamma / sqrt(variance + epsilon)
+// and shift = beta - mean * scale.
 #include <cmath>
 
 #include "onnx/broadcast.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expand, Tile
+// Imports Expand and Tile.
 #include "onnx/node.h"
 
 namespace temper {

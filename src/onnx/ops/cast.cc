@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cast, CastLike, BitCast. `saturate` and `round_mode` speak of 8-bit floats only, which are refused as dtypes.
+// Imports Cast, CastLike and BitCast. `saturate` and `round_mode` speak of 8-bit floats only, which are refused as
+// dtypes.
 #include "onnx/node.h"
 #include "onnx/tensor_proto.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Col2Im: every column's elements are added up where they come from, in a padded picture that is cut afterwards
+// Imports Col2Im: every column's elements are added up where they come from, in a padded picture that is cut
+// afterwards.
 #include "base/checked.h"
 #include "onnx/node.h"
 

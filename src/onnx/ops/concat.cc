@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Concat
+// Imports Concat.
 #include "onnx/node.h"
 
 namespace temper {

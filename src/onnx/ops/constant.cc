@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constant, ConstantOfShape
+// Imports Constant and ConstantOfShape.
 #include "onnx/node.h"
 
 namespace temper {

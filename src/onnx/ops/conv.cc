@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv
+// Imports Conv.
 #include "onnx/broadcast.h"
 #include "onnx/window.h"
 

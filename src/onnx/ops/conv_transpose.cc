@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ConvTranspose
+// Imports ConvTranspose.
 #include "onnx/broadcast.h"
 
 namespace temper {

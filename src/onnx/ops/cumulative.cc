@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CumSum, CumProd
+// Imports CumSum and CumProd.
 #include "onnx/node.h"
 
 namespace temper {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DFT, STFT: products with the matrix of the transform, whose length is known at import
+// Imports DFT and STFT: products with the matrix of the transform, whose length is known at import.
 #include <cmath>
 
 #include "onnx/node.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropout at inference: the input, and a mask that keeps everything.
+// Imports Dropout at inference: the input, and a mask that keeps everything.
 #include "onnx/node.h"
 
 namespace temper {

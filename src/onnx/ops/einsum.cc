@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Einsum, lowered: diagonals are masked and summed, axes that one operand has alone are summed, and pairs of operands
-// become matrix products with the shared, kept labels as batch.
+// Imports Einsum, lowered: diagonals are masked and summed, axes that one operand has alone are summed, and pairs of
+// operands become matrix products with the shared, kept labels as batch.
 #include <algorithm>
 #include <map>
 

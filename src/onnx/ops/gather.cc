@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gather, GatherElements, GatherND
+// Imports Gather, GatherElements and GatherND.
 #include "onnx/node.h"
 
 namespace temper {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// If: only where the condition is known at import, as it is when it asks about shapes
+// Imports If, only where the condition is known at import, as it is when it asks about shapes.
 #include "onnx/node.h"
 
 namespace temper {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv. Products of 8-bit operands wherever that is exact: the zero
-// point of constant weights is taken off beforehand where the difference fits into i8, and that of the input
+// Imports MatMulInteger, ConvInteger, QLinearMatMul and QLinearConv. Products of 8-bit operands wherever that is exact:
+// the zero point of constant weights is taken off beforehand where the difference fits into i8, and that of the input
 // afterwards, as zero * (sum of the weights); padding stands for the zero point, as ONNX wants, so it is added before.
 // What is left is computed on i32 after the zero points are taken off.
 #include <limits>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMul, Gemm
+// Imports MatMul and Gemm.
 #include "onnx/node.h"
 
 namespace temper {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NonMaxSuppression
+// Imports NonMaxSuppression.
 #include "onnx/node.h"
 
 namespace temper {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NonZero, Compress
+// Imports NonZero and Compress.
 #include "onnx/node.h"
 
 namespace temper {

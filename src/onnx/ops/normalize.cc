@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LayerNormalization, RMSNormalization, InstanceNormalization, GroupNormalization, LpNormalization, LRN.
-// The affine part is pointwise arithmetic after the op.
+// Imports LayerNormalization, RMSNormalization, InstanceNormalization, GroupNormalization, LpNormalization and LRN. The
+// affine part is pointwise arithmetic after the op.
 #include "onnx/broadcast.h"
 
 namespace temper {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ops that are one step of a pointwise program.
+// Imports the ops that are one step of a pointwise program.
 #include "onnx/broadcast.h"
 
 namespace temper {

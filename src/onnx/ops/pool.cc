@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AveragePool, MaxPool, LpPool, the global pools, MaxUnpool
+// Imports AveragePool, MaxPool, LpPool, the global pools and MaxUnpool.
 #include "onnx/window.h"
 
 namespace temper {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 8-bit ops of the domain com.microsoft that ONNX Runtime's quantizer writes (its QOperator format), by their
-// definition: dequantize, the op on floats, quantize. The passes make integer products of them, as of Q/DQ models.
+// Imports the 8-bit ops of the domain com.microsoft that ONNX Runtime's quantizer writes (its QOperator format), by
+// their definition: dequantize, the op on floats, quantize. The passes make integer products of them, as of Q/DQ
+// models.
 #include "onnx/node.h"
 #include "onnx/scales.h"
 #include "onnx/window.h"

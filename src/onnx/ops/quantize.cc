@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// QuantizeLinear, DequantizeLinear
+// Imports QuantizeLinear and DequantizeLinear.
 #include "onnx/node.h"
 #include "onnx/scales.h"
 #include "onnx/tensor_proto.h"

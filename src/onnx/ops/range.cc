@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Range, and what is made of positions: OneHot, EyeLike, Trilu, ReverseSequence
+// Imports Range, and what is made of positions: OneHot, EyeLike, Trilu and ReverseSequence.
 #include "onnx/node.h"
 #include "onnx/tensor_proto.h"
 

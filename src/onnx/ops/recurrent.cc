@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LSTM, GRU, RNN
+// Imports LSTM, GRU and RNN.
 #include <algorithm>
 
 #include "onnx/node.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Reduce* family.
+// Imports the Reduce* family.
 #include <algorithm>
 #include <numeric>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reshape, Flatten, Squeeze, Unsqueeze
+// Imports Reshape, Flatten, Squeeze and Unsqueeze.
 #include <algorithm>
 
 #include "onnx/node.h"

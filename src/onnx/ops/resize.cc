@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resize, Upsample
+// Imports Resize and Upsample.
 #include "onnx/node.h"
 
 namespace temper {

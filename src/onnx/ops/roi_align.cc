@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RoiAlign
+// Imports RoiAlign.
 #include "onnx/node.h"
 
 namespace temper {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scatter, ScatterElements, ScatterND, TensorScatter
+// Imports Scatter, ScatterElements, ScatterND and TensorScatter.
 #include "onnx/node.h"
 
 namespace temper {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape, Size
+// Imports Shape and Size.
 #include <algorithm>
 
 #include "onnx/node.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slice, Split
+// Imports Slice and Split.
 #include "onnx/node.h"
 
 namespace temper {

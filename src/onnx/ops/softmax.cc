@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax, LogSoftmax
+// Imports Softmax and LogSoftmax.
 #include "onnx/node.h"
 
 namespace temper {

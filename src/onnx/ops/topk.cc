@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TopK
+// Imports TopK.
 #include "onnx/node.h"
 
 namespace temper {

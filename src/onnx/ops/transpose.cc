@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transpose, DepthToSpace, SpaceToDepth
+// Imports Transpose, DepthToSpace and SpaceToDepth.
 #include "onnx/node.h"
 
 namespace temper {

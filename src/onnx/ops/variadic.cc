@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Max, Min, Sum, Mean of any number of inputs; Clip.
+// Imports Max, Min, Sum and Mean of any number of inputs, and Clip.
 #include "onnx/node.h"
 
 namespace temper {
