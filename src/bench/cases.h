@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads problems from text, one a line, for tests (tests/cases/*.cases) and `temper bench kernel`. The grammar is
-// Problem::text()'s:
+// Reads problems from text, one a line (tests/cases/*.cases). The grammar is that of Problem::text():
 //   conv(f32[2,3,17,17], f32[8,3,3,3]*) strides=[2,2] pads=[1,1,1,1] dilations=[1,1]
-//   reshape(f32[2,6], i64[2]*=[3,4])         * marks a constant, + what holds no number below zero; =[...] gives the
-//   elements gather(f32[5,3], i64[4]{0..5}) axis=0    elements are integers from 0 up to but not including 5 _ is an
-//   absent input; '#' starts a comment; a line that begins with "reference " needs the reference backend today.
+//   reshape(f32[2,6], i64[2]*=[3,4])
+//   gather(f32[5,3], i64[4]{0..5}) axis=0
+// '*' marks a constant, '+' an input without numbers below zero. '=[...]' gives the elements; of '{0..5}' they are
+// integers from 0 up to but not including 5. '_' is an absent input; '#' starts a comment; a line that begins with
+// "reference " needs the reference backend today.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns a picture into a model's input. What the options leave open follows from the input's type:
 //   three channels, square, at least 128 pixels: the usual ImageNet evaluation: short side to round(size * 256 / 224),
-//   centre
-//     crop to size x size, (pixel / 255 - mean) / std with ImageNet's mean and std. For 224 that is 256 and 224;
+//     centre crop to size x size, (pixel / 255 - mean) / std with ImageNet's mean and std. For 224 that is 256 and 224;
 //   three channels otherwise: stretched to height x width, same mean and std;
 //   one channel: grey, stretched to height x width, pixel / 255;
 //   u8 inputs: the same geometry, the pixels themselves.

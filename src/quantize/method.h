@@ -27,14 +27,11 @@ struct Observed {
 // The largest |x| that is kept, 0 < result <= amax; 0 where the tensor is all zero.
 //   minmax:     amax.
 //   percentile: the upper edge of the bin that holds the p-th percentile (nearest rank) of all |x|, zeros included.
-//   Where
-//               that percentile is itself zero it would clip everything that is not: then amax.
+//               Where that percentile is itself zero it would clip everything that is not: then amax.
 //   mse:        the bin edge a that minimises the sum over the bins of count * (x - q(x))^2 with x the middle of the
-//   bin and
-//               q(x) = min(round(x / s), 127) * s, s = a / 127 (what pytorch-quantization calls "mse").
+//               bin and q(x) = min(round(x / s), 127) * s, s = a / 127 (what pytorch-quantization calls "mse").
 //   entropy:    S. Migacz, "8-bit inference with TensorRT", GTC 2017: for each width i from 128 bins up, P is the first
-//   i
-//               bins with all beyond added to the last one, Q the first i bins joined into 128 levels of equal width
+//               i bins with all beyond added to the last one, Q the first i bins joined into 128 levels of equal width
 //               and spread again evenly over their bins that are not empty; the i with the least KL(P || Q) is taken,
 //               the widest of equals. A width at which P has mass where Q has none is no candidate. The first bin is
 //               left out of it: "discarding the first bin in the histogram (which typically contains a huge number of
