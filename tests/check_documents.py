@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the documents name exists: paths in `code` and links, verbs of ./dev, verbs and flags of temper.
+"""What the documents name exists: paths in `code` and links, verbs of ./dev, verbs and flags of temper. The tables of
+ARCHITECTURE.md are those that tests/architecture.py makes.
 
 usage: check_documents.py [PROGRAM]     with PROGRAM (build/temper) its verbs and flags are looked up in its help
 """
@@ -8,6 +9,8 @@ import pathlib
 import re
 import subprocess
 import sys
+
+import architecture
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENTS = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "THIRD_PARTY.md", "benchmarks/README.md"]
@@ -60,10 +63,10 @@ def check(document, text, dev_verbs, program):
 
 
 dev_verbs = {v.replace("_", "-") for v in re.findall(r"^cmd_([a-z_]+)\(\)", (ROOT / "dev").read_text(), re.M)} | {"help"}
-found = []
+found = architecture.problems()
 for document in DOCUMENTS:
     if (ROOT / document).exists():
         text = (ROOT / document).read_text()
         found += check(document, text, dev_verbs, sys.argv[1] if len(sys.argv) > 1 else None)
-print("\n".join(dict.fromkeys(found)) or "all that the documents name exists")
+print("\n".join(dict.fromkeys(found)) or "all that the documents name exists, and the tables of ARCHITECTURE.md are up to date")
 sys.exit(1 if found else 0)
