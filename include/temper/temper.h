@@ -16,7 +16,7 @@
 namespace temper {
 inline namespace api {  // keeps these names apart from the library's own classes
 
-// What a function of Temper failed with; what() says what, where and what to do next.
+// The exception that functions of Temper throw; what() says what failed, where, and what to do next.
 class Error : public std::runtime_error {
  public:
   Error(temper_status status, const std::string& message) : std::runtime_error(message), status_(status) {}
@@ -125,7 +125,7 @@ struct LoadOptions {
   bool map_file = false;  // see temper_load_options: nobody may write to the file while the engine lives
 };
 
-// What is kept for shapes that come at run time: what was used last; see temper_shape_limits. 0: the default.
+// Limits of what is kept for shapes that come at run time: what was used last; see temper_shape_limits. 0: the default.
 struct ShapeLimits {
   int64_t plans = 0, plan_bytes = 0;         // of the engine
   int64_t prepared = 0, prepared_bytes = 0;  // of each session
@@ -164,7 +164,7 @@ class Engine {
     return Engine(engine);
   }
 
-  // What was there before stays if writing fails, and unless it is a plan; `force` replaces files of other kinds, too.
+  // A file that was there stays if writing fails, and unless it is a plan; `force` replaces files of other kinds, too.
   // Throws Error{TEMPER_USAGE} for a file that the engine was loaded or built from, even then.
   void save(const std::string& plan_path, bool force = false) const {
     detail::check((force ? temper_engine_save_over : temper_engine_save)(handle(), plan_path.c_str()));
@@ -172,7 +172,7 @@ class Engine {
   std::vector<Port> inputs() const { return ports(temper_engine_input_count(handle()), temper_engine_input); }
   std::vector<Port> outputs() const { return ports(temper_engine_output_count(handle()), temper_engine_output); }
   const temper_engine* handle() const { return handle_.get(); }
-  // From now on, for all copies and sessions.
+  // The limits hold from now on, for all copies and sessions.
   void set_limits(const ShapeLimits& limits) {
     temper_shape_limits plain = {};
     plain.plans = limits.plans;

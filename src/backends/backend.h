@@ -22,7 +22,7 @@ struct Backend {
   // Describes the `ordinal`-th such device of this machine; throws Error{unsupported} where it has none.
   Device (*device)(int ordinal, const DeviceSettings& settings);
   std::span<const Tactic* const> (*tactics)();  // in the order used when nothing may be measured
-  // What a reorder's kernel is compiled to; null: nothing is compiled.
+  // Compiles a reorder's kernel; null: nothing is compiled.
   AlignedBytes (*compile_reorder)(const Reorder& reorder, const Device& device);
   std::unique_ptr<Kernel> (*reorder)(const Reorder& reorder, std::span<const std::byte> code, const Device& device);
   // Null: kernels read and write the host's memory and are done when launch() returns.
@@ -42,7 +42,7 @@ Device open_device(std::string_view device, const DeviceSettings& settings = {})
 void preload(std::string_view device, std::string_view manifest, const DeviceSettings& settings);
 // Null for devices that have no memory of their own.
 std::unique_ptr<Queue> open_queue(const Device& device);
-// By full name ("cpu.conv.onednn"), in any backend; null when there is none (a plan of another version).
+// Finds a tactic by full name ("cpu.conv.onednn") in any backend; null when there is none (a plan of another version).
 const Tactic* find_tactic(std::string_view name);
 
 // The key of a measured time: everything that the time depends on, as text. The part up to the last " | " is the

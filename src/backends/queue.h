@@ -12,7 +12,7 @@ class Queue {
  public:
   virtual ~Queue() = default;
   virtual void* stream() const = 0;  // for Buffers::stream
-  // What others on the same device order their own work with: for CUDA, a CUstream of the GPU's primary context.
+  // The handle that others on the device order their own work by: for CUDA, a CUstream of its primary context.
   virtual void* handle() const = 0;
 
   // Memory of the device, at least 256-byte aligned, with undefined content. Throws Error{machine} with what is free.
@@ -31,7 +31,7 @@ class Queue {
   // Whether a fault has taken the device from this process for good: all that is asked of it from now on fails.
   virtual bool is_lost() noexcept { return false; }
 
-  // What is put in between the two is kept, not run, and can be run many times. Throws what `put_in` throws, after
+  // A recording keeps what is put in, without running it, and can be run many times. Throws what `put_in` throws, after
   // which the queue is as it was before.
   class Recording {
    public:

@@ -65,7 +65,7 @@ Support refused(const Parts&... parts) {
   return {concat(parts...)};
 }
 
-// What a tactic makes at build. Inputs marked in `consumed` are not handed to the kernel (and not stored) any more.
+// The result of a tactic's build. Inputs marked in `consumed` are not handed to the kernel (and not stored) any more.
 // Equal bytes and equal code of several plans are stored once, so what depends on weights alone belongs into `bytes`,
 // what depends on shapes into `code`.
 struct Packed {
@@ -102,7 +102,7 @@ class Kernel {
   virtual void launch(const Buffers& buffers) = 0;
 };
 
-// What a tactic may know of the machine. Filled in once (backends.cc); tests make their own.
+// The facts that a tactic may know of the machine. They are filled in once (backends.cc); tests make their own.
 struct Device {
   std::string backend;      // "cpu", "cuda", "reference"
   std::string fingerprint;  // CPU model, ISA and library versions: plans and timings are valid for equal ones
@@ -114,11 +114,11 @@ struct Device {
   std::shared_ptr<const cuda::Machine> gpu;  // cuda: null in tests that choose and plan without a GPU
 };
 
-// What `load` is given may come from a file that someone changed. The caller has asked `supports`, and for a tactic
-// without `build` it has found the configuration among `configs`. A tactic with `build`, whose configs() may be slow,
-// checks the configuration and the size of the packed bytes in `load` and throws Error{bad_file}. What it accepts, its
-// kernel runs within the buffers that the problem's types and the configuration's layouts imply. Constants that were
-// packed are null in `supports` and `load` then.
+// The bytes that `load` gets may come from a file that someone changed. The caller has asked `supports`, and for a
+// tactic without `build` it has found the configuration among `configs`. A tactic with `build`, whose configs() may be
+// slow, checks the configuration and the size of the packed bytes in `load` and throws Error{bad_file}. What it
+// accepts, its kernel runs within the buffers that the problem's types and the configuration's layouts imply. Constants
+// that were packed are null in `supports` and `load` then.
 struct Tactic {
   std::string_view name;  // "cpu.conv.onednn"
   int version;            // part of the timing key: raise it when the kernel changes

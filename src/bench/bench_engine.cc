@@ -44,7 +44,7 @@ int64_t batch_of(const std::vector<Dims>& shapes) {
   return 1;
 }
 
-// What a session takes of a GPU's memory: the arena, buffers for inputs and outputs, constants.
+// Bytes of a GPU's memory that a session takes: the arena, buffers for inputs and outputs, constants.
 static int64_t device_bytes_of(const Plan& plan) {
   int64_t bytes = plan.arena_bytes();
   for (const auto* ports : {&plan.inputs, &plan.outputs})

@@ -21,13 +21,13 @@ int64_t batch_of(const std::vector<Dims>& shapes);  // first dimension of the fi
 struct LoadPattern {
   int streams = 1;
   double request_rate_per_s = 0;  // 0: back to back
-  // Of a GPU: whether the copies of inputs and outputs are in the times, which are the host's then; without them they
-  // are the GPU's own. One stream back to back only where they are left out.
+  // GPUs: whether the copies of inputs and outputs are in the times, which are the host's then; without them they are
+  // the GPU's own. Only one stream back to back may leave them out.
   bool transfers = false;
   bool cuda_graph = true;  // of a GPU, without transfers: as one recorded graph, or launch by launch
 };
 
-// What a run of the engine is, before it is measured: device, precision, batch, shapes, threads, hashes, memory of a
+// Describes a run of the engine before it is measured: device, precision, batch, shapes, threads, hashes, memory of a
 // session.
 BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes);
 

@@ -39,12 +39,12 @@ const std::optional<std::string>& root_hash(const BenchRun& run) {
   return run.source_sha256 ? run.source_sha256 : run.model_sha256;
 }
 
-// What runs that belong together have in common, but for the precision.
+// The key that runs which belong together share, but for the precision.
 auto key_of(const BenchRun& run) {
   return std::tuple(run.batch, text_of(run.shapes), run.threads, run.streams, run.load, run.request_rate_per_s);
 }
 
-// Of the median, from order statistics at 99.5 %: of the samples, or of those that a summary keeps.
+// The interval of the median, from order statistics at 99.5 %: of the samples, or of those that a summary keeps.
 std::optional<Interval> interval_of(const BenchRun& run, std::string& from) {
   constexpr double kConfidence = 0.995;
   const Latency& l = run.latency;

@@ -17,7 +17,7 @@ struct PlacedRun {
   const Environment* environment = nullptr;
 };
 
-// What keeps two runs from being a comparison of what they are meant to compare.
+// The reasons why two runs do not compare what they are meant to compare.
 struct Differences {
   std::vector<std::string> refusals;  // "batch: 1 and 8"
   std::vector<std::string> warnings;  // "the models' hashes are unknown on both sides"
@@ -65,8 +65,8 @@ Gate gate_of(const Comparison& comparison, double max_slowdown);
 // "fp32, batch 8, 2 threads" of a run: what it is told apart by.
 std::string label_of(const BenchRun& run);
 
-// Of runs that differ in their threads alone: which number is the fastest, and how much longer each other one takes, as
-// far as the intervals tell. "1 thread is the fastest: 2 threads take 1.84 times as long (1.71 to 1.95)".
+// Says of runs that differ in their threads alone which number is the fastest, and how much longer each other one
+// takes, as far as the intervals tell. "1 thread is the fastest: 2 threads take 1.84 times as long (1.71 to 1.95)".
 std::string fastest_threads(const std::vector<const BenchRun*>& runs);
 
 }  // namespace temper

@@ -8,8 +8,8 @@
 
 namespace temper {
 
-// What keeps timing b beside a from being a comparison of plans: another device, number of threads or model ("threads:
-// 1 and 2"). A model that was derived from the other's, as its file says, is no other one.
+// The reasons why timing b beside a would not compare plans: another device, number of threads or model ("threads: 1
+// and 2"). A model that was derived from the other's, as its file says, is no other one.
 std::vector<std::string> engine_differences(const Engine& a, const Engine& b);
 
 // Throws Error{unsupported} where they take different inputs.

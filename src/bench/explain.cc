@@ -12,7 +12,7 @@ namespace temper {
 
 namespace {
 
-// Of what convolutions and products compute in, or where there are none, of any layer.
+// The lowest precision that convolutions and products compute in, or where there are none, any layer.
 std::string lowest_seen(const EngineLayers& engine) {
   for (const bool products : {true, false}) {
     std::string lowest;

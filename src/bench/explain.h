@@ -60,7 +60,7 @@ struct Explanation {
 // `asked` overrides what the engine says it was asked for. Throws Error{usage} for a precision that is none.
 Explanation explain(const EngineLayers& engine, const std::string& asked = "");
 
-// What changed from one engine to the next, in words with numbers.
+// The changes from one engine to the next, in words with numbers.
 struct EngineStep {
   std::string from, to;
   std::optional<double> ratio;  // median of `to` over that of `from`

@@ -37,7 +37,7 @@ EngineStep step_between(const Explanation& a, const Explanation& b) {
   if (a.is_timed && b.is_timed) {
     auto changed = [&](std::string_view what, std::initializer_list<LayerKind> kinds) {
       const double before = kind_ms(a, kinds), after = kind_ms(b, kinds);
-      // What is below a fortieth of the larger engine explains nothing.
+      // A change below a fortieth of the larger engine explains nothing.
       if (std::abs(after - before) < 0.025 * std::max(a.layers_ms, b.layers_ms)) return;
       step.why.push_back(concat(what, ' ', short_ms(before), " -> ", short_ms(after), " (",
                                 percent(before / a.layers_ms), " -> ", percent(after / b.layers_ms),
@@ -49,7 +49,7 @@ EngineStep step_between(const Explanation& a, const Explanation& b) {
     changed("pointwise layers", {LayerKind::pointwise, LayerKind::softmax, LayerKind::normalization});
     changed("data movement", {LayerKind::movement});
   }
-  // What is wider than asked: a change only where both were asked for the same.
+  // Layers wider than asked for are a change only where both engines were asked for the same.
   auto counted = [&](std::string_view what, int64_t before, int64_t after, int64_t all) {
     if (a.asked == b.asked && before != after)
       step.why.push_back(concat(what, " wider than ", upper(b.asked), ": ", before, " -> ", after, " of ", all));

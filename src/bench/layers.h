@@ -88,7 +88,7 @@ struct EngineLayers {
   std::vector<std::string> notes;
 };
 
-// Of a plan, timed.
+// The layers of a plan, timed.
 EngineLayers layers_of(const Profile& profile, const EngineInfo& info, const Peaks& peaks, std::string name);
 
 }  // namespace temper

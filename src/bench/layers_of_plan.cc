@@ -61,7 +61,7 @@ LayerKind kind_of(const PlanStep& step, const EngineLayer& layer) {
   return only_casts && layer.from != layer.to ? LayerKind::reformat : kind;
 }
 
-// What the last word of the kernel's configuration says it leaves to a second step (backends/cpu: Absorb,
+// Whether the last word of the kernel's configuration says that it leaves work to a second step (backends/cpu: Absorb,
 // IntegerAbsorb). An integer product that writes floats has all that it needs in its scale.
 bool has_second_step(const PlanStep& step, const EngineLayer& layer) {
   if (!is_product(layer.kind) || step.tactic == "cpu.matmul.onednn") return false;

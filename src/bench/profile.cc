@@ -52,7 +52,7 @@ Profile profile_engine(const std::shared_ptr<const Engine>& engine, const std::v
       row.bytes = bytes_of(*profile.plan, segment, *row.step);
       row.operations = operations_of(segment, *row.step);
       row.to = row.step->problem.outputs[0].type.dtype;
-      // What a convolution multiplies is made of its input when they are fused, and has the type of its weights.
+      // A fused convolution multiplies values that are made of its input and have the type of its weights.
       const auto& inputs = row.step->problem.inputs;
       const bool fused = std::holds_alternative<ops::FusedConv>(row.step->problem.op);
       row.from = inputs.empty() ? row.to : inputs[fused ? 1 : 0].type.dtype;

@@ -19,13 +19,13 @@ constexpr std::string_view kResultSchema = "temper.result/1";
 // Milliseconds. Percentiles are nearest ranks and absent without enough samples (measure/statistics.h).
 struct Latency {
   std::optional<double> median, mean, min, max, stddev, p90, p95, p99;
-  // Of what they are named after; absent where that is, or where the samples are too few. Only the first needs a note
-  // then.
+  // Intervals of the figures that they are named after; absent where those are, or where the samples are too few. Only
+  // the first needs a note then.
   std::optional<Interval> median_ci95, mean_ci95, p90_ci95, p95_ci95, p99_ci95;
 };
 
-// What a run that another program measured says besides. Its fields stand in the run's object and only there.
-// Absent: its log does not say.
+// The further fields of a run that another program measured. They stand in the run's object and only there. Fields are
+// absent where its log does not say them.
 struct ImportedRun {
   std::string source;  // "trtexec 8.6.1: LOG"
   std::optional<std::string> tensorrt_version, device_name;
@@ -37,8 +37,8 @@ struct ImportedRun {
   std::vector<std::string> warnings;  // those of the checks, then those of the log itself
 };
 
-// What a GPU did while a run was measured on it, as NVML says (every 20 ms). Its fields stand in the run's object and
-// only in runs of a GPU. Absent: it does not say.
+// The state of a GPU while a run was measured on it, as NVML says (every 20 ms). The fields stand in the run's object
+// and only in runs of a GPU. They are absent where NVML does not say them.
 struct GpuRun {
   std::string name;
   std::optional<double> clock_mhz_median, clock_mhz_min, highest_clock_mhz, memory_clock_mhz;
@@ -98,12 +98,12 @@ bool percentile_fit_for_verdict(const BenchRun& run, std::string_view percentile
 void set_samples(BenchRun& run, const Samples& samples);
 // Why latency_of finds no interval for the median of these samples: they are too few, or neighbours are alike.
 std::string why_no_median_interval(const std::vector<double>& ms);
-// From samples in the order taken, at least one.
+// Summarises samples in the order taken, at least one.
 Latency latency_of(const std::vector<double>& ms);
-// Of these: `outliers` and `drift`, from samples_ms.
+// Sets `outliers` and `drift` from samples_ms.
 void set_series(BenchRun& run);
 
-// What disturbed a measurement, or makes it say less than it seems to: the cause with its numbers, then the remedy.
+// A warning names what disturbed a measurement, or makes it say less than it seems to, with numbers, and a remedy.
 struct Warning {
   std::string cause, remedy;
 };

@@ -27,7 +27,7 @@ std::string csv_table(const Table& table);  // RFC 4180, but lines end in "\n"
 std::string format_number(double value, int digits = 4);
 std::string percent(double share, int digits = 3);  // of 1: "98.7 %"
 
-// What a reader wants to see of runs: one row a run. Absent figures are "n/a" with the note.
+// The figures that a reader wants to see of runs: one row a run. Absent figures are "n/a" with the note.
 Table summary_of(const std::vector<BenchRun>& runs);
 // Every scalar field under the names of the result file ("latency_ms.median"), for spreadsheets: absent = empty cell.
 Table fields_of(const std::vector<BenchRun>& runs);

@@ -67,7 +67,7 @@ std::vector<Warning> warnings_of(const BenchRun& run, const Environment& e) {
          "no verdict can rest on it: find what changed meanwhile (heat, other load, memory), then measure again"});
   if (const auto note = run.notes.find("warmup_runs"); note != run.notes.end())
     list.push_back({note->second, "a longer --duration, or --warmup N"});
-  // What the whole file's environment says already needs no saying again.
+  // A warning about the whole file's environment needs no saying again.
   if (run.load_by_others.value_or(0) >= kLoadThatCounts && e.load_by_others.value_or(0) < kLoadThatCounts)
     list.push_back(load_warning(*run.load_by_others, e));
   const Latency& l = run.latency;

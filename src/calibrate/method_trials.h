@@ -22,8 +22,8 @@ class HoldApart {
   static constexpr int64_t kEvery = 5, kMost = 500;  // of 500, a difference of one sample is 0.2 % of the agreement
   static constexpr int64_t kLeast = 16;
   explicit HoldApart(uint64_t seed) : random_(seed) {}
-  // Of the next sample: the place below kMost where it is held, or -1: calibrate on it. The places come in order; the
-  // sample that was held at a place before is calibrated on instead.
+  // Decides about the next sample: the place below kMost where it is held out, or -1 to calibrate on it. The places
+  // come in order; the sample that was held at a place before is calibrated on instead.
   int64_t place();
 
  private:
@@ -31,16 +31,16 @@ class HoldApart {
   int64_t seen_ = 0, chosen_ = 0, candidates_ = 0;
 };
 
-// What "auto" takes where nothing can be judged: the least squared error needs no judge, and clips no more than that is
-// worth.
+// "auto" takes this method where nothing can be judged: the least squared error needs no judge, and clips no more than
+// that is worth.
 constexpr Method kUnjudged{Method::Kind::mse};
-// Why, for the ranges' notes: of the samples held apart, `fresh` were not calibrated on.
+// The reason, for the ranges' notes: of the samples held apart, `fresh` were not calibrated on.
 std::string unjudged_text(int64_t fresh);
 
-// Of samples held apart, by the hashes of their contents: the places of those whose content was not calibrated on.
+// The places of the held-out samples whose content was not calibrated on, by the hashes of their contents.
 std::vector<size_t> fresh_samples(std::vector<uint64_t> calibrated, std::span<const uint64_t> hashes);
 
-// What one method's ranges are worth.
+// The trial of one method: how near the outputs are with its ranges.
 struct MethodTrial {
   std::string method;
   std::optional<Agreement> agreement;  // with FP32, where an output holds classes

@@ -98,7 +98,7 @@ void Observer::observe(const std::vector<Tensor>& inputs, const std::vector<std:
       try {
         temper::observe(seen_.values.at(name), cut ? first_samples(*tensor, count) : *tensor, name, names);
       } catch (const Error& error) {
-        // Of several, the one nearest to the inputs: the others follow from it.
+        // Of several failures the one nearest to the inputs counts: the others follow from it.
         const std::lock_guard lock(mutex);
         if (!failure || place < failed_place) failure = error, failed_place = place;
       }

@@ -40,8 +40,8 @@ class Observer {
   // sample.
   void observe(const std::vector<Tensor>& inputs, const std::vector<std::string>& names, int64_t filled = 0);
   const Observation& seen() const { return seen_; }  // so far; the hashes come with finish()
-  // Of all batches, of which `sample_hashes` are the samples' contents; `batch` is left to the caller. Nothing can be
-  // observed afterwards.
+  // The observation of all batches. `sample_hashes` are of the samples' contents; `batch` is left to the caller.
+  // Nothing can be observed afterwards.
   Observation finish(std::vector<uint64_t> sample_hashes = {});
 
  private:

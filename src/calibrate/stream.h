@@ -24,9 +24,9 @@ class StreamCalibration {
   // or an infinity in any value, naming the sample by its number.
   int64_t observe(const std::vector<Tensor>& inputs);
 
-  // Of "auto", after the last batch: tries every method on the next batch of samples held apart, until it returns
-  // false. At once where those are fewer than HoldApart::kLeast: then kUnjudged is taken. In the end they are
-  // calibrated on, too.
+  // For "auto", after the last batch: each call tries every method on the next batch of held-out samples, until one
+  // returns false. The first does where those are fewer than HoldApart::kLeast: then kUnjudged is taken. In the end
+  // they are calibrated on, too.
   bool try_methods();
   const std::vector<MethodTrial>& trials() const { return choice_.trials; }  // after the last, none without "auto"
   // Nothing can be observed afterwards. Throws Error{usage} where no batch came.
@@ -51,7 +51,7 @@ class StreamCalibration {
   int64_t samples_ = 0;              // that came
   std::vector<bool> sampled_;        // by input: its first axis is that of the samples
 
-  // Of auto alone.
+  // Only "auto" uses these.
   HoldApart apart_;
   int64_t batch_ = 0;            // samples of the first batch, and of every one that is run
   std::vector<Tensor> first_;    // inputs of the first batch that have no samples

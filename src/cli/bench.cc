@@ -52,7 +52,7 @@ TimerOptions timer_options(const Options& options) {
   return timer;
 }
 
-// What is built for one place of the sweep over precisions and threads.
+// The flags of one place of the sweep over precisions and threads.
 ModelFlags flags_for(const Options& options, const std::string& precision, int threads) {
   ModelFlags flags = options.flags;
   flags.threads = threads;

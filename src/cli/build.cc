@@ -117,7 +117,7 @@ void print_kept(const EngineInfo& info) {
   }
 }
 
-// What runs where: a line per tactic, by time.
+// Prints what runs where: a line per tactic, by time.
 void print_plan(const Plan& plan) {
   std::string shapes;
   for (const PortInfo& input : plan.inputs) shapes += concat(shapes.empty() ? "" : ", ", input.name, ' ', input.type);

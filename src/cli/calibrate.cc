@@ -307,7 +307,7 @@ void calibrate(const Options& options, Context& context) {
 void add_calibrate(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("model", options->model, "the ONNX model to calibrate");
-  // What is about observing samples, and about those in files.
+  // The options about observing samples, and those about samples in files.
   std::vector<CLI::Option*> observing, of_data;
   of_data.push_back(
       verb.add_option("--data", options->data,

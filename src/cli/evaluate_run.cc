@@ -133,7 +133,7 @@ std::shared_ptr<const Engine> fp32_reference(const std::string& path, const Engi
                                              const Context& context, std::string& why) {
   std::string model = path;
   if (is_plan(path)) {
-    // As recorded, which may be relative to where it was built; or moved together with the plan.
+    // The path as recorded, which may be relative to where it was built; or beside the plan, moved together with it.
     const std::filesystem::path recorded = engine.info().source_path;
     model = recorded.string();
     if (!model.empty() && !file_exists(model))

@@ -73,7 +73,7 @@ void print_summary(const std::string& path, const PlanFile& file) {
   if (!file.refusal.empty()) line("runs here", concat("no: ", file.refusal));
 }
 
-// With the threads where they are not all, and of a concat with what it need not copy.
+// The configuration, with the threads where they are not all, and of a concat with what it need not copy.
 std::string configuration_of(const Plan& plan, const Segment& segment, const PlanStep& step) {
   std::string out = step.config.text;
   const int threads = step.problem.threads;

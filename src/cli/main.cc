@@ -64,7 +64,8 @@ constexpr Verb verbs[] = {
     {"doctor", "show what Temper finds on this machine, and what is missing", add_doctor},
 };
 
-// What was printed goes out first: in a log that takes both streams, a message must not stand in the middle of a table.
+// Standard output is flushed first: in a log that takes both streams, a message must not stand in the middle of a
+// table.
 void to_spdlog(LogLevel level, std::string_view message) {
   std::fflush(stdout);
   const auto to = level == LogLevel::debug  ? spdlog::level::debug
@@ -73,7 +74,7 @@ void to_spdlog(LogLevel level, std::string_view message) {
   spdlog::log(to, "{}", message);
 }
 
-// What is wrong with the command line, and where its options are described.
+// Says what is wrong with the command line, and where its options are described.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (const auto verbs_given = app.get_subcommands(); !verbs_given.empty()) {
     const std::string& verb = verbs_given.front()->get_name();
@@ -144,8 +145,8 @@ int main(int argc, char** argv) {
     std::_Exit(temper::serve_timings({argv + 2, argv + argc}));
   std::signal(SIGXFSZ, SIG_IGN);  // a file over the limit of ulimit is an error of write(), not the end
   temper::cli::claim_exit();
-  // What libraries take down at a regular end, GPUs' above all, takes up to a tenth of a second, and the system does it
-  // as well.
+  // Libraries, GPUs' above all, take up to a tenth of a second to clean up at a regular end, and the system does it as
+  // well.
   const int code = temper::cli::run(argc, argv);
   std::fflush(nullptr);
   std::_Exit(code);

@@ -27,7 +27,7 @@ struct Options {
 
 std::string share_text(double share) { return share <= 0 ? "n/a" : concat(format_number(100 * share, 3), " %"); }
 
-// What bounds the step: the nearer of the two limits.
+// The limit that bounds the step: the nearer of the two.
 std::string limit_text(const StepProfile& row) {
   if (row.of_arithmetic <= 0 && row.of_memory <= 0) return "n/a";
   return row.of_arithmetic >= row.of_memory ? concat("arithmetic ", share_text(row.of_arithmetic))

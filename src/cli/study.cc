@@ -67,7 +67,7 @@ Json search_step(const StudySetup& setup, const std::string& fp32) {
   const Ranges ranges = load_ranges(setup.ranges_path());
   MixedSearch mixed = search_mixed(setup.model.graph, ranges, setup.data, setup.parts.calibration, o.classes,
                                    setup.budget, build_options(o.flags, o.model, setup.context), setup.context);
-  // What each layer's time is in int8: of the model with all of them in it.
+  // The time of each layer in int8, in the model that has all of them in int8.
   mixed.saved_ms = saved_times(
       [&](const std::set<std::string>& doubted) {
         return layer_times(doubted.empty() ? *Engine::load(fp32) : *build(setup, "fp32", {}, doubted));

@@ -90,7 +90,7 @@ std::string stem_of(const StudyOptions& options) {
   return options.output + "/" + std::filesystem::path(options.model).stem().string();
 }
 
-// Of the folder, those that are there already: it may not be.
+// The files that a study reads and writes; those in its folder only as far as they are there already.
 VerbFiles files_of(const StudyOptions& o, const std::vector<std::string>& precisions) {
   VerbFiles files = with_build_files({{o.model}, {o.data, o.data_flags.class_names}, {}}, o.flags, o.force);
   const auto writes = [&](const std::string& path, FileKind kind) {

@@ -39,7 +39,7 @@ struct Agreement {
   Interval interval() const { return wilson_interval(same, n); }
 };
 
-// What is known after a run over data. What needs truth, a reference or a classifier's output is absent without it.
+// The outcome of a run over data. Figures that need truth, a reference or a classifier's output are absent without it.
 struct Evaluation {
   int64_t samples = 0;
   std::string output;  // the classifier's
@@ -72,7 +72,8 @@ class Evaluator {
 // the same; it has no labels. Throws Error{usage} where the name is no output or its type neither of these.
 int classes_output(const std::vector<std::string>& names, const std::vector<TensorType>& types, std::string_view name);
 
-// What may be asked of a tested engine, and the drop that a budget (--max-drop) bounds: each is a share, 0 for no loss.
+// The metrics that may be asked of a tested engine, and the drop that a budget (--max-drop) bounds: each is a share, 0
+// for no loss.
 //   top1:      by how much it is right less often than the reference;
 //   agreement: the share of samples with another best class than the reference's;
 //   cosine:    1 - cosine, of the worst output;
@@ -84,7 +85,7 @@ std::string_view name_of(Metric metric);
 Metric default_metric(const Evaluation& evaluation);
 // Throws Error{usage} where the evaluation lacks what the metric needs, saying what.
 double drop_of(const Evaluation& evaluation, Metric metric);
-// By which drops alike are told apart: the noise share of the worst output.
+// The noise share of the worst output. It tells equal drops apart.
 double worst_noise_share(const Evaluation& evaluation);
 
 // A classifier that does no better than guessing shows a broken pipeline rather than a bad model: what to look at, with

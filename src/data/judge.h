@@ -36,11 +36,11 @@ Judgement judge(const Evaluation& evaluation, std::optional<Metric> metric, std:
 // How many answers, none of them lost, show with 95 % that the drop of a metric that counts is at most `drop`, above 0.
 int64_t answers_to_tell(Metric metric, double drop);
 bool counts_answers(Metric metric);  // top1, agreement
-// Of a drop that is counted, with its interval: "1.67 % (0.71 to 3.86 %)". Where none is seen in fewer answers than
-// tell `told` (a budget; kToldDrop for none, or 0): "at most 16.11 % (20 answers; 381 would tell 1.00 %)". Of others
-// the number.
+// The drop in words. One that is counted has its interval: "1.67 % (0.71 to 3.86 %)". Where none is seen in fewer
+// answers than tell `told` (a budget; kToldDrop for none, or 0): "at most 16.11 % (20 answers; 381 would tell 1.00 %)".
+// Other drops are the number alone.
 std::string drop_text(const Judgement& judgement, std::optional<double> told = {});
-// What is not near: "SNR 11.7 dB and cosine 0.907, where 17 dB and 0.99 are asked for"; empty where all is.
+// Names what is not near: "SNR 11.7 dB and cosine 0.907, where 17 dB and 0.99 are asked for"; empty where all is.
 std::string far_text(const Judgement& judgement);
 
 }  // namespace temper

@@ -12,7 +12,7 @@
 
 namespace temper {
 
-// What an .npy header says, checked: the dtype is one that Temper has and the sizes do not overflow.
+// A checked .npy header: the dtype is one that Temper has and the sizes do not overflow.
 struct NpyHeader {
   DType dtype = DType::f32;
   Dims dims;

@@ -44,7 +44,7 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, error);
 }
 
-// What a row may have before it is said that it has too many: enough for a message with both numbers.
+// The number of fields that a row may have before it is refused for too many: enough for a message with both numbers.
 int64_t most_fields(const TensorType& type) {
   int64_t values = 1;
   for (size_t axis = 1; axis < type.shape.size(); ++axis)

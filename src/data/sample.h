@@ -13,7 +13,7 @@ class Session;
 // `count` of the numbers [0, size) in ascending order, each set equally likely; all of them where count >= size.
 std::vector<int64_t> choose_samples(int64_t size, int64_t count, uint64_t seed);
 
-// As Dataset::batch, for samples that need not be neighbours.
+// Does what Dataset::batch does, for samples that need not be neighbours.
 Batch gather_batch(const Dataset& data, std::span<const int64_t> samples);
 
 // An input without samples is left as it is, every other one gets `count` samples: the last one is repeated.

@@ -55,7 +55,7 @@ const Library& library() {
   return loaded;
 }
 
-// What libtiff reads from: the bytes of a file, and the first thing that it complained of.
+// The source that libtiff reads from: the bytes of a file, and the first thing that it complained of.
 struct Source {
   std::span<const std::byte> bytes;
   uint64_t at = 0;

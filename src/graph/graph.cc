@@ -119,7 +119,7 @@ constexpr int64_t kMaxFoldedInput = 4096;
 std::vector<ValueId> Graph::add_folded(Op op, std::vector<ValueId> inputs, std::string_view node_name,
                                        const std::vector<std::string>& output_names) {
   std::vector<ValueId> outputs = add(std::move(op), std::move(inputs), node_name, output_names);
-  // By copy: adding constants moves the vectors.
+  // A copy, since adding constants moves the vectors.
   const Node node = nodes_[size_t(value(outputs[0]).producer.index)];
   auto is_small = [&](ValueId id) { return type(id).is_concrete() && element_count(type(id).dims()) <= kMaxContents; };
   if (outputs.size() == 1 && is_small(outputs[0]) && value(outputs[0]).contents) {
@@ -210,7 +210,7 @@ ValueId Graph::rewrite(ValueId old_value, Op op, std::vector<ValueId> inputs, st
 }
 
 void Graph::compact() {
-  // What the outputs need.
+  // Marks the nodes that the outputs need.
   std::vector<char> state(nodes_.size(), 0);  // 1 needed, 2 open, 3 done
   std::vector<NodeId> needed, stack;
   auto mark = [&](ValueId id) {
@@ -248,7 +248,7 @@ void Graph::compact() {
     }
   }
 
-  // What stays is moved; the names of what goes are free again.
+  // Nodes that stay are moved; the names of those that go are free again.
   Graph result;
   result.name = std::move(name);
   std::vector<ValueId> map(values_.size());

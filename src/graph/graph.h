@@ -55,7 +55,7 @@ class Graph {
   // `node_name`); names are made unique. An Error gets the node's op and name as context.
   std::vector<ValueId> add(Op op, std::vector<ValueId> inputs, std::string_view node_name,
                            const std::vector<std::string>& output_names = {});
-  // As add, but outputs of up to kMaxContents elements that follow from constants or shapes become constants.
+  // Like add, but outputs of up to kMaxContents elements that follow from constants or shapes become constants.
   std::vector<ValueId> add_folded(Op op, std::vector<ValueId> inputs, std::string_view node_name,
                                   const std::vector<std::string>& output_names = {});
   ValueId add_single(Op op, std::vector<ValueId> inputs, std::string_view node_name) {
@@ -103,7 +103,7 @@ class Graph {
   std::vector<int32_t> places_;  // by node: its place in the order, that of the node it replaced
   std::vector<ValueId> inputs_;
   std::vector<GraphOutput> outputs_;
-  // By name: the number to try next where it is wanted again ("x.1", "x.2", ...). Every number below is taken.
+  // For each name the number to try next where it is wanted again ("x.1", "x.2", ...). Every number below is taken.
   std::unordered_map<std::string, int32_t> names_;
   std::unordered_map<std::string, int32_t> unknown_owners_;  // the same of nodes that made unknown dimensions
 
@@ -113,7 +113,7 @@ class Graph {
   void release(ValueId value);
 };
 
-// What infer may know of a node's inputs. It points into the graph.
+// The operands that infer sees of a node. They point into the graph.
 std::vector<Operand> operands_of(const Graph& graph, std::span<const ValueId> inputs);
 
 // Checks the invariants (order, uses, types that infer gives again); throws std::logic_error naming the first breach.

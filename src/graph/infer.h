@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an op may know when it infers its output types.
+// The context of inference: what an op may know when it infers its output types.
 #pragma once
 #include <optional>
 #include <span>

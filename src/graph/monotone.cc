@@ -8,7 +8,7 @@ namespace temper {
 
 namespace {
 
-// What is known of a value of the program.
+// The facts known of a value of the program.
 struct Known {
   enum class Kind { rises, finite, nothing } kind = Kind::nothing;  // with input 0; a constant without infinity and NaN
   bool positive = false;                                            // of a constant: all of it

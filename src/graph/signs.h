@@ -8,7 +8,7 @@
 
 namespace temper {
 
-// By value index. Cautious: false where it is not plain. A NaN is not below zero.
+// The result has one entry for each value index. It is cautious: false where it is not plain. A NaN is not below zero.
 std::vector<char> values_without_negatives(const Graph& graph);
 
 }  // namespace temper

@@ -29,7 +29,7 @@ std::string range_of(size_t first, size_t last) {
                        : concat(kTrtexecReleases[first], " to ", kTrtexecReleases[last]);
 }
 
-// What stands in the place of a flag that was taken away.
+// The flag that stands in the place of one that was taken away.
 std::string_view replacement(std::string_view flag) {
   static const std::map<std::string_view, std::string_view> places{
       {"--workspace", "--memPoolSize=workspace:MIB"},

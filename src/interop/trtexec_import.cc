@@ -260,7 +260,7 @@ std::string base_name(std::string_view path) { return std::string(path.substr(pa
 // Without a measurement: why.
 std::string reason(const TrtexecRun& log) {
   if (log.status == TrtexecStatus::failed) {
-    // What follows from the cause, and where a node is printed, explains nothing, unless there is nothing else.
+    // Errors that follow from the cause, or only print a node, explain nothing, unless there is nothing else.
     std::vector<std::string> causes;
     for (const std::string& error : log.errors) {
       bool follows = false;

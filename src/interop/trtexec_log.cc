@@ -139,7 +139,7 @@ class Reader {
   }
 
   void finish() {
-    // What no banner and no number marks as a run of trtexec is the talk of other programs.
+    // Lines that no banner and no number marks as a run of trtexec are the talk of other programs.
     std::erase_if(
         runs, [](const TrtexecRun& r) { return r.status == TrtexecStatus::unknown && !r.has_summary() && !r.queries; });
   }

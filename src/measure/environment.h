@@ -26,7 +26,7 @@ struct Environment {
   std::optional<int64_t> memory_bytes, memory_available_bytes, cgroup_memory_bytes;
   std::string governor;  // empty: not readable, as in most virtual machines
   int threads = 0;       // that the measured code used
-  // By EnvironmentSampler, over the measurement:
+  // EnvironmentSampler fills these in, over the measurement:
   std::optional<double> clock_mhz_before, clock_mhz_after;  // measured on one core, see core_clock_mhz
   std::optional<double> temperature_before_c, temperature_after_c;
   std::optional<int64_t> throttle_events;  // counted by the kernel, Intel only

@@ -6,7 +6,7 @@
 
 namespace temper {
 
-// What times are taken with. Tests pass their own clock and load.
+// The instruments that times are taken with. Tests pass their own clock and load.
 struct Instruments {
   Clock* clock = &host_clock();
   LoadSource* load = &host_load();

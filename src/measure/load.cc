@@ -78,7 +78,7 @@ struct WarmUp {
   bool stable = true;
 };
 
-// As `measure` warms up; the streams do it side by side, since that is how they run then.
+// Warms up as `measure` does; the streams do it side by side, since that is how they run then.
 WarmUp warm_up(const std::function<void()>& body, int fixed, double limit_s) {
   Samples warm;
   TimerOptions options;

@@ -55,7 +55,7 @@ struct Side {
   }
 };
 
-// What the rounds so far say.
+// Concludes from the rounds so far.
 void conclude(Paired& result) {
   result.ratio = median(result.ratios);
   const auto interval = median_interval_in_order(result.ratios, 0.99);

@@ -20,7 +20,7 @@ struct PairedOptions {
   std::function<void(int rounds, double seconds)> progress;
 };
 
-// Of the second beside the first.
+// The verdict on the second body, beside the first one.
 enum class Verdict { faster, slower, same, unsure };
 std::string_view name_of(Verdict verdict);  // "FASTER"
 

@@ -41,14 +41,14 @@ std::optional<Interval> median_interval(std::vector<double> values, double confi
 // independent values.
 std::optional<Interval> median_interval_in_order(const std::vector<double>& values, double confidence = 0.95);
 
-// Of a percentile (0 < p < 1), in the same way: the ranks l and u with P(l <= Binomial(n, p) < u) >= confidence. Empty
-// where the values are too few to have both.
+// The interval of a percentile (0 < p < 1), in the same way, from the ranks l and u with
+// P(l <= Binomial(n, p) < u) >= confidence. Empty where the values are too few to have both.
 std::optional<Interval> percentile_interval_in_order(const std::vector<double>& values, double p,
                                                      double confidence = 0.95);
 
-// Of the mean, by the bootstrap over blocks of neighbours, which keep what one value tells of the next (H. R. Kuensch,
-// 1989). Empty below 12 blocks. Less exact than those above: a mean can rest on a few values that are not among the
-// samples.
+// The interval of the mean, by the bootstrap over blocks of neighbours, which keep what one value tells of the next
+// (H. R. Kuensch, 1989). It is empty below 12 blocks, and less exact than those above: a mean can rest on a few values
+// that are not among the samples.
 std::optional<Interval> mean_interval_in_order(const std::vector<double>& values, double confidence = 0.95);
 
 // How many values in a row say as much about a percentile as one independent value: the sum of the autocorrelation of

@@ -36,7 +36,7 @@ struct Samples {
   bool fixed_counts = false;     // warmup or iterations were given
   Stop stop = Stop::time_up;
   double relative_error = std::numeric_limits<double>::infinity();  // as reached; infinite below six samples
-  // Of load patterns in which runs do not follow one another (measure/load.h):
+  // These belong to load patterns in which runs do not follow one another (measure/load.h):
   std::optional<double> runs_per_s;      // as many as were done, over the time that took
   std::optional<double> requests_per_s;  // as asked for
   std::optional<double> arrivals_per_s;  // as chance made of it

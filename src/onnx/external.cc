@@ -80,7 +80,7 @@ class Walk {
   }
 
  private:
-  // What a link says goes before the names that are left. From the root of the file system it must come back.
+  // The target of a link goes before the names that are left. From the root of the file system it must come back.
   void follow(const std::filesystem::path& to, std::deque<std::string>& names) {
     std::deque<std::string> more = names_of(to);
     if (to.is_absolute()) {

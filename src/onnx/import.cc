@@ -203,7 +203,7 @@ class Importer {
 
   template <class Nodes>
   void import_nodes(const Nodes& nodes) {
-    // What the file's nodes expand to was counted before (onnx/limits.h), but for ONNX's own functions.
+    // The nodes that the file's nodes expand to were counted before (onnx/limits.h), but for ONNX's own functions.
     if ((imported_ += nodes.size()) > kMaxNodes)
       fail(ErrorKind::bad_file, "with functions in the place of their calls the model has more than ", kMaxNodes,
            " nodes, which is the limit");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the import function of one ONNX op sees: the node, its inputs as graph values, its attributes, and the graph to
+// The import function of one ONNX op sees this: the node, its inputs as graph values, its attributes, and the graph to
 // build into. Attributes that no import function asked for are refused by name afterwards: nothing is ignored silently.
 #pragma once
 #include <memory>

@@ -170,7 +170,7 @@ namespace temper {
   X(Where)                    \
   X(Xor)
 
-// Of the domain com.microsoft, as ONNX Runtime's quantizer writes them.
+// Ops of the domain com.microsoft, as ONNX Runtime's quantizer writes them.
 #define TEMPER_MICROSOFT_LIST(X) \
   X(QGemm)                       \
   X(QLinearAdd)                  \

@@ -18,7 +18,7 @@ constexpr int64_t kMaxModelBytes = (int64_t(1) << 31) - 1;  // protobuf's own li
 constexpr int kMaxNodes = 1'000'000;
 constexpr int kMaxGraphDepth = 32;  // subgraphs and functions inside one another
 // kMaxNodes and kMaxModelBytes hold for the model with each function in the place of its calls.
-// What its messages may take once read, unless a memory limit is given: this many times the file, and so much beside.
+// Memory that its messages may take once read, unless a limit is given: this many times the file, and so much beside.
 constexpr int64_t kMemoryPerByte = 16, kMemoryBeside = int64_t(256) << 20;
 
 struct OnnxModel {

@@ -54,7 +54,7 @@ void with_epilogue(OnnxWriter& w, const Node& node, const Program& epilogue, DTy
   Names values{acc};
   std::vector<TensorType> types{{accumulator, out_shape(w, node)}};
   for (size_t i = node.inputs.size() - size_t(epilogue.inputs - 1); i < node.inputs.size(); ++i) {
-    // What only the bias step reads was written in another shape.
+    // A value that only the bias step reads was written in another shape.
     values.push_back(w.graph().constant(node.inputs[i]) && done &&
                              leading_add(epilogue) == i + size_t(epilogue.inputs - 1) - node.inputs.size()
                          ? ""

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the function that writes one op sees: the model being written, under the names that its values have there.
+// The function that writes one op sees this: the model being written, under the names that its values have there.
 #pragma once
 #include <map>
 #include <memory>

@@ -45,7 +45,7 @@ std::string header_problem(std::string_view header) {
   return "";
 }
 
-// What a file without the header seems to be.
+// Guesses what a file without the header is.
 std::string look_alike(std::string_view text, std::string_view first_line) {
   if (text.find_first_not_of(" \t\r\n") == text.npos)
     return "the file is empty; whatever wrote it did not calibrate anything";

@@ -12,7 +12,7 @@ namespace temper {
 // depends on the values alone, not on their order or on how they were split. The widest value lies in the upper half.
 struct Histogram {
   static constexpr int kBins = 2048;
-  // Of the largest and the smallest float: what exponent may be.
+  // The limits of `exponent`: those of the smallest and the largest float.
   static constexpr int kLeastExponent = -159, kMostExponent = 117;
 
   int exponent = 0;  // without meaning as long as counts is empty

@@ -17,7 +17,7 @@ struct Method {
   static Method parse(std::string_view text);  // throws Error{usage} with what there is
 };
 
-// What was observed of one tensor. All values are finite.
+// The observation of one tensor. All values are finite.
 struct Observed {
   float min = 0, max = 0;
   Histogram histogram;  // of the same values; empty where only min and max are known
@@ -51,10 +51,10 @@ float scale_of(double amax);
 
 // The share of all values in bins that begin at or beyond `amax`; 0 where nothing was larger.
 double clipped_share(const Observed& observed, double amax);
-// More than this is worth a warning.
+// A share above this is worth a warning.
 constexpr double kMostClipped = 0.01;
-// Of more than that, clipped by `method` in the tensor `name`: what it is, and what the other methods would have kept
-// and clipped. Empty otherwise.
+// The warning, where `method` clips more than that of the tensor `name`: what it keeps and clips, and what the other
+// methods would have. Empty otherwise.
 std::string clipping_text(const std::string& name, const Method& method, const Observed& observed, double amax);
 
 }  // namespace temper

@@ -15,7 +15,7 @@ constexpr double kLargest = 65504, kSafe = kLargest / 2;
 // Where the largest is at 2^-15, it has ten bits, and what is a thousandth of it none.
 constexpr double kSmall = 0x1p-15;
 
-// Of the finite elements of f32 that are no padding with "minus infinity"; NaN counts as nothing.
+// The largest magnitude of the finite elements that are no padding with "minus infinity"; NaN counts as nothing.
 double largest_element(const Tensor& tensor) {
   float largest = 0;
   for (int64_t i = 0; i < tensor.count(); ++i) {

@@ -10,7 +10,7 @@
 
 namespace temper {
 
-// By value name: the largest magnitude that was seen of it; infinity where it was not finite.
+// For each value, by name, the largest magnitude that was seen of it; infinity where it was not finite.
 using Largest = std::map<std::string, double>;
 Largest largest_of(const Ranges& ranges);
 
@@ -18,13 +18,13 @@ Largest largest_of(const Ranges& ranges);
 // (data that were not seen may be larger), or so small altogether that few digits are left.
 bool is_unfit_for_f16(double largest);
 
-// With reasons, as lower_precision takes them.
+// The values and products that fp16 does not hold, with reasons, as lower_precision takes them.
 struct UnfitForF16 {
   std::map<std::string, std::string> values;  // f32 values that must not be stored in fp16
   std::map<std::string, std::string>
       products;  // convolutions and matrix products with a constant operand that does not fit
 };
-// Of an optimised f32 graph. `where`: what was looked at, such as "in calibration".
+// Finds them in an optimised f32 graph. `where` says what was looked at, such as "in calibration".
 UnfitForF16 unfit_for_f16(const Graph& graph, const Largest& seen, std::string_view where);
 
 }  // namespace temper

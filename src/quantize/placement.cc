@@ -14,7 +14,7 @@ namespace temper {
 
 namespace {
 
-// What an op without arithmetic of its own does to its data inputs.
+// The effect of an op without arithmetic of its own on its data inputs.
 enum class Movement {
   none,
   keeps,

@@ -39,8 +39,8 @@ struct Ranges {
   bool operator==(const Ranges&) const = default;
 };
 
-// From what was observed; `warnings` gets one line for a tensor that is all zero, and for one of which more than
-// kMostClipped is clipped, naming it.
+// Makes a range of what was observed. `warnings` gets one line for a tensor that is all zero, and for one of which more
+// than kMostClipped is clipped, naming it.
 TensorRange make_range(const std::string& name, const Method& method, const Observed& observed,
                        std::vector<std::string>& warnings);
 

@@ -10,7 +10,7 @@
 
 namespace temper {
 
-// What a candidate loses against FP32 on the samples it is tried on.
+// The loss of a candidate against FP32 on the samples that it is tried on.
 struct Loss {
   double drop = 0;   // by the metric of the budget, as a share
   double noise = 0;  // noise / signal of the worst output: tells layers apart where the metric of few samples does not

@@ -9,7 +9,7 @@
 namespace temper::figures {
 namespace {
 
-// From the widest to the narrowest; what is not listed comes after.
+// Precisions from the widest to the narrowest; those that are not listed come after.
 const char* const kOrder[] = {"fp64", "fp32", "tf32", "bf16", "fp16", "int8", "fp8", "int4", "fp4", "conversions"};
 
 // A precision keeps its colour from page to page.

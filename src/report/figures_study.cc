@@ -67,8 +67,8 @@ Table study_table(const ReportedStudy& study) {
   return table;
 }
 
-// What the picture holds up against speed: the truth where it is known, then FP32's own answers, then the noise beside
-// them.
+// The quality that the figure holds up against speed: the truth where it is known, then FP32's own answers, then the
+// noise beside them.
 struct Quality {
   std::string name, axis;
   std::optional<double> (*value)(const StudyRow&);

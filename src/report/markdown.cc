@@ -8,7 +8,7 @@
 namespace temper {
 namespace {
 
-// What markdown or HTML would take for markup. '|' is the table's own affair.
+// Escapes what markdown or HTML would take for markup. '|' is the table's own affair.
 std::string plain(std::string_view text) {
   std::string out;
   for (char c : printable(text)) {

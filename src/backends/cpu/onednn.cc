@@ -284,7 +284,7 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const 
       ok = eltwise(dnnl::algorithm::eltwise_tanh);
     }
     if (!ok) break;
-    // What comes later must not look at values that exist only inside the primitive.
+    // Later steps must not look at values that exist only inside the primitive.
     const int new_current = epilogue.inputs + int(next + taken) - 1;
     bool escapes = false;
     for (size_t i = next + taken; i < steps.size(); ++i)

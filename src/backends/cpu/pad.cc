@@ -11,7 +11,7 @@ namespace temper {
 
 namespace {
 
-// What is kept of the input, and where it lies in both tensors.
+// The part of the input that is kept, and where it lies in both tensors.
 struct Kept {
   Dims sizes;
   BoxSide from, to;

@@ -50,7 +50,7 @@ class PointwiseKernel final : public Kernel {
   void launch(const Buffers& buffers) override;
 
  private:
-  // What a thread knows of an input that it spread out last.
+  // The input that a thread spread out last.
   struct Spread {
     const std::byte* from = nullptr;
     int64_t n = 0;

@@ -183,7 +183,8 @@ void where_step(const StepArgs& s) {
   }
 }
 
-// From float: truncates and saturates, NaN becomes 0. The bounds compare as floats: rounded up, they lie outside.
+// Converts from float: truncates and saturates, NaN becomes 0. The bounds compare as floats: rounded up, they lie
+// outside.
 template <class To, class From>
 To convert(From x) {
   if constexpr (std::is_same_v<To, bool>) return x != 0;

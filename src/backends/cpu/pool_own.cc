@@ -66,7 +66,7 @@ typedef Named<16, uint32_t>::type Words16;
 typedef Named<16, uint16_t>::type Halves16;
 typedef Named<8, uint32_t>::type Words8;
 typedef Named<8, uint16_t>::type Halves8;
-// By reference: vectors as arguments have another ABI on each instruction set.
+// Vectors are passed by reference: as arguments they have another ABI on each instruction set.
 inline void convert(const Halves16& from, Words16& to) { to = __builtin_convertvector(from, Words16); }
 inline void convert(const Halves8& from, Words8& to) { to = __builtin_convertvector(from, Words8); }
 inline void convert(const Words16& from, Halves16& to) { to = __builtin_convertvector(from, Halves16); }

@@ -22,7 +22,7 @@ using ops::ReduceKind;
 constexpr int64_t kColumns = 512;     // accumulators side by side
 constexpr int64_t kParallel = 32768;  // elements worth a thread
 
-// What values of T are accumulated in.
+// The type that values of T are accumulated in.
 template <class T>
 using Accumulator = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float,
                                        std::conditional_t<std::is_floating_point_v<T>, T, Wide<T>>>;
@@ -274,7 +274,7 @@ class ReduceKernel final : public Kernel {
       for (int64_t k = 0; k < width; ++k) out[first + k] = narrow<T>(finish(kind_, values[k], n_));
     });
   }
-  // As for_each_run without the innermost reduced axis above the columns.
+  // Does what for_each_run does, without the innermost reduced axis above the columns.
   template <class Body>
   void for_each_block(int64_t base, size_t axis, Body&& body) const {
     while (axis + 2 < axes_.size() && !axes_[axis].reduced) ++axis;

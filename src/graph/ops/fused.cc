@@ -12,7 +12,7 @@ TensorType after(const Program& program, const TensorType& x) {
 
 Tensor after(const Program& program, const Tensor& x) { return run_program(program, std::span(&x, 1), x.dims()); }
 
-// What `op` infers when its input 0 has type x.
+// The types that `op` infers when its input 0 has type x.
 template <class T>
 std::vector<TensorType> infer_behind(const T& op, const TensorType& x, const InferContext& context) {
   std::vector<Operand> operands{{&x}};

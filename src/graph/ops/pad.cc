@@ -65,7 +65,7 @@ std::vector<Tensor> Pad::reference(std::span<const Tensor> inputs, std::span<con
   const Dims &from = x.dims(), strides = row_major_strides(from);
   const size_t size = size_t(size_of(x.dtype()));
   const std::byte* value = inputs.size() > 1 && inputs[1].defined() ? inputs[1].raw().data() : nullptr;
-  // What is cropped is gone: the other modes see only the rest, [low, high).
+  // Cropped elements are gone: the other modes see only the rest, [low, high).
   Dims low, high, first;
   for (size_t i = 0; i < from.size(); ++i) {
     low.push_back(std::max<int64_t>(0, -before[i].value()));

@@ -19,8 +19,8 @@ struct Pointwise {
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
 };
 
-// What a product of x and w is summed in: i32 for 8-bit integers (x i8 or u8, w i8), f32 for bf16, the one dtype of
-// both otherwise. Throws Error{bad_file} for other pairs.
+// The dtype that a product of x and w is summed in: i32 for 8-bit integers (x i8 or u8, w i8), f32 for bf16, the one
+// dtype of both otherwise. Throws Error{bad_file} for other pairs.
 DType accumulator_of(DType x, DType w);
 
 // The dtype of an epilogue's result and a check that its extra inputs broadcast to `shape`. `accumulator` is the dtype
