@@ -23,9 +23,9 @@ struct ModelFlags {
   bool quick = false;
 };
 
-// All that building takes but --qdq.
+// Adds every option of building but --qdq.
 void add_model_flags(CLI::App& verb, ModelFlags& flags);
-// The same in parts, for verbs in which some of it means nothing.
+// These add parts of them, for verbs in which the others mean nothing.
 void add_device_flags(CLI::App& verb, ModelFlags& flags);  // --device --threads --disable
 void add_cuda_path(CLI::App& verb, std::vector<std::string>& folders);
 void add_memory_flag(CLI::App& verb, std::string& limit);  // --memory-limit, which add_device_flags has, too
@@ -35,10 +35,10 @@ void add_keep_flags(CLI::App& verb, ModelFlags& flags);  // --keep-first --keep-
 bool keeps(const ModelFlags& flags);                     // any of them is given
 void add_qdq_flag(CLI::App& verb, ModelFlags& flags);
 void add_tuning_flags(CLI::App& verb, ModelFlags& flags);  // --timing-cache --no-timing-cache --workspace --quick
-// That builds the same engine again, quoted for a shell; PLAN stands for the file.
+// The command that builds the same engine again, quoted for a shell; PLAN stands for the file.
 std::string build_command(const ModelFlags& flags, const std::string& path);
 BuildOptions build_options(const ModelFlags& flags, const std::string& path, const Context& context);
-// "int8", or with what every result of an engine calibrated on noise must carry: "int8 (calibrated on noise: ...)".
+// "int8", or "int8 (calibrated on noise: ...)", which every result of an engine calibrated on noise must carry.
 std::string precision_text(const EngineInfo& info);
 // `shape_override`, where not empty, fixes the shapes of the inputs (by name), for verbs that know them from their
 // data.

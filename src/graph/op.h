@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // THE op list. An op is a plain struct held to the concept below, so that a missing member is a compile error here.
-// All std::visit on ops lives in op.cc.
+// Functions with an overload for each op visit it: those of op.cc, onnx/write_ops.cc and plan/batch.cc.
 #pragma once
 #include <concepts>
 #include <optional>
