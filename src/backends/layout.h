@@ -32,15 +32,15 @@ int64_t layout_elements(const Dims& dims, Layout layout);  // padding included
 inline int64_t layout_bytes(DType dtype, const Dims& dims, Layout layout) {
   return layout_elements(dims, layout) * size_of(dtype);
 }
-// A tensor can be a part of a larger one: its rows, along the last axis in the plain layout and along channels in
-// channels_last, are then `pitch` elements apart, which is at least what they have. 0: they lie one behind the other.
+// A tensor can be a strided view of a larger one: its rows, along the last axis in the plain layout and along channels
+// in channels_last, are then `pitch` elements apart, the leading dimension. 0: the tensor is contiguous.
 bool pitch_fits(const Dims& dims, Layout layout, int64_t pitch);
-// Bytes from its first element to its last.
+// Bytes from the first element of such a view to its last.
 int64_t layout_bytes(DType dtype, const Dims& dims, Layout layout, int64_t pitch);
-// Such a part begins, and its rows are apart, by multiples of so many bytes. GPUs read and write memory by as many: two
-// parts share none, and vectors are as wide as they are elsewhere.
+// Views begin at multiples of so many bytes, and their rows are multiples of it apart. GPUs read and write memory in
+// such pieces: two views share none, and vectors are as wide as they are elsewhere.
 constexpr int64_t kPartAlignment = 32;
-// The bytes are the same in both, so that no reorder is needed.
+// Whether the bytes are the same in both layouts, so that no reorder is needed.
 bool same_memory(const Dims& dims, Layout a, Layout b);
 
 }  // namespace temper

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device with memory of its own, as one session sees it: an order of work, and the memory that the work is done in.
+// The queue of a device with memory of its own, as one session sees it: an order of work (a stream), and memory.
 // Kernels put their launches into stream(); everything runs in the order in which it was put in, beside the host.
 #pragma once
 #include <cstdint>
@@ -15,24 +15,25 @@ class Queue {
   // The handle that others on the device order their own work by: for CUDA, a CUstream of its primary context.
   virtual void* handle() const = 0;
 
-  // Memory of the device, at least 256-byte aligned, with undefined content. Throws Error{machine} with what is free.
+  // Allocates memory of the device, at least 256-byte aligned, with undefined content. Throws Error{machine} with what
+  // is free.
   virtual std::shared_ptr<void> allocate(int64_t bytes) = 0;
-  // Memory of the host that copies can run from and to beside the host.
+  // Allocates pinned memory of the host, which copies can run from and to while the host goes on.
   virtual std::shared_ptr<void> allocate_host(int64_t bytes) = 0;
-  // The device's copy of constant bytes: one for equal bytes, however many sessions ask.
+  // Gives the device's copy of constant bytes: one for equal bytes, however many sessions ask.
   virtual std::shared_ptr<const void> constant(std::span<const std::byte> bytes) = 0;
 
   // The host's memory must stay as it is until the queue has got there.
   virtual void copy_to_device(void* to, const void* from, int64_t bytes) = 0;
   virtual void copy_to_host(void* to, const void* from, int64_t bytes) = 0;
   virtual void copy_on_device(void* to, const void* from, int64_t bytes) = 0;
-  // Until all is done; errors of what ran surface here.
+  // Waits until all work is done; errors of kernels surface here.
   virtual void wait() = 0;
-  // Whether a fault has taken the device from this process for good: all that is asked of it from now on fails.
+  // Whether a fault has taken the device from this process for good, so that every further call fails.
   virtual bool is_lost() noexcept { return false; }
 
-  // A recording keeps what is put in, without running it, and can be run many times. Throws what `put_in` throws, after
-  // which the queue is as it was before.
+  // A recording (graph capture) keeps what is put in, without running it, and can be run many times. Throws what
+  // `put_in` throws; the queue is then as it was before.
   class Recording {
    public:
     virtual ~Recording() = default;
@@ -50,14 +51,14 @@ class Queue {
   }
   virtual void replay(const Recording& recording) = 0;
 
-  // A moment in the order of work.
+  // A mark is a moment in the order of work (an event).
   class Mark {
    public:
     virtual ~Mark() = default;
   };
   virtual std::unique_ptr<Mark> make_mark() = 0;
   virtual void put_mark(Mark& mark) = 0;
-  // Both have been put in and wait() was called since.
+  // The time between two marks, after both were put in and wait() was called.
   virtual double milliseconds(const Mark& from, const Mark& to) = 0;
 
  protected:

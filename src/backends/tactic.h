@@ -23,7 +23,7 @@ struct Port {
   bool is_constant = false;
   bool present = true;        // false: an absent optional input
   bool no_negatives = false;  // no number in it is below zero (graph/signs.h)
-  int64_t pitch = 0;          // of a part of a larger tensor (layout.h)
+  int64_t pitch = 0;          // leading dimension of a strided view of a larger tensor (layout.h); 0: contiguous
   bool in_place = false;      // an input of a concat that already lies where the output wants it
   Dims dims() const { return type.dims(); }
 };
@@ -33,10 +33,10 @@ struct Problem {
   Op op;
   std::vector<Port> inputs, outputs;
   int threads = 1;
-  // The constants of the whole model do not fit into the last-level cache: each run finds its own in memory, and is
-  // timed so. It decides, for instance, against Winograd's fourfold weights where they are large.
+  // The constants of the whole model do not fit into the last-level cache: each run reads its own from memory, and is
+  // timed so. That decides, for instance, against Winograd's fourfold weights where they are large.
   bool cold_constants = false;
-  // Some port is a part of a larger tensor.
+  // Whether some port is a strided view of a larger tensor.
   bool has_parts() const {
     for (const auto* ports : {&inputs, &outputs})
       for (const Port& port : *ports)
@@ -44,7 +44,7 @@ struct Problem {
     return false;
   }
   // One line: "conv(f32[1,64,56,56], f32[64,64,3,3]*) strides=[1,1] ... -> f32[...] threads=2"; * marks constants, +
-  // what holds no number below zero. Nothing says what is a part of a larger tensor: kernels take as long with such.
+  // inputs without numbers below zero. Strided views are not marked: kernels take as long with them.
   std::string text() const;
 };
 
@@ -79,7 +79,7 @@ struct PackedView {
   operator std::span<const std::byte>() const { return bytes; }
 };
 
-// Addresses are of the device that the kernel runs on.
+// Addresses in the memory of the device that the kernel runs on.
 struct Buffers {
   std::span<const void* const> inputs;  // null for consumed and absent ones
   std::span<void* const> outputs;
@@ -87,17 +87,17 @@ struct Buffers {
   void* stream = nullptr;     // Queue::stream() of the device; null where kernels run on the host
 };
 
-// Belongs to one session (and one thread of it): it may keep state between launches, but no two launches overlap.
+// A kernel belongs to one session (and one thread of it): it may keep state between launches, and no two overlap.
 class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual int64_t workspace() const { return 0; }
-  // Whether launch() looks at this (present) input; false for constants that were packed.
+  // Whether launch() reads this (present) input; false for constants that were packed.
   virtual bool reads(size_t input) const { return true; }
-  // The input that output 0 had better share its memory with, -1 for none: where it is not read again the plan does so.
+  // The input that output 0 should share its memory with, -1 for none. The plan does so where it is not read again.
   virtual int in_place() const { return -1; }
-  // Called once before the first launch, while what `load` was given is still there: brings to the device what it
-  // needs. Planning asks kernels for the above and launches none.
+  // Brings what the kernel needs to the device. It is called once before the first launch, while the bytes that `load`
+  // was given are still there. Planning asks kernels for the above and launches none.
   virtual void prepare() {}
   virtual void launch(const Buffers& buffers) = 0;
 };
@@ -125,20 +125,20 @@ struct Tactic {
   Support (*supports)(const Problem& problem, const Device& device);
   // Candidates to time, the likeliest first; never empty for a supported problem.
   std::vector<Config> (*configs)(const Problem& problem, const Device& device);
-  // Packs constants, compiles. Slow; build time only. Null: nothing to do.
+  // Packs constants and compiles. It may be slow, and is called at build time only. Null: there is nothing to do.
   Packed (*build)(const Problem& problem, const Config& config, const Device& device);
-  // Quick.
+  // Makes the kernel; must be quick.
   std::unique_ptr<Kernel> (*load)(const Problem& problem, const Config& config, const PackedView& packed,
                                   const Device& device);
-  // A candidate only where there is no other.
+  // Such a tactic is a candidate only where there is no other.
   bool last_resort = false;
   // The part of build() that takes long and needs no constants, so that it is quick afterwards; called by several
   // threads at a time. Null: there is none.
   void (*compile)(const Problem& problem, const Config& config, const Device& device) = nullptr;
-  // Whether it takes the ports of this problem, which it supports, that are parts of larger tensors. Null: it takes
-  // none.
+  // Whether it can read and write the ports of this problem, which it supports, that are strided views of larger
+  // tensors. Null: it cannot.
   bool (*takes_parts)(const Problem& problem, const Config& config) = nullptr;
-  // It launches kernels of a library that is not ours: one that faults takes the process's context on the GPU with it,
+  // The tactic launches kernels of another library: one that faults takes the process's context on the GPU with it,
   // so they are timed in a process of their own (tune/helper.h).
   bool foreign = false;
   bool takes(const Problem& problem, const Config& config) const {
@@ -146,7 +146,7 @@ struct Tactic {
   }
 };
 
-// For `load` of a tactic with `build`: the checks that it owes.
+// Checks that `load` owes in a tactic with `build`.
 inline void expect_packed(std::span<const std::byte> packed, size_t bytes) {
   if (packed.size() != bytes)
     fail(ErrorKind::bad_file, "its packed constants have ", packed.size(), " bytes; ", bytes, " are expected");

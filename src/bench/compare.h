@@ -22,9 +22,10 @@ struct Differences {
   std::vector<std::string> refusals;  // "batch: 1 and 8"
   std::vector<std::string> warnings;  // "the models' hashes are unknown on both sides"
 };
-// Device, shapes, batch, threads, streams, load, request rate, transfers, CUDA graph and model have to be the same;
-// what one side does not know differs, what neither knows is a warning. Two models are the same when their hashes are,
-// or those of what they were derived from. Precision, plan and version of Temper may differ: they are what is compared.
+// Lists the differences. Device, shapes, batch, threads, streams, load, request rate, transfers, CUDA graph and model
+// have to be the same; what one side does not know differs, what neither knows is a warning. Two models are the same
+// when their hashes are, or those of what they were derived from. Precision, plan and version of Temper may differ:
+// they are what is compared.
 Differences differences_of(const PlacedRun& a, const PlacedRun& b);
 
 // Pairs of runs (indices), one of each result. Where each has one run, those; otherwise runs of the same shapes, batch,
@@ -32,8 +33,8 @@ Differences differences_of(const PlacedRun& a, const PlacedRun& b);
 // Error{unsupported} with what each file holds where nothing belongs together.
 std::vector<std::pair<size_t, size_t>> matching_runs(const BenchResult& a, const BenchResult& b);
 
-// The second run beside the first by their median latencies. Nothing was interleaved: what the machine did in between
-// is in the ratio.
+// Compares the second run with the first by their median latencies. Nothing was interleaved: what the machine did in
+// between is in the ratio.
 struct Comparison {
   double ratio = 1;                  // of the medians, first over second: above 1 the second is that many times as fast
   std::optional<Interval> interval;  // 99 % at least
@@ -62,7 +63,7 @@ struct Gate {
 };
 Gate gate_of(const Comparison& comparison, double max_slowdown);
 
-// "fp32, batch 8, 2 threads" of a run: what it is told apart by.
+// The label that tells a run apart: "fp32, batch 8, 2 threads".
 std::string label_of(const BenchRun& run);
 
 // Says of runs that differ in their threads alone which number is the fastest, and how much longer each other one

@@ -38,10 +38,10 @@ struct Profile {
 Profile profile_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const Peaks& peaks,
                        double seconds);
 
-// The shares of these limits.
+// Fills in the shares of these limits.
 void hold_against(Profile& profile, const Peaks& peaks);
-// Steps above 110 % of a limit, by neither Winograd's fewer operations nor bytes that a cache of that size may have
-// held: then the limit is wrong.
+// Finds steps above 110 % of a limit, by neither Winograd's fewer operations nor bytes that a cache of that size may
+// have held: then the limit is wrong.
 std::vector<const StepProfile*> above_limits(const Profile& profile, int64_t cache_bytes);
 
 // The fastest candidate that lost, null where none was timed.

@@ -14,9 +14,9 @@
 
 namespace temper {
 
-// Which of samples that come one after the other are held apart to judge by: one of every five, chosen by the seed, and
-// of those at most kMost, each equally likely. Their number need not be known. Fewer than kLeast judge nothing: then
-// all samples are calibrated on, by kUnjudged.
+// Decides which samples, coming one after the other, are held out to judge by: one of every five, chosen by the seed,
+// and of those at most kMost, each equally likely. Their number need not be known. Fewer than kLeast judge nothing:
+// then all samples are calibrated on, by kUnjudged.
 class HoldApart {
  public:
   static constexpr int64_t kEvery = 5, kMost = 500;  // of 500, a difference of one sample is 0.2 % of the agreement

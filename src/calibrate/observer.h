@@ -29,15 +29,15 @@ Ranges make_ranges(const Observation& seen, const Method& method);
 // samples, and measuring would take longer than that.
 class Observer {
  public:
-  // `graph` as imported. Shapes are those of the options.
+  // `graph` is the one that was imported. Shapes are those of the options.
   Observer(const Graph& graph, const BuildOptions& options);
   ~Observer();
   Observer(Observer&&) noexcept;
 
   const Engine& engine() const;
-  // One batch, as run. `names` are those of its samples, for errors; where the batch was filled up to `filled` samples,
-  // only as many as there are names count. Throws Error{check_failed} for a NaN or an infinity, naming value and
-  // sample.
+  // Runs and observes one batch. `names` are those of its samples, for errors; where the batch was filled up to
+  // `filled` samples, only as many as there are names count. Throws Error{check_failed} for a NaN or an infinity,
+  // naming value and sample.
   void observe(const std::vector<Tensor>& inputs, const std::vector<std::string>& names, int64_t filled = 0);
   const Observation& seen() const { return seen_; }  // so far; the hashes come with finish()
   // The observation of all batches. `sample_hashes` are of the samples' contents; `batch` is left to the caller.

@@ -19,9 +19,9 @@ class StreamCalibration {
   ~StreamCalibration();
 
   const std::vector<PortInfo>& inputs() const { return ports_; }
-  // A batch in the order of the inputs, of their dtypes; the first axis of the first input that has one counts the
-  // samples. Returns how many they are. Throws Error{usage} for shapes that do not fit, Error{check_failed} for a NaN
-  // or an infinity in any value, naming the sample by its number.
+  // Observes a batch, in the order of the inputs and of their dtypes; the first axis of the first input that has one
+  // counts the samples. Returns how many they are. Throws Error{usage} for shapes that do not fit, Error{check_failed}
+  // for a NaN or an infinity in any value, naming the sample by its number.
   int64_t observe(const std::vector<Tensor>& inputs);
 
   // For "auto", after the last batch: each call tries every method on the next batch of held-out samples, until one
@@ -29,7 +29,7 @@ class StreamCalibration {
   // they are calibrated on, too.
   bool try_methods();
   const std::vector<MethodTrial>& trials() const { return choice_.trials; }  // after the last, none without "auto"
-  // Nothing can be observed afterwards. Throws Error{usage} where no batch came.
+  // Gives the ranges; nothing can be observed afterwards. Throws Error{usage} where no batch came.
   Ranges finish();
 
  private:
