@@ -6,5 +6,6 @@ namespace temper::paths {
 std::string source_folder() { return TEMPER_SOURCE_DIR; }
 std::string program() { return TEMPER_PROGRAM; }
 std::string emulator_folder() { return TEMPER_EMULATOR; }
+std::string scripted_driver_folder() { return TEMPER_EMULATOR "/../scripted"; }
 
 }  // namespace temper::paths

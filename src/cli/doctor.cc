@@ -37,10 +37,46 @@ std::vector<std::string> nvidia_gpus() {
   return models;
 }
 
+std::string device_name(const cuda::GpuInfo& gpu) { return concat("cuda:", gpu.ordinal); }
+
 std::string joined(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
   return out;
+}
+
+// For which GPUs `temper build` can make plans, and what repairs the others. A plan needs the driver and a compiler for
+// the GPU; cuDNN and cuBLASLt only add candidates.
+void add_gpu_plans(std::vector<Finding>& findings, const cuda::Inventory& inventory,
+                   const std::vector<std::string>& listed) {
+  std::string ready, without;
+  for (const cuda::LibraryFinding& library : inventory.libraries)
+    if (library.version.empty() && (library.name == "cuBLASLt" || library.name == "cuDNN"))
+      without += concat(without.empty() ? "" : " and ", library.name);
+  for (size_t i = 0; i < inventory.gpus.size(); ++i)
+    if (inventory.why_no_plans[i].empty()) ready += concat(ready.empty() ? "" : ", ", device_name(inventory.gpus[i]));
+  if (!ready.empty()) {
+    const std::string first = ready.substr(0, ready.find(','));
+    findings.push_back(
+        {"GPU plans",
+         concat("can be built for ", ready, ": temper build MODEL -o PLAN --device ", first,
+                without.empty() ? "" : concat("; without ", without, ", with Temper's own kernels alone"))});
+  }
+  for (size_t i = 0; i < inventory.gpus.size(); ++i)
+    if (const std::string& why = inventory.why_no_plans[i]; !why.empty())
+      findings.push_back(
+          {"GPU plans",
+           concat("cannot be built for ", device_name(inventory.gpus[i]), " (", inventory.gpus[i].name, "): ", why),
+           true});
+  if (!inventory.gpus.empty()) return;
+  // The driver is the first of the libraries; its problem says what to do.
+  findings.push_back(
+      {"GPU plans",
+       listed.empty()
+           ? "cannot be built: there is no NVIDIA GPU, or no driver for it (see 'NVIDIA driver'); --device cpu works"
+           : concat("cannot be built: ", joined(listed),
+                    " is present, but its driver cannot be used: ", inventory.libraries.at(0).problem),
+       true});
 }
 
 void add_gpus(std::vector<Finding>& findings, const cuda::Inventory& inventory) {
@@ -63,14 +99,7 @@ void add_gpus(std::vector<Finding>& findings, const cuda::Inventory& inventory) 
     findings.push_back({concat("GPU ", i), state});
     if (!throttled.empty()) findings.push_back({concat("GPU ", i, " clocks"), "held down by: " + throttled, true});
   }
-  // Models run on the CPU either way until plans use the GPU backend.
-  if (!inventory.gpus.empty())
-    findings.push_back(
-        {"GPU", "its kernels compile and run, but plans do not use them yet: models run on the CPU", true});
-  else if (!listed.empty())
-    findings.push_back(
-        {"GPU", concat(joined(listed), ", present, but its driver cannot be used; everything runs on the CPU"), true});
-  else findings.push_back({"GPU", "none: no NVIDIA driver is loaded; everything runs on the CPU", true});
+  add_gpu_plans(findings, inventory, listed);
   for (const cuda::LibraryFinding& library : inventory.libraries) {
     std::string state = library.problem;
     if (!library.version.empty()) state = concat(library.version, ", ", library.path, state.empty() ? "" : "; ", state);
@@ -151,14 +180,18 @@ void add_doctor(CLI::App& verb, Context& context) {
       for (const Finding& f : findings)
         json["findings"].push_back({{"what", f.what}, {"state", f.state}, {"lacking", f.lacking}});
       json["gpus"] = nlohmann::ordered_json::array();
-      for (const cuda::GpuInfo& gpu : inventory.gpus)
+      for (size_t i = 0; i < inventory.gpus.size(); ++i) {
+        const cuda::GpuInfo& gpu = inventory.gpus[i];
         json["gpus"].push_back({{"name", gpu.name},
+                                {"device", device_name(gpu)},
+                                {"why_no_plans", inventory.why_no_plans[i]},
                                 {"compute_capability", concat(gpu.major, '.', gpu.minor)},
                                 {"architecture", gpu.architecture()},
                                 {"pci_bus_id", gpu.pci_bus_id},
                                 {"multiprocessors", gpu.multiprocessors},
                                 {"memory_bytes", gpu.memory_bytes},
                                 {"l2_bytes", gpu.l2_bytes}});
+      }
       json["libraries"] = nlohmann::ordered_json::array();
       for (const cuda::LibraryFinding& library : inventory.libraries)
         json["libraries"].push_back({{"name", library.name},

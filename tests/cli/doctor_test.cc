@@ -7,6 +7,7 @@
 #include <set>
 
 #include "../paths.h"
+#include "base/file.h"
 
 namespace temper {
 namespace {
@@ -31,8 +32,8 @@ TEST(Doctor, SaysPlainlyWhatThisMachineHasAndLacks) {
     EXPECT_FALSE(finding.at("state").get<std::string>().empty());
     EXPECT_TRUE(finding.at("lacking").is_boolean());
   }
-  for (const char* subject : {"CPU", "cores", "vector units", "memory", "oneDNN", "cache folder", "GPU", "bf16", "int8",
-                              "NVIDIA driver", "NVML", "NVRTC", "cuBLASLt", "cuDNN"})
+  for (const char* subject : {"CPU", "cores", "vector units", "memory", "oneDNN", "cache folder", "GPU plans", "bf16",
+                              "int8", "NVIDIA driver", "NVML", "NVRTC", "cuBLASLt", "cuDNN"})
     EXPECT_TRUE(subjects.contains(subject)) << subject;
 }
 
@@ -51,6 +52,58 @@ TEST(Doctor, SaysOfEachLibraryWhereItIsOrWhatItIsNeededFor) {
     }
   }
   EXPECT_TRUE(json.at("gpus").is_array());
+}
+
+// The GPUs of the scripted driver, with the compiler of the tests or with what the machine has.
+class DoctorOfGpus : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!file_exists(paths::scripted_driver_folder() + "/libcuda.so.1")) GTEST_SKIP() << "no scripted driver here";
+  }
+  static nlohmann::json examine(const std::vector<std::string>& folders) {
+    std::string command = "'" + paths::program() + "' doctor --json";
+    for (const std::string& folder : folders) command += " --cuda-path '" + folder + "'";
+    int status = -1;
+    auto json = nlohmann::json::parse(output_of(command, status));
+    EXPECT_EQ(status, 0);
+    return json;
+  }
+  static std::vector<nlohmann::json> plans_of(const nlohmann::json& json) {
+    std::vector<nlohmann::json> found;
+    for (const auto& finding : json.at("findings"))
+      if (finding.at("what") == "GPU plans") found.push_back(finding);
+    return found;
+  }
+};
+
+TEST_F(DoctorOfGpus, NamesThoseThatPlansCanBeBuiltForAndTheCommand) {
+  const auto json = examine({paths::scripted_driver_folder(), paths::emulator_folder()});
+  const auto plans = plans_of(json);
+  ASSERT_EQ(plans.size(), 1u) << json.dump(1);
+  const std::string state = plans[0].at("state");
+  EXPECT_TRUE(state.starts_with("can be built for cuda:0, cuda:1: temper build MODEL -o PLAN --device cuda:0"))
+      << state;
+  EXPECT_FALSE(plans[0].at("lacking"));
+  ASSERT_EQ(json.at("gpus").size(), 2u);
+  EXPECT_EQ(json.at("gpus")[1].at("device"), "cuda:1");
+  EXPECT_EQ(json.at("gpus")[1].at("why_no_plans"), "");
+}
+
+TEST_F(DoctorOfGpus, SaysWhichCannotBeBuiltForAndWhatRepairsThat) {
+  // Whether NVRTC is found depends on the machine; both findings must agree.
+  const auto json = examine({paths::scripted_driver_folder()});
+  std::string problem;
+  for (const auto& library : json.at("libraries"))
+    if (library.at("name") == "NVRTC") problem = library.at("problem");
+  const auto plans = plans_of(json);
+  ASSERT_EQ(plans.size(), problem.empty() ? 1u : 2u) << json.dump(1);
+  for (const auto& finding : plans) {
+    const std::string state = finding.at("state");
+    EXPECT_EQ(finding.at("lacking"), !problem.empty()) << state;
+    if (problem.empty()) continue;
+    EXPECT_TRUE(state.starts_with("cannot be built for cuda:")) << state;
+    EXPECT_NE(state.find("pip install"), state.npos) << state;
+  }
 }
 
 TEST(Doctor, SaysWhyThereIsNoCacheFolder) {

@@ -43,11 +43,17 @@ Inventory take_inventory(const LibrarySearch& search) {
     finding.version = compiler.version();
     finding.path = compiler.path();
     const Compiler fits(search, "", driver_version);
-    for (const GpuInfo& gpu : out.gpus)
-      if (!fits.knows(gpu.architecture()))
-        finding.problem += concat(finding.problem.empty() ? "" : "; ", "it does not compile for ", gpu.name, " (",
-                                  gpu.architecture(), "): install a newer one");
+    for (const GpuInfo& gpu : out.gpus) {
+      std::string& why = out.why_no_plans.emplace_back();
+      if (fits.knows(gpu.architecture())) continue;
+      why = concat("it does not compile for ", gpu.name, " (", gpu.architecture(),
+                   "): install a newer one ('pip install -U nvidia-cuda-nvrtc') and name the site-packages folder with "
+                   "--cuda-path");
+      finding.problem += concat(finding.problem.empty() ? "" : "; ", why);
+      why = concat("NVRTC ", finding.version, ": ", why);
+    }
   }));
+  out.why_no_plans.resize(out.gpus.size(), out.libraries.back().problem);
   auto library = [&](std::string_view name, const std::vector<std::string>& files, std::string_view purpose,
                      const char* symbol, std::string_view wheel, auto&& version_text) {
     out.libraries.push_back(find(name, [&](LibraryFinding& finding) {

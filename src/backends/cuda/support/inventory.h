@@ -20,6 +20,8 @@ struct Inventory {
   std::vector<LibraryFinding> libraries;  // the driver first
   std::vector<GpuInfo> gpus;
   std::vector<std::optional<GpuState>> states;  // one for each GPU; empty where NVML is missing
+  // For each GPU: why no plan can be built for it, and what repairs that; empty where one can.
+  std::vector<std::string> why_no_plans;
 };
 
 Inventory take_inventory(const LibrarySearch& search);
