@@ -101,7 +101,8 @@ int serve_timings(const std::vector<std::string>& arguments) {
       if (problem->problem.text() != text)
         fail(ErrorKind::bad_file, "'", text, "' is read as '", problem->problem.text(), "'");
       const double best_ms = question.value("best_ms", std::numeric_limits<double>::infinity());
-      if (!reply("ms", tuner->time(problem->problem, *tactic, config, 1, question.at("workspace"), best_ms))) return 0;
+      if (!reply("ms", tuner->time(problem->problem, *tactic, config, 1, question.at("workspace"), best_ms).ms))
+        return 0;
     } catch (const Error& error) {
       if (tuner && tuner->is_lost()) {
         reply("lost", cache.fault(key).value_or(error.what()));

@@ -6,11 +6,13 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/hash.h"
 #include "base/log.h"
 #include "measure/statistics.h"
 #include "measure/timer.h"
+#include "plan/describe.h"
 #include "plan/execute.h"
 
 namespace temper {
@@ -135,6 +137,7 @@ class InContext {
   std::optional<PlanBuffers> buffers_;
   std::map<std::string, std::vector<Known>> known_;      // by problem, the best first
   std::map<std::string, std::vector<Known>> shortlist_;  // by problem
+  std::set<std::string> over_workspace_;                 // keys
 
   // Decisions are kept by the problem on all threads; the number of threads that was decided stands beside them, as a
   // time.
@@ -159,18 +162,22 @@ class InContext {
   PlanOptions listening() {
     PlanOptions options = options_;
     options.time = [this](const Problem& problem, const Tactic& tactic, const Config& config, int chains) {
-      const double ms = options_.time(problem, tactic, config, chains);
-      if (ms >= 0) known_[group_of(problem)].push_back({&tactic, config, ms});
-      return ms;
+      const CandidateTime time = options_.time(problem, tactic, config, chains);
+      const std::string group = group_of(problem);
+      if (time.is_known()) known_[group].push_back({&tactic, config, time.ms});
+      if (time.kind == CandidateTime::Kind::over_workspace) over_workspace_.insert(timing_key(group, tactic, config));
+      return time;
     };
     return options;
   }
   PlanOptions with_times(std::function<double(const std::string&, const Known&)> time) const {
     PlanOptions options = options_;
     options.time = [this, time](const Problem& problem, const Tactic& tactic, const Config& config, int) {
-      return time(group_of(problem), {&tactic, config, 0});
+      const std::string group = group_of(problem);
+      if (over_workspace_.contains(timing_key(group, tactic, config)))
+        return CandidateTime{CandidateTime::Kind::over_workspace};
+      return CandidateTime::of(time(group, {&tactic, config, 0}));
     };
-    options.workspace_limit = -1;  // what is over it has no place on the shortlist
     return options;
   }
 
@@ -193,12 +200,18 @@ class InContext {
       }
   }
 
-  // What was not timed in the plan has lost by its time alone, which compares with no time in the plan.
+  // What was not timed in the plan has lost by its time alone, which compares with no time in the plan, or by its
+  // layouts, which are not those of the plan that the times alone give.
   void drop_never(Plan& plan) const {
     for (Segment& segment : plan.segments)
       for (PlanStep& step : segment.steps)
         for (Candidate& loser : step.losers)
-          if (loser.ms >= kNever) loser.ms = -1, loser.refusal = "too slow by itself to be timed in the plan";
+          if (loser.ms >= kNever) {
+            loser.ms = -1;
+            loser.refusal = loser.config.ends_with(layouts_of(step.config))
+                                ? "too slow by itself to be timed in the plan"
+                                : "not timed in the plan, whose layouts are others";
+          }
   }
 
   bool all_known() const {

@@ -20,9 +20,22 @@ struct SegmentSpec {
   bool operator==(const SegmentSpec&) const = default;
 };
 
-// Milliseconds of a candidate, negative if unknown (list order decides then). `chains`: how many of it run side by
-// side.
-using CandidateTime = std::function<double(const Problem&, const Tactic&, const Config&, int chains)>;
+// The time of a candidate or, where there is none, why.
+struct CandidateTime {
+  enum class Kind : uint8_t {
+    known,
+    unknown,         // nobody timed it: the order of the list decides
+    over_workspace,  // it needs more than PlanOptions::workspace_limit
+    hopeless,        // it was so slow for a similar problem that it is not worth timing
+  };
+  Kind kind = Kind::unknown;
+  double ms = -1;  // where it is known
+  static CandidateTime of(double ms) { return {Kind::known, ms}; }
+  bool is_known() const { return kind == Kind::known; }
+};
+
+// `chains`: how many of the candidate run side by side.
+using CandidateTimer = std::function<CandidateTime(const Problem&, const Tactic&, const Config&, int chains)>;
 
 // A way to compute a node that the plan may take.
 struct CandidateRef {
@@ -45,7 +58,7 @@ struct PlanOptions {
   int threads = 1;
   ThreadsOf threads_of;               // empty: all; chains that run side by side have one each in any case
   std::vector<SegmentSpec> segments;  // empty: one, whole batch
-  CandidateTime time;                 // empty: nothing is known
+  CandidateTimer time;                // empty: nothing is known
   // What happened when a candidate ran that must not run again; "" of all others. Empty: nothing is known.
   std::function<std::string(const Problem&, const Tactic&, const Config&)> fault;
   std::function<DecidedCandidate(const Problem&)> decided;  // what needs no choice; empty: nothing
@@ -56,8 +69,6 @@ struct PlanOptions {
   std::function<std::vector<double>(const Problem&, const std::vector<CandidateRef>&, int chains)> refine;
   int64_t workspace_limit = -1;  // bytes; candidates above it are refused with that reason
   PackCache* packs = nullptr;
-  // Layout to prefer where times say nothing; also how the search makes different starting points.
-  int start = -1;
 };
 
 Plan build_plan(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options);

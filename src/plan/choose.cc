@@ -21,11 +21,14 @@ struct Option {
   Config config;
   double ms;  // for one run over the whole batch; an estimate by list order where nothing is known
   bool timed;
+  bool hopeless = false;  // not timed for that reason
 };
 struct Options {
   std::vector<Option> list;
   std::vector<Candidate> refusals;
 };
+
+constexpr std::string_view kHopeless = "not timed: too slow for this op on another shape";
 
 // A reorder reads and writes once; the constants are typical of one core of a server CPU and only break ties, because
 // the search measures whole plans afterwards.
@@ -82,8 +85,6 @@ class Chooser {
     double best_cost = std::numeric_limits<double>::infinity();
     // Starting points: each node's fastest, then one per layout. The descent from the best of them wins.
     for (int start = -1; start < kLayoutCount; ++start) {
-      if (options_.start >= -1 && options_.start < kLayoutCount && options_.start != -1 && start != options_.start)
-        continue;
       std::vector<int> choice = descend(starting_point(start));
       const double cost = total(choice);
       if (cost < best_cost) {
@@ -100,7 +101,8 @@ class Chooser {
       for (size_t c = 0; c < options.list.size(); ++c)
         if (int(c) != best[n] && options.list[c].tactic)
           choice.losers.push_back({std::string(options.list[c].tactic->name), describe(options.list[c].config),
-                                   options.list[c].timed ? options.list[c].ms : -1, ""});
+                                   options.list[c].timed ? options.list[c].ms : -1,
+                                   options.list[c].hopeless ? std::string(kHopeless) : ""});
       result.push_back(std::move(choice));
     }
     return result;
@@ -193,23 +195,29 @@ class Chooser {
         continue;
       }
       for (Config& config : tactic->configs(problem, device_)) {
+        using Kind = CandidateTime::Kind;
+        const auto refuse = [&](std::string why) {
+          options.refusals.push_back({std::string(tactic->name), describe(config), -1, std::move(why)});
+        };
         const auto faulted = [&] {
           const std::string what = options_.fault ? options_.fault(problem, *tactic, config) : "";
-          if (!what.empty())
-            options.refusals.push_back(
-                {std::string(tactic->name), describe(config), -1, concat("faulted on this GPU: ", what)});
+          if (!what.empty()) refuse(concat("faulted on this GPU: ", what));
           return !what.empty();
         };
         if (faulted()) continue;
-        double ms = options_.time ? options_.time(problem, *tactic, config, chains) : -1;
-        if (ms < 0 && faulted()) continue;
-        if (ms < 0 && options_.time && options_.workspace_limit >= 0) {
-          options.refusals.push_back(
-              {std::string(tactic->name), describe(config), -1,
-               concat("needs more than the ", options_.workspace_limit, " bytes of workspace allowed")});
+        const CandidateTime time = options_.time ? options_.time(problem, *tactic, config, chains) : CandidateTime{};
+        if (!time.is_known() && faulted()) continue;
+        if (time.kind == Kind::over_workspace) {
+          refuse(concat("needs more than the ", options_.workspace_limit, " bytes of workspace allowed"));
           continue;
         }
-        options.list.push_back({tactic, std::move(config), ms >= 0 ? ms * runs : guess * runs, ms >= 0});
+        // Nobody knows what workspace it needs.
+        if (time.kind == Kind::hopeless && options_.workspace_limit >= 0) {
+          refuse(std::string(kHopeless));
+          continue;
+        }
+        options.list.push_back({tactic, std::move(config), (time.is_known() ? time.ms : guess) * runs, time.is_known(),
+                                time.kind == Kind::hopeless});
         guess *= 1.25;
       }
     }

@@ -87,7 +87,7 @@ int StepThreads::of(const Problem& problem) const {
   return elements <= 2 * nearest->first ? nearest->second : problem.threads;  // more work is worth more threads
 }
 
-CandidateTime nearest_times(const std::map<std::string, double>& timings, const Device& device) {
+CandidateTimer nearest_times(const std::map<std::string, double>& timings, const Device& device) {
   auto index = std::make_shared<Index>();
   index->exact = timings;
   for (const auto& [key, ms] : timings) {
@@ -95,18 +95,19 @@ CandidateTime nearest_times(const std::map<std::string, double>& timings, const 
     std::string stripped = strip_shapes(key, elements);
     index->similar[std::move(stripped)].push_back({elements, ms});
   }
-  return [index, device](const Problem& problem, const Tactic& tactic, const Config& config, int chains) -> double {
-    const std::string key = timing_key(timing_group(device.fingerprint, problem, chains), tactic, config);
-    if (auto it = index->exact.find(key); it != index->exact.end()) return it->second;
-    double elements = 0;
-    auto it = index->similar.find(strip_shapes(key, elements));
-    if (it == index->similar.end()) return -1;
-    const Known* best = nullptr;
-    for (const Known& known : it->second)
-      if (!best || std::fabs(std::log(known.elements / elements)) < std::fabs(std::log(best->elements / elements)))
-        best = &known;
-    return best->ms * elements / best->elements;
-  };
+  return
+      [index, device](const Problem& problem, const Tactic& tactic, const Config& config, int chains) -> CandidateTime {
+        const std::string key = timing_key(timing_group(device.fingerprint, problem, chains), tactic, config);
+        if (auto it = index->exact.find(key); it != index->exact.end()) return CandidateTime::of(it->second);
+        double elements = 0;
+        auto it = index->similar.find(strip_shapes(key, elements));
+        if (it == index->similar.end()) return {};
+        const Known* best = nullptr;
+        for (const Known& known : it->second)
+          if (!best || std::fabs(std::log(known.elements / elements)) < std::fabs(std::log(best->elements / elements)))
+            best = &known;
+        return CandidateTime::of(best->ms * elements / best->elements);
+      };
 }
 
 }  // namespace temper

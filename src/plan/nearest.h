@@ -10,8 +10,8 @@
 namespace temper {
 
 // Times for problems that were never measured, from those that were: the same op and constants on the nearest shape (by
-// the ratio of elements), scaled by that ratio. Exact entries come first. Unknown to both: negative.
-CandidateTime nearest_times(const std::map<std::string, double>& timings, const Device& device);
+// the ratio of elements), scaled by that ratio. Exact entries come first. Unknown to both: unknown.
+CandidateTimer nearest_times(const std::map<std::string, double>& timings, const Device& device);
 
 // A key or group of a time with the shapes of what is not constant reduced to their ranks: equal for the same problem
 // on other shapes.

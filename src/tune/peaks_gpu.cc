@@ -21,7 +21,8 @@ double least_ms(const Problem& problem, const Device& device, Tuner& tuner) {
   for (const Tactic* tactic : find_backend(device.backend).tactics()) {
     if (tactic->last_resort || !tactic->supports(problem, device).yes()) continue;
     for (const Config& config : tactic->configs(problem, device))
-      if (const double ms = tuner.time(problem, *tactic, config, 1); ms > 0 && (least == 0 || ms < least)) least = ms;
+      if (const double ms = tuner.time(problem, *tactic, config, 1).ms; ms > 0 && (least == 0 || ms < least))
+        least = ms;
   }
   return least;
 }

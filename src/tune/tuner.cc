@@ -155,27 +155,28 @@ std::string Tuner::fault(const Problem& problem, const Tactic& tactic, const Con
              : "";
 }
 
-double Tuner::time(const Problem& problem, const Tactic& tactic, const Config& config, int chains,
-                   int64_t workspace_limit, double best_ms) {
+CandidateTime Tuner::time(const Problem& problem, const Tactic& tactic, const Config& config, int chains,
+                          int64_t workspace_limit, double best_ms) {
   const std::string group = timing_group(device_.fingerprint, problem, chains);
   const std::string key = timing_key(group, tactic, config);
   double& best = best_.try_emplace(group, std::numeric_limits<double>::infinity()).first->second;
   if (const auto known = cache_.entry(key); known && is_believed(key, problem, *known)) {
     if (!fresh_.contains(key)) from_file_.insert(problem.text());
     best = std::min(best, known->ms);
-    return known->ms;
+    return CandidateTime::of(known->ms);
   }
-  if (tactic.foreign && cache_.fault(key)) return -1;
+  if (tactic.foreign && cache_.fault(key)) return {};
   best = std::min(best, best_ms);
   if (progress) progress(timed_, problem.text());
   ++timed_;
   const QuickOptions options{.best_ms = best, .give_up = 1.5, .max_ms = 25, .max_runs = 6};
-  const double ms = tactic.foreign && queue_ ? measure_foreign(key, problem, tactic, config, workspace_limit, options)
-                                             : measure(problem, tactic, config, chains, workspace_limit, options);
-  if (ms < 0) return ms;
-  best = std::min(best, ms);
-  keep(key, ms);
-  return ms;
+  const CandidateTime time = tactic.foreign && queue_
+                                 ? measure_foreign(key, problem, tactic, config, workspace_limit, options)
+                                 : measure(problem, tactic, config, chains, workspace_limit, options);
+  if (!time.is_known()) return time;
+  best = std::min(best, time.ms);
+  keep(key, time.ms);
+  return time;
 }
 
 bool Tuner::doubt(const std::string& problem) {
@@ -225,22 +226,22 @@ void Tuner::close_window(double load) {
   window_.start();
 }
 
-double Tuner::time_unless_hopeless(const std::string& family, const Problem& problem, const Tactic& tactic,
-                                   const Config& config, int chains, int64_t workspace_limit) {
+CandidateTime Tuner::time_unless_hopeless(const std::string& family, const Problem& problem, const Tactic& tactic,
+                                          const Config& config, int chains, int64_t workspace_limit) {
   Family& known = families_[family];
   const std::string problem_text = concat(problem.text(), chains), candidate = timing_key("", tactic, config);
   if (known.first.empty()) known.first = problem_text;
   if (known.first != problem_text) {
     auto it = known.ms.find(candidate);
-    if (it != known.ms.end() && it->second > kHopeless * known.best) return -1;
+    if (it != known.ms.end() && it->second > kHopeless * known.best) return {CandidateTime::Kind::hopeless};
     return time(problem, tactic, config, chains, workspace_limit);
   }
-  const double ms = time(problem, tactic, config, chains, workspace_limit);
-  if (ms >= 0) {
-    known.ms[candidate] = ms;
-    known.best = std::min(known.best, ms);
+  const CandidateTime taken = time(problem, tactic, config, chains, workspace_limit);
+  if (taken.is_known()) {
+    known.ms[candidate] = taken.ms;
+    known.best = std::min(known.best, taken.ms);
   }
-  return ms;
+  return taken;
 }
 
 std::vector<double> Tuner::refine(const Problem& problem, const std::vector<CandidateRef>& contenders, int chains) {
@@ -263,17 +264,17 @@ std::vector<double> Tuner::refine(const Problem& problem, const std::vector<Cand
   return ms;
 }
 
-double Tuner::measure_foreign(const std::string& key, const Problem& problem, const Tactic& tactic,
-                              const Config& config, int64_t workspace_limit, const QuickOptions& options) {
+CandidateTime Tuner::measure_foreign(const std::string& key, const Problem& problem, const Tactic& tactic,
+                                     const Config& config, int64_t workspace_limit, const QuickOptions& options) {
   using Kind = TimingHelper::Answer::Kind;
   if (helper_) {
     const TimingHelper::Answer answer = helper_->time(key, options.best_ms, workspace_limit);
-    if (answer.kind == Kind::timed) return answer.ms;
-    if (answer.kind == Kind::too_much_workspace) return -1;
+    if (answer.kind == Kind::timed) return CandidateTime::of(answer.ms);
+    if (answer.kind == Kind::too_much_workspace) return {CandidateTime::Kind::over_workspace};
     if (answer.kind == Kind::faulted) {
       log(LogLevel::warning, tactic.name, " (", config.text, ") faulted on this GPU and is left out: ", answer.text);
       cache_.add_fault(key, answer.text);
-      return -1;
+      return {};
     }
   }
   try {
@@ -290,10 +291,11 @@ double Tuner::measure_foreign(const std::string& key, const Problem& problem, co
   }
 }
 
-double Tuner::measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains,
-                      int64_t workspace_limit, const QuickOptions& options) {
+CandidateTime Tuner::measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains,
+                             int64_t workspace_limit, const QuickOptions& options) {
   Ready ready = prepare(problem, tactic, config, chains);
-  return workspace_limit >= 0 && ready.workspace() > workspace_limit ? -1 : look(ready, options);
+  if (workspace_limit >= 0 && ready.workspace() > workspace_limit) return {CandidateTime::Kind::over_workspace};
+  return CandidateTime::of(look(ready, options));
 }
 
 // The buffers are those of the candidate before: nobody looks at what is in them.

@@ -23,20 +23,21 @@ class Tuner {
 
   // Milliseconds of one run of the candidate; with chains > 1, of `chains` copies that run side by side, each on its
   // own data, as the chains of a parallel segment do. From the cache where known; but what was taken while others
-  // worked is taken again where the machine is quiet now. Negative when the candidate needs more than `workspace_limit`
-  // bytes (if that is not negative), or has faulted on such a device: see fault(). `best_ms`: of rivals that were timed
-  // elsewhere. Throws where a candidate takes the device with it; the cache remembers which.
-  double time(const Problem& problem, const Tactic& tactic, const Config& config, int chains,
-              int64_t workspace_limit = -1, double best_ms = std::numeric_limits<double>::infinity());
+  // worked is taken again where the machine is quiet now. `over_workspace` when the candidate needs more than
+  // `workspace_limit` bytes (if that is not negative); `unknown` when it has faulted on such a device: see fault().
+  // `best_ms`: of rivals that were timed elsewhere. Throws where a candidate takes the device with it; the cache
+  // remembers which.
+  CandidateTime time(const Problem& problem, const Tactic& tactic, const Config& config, int chains,
+                     int64_t workspace_limit = -1, double best_ms = std::numeric_limits<double>::infinity());
   // What happened when this candidate ran, where it faulted; "" otherwise.
   std::string fault(const Problem& problem, const Tactic& tactic, const Config& config) const;
   // Whether the device is lost to this process.
   bool is_lost() const;
 
-  // Negative without measuring when, in a problem of the same family that was timed in full, this candidate took
+  // `hopeless` without measuring when, in a problem of the same family that was timed in full, this candidate took
   // `kHopeless` times as long as the best: few of many candidates are worth timing for every size of slice.
-  double time_unless_hopeless(const std::string& family, const Problem& problem, const Tactic& tactic,
-                              const Config& config, int chains, int64_t workspace_limit = -1);
+  CandidateTime time_unless_hopeless(const std::string& family, const Problem& problem, const Tactic& tactic,
+                                     const Config& config, int chains, int64_t workspace_limit = -1);
   static constexpr double kHopeless = 1.5;
 
   // Times contenders again, in turns: several short rounds over all of them, so that what slows the machine for a
@@ -88,11 +89,11 @@ class Tuner {
   bool is_quiet();
   void close_window(double load);
   void keep(const std::string& key, double ms);
-  double measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains,
-                 int64_t workspace_limit, const QuickOptions& options);
+  CandidateTime measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains,
+                        int64_t workspace_limit, const QuickOptions& options);
   // The same for what another library launches.
-  double measure_foreign(const std::string& key, const Problem& problem, const Tactic& tactic, const Config& config,
-                         int64_t workspace_limit, const QuickOptions& options);
+  CandidateTime measure_foreign(const std::string& key, const Problem& problem, const Tactic& tactic,
+                                const Config& config, int64_t workspace_limit, const QuickOptions& options);
   // A candidate ready to be timed.
   struct Ready;
   Ready prepare(const Problem& problem, const Tactic& tactic, const Config& config, int chains);

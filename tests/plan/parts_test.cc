@@ -197,7 +197,7 @@ Plan fake_plan(double join_ms, const std::string& more = "") {
                                   more + "output \"y\" = %y\n");
   PlanOptions options;
   options.time = [&](const Problem&, const Tactic& tactic, const Config&, int) {
-    return &tactic == &join ? join_ms : &tactic == &quick ? 1.0 : 1.1;
+    return CandidateTime::of(&tactic == &join ? join_ms : &tactic == &quick ? 1.0 : 1.1);
   };
   return build_plan(graph, fake, Device{.backend = "fake", .fingerprint = "fake"}, options);
 }

@@ -47,7 +47,7 @@ class TunerTest : public ::testing::Test {
   const Problem problem = small_problem();
   FakeMachine machine;
   TimingCache cache;
-  double time(Tuner& tuner, const Tactic& tactic) { return tuner.time(problem, tactic, kConfig, 1); }
+  double time(Tuner& tuner, const Tactic& tactic) { return tuner.time(problem, tactic, kConfig, 1).ms; }
 };
 
 TEST_F(TunerTest, ContendersAreTimedInTurnsNotOneAfterTheOther) {
@@ -104,6 +104,32 @@ TEST_F(TunerTest, ATimeThatIsDoubtedIsTakenAgainOnce) {
   machine.call_ms = 4;
   EXPECT_EQ(time(tuner, kA), 3);
   EXPECT_EQ(tuner.timed(), 1);
+}
+
+TEST_F(TunerTest, ACandidateThatIsNotTimedSaysWhy) {
+  using Kind = CandidateTime::Kind;
+  Tuner tuner(device, cache, machine.instruments());
+  Tactic large = tactic<'l'>("test.large");
+  large.load = [](const Problem&, const Config&, const PackedView&, const Device&) -> std::unique_ptr<Kernel> {
+    struct Large final : Kernel {
+      int64_t workspace() const override { return 1 << 10; }
+      void launch(const Buffers&) override {}
+    };
+    return std::make_unique<Large>();
+  };
+  EXPECT_EQ(tuner.time(problem, large, kConfig, 1, 1000).kind, Kind::over_workspace);
+  EXPECT_EQ(tuner.time(problem, large, kConfig, 1, 1024).kind, Kind::known);
+
+  auto timed_as = [&](const Problem& p, const Tactic& t, double ms) {
+    machine.call_ms = ms;
+    return tuner.time_unless_hopeless("a family", p, t, kConfig, 1).kind;
+  };
+  EXPECT_EQ(timed_as(problem, kA, 1), Kind::known);
+  EXPECT_EQ(timed_as(problem, kB, 1.6), Kind::known);
+  Problem other = problem;
+  other.inputs[0].type = other.outputs[0].type = {DType::f32, {8, 4}};
+  EXPECT_EQ(timed_as(other, kA, 1), Kind::known);
+  EXPECT_EQ(timed_as(other, kB, 1), Kind::hopeless);
 }
 
 }  // namespace

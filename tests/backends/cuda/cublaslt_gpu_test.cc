@@ -304,7 +304,7 @@ TEST(CublasLtTimes, DISABLED_OfLayers) {
     std::printf("%s\n ", line.text.c_str());
     for (const Tactic* tactic : {&cuda_matmul_cublaslt, own})
       for (const Config& config : tactic->configs(problem, device))
-        std::printf(" %.2f us %s;", tuner.time(problem, *tactic, config, 1) * 1e3, config.text.c_str());
+        std::printf(" %.2f us %s;", tuner.time(problem, *tactic, config, 1).ms * 1e3, config.text.c_str());
     std::printf("\n");
   }
 }
@@ -334,7 +334,7 @@ TEST(CublasLtTimes, DISABLED_OfLayersOfBytes) {
       const Tactic* tactic = find_tactic(name);
       if (!tactic->supports(problem, device).yes()) continue;
       for (const Config& config : tactic->configs(problem, device))
-        std::printf("  %.2f us %s %s\n", tuner.time(problem, *tactic, config, 1) * 1e3, name, config.text.c_str());
+        std::printf("  %.2f us %s %s\n", tuner.time(problem, *tactic, config, 1).ms * 1e3, name, config.text.c_str());
     }
   }
 }
