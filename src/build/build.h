@@ -21,9 +21,9 @@ struct BuildOptions {
   std::string device = "cpu";  // or "cuda:0"
   DeviceSettings device_settings;
   int threads = 0;                           // 0: all that this process may use
-  std::string precision = "fp32";            // fp32, bf16, int8
-  std::string calibration;                   // int8: the ranges file
-  PlacementOptions placement;                // int8: what stays in fp32
+  std::string precision = "fp32";            // fp32, bf16, int8; on a GPU also fp16 and tf32
+  std::string calibration;                   // int8 and fp16: the ranges file
+  PlacementOptions placement;                // what stays above the precision
   std::string qdq;                           // int8: file for the quantized model as Q/DQ ONNX; "": none
   bool force = false;                        // it may replace a file of another kind
   std::map<std::string, ShapeRange> shapes;  // by input name, which is empty for the only one

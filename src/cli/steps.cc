@@ -33,7 +33,6 @@ Json Steps::run(const std::string& name, const std::function<Json()>& work,
     const Json saved = Json::parse(read_file(path), nullptr, false);
     if (saved.is_object() && saved.contains("key") && saved["key"] == key_ && saved.contains("result") &&
         saved.contains("hash") && saved["hash"] == hash_of(saved["result"]) && (!holds || holds(saved["result"]))) {
-      ++resumed_;
       log(LogLevel::info, name, ": done before, taken from ", path);
       return saved["result"];
     }

@@ -19,11 +19,9 @@ class Steps {
   // gone.
   nlohmann::ordered_json run(const std::string& name, const std::function<nlohmann::ordered_json()>& work,
                              const std::function<bool(const nlohmann::ordered_json&)>& holds = {});
-  int resumed() const { return resumed_; }  // steps that were not done again
 
  private:
   std::string folder_, key_;
-  int resumed_ = 0;
   bool force_;
 };
 

@@ -48,8 +48,7 @@ class Builder {
       if (parts_[v].whole.valid()) parts_of_[size_t(parts_[v].whole.index)].push_back({int32_t(v)});
     for (size_t s = 0; s < specs_.size(); ++s) emit_segment(int(s));
     emit_remaining_outputs();
-    for (const Shared& shared : shared_) lifetimes_.push_back(shared.lifetime);
-    plan_.shared_bytes = round_up<int64_t>(place_buffers(lifetimes_), 4096);
+    plan_.shared_bytes = round_up<int64_t>(place_buffers(shared_), 4096);
     for (Segment& segment : plan_.segments)
       for (PlanStep& step : segment.steps) {
         for (BufferRef& ref : step.inputs) resolve(ref);
@@ -73,12 +72,8 @@ class Builder {
   std::vector<NodeChoice> choices_;
   int reader_threads_ = 1;  // of the step that asks for a reorder
 
-  // Where the value that a view shows lives. Refs of kind shared and local hold an index until memory is placed.
-  struct Shared {
-    Lifetime lifetime;
-  };
-  std::vector<Shared> shared_;
-  std::vector<Lifetime> lifetimes_;
+  // Refs of kind shared and local hold an index of these until memory is placed.
+  std::vector<Lifetime> shared_;
   std::vector<int> output_of_root_;             // by value id: the user's output buffer it is written to, -1 none
   std::vector<BufferRef> stored_;               // by root value id
   std::vector<Part> parts_;                     // by value id
@@ -86,8 +81,7 @@ class Builder {
   std::vector<char> output_done_;
   std::unordered_map<const Tensor*, int> constant_index_;
 
-  // Of the segment being emitted.
-  std::vector<Lifetime> locals_;
+  std::vector<Lifetime> locals_;  // of the segment being emitted, and its workspace
   int64_t workspace_ = 0;
 
   ValueId root(ValueId id) const {
@@ -191,7 +185,7 @@ class Builder {
   }
 
   void resolve(BufferRef& ref) const {
-    if (ref.kind == BufferRef::Kind::shared) ref.at = lifetimes_[size_t(ref.at)].offset;
+    if (ref.kind == BufferRef::Kind::shared) ref.at = shared_[size_t(ref.at)].offset;
   }
 
   int add_local(int64_t bytes, int step) {
@@ -204,7 +198,7 @@ class Builder {
       Lifetime& l = locals_[size_t(ref.at)];
       l.last = std::max(l.last, step);
     } else if (ref.kind == BufferRef::Kind::shared) {
-      Lifetime& l = shared_[size_t(ref.at)].lifetime;
+      Lifetime& l = shared_[size_t(ref.at)];
       l.last = std::max(l.last, segment);
     }
   }
@@ -290,7 +284,6 @@ class Builder {
     locals_.clear();
     workspace_ = 0;
     Reordered reordered;
-    std::vector<std::pair<ValueId, BufferRef>> locals_of_values;
     for (int32_t n = spec.first; n <= spec.last; ++n) {
       const Node& node = graph_.node({n});
       if (is_view(node)) continue;
@@ -394,7 +387,7 @@ class Builder {
       } else if (last == segment) {
         ref = {BufferRef::Kind::local, add_local(bytes_of(segment_type(whole, segment), layout_of(whole)), index)};
       } else {
-        shared_.push_back({{bytes_of(type(whole), layout_of(whole)), segment, last, 0}});
+        shared_.push_back({bytes_of(type(whole), layout_of(whole)), segment, last, 0});
         ref = {BufferRef::Kind::shared, int64_t(shared_.size()) - 1};
       }
       stored_[size_t(whole.index)] = ref;

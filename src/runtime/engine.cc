@@ -82,10 +82,7 @@ const Graph& Engine::graph() const {
   return *graph_;
 }
 
-bool Engine::is_dynamic() const {
-  if (graph_) return !is_one_stage(*graph_);
-  return false;
-}
+bool Engine::is_dynamic() const { return graph_ && !is_one_stage(*graph_); }
 
 PlanFile plan_file_of(const Engine& engine) {
   PlanFile file;

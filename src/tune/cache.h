@@ -41,7 +41,6 @@ class TimingCache {
   std::optional<std::string> fault(const std::string& key) const;
   void add_fault(const std::string& key, std::string what);
   size_t size() const { return entries_.size(); }
-  size_t added() const { return added_.size(); }
   const std::map<std::string, TimedEntry>& entries() const { return entries_; }
   std::map<std::string, double> times() const;
   // Merges what was added with what the file holds by now, under a lock. Without a path, or with nothing added: no
