@@ -26,6 +26,7 @@
 #include "passes/chain_convs.h"
 #include "plan/choose.h"
 #include "plan/nearest.h"
+#include "plan/planner.h"
 #include "runtime/stages.h"
 #include "tune/tuner.h"
 

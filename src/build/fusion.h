@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "passes/chain_convs.h"
-#include "plan/build.h"
+#include "plan/options.h"
+#include "plan/plan.h"
 #include "tune/cache.h"
 
 namespace temper {

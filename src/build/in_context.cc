@@ -14,6 +14,7 @@
 #include "measure/timer.h"
 #include "plan/describe.h"
 #include "plan/execute.h"
+#include "plan/planner.h"
 
 namespace temper {
 

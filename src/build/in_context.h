@@ -7,7 +7,8 @@
 
 #include "build/plan_buffers.h"
 #include "measure/instruments.h"
-#include "plan/build.h"
+#include "plan/options.h"
+#include "plan/plan.h"
 #include "tune/cache.h"
 
 namespace temper {

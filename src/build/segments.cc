@@ -12,6 +12,7 @@
 #include "measure/timer.h"
 #include "plan/choose.h"
 #include "plan/execute.h"
+#include "plan/planner.h"
 
 namespace temper {
 

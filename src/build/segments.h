@@ -4,7 +4,9 @@
 #pragma once
 #include <functional>
 
-#include "plan/build.h"
+#include "plan/batch.h"
+#include "plan/options.h"
+#include "plan/plan.h"
 
 namespace temper {
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a build: the whole plan is measured, and what contradicts it is measured again.
 #pragma once
-#include "plan/build.h"
+#include "plan/options.h"
+#include "plan/plan.h"
 #include "runtime/engine.h"
 #include "tune/tuner.h"
 

@@ -11,6 +11,7 @@
 #include "measure/statistics.h"
 #include "plan/execute.h"
 #include "plan/nearest.h"
+#include "plan/planner.h"
 
 namespace temper {
 

@@ -5,7 +5,8 @@
 #pragma once
 #include <functional>
 
-#include "plan/build.h"
+#include "plan/options.h"
+#include "plan/plan.h"
 
 namespace temper {
 

@@ -8,7 +8,7 @@
 
 #include "base/checked.h"
 #include "graph/signs.h"
-#include "plan/parts.h"
+#include "plan/place.h"
 
 namespace temper {
 

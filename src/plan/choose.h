@@ -2,7 +2,9 @@
 // Which tactic, and in which layouts, for each node: the sum of times and of the reorders between neighbours is
 // minimal.
 #pragma once
-#include "plan/build.h"
+#include "plan/batch.h"
+#include "plan/options.h"
+#include "plan/plan.h"
 
 namespace temper {
 

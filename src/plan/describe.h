@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "plan/file.h"
+#include "plan/info.h"
 
 namespace temper {
 

@@ -2,32 +2,10 @@
 // The plan file: written atomically, read into memory, checked before anything in it is believed. The format is
 // described in docs/plan-file.md.
 #pragma once
-#include <optional>
-
 #include "plan/container.h"
 #include "plan/info.h"
-#include "plan/plan.h"
 
 namespace temper {
-
-struct PlanFile {
-  EngineInfo info;
-  int threads = 1;
-  std::vector<PortInfo> inputs, outputs;  // types may have symbolic dimensions
-  // The optimised graph as text. `graph` itself only where an input has a symbolic dimension: then plans for other
-  // shapes are made from it, and its constants are in the file; otherwise the text alone is kept, to be looked at.
-  std::string graph_text;
-  std::optional<Graph> graph;
-  std::map<std::string, double> timings;  // those that a plan for another shape may need
-  std::vector<std::shared_ptr<const Plan>> plans;
-
-  // Of a file that was read.
-  std::optional<Device> device;  // that it is for; absent with `foreign` where there is none here
-  int64_t file_bytes = 0, constant_bytes = 0,
-          graph_bytes = 0;  // constant: what the plans use; graph: what only it does
-  std::string refusal;      // with `foreign`: why this program cannot run it here, empty if it can
-  bool complete = true;     // false: plans, graph and timings could not be read, because another version wrote them
-};
 
 // Throws Error{machine} where the file cannot be written, and Error{usage} where a file of another kind is there and it
 // is not forced; then what was there before is unchanged. A plan that would not be accepted on reading is not written.

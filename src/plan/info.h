@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known about a built model beside its plans.
+// A built model: its plans, and what is known about it beside them.
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/dim.h"
+#include "plan/plan.h"
 
 namespace temper {
 
@@ -40,6 +42,26 @@ struct EngineInfo {
   std::map<std::string, ShapeRange> shapes;  // by input
   std::vector<std::string> notes;
   bool operator==(const EngineInfo&) const = default;
+};
+
+// What a plan file holds.
+struct PlanFile {
+  EngineInfo info;
+  int threads = 1;
+  std::vector<PortInfo> inputs, outputs;  // types may have symbolic dimensions
+  // The optimised graph as text. `graph` itself only where an input has a symbolic dimension: then plans for other
+  // shapes are made from it, and its constants are in the file; otherwise the text alone is kept, to be looked at.
+  std::string graph_text;
+  std::optional<Graph> graph;
+  std::map<std::string, double> timings;  // those that a plan for another shape may need
+  std::vector<std::shared_ptr<const Plan>> plans;
+
+  // Of a file that was read.
+  std::optional<Device> device;  // that it is for; absent with `foreign` where there is none here
+  int64_t file_bytes = 0, constant_bytes = 0,
+          graph_bytes = 0;  // constant: what the plans use; graph: what only it does
+  std::string refusal;      // with `foreign`: why this program cannot run it here, empty if it can
+  bool complete = true;     // false: plans, graph and timings could not be read, because another version wrote them
 };
 
 }  // namespace temper

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inside of a plan file as JSON text: everything but tensors and the graph's text.
 #pragma once
-#include "plan/file.h"
+#include "plan/info.h"
 
 namespace temper {
 

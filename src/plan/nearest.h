@@ -5,7 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "plan/build.h"
+#include "plan/options.h"
+#include "plan/plan.h"
 
 namespace temper {
 

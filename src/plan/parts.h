@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Concats without copies: what makes an input of a concat writes it straight into its part of the output.
 #pragma once
-#include <optional>
-
 #include "plan/choose.h"
 
 namespace temper {
-
-// Where an input of a concat lies in the output.
-struct PlaceInWhole {
-  int64_t offset = 0;  // bytes
-  int64_t pitch = 0;   // 0: it is one piece of memory that begins as buffers do; any kernel can write and read it
-};
-// For an input that begins at `position` along the axis; `pitch` is the output's. Nothing where it is neither one piece
-// nor rows in the rows of the output, or lies across kPartAlignment.
-std::optional<PlaceInWhole> place_in_whole(const TensorType& whole, const Dims& part, size_t axis, int64_t position,
-                                           Layout layout, int64_t pitch);
 
 struct Part {
   ValueId whole;       // the concat's output, which may be a part itself; invalid: the value has memory of its own

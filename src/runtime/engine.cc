@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "plan/nearest.h"
+#include "plan/planner.h"
 #include "runtime/stages.h"
 
 namespace temper {

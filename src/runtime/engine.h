@@ -8,7 +8,6 @@
 #include <mutex>
 #include <string>
 
-#include "plan/build.h"
 #include "plan/execute.h"
 #include "plan/file.h"
 #include "plan/nearest.h"

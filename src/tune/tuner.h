@@ -9,7 +9,7 @@
 #include "backends/backend.h"
 #include "measure/instruments.h"
 #include "measure/timer.h"
-#include "plan/build.h"
+#include "plan/options.h"
 #include "tune/cache.h"
 #include "tune/helper.h"
 

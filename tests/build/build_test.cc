@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "build/segments.h"
+#include "plan/planner.h"
 
 namespace temper {
 namespace {

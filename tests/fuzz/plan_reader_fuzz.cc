@@ -6,9 +6,9 @@
 #include <cstring>
 #include <random>
 
-#include "plan/build.h"
 #include "plan/execute.h"
 #include "plan/file.h"
+#include "plan/planner.h"
 #include "runtime/engine.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);

@@ -9,6 +9,7 @@
 
 #include "backends/backend.h"
 #include "plan/container.h"
+#include "plan/planner.h"
 #include "runtime/engine.h"
 
 namespace temper {

@@ -5,6 +5,7 @@
 
 #include "helpers.h"
 #include "plan/describe.h"
+#include "plan/place.h"
 
 namespace temper {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/build.h"
+#include "plan/planner.h"
 
 #include <algorithm>
 #include <unordered_map>

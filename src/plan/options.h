@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph with concrete shapes -> Plan. Chooses tactics and layouts by given times, inserts reorders, places memory,
-// packs weights. It measures nothing itself: times come through a function, at build from the tuner, at run time from
-// the file.
+// What a planner is told: segments, threads, and functions that know what candidates take.
 #pragma once
+#include <cstdint>
 #include <functional>
-#include <map>
+#include <string>
+#include <vector>
 
-#include "plan/batch.h"
 #include "plan/packs.h"
-#include "plan/plan.h"
 
 namespace temper {
 
@@ -70,7 +68,5 @@ struct PlanOptions {
   int64_t workspace_limit = -1;  // bytes; candidates above it are refused with that reason
   PackCache* packs = nullptr;
 };
-
-Plan build_plan(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options);
 
 }  // namespace temper
