@@ -14,7 +14,6 @@
 #include "backends/backend.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/version.h"
 #include "build/fusion.h"
 #include "build/in_context.h"
 #include "build/memory.h"
@@ -166,9 +165,9 @@ void warn_of_reference(const Plan& plan, const Backend& backend, std::set<std::s
 }
 
 // What others did meanwhile is in the times.
-void warn_of_load(const Tuner& tuner, const Engine& engine) {
+void warn_of_load(const Tuner& tuner, const std::vector<std::shared_ptr<const Plan>>& plans) {
   double load = tuner.most_load();
-  for (const auto& plan : engine.plans()) load = std::max(load, plan->whole.load);
+  for (const auto& plan : plans) load = std::max(load, plan->whole.load);
   if (load < kLoadThatCounts) return;
   const Environment environment = read_environment(0);
   log(LogLevel::warning, "other processes used up to ", load, " of ", environment.allowed_cores,
@@ -237,50 +236,8 @@ std::vector<ToCompile> to_compile(const std::vector<Graph>& graphs, const Backen
   return all;
 }
 
-}  // namespace
-
-std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOptions& options) {
-  std::string tactics;  // any of which may be chosen
-  for (const Tactic* tactic : find_backend(options.device).tactics()) tactics += concat('"', tactic->name, '"');
-  preload(options.device, tactics, options.device_settings);
-  ImportedModel model = import_onnx(onnx_path, {{}, options.memory_limit});
-  std::vector<std::string> files = model.files;
-  if (!options.calibration.empty()) files.push_back(options.calibration);
-  check_outputs(files, {{options.qdq, FileKind::our_onnx, options.force}, {options.timing_cache, FileKind::timings}});
-  log(LogLevel::debug, onnx_path, " is read");
-  EngineInfo info;
-  info.model_name = model.graph.name;
-  info.model_sha256 = model.sha256;
-  info.source_sha256 = model.source_sha256;
-  info.source_path = onnx_path;
-  info.producer = model.producer;
-  info.notes = model.notes;
-  auto engine = with_context([&] { return onnx_path; },
-                             [&] { return build_engine(std::move(model.graph), std::move(info), options); });
-  engine->set_files(files);
-  return engine;
-}
-
-Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& options) {
-  info.shapes = complete_shapes(graph, options, info.notes);
-  // What is fixed is put in before the passes: they see more.
-  std::vector<Dims> low, high;
-  for (ValueId id : graph.inputs()) {
-    low.push_back(info.shapes.at(graph.value(id).name).min);
-    high.push_back(info.shapes.at(graph.value(id).name).max);
-  }
-  Bindings bindings = bind_shapes(graph, low);
-  const Bindings upper = bind_shapes(graph, high);
-  std::erase_if(bindings, [&](const auto& binding) { return upper.at(binding.first) != binding.second; });
-  if (!bindings.empty()) graph = specialize(graph, bindings);
-  if (options.progress) options.progress("optimising the graph");
-  PassOptions passes = options.passes;
-  passes.memory_limit = options.memory_limit;
-  run_passes(graph, passes);
-  return graph;
-}
-
-std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOptions& options) {
+// Everything but the engine: the plans for all shapes that are tuned ahead, and what is known about them.
+PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   auto done = [&](std::string_view what) { log(LogLevel::debug, "at ", seconds(), " s: ", what); };
@@ -292,9 +249,6 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   const int threads = backend.queue ? 1 : options.threads > 0 ? options.threads : usable_cores(read_environment(0));
   info.device = options.device;
   info.precision = options.precision;
-  info.fingerprint = device.fingerprint;
-  info.version = version();
-  info.revision = revision();
   info.command = options.command;
   const int64_t constants = constant_bytes(graph);
   graph = optimised_graph(std::move(graph), info, options);
@@ -312,7 +266,7 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
     graph.compact();
     if (options.passes.verify) verify(graph);
   }
-  auto engine = std::make_shared<Engine>(info, graph, threads, options.device_settings);
+  PlanFile file = unplanned(std::move(info), graph, threads, device);
   TimingHelper helper(options.timing_helper, options.device, options.device_settings);
   Tuner tuner(device, cache, options.instruments, &helper);
   for (const std::string& problem : options.doubted) tuner.doubt(problem);
@@ -357,7 +311,7 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
     stage = shapes.size() > 1 ? concat("shape ", shapes[i][0], ": ") : "";
     const Graph& concrete = concretes[i];
     if (!is_one_stage(concrete)) {
-      engine->add_note(
+      file.info.notes.push_back(
           "shapes inside the model depend on data: it runs in stages, planned when they are first seen, without "
           "measuring");
       break;
@@ -395,23 +349,68 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
     for (const Segment& segment : plan.segments)
       for (const PlanStep& step : segment.steps)
         if (step.tactic == "cuda.host")
-          engine->add_note(concat("'", step.node, "' (", name_of(step.problem.op), ") runs on the CPU, ", stage,
-                                  format_copied(step), " copied: the GPU has no kernel for it"));
+          file.info.notes.push_back(concat("'", step.node, "' (", name_of(step.problem.op), ") runs on the CPU, ",
+                                           stage, format_copied(step), " copied: the GPU has no kernel for it"));
     if (options.measure) {
-      plan = settle_plan(std::move(plan), {engine, concrete, shapes[i], backend, plan_options, tuner, cache,
+      plan = settle_plan(std::move(plan), {file, concrete, shapes[i], backend, plan_options, tuner, cache,
                                            options.instruments, choose, seconds(), progress});
       warn_of_reference(plan, backend, warned);
-    } else {
-      engine->add_plan(std::move(plan));
     }
+    file.plans.push_back(std::make_shared<const Plan>(std::move(plan)));
     done(concat("planned ", shapes[i]));
   }
   tuner.finish();
-  if (options.measure && !backend.queue) warn_of_load(tuner, *engine);
-  engine->set_timings(cache.times());
+  if (options.measure && !backend.queue) warn_of_load(tuner, file.plans);
+  file.timings = cache.times();
   cache.save();
-  engine->set_build_seconds(seconds());
-  return engine;
+  file.info.build_s = seconds();
+  return file;
+}
+
+}  // namespace
+
+std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOptions& options) {
+  std::string tactics;  // any of which may be chosen
+  for (const Tactic* tactic : find_backend(options.device).tactics()) tactics += concat('"', tactic->name, '"');
+  preload(options.device, tactics, options.device_settings);
+  ImportedModel model = import_onnx(onnx_path, {{}, options.memory_limit});
+  std::vector<std::string> files = model.files;
+  if (!options.calibration.empty()) files.push_back(options.calibration);
+  check_outputs(files, {{options.qdq, FileKind::our_onnx, options.force}, {options.timing_cache, FileKind::timings}});
+  log(LogLevel::debug, onnx_path, " is read");
+  EngineInfo info;
+  info.model_name = model.graph.name;
+  info.model_sha256 = model.sha256;
+  info.source_sha256 = model.source_sha256;
+  info.source_path = onnx_path;
+  info.producer = model.producer;
+  info.notes = model.notes;
+  PlanFile file = with_context([&] { return onnx_path; },
+                               [&] { return plan_model(std::move(model.graph), std::move(info), options); });
+  return std::make_shared<Engine>(std::move(file), options.device_settings, files);
+}
+
+std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOptions& options) {
+  return std::make_shared<Engine>(plan_model(std::move(graph), std::move(info), options), options.device_settings);
+}
+
+Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& options) {
+  info.shapes = complete_shapes(graph, options, info.notes);
+  // What is fixed is put in before the passes: they see more.
+  std::vector<Dims> low, high;
+  for (ValueId id : graph.inputs()) {
+    low.push_back(info.shapes.at(graph.value(id).name).min);
+    high.push_back(info.shapes.at(graph.value(id).name).max);
+  }
+  Bindings bindings = bind_shapes(graph, low);
+  const Bindings upper = bind_shapes(graph, high);
+  std::erase_if(bindings, [&](const auto& binding) { return upper.at(binding.first) != binding.second; });
+  if (!bindings.empty()) graph = specialize(graph, bindings);
+  if (options.progress) options.progress("optimising the graph");
+  PassOptions passes = options.passes;
+  passes.memory_limit = options.memory_limit;
+  run_passes(graph, passes);
+  return graph;
 }
 
 }  // namespace temper

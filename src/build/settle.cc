@@ -35,10 +35,9 @@ class Settler {
       if (doubt_steps()) take_if_better(s_.choose());
       if (contradicts(plan_, on_gpu_) && !on_gpu_ && is_one_piece()) choose_in_context();
       if (contradicts(plan_, on_gpu_) && !on_gpu_) use_times_in_plan(plan_, times_);
-      if (contradicts(plan_, on_gpu_)) s_.engine->add_note(text() + ": measured again, this stayed");
-      if (!on_gpu_ && is_one_piece()) remember_plan(s_.graph, plan_, s_.engine->device(), s_.cache, plan_.whole.load);
+      if (contradicts(plan_, on_gpu_)) s_.file.info.notes.push_back(text() + ": measured again, this stayed");
+      if (!on_gpu_ && is_one_piece()) remember_plan(s_.graph, plan_, device(), s_.cache, plan_.whole.load);
     }
-    s_.engine->add_plan(plan_);
     return std::move(plan_);
   }
 
@@ -47,16 +46,20 @@ class Settler {
   const bool on_gpu_;
   const LoadWatch watch_;
   Plan plan_;
+  std::shared_ptr<const Engine> engine_;  // with the plan that was measured last
   PlanTimes times_;
 
-  PlanTimes measure(Plan& plan) const {
-    s_.engine->add_plan(plan);
+  const Device& device() const { return *s_.file.device; }
+  PlanTimes measure(Plan& plan) {
+    PlanFile file = s_.file;
+    file.plans = {std::make_shared<const Plan>(plan)};
+    engine_ = std::make_shared<const Engine>(std::move(file));
     PlanTimes times = measure_again();
     plan.whole = times.whole;
     fill_untimed(plan, times);
     return times;
   }
-  PlanTimes measure_again() const { return time_whole(s_.engine, s_.shapes, s_.instruments, s_.tuner.last_load()); }
+  PlanTimes measure_again() const { return time_whole(engine_, s_.shapes, s_.instruments, s_.tuner.last_load()); }
   // Among others nothing measured now would be better than what was.
   bool is_quiet() {
     if (on_gpu_) return true;
@@ -86,8 +89,7 @@ class Settler {
     PlanTimes times = measure(other);
     if (other.whole.load < 0) other.whole.load = plan_.whole.load;
     PlanBuffers buffers(plan_);
-    if (!same_kernels(other, plan_) && !is_faster(other, plan_, buffers, s_.engine->device(), *s_.instruments.clock))
-      return;
+    if (!same_kernels(other, plan_) && !is_faster(other, plan_, buffers, device(), *s_.instruments.clock)) return;
     plan_ = std::move(other);
     times_ = std::move(times);
   }
@@ -106,8 +108,8 @@ class Settler {
     as_now.know(plan_);
     PlanOptions options = s_.options;
     options.threads_of = [&](const Problem& problem) { return as_now.of(problem); };
-    take_if_better(plan_on_host_in_context(s_.graph, s_.backend, s_.engine->device(), options, s_.cache,
-                                           plan_.whole.load, std::max(0.5, 0.1 * s_.seconds), s_.progress));
+    take_if_better(plan_on_host_in_context(s_.graph, s_.backend, device(), options, s_.cache, plan_.whole.load,
+                                           std::max(0.5, 0.1 * s_.seconds), s_.progress));
   }
 };
 

@@ -9,7 +9,7 @@
 namespace temper {
 
 struct Settling {
-  std::shared_ptr<Engine> engine;
+  PlanFile& file;      // of the engine in the making: the plan is timed in an engine like it, notes go into it
   const Graph& graph;  // of concrete shapes
   std::vector<Dims> shapes;
   const Backend& backend;
@@ -22,7 +22,7 @@ struct Settling {
   std::function<void(const std::string&)> progress;
 };
 
-// Gives the engine the plan, with the time of the whole and of every step. Where these contradict each other and the
+// The plan with the time of the whole and of every step. Where these contradict each other and the
 // machine is quiet: times of the steps in question that are from the timing cache are taken again and the plan is
 // chosen again; if it stays, on the host, the best candidates are timed within plans, during a tenth of the time that
 // the build took so far or half a second, whichever is longer; of all these plans the one that is faster in turns is

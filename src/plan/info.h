@@ -34,7 +34,7 @@ struct EngineInfo {
   int64_t products = 0, lowered_products = 0;
   std::vector<std::string> not_lowered;
   std::string device;  // "cpu"
-  // The machine and program that the plans are for. An Engine fills them in from the process it is made in.
+  // The machine and program that the plans are for; unplanned() fills them in from this process.
   std::string fingerprint;
   std::string version, revision;
   std::string command;  // that builds it again
@@ -44,20 +44,21 @@ struct EngineInfo {
   bool operator==(const EngineInfo&) const = default;
 };
 
-// What a plan file holds.
+// What a plan file holds, and what an engine is made of.
 struct PlanFile {
   EngineInfo info;
   int threads = 1;
   std::vector<PortInfo> inputs, outputs;  // types may have symbolic dimensions
-  // The optimised graph as text. `graph` itself only where an input has a symbolic dimension: then plans for other
-  // shapes are made from it, and its constants are in the file; otherwise the text alone is kept, to be looked at.
+  // The optimised graph as text. In a file `graph` itself only where an input has a symbolic dimension: then plans for
+  // other shapes are made from it, and its constants are in the file; otherwise the text alone is kept, to be looked
+  // at. An engine that was built has it in any case.
   std::string graph_text;
   std::optional<Graph> graph;
   std::map<std::string, double> timings;  // those that a plan for another shape may need
   std::vector<std::shared_ptr<const Plan>> plans;
 
+  std::optional<Device> device;  // that it is for; absent in files to write, and with `foreign` where there is none
   // Of a file that was read.
-  std::optional<Device> device;  // that it is for; absent with `foreign` where there is none here
   int64_t file_bytes = 0, constant_bytes = 0,
           graph_bytes = 0;  // constant: what the plans use; graph: what only it does
   std::string refusal;      // with `foreign`: why this program cannot run it here, empty if it can

@@ -20,20 +20,24 @@ static std::vector<Dims> shapes_of(const Plan& plan) {
   return shapes;
 }
 
-Engine::Engine(EngineInfo info, Graph graph, int threads, const DeviceSettings& settings)
-    : info_(std::move(info)),
-      graph_(std::move(graph)),
-      threads_(threads),
-      device_(open_device(info_.device, settings)) {
-  info_.fingerprint = device_.fingerprint;
-  info_.version = version();
-  info_.revision = revision();
-  for (ValueId id : graph_->inputs()) inputs_.push_back({graph_->value(id).name, graph_->type(id)});
-  for (const GraphOutput& output : graph_->outputs()) outputs_.push_back({output.name, graph_->type(output.value)});
-  know_graph();
+PlanFile unplanned(EngineInfo info, Graph graph, int threads, Device device) {
+  PlanFile file;
+  file.info = std::move(info);
+  file.info.fingerprint = device.fingerprint;
+  file.info.version = version();
+  file.info.revision = revision();
+  file.threads = threads;
+  for (ValueId id : graph.inputs()) file.inputs.push_back({graph.value(id).name, graph.type(id)});
+  for (const GraphOutput& output : graph.outputs()) file.outputs.push_back({output.name, graph.type(output.value)});
+  file.graph = std::move(graph);
+  file.device = std::move(device);
+  return file;
 }
 
-Engine::Engine(PlanFile file, const DeviceSettings& settings)
+Engine::Engine(EngineInfo info, Graph graph, int threads, const DeviceSettings& settings)
+    : Engine(unplanned(info, std::move(graph), threads, open_device(info.device, settings))) {}
+
+Engine::Engine(PlanFile file, const DeviceSettings& settings, const std::vector<std::string>& files)
     : info_(std::move(file.info)),
       graph_(std::move(file.graph)),
       graph_text_(std::move(file.graph_text)),
@@ -42,40 +46,27 @@ Engine::Engine(PlanFile file, const DeviceSettings& settings)
       inputs_(std::move(file.inputs)),
       outputs_(std::move(file.outputs)),
       timings_(std::move(file.timings)) {
-  know_graph();
+  for (const std::string& path : files) files_.push_back(std::filesystem::absolute(path).string());
+  for (int32_t v = 0; graph_ && v < graph_->value_count(); ++v)
+    if (const Tensor* constant = graph_->constant({v})) known_.insert(constant->raw().data());
   for (auto& plan : file.plans) keep(std::move(plan));
 }
 
-void Engine::know_graph() {
-  if (!graph_) return;
-  for (int32_t v = 0; v < graph_->value_count(); ++v)
-    if (const Tensor* constant = graph_->constant({v})) known_.insert(constant->raw().data());
-}
-
+// Of those that it is made of.
 void Engine::keep(PlanRef plan) {
   for (const auto& constant : plan->constants) {
     packs_.know(constant);
     known_.insert(constant->raw().data());
   }
-  {
-    const std::lock_guard lock(times_mutex_);
-    step_threads_.know(*plan);
-  }
+  step_threads_.know(*plan);
   const auto shapes = shapes_of(*plan);
-  const std::lock_guard lock(mutex_);
   plans_.put(shapes, std::move(plan), true);
 }
 
-void Engine::set_timings(std::map<std::string, double> timings) {
-  timings_ = std::move(timings);
-  times_ = {};
-}
-
 std::shared_ptr<const Engine> Engine::load(const std::string& path, const LoadOptions& options) {
-  auto engine = std::make_shared<Engine>(
-      read_plan_file(path, {.map_file = options.map_file, .settings = options.settings}), options.settings);
-  engine->set_files({path});
-  return engine;
+  return std::make_shared<const Engine>(
+      read_plan_file(path, {.map_file = options.map_file, .settings = options.settings}), options.settings,
+      std::vector<std::string>{path});
 }
 
 const Graph& Engine::graph() const {
@@ -102,13 +93,6 @@ void save_engine(const Engine& engine, const std::string& path, bool force) {
   check_outputs(engine.files(), {{path, FileKind::plan, force}});
   write_plan_file(path, plan_file_of(engine), force);
 }
-
-void Engine::set_files(const std::vector<std::string>& files) {
-  files_.clear();
-  for (const std::string& file : files) files_.push_back(std::filesystem::absolute(file).string());
-}
-
-void Engine::add_plan(Plan plan) { keep(std::make_shared<const Plan>(std::move(plan))); }
 
 std::vector<std::shared_ptr<const Plan>> Engine::plans() const {
   const std::lock_guard lock(mutex_);

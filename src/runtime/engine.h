@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engine: immutable, shared by threads. Session: one per thread; owns memory and kernels.
+// Engine: immutable, shared by threads; beside what it was made of it keeps plans that it makes for new shapes, within
+// limits. Session: one per thread; owns memory and kernels.
 #pragma once
 #include <atomic>
 #include <future>
@@ -39,10 +40,11 @@ struct EngineStatistics {
 
 class Engine {
  public:
-  // `graph` is the optimised graph; symbolic where shapes may vary. `plans` are by the concrete shapes of the inputs.
+  // Of finished plans, which it keeps for good. `files`: what they were made from, which save_engine does not write
+  // over.
+  explicit Engine(PlanFile file, const DeviceSettings& settings = {}, const std::vector<std::string>& files = {});
+  // Without a plan: see unplanned().
   Engine(EngineInfo info, Graph graph, int threads, const DeviceSettings& settings = {});
-
-  explicit Engine(PlanFile file, const DeviceSettings& settings = {});
   // A plan file. Throws Error{bad_file} for one that is missing or damaged, Error{unsupported}, with the command that
   // builds it again, for one of another version, build or machine.
   static std::shared_ptr<const Engine> load(const std::string& path, const LoadOptions& options = {});
@@ -60,13 +62,7 @@ class Engine {
   const std::vector<PortInfo>& inputs() const { return inputs_; }
   const std::vector<PortInfo>& outputs() const { return outputs_; }
 
-  void add_plan(Plan plan);
-  void add_note(std::string note) { info_.notes.push_back(std::move(note)); }
-  void set_build_seconds(double seconds) { info_.build_s = seconds; }
-  // What it was made from, which save_engine does not write over.
-  void set_files(const std::vector<std::string>& files);
   const std::vector<std::string>& files() const { return files_; }  // absolute paths
-  void set_timings(std::map<std::string, double> timings);
   const std::map<std::string, double>& timings() const { return timings_; }
   std::vector<std::shared_ptr<const Plan>> plans() const;
   // The plan for these input shapes: known, or made now from the graph without measuring (and kept). `made` tells
@@ -109,12 +105,14 @@ class Engine {
   mutable PlanBytes bytes_{known_};
   mutable int64_t evictions_ = 0;
 
-  void know_graph();
   void keep(PlanRef plan);
   PlanRef plan_now(const std::vector<Dims>& shapes) const;
   [[nodiscard]] std::vector<PlanRef> beyond_limits() const;  // with the mutex held
 };
 
+// What an engine is made of, with no plan yet, for this process and device. `graph` is the optimised graph; symbolic
+// where shapes may vary.
+PlanFile unplanned(EngineInfo info, Graph graph, int threads, Device device);
 // What a file of the engine holds: the plans it has by now.
 PlanFile plan_file_of(const Engine& engine);
 // Writes it; see write_plan_file. Throws Error{usage} where the engine was loaded or built from that file.

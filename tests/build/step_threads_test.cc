@@ -112,7 +112,7 @@ TEST(StepThreads, LongStepsAndSingleThreadsAreNotMeasuredTwice) {
 }
 
 TEST(StepThreads, StayInTheFileAndServeOtherShapes) {
-  const auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("n"), 2);
+  auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("n"), 2);
   PlanOptions options;
   options.threads = 2;
   options.threads_of = [](const Problem& problem) {
@@ -130,7 +130,7 @@ TEST(StepThreads, StayInTheFileAndServeOtherShapes) {
                     step.problem.threads == (std::holds_alternative<ops::Conv>(step.problem.op) ? 2 : few))
             << step.node;
   };
-  engine->add_plan(plan_of(4));
+  engine = with_plan(*engine, plan_of(4));
   check(*engine->plans().at(0), 1);
   const Tensor file = file_bytes(*engine);
   const auto loaded = std::make_shared<const Engine>(read_plan(file.raw(), nullptr));

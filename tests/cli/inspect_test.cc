@@ -22,9 +22,9 @@ class InspectPlan : public testing::Test {
   InspectPlan()
       : path_(
             (std::filesystem::temp_directory_path() / concat("temper-inspect-", int64_t(getpid()), ".plan")).string()) {
-    Engine engine(info_of("cpu"), small_graph("n"), 2);
+    auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("n"), 2);
     add_plan(engine, {{2, 3, 8, 8}});
-    save_engine(engine, path_);
+    save_engine(*engine, path_);
   }
   ~InspectPlan() override { std::filesystem::remove(path_); }
 

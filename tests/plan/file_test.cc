@@ -36,8 +36,8 @@ class PlanFileTest : public testing::Test {
 
 TEST_F(PlanFileTest, SavedAndLoadedItComputesTheSame) {
   for (const std::string device : {"cpu", "reference"}) {
-    const auto engine = std::make_shared<Engine>(info_of(device), small_graph("2"), 2);
-    add_plan(*engine, {{2, 3, 8, 8}});
+    auto engine = std::make_shared<Engine>(info_of(device), small_graph("2"), 2);
+    add_plan(engine, {{2, 3, 8, 8}});
     save_engine(*engine, path_);
     const auto loaded = Engine::load(path_);
     EXPECT_EQ(loaded->info(), engine->info());
@@ -52,9 +52,9 @@ TEST_F(PlanFileTest, SavedAndLoadedItComputesTheSame) {
 }
 
 TEST_F(PlanFileTest, SlicesAndChainsSurviveSavingAndLoading) {
-  const auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("4"), 2);
+  auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("4"), 2);
   // conv and pool on two slices after each other, the rest on a chain per thread.
-  add_plan(*engine, {{4, 3, 8, 8}}, {{0, 1, 2, false}, {2, 5, 1, true}});
+  add_plan(engine, {{4, 3, 8, 8}}, {{0, 1, 2, false}, {2, 5, 1, true}});
   save_engine(*engine, path_);
   const auto loaded = Engine::load(path_);
   ASSERT_EQ(loaded->plans().at(0)->segments.size(), 2u);
@@ -65,12 +65,14 @@ TEST_F(PlanFileTest, SlicesAndChainsSurviveSavingAndLoading) {
 }
 
 TEST_F(PlanFileTest, ASymbolicBatchIsPlannedFromTheFile) {
-  const auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("n"), 1);
-  for (int64_t n : {1, 4}) add_plan(*engine, {{n, 3, 8, 8}});
+  auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("n"), 1);
+  for (int64_t n : {1, 4}) add_plan(engine, {{n, 3, 8, 8}});
   const Plan& plan = *engine->plans()[0];
   const std::string of_the_plan =
       concat(timing_group(engine->device().fingerprint, step_of(plan, "c1").problem, 1), " | it v1");
-  engine->set_timings({{of_the_plan, 0.25}, {"another machine | conv() threads=1 chains=1 | it v1", 1.5}});
+  PlanFile timed = made_of(*engine);
+  timed.timings = {{of_the_plan, 0.25}, {"another machine | conv() threads=1 chains=1 | it v1", 1.5}};
+  engine = std::make_shared<Engine>(std::move(timed));
   save_engine(*engine, path_);
   const auto loaded = Engine::load(path_);
   EXPECT_EQ(loaded->timings(), (std::map<std::string, double>{{of_the_plan, 0.25}}))
@@ -86,10 +88,10 @@ TEST_F(PlanFileTest, ASymbolicBatchIsPlannedFromTheFile) {
 }
 
 TEST_F(PlanFileTest, PlansOfSeveralBatchSizesShareTheirWeights) {
-  const auto engine = std::make_shared<Engine>(info_of("reference"), small_graph("n"), 1);
+  auto engine = std::make_shared<Engine>(info_of("reference"), small_graph("n"), 1);
   int64_t bytes = 0;
   for (int64_t n : {1, 2, 3}) {
-    add_plan(*engine, {{n, 3, 8, 8}});
+    add_plan(engine, {{n, 3, 8, 8}});
     save_engine(*engine, path_);
     const PlanFile file = read_plan_file(path_);
     if (n == 1) bytes = file.constant_bytes;
@@ -100,8 +102,8 @@ TEST_F(PlanFileTest, PlansOfSeveralBatchSizesShareTheirWeights) {
 }
 
 TEST_F(PlanFileTest, APlanMadeFromTheFileUsesThePackedWeightsOfTheOthers) {
-  const auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("n"), 1);
-  add_plan(*engine, {{2, 3, 8, 8}});
+  auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("n"), 1);
+  add_plan(engine, {{2, 3, 8, 8}});
   save_engine(*engine, path_);
   const auto loaded = Engine::load(path_);
   const auto known = loaded->plan_for({{2, 3, 8, 8}}), made = loaded->plan_for({{3, 3, 8, 8}});
@@ -130,7 +132,7 @@ TEST_F(PlanFileTest, ConstantsLookIntoTheFile) {
 
 TEST_F(PlanFileTest, CandidatesAreReadOnRequest) {
   auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("2"), 1);
-  add_plan(*engine, {{2, 3, 8, 8}});
+  add_plan(engine, {{2, 3, 8, 8}});
   save_engine(*engine, path_);
   const auto losers = [](const PlanFile& file) { return step_of(*file.plans.at(0), "c1").losers; };
   EXPECT_TRUE(losers(read_plan_file(path_)).empty());
@@ -210,8 +212,8 @@ TEST_F(PlanFileTest, EveryCutIsRefused) {
 TEST_F(PlanFileTest, AFullDiskLeavesTheOldFile) {
   save_engine(*tiny_engine(), path_);
   const std::string before = read_file(path_);
-  const auto engine = std::make_shared<Engine>(info_of("reference"), small_graph("2"), 1);
-  add_plan(*engine, {{2, 3, 8, 8}});
+  auto engine = std::make_shared<Engine>(info_of("reference"), small_graph("2"), 1);
+  add_plan(engine, {{2, 3, 8, 8}});
 
   // A limit on the size of files fails a write in its middle, as a full disk does.
   rlimit old_limit;

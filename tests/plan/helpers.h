@@ -86,12 +86,27 @@ inline EngineInfo info_of(const std::string& device) {
   return info;
 }
 
-inline void add_plan(Engine& engine, const std::vector<Dims>& shapes, const std::vector<SegmentSpec>& segments = {}) {
+// What the engine is made of, with its graph.
+inline PlanFile made_of(const Engine& engine) {
+  PlanFile file = plan_file_of(engine);
+  file.graph = engine.graph();
+  file.device = engine.device();
+  return file;
+}
+
+// Engines are immutable: these are others, with what is new.
+inline std::shared_ptr<Engine> with_plan(const Engine& engine, Plan plan) {
+  PlanFile file = made_of(engine);
+  file.plans.push_back(std::make_shared<const Plan>(std::move(plan)));
+  return std::make_shared<Engine>(std::move(file));
+}
+inline void add_plan(std::shared_ptr<Engine>& engine, const std::vector<Dims>& shapes,
+                     const std::vector<SegmentSpec>& segments = {}) {
   PlanOptions options;
-  options.threads = engine.threads();
+  options.threads = engine->threads();
   options.segments = segments;
-  const Graph concrete = specialize(engine.graph(), bind_shapes(engine.graph(), shapes));
-  engine.add_plan(build_plan(concrete, find_backend(engine.info().device), engine.device(), options));
+  const Graph concrete = specialize(engine->graph(), bind_shapes(engine->graph(), shapes));
+  engine = with_plan(*engine, build_plan(concrete, find_backend(engine->info().device), engine->device(), options));
 }
 
 inline const PlanStep& step_of(const Plan& plan, const std::string& node) {
@@ -103,7 +118,7 @@ inline const PlanStep& step_of(const Plan& plan, const std::string& node) {
 
 inline std::shared_ptr<Engine> tiny_engine(const std::string& device = "reference") {
   auto engine = std::make_shared<Engine>(info_of(device), tiny_graph(), 1);
-  add_plan(*engine, {{2, 4}});
+  add_plan(engine, {{2, 4}});
   return engine;
 }
 

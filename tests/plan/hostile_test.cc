@@ -23,9 +23,9 @@ class HostilePlan : public testing::Test {
  protected:
   static Tensor small(const std::string& device, const std::string& batch = "2",
                       const std::vector<SegmentSpec>& segments = {}) {
-    Engine engine(info_of(device), small_graph(batch), 2);
+    auto engine = std::make_shared<Engine>(info_of(device), small_graph(batch), 2);
     add_plan(engine, {{2, 3, 8, 8}}, segments);
-    return file_bytes(engine);
+    return file_bytes(*engine);
   }
 };
 
@@ -118,10 +118,10 @@ TEST_F(HostilePlan, PartsOfLargerTensorsThatAreNone) {
       "graph \"g\"\ninput %x: f32[1,64]\n%a: f32[1,64] = pointwise(%x) program=\"(1) 1=neg.f32(0)\"\n"
       "%b: f32[1,64] = pointwise(%x) program=\"(1) 1=relu.f32(0)\"\n%c: f32[1,128] = concat(%a, %b) axis=1\n"
       "%y: f32[1,128] = pointwise(%c) program=\"(1) 1=neg.f32(0)\"\noutput \"y\" = %y\n");
-  Engine engine(info_of("cpu"), graph, 1);
+  auto engine = std::make_shared<Engine>(info_of("cpu"), graph, 1);
   add_plan(engine, {{1, 64}});
   const Json part = {"f32[1,64]", "plain", "local", 0, 0, 256, 0};
-  const Json manifest = Json::parse(std::string(read_container(file_bytes(engine).raw()).manifest));
+  const Json manifest = Json::parse(std::string(read_container(file_bytes(*engine).raw()).manifest));
   ASSERT_EQ(manifest["plans"][0]["segments"][0]["steps"][1]["outputs"][0], part);
   auto changed = [&](size_t item, const Json& value) {
     Json json = part;
@@ -131,7 +131,7 @@ TEST_F(HostilePlan, PartsOfLargerTensorsThatAreNone) {
   const std::string b = "/plans/0/segments/0/steps/1/outputs/0", in = "/plans/0/segments/0/steps/2/inputs/1",
                     out = "/plans/0/segments/0/steps/2/outputs/0";
   expect_refused(
-      file_bytes(engine),
+      file_bytes(*engine),
       {
           {"a part behind the end", b.c_str(), changed(5, 1 << 20)},
           {"a part near the largest number", b.c_str(), changed(5, kHuge)},
@@ -391,9 +391,9 @@ TEST_F(HostilePlan, PaddingThatIsNotZero) {
 }
 
 TEST_F(HostilePlan, GraphsThatAreNotTheModels) {
-  Engine engine(info_of("reference"), small_graph("n"), 2);
+  auto engine = std::make_shared<Engine>(info_of("reference"), small_graph("n"), 2);
   add_plan(engine, {{2, 3, 8, 8}});
-  const Tensor file = file_bytes(engine);
+  const Tensor file = file_bytes(*engine);
   for (const auto& [from, to] :
        std::vector<std::pair<std::string, std::string>>{{"input %x: f32[n,3,8,8]", "input %x: f32[k,3,8,8]"},
                                                         {"#0", "#9"},

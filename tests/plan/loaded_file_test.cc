@@ -40,9 +40,9 @@ class LoadedPlanFile : public testing::Test {
         std::vector<Tensor>{noise({256, 512}, seed), noise({512}, seed + 1)});
   }
   static Tensor plan_of(const Graph& graph) {
-    Engine engine(info_of("cpu"), graph, 1);
+    auto engine = std::make_shared<Engine>(info_of("cpu"), graph, 1);
     add_plan(engine, {{2, 256}});
-    return file_bytes(engine);
+    return file_bytes(*engine);
   }
   // In place: neither cut nor replaced by another file.
   void overwrite(const Tensor& bytes) const {

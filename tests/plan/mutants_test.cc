@@ -30,9 +30,9 @@ const std::vector<Original>& originals() {
     std::vector<Original> plans;
     const auto add = [&](const char* what, const char* device, const char* batch,
                          const std::vector<SegmentSpec>& segments = {}) {
-      Engine engine(info_of(device), small_graph(batch), 2);
+      auto engine = std::make_shared<Engine>(info_of(device), small_graph(batch), 2);
       add_plan(engine, {{4, 3, 8, 8}}, segments);
-      plans.push_back({what, file_bytes(engine)});
+      plans.push_back({what, file_bytes(*engine)});
     };
     add("reference", "reference", "4");
     add("reference in slices", "reference", "4", {{0, 1, 2, false}, {2, 5, 1, true}});

@@ -23,7 +23,7 @@ std::shared_ptr<Engine> engine_of(const std::string& device, const std::string& 
   std::vector<Dims> shapes;
   for (ValueId input : graph.inputs()) shapes.push_back(graph.type(input).dims());
   auto engine = std::make_shared<Engine>(info_of(device), graph, 2);
-  add_plan(*engine, shapes, segments);
+  add_plan(engine, shapes, segments);
   return engine;
 }
 

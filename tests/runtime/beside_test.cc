@@ -18,9 +18,7 @@ std::shared_ptr<const Engine> with_wrong_weights(const Graph& graph, const Plan&
   std::memcpy(wrong->raw_mutable(), right.raw().data(), size_t(right.bytes()));
   reinterpret_cast<float*>(wrong->raw_mutable())[3] += 0.25f;
   plan.constants[size_t(packed)] = wrong;
-  auto engine = std::make_shared<Engine>(info_of("cpu"), graph, 2);
-  engine->add_plan(std::move(plan));
-  return engine;
+  return with_plan(Engine(info_of("cpu"), graph, 2), std::move(plan));
 }
 
 std::vector<StepDifference> differences_of(const std::shared_ptr<const Engine>& engine,
@@ -34,8 +32,8 @@ std::vector<StepDifference> differences_of(const std::shared_ptr<const Engine>& 
 
 TEST(RunBesideReference, OnlyTheNodeThatComputesSomethingElseDrifts) {
   for (const std::vector<SegmentSpec>& segments : {std::vector<SegmentSpec>{}, {{0, 1, 1, false}, {2, 5, 2, true}}}) {
-    const auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("n"), 2);
-    add_plan(*engine, {{4, 3, 8, 8}}, segments);
+    auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("n"), 2);
+    add_plan(engine, {{4, 3, 8, 8}}, segments);
     const auto good = differences_of(engine);
     std::string names;
     for (const StepDifference& step : good) {
@@ -55,8 +53,8 @@ TEST(RunBesideReference, OnlyTheNodeThatComputesSomethingElseDrifts) {
 }
 
 TEST(RunBesideReference, AGraphThatThePlanIsNotOfIsRefused) {
-  const auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("n"), 2);
-  add_plan(*engine, {{2, 3, 8, 8}});
+  auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("n"), 2);
+  add_plan(engine, {{2, 3, 8, 8}});
   Session session(engine);
   session.prepare({{2, 3, 8, 8}});
   EXPECT_THROW(run_beside_reference(session, tiny_graph(), {noise({2, 3, 8, 8}, 1)}, {}), Error);

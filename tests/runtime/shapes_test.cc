@@ -28,7 +28,7 @@ Graph rows_graph() {
 
 std::shared_ptr<Engine> rows_engine(const std::vector<Dims>& planned = {}) {
   auto engine = std::make_shared<Engine>(info_of("cpu"), rows_graph(), 1);
-  for (const Dims& dims : planned) add_plan(*engine, {dims});
+  for (const Dims& dims : planned) add_plan(engine, {dims});
   return engine;
 }
 

@@ -42,10 +42,10 @@ class EmulatedEngine : public ::testing::Test {
     std::vector<Dims> shapes;
     for (ValueId input : graph.inputs()) shapes.push_back(graph.type(input).dims());
     for (const Dims& dims : shapes) inputs.push_back(noise(dims, 7));
-    const auto engine = std::make_shared<Engine>(info_of("cuda:0"), graph, 1),
-               other = std::make_shared<Engine>(info_of("reference"), graph, 1);
-    add_plan(*engine, shapes, segments);
-    add_plan(*other, shapes);
+    auto engine = std::make_shared<Engine>(info_of("cuda:0"), graph, 1),
+         other = std::make_shared<Engine>(info_of("reference"), graph, 1);
+    add_plan(engine, shapes, segments);
+    add_plan(other, shapes);
     const auto want = Session(other).run(inputs);
     auto& launches = testing::ScriptedGpus::get().launches;
     launches.clear();
@@ -173,9 +173,9 @@ TEST_F(EmulatedEngine, APartThatReachesOutOfItsBufferIsRefused) {
       "graph \"g\"\ninput %x: f32[4,16]\n%a: f32[4,16] = pointwise(%x) program=\"(1) 1=neg.f32(0)\"\n"
       "%b: f32[4,16] = pointwise(%x) program=\"(1) 1=relu.f32(0)\"\n%c: f32[4,32] = concat(%a, %b) axis=1\n"
       "%y: f32[4,32] = pointwise(%c) program=\"(1) 1=neg.f32(0)\"\noutput \"y\" = %y\n");
-  Engine engine(info_of("cuda:0"), graph, 1);
+  auto engine = std::make_shared<Engine>(info_of("cuda:0"), graph, 1);
   add_plan(engine, {{4, 16}});
-  Plan plan = *engine.plans().at(0);
+  Plan plan = *engine->plans().at(0);
   const Backend& backend = find_backend("cuda");
   check_plan(plan, backend);
   for (PlanStep& step : plan.segments.at(0).steps) {
