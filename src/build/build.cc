@@ -177,6 +177,31 @@ void warn_of_load(const Tuner& tuner, const std::vector<std::shared_ptr<const Pl
           : std::string("; build again on a quiet machine"));
 }
 
+// The tuner's times, as the options of a build ask for them. Where nothing is measured, what faulted is known still.
+class TunerTimes final : public TimeSource {
+ public:
+  TunerTimes(Tuner& tuner, const BuildOptions& options, bool on_gpu)
+      : tuner_(tuner), options_(options), on_gpu_(on_gpu) {}
+  CandidateTime time(const Problem& problem, const Tactic& tactic, const Config& config, int chains) override {
+    if (!options_.measure) return {};
+    // What is slow for one batch on a GPU may be the best for another: its parallelism is that of the batch.
+    if (on_gpu_) return tuner_.time(problem, tactic, config, chains, options_.workspace);
+    return tuner_.time_unless_hopeless(concat(problem_family(problem), " threads=", problem.threads), problem, tactic,
+                                       config, chains, options_.workspace);
+  }
+  std::string fault(const Problem& problem, const Tactic& tactic, const Config& config) override {
+    return tuner_.fault(problem, tactic, config);
+  }
+  std::vector<double> refine(const Problem& problem, const std::vector<CandidateRef>& contenders, int chains) override {
+    return options_.measure ? tuner_.refine(problem, contenders, chains) : std::vector<double>();
+  }
+
+ private:
+  Tuner& tuner_;
+  const BuildOptions& options_;
+  const bool on_gpu_;
+};
+
 struct ToCompile {
   Problem problem;  // without its constants
   const Tactic* tactic;
@@ -222,16 +247,14 @@ std::vector<ToCompile> to_compile(const std::vector<Graph>& graphs, const Backen
   std::vector<ToCompile> all;
   for (const Graph& concrete : graphs) {
     if (!is_one_stage(concrete) || decided_before(concrete, device, cache)) continue;
-    PlanOptions plan_options;
-    plan_options.prepare = [&](const std::vector<CandidateRef>& candidates) {
+    visit_compilable(concrete, backend, device, [&](const std::vector<CandidateRef>& candidates) {
       for (const CandidateRef& c : candidates)
         if (!cache.find(timing_key(timing_group(device.fingerprint, *c.problem, 1), *c.tactic, c.config))) {
           Problem problem = *c.problem;
           for (Port& port : problem.inputs) port.constant = nullptr;
           all.push_back({std::move(problem), c.tactic, c.config});
         }
-    };
-    prepare_candidates(concrete, backend, device, plan_options);
+    });
   }
   return all;
 }
@@ -270,6 +293,7 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& options) {
   TimingHelper helper(options.timing_helper, options.device, options.device_settings);
   Tuner tuner(device, cache, options.instruments, &helper);
   for (const std::string& problem : options.doubted) tuner.doubt(problem);
+  TunerTimes times(tuner, options, backend.queue);
   std::string stage;
   if (options.progress)
     tuner.progress = [&](int timed, const std::string&) {
@@ -320,20 +344,7 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& options) {
     plan_options.threads = threads;
     plan_options.workspace_limit = options.workspace;
     plan_options.packs = &packs;
-    plan_options.fault = [&](const Problem& problem, const Tactic& tactic, const Config& config) {
-      return tuner.fault(problem, tactic, config);
-    };
-    if (options.measure) {
-      plan_options.refine = [&](const Problem& problem, const std::vector<CandidateRef>& contenders, int chains) {
-        return tuner.refine(problem, contenders, chains);
-      };
-      plan_options.time = [&](const Problem& problem, const Tactic& tactic, const Config& config, int chains) {
-        // What is slow for one batch on a GPU may be the best for another: its parallelism is that of the batch.
-        if (backend.queue) return tuner.time(problem, tactic, config, chains, options.workspace);
-        return tuner.time_unless_hopeless(concat(problem_family(problem), " threads=", problem.threads), problem,
-                                          tactic, config, chains, options.workspace);
-      };
-    }
+    plan_options.times = &times;
     const auto progress = [&](const std::string& what) {
       if (options.progress) options.progress(stage + what);
     };

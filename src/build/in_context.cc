@@ -51,12 +51,10 @@ class InContext {
         options_(std::move(options)),
         cache_(cache),
         host_(host),
-        arena_(device) {
-    options_.refine = nullptr;
-  }
+        arena_(device) {}
 
   Plan run(const std::function<void(const std::string&)>& progress) {
-    if (options_.time)
+    if (options_.times)
       if (auto plan = plan_as_before()) return std::move(*plan);
     auto [plan, base] = by_times(progress);
     if (base && is_faster(*base, plan, buffers_for(plan), device_)) plan = std::move(*base);
@@ -67,7 +65,8 @@ class InContext {
 
   // The plan that the times in plans give and, if any of them had to be taken, the one by the caller's times.
   std::pair<Plan, std::optional<Plan>> by_times(const std::function<void(const std::string&)>& progress) {
-    std::optional<Plan> base = build_plan(graph_, backend_, device_, listening());
+    Listening listening(*this);
+    std::optional<Plan> base = plan_by(listening);
     shortlist(*base);
     if (all_known()) base.reset();
     else
@@ -75,10 +74,11 @@ class InContext {
         if (progress) progress(concat("timing whole plans, ", rank + 1, " of at most ", kRanks));
         if (!measure_rank(rank) || (host_clock().now_ms() - start_ms_) / 1e3 > host_.seconds) break;
       }
-    Plan plan = build_plan(graph_, backend_, device_, with_times([&](const std::string& group, const Known& known) {
-                             const auto ms = context_ms(group, known);
-                             return ms ? *ms : kNever;
-                           }));
+    Given in_plans(*this, [&](const std::string& group, const Known& known) {
+      const auto ms = context_ms(group, known);
+      return ms ? *ms : kNever;
+    });
+    Plan plan = plan_by(in_plans);
     drop_never(plan);
     return {std::move(plan), std::move(base)};
   }
@@ -95,24 +95,11 @@ class InContext {
   }
   std::optional<Plan> plan_as_before() const {
     PlanOptions options = options_;
-    options.time = nullptr;
+    AsBefore as_before(*this);
+    options.times = &as_before;
     options.threads_of = [&](const Problem& problem) {
       const auto known = cache_.find(decided_group(group_of(problem)) + kThreads);
       return known ? int(*known) : problem.threads;
-    };
-    options.decided = [&](const Problem& problem) -> DecidedCandidate {
-      const std::string start = decided_group(of_threads(problem, options_.threads)) + " | ";
-      // Decided twice, it is what was decided on the quieter machine, or later.
-      auto found = cache_.entries().end();
-      for (auto it = cache_.entries().lower_bound(start); it != cache_.entries().end() && it->first.starts_with(start);
-           ++it)
-        if (found == cache_.entries().end() || it->second.better_than(found->second)) found = it;
-      if (found != cache_.entries().end() && is_believed(found->second)) {
-        const auto [tactic, config] = candidate_of_key(std::string_view(found->first).substr(start.size()),
-                                                       problem.inputs.size(), problem.outputs.size());
-        if (tactic) return {tactic, config, found->second.ms};
-      }
-      throw Undecided();
     };
     try {
       return build_plan(graph_, backend_, device_, options);
@@ -159,27 +146,60 @@ class InContext {
     return entry && is_believed(*entry) ? std::optional(entry->ms) : std::nullopt;
   }
 
+  // None of these times is refined: they are compared within plans.
+  struct Final : TimeSource {
+    explicit Final(InContext& in) : in_(in) {}
+    std::string fault(const Problem& problem, const Tactic& tactic, const Config& config) override {
+      return in_.options_.times->fault(problem, tactic, config);
+    }
+    InContext& in_;
+  };
   // The caller's times, noting what they are asked for.
-  PlanOptions listening() {
-    PlanOptions options = options_;
-    options.time = [this](const Problem& problem, const Tactic& tactic, const Config& config, int chains) {
-      const CandidateTime time = options_.time(problem, tactic, config, chains);
-      const std::string group = group_of(problem);
-      if (time.is_known()) known_[group].push_back({&tactic, config, time.ms});
-      if (time.kind == CandidateTime::Kind::over_workspace) over_workspace_.insert(timing_key(group, tactic, config));
+  struct Listening final : Final {
+    using Final::Final;
+    CandidateTime time(const Problem& problem, const Tactic& tactic, const Config& config, int chains) override {
+      const CandidateTime time = in_.options_.times->time(problem, tactic, config, chains);
+      const std::string group = in_.group_of(problem);
+      if (time.is_known()) in_.known_[group].push_back({&tactic, config, time.ms});
+      if (time.kind == CandidateTime::Kind::over_workspace)
+        in_.over_workspace_.insert(timing_key(group, tactic, config));
       return time;
-    };
-    return options;
-  }
-  PlanOptions with_times(std::function<double(const std::string&, const Known&)> time) const {
+    }
+  };
+  // Times by problem and candidate, for all but those over the workspace's limit.
+  struct Given final : Final {
+    using Times = std::function<double(const std::string&, const Known&)>;
+    Given(InContext& in, Times times) : Final(in), times_(std::move(times)) {}
+    CandidateTime time(const Problem& problem, const Tactic& tactic, const Config& config, int) override {
+      const std::string group = in_.group_of(problem);
+      if (in_.over_workspace_.contains(timing_key(group, tactic, config))) return {CandidateTime::Kind::over_workspace};
+      return CandidateTime::of(times_(group, {&tactic, config, 0}));
+    }
+    const Times times_;
+  };
+  // What the cache says was decided; throws Undecided where it does not.
+  struct AsBefore final : TimeSource {
+    explicit AsBefore(const InContext& in) : in_(in) {}
+    DecidedCandidate decided(const Problem& problem) override {
+      const std::string start = in_.decided_group(in_.of_threads(problem, in_.options_.threads)) + " | ";
+      const auto& entries = in_.cache_.entries();
+      // Decided twice, it is what was decided on the quieter machine, or later.
+      auto found = entries.end();
+      for (auto it = entries.lower_bound(start); it != entries.end() && it->first.starts_with(start); ++it)
+        if (found == entries.end() || it->second.better_than(found->second)) found = it;
+      if (found != entries.end() && in_.is_believed(found->second)) {
+        const auto [tactic, config] = candidate_of_key(std::string_view(found->first).substr(start.size()),
+                                                       problem.inputs.size(), problem.outputs.size());
+        if (tactic) return {tactic, config, found->second.ms};
+      }
+      throw Undecided();
+    }
+    const InContext& in_;
+  };
+  Plan plan_by(TimeSource& times) const {
     PlanOptions options = options_;
-    options.time = [this, time](const Problem& problem, const Tactic& tactic, const Config& config, int) {
-      const std::string group = group_of(problem);
-      if (over_workspace_.contains(timing_key(group, tactic, config)))
-        return CandidateTime{CandidateTime::Kind::over_workspace};
-      return CandidateTime::of(time(group, {&tactic, config, 0}));
-    };
-    return options;
+    options.times = &times;
+    return build_plan(graph_, backend_, device_, options);
   }
 
   void shortlist(const Plan& base) {
@@ -228,14 +248,14 @@ class InContext {
     for (const auto& [group, list] : shortlist_)
       for (size_t i = size_t(rank); i < list.size(); ++i) any |= !context_ms(group, list[i]);
     if (!any) return false;
-    const Plan plan = build_plan(
-        graph_, backend_, device_, with_times([&](const std::string& group, const Known& known) {
-          const auto it = shortlist_.find(group);
-          if (it == shortlist_.end() || it->second.empty()) return 1.0;
-          const auto& list = it->second;
-          const Known& wanted = list[std::min(size_t(rank), list.size() - 1)];
-          return name_of(*known.tactic, known.config) == name_of(*wanted.tactic, wanted.config) ? 0.001 : kNever;
-        }));
+    Given of_rank(*this, [&](const std::string& group, const Known& known) {
+      const auto it = shortlist_.find(group);
+      if (it == shortlist_.end() || it->second.empty()) return 1.0;
+      const auto& list = it->second;
+      const Known& wanted = list[std::min(size_t(rank), list.size() - 1)];
+      return name_of(*known.tactic, known.config) == name_of(*wanted.tactic, wanted.config) ? 0.001 : kNever;
+    });
+    const Plan plan = plan_by(of_rank);
     Executor executor(plan, device_, arena_);
     PlanBuffers& buffers = buffers_for(plan);
     executor.run(buffers.inputs, buffers.outputs);

@@ -13,10 +13,10 @@
 
 namespace temper {
 
-// For devices with memory of their own. Takes the few best candidates of each problem by options.time, in the layouts
+// For devices with memory of their own. Takes the few best candidates of each problem by options.times, in the layouts
 // of the plan that those times give, runs whole plans made of the first, the second, ... of each and keeps the time of
 // every step; then plans by these times. `cache` remembers them, and where it has all, nothing is measured. Of that
-// plan and the one by options.time alone the faster is returned, as measured in turns.
+// plan and the one by options.times alone the faster is returned, as measured in turns.
 Plan plan_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
                      TimingCache& cache, const std::function<void(const std::string&)>& progress);
 

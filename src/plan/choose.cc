@@ -51,7 +51,13 @@ class Chooser {
  public:
   Chooser(const Graph& graph, const BatchInfo& batch, const std::vector<SliceOf>& slices, const Backend& backend,
           const Device& device, const PlanOptions& options)
-      : graph_(graph), batch_(batch), slices_(slices), backend_(backend), device_(device), options_(options) {
+      : graph_(graph),
+        batch_(batch),
+        slices_(slices),
+        backend_(backend),
+        device_(device),
+        options_(options),
+        times_(options.times ? *options.times : no_times_) {
     int64_t constants = 0;
     for (int32_t v = 0; v < graph.value_count(); ++v)
       if (const Tensor* constant = graph.constant({v})) constants += constant->bytes();
@@ -59,7 +65,7 @@ class Chooser {
     signs_ = values_without_negatives(graph);
   }
 
-  void prepare() {
+  std::vector<CandidateRef> compilable() {
     find_problems();
     std::vector<CandidateRef> all;
     std::set<std::string> seen;
@@ -70,7 +76,7 @@ class Chooser {
         if (tactic->compile && tactic->supports(problem, device_).yes())
           for (Config& config : tactic->configs(problem, device_)) all.push_back({&problem, tactic, std::move(config)});
     }
-    options_.prepare(all);
+    return all;
   }
 
   std::vector<NodeChoice> run() {
@@ -115,6 +121,8 @@ class Chooser {
   const Backend& backend_;
   const Device& device_;
   const PlanOptions& options_;
+  TimeSource no_times_;
+  TimeSource& times_;
   bool cold_constants_ = false;
   std::vector<char> signs_;
   std::vector<Problem> problems_;
@@ -178,11 +186,10 @@ class Chooser {
     }
     // A chain does its share of the slices; otherwise they run one after the other.
     const double runs = double(slice.slices) / double(chains);
-    if (options_.decided)
-      if (DecidedCandidate known = options_.decided(problem); known.tactic) {
-        options.list.push_back({known.tactic, std::move(known.config), known.ms * runs, true});
-        return options;
-      }
+    if (DecidedCandidate known = times_.decided(problem); known.tactic) {
+      options.list.push_back({known.tactic, std::move(known.config), known.ms * runs, true});
+      return options;
+    }
     double guess = 1e-3;  // list order, where nothing is known
     for (const Tactic* tactic : backend_.tactics()) {
       if (const Support support = tactic->supports(problem, device_); !support.yes()) {
@@ -200,12 +207,12 @@ class Chooser {
           options.refusals.push_back({std::string(tactic->name), describe(config), -1, std::move(why)});
         };
         const auto faulted = [&] {
-          const std::string what = options_.fault ? options_.fault(problem, *tactic, config) : "";
+          const std::string what = times_.fault(problem, *tactic, config);
           if (!what.empty()) refuse(concat("faulted on this GPU: ", what));
           return !what.empty();
         };
         if (faulted()) continue;
-        const CandidateTime time = options_.time ? options_.time(problem, *tactic, config, chains) : CandidateTime{};
+        const CandidateTime time = times_.time(problem, *tactic, config, chains);
         if (!time.is_known() && faulted()) continue;
         if (time.kind == Kind::over_workspace) {
           refuse(concat("needs more than the ", options_.workspace_limit, " bytes of workspace allowed"));
@@ -235,7 +242,7 @@ class Chooser {
   }
 
   void refine(const Problem& problem, int chains, double runs, Options& options) {
-    if (!options_.refine || options.list.size() < 2) return;
+    if (options.list.size() < 2) return;
     // The fewer are left, the longer they are compared. What has no rival needs no better time.
     for (const double within : {1.4, 1.15}) {
       double best = std::numeric_limits<double>::infinity();
@@ -248,7 +255,8 @@ class Chooser {
       if (rivals.size() < 2 || best > 3.0 * runs) return;
       std::vector<CandidateRef> contenders;
       for (const Option* option : rivals) contenders.push_back({&problem, option->tactic, option->config});
-      const std::vector<double> ms = options_.refine(problem, contenders, chains);
+      const std::vector<double> ms = times_.refine(problem, contenders, chains);
+      if (ms.empty()) return;
       for (size_t i = 0; i < rivals.size(); ++i) rivals[i]->ms = runs * ms[i];
     }
   }
@@ -409,11 +417,13 @@ class Chooser {
 
 }  // namespace
 
-void prepare_candidates(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options) {
-  if (!options.prepare) return;
+void visit_compilable(const Graph& graph, const Backend& backend, const Device& device,
+                      const std::function<void(const std::vector<CandidateRef>&)>& use) {
   const BatchInfo batch = analyze_batch(graph);
   const std::vector<SliceOf> slices(size_t(graph.node_count()));
-  Chooser(graph, batch, slices, backend, device, options).prepare();
+  const PlanOptions options;
+  Chooser chooser(graph, batch, slices, backend, device, options);
+  use(chooser.compilable());
 }
 
 std::vector<NodeChoice> choose_tactics(const Graph& graph, const BatchInfo& batch, const std::vector<SliceOf>& slices,

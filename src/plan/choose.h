@@ -2,6 +2,8 @@
 // Which tactic, and in which layouts, for each node: the sum of times and of the reorders between neighbours is
 // minimal.
 #pragma once
+#include <functional>
+
 #include "plan/batch.h"
 #include "plan/options.h"
 #include "plan/plan.h"
@@ -29,9 +31,10 @@ struct SliceOf {      // how a node runs
 std::vector<NodeChoice> choose_tactics(const Graph& graph, const BatchInfo& batch, const std::vector<SliceOf>& slices,
                                        const Backend& backend, const Device& device, const PlanOptions& options);
 
-// Calls options.prepare with the candidates of all problems of the graph, each once, that can be compiled ahead
-// (Tactic::compile), when nothing has been timed yet. What they refer to lives as long as the call.
-void prepare_candidates(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options);
+// Calls `use` with the candidates of all problems of the graph, each once, that can be compiled ahead
+// (Tactic::compile). What they refer to lives as long as the call.
+void visit_compilable(const Graph& graph, const Backend& backend, const Device& device,
+                      const std::function<void(const std::vector<CandidateRef>&)>& use);
 
 // A view of its input: no step, no memory of its own.
 bool is_view(const Node& node);

@@ -40,9 +40,33 @@ std::string strip_shapes(std::string_view text, double& elements) {
 struct Known {
   double elements, ms;
 };
-struct Index {
-  std::map<std::string, double> exact;
-  std::unordered_map<std::string, std::vector<Known>> similar;
+
+class NearestTimes final : public TimeSource {
+ public:
+  NearestTimes(const std::map<std::string, double>& timings, const Device& device) : device_(device), exact_(timings) {
+    for (const auto& [key, ms] : timings) {
+      double elements = 0;
+      std::string stripped = strip_shapes(key, elements);
+      similar_[std::move(stripped)].push_back({elements, ms});
+    }
+  }
+  CandidateTime time(const Problem& problem, const Tactic& tactic, const Config& config, int chains) override {
+    const std::string key = timing_key(timing_group(device_.fingerprint, problem, chains), tactic, config);
+    if (auto it = exact_.find(key); it != exact_.end()) return CandidateTime::of(it->second);
+    double elements = 0;
+    auto it = similar_.find(strip_shapes(key, elements));
+    if (it == similar_.end()) return {};
+    const Known* best = nullptr;
+    for (const Known& known : it->second)
+      if (!best || std::fabs(std::log(known.elements / elements)) < std::fabs(std::log(best->elements / elements)))
+        best = &known;
+    return CandidateTime::of(best->ms * elements / best->elements);
+  }
+
+ private:
+  const Device device_;
+  const std::map<std::string, double> exact_;
+  std::unordered_map<std::string, std::vector<Known>> similar_;
 };
 
 }  // namespace
@@ -87,27 +111,8 @@ int StepThreads::of(const Problem& problem) const {
   return elements <= 2 * nearest->first ? nearest->second : problem.threads;  // more work is worth more threads
 }
 
-CandidateTimer nearest_times(const std::map<std::string, double>& timings, const Device& device) {
-  auto index = std::make_shared<Index>();
-  index->exact = timings;
-  for (const auto& [key, ms] : timings) {
-    double elements = 0;
-    std::string stripped = strip_shapes(key, elements);
-    index->similar[std::move(stripped)].push_back({elements, ms});
-  }
-  return
-      [index, device](const Problem& problem, const Tactic& tactic, const Config& config, int chains) -> CandidateTime {
-        const std::string key = timing_key(timing_group(device.fingerprint, problem, chains), tactic, config);
-        if (auto it = index->exact.find(key); it != index->exact.end()) return CandidateTime::of(it->second);
-        double elements = 0;
-        auto it = index->similar.find(strip_shapes(key, elements));
-        if (it == index->similar.end()) return {};
-        const Known* best = nullptr;
-        for (const Known& known : it->second)
-          if (!best || std::fabs(std::log(known.elements / elements)) < std::fabs(std::log(best->elements / elements)))
-            best = &known;
-        return CandidateTime::of(best->ms * elements / best->elements);
-      };
+std::shared_ptr<TimeSource> nearest_times(const std::map<std::string, double>& timings, const Device& device) {
+  return std::make_shared<NearestTimes>(timings, device);
 }
 
 }  // namespace temper

@@ -2,6 +2,7 @@
 // Estimates times for problems that were never measured from the nearest ones that were.
 #pragma once
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -11,8 +12,9 @@
 namespace temper {
 
 // Times for problems that were never measured, from those that were: the same op and constants on the nearest shape (by
-// the ratio of elements), scaled by that ratio. Exact entries come first. Unknown to both: unknown.
-CandidateTimer nearest_times(const std::map<std::string, double>& timings, const Device& device);
+// the ratio of elements), scaled by that ratio. Exact entries come first. What is like none of them is unknown.
+// Several threads may ask it.
+std::shared_ptr<TimeSource> nearest_times(const std::map<std::string, double>& timings, const Device& device);
 
 // A key or group of a time with the shapes of what is not constant reduced to their ranks: equal for the same problem
 // on other shapes.

@@ -32,9 +32,6 @@ struct CandidateTime {
   bool is_known() const { return kind == Kind::known; }
 };
 
-// `chains`: how many of the candidate run side by side.
-using CandidateTimer = std::function<CandidateTime(const Problem&, const Tactic&, const Config&, int chains)>;
-
 // A way to compute a node that the plan may take.
 struct CandidateRef {
   const Problem* problem;
@@ -48,6 +45,22 @@ struct DecidedCandidate {
   double ms = -1;
 };
 
+// Where the planner learns what candidates take: a tuner that measures, the times of a file, what an earlier build
+// decided. By itself it knows nothing. `chains`: how many of the candidate run side by side.
+class TimeSource {
+ public:
+  virtual ~TimeSource() = default;
+  virtual CandidateTime time(const Problem&, const Tactic&, const Config&, int /*chains*/) { return {}; }
+  // What happened when the candidate ran, where it must not run again; "" otherwise.
+  virtual std::string fault(const Problem&, const Tactic&, const Config&) { return ""; }
+  // What needs no choice.
+  virtual DecidedCandidate decided(const Problem&) { return {}; }
+  // Measures once more, in turns, what came out near the top, and gives the better of both times of each; nothing:
+  // times are final. One look at each candidate in turn is at the mercy of whatever else the machine did at that
+  // moment.
+  virtual std::vector<double> refine(const Problem&, const std::vector<CandidateRef>&, int /*chains*/) { return {}; }
+};
+
 // How many threads compute a problem, which comes as one for all of them; more and fewer than possible are the next
 // possible.
 using ThreadsOf = std::function<int(const Problem&)>;
@@ -56,16 +69,8 @@ struct PlanOptions {
   int threads = 1;
   ThreadsOf threads_of;               // empty: all; chains that run side by side have one each in any case
   std::vector<SegmentSpec> segments;  // empty: one, whole batch
-  CandidateTimer time;                // empty: nothing is known
-  // What happened when a candidate ran that must not run again; "" of all others. Empty: nothing is known.
-  std::function<std::string(const Problem&, const Tactic&, const Config&)> fault;
-  std::function<DecidedCandidate(const Problem&)> decided;  // what needs no choice; empty: nothing
-  // Called by prepare_candidates (plan/choose.h) with what can be compiled ahead; empty: nothing is.
-  std::function<void(const std::vector<CandidateRef>&)> prepare;
-  // Measures once more, in turns, what came out near the top, and gives the better of both times of each; empty: times
-  // are final. One look at each candidate in turn is at the mercy of whatever else the machine did at that moment.
-  std::function<std::vector<double>(const Problem&, const std::vector<CandidateRef>&, int chains)> refine;
-  int64_t workspace_limit = -1;  // bytes; candidates above it are refused with that reason
+  TimeSource* times = nullptr;        // null: nothing is known
+  int64_t workspace_limit = -1;       // bytes; candidates above it are refused with that reason
   PackCache* packs = nullptr;
 };
 

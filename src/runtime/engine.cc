@@ -230,8 +230,8 @@ std::shared_ptr<const Plan> Engine::make_plan(const Graph& concrete) const {
   {
     const std::lock_guard lock(times_mutex_);
     if (!times_) times_ = nearest_times(timings_, device_);
-    options.time = times_;
-    options.threads_of = [known = step_threads_](const Problem& problem) { return known.of(problem); };
+    options.times = times_.get();  // it stays as it is from here on
+    options.threads_of = [this](const Problem& problem) { return step_threads_.of(problem); };
   }
   auto plan = std::make_shared<const Plan>(build_plan(concrete, find_backend(info_.device), device_, options));
   ++plans_made_;

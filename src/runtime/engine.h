@@ -91,8 +91,8 @@ class Engine {
   std::vector<std::string> files_;
   std::map<std::string, double> timings_;
   mutable std::mutex times_mutex_;
-  mutable CandidateTimer times_;  // by timings_; empty until a plan is made
-  StepThreads step_threads_;      // of the plans that were given
+  mutable std::shared_ptr<TimeSource> times_;  // by timings_; null until a plan is made
+  StepThreads step_threads_;                   // of the plans that were given
   KnownConstants known_;
   mutable PackCache packs_;
   mutable std::atomic<int64_t> plans_made_{0};

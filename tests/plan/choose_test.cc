@@ -29,18 +29,21 @@ const Tactic quick = tactic("fake.quick"), slow = tactic("fake.slow"), large = t
 const Tactic* const fakes[] = {&hopeless, &untimed, &large, &slow, &quick};
 const Backend fake{"fake", nullptr, [] { return std::span<const Tactic* const>(fakes); }, nullptr, nullptr, nullptr};
 
-CandidateTime time_of(const Problem&, const Tactic& tactic, const Config&, int) {
-  using Kind = CandidateTime::Kind;
-  if (&tactic == &large) return {Kind::over_workspace};
-  if (&tactic == &hopeless) return {Kind::hopeless};
-  if (&tactic == &untimed) return {};
-  return CandidateTime::of(&tactic == &quick ? 1 : 2);
-}
+using Kind = CandidateTime::Kind;
+struct Times : TimeSource {
+  CandidateTime time(const Problem&, const Tactic& tactic, const Config&, int) override {
+    if (&tactic == &large) return {Kind::over_workspace};
+    if (&tactic == &hopeless) return {Kind::hopeless};
+    if (&tactic == &untimed) return {};
+    return CandidateTime::of(&tactic == &quick ? 1 : 2);
+  }
+};
 
 class Choose : public ::testing::Test {
  protected:
   PlanOptions options;
-  PlanStep step() const {
+  PlanStep step(TimeSource& times) {
+    options.times = &times;
     const Graph graph =
         parse_graph("graph \"g\"\ninput %x: f32[2,8]\n%a: f32[2,8] = softmax(%x) axis=1\noutput \"y\" = %a\n");
     return step_of(build_plan(graph, fake, Device{.backend = "fake", .fingerprint = "fake"}, options), "a");
@@ -53,9 +56,9 @@ class Choose : public ::testing::Test {
 };
 
 TEST_F(Choose, ACandidateWithoutATimeIsRefusedForTheReasonThatItHas) {
-  options.time = time_of;
+  Times times;
   options.workspace_limit = 4096;
-  const PlanStep chosen = step();
+  const PlanStep chosen = step(times);
   EXPECT_EQ(chosen.tactic, "fake.quick");
   EXPECT_EQ(loser(chosen, "fake.slow").refusal, "");
   EXPECT_EQ(loser(chosen, "fake.slow").ms, 2);
@@ -66,22 +69,25 @@ TEST_F(Choose, ACandidateWithoutATimeIsRefusedForTheReasonThatItHas) {
 }
 
 TEST_F(Choose, WithoutALimitWhatIsHopelessIsTakenOnlyForWantOfOthersAndSaysSo) {
-  options.time = time_of;
-  const PlanStep chosen = step();
+  Times times;
+  const PlanStep chosen = step(times);
   EXPECT_EQ(chosen.tactic, "fake.quick");
   EXPECT_EQ(loser(chosen, "fake.hopeless").refusal, "not timed: too slow for this op on another shape");
-  options.time = [](const Problem&, const Tactic& tactic, const Config&, int) -> CandidateTime {
-    return {&tactic == &hopeless ? CandidateTime::Kind::hopeless : CandidateTime::Kind::over_workspace};
-  };
-  EXPECT_EQ(step().tactic, "fake.hopeless");
+  struct NoOther final : TimeSource {
+    CandidateTime time(const Problem&, const Tactic& tactic, const Config&, int) override {
+      return {&tactic == &hopeless ? Kind::hopeless : Kind::over_workspace};
+    }
+  } no_other;
+  EXPECT_EQ(step(no_other).tactic, "fake.hopeless");
 }
 
 TEST_F(Choose, WhatFaultedSaysWhatHappened) {
-  options.time = time_of;
-  options.fault = [](const Problem&, const Tactic& tactic, const Config&) {
-    return std::string(&tactic == &quick ? "an illegal address" : "");
-  };
-  const PlanStep chosen = step();
+  struct Faulted final : Times {
+    std::string fault(const Problem&, const Tactic& tactic, const Config&) override {
+      return &tactic == &quick ? "an illegal address" : "";
+    }
+  } times;
+  const PlanStep chosen = step(times);
   EXPECT_EQ(chosen.tactic, "fake.slow");
   EXPECT_EQ(loser(chosen, "fake.quick").refusal, "faulted on this GPU: an illegal address");
 }

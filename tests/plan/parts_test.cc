@@ -196,10 +196,15 @@ Plan fake_plan(double join_ms, const std::string& more = "") {
                                   "%b: f32[2,8] = pointwise(%x)" + kNegated +
                                   "%c: f32[2,16] = concat(%a, %b) axis=1\n%y: f32[2,16] = pointwise(%c)" + kTwice +
                                   more + "output \"y\" = %y\n");
+  struct Times final : TimeSource {
+    double join_ms;
+    explicit Times(double ms) : join_ms(ms) {}
+    CandidateTime time(const Problem&, const Tactic& tactic, const Config&, int) override {
+      return CandidateTime::of(&tactic == &join ? join_ms : &tactic == &quick ? 1.0 : 1.1);
+    }
+  } times(join_ms);
   PlanOptions options;
-  options.time = [&](const Problem&, const Tactic& tactic, const Config&, int) {
-    return CandidateTime::of(&tactic == &join ? join_ms : &tactic == &quick ? 1.0 : 1.1);
-  };
+  options.times = &times;
   return build_plan(graph, fake, Device{.backend = "fake", .fingerprint = "fake"}, options);
 }
 
