@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a planner is told: segments, threads, and functions that know what candidates take.
+// What the planner is told: segments, threads, and where times come from.
 #pragma once
 #include <cstdint>
 #include <functional>

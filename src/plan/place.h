@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Where an input of a concat lies in the concat's output.
 #pragma once
 #include <optional>
 
@@ -6,7 +7,6 @@
 
 namespace temper {
 
-// Where an input of a concat lies in the output.
 struct PlaceInWhole {
   int64_t offset = 0;  // bytes
   int64_t pitch = 0;   // 0: it is one piece of memory that begins as buffers do; any kernel can write and read it
