@@ -21,17 +21,17 @@ ALLOWED = {
     "runtime": "base graph backends plan",
     "measure": "base graph backends",
     "tune": "base graph backends measure plan",
-    "build": "base graph onnx passes quantize backends measure tune plan runtime data",
+    "optimize": "base graph onnx passes quantize backends measure tune plan runtime data",
     "data": "base graph onnx measure runtime",
     "bench": "base graph backends measure plan runtime data tune",
-    "calibrate": "base graph onnx passes quantize backends plan runtime build data",
+    "calibrate": "base graph onnx passes quantize backends plan runtime optimize data",
     "interop": "base measure bench",
     "report": "base measure bench",
     "zoo": "base",
     "api": "base graph runtime",
-    "api/temper_c_build.cc": "base build",
+    "api/temper_c_build.cc": "base optimize",
     "api/temper_c_pictures.cc": "base graph runtime data",
-    "cli": "base graph onnx passes quantize backends measure tune plan runtime build data calibrate bench interop report zoo",
+    "cli": "base graph onnx passes quantize backends measure tune plan runtime optimize data calibrate bench interop report zoo",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "arrays.h"
-#include "build/build.h"
 #include "onnx/import.h"
+#include "optimize/build_engine.h"
 #include "runtime/engine.h"
 
 namespace temper::python {

@@ -7,7 +7,7 @@
 
 #include "api/handle.h"
 #include "base/log.h"
-#include "build/build.h"
+#include "optimize/build_engine.h"
 
 namespace temper::c_api {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "build/trial.h"
 #include "data/sample.h"
+#include "optimize/trial.h"
 #include "quantize/observe.h"
 
 namespace temper {

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "base/threads.h"
-#include "build/trial.h"
 #include "data/sample.h"
+#include "optimize/trial.h"
 #include "quantize/observe.h"
 
 namespace temper {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "build/build.h"
+#include "optimize/build_engine.h"
 #include "quantize/ranges.h"
 
 namespace temper {

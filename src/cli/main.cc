@@ -16,10 +16,10 @@
 #include "base/quote.h"
 #include "base/version.h"
 #include "bench/serve_timings.h"
-#include "build/build.h"
 #include "cli/clean_output.h"
 #include "cli/exit_code.h"
 #include "cli/verb.h"
+#include "optimize/build_engine.h"
 
 namespace temper::cli {
 

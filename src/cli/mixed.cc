@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
-#include "build/precision.h"
-#include "build/trial.h"
 #include "graph/product.h"
+#include "optimize/precision.h"
+#include "optimize/trial.h"
 
 namespace temper::cli {
 

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "bench/table.h"
-#include "build/saved_times.h"
 #include "cli/evaluate_run.h"
 #include "data/judge.h"
+#include "optimize/saved_times.h"
 #include "quantize/search.h"
 
 namespace temper::cli {

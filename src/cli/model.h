@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens MODEL|PLAN, the same way for every verb: a plan is loaded, an ONNX model is built first.
 #pragma once
-#include "build/build.h"
 #include "cli/verb.h"
+#include "optimize/build_engine.h"
 
 namespace temper::cli {
 

@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "bench/bench_engine.h"
 #include "bench/explain_text.h"
-#include "build/precision.h"
 #include "cli/calibrate_on.h"
 #include "cli/json_text.h"
 #include "cli/mixed.h"
@@ -21,6 +20,7 @@
 #include "cli/steps.h"
 #include "cli/study_setup.h"
 #include "cli/verb.h"
+#include "optimize/precision.h"
 #include "report/report.h"
 
 namespace temper::cli {

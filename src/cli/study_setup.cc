@@ -8,11 +8,11 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "build/precision.h"
 #include "cli/calibrate_on.h"
 #include "cli/outputs.h"
 #include "data/sample.h"
 #include "measure/environment.h"
+#include "optimize/precision.h"
 
 namespace temper::cli {
 

@@ -9,7 +9,7 @@
 #include "../paths.h"
 #include "api/handle.h"
 #include "base/version.h"
-#include "build/build.h"
+#include "optimize/build_engine.h"
 
 namespace temper {
 namespace {

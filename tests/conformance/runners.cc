@@ -8,9 +8,9 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "build/build.h"
 #include "onnx/import.h"
 #include "onnx/write.h"
+#include "optimize/build_engine.h"
 
 namespace temper::conformance {
 

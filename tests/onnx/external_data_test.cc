@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "../plan/helpers.h"
-#include "build/build.h"
 #include "onnx/import.h"
+#include "optimize/build_engine.h"
 
 namespace temper {
 namespace {

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "build/build.h"
 #include "onnx/import.h"
 #include "onnx/write.h"
+#include "optimize/build_engine.h"
 #include "passes/pass.h"
 
 namespace temper {

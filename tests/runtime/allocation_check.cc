@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "build/build.h"
+#include "optimize/build_engine.h"
 
 extern "C" {
 void* __libc_malloc(size_t);

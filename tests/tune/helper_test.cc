@@ -11,7 +11,7 @@
 #include "../paths.h"
 #include "base/file.h"
 #include "bench/cases.h"
-#include "build/build.h"
+#include "optimize/build_engine.h"
 #include "tune/tuner.h"
 
 namespace temper {

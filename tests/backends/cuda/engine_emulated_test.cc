@@ -6,8 +6,8 @@
 
 #include "../../paths.h"
 #include "../../plan/helpers.h"
-#include "build/build.h"
 #include "emulated_gpu.h"
+#include "optimize/build_engine.h"
 #include "plan/check.h"
 
 namespace temper {

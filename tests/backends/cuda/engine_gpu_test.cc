@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "../../plan/helpers.h"
-#include "build/build.h"
 #include "cuda_test_helpers.h"
+#include "optimize/build_engine.h"
 
 namespace temper {
 namespace {

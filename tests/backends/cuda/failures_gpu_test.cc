@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of a real driver that fail one after the other, while plans are built, loaded and run.
 #include "../../plan/helpers.h"
-#include "build/build.h"
+#include "optimize/build_engine.h"
 #include "run_cuda_tactic.h"
 
 namespace temper {

@@ -7,7 +7,7 @@
 
 #include "../../plan/helpers.h"
 #include "base/file.h"
-#include "build/build.h"
+#include "optimize/build_engine.h"
 #include "scripted_cublaslt.h"
 #include "tune/helper.h"
 

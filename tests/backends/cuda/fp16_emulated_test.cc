@@ -7,8 +7,8 @@
 
 #include "../../paths.h"
 #include "../../plan/helpers.h"
-#include "build/build.h"
 #include "emulated_gpu.h"
+#include "optimize/build_engine.h"
 
 namespace temper {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "../../plan/helpers.h"
 #include "base/file.h"
-#include "build/build.h"
+#include "optimize/build_engine.h"
 #include "plan/describe.h"
 #include "scripted_gpu.h"
 #include "temper/temper_c.h"

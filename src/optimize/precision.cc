@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "build/precision.h"
+#include "optimize/precision.h"
 
 #include <algorithm>
 
 #include "base/hash.h"
-#include "build/noise_run.h"
 #include "graph/product.h"
 #include "onnx/write.h"
+#include "optimize/noise_run.h"
 #include "passes/lower_precision.h"
 #include "quantize/overflow.h"
 

@@ -35,7 +35,7 @@ struct BuildOptions {
   std::vector<std::string> timing_helper;
   int64_t workspace = -1;     // bytes; candidates above it are refused
   int64_t memory_limit = -1;  // bytes that the model may take: its messages, folded constants, activations; -1: by its
-                              // size (onnx/read.h, passes/pass.h, build/memory.h)
+                              // size (onnx/read.h, passes/pass.h, optimize/memory.h)
   PassOptions passes;
   bool measure = true;            // false: tactics by list order (tests)
   bool segments = true;           // search slices of the batch

@@ -3,7 +3,7 @@
 #pragma once
 #include <optional>
 
-#include "build/build.h"
+#include "optimize/build_engine.h"
 #include "quantize/overflow.h"
 #include "tune/cache.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "build/fusion.h"
+#include "optimize/fusion.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "build/in_context.h"
+#include "optimize/in_context.h"
 
 namespace temper {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "build/whole.h"
+#include "optimize/whole.h"
 
 #include <algorithm>
 #include <cmath>

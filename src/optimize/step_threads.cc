@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "build/step_threads.h"
+#include "optimize/step_threads.h"
 
 #include <algorithm>
 #include <limits>
 #include <memory>
 
 #include "base/log.h"
-#include "build/plan_buffers.h"
 #include "measure/clock.h"
 #include "measure/statistics.h"
+#include "optimize/plan_buffers.h"
 #include "plan/execute.h"
 #include "plan/nearest.h"
 #include "plan/planner.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "build/trial.h"
+#include "optimize/trial.h"
 
-#include "build/precision.h"
+#include "optimize/precision.h"
 
 namespace temper {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "build/segments.h"
+#include "optimize/segments.h"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "base/log.h"
-#include "build/in_context.h"
-#include "build/plan_buffers.h"
-#include "build/step_threads.h"
 #include "measure/timer.h"
+#include "optimize/in_context.h"
+#include "optimize/plan_buffers.h"
+#include "optimize/step_threads.h"
 #include "plan/choose.h"
 #include "plan/execute.h"
 #include "plan/planner.h"

@@ -4,7 +4,7 @@
 #pragma once
 #include <memory>
 
-#include "build/build.h"
+#include "optimize/build_engine.h"
 
 namespace temper {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "build/build.h"
-
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,7 +7,8 @@
 #include <cstring>
 #include <memory>
 
-#include "build/segments.h"
+#include "optimize/build_engine.h"
+#include "optimize/segments.h"
 #include "plan/planner.h"
 
 namespace temper {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "build/build.h"
+#include "optimize/build_engine.h"
 
 #include <algorithm>
 #include <atomic>
@@ -14,14 +14,14 @@
 #include "backends/backend.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "build/fusion.h"
-#include "build/in_context.h"
-#include "build/memory.h"
-#include "build/precision.h"
-#include "build/segments.h"
-#include "build/settle.h"
 #include "measure/environment.h"
 #include "onnx/import.h"
+#include "optimize/fusion.h"
+#include "optimize/in_context.h"
+#include "optimize/memory.h"
+#include "optimize/precision.h"
+#include "optimize/segments.h"
+#include "optimize/settle.h"
 #include "passes/chain_convs.h"
 #include "plan/choose.h"
 #include "plan/nearest.h"

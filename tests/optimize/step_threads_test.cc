@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times are scripted: nothing here depends on how fast anything is.
-#include "build/step_threads.h"
+#include "optimize/step_threads.h"
 
 #include <functional>
 
 #include "../plan/helpers.h"
-#include "build/segments.h"
 #include "measure/clock.h"
+#include "optimize/segments.h"
 #include "plan/file.h"
 #include "plan/nearest.h"
 

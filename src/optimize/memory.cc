@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "build/memory.h"
+#include "optimize/memory.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From an optimised f32 graph to one in the precision that was asked for.
 #pragma once
-#include "build/build.h"
+#include "optimize/build_engine.h"
 #include "passes/lower_precision.h"
 #include "tune/cache.h"
 

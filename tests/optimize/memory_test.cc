@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "build/memory.h"
+#include "optimize/memory.h"
 
 #include <sys/resource.h>
 
 #include "../data/helpers.h"
 #include "base/memory.h"
-#include "build/build.h"
+#include "optimize/build_engine.h"
 #include "passes/pass.h"
 
 namespace temper {

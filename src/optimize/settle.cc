@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "build/settle.h"
+#include "optimize/settle.h"
 
 #include <cmath>
 
 #include "base/log.h"
-#include "build/in_context.h"
-#include "build/whole.h"
+#include "optimize/in_context.h"
+#include "optimize/whole.h"
 #include "plan/nearest.h"
 
 namespace temper {

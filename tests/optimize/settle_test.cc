@@ -7,8 +7,8 @@
 
 #include "../tune/fake_machine.h"
 #include "base/log.h"
-#include "build/build.h"
-#include "build/whole.h"
+#include "optimize/build_engine.h"
+#include "optimize/whole.h"
 #include "tune/cache.h"
 
 namespace temper {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "build/noise_run.h"
+#include "optimize/noise_run.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "base/hash.h"
-#include "build/trial.h"
 #include "graph/product.h"
 #include "graph/random.h"
+#include "optimize/trial.h"
 #include "quantize/observe.h"
 
 namespace temper {

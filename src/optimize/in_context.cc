@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "build/in_context.h"
+#include "optimize/in_context.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "build/saved_times.h"
+#include "optimize/saved_times.h"
 
 #include <algorithm>
 

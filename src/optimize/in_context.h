@@ -5,8 +5,8 @@
 #include <functional>
 #include <optional>
 
-#include "build/plan_buffers.h"
 #include "measure/instruments.h"
+#include "optimize/plan_buffers.h"
 #include "plan/options.h"
 #include "plan/plan.h"
 #include "tune/cache.h"
