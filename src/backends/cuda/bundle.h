@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan keeps of a recipe's work beside its packed constants: the cubins of its jobs in one block of bytes; and
-// those jobs loaded on a GPU, ready to be launched. A job itself is not kept: Recipe::work makes it again from problem
-// and configuration, so that which kernels are launched, on what and with which grids, is never the plan's to say. What
-// the kernels do is: a cubin is machine code for the GPU, and beside it stands a hash of the text that it was compiled
-// from, not of the cubin. That finds plans of other kernels, no intent: whoever can write a plan can have it run any
-// code on the GPU, with all memory of this process there. A plan is to be trusted as a program is.
+// A bundle is the archive of compiled kernels (cubins) that a plan stores for one step: the cubins of the step's jobs,
+// in one block of bytes, beside the step's prepacked constants. LoadedWork is the same jobs loaded on a GPU and ready
+// to launch.
+//
+// A plan does not store jobs. Recipe::work makes them again from problem and configuration when the plan is loaded, so
+// a plan cannot decide which kernels are launched, on which buffers or with which grids. It does decide what the
+// kernels do: a cubin is machine code, and the hash beside it is of the text that it was compiled from, not of the
+// cubin. The hash detects plans that belong to other kernels; it does not detect intent. Whoever can write a plan can
+// run any code on the GPU, with access to all memory of this process there. A plan must be trusted as a program is.
 #pragma once
 #include "backends/cuda/recipe.h"
 #include "base/aligned.h"
 
 namespace temper::cuda {
 
-// Compiles the jobs; equal texts are kept once. Slow; build time only.
+// Compiles the jobs and archives their cubins; equal texts are stored once. It is slow and belongs to build time.
 AlignedBytes make_bundle(const std::vector<Job>& jobs, const Compiler& compiler, const std::string& architecture);
 
-// A view of such bytes, which must stay alive. Throws Error{bad_file} unless they are whole and say that they were made
-// of the texts that `jobs` have now, and unless all that a cubin's headers point to lies inside of the cubin (the
-// driver is not told where it ends); Error{unsupported} where they were made for another architecture.
+// A view of a bundle's bytes, which must outlive it. The constructor throws Error{bad_file} if the bytes are damaged,
+// if their hashes are not of the texts that `jobs` have now, or if a cubin's headers point outside of the cubin (the
+// driver is not told where a cubin ends). It throws Error{unsupported} if the cubins are for another architecture.
 class Bundle {
  public:
   Bundle(std::span<const std::byte> bytes, const std::vector<Job>& jobs, const std::string& architecture);
@@ -26,21 +29,21 @@ class Bundle {
   std::vector<std::span<const std::byte>> cubins_;
 };
 
-// Addresses that the slots of a job are resolved with; all at least 16-byte aligned.
+// The addresses that slots are resolved to. All of them are at least 16-byte aligned.
 struct DeviceBuffers {
   std::span<const DevicePointer> inputs, outputs;
   DevicePointer workspace = 0, packed = 0, fault = 0;
 };
 
-// Whether a launch of the work looks at this input of the problem.
+// Whether any job of the work reads this input of the problem.
 bool reads(const Recipe::Work& work, int input);
 
-// Jobs whose kernels are loaded. Immutable; several streams may launch it at the same time.
+// Jobs whose kernels are loaded on a GPU. It is immutable, and several streams may launch it at the same time.
 class LoadedWork {
  public:
   LoadedWork(const GpuRef& gpu, Recipe::Work work, const Bundle& bundle);
   const Recipe::Work& work() const { return work_; }
-  // Puts the launches into the stream, also while it is being captured; waits for nothing.
+  // Enqueues the launches, also during graph capture. It does not wait for them.
   void launch(const Stream& stream, const DeviceBuffers& buffers) const;
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU and what was opened to use it: one for each GPU of a process.
+// A Machine is one GPU together with the libraries that were opened to use it (the driver, NVRTC, cuDNN, cuBLASLt). A
+// process has one Machine for each GPU. This file also defines the CUDA stream that a session's kernels run on.
 #pragma once
 #include <exception>
 #include <mutex>
@@ -16,30 +17,32 @@ class CublasLt;
 
 class Machine {
  public:
-  // Opens the driver and GPU `ordinal`; where that was done before, gives the same again. The first search of a process
-  // counts. Throws Error{unsupported} without driver or GPU, Error{usage} for a GPU that is not there.
+  // Opens the driver and GPU `ordinal`, or returns the Machine that is open for it already. Only the `search` of the
+  // first call in a process is used. Throws Error{unsupported} without a driver or GPU, Error{usage} if there is no GPU
+  // of this number.
   static std::shared_ptr<const Machine> open(int ordinal, const LibrarySearch& search);
-  // For tests: a machine with a driver of the caller's, and one that open() gives for this ordinal while it lives.
+  // For tests: open() returns this machine for the ordinal while it lives, and a machine is made with a given driver.
   static void put_in_place(int ordinal, const std::shared_ptr<const Machine>& machine);
   Machine(std::shared_ptr<const Driver> driver, int ordinal, LibrarySearch search);
-  // For tests: a library that was not opened. Before anybody asks for it.
+  // For tests: stands in for the library. It must be called before anybody asks for the real one.
   void put_in_place(std::unique_ptr<const CublasLt> library) const;
   ~Machine();
 
   const GpuRef& gpu() const { return gpu_; }
   const LibrarySearch& search() const { return search_; }
-  // Opened when first asked for. Throws Error{unsupported} where NVRTC is missing, with what to install.
+  // NVRTC is opened on first use. Throws Error{unsupported}, which says what to install, if it is missing.
   const Compiler& compiler() const;
-  // The same for NVIDIA's libraries; a missing one is looked for once. `why_no_`: empty where the library is there.
+  // cuDNN and cuBLASLt are opened on first use, and searched for only once. `why_no_`: the reason, empty if it is
+  // there.
   const Cudnn& cudnn() const;
   std::string why_no_cudnn() const;
   const CublasLt& cublaslt() const;
   std::string why_no_cublaslt() const;
-  // On the GPU, 256-byte aligned; one for equal bytes, as long as somebody holds it. Waits for the copy.
+  // The bytes in GPU memory, 256-byte aligned. Equal bytes share one copy while anyone holds it. Waits for the upload.
   std::shared_ptr<const DeviceMemory> constant(std::span<const std::byte> bytes) const;
 
  private:
-  // A library that is opened once; where that failed, why.
+  // A library that is opened at most once, and the reason if that failed.
   template <class T>
   struct Opened {
     std::mutex mutex;
@@ -58,20 +61,20 @@ class Machine {
   mutable ByContent<DeviceMemory> constants_;
 };
 
-// What a kernel says of data that are wrong: an index that does not exist.
+// Reported by a kernel that meets invalid data, such as an index out of range.
 struct Fault {
   int64_t index, size;
   uint32_t raised;
 };
 
-// What Buffers::stream points to.
+// The CUDA stream of a session, with the places where errors of its work are kept. Buffers::stream points to it.
 struct WorkStream {
   explicit WorkStream(const GpuRef& gpu) : stream(gpu), fault_memory(gpu, sizeof(Fault)) { fault() = {}; }
   Stream stream;
-  PinnedMemory fault_memory;  // kernels write to it where it lies
+  PinnedMemory fault_memory;  // kernels write to this host memory directly
   Fault& fault() { return *reinterpret_cast<Fault*>(fault_memory.data()); }
   DevicePointer fault_address() const { return reinterpret_cast<DevicePointer>(fault_memory.data()); }
-  // What a step that ran on the host threw: the next wait() throws it.
+  // The exception of a step that ran on the host; the next wait() throws it.
   std::mutex failure_mutex;
   std::exception_ptr failure;
 };

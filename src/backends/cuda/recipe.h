@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recipe turns a problem into kernel launches: what to compile, and what to launch it with. It needs no GPU, no
-// driver and no compiler, so choosing and planning can be tested anywhere. A tactic compiles the jobs when a plan is
-// built and launches them when it runs.
+// A recipe describes how one kind of kernel computes a problem. From a problem and a configuration it makes a list of
+// launches: the texts to compile, and the grids, arguments and constants to launch them with. A recipe needs no GPU, no
+// driver and no compiler, so choosing and planning can be tested anywhere. A tactic (recipe_tactic.h) compiles the
+// launches when a plan is built, and runs them when the plan runs.
 #pragma once
 #include <cstring>
 
@@ -11,25 +12,26 @@
 
 namespace temper::cuda {
 
-// What a pointer parameter of a kernel points to.
+// A slot is a pointer argument of a kernel. It says which buffer the pointer is resolved to at launch.
 struct Slot {
-  // `fault`: a struct Fault (machine.h) that the kernel fills in where the data are wrong; the next wait() throws it.
+  // `packed`: the recipe's prepacked constants. `fault`: a struct Fault (machine.h), which a kernel fills in when it
+  // meets invalid data; the next wait() throws it.
   enum class Kind { input, output, workspace, packed, fault };
   Kind kind = Kind::input;
   int index = 0;       // of the problem's inputs or outputs
-  int64_t offset = 0;  // bytes, into the workspace or the packed constants
+  int64_t offset = 0;  // bytes, into the workspace or the prepacked constants
   bool operator==(const Slot&) const = default;
 };
 
-// A tensor map of what is in a slot.
+// A tensor map (the descriptor that TMA wants) over the buffer of a slot.
 struct SlotMap {
   Slot slot;
   TensorMapSpec spec;
 };
 
-// One launch. The kernel's parameters are one pointer for each slot, the maps, and then, where `parameters` is not
-// empty, one struct with those bytes. The text does not depend on sizes where that costs nothing, so one cubin serves
-// many shapes.
+// A job is one launch of one kernel. The kernel's arguments are a pointer for each slot, then the tensor maps, and
+// then, unless `parameters` is empty, one struct with those bytes, passed by value. Sizes are parameters rather than
+// constants of the text wherever that costs no speed, so one cubin serves many shapes.
 struct Job {
   std::string entry;
   KernelSource source;
@@ -37,8 +39,8 @@ struct Job {
   std::vector<Slot> slots;
   std::vector<SlotMap> maps;
   std::vector<std::byte> parameters;
-  // The kernel waits itself for what is in front of it (wait_for_inputs in support/memory.cuh), so it may be launched
-  // early.
+  // Programmatic dependent launch (PDL): the kernel itself waits for the previous kernel (wait_for_inputs in
+  // support/memory.cuh), so it may start before that one has ended.
   bool overlap = false;
 };
 
@@ -47,30 +49,31 @@ struct Recipe {
   int version;            // raise it when the kernel changes
   Support (*supports)(const Problem& problem);
   std::vector<Config> (*configs)(const Problem& problem);  // the likeliest first; never empty for a supported problem
-  // In the order of launching. Empty where the outputs have no elements.
+  // What a recipe makes of one configuration: its jobs in launch order (none if the outputs have no elements), and the
+  // memory that they need.
   struct Work {
     std::vector<Job> jobs;
     int64_t workspace = 0;  // bytes
-    // Constants, to be copied to the GPU once. Empty where the problem lacks the constant (at load, when it was packed
-    // before), while `packed_bytes` is its size always.
+    // Prepacked constants (mostly weights), copied to the GPU once. They are empty if the problem lacks the constant,
+    // as it does at load, when a plan holds the prepacked bytes already. `packed_bytes` is their size in either case.
     std::vector<std::byte> packed;
     int64_t packed_bytes = 0;
-    std::vector<bool> consumed;  // inputs that are in `packed` and not read otherwise; empty: none
+    std::vector<bool> consumed;  // inputs that kernels read from `packed` alone; empty: none
   };
   Work (*work)(const Problem& problem, const Config& config);
-  std::string_view architecture = {};  // the only one that has it, "sm_90a"; empty: all
-  // As Tactic::takes_parts.
+  std::string_view architecture = {};  // the only architecture that has the kernel, "sm_90a"; empty: every one
+  // Tactic::takes_parts: whether the kernel reads and writes strided views of larger tensors. Null: it does not.
   bool (*takes_parts)(const Problem& problem, const Config& config) = nullptr;
-  // Of a problem that it supports: refused where another recipe is known to be faster, so that timing this one is not
-  // worth what its compilation takes. Null: worth it everywhere.
+  // Whether a supported problem is worth timing. A recipe refuses here where another one is known to be faster, because
+  // compiling and timing it would only cost build time. Null: it is always worth timing.
   Support (*worth_timing)(const Problem& problem, std::string_view architecture) = nullptr;
 };
 
 Support recipe_supports(const Recipe& recipe, const Problem& problem, std::string_view architecture);
-// The same of the recipe as a tactic: worth_timing, too.
+// As recipe_supports, and asks worth_timing, too: this is what the recipe answers as a tactic.
 Support recipe_offered(const Recipe& recipe, const Problem& problem, std::string_view architecture);
 
-// For worth_timing: refused where `faster` takes the problem.
+// An implementation of worth_timing: it refuses where `faster` takes the problem.
 Support unless_taken_by(const Recipe& faster, const Problem& problem, std::string_view architecture);
 
 // THE list, in the order used when nothing may be measured.
@@ -106,8 +109,8 @@ inline bool small_positions(int64_t count) { return count < (int64_t(1) << 31) -
 // Blocks for `count` threads of `block` each; throws Error{unsupported} beyond what a grid can have.
 uint32_t blocks_for(int64_t count, int64_t block);
 
-// Strides in elements of the axes of a tensor of `dims` in `layout` (plain or channels_last), by logical axis; of a
-// part of a larger tensor with its pitch.
+// Strides in elements, by logical axis, of a tensor of `dims` in `layout` (plain or channels_last). `pitch` is the
+// leading dimension if the tensor is a strided view of a larger one, 0 if it is contiguous.
 Dims logical_strides(Dims dims, Layout layout, int64_t pitch = 0);
 inline Dims logical_strides(const Port& port, Layout layout) {
   return logical_strides(port.dims(), layout, port.pitch);

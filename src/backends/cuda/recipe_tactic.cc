@@ -13,7 +13,7 @@ namespace {
 
 class RecipeKernel final : public Kernel {
  public:
-  // `packed` is looked at until prepare() was called.
+  // `packed` must stay alive until prepare() was called.
   RecipeKernel(const Recipe::Work& work, const PackedView& packed, const Device& device)
       : machine_(device.gpu), work_(work), bundle_(packed.code, work.jobs, device.architecture), bytes_(packed.bytes) {}
   int64_t workspace() const override { return work().workspace; }
@@ -43,7 +43,7 @@ class RecipeKernel final : public Kernel {
   std::vector<DevicePointer> inputs_, outputs_;
 };
 
-// For what is not to be packed.
+// Drops the constants, for callers that must not pack weights.
 Problem without_constants(Problem problem) {
   for (Port& port : problem.inputs) port.constant = nullptr;
   return problem;

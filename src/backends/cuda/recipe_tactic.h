@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes as tactics.
+// Makes tactics of recipes: they choose, compile, prepack, load and launch.
 #pragma once
 #include "backends/cuda/machine.h"
 #include "backends/cuda/recipe.h"
 
 namespace temper::cuda {
 
-// The recipe's, without those that need more shared memory than the device has (all of them where no GPU is open).
+// The recipe's configurations, except those that need more shared memory than the GPU has (all if no GPU is open).
 std::vector<Config> recipe_configs(const Recipe& recipe, const Problem& problem, const Device& device);
 void compile_recipe(const Recipe& recipe, const Problem& problem, const Config& config, const Device& device);
 Packed build_recipe(const Recipe& recipe, const Problem& problem, const Config& config, const Device& device);
 std::unique_ptr<Kernel> load_recipe(const Recipe& recipe, const Problem& problem, const Config& config,
                                     const PackedView& packed, const Device& device);
 
-// Launches that are loaded, for a session.
+// Loads the work's kernels for a session.
 std::unique_ptr<Kernel> make_kernel(const Recipe::Work& work, const PackedView& packed, const Device& device);
 
 // A tactic's functions are plain pointers, so the recipe is part of their type.

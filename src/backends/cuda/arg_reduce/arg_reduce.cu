@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The position of the best element of a row: NaN beats numbers, ties go to the first or the last. That is an order, so
-// it does not matter how threads share a row. Generated in front: MAX, LAST, and what rows.cuh needs; rows run along
-// one axis.
+// it does not matter how threads share a row. Generated before this text: MAX, LAST, and what rows.cuh needs; rows run
+// along one axis.
 #include "backends/cuda/support/rows.cuh"
 
 using H = Held<Input>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of each channel by itself, in channels_last: a thread computes V neighbouring channels of PIXELS
-// neighbours along w, so that it reads what their windows share once. Generated in front (conv_depthwise.cc): A, B,
-// Sum, KERNEL_H, KERNEL_W, STRIDE_H, STRIDE_W, PIXELS, V, and the epilogue (image_epilogue.h).
+// neighbours along w, so that it reads what their windows share once. Generated before this text (conv_depthwise.cc):
+// A, B, Sum, KERNEL_H, KERNEL_W, STRIDE_H, STRIDE_W, PIXELS, V, and the epilogue (image_epilogue.h).
 #include "backends/cuda/support/memory.cuh"
 
 struct Parameters {

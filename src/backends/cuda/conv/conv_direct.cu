@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions with few channels in a group, where a product of matrices would be mostly padding: a thread computes V
-// neighbouring channels (depthwise) or one element. Generated in front (conv_direct.cc): A, B, Output, Acc, Sum, V,
-// DEPTHWISE (a group has one channel in and one out), ROW_RANK, OPERANDS, EXTRAS, EPILOGUE(x) (of the sum x at `at` and
-// channel c).
+// neighbouring channels (depthwise) or one element. Generated before this text (conv_direct.cc): A, B, Output, Acc,
+// Sum, V, DEPTHWISE (a group has one channel in and one out), ROW_RANK, OPERANDS, EXTRAS, EPILOGUE(x) (of the sum x at
+// `at` and channel c).
 #include "backends/cuda/support/memory.cuh"
 
 struct Parameters {

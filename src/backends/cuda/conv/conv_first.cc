@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of images: few channels in, and the output in channels_last. Reads the plain layout, as images come, and
-// takes a max pool of 3 by 3 with it.
+// The first convolution of an image model: it has few input channels, reads the plain layout, as images come, and
+// writes channels_last. It can also take a 3 by 3 max pool (conv_first.cu).
 #include <algorithm>
 #include <charconv>
 #include <numeric>
@@ -104,7 +104,7 @@ std::vector<Config> mma_configs(const Problem& problem) { return configs_of_rows
 // A warpgroup has eight rows.
 std::vector<Config> wgmma_configs(const Problem& problem) { return configs_of_rows(problem, {16, 8}); }
 
-// How a kernel is cut into steps of the matrix units; names as in conv_first.cu.
+// How a kernel is cut into steps of the tensor cores. The names are those of conv_first.cu.
 struct Cut {
   int64_t e, shift, copies, left, width, steps, columns, v, row_words, pitch, patch_rows, copy;
   bool whole_words;
@@ -165,8 +165,9 @@ Cut cut_of(const Problem& problem, int64_t tile_h) {
   return best;
 }
 
-// By column tile and step: by pair of 8 columns and lane, words 2t of both halves of k, for both. For wgmma, by column:
-// 32 bytes of k, whose halves are exchanged in four of eight columns (swizzled, see wgmma.cuh).
+// Prepacks weights by N tile and step. For mma.sync: by pair of 8 columns and lane, words 2t of both halves of the
+// step's K, for both. For wgmma: by column, 32 bytes of K, whose halves are exchanged in four of eight columns
+// (swizzled, wgmma.cuh).
 std::vector<std::byte> packed_weights(const Tensor& w, const Cut& cut, bool wgmma) {
   const int64_t size = size_of(w.dtype()), outputs = w.dims()[0], channels = w.dims()[1], kernel_h = w.dims()[2],
                 kernel_w = w.dims()[3], e = cut.e, depth = 32 / size, per_group = cut.v / 2;
@@ -243,7 +244,7 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
       "\n#define WGMMA ", wgmma ? 1 : 0, "\nconstexpr int C = ", weights[1], ", KERNEL_H = ", weights[2],
       ", KERNEL_W = ", weights[3], ", STRIDE_H = ", op.strides[0], ", STRIDE_W = ", op.strides[1],
       ", LEFT = ", cut.left, ", WIDTH = ", cut.width, ", TILE_H = ", tile_h, ", TILE_W = ", kTileWidth,
-      ", WARPS = ", warps, ", COLUMNS = ", cut.columns, ", V = ", cut.v, ", STEPS = ", cut.steps, ", E = ", cut.e,
+      ", WARPS = ", warps, ", TILE_N = ", cut.columns, ", V = ", cut.v, ", STEPS = ", cut.steps, ", E = ", cut.e,
       ", SHIFT = ", cut.shift, ", COPIES = ", cut.copies, ", ROW_WORDS = ", cut.row_words, ", PITCH = ", cut.pitch,
       ", PATCH_ROWS = ", cut.patch_rows, ", COPY = ", cut.copy, ", PATCH_BYTES = ", patch_bytes,
       ";\nconstexpr bool WHOLE_WORDS = ", cut.whole_words, ", POOL = ", pool, ", ALONE = ", alone, ";\n#define EXTRAS ",

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of images with few channels, [N, C, H, W] to channels_last, on the matrix units. A block copies the part
-// of the input under a tile of TILE_H by TILE_W outputs to shared memory once, and fragments are read from there as
-// they lie: k = (kh * C + c) * WIDTH + kw, where WIDTH taps are the kernel's, some of weight zero in front of them
-// (LEFT, so that words of the input are whole) and some behind. Row kh * C + c of the kernel is that many rows of the
-// patch further, whose rows alternate between channels. A lane's word has E neighbouring taps; where E pixels do not
-// start on a word, there are COPIES of the patch, each SHIFT elements further on. Columns are permuted so that a lane
-// ends with V neighbouring channels.
+// Convolutions of images with few channels on the tensor cores, from [N, C, H, W] to channels_last. A block copies the
+// input patch under a tile of TILE_H by TILE_W outputs to shared memory once, and reads matrix fragments from there
+// without rearranging the patch. K is laid out as k = (kh * C + c) * WIDTH + kw. WIDTH taps are the kernel's own and
+// some of weight zero: LEFT of them before the kernel's, so that words of the input are whole, and the others behind.
+// Row kh * C + c of the kernel lies that many rows further in the patch, whose rows alternate between channels. A
+// lane's word has E neighbouring taps. Where E pixels do not start on a word, there are COPIES of the patch, each
+// shifted by SHIFT elements. N is permuted so that a lane ends with V neighbouring channels.
 //
-// With POOL, a max pool of 3 by 3, two apart and padded by one, is taken of the sums, before the epilogue, which keeps
-// their order. A lane's sums of a column are of two by two neighbouring pixels then; what a window needs of those to
-// the left comes from the lane of the pixels there, and what it needs of those above from the warp of the rows there,
-// which is the last warp's in the tile above: a block goes down an image. The first two columns of a tile only give to
-// others. Where blocks have few tiles each, these are ALONE: the first two rows of a tile only give to others, too,
-// none needs the one above, and a block has just one.
+// With POOL, the kernel also takes a 3 by 3 max pool of stride 2 and padding 1. It pools the sums, before the epilogue,
+// which must not change their order. A lane's sums of a column belong to two by two neighbouring pixels. A window also
+// needs pixels to the left, which come from the lane that has them, and pixels above, which come from the warp that has
+// those rows. For the first warp that is the last warp of the tile above: a block walks down the image. The first two
+// columns of a tile only serve their neighbours. If blocks have few tiles each, they are ALONE: the first two rows of a
+// tile only serve their neighbours as well, so that no tile needs the one above it, and a block has one tile.
 //
-// With WGMMA, a warpgroup multiplies what its four warps have in registers by weights that the matrix units read from
-// shared memory themselves, and reads the next fragments meanwhile.
+// With WGMMA, a warpgroup multiplies fragments in the registers of its four warps by weights that wgmma reads from
+// shared memory, and reads the next fragments meanwhile.
 //
-// Generated in front (conv_first.cc): WGMMA, In (of the input), A (of what is multiplied), PROLOGUE (whether they
-// differ), prologue() (that makes one of the other), MATRIX (as in mma.cuh), C, KERNEL_H, KERNEL_W, STRIDE_H, STRIDE_W,
-// LEFT, WIDTH, TILE_H, TILE_W, WARPS, COLUMNS, V, STEPS, E, SHIFT, COPIES, ROW_WORDS (that are filled), PITCH (words of
-// a row), PATCH_ROWS (that are filled), COPY (words of a copy), PATCH_BYTES (of all copies), WHOLE_WORDS (rows of the
-// input are whole words), POOL, ALONE, and the epilogue (image_epilogue.h).
+// Generated before this text (conv_first.cc): WGMMA, In (elements of the input), A (elements that are multiplied),
+// PROLOGUE (whether these differ), prologue() (from In to A), MATRIX (as in mma.cuh), C, KERNEL_H, KERNEL_W, STRIDE_H,
+// STRIDE_W, LEFT, WIDTH, TILE_H, TILE_W, WARPS, TILE_N, V, STEPS, E, SHIFT, COPIES, ROW_WORDS (words of a row that are
+// filled), PITCH (words from row to row), PATCH_ROWS (rows that are filled), COPY (words of a copy), PATCH_BYTES (of
+// all copies), WHOLE_WORDS (rows of the input are whole words), POOL, ALONE, and the text of the epilogue
+// (image_epilogue.h).
 #include "backends/cuda/support/memory.cuh"
 
 struct Parameters {
@@ -47,12 +48,13 @@ union Word {
   A at[E];
 };
 
-constexpr int THREADS = WARPS * 32, PIXELS = TILE_H * TILE_W, TILES_M = PIXELS / 16 / WARPS, TILES_N = COLUMNS / 8;
+constexpr int THREADS = WARPS * 32, PIXELS = TILE_H * TILE_W, FRAGMENTS_M = PIXELS / 16 / WARPS,
+              FRAGMENTS_N = TILE_N / 8;
 constexpr int KERNEL_ROWS = KERNEL_H * C;
-static_assert(!POOL || TILES_M == 2, "the rows of a window's own pixels are of one warp");
-static_assert(!WGMMA || (WARPS % 4 == 0 && COLUMNS >= 32), "whole warpgroups, and as many columns as wgmma has");
-static_assert(TILE_W == 16 && TILES_M * WARPS * 16 == PIXELS, "16 rows of a product are a row of the tile");
-constexpr int WEIGHTS = STEPS * (COLUMNS / 16) * 32;  // quads
+static_assert(!POOL || FRAGMENTS_M == 2, "the rows of a window's own pixels are of one warp");
+static_assert(!WGMMA || (WARPS % 4 == 0 && TILE_N >= 32), "whole warpgroups, and as many columns as wgmma has");
+static_assert(TILE_W == 16 && FRAGMENTS_M * WARPS * 16 == PIXELS, "16 rows of a product are a row of the tile");
+constexpr int WEIGHTS = STEPS * (TILE_N / 16) * 32;  // quads
 
 // Where the convolution's outputs of a tile begin.
 struct TilePlace {
@@ -79,12 +81,13 @@ DEVICE Word word_of(const Pixels& pixels) {
   return word;
 }
 
-// What a thread copies of a patch. Where they are few and whole, and come from memory (what has no prologue was just
-// written, and is in the cache), the words of the next tile are on their way while one is computed.
+// The words of a patch that a thread copies. Those of the next tile are prefetched to registers while one is computed,
+// if they are few, whole, and come from memory (an input without a prologue was just written by another kernel, and is
+// in L2).
 constexpr int COUNT = PATCH_ROWS * ROW_WORDS, LOADS = (COUNT + THREADS - 1) / THREADS;
 constexpr bool AHEAD = PROLOGUE && WHOLE_WORDS && LOADS <= 32 && LOADS * int(sizeof(Pixels)) <= 96;
-// With halves they need registers, as a pool does, which does with bytes on later GPUs than Hopper, too: fewer threads
-// share a multiprocessor then. With wgmma no weights are in registers.
+// With 16-bit elements the prefetch needs registers, and so does a pool; with bytes both together do so on GPUs after
+// Hopper. Fewer threads share an SM then. With wgmma no weights are in registers.
 constexpr bool MANY = !WGMMA && (sizeof(A) == 2 ? AHEAD || POOL : AHEAD && POOL && __CUDA_ARCH__ >= 1000);
 constexpr int SHARING = MANY ? 384 : 512, MIN_BLOCKS = SHARING > THREADS ? SHARING / THREADS : 1;
 struct Fetched {
@@ -198,8 +201,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #endif
   wait_for_inputs();
 
-  // Half a step is 4 words of k for the four lanes that share a pixel; what a row of the kernel has beyond them is
-  // that of further halves.
+  // Half a step is 4 words of K for the four lanes that share a pixel. A longer row of the kernel continues in further
+  // halves of steps.
   constexpr int ROW_HALVES = WIDTH / E >= 4 ? WIDTH / E / 4 : 1, HALF_ROWS = WIDTH / E >= 4 ? 1 : 4 / (WIDTH / E);
   const int my_row = HALF_ROWS == 1 ? 0 : t / (WIDTH / E), my_word = HALF_ROWS == 1 ? t : t % (WIDTH / E);
   const u32* mine[2];  // of pixel g and pixel g + 8 of the first row
@@ -207,7 +210,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   for (int half = 0; half < 2; ++half) {
     const int at = (POOL ? g * 2 + half : g + half * 8) * STRIDE_W;
     mine[half] = patch + (COPIES > 1 ? at % E / SHIFT * COPY : 0) + at / E +
-                 (warp * TILES_M * STRIDE_H * C + my_row) * PITCH + my_word;
+                 (warp * FRAGMENTS_M * STRIDE_H * C + my_row) * PITCH + my_word;
   }
 
   u32 tile = first_tile(p);
@@ -250,21 +253,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     __syncthreads();
 
 #if WGMMA
-    Sum sums[TILES_M][TILES_N][4];
-    auto& groups = reinterpret_cast<Sum(&)[TILES_M][TILES_N * 4]>(sums);
-    u32 fragments[2][TILES_M][4];
+    Sum sums[FRAGMENTS_M][FRAGMENTS_N][4];
+    auto& groups = reinterpret_cast<Sum(&)[FRAGMENTS_M][FRAGMENTS_N * 4]>(sums);
+    u32 fragments[2][FRAGMENTS_M][4];
 #else
-    Sum sums[TILES_M][TILES_N][4] = {};
-    u32 fragments[1][TILES_M][4];
+    Sum sums[FRAGMENTS_M][FRAGMENTS_N][4] = {};
+    u32 fragments[1][FRAGMENTS_M][4];
 #endif
 #pragma unroll
     for (int step = 0; step < STEPS; ++step) {
-      u32(&a)[TILES_M][4] = fragments[WGMMA ? step % 2 : 0];
+      u32(&a)[FRAGMENTS_M][4] = fragments[WGMMA ? step % 2 : 0];
 #pragma unroll
       for (int k = 0; k < 2; ++k) {
         const int half = step * 2 + k, row = half / ROW_HALVES * HALF_ROWS, word = half % ROW_HALVES * 4;
 #pragma unroll
-        for (int m = 0; m < TILES_M; ++m)
+        for (int m = 0; m < FRAGMENTS_M; ++m)
 #pragma unroll
           for (int pixel = 0; pixel < 2; ++pixel) {
             u32 x = 0;
@@ -279,16 +282,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #if WGMMA
       begin_products();
 #pragma unroll
-      for (int m = 0; m < TILES_M; ++m)
-        multiply_group(groups[m], a[m], descriptor<32>(shared_address(shared) + step * (COLUMNS * 32)), step > 0);
+      for (int m = 0; m < FRAGMENTS_M; ++m)
+        multiply_group(groups[m], a[m], descriptor<32>(shared_address(shared) + step * (TILE_N * 32)), step > 0);
       commit_products();
       wait_for_products<1>();  // those of the step before have read their fragments
 #else
 #pragma unroll
-      for (int n = 0; n < TILES_N; n += 2) {
-        const Quad factors = b[(step * (COLUMNS / 16) + n / 2) * 32 + lane];
+      for (int n = 0; n < FRAGMENTS_N; n += 2) {
+        const Quad factors = b[(step * (TILE_N / 16) + n / 2) * 32 + lane];
 #pragma unroll
-        for (int m = 0; m < TILES_M; ++m) {
+        for (int m = 0; m < FRAGMENTS_M; ++m) {
           multiply(sums[m][n], a[m], factors.at[0], factors.at[1]);
           multiply(sums[m][n + 1], a[m], factors.at[2], factors.at[3]);
         }
@@ -299,7 +302,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     wait_for_products<0>();
     renew(groups);
 #endif
-    constexpr int SHARE = TILES_N * 2 * 32;  // what a warp gives to the one below: [column][lane]
+    constexpr int SHARE = FRAGMENTS_N * 2 * 32;  // what a warp gives to the one below: [column][lane]
     [[maybe_unused]] Sum* const above = reinterpret_cast<Sum*>(shared + WEIGHTS * 16 + PATCH_BYTES);
     if constexpr (POOL) {
       const TilePlace here = place_of(renewed(tile), p);
@@ -309,7 +312,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
       const bool row = h + 1 < p.conv_height, column = u32(w + 1) < u32(p.conv_width);
       if (!row || !column) {
 #pragma unroll
-        for (int n = 0; n < TILES_N; ++n)
+        for (int n = 0; n < FRAGMENTS_N; ++n)
 #pragma unroll
           for (int i = 0; i < 4; ++i) {
             if (i >= 2 && !column) sums[0][n][i] = lowest();
@@ -318,7 +321,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
       }
       Sum* const to = above + (warp + 1 < WARPS ? warp : WARPS - 1 + (tile & 1)) * SHARE + lane;
 #pragma unroll
-      for (int n = 0; n < TILES_N; ++n) {
+      for (int n = 0; n < FRAGMENTS_N; ++n) {
         pool_own(sums[0][n], sums[1][n]);
         to[n * 64] = sums[0][n][2];
         to[n * 64 + 32] = sums[0][n][3];
@@ -332,23 +335,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
       if (tile < first_tile(p) || (ALONE && warp == 0)) continue;
       if (ALONE ? warp > (done.h < 0) : warp > 0 || done.h > 0) {
 #pragma unroll
-        for (int n = 0; n < TILES_N; ++n)
+        for (int n = 0; n < FRAGMENTS_N; ++n)
 #pragma unroll
           for (int e = 0; e < 2; ++e) sums[0][n][e] = larger(sums[0][n][e], from[n * 64 + e * 32]);
       }
     }
 
 #pragma unroll
-    for (int group = 0; group < COLUMNS / (4 * V); ++group) {
-      const u32 c = renewed(blockIdx.y * COLUMNS + group * 4 * V + thread % 4 * V);
+    for (int group = 0; group < TILE_N / (4 * V); ++group) {
+      const u32 c = renewed(blockIdx.y * TILE_N + group * 4 * V + thread % 4 * V);
       if (c >= p.outputs) continue;
       [[maybe_unused]] ColumnExtras columns;
       COLUMN_EXTRAS(columns, c)
 #pragma unroll
-      for (int m = 0; m < (POOL ? 1 : TILES_M); ++m)
+      for (int m = 0; m < (POOL ? 1 : FRAGMENTS_M); ++m)
 #pragma unroll
         for (int pixel = 0; pixel < (POOL ? 1 : 2); ++pixel) {
-          const i32 h = POOL ? done.h / 2 + thread / 32 : done.h + thread / 32 * TILES_M + m;
+          const i32 h = POOL ? done.h / 2 + thread / 32 : done.h + thread / 32 * FRAGMENTS_M + m;
           const i32 w = POOL ? done.w / 2 + thread % 32 / 4 : done.w + thread % 32 / 4 + pixel * 8;
           if (h >= p.out_height || w >= p.out_width || (POOL && thread % 32 < 4)) continue;
           const i64 at = ((i64(done.n) * p.out_height + h) * p.out_width + w) * p.outputs + c;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution as an implicit product of matrices: any stride, padding, dilation, groups and channels. Weights that are
-// constants are packed so that what is summed lies side by side.
+// Convolution as implicit GEMM: any stride, padding, dilation, number of groups and channels. Constant weights are
+// prepacked with K innermost.
 #include "backends/axes.h"
 #include "backends/cuda/matmul/gemm.h"
 #include "backends/cuda/support/host_transpose.h"
@@ -158,7 +158,7 @@ extern const Recipe conv_gemm_recipe, conv_pipeline_recipe;
 
 // On Hopper its best tile was faster than the pipeline's in 5 of 320 problems of ResNet-50, and by 3 % at most.
 static Support worth_timing(const Problem& problem, std::string_view architecture) {
-  constexpr int64_t kTileColumns = 64;  // of most of the pipeline's tiles
+  constexpr int64_t kTileColumns = 64;  // N of most of the pipeline's tiles
   if (problem.outputs[0].dims()[1] < kTileColumns) return supported();
   return unless_taken_by(conv_pipeline_recipe, problem, architecture);
 }

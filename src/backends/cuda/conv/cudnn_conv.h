@@ -6,7 +6,7 @@
 
 namespace temper::cuda {
 
-// Activations are channels_last, weights [M, kernel..., C/group]. Steps on halves are computed in float and not rounded
+// Activations are channels_last, weights [M, kernel..., C/group]. Steps on fp16 are computed in float and not rounded
 // in between; only the result is, and to the dtype of those steps. Sums of three are taken in the order that cuDNN has
 // fused kernels for: the input of the output's size first.
 struct CudnnConv {

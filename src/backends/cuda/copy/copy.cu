@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves elements from one arrangement of strides to another. Generated in front: Element (by size), RANK, Index, and V:
-// neighbours that lie side by side in both and are moved at once.
+// Moves elements from one arrangement of strides to another. Generated before this text: Element (by size), RANK,
+// Index, and V: neighbours that lie side by side in both and are moved at once.
 #include "backends/cuda/support/memory.cuh"
 
 struct Parameters {

@@ -14,7 +14,7 @@ std::vector<Job> copy_jobs(int64_t element_bytes, const Dims& sizes, const Dims&
 // From one layout of a tensor to another.
 std::vector<Job> reorder_jobs(const TensorType& type, Layout from, Layout to);
 
-// Recipe::takes_parts of those that only copy by strides.
+// Recipe::takes_parts of recipes that only copy by strides, and so take any strided view.
 inline bool takes_all_parts(const Problem&, const Config&) { return true; }
 
 }  // namespace temper::cuda

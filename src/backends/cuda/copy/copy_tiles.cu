@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A transposing copy: what is innermost in one arrangement is not in the other. Tiles of 32 x 32 elements pass through
-// shared memory, so that both sides see whole rows. Generated in front: Element, RANK (axes beside the two), Index.
+// shared memory, so that both sides see whole rows. Generated before this text: Element, RANK (axes beside the two),
+// Index.
 #include "backends/cuda/support/memory.cuh"
 
 struct Parameters {

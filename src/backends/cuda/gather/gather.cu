@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread moves one piece of what an index picks. Generated in front: Piece (1 to 16 bytes), At (an index), KIND (as
-// in ops::GatherKind), LENGTH (indices of a position), RANK (of the walk over the output, where elements are picked one
-// by one).
+// One thread moves one piece of what an index picks. Generated before this text: Piece (1 to 16 bytes), At (an index),
+// KIND (as in ops::GatherKind), LENGTH (indices of a position), RANK (of the walk over the output, where elements are
+// picked one by one).
 #include "backends/cuda/support/memory.cuh"
 
 constexpr int kAxis = 0, kElements = 1, kNd = 2;

@@ -138,23 +138,22 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
     for (int64_t size : gemm.conv->kernel) taps *= size;
   const int64_t distance = std::clamp<int64_t>(slices, 1, std::max(1, tile.stages - 1 - tile.in_flight)),
                 stages = std::clamp<int64_t>(slices, 1, tile.stages);
-  job.source.text =
-      concat("#include \"backends/cuda/support/memory.cuh\"\n", epilogue_code(*gemm.epilogue, dtypes),
-             "using A = ", memory_type(gemm.a), ";\nusing B = ", memory_type(gemm.b),
-             ";\nusing Output = ", memory_type(result.dtype), ";\nusing Acc = ", held_type(gemm.accumulator),
-             ";\nusing Sum = ", sum, ";\nusing Staged = ", half_sums ? "f16" : sum, ";\n#define MATRIX ", units,
-             "\n#define SPLITS ", splits, "\n#define GROUPS ", int(groups), "\nconstexpr int ROWS = ", tile.rows,
-             ", COLUMNS = ", tile.columns, ", THREADS = ", tile.threads, ", MIN_BLOCKS = ", tile.blocks,
-             ", WARP_ROWS = ", tile.warp_rows, ", WARP_COLUMNS = ", tile.warp_columns, ", STAGES = ", stages,
-             ", DISTANCE = ", distance, ", IN_FLIGHT = ", tile.in_flight, ", V = ", vector,
-             ", ROW_RANK = ", gemm.row_sizes.size(), ", BATCH_RANK = ", gemm.batch_sizes.size(),
-             ", OPERANDS = ", gemm.operands.size(), ";\nconstexpr bool CONV = ", gemm.conv != nullptr,
-             ", VECTOR_A = ", gemm.vector_a, ", VECTOR_B = ", gemm.vector_b, ", MASKED = ", gemm.vector_a && taps <= 32,
-             ", CONSTANT_B = ", gemm.b_slot.kind == Slot::Kind::packed, ", ROWS_FIRST = ", result.column_stride != 1,
-             ";\nstruct ColumnExtras { ", fields[0], "};\nstruct RowExtras { ", fields[1], "};\n#define EXTRAS ",
-             extras, "\n#define LOAD_COLUMN_EXTRAS(to) ", loads[0], "\n#define LOAD_ROW_EXTRAS(to) ", loads[1],
-             "\n#define EPILOGUE(sum, columns, row, v) epilogue(", round, "(sum)", call, ")\n",
-             "#include \"backends/cuda/matmul/gemm.cuh\"\n");
+  job.source.text = concat(
+      "#include \"backends/cuda/support/memory.cuh\"\n", epilogue_code(*gemm.epilogue, dtypes),
+      "using A = ", memory_type(gemm.a), ";\nusing B = ", memory_type(gemm.b),
+      ";\nusing Output = ", memory_type(result.dtype), ";\nusing Acc = ", held_type(gemm.accumulator),
+      ";\nusing Sum = ", sum, ";\nusing Staged = ", half_sums ? "f16" : sum, ";\n#define MATRIX ", units,
+      "\n#define SPLITS ", splits, "\n#define GROUPS ", int(groups), "\nconstexpr int TILE_M = ", tile.rows,
+      ", TILE_N = ", tile.columns, ", THREADS = ", tile.threads, ", MIN_BLOCKS = ", tile.blocks,
+      ", WARP_M = ", tile.warp_rows, ", WARP_N = ", tile.warp_columns, ", STAGES = ", stages, ", DISTANCE = ", distance,
+      ", IN_FLIGHT = ", tile.in_flight, ", V = ", vector, ", ROW_RANK = ", gemm.row_sizes.size(),
+      ", BATCH_RANK = ", gemm.batch_sizes.size(), ", OPERANDS = ", gemm.operands.size(),
+      ";\nconstexpr bool CONV = ", gemm.conv != nullptr, ", VECTOR_A = ", gemm.vector_a, ", VECTOR_B = ", gemm.vector_b,
+      ", MASKED = ", gemm.vector_a && taps <= 32, ", CONSTANT_B = ", gemm.b_slot.kind == Slot::Kind::packed,
+      ", ROWS_FIRST = ", result.column_stride != 1, ";\nstruct ColumnExtras { ", fields[0], "};\nstruct RowExtras { ",
+      fields[1], "};\n#define EXTRAS ", extras, "\n#define LOAD_COLUMN_EXTRAS(to) ", loads[0],
+      "\n#define LOAD_ROW_EXTRAS(to) ", loads[1], "\n#define EPILOGUE(sum, columns, row, v) epilogue(", round, "(sum)",
+      call, ")\n", "#include \"backends/cuda/matmul/gemm.cuh\"\n");
 
   ParameterWriter writer;
   writer.put(uint32_t(rows))

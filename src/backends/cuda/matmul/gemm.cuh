@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices, and convolutions as such (implicit GEMM): rows are the rows of a, or the output's positions;
-// columns are those of b, or output channels; k runs over what is summed: for a convolution over taps and within them
-// over channels. A block computes a tile of ROWS by COLUMNS sums (gemm_matrix.cuh on the matrix units, gemm_plain.cuh
-// on the others), puts them into shared memory, and finishes them from there, V neighbouring columns at a time, so that
-// reads and writes of the epilogue are wide. Where SPLITS > 1, the blocks of a cluster share a tile: each sums a part
-// of k, and finishes a part of the rows, for which it adds what all of them have, in their order.
+// Matrix products, and convolutions computed as matrix products (implicit GEMM). M runs over the rows of A or the
+// output's pixels; N over the columns of B or output channels; K over what is summed: for a convolution over taps, and
+// within a tap over channels. A block computes a TILE_M by TILE_N tile of sums (gemm_matrix.cuh on the tensor cores,
+// gemm_plain.cuh on the other units), puts them into shared memory and applies the epilogue from there, V neighbouring
+// columns at a time, so that the epilogue's reads and writes are wide. With SPLITS > 1 the blocks of a cluster share a
+// tile (split K): each block sums a part of K, and finishes a part of the tile's rows, for which it adds the sums of
+// all blocks in their order.
 //
-// Generated in front (gemm.cc): A, B (element types), Output, Acc (held), Sum, Staged (what sums are in shared memory),
-// MATRIX (0: none, or as mma.cuh has it), ROWS, COLUMNS, THREADS, MIN_BLOCKS (on a multiprocessor),
-// SPLITS, V, ROWS_FIRST (neighbouring threads finish neighbouring rows), CONV, VECTOR_A and VECTOR_B (16 bytes along k
-// are one aligned load), CONSTANT_B, ROW_RANK, BATCH_RANK, OPERANDS (the output and the epilogue's inputs), EXTRAS
-// (their parameters), ColumnExtras and RowExtras (values of those that depend on the column alone, and of the others),
-// LOAD_COLUMN_EXTRAS and LOAD_ROW_EXTRAS, EPILOGUE(sum, columns, row, v) (with element v of the extras), and what the
-// file of the units wants.
+// Generated before this text (gemm.cc): A, B (element types), Output, Acc (held), Sum, Staged (the type of sums in
+// shared memory), MATRIX (0: none, otherwise as in mma.cuh), TILE_M, TILE_N, THREADS, MIN_BLOCKS (per SM), SPLITS, V,
+// ROWS_FIRST (neighbouring threads finish neighbouring rows), CONV, VECTOR_A and VECTOR_B (16 bytes along K are one
+// aligned load), CONSTANT_B, ROW_RANK, BATCH_RANK, OPERANDS (the output and the epilogue's inputs), EXTRAS (their
+// parameters), ColumnExtras and RowExtras (values of those that depend on the column alone, and of the others),
+// LOAD_COLUMN_EXTRAS and LOAD_ROW_EXTRAS, EPILOGUE(sum, columns, row, v) (for element v of the extras), and what
+// gemm_matrix.cuh or gemm_plain.cuh needs.
 #pragma once
 #include "backends/cuda/support/memory.cuh"
 
@@ -23,7 +24,7 @@ struct ConvParameters {
   i64 batch_stride, spatial_stride[3];  // of x
 };
 struct Parameters {
-  u32 rows, columns, depth, slices;  // slices of k for each of the SPLITS
+  u32 rows, columns, depth, slices;  // K slices of each of the SPLITS
   Divisor column_tiles, row_tiles;
   i64 a_row, a_k, b_column, b_k, b_tap;  // strides; a_row of a product only; b_tap of a convolution
   i64 column_stride[OPERANDS];
@@ -132,7 +133,7 @@ constexpr int PARTS = 1;  // without clusters, the first block sums all
 #endif
 
 // Sums in shared memory: no two of the eight rows that a warp writes at a time meet in a bank.
-constexpr int PITCH = COLUMNS + 8;
+constexpr int PITCH = TILE_N + 8;
 template <class T>
 DEVICE Staged to_staged(T x) {
   if constexpr (sizeof(Staged) == 2) return store_as<Staged>(x);
@@ -168,8 +169,8 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, LEAST_BLOCKS)
     return;
   }
   const u32 row_block = divide(u32(blockIdx.x), p.column_tiles),
-            column = (blockIdx.x - row_block * p.column_tiles.divisor) * COLUMNS;
-  const u32 batch = divide(row_block, p.row_tiles), row = (row_block - batch * p.row_tiles.divisor) * ROWS;
+            column = (blockIdx.x - row_block * p.column_tiles.divisor) * TILE_N;
+  const u32 batch = divide(row_block, p.row_tiles), row = (row_block - batch * p.row_tiles.divisor) * TILE_M;
   i64 start[OPERANDS + 2];
   walk_offsets<BATCH_RANK, OPERANDS + 2>(p.batch_walk, batch, start);
   const u32 part = PARTS == 1 ? 0 : blockIdx.y;
@@ -179,7 +180,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, LEAST_BLOCKS)
   sum_tile(shared, a + start[0], b + start[1], p, row, column, slice, end);
   meet();
 
-  constexpr int PART_ROWS = ROWS / PARTS, PER_ROW = COLUMNS / V;
+  constexpr int PART_ROWS = TILE_M / PARTS, PER_ROW = TILE_N / V;
   constexpr int COUNT = PART_ROWS * PER_ROW < THREADS ? 1 : PART_ROWS * PER_ROW / THREADS;
   // Rows first: row threadIdx.x % PART_ROWS and ever further columns; otherwise the column stays.
   constexpr int STEP = ROWS_FIRST ? THREADS / PART_ROWS : THREADS / PER_ROW;
@@ -196,7 +197,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, LEAST_BLOCKS)
   // f(row and column within the part of the tile) if they are results.
   auto visit = [&](int i, auto&& f) {
     const int r = my_row + (ROWS_FIRST ? 0 : i * STEP), c = my_column + (ROWS_FIRST ? i * STEP : 0);
-    if (r < PART_ROWS && c < COLUMNS && row + part * PART_ROWS + r < p.rows && column + c < p.columns) f(r, c);
+    if (r < PART_ROWS && c < TILE_N && row + part * PART_ROWS + r < p.rows && column + c < p.columns) f(r, c);
   };
 #pragma unroll 1
   for (int i = 0; i < COUNT; i += AHEAD) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What matmul and conv share: one kernel (gemm.cuh) and how its parameters are made.
+// The GEMM kernel (gemm.cuh) that matmul and conv share, and how its text and parameters are made.
 #pragma once
 #include "backends/axes.h"
 #include "backends/cuda/recipe.h"
@@ -27,7 +27,7 @@ struct Gemm {
   int64_t columns = 0, depth = 0;
   int64_t a_row = 0, a_k = 0, b_column = 0, b_k = 0;  // strides in elements
   Dims row_sizes, batch_sizes, a_batch, b_batch;      // axes, and strides along them
-  bool vector_a = false, vector_b = false;            // 16 bytes along k are neighbours and aligned
+  bool vector_a = false, vector_b = false;            // 16 bytes along K are neighbours and aligned
   bool tf32 = false;                                  // f32 may be rounded to TF32
   const GemmConv* conv = nullptr;                     // null: a product of matrices
   std::vector<GemmOperand> operands;                  // the output first, then the epilogue's inputs in order
@@ -39,24 +39,24 @@ struct GemmShape {
   DType a, b;
   int64_t rows = 0, columns = 0, depth = 0, batches = 1;
   int64_t result_bytes = 0;  // read and written for each element of the output
-  bool vector = true;        // 16 bytes along k are neighbours, in a and in b
+  bool vector = true;        // 16 bytes along K are neighbours, in A and in B
   bool tf32 = false;         // f32 may be rounded to TF32
 };
 
 // GemmShape::result_bytes of a product or convolution whose epilogue's inputs follow its two operands.
 int64_t gemm_result_bytes(const Problem& problem);
-// Whether a part of a larger tensor is none but the first operand, the output, and inputs of the epilogue of its shape.
+// Whether the only strided views are the first operand, the output, and epilogue inputs of the output's shape.
 bool epilogue_takes_parts(const Problem& problem);
 // Whether the operands of a product or convolution may be rounded to TF32.
 bool allows_tf32(const Problem& problem);
-// Whether the dtypes are multiplied by the matrix units; f32 is where it may be rounded to TF32.
+// Whether the tensor cores multiply the dtypes; they do so with f32 where it may be rounded to TF32.
 bool on_matrix_units(DType a, DType b, bool tf32 = false);
-// MATRIX of support/mma.cuh for the dtype of a; 0 where the matrix units do not multiply it.
+// MATRIX of support/mma.cuh for the dtype of A; 0 if the tensor cores do not multiply it.
 int matrix_units(DType a);
 // Whether the kernel exists for them at all, and the sizes fit its arithmetic.
 Support gemm_supports(DType a, DType b, int64_t rows, int64_t columns, int64_t depth, const Program& epilogue);
-// At most `most` tiles to choose from, as Config::text, the likeliest to be fast in front: "tile=128x256" (rows x
-// columns), "tile=64x64 splits=4" (the sums of a tile are shared by as many blocks).
+// At most `most` tiles to choose from, as Config::text, the likeliest to be fast first: "tile=128x256" (M x N),
+// "tile=64x64 splits=4" (split K: as many blocks share a tile).
 std::vector<std::string> gemm_tiles(const GemmShape& shape, size_t most);
 // Axes as few as they can be. Strides of `rows`: of each operand; of `batch`: of a, of b, then of each operand.
 void set_axes(Gemm& gemm, Axes rows, Axes batch);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of products on the matrix units. Slices of k, 128 bytes a row, are copied to shared memory asynchronously,
-// DISTANCE slices ahead, into STAGES buffers. Chunk c (16 bytes) of row r lies at r * 128 + (c ^ r % 8) * 16: eight
-// neighbouring rows then have the same chunk in different banks, and it is what wgmma calls 128-byte swizzling.
+// GEMM tiles on the tensor cores. K slices of 128 bytes a row are copied to shared memory asynchronously, DISTANCE
+// slices ahead, into a ring of STAGES buffers. Chunk c (16 bytes) of row r lies at r * 128 + (c ^ r % 8) * 16: eight
+// neighbouring rows then have the same chunk in different banks. wgmma calls this order 128-byte swizzling.
 //
-// Generated in front: STAGES, DISTANCE, IN_FLIGHT (slices whose products may be under way when the next begin), MASKED
-// (VECTOR_A, and the taps of a row are bits of a word), WARP_ROWS and WARP_COLUMNS (of a warp's part, where mma.sync
-// multiplies), GROUPS (wgmma multiplies where it exists).
+// Generated before this text: STAGES, DISTANCE, IN_FLIGHT (slices whose products may be in flight when the next one
+// begins), MASKED (VECTOR_A, and the taps of a row are bits of a word), WARP_M and WARP_N (a warp's part of the tile,
+// for mma.sync), GROUPS (wgmma multiplies where the GPU has it).
 #pragma once
 #include "backends/cuda/support/wgmma.cuh"
 
 constexpr int SLICE = 128, PER_SLICE = SLICE / sizeof(A), STEPS = SLICE / 32;
-constexpr int AT_ONCE = THREADS / 8, LOADS_A = ROWS / AT_ONCE, LOADS_B = COLUMNS / AT_ONCE;
+constexpr int AT_ONCE = THREADS / 8, LOADS_A = TILE_M / AT_ONCE, LOADS_B = TILE_N / AT_ONCE;
 static_assert(LOADS_A > 0 && LOADS_B > 0 && AT_ONCE % 8 == 0, "tiles are whole chunks for every thread");
-constexpr int STAGE = (ROWS + COLUMNS) * SLICE;
+constexpr int STAGE = (TILE_M + TILE_N) * SLICE;
 
 DEVICE void place_chunk(u32 to, const Chunk& x) { store_chunk(to, x.word[0], x.word[1], x.word[2], x.word[3]); }
 
@@ -60,12 +60,12 @@ DEVICE PlaceInRow place_in_row(const Parameters& p, u32 k) {
 }
 
 #if GROUPS && defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// A warpgroup (128 threads) multiplies 64 rows by all columns at a time, both from shared memory.
+// A warpgroup (128 threads) multiplies 64 rows by all columns of the tile at a time, both from shared memory.
 constexpr int LEAST_BLOCKS = MIN_BLOCKS;
-constexpr int BLOCKS_M = ROWS / 64 / (THREADS / 128);
+constexpr int BLOCKS_M = TILE_M / 64 / (THREADS / 128);
 static_assert(BLOCKS_M > 0, "every warpgroup has rows");
 struct Sums {
-  Sum at[BLOCKS_M][COLUMNS / 2];
+  Sum at[BLOCKS_M][TILE_N / 2];
 };
 DEVICE void accumulate(Sums& sums, u32 tile_a, u32 tile_b) {
   multiply_slice<SLICE>(sums.at, tile_a + threadIdx.x / 128 * (BLOCKS_M * 64 * SLICE), tile_b);
@@ -83,7 +83,7 @@ DEVICE void each_pair(const Sums& sums, F&& f) {
 #pragma unroll
   for (int m = 0; m < BLOCKS_M; ++m)
 #pragma unroll
-    for (int n = 0; n < COLUMNS / 8; ++n)
+    for (int n = 0; n < TILE_N / 8; ++n)
 #pragma unroll
       for (int half = 0; half < 2; ++half)
         f(row + m * 64 + half * 8, n * 8 + threadIdx.x % 4 * 2, sums.at[m][n * 4 + half * 2],
@@ -91,10 +91,10 @@ DEVICE void each_pair(const Sums& sums, F&& f) {
 }
 #else
 constexpr int LEAST_BLOCKS = (MIN_BLOCKS + 1) / 2;  // fragments need registers, too
-constexpr int WARPS_ACROSS = COLUMNS / WARP_COLUMNS, TILES_M = WARP_ROWS / 16, TILES_N = WARP_COLUMNS / 8;
-static_assert(ROWS / WARP_ROWS * WARPS_ACROSS * 32 == THREADS && TILES_N % 2 == 0, "warps cover the tile");
+constexpr int WARPS_ACROSS = TILE_N / WARP_N, FRAGMENTS_M = WARP_M / 16, FRAGMENTS_N = WARP_N / 8;
+static_assert(TILE_M / WARP_M * WARPS_ACROSS * 32 == THREADS && FRAGMENTS_N % 2 == 0, "warps cover the tile");
 struct Sums {
-  Sum at[TILES_M][TILES_N][4];
+  Sum at[FRAGMENTS_M][FRAGMENTS_N][4];
 };
 template <int N>
 DEVICE void round_words(u32 (&words)[N]) {
@@ -106,24 +106,24 @@ DEVICE void round_words(u32 (&words)[N]) {
 // Rows of 32 bytes are the fragments of every type: lane g * 4 + t holds word t (and t + 4) of row g (and g + 8).
 DEVICE void accumulate(Sums& sums, u32 tile_a, u32 tile_b) {
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const u32 a_at = tile_a + (warp / WARPS_ACROSS * WARP_ROWS + lane % 16) * SLICE,
-            b_at = tile_b + (warp % WARPS_ACROSS * WARP_COLUMNS + lane % 8 + lane / 16 * 8) * SLICE;
+  const u32 a_at = tile_a + (warp / WARPS_ACROSS * WARP_M + lane % 16) * SLICE,
+            b_at = tile_b + (warp % WARPS_ACROSS * WARP_N + lane % 8 + lane / 16 * 8) * SLICE;
   const u32 a_chunk = (lane / 16 ^ lane % 8) * 16, b_chunk = (lane / 8 % 2 ^ lane % 8) * 16;
 #pragma unroll
   for (int step = 0; step < STEPS; ++step) {
-    u32 a[TILES_M][4], b[TILES_N][2];
+    u32 a[FRAGMENTS_M][4], b[FRAGMENTS_N][2];
 #pragma unroll
-    for (int m = 0; m < TILES_M; ++m) load_matrices(a[m], a_at + m * 16 * SLICE + (a_chunk ^ step * 32));
+    for (int m = 0; m < FRAGMENTS_M; ++m) load_matrices(a[m], a_at + m * 16 * SLICE + (a_chunk ^ step * 32));
 #pragma unroll
-    for (int n = 0; n < TILES_N; n += 2) load_matrices(b[n], b_at + n * 8 * SLICE + (b_chunk ^ step * 32));
+    for (int n = 0; n < FRAGMENTS_N; n += 2) load_matrices(b[n], b_at + n * 8 * SLICE + (b_chunk ^ step * 32));
 #pragma unroll
-    for (int m = 0; m < TILES_M; ++m) round_words(a[m]);
+    for (int m = 0; m < FRAGMENTS_M; ++m) round_words(a[m]);
 #pragma unroll
-    for (int n = 0; n < TILES_N; ++n) round_words(b[n]);
+    for (int n = 0; n < FRAGMENTS_N; ++n) round_words(b[n]);
 #pragma unroll
-    for (int m = 0; m < TILES_M; ++m)
+    for (int m = 0; m < FRAGMENTS_M; ++m)
 #pragma unroll
-      for (int n = 0; n < TILES_N; ++n) multiply(sums.at[m][n], a[m], b[n][0], b[n][1]);
+      for (int n = 0; n < FRAGMENTS_N; ++n) multiply(sums.at[m][n], a[m], b[n][0], b[n][1]);
   }
 }
 template <int N>
@@ -133,11 +133,11 @@ DEVICE void publish() {}
 template <class F>
 DEVICE void each_pair(const Sums& sums, F&& f) {
   const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  const int row = warp / WARPS_ACROSS * WARP_ROWS + g, column = warp % WARPS_ACROSS * WARP_COLUMNS + t * 2;
+  const int row = warp / WARPS_ACROSS * WARP_M + g, column = warp % WARPS_ACROSS * WARP_N + t * 2;
 #pragma unroll
-  for (int m = 0; m < TILES_M; ++m)
+  for (int m = 0; m < FRAGMENTS_M; ++m)
 #pragma unroll
-    for (int n = 0; n < TILES_N; ++n)
+    for (int n = 0; n < FRAGMENTS_N; ++n)
 #pragma unroll
       for (int half = 0; half < 2; ++half)
         f(row + m * 16 + half * 8, column + n * 8, sums.at[m][n][half * 2], sums.at[m][n][half * 2 + 1]);
@@ -156,7 +156,7 @@ DEVICE void sum_tile(u8* shared, const A* a, const B* b, const Parameters& p, u3
     for (int i = 0; i < LOADS_A; ++i) rows[i] = masked_row(a, p, row + first + i * AT_ONCE);
   }
   auto copy_b = [&](u32 s, u32 stage) {
-    const u32 k = s * PER_SLICE + chunk * PER_CHUNK, to = tiles + stage * STAGE + ROWS * SLICE + mine;
+    const u32 k = s * PER_SLICE + chunk * PER_CHUNK, to = tiles + stage * STAGE + TILE_M * SLICE + mine;
     if constexpr (VECTOR_B) {
 #pragma unroll
       for (int i = 0; i < LOADS_B; ++i)
@@ -183,7 +183,7 @@ DEVICE void sum_tile(u8* shared, const A* a, const B* b, const Parameters& p, u3
   };
 
   Sums sums = {};
-  // Constants do not depend on the kernel in front.
+  // Constants do not depend on the previous kernel (PDL).
   if constexpr (CONSTANT_B) {
 #pragma unroll
     for (u32 s = 0; s < DISTANCE; ++s)
@@ -205,7 +205,7 @@ DEVICE void sum_tile(u8* shared, const A* a, const B* b, const Parameters& p, u3
     wait_for_groups<DISTANCE - 1>();
     publish();
     __syncthreads();  // the slice is there, and the buffer of the one that comes next is used no more
-    accumulate(sums, tiles + stage * STAGE, tiles + stage * STAGE + ROWS * SLICE);
+    accumulate(sums, tiles + stage * STAGE, tiles + stage * STAGE + TILE_M * SLICE);
     if (slice + DISTANCE < end) {
       copy_b(slice + DISTANCE, next);
       copy_a(slice + DISTANCE, next);

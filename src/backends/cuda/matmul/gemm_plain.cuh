@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of products by plain multiply-add with one rounding each, for dtypes that the matrix units do not take as they
-// are. Tiles of a and b pass through shared memory in words of 4 bytes, k innermost, 16 words a row; two buffers, so
-// that the next tile is on its way while one is used.
+// GEMM tiles by multiply-add with one rounding each, for dtypes that the tensor cores do not take as they are. Slices
+// of A and B pass through shared memory in words of 4 bytes, K innermost, 16 words a row. There are two buffers, so
+// that the next slice is loaded while one is used.
 #pragma once
 
 constexpr int WORDS = 16, WORD_PITCH = WORDS + 4;  // of a row in shared memory: no two rows of eight meet in a bank
 constexpr int PER_SLICE = WORDS * 4 / sizeof(A);
-constexpr int CHUNKS_A = ROWS * WORDS / 4 / THREADS, CHUNKS_B = COLUMNS * WORDS / 4 / THREADS;
+constexpr int CHUNKS_A = TILE_M * WORDS / 4 / THREADS, CHUNKS_B = TILE_N * WORDS / 4 / THREADS;
 static_assert(CHUNKS_A > 0 && CHUNKS_B > 0 && THREADS == 256, "tiles are whole chunks for every thread");
 constexpr int LEAST_BLOCKS = MIN_BLOCKS;
-constexpr int PER_THREAD_M = ROWS / 16, PER_THREAD_N = COLUMNS / 16;
+constexpr int PER_THREAD_M = TILE_M / 16, PER_THREAD_N = TILE_N / 16;
 
 DEVICE float multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 DEVICE double multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
@@ -41,7 +41,7 @@ DEVICE void accumulate(Sum (&sums)[PER_THREAD_M][PER_THREAD_N], const u32* tile_
 
 // The sums over the slices from `slice` to `end` (one at least), into the front of `shared`.
 DEVICE void sum_tile(u8* shared, const A* a, const B* b, const Parameters& p, u32 row, u32 column, u32 slice, u32 end) {
-  constexpr int BUFFER = (ROWS + COLUMNS) * WORD_PITCH;
+  constexpr int BUFFER = (TILE_M + TILE_N) * WORD_PITCH;
   u32* buffers = reinterpret_cast<u32*>(shared);
   // Thread t loads chunk t % 4 of rows t / 4, t / 4 + 64, ...
   const u32 chunk = threadIdx.x % 4, first = threadIdx.x / 4;
@@ -62,7 +62,7 @@ DEVICE void sum_tile(u8* shared, const A* a, const B* b, const Parameters& p, u3
     for (int i = 0; i < CHUNKS_A; ++i) *reinterpret_cast<Chunk*>(to + i * (THREADS / 4) * WORD_PITCH) = next_a[i];
 #pragma unroll
     for (int i = 0; i < CHUNKS_B; ++i)
-      *reinterpret_cast<Chunk*>(to + (ROWS + i * (THREADS / 4)) * WORD_PITCH) = next_b[i];
+      *reinterpret_cast<Chunk*>(to + (TILE_M + i * (THREADS / 4)) * WORD_PITCH) = next_b[i];
   };
 
   Sum sums[PER_THREAD_M][PER_THREAD_N] = {};
@@ -74,7 +74,7 @@ DEVICE void sum_tile(u8* shared, const A* a, const B* b, const Parameters& p, u3
   for (; slice < end; ++slice) {
     const bool more = slice + 1 < end;
     if (more) fetch(slice + 1);
-    accumulate(sums, buffers + buffer * BUFFER, buffers + buffer * BUFFER + ROWS * WORD_PITCH);
+    accumulate(sums, buffers + buffer * BUFFER, buffers + buffer * BUFFER + TILE_M * WORD_PITCH);
     if (more) place(buffer ^ 1);
     __syncthreads();
     buffer ^= 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tiles that products are cut into.
+// The tiles that a GEMM is cut into.
 #pragma once
 #include "backends/cuda/matmul/gemm.h"
 
@@ -7,9 +7,9 @@ namespace temper::cuda {
 
 struct GemmTile {
   std::string_view text;
-  int rows, columns, threads;
+  int rows, columns, threads;   // rows and columns: M and N of the tile
   int stages, in_flight;        // buffers in shared memory; slices whose products may be under way when the next begin
-  int blocks;                   // on a multiprocessor
+  int blocks;                   // per SM
   int warp_rows, warp_columns;  // of a warp's part, where warps multiply by themselves
   bool groups;                  // four warps multiply together where the GPU can (wgmma)
 };

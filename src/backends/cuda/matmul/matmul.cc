@@ -36,7 +36,7 @@ Support supports(const Problem& problem) {
                        s.flat ? element_count(s.batch) * s.m : s.m, s.n, s.k, op_of(problem).epilogue);
 }
 
-// 16 bytes along k are neighbours and aligned.
+// 16 bytes along K are neighbours and aligned.
 bool vector_a(const Problem& problem, const Shape3& s) {
   return !op_of(problem).transpose_a && s.k % (16 / size_of(problem.inputs[0].type.dtype)) == 0;
 }
@@ -61,7 +61,7 @@ std::vector<Config> configs(const Problem& problem) {
   return out;
 }
 
-// b as [matrices, n, padded k].
+// Prepacks B as [matrices, N, padded K].
 std::vector<std::byte> packed_b(const Tensor& b, bool transposed, int64_t n, int64_t k, int64_t padded) {
   const size_t size = size_t(size_of(b.dtype()));
   const int64_t matrices = n * k == 0 ? 0 : b.count() / (n * k);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions, two of them in a chain, and products on Hopper's copy engine and wgmma: see pipeline.cu.
+// Convolutions, fused pairs of convolutions, and matrix products on Hopper, by TMA and wgmma (pipeline.cu).
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -14,13 +14,13 @@ namespace temper::cuda {
 namespace {
 
 struct Tile {
-  std::string_view text;  // rows x columns
-  int rows, columns;      // of a warpgroup
-  bool together;          // the warpgroups share a tile
-  int consumers = 2;      // warpgroups
-  int splits = 1;         // blocks that share a tile
+  std::string_view text;  // M x N
+  int rows, columns;      // M and N of a consumer warpgroup
+  bool cooperative;       // the consumers split one tile; otherwise they take alternate tiles (ping-pong)
+  int consumers = 2;      // consumer warpgroups
+  int splits = 1;         // split K: blocks of a cluster that share a tile
 
-  // That fit on a multiprocessor at a time: those of one consumer leave room for another.
+  // Blocks per SM. Those with one consumer leave room for another.
   int blocks() const { return consumers == 1 ? 2 : 1; }
   int64_t shared_bytes() const { return blocks() == 2 ? 113 << 10 : 227 << 10; }
 };
@@ -37,28 +37,28 @@ constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
                            {"tile=64x64 splits=2", 64, 64, true, 1, 2},
                            {"tile=64x64 splits=4", 64, 64, true, 1, 4},
                            {"tile=64x64 splits=8", 64, 64, true, 1, 8}};
-// Of chains: all columns of the first convolution are in one tile.
-constexpr Tile kChainTiles[] = {{"tile=64x64 groups=4", 64, 64, false, 4},
-                                {"tile=128x64 groups=3", 128, 64, false, 3},
-                                {"tile=64x128 groups=3", 64, 128, false, 3},
-                                {"tile=128x128", 128, 128, false}};
-constexpr std::string_view kStored = " stored";  // behind a tile: by the copy engine
+// Tiles of fused pairs. A tile has all columns of the first convolution.
+constexpr Tile kPairTiles[] = {{"tile=64x64 groups=4", 64, 64, false, 4},
+                               {"tile=128x64 groups=3", 128, 64, false, 3},
+                               {"tile=64x128 groups=3", 64, 128, false, 3},
+                               {"tile=128x128", 128, 128, false}};
+constexpr std::string_view kStored = " stored";  // suffix of a tile: TMA stores the results
 constexpr int kMultiprocessors = 132, kMostStages = 16, kTurnBytes = 48;
 
-// What both ops are to the kernel.
+// A convolution or product as the GEMM that the kernel computes.
 struct Shape {
   DType a, b, result;
   int64_t rows = 0, columns = 0, channels = 0;
   std::array<int64_t, 2> kernel{1, 1}, stride{1, 1}, pad{0, 0}, dilation{1, 1}, in{1, 1}, out{1, 1};  // h, w
   int64_t images = 1;
-  int64_t a_pitch = 0, out_pitch = 0, extra_pitch = 0;  // of rows, in elements
+  int64_t a_ld = 0, out_ld = 0, extra_ld = 0;  // leading dimensions, in elements
   bool im2col = false;
-  int extra = -1;  // the input that is a tensor of the output's shape and element size, where there is just one
-  int arrays = 0;  // inputs that are is_channel_array
+  int extra = -1;  // the epilogue input of the output's shape and element size (a residual), if there is just one
+  int arrays = 0;  // number of inputs that are is_channel_array
 
   int64_t element() const { return size_of(a); }
   int64_t v() const { return 16 / size_of(result); }
-  // Bytes of k in a slice: as little as possible is padding.
+  // Bytes of a K slice, chosen for the least padding.
   int64_t slice() const {
     const int64_t bytes = channels * element();
     int64_t best = 128;
@@ -68,7 +68,7 @@ struct Shape {
   }
   int64_t channel_slices() const { return ceil_div(channels * element(), slice()); }
   int64_t slices() const { return kernel[0] * kernel[1] * channel_slices(); }
-  // What a slice of padded columns is packed to.
+  // Columns of the prepacked weights, padded to whole groups.
   int64_t packed_columns() const { return round_up(columns, 4 * v()); }
   int64_t packed_depth() const { return slices() * slice() / element(); }
 };
@@ -101,7 +101,7 @@ Shape shape_of(const Problem& problem) {
   }
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
     if (problem.inputs[i].dims() != out) continue;
-    s.extra_pitch = problem.inputs[i].pitch;
+    s.extra_ld = problem.inputs[i].pitch;
     if (s.extra >= 0 || size_of(problem.inputs[i].type.dtype) != size_of(s.result)) {
       s.extra = -1;
       break;
@@ -109,42 +109,42 @@ Shape shape_of(const Problem& problem) {
     s.extra = int(i);
   }
   for (size_t i = 2; i < problem.inputs.size(); ++i) s.arrays += is_channel_array(problem, i);
-  s.a_pitch = problem.inputs[0].pitch ? problem.inputs[0].pitch : s.channels;
-  s.out_pitch = problem.outputs[0].pitch ? problem.outputs[0].pitch : s.columns;
-  if (!s.extra_pitch) s.extra_pitch = s.columns;
+  s.a_ld = problem.inputs[0].pitch ? problem.inputs[0].pitch : s.channels;
+  s.out_ld = problem.outputs[0].pitch ? problem.outputs[0].pitch : s.columns;
+  if (!s.extra_ld) s.extra_ld = s.columns;
   return s;
 }
 
-// The two convolutions of a chain, as problems of their own.
-struct Chain {
+// The two convolutions of a fused pair, as problems of their own.
+struct ConvPair {
   Problem first, second;
 };
-std::optional<Chain> chain_of(const Problem& problem) {
+std::optional<ConvPair> pair_of(const Problem& problem) {
   const auto* op = std::get_if<ops::ConvChain>(&problem.op);
   if (!op) return {};
   const auto own = problem.inputs.begin() + op->first_inputs;
-  Chain chain;
-  chain.first.op = op->first;
-  chain.first.inputs.assign(problem.inputs.begin(), own);
+  ConvPair pair;
+  pair.first.op = op->first;
+  pair.first.inputs.assign(problem.inputs.begin(), own);
   std::vector<Operand> operands;
-  for (const Port& port : chain.first.inputs) operands.push_back({port.present ? &port.type : nullptr});
-  chain.first.outputs = {{op->first.infer(InferContext(operands, ops::Conv::name))[0]}};
-  chain.second.op = op->second();
-  chain.second.inputs = {chain.first.outputs[0]};
-  chain.second.inputs.insert(chain.second.inputs.end(), own, problem.inputs.end());
-  chain.second.outputs = problem.outputs;
-  return chain;
+  for (const Port& port : pair.first.inputs) operands.push_back({port.present ? &port.type : nullptr});
+  pair.first.outputs = {{op->first.infer(InferContext(operands, ops::Conv::name))[0]}};
+  pair.second.op = op->second();
+  pair.second.inputs = {pair.first.outputs[0]};
+  pair.second.inputs.insert(pair.second.inputs.end(), own, problem.inputs.end());
+  pair.second.outputs = problem.outputs;
+  return pair;
 }
 
-// What a kernel does: a product, and in a chain a second one.
+// What one kernel computes: a product and, for a fused pair, a second one.
 struct Task {
   Shape first;
   std::optional<Shape> second;
   const Shape& last() const { return second ? *second : first; }
 };
-Task task_of(const Problem& problem, const std::optional<Chain>& chain) {
-  if (!chain) return {shape_of(problem), {}};
-  return {shape_of(chain->first), shape_of(chain->second)};
+Task task_of(const Problem& problem, const std::optional<ConvPair>& pair) {
+  if (!pair) return {shape_of(problem), {}};
+  return {shape_of(pair->first), shape_of(pair->second)};
 }
 
 Support shape_supports(const Problem& problem) {
@@ -169,7 +169,7 @@ Support conv_supports(const Problem& problem) {
   if (problem.inputs[0].dims().size() != 4) return refused(problem.inputs[0].dims().size() - 2, " spatial axes, not 2");
   if (op->group != 1) return refused(op->group, " groups");
   const Shape s = shape_of(problem);
-  // What the copy engine's maps of images hold (CUDA driver API, cuTensorMapEncodeIm2col).
+  // The limits of im2col tensor maps (CUDA driver API, cuTensorMapEncodeIm2col).
   for (size_t i = 0; i < 2; ++i) {
     if (s.stride[i] < 1 || s.stride[i] > 8) return refused("a stride of ", s.stride[i]);
     if (s.kernel[i] < 1 || s.dilation[i] < 1 || (s.kernel[i] - 1) * s.dilation[i] > 255)
@@ -192,25 +192,25 @@ Support matmul_supports(const Problem& problem) {
   return shape_supports(problem);
 }
 
-// A tile, and what follows from it for a shape.
+// A tile and what follows from it for a shape.
 struct Choice {
   const Tile* tile;
-  bool resident = false;  // b stays in shared memory
-  int extra_stages = 0;   // of tiles of the extra tensor
-  bool stored = false;    // results go out by the copy engine
+  bool resident = false;  // B stays in shared memory
+  int extra_stages = 0;   // buffers for tiles of the residual
+  bool stored = false;    // TMA stores the results
 };
 
-int64_t tile_rows(const Tile& tile) { return tile.rows * (tile.together ? tile.consumers : 1); }
-// Of the second product, a tile's columns at a time.
+int64_t tile_rows(const Tile& tile) { return tile.rows * (tile.cooperative ? tile.consumers : 1); }
+// Chunks of N that the second product is computed in.
 int64_t chunks_of(const Task& t, const Tile& tile) {
   return t.second ? ceil_div(t.second->columns, int64_t(tile.columns)) : 1;
 }
-// So many of them of the extra tensor are loaded at a time that rows have 128 bytes: the copy engine takes as long for
-// a shorter one.
+// Chunks of the residual that are loaded at a time. Rows then have up to 128 bytes; TMA takes as long for a shorter
+// one.
 int64_t extra_chunks(const Task& t, const Tile& tile) {
   return std::min(chunks_of(t, tile), std::max<int64_t>(1, 128 / (tile.columns * size_of(t.last().result))));
 }
-// What the second product multiplies: rows of all warpgroups, and its weights.
+// Shared memory for the operands of the second product: rows of all consumers, and its weights.
 int64_t second_bytes(const Task& t, const Tile& tile) {
   const int64_t rows = tile.rows * tile.consumers + chunks_of(t, tile) * tile.columns;
   return t.second ? rows * t.second->slice() * t.second->slices() : 0;
@@ -228,7 +228,7 @@ int64_t stage_bytes(const Task& t, const Choice& c) {
   return (tile_rows(*c.tile) + (c.resident ? 0 : c.tile->columns)) * t.first.slice();
 }
 int64_t extra_bytes(const Task& t, const Choice& c) {
-  return c.extra_stages * (c.tile->together ? 1 : c.tile->consumers) *
+  return c.extra_stages * (c.tile->cooperative ? 1 : c.tile->consumers) *
          (tile_rows(*c.tile) * extra_chunks(t, *c.tile) * c.tile->columns * size_of(t.last().result) + 16);
 }
 int64_t partial_bytes(const Choice& c) { return c.tile->splits > 1 ? tile_rows(*c.tile) * c.tile->columns * 4 : 0; }
@@ -236,12 +236,12 @@ int64_t slices_of_block(const Task& t, const Choice& c) { return ceil_div(t.firs
 int64_t stages_of(const Task& t, const Choice& c) {
   const int64_t room = c.tile->shared_bytes() - kTurnBytes - resident_bytes(t, c) - extra_bytes(t, c) -
                        array_bytes(t, c) - partial_bytes(c);
-  // Few slices leave room for more blocks; in steps, so that shapes share kernels.
+  // With few slices a shallow ring leaves room for more blocks. Its depth comes in steps, so that shapes share kernels.
   const int64_t slices = slices_of_block(t, c);
   const int64_t wanted = c.tile->blocks() == 1 ? kMostStages : slices > 4 ? 8 : slices > 2 ? 4 : 2;
   return std::min(wanted, room / (stage_bytes(t, c) + 16));
 }
-// What of b stays in a block is of one column of tiles.
+// Blocks of the grid. With a resident B a block stays on one N tile, so their number is a multiple of the N tiles.
 int64_t blocks_of(const Task& t, const Choice& c) {
   const int64_t across = ceil_div(t.first.columns, int64_t(c.tile->columns));
   const int64_t blocks = kMultiprocessors * c.tile->blocks();
@@ -251,8 +251,8 @@ int64_t tiles_of(const Task& t, const Tile& tile) {
   return ceil_div(t.first.rows, tile_rows(tile)) * ceil_div(t.first.columns, int64_t(tile.columns));
 }
 
-// Nothing where the tile does not fit. What of b stays must leave some stages, and serve a second tile; so must the
-// tiles of the extra tensor leave some.
+// Nothing if the tile does not fit. A resident B must leave some stages and serve at least two tiles; buffers for the
+// residual must leave some stages, too.
 std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
   constexpr int64_t kEnough = 4;
   if (tile.columns % (4 * t.first.v()) || tile.columns % (4 * t.last().v())) return {};
@@ -260,7 +260,7 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
   if (t.second && (tile.columns < t.first.columns || tile.columns >= 2 * std::max<int64_t>(t.first.columns, 64)))
     return {};
   if (tile.splits > 1) {
-    // Each has something to sum, and all of them room at once.
+    // Each block has something to sum, and all blocks run at once.
     const bool all = (tile.splits - 1) * slices_of_block(t, choice) < t.first.slices();
     const bool room = tiles_of(t, tile) * tile.splits <= blocks_of(t, choice);
     return all && slices_of_block(t, choice) > 1 && room ? std::optional(choice) : std::nullopt;
@@ -270,7 +270,7 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
   if (const int64_t blocks = blocks_of(t, with);
       blocks > 0 && tiles_of(t, tile) > blocks && stages_of(t, with) >= kEnough)
     choice = with;
-  for (int stages = 1; stages <= (tile.together ? 2 : 6 / tile.consumers); ++stages) {
+  for (int stages = 1; stages <= (tile.cooperative ? 2 : 6 / tile.consumers); ++stages) {
     with = choice;
     with.extra_stages = stages;
     if (t.last().extra >= 0 && stages_of(t, with) >= kEnough) choice = with;
@@ -279,17 +279,18 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
   return choice;
 }
 
-// With fewer tiles than these each, warpgroups store their results themselves: a block must wait until the copy engine
-// has read the last one. On an H200, ResNet-50's residuals took up to 9 % longer with 1 or 2 tiles, and 1 to 5 % less
-// in INT8 with 8 or more.
+// Stores by TMA are worth it from a number of tiles per consumer on, because a block must wait until TMA has read its
+// last tile. On an H200, ResNet-50's residuals took up to 9 % longer with 1 or 2 tiles, and 1 to 5 % less in INT8 with
+// 8 or more.
 bool worth_storing(const Task& t, const Choice& c) {
   constexpr int64_t kTiles = 4;
-  const int64_t warpgroups = blocks_of(t, c) * (c.tile->together ? 1 : c.tile->consumers);
+  const int64_t warpgroups = blocks_of(t, c) * (c.tile->cooperative ? 1 : c.tile->consumers);
   return c.extra_stages > 0 && tiles_of(t, *c.tile) >= kTiles * warpgroups;
 }
 
-// Rough clocks; it only orders what is then measured. Of a multiprocessor: 64 x 64 x 32 bytes are multiplied in 32
-// clocks; 64 bytes come from the second cache in one, where all load, 44, and 14 go to and from memory.
+// A rough estimate in clocks, which ranks candidates; only the top of the ranking is measured. An SM multiplies
+// 64 x 64 x 32 bytes in 32 clocks. Per clock it loads 64 bytes from L2, or 44 if all SMs load, and 14 bytes go to and
+// from memory.
 double expected_clocks(const Task& t, const Choice& c, int64_t result_bytes) {
   const Tile& tile = *c.tile;
   const int64_t rows = tile_rows(tile), columns = chunks_of(t, tile) * tile.columns,
@@ -305,46 +306,46 @@ double expected_clocks(const Task& t, const Choice& c, int64_t result_bytes) {
                memory = double(rows * columns * result_bytes) / 14 / tile.splits,
                epilogue = double(tile.rows * (columns + (t.second ? tile.columns : 0))) / 128 * 10 / tile.splits;
   return 2000 + (tile.splits > 1 ? 1000 : 0) +
-         each * (std::max({products, loads, memory, 400.0}) + (tile.together ? epilogue : 0));
+         each * (std::max({products, loads, memory, 400.0}) + (tile.cooperative ? epilogue : 0));
 }
 
-std::span<const Tile> tiles_for(const Task& t) { return t.second ? std::span<const Tile>(kChainTiles) : kTiles; }
+std::span<const Tile> tiles_for(const Task& t) { return t.second ? std::span<const Tile>(kPairTiles) : kTiles; }
 
-Support chain_supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::ConvChain>(problem.op)) return refused("not a chain of convolutions");
+Support pair_supports(const Problem& problem) {
+  if (!std::holds_alternative<ops::ConvChain>(problem.op)) return refused("not a fused pair of convolutions");
   if (problem.inputs[0].dims().size() != 4) return refused(problem.inputs[0].dims().size() - 2, " spatial axes, not 2");
-  const auto chain = chain_of(problem);
-  for (const Problem* part : {&chain->first, &chain->second})
+  const auto pair = pair_of(problem);
+  for (const Problem* part : {&pair->first, &pair->second})
     if (const Support support = conv_supports(*part); !support.yes()) return support;
-  const Task t = task_of(problem, chain);
+  const Task t = task_of(problem, pair);
   if (t.first.a != t.second->a || t.first.b != t.second->b)
     return refused("products of ", t.first.a, " and then of ", t.second->a);
   if (t.first.a == DType::f32) return refused("operands of f32: nothing rounds the second convolution's to TF32");
-  for (size_t i = 2; i < chain->first.inputs.size(); ++i)
-    if (chain->first.inputs[i].dims() == chain->first.outputs[0].dims())
+  for (size_t i = 2; i < pair->first.inputs.size(); ++i)
+    if (pair->first.inputs[i].dims() == pair->first.outputs[0].dims())
       return refused("the first epilogue reads a tensor of its output's shape");
-  for (const Tile& tile : kChainTiles)
+  for (const Tile& tile : kPairTiles)
     if (choice_of(t, tile)) return supported();
   return refused(t.first.columns, " channels between and ", t.second->columns,
                  " behind, which do not fit into shared memory");
 }
 
-std::vector<Layout> layouts_of_inputs(const Problem& problem, const std::optional<Chain>& chain) {
-  if (!chain && std::holds_alternative<ops::MatMul>(problem.op))
+std::vector<Layout> layouts_of_inputs(const Problem& problem, const std::optional<ConvPair>& pair) {
+  if (!pair && std::holds_alternative<ops::MatMul>(problem.op))
     return std::vector<Layout>(problem.inputs.size(), Layout::plain);
-  std::vector<Layout> layouts = image_epilogue_layouts(chain ? chain->first : problem);
+  std::vector<Layout> layouts = image_epilogue_layouts(pair ? pair->first : problem);
   layouts[0] = Layout::channels_last;
-  if (chain) {
-    const std::vector<Layout> behind = image_epilogue_layouts(chain->second);
+  if (pair) {
+    const std::vector<Layout> behind = image_epilogue_layouts(pair->second);
     layouts.insert(layouts.end(), behind.begin() + 1, behind.end());
   }
   return layouts;
 }
 
 std::vector<Config> configs(const Problem& problem) {
-  const auto chain = chain_of(problem);
-  const Task t = task_of(problem, chain);
-  const int64_t result_bytes = gemm_result_bytes(chain ? chain->second : problem);
+  const auto pair = pair_of(problem);
+  const Task t = task_of(problem, pair);
+  const int64_t result_bytes = gemm_result_bytes(pair ? pair->second : problem);
   std::vector<std::pair<double, std::string>> candidates;
   for (const Tile& tile : tiles_for(t))
     if (const auto choice = choice_of(t, tile))
@@ -356,7 +357,7 @@ std::vector<Config> configs(const Problem& problem) {
   constexpr size_t kMost = 6;
   const Layout layout = std::holds_alternative<ops::MatMul>(problem.op) ? Layout::plain : Layout::channels_last;
   for (size_t i = 0; i < std::min(kMost, candidates.size()); ++i)
-    out.push_back({candidates[i].second, layouts_of_inputs(problem, chain), {layout}});
+    out.push_back({candidates[i].second, layouts_of_inputs(problem, pair), {layout}});
   return out;
 }
 
@@ -374,9 +375,9 @@ Choice choice_of(const Task& t, std::string_view text) {
        " elements");
 }
 
-// Rows are columns of b, each tap after tap, channels of a tap in whole slices. Physical row r of 4 * v belongs to the
-// column that makes a thread's sums neighbours: sums of wgmma lie as n8 * 8 + quad * 2 + i, and thread `quad` shall
-// have columns quad * v to quad * v + v - 1.
+// Prepacks weights: a row holds one column of B, tap after tap, and the channels of a tap in whole slices. The order of
+// rows within 4 * v makes a thread's sums neighbours of the output: wgmma's accumulators lie as n8 * 8 + quad * 2 + i,
+// and thread `quad` shall have columns quad * v to quad * v + v - 1.
 template <class Word>
 void pack_weights(const Shape& s, const Tensor& w, bool conv, bool transposed, std::span<std::byte> to) {
   const int64_t taps = s.kernel[0] * s.kernel[1], v = s.v(), depth = s.packed_depth(), per_tap = depth / taps;
@@ -414,7 +415,7 @@ TensorMapSpec map_of_a(const Shape& s, int64_t rows) {
   map.element_bytes = int(s.element());
   map.tf32 = s.a == DType::f32;
   map.swizzle = int(s.slice());
-  const uint64_t pitch = uint64_t(s.a_pitch * s.element()), per_slice = uint64_t(s.slice() / s.element());
+  const uint64_t pitch = uint64_t(s.a_ld * s.element()), per_slice = uint64_t(s.slice() / s.element());
   if (!s.im2col) {
     map.sizes = {uint64_t(s.channels), uint64_t(s.rows)};
     map.strides = {pitch};
@@ -457,24 +458,24 @@ TensorMapSpec map_of_weights(const Shape& s, int64_t columns) {
 }
 
 Recipe::Work work(const Problem& problem, const Config& config) {
-  const auto chain = chain_of(problem);
-  const Task t = task_of(problem, chain);
+  const auto pair = pair_of(problem);
+  const Task t = task_of(problem, pair);
   const Shape &s = t.first, &last = t.last();
   const Choice choice = choice_of(t, config.text);
   const Tile& tile = *choice.tile;
   Recipe::Work out;
   if (s.rows == 0) return out;
   const auto* matmul = std::get_if<ops::MatMul>(&problem.op);
-  const size_t second_weights = chain ? chain->first.inputs.size() : 1;
+  const size_t second_weights = pair ? pair->first.inputs.size() : 1;
   out.consumed.assign(problem.inputs.size(), false);
   out.consumed[1] = out.consumed[second_weights] = true;
-  // The weights of the second, if there is one, lie behind those of the first.
+  // The weights of a second convolution lie behind those of the first.
   constexpr int64_t kAlignment = 128;
   const int64_t first_bytes = round_up(s.packed_columns() * s.packed_depth() * s.element(), kAlignment);
-  out.packed_bytes = first_bytes + (chain ? last.packed_columns() * last.packed_depth() * last.element() : 0);
+  out.packed_bytes = first_bytes + (pair ? last.packed_columns() * last.packed_depth() * last.element() : 0);
   if (problem.inputs[1].constant && problem.inputs[second_weights].constant) {
     out.packed = packed_weights(s, *problem.inputs[1].constant, !matmul, matmul && matmul->transpose_b);
-    if (chain) {
+    if (pair) {
       const auto second = packed_weights(last, *problem.inputs[second_weights].constant, true, false);
       out.packed.resize(size_t(first_bytes));
       out.packed.insert(out.packed.end(), second.begin(), second.end());
@@ -490,13 +491,13 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   Job job;
   job.entry = "pipeline";
   job.overlap = true;
-  ImageEpilogue first;  // in a chain
-  if (chain) first = image_epilogue(chain->first, accumulator, s.v(), true);
+  ImageEpilogue first;  // in a pair
+  if (pair) first = image_epilogue(pair->first, accumulator, s.v(), true);
   const int shift = int(second_weights) - 1;  // of the inputs of the last product
   bool constant_columns = true;
   for (size_t i = 2; i < problem.inputs.size(); ++i)
     constant_columns &= problem.inputs[i].is_constant || problem.inputs[i].dims() == problem.outputs[0].dims();
-  const ImageEpilogue epilogue = image_epilogue(chain ? chain->second : problem, accumulator, last.v(), false, shift);
+  const ImageEpilogue epilogue = image_epilogue(pair ? pair->second : problem, accumulator, last.v(), false, shift);
   const int extra = last.extra + shift;
   const auto for_arrays = [](std::string_view macro, const std::vector<std::string>& arrays) {
     std::string text = concat("#define ", macro, "(f)");
@@ -508,28 +509,29 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   job.slots.push_back({Slot::Kind::output, 0, 0});
   job.source.text = concat(
       "#include \"backends/cuda/support/memory.cuh\"\nusing Sum = ", size_of(s.a) == 1 ? "i32" : "float",
-      ";\n#define MATRIX ", matrix_units(s.a), "\nconstexpr int V = ", last.v(), ", ROWS = ", tile.rows,
-      ", COLUMNS = ", tile.columns, ", CHUNKS = ", chunks_of(t, tile), ", EXTRA_CHUNKS = ", extra_chunks(t, tile),
+      ";\n#define MATRIX ", matrix_units(s.a), "\nconstexpr int V = ", last.v(), ", WARPGROUP_M = ", tile.rows,
+      ", TILE_N = ", tile.columns, ", CHUNKS = ", chunks_of(t, tile), ", EXTRA_CHUNKS = ", extra_chunks(t, tile),
       ", SLICE = ", s.slice(), ", STAGES = ", stages, ", RESIDENT = ", choice.resident ? s.slices() : 0,
       ", CONSUMERS = ", tile.consumers, ", ELEMENT = ", s.element(), ", ARRAYS = ", last.arrays,
-      ", FIRST_ARRAYS = ", chain ? s.arrays : 0,
-      chain ? concat(", FIRST_V = ", s.v(), ", BETWEEN = ", s.columns, ", THEN_SLICE = ", last.slice(),
-                     ", THEN_SLICES = ", last.slices())
-            : "",
-      ";\n#define CHAINED ", chain ? 1 : 0, "\n#define SPLITS ", tile.splits,
-      "\nconstexpr bool CONSTANT_COLUMNS = ", constant_columns, ", TOGETHER = ", tile.together, ", IM2COL = ", s.im2col,
-      ";\n#define EXTRAS ", first.parameters, epilogue.parameters, "\n#define EXTRA_NAMES ", first.names,
-      epilogue.names, "\n#define EXTRA_STAGES ", choice.extra_stages, "\n#define STORED ", choice.stored ? 1 : 0,
+      ", FIRST_ARRAYS = ", pair ? s.arrays : 0,
+      pair ? concat(", FIRST_V = ", s.v(), ", BETWEEN = ", s.columns, ", THEN_SLICE = ", last.slice(),
+                    ", THEN_SLICES = ", last.slices())
+           : "",
+      ";\n#define FUSED_PAIR ", pair ? 1 : 0, "\n#define SPLITS ", tile.splits,
+      "\nconstexpr bool CONSTANT_COLUMNS = ", constant_columns, ", COOPERATIVE = ", tile.cooperative,
+      ", IM2COL = ", s.im2col, ";\n#define EXTRAS ", first.parameters, epilogue.parameters, "\n#define EXTRA_NAMES ",
+      first.names, epilogue.names, "\n#define EXTRA_STAGES ", choice.extra_stages, "\n#define STORED ",
+      choice.stored ? 1 : 0,
       choice.extra_stages ? concat("\n#define EXTRA_NAME e", extra,
                                    "\nusing Extra = ", memory_type(problem.inputs[size_t(extra)].type.dtype), ";")
                           : "",
-      "\n", for_arrays("FOR_ARRAYS", epilogue.arrays), chain ? for_arrays("FIRST_FOR_ARRAYS", first.arrays) : "",
+      "\n", for_arrays("FOR_ARRAYS", epilogue.arrays), pair ? for_arrays("FIRST_FOR_ARRAYS", first.arrays) : "",
       first.text, epilogue.text, "#include \"backends/cuda/matmul/pipeline.cu\"\n");
   ParameterWriter writer;
   writer.put(uint32_t(s.rows))
       .put(uint32_t(last.columns))
-      .put(uint32_t(last.out_pitch))
-      .put(uint32_t(last.extra_pitch))
+      .put(uint32_t(last.out_ld))
+      .put(uint32_t(last.extra_ld))
       .put(uint32_t(tiles))
       .put_divisor(column_tiles);
   for (int64_t count : {s.kernel[0], s.kernel[1], s.channel_slices(), slices_of_block(t, choice)})
@@ -542,11 +544,11 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   if (choice.extra_stages) {
     constexpr int64_t kRowsOfWarp = 16;
     const int64_t wide = columns * extra_chunks(t, tile);
-    job.maps.push_back({{Slot::Kind::input, extra, 0}, map_of_results(last, last.extra_pitch, rows, wide)});
+    job.maps.push_back({{Slot::Kind::input, extra, 0}, map_of_results(last, last.extra_ld, rows, wide)});
     if (choice.stored)
-      job.maps.push_back({{Slot::Kind::output, 0, 0}, map_of_results(last, last.out_pitch, kRowsOfWarp, wide)});
+      job.maps.push_back({{Slot::Kind::output, 0, 0}, map_of_results(last, last.out_ld, kRowsOfWarp, wide)});
   }
-  if (chain) job.maps.push_back({{Slot::Kind::packed, 0, first_bytes}, map_of_weights(last, columns)});
+  if (pair) job.maps.push_back({{Slot::Kind::packed, 0, first_bytes}, map_of_weights(last, columns)});
   job.shape.block = {uint32_t(128 * (1 + tile.consumers)), 1, 1};
   job.shape.grid = {uint32_t(std::min(tiles, blocks_of(t, choice))), uint32_t(tile.splits), 1};
   job.shape.shared_bytes =
@@ -556,12 +558,12 @@ Recipe::Work work(const Problem& problem, const Config& config) {
   return out;
 }
 
-// Inputs of the epilogue that have the output's shape are all read at the same places.
+// The kernel has one leading dimension for all epilogue inputs of the output's shape.
 bool takes_parts(const Problem& problem, const Config&) {
-  if (const auto chain = chain_of(problem)) {
-    for (size_t i = 1; i < chain->first.inputs.size(); ++i)
-      if (chain->first.inputs[i].pitch) return false;
-    return small_positions(chain->first.inputs[0].pitch) && takes_parts(chain->second, {});
+  if (const auto pair = pair_of(problem)) {
+    for (size_t i = 1; i < pair->first.inputs.size(); ++i)
+      if (pair->first.inputs[i].pitch) return false;
+    return small_positions(pair->first.inputs[0].pitch) && takes_parts(pair->second, {});
   }
   if (!epilogue_takes_parts(problem)) return false;
   int64_t pitch = -1;
@@ -577,7 +579,7 @@ bool takes_parts(const Problem& problem, const Config&) {
 
 extern const Recipe conv_pipeline_recipe, conv_chain_recipe, matmul_pipeline_recipe;
 const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 8, conv_supports, configs, work, "sm_90a", takes_parts};
-const Recipe conv_chain_recipe{"cuda.conv.chain", 3, chain_supports, configs, work, "sm_90a", takes_parts};
+const Recipe conv_chain_recipe{"cuda.conv.chain", 3, pair_supports, configs, work, "sm_90a", takes_parts};
 const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 8, matmul_supports, configs, work, "sm_90a", takes_parts};
 
 }  // namespace temper::cuda

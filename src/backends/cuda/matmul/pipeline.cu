@@ -1,91 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices and convolutions on Hopper. As many blocks as there are multiprocessors walk over the tiles of
-// the output. Of a block's warpgroups the first has the copy engine fill a ring of STAGES slices of k (for a
-// convolution the engine itself finds the pixels of a tap, im2col); the others, CONSUMERS, multiply with wgmma and
-// finish what they have in registers. They take tiles in turns, so that some finish while another multiplies; or,
-// TOGETHER, each has some rows of the same tile, which needs fewer bytes for the same products. The ring runs on across
-// tiles: loads never stop.
+// Matrix products and convolutions on Hopper (sm_90a), by TMA and wgmma.
 //
-// The columns of b are packed in an order (pipeline.cc) in which a thread's sums of 4 * V columns are V neighbours of
-// the output: sums go to memory without passing through shared memory.
+// The kernel is warp-specialized and persistent. The grid has one block per SM (two if CONSUMERS is 1), and each block
+// walks over output tiles. Warpgroup 0 is the producer: one of its threads issues TMA loads into a STAGES-deep ring of
+// K slices. For convolutions TMA itself gathers the pixels of a filter tap (im2col mode). The CONSUMERS other
+// warpgroups run wgmma and apply the epilogue from registers. In the ping-pong schedule consumers own alternate tiles,
+// so one runs its epilogue while another multiplies. In the COOPERATIVE schedule they split the M rows of one tile,
+// which loads fewer bytes for the same products. The ring continues across tiles, so loads never stop.
 //
-// RESIDENT slices of b, where that many are all there is, stay in shared memory: the grid is a multiple of the columns
-// of tiles, so that a block has the same columns in all of its tiles, and the second cache, which gives a
-// multiprocessor fewer bytes in a clock than wgmma takes, gives only a.
+// The host permutes the columns of B when it prepacks the weights (pipeline.cc): of 4 * V columns, the sums that one
+// thread holds are V neighbours of the output. Results go from registers to global memory without a pass through shared
+// memory.
 //
-// A tensor of the output's shape that the epilogue reads comes the same way, EXTRA_STAGES tiles of it ahead: loads by
-// the threads themselves would wait for memory in each tile. For each warpgroup that has tiles of its own a thread
-// of the first does that. STORED, results take the place of what they were made of, and the copy engine takes them from
-// there to the output: warps have less to do for a tile, but a block must see the last one off.
+// RESIDENT slices of B stay in shared memory, if K has so few of them that they fit: L2 bandwidth per SM is below what
+// wgmma consumes, and then only A is streamed. The grid is a multiple of the number of N tiles, so that all tiles of a
+// block have the same N tile.
 //
-// What the epilogue reads of columns, ARRAYS of numbers of 4 bytes, comes to shared memory: once for all of a block's
-// tiles where they have the same columns (FIXED), otherwise for each while its products are made.
+// EXTRA_STAGES: a tensor of the output's shape that the epilogue reads (a residual) also comes by TMA, EXTRA_STAGES
+// tiles ahead. Threads that loaded it themselves would wait for memory in each tile. One thread of the producer
+// warpgroup issues these loads for each consumer in the ping-pong schedule, and one for all of them in the cooperative
+// one. STORED: results replace the residual's tile in shared memory, and TMA stores them from there. Warps then have
+// less to do for a tile, but a block must wait for its last store.
 //
-// CHAINED, a second product follows: what the epilogue of the first (FIRST_EPILOGUE) makes of a tile, which has all of
-// its columns, lies in shared memory and is multiplied by the second's weights, which stay there, too: CHUNKS times
-// COLUMNS columns, each finished by the second's epilogue before the next are multiplied.
+// ARRAYS: epilogue inputs with one 4-byte number per column (bias, scales) are copied to shared memory: once if all
+// tiles of a block have the same columns (FIXED), otherwise for each tile while its products are computed.
 //
-// Where tiles are few, SPLITS blocks share one, each with a part of k, and none has a second; they are a cluster, and
-// each finishes a part of the tile, of which the others put their sums into its shared memory.
+// FUSED_PAIR: a second convolution runs in the same kernel. A tile of the first one has all of its columns. The first
+// epilogue (FIRST_EPILOGUE) writes the tile to shared memory, where it is the A operand of the second product. The
+// weights of the second product stay in shared memory, too. It is computed in CHUNKS chunks of TILE_N columns, and the
+// second epilogue finishes each chunk before the next one is multiplied.
 //
-// What is constant is loaded before the kernels in front have ended: the first slices of b and, where CONSTANT_COLUMNS,
-// what the epilogue reads of columns. Blocks of one consumer leave room on the multiprocessor for the next kernel's,
-// which begin so while these still multiply.
+// SPLITS: if there are few tiles, a cluster of SPLITS blocks shares one tile (split K): each block sums a part of K.
+// Each block then finishes a part of the tile, for which the other blocks write their partial sums into its shared
+// memory. A block has one tile.
 //
-// wgmma cuts operands of f32 off to TF32: the copy engine rounds those of a on their way, those of b were rounded when
-// they were packed.
+// Programmatic dependent launch (PDL): constants are loaded before the previous kernel has ended. These are the first
+// slices of B and, with CONSTANT_COLUMNS, the epilogue's inputs per column. Blocks with one consumer leave room on the
+// SM for blocks of the next kernel, which start while these still multiply.
 //
-// Generated in front: MATRIX, Sum, ROWS (of a warpgroup), COLUMNS (of a tile), SLICE (bytes of k: 128, 64 or 32),
-// STAGES, RESIDENT (0: none), CONSUMERS, SPLITS, V, ELEMENT (bytes of one of a or b), TOGETHER, IM2COL, EXTRA_STAGES
-// (0: no such tensor; else EXTRA_NAME and Extra, its name and elements), STORED, EXTRA_CHUNKS (of a product's columns
-// that are loaded of it at a time), EXTRA_NAMES, CONSTANT_COLUMNS, ARRAYS and FOR_ARRAYS(f), which says f(i, type,
-// name) of each, CHAINED, CHUNKS (1 where not CHAINED), and what image_epilogue makes. Where CHAINED, FIRST_V, BETWEEN
-// (columns of the first product), THEN_SLICE and THEN_SLICES (bytes of k and how many times so many), and what
-// image_epilogue makes of the first, with FIRST_ARRAYS.
+// wgmma truncates f32 operands to TF32. TMA rounds those of A on the way; those of B were rounded when they were
+// prepacked.
+//
+// Generated before this text: MATRIX, Sum, WARPGROUP_M (M rows of one consumer's tile), TILE_N, SLICE (bytes of K: 128,
+// 64 or 32), STAGES, RESIDENT (0: none), CONSUMERS, SPLITS, V, ELEMENT (bytes of an element of A or B), COOPERATIVE,
+// IM2COL, EXTRA_STAGES (0: there is no such tensor; otherwise EXTRA_NAME and Extra are its name and element type),
+// STORED, EXTRA_CHUNKS (chunks of the extra tensor that are loaded at a time), EXTRA_NAMES, CONSTANT_COLUMNS, ARRAYS
+// and FOR_ARRAYS(f), which expands f(i, type, name) for each array, FUSED_PAIR, CHUNKS (1 unless FUSED_PAIR), and the
+// text of image_epilogue. With FUSED_PAIR also FIRST_V, BETWEEN (columns of the first product), THEN_SLICE and
+// THEN_SLICES (bytes of a K slice of the second product, and their number), and the text of image_epilogue for the
+// first convolution, with FIRST_ARRAYS.
 #include "backends/cuda/support/memory.cuh"
 #include "backends/cuda/support/wgmma.cuh"
 
 struct Parameters {
-  u32 rows, columns, out_pitch, extra_pitch, tiles;  // pitches: of rows of the output, of what the epilogue reads
+  u32 rows, columns, out_ld, extra_ld, tiles;  // leading dimensions: of the output, of the residual
   Divisor column_tiles;
-  u32 taps_h, taps_w, channel_slices;  // slices of k: taps_h * taps_w * channel_slices
-  u32 split_slices;                    // of a block, at most
+  u32 taps_h, taps_w, channel_slices;  // number of K slices: taps_h * taps_w * channel_slices
+  u32 split_slices;                    // K slices of a block, at most
   Divisor out_w, out_h;                // row = (n * out_h + h) * out_w + w
   i32 stride_w, stride_h, pad_w, pad_h, dilation_w, dilation_h;
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// Registers of a thread that loads and of one that multiplies: all have 65536. Blocks of one consumer share a
-// multiprocessor, and leave them as they are.
+// Registers of a producer thread and of a consumer thread; an SM has 65536. Two blocks with one consumer share an SM,
+// and do not move registers between their warpgroups.
 constexpr int FEW = CONSUMERS == 2 ? 40 : 24, MANY = CONSUMERS == 2 ? 232 : CONSUMERS == 3 ? 160 : 112;
 constexpr int LEAST_BLOCKS = CONSUMERS == 1 ? 2 : 1;
-constexpr int TILE_ROWS = TOGETHER ? CONSUMERS * ROWS : ROWS;
-constexpr int BYTES_A = TILE_ROWS * SLICE, BYTES_B = COLUMNS * SLICE, STAGE = BYTES_A + (RESIDENT ? 0 : BYTES_B);
-constexpr int RINGS = TOGETHER ? 1 : CONSUMERS, EXTRA_TILES = RINGS * EXTRA_STAGES;  // of tiles of the extra tensor
-constexpr int ROW_OUT = EXTRA_CHUNKS * COLUMNS * (16 / V), TILE_OUT = TILE_ROWS * ROW_OUT,
+constexpr int TILE_M = COOPERATIVE ? CONSUMERS * WARPGROUP_M : WARPGROUP_M;
+constexpr int BYTES_A = TILE_M * SLICE, BYTES_B = TILE_N * SLICE, STAGE = BYTES_A + (RESIDENT ? 0 : BYTES_B);
+constexpr int RINGS = COOPERATIVE ? 1 : CONSUMERS, EXTRA_TILES = RINGS * EXTRA_STAGES;  // of tiles of the extra tensor
+constexpr int ROW_OUT = EXTRA_CHUNKS * TILE_N * (16 / V), TILE_OUT = TILE_M * ROW_OUT,
               EXTRAS_AT = STAGES * STAGE + RESIDENT * BYTES_B, PARTIALS_AT = EXTRAS_AT + EXTRA_TILES * TILE_OUT,
-              BETWEEN_AT = PARTIALS_AT + (SPLITS > 1 ? TILE_ROWS * COLUMNS * 4 : 0);
-#if CHAINED
-constexpr int BYTES_BETWEEN = ROWS * THEN_SLICE * THEN_SLICES, BYTES_THEN = COLUMNS * THEN_SLICE,
+              BETWEEN_AT = PARTIALS_AT + (SPLITS > 1 ? TILE_M * TILE_N * 4 : 0);
+#if FUSED_PAIR
+constexpr int BYTES_BETWEEN = WARPGROUP_M * THEN_SLICE * THEN_SLICES, BYTES_THEN = TILE_N * THEN_SLICE,
               THEN_AT = BETWEEN_AT + CONSUMERS * BYTES_BETWEEN,
               FIRST_ARRAYS_AT = THEN_AT + CHUNKS * THEN_SLICES * BYTES_THEN,
-              ARRAYS_AT = FIRST_ARRAYS_AT + FIRST_ARRAYS * COLUMNS * 4;
+              ARRAYS_AT = FIRST_ARRAYS_AT + FIRST_ARRAYS * TILE_N * 4;
 #else
 constexpr int ARRAYS_AT = BETWEEN_AT;
 #endif
-constexpr bool FIXED = RESIDENT || CHAINED;
-// Of the arrays in shared memory; where they change from tile to tile, each warpgroup has two in turns.
-constexpr int ARRAY_COLUMNS = CHUNKS * COLUMNS, BYTES_ARRAYS = SPLITS > 1 ? 0 : ARRAYS *ARRAY_COLUMNS * 4,
+constexpr bool FIXED = RESIDENT || FUSED_PAIR;
+// The arrays in shared memory. If they change from tile to tile, each consumer has a double buffer.
+constexpr int ARRAY_N = CHUNKS * TILE_N, BYTES_ARRAYS = SPLITS > 1 ? 0 : ARRAYS *ARRAY_N * 4,
               BARRIERS = ARRAYS_AT + (FIXED ? 1 : 2 * CONSUMERS) * BYTES_ARRAYS;
-constexpr int PER_SLICE = SLICE / ELEMENT, BLOCKS_M = ROWS / 64, COLUMN_GROUPS = COLUMNS / (4 * V);
-static_assert(COLUMN_GROUPS * 4 * V == COLUMNS, "tiles are whole groups of columns");
-static_assert(SPLITS == 1 || (CONSUMERS == 1 && TOGETHER && RESIDENT == 0), "blocks that share a tile have no other");
+constexpr int PER_SLICE = SLICE / ELEMENT, BLOCKS_M = WARPGROUP_M / 64, N_GROUPS = TILE_N / (4 * V);
+static_assert(N_GROUPS * 4 * V == TILE_N, "tiles are whole groups of columns");
+static_assert(SPLITS == 1 || (CONSUMERS == 1 && COOPERATIVE && RESIDENT == 0),
+              "blocks that share a tile have no other");
 
-// Where slice `slice` of b is, when the ring is at `stage`.
+// The address of slice `slice` of B, when the ring is at `stage`.
 DEVICE u32 place_of_b(u32 shared, u32 stage, u32 slice) {
   return RESIDENT ? shared + STAGES * STAGE + slice * BYTES_B : shared + stage * STAGE + BYTES_A;
 }
-// Barriers behind both: full, empty, and whose turn it is.
+// Barriers (mbarrier) behind the buffers: a stage is full, a stage is empty, and the ping-pong order of the consumers.
 DEVICE u32 full(u32 shared, u32 stage) { return shared + BARRIERS + stage * 8; }
 DEVICE u32 empty(u32 shared, u32 stage) { return shared + BARRIERS + (STAGES + stage) * 8; }
 DEVICE u32 turn_of(u32 shared, u32 consumer) { return shared + BARRIERS + (2 * STAGES + consumer) * 8; }
@@ -94,7 +102,7 @@ DEVICE u32 extra_full(u32 shared, u32 stage) { return turn_of(shared, CONSUMERS)
 DEVICE u32 extra_empty(u32 shared, u32 stage) { return turn_of(shared, CONSUMERS) + (EXTRA_TILES + stage) * 8; }
 DEVICE u32 then_full(u32 shared) { return turn_of(shared, CONSUMERS) + 2 * EXTRA_TILES * 8; }
 
-// The slices of k of this block.
+// The K slices of this block.
 struct Slices {
   u32 begin, end;
 };
@@ -125,7 +133,7 @@ struct Place {  // in a ring
   }
 };
 
-// Where 16 bytes of a tile are, from its beginning: it lies in pieces of WIDTH bytes of each row, swizzled as wide.
+// The offset of 16 bytes in a tile, which is stored as pieces of WIDTH bytes of each row, swizzled by as many bytes.
 template <int HEIGHT, int WIDTH>
 DEVICE u32 place_in_tile(u32 row, u32 byte) {
   const u32 at = row * WIDTH + byte % WIDTH;
@@ -135,13 +143,14 @@ DEVICE u32 place_in_tile(u32 row, u32 byte) {
 #if EXTRA_STAGES
 constexpr int PIECE = ROW_OUT < 128 ? ROW_OUT : 128;
 
-// In a tile, in bytes: of the thread's rows and columns, which begin at (my_row, my_column), number m and `group`.
+// The offset in a tile, in bytes, of the thread's row number m and its columns of `group`. The thread's first row and
+// column are (my_row, my_column).
 DEVICE u32 place_of_mine(u32 my_row, u32 my_column, int m, int group) {
-  return place_in_tile<TILE_ROWS, PIECE>(my_row + m / 2 * 64 + m % 2 * 8, (my_column + group * 4 * V) * (16 / V));
+  return place_in_tile<TILE_M, PIECE>(my_row + m / 2 * 64 + m % 2 * 8, (my_column + group * 4 * V) * (16 / V));
 }
 
 #if STORED
-// The warp's rows of a tile, from `warp_row` on, go to the output, where the tile begins at (row, column).
+// TMA stores the warp's rows of a tile, from `warp_row` on, to the output, where the tile begins at (row, column).
 DEVICE void store_rows(u32 tile, u32 warp_row, u32 row, u32 column, const TensorMap& map_out) {
   publish_shared();
   __syncwarp();
@@ -151,11 +160,11 @@ DEVICE void store_rows(u32 tile, u32 warp_row, u32 row, u32 column, const Tensor
 #pragma unroll
     for (int piece = 0; piece < ROW_OUT / PIECE; ++piece)
       store_tile(map_out, i32(column + piece * (PIECE * V / 16)), i32(row + warp_row + m * 64),
-                 tile + piece * (TILE_ROWS * PIECE) + (warp_row + m * 64) * PIECE);
+                 tile + piece * (TILE_M * PIECE) + (warp_row + m * 64) * PIECE);
   close_stores();
 }
 
-// Gives the tile in front of the one at `place` back, when it has been stored.
+// Releases the buffer before the one at `place` to the producer, when TMA has read it.
 DEVICE void give_tile_back(u32 shared, u32 ring, const Place<EXTRA_STAGES>& place) {
   if (threadIdx.x % 32 != 0) return;
   wait_for_stores();
@@ -175,31 +184,31 @@ DEVICE void fill_extras(u32 shared, u32 ring, const TensorMap& map_extra, const 
       arrive_expecting(barrier, TILE_OUT);
 #pragma unroll
       for (int piece = 0; piece < ROW_OUT / PIECE; ++piece)
-        load_tile(shared + EXTRAS_AT + stage * TILE_OUT + piece * (TILE_ROWS * PIECE), map_extra,
-                  i32(chunk * COLUMNS + piece * (PIECE * V / 16)), i32(at.row * TILE_ROWS), barrier);
+        load_tile(shared + EXTRAS_AT + stage * TILE_OUT + piece * (TILE_M * PIECE), map_extra,
+                  i32(chunk * TILE_N + piece * (PIECE * V / 16)), i32(at.row * TILE_M), barrier);
       place.advance();
     }
   }
 }
 #endif
 
-#if CHAINED
+#if FUSED_PAIR
 DEVICE void load_then(u32 shared, const TensorMap& map_then) {
   arrive_expecting(then_full(shared), CHUNKS * THEN_SLICES * BYTES_THEN);
 #pragma unroll 1
   for (u32 i = 0; i < CHUNKS * THEN_SLICES; ++i)
     load_tile(shared + THEN_AT + i * BYTES_THEN, map_then, i32(i % THEN_SLICES * (THEN_SLICE / ELEMENT)),
-              i32(i / THEN_SLICES * COLUMNS), then_full(shared));
+              i32(i / THEN_SLICES * TILE_N), then_full(shared));
 }
 #endif
 
-// The slices of b that load_weights_ahead loads.
+// The number of slices of B that load_weights_ahead loads.
 DEVICE u32 slices_ahead(const Slices& slices) {
   const u32 all = slices.end - slices.begin;
   return all < STAGES ? all : STAGES;
 }
 DEVICE void load_weights_ahead(u32 shared, const TensorMap& map_b, const Parameters& p) {
-  const u32 column = place_of(blockIdx.x, p).column * COLUMNS;
+  const u32 column = place_of(blockIdx.x, p).column * TILE_N;
   const Slices slices = my_slices(p);
 #pragma unroll 1
   for (u32 i = 0; i < slices_ahead(slices); ++i) {
@@ -207,7 +216,7 @@ DEVICE void load_weights_ahead(u32 shared, const TensorMap& map_b, const Paramet
     arrive_expecting(full(shared, i), BYTES_A + BYTES_B);
     load_tile(place_of_b(shared, i, slice), map_b, i32(slice * PER_SLICE), i32(column), full(shared, i));
   }
-  // What the ring has no room for comes as far as the second cache.
+  // Slices that the ring has no room for are prefetched to L2.
   if constexpr (CONSUMERS == 1) {
 #pragma unroll 1
     for (u32 slice = slices.begin + slices_ahead(slices); slice < slices.end; ++slice)
@@ -221,7 +230,7 @@ DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b
 #pragma unroll 1
   for (u32 tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
     const TilePlace at = place_of(tile, p);
-    const u32 row = at.row * TILE_ROWS, column = at.column * COLUMNS;
+    const u32 row = at.row * TILE_M, column = at.column * TILE_N;
     i32 w = 0, h = 0, n = 0;
     if constexpr (IM2COL) {
       const u32 line = divide(row, p.out_w), image = divide(line, p.out_h);
@@ -259,9 +268,9 @@ DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b
 }
 
 #if SPLITS > 1
-// Of a tile a warp finishes V columns of each lane at a time: a unit. Block u % SPLITS of the cluster finishes unit u;
-// of each of its units the parts of all blocks come to lie one behind the other, lanes side by side.
-constexpr int UNITS = 4 * BLOCKS_M * 2 * COLUMN_GROUPS;
+// A unit is what a warp finishes at a time: V columns for each lane. Block u % SPLITS of the cluster finishes unit u.
+// The partial sums of all blocks for a unit lie one behind the other in its shared memory, lanes side by side.
+constexpr int UNITS = 4 * BLOCKS_M * 2 * N_GROUPS;
 static_assert(UNITS % SPLITS == 0, "blocks finish as many units");
 struct alignas(16) Four {
   Sum at[4];
@@ -278,13 +287,13 @@ struct Unit {
 };
 DEVICE Unit unit_of(u32 unit, const Parameters& p) {
   const TilePlace at = place_of(blockIdx.x, p);
-  const u32 lane = threadIdx.x % 32, group = unit % COLUMN_GROUPS, m = unit / COLUMN_GROUPS % (BLOCKS_M * 2),
-            warp = unit / (COLUMN_GROUPS * BLOCKS_M * 2);
-  const u32 row = at.row * TILE_ROWS + warp * 16 + lane / 4 + m / 2 * 64 + m % 2 * 8,
-            column = at.column * COLUMNS + (group * 4 + lane % 4) * V;
+  const u32 lane = threadIdx.x % 32, group = unit % N_GROUPS, m = unit / N_GROUPS % (BLOCKS_M * 2),
+            warp = unit / (N_GROUPS * BLOCKS_M * 2);
+  const u32 row = at.row * TILE_M + warp * 16 + lane / 4 + m / 2 * 64 + m % 2 * 8,
+            column = at.column * TILE_N + (group * 4 + lane % 4) * V;
   return {row, column, unit < UNITS && row < p.rows && column < p.columns};
 }
-// What the epilogue of the unit that comes next reads: for the first, it is on its way while products are made.
+// Inputs of the next unit's epilogue. Those of the first unit are loaded while the products are computed.
 struct Ahead {
   ColumnExtras columns;
   RowExtras rows;
@@ -293,10 +302,10 @@ DEVICE void read_columns([[maybe_unused]] Ahead& ahead, [[maybe_unused]] const U
   if (unit.exists) { COLUMN_EXTRAS(ahead.columns, unit.column) }
 }
 DEVICE void read_rows([[maybe_unused]] Ahead& ahead, [[maybe_unused]] const Unit& unit, EXTRAS const Parameters& p) {
-  if (unit.exists) { ROW_EXTRAS(ahead.rows, i64(unit.row) * p.extra_pitch + unit.column) }
+  if (unit.exists) { ROW_EXTRAS(ahead.rows, i64(unit.row) * p.extra_ld + unit.column) }
 }
 
-// This block's units, when the cluster has met.
+// Finishes this block's units, after the barrier of the cluster.
 DEVICE void finish_units(Ahead& ahead, EXTRAS Output* out, const Parameters& p) {
   const u32 step = blockDim.x / 32 * SPLITS;
 #pragma unroll 1
@@ -315,7 +324,7 @@ DEVICE void finish_units(Ahead& ahead, EXTRAS Output* out, const Parameters& p) 
       Finished<Output> results[V];
 #pragma unroll
       for (int v = 0; v < V; ++v) results[v] = EPILOGUE(Acc(sums[v]), ahead.columns, ahead.rows, v);
-      store_results<Output, V>(out + i64(unit.row) * p.out_pitch + unit.column, results);
+      store_results<Output, V>(out + i64(unit.row) * p.out_ld + unit.column, results);
     }
     const Unit next = unit_of(number + step, p);
     read_columns(ahead, next, EXTRA_NAMES p);
@@ -325,7 +334,8 @@ DEVICE void finish_units(Ahead& ahead, EXTRAS Output* out, const Parameters& p) 
 #endif
 
 #if SPLITS == 1
-// The threads of a warpgroup begin to copy numbers of `wide` columns, from `column` on; there are `columns` of them.
+// The threads of a warpgroup start an asynchronous copy of `wide` numbers, one a column, from `column` on. The array
+// has `columns` numbers; beyond them there are zeros.
 DEVICE void copy_array(u32 to, const void* from, u32 column, u32 wide, u32 columns, u32 thread) {
 #pragma unroll 1
   for (u32 c = thread * 4; c < wide; c += 128 * 4) {
@@ -334,58 +344,58 @@ DEVICE void copy_array(u32 to, const void* from, u32 column, u32 wide, u32 colum
   }
 }
 DEVICE void copy_arrays(u32 to, u32 column, u32 thread, EXTRAS const Parameters& p) {
-#define COPY(i, type, name) copy_array(to + i * (ARRAY_COLUMNS * 4), name, column, ARRAY_COLUMNS, p.columns, thread);
+#define COPY(i, type, name) copy_array(to + i * (ARRAY_N * 4), name, column, ARRAY_N, p.columns, thread);
   FOR_ARRAYS(COPY)
 #undef COPY
   close_group();
 }
 
-// The same, once for all tiles.
+// Copies the arrays once for all tiles.
 DEVICE void copy_fixed_arrays(u32 shared, EXTRAS const Parameters& p) {
   if (!FIXED || threadIdx.x / 128 != 1) return;
   const u32 thread = threadIdx.x % 128;
-#if CHAINED
-#define COPY(i, type, name) copy_array(shared + FIRST_ARRAYS_AT + i * (COLUMNS * 4), name, 0, COLUMNS, BETWEEN, thread);
+#if FUSED_PAIR
+#define COPY(i, type, name) copy_array(shared + FIRST_ARRAYS_AT + i * (TILE_N * 4), name, 0, TILE_N, BETWEEN, thread);
   FIRST_FOR_ARRAYS(COPY)
 #undef COPY
 #endif
-  copy_arrays(shared + ARRAYS_AT, place_of(blockIdx.x, p).column * COLUMNS, thread, EXTRA_NAMES p);
+  copy_arrays(shared + ARRAYS_AT, place_of(blockIdx.x, p).column * TILE_N, thread, EXTRA_NAMES p);
 }
 
-// What the epilogue reads of rows is on its way while the products are made, where registers are enough.
-constexpr int ROW_WORDS = sizeof(RowExtras) / 4 * BLOCKS_M * 2 * COLUMN_GROUPS,
-              FREE_REGISTERS = MANY - 62 - sizeof(ColumnExtras) / 4 - BLOCKS_M * COLUMNS / 2;
+// Residuals are loaded to registers while the products are computed, if there are enough registers.
+constexpr int ROW_WORDS = sizeof(RowExtras) / 4 * BLOCKS_M * 2 * N_GROUPS,
+              FREE_REGISTERS = MANY - 62 - sizeof(ColumnExtras) / 4 - BLOCKS_M * TILE_N / 2;
 constexpr bool ROWS_AHEAD = EXTRA_STAGES == 0 && ROW_WORDS > 0 && ROW_WORDS <= FREE_REGISTERS;
 struct Early {
-  RowExtras rows[ROWS_AHEAD ? COLUMN_GROUPS : 1][ROWS_AHEAD ? BLOCKS_M * 2 : 1];
+  RowExtras rows[ROWS_AHEAD ? N_GROUPS : 1][ROWS_AHEAD ? BLOCKS_M * 2 : 1];
 };
 DEVICE void read_early(Early& early, u32 row, u32 column, EXTRAS const Parameters& p) {
   if constexpr (ROWS_AHEAD) {
 #pragma unroll
-    for (int group = 0; group < COLUMN_GROUPS; ++group)
+    for (int group = 0; group < N_GROUPS; ++group)
 #pragma unroll
       for (int m = 0; m < BLOCKS_M * 2; ++m) {
         const u32 r = row + m / 2 * 64 + m % 2 * 8, c = column + group * 4 * V;
-        if (r < p.rows && c < p.columns) { ROW_EXTRAS(early.rows[group][m], i64(r) * p.extra_pitch + c) }
+        if (r < p.rows && c < p.columns) { ROW_EXTRAS(early.rows[group][m], i64(r) * p.extra_ld + c) }
       }
   }
 }
 
-// From the thread's sums, of which the first is that of (row, column), to the output or, STORED, to `tile`, the extra
-// tensor's, in which the thread's first row and column are (my_row, my_column). `arrays`: where those are in shared
-// memory, the numbers of `first_column` in front.
-DEVICE void finish(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], const Early& early, u32 row, u32 column,
+// Applies the epilogue to the thread's sums, of which the first is that of (row, column). Results go to the output or,
+// with STORED, to `tile`, the residual's buffer, in which the thread's first row and column are (my_row, my_column).
+// `arrays` is the address of the arrays in shared memory; they begin with column `first_column`.
+DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, u32 row, u32 column,
                    [[maybe_unused]] u8* tile, [[maybe_unused]] u32 my_row, [[maybe_unused]] u32 my_column,
                    [[maybe_unused]] u32 arrays, [[maybe_unused]] u32 first_column, EXTRAS Output* out,
                    const Parameters& p) {
 #pragma unroll
-  for (int group = 0; group < COLUMN_GROUPS; ++group) {
+  for (int group = 0; group < N_GROUPS; ++group) {
     const u32 c = column + group * 4 * V;
     if (c >= p.columns) continue;
     [[maybe_unused]] ColumnExtras columns;
     {
 #define COPIED(i, type, name) \
-  const type* const name = reinterpret_cast<const type*>(dynamic_shared() + arrays) + i * ARRAY_COLUMNS - first_column;
+  const type* const name = reinterpret_cast<const type*>(dynamic_shared() + arrays) + i * ARRAY_N - first_column;
       FOR_ARRAYS(COPIED)
 #undef COPIED
       COLUMN_EXTRAS(columns, c)
@@ -401,7 +411,7 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], const Early& early,
         ROW_EXTRAS(rows[m], place_of_mine(my_row, my_column, m, group) / (16 / V))
 #else
         const u32 r = row + m / 2 * 64 + m % 2 * 8;
-        if (r < p.rows) { ROW_EXTRAS(rows[m], i64(r) * p.extra_pitch + c) }
+        if (r < p.rows) { ROW_EXTRAS(rows[m], i64(r) * p.extra_ld + c) }
 #endif
       }
     }
@@ -418,28 +428,29 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], const Early& early,
 #if STORED
       store_results<Output, V>(reinterpret_cast<Output*>(tile + place_of_mine(my_row, my_column, m, group)), results);
 #else
-      store_results<Output, V>(out + i64(r) * p.out_pitch + c, results);
+      store_results<Output, V>(out + i64(r) * p.out_ld + c, results);
 #endif
     }
   }
 }
 #endif
 
-#if CHAINED
-// From the thread's sums of the first product to shared memory, as the second takes it. Columns that do not exist are
-// zero: the weights for them are, but zero times NaN is not.
-DEVICE void put_between(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], u32 my_row, u32 quad, EXTRAS u8* between) {
+#if FUSED_PAIR
+// Applies the first epilogue to the thread's sums of the first product, and writes the results to shared memory as the
+// A operand of the second product. Columns that do not exist are set to zero: their weights are zero, but zero times
+// NaN is not.
+DEVICE void put_between(const Sum (&sums)[BLOCKS_M][TILE_N / 2], u32 my_row, u32 quad, EXTRAS u8* between) {
   using Between = first::Output;
 #pragma unroll
-  for (int group = 0; group < COLUMNS / (4 * FIRST_V); ++group) {
+  for (int group = 0; group < TILE_N / (4 * FIRST_V); ++group) {
     const u32 c = (group * 4 + quad) * FIRST_V;
     if (c * ELEMENT >= THEN_SLICE * THEN_SLICES) continue;
-    const bool exists = BETWEEN == COLUMNS || c < BETWEEN;
+    const bool exists = BETWEEN == TILE_N || c < BETWEEN;
     [[maybe_unused]] first::ColumnExtras columns;
     [[maybe_unused]] const first::RowExtras rows{};  // there are none
     if (exists) {
 #define COPIED(i, type, name) \
-  const type* const name = reinterpret_cast<const type*>(dynamic_shared() + FIRST_ARRAYS_AT) + i * COLUMNS;
+  const type* const name = reinterpret_cast<const type*>(dynamic_shared() + FIRST_ARRAYS_AT) + i * TILE_N;
       FIRST_FOR_ARRAYS(COPIED)
 #undef COPIED
       FIRST_COLUMN_EXTRAS(columns, c)
@@ -452,7 +463,7 @@ DEVICE void put_between(const Sum (&sums)[BLOCKS_M][COLUMNS / 2], u32 my_row, u3
         const Sum sum = sums[m / 2][(group * (FIRST_V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2];
         results[v] = exists ? FIRST_EPILOGUE(first::Acc(sum), columns, rows, v) : Finished<Between>(0);
       }
-      const u32 at = place_in_tile<ROWS, THEN_SLICE>(my_row + m / 2 * 64 + m % 2 * 8, c * ELEMENT);
+      const u32 at = place_in_tile<WARPGROUP_M, THEN_SLICE>(my_row + m / 2 * 64 + m % 2 * 8, c * ELEMENT);
       store_results<Between, FIRST_V>(reinterpret_cast<Between*>(between + at), results);
     }
   }
@@ -463,16 +474,16 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
                          const Parameters& p) {
   const u32 thread = threadIdx.x % 128, slices = my_slices(p).end - my_slices(p).begin;
   [[maybe_unused]] const u32 group_row = thread / 32 * 16 + thread % 32 / 4,  // in the warpgroup's rows
-      my_row = group_row + (TOGETHER ? consumer * ROWS : 0), my_column = thread % 4 * V;
+      my_row = group_row + (COOPERATIVE ? consumer * WARPGROUP_M : 0), my_column = thread % 4 * V;
   Place<STAGES> place;
   [[maybe_unused]] Place<EXTRA_STAGES> extra;
-  if (!TOGETHER) place.advance(consumer * slices);
+  if (!COOPERATIVE) place.advance(consumer * slices);
 #if EXTRA_STAGES
-  const u32 ring = TOGETHER ? 0 : consumer;
+  const u32 ring = COOPERATIVE ? 0 : consumer;
 #endif
-  [[maybe_unused]] bool stored = false;  // a tile that was not given back
+  [[maybe_unused]] bool stored = false;  // a buffer was stored and is not released yet
   u32 turn = consumer == 0;              // nobody has a tile before the first
-#if CHAINED
+#if FUSED_PAIR
   u8* const between = dynamic_shared() + BETWEEN_AT + consumer * BYTES_BETWEEN;
   wait_for_phase(then_full(shared), 0);
 #endif
@@ -484,37 +495,36 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
   }
 #endif
 #pragma unroll 1
-  for (u32 tile = blockIdx.x + (TOGETHER ? 0 : consumer * gridDim.x); tile < p.tiles;
-       tile += gridDim.x * (TOGETHER ? 1 : CONSUMERS)) {
+  for (u32 tile = blockIdx.x + (COOPERATIVE ? 0 : consumer * gridDim.x); tile < p.tiles;
+       tile += gridDim.x * (COOPERATIVE ? 1 : CONSUMERS)) {
     const TilePlace at_tile = place_of(tile, p);
-    [[maybe_unused]] const u32 row = at_tile.row * TILE_ROWS + my_row, first_column = at_tile.column * COLUMNS,
+    [[maybe_unused]] const u32 row = at_tile.row * TILE_M + my_row, first_column = at_tile.column * TILE_N,
                                column = first_column + my_column;
 #if SPLITS == 1
     const u32 arrays = ARRAYS_AT + (FIXED ? 0 : (consumer * 2 + turn_of_arrays) * BYTES_ARRAYS);
     if (!FIXED && ARRAYS > 0) copy_arrays(shared + arrays, first_column, thread, EXTRA_NAMES p);
     Early early;
-    if (!CHAINED) read_early(early, row, column, EXTRA_NAMES p);
+    if (!FUSED_PAIR) read_early(early, row, column, EXTRA_NAMES p);
 #endif
-    // Tiles are begun in their order. A barrier only tells odd rounds of the ring from even ones; who comes here has
-    // the word of the one in front that all slices in front of its own are there.
-    if (!TOGETHER) wait_for_phase(turn_of(shared, consumer), turn), turn ^= 1;
+    // Consumers start their tiles in order. A barrier tells only odd rounds of the ring from even ones, so a consumer
+    // waits here until the one before it has seen all slices of its own tile.
+    if (!COOPERATIVE) wait_for_phase(turn_of(shared, consumer), turn), turn ^= 1;
 #if STORED
-    if (!TOGETHER && stored) give_tile_back(shared, ring, extra);
+    if (!COOPERATIVE && stored) give_tile_back(shared, ring, extra);
 #endif
-    Sum sums[BLOCKS_M]
-            [COLUMNS / 2];  // of the second product, too: an array of its own would get registers beside these
+    Sum sums[BLOCKS_M][TILE_N / 2];  // of the second product, too: an array of its own would get registers beside these
     u32 before = 0;
 #pragma unroll 1
     for (u32 s = 0; s < slices; ++s) {
       wait_for_phase(full(shared, place.stage), place.phase);
       const u32 at = shared + place.stage * STAGE;
       renew(sums);
-      multiply_slice<SLICE>(sums, at + (TOGETHER ? consumer * ROWS * SLICE : 0), place_of_b(shared, place.stage, s),
-                            s > 0);
-      // All warps give the word: the next one may be back with it when one of these has not seen its own yet.
-      if (!TOGETHER && s + 1 == slices && thread % 32 == 0)
+      multiply_slice<SLICE>(sums, at + (COOPERATIVE ? consumer * WARPGROUP_M * SLICE : 0),
+                            place_of_b(shared, place.stage, s), s > 0);
+      // All warps arrive: otherwise the next consumer could finish a round while one of these has not started its own.
+      if (!COOPERATIVE && s + 1 == slices && thread % 32 == 0)
         arrive(turn_of(shared, consumer + 1 < CONSUMERS ? consumer + 1 : 0));
-      // The slice before is used no more when at most this one is under way.
+      // The previous slice is no longer read when at most this group of products is in flight.
       wait_for_products<1>();
       if (s > 0 && thread % 32 == 0) arrive(empty(shared, before));
       before = place.stage;
@@ -523,39 +533,40 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
     wait_for_products<0>();
     renew(sums);
     if (thread % 32 == 0) arrive(empty(shared, before));
-    if (!TOGETHER) place.advance((CONSUMERS - 1) * slices);
+    if (!COOPERATIVE) place.advance((CONSUMERS - 1) * slices);
 #if SPLITS > 1
 #pragma unroll
     for (int m = 0; m < BLOCKS_M * 2; ++m)
 #pragma unroll
-      for (int v = 0; v < COLUMN_GROUPS * V; v += 4) {
+      for (int v = 0; v < N_GROUPS * V; v += 4) {
         Four four;
 #pragma unroll
         for (int i = 0; i < 4; ++i) four.at[i] = sums[m / 2][(v + i) / 2 * 4 + m % 2 * 2 + i % 2];
-        const u32 unit = (thread / 32 * (BLOCKS_M * 2) + m) * COLUMN_GROUPS + v / V;
+        const u32 unit = (thread / 32 * (BLOCKS_M * 2) + m) * N_GROUPS + v / V;
         in_block(place_of_part(unit, blockIdx.y), unit % SPLITS)[v % V / 4 * 32] = four;
       }
 #else
-#if CHAINED
-    meet_warps(consumer, 128);  // all have multiplied what is there
+#if FUSED_PAIR
+    meet_warps(consumer, 128);  // the warpgroup has read the buffer of the previous tile
     put_between(sums, group_row, thread % 4, EXTRA_NAMES between);
     publish_shared();
 #endif
     if (!FIXED && ARRAYS > 0) wait_for_groups<0>();
-    // Before somebody else's part of it is read. Who is behind has finished the tile before the last, too, whose arrays
-    // the next ones replace.
-    if (CHAINED || (!FIXED && ARRAYS > 0)) meet_warps(consumer, 128);
+    // The barrier comes before a thread reads what others have written. After it every warp has finished the tile
+    // before the last, too, whose arrays are overwritten next.
+    if (FUSED_PAIR || (!FIXED && ARRAYS > 0)) meet_warps(consumer, 128);
 #pragma unroll 1
     for (u32 chunk = 0; chunk < CHUNKS; ++chunk) {
 #if STORED
-      if (TOGETHER ? stored : chunk > 0 && chunk % EXTRA_CHUNKS == 0) give_tile_back(shared, ring, extra);
+      if (COOPERATIVE ? stored : chunk > 0 && chunk % EXTRA_CHUNKS == 0) give_tile_back(shared, ring, extra);
 #endif
-#if CHAINED
-      read_early(early, row, chunk * COLUMNS + my_column, EXTRA_NAMES p);
+#if FUSED_PAIR
+      read_early(early, row, chunk * TILE_N + my_column, EXTRA_NAMES p);
 #pragma unroll
       for (u32 s = 0; s < THEN_SLICES; ++s) {
         renew(sums);
-        multiply_slice<THEN_SLICE>(sums, shared + BETWEEN_AT + consumer * BYTES_BETWEEN + s * (ROWS * THEN_SLICE),
+        multiply_slice<THEN_SLICE>(sums,
+                                   shared + BETWEEN_AT + consumer * BYTES_BETWEEN + s * (WARPGROUP_M * THEN_SLICE),
                                    shared + THEN_AT + (chunk * THEN_SLICES + s) * BYTES_THEN, s > 0);
       }
       wait_for_products<0>();
@@ -567,13 +578,13 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
       wait_for_phase(extra_full(shared, stage), extra.phase);
       tile_out = dynamic_shared() + EXTRAS_AT + stage * TILE_OUT;
 #endif
-      finish(sums, early, row, chunk * COLUMNS + column, tile_out, my_row, chunk % EXTRA_CHUNKS * COLUMNS + my_column,
+      finish(sums, early, row, chunk * TILE_N + column, tile_out, my_row, chunk % EXTRA_CHUNKS * TILE_N + my_column,
              arrays, first_column, EXTRA_NAMES out, p);
 #if EXTRA_STAGES
       if ((chunk + 1) % EXTRA_CHUNKS != 0 && chunk + 1 < CHUNKS) continue;
 #if STORED
-      store_rows(shared + EXTRAS_AT + stage * TILE_OUT, my_row - thread % 32 / 4, at_tile.row * TILE_ROWS,
-                 first_column * CHUNKS + chunk / EXTRA_CHUNKS * (EXTRA_CHUNKS * COLUMNS), *map_out);
+      store_rows(shared + EXTRAS_AT + stage * TILE_OUT, my_row - thread % 32 / 4, at_tile.row * TILE_M,
+                 first_column * CHUNKS + chunk / EXTRA_CHUNKS * (EXTRA_CHUNKS * TILE_N), *map_out);
       stored = true;
 #else
       __syncwarp();
@@ -604,7 +615,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
 #if STORED
              const __grid_constant__ TensorMap map_out,
 #endif
-#if CHAINED
+#if FUSED_PAIR
              const __grid_constant__ TensorMap map_then,
 #endif
              const __grid_constant__ Parameters p) {
@@ -620,24 +631,24 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
     prefetch_map(map_b);
     for (u32 stage = 0; stage < STAGES; ++stage) {
       barrier_init(full(shared, stage), 1);
-      barrier_init(empty(shared, stage), TOGETHER ? 4 * CONSUMERS : 4);  // a lane of each warp that read it
+      barrier_init(empty(shared, stage), COOPERATIVE ? 4 * CONSUMERS : 4);  // a lane of each warp that read it
     }
     for (u32 consumer = 0; consumer < CONSUMERS; ++consumer) barrier_init(turn_of(shared, consumer), 4);
     for (u32 stage = 0; stage < EXTRA_TILES; ++stage) {
       barrier_init(extra_full(shared, stage), 1);
-      barrier_init(extra_empty(shared, stage), TOGETHER ? 4 * CONSUMERS : 4);
+      barrier_init(extra_empty(shared, stage), COOPERATIVE ? 4 * CONSUMERS : 4);
     }
-    if (CHAINED) barrier_init(then_full(shared), 1);
+    if (FUSED_PAIR) barrier_init(then_full(shared), 1);
     publish_barriers();
   }
 #if SPLITS > 1
-  meet_cluster();  // from here on blocks may write to one another
+  meet_cluster();  // from here on blocks may write to one another's shared memory
 #else
   __syncthreads();
 #endif
   if (threadIdx.x == 0) {
     load_weights_ahead(shared, map_b, p);
-#if CHAINED
+#if FUSED_PAIR
     load_then(shared, map_then);
 #endif
   }
@@ -645,19 +656,19 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
   Ahead ahead;
   const Unit unit = unit_of(first_unit(), p);
   if (CONSTANT_COLUMNS) read_columns(ahead, unit, EXTRA_NAMES p);
-  wait_for_kernels_in_front();
+  wait_for_previous_kernel();
   if (!CONSTANT_COLUMNS) read_columns(ahead, unit, EXTRA_NAMES p);
   read_rows(ahead, unit, EXTRA_NAMES p);
 #else
   if (CONSTANT_COLUMNS) copy_fixed_arrays(shared, EXTRA_NAMES p);
-  wait_for_kernels_in_front();
+  wait_for_previous_kernel();
   if (!CONSTANT_COLUMNS) copy_fixed_arrays(shared, EXTRA_NAMES p);
 #endif
   if (threadIdx.x < 128) {
     if constexpr (CONSUMERS > 1) give_registers<FEW>();
     if (threadIdx.x == 0) fill_ring(shared, map_a, map_b, p);
 #if EXTRA_STAGES
-    // A thread of another warp for each ring; three warps are left for them.
+    // Threads of the other three warps of the producer load the residual, one for each ring.
     if (const u32 ring = threadIdx.x / 32 - 1 + threadIdx.x % 32 * 3; threadIdx.x >= 32 && ring < RINGS)
       fill_extras(shared, ring, map_extra, p);
 #endif

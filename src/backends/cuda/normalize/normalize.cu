@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mean, then the mean square of what is left, then the results. The mean is kept as a sum of two numbers, so that
-// subtracting it loses nothing where it is large. Generated in front: CENTER, and what rows.cuh needs. `number` is
-// epsilon.
+// subtracting it loses nothing where it is large. Generated before this text: CENTER, and what rows.cuh needs. `number`
+// is epsilon.
 #include "backends/cuda/support/rows.cuh"
 
 extern "C" __global__ void __launch_bounds__(256) normalize(const Input* in, Output* out, const RowParameters p) {

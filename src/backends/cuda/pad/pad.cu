@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread writes one element. Generated in front: Element (by size), RANK, Index, KIND (as in ops::PadKind),
+// One thread writes one element. Generated before this text: Element (by size), RANK, Index, KIND (as in ops::PadKind),
 // HAS_VALUE.
 #include "backends/cuda/support/memory.cuh"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each thread computes V neighbours of the output's memory. Generated in front of this text (pointwise.cc): program(),
+// Each thread computes V neighbours of the output's memory. Generated before this text (pointwise.cc): program(),
 // V, Index, RANK and WALKED (inputs, and the output, whose position must be computed), INPUTS (parameters), LOADS (one
 // Vec x<i> for each input that is read), CALL and TAIL_CALL (program() of element k), Output, RESULT (where the first
 // of the V goes).

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools over two axes in channels_last: a thread computes V neighbouring channels of one position. Generated in front
-// (pool.cc): KIND (as in ops::PoolKind; max or average), INCLUDE_PADDING, KERNEL_H, KERNEL_W, V, Input, Output (the
-// same), INPUT (1: f16, 2: bf16, 3: f32, 4: i8, 5: u8, 0: others), and what rows.cuh wants.
+// Pools over two axes in channels_last: a thread computes V neighbouring channels of one position. Generated before
+// this text (pool.cc): KIND (as in ops::PoolKind; max or average), INCLUDE_PADDING, KERNEL_H, KERNEL_W, V, Input,
+// Output (the same), INPUT (1: f16, 2: bf16, 3: f32, 4: i8, 5: u8, 0: others), and what rows.cuh wants.
 #include "backends/cuda/support/rows.cuh"
 
 constexpr int kMax = 0, kAverage = 1;
 
 struct Parameters {
-  u32 count, in_pitch, out_pitch;  // of pixels: as many elements as there are channels, or more
-  Divisor vectors, out_w, out_h;   // position = ((n * out_h + h) * out_w + w) * vectors + vector
+  u32 count, in_ld, out_ld;       // leading dimensions of pixels: the number of channels, or more in a strided view
+  Divisor vectors, out_w, out_h;  // position = ((n * out_h + h) * out_w + w) * vectors + vector
   i32 size[2], stride[2], dilation[2], pad_begin[2], pad_end[2];
 };
 
@@ -63,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(256) pool_channels(const Input* in,
   const u32 row = divide(pixel, p.out_w), n = divide(row, p.out_h);
   const i32 h0 = i32(row - n * p.out_h.divisor) * p.stride[0] - p.pad_begin[0],
             w0 = i32(pixel - row * p.out_w.divisor) * p.stride[1] - p.pad_begin[1];
-  const Input* x = in + i64(n) * p.size[0] * p.size[1] * p.in_pitch + channel;
+  const Input* x = in + i64(n) * p.size[0] * p.size[1] * p.in_ld + channel;
   constexpr int UNROLL_W = KERNEL_W <= 16 ? KERNEL_W : 1, UNROLL_H = KERNEL_H * KERNEL_W <= 16 ? KERNEL_H : 1;
   i32 valid_h = 0, valid_w = 0, counted_h = 0, counted_w = 0;
   // With ceil_mode a window may reach beyond the padding: that does not count.
@@ -82,15 +82,15 @@ extern "C" __global__ void __launch_bounds__(256) pool_channels(const Input* in,
 #pragma unroll(UNROLL_H)
     for (int kh = 0; kh < KERNEL_H; ++kh) {
       const i32 h = h0 + kh * p.dilation[0];
-      const Input* line = x + i64(h) * p.size[1] * p.in_pitch;
+      const Input* line = x + i64(h) * p.size[1] * p.in_ld;
 #pragma unroll(UNROLL_W)
       for (int kw = 0; kw < KERNEL_W; ++kw) {
         const i32 w = w0 + kw * p.dilation[1];
-        f(line + i64(w) * p.in_pitch, u32(h) < u32(p.size[0]) && u32(w) < u32(p.size[1]));
+        f(line + i64(w) * p.in_ld, u32(h) < u32(p.size[0]) && u32(w) < u32(p.size[1]));
       }
     }
   };
-  Output* to = out + i64(pixel) * p.out_pitch + channel;
+  Output* to = out + i64(pixel) * p.out_ld + channel;
   if constexpr (KIND == kMax) {
     Vec<Piece, PIECES> best;
 #pragma unroll
@@ -112,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(256) pool_channels(const Input* in,
       if constexpr (is_float<Held<Input>>) return Held<Input>();
       else return float();
     }());
-    // A few halves lose nothing in a float that a half would show.
+    // A sum of a few fp16 or bf16 numbers loses nothing in a float that would show in the result.
     using Sum = decltype([] {
       if constexpr (sizeof(Input) == 2 && KERNEL_H * KERNEL_W <= 64) return PlainSum<F>();
       else return typename SumOf<F>::type();

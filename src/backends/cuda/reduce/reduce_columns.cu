@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions of halves and floats along one axis whose inner neighbours are kept, as channels are in channels_last: of
-// the 256 threads of a block, ACROSS lie along V neighbours each, and the others share what is reduced. Generated in
-// front (reduce.cc): KIND (sum, mean, max, min of ops::ReduceKind), ACROSS, V, prologue() and epilogue() as in
-// reduce.cu, and what rows.cuh wants.
+// Reductions of fp16, bf16 and f32 along one axis whose inner neighbours are kept, as channels are in channels_last: of
+// the 256 threads of a block, ACROSS lie along V neighbours each, and the others share what is reduced. Generated
+// before this text (reduce.cc): KIND (sum, mean, max, min of ops::ReduceKind), ACROSS, V, prologue() and epilogue() as
+// in reduce.cu, and what rows.cuh wants.
 #include "backends/cuda/support/rows.cuh"
 
 constexpr int kSum = 0, kMean = 1, kMax = 2, kMin = 3;

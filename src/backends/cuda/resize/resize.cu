@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One thread computes one element: a weighted sum over the taps of the axes that are resized, or one element moved.
-// Generated in front: RANK, Index, Input, Wide (what sums are computed in), RESIZED (axes), TAPS of each {..}, AXIS of
-// each in the walk {..}, NEAREST, ROUND (to the nearest integer), low and high of an integer.
+// Generated before this text: RANK, Index, Input, Wide (what sums are computed in), RESIZED (axes), TAPS of each {..},
+// AXIS of each in the walk {..}, NEAREST, ROUND (to the nearest integer), low and high of an integer.
 #include "backends/cuda/support/memory.cuh"
 
 struct Parameters {

@@ -10,7 +10,7 @@
 
 namespace temper::cuda {
 
-// What is made of bytes: one for equal bytes, as long as somebody holds it.
+// Weak cache by content: equal bytes share one object while anyone holds it.
 template <class T>
 class ByContent {
  public:

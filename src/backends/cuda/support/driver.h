@@ -174,7 +174,7 @@ class Event {
   Owned<EventHandle> owned_;
 };
 
-// A recorded sequence of launches and copies, replayed with one call.
+// A CUDA graph: launches and copies that were captured from a stream, and are replayed with one call.
 class Graph {
  public:
   Graph() = default;
@@ -197,16 +197,17 @@ class Stream {
   void copy_on_device(DevicePointer to, DevicePointer from, int64_t bytes) const;
   void fill(DevicePointer to, uint8_t value, int64_t bytes) const;
   void record(const Event& event) const;
-  // In a capture: the event happens each time that the graph gets there. (The other record() only orders the capture.)
+  // During graph capture: the event is recorded each time that the graph runs. (record() only orders the capture.)
   void record_in_graph(const Event& event) const;
   // The function is called, in its turn, on a thread of the driver's. It must not throw or use CUDA.
   void call_host(void (*function)(void*), void* argument) const;
   void wait(const Event& event) const;  // work put in later waits for it
   void synchronize() const;
-  // What is put into this stream between the two is recorded, not run. One thread only; no synchronizing in between.
+  // Graph capture: work that is put into the stream between the two calls is captured and not run. One thread captures,
+  // and it must not synchronize meanwhile.
   void begin_capture() const;
   Graph end_capture() const;
-  // Ends a capture and throws it away, after an error in it.
+  // Ends a capture and discards it, after an error in it.
   void abandon_capture() const noexcept;
   void replay(const Graph& graph) const;
 
@@ -220,8 +221,8 @@ struct LaunchShape {
   bool operator==(const LaunchShape&) const = default;
 };
 
-// How a tensor lies in memory, innermost axis first, and in which pieces the copy engine of Hopper and later moves it
-// (CUDA driver API, "Tensor map object management"). Pieces whose innermost axis is `swizzle` bytes long (32, 64, 128)
+// How a tensor lies in memory, innermost axis first, and in which boxes TMA (Hopper and later) moves it
+// (CUDA driver API, "Tensor map object management"). Boxes whose innermost axis is `swizzle` bytes long (32, 64, 128)
 // are swizzled by as much in shared memory. What lies outside of the tensor reads as zeros.
 struct TensorMapSpec {
   int element_bytes = 1;          // 1, 2 or 4
@@ -245,9 +246,9 @@ TensorMap make_tensor_map(const Gpu& gpu, const TensorMapSpec& spec, DevicePoint
 
 class Function {
  public:
-  // Each argument is a pointer to one kernel parameter. `overlap`: the kernel may start before the one in front of it
-  // in the stream has ended (programmatic dependent launch); it waits itself (griddepcontrol.wait) before it reads its
-  // inputs.
+  // Each argument is a pointer to one kernel parameter. `overlap`: programmatic dependent launch (PDL). The kernel may
+  // start before the previous kernel of the stream has ended, and waits itself (griddepcontrol.wait) before it reads
+  // its inputs.
   void launch(const Stream& stream, const LaunchShape& shape, std::span<void* const> arguments,
               bool overlap = false) const;
   int attribute(FunctionAttribute which) const;

@@ -74,13 +74,13 @@ DEVICE float byte_as_float(const Vec<u32, WORDS>& x, int v, u32 pattern) {
   return __uint_as_float(__byte_perm(word, pattern, 0x7440u | u32(v % 4))) - (is_signed<T> ? 8388736.0f : 8388608.0f);
 }
 
-// What every kernel calls that may start before the one in front of it in the stream has ended (Job::overlap), on every
-// way to its end and before it reads or writes anything but constants: the next one may be started from here on, and
-// what the ones in front wrote is there.
+// Every kernel that may start before the previous one in the stream has ended (PDL, Job::overlap) calls this on every
+// path to its end, before it reads or writes anything but constants. From here on the next kernel may start, and what
+// previous kernels wrote is visible.
 DEVICE void wait_for_inputs() {
 #if __CUDA_ARCH__ >= 900
   launch_dependents();
-  wait_for_kernels_in_front();
+  wait_for_previous_kernel();
 #endif
 }
 

@@ -3,8 +3,8 @@
 // wgmma (sm_90a alone): a warpgroup of 128 threads adds a product of 64 rows by 32 to 256 columns, 32 bytes of depth at
 // a time, while it goes on; both come from shared memory, or rows from registers.
 //
-// Defined in front: MATRIX (1: f16, 2: bf16, 3: s8 by s8, 4: u8 by s8, 5: f32 as TF32: the units look at the first 19
-// bits alone, so that who wants them rounded rounds before), Sum (float or i32, as MATRIX has it).
+// Defined before this text: MATRIX (1: f16, 2: bf16, 3: s8 by s8, 4: u8 by s8, 5: f32 as TF32: the units look at the
+// first 19 bits alone, so that who wants them rounded rounds before), Sum (float or i32, as MATRIX has it).
 #pragma once
 
 #if MATRIX == 3 || MATRIX == 4

@@ -37,7 +37,7 @@ std::string constant_text(const Step& step) {
   return concat(memory_type(step.dtype), "(0x", hex(uint64_t(step.integer)), "ull)");
 }
 
-// The result of a half is a half already: rounding would change nothing.
+// A result in fp16 or bf16 is rounded already: rounding again would change nothing.
 bool keeps_half_values(Scalar op) {
   switch (op) {
     case Scalar::constant:

@@ -87,7 +87,7 @@ DEVICE u32 renewed(u32 x) {
 // x, which is the same for all threads of the warp: the compiler may keep what follows from it once for all of them.
 DEVICE u32 same_for_warp(u32 x) { return __shfl_sync(0xffffffffu, x, 0); }
 // x in a register of its own: ptxas makes a constant anew for each use, with an instruction each. What is added are
-// bits of the multiprocessor's number that are always zero, which it does not know.
+// bits of the SM's number that are always zero, which it does not know.
 DEVICE u32 kept(u32 x) {
   u32 r;
   asm volatile("{.reg .b32 t; mov.u32 t, %%smid; shr.u32 t, t, 24; or.b32 %0, t, %1;}" : "=r"(r) : "r"(x));
@@ -96,9 +96,9 @@ DEVICE u32 kept(u32 x) {
 DEVICE void renew(float& x) { asm volatile("" : "+f"(x)::"memory"); }
 DEVICE void renew(i32& x) { asm volatile("" : "+r"(x)::"memory"); }
 
-// The next kernel of the stream may start; what those in front wrote is there.
+// Programmatic dependent launch (PDL): the next kernel of the stream may start; what previous kernels wrote is visible.
 DEVICE void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
-DEVICE void wait_for_kernels_in_front() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+DEVICE void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
 // The block's dynamic shared memory.
 DEVICE u8* dynamic_shared() {
@@ -128,7 +128,7 @@ DEVICE void load_matrices(u32* to, u32 from) {
                : "r"(from)
                : "memory");
 }
-// What this thread wrote to shared memory is read by the matrix units and by bulk copies on their own way.
+// Makes what this thread wrote to shared memory visible to wgmma and to TMA (the async proxy).
 DEVICE void publish_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // So many threads, which are whole warps, meet; all have the same `number`, at most 14, and no others have it.
@@ -148,12 +148,12 @@ DEVICE void meet_cluster() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// Barriers of 8 bytes in shared memory. A phase ends when as many threads have arrived as it was made for and the bytes
-// that they said to expect have come; `parity` of a phase: 0 for the first, then in turns.
+// Barriers (mbarrier) of 8 bytes in shared memory. A phase ends when as many threads have arrived as the barrier was
+// made for, and the bytes that they said to expect have come. `parity` of a phase: 0 for the first, then alternating.
 DEVICE void barrier_init(u32 barrier, u32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
-// What was made is seen by bulk copies; threads meet after it.
+// Makes initialised barriers visible to TMA; a barrier of the threads follows.
 DEVICE void publish_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 DEVICE void arrive(u32 barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
 DEVICE void arrive_expecting(u32 barrier, u32 bytes) {
@@ -168,12 +168,12 @@ DEVICE void wait_for_phase(u32 barrier, u32 parity) {
       : "memory");
 }
 
-// CUtensorMap: how a tensor lies in memory, and in which boxes it is copied.
+// CUtensorMap: how a tensor lies in memory, and in which boxes TMA copies it.
 struct alignas(64) TensorMap {
   u64 opaque[16];
 };
 DEVICE void prefetch_map(const TensorMap& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
-// A box of a matrix, `x` along its rows, to shared memory; the bytes count for the barrier.
+// TMA loads a box of a matrix, `x` along its rows, to shared memory; the bytes count for the barrier.
 DEVICE void load_tile(u32 to, const TensorMap& map, i32 x, i32 y, u32 barrier) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::
@@ -181,22 +181,23 @@ DEVICE void load_tile(u32 to, const TensorMap& map, i32 x, i32 y, u32 barrier) {
       "l"(&map), "r"(x), "r"(y), "r"(barrier)
       : "memory");
 }
-// The same as far as the second cache.
+// The same, but only to L2.
 DEVICE void prefetch_tile(const TensorMap& map, i32 x, i32 y) {
   asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(&map), "r"(x), "r"(y)
                : "memory");
 }
-// A box of shared memory to a matrix, but for what is beyond its ends. Others' bytes in it were published.
+// TMA stores a box of shared memory to a matrix, except beyond its ends. publish_shared() came before, in every thread
+// that wrote to the box.
 DEVICE void store_tile(const TensorMap& map, i32 x, i32 y, u32 from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(x),
                "r"(y), "r"(from)
                : "memory");
 }
 DEVICE void close_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Until all of this thread's have been read, so that others may be written there.
+// Waits until TMA has read the boxes of this thread's stores, so that they may be overwritten.
 DEVICE void wait_for_stores() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
-// Pixels of images, from the base position (w, h) of image n on, each read `by_w` and `by_h` further; see
-// TensorMapSpec.
+// TMA loads pixels of images (im2col mode), from the base position (w, h) of image n on, each read `by_w` and `by_h`
+// further; see TensorMapSpec.
 DEVICE void load_pixels(u32 to, const TensorMap& map, i32 channel, i32 w, i32 h, i32 n, u16 by_w, u16 by_h,
                         u32 barrier) {
   asm volatile(
@@ -206,7 +207,7 @@ DEVICE void load_pixels(u32 to, const TensorMap& map, i32 channel, i32 w, i32 h,
       : "memory");
 }
 
-// Registers of each thread of the warpgroup from here on; all of its warps come here.
+// Sets the number of registers of each thread of the warpgroup from here on; all of its warps must call it.
 template <int N>
 DEVICE void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work along rows: LANES threads (1, 32 or 256) share a row, which is any set of axes of a tensor. Generated in front:
-// LANES, KEPT (axes between rows) and REDUCED (axes within a row), Index, Input, Output.
+// Work along rows: LANES threads (1, 32 or 256) share a row, which is any set of axes of a tensor. Generated before
+// this text: LANES, KEPT (axes between rows) and REDUCED (axes within a row), Index, Input, Output.
 #pragma once
 #include "backends/cuda/support/memory.cuh"
 
@@ -19,7 +19,7 @@ struct Row {
   i64 in, out;  // offsets of its first element
 };
 
-// Waits for the kernel in front, too (Job::overlap).
+// Waits for the previous kernel, too (PDL, Job::overlap).
 DEVICE Row this_row(const RowParameters& p) {
   wait_for_inputs();
   Row row;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scalars of a pointwise program (graph/program.h) with the reference's results: integers wrap, casts saturate, halves
-// are held as float and rounded after each step. The names in `op` are those of the program's steps.
+// Scalars of a pointwise program (graph/program.h) with the reference's results: integers wrap, casts saturate, fp16
+// and bf16 are held as float and rounded after each step. The names in `op` are those of the program's steps.
 #pragma once
 
 using i8 = signed char;

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels that multiply with wgmma share: a slice of k, SLICE bytes (128, 64 or 32) of each row, of 64-row blocks
-// of a and of all columns of b, both in shared memory and swizzled by SLICE bytes.
+// Shared by kernels that multiply with wgmma: one K slice, which is SLICE bytes (128, 64 or 32) of each row, of 64-row
+// blocks of A and of all columns of B. Both operands lie in shared memory and are swizzled by SLICE bytes.
 #pragma once
 #include "backends/cuda/support/mma.cuh"
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// Of a matrix at a multiple of 1024 bytes: where it is, from eight rows to the next eight, and how it is swizzled.
+// The shared memory descriptor of a matrix at a multiple of 1024 bytes: its address, the stride of eight rows, its
+// swizzle.
 template <int SLICE>
 DEVICE u64 descriptor(u32 at) {
   constexpr u64 mode = SLICE == 128 ? 1 : SLICE == 64 ? 2 : 3;
   return u64((at & 0x3ffff) >> 4) | u64(1) << 16 | u64(8 * SLICE >> 4) << 32 | mode << 62;
 }
 
-// Begins sums += a * b (sums = a * b unless `add`) as one group of products.
+// Issues sums += a * b (sums = a * b unless `add`) as one wgmma group.
 template <int SLICE, int BLOCKS, int COUNT>
 DEVICE void multiply_slice(Sum (&sums)[BLOCKS][COUNT], u32 at_a, u32 at_b, u32 add = 1) {
   const u64 a = descriptor<SLICE>(at_a), b = descriptor<SLICE>(at_b);
@@ -25,7 +26,7 @@ DEVICE void multiply_slice(Sum (&sums)[BLOCKS][COUNT], u32 at_a, u32 at_b, u32 a
   commit_products();
 }
 
-// The products are under way behind the compiler's back: it must not read or move sums across this.
+// Products are in flight without the knowledge of the compiler: it must not read or move sums across this.
 template <int BLOCKS, int COUNT>
 DEVICE void renew(Sum (&sums)[BLOCKS][COUNT]) {
 #pragma unroll

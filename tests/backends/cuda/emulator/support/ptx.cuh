@@ -47,7 +47,7 @@ DEVICE void renew(float&) {}
 DEVICE void renew(i32&) {}
 
 DEVICE void launch_dependents() {}
-DEVICE void wait_for_kernels_in_front() {}
+DEVICE void wait_for_previous_kernel() {}
 
 DEVICE u8* dynamic_shared() { return temper_machine->shared; }
 DEVICE u32 shared_address(const void* in_shared) {
