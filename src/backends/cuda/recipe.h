@@ -115,6 +115,8 @@ Dims logical_strides(Dims dims, Layout layout, int64_t pitch = 0);
 inline Dims logical_strides(const Port& port, Layout layout) {
   return logical_strides(port.dims(), layout, port.pitch);
 }
+// For Recipe::configs: all ports plain, and all channels_last where the tensors have channels.
+std::vector<Config> same_layout_configs(const Problem& problem);
 inline bool simple_layout(Layout layout) { return layout == Layout::plain || layout == Layout::channels_last; }
 
 }  // namespace temper::cuda

@@ -82,6 +82,22 @@ uint32_t blocks_for(int64_t count, int64_t block) {
   return uint32_t(blocks);
 }
 
+std::vector<Config> same_layout_configs(const Problem& problem) {
+  std::vector<Config> out;
+  for (Layout layout : {Layout::plain, Layout::channels_last}) {
+    Config config;
+    bool fits = true;
+    auto add = [&](const Port& port, std::vector<Layout>& layouts) {
+      fits &= layout_fits(port.dims(), layout);
+      layouts.push_back(layout);
+    };
+    for (const Port& port : problem.inputs) add(port, config.inputs);
+    for (const Port& port : problem.outputs) add(port, config.outputs);
+    if (fits) out.push_back(std::move(config));
+  }
+  return out;
+}
+
 Dims logical_strides(Dims dims, Layout layout, int64_t pitch) {
   // Whatever is outside of a row is as far apart as in a tensor with such long rows.
   if (pitch) (layout == Layout::channels_last ? dims[1] : dims.back()) = pitch;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every line of tests/cases on every recipe that supports it, with every configuration, on a GPU, against the
 // reference.
-#include "backends/cuda/matmul/gemm.h"
+#include "backends/cuda/gemm/gemm.h"
 #include "check_cases.h"
 
 namespace temper {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // arg_reduce on GPUs: the position of the largest or smallest element of each row.
-#include "backends/cuda/support/rows.h"
+#include "backends/cuda/rows/rows.h"
 
 namespace temper::cuda {
 

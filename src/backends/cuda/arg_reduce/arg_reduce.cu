@@ -2,7 +2,7 @@
 // The position of the best element of a row: NaN beats numbers, ties go to the first or the last. That is an order, so
 // it does not matter how threads share a row. Generated before this text: MAX, LAST, and what rows.cuh needs; rows run
 // along one axis.
-#include "backends/cuda/support/rows.cuh"
+#include "backends/cuda/rows/rows.cuh"
 
 using H = Held<Input>;
 struct alignas(8) Best {

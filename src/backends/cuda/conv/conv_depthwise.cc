@@ -2,8 +2,8 @@
 // Convolutions of each channel by itself, as MobileNets have them, in channels_last.
 #include <charconv>
 
-#include "backends/cuda/conv/image_epilogue.h"
-#include "backends/cuda/matmul/gemm.h"
+#include "backends/cuda/gemm/gemm.h"
+#include "backends/cuda/gemm/image_epilogue.h"
 #include "backends/cuda/support/host_transpose.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"

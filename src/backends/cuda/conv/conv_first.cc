@@ -5,8 +5,8 @@
 #include <charconv>
 #include <numeric>
 
-#include "backends/cuda/conv/image_epilogue.h"
-#include "backends/cuda/matmul/gemm.h"
+#include "backends/cuda/gemm/gemm.h"
+#include "backends/cuda/gemm/image_epilogue.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 #include "graph/monotone.h"

@@ -2,7 +2,7 @@
 // Convolution as implicit GEMM: any stride, padding, dilation, number of groups and channels. Constant weights are
 // prepacked with K innermost.
 #include "backends/axes.h"
-#include "backends/cuda/matmul/gemm.h"
+#include "backends/cuda/gemm/gemm.h"
 #include "backends/cuda/support/host_transpose.h"
 #include "base/checked.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // concat on GPUs, as one copy for each input.
 #include "backends/cuda/copy/copy.h"
-#include "backends/cuda/support/rows.h"
 
 namespace temper::cuda {
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // slice on GPUs, as a copy.
 #include "backends/cuda/copy/copy.h"
-#include "backends/cuda/support/rows.h"
 
 namespace temper::cuda {
 

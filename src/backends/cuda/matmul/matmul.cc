@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products by the GEMM kernel that matmul and conv share.
 #include "backends/axes.h"
-#include "backends/cuda/matmul/gemm.h"
+#include "backends/cuda/gemm/gemm.h"
 #include "backends/cuda/support/host_transpose.h"
 #include "base/checked.h"
 

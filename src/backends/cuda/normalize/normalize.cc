@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // normalize on GPUs: layer, instance and RMS normalisation.
-#include "backends/cuda/support/rows.h"
+#include "backends/cuda/rows/rows.h"
 
 namespace temper::cuda {
 

@@ -2,7 +2,7 @@
 // Mean, then the mean square of what is left, then the results. The mean is kept as a sum of two numbers, so that
 // subtracting it loses nothing where it is large. Generated before this text: CENTER, and what rows.cuh needs. `number`
 // is epsilon.
-#include "backends/cuda/support/rows.cuh"
+#include "backends/cuda/rows/rows.cuh"
 
 extern "C" __global__ void __launch_bounds__(256) normalize(const Input* in, Output* out, const RowParameters p) {
   using H = Held<Input>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One thread computes one element. Spatial axes are three; missing ones have size 1. Generated before this text: KIND
 // (as in ops::PoolKind), INCLUDE_PADDING, INDICES, COLUMN_MAJOR, Index, Input, REDUCED and KEPT unused, LANES = 1.
-#include "backends/cuda/support/rows.cuh"
+#include "backends/cuda/rows/rows.cuh"
 
 constexpr int kMax = 0, kAverage = 1, kLp = 2;
 

@@ -2,7 +2,7 @@
 // Pools over two axes in channels_last: a thread computes V neighbouring channels of one position. Generated before
 // this text (pool.cc): KIND (as in ops::PoolKind; max or average), INCLUDE_PADDING, KERNEL_H, KERNEL_W, V, Input,
 // Output (the same), INPUT (1: f16, 2: bf16, 3: f32, 4: i8, 5: u8, 0: others), and what rows.cuh wants.
-#include "backends/cuda/support/rows.cuh"
+#include "backends/cuda/rows/rows.cuh"
 
 constexpr int kMax = 0, kAverage = 1;
 

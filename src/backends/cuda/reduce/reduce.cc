@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "backends/cuda/rows/rows.h"
 #include "backends/cuda/support/program_code.h"
-#include "backends/cuda/support/rows.h"
 #include "base/checked.h"
 
 namespace temper::cuda {

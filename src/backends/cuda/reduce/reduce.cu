@@ -2,7 +2,7 @@
 // Generated before this text (reduce.cc): KIND, the number of the kind in ops::ReduceKind, Value (the type of what is
 // reduced), prologue() (from an element of the input to a value), epilogue() (from a result to the output), and what
 // rows.cuh needs.
-#include "backends/cuda/support/rows.cuh"
+#include "backends/cuda/rows/rows.cuh"
 
 constexpr int kSum = 0, kMean = 1, kMax = 2, kMin = 3, kProd = 4, kL1 = 5, kL2 = 6, kLogSum = 7, kLogSumExp = 8,
               kSumSquare = 9;

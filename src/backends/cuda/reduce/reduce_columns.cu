@@ -3,7 +3,7 @@
 // the 256 threads of a block, ACROSS lie along V neighbours each, and the others share what is reduced. Generated
 // before this text (reduce.cc): KIND (sum, mean, max, min of ops::ReduceKind), ACROSS, V, prologue() and epilogue() as
 // in reduce.cu, and what rows.cuh wants.
-#include "backends/cuda/support/rows.cuh"
+#include "backends/cuda/rows/rows.cuh"
 
 constexpr int kSum = 0, kMean = 1, kMax = 2, kMin = 3;
 constexpr int DOWN = 256 / ACROSS;

@@ -4,7 +4,6 @@
 
 #include "backends/cuda/copy/copy.h"
 #include "backends/cuda/support/program_code.h"
-#include "backends/cuda/support/rows.h"
 
 namespace temper::cuda {
 

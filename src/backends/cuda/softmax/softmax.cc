@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax and its logarithm on GPUs.
-#include "backends/cuda/support/rows.h"
+#include "backends/cuda/rows/rows.h"
 
 namespace temper::cuda {
 

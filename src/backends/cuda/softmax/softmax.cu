@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Three passes over a row: the largest element, the sum of exponentials, the results. Generated before this text: LOG,
 // and what rows.cuh needs.
-#include "backends/cuda/support/rows.cuh"
+#include "backends/cuda/rows/rows.cuh"
 
 extern "C" __global__ void __launch_bounds__(256) softmax(const Input* in, Output* out, const RowParameters p) {
   using H = Held<Input>;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/matmul/gemm.h"
+#include "backends/cuda/gemm/gemm.h"
 
 #include <algorithm>
 
-#include "backends/cuda/matmul/gemm_tiles.h"
+#include "backends/cuda/gemm/gemm_tiles.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 
@@ -153,7 +153,7 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
       ", ROWS_FIRST = ", result.column_stride != 1, ";\nstruct ColumnExtras { ", fields[0], "};\nstruct RowExtras { ",
       fields[1], "};\n#define EXTRAS ", extras, "\n#define LOAD_COLUMN_EXTRAS(to) ", loads[0],
       "\n#define LOAD_ROW_EXTRAS(to) ", loads[1], "\n#define EPILOGUE(sum, columns, row, v) epilogue(", round, "(sum)",
-      call, ")\n", "#include \"backends/cuda/matmul/gemm.cuh\"\n");
+      call, ")\n", "#include \"backends/cuda/gemm/gemm.cuh\"\n");
 
   ParameterWriter writer;
   writer.put(uint32_t(rows))

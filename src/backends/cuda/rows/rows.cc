@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/support/rows.h"
+#include "backends/cuda/rows/rows.h"
 
 #include <algorithm>
 
@@ -7,22 +7,6 @@
 #include "backends/cuda/support/program_code.h"
 
 namespace temper::cuda {
-
-std::vector<Config> same_layout_configs(const Problem& problem) {
-  std::vector<Config> out;
-  for (Layout layout : {Layout::plain, Layout::channels_last}) {
-    Config config;
-    bool fits = true;
-    auto add = [&](const Port& port, std::vector<Layout>& layouts) {
-      fits &= layout_fits(port.dims(), layout);
-      layouts.push_back(layout);
-    };
-    for (const Port& port : problem.inputs) add(port, config.inputs);
-    for (const Port& port : problem.outputs) add(port, config.outputs);
-    if (fits) out.push_back(std::move(config));
-  }
-  return out;
-}
 
 Recipe::Work rows_work(const TensorType& x, Layout layout, const std::vector<int64_t>& axes, const Dims& out_strides,
                        DType output, std::string_view entry, const std::string& constants, double number) {

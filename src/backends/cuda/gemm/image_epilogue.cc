@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/conv/image_epilogue.h"
+#include "backends/cuda/gemm/image_epilogue.h"
 
 #include "backends/cuda/support/program_code.h"
 

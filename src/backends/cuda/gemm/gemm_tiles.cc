@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/matmul/gemm_tiles.h"
+#include "backends/cuda/gemm/gemm_tiles.h"
 
 #include <algorithm>
 #include <charconv>

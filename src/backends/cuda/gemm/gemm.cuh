@@ -141,9 +141,9 @@ DEVICE Staged to_staged(T x) {
 }
 
 #if MATRIX
-#include "backends/cuda/matmul/gemm_matrix.cuh"
+#include "backends/cuda/gemm/gemm_matrix.cuh"
 #else
-#include "backends/cuda/matmul/gemm_plain.cuh"
+#include "backends/cuda/gemm/gemm_plain.cuh"
 #endif
 
 DEVICE const Staged* staged_of(const u8* shared, int part) {

@@ -8,7 +8,7 @@
 // so one runs its epilogue while another multiplies. In the COOPERATIVE schedule they split the M rows of one tile,
 // which loads fewer bytes for the same products. The ring continues across tiles, so loads never stop.
 //
-// The host permutes the columns of B when it prepacks the weights (pipeline.cc): of 4 * V columns, the sums that one
+// The host permutes the columns of B when it prepacks the weights (hopper_gemm.cc): of 4 * V columns, the sums that one
 // thread holds are V neighbours of the output. Results go from registers to global memory without a pass through shared
 // memory.
 //

@@ -1,80 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions, fused pairs of convolutions, and matrix products on Hopper, by TMA and wgmma (pipeline.cu).
-#include <algorithm>
-#include <cmath>
-#include <optional>
+// Tiles, prepacked weights and launches of the GEMM kernel for Hopper (hopper_gemm.cu).
+#include "backends/cuda/gemm/hopper_gemm.h"
 
-#include "backends/cuda/conv/image_epilogue.h"
-#include "backends/cuda/matmul/gemm.h"
+#include <algorithm>
+
+#include "backends/cuda/gemm/gemm.h"
+#include "backends/cuda/gemm/image_epilogue.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 
 namespace temper::cuda {
 
-namespace {
-
-struct Tile {
-  std::string_view text;  // M x N
-  int rows, columns;      // M and N of a consumer warpgroup
-  bool cooperative;       // the consumers split one tile; otherwise they take alternate tiles (ping-pong)
-  int consumers = 2;      // consumer warpgroups
-  int splits = 1;         // split K: blocks of a cluster that share a tile
-
-  // Blocks per SM. Those with one consumer leave room for another.
-  int blocks() const { return consumers == 1 ? 2 : 1; }
-  int64_t shared_bytes() const { return blocks() == 2 ? 113 << 10 : 227 << 10; }
-};
-constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
-                           {"tile=64x64", 64, 64, false},
-                           {"tile=64x256", 64, 256, false},
-                           {"tile=256x128 together", 128, 128, true},
-                           {"tile=64x128 groups=3", 64, 128, false, 3},
-                           {"tile=128x64 groups=3", 128, 64, false, 3},
-                           {"tile=64x32 groups=1", 64, 32, true, 1},
-                           {"tile=64x64 groups=1", 64, 64, true, 1},
-                           {"tile=64x128 groups=1", 64, 128, true, 1},
-                           {"tile=64x32 splits=2", 64, 32, true, 1, 2},
-                           {"tile=64x64 splits=2", 64, 64, true, 1, 2},
-                           {"tile=64x64 splits=4", 64, 64, true, 1, 4},
-                           {"tile=64x64 splits=8", 64, 64, true, 1, 8}};
-// Tiles of fused pairs. A tile has all columns of the first convolution.
-constexpr Tile kPairTiles[] = {{"tile=64x64 groups=4", 64, 64, false, 4},
-                               {"tile=128x64 groups=3", 128, 64, false, 3},
-                               {"tile=64x128 groups=3", 64, 128, false, 3},
-                               {"tile=128x128", 128, 128, false}};
-constexpr std::string_view kStored = " stored";  // suffix of a tile: TMA stores the results
-constexpr int kMultiprocessors = 132, kMostStages = 16, kTurnBytes = 48;
-
-// A convolution or product as the GEMM that the kernel computes.
-struct Shape {
-  DType a, b, result;
-  int64_t rows = 0, columns = 0, channels = 0;
-  std::array<int64_t, 2> kernel{1, 1}, stride{1, 1}, pad{0, 0}, dilation{1, 1}, in{1, 1}, out{1, 1};  // h, w
-  int64_t images = 1;
-  int64_t a_ld = 0, out_ld = 0, extra_ld = 0;  // leading dimensions, in elements
-  bool im2col = false;
-  int extra = -1;  // the epilogue input of the output's shape and element size (a residual), if there is just one
-  int arrays = 0;  // number of inputs that are is_channel_array
-
-  int64_t element() const { return size_of(a); }
-  int64_t v() const { return 16 / size_of(result); }
-  // Bytes of a K slice, chosen for the least padding.
-  int64_t slice() const {
-    const int64_t bytes = channels * element();
-    int64_t best = 128;
-    for (int64_t slice : {64, 32})
-      if (round_up(bytes, slice) < round_up(bytes, best)) best = slice;
-    return best;
-  }
-  int64_t channel_slices() const { return ceil_div(channels * element(), slice()); }
-  int64_t slices() const { return kernel[0] * kernel[1] * channel_slices(); }
-  // Columns of the prepacked weights, padded to whole groups.
-  int64_t packed_columns() const { return round_up(columns, 4 * v()); }
-  int64_t packed_depth() const { return slices() * slice() / element(); }
-};
-
-Shape shape_of(const Problem& problem) {
-  Shape s;
+HopperGemm hopper_gemm_of(const Problem& problem) {
+  HopperGemm s;
   s.a = problem.inputs[0].type.dtype;
   s.b = problem.inputs[1].type.dtype;
   s.result = problem.outputs[0].type.dtype;
@@ -115,11 +53,7 @@ Shape shape_of(const Problem& problem) {
   return s;
 }
 
-// The two convolutions of a fused pair, as problems of their own.
-struct ConvPair {
-  Problem first, second;
-};
-std::optional<ConvPair> pair_of(const Problem& problem) {
+std::optional<ConvPair> conv_pair_of(const Problem& problem) {
   const auto* op = std::get_if<ops::ConvChain>(&problem.op);
   if (!op) return {};
   const auto own = problem.inputs.begin() + op->first_inputs;
@@ -136,24 +70,13 @@ std::optional<ConvPair> pair_of(const Problem& problem) {
   return pair;
 }
 
-// What one kernel computes: a product and, for a fused pair, a second one.
-struct Task {
-  Shape first;
-  std::optional<Shape> second;
-  const Shape& last() const { return second ? *second : first; }
-};
-Task task_of(const Problem& problem, const std::optional<ConvPair>& pair) {
-  if (!pair) return {shape_of(problem), {}};
-  return {shape_of(pair->first), shape_of(pair->second)};
-}
-
-Support shape_supports(const Problem& problem) {
+Support hopper_gemm_supports(const Problem& problem) {
   const Port &a = problem.inputs[0], &b = problem.inputs[1];
   if (!on_matrix_units(a.type.dtype, b.type.dtype, allows_tf32(problem)))
     return refused("a product of ", a.type.dtype, " and ", b.type.dtype,
                    on_matrix_units(a.type.dtype, b.type.dtype, true) ? ", which may not be rounded to TF32" : "");
   if (!b.is_constant) return refused("its weights are not constant");
-  const Shape s = shape_of(problem);
+  const HopperGemm s = hopper_gemm_of(problem);
   if (size_of(s.result) > 4 || s.result == DType::boolean) return refused("results of ", s.result);
   if (s.channels == 0 || s.channels * s.element() % 16)
     return refused(s.channels, " channels of ", s.a, ", not whole multiples of 16 bytes");
@@ -163,33 +86,49 @@ Support shape_supports(const Problem& problem) {
   return gemm_supports(s.a, s.b, s.rows, s.columns, s.packed_depth(), epilogue_of(problem));
 }
 
-Support conv_supports(const Problem& problem) {
-  const auto* op = std::get_if<ops::Conv>(&problem.op);
-  if (!op) return refused("not a convolution");
-  if (problem.inputs[0].dims().size() != 4) return refused(problem.inputs[0].dims().size() - 2, " spatial axes, not 2");
-  if (op->group != 1) return refused(op->group, " groups");
-  const Shape s = shape_of(problem);
-  // The limits of im2col tensor maps (CUDA driver API, cuTensorMapEncodeIm2col).
-  for (size_t i = 0; i < 2; ++i) {
-    if (s.stride[i] < 1 || s.stride[i] > 8) return refused("a stride of ", s.stride[i]);
-    if (s.kernel[i] < 1 || s.dilation[i] < 1 || (s.kernel[i] - 1) * s.dilation[i] > 255)
-      return refused("a kernel of ", s.kernel[i], " taps, ", s.dilation[i], " apart");
-    if (s.pad[i] < 0 || s.pad[i] > 127) return refused("a padding of ", s.pad[i]);
-    if (std::abs((s.out[i] - 1) * s.stride[i] - s.pad[i] - (s.in[i] - 1)) > 127)
-      return refused("a padding or kernel beyond 127");
-    if (!small_positions(s.in[i])) return refused("an axis of ", s.in[i], " elements");
-  }
-  return shape_supports(problem);
-}
+namespace {
 
-Support matmul_supports(const Problem& problem) {
-  const auto* op = std::get_if<ops::MatMul>(&problem.op);
-  if (!op) return refused("not a matrix product");
-  const Dims a = problem.inputs[0].dims(), b = problem.inputs[1].dims(), out = problem.outputs[0].dims();
-  if (op->transpose_a || a.size() != out.size() || !std::equal(a.begin(), a.end() - 1, out.begin()) ||
-      element_count(Dims(b.begin(), b.end() - 2)) != 1)
-    return refused("not one matrix of weights for all rows");
-  return shape_supports(problem);
+struct Tile {
+  std::string_view text;  // M x N
+  int rows, columns;      // M and N of a consumer warpgroup
+  bool cooperative;       // the consumers split one tile; otherwise they take alternate tiles (ping-pong)
+  int consumers = 2;      // consumer warpgroups
+  int splits = 1;         // split K: blocks of a cluster that share a tile
+
+  // Blocks per SM. Those with one consumer leave room for another.
+  int blocks() const { return consumers == 1 ? 2 : 1; }
+  int64_t shared_bytes() const { return blocks() == 2 ? 113 << 10 : 227 << 10; }
+};
+constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
+                           {"tile=64x64", 64, 64, false},
+                           {"tile=64x256", 64, 256, false},
+                           {"tile=256x128 together", 128, 128, true},
+                           {"tile=64x128 groups=3", 64, 128, false, 3},
+                           {"tile=128x64 groups=3", 128, 64, false, 3},
+                           {"tile=64x32 groups=1", 64, 32, true, 1},
+                           {"tile=64x64 groups=1", 64, 64, true, 1},
+                           {"tile=64x128 groups=1", 64, 128, true, 1},
+                           {"tile=64x32 splits=2", 64, 32, true, 1, 2},
+                           {"tile=64x64 splits=2", 64, 64, true, 1, 2},
+                           {"tile=64x64 splits=4", 64, 64, true, 1, 4},
+                           {"tile=64x64 splits=8", 64, 64, true, 1, 8}};
+// Tiles of fused pairs. A tile has all columns of the first convolution.
+constexpr Tile kPairTiles[] = {{"tile=64x64 groups=4", 64, 64, false, 4},
+                               {"tile=128x64 groups=3", 128, 64, false, 3},
+                               {"tile=64x128 groups=3", 64, 128, false, 3},
+                               {"tile=128x128", 128, 128, false}};
+constexpr std::string_view kStored = " stored";  // suffix of a tile: TMA stores the results
+constexpr int kMultiprocessors = 132, kMostStages = 16, kTurnBytes = 48;
+
+// What one kernel computes: a product and, for a fused pair, a second one.
+struct Task {
+  HopperGemm first;
+  std::optional<HopperGemm> second;
+  const HopperGemm& last() const { return second ? *second : first; }
+};
+Task task_of(const Problem& problem, const std::optional<ConvPair>& pair) {
+  if (!pair) return {hopper_gemm_of(problem), {}};
+  return {hopper_gemm_of(pair->first), hopper_gemm_of(pair->second)};
 }
 
 // A tile and what follows from it for a shape.
@@ -311,25 +250,6 @@ double expected_clocks(const Task& t, const Choice& c, int64_t result_bytes) {
 
 std::span<const Tile> tiles_for(const Task& t) { return t.second ? std::span<const Tile>(kPairTiles) : kTiles; }
 
-Support pair_supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::ConvChain>(problem.op)) return refused("not a fused pair of convolutions");
-  if (problem.inputs[0].dims().size() != 4) return refused(problem.inputs[0].dims().size() - 2, " spatial axes, not 2");
-  const auto pair = pair_of(problem);
-  for (const Problem* part : {&pair->first, &pair->second})
-    if (const Support support = conv_supports(*part); !support.yes()) return support;
-  const Task t = task_of(problem, pair);
-  if (t.first.a != t.second->a || t.first.b != t.second->b)
-    return refused("products of ", t.first.a, " and then of ", t.second->a);
-  if (t.first.a == DType::f32) return refused("operands of f32: nothing rounds the second convolution's to TF32");
-  for (size_t i = 2; i < pair->first.inputs.size(); ++i)
-    if (pair->first.inputs[i].dims() == pair->first.outputs[0].dims())
-      return refused("the first epilogue reads a tensor of its output's shape");
-  for (const Tile& tile : kPairTiles)
-    if (choice_of(t, tile)) return supported();
-  return refused(t.first.columns, " channels between and ", t.second->columns,
-                 " behind, which do not fit into shared memory");
-}
-
 std::vector<Layout> layouts_of_inputs(const Problem& problem, const std::optional<ConvPair>& pair) {
   if (!pair && std::holds_alternative<ops::MatMul>(problem.op))
     return std::vector<Layout>(problem.inputs.size(), Layout::plain);
@@ -342,8 +262,16 @@ std::vector<Layout> layouts_of_inputs(const Problem& problem, const std::optiona
   return layouts;
 }
 
-std::vector<Config> configs(const Problem& problem) {
-  const auto pair = pair_of(problem);
+}  // namespace
+
+bool pair_fits(const ConvPair& pair) {
+  const Task t{hopper_gemm_of(pair.first), hopper_gemm_of(pair.second)};
+  return std::any_of(std::begin(kPairTiles), std::end(kPairTiles),
+                     [&](const Tile& tile) { return choice_of(t, tile); });
+}
+
+std::vector<Config> hopper_gemm_configs(const Problem& problem) {
+  const auto pair = conv_pair_of(problem);
   const Task t = task_of(problem, pair);
   const int64_t result_bytes = gemm_result_bytes(pair ? pair->second : problem);
   std::vector<std::pair<double, std::string>> candidates;
@@ -360,6 +288,8 @@ std::vector<Config> configs(const Problem& problem) {
     out.push_back({candidates[i].second, layouts_of_inputs(problem, pair), {layout}});
   return out;
 }
+
+namespace {
 
 Choice choice_of(const Task& t, std::string_view text) {
   const bool stored = text.ends_with(kStored);
@@ -379,7 +309,7 @@ Choice choice_of(const Task& t, std::string_view text) {
 // rows within 4 * v makes a thread's sums neighbours of the output: wgmma's accumulators lie as n8 * 8 + quad * 2 + i,
 // and thread `quad` shall have columns quad * v to quad * v + v - 1.
 template <class Word>
-void pack_weights(const Shape& s, const Tensor& w, bool conv, bool transposed, std::span<std::byte> to) {
+void pack_weights(const HopperGemm& s, const Tensor& w, bool conv, bool transposed, std::span<std::byte> to) {
   const int64_t taps = s.kernel[0] * s.kernel[1], v = s.v(), depth = s.packed_depth(), per_tap = depth / taps;
   auto rounded = [](Word x) {  // f32 to TF32, half away from zero
     if constexpr (sizeof(Word) == 4)
@@ -402,7 +332,7 @@ void pack_weights(const Shape& s, const Tensor& w, bool conv, bool transposed, s
     }
   }
 }
-std::vector<std::byte> packed_weights(const Shape& s, const Tensor& w, bool conv, bool transposed) {
+std::vector<std::byte> packed_weights(const HopperGemm& s, const Tensor& w, bool conv, bool transposed) {
   std::vector<std::byte> out(size_t(s.packed_columns() * s.packed_depth() * s.element()));
   if (s.element() == 1) pack_weights<uint8_t>(s, w, conv, transposed, out);
   else if (s.element() == 2) pack_weights<uint16_t>(s, w, conv, transposed, out);
@@ -410,7 +340,7 @@ std::vector<std::byte> packed_weights(const Shape& s, const Tensor& w, bool conv
   return out;
 }
 
-TensorMapSpec map_of_a(const Shape& s, int64_t rows) {
+TensorMapSpec map_of_a(const HopperGemm& s, int64_t rows) {
   TensorMapSpec map;
   map.element_bytes = int(s.element());
   map.tf32 = s.a == DType::f32;
@@ -435,7 +365,7 @@ TensorMapSpec map_of_a(const Shape& s, int64_t rows) {
   return map;
 }
 
-TensorMapSpec map_of_results(const Shape& s, int64_t pitch, int64_t rows, int64_t columns) {
+TensorMapSpec map_of_results(const HopperGemm& s, int64_t pitch, int64_t rows, int64_t columns) {
   TensorMapSpec map;
   map.element_bytes = int(size_of(s.result));
   map.swizzle = int(std::min<int64_t>(128, columns * map.element_bytes));
@@ -446,7 +376,7 @@ TensorMapSpec map_of_results(const Shape& s, int64_t pitch, int64_t rows, int64_
   return map;
 }
 
-TensorMapSpec map_of_weights(const Shape& s, int64_t columns) {
+TensorMapSpec map_of_weights(const HopperGemm& s, int64_t columns) {
   TensorMapSpec map;
   map.element_bytes = int(s.element());
   map.sizes = {uint64_t(s.packed_depth()), uint64_t(s.packed_columns())};
@@ -457,10 +387,12 @@ TensorMapSpec map_of_weights(const Shape& s, int64_t columns) {
   return map;
 }
 
-Recipe::Work work(const Problem& problem, const Config& config) {
-  const auto pair = pair_of(problem);
+}  // namespace
+
+Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config) {
+  const auto pair = conv_pair_of(problem);
   const Task t = task_of(problem, pair);
-  const Shape &s = t.first, &last = t.last();
+  const HopperGemm &s = t.first, &last = t.last();
   const Choice choice = choice_of(t, config.text);
   const Tile& tile = *choice.tile;
   Recipe::Work out;
@@ -526,7 +458,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
                                    "\nusing Extra = ", memory_type(problem.inputs[size_t(extra)].type.dtype), ";")
                           : "",
       "\n", for_arrays("FOR_ARRAYS", epilogue.arrays), pair ? for_arrays("FIRST_FOR_ARRAYS", first.arrays) : "",
-      first.text, epilogue.text, "#include \"backends/cuda/matmul/pipeline.cu\"\n");
+      first.text, epilogue.text, "#include \"backends/cuda/gemm/hopper_gemm.cu\"\n");
   ParameterWriter writer;
   writer.put(uint32_t(s.rows))
       .put(uint32_t(last.columns))
@@ -559,11 +491,11 @@ Recipe::Work work(const Problem& problem, const Config& config) {
 }
 
 // The kernel has one leading dimension for all epilogue inputs of the output's shape.
-bool takes_parts(const Problem& problem, const Config&) {
-  if (const auto pair = pair_of(problem)) {
+bool hopper_gemm_takes_parts(const Problem& problem, const Config&) {
+  if (const auto pair = conv_pair_of(problem)) {
     for (size_t i = 1; i < pair->first.inputs.size(); ++i)
       if (pair->first.inputs[i].pitch) return false;
-    return small_positions(pair->first.inputs[0].pitch) && takes_parts(pair->second, {});
+    return small_positions(pair->first.inputs[0].pitch) && hopper_gemm_takes_parts(pair->second, {});
   }
   if (!epilogue_takes_parts(problem)) return false;
   int64_t pitch = -1;
@@ -574,12 +506,5 @@ bool takes_parts(const Problem& problem, const Config&) {
   }
   return small_positions(pitch) && small_positions(problem.outputs[0].pitch);
 }
-
-}  // namespace
-
-extern const Recipe conv_pipeline_recipe, conv_chain_recipe, matmul_pipeline_recipe;
-const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 8, conv_supports, configs, work, "sm_90a", takes_parts};
-const Recipe conv_chain_recipe{"cuda.conv.chain", 3, pair_supports, configs, work, "sm_90a", takes_parts};
-const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 8, matmul_supports, configs, work, "sm_90a", takes_parts};
 
 }  // namespace temper::cuda

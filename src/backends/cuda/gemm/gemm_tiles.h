@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tiles that a GEMM is cut into.
 #pragma once
-#include "backends/cuda/matmul/gemm.h"
+#include "backends/cuda/gemm/gemm.h"
 
 namespace temper::cuda {
 

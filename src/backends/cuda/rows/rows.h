@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the recipes share whose kernels work along rows (support/rows.cuh).
+// What the recipes share whose kernels work along rows (rows.cuh).
 #pragma once
 #include "backends/cuda/recipe.h"
 
@@ -10,8 +10,5 @@ namespace temper::cuda {
 // the kernel, whose entry has the file's name. Nothing where x has no rows.
 Recipe::Work rows_work(const TensorType& x, Layout layout, const std::vector<int64_t>& axes, const Dims& out_strides,
                        DType output, std::string_view entry, const std::string& constants, double number);
-
-// Plain, and channels_last where the tensor has channels.
-std::vector<Config> same_layout_configs(const Problem& problem);
 
 }  // namespace temper::cuda

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions and fused pairs of convolutions on Hopper, by TMA and wgmma: the recipes of gemm/hopper_gemm.h.
+#include <cmath>
+
+#include "backends/cuda/gemm/hopper_gemm.h"
+
+namespace temper::cuda {
+
+namespace {
+
+Support conv_supports(const Problem& problem) {
+  const auto* op = std::get_if<ops::Conv>(&problem.op);
+  if (!op) return refused("not a convolution");
+  if (problem.inputs[0].dims().size() != 4) return refused(problem.inputs[0].dims().size() - 2, " spatial axes, not 2");
+  if (op->group != 1) return refused(op->group, " groups");
+  const HopperGemm s = hopper_gemm_of(problem);
+  // The limits of im2col tensor maps (CUDA driver API, cuTensorMapEncodeIm2col).
+  for (size_t i = 0; i < 2; ++i) {
+    if (s.stride[i] < 1 || s.stride[i] > 8) return refused("a stride of ", s.stride[i]);
+    if (s.kernel[i] < 1 || s.dilation[i] < 1 || (s.kernel[i] - 1) * s.dilation[i] > 255)
+      return refused("a kernel of ", s.kernel[i], " taps, ", s.dilation[i], " apart");
+    if (s.pad[i] < 0 || s.pad[i] > 127) return refused("a padding of ", s.pad[i]);
+    if (std::abs((s.out[i] - 1) * s.stride[i] - s.pad[i] - (s.in[i] - 1)) > 127)
+      return refused("a padding or kernel beyond 127");
+    if (!small_positions(s.in[i])) return refused("an axis of ", s.in[i], " elements");
+  }
+  return hopper_gemm_supports(problem);
+}
+
+Support pair_supports(const Problem& problem) {
+  if (!std::holds_alternative<ops::ConvChain>(problem.op)) return refused("not a fused pair of convolutions");
+  if (problem.inputs[0].dims().size() != 4) return refused(problem.inputs[0].dims().size() - 2, " spatial axes, not 2");
+  const auto pair = conv_pair_of(problem);
+  for (const Problem* part : {&pair->first, &pair->second})
+    if (const Support support = conv_supports(*part); !support.yes()) return support;
+  const HopperGemm first = hopper_gemm_of(pair->first), second = hopper_gemm_of(pair->second);
+  if (first.a != second.a || first.b != second.b) return refused("products of ", first.a, " and then of ", second.a);
+  if (first.a == DType::f32) return refused("operands of f32: nothing rounds the second convolution's to TF32");
+  for (size_t i = 2; i < pair->first.inputs.size(); ++i)
+    if (pair->first.inputs[i].dims() == pair->first.outputs[0].dims())
+      return refused("the first epilogue reads a tensor of its output's shape");
+  if (pair_fits(*pair)) return supported();
+  return refused(first.columns, " channels between and ", second.columns,
+                 " behind, which do not fit into shared memory");
+}
+
+}  // namespace
+
+extern const Recipe conv_pipeline_recipe, conv_chain_recipe;
+const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 8,        conv_supports,          hopper_gemm_configs,
+                                  hopper_gemm_work,     "sm_90a", hopper_gemm_takes_parts};
+const Recipe conv_chain_recipe{"cuda.conv.chain", 3,        pair_supports,          hopper_gemm_configs,
+                               hopper_gemm_work,  "sm_90a", hopper_gemm_takes_parts};
+
+}  // namespace temper::cuda

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GEMM kernel for Hopper (hopper_gemm.cu) as recipes use it: convolutions, fused pairs of convolutions
+// (conv/conv_hopper.cc) and matrix products (matmul/matmul_hopper.cc) are GEMMs to it.
+#pragma once
+#include <array>
+#include <optional>
+
+#include "backends/cuda/recipe.h"
+#include "base/checked.h"
+
+namespace temper::cuda {
+
+// A convolution or product as the GEMM that the kernel computes.
+struct HopperGemm {
+  DType a, b, result;
+  int64_t rows = 0, columns = 0, channels = 0;
+  std::array<int64_t, 2> kernel{1, 1}, stride{1, 1}, pad{0, 0}, dilation{1, 1}, in{1, 1}, out{1, 1};  // h, w
+  int64_t images = 1;
+  int64_t a_ld = 0, out_ld = 0, extra_ld = 0;  // leading dimensions, in elements
+  bool im2col = false;
+  int extra = -1;  // the epilogue input of the output's shape and element size (a residual), if there is just one
+  int arrays = 0;  // number of inputs that are is_channel_array
+
+  int64_t element() const { return size_of(a); }
+  int64_t v() const { return 16 / size_of(result); }
+  // Bytes of a K slice, chosen for the least padding.
+  int64_t slice() const {
+    const int64_t bytes = channels * element();
+    int64_t best = 128;
+    for (int64_t slice : {64, 32})
+      if (round_up(bytes, slice) < round_up(bytes, best)) best = slice;
+    return best;
+  }
+  int64_t channel_slices() const { return ceil_div(channels * element(), slice()); }
+  int64_t slices() const { return kernel[0] * kernel[1] * channel_slices(); }
+  // Columns of the prepacked weights, padded to whole groups.
+  int64_t packed_columns() const { return round_up(columns, 4 * v()); }
+  int64_t packed_depth() const { return slices() * slice() / element(); }
+};
+HopperGemm hopper_gemm_of(const Problem& problem);
+
+// The two convolutions of a fused pair, as problems of their own.
+struct ConvPair {
+  Problem first, second;
+};
+// Nothing if the problem is not a fused pair.
+std::optional<ConvPair> conv_pair_of(const Problem& problem);
+// Whether some tile of a fused pair fits into shared memory.
+bool pair_fits(const ConvPair& pair);
+
+// What convolutions and matrix products have in common: dtypes, constant weights, alignment, the epilogue. The problem
+// is a convolution or product; the limits of im2col and of matmul's operands are for the caller to check.
+Support hopper_gemm_supports(const Problem& problem);
+
+// For recipes of such problems and of fused pairs.
+std::vector<Config> hopper_gemm_configs(const Problem& problem);
+Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config);
+bool hopper_gemm_takes_parts(const Problem& problem, const Config& config);
+
+}  // namespace temper::cuda

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products on Hopper, by TMA and wgmma: the recipe of gemm/hopper_gemm.h.
+#include <algorithm>
+
+#include "backends/cuda/gemm/hopper_gemm.h"
+
+namespace temper::cuda {
+
+namespace {
+
+Support matmul_supports(const Problem& problem) {
+  const auto* op = std::get_if<ops::MatMul>(&problem.op);
+  if (!op) return refused("not a matrix product");
+  const Dims a = problem.inputs[0].dims(), b = problem.inputs[1].dims(), out = problem.outputs[0].dims();
+  if (op->transpose_a || a.size() != out.size() || !std::equal(a.begin(), a.end() - 1, out.begin()) ||
+      element_count(Dims(b.begin(), b.end() - 2)) != 1)
+    return refused("not one matrix of weights for all rows");
+  return hopper_gemm_supports(problem);
+}
+
+}  // namespace
+
+extern const Recipe matmul_pipeline_recipe;
+const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 8,        matmul_supports,        hopper_gemm_configs,
+                                    hopper_gemm_work,       "sm_90a", hopper_gemm_takes_parts};
+
+}  // namespace temper::cuda
