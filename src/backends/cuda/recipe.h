@@ -44,11 +44,20 @@ struct Job {
   bool overlap = false;
 };
 
+// The properties of a GPU that configurations and grids are chosen by. The defaults are those of an H100 SXM (and of an
+// H200). They stand in where no GPU is open, as in tests that plan or compile without one.
+struct GpuProperties {
+  int sms = 132;
+  int64_t shared_per_block = 227 << 10;  // bytes of shared memory that a block may have
+  int64_t l2_bytes = 50 << 20;
+};
+
 struct Recipe {
   std::string_view name;  // "cuda.pointwise"
   int version;            // raise it when the kernel changes
   Support (*supports)(const Problem& problem);
-  std::vector<Config> (*configs)(const Problem& problem);  // the likeliest first; never empty for a supported problem
+  // The likeliest first; never empty for a supported problem.
+  std::vector<Config> (*configs)(const Problem& problem, const GpuProperties& gpu);
   // What a recipe makes of one configuration: its jobs in launch order (none if the outputs have no elements), and the
   // memory that they need.
   struct Work {
@@ -60,7 +69,7 @@ struct Recipe {
     int64_t packed_bytes = 0;
     std::vector<bool> consumed;  // inputs that kernels read from `packed` alone; empty: none
   };
-  Work (*work)(const Problem& problem, const Config& config);
+  Work (*work)(const Problem& problem, const Config& config, const GpuProperties& gpu);
   std::string_view architecture = {};  // the only architecture that has the kernel, "sm_90a"; empty: every one
   // Tactic::takes_parts: whether the kernel reads and writes strided views of larger tensors. Null: it does not.
   bool (*takes_parts)(const Problem& problem, const Config& config) = nullptr;
@@ -116,7 +125,7 @@ inline Dims logical_strides(const Port& port, Layout layout) {
   return logical_strides(port.dims(), layout, port.pitch);
 }
 // For Recipe::configs: all ports plain, and all channels_last where the tensors have channels.
-std::vector<Config> same_layout_configs(const Problem& problem);
+std::vector<Config> same_layout_configs(const Problem& problem, const GpuProperties& gpu);
 inline bool simple_layout(Layout layout) { return layout == Layout::plain || layout == Layout::channels_last; }
 
 }  // namespace temper::cuda

@@ -51,13 +51,20 @@ Problem without_constants(Problem problem) {
 
 }  // namespace
 
+GpuProperties properties_of(const Device& device) {
+  if (!device.gpu) return {};
+  const GpuInfo& gpu = device.gpu->gpu()->info();
+  return {gpu.multiprocessors, gpu.shared_per_block, gpu.l2_bytes};
+}
+
 std::vector<Config> recipe_configs(const Recipe& recipe, const Problem& problem, const Device& device) {
-  std::vector<Config> configs = recipe.configs(problem);
+  const GpuProperties gpu = properties_of(device);
+  std::vector<Config> configs = recipe.configs(problem, gpu);
   if (!device.gpu) return configs;
   const Problem bare = without_constants(problem);
-  const int64_t most = device.gpu->gpu()->info().shared_per_block;
+  const int64_t most = gpu.shared_per_block;
   std::erase_if(configs, [&](const Config& config) {
-    const Recipe::Work work = recipe.work(bare, config);
+    const Recipe::Work work = recipe.work(bare, config, gpu);
     return std::any_of(work.jobs.begin(), work.jobs.end(),
                        [&](const Job& job) { return int64_t(job.shape.shared_bytes) > most; });
   });
@@ -69,11 +76,12 @@ std::vector<Config> recipe_configs(const Recipe& recipe, const Problem& problem,
 
 void compile_recipe(const Recipe& recipe, const Problem& problem, const Config& config, const Device& device) {
   const Problem bare = without_constants(problem);
-  for (const Job& job : recipe.work(bare, config).jobs) device.gpu->compiler().compile(job.source, device.architecture);
+  for (const Job& job : recipe.work(bare, config, properties_of(device)).jobs)
+    device.gpu->compiler().compile(job.source, device.architecture);
 }
 
 Packed build_recipe(const Recipe& recipe, const Problem& problem, const Config& config, const Device& device) {
-  const Recipe::Work work = recipe.work(problem, config);
+  const Recipe::Work work = recipe.work(problem, config, properties_of(device));
   Packed packed;
   packed.bytes.resize(work.packed.size());
   if (!work.packed.empty()) std::memcpy(packed.bytes.data(), work.packed.data(), work.packed.size());
@@ -84,11 +92,12 @@ Packed build_recipe(const Recipe& recipe, const Problem& problem, const Config& 
 
 std::unique_ptr<Kernel> load_recipe(const Recipe& recipe, const Problem& problem, const Config& config,
                                     const PackedView& packed, const Device& device) {
-  const std::vector<Config> configs = recipe.configs(problem);
+  const GpuProperties gpu = properties_of(device);
+  const std::vector<Config> configs = recipe.configs(problem, gpu);
   if (std::find(configs.begin(), configs.end(), config) == configs.end())
     fail(ErrorKind::bad_file, recipe.name, " has no configuration '", config.text, "' in these layouts for ",
          problem.text());
-  const Recipe::Work work = recipe.work(problem, config);
+  const Recipe::Work work = recipe.work(problem, config, gpu);
   expect_packed(packed.bytes, size_t(work.packed_bytes));
   return std::make_unique<RecipeKernel>(work, packed, device);
 }

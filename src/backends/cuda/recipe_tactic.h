@@ -6,6 +6,9 @@
 
 namespace temper::cuda {
 
+// Of the device's GPU; the defaults if none is open.
+GpuProperties properties_of(const Device& device);
+
 // The recipe's configurations, except those that need more shared memory than the GPU has (all if no GPU is open).
 std::vector<Config> recipe_configs(const Recipe& recipe, const Problem& problem, const Device& device);
 void compile_recipe(const Recipe& recipe, const Problem& problem, const Config& config, const Device& device);

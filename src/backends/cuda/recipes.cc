@@ -82,7 +82,7 @@ uint32_t blocks_for(int64_t count, int64_t block) {
   return uint32_t(blocks);
 }
 
-std::vector<Config> same_layout_configs(const Problem& problem) {
+std::vector<Config> same_layout_configs(const Problem& problem, const GpuProperties&) {
   std::vector<Config> out;
   for (Layout layout : {Layout::plain, Layout::channels_last}) {
     Config config;

@@ -9,10 +9,10 @@ namespace temper::testing {
 inline std::vector<Config> all_configs(const cuda::Recipe& recipe, const Problem& problem) {
   constexpr std::string_view kStored = " stored", kNoResidual = "#define EXTRA_STAGES 0\n";
   std::vector<Config> all;
-  for (const Config& config : recipe.configs(problem)) {
+  for (const Config& config : recipe.configs(problem, {})) {
     all.push_back(config);
     if (!recipe.name.ends_with(".pipeline") && !recipe.name.ends_with(".chain")) continue;
-    const auto jobs = recipe.work(problem, config).jobs;
+    const auto jobs = recipe.work(problem, config, {}).jobs;
     if (jobs.empty() || jobs[0].source.text.find(kNoResidual) != std::string::npos) continue;
     all.push_back(config);
     std::string& text = all.back().text;

@@ -151,7 +151,7 @@ TEST(CudaKernels, CompileForEveryGenerationWithoutSpills) {
         if (const auto parts = testing::in_larger_tensors(*recipe, problem, config)) works.push_back({config, *parts});
       }
       for (const auto& [config, variant] : works)
-        for (const cuda::Job& job : recipe->work(variant, config).jobs) {
+        for (const cuda::Job& job : recipe->work(variant, config, {}).jobs) {
           if (!seen.insert(job.source.text).second) continue;
           const uint64_t digest = xxh3(job.source.text);
           std::vector<const char*> architectures;
@@ -214,8 +214,8 @@ TEST(CudaKernels, EveryStepOfAProgramCompilesOnEveryDtype) {
                     {{type_of(dtype, {64})}, {type_of(dtype, {64})}},
                     {{type_of(program.infer(inputs), {64})}}};
     const cuda::Recipe* recipe = cuda::recipes()[0];
-    const auto configs = recipe->configs(problem);
-    for (const cuda::Job& job : recipe->work(problem, configs.at(0)).jobs)
+    const auto configs = recipe->configs(problem, {});
+    for (const cuda::Job& job : recipe->work(problem, configs.at(0), {}).jobs)
       EXPECT_EQ(compiler->compile(job.source, "sm_80").kernels.size(), 1u);
   }
 }

@@ -248,6 +248,26 @@ TEST(EmulatedChain, StoresTilesOfSeveralPiecesFromWhereTheResidualWas) {
       emulated.compiler(), emulated.gpu(), {SIZE_MAX, "chain", 1});
 }
 
+TEST(CudaRecipes, PersistentKernelsHaveAsManyBlocksAsTheGpuHasRoomFor) {
+  const KernelCase line = parse_cases("matmul(f16[20000,64], f16[64,128]*) epilogue=\"(1)\"").at(0);
+  const std::vector<Tensor> inputs = make_case_inputs(line, 1);
+  const Problem problem = make_case_problem(line, inputs, 1);
+  const auto pipeline = std::find_if(cuda::recipes().begin(), cuda::recipes().end(),
+                                     [](const cuda::Recipe* recipe) { return recipe->name == "cuda.matmul.pipeline"; });
+  ASSERT_NE(pipeline, cuda::recipes().end());
+  for (const int sms : {78, 114, 132}) {
+    cuda::GpuProperties gpu;
+    gpu.sms = sms;
+    for (Config config : (*pipeline)->configs(problem, gpu)) {
+      SCOPED_TRACE(concat(sms, " SMs, ", config.text));
+      const int64_t blocks = sms * (config.text.ends_with("groups=1") ? 2 : 1);
+      EXPECT_LE(int64_t((*pipeline)->work(problem, config, gpu).jobs.at(0).shape.grid[0]), blocks);
+      config.text = "tile=128x128";
+      EXPECT_EQ(int64_t((*pipeline)->work(problem, config, gpu).jobs.at(0).shape.grid[0]), sms);
+    }
+  }
+}
+
 TEST(CudaRecipes, AFirstConvolutionIsOfferedToOneOfItsTwoKernels) {
   const auto offered = [](int outputs, const char* architecture) {
     const KernelCase line = parse_cases(concat("conv(f16[1,3,20,20], f16[", outputs,
@@ -288,8 +308,8 @@ TEST(CudaRecipes, RoundF32ToTf32OnlyWhereTheyMay) {
           continue;
         }
         EXPECT_EQ(support.reason, "");
-        for (const Config& config : recipe->configs(problem)) {
-          const std::string source = recipe->work(problem, config).jobs.at(0).source.text;
+        for (const Config& config : recipe->configs(problem, {})) {
+          const std::string source = recipe->work(problem, config, {}).jobs.at(0).source.text;
           EXPECT_NE(source.find(tf32 ? "#define MATRIX 5\n" : "#define MATRIX 0\n"), std::string::npos) << source;
         }
       }

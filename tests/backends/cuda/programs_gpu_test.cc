@@ -138,8 +138,8 @@ TEST(CudaPrograms, EveryStepOnEveryDtypeAgreesWithTheReference) {
       one.problem.op = ops::Pointwise{one.program};
       one.problem.inputs = {{a.type()}, {b.type()}};
       one.inputs = {a, b};
-      one.config = recipe->configs(one.problem).at(0);
-      one.work = recipe->work(one.problem, one.config);
+      one.config = recipe->configs(one.problem, {}).at(0);
+      one.work = recipe->work(one.problem, one.config, {});
       for (const cuda::Job& job : one.work.jobs) sources.push_back(job.source);
       all.push_back(std::move(one));
     };
@@ -194,8 +194,8 @@ struct OneStep {
     program.push({op, DType::f32, {0, -1, -1}});
     problem = {ops::Pointwise{program}, {{x.type()}}, {{x.type()}}};
     const cuda::Recipe* recipe = cuda::recipes()[0];
-    config = recipe->configs(problem).at(0);
-    work = recipe->work(problem, config);
+    config = recipe->configs(problem, {}).at(0);
+    work = recipe->work(problem, config, {});
   }
 };
 

@@ -76,12 +76,12 @@ struct Bench {
       const char* of = std::getenv("TEMPER_TIMES_OF");
       if (of && recipe->name.find(of) == std::string_view::npos) continue;
       if (!recipe_supports(*recipe, problem, architecture).yes()) continue;
-      for (const Config& config : recipe->configs(problem)) {
+      for (const Config& config : recipe->configs(problem, {})) {
         if (config.outputs[0] == Layout::plain && std::holds_alternative<ops::Conv>(problem.op)) continue;
         const char* once = std::getenv("TEMPER_TIMES_ONCE");
         if (once && ways.size() == size_t(std::atoi(once))) break;
         ways.push_back({recipe, config});
-        works.push_back(recipe->work(problem, config));
+        works.push_back(recipe->work(problem, config, {}));
       }
     }
   }

@@ -58,8 +58,8 @@ TEST(CudaTimes, DISABLED_OfRecipes) {
     std::fflush(stdout);
     for (const cuda::Recipe* recipe : cuda::recipes()) {
       if (!recipe_supports(*recipe, problem, gpu->info().architecture()).yes()) continue;
-      for (const Config& config : recipe->configs(problem)) {
-        const cuda::Recipe::Work work = recipe->work(problem, config);
+      for (const Config& config : recipe->configs(problem, {})) {
+        const cuda::Recipe::Work work = recipe->work(problem, config, {});
         testing::Cubins cubins(*compiler, gpu->info().architecture());
         std::vector<cuda::KernelSource> sources;
         for (const cuda::Job& job : work.jobs) sources.push_back(job.source);

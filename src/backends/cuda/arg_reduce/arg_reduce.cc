@@ -14,7 +14,7 @@ Support supports(const Problem& problem) {
 }
 
 // An axis that is dropped leaves the output without channels to order.
-std::vector<Config> configs(const Problem& problem) {
+std::vector<Config> configs(const Problem& problem, const GpuProperties&) {
   std::vector<Config> out;
   for (Layout layout : {Layout::plain, Layout::channels_last})
     if (layout_fits(problem.inputs[0].dims(), layout))
@@ -22,7 +22,7 @@ std::vector<Config> configs(const Problem& problem) {
   return out;
 }
 
-Recipe::Work work(const Problem& problem, const Config& config) {
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
   const auto& op = op_of(problem);
   const TensorType& x = problem.inputs[0].type;
   const Dims out_dims = problem.outputs[0].dims();

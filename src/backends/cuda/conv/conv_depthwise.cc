@@ -40,7 +40,7 @@ Support supports(const Problem& problem) {
   return gemm_supports(x.type.dtype, w.type.dtype, 1, weights[0], element_count(weights), op.epilogue);
 }
 
-std::vector<Config> configs(const Problem& problem) {
+std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   const Dims out = problem.outputs[0].dims();
   std::vector<Config> all;
   for (int pixels : {4, 2, 1}) {
@@ -49,12 +49,12 @@ std::vector<Config> configs(const Problem& problem) {
     all.push_back(std::move(config));
   }
   // Small images fill a GPU with short work only.
-  constexpr int64_t kFew = 132 * 2048 * 4 * 8;
-  if (element_count(out) < kFew) std::swap(all[0], all[2]);
+  constexpr int64_t kThreads = 2048, kOfThread = 4 * 8;  // threads of an SM; elements that a thread computes at most
+  if (element_count(out) < gpu.sms * kThreads * kOfThread) std::swap(all[0], all[2]);
   return all;
 }
 
-Recipe::Work work(const Problem& problem, const Config& config) {
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
   const auto& op = op_of(problem);
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
   const Dims in = x.dims(), weights = w.dims(), dims = problem.outputs[0].dims();

@@ -38,7 +38,7 @@ Support supports(const Problem& problem) {
   return supported();
 }
 
-std::vector<Config> configs(const Problem& problem) {
+std::vector<Config> configs(const Problem& problem, const GpuProperties&) {
   const Dims out_dims = problem.outputs[0].dims();
   std::vector<Config> out;
   for (Layout layout : {Layout::channels_last, Layout::plain}) {
@@ -51,7 +51,7 @@ std::vector<Config> configs(const Problem& problem) {
   return out;
 }
 
-Recipe::Work work(const Problem& problem, const Config& config) {
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
   const auto& op = op_of(problem);
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
   const Dims in = x.dims(), weights = w.dims(), out_dims = problem.outputs[0].dims();

@@ -100,9 +100,13 @@ std::vector<Config> configs_of_rows(const Problem& problem, std::vector<int> row
   return all;
 }
 
-std::vector<Config> mma_configs(const Problem& problem) { return configs_of_rows(problem, {16, 8, 4}); }
+std::vector<Config> mma_configs(const Problem& problem, const GpuProperties&) {
+  return configs_of_rows(problem, {16, 8, 4});
+}
 // A warpgroup has eight rows.
-std::vector<Config> wgmma_configs(const Problem& problem) { return configs_of_rows(problem, {16, 8}); }
+std::vector<Config> wgmma_configs(const Problem& problem, const GpuProperties&) {
+  return configs_of_rows(problem, {16, 8});
+}
 
 // How a kernel is cut into steps of the tensor cores. The names are those of conv_first.cu.
 struct Cut {
@@ -264,8 +268,12 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
   return out;
 }
 
-Recipe::Work mma_work(const Problem& problem, const Config& config) { return work(problem, config, false); }
-Recipe::Work wgmma_work(const Problem& problem, const Config& config) { return work(problem, config, true); }
+Recipe::Work mma_work(const Problem& problem, const Config& config, const GpuProperties&) {
+  return work(problem, config, false);
+}
+Recipe::Work wgmma_work(const Problem& problem, const Config& config, const GpuProperties&) {
+  return work(problem, config, true);
+}
 
 }  // namespace
 

@@ -34,7 +34,7 @@ Support supports(const Problem& problem) {
 }
 
 // Inputs of the output's shape have its layout, those that are broadcast are plain.
-std::vector<Config> configs(const Problem& problem) {
+std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   const Dims out_dims = problem.outputs[0].dims();
   std::vector<Config> out;
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
@@ -50,7 +50,7 @@ std::vector<Config> configs(const Problem& problem) {
     // Where vectors can be read, what reads element by element is hopeless.
     if (layout == Layout::plain && shape.vector) continue;
     shape.vector = layout == Layout::channels_last && w.is_constant && weights[1] % (16 / size_of(x.type.dtype)) == 0;
-    for (const std::string& tile : gemm_tiles(shape, shape.vector ? 6 : 2)) {
+    for (const std::string& tile : gemm_tiles(shape, shape.vector ? 6 : 2, gpu)) {
       Config config{tile, std::vector<Layout>(problem.inputs.size(), Layout::plain), {layout}};
       config.inputs[0] = layout;
       for (size_t i = 2; i < problem.inputs.size(); ++i)
@@ -72,7 +72,7 @@ std::vector<std::byte> packed_weights(const Tensor& w, int64_t channels, int64_t
   return out;
 }
 
-Recipe::Work work(const Problem& problem, const Config& config) {
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
   const auto& op = op_of(problem);
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
   const Dims in = x.dims(), weights = w.dims(), out_dims = problem.outputs[0].dims();

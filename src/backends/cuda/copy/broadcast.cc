@@ -12,11 +12,11 @@ Support supports(const Problem& problem) {
   return supported();
 }
 
-std::vector<Config> configs(const Problem& problem) {
+std::vector<Config> configs(const Problem& problem, const GpuProperties&) {
   return {{"", std::vector<Layout>(problem.inputs.size(), Layout::plain), {Layout::plain}}};
 }
 
-Recipe::Work work(const Problem& problem, const Config& config) {
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
   const TensorType& output = problem.outputs[0].type;
   const Dims dims = output.dims();
   return {copy_jobs(size_of(output.dtype), dims, broadcast_strides(problem.inputs[0].dims(), dims),

@@ -12,7 +12,7 @@ Support supports(const Problem& problem) {
 }
 
 // One copy for each input that was not written into its part of the output by whoever made it.
-Recipe::Work work(const Problem& problem, const Config& config) {
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
   const size_t axis = size_t(std::get<ops::Concat>(problem.op).axis);
   const TensorType& output = problem.outputs[0].type;
   const Dims strides = logical_strides(problem.outputs[0], config.outputs[0]);

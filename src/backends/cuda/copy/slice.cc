@@ -12,7 +12,7 @@ Support supports(const Problem& problem) {
   return supported();
 }
 
-Recipe::Work work(const Problem& problem, const Config& config) {
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
   const auto& op = std::get<ops::Slice>(problem.op);
   const TensorType& output = problem.outputs[0].type;
   const Dims dims = output.dims();

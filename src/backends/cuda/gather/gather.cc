@@ -19,11 +19,11 @@ Support supports(const Problem& problem) {
   return supported();
 }
 
-std::vector<Config> configs(const Problem& problem) {
+std::vector<Config> configs(const Problem& problem, const GpuProperties&) {
   return {{"", std::vector<Layout>(problem.inputs.size(), Layout::plain), {Layout::plain}}};
 }
 
-Recipe::Work work(const Problem& problem, const Config&) {
+Recipe::Work work(const Problem& problem, const Config&, const GpuProperties&) {
   const auto& op = op_of(problem);
   const TensorType& x = problem.inputs[0].type;
   const Dims in = x.dims(), index = problem.inputs[1].dims(), dims = problem.outputs[0].dims();

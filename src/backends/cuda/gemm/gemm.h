@@ -57,7 +57,7 @@ int matrix_units(DType a);
 Support gemm_supports(DType a, DType b, int64_t rows, int64_t columns, int64_t depth, const Program& epilogue);
 // At most `most` tiles to choose from, as Config::text, the likeliest to be fast first: "tile=128x256" (M x N),
 // "tile=64x64 splits=4" (split K: as many blocks share a tile).
-std::vector<std::string> gemm_tiles(const GemmShape& shape, size_t most);
+std::vector<std::string> gemm_tiles(const GemmShape& shape, size_t most, const GpuProperties& gpu);
 // Axes as few as they can be. Strides of `rows`: of each operand; of `batch`: of a, of b, then of each operand.
 void set_axes(Gemm& gemm, Axes rows, Axes batch);
 // Throws Error{bad_file} for a tile that is none of those.

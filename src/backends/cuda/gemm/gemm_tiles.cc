@@ -24,16 +24,17 @@ std::span<const GemmTile> tiles_of(bool matrix) {
   return matrix ? std::span<const GemmTile>(kMatrixTiles) : std::span<const GemmTile>(kPlainTiles);
 }
 
-// A rough estimate in clocks of an H100, which ranks candidates; the bottom of the ranking is never measured.
-double expected_clocks(const GemmShape& shape, const GemmTile& tile, int splits, bool matrix) {
-  constexpr double kMultiprocessors = 132, kStart = 2500, kFromCache = 40, kFromMemory = 14;
+// A rough estimate in clocks, with the throughputs of an H100, which ranks candidates; the bottom of the ranking is
+// never measured.
+double expected_clocks(const GemmShape& shape, const GemmTile& tile, int splits, bool matrix, int sms) {
+  constexpr double kStart = 2500, kFromCache = 40, kFromMemory = 14;
   const int64_t size = size_of(shape.a), per_slice = (matrix ? 128 : 64) / size;
   const double tiles =
       double(ceil_div(shape.rows, int64_t(tile.rows)) * ceil_div(shape.columns, int64_t(tile.columns)) * shape.batches);
   const double slices = double(ceil_div(ceil_div(shape.depth, per_slice), int64_t(splits)));
-  const double blocks = tiles * splits, at_once = kMultiprocessors * tile.blocks;
+  const double blocks = tiles * splits, at_once = double(sms) * tile.blocks;
   const double waves = std::max(1.0, blocks / at_once < 3 ? std::ceil(blocks / at_once) : blocks / at_once);
-  const double sharing = std::min(double(tile.blocks), std::ceil(blocks / kMultiprocessors));
+  const double sharing = std::min(double(tile.blocks), std::ceil(blocks / sms));
   const double bytes = (tile.rows + tile.columns) * (matrix ? 128.0 : 64.0);
   // 32 clocks for 64 by 64 by 32 bytes; one with fewer columns takes the same time for reading a.
   const double units = matrix ? tile.rows / 64.0 * std::max(tile.columns, 64) / 64 *
@@ -75,7 +76,7 @@ GemmChoice gemm_choice(bool matrix, std::string_view text) {
   return choice;
 }
 
-std::vector<std::string> gemm_tiles(const GemmShape& shape, size_t most) {
+std::vector<std::string> gemm_tiles(const GemmShape& shape, size_t most, const GpuProperties& gpu) {
   struct Candidate {
     double clocks;
     std::string text;
@@ -91,9 +92,9 @@ std::vector<std::string> gemm_tiles(const GemmShape& shape, size_t most) {
       if (splits > 1 && (ceil_div(shape.depth, per_slice) < 2 * splits || tile.rows * tile.columns > 128 * 128 ||
                          ceil_div(shape.rows, int64_t(tile.rows)) * ceil_div(shape.columns, int64_t(tile.columns)) *
                                  shape.batches * splits >
-                             2 * 132 * tile.blocks))
+                             2 * gpu.sms * tile.blocks))
         continue;
-      candidates.push_back({expected_clocks(shape, tile, splits, matrix),
+      candidates.push_back({expected_clocks(shape, tile, splits, matrix, gpu.sms),
                             splits == 1 ? std::string(tile.text) : concat(tile.text, " splits=", splits)});
     }
   }

@@ -118,17 +118,18 @@ constexpr Tile kPairTiles[] = {{"tile=64x64 groups=4", 64, 64, false, 4},
                                {"tile=64x128 groups=3", 64, 128, false, 3},
                                {"tile=128x128", 128, 128, false}};
 constexpr std::string_view kStored = " stored";  // suffix of a tile: TMA stores the results
-constexpr int kMultiprocessors = 132, kMostStages = 16, kTurnBytes = 48;
+constexpr int kMostStages = 16, kFewestStages = 2, kTurnBytes = 48;
 
-// What one kernel computes: a product and, for a fused pair, a second one.
+// What one kernel computes, a product and, for a fused pair, a second one, and on how many SMs.
 struct Task {
   HopperGemm first;
   std::optional<HopperGemm> second;
+  int sms;
   const HopperGemm& last() const { return second ? *second : first; }
 };
-Task task_of(const Problem& problem, const std::optional<ConvPair>& pair) {
-  if (!pair) return {hopper_gemm_of(problem), {}};
-  return {hopper_gemm_of(pair->first), hopper_gemm_of(pair->second)};
+Task task_of(const Problem& problem, const std::optional<ConvPair>& pair, const GpuProperties& gpu) {
+  if (!pair) return {hopper_gemm_of(problem), {}, gpu.sms};
+  return {hopper_gemm_of(pair->first), hopper_gemm_of(pair->second), gpu.sms};
 }
 
 // A tile and what follows from it for a shape.
@@ -183,21 +184,24 @@ int64_t stages_of(const Task& t, const Choice& c) {
 // Blocks of the grid. With a resident B a block stays on one N tile, so their number is a multiple of the N tiles.
 int64_t blocks_of(const Task& t, const Choice& c) {
   const int64_t across = ceil_div(t.first.columns, int64_t(c.tile->columns));
-  const int64_t blocks = kMultiprocessors * c.tile->blocks();
+  const int64_t blocks = int64_t(t.sms) * c.tile->blocks();
   return c.resident ? blocks / across * across : blocks;
 }
 int64_t tiles_of(const Task& t, const Tile& tile) {
   return ceil_div(t.first.rows, tile_rows(tile)) * ceil_div(t.first.columns, int64_t(tile.columns));
 }
 
+bool columns_fit(const Task& t, const Tile& tile) {
+  if (tile.columns % (4 * t.first.v()) || tile.columns % (4 * t.last().v())) return false;
+  return !t.second || (tile.columns >= t.first.columns && tile.columns < 2 * std::max<int64_t>(t.first.columns, 64));
+}
+
 // Nothing if the tile does not fit. A resident B must leave some stages and serve at least two tiles; buffers for the
 // residual must leave some stages, too.
 std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
   constexpr int64_t kEnough = 4;
-  if (tile.columns % (4 * t.first.v()) || tile.columns % (4 * t.last().v())) return {};
+  if (!columns_fit(t, tile)) return {};
   Choice choice{&tile};
-  if (t.second && (tile.columns < t.first.columns || tile.columns >= 2 * std::max<int64_t>(t.first.columns, 64)))
-    return {};
   if (tile.splits > 1) {
     // Each block has something to sum, and all blocks run at once.
     const bool all = (tile.splits - 1) * slices_of_block(t, choice) < t.first.slices();
@@ -214,7 +218,7 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
     with.extra_stages = stages;
     if (t.last().extra >= 0 && stages_of(t, with) >= kEnough) choice = with;
   }
-  if (stages_of(t, choice) < 2) return {};
+  if (stages_of(t, choice) < kFewestStages) return {};
   return choice;
 }
 
@@ -235,8 +239,7 @@ double expected_clocks(const Task& t, const Choice& c, int64_t result_bytes) {
   const int64_t rows = tile_rows(tile), columns = chunks_of(t, tile) * tile.columns,
                 parts = tiles_of(t, tile) * tile.splits;
   const int64_t busy = std::clamp<int64_t>(blocks_of(t, c) / tile.blocks(), 1, std::max<int64_t>(1, parts));
-  const double each = double(ceil_div(parts, busy)),
-               from_cache = std::min(64.0, 44.0 * kMultiprocessors / double(busy));
+  const double each = double(ceil_div(parts, busy)), from_cache = std::min(64.0, 44.0 * t.sms / double(busy));
   const double second = t.second ? double(columns) / 64 * double(t.second->slice() * t.second->slices()) : 0;
   const double products =
                    double(rows) / 64 *
@@ -265,14 +268,14 @@ std::vector<Layout> layouts_of_inputs(const Problem& problem, const std::optiona
 }  // namespace
 
 bool pair_fits(const ConvPair& pair) {
-  const Task t{hopper_gemm_of(pair.first), hopper_gemm_of(pair.second)};
+  const Task t{hopper_gemm_of(pair.first), hopper_gemm_of(pair.second), 0};  // shared memory alone decides
   return std::any_of(std::begin(kPairTiles), std::end(kPairTiles),
-                     [&](const Tile& tile) { return choice_of(t, tile); });
+                     [&](const Tile& tile) { return columns_fit(t, tile) && stages_of(t, {&tile}) >= kFewestStages; });
 }
 
-std::vector<Config> hopper_gemm_configs(const Problem& problem) {
+std::vector<Config> hopper_gemm_configs(const Problem& problem, const GpuProperties& gpu) {
   const auto pair = conv_pair_of(problem);
-  const Task t = task_of(problem, pair);
+  const Task t = task_of(problem, pair, gpu);
   const int64_t result_bytes = gemm_result_bytes(pair ? pair->second : problem);
   std::vector<std::pair<double, std::string>> candidates;
   for (const Tile& tile : tiles_for(t))
@@ -389,9 +392,9 @@ TensorMapSpec map_of_weights(const HopperGemm& s, int64_t columns) {
 
 }  // namespace
 
-Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config) {
+Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, const GpuProperties& gpu) {
   const auto pair = conv_pair_of(problem);
-  const Task t = task_of(problem, pair);
+  const Task t = task_of(problem, pair, gpu);
   const HopperGemm &s = t.first, &last = t.last();
   const Choice choice = choice_of(t, config.text);
   const Tile& tile = *choice.tile;
@@ -418,7 +421,7 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config) {
   const DType accumulator = ops::accumulator_of(s.a, s.b);
   const int64_t rows = tile_rows(tile), stages = stages_of(t, choice), columns = tile.columns,
                 column_tiles = ceil_div(s.columns, int64_t(tile.columns)), tiles = tiles_of(t, tile);
-  if (!small_positions(tiles + 2 * kMultiprocessors) || !small_positions(s.rows + rows))
+  if (!small_positions(tiles + 2 * t.sms) || !small_positions(s.rows + rows))
     fail(ErrorKind::unsupported, "a product of ", tiles, " tiles; at most 2147418112");
   Job job;
   job.entry = "pipeline";

@@ -53,8 +53,8 @@ bool pair_fits(const ConvPair& pair);
 Support hopper_gemm_supports(const Problem& problem);
 
 // For recipes of such problems and of fused pairs.
-std::vector<Config> hopper_gemm_configs(const Problem& problem);
-Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config);
+std::vector<Config> hopper_gemm_configs(const Problem& problem, const GpuProperties& gpu);
+Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, const GpuProperties& gpu);
 bool hopper_gemm_takes_parts(const Problem& problem, const Config& config);
 
 }  // namespace temper::cuda

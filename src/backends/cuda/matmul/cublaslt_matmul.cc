@@ -262,7 +262,7 @@ Recipe::Work work_behind_sums(const Problem& problem, const CublasLtIntegers& in
     // Its inputs: the sums, and ours from the third on.
     Config config = cublaslt_layouts(problem, integers.layout, "");
     config.inputs.erase(config.inputs.begin() + 1);
-    out = pointwise_recipe.work(behind_sums(problem), config);
+    out = pointwise_recipe.work(behind_sums(problem), config, {});
     for (Job& job : out.jobs)
       for (Slot& slot : job.slots)
         if (slot.kind == Slot::Kind::input)

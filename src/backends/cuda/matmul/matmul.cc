@@ -45,7 +45,7 @@ bool vector_b(const Problem& problem, const Shape3& s) {
          (op_of(problem).transpose_b && s.k % (16 / size_of(problem.inputs[1].type.dtype)) == 0);
 }
 
-std::vector<Config> configs(const Problem& problem) {
+std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   const Shape3 s = shape_of(problem);
   GemmShape shape{problem.inputs[0].type.dtype, problem.inputs[1].type.dtype};
   shape.rows = s.flat ? element_count(s.batch) * s.m : s.m;
@@ -56,7 +56,7 @@ std::vector<Config> configs(const Problem& problem) {
   shape.tf32 = allows_tf32(problem);
   shape.vector = vector_a(problem, s) && vector_b(problem, s);
   std::vector<Config> out;
-  for (std::string& tile : gemm_tiles(shape, 6))
+  for (std::string& tile : gemm_tiles(shape, 6, gpu))
     out.push_back({std::move(tile), std::vector<Layout>(problem.inputs.size(), Layout::plain), {Layout::plain}});
   return out;
 }
@@ -77,7 +77,7 @@ std::vector<std::byte> packed_b(const Tensor& b, bool transposed, int64_t n, int
   return out;
 }
 
-Recipe::Work work(const Problem& problem, const Config& config) {
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
   const auto& op = op_of(problem);
   const Shape3 s = shape_of(problem);
   const Port &a = problem.inputs[0], &b = problem.inputs[1];

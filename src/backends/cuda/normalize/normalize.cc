@@ -12,7 +12,7 @@ Support supports(const Problem& problem) {
   return supported();
 }
 
-Recipe::Work work(const Problem& problem, const Config& config) {
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
   const auto& op = std::get<ops::Normalize>(problem.op);
   const TensorType& x = problem.inputs[0].type;
   if (element_count(x.dims()) == 0) return {};

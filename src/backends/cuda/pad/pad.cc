@@ -18,7 +18,7 @@ Support supports(const Problem& problem) {
   return supported();
 }
 
-std::vector<Config> configs(const Problem& problem) {
+std::vector<Config> configs(const Problem& problem, const GpuProperties&) {
   std::vector<Config> out;
   for (Layout layout : {Layout::plain, Layout::channels_last}) {
     if (!layout_fits(problem.outputs[0].dims(), layout)) continue;
@@ -29,7 +29,7 @@ std::vector<Config> configs(const Problem& problem) {
   return out;
 }
 
-Recipe::Work work(const Problem& problem, const Config& config) {
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
   const auto& op = op_of(problem);
   const TensorType& x = problem.inputs[0].type;
   const Dims in = x.dims(), dims = problem.outputs[0].dims();

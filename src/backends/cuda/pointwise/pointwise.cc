@@ -25,7 +25,7 @@ Support supports(const Problem& problem) {
 }
 
 // Inputs of the output's shape have its layout, those that are broadcast are plain.
-std::vector<Config> configs(const Problem& problem) {
+std::vector<Config> configs(const Problem& problem, const GpuProperties&) {
   const Dims dims = problem.outputs[0].dims();
   std::vector<Config> out;
   for (Layout layout : {Layout::plain, Layout::channels_last}) {
@@ -37,7 +37,7 @@ std::vector<Config> configs(const Problem& problem) {
   return out;
 }
 
-Recipe::Work work(const Problem& problem, const Config& config) {
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
   const Program& program = op_of(problem).program;
   const TensorType& output = problem.outputs[0].type;
   const Dims dims = output.dims();

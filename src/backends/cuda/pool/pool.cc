@@ -85,7 +85,7 @@ Job channels_job(const Problem& problem, int64_t vector) {
   return job;
 }
 
-Recipe::Work work(const Problem& problem, const Config& config) {
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
   const auto& op = op_of(problem);
   const TensorType& x = problem.inputs[0].type;
   const Dims in = x.dims(), dims = problem.outputs[0].dims();

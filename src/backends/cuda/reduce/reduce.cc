@@ -41,7 +41,7 @@ Support supports(const Problem& problem) {
 }
 
 // Reduced axes that are dropped leave the output without channels to order.
-std::vector<Config> configs(const Problem& problem) {
+std::vector<Config> configs(const Problem& problem, const GpuProperties&) {
   std::vector<Config> out;
   for (Layout layout : {Layout::plain, Layout::channels_last}) {
     if (!layout_fits(problem.inputs[0].dims(), layout)) continue;
@@ -77,7 +77,8 @@ std::optional<Columns> columns_of(const Dims& dims, const Dims& strides, const s
 }
 
 // Nothing where reduce.cu does it as well.
-std::optional<Job> columns_job(const Problem& problem, const Config& config, const Dims& out_strides) {
+std::optional<Job> columns_job(const Problem& problem, const Config& config, const Dims& out_strides,
+                               const GpuProperties& gpu) {
   const auto& op = op_of(problem);
   const TensorType& x = problem.inputs[0].type;
   const DType value = value_dtype(problem);
@@ -87,9 +88,9 @@ std::optional<Job> columns_job(const Problem& problem, const Config& config, con
   int64_t vector = 16 / size_of(x.dtype);
   while (columns->inner % vector) vector /= 2;
   // As many threads along what is reduced as it takes to fill a GPU.
-  constexpr int64_t kThreads = 132 * 2048;
+  const int64_t threads = int64_t(gpu.sms) * 2048;
   int64_t across = 32;
-  while (across > 8 && columns->outer * columns->inner / vector * (256 / across) < kThreads) across /= 2;
+  while (across > 8 && columns->outer * columns->inner / vector * (256 / across) < threads) across /= 2;
   const int64_t column_blocks = ceil_div(columns->inner, across * vector);
   if (!small_positions(columns->outer * column_blocks)) return {};
   Job job;
@@ -110,7 +111,7 @@ std::optional<Job> columns_job(const Problem& problem, const Config& config, con
   return job;
 }
 
-Recipe::Work work(const Problem& problem, const Config& config) {
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties& gpu) {
   const auto& op = op_of(problem);
   const TensorType& x = problem.inputs[0].type;
   const Dims out_dims = problem.outputs[0].dims();
@@ -122,7 +123,7 @@ Recipe::Work work(const Problem& problem, const Config& config) {
     at += !reduced;
   }
   if (element_count(out_dims) > 0 && element_count(x.dims()) > 0)
-    if (auto job = columns_job(problem, config, out_strides)) {
+    if (auto job = columns_job(problem, config, out_strides, gpu)) {
       Recipe::Work out;
       out.jobs.push_back(std::move(*job));
       return out;

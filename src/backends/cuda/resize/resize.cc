@@ -47,7 +47,7 @@ Support supports(const Problem& problem) {
   return supported();
 }
 
-Recipe::Work work(const Problem& problem, const Config& config) {
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
   const auto& op = op_of(problem);
   const TensorType& x = problem.inputs[0].type;
   const Dims in = x.dims(), dims = problem.outputs[0].dims();
