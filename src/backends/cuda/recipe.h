@@ -85,7 +85,7 @@ Support recipe_offered(const Recipe& recipe, const Problem& problem, std::string
 // An implementation of worth_timing: it refuses where `faster` takes the problem.
 Support unless_taken_by(const Recipe& faster, const Problem& problem, std::string_view architecture);
 
-// THE list, in the order used when nothing may be measured.
+// The recipes among the backend's tactics (tactics.cc), in the order of that list.
 std::span<const Recipe* const> recipes();
 
 // Writes a kernel's by-value struct: each number at its natural alignment, as a compiler would place it.

@@ -1,41 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE list of recipes, and what they share.
+// What recipes share.
 #include "backends/cuda/recipe.h"
 #include "base/checked.h"
 
 namespace temper::cuda {
-
-extern const Recipe pointwise_recipe, reduce_recipe, softmax_recipe, normalize_recipe, pool_recipe, transpose_recipe,
-    slice_recipe, broadcast_recipe, concat_recipe, resize_recipe, matmul_recipe, conv_direct_recipe, conv_gemm_recipe,
-    arg_reduce_recipe, pad_recipe, conv_first_recipe, conv_first_wgmma_recipe, conv_depthwise_recipe,
-    conv_pipeline_recipe, conv_chain_recipe, matmul_pipeline_recipe, gather_recipe;
-
-static const Recipe* const all[] = {
-    &pointwise_recipe,
-    &reduce_recipe,
-    &softmax_recipe,
-    &normalize_recipe,
-    &pool_recipe,
-    &transpose_recipe,
-    &slice_recipe,
-    &broadcast_recipe,
-    &concat_recipe,
-    &resize_recipe,
-    &matmul_recipe,
-    &conv_direct_recipe,
-    &conv_gemm_recipe,
-    &arg_reduce_recipe,
-    &pad_recipe,
-    &conv_first_recipe,
-    &conv_first_wgmma_recipe,
-    &conv_depthwise_recipe,
-    &conv_pipeline_recipe,
-    &conv_chain_recipe,
-    &matmul_pipeline_recipe,
-    &gather_recipe,
-};
-
-std::span<const Recipe* const> recipes() { return all; }
 
 Support recipe_supports(const Recipe& recipe, const Problem& problem, std::string_view architecture) {
   if (!recipe.architecture.empty() && recipe.architecture != architecture)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE list of the GPU's tactics, the likeliest first: that is the order used when nothing may be measured.
+// THE list of the GPU's tactics and recipes, the likeliest first: that is the order used when nothing may be measured.
 #include "backends/backend.h"
 #include "backends/cuda/bundle.h"
 #include "backends/cuda/copy/copy.h"
@@ -17,35 +17,66 @@ extern const Recipe pointwise_recipe, reduce_recipe, softmax_recipe, normalize_r
 extern const Tactic cuda_conv_cudnn, cuda_matmul_cublaslt, cuda_matmul_cublaslt_int8, cuda_conv_cublaslt_int8,
     cuda_host;
 
-static const Tactic* const cuda_tactics[] = {
-    &cuda_conv_cudnn,
-    &cuda::recipe_tactic<cuda::conv_pipeline_recipe>,
-    &cuda::recipe_tactic<cuda::conv_chain_recipe>,
-    &cuda::recipe_tactic<cuda::conv_gemm_recipe>,
-    &cuda::recipe_tactic<cuda::conv_first_wgmma_recipe>,
-    &cuda::recipe_tactic<cuda::conv_first_recipe>,
-    &cuda::recipe_tactic<cuda::conv_depthwise_recipe>,
-    &cuda::recipe_tactic<cuda::conv_direct_recipe>,
-    &cuda_conv_cublaslt_int8,
-    &cuda_matmul_cublaslt,
-    &cuda::recipe_tactic<cuda::matmul_pipeline_recipe>,
-    &cuda::recipe_tactic<cuda::matmul_recipe>,
-    &cuda_matmul_cublaslt_int8,
-    &cuda::recipe_tactic<cuda::pool_recipe>,
-    &cuda::recipe_tactic<cuda::pointwise_recipe>,
-    &cuda::recipe_tactic<cuda::reduce_recipe>,
-    &cuda::recipe_tactic<cuda::softmax_recipe>,
-    &cuda::recipe_tactic<cuda::normalize_recipe>,
-    &cuda::recipe_tactic<cuda::arg_reduce_recipe>,
-    &cuda::recipe_tactic<cuda::transpose_recipe>,
-    &cuda::recipe_tactic<cuda::concat_recipe>,
-    &cuda::recipe_tactic<cuda::slice_recipe>,
-    &cuda::recipe_tactic<cuda::pad_recipe>,
-    &cuda::recipe_tactic<cuda::gather_recipe>,
-    &cuda::recipe_tactic<cuda::broadcast_recipe>,
-    &cuda::recipe_tactic<cuda::resize_recipe>,
-    &cuda_host,
+namespace {
+
+// A tactic, and the recipe that it was made of; null for those that are not made of one.
+struct Listed {
+  const Tactic* tactic;
+  const cuda::Recipe* recipe = nullptr;
 };
+template <const cuda::Recipe& recipe>
+constexpr Listed made_of{&cuda::recipe_tactic<recipe>, &recipe};
+
+const Listed list[] = {
+    {&cuda_conv_cudnn},
+    made_of<cuda::conv_pipeline_recipe>,
+    made_of<cuda::conv_chain_recipe>,
+    made_of<cuda::conv_gemm_recipe>,
+    made_of<cuda::conv_first_wgmma_recipe>,
+    made_of<cuda::conv_first_recipe>,
+    made_of<cuda::conv_depthwise_recipe>,
+    made_of<cuda::conv_direct_recipe>,
+    {&cuda_conv_cublaslt_int8},
+    {&cuda_matmul_cublaslt},
+    made_of<cuda::matmul_pipeline_recipe>,
+    made_of<cuda::matmul_recipe>,
+    {&cuda_matmul_cublaslt_int8},
+    made_of<cuda::pool_recipe>,
+    made_of<cuda::pointwise_recipe>,
+    made_of<cuda::reduce_recipe>,
+    made_of<cuda::softmax_recipe>,
+    made_of<cuda::normalize_recipe>,
+    made_of<cuda::arg_reduce_recipe>,
+    made_of<cuda::transpose_recipe>,
+    made_of<cuda::concat_recipe>,
+    made_of<cuda::slice_recipe>,
+    made_of<cuda::pad_recipe>,
+    made_of<cuda::gather_recipe>,
+    made_of<cuda::broadcast_recipe>,
+    made_of<cuda::resize_recipe>,
+    {&cuda_host},
+};
+
+std::span<const Tactic* const> cuda_tactics() {
+  static const std::vector<const Tactic*> tactics = [] {
+    std::vector<const Tactic*> all;
+    for (const Listed& listed : list) all.push_back(listed.tactic);
+    return all;
+  }();
+  return tactics;
+}
+
+}  // namespace
+
+std::span<const cuda::Recipe* const> cuda::recipes() {
+  static const std::vector<const Recipe*> recipes = [] {
+    std::vector<const Recipe*> all;
+    for (const Listed& listed : list)
+      if (listed.recipe) all.push_back(listed.recipe);
+    return all;
+  }();
+  return recipes;
+}
 
 static Device cuda_device(int ordinal, const DeviceSettings& settings) {
   const auto machine = cuda::Machine::open(ordinal, {settings.library_folders});
@@ -69,7 +100,7 @@ static cuda::Recipe::Work reorder_work(const Reorder& reorder) {
 extern const Backend cuda_backend;
 const Backend cuda_backend{"cuda",
                            cuda_device,
-                           [] { return std::span<const Tactic* const>(cuda_tactics); },
+                           cuda_tactics,
                            [](const Reorder& reorder, const Device& device) {
                              return cuda::make_bundle(reorder_work(reorder).jobs, device.gpu->compiler(),
                                                       device.architecture);

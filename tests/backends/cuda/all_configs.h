@@ -4,6 +4,13 @@
 
 namespace temper::testing {
 
+// The recipe of this name. Throws where there is none.
+inline const cuda::Recipe& recipe_named(std::string_view name) {
+  for (const cuda::Recipe* recipe : cuda::recipes())
+    if (recipe->name == name) return *recipe;
+  fail(ErrorKind::usage, "there is no recipe '", name, "'");
+}
+
 // What a recipe offers for a problem, and what it offers for others alone: kernels that read a residual by the copy
 // engine store by it, too, where tiles are many, and tests have few.
 inline std::vector<Config> all_configs(const cuda::Recipe& recipe, const Problem& problem) {

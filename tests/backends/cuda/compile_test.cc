@@ -213,7 +213,7 @@ TEST(CudaKernels, EveryStepOfAProgramCompilesOnEveryDtype) {
     Problem problem{ops::Pointwise{program},
                     {{type_of(dtype, {64})}, {type_of(dtype, {64})}},
                     {{type_of(program.infer(inputs), {64})}}};
-    const cuda::Recipe* recipe = cuda::recipes()[0];
+    const cuda::Recipe* recipe = &testing::recipe_named("cuda.pointwise");
     const auto configs = recipe->configs(problem, {});
     for (const cuda::Job& job : recipe->work(problem, configs.at(0), {}).jobs)
       EXPECT_EQ(compiler->compile(job.source, "sm_80").kernels.size(), 1u);

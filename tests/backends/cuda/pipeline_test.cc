@@ -219,17 +219,15 @@ TEST(CudaGemm, RoundsF32ToTheNearestTf32) {
 }
 
 TEST(CudaRecipes, ConvGemmIsNotOfferedWhereThePipelineTakesAConvolution) {
-  const auto conv_gemm = std::find_if(cuda::recipes().begin(), cuda::recipes().end(),
-                                      [](const cuda::Recipe* recipe) { return recipe->name == "cuda.conv.gemm"; });
-  ASSERT_NE(conv_gemm, cuda::recipes().end());
+  const cuda::Recipe& conv_gemm = testing::recipe_named("cuda.conv.gemm");
   auto refusal = [&](int outputs, int channels, const char* architecture) {
     const KernelCase line = parse_cases(concat("conv(f16[1,", channels, ",9,9], f16[", outputs, ',', channels,
                                                ",1,1]*) strides=[1,1] pads=[0,0,0,0] dilations=[1,1] epilogue=\"(1)\""))
                                 .at(0);
     const std::vector<Tensor> inputs = make_case_inputs(line, 1);
     const Problem problem = make_case_problem(line, inputs, 1);
-    EXPECT_TRUE(recipe_supports(**conv_gemm, problem, architecture).yes()) << "it could";
-    return recipe_offered(**conv_gemm, problem, architecture).reason;
+    EXPECT_TRUE(recipe_supports(conv_gemm, problem, architecture).yes()) << "it could";
+    return recipe_offered(conv_gemm, problem, architecture).reason;
   };
   EXPECT_EQ(refusal(64, 32, "sm_90a"), "cuda.conv.pipeline takes it, and is faster on sm_90a");
   EXPECT_EQ(refusal(64, 32, "sm_86"), "");
@@ -252,18 +250,16 @@ TEST(CudaRecipes, PersistentKernelsHaveAsManyBlocksAsTheGpuHasRoomFor) {
   const KernelCase line = parse_cases("matmul(f16[20000,64], f16[64,128]*) epilogue=\"(1)\"").at(0);
   const std::vector<Tensor> inputs = make_case_inputs(line, 1);
   const Problem problem = make_case_problem(line, inputs, 1);
-  const auto pipeline = std::find_if(cuda::recipes().begin(), cuda::recipes().end(),
-                                     [](const cuda::Recipe* recipe) { return recipe->name == "cuda.matmul.pipeline"; });
-  ASSERT_NE(pipeline, cuda::recipes().end());
+  const cuda::Recipe& pipeline = testing::recipe_named("cuda.matmul.pipeline");
   for (const int sms : {78, 114, 132}) {
     cuda::GpuProperties gpu;
     gpu.sms = sms;
-    for (Config config : (*pipeline)->configs(problem, gpu)) {
+    for (Config config : pipeline.configs(problem, gpu)) {
       SCOPED_TRACE(concat(sms, " SMs, ", config.text));
       const int64_t blocks = sms * (config.text.ends_with("groups=1") ? 2 : 1);
-      EXPECT_LE(int64_t((*pipeline)->work(problem, config, gpu).jobs.at(0).shape.grid[0]), blocks);
+      EXPECT_LE(int64_t(pipeline.work(problem, config, gpu).jobs.at(0).shape.grid[0]), blocks);
       config.text = "tile=128x128";
-      EXPECT_EQ(int64_t((*pipeline)->work(problem, config, gpu).jobs.at(0).shape.grid[0]), sms);
+      EXPECT_EQ(int64_t(pipeline.work(problem, config, gpu).jobs.at(0).shape.grid[0]), sms);
     }
   }
 }

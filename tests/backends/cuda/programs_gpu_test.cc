@@ -3,6 +3,7 @@
 // halves, infinities, NaN), on a GPU against the reference. Exact arithmetic must agree to the bit.
 #include <cmath>
 
+#include "all_configs.h"
 #include "run_recipe.h"
 
 namespace temper {
@@ -121,7 +122,7 @@ TEST(CudaPrograms, EveryStepOnEveryDtypeAgreesWithTheReference) {
   };
   std::vector<One> all;
   std::vector<cuda::KernelSource> sources;
-  const cuda::Recipe* recipe = cuda::recipes()[0];
+  const cuda::Recipe* recipe = &testing::recipe_named("cuda.pointwise");
   for (int d = 0; d < kDTypeCount; ++d) {
     const DType dtype = DType(d);
     const Tensor a = interesting(dtype, false), b = interesting(dtype, true);
@@ -193,7 +194,7 @@ struct OneStep {
   explicit OneStep(Scalar op) {
     program.push({op, DType::f32, {0, -1, -1}});
     problem = {ops::Pointwise{program}, {{x.type()}}, {{x.type()}}};
-    const cuda::Recipe* recipe = cuda::recipes()[0];
+    const cuda::Recipe* recipe = &testing::recipe_named("cuda.pointwise");
     config = recipe->configs(problem, {}).at(0);
     work = recipe->work(problem, config, {});
   }

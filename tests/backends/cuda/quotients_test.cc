@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "all_configs.h"
 #include "emulated_gpu.h"
 #include "run_recipe.h"
 
@@ -26,7 +27,7 @@ Tensor dividends(float divisor) {
 }
 
 void check_quotients(const cuda::Compiler& compiler, const cuda::GpuRef& gpu) {
-  const cuda::Recipe* pointwise = cuda::recipes()[0];
+  const cuda::Recipe* pointwise = &testing::recipe_named("cuda.pointwise");
   testing::Cubins cubins(compiler, gpu->info().architecture());
   const cuda::Stream stream(gpu);
   struct By {
