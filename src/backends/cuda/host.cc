@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no kernel of the GPU computes runs on the CPU: its inputs are copied to the host and its outputs back, in the
-// order of work of the stream (and inside a CUDA graph). The last resort, and never silent: the build names each such
-// node with the bytes that it copies.
+// A problem that no kernel of the GPU computes runs on the CPU: its inputs are copied to the host and its outputs back,
+// in the order of work of the stream (and inside a CUDA graph). The last resort, and never silent: the build names each
+// such node with the bytes that it copies.
 #include <algorithm>
 #include <cstring>
 

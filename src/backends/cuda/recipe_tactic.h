@@ -6,7 +6,7 @@
 
 namespace temper::cuda {
 
-// Of the device's GPU; the defaults if none is open.
+// The properties of the device's GPU; the defaults if none is open.
 GpuProperties properties_of(const Device& device);
 
 // The recipe's configurations, except those that need more shared memory than the GPU has (all if no GPU is open).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What recipes share.
+// Functions that recipes share.
 #include "backends/cuda/recipe.h"
 #include "base/checked.h"
 
@@ -67,7 +67,7 @@ std::vector<Config> same_layout_configs(const Problem& problem, const GpuPropert
 }
 
 Dims logical_strides(Dims dims, Layout layout, int64_t pitch) {
-  // Whatever is outside of a row is as far apart as in a tensor with such long rows.
+  // The leading dimension replaces the length of rows; all outer strides follow from it.
   if (pitch) (layout == Layout::channels_last ? dims[1] : dims.back()) = pitch;
   Dims strides = row_major_strides(dims);
   if (layout != Layout::channels_last) return strides;

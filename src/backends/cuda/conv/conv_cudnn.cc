@@ -16,7 +16,7 @@ using cuda::CudnnConv;
 using cuda::CudnnRules;
 using cuda::DevicePointer;
 
-// What a plan keeps: engines and knobs mean something else in another version.
+// Kept in a plan. Engines and knobs mean something else in another version of cuDNN.
 struct Made {
   int64_t version = 0, workspace = 0;
 };

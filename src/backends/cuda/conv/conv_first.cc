@@ -21,7 +21,7 @@ constexpr std::string_view kTile = "tile=";  // followed by the rows of a tile
 
 const ops::Conv& op_of(const Problem& problem) { return *conv_of(problem.op); }
 
-// What is done to the input as it is read; null: nothing.
+// The program that is applied to the input as it is read; null: there is none.
 const Program* prologue_of(const Problem& problem) {
   const auto* fused = std::get_if<ops::FusedConv>(&problem.op);
   return fused && !fused->prologue.is_identity() ? &fused->prologue : nullptr;
@@ -30,7 +30,7 @@ bool pools(const Problem& problem) {
   const auto* fused = std::get_if<ops::FusedConv>(&problem.op);
   return fused && fused->pools();
 }
-// What is multiplied by the weights.
+// The dtype that is multiplied by the weights.
 DType operand_of(const Problem& problem) {
   const Program* prologue = prologue_of(problem);
   const DType x = problem.inputs[0].type.dtype;

@@ -72,7 +72,7 @@ DEVICE TilePlace place_of(u32 tile, const Parameters& p) {
   return {n, i32(rest - n * p.tiles_down.divisor) * TILE_H, i32(tile - rest * p.tiles_across.divisor) * TILE_W};
 }
 
-// What the input has in a word of the patch, and the word.
+// The pixels of the input in one word of the patch, and the word that they become.
 using Pixels = Vec<In, E>;
 DEVICE Word word_of(const Pixels& pixels) {
   Word word;
@@ -177,8 +177,8 @@ DEVICE Sum lowest() {
   else return i32(0x80000000u);
 }
 
-// Of two columns: upper[0], upper[1] become the largest sum of a window as far as this warp's rows have it, upper[2],
-// upper[3] what the window below takes of them.
+// Pools two columns: upper[0] and upper[1] become the largest sum of a window over this warp's rows, upper[2] and
+// upper[3] what the window below needs of these rows.
 DEVICE void pool_own(Sum (&upper)[4], const Sum (&lower)[4]) {
 #pragma unroll
   for (int e = 0; e < 2; ++e) {

@@ -13,7 +13,7 @@ struct Parameters {
   i64 size[LENGTH], stride[LENGTH];  // of the axes that indices go along: elements, pieces
   Walk<RANK, 1> walk;
 };
-// What wait() throws (struct Fault in machine.h).
+// struct Fault of machine.h; wait() throws it as an error.
 struct Fault {
   i64 index, size;
   u32 raised;

@@ -44,7 +44,7 @@ union ChunkOf {
 constexpr int PER_CHUNK = 16 / sizeof(A);
 static_assert(sizeof(A) == sizeof(B), "chunks of both have as many elements");
 
-// What a thread knows of a row of a that it loads.
+// Per-thread state of a row of A that the thread loads.
 struct RowOfA {
   i64 base;
   i32 origin[3];

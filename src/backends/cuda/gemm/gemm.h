@@ -34,7 +34,7 @@ struct Gemm {
   const Program* epilogue = nullptr;
 };
 
-// What a choice of tiles depends on.
+// The properties of a GEMM that tiles are chosen by.
 struct GemmShape {
   DType a, b;
   int64_t rows = 0, columns = 0, depth = 0, batches = 1;
@@ -53,14 +53,15 @@ bool allows_tf32(const Problem& problem);
 bool on_matrix_units(DType a, DType b, bool tf32 = false);
 // MATRIX of support/mma.cuh for the dtype of A; 0 if the tensor cores do not multiply it.
 int matrix_units(DType a);
-// Whether the kernel exists for them at all, and the sizes fit its arithmetic.
+// Whether there is a kernel for these dtypes, and the sizes fit its arithmetic.
 Support gemm_supports(DType a, DType b, int64_t rows, int64_t columns, int64_t depth, const Program& epilogue);
 // At most `most` tiles to choose from, as Config::text, the likeliest to be fast first: "tile=128x256" (M x N),
 // "tile=64x64 splits=4" (split K: as many blocks share a tile).
 std::vector<std::string> gemm_tiles(const GemmShape& shape, size_t most, const GpuProperties& gpu);
-// Axes as few as they can be. Strides of `rows`: of each operand; of `batch`: of a, of b, then of each operand.
+// Sets the axes of rows and batches, merged to as few as possible. `rows` has strides for each operand, `batch` for A,
+// for B and then for each operand.
 void set_axes(Gemm& gemm, Axes rows, Axes batch);
-// Throws Error{bad_file} for a tile that is none of those.
+// The launch. Throws Error{bad_file} for a tile that gemm_tiles does not know.
 Job gemm_job(const Gemm& gemm, const std::string& tile);
 
 }  // namespace temper::cuda

@@ -19,7 +19,7 @@ struct GemmChoice {
   int splits = 1;
 };
 
-// What a Config::text of gemm_tiles says. Throws Error{bad_file} for any other.
+// Parses a Config::text of gemm_tiles. Throws Error{bad_file} for any other text.
 GemmChoice gemm_choice(bool matrix, std::string_view text);
 
 }  // namespace temper::cuda

@@ -150,7 +150,7 @@ class Translator {
       reason_ = concat("an epilogue that reads ", port.type.dtype);
       return false;
     }
-    // What is both is taken as a residual where it is not constant.
+    // An input that could be a bias or a residual is taken as a residual unless it is constant.
     if (dims == row && !p.adds_bias && (dims != out || port.is_constant || p.adds_c)) {
       p.adds_bias = true;
       p.bias = narrow_bias_ && port.is_constant ? p.result : type;
@@ -186,7 +186,7 @@ CublasLtMatmul cublaslt_matmul(const Problem& problem, bool narrow_bias) {
 
 namespace {
 
-// What is done to the sums, as a problem of its own: they are its first input.
+// The epilogue as a problem of its own, whose first input are the sums.
 Problem behind_sums(const Problem& problem) {
   Problem out{
       ops::Pointwise{*epilogue_of(problem.op)}, {{type_of(DType::i32, problem.outputs[0].dims())}}, problem.outputs};

@@ -22,7 +22,7 @@ using cuda::CublasLtMatmul;
 using cuda::CublasLtProduct;
 using cuda::CublasLtRun;
 
-// What a plan keeps: algorithms mean something else in another version.
+// Kept in a plan. Algorithms mean something else in another version of cuBLASLt.
 struct Made {
   int64_t version = 0, workspace = 0;
 };

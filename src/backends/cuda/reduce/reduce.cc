@@ -13,7 +13,7 @@ namespace {
 
 const ops::Reduce& op_of(const Problem& problem) { return *reduce_of(problem.op); }
 
-// Of what is reduced.
+// The dtype that is reduced, after the prologue.
 DType value_dtype(const Problem& problem) {
   const auto* fused = std::get_if<ops::FusedReduce>(&problem.op);
   const DType x = problem.inputs[0].type.dtype;

@@ -33,7 +33,7 @@ struct Cubin {
   bool from_cache = false;
 };
 
-// What ptxas said of each kernel, from the compiler's log.
+// The resources of each kernel as ptxas reports them, from the compiler's log.
 std::vector<KernelResources> parse_resources(std::string_view log);
 // Where ptxas had to give up what the text asks for: products that it serialises, registers that it does not move.
 std::vector<std::string> parse_losses(std::string_view log);

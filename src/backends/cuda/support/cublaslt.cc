@@ -65,7 +65,7 @@ CublasLtChoice CublasLtChoice::parse(std::string_view text) {
   return choice;
 }
 
-// What cuBLASLt is told of a product, as objects of its.
+// The descriptors that cuBLASLt wants for a product.
 struct CublasLtRun::Descriptions {
   const CublasLt& library;
   CublasLtObject product = nullptr;

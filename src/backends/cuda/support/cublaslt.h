@@ -29,8 +29,8 @@ struct CublasLtProduct {
   std::string text() const;
 };
 
-// What rebuilds an algorithm: its id and the settings of it. Means the same to one version of cuBLASLt on one kind of
-// GPU.
+// An algorithm as its id and settings, from which it is rebuilt. They mean the same to one version of cuBLASLt on one
+// kind of GPU.
 struct CublasLtChoice {
   // Id, tile, stages, split-k, reduction, swizzle, custom option, inner shape, cluster shape.
   std::array<int64_t, 9> numbers{};

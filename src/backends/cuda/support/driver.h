@@ -16,7 +16,7 @@
 
 namespace temper::cuda {
 
-// What a call does, as far as tests plan failures.
+// The kinds of calls that tests plan failures of.
 enum class Operation { other, allocate, launch };
 
 // A countdown for each kind: N makes the N-th such call from now on fail as the driver would (1 = the next one), every
@@ -104,7 +104,7 @@ class Gpu : public std::enable_shared_from_this<Gpu> {
 };
 using GpuRef = std::shared_ptr<const Gpu>;
 
-// What the objects below share: a handle that is given back to the driver when its last owner goes.
+// Base of the objects below: a handle that is returned to the driver with its last owner.
 template <class Handle>
 class Owned {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a machine has of what the GPU backend uses, for `temper doctor`. Nothing here throws: what is missing is a
-// finding.
+// An inventory of GPUs, drivers and libraries that the GPU backend uses, for `temper doctor`. Nothing here throws: a
+// missing library is a finding.
 #pragma once
 #include <optional>
 

@@ -93,7 +93,7 @@ MULTIPLY_GROUP(256, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3 "," NAMES_4 "," 
                "%129", "%130", SUMS_16(d, 0), SUMS_16(d, 16), SUMS_16(d, 32), SUMS_16(d, 48), SUMS_16(d, 64),
                SUMS_16(d, 80), SUMS_16(d, 96), SUMS_16(d, 112))
 
-// The same, where each warp has its 16 rows of a in registers, as `multiply` takes them. They stay as they are until
+// The same, with the 16 rows of A of each warp in registers, as `multiply` takes them. They stay as they are until
 // the product has been waited for.
 #define MULTIPLY_ROWS(COLUMNS_OF_B, NAMES, A, B, ADD, ...)                                  \
   DEVICE void multiply_group(Sum(&d)[COLUMNS_OF_B / 2], const u32(&a)[4], u64 b, u32 add) { \

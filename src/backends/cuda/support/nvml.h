@@ -10,7 +10,7 @@
 
 namespace temper::cuda {
 
-// What a GPU says of itself now; empty where it does not say.
+// The state of a GPU at this moment. Members are empty if the GPU does not report them.
 struct GpuState {
   std::optional<int> clock_mhz, memory_clock_mhz, highest_clock_mhz, highest_memory_clock_mhz, celsius;
   std::optional<double> watts, limit_watts;

@@ -79,7 +79,7 @@ DEVICE float max_nan(float a, float b) {
   return a;
 }
 
-// What the compiler takes for another number than before, and does not move across other such.
+// x, which the compiler takes for another number than before, and does not move across other calls of renewed().
 DEVICE u32 renewed(u32 x) {
   asm volatile("" : "+r"(x));
   return x;

@@ -64,7 +64,8 @@ __device__ __forceinline__ bf16 store_as<bf16>(float x) {
   return to_bf16(x);
 }
 
-// What an epilogue gives: held, but bytes are integers that saturate where they are stored (store_results).
+// The result of an epilogue: held, except that 8-bit results are integers, which saturate when they are stored
+// (store_results).
 template <class T>
 struct FinishedAs {
   using type = Held<T>;
