@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // THE list of backends.
 #include <algorithm>
-#include <charconv>
 
 #include "backends/backend.h"
+#include "base/parse.h"
 
 namespace temper {
 
@@ -20,9 +20,9 @@ static const Backend& find_backend(std::string_view device, int& ordinal) {
   for (const Backend* backend : backends) {
     if (backend->name != device.substr(0, colon)) continue;
     if (colon == device.npos) return *backend;
-    const char *first = device.data() + colon + 1, *last = device.data() + device.size();
-    const auto [end, error] = std::from_chars(first, last, ordinal);
-    if (backend->queue && error == std::errc() && end == last && ordinal >= 0) return *backend;
+    const auto number = parse_number<int>(device.substr(colon + 1));
+    ordinal = number.value_or(0);
+    if (backend->queue && number && *number >= 0) return *backend;
   }
   std::string known;
   for (const Backend* backend : backends)

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/parse.h"
 
 namespace temper {
 
@@ -242,10 +243,9 @@ struct DimParser {
     std::string_view word = text.substr(start, at - start);
     if (word.empty()) error();
     if (word[0] >= '0' && word[0] <= '9') {
-      int64_t value = 0;
-      auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
-      if (code != std::errc() || end != word.data() + word.size()) error();
-      return value;
+      const auto value = parse_number<int64_t>(word);
+      if (!value) error();
+      return *value;
     }
     if (peek() != '(') return Dim::symbol(word);
     ++at;

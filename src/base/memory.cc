@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <fstream>
 #include <limits>
 #include <optional>
 
 #include "base/error.h"
+#include "base/parse.h"
 
 namespace temper {
 
@@ -30,9 +30,7 @@ std::optional<int64_t> number_in(const std::string& path, std::string_view key =
     rest.remove_prefix(key.size());
     if (!key.empty() && !rest.starts_with(':') && !rest.starts_with(' ')) continue;
     rest.remove_prefix(std::min(rest.find_first_not_of(": \t"), rest.size()));
-    int64_t value = 0;
-    const auto [end, code] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
-    if (code == std::errc() && end != rest.data()) return value;
+    if (const auto value = parse_leading<int64_t>(rest)) return value->value;
     return std::nullopt;
   }
   return std::nullopt;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // temper bench: measures models or plans, in every combination of the settings given.
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -8,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "base/strict_json.h"
 #include "base/version.h"
 #include "bench/bench_engine.h"
@@ -23,9 +23,8 @@ namespace temper::cli {
 namespace {
 
 std::string positive_number(const std::string& text) {  // what is wrong with it; empty: nothing
-  double value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool fits = code == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value > 0;
+  const auto value = parse_number<double>(text);
+  const bool fits = value && std::isfinite(*value) && *value > 0;
   return fits ? std::string() : concat("'", text, "' is not a number above 0");
 }
 
@@ -261,9 +260,8 @@ void pipe(const Options& options, const Context& context) {
   std::printf("ready %s\n", strict::dump(ready).c_str());
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {
-    int count = 0;
-    const auto [end, code] = std::from_chars(line.data(), line.data() + line.size(), count);
-    if (code != std::errc() || end != line.data() + line.size() || count < 1 || count > 1000000)
+    const int count = parse_number<int>(line).value_or(0);
+    if (count < 1 || count > 1000000)
       fail(ErrorKind::usage, "a number of runs between 1 and 1000000 was expected on standard input, not '",
            std::string_view(line).substr(0, 40), "'");
     std::vector<double> ms;

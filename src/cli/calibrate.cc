@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // temper calibrate: finds the ranges of a model's values from data or from a TensorRT cache; joins ranges; checks
 // caches.
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -9,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "bench/table.h"
 #include "cli/batches.h"
 #include "cli/calibrate_on.h"
@@ -42,14 +42,11 @@ struct Options {
 // "2/4": the second of four parts.
 std::vector<int64_t> part_of(const std::vector<int64_t>& samples, const std::string& text) {
   if (text.empty()) return samples;
-  int64_t part = 0, parts = 0;
-  const char* const last = text.data() + text.size();
-  const auto [slash, error] = std::from_chars(text.data(), last, part);
-  const bool read = error == std::errc() && slash != last && *slash == '/';
-  const auto [end, error2] =
-      read ? std::from_chars(slash + 1, last, parts) : std::from_chars_result{last, std::errc::invalid_argument};
-  if (!read || error2 != std::errc() || end != last || part < 1 || part > parts)
-    fail(ErrorKind::usage, "--part needs I/N, the I-th of N parts, not '", text, "'");
+  const size_t slash = text.find('/');
+  const auto given = parse_number<int64_t>(std::string_view(text).substr(0, slash));
+  const auto of = slash == text.npos ? std::nullopt : parse_number<int64_t>(std::string_view(text).substr(slash + 1));
+  const int64_t part = given.value_or(0), parts = of.value_or(0);
+  if (part < 1 || part > parts) fail(ErrorKind::usage, "--part needs I/N, the I-th of N parts, not '", text, "'");
   std::vector<int64_t> own;
   for (size_t i = size_t(part - 1); i < samples.size(); i += size_t(parts)) own.push_back(samples[i]);
   if (own.empty()) fail(ErrorKind::usage, "part ", text, " of ", samples.size(), " samples is empty");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/data_flags.h"
 
-#include <charconv>
 #include <cmath>
 #include <map>
 
 #include "base/file.h"
+#include "base/parse.h"
 #include "data/labels.h"
 
 namespace temper::cli {
@@ -13,11 +13,9 @@ namespace {
 
 template <class T>
 T number(std::string_view text, std::string_view flag) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size())
-    fail(ErrorKind::usage, flag, " needs a number, not '", text, "'");
-  return value;
+  const auto value = parse_number<T>(text);
+  if (!value) fail(ErrorKind::usage, flag, " needs a number, not '", text, "'");
+  return *value;
 }
 
 // "1/255", "0.5"

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +12,7 @@
 #include <sstream>
 
 #include "base/log.h"
+#include "base/parse.h"
 #include "base/quote.h"
 #include "base/version.h"
 #include "bench/serve_timings.h"
@@ -27,10 +27,8 @@ bool is_terminal() { return isatty(STDERR_FILENO) != 0; }
 
 CLI::Validator whole_number(int64_t least) {
   const auto check = [least](const std::string& text) {
-    int64_t value = 0;
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool fits = code == std::errc() && end == text.data() + text.size() && value >= least;
-    return fits ? std::string() : concat("'", text, "' is not a whole number of at least ", least);
+    const auto value = parse_number<int64_t>(text);
+    return value && *value >= least ? std::string() : concat("'", text, "' is not a whole number of at least ", least);
   };
   return CLI::Validator(check, least > 0 ? "POSITIVE" : "NONNEGATIVE");
 }

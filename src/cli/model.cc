@@ -3,11 +3,11 @@
 
 #include <spdlog/spdlog.h>
 
-#include <charconv>
 #include <cstdio>
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "base/parse.h"
 #include "base/quote.h"
 #include "onnx/import.h"
 #include "tune/default_cache.h"
@@ -21,10 +21,8 @@ Dims parse_dims(const std::string& text) {
   for (size_t at = 0; at <= text.size();) {
     size_t end = text.find('x', at);
     if (end == text.npos) end = text.size();
-    int64_t value = 0;
-    auto [last, code] = std::from_chars(text.data() + at, text.data() + end, value);
-    if (code != std::errc() || last != text.data() + end || value < 1)
-      fail(ErrorKind::usage, "'", text, "' is not a shape; write 1x3x224x224");
+    const int64_t value = parse_number<int64_t>(std::string_view(text).substr(at, end - at)).value_or(0);
+    if (value < 1) fail(ErrorKind::usage, "'", text, "' is not a shape; write 1x3x224x224");
     dims.push_back(value);
     at = end + 1;
   }
@@ -45,17 +43,15 @@ ShapeRange parse_range(const std::string& text) {
 }
 
 int64_t parse_size(const std::string& text) {
-  int64_t value = 0;
-  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string unit(end, text.data() + text.size());
+  const auto size = parse_leading<int64_t>(text);
+  const std::string_view unit = size ? size->rest : "";
   const int64_t factor = unit.empty() || unit == "B"    ? 1
                          : unit == "K" || unit == "KiB" ? 1 << 10
                          : unit == "M" || unit == "MiB" ? 1 << 20
                          : unit == "G" || unit == "GiB" ? 1 << 30
                                                         : 0;
-  if (code != std::errc() || value < 0 || factor == 0)
-    fail(ErrorKind::usage, "'", text, "' is not a size; write 64MiB");
-  return checked_mul(value, factor);
+  if (!size || size->value < 0 || factor == 0) fail(ErrorKind::usage, "'", text, "' is not a size; write 64MiB");
+  return checked_mul(size->value, factor);
 }
 
 std::vector<std::string> words(const std::string& text) {
@@ -149,26 +145,20 @@ void add_model_flags(CLI::App& verb, ModelFlags& flags) {
 }
 
 double share_of(std::string_view flag, const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || std::string_view(end, size_t(text.data() + text.size() - end)) != "%" ||
-      !(value >= 0 && value <= 100))
+  const auto percent = parse_leading<double>(text);
+  if (!percent || percent->rest != "%" || !(percent->value >= 0 && percent->value <= 100))
     fail(ErrorKind::usage, flag, " needs a share in percent from 0% to 100%, like 0.5%, not '", text, "'");
-  return value / 100;
+  return percent->value / 100;
 }
 
 double seconds_of(const std::string& text) {
-  size_t used = 0;
-  double value = 0;
-  try {
-    value = std::stod(text, &used);
-  } catch (const std::logic_error&) {  // not a number, or out of range: refused below, as used stays 0
-  }
-  const std::string unit = text.substr(used);
+  const auto time = parse_leading<double>(text);
+  const std::string_view unit = time ? time->rest : "";
   const double scale = unit.empty() || unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "m" ? 60 : 0;
-  if (used == 0 || scale == 0 || !(value > 0) || value * scale > 86400)
+  const double seconds = time ? time->value * scale : 0;
+  if (!(seconds > 0) || seconds > 86400)
     fail(ErrorKind::usage, "--duration '", text, "' is not a time above zero and up to a day, like 3s, 500ms or 2m");
-  return value * scale;
+  return seconds;
 }
 
 std::string precision_text(const EngineInfo& info) {

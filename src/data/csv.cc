@@ -2,13 +2,13 @@
 #include "data/csv.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <deque>
 #include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/parse.h"
 #include "base/quote.h"
 
 namespace temper {
@@ -80,13 +80,6 @@ class Reader {
   int64_t row_ = 0;
 };
 
-std::optional<double> number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 std::string shown(std::string_view field) { return printable(field.substr(0, 40)); }  // for a message
 
 // Which column holds the label, or -1. Sets `is_header`.
@@ -94,8 +87,8 @@ int64_t find_label(const std::vector<std::string_view>& first, const std::string
   const bool positional = label_column == "first" || label_column == "last" || label_column == "none";
   const std::string name = label_column.empty() || positional ? "label" : label_column;
   const auto found = std::find(first.begin(), first.end(), name);
-  is_header = found != first.end() ||
-              std::none_of(first.begin(), first.end(), [](const auto& f) { return number(f).has_value(); });
+  is_header = found != first.end() || std::none_of(first.begin(), first.end(),
+                                                   [](const auto& f) { return parse_number<double>(f).has_value(); });
   if (label_column == "none") return -1;
   if (label_column == "first") return 0;
   if (label_column == "last") return int64_t(first.size()) - 1;
@@ -124,7 +117,7 @@ CsvTable parse_csv(std::string_view text, const std::string& label_column, int64
     if (fields.size() != width)
       fail(ErrorKind::bad_file, "row ", reader.row(), " has ", fields.size(), " fields; row 1 has ", width);
     for (size_t c = 0; c < width; ++c) {
-      const auto value = number(fields[c]);
+      const auto value = parse_number<double>(fields[c]);
       if (!value || !std::isfinite(*value)) {
         const bool semicolons = fields[c].find(';') != std::string_view::npos;
         fail(ErrorKind::bad_file, "row ", reader.row(), ", column ", c + 1, ": '", shown(fields[c]),

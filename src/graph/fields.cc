@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/fields.h"
 
+#include "base/parse.h"
+
 namespace temper {
 
 void bad_field(std::string_view text, std::string_view wanted) {
@@ -9,9 +11,10 @@ void bad_field(std::string_view text, std::string_view wanted) {
 
 namespace {
 template <class T>
-void parse_number(std::string_view text, T& value) {
-  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) bad_field(text, "a number");
+void read_number(std::string_view text, T& value) {
+  const auto number = parse_number<T>(text);
+  if (!number) bad_field(text, "a number");
+  value = *number;
 }
 
 // "[a,b,c]": calls each(word); commas inside brackets do not separate.
@@ -32,8 +35,8 @@ void parse_list(std::string_view text, F&& each) {
 }
 }  // namespace
 
-void parse_field(std::string_view text, int64_t& value) { parse_number(text, value); }
-void parse_field(std::string_view text, double& value) { parse_number(text, value); }
+void parse_field(std::string_view text, int64_t& value) { read_number(text, value); }
+void parse_field(std::string_view text, double& value) { read_number(text, value); }
 void parse_field(std::string_view text, bool& value) {
   if (text != "true" && text != "false") bad_field(text, "true or false");
   value = text == "true";
@@ -45,11 +48,11 @@ void parse_field(std::string_view text, DType& value) {
 }
 void parse_field(std::string_view text, std::vector<int64_t>& values) {
   values.clear();
-  parse_list(text, [&](std::string_view word) { parse_number(word, values.emplace_back()); });
+  parse_list(text, [&](std::string_view word) { read_number(word, values.emplace_back()); });
 }
 void parse_field(std::string_view text, std::vector<double>& values) {
   values.clear();
-  parse_list(text, [&](std::string_view word) { parse_number(word, values.emplace_back()); });
+  parse_list(text, [&](std::string_view word) { read_number(word, values.emplace_back()); });
 }
 void parse_field(std::string_view text, Dim& dim) { dim = Dim::parse(text); }
 void parse_field(std::string_view text, Shape& shape) {

@@ -2,50 +2,50 @@
 #include "graph/graph.h"
 
 #include <algorithm>
-#include <charconv>
 #include <stdexcept>
+
+#include "base/parse.h"
 
 namespace temper {
 
 std::string Graph::unique_name(std::string_view wanted) {
-  std::string name(wanted.empty() ? "value" : wanted);
-  const auto [known, fresh] = names_.try_emplace(name, 1);
-  if (fresh) return name;
+  std::string unique(wanted.empty() ? "value" : wanted);
+  const auto [known, fresh] = names_.try_emplace(unique, 1);
+  if (fresh) return unique;
   for (int32_t& next = known->second;;) {  // the reference stays good while names are added
-    std::string candidate = concat(name, '.', next++);
+    std::string candidate = concat(unique, '.', next++);
     if (names_.try_emplace(candidate, 1).second) return candidate;
   }
 }
 
-void Graph::forget_name(const std::string& name) {
-  names_.erase(name);
+void Graph::forget_name(const std::string& forgotten) {
+  names_.erase(forgotten);
   // "x.3" is free again: who wants "x" next gets it.
-  const size_t dot = name.rfind('.');
-  if (dot == name.npos) return;
-  int32_t number = 0;
-  const auto [end, code] = std::from_chars(name.data() + dot + 1, name.data() + name.size(), number);
-  if (code != std::errc() || end != name.data() + name.size() || number < 1) return;
-  if (const auto base = names_.find(name.substr(0, dot)); base != names_.end())
+  const size_t dot = forgotten.rfind('.');
+  if (dot == forgotten.npos) return;
+  const int32_t number = parse_number<int32_t>(std::string_view(forgotten).substr(dot + 1)).value_or(0);
+  if (number < 1) return;
+  if (const auto base = names_.find(forgotten.substr(0, dot)); base != names_.end())
     base->second = std::min(base->second, number);
 }
 
-ValueId Graph::add_value(std::string_view name, TensorType type) {
+ValueId Graph::add_value(std::string_view value_name, TensorType type) {
   if (type.rank() > kMaxRank)
-    fail(ErrorKind::bad_file, "'", name, "' has ", type.rank(), " dimensions; ", kMaxRank, " are allowed");
+    fail(ErrorKind::bad_file, "'", value_name, "' has ", type.rank(), " dimensions; ", kMaxRank, " are allowed");
   Value value;
-  value.name = unique_name(name);
+  value.name = unique_name(value_name);
   value.type = std::move(type);
   values_.push_back(std::move(value));
   return {int32_t(values_.size() - 1)};
 }
 
-ValueId Graph::add_input(std::string_view name, TensorType type) {
-  inputs_.push_back(add_value(name, std::move(type)));
+ValueId Graph::add_input(std::string_view value_name, TensorType type) {
+  inputs_.push_back(add_value(value_name, std::move(type)));
   return inputs_.back();
 }
 
-ValueId Graph::add_constant(std::string_view name, Tensor tensor) {
-  const ValueId id = add_value(name, tensor.type());
+ValueId Graph::add_constant(std::string_view value_name, Tensor tensor) {
+  const ValueId id = add_value(value_name, tensor.type());
   Value& value = values_[size_t(id.index)];
   if (has_contents(tensor.dtype()) && tensor.count() <= kMaxContents) {
     const auto ints = tensor.to_ints();
@@ -77,16 +77,16 @@ std::vector<ValueId> Graph::add(Op op, std::vector<ValueId> inputs, std::string_
                           inputs.resize(*left);
                           operands.resize(*left);
                         }
-                        std::string name(node_name);
+                        std::string unique(node_name);
                         std::vector<TensorType> types;
                         for (int32_t* next = nullptr;;) {
-                          const InferContext context(operands, name);
+                          const InferContext context(operands, unique);
                           types = infer(op, context);
                           if (!context.has_unknown()) break;
-                          const auto [owner, fresh] = unknown_owners_.try_emplace(symbol_of(name), 1);
+                          const auto [owner, fresh] = unknown_owners_.try_emplace(symbol_of(unique), 1);
                           if (fresh) break;
                           if (!next) next = &owner->second;
-                          name = concat(node_name, '.', (*next)++);
+                          unique = concat(node_name, '.', (*next)++);
                         }
                         for (const TensorType& type : types)
                           if (type.is_concrete()) byte_count(type.dtype, type.dims());
@@ -94,7 +94,7 @@ std::vector<ValueId> Graph::add(Op op, std::vector<ValueId> inputs, std::string_
                         for (const TensorType& type : types)
                           contents.push_back(types.size() == 1 ? infer_contents(op, operands, type) : nullptr);
                         const NodeId id{int32_t(nodes_.size())};
-                        Node node{std::move(op), std::move(name), std::move(inputs), {}};
+                        Node node{std::move(op), std::move(unique), std::move(inputs), {}};
                         for (ValueId input : node.inputs)
                           if (input.valid()) values_[size_t(input.index)].users.push_back(id);
                         for (size_t i = 0; i < types.size(); ++i) {

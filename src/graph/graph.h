@@ -49,8 +49,8 @@ class Graph {
  public:
   std::string name;
 
-  ValueId add_input(std::string_view name, TensorType type);
-  ValueId add_constant(std::string_view name, Tensor tensor);
+  ValueId add_input(std::string_view value_name, TensorType type);
+  ValueId add_constant(std::string_view value_name, Tensor tensor);
   // Infers types and contents of the outputs. `output_names` may be shorter than the op's outputs (then derived from
   // `node_name`); names are made unique. An Error gets the node's op and name as context.
   std::vector<ValueId> add(Op op, std::vector<ValueId> inputs, std::string_view node_name,
@@ -61,8 +61,8 @@ class Graph {
   ValueId add_single(Op op, std::vector<ValueId> inputs, std::string_view node_name) {
     return add(std::move(op), std::move(inputs), node_name).at(0);
   }
-  void add_output(std::string_view name, ValueId value) {
-    outputs_.push_back({std::string(name), value});
+  void add_output(std::string_view output_name, ValueId value) {
+    outputs_.push_back({std::string(output_name), value});
     ++values_.at(size_t(value.index)).output_uses;
   }
 
@@ -108,8 +108,8 @@ class Graph {
   std::unordered_map<std::string, int32_t> unknown_owners_;  // the same of nodes that made unknown dimensions
 
   std::string unique_name(std::string_view wanted);
-  void forget_name(const std::string& name);
-  ValueId add_value(std::string_view name, TensorType type);
+  void forget_name(const std::string& forgotten);
+  ValueId add_value(std::string_view value_name, TensorType type);
   void release(ValueId value);
 };
 

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "base/parse.h"
+
 namespace temper {
 
 static_assert(enum_names(Scalar{})[size_t(Scalar::fma)] == "fma", "enum_names(Scalar) must follow the enum");
@@ -80,8 +82,9 @@ Program Program::parse(std::string_view text) {
     return word;
   };
   auto number = [&]<class T>(std::string_view word, T& value) {
-    auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (code != std::errc() || end != word.data() + word.size()) bad();
+    const auto parsed = parse_number<T>(word);
+    if (!parsed) bad();
+    value = *parsed;
   };
   Program program;
   std::string_view rest = text;

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "base/parse.h"
 #include "graph/graph.h"
 
 namespace temper {
@@ -102,12 +103,11 @@ class Parser {
         if (at_ == text_.size()) error("a character after '\\\\'");
         c = text_[at_++];
         if (c == 'x') {
-          int value = 0;
           const auto digits = text_.substr(at_, 2);
-          auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-          if (code != std::errc() || end != digits.data() + 2) error("two hexadecimal digits");
+          const auto value = parse_number<unsigned>(digits, 16);
+          if (!value || digits.size() != 2) error("two hexadecimal digits");
           at_ += 2;
-          c = char(value);
+          c = char(*value);
         }
       }
       out += c;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/parse.h"
+
 namespace temper {
 
 namespace {
@@ -69,11 +71,7 @@ std::optional<std::string> TrtexecCommand::value(std::string_view flag) const {
 
 std::optional<int64_t> TrtexecCommand::integer(std::string_view flag) const {
   const auto text = value(flag);
-  int64_t n = 0;
-  if (!text || std::from_chars(text->data(), text->data() + text->size(), n).ptr != text->data() + text->size() ||
-      text->empty())
-    return std::nullopt;
-  return n;
+  return text ? parse_number<int64_t>(*text) : std::nullopt;
 }
 
 TrtexecCommand parse_trtexec_command(std::string_view line) {

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "interop/trtexec_lines.h"
 
 namespace temper {
@@ -409,9 +410,8 @@ std::optional<std::string> trtexec_version(std::string_view number) {
                ? std::optional(std::string(number.substr(0, end)))
                : std::nullopt;
   }
-  int n = 0;
-  const auto [end, code] = std::from_chars(number.data(), number.data() + number.size(), n);
-  if (code != std::errc() || end != number.data() + number.size() || n < 1000 || n >= 1000000) return std::nullopt;
+  const int n = parse_number<int>(number).value_or(0);
+  if (n < 1000 || n >= 1000000) return std::nullopt;
   // Below version 10 a thousand a major and a hundred a minor; from 10 on ten thousand and a hundred.
   return n < 10000 ? concat(n / 1000, ".", n / 100 % 10, ".", n % 100)
                    : concat(n / 10000, ".", n / 100 % 100, ".", n % 100);

@@ -2,10 +2,10 @@
 #include "interop/trtexec_semantics.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "interop/trtexec_command.h"
 
 namespace temper {
@@ -24,9 +24,8 @@ std::pair<int, int> major_minor(const std::string& version) {
 }
 
 std::optional<int64_t> integer(const std::string& text) {
-  int64_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return code == std::errc() && end == text.data() + text.size() && value > 0 ? std::optional(value) : std::nullopt;
+  const auto value = parse_number<int64_t>(text);
+  return value && *value > 0 ? value : std::nullopt;
 }
 int64_t integer_of(const std::string& key, const std::string& text) {
   const auto value = integer(text);

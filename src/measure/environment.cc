@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <ctime>
 #include <dnnl.hpp>
@@ -16,6 +15,7 @@
 #include <sstream>
 
 #include "base/concat.h"
+#include "base/parse.h"
 #include "base/version.h"
 #include "measure/clock.h"
 
@@ -46,10 +46,8 @@ std::string field(const std::string& text, std::string_view key, char separator 
 }
 
 std::optional<int64_t> integer(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end == text.data()) return std::nullopt;
-  return value;
+  const auto leading = parse_leading<int64_t>(text);
+  return leading ? std::optional(leading->value) : std::nullopt;
 }
 
 // "32768 kB", "1024K", "32M": the units that the kernel prints.

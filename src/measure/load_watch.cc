@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
+#include "base/parse.h"
 #include "measure/clock.h"
 
 namespace temper {
@@ -33,8 +33,7 @@ std::optional<double> HostLoad::busy_seconds() {
     std::string name;
     words >> name;
     if (!name.starts_with("cpu") || name == "cpu") continue;
-    int cpu = -1;
-    std::from_chars(name.data() + 3, name.data() + name.size(), cpu);
+    const int cpu = parse_number<int>(std::string_view(name).substr(3)).value_or(-1);
     if (cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &allowed)) continue;
     int64_t value[8] = {};
     for (int64_t& v : value) words >> v;

@@ -18,6 +18,7 @@
 #include "base/file_copy.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/parse.h"
 #include "onnx/external.h"
 #include "onnx/limits.h"
 
@@ -50,12 +51,11 @@ class ExternalData {
                    Wanted wanted{&tensor};
                    for (const auto& entry : tensor.external_data()) {
                      auto number = [&] {
-                       uint64_t value = 0;
-                       const std::string& text = entry.value();
-                       auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-                       if (code != std::errc() || end != text.data() + text.size())
-                         fail(ErrorKind::bad_file, "external data ", entry.key(), " '", text, "' is not a number");
-                       return value;
+                       const auto value = parse_number<uint64_t>(entry.value());
+                       if (!value)
+                         fail(ErrorKind::bad_file, "external data ", entry.key(), " '", entry.value(),
+                              "' is not a number");
+                       return *value;
                      };
                      if (entry.key() == "location") location = entry.value();
                      else if (entry.key() == "offset") wanted.offset = number();

@@ -2,12 +2,12 @@
 #include "quantize/method.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <limits>
 
 #include "base/error.h"
+#include "base/parse.h"
 
 namespace temper {
 
@@ -100,11 +100,8 @@ Method Method::parse(std::string_view text) {
   if (text == "entropy") return {Kind::entropy};
   if (text == "percentile") return {Kind::percentile};
   if (text.starts_with("percentile:")) {
-    const std::string_view number = text.substr(11);
-    double percent = 0;
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
-    if (error == std::errc() && end == number.data() + number.size() && percent > 0 && percent <= 100)
-      return {Kind::percentile, percent};
+    const auto percent = parse_number<double>(text.substr(11));
+    if (percent && *percent > 0 && *percent <= 100) return {Kind::percentile, *percent};
     fail(ErrorKind::usage, "'", text, "' needs a percentage above 0 and up to 100, e.g. percentile:99.99");
   }
   fail(ErrorKind::usage, "there is no calibration method '", text,

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <set>
 
 #include "base/file.h"
+#include "base/parse.h"
 #include "base/strict_json.h"
 
 namespace temper {
@@ -28,11 +28,10 @@ std::string hex64(uint64_t value) {
 
 uint64_t read_hex64(const Json& json) {
   const std::string& text = strict::text(json);
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  if (text.size() != 16 || error != std::errc() || end != text.data() + text.size())
+  const auto value = parse_number<uint64_t>(text, 16);
+  if (text.size() != 16 || !value)
     fail(ErrorKind::bad_file, "the JSON is damaged: '", text.substr(0, 80), "' is not a hash of 16 hexadecimal digits");
-  return value;
+  return *value;
 }
 
 // Bins behind the last one in use are left out.
@@ -114,11 +113,9 @@ std::string float_bits(float value) {
 }
 
 bool parse_float_bits(std::string_view text, float& value) {
-  uint32_t bits = 0;
-  if (text.empty() || text.size() > 8) return false;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bits, 16);  // takes no sign, no 0x
-  if (error != std::errc() || end != text.data() + text.size()) return false;
-  value = std::bit_cast<float>(bits);
+  const auto bits = parse_number<uint32_t>(text, 16);  // takes no sign, no 0x
+  if (text.size() > 8 || !bits) return false;
+  value = std::bit_cast<float>(*bits);
   return true;
 }
 
