@@ -33,11 +33,11 @@ void run_members(int members, Body&& body) {
   run_parts(
       members, Parts::independent,
       [](void* data, int member) {
-        Region& region = *static_cast<Region*>(data);
+        Region& shared = *static_cast<Region*>(data);
         try {
-          region.body(member);
+          shared.body(member);
         } catch (...) {
-          if (!region.failed.test_and_set()) region.failure = std::current_exception();
+          if (!shared.failed.test_and_set()) shared.failure = std::current_exception();
         }
       },
       &region);

@@ -20,6 +20,8 @@
 #include "base/error.h"
 #include "base/threads.h"
 
+extern "C" void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);  // libgomp's
+
 namespace temper {
 namespace {
 
@@ -360,16 +362,19 @@ TEST(Team, AForkedChildHasWorkersOfItsOwn) {
 TEST(Team, MoreThreadsThanATeamCanHaveAreRefused) { EXPECT_THROW(reserve_members(5000), Error); }
 
 TEST(Team, InsideAParallelRegionOfTheApplicationsThereIsOneThread) {
-  std::atomic<int> outer{0}, wrong{0};
-#pragma omp parallel num_threads(2)
-  {
-    ++outer;
+  struct Counts {
+    std::atomic<int> outer{0}, wrong{0};
+  } counts;
+  const auto region = [](void* data) {
+    Counts& seen = *static_cast<Counts*>(data);
+    ++seen.outer;
     const auto thread = std::this_thread::get_id();
-    if (max_threads() != 1) ++wrong;
-    run_members(3, [&](int) { wrong += std::this_thread::get_id() != thread; });
-  }
-  EXPECT_EQ(wrong, 0);
-  EXPECT_EQ(outer, 2) << "the application's regions are libgomp's";
+    if (max_threads() != 1) ++seen.wrong;
+    run_members(3, [&](int) { seen.wrong += std::this_thread::get_id() != thread; });
+  };
+  GOMP_parallel(region, &counts, 2, 0);
+  EXPECT_EQ(counts.wrong, 0);
+  EXPECT_EQ(counts.outer, 2) << "the application's regions are libgomp's";
 }
 
 }  // namespace

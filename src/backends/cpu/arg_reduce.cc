@@ -60,7 +60,7 @@ void arg_of_columns(const float* x, int64_t* out, int64_t n, int64_t stride, int
     const float sign = largest ? 1.f : -1.f;
     for (int64_t i = 1; i < n; ++i) {
       const float* row = x + i * stride;
-#pragma GCC ivdep
+      TEMPER_NO_ALIAS
       for (int64_t k = 0; k < width; ++k) {
         const float v = row[k], b = best[k];
         const int v_nan = v != v, b_nan = b != b;

@@ -6,12 +6,19 @@
 
 namespace temper {
 
+// In front of a loop whose iterations do not depend on each other through memory.
+#if defined(__clang__)
+#define TEMPER_NO_ALIAS _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define TEMPER_NO_ALIAS _Pragma("GCC ivdep")
+#endif
+
 enum class Isa : uint8_t { base, avx2, avx512 };
 Isa cpu_isa();          // what kernels use now
 Isa best_isa();         // the widest that this CPU can run
 void set_isa(Isa isa);  // for tests; the caller stays at or below best_isa()
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__x86_64__) && defined(__GNUC__)
 // Not target("arch=..."): the loop's own, plain code may be inlined only where the architecture is the same.
 template <class Loop>
 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi,bmi2"), flatten, noinline)) void

@@ -23,7 +23,7 @@ void normalize_row(const float* x, float* y, int64_t n, float epsilon, bool cent
     const float mean = center ? reduce_row(x, n, 0.f, add, add) / float(n) : 0.f;
     const float squares = reduce_row(x, n, 0.f, [=](float a, float v) { return a + (v - mean) * (v - mean); }, add);
     const float scale = 1.f / __builtin_sqrtf(squares / float(n) + epsilon);
-#pragma GCC ivdep
+    TEMPER_NO_ALIAS
     for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * scale;
   });
 }
@@ -37,14 +37,14 @@ void normalize_columns(const float* x, float* y, int64_t n, int64_t stride, int6
     for (int64_t k = 0; k < width; ++k) means[k] /= float(n);
     for (int64_t i = 0; i < n; ++i) {
       const float* row = x + i * stride;
-#pragma GCC ivdep
+      TEMPER_NO_ALIAS
       for (int64_t k = 0; k < width; ++k) scales[k] += (row[k] - means[k]) * (row[k] - means[k]);
     }
     for (int64_t k = 0; k < width; ++k) scales[k] = 1.f / __builtin_sqrtf(scales[k] / float(n) + epsilon);
     for (int64_t i = 0; i < n; ++i) {
       const float* row = x + i * stride;
       float* to = y + i * stride;
-#pragma GCC ivdep
+      TEMPER_NO_ALIAS
       for (int64_t k = 0; k < width; ++k) to[k] = (row[k] - means[k]) * scales[k];
     }
   });

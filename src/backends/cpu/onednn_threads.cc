@@ -37,9 +37,9 @@ void parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags)
   Region region{body, data};
   run_parts(
       threads ? int(threads) : threads_of_call, parts_of_call,
-      [](void* data, int) {
-        const Region& region = *static_cast<const Region*>(data);
-        region.body(region.data);
+      [](void* whole, int) {
+        const Region& shared = *static_cast<const Region*>(whole);
+        shared.body(shared.data);
       },
       &region);
 }
@@ -132,12 +132,12 @@ bool is_read_only(const void* place) {
   } search{reinterpret_cast<uintptr_t>(place)};
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* data) {
-        Search& search = *static_cast<Search*>(data);
+        Search& wanted = *static_cast<Search*>(data);
         for (int i = 0; i < info->dlpi_phnum; ++i) {
           const ElfW(Phdr) & header = info->dlpi_phdr[i];
           const uintptr_t begin = info->dlpi_addr + header.p_vaddr;
-          if (header.p_type == PT_GNU_RELRO && search.at >= begin && search.at < begin + header.p_memsz)
-            search.found = true;
+          if (header.p_type == PT_GNU_RELRO && wanted.at >= begin && wanted.at < begin + header.p_memsz)
+            wanted.found = true;
         }
         return 0;
       },

@@ -37,12 +37,12 @@ void fma_step(const StepArgs& s) {
   if (!s.a_uniform && s.b_uniform && !s.c_uniform) {  // a residual with one scale
     const float y = *b;
     vectorised([=] {
-#pragma GCC ivdep
+      TEMPER_NO_ALIAS
       for (int64_t i = 0; i < n; ++i) out[i] = __builtin_fmaf(a[i], y, c[i]);
     });
   } else if (!s.a_uniform && !s.b_uniform && !s.c_uniform) {
     vectorised([=] {
-#pragma GCC ivdep
+      TEMPER_NO_ALIAS
       for (int64_t i = 0; i < n; ++i) out[i] = __builtin_fmaf(a[i], b[i], c[i]);
     });
   } else {

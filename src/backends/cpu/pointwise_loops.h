@@ -32,7 +32,7 @@ void unary_loop(const StepArgs& s) {
     return;
   }
   run_loop<T, R>([=] {
-#pragma GCC ivdep
+    TEMPER_NO_ALIAS
     for (int64_t i = 0; i < n; ++i) out[i] = F()(a[i]);
   });
 }
@@ -50,18 +50,18 @@ void binary_loop(const StepArgs& s) {
       return;
     }
     run_loop<T, R>([=] {
-#pragma GCC ivdep
+      TEMPER_NO_ALIAS
       for (int64_t i = 0; i < n; ++i) out[i] = F()(a[i], y);
     });
   } else if (s.a_uniform) {
     const T x = *a;
     run_loop<T, R>([=] {
-#pragma GCC ivdep
+      TEMPER_NO_ALIAS
       for (int64_t i = 0; i < n; ++i) out[i] = F()(x, b[i]);
     });
   } else {
     run_loop<T, R>([=] {
-#pragma GCC ivdep
+      TEMPER_NO_ALIAS
       for (int64_t i = 0; i < n; ++i) out[i] = F()(a[i], b[i]);
     });
   }

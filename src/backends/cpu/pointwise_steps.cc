@@ -162,22 +162,22 @@ void where_step(const StepArgs& s) {
   const T y = *b, z = *c;
   if (s.b_uniform && s.c_uniform) {
     vectorised([=] {
-#pragma GCC ivdep
+      TEMPER_NO_ALIAS
       for (int64_t i = 0; i < n; ++i) out[i] = cond[i] ? y : z;
     });
   } else if (s.b_uniform) {
     vectorised([=] {
-#pragma GCC ivdep
+      TEMPER_NO_ALIAS
       for (int64_t i = 0; i < n; ++i) out[i] = cond[i] ? y : c[i];
     });
   } else if (s.c_uniform) {
     vectorised([=] {
-#pragma GCC ivdep
+      TEMPER_NO_ALIAS
       for (int64_t i = 0; i < n; ++i) out[i] = cond[i] ? b[i] : z;
     });
   } else {
     vectorised([=] {
-#pragma GCC ivdep
+      TEMPER_NO_ALIAS
       for (int64_t i = 0; i < n; ++i) out[i] = cond[i] ? b[i] : c[i];
     });
   }

@@ -249,9 +249,9 @@ class OwnPoolKernel final : public Kernel {
           if (first) best.lanes = typename Vector<w>::Floats{} + kLowest<T>;
           else best.load(result + k);
           for (int64_t s = 0; s < count; ++s) {
-            const T* at = pixel + starts[s] + k;
-            for (int64_t t = from; t < to; ++t, at += step) {
-              value.load(at);
+            const T* place = pixel + starts[s] + k;
+            for (int64_t t = from; t < to; ++t, place += step) {
+              value.load(place);
               best.take_larger(value);
             }
           }
@@ -294,7 +294,7 @@ class OwnPoolKernel final : public Kernel {
             while (from < to && from * stride + shift < 0) ++from;
             while (to > from && (to - 1) * stride + shift >= axis.in) --to;
             const T* value = x + starts[s] + shift;
-#pragma GCC ivdep
+            TEMPER_NO_ALIAS
             for (int64_t o = from; o < to; ++o) y[o] = released<T>(larger(held(y[o]), held(value[o * stride])));
           }
       };

@@ -30,7 +30,7 @@ void softmax_row(const float* x, float* y, int64_t n, bool log) {
       const float log_sum = vmath::log(sum);
       for (int64_t i = 0; i < n; ++i) y[i] = x[i] - peak - log_sum;
     } else {
-#pragma GCC ivdep
+      TEMPER_NO_ALIAS
       for (int64_t i = 0; i < n; ++i) y[i] = vmath::exp(x[i] - peak);
       const float scale = 1.f / reduce_row(y, n, 0.f, add, add);
       for (int64_t i = 0; i < n; ++i) y[i] *= scale;
@@ -48,7 +48,7 @@ void softmax_columns(const float* x, float* y, int64_t n, int64_t stride, int64_
     for (int64_t i = 0; i < n; ++i) {
       const float* row = x + i * stride;
       float* to = y + i * stride;
-#pragma GCC ivdep
+      TEMPER_NO_ALIAS
       for (int64_t k = 0; k < width; ++k) {
         const float e = vmath::exp(row[k] - peaks[k]);
         sums[k] += e;
@@ -59,7 +59,7 @@ void softmax_columns(const float* x, float* y, int64_t n, int64_t stride, int64_
     for (int64_t i = 0; i < n; ++i) {
       const float* row = x + i * stride;
       float* to = y + i * stride;
-#pragma GCC ivdep
+      TEMPER_NO_ALIAS
       for (int64_t k = 0; k < width; ++k) to[k] = log ? row[k] - peaks[k] - sums[k] : to[k] * sums[k];
     }
   });

@@ -14,6 +14,8 @@
 #include "backends/cpu/onednn.h"
 #include "base/team.h"
 
+extern "C" void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);  // libgomp's
+
 namespace temper {
 namespace {
 
@@ -105,8 +107,8 @@ TEST(OnednnThreads, WhatTheApplicationRunsStaysLibgomps) {
     EXPECT_EQ(dnnl_threads(), 3);
     const int before = omp_get_max_threads();
     std::atomic<int> threads{0};
-#pragma omp parallel num_threads(2)
-    threads += omp_get_num_threads() == 2;
+    GOMP_parallel([](void* count) { *static_cast<std::atomic<int>*>(count) += omp_get_num_threads() == 2; }, &threads,
+                  2, 0);
     EXPECT_EQ(threads, 2);
     EXPECT_EQ(omp_get_max_threads(), before) << "the application's setting is not touched";
   }
