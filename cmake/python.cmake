@@ -15,6 +15,11 @@ find_package(nanobind CONFIG REQUIRED PATHS ${NANOBIND} NO_DEFAULT_PATH)
 file(GLOB NATIVE_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python/native/*.cc)
 # The stable ABI (from Python 3.12 on) makes one wheel serve all later Pythons; below, nanobind leaves it out.
 nanobind_add_module(_temper STABLE_ABI NB_STATIC NB_DOMAIN temper NOMINSIZE NB_SUPPRESS_WARNINGS ${NATIVE_SOURCES})
+foreach(library nanobind-static nanobind-static-abi3)  # compiled here, but not ours
+  if(TARGET ${library})
+    target_compile_options(${library} PRIVATE -Wno-shadow)
+  endif()
+endforeach()
 target_link_libraries(_temper PRIVATE temper_build nlohmann_json::nlohmann_json)
 # Nothing of Temper's libraries, of ONNX's or of protobuf's may meet what onnx, torch or tensorflow bring into the process.
 target_link_options(_temper PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/python/native/exports.map)

@@ -58,7 +58,7 @@ CUDA = {
 # THE list of the GPU's tactics stands above all of them.
 CUDA_LIST = "backends/cuda/tactics.cc"
 # Folders without loops of includes between files, where a header and its source are one. Others follow as they lose theirs.
-NO_LOOPS = "base graph passes quantize measure tune calibrate interop report zoo api".split()
+NO_LOOPS = "base graph passes plan quantize measure tune calibrate interop report zoo api".split()
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 

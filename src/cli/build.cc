@@ -77,10 +77,10 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   wide.precision = "fp32";
   wide.calibration.clear();
   wide.placement = {};
-  const auto times = [&](BuildOptions& build) -> TimedBuild {
+  const auto times = [&](BuildOptions& one) -> TimedBuild {
     return [&](const std::set<std::string>& doubted) {
-      build.doubted = doubted;
-      return layer_times(*build_engine(options.model, build));
+      one.doubted = doubted;
+      return layer_times(*build_engine(options.model, one));
     };
   };
   mixed.saved_ms = saved_times(times(wide), times(timed));

@@ -173,11 +173,11 @@ void run(const Options& options, Context& context) {
   OutputCollector collector(result.names);
   NotFinite broken;
   for_each_batch(session, data, samples, batch, "running", context,
-                 [&](const Batch& batch, const std::vector<Tensor>& outputs) {
-                   for (size_t i = 0; i < batch.inputs.size(); ++i)
-                     broken.look(concat("the input '", model.inputs()[i].name, "'"), batch.inputs[i], batch.names);
-                   collector.add(batch, outputs);
-                   result.samples.insert(result.samples.end(), batch.names.begin(), batch.names.end());
+                 [&](const Batch& filled, const std::vector<Tensor>& outputs) {
+                   for (size_t i = 0; i < filled.inputs.size(); ++i)
+                     broken.look(concat("the input '", model.inputs()[i].name, "'"), filled.inputs[i], filled.names);
+                   collector.add(filled, outputs);
+                   result.samples.insert(result.samples.end(), filled.names.begin(), filled.names.end());
                  });
   for (const std::string& warning : broken.warnings(count))
     log(LogLevel::warning, warning, "; look at the data and at the preprocessing");

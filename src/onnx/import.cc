@@ -125,12 +125,12 @@ class Importer {
     bool call = false;
   };
   struct DepthGuard {
-    DepthGuard(Importer& importer, Scope* scope) : importer(importer), before(importer.scope_) {
-      if (++importer.depth_ > kMaxGraphDepth) {
-        --importer.depth_;
+    DepthGuard(Importer& guarded, Scope* scope) : importer(guarded), before(guarded.scope_) {
+      if (++guarded.depth_ > kMaxGraphDepth) {
+        --guarded.depth_;
         fail(ErrorKind::bad_file, "functions and subgraphs are nested deeper than ", kMaxGraphDepth, " (recursion?)");
       }
-      importer.scope_ = scope;
+      guarded.scope_ = scope;
     }
     ~DepthGuard() {
       importer.scope_ = before;

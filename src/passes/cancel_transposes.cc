@@ -54,8 +54,9 @@ class Canceller {
       const Node node = graph_.node({n});
       if (node.outputs.size() != 1) continue;
       if (graph_.value(node.outputs[0]).users.empty() && !graph_.is_output(node.outputs[0])) continue;
-      if (const auto* op = std::get_if<ops::Transpose>(&node.op)) changed |= visit_transpose(node, op->perm);
-      else if (const auto* op = std::get_if<ops::MatMul>(&node.op)) changed |= visit_matmul(node, *op);
+      if (const auto* transpose = std::get_if<ops::Transpose>(&node.op))
+        changed |= visit_transpose(node, transpose->perm);
+      else if (const auto* matmul = std::get_if<ops::MatMul>(&node.op)) changed |= visit_matmul(node, *matmul);
       else if (sink_) changed |= sink_below(node);
     }
     return changed;

@@ -41,7 +41,7 @@ class AtomicFiles : public testing::TestWithParam<bool> {
   const std::string folder = test_folder();
 };
 INSTANTIATE_TEST_SUITE_P(, AtomicFiles, testing::Bool(),
-                         [](const auto& info) { return info.param ? "Unnamed" : "Named"; });
+                         [](const auto& each) { return each.param ? "Unnamed" : "Named"; });
 
 TEST_P(AtomicFiles, NothingButTheTargetIsLeft) {
   write(ranges(folder + "a"), kRanges);

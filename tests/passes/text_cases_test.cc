@@ -102,8 +102,8 @@ TEST_P(PassCase, GivesTheGraphThatItsCaseStates) {
   EXPECT_FALSE(pass->run(graph, {})) << c.fact << ", run again:\n" << print(graph);
 }
 
-INSTANTIATE_TEST_SUITE_P(Passes, PassCase, testing::ValuesIn(all_cases()), [](const auto& info) {
-  std::string name = info.param.pass + "__" + info.param.fact;
+INSTANTIATE_TEST_SUITE_P(Passes, PassCase, testing::ValuesIn(all_cases()), [](const auto& each) {
+  std::string name = each.param.pass + "__" + each.param.fact;
   for (char& c : name)
     if (!isalnum(static_cast<unsigned char>(c))) c = '_';
   return name;

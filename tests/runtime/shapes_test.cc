@@ -41,9 +41,9 @@ TEST(Shapes, PlansOfAnEngineAreLimitedByCountAndTheLeastRecentlyUsedGoes) {
   const auto engine = rows_engine({{4, 4}});
   engine->set_limits({.plans = 2});
   const auto made = [&](int64_t h) {
-    bool made = false;
-    engine->plan_for({{h, 8}}, &made);
-    return made;
+    bool is_new = false;
+    engine->plan_for({{h, 8}}, &is_new);
+    return is_new;
   };
   EXPECT_TRUE(made(1));
   EXPECT_TRUE(made(2));

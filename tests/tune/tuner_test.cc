@@ -12,7 +12,7 @@ std::string launched;  // a letter a launch
 
 struct Letter final : Kernel {
   char letter;
-  explicit Letter(char letter) : letter(letter) {}
+  explicit Letter(char which) : letter(which) {}
   void launch(const Buffers&) override { launched += letter; }
 };
 template <char letter>

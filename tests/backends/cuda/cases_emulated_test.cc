@@ -37,7 +37,7 @@ matmul(f32[9,16], f32[16,24]*, f32[24]*) epilogue="(2) 2=add.f32(0,1) 3=relu.f32
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, EmulatedCudaCases, ::testing::ValuesIn(case_files()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& each) { return each.param; });
 
 }  // namespace
 }  // namespace temper

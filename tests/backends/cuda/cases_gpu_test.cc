@@ -20,7 +20,7 @@ TEST_P(CudaCases, AgreeWithTheReferenceOnEveryRecipe) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, CudaCases, ::testing::ValuesIn(case_files()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& each) { return each.param; });
 
 // For every tile, also those that would not be chosen for such sizes.
 const char* const kProducts[] = {

@@ -55,7 +55,7 @@ TEST_P(CublasLtCases, AgreeWithTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, CublasLtCases, ::testing::Values(DType::f32, DType::f16, DType::bf16),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+                         [](const auto& each) { return std::string(name_of(each.param)); });
 
 // Results of f32 from halves, and a bias of either dtype.
 TEST(CublasLtGpu, GivesWideResultsOfNarrowOperands) {

@@ -36,7 +36,7 @@ TEST_P(CudnnCases, AgreeWithTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, CudnnCases, ::testing::Values(DType::f32, DType::f16, DType::bf16),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+                         [](const auto& each) { return std::string(name_of(each.param)); });
 
 // A convolution of f32 is not rounded to TF32's 11 bits: products of numbers with 16 bits come out right.
 TEST(CudnnGpu, IsStrictInF32) {

@@ -226,9 +226,9 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
 // last tile. On an H200, ResNet-50's residuals took up to 9 % longer with 1 or 2 tiles, and 1 to 5 % less in INT8 with
 // 8 or more.
 bool worth_storing(const Task& t, const Choice& c) {
-  constexpr int64_t kTiles = 4;
+  constexpr int64_t kFewest = 4;
   const int64_t warpgroups = blocks_of(t, c) * (c.tile->cooperative ? 1 : c.tile->consumers);
-  return c.extra_stages > 0 && tiles_of(t, *c.tile) >= kTiles * warpgroups;
+  return c.extra_stages > 0 && tiles_of(t, *c.tile) >= kFewest * warpgroups;
 }
 
 // A rough estimate in clocks, which ranks candidates; only the top of the ranking is measured. An SM multiplies

@@ -152,14 +152,14 @@ class Run final : public Machine {
     std::memcpy(&m, map, sizeof m);
     if (m.magic != kTensorMapMagic) return complain("a copy by what is no tensor map");
     if (to % 128) return complain("a bulk copy to no multiple of 128 bytes");
-    BlockState* block = lane_->block;
+    BlockState* own = lane_->block;
     std::vector<int> where(at, at + m.rank);
     std::vector<uint16_t> by;
     if (offsets) by.assign(offsets, offsets + m.rank - 2);
-    auto load = [this, m, where, by, block, to, barrier] {
+    auto load = [this, m, where, by, own, to, barrier] {
       const int64_t bytes =
-          m.im2col ? load_pixels(m, where, by, block->shared + to, to) : load_box(m, where, block->shared + to, to);
-      SharedBarrier& b = barrier_at(*block, barrier);
+          m.im2col ? load_pixels(m, where, by, own->shared + to, to) : load_box(m, where, own->shared + to, to);
+      SharedBarrier& b = barrier_at(*own, barrier);
       b.bytes -= bytes;
       flip(b);
     };
@@ -182,8 +182,8 @@ class Run final : public Machine {
     for (const auto& store : lane_->stores) store();
     lane_->stores.clear();
   }
-  void product(Product product, void* sums, const void* rows, Descriptor a, Descriptor b, unsigned add) override {
-    lane_->open_products.push_back({product, sums, rows, a, b, add});
+  void product(Product what, void* sums, const void* rows, Descriptor a, Descriptor b, unsigned add) override {
+    lane_->open_products.push_back({what, sums, rows, a, b, add});
   }
   void close_products() override {
     lane_->products.push_back(std::move(lane_->open_products));
@@ -209,21 +209,21 @@ class Run final : public Machine {
   void one_cluster(const Three& first) {
     blocks_.clear();
     blocks_.resize(cluster_.x * cluster_.y * cluster_.z);
-    static std::vector<unsigned char*> shared;
+    static std::vector<unsigned char*> pieces;
     lanes_.clear();
     lanes_.resize(blocks_.size() * threads_);
     for (size_t b = 0; b < blocks_.size(); ++b) {
-      if (shared.size() <= b) shared.push_back(map_memory(kSharedBytes));
-      BlockState& block = blocks_[b];
-      block.index = {first.x + unsigned(b) % cluster_.x, first.y + unsigned(b) / cluster_.x % cluster_.y,
+      if (pieces.size() <= b) pieces.push_back(map_memory(kSharedBytes));
+      BlockState& state = blocks_[b];
+      state.index = {first.x + unsigned(b) % cluster_.x, first.y + unsigned(b) / cluster_.x % cluster_.y,
                      first.z + unsigned(b) / cluster_.x / cluster_.y};
-      block.shared = shared[b];
-      std::memset(block.shared, 0xff, options_.shared_bytes);
+      state.shared = pieces[b];
+      std::memset(state.shared, 0xff, options_.shared_bytes);
       for (unsigned t = 0; t < threads_; ++t) {
         const size_t i = b * threads_ + t;
         while (stacks().size() <= i) stacks().push_back(map_memory(kStackBytes));
         Lane& lane = lanes_[i];
-        lane.block = &block;
+        lane.block = &state;
         lane.linear = t;
         lane.thread = {t % block_dim.x, t / block_dim.x % block_dim.y, t / block_dim.x / block_dim.y};
         begin(lane, stacks()[i]);
@@ -322,11 +322,11 @@ class Run final : public Machine {
     if (meeting.gate.arrived + 1 == lanes) work(meeting.brought.data());
     if (!arrive(meeting.gate, lanes)) wait(meeting.gate.generation, generation, "its neighbours");
   }
-  SharedBarrier& barrier_at(BlockState& block, uint32_t at) {
-    auto it = block.barriers.find(at);
-    if (it == block.barriers.end()) {
+  SharedBarrier& barrier_at(BlockState& state, uint32_t at) {
+    auto it = state.barriers.find(at);
+    if (it == state.barriers.end()) {
       complain("a barrier in shared memory that nobody made");
-      it = block.barriers.emplace(at, SharedBarrier{}).first;
+      it = state.barriers.emplace(at, SharedBarrier{}).first;
     }
     return it->second;
   }
