@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# A precompiled header for all sources of a target, which must be compiled with the same options. ccache keeps it and what was
-# compiled with it, in any checkout: it goes by the text of the headers if it is told that no macro stands between (pch_defines).
-function(temper_precompile target header)
+# A precompiled header for all sources of a target, which must be compiled with the same options: the given headers, and those of
+# others that most files include. None is Temper's own, so no edit compiles it again, and no path of the checkout is in it:
+# ccache then keeps it, and what was compiled with it, for every checkout.
+function(temper_precompile target)
   if(TEMPER_SANITIZE)
     return()
   endif()
-  target_precompile_headers(${target} PRIVATE ${header})
+  set(headers)
+  foreach(header ${ARGN} algorithm filesystem fstream functional map memory nlohmann/json.hpp optional span string variant vector)
+    list(APPEND headers "<${header}>")
+  endforeach()
+  target_precompile_headers(${target} PRIVATE ${headers})
   set_target_properties(${target} PROPERTIES PCH_WARN_INVALID ON)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -fpch-preprocess)

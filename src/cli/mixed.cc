@@ -18,7 +18,7 @@ bool raises_to_bf16(const std::string& text, const std::string& device) {
     fail(ErrorKind::usage, "--raise-to is bf16 or fp32, not '", text, "'");
   if (text == "bf16" && !computes_bf16(device))
     fail(ErrorKind::unsupported,
-         "--raise-to bf16 needs AVX512_BF16 instructions, which this CPU has not; use --raise-to fp32");
+         "--raise-to bf16 needs AVX512_BF16 instructions, which this CPU does not have; use --raise-to fp32");
   return text != "fp32" && computes_bf16(device);
 }
 

@@ -69,7 +69,8 @@ Preprocess complete_preprocess(const PreprocessOptions& options, const TensorTyp
   }
   const bool nchw = result.layout == PixelLayout::nchw;
   const Dim &channels = type.shape[nchw ? 1 : 3], &height = type.shape[nchw ? 2 : 1], &width = type.shape[nchw ? 3 : 2];
-  if (!is_channels(channels)) refuse("has not 1 or 3 channels on axis ", nchw ? 1 : 3, "; choose the other layout");
+  if (!is_channels(channels))
+    refuse("does not have 1 or 3 channels on axis ", nchw ? 1 : 3, "; choose the other layout");
   result.channels = channels.value();
   const auto side = [&](const Dim& own, int64_t asked, std::string_view name) {
     if (own.is_constant() && asked > 0 && own.value() != asked)

@@ -62,7 +62,7 @@ class Importer {
     for (const auto& [name, shape] : options_.shapes) {
       if (!names.contains(name))
         fail(ErrorKind::usage, "a shape was given for the input '", name,
-             "', which the model has not. Its inputs: ", input_list());
+             "', which the model does not have. Its inputs: ", input_list());
     }
     import_nodes(proto.graph().node());
     if (proto.graph().output_size() == 0) fail(ErrorKind::bad_file, "the model has no outputs");

@@ -63,7 +63,8 @@ std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, const Buil
   for (ValueId id : inputs) known.insert(graph.value(id).name);
   for (const auto& [name, range] : shapes)
     if (!known.contains(name))
-      fail(ErrorKind::usage, "--shapes names the input '", name, "', which the model has not; its inputs: ", names());
+      fail(ErrorKind::usage, "--shapes names the input '", name,
+           "', which the model does not have; its inputs: ", names());
   for (ValueId id : graph.inputs()) {
     const Value& input = graph.value(id);
     if (auto it = shapes.find(input.name); it != shapes.end()) {

@@ -60,10 +60,10 @@ def tolerance(text):
 def add_source_options(parser):
     parser.add_argument("--batch", type=whole(1), metavar="N", help="size of the first axis (1)")
     parser.add_argument("--dynamic", type=dynamic, default=(), metavar="AXES", help="axes that stay open: batch, height, width, sequence; separated by commas")
-    parser.add_argument("--shape", type=shape, action="append", default=[], metavar="[NAME=]SHAPE[:TYPE]", help="of an input, e.g. 1x3x224x224 or ids=1x16:int64")
+    parser.add_argument("--shape", type=shape, action="append", default=[], metavar="[NAME=]SHAPE[:TYPE]", help="shape of an input, e.g. 1x3x224x224 or ids=1x16:int64")
     parser.add_argument("--weights", metavar="FILE|NAME", help="a state dict or weights file; or a name that the library downloads: torchvision's (DEFAULT, IMAGENET1K_V1), "
                         "'pretrained' of timm, 'imagenet' of Keras. Without: random ones, nothing is downloaded")
-    parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="of random weights and of the inputs of the check (0)")
+    parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="seed of random weights and of the inputs of the check (0)")
     parser.add_argument("--half", action="store_true", help="PyTorch modules: weights, inputs and outputs in fp16")
     parser.add_argument("--rtol", type=tolerance, help="relative tolerance of the check (1e-3; with --half 1e-2)")
     parser.add_argument("--atol", type=tolerance, help="absolute tolerance of the check (1e-4; with --half 1e-2)")
@@ -81,8 +81,8 @@ def parser():
                               f"same inputs, and the differences are printed.\n\nSOURCE is one of\n{KINDS}", epilog=EXIT_CODES)
     export.add_argument("source", metavar="SOURCE")
     export.add_argument("-o", "--output", required=True, metavar="FILE.onnx", help="the ONNX file to write")
-    export.add_argument("--opset", type=whole(7, 30), metavar="N", help="of the ONNX file; without it the framework's own choice")
-    export.add_argument("--exporter", choices=("auto", "export", "torchscript"), default="auto", help="of PyTorch: by torch.export (tried first), or by TorchScript")
+    export.add_argument("--opset", type=whole(7, 30), metavar="N", help="opset of the ONNX file; without it the framework's own choice")
+    export.add_argument("--exporter", choices=("auto", "export", "torchscript"), default="auto", help="exporter of PyTorch: torch.export (tried first), or TorchScript")
     export.add_argument("--no-check", action="store_true", help="write the file only")
     export.add_argument("--force", action="store_true", help="replace a file that temper export did not write; never one that is read")
     verify = verbs.add_parser("verify", help="an ONNX file beside the model it was exported from", formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -28,7 +28,7 @@ std::vector<TensorType> Conv::infer(const InferContext& context) const {
   if (group < 1 || wd[0] % group != 0)
     fail(ErrorKind::bad_file, "group ", group, " does not divide the ", wd[0], " output channels");
   if (x.shape[1].is_constant() && x.shape[1].value() != wd[1] * group)
-    fail(ErrorKind::bad_file, "the input ", x, " has not the ", wd[1] * group, " channels that weights ", w,
+    fail(ErrorKind::bad_file, "the input ", x, " does not have the ", wd[1] * group, " channels that weights ", w,
          " with group ", group, " need");
   Shape shape{x.shape[0], Dim(wd[0])};
   for (int64_t i = 0; i < x.rank() - 2; ++i) shape.push_back(window_output(win, i, x.shape[size_t(i + 2)]));

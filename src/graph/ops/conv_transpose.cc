@@ -22,7 +22,7 @@ std::vector<TensorType> ConvTranspose::infer(const InferContext& context) const 
   if (group < 1 || wd[0] % group != 0)
     fail(ErrorKind::bad_file, "group ", group, " does not divide the ", wd[0], " input channels");
   if (x.shape[1].is_constant() && x.shape[1].value() != wd[0])
-    fail(ErrorKind::bad_file, "the input ", x, " has not the ", wd[0], " channels that weights ", w, " need");
+    fail(ErrorKind::bad_file, "the input ", x, " does not have the ", wd[0], " channels that weights ", w, " need");
   Shape shape{x.shape[0], Dim(wd[1]) * Dim(group)};
   for (size_t i = 0; i < strides.size(); ++i) {
     if (output_padding[i] < 0 || output_padding[i] > (int64_t(1) << 31))

@@ -49,7 +49,7 @@ void import_OneHot(OnnxNode& node) {
 }
 
 void import_EyeLike(OnnxNode& node) {
-  if (node.type(0).rank() != 2) node.bad("the input ", node.type(0), " has not rank 2");
+  if (node.type(0).rank() != 2) node.bad("the input ", node.type(0), " does not have rank 2");
   DType dtype = node.type(0).dtype;
   if (node.has_attribute("dtype"))
     dtype = dtype_from_onnx(int32_t(node.int_attribute("dtype")), "the attribute 'dtype'");

@@ -15,7 +15,7 @@ namespace {
 int64_t block_size(OnnxNode& node) {
   const int64_t block = node.int_attribute("blocksize");
   if (block < 1 || block > (1 << 20)) node.bad("blocksize is ", block);
-  if (node.type(0).rank() != 4) node.bad("the input ", node.type(0), " has not rank 4");
+  if (node.type(0).rank() != 4) node.bad("the input ", node.type(0), " does not have rank 4");
   return block;
 }
 void expect_divisible(OnnxNode& node, const Dim& dim, int64_t by) {
