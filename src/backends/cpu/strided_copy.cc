@@ -51,19 +51,19 @@ inline void transpose_8x8(const std::byte* from, int64_t from_stride, std::byte*
   Row8 r[8], t[8];
   for (int i = 0; i < 8; ++i) r[i] = *reinterpret_cast<const Row8*>(from + i * from_stride);
   for (int i = 0; i < 8; i += 2) {
-    t[i] = __builtin_shuffle(r[i], r[i + 1], Row8{0, 8, 1, 9, 4, 12, 5, 13});
-    t[i + 1] = __builtin_shuffle(r[i], r[i + 1], Row8{2, 10, 3, 11, 6, 14, 7, 15});
+    t[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    t[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
   }
   for (int i = 0; i < 8; i += 4) {
-    r[i] = __builtin_shuffle(t[i], t[i + 2], Row8{0, 1, 8, 9, 4, 5, 12, 13});
-    r[i + 1] = __builtin_shuffle(t[i], t[i + 2], Row8{2, 3, 10, 11, 6, 7, 14, 15});
-    r[i + 2] = __builtin_shuffle(t[i + 1], t[i + 3], Row8{0, 1, 8, 9, 4, 5, 12, 13});
-    r[i + 3] = __builtin_shuffle(t[i + 1], t[i + 3], Row8{2, 3, 10, 11, 6, 7, 14, 15});
+    r[i] = __builtin_shufflevector(t[i], t[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+    r[i + 1] = __builtin_shufflevector(t[i], t[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    r[i + 2] = __builtin_shufflevector(t[i + 1], t[i + 3], 0, 1, 8, 9, 4, 5, 12, 13);
+    r[i + 3] = __builtin_shufflevector(t[i + 1], t[i + 3], 2, 3, 10, 11, 6, 7, 14, 15);
   }
   for (int i = 0; i < 4; ++i) {
-    *reinterpret_cast<Row8*>(to + i * to_stride) = __builtin_shuffle(r[i], r[i + 4], Row8{0, 1, 2, 3, 8, 9, 10, 11});
+    *reinterpret_cast<Row8*>(to + i * to_stride) = __builtin_shufflevector(r[i], r[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
     *reinterpret_cast<Row8*>(to + (i + 4) * to_stride) =
-        __builtin_shuffle(r[i], r[i + 4], Row8{4, 5, 6, 7, 12, 13, 14, 15});
+        __builtin_shufflevector(r[i], r[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
   }
 }
 

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs clang-tidy (.clang-tidy) over sources of src: BUILD [--changed | FILES], without files over all of src.
+
+--changed: what the last commit and the working tree touch; a header stands for the source of its name. At most LIMIT
+sources are read then, since each takes about 20 s; the rest is named, and `./dev lint FILES` reads it.
+
+A source that passed is not read again while its preprocessed text, the checks and clang-tidy stay as they are:
+BUILD/lint has an empty file for each such text."""
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LIMIT = 8
+SKIPPED = 77  # what CTest takes for "skipped"
+
+
+def git(*arguments):
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.split("\0")[:-1] if done.returncode == 0 else None
+
+
+def changed():
+    """Sources that the last commit or the working tree touch; None without git or without a commit before the last."""
+    touched = git("diff", "-z", "--name-only", "HEAD~1", "--", "src")
+    new = git("ls-files", "-z", "--others", "--exclude-standard", "--", "src")
+    if touched is None or new is None:
+        return None
+    sources = {pathlib.Path(name).with_suffix(".cc").as_posix() for name in touched + new if name.endswith((".cc", ".h"))}
+    return sorted(name for name in sources if (ROOT / name).exists())
+
+
+def commands(build):
+    """From a source's path to the command that compiles it. Where several targets compile it, the first."""
+    found = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        path = pathlib.Path(entry["directory"], entry["file"]).resolve()
+        if path.is_relative_to(ROOT):
+            found.setdefault(path.relative_to(ROOT).as_posix(), (entry["directory"], shlex.split(entry["command"])))
+    return found
+
+
+def preprocessed(directory, command):
+    """The source's text after the preprocessor, without the compiler cache in front of the compiler."""
+    at = command.index("-o")
+    arguments = command[:at] + command[at + 2:]
+    arguments[arguments.index("-c")] = "-E"
+    return subprocess.run(arguments, cwd=directory, capture_output=True, check=True).stdout
+
+
+def complaints(name, build, known, version):
+    """What clang-tidy says of one source, or nothing."""
+    if name not in known:
+        return f"{name}: no target compiles it\n"
+    text = preprocessed(*known[name])
+    key = hashlib.sha256(b"\0".join([version, (ROOT / ".clang-tidy").read_bytes(), text])).hexdigest()
+    passed = build / "lint" / key
+    if passed.exists():
+        return ""
+    done = subprocess.run(["clang-tidy", "-p", str(build), "--quiet", "--warnings-as-errors=*", name], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        return done.stdout or done.stderr
+    passed.parent.mkdir(exist_ok=True)
+    passed.touch()
+    return ""
+
+
+def main():
+    build, arguments = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
+    known = commands(build)
+    left = []
+    if arguments == ["--changed"]:
+        names = changed()
+        if names is None:
+            print("there is no commit before this one: nothing says what changed")
+            return SKIPPED
+        names, left = names[:LIMIT], names[LIMIT:]
+    else:
+        names = arguments or sorted(name for name in known if name.startswith("src/"))
+    version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
+    with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", 2))) as pool:
+        found = [text for text in pool.map(lambda name: complaints(name, build, known, version), names) if text]
+    print("".join(found) or f"{len(names)} sources are as clang-tidy wants them")
+    if left:
+        print(f"not read, since {LIMIT} are enough for a run of all tests: ./dev lint {' '.join(left)}")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
