@@ -11,10 +11,10 @@ row; the first of them that begins with a comment describes all.
 import ast
 import pathlib
 import re
-import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from git_files import ROOT, git_files
+
 PAGE = ROOT / "ARCHITECTURE.md"
 FOLDERS = ("src", "include", "python/native", "python/temper")
 ENDINGS = (".h", ".cuh", ".cc", ".cu", ".py")  # the earlier one describes the row
@@ -23,10 +23,7 @@ MARKED = re.compile(r"<!-- files of (\S+) -->\n(.*?)<!-- end of \1 -->", re.S)
 
 
 def source_files():
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *FOLDERS], cwd=ROOT, capture_output=True, text=True)
-    names = listed.stdout.split("\0") if listed.returncode == 0 else [
-        str(p.relative_to(ROOT)) for folder in FOLDERS for p in (ROOT / folder).rglob("*")]
-    return sorted(pathlib.PurePosixPath(name) for name in names if name.endswith(ENDINGS) and (ROOT / name).is_file())
+    return sorted(pathlib.PurePosixPath(name) for name in git_files(FOLDERS, ENDINGS))
 
 
 def first_comment(path):

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/parse.h"
 #include "bind.h"
 #include "numpy_abi.h"
 
@@ -213,7 +214,7 @@ Place place_of(const Engine& engine) {
   if (engine.device().backend != "cuda") return place;
   place.type = Place::kCuda;
   if (const size_t colon = place.name.find(':'); colon != std::string::npos)
-    place.index = std::stoi(place.name.substr(colon + 1));
+    place.index = parse_number<int>(std::string_view(place.name).substr(colon + 1)).value_or(0);
   return place;
 }
 

@@ -106,6 +106,11 @@ void run_at(const Place& at, Part part, void* data) {
   place = before;
 }
 
+// Runs all parts on the calling thread, one after the other.
+void run_one_by_one(int members, Part part, void* data) {
+  for (int member = 0; member < members; ++member) run_at({true, member, members, nullptr}, part, data);
+}
+
 class Team {
  public:
   explicit Team(int members) : slots_(size_t(members)), records_(size_t(members)), born_(forks.load()) {
@@ -138,10 +143,7 @@ class Team {
   void run(int members, Parts parts, Part part, void* data) {
     const Time start = now();
     if (resting_ > 0) end_rests(start, parts == Parts::together);
-    if (resting_ > 0 && all_rest(members)) {
-      for (int member = 0; member < members; ++member) run_at({true, member, members, nullptr}, part, data);
-      return;
-    }
+    if (resting_ > 0 && all_rest(members)) return run_one_by_one(members, part, data);
     // No worker reads these: all parts of the region before are claimed, so claims on it fail, and those that workers
     // have claimed were waited for.
     part_.store(part, std::memory_order_relaxed);
@@ -318,8 +320,7 @@ Team& team_of(int members) {
 void run_parts(int members, Parts parts, Part part, void* data) {
   if (place.inside || ended || members <= 1 || omp_in_parallel()) {
     if (parts == Parts::together) return run_at({true, 0, 1, nullptr}, part, data);
-    for (int member = 0; member < members; ++member) run_at({true, member, members, nullptr}, part, data);
-    return;
+    return run_one_by_one(members, part, data);
   }
   if (parts == Parts::together) reserve_members(members);
   team_of(members).run(members, parts, part, data);

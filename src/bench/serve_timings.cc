@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/parse.h"
 #include "bench/cases.h"
 #include "tune/helper.h"
 #include "tune/tuner.h"
@@ -52,15 +53,17 @@ struct Told {
 Told told(const std::string& text) {
   Told told{text, {}, {}};
   // "op(inputs) fields -> outputs threads=1 cold chains=1"
-  const size_t arrow = text.rfind(" -> "), threads = text.rfind(" threads=");
-  if (arrow == text.npos || threads == text.npos || threads < arrow)
-    fail(ErrorKind::bad_file, "'", text, "' is no problem");
+  constexpr std::string_view kThreads = " threads=";
+  const size_t arrow = text.rfind(" -> "), at = text.rfind(kThreads);
+  const auto threads =
+      at == text.npos ? std::nullopt : parse_leading<int>(std::string_view(text).substr(at + kThreads.size()));
+  if (arrow == text.npos || !threads || at < arrow) fail(ErrorKind::bad_file, "'", text, "' is no problem");
   const KernelCase whole = parse_cases(std::string_view(text).substr(0, arrow)).at(0);
   KernelCase constants = whole;
   for (CaseInput& input : constants.inputs) input.present = input.present && input.constant;
   told.inputs = make_case_inputs(constants, 1);
-  told.problem = make_case_problem(whole, told.inputs, std::stoi(text.substr(threads + 9)));
-  told.problem.cold_constants = text.find(" cold", threads) != text.npos;
+  told.problem = make_case_problem(whole, told.inputs, threads->value);
+  told.problem.cold_constants = text.find(" cold", at) != text.npos;
   return told;
 }
 

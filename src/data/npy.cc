@@ -3,12 +3,12 @@
 #include "data/npy.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <optional>
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "base/parse.h"
 
 namespace temper {
 namespace {
@@ -87,12 +87,11 @@ class HeaderParser {
     expect('(');
     while (!accept(')')) {
       skip_blanks();
-      int64_t value = 0;
-      const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-      if (error != std::errc() || value < 0) bad_header("has a dimension that is not a number from 0 to 2^63-1");
-      at_ = size_t(end - text_.data());
+      const auto value = parse_leading<int64_t>(text_.substr(at_));
+      if (!value || value->value < 0) bad_header("has a dimension that is not a number from 0 to 2^63-1");
+      at_ = text_.size() - value->rest.size();
       if (dims.size() == kMaxRank) bad_header(concat("has more than ", kMaxRank, " dimensions"));
-      dims.push_back(value);
+      dims.push_back(value->value);
       accept('L');  // Python 2 wrote long integers like this
       if (!accept(',')) {
         expect(')');

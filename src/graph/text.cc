@@ -146,13 +146,12 @@ class Parser {
     const TensorType t = type();
     expect(" = ");
     if (accept("#")) {
-      size_t index = 0;
-      auto [end, code] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), index);
-      if (code != std::errc() || index >= blobs_.size()) error("the number of a stored constant");
-      at_ = size_t(end - text_.data());
-      if (blobs_[index].type() != t)
-        fail(ErrorKind::bad_file, "constant '", name, "' is ", t, " but stored as ", blobs_[index].type());
-      define(name, graph_.add_constant(name, blobs_[index]));
+      const auto index = parse_leading<size_t>(text_.substr(at_));
+      if (!index || index->value >= blobs_.size()) error("the number of a stored constant");
+      at_ = text_.size() - index->rest.size();
+      const Tensor& blob = blobs_[index->value];
+      if (blob.type() != t) fail(ErrorKind::bad_file, "constant '", name, "' is ", t, " but stored as ", blob.type());
+      define(name, graph_.add_constant(name, blob));
       return;
     }
     const auto close = text_.find(']', at_);

@@ -2,7 +2,6 @@
 #include "interop/trtexec_command.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/parse.h"
 
@@ -106,16 +105,16 @@ std::optional<TrtexecShapes> parse_trtexec_shapes(std::string_view spec) {
     std::string_view name = one.substr(0, colon);
     if (name.size() > 2 && name.front() == '\'' && name.back() == '\'') name = name.substr(1, name.size() - 2);
     std::vector<int64_t>& dims = shapes[std::string(name)];
-    const char* at = one.data() + colon + 1;
-    const char* last = one.data() + one.size();
-    if (at == last) dims.clear();  // a scalar
-    while (at != last) {
-      int64_t dim = 0;
-      const auto [stop, code] = std::from_chars(at, last, dim);
-      if (code != std::errc() || dim < 0 || dims.size() >= 16 || (stop != last && (*stop != 'x' || stop + 1 == last)))
-        return std::nullopt;
-      dims.push_back(dim);
-      at = stop == last ? last : stop + 1;
+    std::string_view rest = one.substr(colon + 1);
+    if (rest.empty()) dims.clear();  // a scalar
+    while (!rest.empty()) {
+      const auto dim = parse_leading<int64_t>(rest);
+      if (!dim || dim->value < 0 || dims.size() >= 16) return std::nullopt;
+      dims.push_back(dim->value);
+      rest = dim->rest;
+      if (rest.empty()) break;
+      if (!rest.starts_with('x') || rest == "x") return std::nullopt;
+      rest.remove_prefix(1);
     }
     if (end == spec.size()) break;
     spec.remove_prefix(end + 1);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/error.h"
 #include "base/parse.h"
@@ -41,18 +40,15 @@ struct Scan {
       if (exponent == sign) return std::nullopt;
       end = exponent;
     }
-    double value = 0;
-    if (std::from_chars(rest.data(), rest.data() + end, value).ec != std::errc() || !rest.substr(end).starts_with(unit))
-      return std::nullopt;
+    const auto value = parse_number<double>(rest.substr(0, end));
+    if (!value || !rest.substr(end).starts_with(unit)) return std::nullopt;
     rest.remove_prefix(end + unit.size());
     return value;
   }
   std::optional<int64_t> integer(std::string_view unit) {
     const size_t end = std::min(rest.find_first_not_of("0123456789"), rest.size());
-    int64_t value = 0;
-    if (end == 0 || std::from_chars(rest.data(), rest.data() + end, value).ec != std::errc() ||
-        !rest.substr(end).starts_with(unit))
-      return std::nullopt;
+    const auto value = parse_number<int64_t>(rest.substr(0, end));
+    if (!value || !rest.substr(end).starts_with(unit)) return std::nullopt;
     rest.remove_prefix(end + unit.size());
     return value;
   }

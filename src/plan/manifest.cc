@@ -2,10 +2,10 @@
 #include "plan/manifest.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
 #include "base/hash.h"
+#include "base/parse.h"
 #include "base/strict_json.h"
 
 namespace temper {
@@ -49,12 +49,10 @@ std::string hashes_text(const std::vector<uint64_t>& hashes) {
 std::vector<uint64_t> read_hashes(const std::string& text) {
   std::vector<uint64_t> hashes;
   for (size_t at = 0; at < text.size(); at += 16) {
-    uint64_t value = 0;
-    const char* const last = text.data() + std::min(at + 16, text.size());
-    const auto [end, error] = std::from_chars(text.data() + at, last, value, 16);
-    if (at + 16 > text.size() || error != std::errc() || end != last)
+    const auto value = parse_number<uint64_t>(std::string_view(text).substr(at, 16), 16);
+    if (at + 16 > text.size() || !value)
       fail(ErrorKind::bad_file, "the manifest is damaged: 'calibration_hashes' is no list of hashes");
-    hashes.push_back(value);
+    hashes.push_back(*value);
   }
   return hashes;
 }

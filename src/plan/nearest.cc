@@ -5,6 +5,8 @@
 #include <memory>
 #include <unordered_map>
 
+#include "base/parse.h"
+
 namespace temper {
 
 namespace {
@@ -25,7 +27,7 @@ std::string strip_shapes(std::string_view text, double& elements) {
     double product = 1;
     int rank = 0;
     for (size_t at = i + 1; at < close;) {
-      product *= std::max(1.0, std::strtod(text.data() + at, nullptr));
+      if (const auto dim = parse_leading<double>(text.substr(at, close - at))) product *= std::max(1.0, dim->value);
       ++rank;
       const size_t comma = text.find(',', at);
       at = comma == text.npos || comma > close ? close : comma + 1;

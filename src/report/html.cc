@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/parse.h"
 #include "base/quote.h"
 #include "base/version.h"
 #include "report/report.h"
@@ -49,7 +50,8 @@ std::string escaped_json(const std::string& json) {
 std::string sha256_source(std::string_view text) {
   const std::string digits = sha256_hex(std::as_bytes(std::span(text)));
   std::string bytes;
-  for (size_t i = 0; i < digits.size(); i += 2) bytes += char(std::stoi(digits.substr(i, 2), nullptr, 16));
+  for (size_t i = 0; i < digits.size(); i += 2)
+    bytes += char(*parse_number<uint8_t>(std::string_view(digits).substr(i, 2), 16));
   constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out = "'sha256-";
   for (size_t i = 0; i < bytes.size(); i += 3) {

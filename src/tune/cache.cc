@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "base/strict_json.h"
 
 namespace temper {
@@ -56,7 +57,7 @@ Contents read(const std::string& path) {
   int schema = 0;
   if (json.contains("schema") && json["schema"].is_string())
     if (const std::string name = json["schema"]; name.starts_with(kSchemaStart))
-      schema = std::atoi(name.c_str() + kSchemaStart.size());
+      schema = parse_number<int>(std::string_view(name).substr(kSchemaStart.size())).value_or(0);
   if (schema > kSchema) fail(ErrorKind::unsupported, "the timing cache '", path, "' is of a later version of Temper");
   if (schema < 1) damaged("its schema is not temper.timings/2");
   if (!json.contains("entries") || !json["entries"].is_object()) damaged("it has no entries");

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of each channel by itself, as MobileNets have them, in channels_last.
-#include <charconv>
-
 #include "backends/cuda/gemm/gemm.h"
 #include "backends/cuda/gemm/image_epilogue.h"
 #include "backends/cuda/support/host_transpose.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
+#include "base/parse.h"
 
 namespace temper::cuda {
 
@@ -58,9 +57,8 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   const auto& op = op_of(problem);
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
   const Dims in = x.dims(), weights = w.dims(), dims = problem.outputs[0].dims();
-  int64_t pixels = 0;
-  const std::string& text = config.text;
-  if (text.starts_with(kPixels)) std::from_chars(text.data() + kPixels.size(), text.data() + text.size(), pixels);
+  const std::string_view text = config.text;
+  const int64_t pixels = text.starts_with(kPixels) ? parse_number<int64_t>(text.substr(kPixels.size())).value_or(0) : 0;
   if (pixels != 4 && pixels != 2 && pixels != 1) fail(ErrorKind::bad_file, "cuda.conv.depthwise has no '", text, "'");
   Recipe::Work out;
   if (element_count(dims) == 0) return out;

@@ -2,13 +2,13 @@
 // The first convolution of an image model: it has few input channels, reads the plain layout, as images come, and
 // writes channels_last. It can also take a 3 by 3 max pool (conv_first.cu).
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 
 #include "backends/cuda/gemm/gemm.h"
 #include "backends/cuda/gemm/image_epilogue.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
+#include "base/parse.h"
 #include "graph/monotone.h"
 
 namespace temper::cuda {
@@ -201,9 +201,9 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
   const auto& op = op_of(problem);
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
   const Dims in = x.dims(), weights = w.dims(), out_dims = problem.outputs[0].dims();
-  int64_t tile_h = 0;
-  const std::string& text = config.text;
-  if (text.starts_with(kTile)) std::from_chars(text.data() + kTile.size(), text.data() + text.size(), tile_h);
+  const std::string_view text = config.text;
+  const auto rows = text.starts_with(kTile) ? parse_leading<int64_t>(text.substr(kTile.size())) : std::nullopt;
+  const int64_t tile_h = rows ? rows->value : 0;
   if ((tile_h != 4 || wgmma) && tile_h != 8 && tile_h != 16)
     fail(ErrorKind::bad_file, "cuda.conv.first", wgmma ? "_wgmma" : "", " has no '", text, "'");
   Recipe::Work out;

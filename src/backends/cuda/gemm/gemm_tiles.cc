@@ -2,10 +2,10 @@
 #include "backends/cuda/gemm/gemm_tiles.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "base/checked.h"
+#include "base/parse.h"
 
 namespace temper::cuda {
 
@@ -62,12 +62,9 @@ GemmChoice gemm_choice(bool matrix, std::string_view text) {
   constexpr std::string_view kSplitsText = " splits=";
   if (const size_t at = text.find(kSplitsText); at != text.npos) {
     name = text.substr(0, at);
-    const std::string_view number = text.substr(at + kSplitsText.size());
-    int splits = 0;
-    const auto end = std::from_chars(number.data(), number.data() + number.size(), splits).ptr;
-    if (end == number.data() + number.size() && splits > 1)
-      for (int known : kSplits)
-        if (known == splits) choice.splits = splits;
+    const auto splits = parse_number<int>(text.substr(at + kSplitsText.size()));
+    for (int known : kSplits)
+      if (known == splits) choice.splits = known;
     if (choice.splits == 1) fail(ErrorKind::bad_file, "there is no tile '", text, "'");
   }
   for (const GemmTile& tile : tiles_of(matrix))

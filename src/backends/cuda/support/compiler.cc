@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/support/compiler.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "backends/cuda/support/kernel_text.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/parse.h"
 
 namespace temper::cuda {
 
@@ -45,9 +47,7 @@ int64_t number_before(std::string_view line, std::string_view what) {
   while (first > 0 && (line[first - 1] == ' ')) --first;
   const size_t last = first;
   while (first > 0 && line[first - 1] >= '0' && line[first - 1] <= '9') --first;
-  int64_t value = 0;
-  std::from_chars(line.data() + first, line.data() + last, value);
-  return value;
+  return parse_number<int64_t>(line.substr(first, last - first)).value_or(0);
 }
 
 // The first line, which is taken off.
@@ -132,12 +132,9 @@ Compiler::~Compiler() = default;
 const std::string& Compiler::path() const { return api_->library.path(); }
 
 bool Compiler::knows(const std::string& architecture) const {
-  int number = 0;
-  if (architecture.starts_with("sm_"))
-    std::from_chars(architecture.data() + 3, architecture.data() + architecture.size(), number);
-  for (int known : architectures_)
-    if (known == number) return true;
-  return false;
+  if (!architecture.starts_with("sm_")) return false;
+  const auto number = parse_leading<int>(std::string_view(architecture).substr(3));
+  return number && std::find(architectures_.begin(), architectures_.end(), number->value) != architectures_.end();
 }
 
 std::string Compiler::cache_path(const KernelSource& source, const std::string& architecture) const {
@@ -163,12 +160,11 @@ static bool read_cached(const std::string& path, Cubin& cubin) {
   if (content.size() < head || !std::string_view(content).starts_with(kMagic)) return false;
   const std::string_view body = std::string_view(content).substr(kMagic.size() + 16);
   if (hex(xxh3(body)) != std::string_view(content).substr(kMagic.size(), 16)) return false;
-  uint64_t log_size = 0;
-  std::from_chars(body.data(), body.data() + 16, log_size, 16);
-  if (log_size > body.size() - 16) return false;
-  cubin.kernels = parse_resources(body.substr(16, log_size));
-  cubin.losses = parse_losses(body.substr(16, log_size));
-  const std::string_view bytes = body.substr(16 + log_size);
+  const auto log_size = parse_number<uint64_t>(body.substr(0, 16), 16);
+  if (!log_size || *log_size > body.size() - 16) return false;
+  cubin.kernels = parse_resources(body.substr(16, *log_size));
+  cubin.losses = parse_losses(body.substr(16, *log_size));
+  const std::string_view bytes = body.substr(16 + *log_size);
   cubin.bytes.resize(bytes.size());
   std::memcpy(cubin.bytes.data(), bytes.data(), bytes.size());
   cubin.from_cache = true;

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
+
+#include "base/parse.h"
 
 namespace temper::cuda {
 
@@ -56,10 +57,11 @@ CublasLtChoice CublasLtChoice::parse(std::string_view text) {
   for (size_t i = 0; i < choice.numbers.size(); ++i) {
     if (!text.starts_with(" ")) refuse();
     text.remove_prefix(1);
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), choice.numbers[i]);
+    const auto number = parse_leading<int64_t>(text);
     const int64_t most = kSettings[i].bytes == 2 ? 0xffff : 0x7fffffff;
-    if (error != std::errc() || choice.numbers[i] < (i == kSplitK ? -1 : 0) || choice.numbers[i] > most) refuse();
-    text.remove_prefix(size_t(end - text.data()));
+    if (!number || number->value < (i == kSplitK ? -1 : 0) || number->value > most) refuse();
+    choice.numbers[i] = number->value;
+    text = number->rest;
   }
   if (choice.text() != whole) refuse();
   return choice;

@@ -2,8 +2,9 @@
 #include "backends/cuda/support/cudnn.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
+
+#include "base/parse.h"
 
 namespace temper::cuda {
 
@@ -56,12 +57,11 @@ CudnnChoice CudnnChoice::parse(std::string_view text) {
   CudnnChoice choice;
   const std::string_view whole = text;
   auto number = [&](int64_t least, int64_t most) {
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || value < least || value > most)
+    const auto leading = parse_leading<int64_t>(text);
+    if (!leading || leading->value < least || leading->value > most)
       fail(ErrorKind::bad_file, "'", whole, "' is no choice of cuDNN's engines");
-    text.remove_prefix(size_t(end - text.data()));
-    return value;
+    text = leading->rest;
+    return leading->value;
   };
   auto expect = [&](std::string_view prefix) {
     if (!text.starts_with(prefix)) fail(ErrorKind::bad_file, "'", whole, "' is no choice of cuDNN's engines");
