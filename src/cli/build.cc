@@ -22,7 +22,7 @@ namespace temper::cli {
 namespace {
 
 struct Options {
-  std::string model, output;
+  std::string model, output, dump_folder;
   ModelFlags flags;
   // --max-drop and what belongs to it
   DataFlags data_flags;
@@ -169,6 +169,9 @@ void add_build(CLI::App& verb, Context& context) {
   verb.add_option("-o,--output", options->output, "the plan file to write")->required();
   add_model_flags(verb, options->flags);
   add_qdq_flag(verb, options->flags);
+  verb.add_option("--dump-passes", options->dump_folder,
+                  "folder to write the graph to after each pass that changes it, those of the precision and the device "
+                  "included");
   verb.add_option("--max-drop", options->max_drop,
                   "int8, fp16, bf16: loss that is allowed on --data, like 0.5%; the layers that lose most stay in fp32 "
                   "(with int8 in bf16 if that is enough) until the loss is within it")
@@ -216,6 +219,7 @@ void add_build(CLI::App& verb, Context& context) {
     build.force = options->force;
     std::optional<MixedSearch> mixed;
     if (!options->max_drop.empty()) mixed = keep_budget(*options, build, context);
+    build.passes.dump_folder = options->dump_folder;  // of this build, not of the candidates of a budget
     std::shared_ptr<Engine> engine;
     {
       Progress progress(context);

@@ -22,7 +22,7 @@
 #include "optimize/precision.h"
 #include "optimize/segments.h"
 #include "optimize/settle.h"
-#include "passes/chain_convs.h"
+#include "passes/pipeline.h"
 #include "plan/choose.h"
 #include "plan/nearest.h"
 #include "plan/planner.h"
@@ -282,14 +282,8 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& options) {
   done("the graph is optimised");
 
   const auto shapes = tuned_shapes(graph, info.shapes, options);
-  const auto fuses = [&](std::string_view pass) {
-    return backend.fuses && !options.passes.all_disabled && !options.passes.disabled.contains(pass);
-  };
-  if (fuses(kFuseNeighbours) && !shapes.empty() &&
-      fuse_neighbours(graph, taken_by(backend, device, bind_shapes(graph, shapes[0])))) {
-    graph.compact();
-    if (options.passes.verify) verify(graph);
-  }
+  if (backend.fuses && !shapes.empty())
+    run_passes(graph, options.passes, device_pipeline(taken_by(backend, device, bind_shapes(graph, shapes[0]))));
   PlanFile file = unplanned(std::move(info), graph, threads, device);
   TimingHelper helper(options.timing_helper, options.device, options.device_settings);
   Tuner tuner(device, cache, options.instruments, &helper);
@@ -316,9 +310,12 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& options) {
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return elements_of(shapes[a]) > elements_of(shapes[b]); });
   std::vector<Chains> chains(concretes.size());
-  if (in_context && fuses(kChainConvs))
+  const auto passes_of = [&](size_t i) {
+    return options.passes.dumped_into(concat(i + 1, '-', shapes[i].empty() ? Dims() : shapes[i][0]));
+  };
+  if (in_context && backend.fuses)
     for (size_t i = 0; i < concretes.size(); ++i)
-      if (is_one_stage(concretes[i])) chains[i] = find_chains(concretes[i], backend, device, cache);
+      if (is_one_stage(concretes[i])) chains[i] = find_chains(concretes[i], passes_of(i), backend, device, cache);
   std::optional<CompileBeside> compiling;
   if (in_context) {
     std::vector<Graph> timed;  // in this order
@@ -350,7 +347,8 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& options) {
       if (options.progress) options.progress(stage + what);
     };
     const auto choose = [&] {
-      return in_context ? plan_with_chains(concrete, chains[i], backend, device, plan_options, cache, progress)
+      return in_context
+                 ? plan_with_chains(concrete, chains[i], passes_of(i), backend, device, plan_options, cache, progress)
              : options.measure && options.segments ? search_segments(concrete, backend, device, plan_options, progress)
                                                    : build_plan(concrete, backend, device, plan_options);
     };

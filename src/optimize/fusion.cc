@@ -22,16 +22,16 @@ constexpr double kSecondStepMs = 0.0015;
 constexpr int64_t kLeastPositions = 50'000;
 
 // The graph with those chains that are wanted, by their names, and taken by a tactic.
-Chains chained(Graph graph, const Backend& backend, const Device& device,
+Chains chained(Graph graph, const PassOptions& passes, const Backend& backend, const Device& device,
                const std::function<bool(const std::string&)>& wanted) {
-  const auto taken = [by_tactic = taken_by(backend, device, {})](const Graph& in, const Op& op,
-                                                                 const std::vector<ValueId>& inputs) {
+  FusionTaken taken = [by_tactic = taken_by(backend, device, {})](const Graph& in, const Op& op,
+                                                                  const std::vector<ValueId>& inputs) {
     const Dims x = in.type(inputs[0]).dims(), weights = in.type(inputs[1]).dims();
     const Dims between = std::get<ops::ConvChain>(op).first.output_dims(x, weights);
     return element_count(between) / std::max<int64_t>(1, between[1]) >= kLeastPositions && by_tactic(in, op, inputs);
   };
-  Chains chains{chain_convs(graph, taken, wanted), {}, false};
-  graph.compact();
+  Chains chains;
+  run_passes(graph, passes, shapes_pipeline(std::move(taken), wanted, &chains.list));
   chains.graph = std::move(graph);
   return chains;
 }
@@ -75,8 +75,10 @@ FusionTaken taken_by(const Backend& backend, const Device& device, const Binding
   };
 }
 
-Chains find_chains(const Graph& graph, const Backend& backend, const Device& device, const TimingCache& cache) {
-  Chains all = chained(graph, backend, device, [](const std::string&) { return true; });
+Chains find_chains(const Graph& graph, const PassOptions& passes, const Backend& backend, const Device& device,
+                   const TimingCache& cache) {
+  Chains all =
+      chained(graph, passes.dumped_into("every-pair"), backend, device, [](const std::string&) { return true; });
   if (all.list.empty()) return all;
   const std::string start = start_of_decisions(graph, device);
   std::set<std::string> faster;
@@ -85,13 +87,14 @@ Chains find_chains(const Graph& graph, const Backend& backend, const Device& dev
     if (!known) return all;
     if (*known > 0) faster.insert(pair.name);
   }
-  Chains decided = chained(graph, backend, device, [&](const std::string& name) { return faster.contains(name); });
+  Chains decided = chained(graph, passes.dumped_into("faster-pairs"), backend, device,
+                           [&](const std::string& name) { return faster.contains(name); });
   decided.decided = true;
   return decided;
 }
 
-Plan plan_with_chains(const Graph& graph, const Chains& chains, const Backend& backend, const Device& device,
-                      const PlanOptions& options, TimingCache& cache,
+Plan plan_with_chains(const Graph& graph, const Chains& chains, const PassOptions& passes, const Backend& backend,
+                      const Device& device, const PlanOptions& options, TimingCache& cache,
                       const std::function<void(const std::string&)>& progress) {
   auto plan_of = [&](const Graph& g) { return plan_in_context(g, backend, device, options, cache, progress); };
   if (chains.list.empty()) return plan_of(graph);
@@ -108,8 +111,9 @@ Plan plan_with_chains(const Graph& graph, const Chains& chains, const Backend& b
   }
   Plan best;
   if (!faster.empty()) {
-    best =
-        plan_of(chained(graph, backend, device, [&](const std::string& name) { return faster.contains(name); }).graph);
+    best = plan_of(chained(graph, passes.dumped_into("faster-pairs"), backend, device, [&](const std::string& name) {
+                     return faster.contains(name);
+                   }).graph);
     PlanBuffers buffers(apart);
     if (!is_faster(best, apart, buffers, device)) faster.clear();
   }

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "passes/chain_convs.h"
+#include "passes/pipeline.h"
 #include "plan/options.h"
 #include "plan/plan.h"
 #include "tune/cache.h"
@@ -21,14 +21,15 @@ struct Chains {
   Graph graph;                 // with all of them; where it was decided before, with those that were faster
   bool decided = false;
 };
-// `graph` has concrete shapes.
-Chains find_chains(const Graph& graph, const Backend& backend, const Device& device, const TimingCache& cache);
+// `graph` has concrete shapes. `passes` are the options of the shapes pipeline.
+Chains find_chains(const Graph& graph, const PassOptions& passes, const Backend& backend, const Device& device,
+                   const TimingCache& cache);
 
 // As plan_in_context, of the graph in which those convolutions run in chains that are faster so. Both ways of each are
 // timed in plans of all; then a plan with the faster ones is timed beside one with none. `cache` remembers the
 // decision.
-Plan plan_with_chains(const Graph& graph, const Chains& chains, const Backend& backend, const Device& device,
-                      const PlanOptions& options, TimingCache& cache,
+Plan plan_with_chains(const Graph& graph, const Chains& chains, const PassOptions& passes, const Backend& backend,
+                      const Device& device, const PlanOptions& options, TimingCache& cache,
                       const std::function<void(const std::string&)>& progress);
 
 }  // namespace temper

@@ -7,7 +7,7 @@
 #include "graph/product.h"
 #include "onnx/write.h"
 #include "optimize/noise_run.h"
-#include "passes/lower_precision.h"
+#include "passes/pipeline.h"
 #include "quantize/overflow.h"
 
 namespace temper {
@@ -54,14 +54,19 @@ void check_precision(const BuildOptions& options) {
 // oneDNN emulates bf16 on AVX-512: slower than fp32, and no more exact. Nobody asks for that knowingly.
 bool computes_bf16(const std::string& device) { return device != "cpu" || open_device("cpu").avx512_bf16; }
 
-void lower_kept(Graph& graph, const PlacementOptions& placement, const PassOptions& passes) {
+Placement quantize(Graph& graph, const Ranges& ranges, const std::string& file, const PlacementOptions& options,
+                   const PassOptions& passes) {
   std::set<std::string> bf16;
-  for (const auto& [name, dtype] : placement.keep_nodes)
+  for (const auto& [name, dtype] : options.keep_nodes)
     if (dtype == DType::bf16) bf16.insert(name);
-  if (bf16.empty()) return;
-  graph = with_context([] { return "pass lower_precision"; },
-                       [&] { return lower_precision(graph, DType::bf16, {.only = &bf16}).graph; });
-  if (passes.verify) verify(graph);
+  Placement placement;
+  const auto place = [&](Graph& to_place, const PassOptions&) {
+    placement = with_context([&] { return file; }, [&] { return place_quantization(to_place, ranges, options); });
+    to_place = placement.graph;
+    return std::ranges::any_of(placement.nodes, [](const PlacedNode& node) { return node.integer; });
+  };
+  run_passes(graph, passes, quantize_pipeline(place, std::move(bf16)));
+  return placement;
 }
 
 namespace {
@@ -77,31 +82,34 @@ Ranges ranges_for(EngineInfo& info, const BuildOptions& options) {
   return ranges;
 }
 
+void note_if_disabled(std::string_view pass, EngineInfo& info, const BuildOptions& options) {
+  if (options.passes.disabled.contains(pass))
+    info.notes.push_back(concat("the pass ", pass, " is disabled: nothing computes in ", options.precision));
+}
+
 void quantize(Graph& graph, EngineInfo& info, const BuildOptions& options) {
   const Ranges ranges = ranges_for(info, options);
   info.placeholder = ranges.placeholder;
   if (ranges.placeholder)
     info.notes.push_back("calibrated on noise: what this plan answers is meaningless for accuracy");
-  Placement placement = with_context([&] { return options.calibration; },
-                                     [&] { return place_quantization(graph, ranges, options.placement); });
+  note_if_disabled("place_quantization", info, options);
+  const Placement placement = quantize(graph, ranges, options.calibration, options.placement, options.passes);
   info.notes.insert(info.notes.end(), placement.warnings.begin(), placement.warnings.end());
   info.products = placement.products;
   info.lowered_products = placement.integer_products;
   for (const PlacedNode& node : placement.nodes)
     if (!node.integer) info.not_lowered.push_back(concat(node.node, " (", node.op, "): ", node.reason));
   if (!options.qdq.empty()) write_onnx(placement.graph, options.qdq, info.source_sha256, options.force);
-  graph = std::move(placement.graph);
-  run_passes(graph, options.passes);
-  lower_kept(graph, options.placement, options.passes);
 }
 
-void take(Lowering lowering, Graph& graph, EngineInfo& info, const BuildOptions& options) {
-  if (options.passes.verify) verify(lowering.graph);
-  info.products = lowering.products;
-  info.lowered_products = lowering.lowered_products;
-  for (const LoweredNode& node : lowering.nodes)
+void lower(Graph& graph, PrecisionTarget target, EngineInfo& info, const BuildOptions& options) {
+  note_if_disabled(target.tf32 ? "allow_tf32" : "lower_precision", info, options);
+  LoweringReport report;
+  run_passes(graph, options.passes, precision_pipeline(std::move(target), &report));
+  info.products = report.products;
+  info.lowered_products = report.lowered_products;
+  for (const LoweredNode& node : report.nodes)
     if (!node.reason.empty()) info.not_lowered.push_back(concat(node.node, " (", node.op, "): ", node.reason));
-  graph = std::move(lowering.graph);
 }
 
 // Those that were asked for by name. Throws Error{usage} where one is no product of the graph.
@@ -118,11 +126,14 @@ std::map<std::string, std::string> kept_by_name(const Graph& graph, const KeptNo
   return kept;
 }
 
-Lowering lower(const Graph& graph, DType dtype, UnfitForF16 unfit, const KeptNodes& keep, const std::string& device) {
+PrecisionTarget target_of(const Graph& graph, DType dtype, UnfitForF16 unfit, const KeptNodes& keep,
+                          const std::string& device) {
   unfit.products.merge(kept_by_name(graph, keep));
-  return lower_precision(
-      graph, dtype,
-      {.kept = &unfit.products, .wide = &unfit.values, .narrow_biases = find_backend(device).queue != nullptr});
+  LoweringOptions options;
+  options.kept = std::move(unfit.products);
+  options.wide = std::move(unfit.values);
+  options.narrow_biases = find_backend(device).queue != nullptr;
+  return {dtype, std::move(options)};
 }
 
 // What fp16 does not hold, where no ranges say so: as a run on noise shows.
@@ -139,28 +150,39 @@ UnfitForF16 unfit_on_noise(const Graph& graph, EngineInfo& info, const BuildOpti
   return unfit;
 }
 
+// By ranges, of fp16 alone.
+PrecisionTarget target_of(const Graph& graph, const std::string& precision, const Ranges& ranges, const KeptNodes& keep,
+                          const std::string& device) {
+  if (precision == "bf16") return target_of(graph, DType::bf16, {}, keep, device);
+  return target_of(graph, DType::f16, unfit_for_f16(graph, largest_of(ranges), "in calibration"), keep, device);
+}
+
 }  // namespace
 
 Lowering lowered_to(const Graph& graph, const std::string& precision, const Ranges& ranges, const KeptNodes& keep,
                     const std::string& device) {
-  if (precision == "bf16") return lower(graph, DType::bf16, {}, keep, device);
-  return lower(graph, DType::f16, unfit_for_f16(graph, largest_of(ranges), "in calibration"), keep, device);
+  Lowering lowering;
+  lowering.graph = graph;
+  run_passes(lowering.graph, {}, precision_pipeline(target_of(graph, precision, ranges, keep, device), &lowering));
+  return lowering;
 }
 
 void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options, TimingCache& cache) {
-  if (options.precision == "int8") quantize(graph, info, options);
-  with_context([&] { return concat("precision ", options.precision); },
+  const std::string& precision = options.precision;
+  const KeptNodes& keep = options.placement.keep_nodes;
+  if (precision == "int8") return quantize(graph, info, options);
+  if (precision == "fp32") return;
+  with_context([&] { return concat("precision ", precision); },
                [&] {
-                 const KeptNodes& keep = options.placement.keep_nodes;
-                 if (options.precision == "bf16")
-                   take(lowered_to(graph, "bf16", {}, keep, options.device), graph, info, options);
-                 if (options.precision == "fp16" && !options.calibration.empty())
-                   take(lowered_to(graph, "fp16", ranges_for(info, options), keep, options.device), graph, info,
-                        options);
-                 else if (options.precision == "fp16")
-                   take(lower(graph, DType::f16, unfit_on_noise(graph, info, options, cache), keep, options.device),
-                        graph, info, options);
-                 if (options.precision == "tf32") take(allow_tf32(graph), graph, info, options);
+                 PrecisionTarget target;
+                 if (precision == "tf32") target.tf32 = true;
+                 else if (precision == "fp16" && options.calibration.empty())
+                   target =
+                       target_of(graph, DType::f16, unfit_on_noise(graph, info, options, cache), keep, options.device);
+                 else
+                   target = target_of(graph, precision, precision == "fp16" ? ranges_for(info, options) : Ranges(),
+                                      keep, options.device);
+                 lower(graph, std::move(target), info, options);
                });
 }
 

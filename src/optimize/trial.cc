@@ -22,10 +22,9 @@ std::shared_ptr<const Engine> trial_engine(Graph graph, BuildOptions options) {
 
 std::shared_ptr<const Engine> trial_int8(const Graph& graph, const Ranges& ranges, const PlacementOptions& placement,
                                          const BuildOptions& options) {
-  Graph placed = place_quantization(graph, ranges, placement).graph;
-  run_passes(placed, options.passes);
-  lower_kept(placed, placement, options.passes);
-  return trial_engine(std::move(placed), options);
+  Graph quantized = graph;
+  quantize(quantized, ranges, "the ranges", placement, options.passes);
+  return trial_engine(std::move(quantized), options);
 }
 
 }  // namespace temper

@@ -9,8 +9,6 @@
 
 namespace temper {
 
-constexpr std::string_view kChainConvs = "chain_convs";  // its name, for --disable
-
 // Names of nodes: two, and what is made of them.
 struct ConvPair {
   std::string first, second, name;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of fold_quantization. With one scale and zero point for all elements, dequantize and quantize are monotone and
+// commute_quantization: dequantize moves behind, quantize before the ops that only move elements or choose among them,
+// until they meet and cancel. With one scale and zero point for all elements, dequantize and quantize are monotone and
 // work element by element: they change places with whatever moves elements (reshape, transpose, slice, gather, ...),
 // with the larger of several (max pool), and with concat where all parts agree. Then quantize(dequantize(x)) with equal
 // numbers is x. A constant with scales along an axis keeps them through reshape and transpose.
 #include <algorithm>
 
-#include "passes/quantized.h"
+#include "passes/pass.h"
+#include "passes/support/quantized.h"
 
 namespace temper {
 
@@ -199,6 +201,6 @@ class Commuter {
 
 }  // namespace
 
-bool commute_quantization(Graph& graph) { return Commuter(graph).run(); }
+bool commute_quantization(Graph& graph, const PassOptions&) { return Commuter(graph).run(); }
 
 }  // namespace temper

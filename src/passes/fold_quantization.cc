@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// fold_quantization: what the quantize and dequantize nodes of a model mean is made explicit. In this order:
-//   they change places with ops that only move elements, and cancel where they meet (commute_quantization.cc);
-//   convolutions and products between them become integer ones (fold_quantized_products.cc);
-//   pointwise nodes read and write the integers themselves;
-//   what is left becomes programs, and constants that are still quantized become floats.
+// fold_quantization: what the quantize and dequantize nodes mean that commute_quantization and fold_quantized_products
+// leave. Constants that are still quantized become floats, pointwise nodes read and write the integers themselves, and
+// what is left then becomes programs.
 #include <algorithm>
 
 #include "passes/pass.h"
-#include "passes/quantized.h"
+#include "passes/support/quantized.h"
 
 namespace temper {
 
@@ -112,20 +110,6 @@ class Lowering {
 
 }  // namespace
 
-bool fold_quantization(Graph& graph, const PassOptions& options) {
-  bool changed = commute_quantization(graph);
-  if (fold_quantized_products(graph)) {
-    changed = true;
-    graph.compact();
-  }
-  if (Lowering(graph).run()) {
-    changed = true;
-    graph.compact();
-    // Two programs that meet now are one, and what was quantized may be a constant.
-    for (const Pass& pass : {Pass{"fold_constants", fold_constants}, Pass{"fuse_pointwise", fuse_pointwise}})
-      if (!options.disabled.count(pass.name) && pass.run(graph, options)) graph.compact();
-  }
-  return changed;
-}
+bool fold_quantization(Graph& graph, const PassOptions&) { return Lowering(graph).run(); }
 
 }  // namespace temper

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of fold_quantization. A convolution or matrix product of dequantized operands,
+// fold_quantized_products: convolutions and matrix products of dequantized 8-bit operands become products of the
+// integers. A convolution or matrix product of dequantized operands,
 //   sum (sx (x - zx)) (sw[c] w) = sx sw[c] (sum x w - zx sum w),
 // becomes the integer product sum x w with an epilogue that starts at its i32 accumulator, all in f32 and in this
 // order:
@@ -13,7 +14,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "passes/quantized.h"
+#include "passes/pass.h"
+#include "passes/support/quantized.h"
 
 namespace temper {
 
@@ -438,6 +440,6 @@ class ProductFolder {
 
 }  // namespace
 
-bool fold_quantized_products(Graph& graph) { return ProductFolder(graph).run(); }
+bool fold_quantized_products(Graph& graph, const PassOptions&) { return ProductFolder(graph).run(); }
 
 }  // namespace temper

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// For backends whose kernels compute what stands before and behind an op as they read and write (Backend::fuses). Not
-// in the list of passes: it runs behind all of them, when precisions are settled.
+// For backends whose kernels compute what stands before and behind an op as they read and write (Backend::fuses). It
+// runs when precisions are settled.
 #pragma once
 #include <functional>
 
 #include "graph/graph.h"
 
 namespace temper {
-
-constexpr std::string_view kFuseNeighbours = "fuse_neighbours";  // its name, for --disable
 
 // A pointwise node of one input that is read by nothing but a convolution's input 0 becomes its prologue, and a max
 // pool that alone reads its output becomes its end; around a reduction in f32 such nodes become its prologue and its

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "passes/pass.h"
-#include "passes/simplify.h"
+#include "passes/support/simplify.h"
 
 namespace temper {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "graph/product.h"
-#include "passes/simplify.h"
-#include "passes/squares.h"
+#include "passes/support/simplify.h"
+#include "passes/support/squares.h"
 
 namespace temper {
 
@@ -73,9 +73,8 @@ class Lowerer {
     if (!flows(id)) return nullptr;
     const std::string& name = graph_.value(id).name;
     if (const auto it = squares_.values.find(name); it != squares_.values.end()) return &it->second;
-    if (!options_.wide) return nullptr;
-    const auto it = options_.wide->find(name);
-    return it == options_.wide->end() ? nullptr : &it->second;
+    const auto it = options_.wide.find(name);
+    return it == options_.wide.end() ? nullptr : &it->second;
   }
 
   void check_names() const {
@@ -111,8 +110,8 @@ class Lowerer {
       reason = "not asked for";
       return Role::other;
     }
-    if (is_product(node.op) && options_.kept && options_.kept->contains(node.name)) {
-      reason = options_.kept->at(node.name);
+    if (is_product(node.op) && options_.kept.contains(node.name)) {
+      reason = options_.kept.at(node.name);
       return Role::other;
     }
     if (is_product(node.op) && squares_.products.contains(node.name)) {

@@ -2,6 +2,7 @@
 // From an optimised f32 graph to one that multiplies in a narrower float and keeps what flows between products in it.
 #pragma once
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,39 +16,44 @@ struct LoweredNode {
   std::string reason;  // why it computes on f32 as before; empty: it does not
 };
 
-struct Lowering {
-  Graph graph;
-  std::vector<LoweredNode> nodes;  // one for each node of the given graph, in its order
-  int64_t products = 0,
-          lowered_products = 0;  // f32 convolutions and matrix products, and how many of them are narrower now
+struct LoweringReport {
+  std::vector<LoweredNode> nodes;              // one for each node of the given graph, in its order
+  int64_t products = 0, lowered_products = 0;  // f32 convolutions and matrix products; those that are narrower now
 };
 
-// `only` names the products that are lowered, all where it is null; throws Error{usage} where it names something else.
-// The rules, for `dtype` bf16 (f16 alike); throws Error{usage} for any other.
-//   products       a convolution with constant weights, or a matrix product, takes both operands in bf16 and sums in
-//   f32:
-//                  its epilogue starts at the f32 accumulator, computes in f32 as before (biases stay f32), and rounds
-//                  once, at its end, where a bf16 value is wanted. Constants are rounded to nearest, ties to even.
-//   values         a value between products is bf16: what a product reads, through any ops that move elements, take the
-//                  largest or an average (pool, reduce), or compute element by element after a product. What lies
-//                  before the first product, behind the last one, or is graph input or output, stays f32, and so does a
-//                  residual that no product reads.
-//   pointwise      computes in f32; bf16 inputs are cast where they are read, the result where it is stored.
-//   squares        and their sums, on the way to a root, a quotient or a logarithm, are stored in f32
-//   (passes/squares.h), and
-//                  so is what the options name. A product with such an operand stays in f32; one with such a result
-//                  sums in f32 anyway and stores that.
-//   everything else (softmax, normalize, sums of squares or exponentials, what has no bf16 kernel) stays in f32 on both
-//                  sides; casts stand where a value is wanted in both dtypes.
+struct Lowering : LoweringReport {
+  Graph graph;
+};
+
 struct LoweringOptions {
-  const std::set<std::string>* only = nullptr;
+  // The products that are lowered; all where nothing is said.
+  std::optional<std::set<std::string>> only;
   // Products that stay in f32, and values that are stored in f32, with the reason, which stands behind "its operand".
-  const std::map<std::string, std::string>* kept = nullptr;
-  const std::map<std::string, std::string>* wide = nullptr;
-  // Constants that a product's epilogue reads (biases) are stored in `dtype`, too, where none becomes infinite:
-  // libraries for GPUs take them in no other dtype.
+  std::map<std::string, std::string> kept, wide;
+  // Constants that a product's epilogue reads (biases) are stored in the narrower dtype, too, where none becomes
+  // infinite: libraries for GPUs take them in no other dtype.
   bool narrow_biases = false;
 };
+
+// The rules, for `dtype` bf16 (f16 alike); throws Error{usage} for any other, and where options.only names what is no
+// product.
+//
+// Products: a convolution with constant weights, or a matrix product, takes both operands in bf16 and sums in f32. Its
+// epilogue starts at the f32 accumulator, computes in f32 as before (biases stay f32), and rounds once, at its end,
+// where a bf16 value is wanted. Constants are rounded to nearest, ties to even.
+//
+// Values: a value between products is bf16. That is what a product reads, through any ops that move elements, take the
+// largest or an average (pool, reduce), or compute element by element behind a product. What lies before the first
+// product or behind the last one, or is graph input or output, stays f32, and so does a residual that no product reads.
+//
+// Pointwise nodes compute in f32; bf16 inputs are cast where they are read, the result where it is stored.
+//
+// Squares and their sums, on the way to a root, a quotient or a logarithm, are stored in f32
+// (passes/support/squares.h), and so is what the options name. A product with such an operand stays in f32; one with
+// such a result sums in f32 anyway and stores that.
+//
+// Everything else (softmax, normalize, sums of squares or exponentials, what has no bf16 kernel) stays in f32 on both
+// sides; casts stand where a value is wanted in both dtypes.
 Lowering lower_precision(const Graph& graph, DType dtype, const LoweringOptions& options = {});
 
 // Convolutions and matrix products of f32 may take their operands in TF32 (ops::Conv::tf32): 10 bits of mantissa,

@@ -1,38 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE pass list, in the order in which the passes run. A pass may stand here twice; disabling its name skips both.
-#include "passes/pass.h"
+// THE lists of passes, in the order in which they run. A pass may stand there twice; disabling its name skips both.
+#include "passes/pipeline.h"
+
+#include <algorithm>
 
 namespace temper {
 
+const Pipeline& portable_pipeline() {
+  static const Pipeline pipeline{
+      1,
+      "portable",
+      {
+          // Shapes that import could not fold, weights behind casts and transposes: everything below looks for
+          // constants.
+          {"fold_constants", fold_constants},
+          {"remove_no_ops", remove_no_ops},
+          // Before fusing: a transpose between two pointwise nodes keeps them apart. What it turns into a reshape may
+          // be nothing.
+          {"cancel_transposes", cancel_transposes},
+          {"remove_no_ops", remove_no_ops},
+          // Before fusing: two equal branches are one value with two users, which forbids fusing either of them alone.
+          {"merge_equal_nodes", merge_equal_nodes},
+          // Leaves alone what the next pass takes into an epilogue.
+          {"fuse_pointwise", fuse_pointwise},
+          // Reads programs as fuse_pointwise leaves them, and takes values out of them that an epilogue would otherwise
+          // hold.
+          {"recognise_normalize", recognise_normalize},
+          {"fuse_epilogues", fuse_epilogues},
+          // After fuse_epilogues: a batch norm is the beginning of its convolution's epilogue by now.
+          {"fold_scales_into_weights", fold_scales_into_weights},
+          // After fuse_epilogues: what stands between a product and its quantize node is one program by now.
+          {"commute_quantization", commute_quantization},
+          // Needs quantize and dequantize next to the products.
+          {"fold_quantized_products", fold_quantized_products},
+          // What the two leave.
+          {"fold_quantization", fold_quantization},
+          // Two programs that meet now are one, and what was quantized may be a constant.
+          {"fold_constants", fold_constants, "fold_quantization"},
+          {"fuse_pointwise", fuse_pointwise, "fold_quantization"},
+          // Constants that the passes made more than once.
+          {"merge_equal_nodes", merge_equal_nodes},
+          // Last: the others see all that a concat joins.
+          {"nest_concats", nest_concats},
+      }};
+  return pipeline;
+}
+
 namespace {
-constexpr Pass pipeline[] = {
-    // Shapes that import could not fold, weights behind casts and transposes: everything below looks for constants.
-    {"fold_constants", fold_constants},
-    {"remove_no_ops", remove_no_ops},
-    // Before fusing: a transpose between two pointwise nodes keeps them apart. What it turns into a reshape may be
-    // nothing.
-    {"cancel_transposes", cancel_transposes},
-    {"remove_no_ops", remove_no_ops},
-    // Before fusing: two equal branches are one value with two users, which forbids fusing either of them alone.
-    {"merge_equal_nodes", merge_equal_nodes},
-    // Leaves alone what the next pass takes into an epilogue.
-    {"fuse_pointwise", fuse_pointwise},
-    // Reads programs as fuse_pointwise leaves them, and takes values out of them that an epilogue would otherwise hold.
-    {"recognise_normalize", recognise_normalize},
-    {"fuse_epilogues", fuse_epilogues},
-    // After fuse_epilogues: a batch norm is the beginning of its convolution's epilogue by now.
-    {"fold_scales_into_weights", fold_scales_into_weights},
-    // After fuse_epilogues: what stands between a product and its quantize node is one program by now. The calibrated
-    // model
-    // comes here once more.
-    {"fold_quantization", fold_quantization},
-    // Constants that the passes made more than once.
-    {"merge_equal_nodes", merge_equal_nodes},
-    // Last: the others see all that a concat joins.
-    {"nest_concats", nest_concats},
-};
+
+bool take(Lowering lowering, Graph& graph, LoweringReport* report) {
+  const bool changed = lowering.lowered_products > 0;  // without them nothing else becomes narrower
+  graph = std::move(lowering.graph);
+  if (report) *report = std::move(lowering);
+  return changed;
+}
+
 }  // namespace
 
-std::span<const Pass> pass_pipeline() { return pipeline; }
+Pipeline quantize_pipeline(PassFunction place, std::set<std::string> bf16) {
+  Pipeline pipeline{2, "quantize", {{"place_quantization", std::move(place), "", true}}};
+  const auto& fold = portable_pipeline().passes;
+  pipeline.passes.insert(pipeline.passes.end(), fold.begin(), fold.end());
+  PassFunction lower = [bf16 = std::move(bf16)](Graph& graph, const PassOptions&) {
+    return !bf16.empty() && take(lower_precision(graph, DType::bf16, {.only = bf16}), graph, nullptr);
+  };
+  pipeline.passes.push_back({"lower_precision", std::move(lower), "", true});
+  return pipeline;
+}
+
+Pipeline precision_pipeline(PrecisionTarget target, LoweringReport* report) {
+  PassFunction allow = [tf32 = target.tf32, report](Graph& graph, const PassOptions&) {
+    return tf32 && take(allow_tf32(graph), graph, report);
+  };
+  PassFunction lower = [target = std::move(target), report](Graph& graph, const PassOptions&) {
+    return target.dtype && take(lower_precision(graph, *target.dtype, target.options), graph, report);
+  };
+  return {
+      3,
+      "precision",
+      {{"lower_precision", std::move(lower), "", true}, {"allow_tf32", std::move(allow), "", true}},
+  };
+}
+
+Pipeline device_pipeline(FusionTaken taken) {
+  PassFunction fuse = [taken = std::move(taken)](Graph& graph, const PassOptions&) {
+    return fuse_neighbours(graph, taken);
+  };
+  return {4, "device", {{"fuse_neighbours", std::move(fuse)}}};
+}
+
+Pipeline shapes_pipeline(FusionTaken taken, std::function<bool(const std::string& name)> wanted,
+                         std::vector<ConvPair>* made) {
+  PassFunction chain = [taken = std::move(taken), wanted = std::move(wanted), made](Graph& graph, const PassOptions&) {
+    std::vector<ConvPair> pairs = chain_convs(graph, taken, wanted);
+    const bool changed = !pairs.empty();
+    if (made) *made = std::move(pairs);
+    return changed;
+  };
+  return {5, "shapes", {{"chain_convs", std::move(chain)}}};
+}
+
+std::vector<std::string_view> pass_names() {
+  std::vector<std::string_view> names;
+  for (const Pipeline& pipeline : {portable_pipeline(), quantize_pipeline({}, {}), precision_pipeline({}, nullptr),
+                                   device_pipeline({}), shapes_pipeline({}, {}, nullptr)})
+    for (const Pass& pass : pipeline.passes)
+      if (std::ranges::find(names, pass.name) == names.end()) names.push_back(pass.name);
+  return names;
+}
 
 }  // namespace temper

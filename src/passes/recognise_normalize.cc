@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "passes/pass.h"
-#include "passes/simplify.h"
+#include "passes/support/simplify.h"
 
 namespace temper {
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "passes/pass.h"
+#include "passes/pipeline.h"
 
 namespace temper {
 namespace {
@@ -60,6 +60,50 @@ TEST(RunPasses, DumpsTheGraphAfterEachPassThatChangedIt) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(RunPasses, EveryPipelineIsDumpedAndDisabledByName) {
+  const auto folder = std::filesystem::temp_directory_path() / "temper_run_passes_pipelines_test";
+  PassOptions options;
+  options.dump_folder = folder.string();
+  const auto dumps_of = [&](const Pipeline& pipeline) {
+    std::filesystem::remove_all(folder);
+    Graph graph = parse_graph(kText);
+    run_passes(graph, options, pipeline);
+    std::set<std::string> names;
+    for (const auto& file : std::filesystem::directory_iterator(folder)) names.insert(file.path().filename());
+    std::filesystem::remove_all(folder);
+    return names;
+  };
+  const auto rename = [](Graph& graph, const PassOptions&) {
+    graph.name = "placed";
+    return true;
+  };
+  using Names = std::set<std::string>;
+  EXPECT_EQ(dumps_of(quantize_pipeline(rename, {"p"})),
+            (Names{"2-quantize-01-place_quantization.txt", "2-quantize-09-fuse_epilogues.txt",
+                   "2-quantize-18-lower_precision.txt"}));
+  EXPECT_EQ(dumps_of(precision_pipeline({.tf32 = true}, nullptr)), Names{"3-precision-02-allow_tf32.txt"});
+  LoweringReport report;
+  const Pipeline bf16 = precision_pipeline({.dtype = DType::bf16}, &report);
+  EXPECT_EQ(dumps_of(bf16), Names{"3-precision-01-lower_precision.txt"});
+  EXPECT_EQ(report.lowered_products, 1);
+  options.all_disabled = true;  // but for the precision that was asked for
+  EXPECT_EQ(dumps_of(bf16), Names{"3-precision-01-lower_precision.txt"});
+  options.disabled = {"lower_precision"};
+  EXPECT_EQ(dumps_of(bf16), Names{});
+  for (const std::string_view name : pass_names()) options.disabled.emplace(name);
+  EXPECT_EQ(dumps_of(quantize_pipeline(rename, {"p"})), Names{});
+}
+
+TEST(RunPasses, APassBehindAnotherOneRunsWhereThatChangedSomething) {
+  for (const bool changes : {false, true}) {
+    Graph graph = parse_graph(kText);
+    const auto first = [&](Graph&, const PassOptions&) { return changes; };
+    const auto second = [](Graph&, const PassOptions&) { return false; };
+    EXPECT_EQ(run_passes(graph, {}, {1, "two", {{"first", first}, {"second", second, "first"}}}).size(),
+              changes ? 2u : 1u);
+  }
+}
+
 // That a target of three elements does not fit two is known only once it has been computed.
 TEST(RunPasses, AnErrorNamesThePassAndKeepsTheGraphBeforeIt) {
   const auto folder = std::filesystem::temp_directory_path() / "temper_run_passes_error_test";
@@ -77,7 +121,7 @@ TEST(RunPasses, AnErrorNamesThePassAndKeepsTheGraphBeforeIt) {
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()).rfind("pass fold_constants: ", 0), 0u) << error.what();
   }
-  EXPECT_EQ(read_file((folder / "01-fold_constants.before.txt").string()), before);
+  EXPECT_EQ(read_file((folder / "1-portable-01-fold_constants.before.txt").string()), before);
   std::filesystem::remove_all(folder);
 }
 

@@ -9,9 +9,7 @@
 
 #include "../paths.h"
 #include "base/file.h"
-#include "passes/chain_convs.h"
-#include "passes/lower_precision.h"
-#include "passes/pass.h"
+#include "passes/pipeline.h"
 
 namespace temper {
 namespace {
@@ -55,51 +53,58 @@ std::vector<Case> all_cases() {
 
 class PassCase : public testing::TestWithParam<Case> {};
 
-// Not in the pipeline: it runs behind it, where a precision is asked for.
-constexpr Pass kLowerPrecision{"lower_precision", [](Graph& graph, const PassOptions&) {
-                                 Lowering lowering = lower_precision(graph, DType::bf16);
-                                 const bool changed = print(lowering.graph) != print(graph);
-                                 graph = std::move(lowering.graph);
-                                 return changed;
-                               }};
+// Of the pipelines whose passes need more than the graph.
+std::vector<Pipeline> bound_pipelines() {
+  // No backend takes a convolution of more than four channels, and no chain with more than 64 channels between.
+  const FusionTaken few = [](const Graph& g, const Op& op, const std::vector<ValueId>& inputs) {
+    return !conv_of(op) || g.type(inputs[1]).shape[1].value() <= 4;
+  };
+  const FusionTaken narrow = [](const Graph& g, const Op&, const std::vector<ValueId>& inputs) {
+    return g.type(inputs[1]).shape[0].value() <= 64;
+  };
+  const auto wanted = [](const std::string& name) { return !name.ends_with("unwanted"); };
+  return {precision_pipeline({.dtype = DType::bf16}, nullptr), device_pipeline(few),
+          shapes_pipeline(narrow, wanted, nullptr)};
+}
 
-constexpr Pass kFuseNeighbours{"fuse_neighbours", [](Graph& graph, const PassOptions&) {
-                                 // No backend takes a convolution of more than four channels.
-                                 return fuse_neighbours(
-                                     graph, [](const Graph& g, const Op& op, const std::vector<ValueId>& inputs) {
-                                       return !conv_of(op) || g.type(inputs[1]).shape[1].value() <= 4;
-                                     });
-                               }};
-
-constexpr Pass kChainConvs{"chain_convs", [](Graph& graph, const PassOptions&) {
-                             // No backend takes a chain with more than 64 channels between.
-                             return !chain_convs(
-                                         graph,
-                                         [](const Graph& g, const Op&, const std::vector<ValueId>& inputs) {
-                                           return g.type(inputs[1]).shape[0].value() <= 64;
-                                         },
-                                         [](const std::string& name) { return !name.ends_with("unwanted"); })
-                                         .empty();
-                           }};
+// The passes that a file is about. Those of quantization were written for all of them together.
+Pipeline pipeline_of(const std::string& name) {
+  Pipeline pipeline{1, name, {}};
+  const auto& portable = portable_pipeline().passes;
+  const auto named = [&](std::string_view wanted) {
+    return [wanted](const Pass& pass) { return pass.name == wanted; };
+  };
+  if (name == "fold_quantization") {
+    const auto first = std::ranges::find_if(portable, named("commute_quantization"));
+    const auto last = std::ranges::find_if(first, portable.end(), named("merge_equal_nodes"));
+    pipeline.passes.assign(first, last);
+    return pipeline;
+  }
+  std::vector<Pass> all = portable;
+  for (const Pipeline& bound : bound_pipelines()) all.insert(all.end(), bound.passes.begin(), bound.passes.end());
+  const auto found = std::ranges::find_if(all, named(name));
+  if (found != all.end()) pipeline.passes = {*found};
+  return pipeline;
+}
 
 TEST_P(PassCase, GivesTheGraphThatItsCaseStates) {
   const Case& c = GetParam();
-  const Pass* pass = nullptr;
-  for (const Pass* behind : {&kLowerPrecision, &kFuseNeighbours, &kChainConvs})
-    if (behind->name == c.pass) pass = behind;
-  for (const Pass& candidate : pass_pipeline())
-    if (candidate.name == c.pass) pass = &candidate;
-  ASSERT_NE(pass, nullptr) << c.pass;
+  const Pipeline pipeline = pipeline_of(c.pass);
+  ASSERT_FALSE(pipeline.passes.empty()) << c.pass;
   Graph graph = parse_graph(c.before);
   const std::string printed = print(graph);
   const std::string wanted = c.after == "unchanged\n" ? printed : print(parse_graph(c.after));
-  const bool changed = pass->run(graph, {});
+  const auto run = [&] {
+    const auto timings = run_passes(graph, {}, pipeline);
+    return std::ranges::any_of(timings, [](const PassTiming& timing) { return timing.changed; });
+  };
+  const bool changed = run();
   graph.compact();
   verify(graph);
   EXPECT_EQ(print(graph), wanted) << c.fact;
   EXPECT_EQ(changed, printed != wanted) << "what the pass says of itself";
   // A pass that has done its work finds nothing more to do.
-  EXPECT_FALSE(pass->run(graph, {})) << c.fact << ", run again:\n" << print(graph);
+  EXPECT_FALSE(run()) << c.fact << ", run again:\n" << print(graph);
 }
 
 INSTANTIATE_TEST_SUITE_P(Passes, PassCase, testing::ValuesIn(all_cases()), [](const auto& each) {

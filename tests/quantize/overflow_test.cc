@@ -56,7 +56,7 @@ TEST(UnfitForF16, ALargeValueIsStoredInF32AndWhatReadsItStaysThere) {
   const auto found = unfit(graph, {{"x", 1}, {"a", 10}, {"b", 70000}, {"p", 900}, {"c", 5}, {"d", 3}});
   EXPECT_EQ(names_of(found.values), std::vector<std::string>{"b"});
   EXPECT_NE(found.values.at("b").find("'b' reaches 70000 in calibration"), std::string::npos) << found.values.at("b");
-  const Lowering lowering = lower_precision(graph, DType::f16, {.kept = &found.products, .wide = &found.values});
+  const Lowering lowering = lower_precision(graph, DType::f16, {.kept = found.products, .wide = found.values});
   for (int32_t v = 0; v < lowering.graph.value_count(); ++v)
     if (const Value& value = lowering.graph.value({v}); value.name == "b" || value.name == "a") {
       EXPECT_EQ(value.type.dtype, value.name == "b" ? DType::f32 : DType::f16) << print(lowering.graph);
@@ -66,7 +66,7 @@ TEST(UnfitForF16, ALargeValueIsStoredInF32AndWhatReadsItStaysThere) {
 
 TEST(UnfitForF16, AProductThatReadsALargeValueStaysInF32) {
   const auto found = unfit(chain(), {{"a", 70000}});
-  const Lowering lowering = lower_precision(chain(), DType::f16, {.kept = &found.products, .wide = &found.values});
+  const Lowering lowering = lower_precision(chain(), DType::f16, {.kept = found.products, .wide = found.values});
   EXPECT_EQ(lowering.lowered_products, 3);
   EXPECT_EQ(lowering.nodes.at(1).reason.substr(0, 30), "its operand 'a' reaches 70000 ") << lowering.nodes.at(1).reason;
 }

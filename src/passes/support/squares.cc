@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "passes/squares.h"
+#include "passes/support/squares.h"
 
 #include <optional>
 #include <vector>

@@ -3,7 +3,7 @@
 #pragma once
 #include <optional>
 
-#include "passes/simplify.h"
+#include "passes/support/simplify.h"
 
 namespace temper {
 
@@ -44,11 +44,5 @@ BoundProgram program_of_quantization(Graph& graph, NodeId node);
 // `rank`; nothing for any other value.
 std::optional<std::vector<double>> channel_constants(const Graph& graph, ValueId value, int64_t rank, int64_t axis,
                                                      int64_t size);
-
-// The parts of fold_quantization; true: something changed. Dead nodes may stay behind.
-// Dequantize moves behind, quantize before the ops that only move elements or choose among them, until they meet.
-bool commute_quantization(Graph& graph);
-// Convolutions and matrix products of dequantized 8-bit operands become products of the integers.
-bool fold_quantized_products(Graph& graph);
 
 }  // namespace temper

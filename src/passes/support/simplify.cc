@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "passes/simplify.h"
+#include "passes/support/simplify.h"
 
 #include <algorithm>
 #include <bit>

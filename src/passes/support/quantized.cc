@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "passes/quantized.h"
+#include "passes/support/quantized.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pipelines whose passes need more than the graph. A build runs portable_pipeline (pass.h), then what its precision
+// and its device ask for of these. None of them measures: what is faster, and what fp16 does not hold, is said to them.
+#pragma once
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "passes/chain_convs.h"
+#include "passes/fuse_neighbours.h"
+#include "passes/lower_precision.h"
+#include "passes/pass.h"
+
+namespace temper {
+
+// int8. `place` puts quantize and dequantize nodes into an optimised f32 graph (quantize/placement.h), which the
+// portable passes fold; then the f32 products that `bf16` names are lowered to bf16.
+Pipeline quantize_pipeline(PassFunction place, std::set<std::string> bf16);
+
+// An optimised f32 graph to `dtype` (bf16, f16), or to products in TF32.
+struct PrecisionTarget {
+  std::optional<DType> dtype;
+  LoweringOptions options;  // of dtype
+  bool tf32 = false;
+};
+// Where `report` is not null, it gets what the pass that ran says of each node. It must outlive the pipeline.
+Pipeline precision_pipeline(PrecisionTarget target, LoweringReport* report);
+
+// For a backend that fuses (Backend::fuses), of which `taken` says what its tactics take. Behind all precisions.
+Pipeline device_pipeline(FusionTaken taken);
+
+// The same for one set of concrete shapes, of the pairs that are `wanted`. `made`, where it is not null, gets them; it
+// must outlive the pipeline.
+Pipeline shapes_pipeline(FusionTaken taken, std::function<bool(const std::string& name)> wanted,
+                         std::vector<ConvPair>* made);
+
+// The names of all passes of all pipelines, each once.
+std::vector<std::string_view> pass_names();
+
+}  // namespace temper
