@@ -36,9 +36,9 @@ Chains chained(Graph graph, const PassOptions& passes, const Backend& backend, c
   return chains;
 }
 
-// Under which the decision for a graph is kept: 1 for a chain that is faster, 0 for one that is not.
-std::string start_of_decisions(const Graph& graph, const Device& device) {
-  return concat("chains of ", hex(xxh3(print(graph))), ", ", device.fingerprint, ": ");
+// Under which it is kept what was decided for a graph.
+std::string key_of(const Graph& graph, const Device& device) {
+  return decision_key(hex(xxh3(print(graph))), device.fingerprint);
 }
 
 std::map<std::string, double> times_of(const Plan& plan) {
@@ -80,12 +80,13 @@ Chains find_chains(const Graph& graph, const PassOptions& passes, const Backend&
   Chains all =
       chained(graph, passes.dumped_into("every-pair"), backend, device, [](const std::string&) { return true; });
   if (all.list.empty()) return all;
-  const std::string start = start_of_decisions(graph, device);
+  const PairDecisions* known = cache.fused_pairs.find(key_of(graph, device));
+  if (!known) return all;
   std::set<std::string> faster;
   for (const ConvPair& pair : all.list) {
-    const auto known = cache.find(start + pair.name);
-    if (!known) return all;
-    if (*known > 0) faster.insert(pair.name);
+    const auto decision = known->find(pair.name);
+    if (decision == known->end()) return all;
+    if (decision->second) faster.insert(pair.name);
   }
   Chains decided = chained(graph, passes.dumped_into("faster-pairs"), backend, device,
                            [&](const std::string& name) { return faster.contains(name); });
@@ -117,8 +118,9 @@ Plan plan_with_chains(const Graph& graph, const Chains& chains, const PassOption
     PlanBuffers buffers(apart);
     if (!is_faster(best, apart, buffers, device)) faster.clear();
   }
-  const std::string start = start_of_decisions(graph, device);
-  for (const ConvPair& pair : chains.list) cache.add(start + pair.name, faster.contains(pair.name) ? 1 : 0);
+  PairDecisions decisions;
+  for (const ConvPair& pair : chains.list) decisions[pair.name] = faster.contains(pair.name);
+  cache.fused_pairs.add(key_of(graph, device), std::move(decisions));
   return faster.empty() ? std::move(apart) : std::move(best);
 }
 

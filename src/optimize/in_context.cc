@@ -33,8 +33,7 @@ struct Known {
 };
 std::string name_of(const Tactic& tactic, const Config& config) { return timing_key("", tactic, config); }
 
-// Of the keys under which the choices for a graph are kept.
-std::string start_of_decisions(const Graph& graph) { return concat("decided for ", hex(xxh3(print(graph))), ", "); }
+std::string hash_of(const Graph& graph) { return hex(xxh3(print(graph))); }
 
 // Of the host: the load of others that its times are marked with, and how long to measure.
 struct Host {
@@ -88,9 +87,13 @@ class InContext {
     for (const Segment& segment : plan.segments)
       for (const PlanStep& step : segment.steps)
         if (const Tactic* tactic = step.is_reorder() ? nullptr : find_tactic(step.tactic)) {
-          const std::string group = decided_group(of_threads(step.problem, plan.threads));
-          cache_.add(timing_key(group, *tactic, step.config), std::max(0.0, step.ms), host_.load);
-          if (plan.threads > 1) cache_.add(group + kThreads, step.problem.threads, host_.load);
+          const std::string key = key_of_decision(of_threads(step.problem, plan.threads));
+          const Decision decision{name_of(*tactic, step.config).substr(kBar.size()), step.problem.threads,
+                                  taken_now(std::max(0.0, step.ms), host_.load)};
+          // Decided twice, it is what was decided on the quieter machine, or later.
+          const Decision* before = cache_.decisions.find(key);
+          if (!before || before->candidate == decision.candidate || decision.better_than(*before))
+            cache_.decisions.add(key, decision);
         }
   }
   std::optional<Plan> plan_as_before() const {
@@ -98,8 +101,8 @@ class InContext {
     AsBefore as_before(*this);
     options.times = &as_before;
     options.threads_of = [&](const Problem& problem) {
-      const auto known = cache_.find(decided_group(group_of(problem)) + kThreads);
-      return known ? int(*known) : problem.threads;
+      const Decision* known = cache_.decisions.find(key_of_decision(group_of(problem)));
+      return known && known->threads ? known->threads : problem.threads;
     };
     try {
       return build_plan(graph_, backend_, device_, options);
@@ -114,7 +117,7 @@ class InContext {
  private:
   struct Undecided {};
   const Graph& graph_;
-  const std::string start_ = start_of_decisions(graph_);
+  const std::string graph_hash_ = hash_of(graph_);
   const Backend& backend_;
   const Device& device_;
   PlanOptions options_;
@@ -127,22 +130,21 @@ class InContext {
   std::map<std::string, std::vector<Known>> shortlist_;  // by problem
   std::set<std::string> over_workspace_;                 // keys
 
-  // Decisions are kept by the problem on all threads; the number of threads that was decided stands beside them, as a
-  // time.
-  static constexpr const char* kThreads = " on threads";
+  static constexpr std::string_view kBar = " | ";  // behind the group in timing_key()
+  // Decisions are kept by the problem on all threads.
   std::string of_threads(Problem problem, int threads) const {
     problem.threads = threads;
     return group_of(problem);
   }
-  std::string decided_group(const std::string& group) const { return concat(start_, group); }
+  std::string key_of_decision(const std::string& group) const { return decision_key(graph_hash_, group); }
   // A GPU's times are its own, which the host's load does not disturb.
   bool is_believed(const TimedEntry& entry) const { return backend_.queue || !entry.suspect(); }
   std::string group_of(const Problem& problem) const { return timing_group(device_.fingerprint, problem, 1); }
   std::string context_key(const std::string& group, const Known& known) const {
-    return timing_key("in context, " + group, *known.tactic, known.config);
+    return timing_key(group, *known.tactic, known.config);
   }
   std::optional<double> context_ms(const std::string& group, const Known& known) const {
-    const auto entry = cache_.entry(context_key(group, known));
+    const TimedEntry* entry = cache_.in_plans.find(context_key(group, known));
     return entry && is_believed(*entry) ? std::optional(entry->ms) : std::nullopt;
   }
 
@@ -181,16 +183,11 @@ class InContext {
   struct AsBefore final : TimeSource {
     explicit AsBefore(const InContext& in) : in_(in) {}
     DecidedCandidate decided(const Problem& problem) override {
-      const std::string start = in_.decided_group(in_.of_threads(problem, in_.options_.threads)) + " | ";
-      const auto& entries = in_.cache_.entries();
-      // Decided twice, it is what was decided on the quieter machine, or later.
-      auto found = entries.end();
-      for (auto it = entries.lower_bound(start); it != entries.end() && it->first.starts_with(start); ++it)
-        if (found == entries.end() || it->second.better_than(found->second)) found = it;
-      if (found != entries.end() && in_.is_believed(found->second)) {
-        const auto [tactic, config] = candidate_of_key(std::string_view(found->first).substr(start.size()),
-                                                       problem.inputs.size(), problem.outputs.size());
-        if (tactic) return {tactic, config, found->second.ms};
+      const Decision* found =
+          in_.cache_.decisions.find(in_.key_of_decision(in_.of_threads(problem, in_.options_.threads)));
+      if (found && in_.is_believed(found->time)) {
+        const auto [tactic, config] = candidate_of_key(found->candidate, problem.inputs.size(), problem.outputs.size());
+        if (tactic) return {tactic, config, found->time.ms};
       }
       throw Undecided();
     }
@@ -282,7 +279,7 @@ class InContext {
             ++count;
           }
       }
-    for (const auto& [key, sum] : sums) cache_.add(key, sum.first / sum.second, host_.load);
+    for (const auto& [key, sum] : sums) cache_.in_plans.add(key, taken_now(sum.first / sum.second, host_.load));
     return true;
   }
 
@@ -358,9 +355,7 @@ std::optional<Plan> decided_plan(const Graph& graph, const Backend& backend, con
 }
 
 bool decided_before(const Graph& graph, const Device& device, const TimingCache& cache) {
-  const std::string start = start_of_decisions(graph) + device.fingerprint;
-  const auto found = cache.entries().lower_bound(start);
-  return found != cache.entries().end() && found->first.starts_with(start);
+  return cache.decisions.has_prefix(decision_key(hash_of(graph), device.fingerprint));
 }
 
 Plan plan_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,

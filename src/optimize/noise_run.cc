@@ -26,16 +26,7 @@ std::string key_of(const Graph& graph) {
     if (const Tensor* constant = graph.constant({v})) parts.push_back(constant->raw());
   std::string hashes;
   for (uint64_t hash : xxh3_of_each(parts)) hashes += hex(hash);
-  return concat("largest on noise in ", hex(xxh3(hashes)));
-}
-
-std::optional<Largest> known(const std::string& key, const TimingCache& cache) {
-  if (!cache.find(key)) return std::nullopt;
-  Largest largest;
-  const std::string start = key + " | ";
-  for (auto it = cache.entries().lower_bound(start); it != cache.entries().end() && it->first.starts_with(start); ++it)
-    if (const auto value = cache.find(it->first)) largest[it->first.substr(start.size())] = *value;
-  return largest;
+  return hex(xxh3(hashes));
 }
 
 double operations_of(const Graph& graph) {
@@ -69,7 +60,7 @@ double largest_element(const Tensor& tensor) {
 std::optional<Largest> largest_on_noise(const Graph& graph, const EngineInfo& info, const BuildOptions& options,
                                         TimingCache& cache, std::string& why_not) {
   const std::string key = key_of(graph);
-  if (auto largest = known(key, cache)) return largest;
+  if (const NoiseRun* known = cache.noise_runs.find(key)) return *known;
   std::vector<Dims> dims;
   std::vector<Tensor> inputs;
   for (ValueId id : graph.inputs()) {
@@ -103,10 +94,10 @@ std::optional<Largest> largest_on_noise(const Graph& graph, const EngineInfo& in
     const std::vector<Tensor> outputs = Session(engine).run(inputs);
     for (size_t i = 0; i < names.size(); ++i)
       if (!names[i].empty()) largest[names[i]] = largest_element(outputs.at(i));
-    cache.add(key, 0);
+    NoiseRun unfit;
     for (const auto& [name, value] : largest)
-      if (is_unfit_for_f16(value))
-        cache.add(concat(key, " | ", name), std::min(value, double(std::numeric_limits<float>::max())));
+      if (is_unfit_for_f16(value)) unfit[name] = std::min(value, double(std::numeric_limits<float>::max()));
+    cache.noise_runs.add(key, std::move(unfit));
     return largest;
   } catch (const Error& error) {
     why_not = error.what();

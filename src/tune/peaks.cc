@@ -157,7 +157,7 @@ Peaks peaks_again(const Peaks& before, const Device& device, int threads, Timing
     rate = std::max(rate, before.*peak.rate);
     if (rate <= 0) continue;
     entry.ms = kUnit / rate * 1e3;
-    cache.add(key_of(device, threads, peak.name), entry);
+    cache.peaks.add(key_of(device, threads, peak.name), entry);
   }
   return peaks;
 }
@@ -166,7 +166,7 @@ Peaks known_peaks(const Device& device, int threads, TimingCache& cache, const P
   Peaks known;
   bool suspect = false;
   for (const PeakEntry& peak : kPeaks)
-    if (const auto entry = cache.entry(key_of(device, threads, peak.name)); entry && entry->ms > 0) {
+    if (const TimedEntry* entry = cache.peaks.find(key_of(device, threads, peak.name)); entry && entry->ms > 0) {
       known.*peak.rate = kUnit / (entry->ms / 1e3);
       suspect |= entry->suspect() && !device.gpu;  // a GPU's times are its own
     }
