@@ -129,19 +129,9 @@ int64_t integer(const Json& json, int64_t least, int64_t most) {
   return value;
 }
 
-uint64_t unsigned_integer(const Json& json) {
-  if (!json.is_number_unsigned()) wrong(json, "an integer that is not negative");
-  return json.get<uint64_t>();
-}
-
 double number(const Json& json) {
   if (!json.is_number() || !std::isfinite(json.get<double>())) wrong(json, "a number");
   return json.get<double>();
-}
-
-bool flag(const Json& json) {
-  if (!json.is_boolean()) wrong(json, "true or false");
-  return json.get<bool>();
 }
 
 const std::string& text(const Json& json) {
@@ -154,32 +144,11 @@ const std::vector<Json>& list(const Json& json) {
   return json.get_ref<const Json::array_t&>();
 }
 
-const std::vector<Json>& list(const Json& json, size_t size) {
-  if (list(json).size() != size) wrong(json, concat("a list of ", size));
-  return list(json);
-}
-
 std::vector<int64_t> integers(const Json& json) {
   std::vector<int64_t> values;
   for (const Json& value : list(json))
     values.push_back(integer(value, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()));
   return values;
-}
-
-Object::Object(const Json& json) : json_(json) {
-  if (!json.is_object()) wrong(json, "an object");
-}
-
-const Json& Object::operator[](const char* key) {
-  auto it = json_.find(key);
-  if (it == json_.end()) fail(ErrorKind::bad_file, "the JSON is damaged: '", key, "' is missing");
-  ++asked_;
-  return *it;
-}
-
-void Object::done() const {
-  if (asked_ != json_.size())
-    fail(ErrorKind::bad_file, "the JSON is damaged: an object has members that do not belong there");
 }
 
 }  // namespace temper::strict

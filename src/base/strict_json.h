@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads JSON from a file that may be hostile: bounded depth, no key twice, no key unknown, each value of the type and
-// in the range that is asked for. Included by .cc files only.
+// Reads JSON from a file that may be hostile: bounded depth, no key twice, each value of the type and in the range that
+// is asked for. Included by .cc files only.
 #pragma once
 #include <concepts>
 #include <nlohmann/json.hpp>
@@ -23,25 +23,11 @@ std::string dump(const Ordered& json, int indent = -1) {
   return dump_ordered(json, indent);
 }
 
+// Of JSON that another program wrote; structs of Temper's own follow base/json_struct.h.
 int64_t integer(const Json& json, int64_t least, int64_t most);
-uint64_t unsigned_integer(const Json& json);  // any of 64 bits
-double number(const Json& json);              // finite
-bool flag(const Json& json);
+double number(const Json& json);  // finite
 const std::string& text(const Json& json);
 const std::vector<Json>& list(const Json& json);
-const std::vector<Json>& list(const Json& json, size_t size);
 std::vector<int64_t> integers(const Json& json);
-
-// The members of an object, each asked for by name; done() refuses those that nobody asked for.
-class Object {
- public:
-  explicit Object(const Json& json);
-  const Json& operator[](const char* key);
-  void done() const;
-
- private:
-  const Json& json_;
-  size_t asked_ = 0;
-};
 
 }  // namespace temper::strict

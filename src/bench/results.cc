@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "bench/results_fields.h"
 
 namespace temper {
 
@@ -106,99 +107,109 @@ bool percentile_fit_for_verdict(const BenchRun& run, std::string_view percentile
 
 namespace {
 
-void check_run(const BenchRun& run, const std::string& where) {
-  auto bad = [&](std::string_view name, const auto&... why) {
+// Visits the fields of a run: what is absent needs a note, what is there must be possible.
+struct RunCheck {
+  const BenchRun& run;
+  const std::string& where;
+
+  template <class... Why>
+  [[noreturn]] void bad(std::string_view name, const Why&... why) const {
     fail(ErrorKind::bad_file, where, ".", name, ": ", why...);
-  };
-  auto number = [&](std::string_view name, const std::optional<double>& value) {
-    if (value && !(std::isfinite(*value) && *value >= 0)) bad(name, "not a finite number of at least 0");
-    if (!value && !run.notes.contains(std::string(name))) bad(name, "is null, and notes do not say why");
-  };
-  auto present = [&](std::string_view name, bool has) {
-    if (!has && !run.notes.contains(std::string(name))) bad(name, "is null, and notes do not say why");
-  };
-  auto bytes = [&](std::string_view name, const std::optional<int64_t>& value) {
-    present(name, value.has_value());
-    if (value && *value < 0) bad(name, "is negative");
-  };
-  if (run.model.empty()) bad("model", "is empty");
-  present("model_sha256", run.model_sha256.has_value());
+  }
+  void need_note(std::string_view name) const {
+    if (!run.notes.contains(std::string(name))) bad(name, "is null, and notes do not say why");
+  }
+  void value(std::string_view name, double number) const {
+    if (name == "drift" && !(std::isfinite(number) && number >= -1)) bad(name, "is not a relative change");
+    if (name != "drift" && !(std::isfinite(number) && number >= 0)) bad(name, "not a finite number of at least 0");
+  }
+  void value(std::string_view name, int64_t count) const {
+    if (name == "batch" || name == "streams") {
+      if (count < 1) bad(name, "is below 1");
+    } else if (count < 0) {
+      bad(name, "is negative");
+    }
+  }
+  void value(std::string_view, bool) const {}
+  void value(std::string_view, const std::string&) const {}
+  void value(std::string_view name, int count) const { value(name, int64_t(count)); }
+  void value(std::string_view name, const std::vector<double>& samples) const {
+    if (run.samples && int64_t(samples.size()) != *run.samples)
+      bad(name, "has ", samples.size(), " values, but samples is ", *run.samples);
+    for (double sample : samples) value(name, sample);
+  }
+
+  template <class T>
+  void field(std::string_view, const T&) const {}
+  template <class T>
+  void field(std::string_view name, const std::optional<T>& optional) const {
+    if (optional) value(name, *optional);
+    else if (name != "request_rate_per_s") need_note(name);
+  }
+  void field(std::string_view name, const Latency& latency) const { check(name, latency, true); }
+  void field(std::string_view, const std::optional<Latency>&) const {}
+  template <class Part>
+  bool has_part(std::string_view, const Part&) const {
+    return false;  // their fields need no notes
+  }
+  void check(std::string_view name, const Latency& latency, bool noted) const;
+};
+
+struct LatencyCheck {
+  const RunCheck& of;
+  std::string_view prefix;
+  const Latency& latency;
+  bool noted;
+
+  void field(std::string_view name, const std::optional<double>& value) const {
+    const std::string whole = concat(prefix, ".", name);
+    if (!value) {
+      if (noted) of.need_note(whole);
+      return;
+    }
+    of.value(whole, *value);
+    // Numbers of another program may contradict each other: then its run says so itself.
+    if (!of.run.imported && name != "stddev" &&
+        ((latency.min && *value < *latency.min) || (latency.max && *value > *latency.max)))
+      of.bad(whole, *value, " lies outside min and max");
+  }
+  void field(std::string_view name, const std::optional<Interval>& interval) const {
+    const std::string whole = concat(prefix, ".", name);
+    if (!interval && noted && name == "median_ci95") of.need_note(whole);
+    if (interval && !(interval->low >= 0 && interval->low <= interval->high)) of.bad(whole, "is not an interval");
+  }
+};
+
+void RunCheck::check(std::string_view name, const Latency& latency, bool noted) const {
+  const LatencyCheck visitor{*this, name, latency, noted};
+  json_fields(visitor, latency);
+}
+
+void check_run(const BenchRun& run, const std::string& where) {
+  const RunCheck visitor{run, where};
+  if (run.model.empty()) visitor.bad("model", "is empty");
   for (const auto& [name, hash] : {std::pair{"model_sha256", &run.model_sha256}, {"source_sha256", &run.source_sha256}})
-    if (*hash && !is_sha256_hex(**hash)) bad(name, "is not a SHA-256 in lower-case hexadecimal digits");
-  present("source_sha256", run.source_sha256.has_value());
-  present("command", run.command.has_value());
-  present("precision", run.precision.has_value());
-  auto count = [&](std::string_view name, const auto& value, int64_t least, std::string_view otherwise) {
-    present(name, value.has_value());
-    if (value && *value < least) bad(name, otherwise);
-  };
-  count("batch", run.batch, 1, "is below 1");
-  count("threads", run.threads, 0, "is negative");
-  count("streams", run.streams, 1, "is below 1");
-  if (run.load != "closed" && run.load != "open") bad("load", "is '", run.load, "'; it must be closed or open");
+    if (*hash && !is_sha256_hex(**hash)) visitor.bad(name, "is not a SHA-256 in lower-case hexadecimal digits");
+  if (run.load != "closed" && run.load != "open") visitor.bad("load", "is '", run.load, "'; it must be closed or open");
   if ((run.load == "open") != run.request_rate_per_s.has_value())
-    bad("request_rate_per_s", "belongs to an open load, and only there");
-  if (run.request_rate_per_s) number("request_rate_per_s", run.request_rate_per_s);
-  count("outliers", run.outliers, 0, "is negative");
-  present("drift", run.drift.has_value());
-  if (run.drift && !(std::isfinite(*run.drift) && *run.drift >= -1)) bad("drift", "is not a relative change");
-  number("load_by_others", run.load_by_others);
-  bytes("workspace_bytes", run.workspace_bytes);
-  count("samples", run.samples, 0, "is negative");
-  count("warmup_runs", run.warmup_runs, 0, "is negative");
-  present("transfers", run.transfers.has_value());
+    visitor.bad("request_rate_per_s", "belongs to an open load, and only there");
   if (run.transfers && *run.transfers != "none" && *run.transfers != "included" && *run.transfers != "excluded")
-    bad("transfers", "is '", *run.transfers, "'; it must be none, included or excluded");
-  present("cuda_graph", run.cuda_graph.has_value());
+    visitor.bad("transfers", "is '", *run.transfers, "'; it must be none, included or excluded");
   for (const auto& [name, dims] : run.shapes)
     for (int64_t dim : dims)
-      if (dim < 0) bad("shapes", "input '", name, "' has a negative dimension");
-  number("first_run_ms", run.first_run_ms);
-  auto latency = [&](const std::string& prefix, const Latency& l, bool noted) {
-    const std::pair<const char*, const std::optional<double>*> fields[] = {
-        {"median", &l.median}, {"mean", &l.mean}, {"min", &l.min}, {"max", &l.max},
-        {"stddev", &l.stddev}, {"p90", &l.p90},   {"p95", &l.p95}, {"p99", &l.p99}};
-    for (const auto& [name, value] : fields)
-      if (noted || *value) number(concat(prefix, ".", name), *value);
-    // Numbers of another program may contradict each other: then its run says so itself.
-    for (const auto& [name, value] : fields)
-      if (!run.imported && std::string_view(name) != "stddev" && *value &&
-          ((l.min && **value < *l.min) || (l.max && **value > *l.max)))
-        bad(concat(prefix, ".", name), **value, " lies outside min and max");
-    if (noted) present(prefix + ".median_ci95", l.median_ci95.has_value());
-    for (const auto& [name, interval] : {std::pair{"median_ci95", &l.median_ci95},
-                                         {"mean_ci95", &l.mean_ci95},
-                                         {"p90_ci95", &l.p90_ci95},
-                                         {"p95_ci95", &l.p95_ci95},
-                                         {"p99_ci95", &l.p99_ci95}})
-      if (*interval && !((*interval)->low >= 0 && (*interval)->low <= (*interval)->high))
-        bad(concat(prefix, ".", name), "is not an interval");
-  };
-  latency("latency_ms", run.latency, true);
-  if (run.imported) {
-    const ImportedRun& from = *run.imported;
-    if (from.source.empty()) bad("source", "is empty");
-    for (const auto& [name, value] :
-         {std::pair{"throughput_qps", from.throughput_qps}, {"walltime_s", from.walltime_s}})
-      if (value) number(name, value);
-    for (const auto& [name, value] : {std::pair{"gpu_ms", &from.gpu},
-                                      {"h2d_ms", &from.h2d},
-                                      {"d2h_ms", &from.d2h},
-                                      {"enqueue_ms", &from.enqueue},
-                                      {"end_to_end_ms", &from.end_to_end}})
-      if (*value) latency(name, **value, false);
-  }
-  number("throughput_per_s", run.throughput_per_s);
-  bytes("peak_host_bytes", run.peak_host_bytes);
-  bytes("peak_device_bytes", run.peak_device_bytes);
-  bytes("plan_bytes", run.plan_bytes);
-  number("build_s", run.build_s);
-  present("samples_ms", run.samples_ms.has_value());
-  if (run.samples_ms) {
-    if (run.samples && int64_t(run.samples_ms->size()) != *run.samples)
-      bad("samples_ms", "has ", run.samples_ms->size(), " values, but samples is ", *run.samples);
-    for (double value : *run.samples_ms) number("samples_ms", value);
-  }
+      if (dim < 0) visitor.bad("shapes", "input '", name, "' has a negative dimension");
+  json_fields(visitor, run);
+  if (!run.imported) return;
+  const ImportedRun& from = *run.imported;
+  if (from.source.empty()) visitor.bad("source", "is empty");
+  for (const auto& [name, value] : {std::pair{"throughput_qps", from.throughput_qps}, {"walltime_s", from.walltime_s}})
+    if (value) visitor.value(name, *value);
+  for (const auto& [name, value] : {std::pair{"gpu_ms", &from.gpu},
+                                    {"h2d_ms", &from.h2d},
+                                    {"d2h_ms", &from.d2h},
+                                    {"enqueue_ms", &from.enqueue},
+                                    {"end_to_end_ms", &from.end_to_end}})
+    if (*value) visitor.check(name, **value, false);
 }
 
 }  // namespace

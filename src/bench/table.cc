@@ -8,7 +8,7 @@
 #include "base/concat.h"
 #include "base/log.h"
 #include "base/quote.h"
-#include "bench/results.h"
+#include "bench/results_fields.h"
 
 namespace temper {
 
@@ -152,93 +152,75 @@ Table summary_of(const std::vector<BenchRun>& runs) {
   return table;
 }
 
+namespace {
+
+// Visits the fields of a run: each scalar is a cell, and a column under its name.
+struct Cells {
+  bool with_imported;
+  std::string prefix;
+  std::vector<Table::Column> columns;
+  std::vector<std::string> row;
+
+  void put(std::string_view name, std::string text) {
+    columns.push_back({concat(prefix, name)});
+    row.push_back(std::move(text));
+  }
+  template <class T>
+  void field(std::string_view name, const T& value) {
+    put(name, concat(value));
+  }
+  template <class T>
+  void field(std::string_view name, const std::optional<T>& value) {
+    put(name, value ? concat(*value) : std::string());
+  }
+  void field(std::string_view name, const std::optional<Interval>& interval) {
+    put(concat(name, ".low"), interval ? concat(interval->low) : "");
+    put(concat(name, ".high"), interval ? concat(interval->high) : "");
+  }
+  void field(std::string_view name, const Latency& latency) {
+    prefix = concat(name, ".");
+    json_fields(*this, latency);
+    prefix.clear();
+  }
+  void field(std::string_view name, const std::optional<Latency>& part) {
+    field(concat(name, ".median"), part ? part->median : std::nullopt);
+    field(concat(name, ".mean"), part ? part->mean : std::nullopt);
+  }
+  void field(std::string_view, const std::optional<std::vector<double>>&) {}  // the samples
+  void field(std::string_view name, const std::map<std::string, std::vector<int64_t>>& shapes) {
+    std::string text;
+    for (const auto& [input, dims] : shapes) {
+      text += concat(text.empty() ? "" : " ", input, "=");
+      for (size_t i = 0; i < dims.size(); ++i) text += concat(i ? "x" : "", dims[i]);
+    }
+    put(name, std::move(text));
+  }
+  void field(std::string_view name, const std::map<std::string, std::string>& notes) {
+    std::string text;
+    for (const auto& [of, note] : notes) text += concat(text.empty() ? "" : "; ", of, ": ", note);
+    put(name, std::move(text));
+  }
+  void field(std::string_view name, const std::vector<std::string>& warnings) {
+    std::string text;
+    for (const std::string& warning : warnings) text += concat(text.empty() ? "" : "; ", warning);
+    put(name, std::move(text));
+  }
+  bool has_part(const char*, const std::optional<GpuRun>&) const { return false; }
+  bool has_part(const char*, const std::optional<ImportedRun>&) const { return with_imported; }
+};
+
+}  // namespace
+
 Table fields_of(const std::vector<BenchRun>& runs) {
   Table table;
   const bool any_imported =
       std::any_of(runs.begin(), runs.end(), [](const BenchRun& run) { return run.imported.has_value(); });
-  for (const BenchRun& run : runs) {
-    std::vector<std::string> row;
-    std::vector<Table::Column> columns;
-    auto put = [&](const char* name, std::string text) {
-      columns.push_back({name});
-      row.push_back(std::move(text));
-    };
-    auto put_optional = [&](const char* name, const auto& value) { put(name, value ? concat(*value) : std::string()); };
-    std::string shapes, notes;
-    for (const auto& [name, dims] : run.shapes) {
-      shapes += concat(shapes.empty() ? "" : " ", name, "=");
-      for (size_t i = 0; i < dims.size(); ++i) shapes += concat(i ? "x" : "", dims[i]);
-    }
-    for (const auto& [name, note] : run.notes) notes += concat(notes.empty() ? "" : "; ", name, ": ", note);
-    const Latency& l = run.latency;
-    put("model", run.model);
-    put_optional("model_sha256", run.model_sha256);
-    put_optional("source_sha256", run.source_sha256);
-    put_optional("command", run.command);
-    put("device", run.device);
-    put("backend", run.backend);
-    put_optional("precision", run.precision);
-    put_optional("batch", run.batch);
-    put("shapes", shapes);
-    put_optional("threads", run.threads);
-    put_optional("streams", run.streams);
-    put("load", run.load);
-    put_optional("request_rate_per_s", run.request_rate_per_s);
-    put_optional("samples", run.samples);
-    put_optional("warmup_runs", run.warmup_runs);
-    put_optional("transfers", run.transfers);
-    put_optional("cuda_graph", run.cuda_graph);
-    put_optional("first_run_ms", run.first_run_ms);
-    put_optional("latency_ms.median", l.median);
-    put_optional("latency_ms.mean", l.mean);
-    put_optional("latency_ms.min", l.min);
-    put_optional("latency_ms.max", l.max);
-    put_optional("latency_ms.stddev", l.stddev);
-    put_optional("latency_ms.p90", l.p90);
-    put_optional("latency_ms.p95", l.p95);
-    put_optional("latency_ms.p99", l.p99);
-    for (const auto& [name, interval] : {std::pair{"median", &l.median_ci95},
-                                         {"mean", &l.mean_ci95},
-                                         {"p90", &l.p90_ci95},
-                                         {"p95", &l.p95_ci95},
-                                         {"p99", &l.p99_ci95}}) {
-      put(concat("latency_ms.", name, "_ci95.low").c_str(), *interval ? concat((*interval)->low) : "");
-      put(concat("latency_ms.", name, "_ci95.high").c_str(), *interval ? concat((*interval)->high) : "");
-    }
-    put_optional("outliers", run.outliers);
-    put_optional("drift", run.drift);
-    put_optional("throughput_per_s", run.throughput_per_s);
-    put_optional("load_by_others", run.load_by_others);
-    put_optional("workspace_bytes", run.workspace_bytes);
-    put_optional("peak_host_bytes", run.peak_host_bytes);
-    put_optional("peak_device_bytes", run.peak_device_bytes);
-    put_optional("plan_bytes", run.plan_bytes);
-    put_optional("build_s", run.build_s);
-    put("notes", notes);
-    if (any_imported) {
-      const ImportedRun from = run.imported.value_or(ImportedRun{});
-      put("source", from.source);
-      put_optional("tensorrt_version", from.tensorrt_version);
-      put_optional("device_name", from.device_name);
-      put_optional("throughput_qps", from.throughput_qps);
-      put_optional("walltime_s", from.walltime_s);
-      const std::pair<const char*, const std::optional<Latency>*> parts[] = {{"gpu_ms", &from.gpu},
-                                                                             {"h2d_ms", &from.h2d},
-                                                                             {"d2h_ms", &from.d2h},
-                                                                             {"enqueue_ms", &from.enqueue},
-                                                                             {"end_to_end_ms", &from.end_to_end}};
-      for (const auto& [name, part] : parts) {
-        put_optional(concat(name, ".median").c_str(), *part ? (*part)->median : std::nullopt);
-        put_optional(concat(name, ".mean").c_str(), *part ? (*part)->mean : std::nullopt);
-      }
-      put_optional("spin_wait", from.spin_wait);
-      put_optional("consistent", from.consistent);
-      std::string warnings;
-      for (const std::string& warning : from.warnings) warnings += concat(warnings.empty() ? "" : "; ", warning);
-      put("warnings", warnings);
-    }
-    if (table.columns.empty()) table.columns = columns;
-    table.rows.push_back(std::move(row));
+  for (BenchRun run : runs) {
+    if (any_imported && !run.imported) run.imported.emplace();
+    Cells cells{any_imported, {}, {}, {}};
+    json_fields(cells, std::as_const(run));
+    if (table.columns.empty()) table.columns = std::move(cells.columns);
+    table.rows.push_back(std::move(cells.row));
   }
   return table;
 }

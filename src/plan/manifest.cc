@@ -5,134 +5,101 @@
 #include <limits>
 
 #include "base/hash.h"
+#include "base/json_struct.h"
 #include "base/parse.h"
-#include "base/strict_json.h"
 
 namespace temper {
 
 using strict::Json;
-using strict::Object;
-
-namespace {
-
-constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-constexpr std::array<std::string_view, 6> kind_names{"none", "input", "output", "shared", "local", "constant"};
-
-template <size_t N>
-size_t index_of(const std::array<std::string_view, N>& names, const std::string& name, std::string_view what) {
-  const auto it = std::find(names.begin(), names.end(), name);
-  if (it == names.end())
-    fail(ErrorKind::bad_file, "the manifest is damaged: there is no ", what, " '", name.substr(0, 80), "'");
-  return size_t(it - names.begin());
-}
-
-Json ports_json(const std::vector<PortInfo>& ports) {
-  Json json = Json::array();
-  for (const PortInfo& port : ports) json.push_back({port.name, port.type.text()});
-  return json;
-}
-std::vector<PortInfo> read_ports(const Json& json) {
-  std::vector<PortInfo> ports;
-  for (const Json& port : strict::list(json)) {
-    const auto& pair = strict::list(port, 2);
-    ports.push_back({strict::text(pair[0]), TensorType::parse(strict::text(pair[1]))});
-  }
-  return ports;
-}
-
-// One text of 16 digits each: there may be many thousands.
-std::string hashes_text(const std::vector<uint64_t>& hashes) {
-  std::string text;
-  for (uint64_t hash : hashes) text += hex(hash);
-  return text;
-}
-std::vector<uint64_t> read_hashes(const std::string& text) {
-  std::vector<uint64_t> hashes;
-  for (size_t at = 0; at < text.size(); at += 16) {
-    const auto value = parse_number<uint64_t>(std::string_view(text).substr(at, 16), 16);
-    if (at + 16 > text.size() || !value)
-      fail(ErrorKind::bad_file, "the manifest is damaged: 'calibration_hashes' is no list of hashes");
-    hashes.push_back(*value);
-  }
-  return hashes;
-}
-
-Json info_json(const EngineInfo& info) {
-  Json shapes = Json::object();
-  for (const auto& [name, range] : info.shapes) shapes[name] = {range.min, range.opt, range.max};
-  return {{"model_name", info.model_name},
-          {"model_sha256", info.model_sha256},
-          {"source_sha256", info.source_sha256},
-          {"source_path", info.source_path},
-          {"producer", info.producer},
-          {"precision", info.precision},
-          {"calibration_sha256", info.calibration_sha256},
-          {"calibration_hashes", hashes_text(info.calibration_hashes)},
-          {"placeholder", info.placeholder},
-          {"products", info.products},
-          {"lowered_products", info.lowered_products},
-          {"not_lowered", info.not_lowered},
-          {"device", info.device},
-          {"fingerprint", info.fingerprint},
-          {"version", info.version},
-          {"revision", info.revision},
-          {"command", info.command},
-          {"build_s", info.build_s},
-          {"shapes", shapes},
-          {"notes", info.notes}};
-}
-EngineInfo read_engine_info(const Json& json) {
-  Object object(json);
-  EngineInfo info;
-  for (auto [key, value] : {std::pair{"model_name", &info.model_name},
-                            {"model_sha256", &info.model_sha256},
-                            {"source_sha256", &info.source_sha256},
-                            {"source_path", &info.source_path},
-                            {"producer", &info.producer},
-                            {"precision", &info.precision},
-                            {"calibration_sha256", &info.calibration_sha256},
-                            {"device", &info.device},
-                            {"fingerprint", &info.fingerprint},
-                            {"version", &info.version},
-                            {"revision", &info.revision},
-                            {"command", &info.command}})
-    *value = strict::text(object[key]);
-  info.build_s = strict::number(object["build_s"]);
-  const Json& shapes = object["shapes"];
-  if (!shapes.is_object()) fail(ErrorKind::bad_file, "the manifest is damaged: 'shapes' is no object");
-  for (const auto& [name, range] : shapes.items()) {
-    const auto& three = strict::list(range, 3);
-    info.shapes[name] = {strict::integers(three[0]), strict::integers(three[1]), strict::integers(three[2])};
-  }
-  for (const Json& note : strict::list(object["notes"])) info.notes.push_back(strict::text(note));
-  for (const Json& line : strict::list(object["not_lowered"])) info.not_lowered.push_back(strict::text(line));
-  info.calibration_hashes = read_hashes(strict::text(object["calibration_hashes"]));
-  info.placeholder = strict::flag(object["placeholder"]);
-  info.products = strict::integer(object["products"], 0, kMost);
-  info.lowered_products = strict::integer(object["lowered_products"], 0, kMost);
-  object.done();
-  return info;
-}
 
 // A port of a step: type ('*' behind it marks a constant, '+' one without negative numbers, '=' one that is in place,
 // "_" an absent input), layout, where it is, distance of slices; and of a part of a larger tensor its offset and pitch.
-Json port_json(const Port& port, Layout layout, const BufferRef& ref) {
-  Json json{port.present ? concat(port.type,
-                                  port.is_constant    ? "*"
-                                  : port.no_negatives ? "+"
-                                                      : "",
-                                  port.in_place ? "=" : "")
-                         : "_",
-            name_of(layout), kind_names[size_t(ref.kind)], ref.at, ref.slice_bytes};
-  if (ref.offset || port.pitch) json.insert(json.end(), {ref.offset, port.pitch});
-  return json;
+struct PlacedPort {
+  Port port;
+  Layout layout;
+  BufferRef ref;
+};
+
+namespace {
+
+constexpr std::string_view kSchema = "the manifest";
+constexpr std::array<std::string_view, 6> kind_names{"none", "input", "output", "shared", "local", "constant"};
+// Sizes, offsets and counts of whatever a plan holds.
+constexpr Within kSize{};
+constexpr Within kThreads{1, 1024};
+
+template <size_t N>
+size_t index_of(const std::array<std::string_view, N>& names, const JsonInput& in, std::string_view what) {
+  const auto it = std::find(names.begin(), names.end(), in.text());
+  if (it == names.end()) in.refuse("there is no ", what, " '", in.text().substr(0, 80), "'");
+  return size_t(it - names.begin());
 }
-void read_port(const Json& json, std::vector<Port>& ports, std::vector<Layout>& layouts, std::vector<BufferRef>& refs) {
-  const auto& items = strict::list(json);
-  if (items.size() != 5 && items.size() != 7)
-    fail(ErrorKind::bad_file, "the manifest is damaged: a port has ", items.size(), " items");
-  std::string_view type = strict::text(items[0]);
-  Port& port = ports.emplace_back();
+
+// One text of 16 digits each: there may be many thousands.
+struct HashesAsText {
+  void write(Json& out, const std::vector<uint64_t>& hashes) const {
+    std::string text;
+    for (uint64_t hash : hashes) text += hex(hash);
+    out = std::move(text);
+  }
+  void read(const JsonInput& in, std::vector<uint64_t>& hashes) const {
+    const std::string& text = in.text();
+    for (size_t at = 0; at < text.size(); at += 16) {
+      const auto value = parse_number<uint64_t>(std::string_view(text).substr(at, 16), 16);
+      if (at + 16 > text.size() || !value) in.refuse("it is no list of hashes");
+      hashes.push_back(*value);
+    }
+  }
+};
+
+// What the tactic of a step is.
+struct Chosen {
+  std::string name, config, op, fields;
+  int version = 0, packed = -1;
+};
+
+// Indices into Plan::constants, -1: none. Whether the plan has them is asked when its constants are known.
+constexpr Within kIndex{-1, std::numeric_limits<int>::max()};
+
+std::vector<PlacedPort> placed(const std::vector<Port>& ports, const std::vector<Layout>& layouts,
+                               const std::vector<BufferRef>& refs) {
+  std::vector<PlacedPort> list;
+  for (size_t i = 0; i < refs.size(); ++i) list.push_back({ports[i], layouts[i], refs[i]});
+  return list;
+}
+void spread(std::vector<PlacedPort>&& list, std::vector<Port>& ports, std::vector<Layout>& layouts,
+            std::vector<BufferRef>& refs) {
+  for (PlacedPort& item : list) {
+    ports.push_back(std::move(item.port));
+    layouts.push_back(item.layout);
+    refs.push_back(item.ref);
+  }
+}
+
+}  // namespace
+
+static void write_json(Json& out, const TensorType& type) { out = type.text(); }
+static void read_json(const JsonInput& in, TensorType& type) {
+  type = with_context([&] { return in.place(); }, [&] { return TensorType::parse(in.text()); });
+}
+
+static void write_json(Json& out, const PlacedPort& placed) {
+  const auto& [port, layout, ref] = placed;
+  out = Json{port.present ? concat(port.type,
+                                   port.is_constant    ? "*"
+                                   : port.no_negatives ? "+"
+                                                       : "",
+                                   port.in_place ? "=" : "")
+                          : "_",
+             name_of(layout), kind_names[size_t(ref.kind)], ref.at, ref.slice_bytes};
+  if (ref.offset || port.pitch) out.insert(out.end(), {ref.offset, port.pitch});
+}
+static void read_json(const JsonInput& in, PlacedPort& placed) {
+  const auto& items = in.list();
+  if (items.size() != 5 && items.size() != 7) in.refuse("a port has ", items.size(), " items");
+  const auto item = [&](size_t i) { return JsonInput(items[i], in, i); };
+  std::string_view type = item(0).text();
+  auto& [port, layout, ref] = placed;
   port.present = type != "_";
   if (port.present) {
     port.in_place = type.ends_with('=');
@@ -140,109 +107,172 @@ void read_port(const Json& json, std::vector<Port>& ports, std::vector<Layout>& 
     port.is_constant = type.ends_with('*');
     port.no_negatives = type.ends_with('+');
     if (port.is_constant || port.no_negatives) type.remove_suffix(1);
-    port.type = TensorType::parse(type);
+    port.type = with_context([&] { return item(0).place(); }, [&] { return TensorType::parse(type); });
   }
-  layouts.push_back(Layout(index_of(enum_names(Layout{}), strict::text(items[1]), "layout")));
-  refs.push_back({BufferRef::Kind(index_of(kind_names, strict::text(items[2]), "kind of buffer")),
-                  strict::integer(items[3], 0, kMost), strict::integer(items[4], 0, kMost)});
+  layout = Layout(index_of(enum_names(Layout{}), item(1), "layout"));
+  ref.kind = BufferRef::Kind(index_of(kind_names, item(2), "kind of buffer"));
+  kSize.read(item(3), ref.at);
+  kSize.read(item(4), ref.slice_bytes);
   if (items.size() == 7) {
-    refs.back().offset = strict::integer(items[5], 0, kMost);
-    port.pitch = strict::integer(items[6], 0, kMost);
+    kSize.read(item(5), ref.offset);
+    kSize.read(item(6), port.pitch);
   }
 }
 
-Json step_json(const PlanStep& step) {
-  Json inputs = Json::array(), outputs = Json::array();
-  for (size_t i = 0; i < step.inputs.size(); ++i)
-    inputs.push_back(port_json(step.problem.inputs[i], step.config.inputs[i], step.inputs[i]));
-  for (size_t i = 0; i < step.outputs.size(); ++i)
-    outputs.push_back(port_json(step.problem.outputs[i], step.config.outputs[i], step.outputs[i]));
-  Json json{{"node", step.node},           {"inputs", inputs},  {"outputs", outputs}, {"threads", step.problem.threads},
-            {"workspace", step.workspace}, {"code", step.code}, {"ms", step.ms},      {"tactic", nullptr}};
-  if (!step.is_reorder())
-    json["tactic"] = {{"name", step.tactic},
-                      {"version", step.tactic_version},
-                      {"config", step.config.text},
-                      {"op", name_of(step.problem.op)},
-                      {"fields", fields_text(step.problem.op)},
-                      {"packed", step.packed}};
-  return json;
-}
-PlanStep read_step(const Json& json, const std::vector<std::shared_ptr<const Tensor>>& constants) {
-  Object object(json);
-  PlanStep step;
-  step.node = strict::text(object["node"]);
-  with_context([&] { return concat("step '", step.node, "'"); },
-               [&] {
-                 for (const Json& port : strict::list(object["inputs"]))
-                   read_port(port, step.problem.inputs, step.config.inputs, step.inputs);
-                 for (const Json& port : strict::list(object["outputs"]))
-                   read_port(port, step.problem.outputs, step.config.outputs, step.outputs);
-                 step.problem.threads = int(strict::integer(object["threads"], 1, 1024));
-                 step.workspace = strict::integer(object["workspace"], 0, kMost);
-                 step.code = int(strict::integer(object["code"], -1, int64_t(constants.size()) - 1));
-                 step.ms = strict::number(object["ms"]);
-                 if (const Json& chosen = object["tactic"]; !chosen.is_null()) {
-                   Object tactic(chosen);
-                   step.tactic = strict::text(tactic["name"]);
-                   if (step.tactic.empty()) fail(ErrorKind::bad_file, "the manifest is damaged: a tactic has no name");
-                   step.tactic_version = int(strict::integer(tactic["version"], 0, 1 << 30));
-                   step.config.text = strict::text(tactic["config"]);
-                   step.problem.op = parse_op(strict::text(tactic["op"]), strict::text(tactic["fields"]));
-                   step.packed = int(strict::integer(tactic["packed"], -1, int64_t(constants.size()) - 1));
-                   tactic.done();
-                 }
-                 object.done();
-                 for (size_t i = 0; i < step.inputs.size(); ++i) {
-                   const BufferRef& ref = step.inputs[i];
-                   if (step.problem.inputs[i].is_constant && ref.kind == BufferRef::Kind::constant &&
-                       ref.at < int64_t(constants.size()))
-                     step.problem.inputs[i].constant = constants[size_t(ref.at)].get();
-                 }
-               });
-  return step;
+template <class V, Is<ShapeRange> T>
+static void json_items(V& v, T& range) {
+  v.item("least", range.min);
+  v.item("optimal", range.opt);
+  v.item("most", range.max);
 }
 
-Json whole_json(const WholeTime& whole) {
-  if (!whole.is_measured()) return nullptr;
-  return {{"ms", whole.ms}, {"low", whole.low}, {"high", whole.high}, {"runs", whole.runs}, {"load", whole.load}};
-}
-WholeTime read_whole(const Json& json) {
-  WholeTime whole;
-  if (json.is_null()) return whole;
-  Object object(json);
-  whole.ms = strict::number(object["ms"]);
-  whole.low = strict::number(object["low"]);
-  whole.high = strict::number(object["high"]);
-  whole.runs = strict::integer(object["runs"], 0, kMost);
-  whole.load = strict::number(object["load"]);
-  object.done();
-  return whole;
+template <class V, Is<EngineInfo> T>
+static void json_fields(V& v, T& info) {
+  v.field("model_name", info.model_name);
+  v.field("model_sha256", info.model_sha256);
+  v.field("source_sha256", info.source_sha256);
+  v.field("source_path", info.source_path);
+  v.field("producer", info.producer);
+  v.field("precision", info.precision);
+  v.field("calibration_sha256", info.calibration_sha256);
+  v.field("calibration_hashes", info.calibration_hashes, HashesAsText());
+  v.field("placeholder", info.placeholder);
+  v.field("products", info.products, kSize);
+  v.field("lowered_products", info.lowered_products, kSize);
+  v.field("not_lowered", info.not_lowered);
+  v.field("device", info.device);
+  v.field("fingerprint", info.fingerprint);
+  v.field("version", info.version);
+  v.field("revision", info.revision);
+  v.field("command", info.command);
+  v.field("build_s", info.build_s);
+  v.field("shapes", info.shapes);
+  v.field("notes", info.notes);
 }
 
-Json plan_json(const Plan& plan, const std::vector<int>& constants) {
-  Json segments = Json::array();
-  for (const Segment& segment : plan.segments) {
-    Json steps = Json::array();
-    for (const PlanStep& step : segment.steps) steps.push_back(step_json(step));
-    segments.push_back({{"slices", segment.slices},
-                        {"parallel", segment.parallel},
-                        {"local_bytes", segment.local_bytes},
-                        {"workspace_at", segment.workspace_at},
-                        {"steps", steps}});
+template <class V, Is<PortInfo> T>
+static void json_items(V& v, T& port) {
+  v.item("name", port.name);
+  v.item("type", port.type);
+}
+
+template <class V, Is<Chosen> T>
+static void json_fields(V& v, T& chosen) {
+  v.field("name", chosen.name);
+  v.field("version", chosen.version, Within{0, 1 << 30});
+  v.field("config", chosen.config);
+  v.field("op", chosen.op);
+  v.field("fields", chosen.fields);
+  v.field("packed", chosen.packed, kIndex);
+}
+
+template <class V, Is<PlanStep> T>
+static void json_fields(V& v, T& step) {
+  v.field("node", step.node);
+  v.field("threads", step.problem.threads, kThreads);
+  v.field("workspace", step.workspace, kSize);
+  v.field("code", step.code, kIndex);
+  v.field("ms", step.ms);
+  std::vector<PlacedPort> inputs, outputs;
+  std::optional<Chosen> chosen;
+  if constexpr (!V::kReads) {
+    inputs = placed(step.problem.inputs, step.config.inputs, step.inputs);
+    outputs = placed(step.problem.outputs, step.config.outputs, step.outputs);
+    if (!step.is_reorder())
+      chosen = Chosen{
+          step.tactic,         step.config.text, std::string(name_of(step.problem.op)), fields_text(step.problem.op),
+          step.tactic_version, step.packed};
   }
-  return {{"inputs", ports_json(plan.inputs)},
-          {"outputs", ports_json(plan.outputs)},
-          {"shared_bytes", plan.shared_bytes},
-          {"measured", whole_json(plan.whole)},
-          {"constants", constants},
-          {"segments", segments}};
+  v.field("inputs", inputs);
+  v.field("outputs", outputs);
+  v.field("tactic", chosen);
+  if constexpr (V::kReads) {
+    spread(std::move(inputs), step.problem.inputs, step.config.inputs, step.inputs);
+    spread(std::move(outputs), step.problem.outputs, step.config.outputs, step.outputs);
+    if (!chosen) return;
+    if (chosen->name.empty()) v.refuse("tactic", "a tactic has no name");
+    step.problem.op = with_context([&] { return concat("step '", step.node, "'"); },
+                                   [&] { return parse_op(chosen->op, chosen->fields); });
+    step.tactic = chosen->name;
+    step.tactic_version = chosen->version;
+    step.config.text = chosen->config;
+    step.packed = chosen->packed;
+  }
 }
 
-std::vector<int> read_indices(const Json& json, size_t count) {
-  std::vector<int> indices;
-  for (const Json& index : strict::list(json)) indices.push_back(int(strict::integer(index, 0, int64_t(count) - 1)));
-  return indices;
+template <class V, Is<Segment> T>
+static void json_fields(V& v, T& segment) {
+  v.field("slices", segment.slices, Within{1});
+  v.field("parallel", segment.parallel);
+  v.field("local_bytes", segment.local_bytes, kSize);
+  v.field("workspace_at", segment.workspace_at, kSize);
+  v.field("steps", segment.steps);
+}
+
+template <class V, Is<WholeTime> T>
+static void json_fields(V& v, T& whole) {
+  v.field("ms", whole.ms);
+  v.field("low", whole.low);
+  v.field("high", whole.high);
+  v.field("runs", whole.runs, kSize);
+  v.field("load", whole.load);
+}
+
+namespace {
+
+// A time that nobody measured is null.
+struct WholeTimeOrNull {
+  void write(Json& out, const WholeTime& whole) const {
+    if (whole.is_measured()) write_json(out, whole);
+    else out = nullptr;
+  }
+  void read(const JsonInput& in, WholeTime& whole) const {
+    if (!in.is_null()) read_json(in, whole);
+  }
+};
+
+}  // namespace
+
+template <class V, Is<StoredTensor> T>
+static void json_items(V& v, T& tensor) {
+  v.item("type", tensor.type);
+  v.item("in_plans", tensor.in_plans);
+  v.item("offset", tensor.offset, kSize);
+}
+
+template <class V, Is<Candidate> T>
+static void json_items(V& v, T& candidate) {
+  v.item("tactic", candidate.tactic);
+  v.item("config", candidate.config);
+  v.item("ms", candidate.ms);
+  v.item("refusal", candidate.refusal);
+}
+
+namespace {
+
+// `constants` are indices into the table of tensors, which has `tensors` (when it is read).
+template <class V, class P, class Indices>
+void visit_plan(V& v, P& plan, Indices& constants, size_t tensors) {
+  v.field("inputs", plan.inputs);
+  v.field("outputs", plan.outputs);
+  v.field("shared_bytes", plan.shared_bytes, kSize);
+  v.field("measured", plan.whole, WholeTimeOrNull());
+  v.field("constants", constants, Each{Within{0, int64_t(tensors) - 1}});
+  v.field("segments", plan.segments);
+}
+
+// What is known of a step when the plan's constants are there.
+void take_constants(PlanStep& step, const std::vector<std::shared_ptr<const Tensor>>& constants) {
+  const auto count = int64_t(constants.size());
+  for (int index : {step.code, step.packed})
+    if (index >= count)
+      fail(ErrorKind::bad_file, "the manifest is damaged: step '", step.node, "' takes constant ", index, " of ",
+           count);
+  for (size_t i = 0; i < step.inputs.size(); ++i) {
+    const BufferRef& ref = step.inputs[i];
+    if (step.problem.inputs[i].is_constant && ref.kind == BufferRef::Kind::constant && ref.at < count)
+      step.problem.inputs[i].constant = constants[size_t(ref.at)].get();
+  }
 }
 
 // Calls f on each step that a tactic runs, in one order for writing and reading.
@@ -256,81 +286,77 @@ void for_each_decision(PlanType& plan, F&& f) {
 }  // namespace
 
 std::string write_manifest(const PlanFile& file, const Manifest& manifest) {
-  Json tensors = Json::array(), plans = Json::array();
-  for (const StoredTensor& tensor : manifest.tensors)
-    tensors.push_back({tensor.type.text(), tensor.in_plans, tensor.offset});
-  for (size_t p = 0; p < file.plans.size(); ++p) plans.push_back(plan_json(*file.plans[p], manifest.plan_constants[p]));
-  return strict::dump({{"info", info_json(file.info)},
-                       {"threads", file.threads},
-                       {"inputs", ports_json(file.inputs)},
-                       {"outputs", ports_json(file.outputs)},
-                       {"tensors", tensors},
-                       {"graph_constants", file.graph ? Json(manifest.graph_constants) : Json(nullptr)},
-                       {"plans", plans}});
+  JsonWriter<Json> root;
+  root.field("info", file.info);
+  root.field("threads", file.threads);
+  root.field("inputs", file.inputs);
+  root.field("outputs", file.outputs);
+  root.field("tensors", manifest.tensors);
+  root.field("graph_constants", file.graph ? std::optional(manifest.graph_constants) : std::nullopt);
+  Json& plans = root.object["plans"] = Json::array();
+  for (size_t p = 0; p < file.plans.size(); ++p) {
+    JsonWriter<Json> plan;
+    visit_plan(plan, *file.plans[p], manifest.plan_constants[p], manifest.tensors.size());
+    plans.push_back(std::move(plan.object));
+  }
+  return strict::dump(root.object);
 }
 
 struct ManifestReader::Impl {
-  Json root;
+  Json json;
+  JsonInput root{json, "", kSchema};
+  explicit Impl(std::string_view text) : json(strict::parse(text, "the manifest")) {}
 };
 
-ManifestReader::ManifestReader(std::string_view text)
-    : impl_(std::make_unique<Impl>(Impl{strict::parse(text, "the manifest")})) {
-  Object object(impl_->root);
-  for (const char* key : {"info", "threads", "inputs", "outputs", "tensors", "graph_constants", "plans"}) object[key];
-  object.done();
+ManifestReader::ManifestReader(std::string_view text) : impl_(std::make_unique<Impl>(text)) {
+  JsonReader root(impl_->root);
+  for (const char* key : {"info", "threads", "inputs", "outputs", "tensors", "graph_constants", "plans"}) root[key];
+  root.finish();
 }
 ManifestReader::~ManifestReader() = default;
 
 void ManifestReader::read_info(PlanFile& file) const {
-  const Json& root = impl_->root;
-  file.info = read_engine_info(root["info"]);
-  file.threads = int(strict::integer(root["threads"], 1, 1024));
-  file.inputs = read_ports(root["inputs"]);
-  file.outputs = read_ports(root["outputs"]);
+  JsonReader root(impl_->root);
+  root.field("info", file.info);
+  root.field("threads", file.threads, kThreads);
+  root.field("inputs", file.inputs);
+  root.field("outputs", file.outputs);
 }
 
 Manifest ManifestReader::read_tables() const {
-  const Json& root = impl_->root;
+  JsonReader root(impl_->root);
   Manifest manifest;
-  for (const Json& tensor : strict::list(root["tensors"])) {
-    const auto& three = strict::list(tensor, 3);
-    manifest.tensors.push_back(
-        {TensorType::parse(strict::text(three[0])), strict::flag(three[1]), strict::integer(three[2], 0, kMost)});
+  root.field("tensors", manifest.tensors);
+  const Each<Within> indices{Within{0, int64_t(manifest.tensors.size()) - 1}};
+  const JsonInput plans = root["plans"];
+  for (size_t p = 0; p < plans.list().size(); ++p) {
+    const JsonInput plan(plans.list()[p], plans, p);
+    JsonReader(plan).field("constants", manifest.plan_constants.emplace_back(), indices);
   }
-  for (const Json& plan : strict::list(root["plans"]))
-    manifest.plan_constants.push_back(read_indices(Object(plan)["constants"], manifest.tensors.size()));
-  if (!root["graph_constants"].is_null())
-    manifest.graph_constants = read_indices(root["graph_constants"], manifest.tensors.size());
+  if (has_graph()) root.field("graph_constants", manifest.graph_constants, indices);
   return manifest;
 }
 
-bool ManifestReader::has_graph() const { return !impl_->root["graph_constants"].is_null(); }
+bool ManifestReader::has_graph() const { return JsonReader(impl_->root).has("graph_constants"); }
 
 std::vector<Plan> ManifestReader::read_plans(const Manifest& manifest,
                                              const std::vector<std::shared_ptr<const Tensor>>& tensors) const {
   std::vector<Plan> plans;
-  const int threads = int(strict::integer(impl_->root["threads"], 1, 1024));
-  for (const Json& json : strict::list(impl_->root["plans"])) {
-    Object object(json);
-    object["constants"];
+  JsonReader root(impl_->root);
+  int threads = 0;
+  root.field("threads", threads, kThreads);
+  const JsonInput list = root["plans"];
+  for (size_t p = 0; p < list.list().size(); ++p) {
+    const JsonInput item(list.list()[p], list, p);
+    JsonReader reader(item);
     Plan& plan = plans.emplace_back();
     plan.threads = threads;
-    plan.inputs = read_ports(object["inputs"]);
-    plan.outputs = read_ports(object["outputs"]);
-    plan.shared_bytes = strict::integer(object["shared_bytes"], 0, kMost);
-    plan.whole = read_whole(object["measured"]);
-    for (int index : manifest.plan_constants[plans.size() - 1]) plan.constants.push_back(tensors[size_t(index)]);
-    for (const Json& item : strict::list(object["segments"])) {
-      Object part(item);
-      Segment& segment = plan.segments.emplace_back();
-      segment.slices = strict::integer(part["slices"], 1, kMost);
-      segment.parallel = strict::flag(part["parallel"]);
-      segment.local_bytes = strict::integer(part["local_bytes"], 0, kMost);
-      segment.workspace_at = strict::integer(part["workspace_at"], 0, kMost);
-      for (const Json& step : strict::list(part["steps"])) segment.steps.push_back(read_step(step, plan.constants));
-      part.done();
-    }
-    object.done();
+    std::vector<int> constants;
+    visit_plan(reader, plan, constants, manifest.tensors.size());
+    reader.finish();
+    for (int index : constants) plan.constants.push_back(tensors[size_t(index)]);
+    for (Segment& segment : plan.segments)
+      for (PlanStep& step : segment.steps) take_constants(step, plan.constants);
   }
   return plans;
 }
@@ -339,11 +365,7 @@ std::string write_candidates(const std::vector<std::shared_ptr<const Plan>>& pla
   Json json = Json::array();
   for (const auto& plan : plans) {
     Json decisions = Json::array();
-    for_each_decision(*plan, [&](const PlanStep& step) {
-      Json losers = Json::array();
-      for (const Candidate& c : step.losers) losers.push_back({c.tactic, c.config, c.ms, c.refusal});
-      decisions.push_back(std::move(losers));
-    });
+    for_each_decision(*plan, [&](const PlanStep& step) { write_json(decisions.emplace_back(), step.losers); });
     json.push_back(std::move(decisions));
   }
   return strict::dump(json);
@@ -351,19 +373,18 @@ std::string write_candidates(const std::vector<std::shared_ptr<const Plan>>& pla
 
 void read_candidates(std::string_view text, std::vector<Plan>& plans) {
   const Json json = strict::parse(text, "the list of candidates");
-  const auto& by_plan = strict::list(json, plans.size());
+  const JsonInput root(json, "the list of candidates", kSchema);
+  if (root.list().size() != plans.size())
+    root.refuse("it is damaged: it has ", root.list().size(), " of ", plans.size(), " plans");
   for (size_t p = 0; p < plans.size(); ++p) {
-    const auto& decisions = strict::list(by_plan[p]);
+    const JsonInput decisions(root.list()[p], root, p);
     size_t next = 0;
     for_each_decision(plans[p], [&](PlanStep& step) {
-      if (next >= decisions.size()) fail(ErrorKind::bad_file, "the list of candidates is damaged: it is too short");
-      for (const Json& loser : strict::list(decisions[next++])) {
-        const auto& four = strict::list(loser, 4);
-        step.losers.push_back(
-            {strict::text(four[0]), strict::text(four[1]), strict::number(four[2]), strict::text(four[3])});
-      }
+      if (next >= decisions.list().size()) decisions.refuse("it is damaged: it is too short");
+      read_json(JsonInput(decisions.list()[next], decisions, next), step.losers);
+      ++next;
     });
-    if (next != decisions.size()) fail(ErrorKind::bad_file, "the list of candidates is damaged: it is too long");
+    if (next != decisions.list().size()) decisions.refuse("it is damaged: it is too long");
   }
 }
 
@@ -381,13 +402,12 @@ std::string write_timings(const std::map<std::string, double>& timings) {
 std::map<std::string, double> read_timings(std::string_view text) {
   std::map<std::string, double> timings;
   const Json json = strict::parse(text, "the list of times");
-  auto members = [](const Json& object) -> const Json::object_t& {
-    if (!object.is_object()) fail(ErrorKind::bad_file, "the list of times is damaged");
-    return object.get_ref<const Json::object_t&>();
-  };
-  for (const auto& [group, candidates] : members(json))
-    for (const auto& [candidate, ms] : members(candidates))
-      timings.emplace_hint(timings.end(), concat(group, " | ", candidate), strict::number(ms));
+  const JsonInput root(json, "the list of times", "");
+  for (const auto& [group, candidates] : root.members()) {
+    const JsonInput in_group(candidates, root, group);
+    for (const auto& [candidate, ms] : in_group.members())
+      timings.emplace_hint(timings.end(), concat(group, " | ", candidate), JsonInput(ms, in_group, candidate).number());
+  }
   return timings;
 }
 

@@ -4,16 +4,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "base/file.h"
+#include "base/json_struct.h"
 #include "base/parse.h"
-#include "base/strict_json.h"
 
 namespace temper {
-
-using strict::Json;
-using strict::Object;
 
 namespace {
 
@@ -26,84 +24,97 @@ std::string hex64(uint64_t value) {
   return std::string(16 - size_t(end - buffer), '0') + std::string(buffer, end);
 }
 
-uint64_t read_hex64(const Json& json) {
-  const std::string& text = strict::text(json);
-  const auto value = parse_number<uint64_t>(text, 16);
-  if (text.size() != 16 || !value)
-    fail(ErrorKind::bad_file, "the JSON is damaged: '", text.substr(0, 80), "' is not a hash of 16 hexadecimal digits");
-  return *value;
-}
-
-// Bins behind the last one in use are left out.
-Json histogram_json(const Histogram& histogram) {
-  if (histogram.counts.empty() && histogram.zeros == 0) return nullptr;
-  const std::vector<uint64_t> counts(histogram.counts.begin(), histogram.counts.begin() + histogram.used());
-  return {{"exponent", histogram.exponent}, {"zeros", histogram.zeros}, {"counts", counts}};
-}
-
-Histogram read_histogram(const Json& json) {
-  Histogram histogram;
-  if (json.is_null()) return histogram;
-  Object object(json);
-  histogram.exponent = int(strict::integer(object["exponent"], Histogram::kLeastExponent, Histogram::kMostExponent));
-  histogram.zeros = uint64_t(strict::integer(object["zeros"], 0, kMostCount));
-  const auto& counts = strict::list(object["counts"]);
-  object.done();
-  if (counts.size() > Histogram::kBins)
-    fail(ErrorKind::bad_file, "the JSON is damaged: a histogram has ", counts.size(), " bins, more than ",
-         Histogram::kBins);
-  if (counts.empty()) return histogram;
-  histogram.counts.assign(Histogram::kBins, 0);
-  for (size_t i = 0; i < counts.size(); ++i)
-    histogram.counts[i] = uint64_t(strict::integer(counts[i], 0, kMostCount / Histogram::kBins));
-  // The widest value is in the upper half by construction; joining and the methods count on it.
-  if (histogram.used() <= Histogram::kBins / 2)
-    fail(ErrorKind::bad_file, "the JSON is damaged: a histogram's upper half is empty");
-  return histogram;
-}
+struct Hex64 {
+  void read(const JsonInput& in, uint64_t& value) const {
+    const std::string& text = in.text();
+    const auto number = parse_number<uint64_t>(text, 16);
+    if (text.size() != 16 || !number) in.refuse("'", text.substr(0, 80), "' is not a hash of 16 hexadecimal digits");
+    value = *number;
+  }
+  void write(strict::Json& out, uint64_t value) const { out = hex64(value); }
+};
 
 // Floats stand as bits, which decide, and as a decimal number to be read by people (null where JSON has no such
 // number).
-Json float_json(float value) {
-  return Json::array({float_bits(value), std::isfinite(value) ? Json(value) : Json(nullptr)});
-}
-
-float read_float(const Json& json) {
-  const auto& pair = strict::list(json, 2);
-  const std::string& bits = strict::text(pair[0]);
-  float value = 0;
-  if (bits.size() != 8 || !parse_float_bits(bits, value))
-    fail(ErrorKind::bad_file, "the JSON is damaged: '", bits.substr(0, 80), "' is not a float's 8 hexadecimal digits");
-  const bool agrees = pair[1].is_null() ? !std::isfinite(value) : float(strict::number(pair[1])) == value;
-  if (!agrees)
-    fail(ErrorKind::bad_file, "the JSON is damaged: the bits ", bits, " are not the number that stands beside them");
-  return value;
-}
-
-Json range_json(const TensorRange& range) {
-  return {{"min", float_json(range.min)},         {"max", float_json(range.max)},
-          {"scale", float_json(range.scale)},     {"method", range.method},
-          {"clipped_share", range.clipped_share}, {"histogram", histogram_json(range.histogram)}};
-}
-
-TensorRange read_range(const Json& json) {
-  Object object(json);
-  TensorRange range;
-  range.min = read_float(object["min"]);
-  range.max = read_float(object["max"]);
-  range.scale = read_float(object["scale"]);
-  range.method = strict::text(object["method"]);
-  range.clipped_share = strict::number(object["clipped_share"]);
-  range.histogram = read_histogram(object["histogram"]);
-  object.done();
-  if (!(range.min <= range.max))
-    fail(ErrorKind::bad_file, "the JSON is damaged: the least value ", range.min, " is above the largest ", range.max);
-  if (range.clipped_share < 0 || range.clipped_share > 1)
-    fail(ErrorKind::bad_file, "the JSON is damaged: clipped_share ", range.clipped_share, " is no share");
-  return range;
-}
+struct FloatWithBits {
+  void write(strict::Json& out, float value) const {
+    out = strict::Json::array({float_bits(value), std::isfinite(value) ? strict::Json(value) : strict::Json(nullptr)});
+  }
+  void read(const JsonInput& in, float& value) const {
+    if (!in.json().is_array() || in.json().size() != 2) in.expected("[bits, number]");
+    const JsonInput text(in.json()[0], in, size_t(0)), number(in.json()[1], in, size_t(1));
+    const std::string& bits = text.text();
+    if (bits.size() != 8 || !parse_float_bits(bits, value))
+      text.refuse("'", bits.substr(0, 80), "' is not a float's 8 hexadecimal digits");
+    const bool agrees = number.is_null() ? !std::isfinite(value) : float(number.number()) == value;
+    if (!agrees) in.refuse("the bits ", bits, " are not the number that stands beside them");
+  }
+};
 
 }  // namespace
+
+template <class V, Is<Histogram> T>
+static void json_fields(V& v, T& histogram) {
+  v.field("exponent", histogram.exponent, Within{Histogram::kLeastExponent, Histogram::kMostExponent});
+  v.field("zeros", histogram.zeros, Within{0, kMostCount});
+  v.field("counts", histogram.counts, Each{Within{0, kMostCount / Histogram::kBins}});
+}
+
+namespace {
+
+// As it stands in a file: bins behind the last one in use are left out, and one that nothing was added to is null.
+struct StoredHistogram {
+  void write(strict::Json& out, const Histogram& histogram) const {
+    out = nullptr;
+    if (histogram.counts.empty() && histogram.zeros == 0) return;
+    Histogram used = histogram;
+    used.counts.resize(size_t(histogram.used()));
+    write_json(out, used);
+  }
+  void read(const JsonInput& in, Histogram& histogram) const {
+    if (in.is_null()) return;
+    read_json(in, histogram);
+    if (histogram.counts.size() > Histogram::kBins)
+      in.refuse("a histogram has ", histogram.counts.size(), " bins, more than ", Histogram::kBins);
+    if (histogram.counts.empty()) return;
+    histogram.counts.resize(Histogram::kBins);
+    // The widest value is in the upper half by construction; joining and the methods count on it.
+    if (histogram.used() <= Histogram::kBins / 2) in.refuse("a histogram's upper half is empty");
+  }
+};
+
+}  // namespace
+
+template <class V, Is<TensorRange> T>
+static void json_fields(V& v, T& range) {
+  v.field("min", range.min, FloatWithBits());
+  v.field("max", range.max, FloatWithBits());
+  v.field("scale", range.scale, FloatWithBits());
+  v.field("method", range.method);
+  v.field("clipped_share", range.clipped_share);
+  v.field("histogram", range.histogram, StoredHistogram());
+  if constexpr (V::kReads) {
+    if (!(range.min <= range.max)) v.refuse("min", "the least value ", range.min, " is above the largest ", range.max);
+    if (range.clipped_share < 0 || range.clipped_share > 1)
+      v.refuse("clipped_share", range.clipped_share, " is no share");
+  }
+}
+
+// All but the schema.
+template <class V, Is<Ranges> T>
+static void json_fields(V& v, T& ranges) {
+  v.field("model_sha256", ranges.model_sha256);
+  v.field("precision", ranges.precision);
+  v.field("method", ranges.method);
+  v.field("samples", ranges.samples, Within{0, kMostCount});
+  v.field("seed", ranges.seed);
+  v.field("placeholder", ranges.placeholder);
+  v.field("notes", ranges.notes);
+  v.field("sample_hashes", ranges.sample_hashes, Each{Hex64()});
+  v.field("order", ranges.order);
+  v.field("cache_header", ranges.cache_header);
+  v.field("values", ranges.values);
+}
 
 bool TensorRange::is_usable() const { return scale > 0 && std::isnormal(scale); }
 
@@ -180,24 +191,12 @@ void check_model(const Ranges& ranges, std::string_view sha256) {
 }
 
 std::string to_json(const Ranges& ranges) {
-  Json values = Json::object(), hashes = Json::array();
-  for (const auto& [name, range] : ranges.values) values[name] = range_json(range);
-  for (uint64_t hash : ranges.sample_hashes) hashes.push_back(hex64(hash));
-  const Json json{{"schema", kRangesSchema},
-                  {"model_sha256", ranges.model_sha256},
-                  {"precision", ranges.precision},
-                  {"method", ranges.method},
-                  {"samples", ranges.samples},
-                  {"seed", ranges.seed},
-                  {"placeholder", ranges.placeholder},
-                  {"notes", ranges.notes},
-                  {"sample_hashes", hashes},
-                  {"order", ranges.order},
-                  {"cache_header", ranges.cache_header},
-                  {"values", values}};
+  JsonWriter<strict::Json> writer;
+  writer.field("schema", kRangesSchema);
+  json_fields(writer, ranges);
   std::string out = "{";
   // A line for each tensor: what people look for is found, and a difference between two files is small.
-  for (const auto& [key, value] : json.items()) {
+  for (const auto& [key, value] : writer.object.items()) {
     out += concat(out.size() > 1 ? "," : "", "\n", strict::dump(key), ": ");
     if (key != "values") out += strict::dump(value);
     else {
@@ -214,42 +213,24 @@ std::string to_json(const Ranges& ranges) {
 }
 
 Ranges ranges_from_json(std::string_view text) {
-  const Json root = strict::parse(text, "the list of ranges");
-  Object object(root);
-  Ranges ranges;
-  if (const std::string& schema = strict::text(object["schema"]); schema != kRangesSchema)
+  const strict::Json json = strict::parse(text, "the list of ranges");
+  const JsonInput root(json, "", kRangesSchema);
+  JsonReader reader(root);
+  std::string schema;
+  reader.field("schema", schema);
+  if (schema != kRangesSchema)
     fail(ErrorKind::bad_file, "the schema is '", schema.substr(0, 80), "', this version reads '", kRangesSchema, "'");
-  ranges.model_sha256 = strict::text(object["model_sha256"]);
-  ranges.precision = strict::text(object["precision"]);
-  ranges.method = strict::text(object["method"]);
-  ranges.samples = strict::integer(object["samples"], 0, kMostCount);
-  ranges.seed = strict::unsigned_integer(object["seed"]);
-  ranges.placeholder = strict::flag(object["placeholder"]);
-  for (const Json& note : strict::list(object["notes"])) ranges.notes.push_back(strict::text(note));
-  for (const Json& hash : strict::list(object["sample_hashes"])) {
-    const uint64_t value = read_hex64(hash);
-    if (!ranges.sample_hashes.empty() && ranges.sample_hashes.back() >= value)
-      fail(ErrorKind::bad_file, "the JSON is damaged: the hashes of the samples are not in order");
-    ranges.sample_hashes.push_back(value);
-  }
-  for (const Json& name : strict::list(object["order"])) ranges.order.push_back(strict::text(name));
-  ranges.cache_header = strict::text(object["cache_header"]);
-  const Json& values = object["values"];
-  object.done();
-  if (!values.is_object()) fail(ErrorKind::bad_file, "the JSON is damaged: 'values' is no object");
-  for (const auto& item : values.items()) {
-    const std::string& name = item.key();
-    ranges.values.emplace_hint(
-        ranges.values.end(), name,
-        with_context([&] { return concat("tensor '", name, "'"); }, [&] { return read_range(item.value()); }));
-  }
+  Ranges ranges;
+  json_fields(reader, ranges);
+  reader.finish();
+  if (std::adjacent_find(ranges.sample_hashes.begin(), ranges.sample_hashes.end(), std::greater_equal<>()) !=
+      ranges.sample_hashes.end())
+    reader.refuse("sample_hashes", "the hashes of the samples are not in order");
   std::set<std::string_view> listed;
   for (const std::string& name : ranges.order)
     if (!ranges.values.contains(name) || !listed.insert(name).second)
-      fail(ErrorKind::bad_file, "the JSON is damaged: 'order' names '", name.substr(0, 80),
-           "' twice, or without a range");
-  if (listed.size() != ranges.values.size())
-    fail(ErrorKind::bad_file, "the JSON is damaged: 'order' does not name every tensor");
+      reader.refuse("order", "names '", name.substr(0, 80), "' twice, or without a range");
+  if (listed.size() != ranges.values.size()) reader.refuse("order", "does not name every tensor");
   return ranges;
 }
 

@@ -124,13 +124,13 @@ TEST(Ranges, ADamagedFileEndsInAnErrorThatNamesIt) {
     EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { ranges_from_json(text); }), why);
   };
   refused("temper.ranges/1", "temper.ranges/9", "this version reads");
-  refused("\"placeholder\"", "\"extra\": 1, \"placeholder\"", "do not belong");
-  refused("\"clipped_share\"", "\"clipped\"", "'clipped_share' is missing");
+  refused("\"placeholder\"", "\"extra\": 1, \"placeholder\"", "extra: unknown field in temper.ranges/1");
+  refused("\"clipped_share\"", "\"clipped\"", "values.x.clipped_share: this field is missing");
   refused("\"exponent\":-", "\"exponent\":-99", "an integer from -159 to 117");
   refused("\"0000000000000001\"", "\"00000000000000ff\"", "not in order");
   refused("\"order\": [\"x\"]", "\"order\": []", "does not name every tensor");
   refused("\"order\": [\"x\"]", "\"order\": [\"x\",\"x\"]", "twice");
-  refused("\"scale\":[\"", "\"scale\":[\"4", "tensor 'x'");
+  refused("\"scale\":[\"", "\"scale\":[\"4", "values.x.scale[0]: ");
 }
 
 TEST(FloatBits, HexIsReadWithoutLeadingZerosAndNothingElse) {

@@ -282,7 +282,7 @@ TEST(Report, ExplanationsShowWhereTheTimeGoesAndWhatToChange) {
   EXPECT_EQ(figures_of(report)[0].spec, "");
   EXPECT_NE(figures_of(report)[0].text.find("no times"), std::string::npos);
   json["engines"][0]["findings"][0]["evidence"] = "a";
-  EXPECT_NE(error_of(json.dump()).find("findings.evidence: an array"), std::string::npos);
+  EXPECT_NE(error_of(json.dump()).find("findings[0].evidence: an array"), std::string::npos);
   json["engines"] = Json::array();
   EXPECT_NE(error_of(json.dump()).find("engines: is empty"), std::string::npos);
 }
