@@ -54,12 +54,17 @@ PyEngine load(const std::string& path, const std::vector<std::string>& library_f
   return {opened(Engine::load(path, {.settings = {library_folders}, .map_file = map_file}))};
 }
 
+// THE list of the limits by their names in Python.
+constexpr std::pair<const char*, int64_t ShapeLimits::*> kLimits[] = {
+    {"plans", &ShapeLimits::plans},
+    {"plan_bytes", &ShapeLimits::plan_bytes},
+    {"prepared", &ShapeLimits::prepared},
+    {"prepared_bytes", &ShapeLimits::prepared_bytes},
+};
+
 nb::dict limits_of(const ShapeLimits& limits) {
   nb::dict dict;
-  dict["plans"] = limits.plans;
-  dict["plan_bytes"] = limits.plan_bytes;
-  dict["prepared"] = limits.prepared;
-  dict["prepared_bytes"] = limits.prepared_bytes;
+  for (const auto& [name, field] : kLimits) dict[name] = limits.*field;
   return dict;
 }
 
@@ -67,11 +72,8 @@ nb::dict limits_of(const ShapeLimits& limits) {
 void set_limits(const PyEngine& self, nb::dict changed) {
   const auto engine = self.get();
   ShapeLimits limits = engine->limits();
-  for (const auto& [name, value] : {std::pair{"plans", &limits.plans},
-                                    {"plan_bytes", &limits.plan_bytes},
-                                    {"prepared", &limits.prepared},
-                                    {"prepared_bytes", &limits.prepared_bytes}})
-    if (changed.contains(name)) *value = nb::cast<int64_t>(changed[name]);
+  for (const auto& [name, field] : kLimits)
+    if (changed.contains(name)) limits.*field = nb::cast<int64_t>(changed[name]);
   const WithoutGil released;
   engine->set_limits(limits);
 }
@@ -110,6 +112,8 @@ BuildOptions options_of(nb::dict options) {
   read("threads", build.threads);
   read("precision", build.precision);
   read("calibration", build.calibration);
+  if (options.contains("ranges"))
+    build.ranges = std::make_shared<const Ranges>(nb::cast<const Ranges&>(options["ranges"]));
   read("timing_cache", build.timing_cache);
   read("workspace", build.workspace);
   read("memory_limit", build.memory_limit);

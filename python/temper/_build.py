@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Union
 
@@ -137,10 +136,8 @@ def build(
         "timing_helper": _timing_helper() if device.startswith("cuda") else [],
         "command": f"temper.build({source if isinstance(source, str) else '<bytes>'!r}, precision={precision!r})",
     }
-    if not isinstance(calibration, Ranges):
-        options["calibration"] = "" if calibration is None else os.fspath(calibration)
-        return Engine(_temper.build(source, options, progress))
-    with tempfile.TemporaryDirectory() as folder:  # the build reads ranges as a file, whose hash the plan keeps
-        options["calibration"] = os.path.join(folder, "ranges.json")
-        calibration.save(options["calibration"])
-        return Engine(_temper.build(source, options, progress))
+    if isinstance(calibration, Ranges):
+        options["ranges"] = calibration._native
+    elif calibration is not None:
+        options["calibration"] = os.fspath(calibration)
+    return Engine(_temper.build(source, options, progress))

@@ -59,12 +59,16 @@ class CalibrateTest(Case):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "ranges.json")
             self.ranges.save(path)
+            hashes = []
             for calibration in (self.ranges, path, [self.pictures[:64]]):
                 engine = temper.build(DIGITS, precision="int8", shapes=shapes, calibration=calibration, threads=1, quick=True)
                 self.assertEqual(engine.precision, "int8")
                 self.assertEqual(engine.inspect()["lowered_products"], 5)
                 right = (engine.run(x)["logits"].argmax(1) == self.labels[-100:]).mean()
                 self.assertGreater(right, 0.9)
+                hashes.append(engine.inspect()["calibration_sha256"])
+            self.assertEqual(hashes[0], hashes[1], "a plan knows ranges by what they are, not by how they came")
+            self.assertNotEqual(hashes[0], hashes[2])
             kept = temper.build(DIGITS, precision="int8", calibration=self.ranges, keep_first=True, threads=1, quick=True)
             self.assertEqual(kept.inspect()["lowered_products"], 4)
 

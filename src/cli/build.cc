@@ -58,14 +58,16 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   plain.calibration.clear();
   plain.shapes.clear();
   if (build.calibration.empty() && build.precision != "bf16") {
-    const Ranges ranges = calibrate_on(model, data, samples, build.precision == "fp16" ? "minmax" : options.method,
-                                       {0, options.seed}, plain, context);
+    Ranges ranges = calibrate_on(model, data, samples, build.precision == "fp16" ? "minmax" : options.method,
+                                 {0, options.seed}, plain, context);
     log_notes(ranges.notes);
-    save_ranges(build.calibration = options.ranges_file(), ranges, options.force);
-    log(LogLevel::info, "what was calibrated is kept in ", build.calibration, " (for --calibration)");
+    save_ranges(options.ranges_file(), ranges, options.force);
+    log(LogLevel::info, "what was calibrated is kept in ", options.ranges_file(), " (for --calibration)");
+    build.ranges = std::make_shared<const Ranges>(std::move(ranges));
   }
   Ranges ranges;
-  if (build.precision != "bf16") check_model(ranges = load_ranges(build.calibration), model.sha256);
+  if (build.ranges) ranges = *build.ranges;
+  else if (build.precision != "bf16") check_model(ranges = load_ranges(build.calibration), model.sha256);
   MixedSearch mixed =
       search_mixed(model.graph, ranges, data, samples, options.classes, budget, plain, context, build.precision);
   if (!mixed.search.holds) log(LogLevel::warning, text_of(mixed));
@@ -76,6 +78,7 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   BuildOptions wide = timed;
   wide.precision = "fp32";
   wide.calibration.clear();
+  wide.ranges.reset();
   wide.placement = {};
   const auto times = [&](BuildOptions& one) -> TimedBuild {
     return [&](const std::set<std::string>& doubted) {
@@ -85,7 +88,7 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
   };
   mixed.saved_ms = saved_times(times(wide), times(timed));
   ModelFlags found = options.flags;
-  found.calibration = build.calibration;
+  if (build.ranges) found.calibration = options.ranges_file();
   keep_also(found, mixed.search.keep);
   build.command = build_command(found, options.model);
   build.placement.keep_nodes.insert(mixed.search.keep.begin(), mixed.search.keep.end());

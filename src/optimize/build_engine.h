@@ -10,6 +10,7 @@
 #include "measure/instruments.h"
 #include "passes/pass.h"
 #include "quantize/placement.h"
+#include "quantize/ranges.h"
 #include "runtime/engine.h"
 
 namespace temper {
@@ -22,7 +23,8 @@ struct BuildOptions {
   DeviceSettings device_settings;
   int threads = 0;                           // 0: all that this process may use
   std::string precision = "fp32";            // fp32, bf16, int8; on a GPU also fp16 and tf32
-  std::string calibration;                   // int8 and fp16: the ranges file
+  std::string calibration;                   // int8 and fp16: the ranges file, or instead of it
+  std::shared_ptr<const Ranges> ranges;      // the ranges themselves, of which the plan keeps what it keeps of a file
   PlacementOptions placement;                // what stays above the precision
   std::string qdq;                           // int8: file for the quantized model as Q/DQ ONNX; "": none
   bool force = false;                        // it may replace a file of another kind
@@ -43,6 +45,8 @@ struct BuildOptions {
   Instruments instruments;        // what times are taken with
   std::string command;            // recorded in the plan: how to build it again
   std::function<void(const std::string&)> progress;
+
+  bool is_calibrated() const { return ranges || !calibration.empty(); }
 };
 
 // Throws Error; see its kinds. Notes that the user should read are in Engine::info().notes.

@@ -2,6 +2,7 @@
 #include "optimize/precision.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/hash.h"
 #include "graph/product.h"
@@ -30,7 +31,9 @@ void check_precision(const BuildOptions& options) {
   const std::string& precision = options.precision;
   if (const std::string why = lacks_precision(options.device, precision); !why.empty())
     fail(ErrorKind::unsupported, "--precision ", precision, " is not supported here: ", why);
-  if (precision == "int8" && options.calibration.empty())
+  if (options.ranges && !options.calibration.empty())
+    fail(ErrorKind::usage, "ranges are given twice: themselves, and as the file ", options.calibration);
+  if (precision == "int8" && !options.is_calibrated())
     fail(ErrorKind::usage,
          "--precision int8 needs the ranges of the model's values: run `temper calibrate MODEL --data D -o "
          "ranges.json` and add --calibration ranges.json");
@@ -38,7 +41,7 @@ void check_precision(const BuildOptions& options) {
     if (dtype == DType::bf16 && !computes_bf16(options.device))
       fail(ErrorKind::unsupported, "layer '", name,
            "' cannot be kept in bf16 on this CPU, which has no AVX512_BF16 instructions; use --keep-fp32");
-  if (precision != "int8" && precision != "fp16" && !options.calibration.empty())
+  if (precision != "int8" && precision != "fp16" && options.is_calibrated())
     fail(ErrorKind::usage, "--calibration belongs to --precision int8 and fp16, not to ", precision);
   if (precision != "int8" && !options.qdq.empty())
     fail(ErrorKind::usage, "--qdq belongs to --precision int8, not to ", precision);
@@ -71,13 +74,21 @@ Placement quantize(Graph& graph, const Ranges& ranges, const std::string& file, 
 
 namespace {
 
+// What the ranges are called in errors.
+std::string name_of_ranges(const BuildOptions& options) { return options.ranges ? "ranges" : options.calibration; }
+
 Ranges ranges_for(EngineInfo& info, const BuildOptions& options) {
-  Ranges ranges = load_ranges(options.calibration);
-  with_context([&] { return options.calibration; },
+  Ranges ranges = options.ranges ? *options.ranges : load_ranges(options.calibration);
+  with_context([&] { return name_of_ranges(options); },
                [&] {
                  if (!info.model_sha256.empty()) check_model(ranges, info.model_sha256);
                });
-  info.calibration_sha256 = sha256_of_file(options.calibration);
+  if (options.ranges) {
+    const std::string text = to_json(ranges);  // a file of them has these bytes
+    info.calibration_sha256 = sha256_hex(std::as_bytes(std::span(text)));
+  } else {
+    info.calibration_sha256 = sha256_of_file(options.calibration);
+  }
   info.calibration_hashes = ranges.sample_hashes;
   return ranges;
 }
@@ -93,7 +104,7 @@ void quantize(Graph& graph, EngineInfo& info, const BuildOptions& options) {
   if (ranges.placeholder)
     info.notes.push_back("calibrated on noise: what this plan answers is meaningless for accuracy");
   note_if_disabled("place_quantization", info, options);
-  const Placement placement = quantize(graph, ranges, options.calibration, options.placement, options.passes);
+  const Placement placement = quantize(graph, ranges, name_of_ranges(options), options.placement, options.passes);
   info.notes.insert(info.notes.end(), placement.warnings.begin(), placement.warnings.end());
   info.products = placement.products;
   info.lowered_products = placement.integer_products;
@@ -176,7 +187,7 @@ void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options
                [&] {
                  PrecisionTarget target;
                  if (precision == "tf32") target.tf32 = true;
-                 else if (precision == "fp16" && options.calibration.empty())
+                 else if (precision == "fp16" && !options.is_calibrated())
                    target =
                        target_of(graph, DType::f16, unfit_on_noise(graph, info, options, cache), keep, options.device);
                  else

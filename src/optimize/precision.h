@@ -26,7 +26,7 @@ Placement quantize(Graph& graph, const Ranges& ranges, const std::string& file, 
 Lowering lowered_to(const Graph& graph, const std::string& precision, const Ranges& ranges, const KeptNodes& keep,
                     const std::string& device);
 
-// int8: the quantize pipeline by the ranges in options.calibration; writes options.qdq. bf16, fp16, tf32: the precision
+// int8: the quantize pipeline by the ranges of the options; writes options.qdq. bf16, fp16, tf32: the precision
 // pipeline, where fp16 leaves in fp32 what it does not hold, as the ranges or, without them, a run on noise say, which
 // the cache keeps. Fills in what `info` says of it. Throws Error{usage} for ranges of another model.
 void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options, TimingCache& cache);

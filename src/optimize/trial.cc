@@ -11,6 +11,7 @@ std::shared_ptr<const Engine> trial_engine(Graph graph, BuildOptions options) {
   options.progress = nullptr;
   options.precision = "fp32";  // what is lower is in the graph
   options.calibration.clear();
+  options.ranges.reset();
   options.qdq.clear();
   options.placement = {};
   options.passes = {};
