@@ -28,13 +28,15 @@ ALLOWED = {
     "data": "base graph onnx measure runtime",
     "bench": "base graph backends measure plan runtime data tune",
     "calibrate": "base graph onnx passes quantize backends plan runtime optimize data",
+    "evaluate": "base graph onnx passes quantize backends plan runtime optimize data calibrate bench",
+    "study": "base graph onnx quantize measure runtime optimize data calibrate evaluate bench report",
     "interop": "base measure bench",
     "report": "base measure bench",
     "zoo": "base",
     "api": "base graph runtime",
     "api/temper_c_build.cc": "base optimize",
     "api/temper_c_pictures.cc": "base graph runtime data",
-    "cli": "base graph onnx passes quantize backends measure tune plan runtime optimize data calibrate bench interop report zoo",
+    "cli": "base graph onnx passes quantize backends measure tune plan runtime optimize data calibrate bench evaluate study interop report zoo",
 }
 # Inside src/backends/cuda. "." are the files of the folder itself: recipes, bundles, the machine.
 CUDA = {
@@ -58,7 +60,7 @@ CUDA = {
 # THE list of the GPU's tactics stands above all of them.
 CUDA_LIST = "backends/cuda/tactics.cc"
 # Folders without loops of includes between files, where a header and its source are one. Others follow as they lose theirs.
-NO_LOOPS = "base graph passes plan quantize measure tune calibrate interop report zoo api".split()
+NO_LOOPS = "base graph passes plan quantize measure tune calibrate evaluate study interop report zoo api".split()
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 

@@ -25,33 +25,19 @@ Dims dims_of(nb::handle object) {
   return dims;
 }
 
-std::shared_ptr<OpenEngine> opened(std::shared_ptr<const Engine> engine) {
-  const bool of_gpu = place_of(*engine).type != Place::kCpu;
-  return std::make_shared<OpenEngine>(OpenEngine{of_gpu ? keeping_current_gpu(std::move(engine)) : std::move(engine)});
-}
-
 PyEngine build(nb::object model, nb::dict options, nb::object progress) {
   const ModelSource source = source_of(model);
   BuildOptions build = options_of(options);
   build.progress = progress_of(std::move(progress));
   const KeepCurrentGpu kept(build.device.starts_with("cuda"));
   const WithoutGil released;
-  if (source.bytes.empty() && !source.graph) return {opened(build_engine(source.path, build))};
-  ImportedModel imported = source.import(build.memory_limit);
-  EngineInfo info;
-  info.model_name = imported.graph.name;
-  info.model_sha256 = imported.sha256;
-  info.source_sha256 = imported.source_sha256;
-  info.source_path = source.path;
-  info.producer = imported.producer;
-  info.notes = imported.notes;
-  return {opened(build_engine(std::move(imported.graph), std::move(info), build))};
+  return opened(build_engine(source, build));
 }
 
 PyEngine load(const std::string& path, const std::vector<std::string>& library_folders, bool map_file) {
   const KeepCurrentGpu kept;
   const WithoutGil released;
-  return {opened(Engine::load(path, {.settings = {library_folders}, .map_file = map_file}))};
+  return opened(Engine::load(path, {.settings = {library_folders}, .map_file = map_file}));
 }
 
 // THE list of the limits by their names in Python.
@@ -90,10 +76,10 @@ nb::dict statistics_of(const PyEngine& self) {
 
 }  // namespace
 
-ImportedModel ModelSource::import(int64_t memory_limit) const {
-  if (graph) return {*graph, "", "", "", {}};
-  const ImportOptions options{{}, memory_limit};
-  return bytes.empty() ? import_onnx(path, options) : import_onnx_bytes(bytes, "", options);
+PyEngine opened(std::shared_ptr<const Engine> engine) {
+  const bool of_gpu = place_of(*engine).type != Place::kCpu;
+  return {
+      std::make_shared<OpenEngine>(OpenEngine{of_gpu ? keeping_current_gpu(std::move(engine)) : std::move(engine)})};
 }
 
 ModelSource source_of(nb::handle model) {

@@ -4,13 +4,11 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "arrays.h"
-#include "onnx/import.h"
-#include "optimize/build_engine.h"
+#include "optimize/model_source.h"
 #include "runtime/engine.h"
 
 namespace temper::python {
@@ -28,13 +26,10 @@ struct PyEngine {
   const std::shared_ptr<const Engine>& get() const { return open->get(); }
 };
 
-// A path, the bytes of an ONNX model, or a graph. The GIL need not be held.
-struct ModelSource {
-  std::string path;   // "<bytes>" and "<graph>" of the others
-  std::string bytes;  // empty: the path counts
-  std::optional<Graph> graph;
-  ImportedModel import(int64_t memory_limit = -1) const;
-};
+// What Python gets of an engine. The GIL need not be held.
+PyEngine opened(std::shared_ptr<const Engine> engine);
+
+// A path, the bytes of an ONNX model, or a graph.
 ModelSource source_of(nanobind::handle model);
 
 // The fields of `options`, a dict with the names of temper.build's arguments; what it lacks keeps its default.

@@ -56,7 +56,7 @@ std::vector<size_t> fresh_samples(std::vector<uint64_t> calibrated, std::span<co
 
 Ranges make_ranges(const Observation& seen, const MethodChoice& choice) {
   Ranges ranges = make_ranges(seen, choice.method);
-  ranges.notes.push_back(choice.text);
+  if (!choice.text.empty()) ranges.notes.push_back(choice.text);
   return ranges;
 }
 

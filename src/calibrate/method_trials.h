@@ -51,7 +51,7 @@ struct MethodTrial {
 
 struct MethodChoice {
   Method method;
-  std::string text;  // why, in a line
+  std::string text;  // why, in a line; empty where it was named
   std::vector<MethodTrial> trials;
 };
 

@@ -15,7 +15,7 @@ struct Observation {
   std::vector<std::string> order;
   std::map<std::string, Observed> values;
   std::vector<uint64_t> sample_hashes;  // sorted, none twice
-  int64_t samples = 0, batch = 0;
+  int64_t samples = 0;
   Graph graph;  // the optimised one, for `shapes`
   std::map<std::string, ShapeRange> shapes;
 };
@@ -40,8 +40,7 @@ class Observer {
   // naming value and sample.
   void observe(const std::vector<Tensor>& inputs, const std::vector<std::string>& names, int64_t filled = 0);
   const Observation& seen() const { return seen_; }  // so far; the hashes come with finish()
-  // The observation of all batches. `sample_hashes` are of the samples' contents; `batch` is left to the caller.
-  // Nothing can be observed afterwards.
+  // The observation of all batches. `sample_hashes` are of the samples' contents. Nothing can be observed afterwards.
   Observation finish(std::vector<uint64_t> sample_hashes = {});
 
  private:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "data/sample.h"
 
@@ -20,22 +21,100 @@ Tensor copy_of(const Tensor& tensor) {
 
 }  // namespace
 
-// One sample that is kept: its part of every input that has samples.
-struct StreamCalibration::Sample {
-  int64_t number = 0;
-  uint64_t hash = 0;
-  std::vector<Tensor> rows;
+// Copies of samples that came, one by one.
+class StreamCalibration::KeptSamples final : public SampleStore {
+ public:
+  KeptSamples(const std::vector<PortInfo>& ports, const std::vector<bool>& sampled, const std::vector<Tensor>& first)
+      : ports_(ports), sampled_(sampled) {
+    for (size_t i = 0; i < first.size(); ++i) whole_.push_back(sampled[i] ? Tensor() : copy_of(first[i]));
+  }
+
+  // Keeps the `count` samples of a batch, of which the first has the number `number`. Throws Error{usage} where inputs
+  // without samples are not those of the first batch, or inputs have different numbers of samples.
+  void keep(const std::vector<Tensor>& inputs, int64_t number, int64_t count) {
+    std::vector<Sample> samples(static_cast<size_t>(count));
+    std::vector<uint64_t> hashes(samples.size());
+    bool first = true;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!sampled_[i]) {
+        if (!whole_[i].same_bits(inputs[i]))
+          fail(ErrorKind::usage, "input '", ports_[i].name,
+               "' has no samples along its first axis and differs from batch to batch; method auto puts samples "
+               "together anew, so name a method");
+        continue;
+      }
+      if (inputs[i].dims()[0] != count)
+        fail(ErrorKind::usage, "input '", ports_[i].name, "' has ", inputs[i].dims()[0], " samples where another has ",
+             count);
+      add_sample_hashes(hashes, inputs[i], first);
+      first = false;
+      Dims dims = inputs[i].dims();
+      dims[0] = 1;
+      for (size_t s = 0; s < samples.size(); ++s) {
+        Tensor row(inputs[i].dtype(), dims);
+        std::memcpy(row.raw_mutable(), inputs[i].raw().data() + int64_t(s) * row.bytes(), size_t(row.bytes()));
+        samples[s].rows.push_back(std::move(row));
+      }
+    }
+    for (size_t s = 0; s < samples.size(); ++s) {
+      samples[s].hash = hashes[s];
+      samples_[number + int64_t(s)] = std::move(samples[s]);
+    }
+  }
+
+  uint64_t hash_of(int64_t sample) override { return samples_.at(sample).hash; }
+
+  Batch gather(std::span<const int64_t> numbers) override {
+    Batch batch;
+    batch.count = int64_t(numbers.size());
+    for (int64_t number : numbers) {
+      batch.samples.push_back(number);
+      batch.names.push_back(concat(number));
+      batch.hashes.push_back(samples_.at(number).hash);
+    }
+    for (size_t i = 0, row = 0; i < ports_.size(); ++i) {
+      if (!sampled_[i]) {
+        batch.inputs.push_back(whole_[i]);
+        continue;
+      }
+      Dims dims = samples_.at(numbers[0]).rows[row].dims();
+      dims[0] = batch.count;
+      Tensor& joined = batch.inputs.emplace_back(ports_[i].type.dtype, dims);
+      std::byte* to = joined.raw_mutable();
+      for (int64_t number : numbers) {
+        const Tensor& own = samples_.at(number).rows[row];
+        to = std::copy(own.raw().begin(), own.raw().end(), to);
+      }
+      ++row;
+    }
+    return batch;
+  }
+
+  void fill_up(std::vector<Tensor>& inputs, int64_t count) const override { temper::fill_up(sampled_, inputs, count); }
+  void release(std::span<const int64_t> numbers) override {
+    for (int64_t number : numbers) samples_.erase(number);
+  }
+
+ private:
+  struct Sample {
+    uint64_t hash = 0;
+    std::vector<Tensor> rows;  // of every input that has samples
+  };
+  const std::vector<PortInfo>& ports_;
+  const std::vector<bool>& sampled_;
+  std::vector<Tensor> whole_;  // inputs that have none, as the first batch had them
+  std::map<int64_t, Sample> samples_;
 };
 
 StreamCalibration::StreamCalibration(ImportedModel model, BuildOptions options, const std::string& method,
                                      uint64_t seed)
-    : model_(std::move(model)), options_(std::move(options)), seed_(seed), apart_(seed) {
-  if (method != "auto") method_ = Method::parse(method);
+    : model_(std::move(model)), options_(std::move(options)), method_(method), seed_(seed), apart_(seed) {
+  if (method != "auto") Method::parse(method);  // refused before any batch comes
   for (ValueId id : model_.graph.inputs()) ports_.push_back({model_.graph.value(id).name, model_.graph.type(id)});
 }
 StreamCalibration::~StreamCalibration() = default;
 
-void StreamCalibration::start(const std::vector<Tensor>& inputs) {
+void StreamCalibration::start(const std::vector<Tensor>& inputs, int64_t count) {
   const auto counted =
       std::find_if(ports_.begin(), ports_.end(), [](const PortInfo& port) { return !port.type.shape.empty(); });
   for (size_t i = 0; i < ports_.size(); ++i) {
@@ -53,11 +132,19 @@ void StreamCalibration::start(const std::vector<Tensor>& inputs) {
     sampled_.push_back(!shape.empty() && inputs[i].dims()[0] == inputs[size_t(counted - ports_.begin())].dims()[0] &&
                        shape[0].is_constant() == counted->type.shape[0].is_constant());
   }
-  observer_ = std::make_unique<Observer>(model_.graph, options_);
+  const bool automatic = method_ == "auto";
+  std::unique_ptr<KeptSamples> kept;
+  if (automatic) kept = std::make_unique<KeptSamples>(ports_, sampled_, inputs);
+  kept_ = kept.get();
+  // "auto" puts samples together anew, in batches as large as the first.
+  calibration_ = std::make_unique<Calibration>(
+      model_, options_,
+      CalibrationSettings{.method = method_, .seed = seed_, .batch = count, .filled = automatic ? count : 0},
+      std::move(kept));
 }
 
 int64_t StreamCalibration::observe(const std::vector<Tensor>& inputs) {
-  if (seen_) fail(ErrorKind::usage, "the calibration has ended");
+  if (ended_) fail(ErrorKind::usage, "the calibration has ended");
   int64_t count = 1;
   for (const Tensor& tensor : inputs)
     if (tensor.rank() > 0) {
@@ -65,167 +152,47 @@ int64_t StreamCalibration::observe(const std::vector<Tensor>& inputs) {
       break;
     }
   if (count < 1) fail(ErrorKind::usage, "a batch of calibration data has no samples in it");
-  if (!observer_) start(inputs);
-  if (!method_) {
-    for (Sample& sample : split(inputs, count)) {
+  if (!calibration_) start(inputs, count);
+  if (kept_) {
+    std::vector<Dims> shapes;
+    for (const Tensor& tensor : inputs) shapes.push_back(tensor.dims());
+    calibration_->engine().check_shapes(shapes);
+    kept_->keep(inputs, samples_, count);
+    for (int64_t sample = samples_; sample < samples_ + count; ++sample) {
       const int64_t place = apart_.place();
-      if (place >= 0 && place == int64_t(held_.size())) {
-        held_.push_back(std::move(sample));
-        continue;
-      }
-      if (place >= 0) std::swap(held_[size_t(place)], sample);
-      pending_.push_back(std::move(sample));
-      if (int64_t(pending_.size()) == batch_) observe_samples(pending_);
+      if (place >= 0 && place == calibration_->held()) calibration_->hold(sample);
+      else calibration_->add(place < 0 ? sample : calibration_->hold_instead(place, sample));
     }
   } else {
-    std::vector<std::string> names;
-    for (int64_t i = 0; i < count; ++i) names.push_back(concat(samples_ + i));
-    observer_->observe(inputs, names);
-    std::vector<uint64_t> hashes(static_cast<size_t>(count));
+    Batch batch;
+    batch.inputs = inputs;
+    for (int64_t i = 0; i < count; ++i) batch.names.push_back(concat(samples_ + i));
+    batch.hashes.resize(size_t(count));
     bool first = true;
     for (size_t i = 0; i < inputs.size(); ++i)
       if (sampled_[i] && inputs[i].dims()[0] == count) {
-        add_sample_hashes(hashes, inputs[i], first);
+        add_sample_hashes(batch.hashes, inputs[i], first);
         first = false;
       }
-    hashes_.insert(hashes_.end(), hashes.begin(), hashes.end());
+    calibration_->add_batch(batch);
   }
   samples_ += count;
   return count;
 }
 
-std::vector<StreamCalibration::Sample> StreamCalibration::split(const std::vector<Tensor>& inputs, int64_t count) {
-  std::vector<Dims> shapes;
-  for (const Tensor& tensor : inputs) shapes.push_back(tensor.dims());
-  observer_->engine().check_shapes(shapes);
-  if (!batch_) {
-    batch_ = count;
-    for (size_t i = 0; i < inputs.size(); ++i) first_.push_back(sampled_[i] ? Tensor() : copy_of(inputs[i]));
-  }
-  std::vector<Sample> samples(static_cast<size_t>(count));
-  std::vector<uint64_t> hashes(samples.size());
-  bool first = true;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!sampled_[i]) {
-      if (!first_[i].same_bits(inputs[i]))
-        fail(ErrorKind::usage, "input '", ports_[i].name,
-             "' has no samples along its first axis and differs from batch to batch; method auto puts samples together "
-             "anew, so name a method");
-      continue;
-    }
-    if (inputs[i].dims()[0] != count)
-      fail(ErrorKind::usage, "input '", ports_[i].name, "' has ", inputs[i].dims()[0], " samples where another has ",
-           count);
-    add_sample_hashes(hashes, inputs[i], first);
-    first = false;
-    Dims dims = inputs[i].dims();
-    dims[0] = 1;
-    for (size_t s = 0; s < samples.size(); ++s) {
-      Tensor row(inputs[i].dtype(), dims);
-      std::memcpy(row.raw_mutable(), inputs[i].raw().data() + int64_t(s) * row.bytes(), size_t(row.bytes()));
-      samples[s].rows.push_back(std::move(row));
-    }
-  }
-  for (size_t s = 0; s < samples.size(); ++s) samples[s].number = samples_ + int64_t(s), samples[s].hash = hashes[s];
-  return samples;
-}
-
-// `filled`: its inputs with the last sample repeated up to the size of a batch.
-Batch StreamCalibration::batch_of(const std::vector<Sample>& samples, size_t begin, size_t count,
-                                  std::vector<Tensor>& filled) const {
-  Batch batch;
-  batch.count = int64_t(count);
-  for (size_t s = begin; s < begin + count; ++s) {
-    batch.samples.push_back(samples[s].number);
-    batch.names.push_back(concat(samples[s].number));
-    batch.hashes.push_back(samples[s].hash);
-  }
-  filled.clear();
-  for (size_t i = 0, row = 0; i < ports_.size(); ++i) {
-    if (!sampled_[i]) {
-      filled.push_back(first_[i]);
-      batch.inputs.push_back(first_[i]);
-      continue;
-    }
-    Dims dims = samples[begin].rows[row].dims();
-    dims[0] = batch_;
-    Tensor joined(ports_[i].type.dtype, dims);
-    const int64_t bytes = samples[begin].rows[row].bytes();
-    for (int64_t s = 0; s < batch_; ++s)
-      std::memcpy(joined.raw_mutable() + s * bytes,
-                  samples[begin + std::min(size_t(s), count - 1)].rows[row].raw().data(), size_t(bytes));
-    batch.inputs.push_back(first_samples(joined, batch.count));
-    filled.push_back(std::move(joined));
-    ++row;
-  }
-  return batch;
-}
-
-void StreamCalibration::observe_samples(std::vector<Sample>& samples) {
-  if (samples.empty()) return;
-  std::vector<Tensor> filled;
-  const Batch batch = batch_of(samples, 0, samples.size(), filled);
-  observer_->observe(filled, batch.names, batch_);
-  hashes_.insert(hashes_.end(), batch.hashes.begin(), batch.hashes.end());
-  samples.clear();
-}
-
-// No batch comes any more, and what was held apart has judged.
-void StreamCalibration::end() {
-  if (seen_) return;
-  if (!observer_) fail(ErrorKind::usage, "the calibration data are empty: no batch came");
-  for (Sample& sample : held_) {
-    pending_.push_back(std::move(sample));
-    if (int64_t(pending_.size()) == batch_) observe_samples(pending_);
-  }
-  held_.clear();
-  observe_samples(pending_);
-  seen_ = observer_->finish(std::move(hashes_));
-  seen_->batch = batch_;
-  observer_.reset();
-}
-
 bool StreamCalibration::try_methods() {
-  if (method_ || seen_) return false;
-  if (!trials_) {
-    if (observer_) observe_samples(pending_);
-    std::vector<uint64_t> hashes;
-    for (const Sample& sample : held_) hashes.push_back(sample.hash);
-    const std::vector<size_t> places = fresh_samples(hashes_, hashes);
-    if (int64_t(places.size()) < HoldApart::kLeast) {
-      choice_ = {kUnjudged,
-                 unjudged_text(int64_t(int64_t(held_.size()) < HoldApart::kLeast ? held_.size() : places.size())),
-                 {}};
-      end();
-      return false;
-    }
-    // Copies of what was calibrated on stand behind those that judge.
-    std::vector<Sample> sorted;
-    for (size_t place : places) sorted.push_back(std::move(held_[place]));
-    for (size_t i = 0; i < held_.size(); ++i)
-      if (!std::binary_search(places.begin(), places.end(), i)) sorted.push_back(std::move(held_[i]));
-    held_ = std::move(sorted);
-    judges_ = places.size();
-    trials_ = std::make_unique<MethodTrials>(observer_->seen(), options_.placement, options_);
-  }
-  const size_t count = std::min(judges_ - tried_, size_t(batch_));
-  std::vector<Tensor> filled;
-  const Batch batch = batch_of(held_, tried_, count, filled);
-  trials_->add(batch, filled, batch_);
-  tried_ += count;
-  if (tried_ < judges_) return true;
-  choice_ = trials_->choose();
-  end();
-  return false;
+  ended_ = true;
+  return calibration_ && calibration_->try_methods();
+}
+
+std::vector<MethodTrial> StreamCalibration::trials() const {
+  return calibration_ ? calibration_->trials() : std::vector<MethodTrial>();
 }
 
 Ranges StreamCalibration::finish() {
-  while (try_methods()) {}
-  end();
-  Ranges ranges = method_ ? make_ranges(*seen_, *method_) : make_ranges(*seen_, choice_);
-  ranges.model_sha256 = model_.sha256;
-  ranges.seed = seed_;
-  return ranges;
+  ended_ = true;
+  if (!calibration_) fail(ErrorKind::usage, "the calibration data are empty: no batch came");
+  return calibration_->finish();
 }
 
 }  // namespace temper

@@ -194,7 +194,7 @@ class Sweep {
     if (load.streams > 1) what += concat(", ", load.streams, " streams");
     if (load.request_rate_per_s > 0) what += concat(", ", format_number(load.request_rate_per_s), " requests/s");
     if (!is_terminal()) log(LogLevel::info, "measuring ", what);
-    Progress progress(context_);
+    ProgressLine progress(context_);
     timer_.progress = [&](int samples, double seconds) {
       progress.show(samples == 0 ? concat(what, ": warming up")
                                  : concat(what, ": ", samples, " runs in ", format_number(seconds, 3), " s"));

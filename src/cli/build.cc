@@ -9,12 +9,12 @@
 #include "base/quote.h"
 #include "bench/plan_times.h"
 #include "bench/table.h"
-#include "cli/calibrate_on.h"
 #include "cli/data_flags.h"
 #include "cli/json_text.h"
-#include "cli/mixed.h"
 #include "cli/model.h"
 #include "cli/outputs.h"
+#include "evaluate/budget.h"
+#include "evaluate/text.h"
 #include "plan/file.h"
 
 namespace temper::cli {
@@ -37,62 +37,24 @@ struct Options {
   }
 };
 
-// int8, fp16 or bf16 under a budget: layers that lose too much on the data stay in fp32, those of int8 perhaps in bf16.
-// Calibrates on the same samples where no ranges are given, into a file beside the plan; bf16 needs none.
+// Keeps the budget, and what was calibrated for it in a file beside the plan.
 MixedSearch keep_budget(const Options& options, BuildOptions& build, const Context& context) {
-  if (build.precision != "int8" && options.raise_to == "bf16")
-    fail(ErrorKind::usage, "--raise-to bf16 belongs to --precision int8; layers in ", build.precision,
-         " go back to fp32");
-  Budget budget{share_of("--max-drop", options.max_drop),
-                {},
-                build.precision == "int8" && raises_to_bf16(options.raise_to, options.flags.device)};
+  BudgetOptions budget;
+  budget.max_drop = share_of("--max-drop", options.max_drop);
   if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
-  const ImportedModel model = import_onnx(options.model, {{}, build.memory_limit});
-  const Dataset data =
-      open_dataset(options.data, input_specs(model.graph), options.data_flags.options(build.memory_limit));
-  auto samples = samples_of(data, options.data, options.samples, options.seed, 500);
-  const std::vector<Unreadable> left_out = leave_out(data, options.data, samples, options.data_flags.strict, context);
-  check_metric(budget.metric, budget.max_drop, model.graph, data, options.classes, int64_t(samples.size()));
-  BuildOptions plain = build;
-  plain.precision = "fp32";
-  plain.calibration.clear();
-  plain.shapes.clear();
-  if (build.calibration.empty() && build.precision != "bf16") {
-    Ranges ranges = calibrate_on(model, data, samples, build.precision == "fp16" ? "minmax" : options.method,
-                                 {0, options.seed}, plain, context);
-    log_notes(ranges.notes);
+  budget.raise_to = options.raise_to;
+  budget.data = options.data_flags.request(options.data, options.samples, options.seed, build.memory_limit);
+  budget.classes = options.classes;
+  budget.method = options.method;
+  budget.calibrated = [&](const Ranges& ranges) {
     save_ranges(options.ranges_file(), ranges, options.force);
     log(LogLevel::info, "what was calibrated is kept in ", options.ranges_file(), " (for --calibration)");
-    build.ranges = std::make_shared<const Ranges>(std::move(ranges));
-  }
-  Ranges ranges;
-  if (build.ranges) ranges = *build.ranges;
-  else if (build.precision != "bf16") check_model(ranges = load_ranges(build.calibration), model.sha256);
-  MixedSearch mixed =
-      search_mixed(model.graph, ranges, data, samples, options.classes, budget, plain, context, build.precision);
-  if (!mixed.search.holds) log(LogLevel::warning, text_of(mixed));
-  // The times of both precisions, layer by layer, for the shapes that are built.
-  BuildOptions timed = build;
-  timed.segments = timed.batch_buckets = false;
-  timed.qdq.clear();
-  BuildOptions wide = timed;
-  wide.precision = "fp32";
-  wide.calibration.clear();
-  wide.ranges.reset();
-  wide.placement = {};
-  const auto times = [&](BuildOptions& one) -> TimedBuild {
-    return [&](const std::set<std::string>& doubted) {
-      one.doubted = doubted;
-      return layer_times(*build_engine(options.model, one));
-    };
   };
-  mixed.saved_ms = saved_times(times(wide), times(timed));
+  MixedSearch mixed = temper::keep_budget({options.model, "", {}}, build, budget);
   ModelFlags found = options.flags;
   if (build.ranges) found.calibration = options.ranges_file();
   keep_also(found, mixed.search.keep);
   build.command = build_command(found, options.model);
-  build.placement.keep_nodes.insert(mixed.search.keep.begin(), mixed.search.keep.end());
-  mixed.left_out = left_out;
   return mixed;
 }
 
@@ -213,22 +175,17 @@ void add_build(CLI::App& verb, Context& context) {
     if (options->max_drop.empty() != options->data.empty())
       fail(ErrorKind::usage,
            "--data and --max-drop go together; to calibrate alone: temper calibrate MODEL --data D -o ranges.json");
-    if (!options->max_drop.empty() && options->flags.precision != "int8" && options->flags.precision != "fp16" &&
-        options->flags.precision != "bf16")
-      fail(ErrorKind::usage, "--max-drop is a budget for --precision int8, fp16 or bf16");
     if (is_plan(options->model))
       fail(ErrorKind::usage, "'", options->model, "' is a plan already; give the ONNX model that it was built from");
     BuildOptions build = build_options(options->flags, options->model, context);
     build.force = options->force;
+    ProgressLine progress(context);
+    build.progress = progress.callback();
     std::optional<MixedSearch> mixed;
     if (!options->max_drop.empty()) mixed = keep_budget(*options, build, context);
     build.passes.dump_folder = options->dump_folder;  // of this build, not of the candidates of a budget
-    std::shared_ptr<Engine> engine;
-    {
-      Progress progress(context);
-      build.progress = [&](const std::string& text) { progress.show(text); };
-      engine = build_engine(options->model, build);
-    }
+    const std::shared_ptr<Engine> engine = build_engine(options->model, build);
+    clear_progress();
     save_engine(*engine, options->output, options->force);
     if (mixed && !mixed->search.holds) context.exit_code = int(ErrorKind::check_failed);
     if (context.json && mixed) {

@@ -10,18 +10,15 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "bench/table.h"
-#include "cli/batches.h"
-#include "cli/calibrate_on.h"
-#include "cli/calibrate_run.h"
+#include "calibrate/dataset.h"
 #include "cli/data_flags.h"
-#include "cli/evaluate_run.h"
 #include "cli/json_text.h"
 #include "cli/model.h"
 #include "cli/outputs.h"
 #include "cli/verb.h"
+#include "evaluate/text.h"
 #include "onnx/write.h"
 #include "quantize/cache.h"
-#include "quantize/observe.h"
 
 namespace temper::cli {
 namespace {
@@ -112,7 +109,7 @@ void print_ranges(const Ranges& ranges, const std::string& path, const Context& 
               {"notes", ranges.notes},
               {"values", values}};
     if (!trials.empty()) json["trials"] = json_of(trials);
-    json["left_out"] = cli::json_of(left_out);
+    json["left_out"] = temper::json_of(left_out);
     std::fputs(json_text(json).c_str(), stdout);
     return;
   }
@@ -241,7 +238,7 @@ void check_use(const Options& options, const std::vector<CLI::Option*>& observin
          "every layer. Give them to temper build, or beside --qdq or --method auto");
   if (!options.data.empty() && !qdq && !options.flags.shapes.empty())
     fail(ErrorKind::usage, "the shapes are those of the data; leave --shapes out");
-  VerbFiles files{{options.model},
+  UsedFiles files{{options.model},
                   {options.data, options.data_flags.class_names, options.from_cache, options.lint},
                   {{options.output, FileKind::ranges, options.force, "-o"},
                    {options.cache, FileKind::calibration_cache, options.force, "--cache"}}};
@@ -276,25 +273,23 @@ void calibrate(const Options& options, Context& context) {
   // Noise judges nothing, and parts that chose for themselves could not be joined.
   const std::string method =
       automatic && (options.placeholder || !options.part.empty()) ? kUnjudged.text() : options.method;
-  BuildOptions build = build_options(options.flags, options.model, context);
+  const BuildOptions build = build_options(options.flags, options.model, context);
   Ranges ranges;
   std::vector<MethodTrial> trials;
   std::vector<Unreadable> left_out;
   if (options.placeholder) {
-    const Observation seen = observe_noise(model, options.samples ? options.samples : 8, options.seed, build, context);
-    ranges = make_ranges(seen, Method::parse(method));
-    ranges.placeholder = true;
-    ranges.model_sha256 = model.sha256;
-    ranges.seed = options.seed;
-    ranges.notes.insert(ranges.notes.begin(),
-                        "calibrated on noise: these ranges are fit for measuring speed, and meaningless for accuracy");
+    ProgressLine progress(context);
+    ranges = calibrate_on_noise(model, options.samples ? options.samples : 8, method, options.seed, build,
+                                progress.callback());
   } else {
     const Dataset data = open_dataset(options.data, input_specs(model.graph),
                                       options.data_flags.options(memory_limit_of(options.flags.memory_limit)));
     log(LogLevel::info, data.text());
     auto samples = part_of(samples_of(data, options.data, options.samples, options.seed), options.part);
-    left_out = leave_out(data, options.data, samples, options.data_flags.strict, context);
-    ranges = calibrate_on(model, data, samples, method, {options.batch, options.seed}, build, context, &trials);
+    ProgressLine progress(context);
+    left_out = leave_out(data, options.data, samples, options.data_flags.strict, progress.callback());
+    ranges =
+        calibrate_on(model, data, samples, {method, options.seed, options.batch, progress.callback()}, build, &trials);
   }
   finish(options, &model, ranges, context, trials, left_out);
 }

@@ -10,12 +10,16 @@
 #include "base/log.h"
 #include "bench/bench_engine.h"
 #include "bench/compare_engines.h"
+#include "bench/side_by_side.h"
+#include "bench/table.h"
 #include "cli/data_flags.h"
-#include "cli/evaluate_run.h"
 #include "cli/json_text.h"
-#include "cli/side_by_side.h"
+#include "cli/model.h"
+#include "cli/print_evaluation.h"
 #include "cli/verb.h"
-#include "data/sample.h"
+#include "evaluate/data_model.h"
+#include "evaluate/engines.h"
+#include "evaluate/text.h"
 
 namespace temper::cli {
 namespace {
@@ -51,26 +55,26 @@ void compare_plans(const Options& options, Context& context) {
   const int64_t batch = batch_of(shapes);
   for (size_t i = 1; i < engines.size(); ++i)
     with_context([&] { return options.paths[i]; }, [&] { engines[i]->check_shapes(shapes); });
-  const ModelFlags flags;
   std::optional<Dataset> data;  // what is wrong with it is said before the time is measured
-  if (!options.path.empty())
-    data = open_dataset(options.path, DataModel(options.paths[0], flags, context).inputs(), options.data.options());
+  if (!options.path.empty()) data = open_dataset(options.path, DataModel(engines[0]).inputs(), options.data.options());
   const double burn = options.burn.empty() ? 0 : share_of("--burn", options.burn);
+  ProgressLine timing(context);
   const std::vector<Paired> paired =
-      time_side_by_side(engines, shapes, {seconds * double(engines.size() - 1), "timing in turns", burn}, context)
+      time_side_by_side(engines, shapes,
+                        {seconds * double(engines.size() - 1), "timing in turns", burn, timing.callback()})
           .beside_first;
+  clear_progress();
 
   std::vector<Evaluation> evaluations;
   std::vector<Unreadable> left_out;
   if (data) {
-    const DataModel first(options.paths[0], flags, context);
+    ProgressLine progress(context);
     EvaluationData what{*data, samples_of(*data, options.path, options.samples, options.seed),
-                        first.choose_batch(*data, options.batch), options.output};
-    for (size_t i = 1; i < engines.size(); ++i)
-      DataModel(options.paths[i], flags, context).accept_batch(*data, what.batch);
-    left_out = leave_out(*data, options.path, what.samples, options.strict, context);
+                        DataModel(engines[0]).choose_batch(*data, options.batch), options.output};
+    for (size_t i = 1; i < engines.size(); ++i) DataModel(engines[i]).accept_batch(*data, what.batch);
+    left_out = leave_out(*data, options.path, what.samples, options.strict, progress.callback());
     log(LogLevel::info, data->text(), ", in batches of ", what.batch.size);
-    evaluations = evaluate_engines(what, engines[0], {engines.begin() + 1, engines.end()}, context);
+    evaluations = evaluate_engines(what, engines[0], {engines.begin() + 1, engines.end()}, progress.callback());
   }
 
   Json json{{"schema", "temper.compare/1"},     {"batch", batch},

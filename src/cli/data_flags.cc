@@ -96,6 +96,10 @@ DatasetOptions DataFlags::options(int64_t memory_limit) const {
   return options;
 }
 
+DataRequest DataFlags::request(const std::string& path, int64_t samples, uint64_t seed, int64_t memory_limit) const {
+  return {path, {}, options(memory_limit), samples, seed, strict};
+}
+
 InputFiles parse_input_files(const std::vector<std::string>& arguments, const std::vector<InputSpec>& inputs) {
   InputFiles files;
   for (const std::string& argument : arguments) {

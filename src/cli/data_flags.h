@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
+#include "data/batches.h"
 
 namespace temper::cli {
 
@@ -23,6 +23,8 @@ struct DataFlags {
   // `memory_limit`: bytes that archives may unpack to; -1: by their size. Throws Error{usage} for a value that makes no
   // sense; reads the class names file.
   DatasetOptions options(int64_t memory_limit = -1) const;
+  // With these options, so many samples of what lies at the path.
+  DataRequest request(const std::string& path, int64_t samples, uint64_t seed, int64_t memory_limit = -1) const;
 };
 
 // "NAME=FILE", or "FILE" with an empty name. What stands before a '=' is a name where the model has such an input, or

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // temper evaluate: measures how often a model is right, and how far its outputs are from those of FP32.
+#include "evaluate/evaluate.h"
+
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "base/log.h"
 #include "cli/data_flags.h"
-#include "cli/evaluate_run.h"
 #include "cli/json_text.h"
 #include "cli/outputs.h"
+#include "cli/print_evaluation.h"
 #include "cli/verb.h"
-#include "data/sample.h"
 
 namespace temper::cli {
 namespace {
@@ -26,62 +26,26 @@ struct Options {
 void evaluate(const Options& options, Context& context) {
   check_files(with_build_files({{options.model, options.reference}, {options.path, options.data.class_names}, {}},
                                options.flags));
-  std::optional<Metric> metric;
-  if (!options.metric.empty()) metric = parse_metric(options.metric);
-  DataModel model(options.model, options.flags, context);
-  const Dataset data =
-      open_dataset(options.path, model.inputs(), options.data.options(memory_limit_of(options.flags.memory_limit)));
-  const bool compares = metric && *metric != Metric::top1;
-  if (!data.has_labels() && (!metric || !compares) && options.reference.empty())
-    fail(ErrorKind::usage, "'", options.path,
-         "' says nothing about the right answers: give a folder with one sub-folder a class, an .npz with 'labels', or "
-         "a CSV with a 'label' column; or compare with FP32: --metric "
-         "agreement, cosine or snr, or --reference MODEL|PLAN");
-  EvaluationData what{data, samples_of(data, options.path, options.samples, options.seed),
-                      model.choose_batch(data, options.batch), options.output};
-  const std::vector<Unreadable> left_out = leave_out(data, options.path, what.samples, options.data.strict, context);
-  const int64_t count = int64_t(what.samples.size());
-  log(LogLevel::info, data.text(), count < data.size() ? concat(", ", count, " of them") : "", ", in batches of ",
-      what.batch.size);
-  const auto engine = model.engine(data, what.batch, count);
-  std::shared_ptr<const Engine> reference;
-  std::string why;
-  if (!options.reference.empty()) {
-    ModelFlags plain;
-    plain.threads = engine->threads();
-    if (is_plan(options.reference)) plain.threads = 0;
-    DataModel other(options.reference, plain, context);
-    other.accept_batch(data, what.batch);
-    reference = other.engine(data, what.batch, count, false);
-  } else if (compares || engine->info().precision != "fp32") {
-    reference = fp32_reference(options.model, *engine, what, context, why);
-    if (!reference && compares) fail(ErrorKind::usage, "--metric ", options.metric, " compares with FP32, and ", why);
-    if (!reference) log(LogLevel::warning, "no comparison with FP32: ", why);
-  }
-  const Evaluation result = evaluate_engines(what, reference, {engine}, context).at(0);
-  if (metric) {
-    // Asked for by name: absent is an error, not a gap in the table.
-    if (*metric == Metric::top1 && !result.accuracy)
-      fail(ErrorKind::usage,
-           "no output, or more than one, is that of a classifier ([batch, classes] of floats); say which one holds the "
-           "classes: --output-name NAME");
-    if (compares) drop_of(result, *metric);
-  } else if (!result.accuracy && !reference) {
-    fail(ErrorKind::usage,
-         "no output, or more than one, is that of a classifier ([batch, classes] of floats); say which one holds the "
-         "classes (--output-name NAME), or compare with FP32 (--metric snr)");
-  }
+  ProgressLine progress(context);
+  EvaluateOptions what;
+  if (!options.metric.empty()) what.metric = parse_metric(options.metric);
+  what.batch = options.batch;
+  what.classes = options.output;
+  what.plain = build_options({}, options.model, context);
+  what.progress = progress.callback();
+  DataModel model = data_model(options.model, options.flags, context, progress);
+  what.data =
+      options.data.request(options.path, options.samples, options.seed, memory_limit_of(options.flags.memory_limit));
+  std::optional<DataModel> reference;
+  if (!options.reference.empty()) reference = data_model(options.reference, {}, context, progress);
+  const Evaluated evaluated = temper::evaluate(model, reference ? &*reference : nullptr, what);
+  clear_progress();
   if (context.json) {
-    auto json = json_of(result);
-    json["model"] = options.model;
-    json["precision"] = engine->info().precision;
-    json["placeholder"] = engine->info().placeholder;
-    json["batch"] = what.batch.size;
-    json["left_out"] = json_of(left_out);
-    std::fputs(json_text(json).c_str(), stdout);
+    std::fputs(json_text(json_of(evaluated, options.model)).c_str(), stdout);
   } else {
-    if (engine->info().placeholder) std::printf("%s\n", precision_text(engine->info()).c_str());
-    print_evaluation(result);
+    const EngineInfo& info = evaluated.engine->info();
+    if (info.placeholder) std::printf("%s\n", precision_text(info).c_str());
+    print_evaluation(evaluated.evaluation);
   }
 }
 

@@ -7,7 +7,7 @@
 #include "bench/explain_text.h"
 #include "cli/json_text.h"
 #include "cli/outputs.h"
-#include "cli/profiled.h"
+#include "cli/profile_flags.h"
 #include "interop/layer_engines.h"
 
 namespace temper::cli {
@@ -30,7 +30,7 @@ std::vector<EngineLayers> read_all(const Options& options, const Context& contex
     for (EngineLayers& engine : engines_of(files)) engines.push_back(std::move(engine));
     files.clear();
   };
-  Progress progress(context);
+  ProgressLine progress(context);
   for (const std::string& path : options.paths) {
     if (!is_plan(path)) {
       if (path.ends_with(".onnx"))
@@ -39,7 +39,7 @@ std::vector<EngineLayers> read_all(const Options& options, const Context& contex
       continue;
     }
     if (!files.empty()) join();
-    const ProfiledPlan done = profile_plan(path, options.flags, progress);
+    const ProfiledPlan done = profile_plan(path, options.flags.settings(progress));
     engines.push_back(layers_of(done.profile, done.engine->info(), done.peaks, path));
   }
   if (!files.empty()) join();
@@ -81,7 +81,7 @@ void add_explain(CLI::App& verb, Context& context) {
   add_force_flag(verb, options->force);
   verb.add_flag("--markdown", options->markdown, "print the explanation as markdown");
   verb.add_flag("--all", options->all, "print small findings as well");
-  add_profile_flags(verb, options->flags);
+  options->flags.add_to(verb);
   verb.callback([options, &context] { explain_all(*options, context); });
 }
 

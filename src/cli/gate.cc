@@ -7,10 +7,10 @@
 
 #include "base/log.h"
 #include "bench/compare.h"
+#include "bench/side_by_side.h"
 #include "bench/table.h"
 #include "cli/json_text.h"
 #include "cli/model.h"
-#include "cli/side_by_side.h"
 
 namespace temper::cli {
 namespace {

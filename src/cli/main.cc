@@ -66,6 +66,7 @@ constexpr Verb verbs[] = {
 // table.
 void to_spdlog(LogLevel level, std::string_view message) {
   std::fflush(stdout);
+  clear_progress();
   const auto to = level == LogLevel::debug  ? spdlog::level::debug
                   : level == LogLevel::info ? spdlog::level::info
                                             : spdlog::level::warn;

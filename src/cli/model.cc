@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <atomic>
 #include <cstdio>
 
 #include "base/checked.h"
@@ -182,6 +183,13 @@ std::string build_command(const ModelFlags& flags, const std::string& path) {
   return command;
 }
 
+void keep_also(ModelFlags& flags, const KeptNodes& keep) {
+  for (const auto& [layer, dtype] : keep) {
+    std::string& names = dtype == DType::bf16 ? flags.keep_bf16 : flags.keep_fp32;
+    names += concat(names.empty() ? "" : ",", layer);
+  }
+}
+
 BuildOptions build_options(const ModelFlags& flags, const std::string& path, const Context& context) {
   BuildOptions options;
   options.device = flags.device;
@@ -238,17 +246,36 @@ std::shared_ptr<const Engine> load_or_build(const std::string& path, const Model
   }
   BuildOptions options = build_options(flags, path, context);
   for (const auto& [name, dims] : shape_override) options.shapes[name] = {dims, dims, dims};
-  Progress progress(context);
+  ProgressLine progress(context);
   options.progress = [&](const std::string& text) { progress.show(text); };
   return build_engine(path, options);
 }
 
-Progress::Progress(const Context& context) : active_(is_terminal() && context.verbosity >= 0) {}
-Progress::~Progress() {
-  if (active_) std::fputs("\r\033[K", stderr);
+DataModel data_model(const std::string& path, const ModelFlags& flags, const Context& context, ProgressLine& progress) {
+  if (is_plan(path)) return DataModel(load_or_build(path, flags, context), path);
+  BuildOptions options = build_options(flags, path, context);
+  options.progress = progress.callback();
+  return DataModel(ModelSource{path, "", {}}, std::move(options));
 }
-void Progress::show(const std::string& text) {
-  if (active_) std::fprintf(stderr, "\r\033[K%s", printable(text.substr(0, 110)).c_str());
+
+namespace {
+std::atomic<bool> progress_is_shown = false;
+}
+
+void clear_progress() {
+  if (progress_is_shown.exchange(false)) std::fputs("\r\033[K", stderr);
+}
+
+ProgressLine::ProgressLine(const Context& context) : active_(is_terminal() && context.verbosity >= 0) {}
+ProgressLine::~ProgressLine() { clear_progress(); }
+void ProgressLine::show(const std::string& text) {
+  if (!active_) return;
+  progress_is_shown = true;
+  std::fprintf(stderr, "\r\033[K%s", printable(text.substr(0, 110)).c_str());
+}
+Progress ProgressLine::callback() {
+  if (!active_) return {};
+  return [this](const std::string& text) { show(text); };
 }
 
 }  // namespace temper::cli

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens MODEL|PLAN, the same way for every verb: a plan is loaded, an ONNX model is built first.
 #pragma once
+#include "base/progress.h"
 #include "cli/verb.h"
+#include "evaluate/data_model.h"
 #include "optimize/build_engine.h"
 
 namespace temper::cli {
+
+class ProgressLine;
 
 struct ModelFlags {
   std::string device = "cpu";
@@ -37,6 +41,8 @@ void add_qdq_flag(CLI::App& verb, ModelFlags& flags);
 void add_tuning_flags(CLI::App& verb, ModelFlags& flags);  // --timing-cache --no-timing-cache --workspace --quick
 // The command that builds the same engine again, quoted for a shell; PLAN stands for the file.
 std::string build_command(const ModelFlags& flags, const std::string& path);
+// Adds the layers to what --keep-fp32 and --keep-bf16 name, with commas between.
+void keep_also(ModelFlags& flags, const KeptNodes& keep);
 BuildOptions build_options(const ModelFlags& flags, const std::string& path, const Context& context);
 // "int8", or "int8 (calibrated on noise: ...)", which every result of an engine calibrated on noise must carry.
 std::string precision_text(const EngineInfo& info);
@@ -45,18 +51,23 @@ std::string precision_text(const EngineInfo& info);
 std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context,
                                             const std::map<std::string, Dims>& shape_override = {});
 
+// MODEL|PLAN of a verb that learns the shapes from data, unless --shapes says them. The progress outlives it.
+DataModel data_model(const std::string& path, const ModelFlags& flags, const Context& context, ProgressLine& progress);
+
 // "0.5%" of `flag` -> 0.005. Throws Error{usage} for anything without the percent sign, or outside 0 to 100.
 double share_of(std::string_view flag, const std::string& text);
 
 // "3s", "500ms", "2m", "1.5" (seconds) of --duration -> seconds. Throws Error{usage}.
 double seconds_of(const std::string& text);
 
-// A progress line on a terminal, nothing where there is none or with --quiet.
-class Progress {
+// A progress line on a terminal, nothing where there is none or with --quiet. A message takes its place.
+class ProgressLine {
  public:
-  explicit Progress(const Context& context);
-  ~Progress();
+  explicit ProgressLine(const Context& context);
+  ~ProgressLine();
   void show(const std::string& text);
+  // For the library, as long as this lives. Empty where nothing is shown.
+  Progress callback();
 
  private:
   bool active_;

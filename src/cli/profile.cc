@@ -10,7 +10,7 @@
 #include "bench/table.h"
 #include "cli/json_text.h"
 #include "cli/outputs.h"
-#include "cli/profiled.h"
+#include "cli/profile_flags.h"
 
 namespace temper::cli {
 
@@ -85,8 +85,8 @@ void profile(const Options& options, const Context& context) {
   const Output csv{options.csv, FileKind::csv, options.force, "--csv"};
   check_files({{options.path}, {}, {csv, {options.flags.timing_cache, FileKind::timings, false, "--timing-cache"}}});
   const ProfiledPlan plan = [&] {
-    Progress progress(context);
-    return profile_plan(options.path, options.flags, progress);
+    ProgressLine progress(context);
+    return profile_plan(options.path, options.flags.settings(progress));
   }();
   const Profile& measured = plan.profile;
   const Peaks& peaks = plan.peaks;
@@ -135,7 +135,7 @@ void profile(const Options& options, const Context& context) {
 void add_profile(CLI::App& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("plan", options->path, "a plan file")->required();
-  add_profile_flags(verb, options->flags);
+  options->flags.add_to(verb);
   verb.add_option("--top", options->top, "number of steps to print, those that take longest; by default all steps")
       ->check(CLI::PositiveNumber);
   verb.add_flag("--by-time", options->by_time, "print the longest steps first, not in the order in which they run");

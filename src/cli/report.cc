@@ -41,7 +41,7 @@ void report(const Options& options, const Context& context) {
   const bool force = options.force;
   const Output markdown{options.markdown, FileKind::markdown, force, "--markdown"};
   const Output csv{options.csv, FileKind::csv, force, "--csv"}, html{options.html, FileKind::page, force, "-o"};
-  VerbFiles files{{}, options.files, {markdown, csv, html}};
+  UsedFiles files{{}, options.files, {markdown, csv, html}};
   if (markdown.path.empty() && csv.path.empty() && html.path.empty() && options.png.empty() && options.svg.empty())
     fail(ErrorKind::usage, "say what to write: -o REPORT.html, --png, --svg, --markdown or --csv");
   check_files(files);

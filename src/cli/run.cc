@@ -9,7 +9,6 @@
 #include "base/quote.h"
 #include "base/strict_json.h"
 #include "bench/table.h"
-#include "cli/batches.h"
 #include "cli/data_flags.h"
 #include "cli/model.h"
 #include "cli/outputs.h"
@@ -18,6 +17,7 @@
 #include "data/npy.h"
 #include "data/sample.h"
 #include "data/topk.h"
+#include "evaluate/text.h"
 
 namespace temper::cli {
 namespace {
@@ -132,7 +132,7 @@ void print(const Result& result) {
 
 // Files that exist already, or the folder of those that do not, before anything takes time.
 void check_use(const Options& options, const std::vector<std::string>& outputs) {
-  VerbFiles files = with_build_files({{options.model}, {options.data.class_names}, {}}, options.flags);
+  UsedFiles files = with_build_files({{options.model}, {options.data.class_names}, {}}, options.flags);
   for (const std::string& input : options.inputs) {  // FILE, or NAME=FILE, where both may hold a '='
     files.reads.push_back(input);
     for (size_t at = input.find('='); at != input.npos; at = input.find('=', at + 1))
@@ -149,7 +149,8 @@ void run(const Options& options, Context& context) {
   DatasetOptions data_options = options.data.options(memory_limit_of(options.flags.memory_limit));
   data_options.fill_missing = true;
   data_options.seed = options.seed;
-  DataModel model(options.model, options.flags, context);
+  ProgressLine progress(context);
+  DataModel model = data_model(options.model, options.flags, context, progress);
   std::vector<std::string> files;
   if (!options.output_folder.empty()) files = output_file_names(model.outputs());
   check_use(options, files);
@@ -159,7 +160,8 @@ void run(const Options& options, Context& context) {
     log(LogLevel::warning, "input '", name, "' is not given and filled with random numbers (seed ", options.seed, ")");
   if (data.size() == 0) fail(ErrorKind::usage, "the input has no samples");
   std::vector<int64_t> samples = choose_samples(data.size(), data.size(), 0);
-  const std::vector<Unreadable> left_out = leave_out(data, "--input", samples, options.data.strict, context);
+  const std::vector<Unreadable> left_out =
+      leave_out(data, "--input", samples, options.data.strict, progress.callback());
   const auto count = int64_t(samples.size());
   const BatchSizes batch = model.choose_batch(data, options.batch);
   log(LogLevel::info, data.text(), ", in batches of ", batch.size);
@@ -172,7 +174,7 @@ void run(const Options& options, Context& context) {
   for (const PortInfo& output : session.engine().outputs()) result.names.push_back(output.name);
   OutputCollector collector(result.names);
   NotFinite broken;
-  for_each_batch(session, data, samples, batch, "running", context,
+  for_each_batch(session, data, samples, batch, "running", progress.callback(),
                  [&](const Batch& filled, const std::vector<Tensor>& outputs) {
                    for (size_t i = 0; i < filled.inputs.size(); ++i)
                      broken.look(concat("the input '", model.inputs()[i].name, "'"), filled.inputs[i], filled.names);
@@ -181,6 +183,7 @@ void run(const Options& options, Context& context) {
                  });
   for (const std::string& warning : broken.warnings(count))
     log(LogLevel::warning, warning, "; look at the data and at the preprocessing");
+  clear_progress();
   result.outputs = collector.finish();
   result.class_names = data.class_names();
   result.top_output = find_classes(result.outputs, count);
@@ -208,7 +211,7 @@ void run(const Options& options, Context& context) {
   }
   if (context.json) {
     nlohmann::json json = json_of(result, data, batch.size);
-    json["left_out"] = cli::json_of(left_out);
+    json["left_out"] = temper::json_of(left_out);
     if (!left_out.empty()) json["sample_names"] = result.samples;  // which rows of the outputs are whose
     json["precision"] = info.precision;
     json["placeholder"] = info.placeholder;

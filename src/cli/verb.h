@@ -18,6 +18,7 @@ struct Context {
 
 // Where standard error is a terminal, progress is redrawn in place; elsewhere it is plain lines.
 bool is_terminal();
+void clear_progress();  // of the line that is shown, if any: messages begin where it did
 
 // For the numbers of options: at least `least`. CLI11's own checks print the largest double in their messages.
 CLI::Validator whole_number(int64_t least);

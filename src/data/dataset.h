@@ -6,6 +6,7 @@
 // Arrays stay where they are (.npy is memory-mapped) and pictures are decoded batch by batch.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -93,6 +94,11 @@ class Dataset {
 // One path for all inputs (--data). Throws Error{usage} for data that does not fit the model, with the list of what it
 // takes, and Error{bad_file} for what cannot be read.
 Dataset open_dataset(const std::string& path, const std::vector<InputSpec>& inputs, const DatasetOptions& options = {});
+
+// Arrays in memory, by input name; "labels", where no input has that name, is the truth. The same as an .npz that holds
+// them, but what is no input is refused with Error{usage}.
+Dataset open_arrays(std::map<std::string, Tensor> arrays, const std::vector<InputSpec>& inputs,
+                    const DatasetOptions& options = {});
 
 // One path per input (--input NAME=FILE); the name may be empty where the model has one input. With no file at all and
 // options.fill_missing, the size is the fixed batch of the model, or 1.

@@ -122,6 +122,19 @@ class DatasetOpener {
            std::string_view(kImageExtensions), "), .npy, .npz, .csv or .pb");
   }
 
+  // The columns of all inputs.
+  void add(std::map<std::string, Tensor> arrays) {
+    path_ = "<arrays>";
+    std::vector<size_t> all(inputs_.size());
+    std::iota(all.begin(), all.end(), size_t(0));
+    named([&] {
+      add_arrays(all, arrays);
+      if (!arrays.empty())
+        fail(ErrorKind::usage, "the array '", arrays.begin()->first,
+             "' is no input of the model. It takes: ", list_inputs(inputs_));
+    });
+  }
+
   Dataset finish() {
     for (const auto& column : data_.columns_)
       if (column.random) {
@@ -391,6 +404,13 @@ Dataset open_dataset(const std::string& path, const std::vector<InputSpec>& inpu
   std::vector<size_t> all(inputs.size());
   std::iota(all.begin(), all.end(), size_t(0));
   opener.add(path, all);
+  return opener.finish();
+}
+
+Dataset open_arrays(std::map<std::string, Tensor> arrays, const std::vector<InputSpec>& inputs,
+                    const DatasetOptions& options) {
+  DatasetOpener opener(inputs, options);
+  opener.add(std::move(arrays));
   return opener.finish();
 }
 

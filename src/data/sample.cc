@@ -63,8 +63,14 @@ Batch gather_batch(const Dataset& data, std::span<const int64_t> samples) {
 }
 
 void fill_up(const Dataset& data, std::vector<Tensor>& inputs, int64_t count) {
+  std::vector<bool> has_samples;
+  for (size_t i = 0; i < inputs.size(); ++i) has_samples.push_back(data.has_samples(i));
+  fill_up(has_samples, inputs, count);
+}
+
+void fill_up(const std::vector<bool>& has_samples, std::vector<Tensor>& inputs, int64_t count) {
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!data.has_samples(i) || inputs[i].dims()[0] >= count) continue;
+    if (!has_samples[i] || inputs[i].dims()[0] >= count) continue;
     const Tensor& tensor = inputs[i];
     Dims dims = tensor.dims();
     const int64_t own = dims[0], entry = own ? tensor.bytes() / own : 0;

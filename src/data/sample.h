@@ -18,6 +18,7 @@ Batch gather_batch(const Dataset& data, std::span<const int64_t> samples);
 
 // An input without samples is left as it is, every other one gets `count` samples: the last one is repeated.
 void fill_up(const Dataset& data, std::vector<Tensor>& inputs, int64_t count);
+void fill_up(const std::vector<bool>& has_samples, std::vector<Tensor>& inputs, int64_t count);
 
 // The first `count` entries along the first axis, in the same memory.
 Tensor first_samples(const Tensor& tensor, int64_t count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/profiled.h"
+#include "bench/profile_plan.h"
 
 #include <nlohmann/json.hpp>
 
@@ -10,28 +10,19 @@
 #include "plan/file.h"
 #include "tune/default_cache.h"
 
-namespace temper::cli {
+namespace temper {
 
 using Json = nlohmann::ordered_json;
-
-void add_profile_flags(CLI::App& verb, ProfileFlags& flags) {
-  verb.add_option("--batch", flags.batch, "batch size to run; by default the one that the plan is tuned for")
-      ->check(CLI::PositiveNumber);
-  verb.add_option("--duration", flags.duration, "time to run the plan for, after the warm-up")->capture_default_str();
-  add_cuda_path(verb, flags.cuda_path);
-  verb.add_option("--timing-cache", flags.timing_cache,
-                  "file that keeps the measured peaks of the machine; by default one in the cache folder");
-}
 
 namespace {
 
 // A step above a limit says that the limit is wrong: it was measured while others worked, or at a lower clock.
-void check_limits(ProfiledPlan& plan, TimingCache& cache, Progress& progress) {
+void check_limits(ProfiledPlan& plan, TimingCache& cache, const Progress& progress) {
   const Environment environment = read_environment(0);
   const int64_t cache_bytes =
       plan.engine->device().gpu ? int64_t(256) << 20 : environment.l3_bytes.value_or(environment.l2_bytes.value_or(0));
   if (above_limits(plan.profile, cache_bytes).empty()) return;
-  progress.show("peaks of this machine, again");
+  tell(progress, "peaks of this machine, again");
   plan.peaks = peaks_again(plan.peaks, plan.engine->device(), plan.engine->threads(), cache);
   cache.save();
   hold_against(plan.profile, plan.peaks);
@@ -44,20 +35,19 @@ void check_limits(ProfiledPlan& plan, TimingCache& cache, Progress& progress) {
 
 }  // namespace
 
-ProfiledPlan profile_plan(const std::string& path, const ProfileFlags& flags, Progress& progress) {
+ProfiledPlan profile_plan(const std::string& path, const ProfileSettings& settings) {
   ProfiledPlan done;
   done.path = path;
-  const DeviceSettings settings{flags.cuda_path};
-  done.engine =
-      std::make_shared<const Engine>(read_plan_file(path, {.candidates = true, .settings = settings}), settings);
-  done.shapes = shapes_for_batch(*done.engine, flags.batch);
-  TimingCache cache(flags.timing_cache.empty() ? default_timing_cache() : flags.timing_cache);
-  progress.show("peaks of this machine");
+  const DeviceSettings device{settings.library_folders};
+  done.engine = std::make_shared<const Engine>(read_plan_file(path, {.candidates = true, .settings = device}), device);
+  done.shapes = shapes_for_batch(*done.engine, settings.batch);
+  TimingCache cache(settings.timing_cache.empty() ? default_timing_cache() : settings.timing_cache);
+  tell(settings.progress, "peaks of this machine");
   done.peaks = known_peaks(done.engine->device(), done.engine->threads(), cache);
   cache.save();
-  progress.show(concat(path, ": running step by step"));
-  done.profile = profile_engine(done.engine, done.shapes, done.peaks, seconds_of(flags.duration));
-  check_limits(done, cache, progress);
+  tell(settings.progress, path, ": running step by step");
+  done.profile = profile_engine(done.engine, done.shapes, done.peaks, settings.seconds);
+  check_limits(done, cache, settings.progress);
   if (done.profile.load_by_others.value_or(0) >= kLoadThatCounts)
     log(LogLevel::warning, path, ": other processes used ", *done.profile.load_by_others, " of ",
         read_environment(0).allowed_cores, " cores while the steps were timed");
@@ -113,4 +103,4 @@ Json json_of(const ProfiledPlan& plan) {
           {"steps", steps}};
 }
 
-}  // namespace temper::cli
+}  // namespace temper

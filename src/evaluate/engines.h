@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs engines over data side by side, and shows what came out.
+// Runs engines over data side by side.
 #pragma once
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "bench/table.h"
-#include "cli/batches.h"
 #include "data/agreement.h"
+#include "data/batches.h"
 
-namespace temper::cli {
+namespace temper {
 
 struct EvaluationData {
   const Dataset& data;
@@ -25,7 +23,7 @@ struct EvaluationData {
 // chance level and values that are not finite are warnings. Throws Error{usage} where the outputs differ by name.
 std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::shared_ptr<const Engine>& reference,
                                          const std::vector<std::shared_ptr<const Engine>>& tested,
-                                         const Context& context);
+                                         const Progress& progress);
 
 // What the reference answers, kept to be compared with one candidate after the other.
 struct ReferenceAnswers {
@@ -37,18 +35,8 @@ struct ReferenceAnswers {
 // As many of the samples as inputs and answers of 512 MiB hold, one batch at least. The count of classes is checked;
 // calibrated samples are what a search looks at.
 ReferenceAnswers keep_answers(const EvaluationData& what, const std::shared_ptr<const Engine>& reference,
-                              const Context& context);
+                              const Progress& progress);
 Evaluation evaluate_beside(const EvaluationData& what, const ReferenceAnswers& reference,
                            const std::shared_ptr<const Engine>& tested);
 
-// Of the model that a plan was built from or that is built here: its FP32 engine. Where the plan's model is not to be
-// found or is another one by now, null, and `why` says so.
-std::shared_ptr<const Engine> fp32_reference(const std::string& path, const Engine& engine, const EvaluationData& data,
-                                             const Context& context, std::string& why);
-
-std::string decibel_text(double db);  // "31.2 dB", "infinite"
-nlohmann::ordered_json json_of(const Evaluation& evaluation);
-void print_evaluation(const Evaluation& evaluation);
-std::string mcnemar_text(const McNemar& pairs);  // "2 lost, 1 won against FP32 of 599; p = 1 (McNemar, exact)"
-
-}  // namespace temper::cli
+}  // namespace temper

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/side_by_side.h"
+#include "bench/side_by_side.h"
 
 #include <cmath>
 #include <cstdio>
@@ -9,9 +9,8 @@
 #include "bench/bench_engine.h"
 #include "bench/compare_engines.h"
 #include "bench/table.h"
-#include "cli/model.h"
 
-namespace temper::cli {
+namespace temper {
 
 std::string refuse_unlike(const std::vector<std::string>& differences, const std::string& a, const std::string& b,
                           bool force) {
@@ -25,7 +24,7 @@ std::string refuse_unlike(const std::vector<std::string>& differences, const std
 }
 
 Turns time_side_by_side(const std::vector<std::shared_ptr<const Engine>>& engines, const std::vector<Dims>& shapes,
-                        const SideBySide& options, const Context& context) {
+                        const SideBySide& options) {
   for (const auto& engine : engines) {
     check_same_inputs(*engines[0], *engine);
     engine->check_shapes(shapes);
@@ -44,11 +43,10 @@ Turns time_side_by_side(const std::vector<std::shared_ptr<const Engine>>& engine
       while (host_clock().now_ms() < end) {}
     };
   if (engines[0]->device().gpu) log(LogLevel::info, "times are the host's, with the copies of inputs and outputs");
-  Progress progress(context);
   PairedOptions paired;
   paired.max_seconds = options.seconds;
   paired.progress = [&](int rounds, double s) {
-    progress.show(concat(options.what, ": ", rounds, " rounds in ", format_number(s, 3), " s"));
+    tell(options.progress, options.what, ": ", rounds, " rounds in ", format_number(s, 3), " s");
   };
   return measure_turns(bodies, paired);
 }
@@ -90,4 +88,4 @@ nlohmann::ordered_json json_of(const Paired& paired) {
           {"b_ms", paired.b_ms}};
 }
 
-}  // namespace temper::cli
+}  // namespace temper

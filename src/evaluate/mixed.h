@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixed precision under a budget, the same for study and build: layers of an int8 model go back to BF16 or FP32 until
-// it holds.
+// Mixed precision under a budget, the same for study and build, from every front end: layers of an int8 model go back
+// to BF16 or FP32 until it holds.
 #pragma once
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -8,12 +8,13 @@
 #include <string>
 
 #include "bench/table.h"
-#include "cli/evaluate_run.h"
 #include "data/judge.h"
+#include "evaluate/engines.h"
+#include "optimize/build_engine.h"
 #include "optimize/saved_times.h"
 #include "quantize/search.h"
 
-namespace temper::cli {
+namespace temper {
 
 struct Budget {
   double max_drop = 0;           // a share
@@ -42,13 +43,11 @@ struct MixedSearch {
   const Judgement& of(const Loss& loss) const { return judged.at(size_t(loss.trial)); }
 };
 // Tries candidates on these samples, in batches of the model's own size, or up to 16. `options` are those of an FP32
-// build; its shapes follow from the data. Candidates are trials. `classes` is EvaluationData's. `precision`: int8, fp16
-// or bf16, which needs no ranges.
+// build, with the progress; its shapes follow from the data. Candidates are trials. `classes` is EvaluationData's.
+// `precision`: int8, fp16 or bf16, which needs no ranges.
 MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Dataset& data,
                          const std::vector<int64_t>& samples, const std::string& classes, const Budget& budget,
-                         BuildOptions options, const Context& context, const std::string& precision = "int8");
-// Adds the layers to what --keep-fp32 and --keep-bf16 name, with commas between.
-void keep_also(ModelFlags& flags, const KeptNodes& keep);
+                         BuildOptions options, const std::string& precision = "int8");
 
 // By layer, in the first plans of both. A warning where int8 is slower than fp32, after measuring again.
 std::map<std::string, double> saved_times(const TimedBuild& fp32, const TimedBuild& int8);
@@ -62,4 +61,4 @@ std::map<std::string, ShapeRange> shapes_of_data(const Graph& imported, const Da
 // The model's own batch; 0 where it is open.
 int64_t fixed_batch(const Graph& imported, const Dataset& data);
 
-}  // namespace temper::cli
+}  // namespace temper

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/steps.h"
+#include "study/steps.h"
 
 #include <filesystem>
 
@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/strict_json.h"
 
-namespace temper::cli {
+namespace temper {
 
 using Json = nlohmann::ordered_json;
 
@@ -60,4 +60,4 @@ Table table_of_json(const Json& json) {
   return table;
 }
 
-}  // namespace temper::cli
+}  // namespace temper

@@ -3,17 +3,18 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
+#include "base/progress.h"
 #include "bench/profile.h"
-#include "cli/model.h"
 
-namespace temper::cli {
+namespace temper {
 
-struct ProfileFlags {
+struct ProfileSettings {
   int64_t batch = 0;  // 0: what the plan is tuned for
-  std::string duration = "3s", timing_cache;
-  std::vector<std::string> cuda_path;
+  double seconds = 3;
+  std::string timing_cache;                  // keeps the machine's peaks; "": the default one
+  std::vector<std::string> library_folders;  // DeviceSettings'
+  Progress progress;
 };
-void add_profile_flags(CLI::App& verb, ProfileFlags& flags);  // --batch --duration --timing-cache
 
 struct ProfiledPlan {
   std::string path;
@@ -22,7 +23,7 @@ struct ProfiledPlan {
   Peaks peaks;
   Profile profile;
 };
-ProfiledPlan profile_plan(const std::string& path, const ProfileFlags& flags, Progress& progress);
+ProfiledPlan profile_plan(const std::string& path, const ProfileSettings& settings);
 nlohmann::ordered_json json_of(const ProfiledPlan& plan);  // temper.profile/1
 
-}  // namespace temper::cli
+}  // namespace temper

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/verb.h"
+#include "base/progress.h"
 #include "measure/paired.h"
 #include "runtime/engine.h"
 
-namespace temper::cli {
+namespace temper {
 
 // Throws Error{unsupported} with the differences of `a` and `b`, names as the user gave them, unless there are none or
 // the comparison is forced: then what it returns marks the answer.
@@ -19,13 +19,14 @@ std::string refuse_unlike(const std::vector<std::string>& differences, const std
 
 struct SideBySide {
   double seconds = 6;
-  std::string what;  // for the progress line
+  std::string what;  // for the progress
   double burn = 0;   // the last engine is slowed by this fraction of each run's time, to test verdicts
+  Progress progress;
 };
 // Times every engine beside the first on the same seeded random inputs of these shapes.
 // Throws Error{unsupported} where they take different inputs.
 Turns time_side_by_side(const std::vector<std::shared_ptr<const Engine>>& engines, const std::vector<Dims>& shapes,
-                        const SideBySide& options, const Context& context);
+                        const SideBySide& options);
 
 // Bytes that running takes: constants (weights, packed) and activations of the plan for these shapes; 0 where one plan
 // is not enough.
@@ -37,4 +38,4 @@ std::string paired_text(const Paired& paired);
 std::string remedy_text(const Paired& paired);
 nlohmann::ordered_json json_of(const Paired& paired);
 
-}  // namespace temper::cli
+}  // namespace temper

@@ -7,7 +7,7 @@
 
 #include "bench/table.h"
 
-namespace temper::cli {
+namespace temper {
 
 class Steps {
  public:
@@ -29,4 +29,4 @@ class Steps {
 nlohmann::ordered_json json_of(const Table& table);
 Table table_of_json(const nlohmann::ordered_json& json);
 
-}  // namespace temper::cli
+}  // namespace temper

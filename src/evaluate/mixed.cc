@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/mixed.h"
+#include "evaluate/mixed.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "evaluate/text.h"
 #include "graph/product.h"
 #include "optimize/precision.h"
 #include "optimize/trial.h"
 
-namespace temper::cli {
+namespace temper {
 
 bool raises_to_bf16(const std::string& text, const std::string& device) {
   if (!text.empty() && text != "bf16" && text != "fp32")
@@ -45,13 +45,6 @@ void check_metric(const std::optional<Metric>& metric, std::optional<double> max
         " from none: ", needed, " would (95 %)");
 }
 
-void keep_also(ModelFlags& flags, const KeptNodes& keep) {
-  for (const auto& [layer, dtype] : keep) {
-    std::string& names = dtype == DType::bf16 ? flags.keep_bf16 : flags.keep_fp32;
-    names += concat(names.empty() ? "" : ",", layer);
-  }
-}
-
 namespace {
 
 std::vector<std::string> integer_layers(const Graph& graph, const Ranges& ranges, const PlacementOptions& placement) {
@@ -73,7 +66,7 @@ std::vector<std::string> narrow_layers(const Lowering& lowering) {
 
 MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Dataset& data,
                          const std::vector<int64_t>& samples, const std::string& classes, const Budget& budget,
-                         BuildOptions options, const Context& context, const std::string& precision) {
+                         BuildOptions options, const std::string& precision) {
   const int64_t fixed = fixed_batch(imported, data),
                 batch = fixed ? fixed : std::min<int64_t>(int64_t(samples.size()), 16);
   options.shapes = shapes_of_data(imported, data, batch);
@@ -83,7 +76,7 @@ MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Data
   MixedSearch mixed;
   mixed.precision = precision;
   mixed.max_drop = budget.max_drop;
-  const ReferenceAnswers reference = keep_answers(what, trial_engine(graph, options), context);
+  const ReferenceAnswers reference = keep_answers(what, trial_engine(graph, options), options.progress);
   mixed.samples = reference.samples;
   // A model that guesses loses nothing by top1 whatever int8 does to it, so any plan would keep the budget.
   if (const std::string guessing = reference.accuracy ? chance_warning(*reference.accuracy) : ""; !guessing.empty()) {
@@ -97,11 +90,10 @@ MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Data
       precision == "int8"
           ? integer_layers(graph, ranges, options.placement)
           : narrow_layers(lowered_to(graph, precision, ranges, options.placement.keep_nodes, options.device));
-  Progress progress(context);
   int trials = 0;
   mixed.search = search_layers(layers, budget.bf16, [&](const KeptNodes& keep) {
-    progress.show(concat("mixed precision: candidate ", ++trials, ", ", layers.size() - keep.size(), " of ",
-                         layers.size(), " layers in ", precision));
+    tell(options.progress, "mixed precision: candidate ", ++trials, ", ", layers.size() - keep.size(), " of ",
+         layers.size(), " layers in ", precision);
     PlacementOptions placement = options.placement;
     placement.keep_nodes.insert(keep.begin(), keep.end());
     const auto engine =
@@ -236,4 +228,4 @@ std::map<std::string, ShapeRange> shapes_of_data(const Graph& imported, const Da
   return shapes;
 }
 
-}  // namespace temper::cli
+}  // namespace temper

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evaluate/data_model.h"
+
+#include <algorithm>
+
+namespace temper {
+
+DataModel::DataModel(std::shared_ptr<const Engine> engine, std::string plan_path)
+    : plan_path_(std::move(plan_path)), engine_(std::move(engine)) {
+  take_ports();
+}
+
+DataModel::DataModel(ModelSource model, BuildOptions options) : model_(std::move(model)), options_(std::move(options)) {
+  // With shapes the user has said what to build for; otherwise the data will.
+  if (!options_.shapes.empty()) {
+    engine_ = build_engine(*model_, options_);
+    take_ports();
+    return;
+  }
+  const Graph graph = model_->import(options_.memory_limit).graph;
+  inputs_ = input_specs(graph);
+  for (const GraphOutput& output : graph.outputs()) outputs_.push_back(output.name);
+}
+
+void DataModel::take_ports() {
+  for (const PortInfo& input : engine_->inputs()) inputs_.push_back({input.name, input.type});
+  for (const PortInfo& output : engine_->outputs()) outputs_.push_back(output.name);
+}
+
+BatchSizes DataModel::choose_batch(const Dataset& data, int64_t asked) const {
+  constexpr int64_t kMost =
+      32;  // enough to fill the machine, few enough to keep decoded pictures and activations small
+  BatchSizes sizes{std::clamp<int64_t>(asked > 0 ? asked : data.size(), 1, asked > 0 ? asked : kMost), 1};
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (!data.has_samples(i)) continue;
+    const Dim& dim = inputs_[i].type.shape[0];
+    int64_t min = 1, most = 0;
+    if (dim.is_constant()) {
+      min = most = dim.value();
+      sizes.size = asked > 0 ? asked : most;
+    } else if (engine_) {
+      const auto range = engine_->info().shapes.find(inputs_[i].name);
+      if (range == engine_->info().shapes.end()) continue;
+      min = range->second.min[0];
+      most = range->second.max[0];
+      if (asked == 0) sizes.size = std::clamp(data.size(), min, range->second.opt[0]);
+    }
+    sizes.min = std::max(sizes.min, min);
+    if (most > 0 && (sizes.size < min || sizes.size > most))
+      fail(ErrorKind::usage, "input '", inputs_[i].name, "' ", inputs_[i].type, " takes batches of ", min,
+           min == most ? std::string() : concat(" to ", most), ", not of ", sizes.size,
+           engine_ ? "; build a plan for that batch with --shapes" : "; export the model with a symbolic batch");
+  }
+  return sizes;
+}
+
+std::shared_ptr<const Engine> DataModel::engine(const Dataset& data, const BatchSizes& batch, int64_t count,
+                                                bool measured) {
+  if (engine_) return engine_;
+  const std::vector<Tensor> sample = data.batch(0, 1).inputs;
+  const int64_t rest = (count ? count : data.size()) % batch.size;
+  BuildOptions options = options_;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    Dims dims = sample[i].dims(), least = dims;
+    if (data.has_samples(i)) {
+      dims[0] = batch.size;
+      least[0] = inputs_[i].type.shape[0].is_constant() || rest == 0 ? batch.size : rest;
+    }
+    options.shapes[inputs_[i].name] = {least, dims, dims};
+  }
+  options.batch_buckets = false;
+  if (!measured) options.measure = options.segments = false;
+  return engine_ = build_engine(*model_, options);
+}
+
+void DataModel::accept_batch(const Dataset& data, BatchSizes& batch) const {
+  batch.min = std::max(batch.min, choose_batch(data, batch.size).min);
+}
+
+}  // namespace temper

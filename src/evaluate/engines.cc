@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evaluate/engines.h"
+
+#include <set>
+
+#include "base/log.h"
+#include "data/not_finite.h"
+#include "data/sample.h"
+
+namespace temper {
+
+namespace {
+std::vector<std::string> output_names(const Engine& engine, std::vector<TensorType>& types) {
+  std::vector<std::string> names;
+  for (const PortInfo& output : engine.outputs()) names.push_back(output.name), types.push_back(output.type);
+  return names;
+}
+void check_classes(const EvaluationData& what, const std::vector<std::string>& names,
+                   const std::vector<TensorType>& types, int classes) {
+  if (classes < 0 || !what.data.has_labels() || types[size_t(classes)].shape.size() == 3) return;
+  if (const Dim& dim = types[size_t(classes)].shape[1]; dim.is_constant())
+    check_class_count(what.data, dim.value(), names[size_t(classes)]);
+}
+}  // namespace
+
+std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::shared_ptr<const Engine>& reference,
+                                         const std::vector<std::shared_ptr<const Engine>>& tested,
+                                         const Progress& progress) {
+  std::vector<TensorType> types;
+  const std::vector<std::string> names = output_names(*tested.at(0), types);
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::unordered_set<uint64_t> calibrated;
+  const auto check = [&](const Engine& engine) {
+    bool same = engine.outputs().size() == names.size();
+    for (size_t i = 0; same && i < names.size(); ++i) same = engine.outputs()[i].name == names[i];
+    if (!same) fail(ErrorKind::usage, "the two have outputs of other names, so their answers cannot be compared");
+  };
+  for (const auto& engine : tested) {
+    check(*engine);
+    sessions.push_back(std::make_unique<Session>(engine));
+    calibrated.insert(engine->info().calibration_hashes.begin(), engine->info().calibration_hashes.end());
+    if (engine->info().placeholder)
+      log(LogLevel::warning, "calibrated on noise: these figures are meaningless for accuracy");
+  }
+  if (reference) {
+    check(*reference);
+    calibrated.insert(reference->info().calibration_hashes.begin(), reference->info().calibration_hashes.end());
+    sessions.push_back(std::make_unique<Session>(reference));
+  }
+  const int classes = classes_output(names, types, what.classes);
+  const bool labelled = what.data.has_labels();
+  check_classes(what, names, types, classes);
+  NotFinite broken;
+  std::vector<Evaluator> evaluators(tested.size(), Evaluator(names, classes, labelled, reference != nullptr));
+  for_each_batch(what.data, what.samples, what.batch, "evaluating", progress, [&](const Batch& batch) {
+    check_no_overlap(calibrated, batch);
+    const std::vector<Tensor> wanted =
+        reference ? run_batch(*sessions.back(), what.data, batch, what.batch) : std::vector<Tensor>();
+    for (size_t i = 0; i < batch.inputs.size(); ++i)
+      broken.look(concat("the input '", tested[0]->inputs()[i].name, "'"), batch.inputs[i], batch.names);
+    for (size_t i = 0; i < wanted.size(); ++i)
+      broken.look(concat("the output '", names[i], "' of the reference"), wanted[i], batch.names);
+    for (size_t e = 0; e < tested.size(); ++e) {
+      const std::vector<Tensor> got = run_batch(*sessions[e], what.data, batch, what.batch);
+      for (size_t i = 0; i < got.size(); ++i)
+        broken.look(
+            concat("the output '", names[i], "'", tested.size() > 1 ? concat(" in ", tested[e]->info().precision) : ""),
+            got[i], batch.names);
+      evaluators[e].add(batch, wanted, got);
+    }
+  });
+  for (const std::string& warning : broken.warnings(int64_t(what.samples.size())))
+    log(LogLevel::warning, warning, "; look at the data and at the preprocessing");
+  std::vector<Evaluation> results;
+  std::set<std::string> warned;  // the reference is the same one beside each
+  for (const Evaluator& evaluator : evaluators) results.push_back(evaluator.result());
+  for (const Evaluation& evaluation : results)
+    for (const auto* accuracy : {&evaluation.reference_accuracy, &evaluation.accuracy})
+      if (*accuracy)
+        if (const std::string warning = chance_warning(**accuracy); !warning.empty() && warned.insert(warning).second)
+          log(LogLevel::warning, warning);
+  return results;
+}
+
+ReferenceAnswers keep_answers(const EvaluationData& what, const std::shared_ptr<const Engine>& reference,
+                              const Progress& progress) {
+  constexpr int64_t kMostBytes = int64_t(512) << 20;
+  ReferenceAnswers kept;
+  Session session(reference);
+  std::vector<TensorType> types;
+  const std::vector<std::string> names = output_names(*reference, types);
+  const int classes = classes_output(names, types, what.classes);
+  check_classes(what, names, types, classes);
+  Evaluator own(names, classes, what.data.has_labels(), false);
+  int64_t bytes = 0;
+  for (size_t first = 0; first < what.samples.size() && bytes < kMostBytes; first += size_t(what.batch.size)) {
+    tell(progress, "answers of FP32: ", first, " of ", what.samples.size());
+    kept.batches.push_back(gather_batch(
+        what.data,
+        std::span(what.samples).subspan(first, std::min(size_t(what.batch.size), what.samples.size() - first))));
+    kept.outputs.push_back(run_batch(session, what.data, kept.batches.back(), what.batch));
+    own.add(kept.batches.back(), {}, kept.outputs.back());
+    kept.samples += kept.batches.back().count;
+    for (const Tensor& input : kept.batches.back().inputs) bytes += input.bytes();
+    for (const Tensor& output : kept.outputs.back()) bytes += output.bytes();
+  }
+  kept.accuracy = own.result().accuracy;
+  return kept;
+}
+
+Evaluation evaluate_beside(const EvaluationData& what, const ReferenceAnswers& reference,
+                           const std::shared_ptr<const Engine>& tested) {
+  std::vector<TensorType> types;
+  const std::vector<std::string> names = output_names(*tested, types);
+  Evaluator evaluator(names, classes_output(names, types, what.classes), what.data.has_labels(), true);
+  Session session(tested);
+  for (size_t i = 0; i < reference.batches.size(); ++i)
+    evaluator.add(reference.batches[i], reference.outputs[i],
+                  run_batch(session, what.data, reference.batches[i], what.batch));
+  return evaluator.result();
+}
+
+}  // namespace temper

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evaluate/evaluate.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "evaluate/text.h"
+
+namespace temper {
+
+namespace {
+
+// Of the model that a plan was built from or that is built here: its FP32 engine. Where the plan's model is not to be
+// found or is another one by now, null, and `why` says so.
+std::shared_ptr<const Engine> fp32_reference(const DataModel& of, const Engine& engine, const EvaluationData& data,
+                                             BuildOptions plain, std::string& why) {
+  std::optional<ModelSource> model = of.model();
+  if (!model) {
+    // The path as recorded, which may be relative to where it was built; or beside the plan, moved together with it.
+    const std::filesystem::path recorded = engine.info().source_path;
+    std::string path = recorded.string();
+    if (!path.empty() && !file_exists(path))
+      path = (std::filesystem::path(of.plan_path()).parent_path() / recorded.filename()).string();
+    if (path.empty() || !file_exists(path))
+      why = concat("the model that the plan was built from ('", recorded.string(), "') is not there");
+    else if (sha256_of_file(path) != engine.info().model_sha256)
+      why = concat("'", path, "' is no longer the model that the plan was built from");
+    if (!why.empty()) {
+      why += "; name it with --reference MODEL";
+      return nullptr;
+    }
+    model = ModelSource{path, "", {}};
+  }
+  plain.threads = engine.threads();
+  plain.device = engine.info().device;
+  return DataModel(std::move(*model), std::move(plain))
+      .engine(data.data, data.batch, int64_t(data.samples.size()), false);
+}
+
+}  // namespace
+
+Evaluated evaluate(DataModel& model, DataModel* reference, const EvaluateOptions& options) {
+  const DataRequest& request = options.data;
+  const std::optional<Metric>& metric = options.metric;
+  const Dataset data = request.open(model.inputs());
+  const bool compares = metric && *metric != Metric::top1;
+  if (!data.has_labels() && (!metric || !compares) && !reference)
+    fail(ErrorKind::usage, "'", request.name(),
+         "' says nothing about the right answers: give a folder with one sub-folder a class, an .npz with 'labels', or "
+         "a CSV with a 'label' column; or compare with FP32: --metric "
+         "agreement, cosine or snr, or --reference MODEL|PLAN");
+  EvaluationData what{data, samples_of(data, request), model.choose_batch(data, options.batch), options.classes};
+  Evaluated done;
+  done.left_out = leave_out(data, request, what.samples, options.progress);
+  const int64_t count = int64_t(what.samples.size());
+  log(LogLevel::info, data.text(), count < data.size() ? concat(", ", count, " of them") : "", ", in batches of ",
+      what.batch.size);
+  done.engine = model.engine(data, what.batch, count);
+  done.batch = what.batch.size;
+  std::shared_ptr<const Engine> beside;
+  std::string why;
+  if (reference) {
+    reference->use_threads(done.engine->threads());
+    reference->accept_batch(data, what.batch);
+    beside = reference->engine(data, what.batch, count, false);
+  } else if (compares || done.engine->info().precision != "fp32") {
+    beside = fp32_reference(model, *done.engine, what, options.plain, why);
+    if (!beside && compares) fail(ErrorKind::usage, "--metric ", name_of(*metric), " compares with FP32, and ", why);
+    if (!beside) log(LogLevel::warning, "no comparison with FP32: ", why);
+  }
+  done.evaluation = evaluate_engines(what, beside, {done.engine}, options.progress).at(0);
+  if (metric) {
+    // Asked for by name: absent is an error, not a gap in the table.
+    if (*metric == Metric::top1 && !done.evaluation.accuracy)
+      fail(ErrorKind::usage,
+           "no output, or more than one, is that of a classifier ([batch, classes] of floats); say which one holds the "
+           "classes: --output-name NAME");
+    if (compares) drop_of(done.evaluation, *metric);
+  } else if (!done.evaluation.accuracy && !beside) {
+    fail(ErrorKind::usage,
+         "no output, or more than one, is that of a classifier ([batch, classes] of floats); say which one holds the "
+         "classes (--output-name NAME), or compare with FP32 (--metric snr)");
+  }
+  return done;
+}
+
+nlohmann::ordered_json json_of(const Evaluated& evaluated, const std::string& model) {
+  auto json = json_of(evaluated.evaluation);
+  json["model"] = model;
+  json["precision"] = evaluated.engine->info().precision;
+  json["placeholder"] = evaluated.engine->info().placeholder;
+  json["batch"] = evaluated.batch;
+  json["left_out"] = json_of(evaluated.left_out);
+  return json;
+}
+
+}  // namespace temper

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model as a user names it: a file, the bytes of one, or a graph.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "onnx/import.h"
+#include "optimize/build_engine.h"
+
+namespace temper {
+
+struct ModelSource {
+  std::string path;   // "<bytes>" and "<graph>" of the others
+  std::string bytes;  // empty: the path counts
+  std::optional<Graph> graph;
+
+  ImportedModel import(int64_t memory_limit = -1) const;
+};
+
+// As of a path; what is no file has the same notes and hashes in its plans, as far as they are known.
+std::shared_ptr<Engine> build_engine(const ModelSource& source, const BuildOptions& options);
+
+}  // namespace temper
