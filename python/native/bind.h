@@ -13,6 +13,7 @@ void bind_bench(nanobind::module_& module);
 void bind_calibrate(nanobind::module_& module);
 void bind_device_array(nanobind::module_& module);
 void bind_engine(nanobind::module_& module);
+void bind_evaluate(nanobind::module_& module);
 void bind_graph(nanobind::module_& module);
 void bind_log(nanobind::module_& module);
 void bind_session(nanobind::module_& module);

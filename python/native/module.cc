@@ -53,6 +53,7 @@ NB_MODULE(_temper, module) {
   bind_graph(module);
   bind_bench(module);
   bind_calibrate(module);
+  bind_evaluate(module);
   bind_log(module);
 }
 

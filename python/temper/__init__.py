@@ -23,8 +23,11 @@ try:
     from ._engine import Engine, EngineStatistics, Port, ShapeLimits, load
     from ._graph import Graph
     from ._calibrate import MethodTrial, Ranges, TensorRange, calibrate
-    from ._build import build
+    from ._data import Data
+    from ._build import LayerDecision, MixedPrecision, build
     from ._bench import BenchResult, Comparison, bench, compare, load_results, save_results
+    from ._evaluate import Evaluation, McNemar, OutputDifference, Share, evaluate
+    from ._study import StudiedPrecision, Study, study
     from ._log import set_log_callback
 except ModuleNotFoundError as _absent:  # python -m temper export needs neither: in a checkout, or to say what to install
     if _absent.name not in ("temper._temper", "numpy"):
@@ -41,24 +44,35 @@ __all__ = [
     "BenchResult",
     "Binding",
     "Comparison",
+    "Data",
     "DeviceArray",
     "Engine",
     "EngineStatistics",
     "Error",
+    "Evaluation",
     "Graph",
+    "LayerDecision",
+    "McNemar",
     "MethodTrial",
+    "MixedPrecision",
+    "OutputDifference",
     "Port",
     "Ranges",
     "Session",
     "ShapeLimits",
+    "Share",
+    "StudiedPrecision",
+    "Study",
     "TensorRange",
     "__version__",
     "bench",
     "build",
     "calibrate",
     "compare",
+    "evaluate",
     "load",
     "load_results",
     "save_results",
     "set_log_callback",
+    "study",
 ]

@@ -2,12 +2,15 @@
 """From a model to an engine."""
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Union
 
 from . import _temper
 from ._calibrate import Ranges, _calibrated
+from ._data import DataSource, data_of
 from ._engine import Engine, _cuda_folders
 from ._error import Error
 from ._model import Model, model_of
@@ -49,6 +52,97 @@ def timing_cache_of(path: str | os.PathLike[str] | None) -> str:
     return _temper.default_timing_cache() if path == DEFAULT else path
 
 
+@dataclasses.dataclass(frozen=True)
+class LayerDecision:
+    """One layer of a model under a budget."""
+
+    layer: str
+    drop: float | None
+    """Of the model with this layer alone in the lower precision; None where all of them together hold, as with the noise."""
+    noise_share: float | None
+    """Noise / signal of the worst output, likewise."""
+    saves_ms: float | None
+    """What the lower precision saves, as measured."""
+    decision: str
+    """``"int8"``, ``"fp16"``, ``"bf16"`` or ``"fp32"``."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MixedPrecision:
+    """What a budget (``max_drop``) did to a model. ``record`` is all of it, as ``temper build --json`` prints it."""
+
+    precision: str
+    metric: str
+    max_drop: float
+    drop: float
+    """Of the result beside FP32, by the metric, as a share."""
+    drop_all: float
+    """With every layer in the lower precision."""
+    holds: bool
+    """Whether the result keeps the budget."""
+    samples: int
+    """That every candidate was tried on."""
+    candidates: int
+    layers: tuple[LayerDecision, ...]
+    """The worst first."""
+    ranges: Ranges | None
+    """What was calibrated for it, where no ranges were given."""
+    record: dict[str, Any] = dataclasses.field(repr=False)
+
+
+def mixed_of(record: dict[str, Any], ranges: Ranges | None = None) -> MixedPrecision:
+    same = {name: record[name] for name in ("precision", "metric", "max_drop", "drop", "holds", "samples", "candidates")}
+    layers = tuple(LayerDecision(**layer) for layer in record["layers"])
+    return MixedPrecision(**same, drop_all=record[f"drop_all_{record['precision']}"], layers=layers, ranges=ranges, record=record)
+
+
+def build_options(
+    source: Any,
+    *,
+    precision: str = "fp32",
+    shapes: Shapes | None = None,
+    calibration: Ranges | str | os.PathLike[str] | None = None,
+    device: str = "cpu",
+    threads: int = 0,
+    timing_cache: str | os.PathLike[str] | None = DEFAULT,
+    workspace: int | None = None,
+    memory_limit: int | None = None,
+    keep_first: bool = False,
+    keep_last: bool = False,
+    keep_fp32: Iterable[str] = (),
+    keep_bf16: Iterable[str] = (),
+    disable: Iterable[str] = (),
+    quick: bool = False,
+    cuda_path: str | os.PathLike[str] | None = None,
+) -> dict[str, Any]:
+    """What the native module takes of :func:`build`'s arguments. ``source``: what it takes as the model."""
+    if threads < 0:
+        raise Error(f"threads is {threads}; 0 means all that the process may use")
+    options: dict[str, Any] = {
+        "precision": precision,
+        "shapes": shapes_of(shapes, source),
+        "device": device,
+        "threads": threads,
+        "timing_cache": timing_cache_of(timing_cache),
+        "workspace": -1 if workspace is None else workspace,
+        "memory_limit": -1 if memory_limit is None else memory_limit,
+        "keep_first": keep_first,
+        "keep_last": keep_last,
+        "keep_fp32": list(keep_fp32),
+        "keep_bf16": list(keep_bf16),
+        "disable": list(disable),
+        "segments": not quick,
+        "cuda_path": _cuda_folders(cuda_path),
+        "timing_helper": _timing_helper() if device.startswith("cuda") else [],
+        "command": f"temper.build({source if isinstance(source, str) else '<bytes>'!r}, precision={precision!r})",
+    }
+    if isinstance(calibration, Ranges):
+        options["ranges"] = calibration._native
+    elif calibration is not None:
+        options["calibration"] = os.fspath(calibration)
+    return options
+
+
 def build(
     model: Model,
     *,
@@ -69,6 +163,12 @@ def build(
     disable: Iterable[str] = (),
     quick: bool = False,
     cuda_path: str | os.PathLike[str] | None = None,
+    max_drop: float | None = None,
+    data: DataSource | None = None,
+    metric: str | None = None,
+    raise_to: str = "",
+    samples: int | None = None,
+    output_name: str = "",
     progress: Callable[[str], object] | None = None,
 ) -> Engine:
     """Imports, optimises and measures: seconds to minutes, without the GIL.
@@ -86,6 +186,7 @@ def build(
         For ``"int8"``: :class:`Ranges`, the path of a file of them, or an iterable of batches to calibrate on first.
     method, seed
         Of that calibration; see :func:`calibrate`. ``"auto"`` judges with the layers kept that are to be kept here.
+        With ``data``, the seed also chooses the samples.
     device
         ``"cpu"``, ``"cuda:0"`` or ``"reference"``.
     threads
@@ -104,6 +205,22 @@ def build(
         Whether slices of the batch are left unsearched, which shortens the build.
     cuda_path
         A folder to look for NVIDIA's libraries in first; then come those that are packages of this Python, and the system's.
+    max_drop
+        For ``"int8"``, ``"fp16"`` and ``"bf16"``: the loss that is allowed on ``data``, as a share (0.005 is 0.5 %). The layers
+        that lose most stay in FP32 (of INT8 in BF16, if that is enough) until the loss is within it. What was found is
+        :attr:`Engine.mixed`, whose ``holds`` is False where even FP32 does not keep the budget.
+    data
+        What the loss is measured on: a path, arrays by input name with the right classes as ``"labels"``, or :class:`Data`.
+        Without ``calibration``, these samples also calibrate.
+    metric
+        What ``max_drop`` limits: ``"top1"`` (with labels), ``"agreement"`` (a classifier without), ``"cosine"`` (1 - cosine) or
+        ``"snr"`` (noise / signal).
+    raise_to
+        For ``"int8"``: ``"bf16"`` (FP32 where that loses too much) or ``"fp32"``; by default BF16 where the CPU has it.
+    samples
+        How many of the data are used, chosen by ``seed``; 500 without.
+    output_name
+        The output that holds the classes, where there are several, or it is a sequence.
     progress
         Called with a line of text now and then. What it raises ends the build and comes back as it is; so does Ctrl-C.
 
@@ -113,31 +230,26 @@ def build(
         ``usage``, ``bad_file`` or ``unsupported``; the message names the node and what to do.
     """
     source = model_of(model)
-    if threads < 0:
-        raise Error(f"threads is {threads}; 0 means all that the process may use")
     passes = list(disable)
     placement = {"keep_first": keep_first, "keep_last": keep_last, "keep_fp32": list(keep_fp32), "keep_bf16": list(keep_bf16)}
+    if (max_drop is None) != (data is None):
+        raise Error("data and max_drop go together; to calibrate alone: calibration=batches, or temper.calibrate")
+    if max_drop is None and (metric is not None or raise_to or samples is not None or output_name):
+        raise Error("metric, raise_to, samples and output_name belong to max_drop")
+    if max_drop is not None and not 0 <= max_drop <= 1:
+        raise Error(f"max_drop is {max_drop}; it must be a share from 0 to 1, like 0.005 for 0.5 %")
     if calibration is not None and not isinstance(calibration, (Ranges, str, os.PathLike)):
         if precision != "int8":
             raise Error(f"calibration data are for precision int8, not {precision}")
+        if threads < 0:
+            raise Error(f"threads is {threads}; 0 means all that the process may use")
         calibration = _calibrated(source, calibration, method, seed, {"threads": threads, "disable": passes, **placement}, progress)
-    options: dict[str, Any] = {
-        "precision": precision,
-        "shapes": shapes_of(shapes, source),
-        "device": device,
-        "threads": threads,
-        "timing_cache": timing_cache_of(timing_cache),
-        "workspace": -1 if workspace is None else workspace,
-        "memory_limit": -1 if memory_limit is None else memory_limit,
-        **placement,
-        "disable": passes,
-        "segments": not quick,
-        "cuda_path": _cuda_folders(cuda_path),
-        "timing_helper": _timing_helper() if device.startswith("cuda") else [],
-        "command": f"temper.build({source if isinstance(source, str) else '<bytes>'!r}, precision={precision!r})",
-    }
-    if isinstance(calibration, Ranges):
-        options["ranges"] = calibration._native
-    elif calibration is not None:
-        options["calibration"] = os.fspath(calibration)
-    return Engine(_temper.build(source, options, progress))
+    options = build_options(
+        source, precision=precision, shapes=shapes, calibration=calibration, device=device, threads=threads, timing_cache=timing_cache,
+        workspace=workspace, memory_limit=memory_limit, disable=passes, quick=quick, cuda_path=cuda_path, **placement)  # fmt: skip
+    if max_drop is None or data is None:
+        return Engine(_temper.build(source, options, progress))
+    budget = {"max_drop": float(max_drop), "metric": metric, "raise_to": raise_to, "output": output_name, "method": method}
+    given = data_of(data, samples, seed, memory_limit)
+    native, found, ranges = _temper.build_within(source, options, given, budget, progress)
+    return Engine(native, mixed_of(json.loads(found), None if ranges is None else Ranges(ranges)))

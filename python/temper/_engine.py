@@ -8,11 +8,14 @@ import os
 import sysconfig
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy
 
 from . import _temper
+
+if TYPE_CHECKING:
+    from ._build import MixedPrecision
 
 Array = Any
 """Whatever has the buffer protocol (a numpy array) or DLPack (a torch tensor), contiguous, in the host's memory or, for an
@@ -76,9 +79,11 @@ class Engine:
     A context manager: ``with temper.load("m.plan") as engine:`` closes it at the end.
     """
 
-    def __init__(self, native: _temper.Engine) -> None:
+    def __init__(self, native: _temper.Engine, mixed: MixedPrecision | None = None) -> None:
         self._native = native
         self._local = threading.local()
+        self.mixed = mixed
+        """What ``max_drop`` of :func:`build` did, in the process that built the engine; None without it."""
 
     @property
     def inputs(self) -> list[Port]:

@@ -26,7 +26,7 @@ class DocsTest(Case):
                 os.symlink(ROOT / name, os.path.join(folder, name))
             out = python("".join(snippets("docs/python.md")), folder=folder)
             self.assertIn("usage input 'image' was given float64; expected is float32", out)
-            self.assertEqual(sorted(os.listdir(folder)), ["both.json", "digits.plan", "examples", "models", "optimised.onnx", "ranges.json"])
+            self.assertEqual(sorted(os.listdir(folder)), ["both.json", "digits.plan", "examples", "models", "optimised.onnx", "ranges.json", "study"])
 
 
 if __name__ == "__main__":

@@ -168,6 +168,20 @@ np.save('a.npy', a); np.save('b.npy', b)
                   "no data for input 'b'");
 }
 
+TEST(Dataset, ArraysInMemoryAreReadAsThoseOfAnArchive) {
+  const Tensor a = Tensor::of<float>({3, 2}, {0, 1, 2, 3, 4, 5}), b = Tensor::of<int64_t>({3}, {7, 8, 9});
+  const Dataset data = open_arrays({{"a", a}, {"b", b}, {"labels", b}}, kTwo);
+  EXPECT_EQ(data.labels(), (std::vector<int64_t>{7, 8, 9}));
+  EXPECT_EQ(data.text(), "3 samples");
+  const Batch batch = data.batch(1, 2);
+  EXPECT_EQ(batch.inputs[0].to_doubles(), (std::vector<double>{2, 3, 4, 5}));
+  EXPECT_EQ(batch.inputs[1].to_ints(), (std::vector<int64_t>{8, 9}));
+  EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { open_arrays({{"a", a}, {"b", b}, {"c", b}}, kTwo); }),
+                  "'c' is no input of the model. It takes: a f32[batch,2], b i64[batch]");
+  EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { open_arrays({{"a", a}}, kTwo); }), "no array for input 'b'");
+  EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { open_arrays({}, kTwo); }), "it holds no arrays");
+}
+
 TEST(Dataset, AnArrayThatDoesNotFitIsRefusedWithTheListOfWhatIsExpected) {
   const std::string folder = test_folder();
   const auto inputs = inputs_of({{"x", "f32[batch,2,H]"}});

@@ -209,6 +209,21 @@ TEST(Build, Bf16KeepsTheAnswerInSlicesTooAndIsRefusedByNameWhereTheCpuHasNotTheI
   }
 }
 
+TEST(Build, RangesAreGivenThemselvesOrAsAFile) {
+  BuildOptions options;
+  options.measure = false;
+  options.precision = "int8";
+  options.ranges = std::make_shared<const Ranges>();
+  options.calibration = "ranges.json";
+  try {
+    build_engine(small_network(Dim(2), Dim(8)), {}, options);
+    ADD_FAILURE() << "both were taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_NE(std::string(error.what()).find("ranges are given twice"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Build, AnUnseenBatchInsideTheProfileIsPlannedOnceAndRight) {
   const Graph graph = small_network(Dim::symbol("n"), 9);
   BuildOptions options;
