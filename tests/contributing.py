@@ -166,7 +166,7 @@ EXPECTED = {"op": "op: 3 6", "kernel": "kernel: throwaway, 3 blocks, text embedd
 
 
 def add_verb(tree, parts):
-    tree.add("src/cli/throwaway.cc", """\
+    tree.add("src/cli/verbs/throwaway.cc", """\
 // temper throwaway: runs what was added beside it.
 #include <cstdio>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the files that a verb reads and writes against each other before it does any work (check_outputs in
-// base/file.h).
+// The option --force, and the files that verbs read and write when they build (for check_files).
 #pragma once
 #include <string>
 #include <vector>
