@@ -220,7 +220,10 @@ void read_json(const JsonInput& in, T& value);
 template <class T>
 void read_json(const JsonInput& in, std::optional<T>& value) {
   value.reset();
-  if (!in.is_null()) read_json(in, value.emplace());
+  if (in.is_null()) return;
+  T item{};
+  read_json(in, item);
+  value = std::move(item);
 }
 template <class T>
 void read_json(const JsonInput& in, std::vector<T>& values) {
@@ -312,5 +315,7 @@ struct Each {
     }
   }
 };
+template <class Form>
+Each(Form) -> Each<Form>;
 
 }  // namespace temper
