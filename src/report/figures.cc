@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/figures.h"
 
+#include <set>
+
+#include "base/error.h"
 #include "base/quote.h"
 #include "report/text.h"
 
@@ -12,15 +15,65 @@ constexpr size_t kColors = 8;
 
 std::string color(size_t index) { return concat("var(--c", index % kColors + 1, ")"); }
 
-std::string spec_of(Json picture) {
-  Json spec{{"$schema", "https://vega.github.io/schema/vega-lite/v6.json"}, {"width", "container"}};
-  spec.update(picture);
-  return printable(spec.dump(-1, ' ', false, Json::error_handler_t::replace));
+namespace {
+
+class Filler {
+ public:
+  explicit Filler(const Json& parameters) : parameters_(parameters) {}
+
+  Json filled(const Json& spec) {
+    if (spec.is_string()) {
+      const std::string& text = spec.get_ref<const std::string&>();
+      return text.starts_with('$') ? parameter(text.substr(1)) : spec;
+    }
+    if (!spec.is_structured()) return spec;
+    Json out = spec.is_array() ? Json::array() : Json::object();
+    for (const auto& item : spec.items()) {
+      if (item.key() == kIf) continue;
+      Json value = filled(item.value());
+      if (spec.is_object()) out[item.key()] = std::move(value);
+      else if (is_wanted(item.value())) out.push_back(std::move(value));
+    }
+    return out;
+  }
+  void check_all_used() const {
+    for (const auto& item : parameters_.items())
+      if (!used_.contains(item.key()))
+        fail(ErrorKind::machine, "a picture's specification does not name its parameter '", item.key(), "'");
+  }
+
+ private:
+  static constexpr const char* kIf = "$if";
+  const Json& parameters_;
+  std::set<std::string> used_;
+
+  const Json& parameter(const std::string& name) {
+    const auto found = parameters_.find(name);
+    if (found == parameters_.end())
+      fail(ErrorKind::machine, "a picture's specification names '", name, "', which it is not given");
+    used_.insert(name);
+    return *found;
+  }
+  bool is_wanted(const Json& item) {
+    return !item.is_object() || !item.contains(kIf) || parameter(item.at(kIf).get<std::string>()).get<bool>();
+  }
+};
+
+}  // namespace
+
+std::string filled_spec(std::string_view spec, const Json& parameters) {
+  Filler filler(parameters);
+  const Json filled = filler.filled(Json::parse(spec));
+  filler.check_all_used();
+  return printable(filled.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+Json legend_of(size_t series) {
+  if (series < 2) return nullptr;
+  return {{"title", nullptr}, {"orient", "top"}, {"columns", 1}, {"symbolOpacity", 1}};
 }
 
 std::string rate_format(double most) { return most >= 20000 ? "~s" : ",~f"; }
-
-Json axis(const std::string& title) { return {{"title", title}}; }
 
 }  // namespace figures
 

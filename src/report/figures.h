@@ -8,6 +8,20 @@
 #include "base/concat.h"
 #include "report/report.h"
 
+namespace temper {
+
+// The Vega-Lite specifications of src/report/specs.
+std::string_view latency_spec();
+std::string_view order_spec();
+std::string_view precisions_spec();
+std::string_view profile_spec();
+std::string_view rate_spec();
+std::string_view speedup_spec();
+std::string_view study_spec();
+std::string_view throughput_spec();
+
+}  // namespace temper
+
 namespace temper::figures {
 
 using Json = nlohmann::ordered_json;
@@ -16,7 +30,6 @@ using Json = nlohmann::ordered_json;
 // images.
 std::string color(size_t index);  // "var(--c1)": the index counts from 0 and wraps around
 constexpr const char* kInk = "var(--ink)";
-constexpr const char* kMuted = "var(--muted)";
 
 struct LabelledRun {
   const ReportedResult* from;
@@ -24,8 +37,10 @@ struct LabelledRun {
   std::string label;
 };
 
-std::string spec_of(Json picture);  // with the schema, the width and the way to fit that all have
-Json axis(const std::string& title);
+// A specification in which a text "$name" stands for a parameter, rows of data for instance; an item of a list that
+// holds "$if": "name" is there only where that parameter is true. Each parameter must be named, and each name be given.
+std::string filled_spec(std::string_view spec, const Json& parameters);
+Json legend_of(size_t series);         // null where there is one alone
 std::string rate_format(double most);  // of an axis of items per second: "46k", "1,200", "0.5"
 
 void add_latency(std::vector<Figure>& figures, const std::vector<LabelledRun>& runs);

@@ -92,32 +92,11 @@ void add_explanation(std::vector<Figure>& figures, const ReportedExplanation& ex
                                       [&](const auto& entry) { return precisions[i] == entry.first; });
       colors.push_back(color(known == std::end(kColors) ? 6 + i % 2 : known->second));
     }
-    const Json encoding{{"y",
-                         {{"field", "engine"},
-                          {"type", "nominal"},
-                          {"sort", nullptr},
-                          {"scale", {{"domain", names}, {"paddingInner", 0.3}}},
-                          {"axis", {{"title", nullptr}}}}},
-                        {"x",
-                         {{"field", "ms"},
-                          {"type", "quantitative"},
-                          {"stack", "zero"},
-                          {"axis", {{"title", "time of all layers, ms"}, {"format", "~g"}}}}},
-                        {"order", {{"field", "order"}, {"type", "quantitative"}}},
-                        {"color",
-                         {{"field", "precision"},
-                          {"type", "nominal"},
-                          {"scale", {{"domain", precisions}, {"range", colors}}},
-                          {"legend", {{"title", nullptr}, {"orient", "top"}, {"columns", 4}}}}},
-                        {"tooltip",
-                         {{{"field", "engine"}, {"title", "engine"}},
-                          {{"field", "precision"}, {"title", "precision"}},
-                          {{"field", "ms"}, {"title", "ms"}, {"format", ".4~g"}},
-                          {{"field", "share"}, {"title", "share"}}}}};
-    figure.spec = spec_of({{"height", 40 * names.size()},
-                           {"data", {{"values", values}}},
-                           {"mark", {{"type", "bar"}}},
-                           {"encoding", encoding}});
+    figure.spec = filled_spec(precisions_spec(), {{"height", 40 * names.size()},
+                                                  {"values", values},
+                                                  {"names", names},
+                                                  {"precisions", precisions},
+                                                  {"colors", colors}});
   }
   figures.push_back(std::move(figure));
   Figure findings{concat("findings", suffix), "What to change, the most valuable first",

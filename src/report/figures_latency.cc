@@ -141,89 +141,21 @@ Figure distribution(const std::vector<LabelledRun>& all) {
                      : name == "p99"    ? color(1)
                                         : color(2));
 
-  const Json y{{"field", "run"},
-               {"type", "nominal"},
-               {"sort", nullptr},
-               {"axis", nullptr},
-               {"scale", {{"paddingInner", 0.1}, {"paddingOuter", 0.05}}}};
-  const Json scale = scale_of(range);
-  const Json x{{"field", "ms"},
-               {"type", "quantitative"},
-               {"scale", scale},
-               {"axis",
-                {{"title", logarithmic ? "latency of one run, ms (logarithmic)" : "latency of one run, ms"},
-                 {"format", "~g"},
-                 {"labelOverlap", "greedy"}}}};
-  const Json kinds_of_mark{
-      {"scale", {{"domain", kinds}, {"range", colors}}},
-      {"legend",
-       {{"title", nullptr}, {"orient", "top"}, {"columns", 3}, {"symbolType", "circle"}, {"symbolOpacity", 1}}}};
-  const auto colored_by = [&](Json by) {
-    by.update(kinds_of_mark);
-    return by;
-  };
-  const auto tip = [](std::initializer_list<std::pair<const char*, const char*>> fields) {
-    Json list = Json::array();
-    for (const auto& [field, title] : fields) list.push_back({{"field", field}, {"title", title}});
-    return list;
-  };
-  Json layers = Json::array();
-  layers.push_back({{"data", {{"values", names}}},
-                    {"mark",
-                     {{"type", "text"},
-                      {"align", "left"},
-                      {"baseline", "top"},
-                      {"dy", -34},
-                      {"limit", {{"expr", "width"}}},
-                      {"fontWeight", 600},
-                      {"color", kInk}}},
-                    {"encoding", {{"y", y}, {"x", {{"value", 2}}}, {"text", {{"field", "shown"}}}}}});
-  if (any_span)
-    layers.push_back(
-        {{"data", {{"values", spans}}},
-         {"mark", {{"type", "rule"}, {"strokeWidth", 3}, {"opacity", 0.5}, {"color", color(0)}, {"yOffset", 11}}},
-         {"encoding",
-          {{"y", y},
-           {"x",
-            [&] {
-              Json at = x;
-              at["field"] = "low";
-              return at;
-            }()},
-           {"x2", {{"field", "high"}}},
-           {"tooltip", tip({{"run", "run"}, {"low", "min ms"}, {"high", "max ms"}})}}}});
-  if (!dots.empty()) {
-    layers.push_back(
-        {{"data", {{"values", dots}}},
-         {"mark", {{"type", "circle"}, {"size", 14}, {"opacity", 0.45}}},
-         {"encoding",
-          {{"y", y},
-           {"yOffset", {{"field", "offset"}, {"type", "quantitative"}, {"scale", {{"domain", {-2.4, 1.25}}}}}},
-           {"x", x},
-           {"color", colored_by({{"datum", "one run"}})},
-           {"tooltip", tip({{"run", "run"}, {"ms", "one run, ms"}})}}}});
-  }
-  if (!lines.empty())
-    layers.push_back(
-        {{"data", {{"values", lines}}},
-         {"mark",
-          {{"type", "tick"}, {"orient", "vertical"}, {"thickness", 2}, {"size", 34}, {"dy", 10}, {"yOffset", 11}}},
-         {"encoding",
-          {{"y", y},
-           {"x", x},
-           {"color", colored_by({{"field", "what"}, {"type", "nominal"}})},
-           {"tooltip", tip({{"run", "run"}, {"what", "figure"}, {"said", "ms"}})}}}});
-  if (!firsts.empty())
-    layers.push_back(
-        {{"data", {{"values", firsts}}},
-         {"mark",
-          {{"type", "point"}, {"shape", "diamond"}, {"filled", true}, {"size", 70}, {"opacity", 1}, {"yOffset", 11}}},
-         {"encoding",
-          {{"y", y},
-           {"x", x},
-           {"color", colored_by({{"datum", "first (cold)"}})},
-           {"tooltip", tip({{"run", "run"}, {"ms", "first (cold) run, ms"}})}}}});
-  figure.spec = spec_of({{"height", 76 * runs.size()}, {"layer", layers}});
+  figure.spec = filled_spec(latency_spec(),
+                            {{"height", 76 * runs.size()},
+                             {"scale", scale_of(range)},
+                             {"title", logarithmic ? "latency of one run, ms (logarithmic)" : "latency of one run, ms"},
+                             {"names", names},
+                             {"kinds", kinds},
+                             {"colors", colors},
+                             {"any_span", any_span},
+                             {"spans", spans},
+                             {"any_dot", !dots.empty()},
+                             {"dots", dots},
+                             {"any_line", !lines.empty()},
+                             {"lines", lines},
+                             {"any_first", !firsts.empty()},
+                             {"firsts", firsts}});
   figure.text =
       "Each dot is one run; where many took about the same time the dots spread, so two modes are two bulges. The "
       "first (cold) run is apart from the samples and in none of the statistics.";
@@ -289,32 +221,11 @@ void add_over_time(std::vector<Figure>& figures, const std::vector<LabelledRun>&
          begin > 0 ? concat(format_number(end / begin), "x") : "n/a", run.drift ? percent(*run.drift) : "n/a",
          concat(format_number(*std::max_element(ms.begin(), ms.end()) / middle), "x"), concat(ms.size())});
   }
-  const Json scale = scale_of(range);
-  const Json x{{"field", "at"},
-               {"type", "quantitative"},
-               {"scale", {{"domain", {0, 100}}}},
-               {"axis", axis("part of the measurement, %")}};
-  const auto y = [&](const char* field) {
-    return Json{{"field", field},
-                {"type", "quantitative"},
-                {"scale", scale},
-                {"axis", {{"title", "latency ÷ median of the run"}, {"format", "~g"}}}};
-  };
-  const Json by_run{
-      {"field", "run"},
-      {"type", "nominal"},
-      {"scale", {{"domain", names}, {"range", colors}}},
-      {"legend", runs.size() > 1 ? Json{{"title", nullptr}, {"orient", "top"}, {"columns", 1}, {"symbolOpacity", 1}}
-                                 : Json(nullptr)}};
-  const Json tip{{{"field", "run"}, {"title", "run"}},
-                 {{"field", "median"}, {"title", "median ÷ median"}, {"format", ".4f"}},
-                 {{"field", "max"}, {"title", "slowest ÷ median"}, {"format", ".4f"}}};
-  Json layers = Json::array();
-  layers.push_back({{"mark", {{"type", "line"}, {"strokeWidth", 1.5}, {"interpolate", "linear"}}},
-                    {"encoding", {{"x", x}, {"y", y("median")}, {"color", by_run}}}});
-  layers.push_back({{"mark", {{"type", "circle"}, {"size", 12}, {"opacity", 0.5}}},
-                    {"encoding", {{"x", x}, {"y", y("max")}, {"color", by_run}, {"tooltip", tip}}}});
-  figure.spec = spec_of({{"height", 260}, {"data", {{"values", values}}}, {"layer", layers}});
+  figure.spec = filled_spec(order_spec(), {{"values", values},
+                                           {"scale", scale_of(range)},
+                                           {"names", names},
+                                           {"colors", colors},
+                                           {"legend", legend_of(runs.size())}});
   figure.text = longest > 1
                     ? concat("Line: the median of up to ", longest, " consecutive runs; dots: the slowest of them.")
                     : "Each dot is one run, in the order taken.";

@@ -23,18 +23,11 @@ std::vector<Series> curves_along(Trait along, const std::vector<RunOf>& runs, do
   return curves;
 }
 
-Json legend_of(size_t count) {
-  if (count < 2) return nullptr;
-  return {{"title", nullptr}, {"orient", "top"}, {"columns", 1}, {"symbolOpacity", 1}};
-}
-
-Json colors_of(const std::vector<Series>& curves) {
+// Adds the names of the curves, their colours and the legend.
+void add_series(Json& parameters, const std::vector<Series>& curves) {
   Json names = Json::array(), colors = Json::array();
   for (size_t i = 0; i < curves.size(); ++i) names.push_back(curves[i].name), colors.push_back(color(i));
-  return {{"field", "series"},
-          {"type", "nominal"},
-          {"scale", {{"domain", names}, {"range", colors}}},
-          {"legend", legend_of(curves.size())}};
+  parameters.update({{"names", names}, {"colors", colors}, {"legend", legend_of(curves.size())}});
 }
 
 void add_throughput(std::vector<Figure>& figures, const std::vector<LabelledRun>& all, Trait along) {
@@ -79,29 +72,14 @@ void add_throughput(std::vector<Figure>& figures, const std::vector<LabelledRun>
   const Json scale =
       logarithmic ? Json{{"type", "log"}, {"base", 2}, {"nice", false}} : Json{{"zero", false}, {"nice", false}};
   const std::string name = batch ? "batch size" : "streams";
-  const Json encoding{{"x",
-                       {{"field", "at"},
-                        {"type", "quantitative"},
-                        {"scale", scale},
-                        {"axis",
-                         {{"title", logarithmic ? concat(name, " (logarithmic)") : name},
-                          {"values", std::vector<int64_t>(places.begin(), places.end())},
-                          {"format", "d"},
-                          {"labelOverlap", "greedy"}}}}},
-                      {"y",
-                       {{"field", "rate"},
-                        {"type", "quantitative"},
-                        {"scale", {{"zero", true}}},
-                        {"axis", {{"title", "items per second"}, {"format", rate_format(fastest)}}}}},
-                      {"color", colors_of(curves)},
-                      {"tooltip",
-                       {{{"field", "series"}, {"title", "series"}},
-                        {{"field", "at"}, {"title", name}},
-                        {{"field", "rate"}, {"title", "items/s"}, {"format", ".4~g"}}}}};
-  figure.spec = spec_of({{"height", 260},
-                         {"data", {{"values", values}}},
-                         {"mark", {{"type", "line"}, {"point", {{"size", 50}}}, {"strokeWidth", 2}}},
-                         {"encoding", encoding}});
+  Json parameters{{"values", values},
+                  {"scale", scale},
+                  {"title", logarithmic ? concat(name, " (logarithmic)") : name},
+                  {"along", name},
+                  {"places", std::vector<int64_t>(places.begin(), places.end())},
+                  {"rate_format", rate_format(fastest)}};
+  add_series(parameters, curves);
+  figure.spec = filled_spec(throughput_spec(), parameters);
   figure.text = batch ? "Items are batch × runs per second. Where the line goes flat, a larger batch only adds latency."
                       : "Items are batch × runs per second, of all streams. Streams share the cores: latency grows.";
   if (single) figure.text += concat(" Runs with no other ", name, " to compare with are left out.");
@@ -156,39 +134,13 @@ void add_rates(std::vector<Figure>& figures, const std::vector<LabelledRun>& all
   Json whats = Json::array(), dashes = Json::array();
   for (const auto& [name, dash] : {std::pair{"median", Json{1, 0}}, {"p90", Json{6, 3}}, {"p99", Json{2, 3}}})
     if (drawn.contains(name)) whats.push_back(name), dashes.push_back(dash);
-  const Json encoding{
-      {"x",
-       {{"field", "rate"},
-        {"type", "quantitative"},
-        {"scale", {{"zero", true}}},
-        {"axis", {{"title", "requests per second that were sent"}, {"format", ",~f"}}}}},
-      {"y",
-       {{"field", "ms"},
-        {"type", "quantitative"},
-        {"scale", scale},
-        {"axis", {{"title", logarithmic ? "latency, ms (logarithmic)" : "latency, ms"}, {"format", "~g"}}}}},
-      {"color", colors_of(curves)},
-      {"strokeDash",
-       {{"field", "what"},
-        {"type", "nominal"},
-        {"scale", {{"domain", whats}, {"range", dashes}}},
-        {"legend",
-         {{"title", nullptr},
-          {"orient", "top"},
-          {"symbolType", "stroke"},
-          {"symbolStrokeColor", kInk},
-          {"symbolFillColor", "transparent"},
-          {"symbolStrokeWidth", 2},
-          {"symbolSize", 400}}}}},
-      {"tooltip",
-       {{{"field", "series"}, {"title", "series"}},
-        {{"field", "rate"}, {"title", "requests/s"}, {"format", ".4~g"}},
-        {{"field", "what"}, {"title", "figure"}},
-        {{"field", "ms"}, {"title", "ms"}, {"format", ".4~g"}}}}};
-  figure.spec = spec_of({{"height", 260},
-                         {"data", {{"values", values}}},
-                         {"mark", {{"type", "line"}, {"point", {{"size", 40}}}, {"strokeWidth", 2}}},
-                         {"encoding", encoding}});
+  Json parameters{{"values", values},
+                  {"scale", scale},
+                  {"title", logarithmic ? "latency, ms (logarithmic)" : "latency, ms"},
+                  {"whats", whats},
+                  {"dashes", dashes}};
+  add_series(parameters, curves);
+  figure.spec = filled_spec(rate_spec(), parameters);
   figure.text =
       "Requests come by chance at this rate, ready or not, and their latency counts from the moment they were meant to "
       "be sent, so "

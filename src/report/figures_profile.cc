@@ -79,34 +79,12 @@ void add_profile(std::vector<Figure>& figures, const ReportedProfile& profile, c
                       {"precision", row.precision_out}});
   }
   for (size_t i = 0; i < precisions.size(); ++i) names.push_back(precisions[i]), colors.push_back(color(i));
-  const Json tip{{{"field", "node"}, {"title", "step"}},
-                 {{"field", "op"}, {"title", "op"}},
-                 {{"field", "ms"}, {"title", "ms"}, {"format", ".4~g"}},
-                 {{"field", "share"}, {"title", "share"}},
-                 {{"field", "limit"}, {"title", "of the nearer limit"}},
-                 {{"field", "precision"}, {"title", "precision out"}},
-                 {{"field", "tactic"}, {"title", "tactic"}}};
-  const Json encoding{
-      {"y",
-       {{"field", "step"},
-        {"type", "nominal"},
-        {"sort", nullptr},
-        {"axis", {{"title", nullptr}, {"labelAlign", "right"}}}}},
-      {"x",
-       {{"field", "ms"},
-        {"type", "quantitative"},
-        {"scale", {{"zero", true}}},
-        {"axis", {{"title", "median time of the step, ms"}, {"format", "~g"}}}}},
-      {"color",
-       {{"field", "precision"},
-        {"type", "nominal"},
-        {"scale", {{"domain", names}, {"range", colors}}},
-        {"legend", precisions.size() > 1 ? Json{{"title", "precision out"}, {"orient", "top"}} : Json(nullptr)}}},
-      {"tooltip", tip}};
-  figure.spec = spec_of({{"height", 20 * values.size()},
-                         {"data", {{"values", values}}},
-                         {"mark", {{"type", "bar"}}},
-                         {"encoding", encoding}});
+  const Json legend{{"title", "precision out"}, {"orient", "top"}};
+  figure.spec = filled_spec(profile_spec(), {{"height", 20 * values.size()},
+                                             {"values", values},
+                                             {"precisions", names},
+                                             {"colors", colors},
+                                             {"legend", precisions.size() > 1 ? legend : Json(nullptr)}});
   if (order.size() < profile.rows.size())
     figure.text += concat(" The picture shows the ", order.size(), " longest, ", percent(drawn),
                           " of the time; the number is the step's place in the table.");

@@ -133,43 +133,21 @@ Figure speed_against_accuracy(const ReportedStudy& study, const std::string& suf
     for (size_t i = 0; i < missing.size(); ++i) figure.text += concat(i ? ", " : " ", missing[i]);
     figure.text += concat(" (", quality == &kQualities[0] ? "no figure" : "compared with itself", ").");
   }
-  const Json x{{"field", "rate"},
-               {"type", "quantitative"},
-               {"scale", {{"zero", true}, {"nice", true}}},
-               {"axis", {{"title", "items per second"}, {"format", rate_format(fastest)}}}};
-  const auto y = [&](const char* field) {
-    return Json{{"field", field},
-                {"type", "quantitative"},
-                {"scale", {{"zero", false}, {"padding", 12}}},
-                {"axis", axis(quality->axis)}};
-  };
-  const Json by{{"field", "precision"},
-                {"type", "nominal"},
-                {"scale", {{"domain", names}, {"range", colors}}},
-                {"legend", {{"title", nullptr}, {"orient", "top"}}}};
-  const Json tip{{{"field", "precision"}, {"title", "precision"}},
-                 {{"field", "rate"}, {"title", "items/s"}, {"format", ".4~g"}},
-                 {{"field", "quality"}, {"title", quality->axis}, {"format", ".5~g"}}};
-  // The shape says the same once more, for eyes that do not tell the colours apart.
-  const Json shape{
-      {"field", "precision"}, {"type", "nominal"}, {"scale", {{"domain", names}}}, {"legend", by["legend"]}};
-  Json layers = Json::array();
-  if (quality->interval(study.rows.back()) || quality->interval(study.rows.front()))
-    layers.push_back({{"mark", {{"type", "rule"}, {"strokeWidth", 2}, {"opacity", 0.6}}},
-                      {"encoding", {{"x", x}, {"y", y("low")}, {"y2", {{"field", "high"}}}, {"color", by}}}});
-  layers.push_back({{"mark", {{"type", "point"}, {"filled", true}, {"size", 110}, {"opacity", 1}}},
-                    {"encoding", {{"x", x}, {"y", y("quality")}, {"color", by}, {"shape", shape}, {"tooltip", tip}}}});
   const StudyRow& base = study.rows.front();
-  const bool budget_fits = quality == &kQualities[0] && study.metric == "top1";
-  if (study.max_drop && budget_fits && base.top1) {
-    const double limit = 100 * (base.top1->rate - *study.max_drop);
-    layers.push_back({{"data", {{"values", Json::array({{{"limit", limit}}})}}},
-                      {"mark", {{"type", "rule"}, {"strokeDash", {5, 4}}, {"color", kMuted}}},
-                      {"encoding", {{"y", {{"field", "limit"}, {"type", "quantitative"}}}}}});
-    figure.text += concat(" Dashed: what the budget allows, ", format_number(limit), " %.");
-  }
+  const bool budget = study.max_drop && quality == &kQualities[0] && study.metric == "top1" && base.top1;
+  const double limit = budget ? 100 * (base.top1->rate - *study.max_drop) : 0;
+  if (budget) figure.text += concat(" Dashed: what the budget allows, ", format_number(limit), " %.");
   if (quality->interval(base)) figure.text += " The bars are 95 % intervals (Wilson).";
-  figure.spec = spec_of({{"height", 280}, {"data", {{"values", values}}}, {"layer", layers}});
+  // In it the shape says the same as the colour once more, for eyes that do not tell the colours apart.
+  figure.spec = filled_spec(
+      study_spec(), {{"values", values},
+                     {"names", names},
+                     {"colors", colors},
+                     {"quality", quality->axis},
+                     {"rate_format", rate_format(fastest)},
+                     {"any_interval", quality->interval(study.rows.back()) || quality->interval(study.rows.front())},
+                     {"budget", budget},
+                     {"limit", limit}});
   return figure;
 }
 
@@ -194,27 +172,7 @@ void add_study(std::vector<Figure>& figures, const ReportedStudy& study, const s
         {row.precision, concat(format_number(*row.ratio), "x"), ratio_interval(row), verdict_text(row)});
   }
   if (values.empty()) return;
-  const Json y{{"field", "precision"}, {"type", "nominal"}, {"sort", nullptr}, {"axis", Json{{"title", nullptr}}}};
-  const auto x = [](const char* field) {
-    return Json{{"field", field},
-                {"type", "quantitative"},
-                {"scale", {{"zero", false}, {"padding", 10}}},
-                {"axis", {{"title", "times as fast as FP32"}, {"format", "~g"}}}};
-  };
-  const Json tip{{{"field", "precision"}, {"title", "precision"}},
-                 {{"field", "ratio"}, {"title", "times as fast"}, {"format", ".4~g"}},
-                 {{"field", "low"}, {"title", "interval from"}, {"format", ".4~g"}},
-                 {{"field", "high"}, {"title", "to"}, {"format", ".4~g"}},
-                 {{"field", "verdict"}, {"title", "verdict"}}};
-  Json layers = Json::array();
-  layers.push_back({{"data", {{"values", Json::array({{{"one", 1}}})}}},
-                    {"mark", {{"type", "rule"}, {"color", kMuted}, {"strokeDash", {5, 4}}}},
-                    {"encoding", {{"x", x("one")}}}});
-  layers.push_back({{"mark", {{"type", "rule"}, {"strokeWidth", 3}, {"opacity", 0.6}, {"color", color(0)}}},
-                    {"encoding", {{"y", y}, {"x", x("low")}, {"x2", {{"field", "high"}}}}}});
-  layers.push_back({{"mark", {{"type", "point"}, {"filled", true}, {"size", 90}, {"opacity", 1}, {"color", color(0)}}},
-                    {"encoding", {{"y", y}, {"x", x("ratio")}, {"tooltip", tip}}}});
-  figure.spec = spec_of({{"height", 44 * values.size()}, {"data", {{"values", values}}}, {"layer", layers}});
+  figure.spec = filled_spec(speedup_spec(), {{"height", 44 * values.size()}, {"values", values}});
   figure.text =
       "Timed in turns with FP32 in one process; the bar is the 99 % interval of the ratio. Dashed: no difference.";
   figures.push_back(std::move(figure));

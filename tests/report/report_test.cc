@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "report/figures.h"
 #include "report/text.h"
 #include "report/theme.h"
 
@@ -224,6 +226,58 @@ TEST(Report, PicturesDrawWhatTheTablesSay) {
   EXPECT_EQ(study.table.rows[1][9], "12.0 dB");  // the worst output
   EXPECT_EQ(study.table.rows[0][14], "n/a");
   EXPECT_NE(study.text.find("97.00 %"), std::string::npos);
+}
+
+// The names of an encoding's fields, and whether each row of its data has them.
+void check_fields(const Json& unit, const Json& rows, const std::string& name) {
+  const auto has_field = [&](const Json& channel) {
+    if (!channel.is_object() || !channel.contains("field")) return;
+    for (const Json& row : rows) EXPECT_TRUE(row.contains(channel.at("field").get<std::string>())) << name << channel;
+  };
+  const Json encoding = unit.value("encoding", Json::object());
+  for (const auto& [key, channel] : encoding.items())
+    if (channel.is_array()) std::for_each(channel.begin(), channel.end(), has_field);
+    else has_field(channel);
+}
+
+TEST(Report, EverySpecificationIsFilledAndItsFieldsAreInTheRows) {
+  Report report = whole_report();
+  std::vector<BenchRun> runs{run_of("open.onnx", 1, 2), run_of("open.onnx", 1, 3), run_of("summary.onnx", 1, 1)};
+  for (size_t i = 0; i < 2; ++i) {
+    runs[i].load = "open";
+    runs[i].request_rate_per_s = 100.0 * double(i + 1);
+  }
+  runs[2].samples_ms.reset();  // its minimum and maximum are drawn
+  runs[2].notes["samples_ms"] = "n/a";
+  add_to(report, "o.json", result_text(runs));
+  const Json part{{"name", "fp32"}, {"layers", 1}, {"ms", 0.6}, {"share", 0.6}};
+  const Json engine{
+      {"name", "e"}, {"layers_ms", 1.0}, {"precisions", {part}}, {"kinds", {part}}, {"findings", Json::array()}};
+  add_to(report, "e.json", Json{{"schema", "temper.explain/1"}, {"engines", {engine}}}.dump());
+  std::set<std::string> drawn;
+  for (const Figure& f : figures_of(report)) {
+    drawn.insert(f.name);
+    EXPECT_EQ(f.spec.find(":\"$"), std::string::npos) << f.name << ": a parameter is left";
+    EXPECT_EQ(f.spec.find("$if"), std::string::npos) << f.name;
+    const Json spec = Json::parse(f.spec);
+    const Json rows = spec.contains("data") ? spec.at("data").at("values") : Json::array();
+    check_fields(spec, rows, f.name);
+    for (const Json& layer : spec.value("layer", Json::array()))
+      check_fields(layer, layer.contains("data") ? layer.at("data").at("values") : rows, f.name);
+    const size_t layers = f.name == "latency" ? 5 : f.name == "study" ? 3 : 0;  // all that the specification has
+    EXPECT_TRUE(!layers || spec.at("layer").size() == layers) << f.name;
+  }
+  EXPECT_EQ(drawn, (std::set<std::string>{"latency", "order", "precisions", "profile", "rate", "speedup", "study",
+                                          "throughput"}));
+}
+
+TEST(Report, AParameterThatNothingNamesAndANameWithoutOneAreRefused) {
+  using figures::filled_spec;
+  EXPECT_EQ(filled_spec(R"({"a": "$x", "b": ["c", {"$if": "y", "d": 1}]})", {{"x", "$z"}, {"y", false}}),
+            R"({"a":"$z","b":["c"]})");
+  EXPECT_EQ(filled_spec(R"([{"$if": "y", "d": null}])", {{"y", true}}), R"([{"d":null}])");
+  EXPECT_THROW(filled_spec(R"({"a": "$x"})", figures::Json::object()), Error);
+  EXPECT_THROW(filled_spec("{}", {{"x", 1}}), Error);
 }
 
 TEST(Report, AStudyWithoutLabelsShowsAgreementThenNoise) {
