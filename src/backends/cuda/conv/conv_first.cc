@@ -6,6 +6,7 @@
 
 #include "backends/cuda/gemm/gemm.h"
 #include "backends/cuda/gemm/image_epilogue.h"
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 #include "base/parse.h"
@@ -197,6 +198,44 @@ std::vector<std::byte> packed_weights(const Tensor& w, const Cut& cut, bool wgmm
   return packed;
 }
 
+// The constants that conv_first.cu is compiled with, beside those of a cut; it says what they mean.
+struct FirstConvConstants {
+  int matrix;
+  bool wgmma;
+  int64_t c, kernel_h, kernel_w, stride_h, stride_w, tile_h, warps, patch_bytes;
+  bool pool, alone;
+  std::string extras;
+
+  std::string text(const Cut& cut) const;
+};
+
+std::string FirstConvConstants::text(const Cut& cut) const {
+  const std::string numbers = int_constants({{"C", c},
+                                             {"KERNEL_H", kernel_h},
+                                             {"KERNEL_W", kernel_w},
+                                             {"STRIDE_H", stride_h},
+                                             {"STRIDE_W", stride_w},
+                                             {"LEFT", cut.left},
+                                             {"WIDTH", cut.width},
+                                             {"TILE_H", tile_h},
+                                             {"TILE_W", kTileWidth},
+                                             {"WARPS", warps},
+                                             {"TILE_N", cut.columns},
+                                             {"V", cut.v},
+                                             {"STEPS", cut.steps},
+                                             {"E", cut.e},
+                                             {"SHIFT", cut.shift},
+                                             {"COPIES", cut.copies},
+                                             {"ROW_WORDS", cut.row_words},
+                                             {"PITCH", cut.pitch},
+                                             {"PATCH_ROWS", cut.patch_rows},
+                                             {"COPY", cut.copy},
+                                             {"PATCH_BYTES", patch_bytes}});
+  return concat(macro("MATRIX", matrix), macro("WGMMA", int(wgmma)), numbers,
+                bool_constants({{"WHOLE_WORDS", cut.whole_words}, {"POOL", pool}, {"ALONE", alone}}),
+                macro("EXTRAS", extras));
+}
+
 Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
   const auto& op = op_of(problem);
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
@@ -223,7 +262,6 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
   job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
   job.slots.push_back({Slot::Kind::output, 0, 0});
   const Program* prologue = prologue_of(problem);
-  const int units = matrix_units(operand);
   const bool pool = pools(problem);
   const ops::Window window = op.window(weights);
   const Dims between = op.output_dims(in, weights);
@@ -241,18 +279,26 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
   }
   if (pool && block_tiles > down) block_tiles -= block_tiles % down;
   const int64_t warps = tile_h / 2, patch_bytes = round_up<int64_t>(cut.copies * cut.copy * 4, 16);
-  job.source.text = concat(
-      "#include \"backends/cuda/support/memory.cuh\"\nusing In = ", memory_type(x.type.dtype),
-      ";\nusing A = ", memory_type(operand), ";\nconstexpr bool PROLOGUE = ", prologue != nullptr, ";\n",
-      program_code(prologue ? *prologue : Program{}, std::span(&x.type.dtype, 1), "prologue"), "#define MATRIX ", units,
-      "\n#define WGMMA ", wgmma ? 1 : 0, "\nconstexpr int C = ", weights[1], ", KERNEL_H = ", weights[2],
-      ", KERNEL_W = ", weights[3], ", STRIDE_H = ", op.strides[0], ", STRIDE_W = ", op.strides[1],
-      ", LEFT = ", cut.left, ", WIDTH = ", cut.width, ", TILE_H = ", tile_h, ", TILE_W = ", kTileWidth,
-      ", WARPS = ", warps, ", TILE_N = ", cut.columns, ", V = ", cut.v, ", STEPS = ", cut.steps, ", E = ", cut.e,
-      ", SHIFT = ", cut.shift, ", COPIES = ", cut.copies, ", ROW_WORDS = ", cut.row_words, ", PITCH = ", cut.pitch,
-      ", PATCH_ROWS = ", cut.patch_rows, ", COPY = ", cut.copy, ", PATCH_BYTES = ", patch_bytes,
-      ";\nconstexpr bool WHOLE_WORDS = ", cut.whole_words, ", POOL = ", pool, ", ALONE = ", alone, ";\n#define EXTRAS ",
-      epilogue.parameters, "\n", epilogue.text, "#include \"backends/cuda/conv/conv_first.cu\"\n");
+  const FirstConvConstants constants{
+      .matrix = matrix_units(operand),
+      .wgmma = wgmma,
+      .c = weights[1],
+      .kernel_h = weights[2],
+      .kernel_w = weights[3],
+      .stride_h = op.strides[0],
+      .stride_w = op.strides[1],
+      .tile_h = tile_h,
+      .warps = warps,
+      .patch_bytes = patch_bytes,
+      .pool = pool,
+      .alone = alone,
+      .extras = epilogue.parameters,
+  };
+  job.source.text =
+      concat("#include \"backends/cuda/support/memory.cuh\"\n", type_alias("In", memory_type(x.type.dtype)),
+             type_alias("A", memory_type(operand)), bool_constants({{"PROLOGUE", prologue != nullptr}}),
+             program_code(prologue ? *prologue : Program{}, std::span(&x.type.dtype, 1), "prologue"),
+             constants.text(cut), epilogue.text, "#include \"backends/cuda/conv/conv_first.cu\"\n");
 
   ParameterWriter writer;
   writer.put(uint32_t(weights[0])).put(uint32_t(tiles));

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/cuda/gemm/gemm_tiles.h"
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 
@@ -25,6 +26,47 @@ std::string_view sum_type(bool matrix, DType a, DType accumulator) {
   if (accumulator == DType::f16 || accumulator == DType::f32) return "float";
   if (accumulator == DType::f64) return "double";
   return size_of(accumulator) == 8 ? "u64" : "u32";
+}
+
+// The constants that gemm.cuh is compiled with; it says what they mean.
+struct GemmConstants {
+  std::string_view a, b, output, acc, sum, staged;  // types
+  int matrix, splits;
+  bool groups;
+  int64_t tile_m, tile_n, threads, min_blocks, warp_m, warp_n, stages, distance, in_flight, v, row_rank, batch_rank,
+      operands;
+  bool conv, vector_a, vector_b, masked, constant_b, rows_first;
+  std::string column_fields, row_fields, extras, column_loads, row_loads, epilogue;
+
+  std::string text() const;
+};
+
+std::string GemmConstants::text() const {
+  const std::string types = concat(type_alias("A", a), type_alias("B", b), type_alias("Output", output),
+                                   type_alias("Acc", acc), type_alias("Sum", sum), type_alias("Staged", staged));
+  const std::string numbers = int_constants({{"TILE_M", tile_m},
+                                             {"TILE_N", tile_n},
+                                             {"THREADS", threads},
+                                             {"MIN_BLOCKS", min_blocks},
+                                             {"WARP_M", warp_m},
+                                             {"WARP_N", warp_n},
+                                             {"STAGES", stages},
+                                             {"DISTANCE", distance},
+                                             {"IN_FLIGHT", in_flight},
+                                             {"V", v},
+                                             {"ROW_RANK", row_rank},
+                                             {"BATCH_RANK", batch_rank},
+                                             {"OPERANDS", operands}});
+  const std::string flags = bool_constants({{"CONV", conv},
+                                            {"VECTOR_A", vector_a},
+                                            {"VECTOR_B", vector_b},
+                                            {"MASKED", masked},
+                                            {"CONSTANT_B", constant_b},
+                                            {"ROWS_FIRST", rows_first}});
+  return concat(types, macro("MATRIX", matrix), macro("SPLITS", splits), macro("GROUPS", int(groups)), numbers, flags,
+                "struct ColumnExtras { ", column_fields, "};\nstruct RowExtras { ", row_fields, "};\n",
+                macro("EXTRAS", extras), macro("LOAD_COLUMN_EXTRAS(to)", column_loads),
+                macro("LOAD_ROW_EXTRAS(to)", row_loads), macro("EPILOGUE(sum, columns, row, v)", epilogue));
 }
 
 }  // namespace
@@ -138,22 +180,44 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
     for (int64_t size : gemm.conv->kernel) taps *= size;
   const int64_t distance = std::clamp<int64_t>(slices, 1, std::max(1, tile.stages - 1 - tile.in_flight)),
                 stages = std::clamp<int64_t>(slices, 1, tile.stages);
-  job.source.text = concat(
-      "#include \"backends/cuda/support/memory.cuh\"\n", epilogue_code(*gemm.epilogue, dtypes),
-      "using A = ", memory_type(gemm.a), ";\nusing B = ", memory_type(gemm.b),
-      ";\nusing Output = ", memory_type(result.dtype), ";\nusing Acc = ", held_type(gemm.accumulator),
-      ";\nusing Sum = ", sum, ";\nusing Staged = ", half_sums ? "f16" : sum, ";\n#define MATRIX ", units,
-      "\n#define SPLITS ", splits, "\n#define GROUPS ", int(groups), "\nconstexpr int TILE_M = ", tile.rows,
-      ", TILE_N = ", tile.columns, ", THREADS = ", tile.threads, ", MIN_BLOCKS = ", tile.blocks,
-      ", WARP_M = ", tile.warp_rows, ", WARP_N = ", tile.warp_columns, ", STAGES = ", stages, ", DISTANCE = ", distance,
-      ", IN_FLIGHT = ", tile.in_flight, ", V = ", vector, ", ROW_RANK = ", gemm.row_sizes.size(),
-      ", BATCH_RANK = ", gemm.batch_sizes.size(), ", OPERANDS = ", gemm.operands.size(),
-      ";\nconstexpr bool CONV = ", gemm.conv != nullptr, ", VECTOR_A = ", gemm.vector_a, ", VECTOR_B = ", gemm.vector_b,
-      ", MASKED = ", gemm.vector_a && taps <= 32, ", CONSTANT_B = ", gemm.b_slot.kind == Slot::Kind::packed,
-      ", ROWS_FIRST = ", result.column_stride != 1, ";\nstruct ColumnExtras { ", fields[0], "};\nstruct RowExtras { ",
-      fields[1], "};\n#define EXTRAS ", extras, "\n#define LOAD_COLUMN_EXTRAS(to) ", loads[0],
-      "\n#define LOAD_ROW_EXTRAS(to) ", loads[1], "\n#define EPILOGUE(sum, columns, row, v) epilogue(", round, "(sum)",
-      call, ")\n", "#include \"backends/cuda/gemm/gemm.cuh\"\n");
+  const GemmConstants constants{
+      .a = memory_type(gemm.a),
+      .b = memory_type(gemm.b),
+      .output = memory_type(result.dtype),
+      .acc = held_type(gemm.accumulator),
+      .sum = sum,
+      .staged = half_sums ? "f16" : sum,
+      .matrix = units,
+      .splits = splits,
+      .groups = groups,
+      .tile_m = tile.rows,
+      .tile_n = tile.columns,
+      .threads = tile.threads,
+      .min_blocks = tile.blocks,
+      .warp_m = tile.warp_rows,
+      .warp_n = tile.warp_columns,
+      .stages = stages,
+      .distance = distance,
+      .in_flight = tile.in_flight,
+      .v = vector,
+      .row_rank = int64_t(gemm.row_sizes.size()),
+      .batch_rank = int64_t(gemm.batch_sizes.size()),
+      .operands = int64_t(gemm.operands.size()),
+      .conv = gemm.conv != nullptr,
+      .vector_a = gemm.vector_a,
+      .vector_b = gemm.vector_b,
+      .masked = gemm.vector_a && taps <= 32,
+      .constant_b = gemm.b_slot.kind == Slot::Kind::packed,
+      .rows_first = result.column_stride != 1,
+      .column_fields = fields[0],
+      .row_fields = fields[1],
+      .extras = extras,
+      .column_loads = loads[0],
+      .row_loads = loads[1],
+      .epilogue = concat("epilogue(", round, "(sum)", call, ")"),
+  };
+  job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\n", epilogue_code(*gemm.epilogue, dtypes),
+                           constants.text(), "#include \"backends/cuda/gemm/gemm.cuh\"\n");
 
   ParameterWriter writer;
   writer.put(uint32_t(rows))

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/gemm/gemm.h"
 #include "backends/cuda/gemm/image_epilogue.h"
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 
@@ -390,6 +391,57 @@ TensorMapSpec map_of_weights(const HopperGemm& s, int64_t columns) {
   return map;
 }
 
+// The constants that hopper_gemm.cu is compiled with; it says what they mean.
+struct HopperGemmConstants {
+  std::string_view sum;  // a type
+  int matrix;
+  int64_t v, warpgroup_m, tile_n, chunks, extra_chunks, slice, stages, resident, consumers, element, arrays;
+  struct Pair {  // of fused convolutions
+    int64_t first_arrays, first_v, between, then_slice, then_slices;
+  };
+  std::optional<Pair> pair;
+  int splits;
+  bool constant_columns, cooperative, im2col;
+  std::string extras, extra_names;
+  int64_t extra_stages;
+  bool stored;
+  struct Extra {  // read through TMA, where there are stages for it
+    int input;
+    std::string_view type;
+  };
+  std::optional<Extra> extra;
+
+  std::string text() const;
+};
+
+std::string HopperGemmConstants::text() const {
+  std::vector<std::pair<std::string_view, int64_t>> numbers{{"V", v},
+                                                            {"WARPGROUP_M", warpgroup_m},
+                                                            {"TILE_N", tile_n},
+                                                            {"CHUNKS", chunks},
+                                                            {"EXTRA_CHUNKS", extra_chunks},
+                                                            {"SLICE", slice},
+                                                            {"STAGES", stages},
+                                                            {"RESIDENT", resident},
+                                                            {"CONSUMERS", consumers},
+                                                            {"ELEMENT", element},
+                                                            {"ARRAYS", arrays},
+                                                            {"FIRST_ARRAYS", pair ? pair->first_arrays : 0}};
+  if (pair)
+    numbers.insert(numbers.end(), {{"FIRST_V", pair->first_v},
+                                   {"BETWEEN", pair->between},
+                                   {"THEN_SLICE", pair->then_slice},
+                                   {"THEN_SLICES", pair->then_slices}});
+  std::string out =
+      concat(type_alias("Sum", sum), macro("MATRIX", matrix), int_constants(numbers),
+             macro("FUSED_PAIR", int(pair.has_value())), macro("SPLITS", splits),
+             bool_constants({{"CONSTANT_COLUMNS", constant_columns}, {"COOPERATIVE", cooperative}, {"IM2COL", im2col}}),
+             macro("EXTRAS", extras), macro("EXTRA_NAMES", extra_names), macro("EXTRA_STAGES", extra_stages),
+             macro("STORED", int(stored)));
+  if (extra) out += concat(macro("EXTRA_NAME", concat('e', extra->input)), type_alias("Extra", extra->type));
+  return out;
+}
+
 }  // namespace
 
 Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, const GpuProperties& gpu) {
@@ -442,26 +494,41 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
   job.slots = first.slots;
   job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
   job.slots.push_back({Slot::Kind::output, 0, 0});
-  job.source.text = concat(
-      "#include \"backends/cuda/support/memory.cuh\"\nusing Sum = ", size_of(s.a) == 1 ? "i32" : "float",
-      ";\n#define MATRIX ", matrix_units(s.a), "\nconstexpr int V = ", last.v(), ", WARPGROUP_M = ", tile.rows,
-      ", TILE_N = ", tile.columns, ", CHUNKS = ", chunks_of(t, tile), ", EXTRA_CHUNKS = ", extra_chunks(t, tile),
-      ", SLICE = ", s.slice(), ", STAGES = ", stages, ", RESIDENT = ", choice.resident ? s.slices() : 0,
-      ", CONSUMERS = ", tile.consumers, ", ELEMENT = ", s.element(), ", ARRAYS = ", last.arrays,
-      ", FIRST_ARRAYS = ", pair ? s.arrays : 0,
-      pair ? concat(", FIRST_V = ", s.v(), ", BETWEEN = ", s.columns, ", THEN_SLICE = ", last.slice(),
-                    ", THEN_SLICES = ", last.slices())
-           : "",
-      ";\n#define FUSED_PAIR ", pair ? 1 : 0, "\n#define SPLITS ", tile.splits,
-      "\nconstexpr bool CONSTANT_COLUMNS = ", constant_columns, ", COOPERATIVE = ", tile.cooperative,
-      ", IM2COL = ", s.im2col, ";\n#define EXTRAS ", first.parameters, epilogue.parameters, "\n#define EXTRA_NAMES ",
-      first.names, epilogue.names, "\n#define EXTRA_STAGES ", choice.extra_stages, "\n#define STORED ",
-      choice.stored ? 1 : 0,
-      choice.extra_stages ? concat("\n#define EXTRA_NAME e", extra,
-                                   "\nusing Extra = ", memory_type(problem.inputs[size_t(extra)].type.dtype), ";")
-                          : "",
-      "\n", for_arrays("FOR_ARRAYS", epilogue.arrays), pair ? for_arrays("FIRST_FOR_ARRAYS", first.arrays) : "",
-      first.text, epilogue.text, "#include \"backends/cuda/gemm/hopper_gemm.cu\"\n");
+  HopperGemmConstants constants{
+      .sum = size_of(s.a) == 1 ? "i32" : "float",
+      .matrix = matrix_units(s.a),
+      .v = last.v(),
+      .warpgroup_m = tile.rows,
+      .tile_n = tile.columns,
+      .chunks = chunks_of(t, tile),
+      .extra_chunks = extra_chunks(t, tile),
+      .slice = s.slice(),
+      .stages = stages,
+      .resident = choice.resident ? s.slices() : 0,
+      .consumers = tile.consumers,
+      .element = s.element(),
+      .arrays = last.arrays,
+      .splits = tile.splits,
+      .constant_columns = constant_columns,
+      .cooperative = tile.cooperative,
+      .im2col = s.im2col,
+      .extras = first.parameters + epilogue.parameters,
+      .extra_names = first.names + epilogue.names,
+      .extra_stages = choice.extra_stages,
+      .stored = choice.stored,
+  };
+  if (pair)
+    constants.pair = {.first_arrays = s.arrays,
+                      .first_v = s.v(),
+                      .between = s.columns,
+                      .then_slice = last.slice(),
+                      .then_slices = last.slices()};
+  if (choice.extra_stages)
+    constants.extra = {.input = extra, .type = memory_type(problem.inputs[size_t(extra)].type.dtype)};
+  job.source.text =
+      concat("#include \"backends/cuda/support/memory.cuh\"\n", constants.text(),
+             for_arrays("FOR_ARRAYS", epilogue.arrays), pair ? for_arrays("FIRST_FOR_ARRAYS", first.arrays) : "",
+             first.text, epilogue.text, "#include \"backends/cuda/gemm/hopper_gemm.cu\"\n");
   ParameterWriter writer;
   writer.put(uint32_t(s.rows))
       .put(uint32_t(last.columns))
