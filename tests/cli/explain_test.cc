@@ -4,16 +4,21 @@
 
 #include <nlohmann/json.hpp>
 
-#include "../interop/logs.h"
+#include "../interop/trex.h"
 #include "../paths.h"
 #include "program.h"
 
 namespace temper {
 namespace {
 
-std::string trex(const std::string& name) {
-  const std::string base = concat("'", paths::source_folder(), "/tests/interop/fixtures/trex/", name);
-  return concat(' ', base, ".graph.json' ", base, ".profile.json' ", base, ".timing.json'");
+// Writes the three files of an engine into the folder, and gives their names as arguments.
+std::string trex(const std::string& folder, const std::string& name) {
+  std::string arguments;
+  for (const char* kind : {".graph.json", ".profile.json", ".timing.json"}) {
+    write_file_atomically(folder + name + kind, trex_file(name, kind));
+    arguments += concat(' ', name, kind);
+  }
+  return arguments;
 }
 
 TEST(ExplainVerb, AnIntegerPlanIsProfiledAndExplainedBesideItsFloatOne) {
@@ -58,16 +63,16 @@ TEST(ExplainVerb, AnIntegerPlanIsProfiledAndExplainedBesideItsFloatOne) {
 
 TEST(ExplainVerb, LayerFilesOfTensorrtAreExplainedInWords) {
   const std::string folder = test_folder();
-  const Outcome done = temper(folder, "explain" + trex("qat") + trex("fp16") + " -o x.json");
+  const Outcome done = temper(folder, "explain" + trex(folder, "qat") + trex(folder, "fp16") + " -o x.json");
   ASSERT_EQ(done.code, 0) << done.err;
   EXPECT_CONTAINS(done.out, "qat is INT8 and no faster than fp16 (FP16): 0.8826 ms against 0.8622 ms");
   EXPECT_CONTAINS(done.out, "1. Residual additions are not quantized: about 31.6 %, 0.279 ms");
   EXPECT_CONTAINS(done.out, "place Q/DQ on the residual inputs too");
   EXPECT_CONTAINS(done.out, "25.4 % of the time");
   EXPECT_EQ(nlohmann::json::parse(read_file(folder + "x.json")).at("engines").size(), 2u);
-  const Outcome asked = temper(folder, "explain --asked int8" + trex("fp16"));
+  const Outcome asked = temper(folder, "explain --asked int8" + trex(folder, "fp16"));
   EXPECT_CONTAINS(asked.out, "No: none of 21 convolutions and products compute in INT8");
-  EXPECT_CONTAINS(temper(folder, "explain --markdown" + trex("qat")).out,
+  EXPECT_CONTAINS(temper(folder, "explain --markdown" + trex(folder, "qat")).out,
                   "1. **Residual additions are not quantized**");
 }
 
@@ -80,15 +85,14 @@ TEST(ExplainVerb, WrongFilesAreNamed) {
   const struct {
     std::string arguments, says;
     int code;
-  } cases[] = {
-      {"explain", "files is required", 2},
-      {"explain none.json", "none.json", 3},
-      {"explain m.json", "neither a plan nor a file of trtexec", 3},
-      {"explain e.json", "neither a plan nor a file of trtexec", 3},
-      {"explain cut.json", "cut.json: the layer information is damaged", 3},
-      {"explain --asked int9" + trex("qat"), "'int9' is no precision", 2},
-      {"explain m.onnx", "temper build m.onnx", 2},
-      {"explain" + trex("qat") + trex("qat").substr(trex("qat").find(".graph.json'") + 12), "both layer profiles", 2}};
+  } cases[] = {{"explain", "files is required", 2},
+               {"explain none.json", "none.json", 3},
+               {"explain m.json", "neither a plan nor a file of trtexec", 3},
+               {"explain e.json", "neither a plan nor a file of trtexec", 3},
+               {"explain cut.json", "cut.json: the layer information is damaged", 3},
+               {"explain --asked int9" + trex(folder, "qat"), "'int9' is no precision", 2},
+               {"explain m.onnx", "temper build m.onnx", 2},
+               {"explain" + trex(folder, "qat") + " qat.profile.json qat.timing.json", "both layer profiles", 2}};
   for (const auto& c : cases) {
     const Outcome done = temper(folder, c.arguments);
     EXPECT_EQ(done.code, c.code) << c.arguments;

@@ -4,7 +4,7 @@
 
 #include "bench/explain_text.h"
 #include "interop/layer_engines.h"
-#include "logs.h"
+#include "trex.h"
 
 namespace temper {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 EngineLayers engine_of(const std::string& name) {
   std::vector<LayerFile> files;
   for (const char* kind : {".graph.json", ".profile.json", ".timing.json"})
-    files.push_back({name + kind, fixture("trex/" + name + kind)});
+    files.push_back({name + kind, trex_file(name, kind)});
   return engines_of(files).at(0);
 }
 

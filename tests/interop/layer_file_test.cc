@@ -8,7 +8,7 @@
 #include "bench/explain_text.h"
 #include "interop/layer_engines.h"
 #include "interop/layer_json.h"
-#include "logs.h"
+#include "trex.h"
 
 namespace temper {
 namespace {
@@ -165,7 +165,7 @@ TEST(LayerFile, NamesOfAProfileAreReadThoughTheyAreNotEscapedAndNumbersAreExact)
 TEST(LayerFile, FilesAreToldByWhatIsInThem) {
   EXPECT_EQ(layer_file_kind(fixture("trex/qat.graph.json")), LayerFileKind::layers);
   EXPECT_EQ(layer_file_kind(fixture("trex/qat.profile.json")), LayerFileKind::profile);
-  EXPECT_EQ(layer_file_kind(fixture("trex/qat.timing.json")), LayerFileKind::times);
+  EXPECT_EQ(layer_file_kind(trex_file("qat", ".timing.json")), LayerFileKind::times);
   for (const char* other :
        {"", "  ", "{}", "[]", "[1]", "model", R"({"model_options": {"Format": "ONNX"}})", R"([{"Name": "GPU"}])"})
     EXPECT_FALSE(layer_file_kind(other)) << other;
