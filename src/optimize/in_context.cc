@@ -253,14 +253,14 @@ class InContext {
       return name_of(*known.tactic, known.config) == name_of(*wanted.tactic, wanted.config) ? 0.001 : kNever;
     });
     const Plan plan = plan_by(of_rank);
-    Executor executor(plan, device_, arena_);
+    const auto executor = make_executor(plan, device_, arena_);
     PlanBuffers& buffers = buffers_for(plan);
-    executor.run(buffers.inputs, buffers.outputs);
+    executor->run(buffers.inputs, buffers.outputs);
     std::vector<std::vector<std::vector<double>>> runs;
-    if (backend_.queue) runs = executor.steps_on_device(kRuns);
+    if (backend_.queue) runs = on_device(*executor).steps_on_device(kRuns);
     else
       for (int run = 0; run < kHostRuns; ++run)
-        executor.run_timed(buffers.inputs, buffers.outputs, runs.emplace_back());
+        executor->run_timed(buffers.inputs, buffers.outputs, runs.emplace_back());
     // Nodes of one problem share a candidate: their mean.
     std::map<std::string, std::pair<double, int>> sums;
     for (size_t s = 0; s < plan.segments.size(); ++s)
@@ -286,7 +286,7 @@ class InContext {
   // In a recording a kernel may start before the one in front of it has ended. What that gives must be, bit for bit,
   // what the steps give when each is waited for.
   void check_overlap(const Plan& plan) {
-    Executor executor(plan, device_, arena_);
+    DeviceExecutor executor(plan, device_, arena_);
     PlanBuffers& buffers = buffers_for(plan);
     auto outputs = [&] { return std::span(buffers.tensors).subspan(plan.inputs.size()); };
     executor.run_waiting(buffers.inputs, buffers.outputs);
@@ -317,22 +317,24 @@ class InContext {
 bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const Device& device, Clock& clock) {
   std::vector<double> ms[2];
   Arena arenas[2] = {Arena(device), Arena(device)};
-  Executor first(plan, device, arenas[0]), second(other, device, arenas[1]);
-  for (Executor* executor : {&first, &second}) executor->run(buffers.inputs, buffers.outputs);
+  const std::unique_ptr<Executor> executors[2] = {make_executor(plan, device, arenas[0]),
+                                                  make_executor(other, device, arenas[1])};
+  for (const auto& executor : executors) executor->run(buffers.inputs, buffers.outputs);
   const bool on_host = !find_backend(device.backend).queue;
   int turns = 6;
   if (on_host) {
     constexpr double kTurnsMs = 300;
     turns = int(std::clamp(
-        kTurnsMs / std::max(clock.elapsed_ms([&] { first.run(buffers.inputs, buffers.outputs); }, 1), 1e-3), 2.0, 6.0));
+        kTurnsMs / std::max(clock.elapsed_ms([&] { executors[0]->run(buffers.inputs, buffers.outputs); }, 1), 1e-3),
+        2.0, 6.0));
   }
   for (int turn = 0; turn < turns; ++turn)
     for (int i = 0; i < 2; ++i) {
-      Executor& executor = i ? second : first;
+      Executor& executor = *executors[i];
       const auto run = [&] { executor.run(buffers.inputs, buffers.outputs); };
       if (on_host) ms[i].push_back(quick_time_ms(run, {.max_ms = 20, .max_runs = 5}, clock));
       else
-        for (double one : executor.run_on_device(5)) ms[i].push_back(one);
+        for (double one : on_device(executor).run_on_device(5)) ms[i].push_back(one);
     }
   log(LogLevel::debug, "a plan of ", median(ms[0]), " ms beside one of ", median(ms[1]), " ms");
   return median(ms[0]) < median(ms[1]);

@@ -11,7 +11,7 @@
 #include "optimize/plan_buffers.h"
 #include "optimize/step_threads.h"
 #include "plan/choose.h"
-#include "plan/execute.h"
+#include "plan/execute_host.h"
 #include "plan/planner.h"
 
 namespace temper {
@@ -68,7 +68,7 @@ std::vector<Group> find_groups(const Graph& graph, const BatchInfo& batch) {
 
 double time_plan(const Plan& plan, const Device& device, double best_ms, std::vector<std::vector<double>>* step_ms) {
   Arena arena(device);
-  Executor executor(plan, device, arena);
+  HostExecutor executor(plan, device, arena);
   PlanBuffers buffers(plan);
   executor.run(buffers.inputs, buffers.outputs);
   const double ms = quick_time_ms([&] { executor.run(buffers.inputs, buffers.outputs); },

@@ -9,7 +9,7 @@
 #include "measure/clock.h"
 #include "measure/statistics.h"
 #include "optimize/plan_buffers.h"
-#include "plan/execute.h"
+#include "plan/execute_host.h"
 #include "plan/nearest.h"
 #include "plan/planner.h"
 
@@ -185,7 +185,7 @@ PlanTimer timer_of_plans(const Device& device) {
   return [&device](const std::vector<const Plan*>& plans) {
     struct Timed {
       Arena arena;
-      Executor executor;
+      HostExecutor executor;
       std::vector<double> whole;
       std::vector<std::vector<std::vector<double>>> steps;  // by segment, step and turn
       Timed(const Plan& plan, const Device& device) : arena(device), executor(plan, device, arena) {

@@ -7,7 +7,7 @@ namespace temper {
 
 // No step of a checked plan reads or writes outside of the caller's buffers, the arena or a constant, as long as its
 // kernels keep to their problem and configuration. Throws Error{bad_file} naming the step, and Error{unsupported} for a
-// tactic that this build does not have. What needs the kernels themselves is checked by Executor.
+// tactic that this build does not have. What needs the kernels themselves is checked by BoundSteps.
 void check_plan(const Plan& plan, const Backend& backend);
 // Concrete, and small enough that sizes and strides in it do not overflow.
 void check_concrete(const TensorType& type);

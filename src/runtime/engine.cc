@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "plan/execute.h"
 #include "plan/nearest.h"
 #include "plan/planner.h"
 #include "runtime/stages.h"
@@ -264,7 +265,7 @@ Session::Prepared& Session::make_ready(const std::vector<Dims>& shapes) {
   if (!prepared.plan) {
     if (!staged_) staged_ = std::make_unique<StagedRunner>(*engine_, arena_);
   } else {
-    prepared.executor = std::make_unique<Executor>(*prepared.plan, engine_->device(), arena_);
+    prepared.executor = make_executor(*prepared.plan, engine_->device(), arena_);
     bytes_.add(*prepared.plan);
     kernel_bytes_ += kernel_bytes(*prepared.plan);
   }
@@ -337,9 +338,13 @@ Queue& Session::queue() {
 
 std::span<void* const> Session::run_resident(std::span<const void* const> inputs, std::span<void* const> outputs) {
   queue();
-  const auto results = one_stage().executor->run_resident(inputs, outputs);
+  const auto results = on_device(*one_stage().executor).run_resident(inputs, outputs);
   ++statistics_.runs;
   return results;
+}
+
+std::vector<double> Session::run_on_device(int times, bool recorded) {
+  return on_device(*one_stage().executor).run_on_device(times, recorded);
 }
 
 void Session::run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,

@@ -9,7 +9,8 @@
 #include <mutex>
 #include <string>
 
-#include "plan/execute.h"
+#include "plan/arena.h"
+#include "plan/executor.h"
 #include "plan/file.h"
 #include "plan/nearest.h"
 #include "runtime/plan_bytes.h"
@@ -142,17 +143,15 @@ class Session {
   // For shapes prepared last: row-major buffers of the types that prepare() was given and returned. Allocates nothing.
   void run_prepared(std::span<const void* const> inputs, std::span<void* const> outputs);
   // For devices with memory of their own ("cuda:0"): as run_prepared, with buffers in that memory; see
-  // Executor::run_resident. What writes the inputs must be done, or stream() must have been made to wait for it. Throws
-  // Error{usage} on other devices and Error{unsupported} where is_staged().
+  // DeviceExecutor::run_resident. What writes the inputs must be done, or stream() must have been made to wait for it.
+  // Throws Error{usage} on other devices and Error{unsupported} where is_staged().
   std::span<void* const> run_resident(std::span<const void* const> inputs, std::span<void* const> outputs = {});
   // Memory of such a device, which outlives the session where its owner does.
   std::shared_ptr<void> allocate_resident(int64_t bytes) { return queue().allocate(bytes); }
   // Of such a device: what its work is ordered by (a CUstream).
   void* stream() { return queue().handle(); }
-  // For devices with memory of their own, after a run: see Executor::run_on_device.
-  std::vector<double> run_on_device(int times, bool recorded = true) {
-    return one_stage().executor->run_on_device(times, recorded);
-  }
+  // For devices with memory of their own, after a run: see DeviceExecutor::run_on_device.
+  std::vector<double> run_on_device(int times, bool recorded = true);
   // As run_prepared, adding to `ms` the time of each step: see Executor::run_timed.
   void run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,
                  std::vector<std::vector<double>>& ms);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/backend.h"
+#include "plan/execute.h"
 
 namespace temper {
 
@@ -173,7 +174,7 @@ StagedRunner::Branch& StagedRunner::make(Level& level, const std::vector<Dims>& 
   Branch branch;
   branch.entry = std::move(splitter.entry);
   branch.entry.plan = engine_.make_plan(splitter.part);
-  branch.entry.executor = std::make_unique<Executor>(*branch.entry.plan, engine_.device(), arena_);
+  branch.entry.executor = make_executor(*branch.entry.plan, engine_.device(), arena_);
   if (splitter.rest.node_count() > 0 || !splitter.rest_outputs.empty()) {
     branch.next = std::make_unique<Level>();
     branch.next->graph = std::move(splitter.rest);

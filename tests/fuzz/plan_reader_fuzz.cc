@@ -6,7 +6,7 @@
 #include <cstring>
 #include <random>
 
-#include "plan/execute.h"
+#include "plan/execute_host.h"
 #include "plan/file.h"
 #include "plan/planner.h"
 #include "runtime/engine.h"
@@ -93,7 +93,7 @@ void execute(const Plan& plan) {
   for (const PortInfo& port : plan.outputs)
     outputs.push_back(tensors.emplace_back(port.type.dtype, port.type.dims()).raw_mutable());
   Arena arena(open_device("reference"));
-  Executor executor(plan, open_device("reference"), arena);
+  HostExecutor executor(plan, open_device("reference"), arena);
   executor.run(inputs, outputs);
 }
 

@@ -9,6 +9,7 @@
 
 #include "optimize/build_engine.h"
 #include "optimize/segments.h"
+#include "plan/execute_host.h"
 #include "plan/planner.h"
 
 namespace temper {
@@ -162,7 +163,7 @@ TEST(Build, EveryWayToSliceTheBatchGivesTheSameAnswer) {
           options.segments.push_back({groups[border].last + 1, graph.node_count() - 1, slice == 1 ? 2 : 0, !parallel});
         const Plan plan = build_plan(graph, backend, device, options);
         Arena arena(device);
-        Executor executor(plan, device, arena);
+        HostExecutor executor(plan, device, arena);
         std::vector<Tensor> outputs;
         std::vector<void*> out;
         for (const PortInfo& port : plan.outputs) {

@@ -9,6 +9,7 @@
 
 #include "backends/backend.h"
 #include "plan/container.h"
+#include "plan/execute.h"
 #include "plan/planner.h"
 #include "runtime/engine.h"
 
@@ -156,7 +157,7 @@ inline std::pair<ErrorKind, std::string> refusal(std::span<const std::byte> byte
     const Engine engine(read_plan(bytes, nullptr));
     for (const auto& plan : engine.plans()) {
       Arena arena(engine.device());
-      Executor executor(*plan, engine.device(), arena);
+      make_executor(*plan, engine.device(), arena);
     }
   } catch (const Error& error) { return {error.kind(), error.what()}; }
   ADD_FAILURE() << "nothing was refused";

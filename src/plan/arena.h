@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a session works: memory of its device, which grows to the largest plan that it runs.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "backends/backend.h"
+
+namespace temper {
+
+// Where the device has memory of its own, this is also its order of work and memory of the host to copy from and to.
+class Arena {
+ public:
+  explicit Arena(const Device& device);
+  Arena(const Arena&) = delete;
+  void reserve(int64_t bytes, int64_t staging_bytes = 0);                   // throws Error{machine}
+  std::byte* data() const { return static_cast<std::byte*>(data_.get()); }  // page-aligned
+  std::byte* staging() const { return static_cast<std::byte*>(staging_.get()); }
+  int64_t bytes() const { return bytes_; }
+  Queue* queue() const { return queue_.get(); }  // null: the device works on the host's memory
+  int moves() const { return moves_; }           // raised when data() changes
+
+ private:
+  std::unique_ptr<Queue> queue_;
+  std::shared_ptr<void> data_, staging_;
+  int64_t bytes_ = 0, staging_bytes_ = 0;
+  int moves_ = 0;
+};
+
+}  // namespace temper

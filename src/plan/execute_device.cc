@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/execute_device.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/aligned.h"
+#include "base/checked.h"
+#include "base/log.h"
+
+namespace temper {
+
+namespace {
+int64_t bytes_of(const PortInfo& port) { return byte_count(port.type.dtype, port.type.dims()); }
+}  // namespace
+
+DeviceExecutor::DeviceExecutor(const Plan& plan, const Device& device, Arena& arena)
+    : plan_(plan), arena_(arena), queue_(*arena.queue()), steps_(plan, device, arena) {
+  const auto start = std::chrono::steady_clock::now();
+  with_context([&] { return steps_.needs(bytes_); }, [&] { place_buffers(); });
+  const auto placed = std::chrono::steady_clock::now();
+  steps_.reserve(bytes_, bytes_);
+  auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
+  log(LogLevel::debug, "constants on the device in ", ms(start, placed), " ms, memory in ",
+      ms(placed, std::chrono::steady_clock::now()));
+}
+
+// Puts the constants there, and says where the caller's buffers are copied to.
+void DeviceExecutor::place_buffers() {
+  constants_.resize(plan_.constants.size());
+  for (const Segment& segment : plan_.segments)
+    for (const PlanStep& step : segment.steps)
+      for (const BufferRef& ref : step.inputs)
+        if (ref.kind == BufferRef::Kind::constant && !constants_[size_t(ref.at)])
+          constants_[size_t(ref.at)] = queue_.constant(plan_.constants[size_t(ref.at)]->raw());
+  std::vector<const void*> addresses;
+  for (const auto& constant : constants_) addresses.push_back(constant.get());
+  steps_.set_constants(std::move(addresses));
+  auto place = [&](const std::vector<PortInfo>& ports, std::vector<int64_t>& at) {
+    for (const PortInfo& port : ports) {
+      at.push_back(bytes_);
+      bytes_ += round_up<int64_t>(bytes_of(port), 256);
+    }
+  };
+  place(plan_.inputs, inputs_at_);
+  place(plan_.outputs, outputs_at_);
+}
+
+// Takes addresses anew where the arena has moved.
+void DeviceExecutor::find_buffers() {
+  steps_.reserve(bytes_, bytes_);  // there is less where a larger plan has asked for too much since
+  if (moves_ == arena_.moves()) return;
+  queue_.wait();
+  recording_.reset();
+  in_place_.clear();
+  inputs_.clear();
+  outputs_.clear();
+  std::byte* behind = arena_.data() + plan_.arena_bytes();
+  for (int64_t at : inputs_at_) inputs_.push_back(behind + at);
+  for (int64_t at : outputs_at_) outputs_.push_back(behind + at);
+  moves_ = arena_.moves();
+}
+
+void DeviceExecutor::put_in_steps(std::span<const void* const> inputs, std::span<void* const> outputs) {
+  steps_.each(inputs, outputs,
+              [](size_t, size_t, BoundStep& step, const Buffers& buffers) { step.kernel->launch(buffers); });
+}
+
+const Queue::Recording& DeviceExecutor::recording() {
+  if (!recording_) recording_ = queue_.record([&] { put_in_steps(inputs_, outputs_); });
+  return *recording_;
+}
+
+// Null where these buffers come for the first time: making a recording takes longer than many copies.
+const Queue::Recording* DeviceExecutor::recording_on(const std::vector<const void*>& inputs,
+                                                     const std::vector<void*>& outputs) {
+  constexpr size_t kMost = 8;
+  auto it = std::find_if(in_place_.begin(), in_place_.end(),
+                         [&](const InPlace& k) { return k.inputs == inputs && k.outputs == outputs; });
+  if (it == in_place_.end()) {
+    if (in_place_.size() == kMost) in_place_.pop_back();
+    in_place_.insert(in_place_.begin(), {inputs, outputs, nullptr});
+    return nullptr;
+  }
+  if (!it->recording) it->recording = queue_.record([&] { put_in_steps(inputs, outputs); });
+  std::rotate(in_place_.begin(), it, it + 1);
+  return in_place_.front().recording.get();
+}
+
+// A buffer of the caller's that another one shares memory with must be copied: kernels may write the one while they
+// still read the other.
+bool DeviceExecutor::disjoint(std::span<const void* const> inputs, std::span<void* const> outputs) const {
+  std::vector<std::pair<const std::byte*, int64_t>> written;
+  auto range = [](const PortInfo& port, const void* at) {
+    return std::pair(static_cast<const std::byte*>(at), bytes_of(port));
+  };
+  auto meets = [&](const std::pair<const std::byte*, int64_t>& a) {
+    return std::any_of(written.begin(), written.end(),
+                       [&](const auto& b) { return a.first < b.first + b.second && b.first < a.first + a.second; });
+  };
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    const auto output = range(plan_.outputs[o], outputs[o]);
+    if (meets(output)) return false;
+    written.push_back(output);
+  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (meets(range(plan_.inputs[i], inputs[i]))) return false;
+  return true;
+}
+
+void DeviceExecutor::to_device(std::span<const void* const> inputs) {
+  find_buffers();
+  for (size_t i = 0; i < plan_.inputs.size(); ++i) {
+    const int64_t bytes = bytes_of(plan_.inputs[i]);
+    std::byte* staged = arena_.staging() + inputs_at_[i];
+    std::memcpy(staged, inputs[i], size_t(bytes));
+    queue_.copy_to_device(const_cast<void*>(inputs_[i]), staged, bytes);
+  }
+}
+
+void DeviceExecutor::to_host(std::span<void* const> outputs) {
+  for (size_t o = 0; o < plan_.outputs.size(); ++o)
+    queue_.copy_to_host(arena_.staging() + outputs_at_[o], outputs_[o], bytes_of(plan_.outputs[o]));
+  queue_.wait();
+  for (size_t o = 0; o < plan_.outputs.size(); ++o)
+    std::memcpy(outputs[o], arena_.staging() + outputs_at_[o], size_t(bytes_of(plan_.outputs[o])));
+}
+
+void DeviceExecutor::run(std::span<const void* const> inputs, std::span<void* const> outputs) {
+  to_device(inputs);
+  queue_.replay(recording());
+  to_host(outputs);
+}
+
+void DeviceExecutor::run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,
+                               std::vector<std::vector<double>>& ms) {
+  to_device(inputs);
+  const auto once = steps_on_device(1);
+  ms.resize(plan_.segments.size());
+  for (size_t s = 0; s < ms.size(); ++s) {
+    ms[s].resize(plan_.segments[s].steps.size());
+    for (size_t i = 0; i < ms[s].size(); ++i) ms[s][i] += once[0][s][i];
+  }
+  to_host(outputs);
+}
+
+void DeviceExecutor::run_waiting(std::span<const void* const> inputs, std::span<void* const> outputs) {
+  to_device(inputs);
+  steps_.each(inputs_, outputs_, [&](size_t, size_t, BoundStep& step, const Buffers& buffers) {
+    step.kernel->launch(buffers);
+    queue_.wait();
+  });
+  to_host(outputs);
+}
+
+std::span<void* const> DeviceExecutor::run_resident(std::span<const void* const> inputs,
+                                                    std::span<void* const> outputs) {
+  find_buffers();
+  // A recording has its addresses in it, and its kernels were chosen for aligned ones.
+  auto aligned = [](const void* at) { return reinterpret_cast<uintptr_t>(at) % 256 == 0; };
+  std::vector<const void*> in = inputs_;
+  std::vector<void*> out = outputs_;
+  const Queue::Recording* of_these = nullptr;
+  if (disjoint(inputs, outputs)) {
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (aligned(inputs[i])) in[i] = inputs[i];
+    for (size_t o = 0; o < outputs.size(); ++o)
+      if (aligned(outputs[o])) out[o] = outputs[o];
+    if (out != outputs_ && !(of_these = recording_on(in, out))) out = outputs_;  // inputs alone may come again
+    if (!of_these && in != inputs_ && !(of_these = recording_on(in, out))) in = inputs_;
+  }
+  if (!of_these) of_these = &recording();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (in[i] != inputs[i]) queue_.copy_on_device(const_cast<void*>(in[i]), inputs[i], bytes_of(plan_.inputs[i]));
+  queue_.replay(*of_these);
+  for (size_t o = 0; o < outputs.size(); ++o)
+    if (out[o] != outputs[o]) queue_.copy_on_device(outputs[o], out[o], bytes_of(plan_.outputs[o]));
+  queue_.wait();
+  return outputs.empty() ? std::span<void* const>(outputs_) : outputs;
+}
+
+std::vector<double> DeviceExecutor::run_on_device(int times, bool recorded) {
+  find_buffers();
+  if (recorded) recording();
+  std::vector<std::unique_ptr<Queue::Mark>> marks;
+  for (int i = 0; i <= times; ++i) marks.push_back(queue_.make_mark());
+  queue_.put_mark(*marks[0]);
+  for (int i = 1; i <= times; ++i) {
+    if (recorded) queue_.replay(recording());
+    else put_in_steps(inputs_, outputs_);
+    queue_.put_mark(*marks[size_t(i)]);
+  }
+  queue_.wait();
+  std::vector<double> ms;
+  for (int i = 1; i <= times; ++i) ms.push_back(queue_.milliseconds(*marks[size_t(i - 1)], *marks[size_t(i)]));
+  return ms;
+}
+
+// Step by step, with a mark between any two.
+std::vector<std::vector<std::vector<double>>> DeviceExecutor::steps_on_device(int times) {
+  find_buffers();
+  struct Timed {
+    size_t segment, step;
+    std::unique_ptr<Queue::Mark> after;
+  };
+  std::vector<Timed> timed;
+  const auto start = queue_.make_mark();
+  steps_.each(inputs_, outputs_,
+              [&](size_t s, size_t i, BoundStep&, const Buffers&) { timed.push_back({s, i, queue_.make_mark()}); });
+  // One behind the other without gaps that the host makes: all are in the queue before the first ends.
+  const auto steps = queue_.record([&] {
+    queue_.put_mark(*start);
+    size_t next = 0;
+    steps_.each(inputs_, outputs_, [&](size_t, size_t, BoundStep& step, const Buffers& buffers) {
+      step.kernel->launch(buffers);
+      queue_.put_mark(*timed[next++].after);
+    });
+  });
+  std::vector<std::vector<std::vector<double>>> runs;
+  for (int run = 0; run < times; ++run) {
+    queue_.replay(*steps);
+    queue_.wait();
+    auto& ms = runs.emplace_back();
+    for (const Segment& segment : plan_.segments) ms.emplace_back(segment.steps.size());
+    const Queue::Mark* before = start.get();
+    for (const Timed& t : timed) {
+      ms[t.segment][t.step] += queue_.milliseconds(*before, *t.after);
+      before = t.after.get();
+    }
+  }
+  return runs;
+}
+
+void DeviceExecutor::run_observed(std::span<const void* const> inputs, std::span<void* const> outputs,
+                                  const Observer& observer) {
+  to_device(inputs);
+  steps_.each(inputs_, outputs_, [&](size_t, size_t, BoundStep& step, const Buffers& buffers) {
+    std::vector<AlignedBytes> copies;
+    auto copy = [&](const Port& port, Layout layout, const void* from) -> void* {
+      if (!from) return nullptr;
+      copies.emplace_back(size_t(layout_bytes(port.type.dtype, port.dims(), layout, port.pitch)));
+      queue_.copy_to_host(copies.back().data(), from, int64_t(copies.back().size()));
+      return copies.back().data();
+    };
+    auto show = [&](const std::function<void(const PlanStep&, const Buffers&)>& see) {
+      if (!see) return;
+      const PlanStep& plan_step = *step.step;
+      std::vector<const void*> in;
+      std::vector<void*> out;
+      for (size_t i = 0; i < buffers.inputs.size(); ++i)
+        in.push_back(copy(plan_step.problem.inputs[i], plan_step.config.inputs[i], buffers.inputs[i]));
+      for (size_t o = 0; o < buffers.outputs.size(); ++o)
+        out.push_back(copy(plan_step.problem.outputs[o], plan_step.config.outputs[o], buffers.outputs[o]));
+      queue_.wait();
+      see(plan_step, {in, out, nullptr, nullptr});
+      copies.clear();
+    };
+    show(observer.before);
+    step.kernel->launch(buffers);
+    show(observer.after);
+  });
+  to_host(outputs);
+}
+
+}  // namespace temper

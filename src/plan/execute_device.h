@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a plan on a device with memory of its own: its steps are recorded once (a CUDA graph) and replayed.
+#pragma once
+#include "plan/bound_steps.h"
+#include "plan/executor.h"
+
+namespace temper {
+
+class DeviceExecutor final : public Executor {
+ public:
+  // Loads the kernels. `plan` and `arena`, which has a queue, outlive the executor.
+  DeviceExecutor(const Plan& plan, const Device& device, Arena& arena);
+
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs) override;
+  void run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,
+                 std::vector<std::vector<double>>& ms) override;
+  // The observer is shown copies on the host.
+  void run_observed(std::span<const void* const> inputs, std::span<void* const> outputs,
+                    const Observer& observer) override;
+  DeviceExecutor* on_device() override { return this; }
+
+  // With buffers that lie in the device's memory; nothing passes through the host's. Buffers that come for a second
+  // time are read and written where they lie; new ones, those not aligned to 256 bytes and those that share memory are
+  // copied on the device. Waits until it is done. Returns where the outputs lie; without `outputs`, only there, until
+  // the arena's next run.
+  std::span<void* const> run_resident(std::span<const void* const> inputs, std::span<void* const> outputs = {});
+  // Runs the steps `times` times on the inputs that the last run() left there, as one recording or as single launches,
+  // and gives the milliseconds of each on the device's clock. No transfers.
+  std::vector<double> run_on_device(int times, bool recorded = true);
+  // The same by step, as [run][segment][step]: what a step's launches take beside each other is in its time, too.
+  std::vector<std::vector<std::vector<double>>> steps_on_device(int times);
+  // As run(), but each step is waited for before the next one starts.
+  void run_waiting(std::span<const void* const> inputs, std::span<void* const> outputs);
+
+ private:
+  // The steps on buffers of the caller's that lie in the device's memory.
+  struct InPlace {
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    std::unique_ptr<Queue::Recording> recording;  // null: seen once, and copied
+  };
+
+  const Plan& plan_;
+  Arena& arena_;
+  Queue& queue_;
+  BoundSteps steps_;
+  std::vector<std::shared_ptr<const void>> constants_;  // by index in the plan; null for those that no step reads
+  // The caller's buffers are copied through staging memory of the host to buffers behind the plan's own part of the
+  // arena.
+  std::vector<int64_t> inputs_at_, outputs_at_;  // in the staging memory, and behind the plan's part of the arena
+  int64_t bytes_ = 0;
+  std::vector<const void*> inputs_;  // addresses on the device
+  std::vector<void*> outputs_;
+  std::unique_ptr<Queue::Recording> recording_;
+  std::vector<InPlace> in_place_;  // the latest first
+  int moves_ = -1;                 // of the arena, when addresses were last taken
+
+  void place_buffers();
+  void find_buffers();
+  void put_in_steps(std::span<const void* const> inputs, std::span<void* const> outputs);
+  const Queue::Recording& recording();
+  const Queue::Recording* recording_on(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
+  bool disjoint(std::span<const void* const> inputs, std::span<void* const> outputs) const;
+  void to_device(std::span<const void* const> inputs);
+  void to_host(std::span<void* const> outputs);
+};
+
+}  // namespace temper
