@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/strict_json.h"
 
-#include <cmath>
 #include <cstdio>
 
 #include "base/quote.h"
@@ -68,11 +67,6 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 };
 
-[[noreturn]] void wrong(const Json& json, std::string_view wanted) {
-  const std::string shown = json.is_structured() ? json.type_name() : dump(json).substr(0, 80);
-  fail(ErrorKind::bad_file, "the JSON is damaged: ", wanted, " is expected where ", shown, " stands");
-}
-
 }  // namespace
 
 Json parse(std::string_view text, std::string_view what) {
@@ -118,37 +112,6 @@ std::string dump(const Json& json, int indent) {
 }
 std::string dump_ordered(const nlohmann::ordered_json& json, int indent) {
   return escaped(json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-}
-
-int64_t integer(const Json& json, int64_t least, int64_t most) {
-  if (!json.is_number_integer()) wrong(json, "an integer");
-  if (json.is_number_unsigned() && json.get<uint64_t>() > uint64_t(std::numeric_limits<int64_t>::max()))
-    wrong(json, "a smaller integer");
-  const auto value = json.get<int64_t>();
-  if (value < least || value > most) wrong(json, concat("an integer from ", least, " to ", most));
-  return value;
-}
-
-double number(const Json& json) {
-  if (!json.is_number() || !std::isfinite(json.get<double>())) wrong(json, "a number");
-  return json.get<double>();
-}
-
-const std::string& text(const Json& json) {
-  if (!json.is_string()) wrong(json, "a text");
-  return json.get_ref<const std::string&>();
-}
-
-const std::vector<Json>& list(const Json& json) {
-  if (!json.is_array()) wrong(json, "a list");
-  return json.get_ref<const Json::array_t&>();
-}
-
-std::vector<int64_t> integers(const Json& json) {
-  std::vector<int64_t> values;
-  for (const Json& value : list(json))
-    values.push_back(integer(value, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()));
-  return values;
 }
 
 }  // namespace temper::strict

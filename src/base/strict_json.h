@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads JSON from a file that may be hostile: bounded depth, no key twice, each value of the type and in the range that
-// is asked for. Included by .cc files only.
+// Reads JSON from a file that may be hostile: bounded depth, no key twice; base/json_struct.h asks for what is in it.
+// Included by .cc files only.
 #pragma once
 #include <concepts>
 #include <nlohmann/json.hpp>
@@ -22,12 +22,5 @@ template <std::same_as<nlohmann::ordered_json> Ordered>  // and nothing that bec
 std::string dump(const Ordered& json, int indent = -1) {
   return dump_ordered(json, indent);
 }
-
-// Of JSON that another program wrote; structs of Temper's own follow base/json_struct.h.
-int64_t integer(const Json& json, int64_t least, int64_t most);
-double number(const Json& json);  // finite
-const std::string& text(const Json& json);
-const std::vector<Json>& list(const Json& json);
-std::vector<int64_t> integers(const Json& json);
 
 }  // namespace temper::strict

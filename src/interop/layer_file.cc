@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/checked.h"
+#include "base/json_struct.h"
 #include "interop/layer_json.h"
 #include "interop/layer_kind.h"
 
@@ -13,23 +14,25 @@ namespace temper {
 
 namespace {
 
-using strict::Json;
 constexpr size_t kMaxLayers = 10'000;  // the largest engines have some thousands; what follows is quadratic
 constexpr double kMaxMs = 3e9;
 constexpr int64_t kMaxDim = int64_t(1) << 40;
 
-const Json* member(const Json& object, const char* name) {
-  const auto it = object.find(name);
-  return it == object.end() || it->is_null() ? nullptr : &*it;
+// Nothing where it is absent or null. `object` must outlive it.
+std::optional<JsonInput> member(const JsonInput& object, const char* name) {
+  const auto it = object.json().find(name);
+  if (it == object.json().end() || it->is_null()) return std::nullopt;
+  return JsonInput(*it, object, name);
 }
-std::string text_or(const Json& object, const char* name, std::string otherwise = "") {
-  const Json* value = member(object, name);
-  return value ? strict::text(*value) : otherwise;
+std::string text_or(const JsonInput& object, const char* name, std::string otherwise = "") {
+  const auto value = member(object, name);
+  return value ? value->text() : otherwise;
 }
-std::vector<int64_t> dims_or(const Json& object, const char* name) {
-  const Json* value = member(object, name);
+std::vector<int64_t> dims_or(const JsonInput& object, const char* name) {
+  const auto value = member(object, name);
   if (!value) return {};
-  std::vector<int64_t> dims = strict::integers(*value);
+  std::vector<int64_t> dims;
+  read_json(*value, dims);
   for (int64_t d : dims)
     if (d < -1 || d > kMaxDim) fail(ErrorKind::bad_file, name, " holds ", d, ", which is no size");
   return dims;
@@ -44,8 +47,8 @@ int64_t product(const std::vector<int64_t>& dims) {
 }
 int64_t bytes_for(int64_t count, int bits) { return ceil_div(checked_mul<int64_t>(count, bits), int64_t(8)); }
 
-LayerTensor read_tensor(const Json& json) {
-  if (!json.is_object()) fail(ErrorKind::bad_file, "a tensor that is no object");
+LayerTensor read_tensor(const JsonInput& json) {
+  if (!json.json().is_object()) fail(ErrorKind::bad_file, "a tensor that is no object");
   LayerTensor tensor;
   tensor.name = text_or(json, "Name");
   tensor.dims = dims_or(json, "Dimensions");
@@ -58,10 +61,11 @@ LayerTensor read_tensor(const Json& json) {
   return tensor;
 }
 
-std::vector<LayerTensor> read_tensors(const Json& layer, const char* name) {
+std::vector<LayerTensor> read_tensors(const JsonInput& layer, const char* name) {
   std::vector<LayerTensor> tensors;
-  if (const Json* list = member(layer, name))
-    for (const Json& tensor : strict::list(*list)) tensors.push_back(read_tensor(tensor));
+  if (const auto list = member(layer, name))
+    for (size_t i = 0; i < list->list().size(); ++i)
+      tensors.push_back(read_tensor(JsonInput(list->list()[i], *list, i)));
   return tensors;
 }
 
@@ -73,22 +77,22 @@ struct Weights {
   std::string precision;
   int64_t count = 0;
 };
-Weights read_weights(const Json& layer, const char* name) {
-  const Json* json = member(layer, name);
-  if (!json || !json->is_object()) return {};
-  const Json* count = member(*json, "Count");
-  return {precision_in(text_or(*json, "Type")), count ? strict::integer(*count, 0, int64_t(1) << 48) : 0};
+Weights read_weights(const JsonInput& layer, const char* name) {
+  const auto json = member(layer, name);
+  if (!json || !json->json().is_object()) return {};
+  const auto count = member(*json, "Count");
+  return {precision_in(text_or(*json, "Type")), count ? count->integer(0, int64_t(1) << 48) : 0};
 }
 
 // A convolution's from its own fields, a product's from the size of its weights; nothing where that does not tell.
-std::optional<int64_t> operations(const Json& json, const EngineLayer& layer, const Weights& weights) {
+std::optional<int64_t> operations(const JsonInput& json, const EngineLayer& layer, const Weights& weights) {
   if (layer.inputs.empty() || layer.outputs.empty()) return std::nullopt;
   const auto &in = layer.inputs[0].dims, &out = layer.outputs[0].dims;
   if (in.size() < 2 || out.size() < 2 || !are_known(in) || !are_known(out)) return std::nullopt;
   if (layer.kind == LayerKind::convolution && text_or(json, "ParameterType") == "Convolution") {
     const std::vector<int64_t> kernel = dims_or(json, "Kernel");
-    const Json* groups = member(json, "Groups");
-    const int64_t g = groups ? strict::integer(*groups, 1, kMaxDim) : 1;
+    const auto groups = member(json, "Groups");
+    const int64_t g = groups ? groups->integer(1, kMaxDim) : 1;
     if (kernel.empty() || !are_known(kernel)) return std::nullopt;
     const bool transposed = layer.op.find("Deconv") != layer.op.npos;
     const auto &sums = transposed ? in : out, &terms = transposed ? out : in;
@@ -99,12 +103,12 @@ std::optional<int64_t> operations(const Json& json, const EngineLayer& layer, co
   return std::nullopt;
 }
 
-void add_merged(EngineLayer& layer, const Json& json) {
+void add_merged(EngineLayer& layer, const JsonInput& json) {
   // "[ONNX Layer: a]" one after the other, with a separator that differs between releases.
   constexpr std::string_view mark = "[ONNX Layer: ";
-  const Json* metadata = member(json, "Metadata");
-  if (!metadata || !metadata->is_string()) return;
-  const std::string& text = strict::text(*metadata);
+  const auto metadata = member(json, "Metadata");
+  if (!metadata || !metadata->json().is_string()) return;
+  const std::string& text = metadata->text();
   std::vector<std::string> names;
   for (size_t at = text.find(mark); at != text.npos; at = text.find(mark, at)) {
     at += mark.size();
@@ -113,16 +117,16 @@ void add_merged(EngineLayer& layer, const Json& json) {
   if (names.size() > 1) layer.merged = names;
 }
 
-EngineLayer read_layer(const Json& json) {
-  if (json.is_string()) return layer_of_name(strict::text(json));
-  if (!json.is_object()) fail(ErrorKind::bad_file, "it is neither a name nor an object");
+EngineLayer read_layer(const JsonInput& json) {
+  if (json.json().is_string()) return layer_of_name(json.text());
+  if (!json.json().is_object()) fail(ErrorKind::bad_file, "it is neither a name nor an object");
   EngineLayer layer = layer_of_name(text_or(json, "Name"));
   layer.op = text_or(json, "LayerType", layer.op);
   layer.tactic = text_or(json, "TacticName");
   layer.inputs = read_tensors(json, "Inputs");
   layer.outputs = read_tensors(json, "Outputs");
   add_merged(layer, json);
-  const bool fused = member(json, "ConvWeights") != nullptr;
+  const bool fused = member(json, "ConvWeights").has_value();
   const Weights weights = read_weights(json, fused ? "ConvWeights" : "Weights");
   const Weights bias = read_weights(json, fused ? "ConvBias" : "Bias");
   // Shapes and masks are inputs as well; what it works on are numbers.
@@ -161,12 +165,14 @@ EngineLayer read_layer(const Json& json) {
 }
 
 // Names of "Bindings", which are texts, or of "I/O Tensors", which are objects.
-std::set<std::string> read_bindings(const Json& file) {
+std::set<std::string> read_bindings(const JsonInput& file) {
   std::set<std::string> names;
   for (const char* key : {"Bindings", "I/O Tensors"})
-    if (const Json* list = member(file, key))
-      for (const Json& entry : strict::list(*list))
-        names.insert(entry.is_object() ? text_or(entry, "Name") : strict::text(entry));
+    if (const auto list = member(file, key))
+      for (size_t i = 0; i < list->list().size(); ++i) {
+        const JsonInput entry(list->list()[i], *list, i);
+        names.insert(entry.json().is_object() ? text_or(entry, "Name") : entry.text());
+      }
   return names;
 }
 
@@ -223,17 +229,19 @@ EngineLayer layer_of_name(const std::string& name) {
 }
 
 LayerInfo read_layer_info(std::string_view text) {
-  const Json file = parse_layer_json(text, "the layer information");
-  if (!file.is_object() || !member(file, "Layers"))
-    fail(ErrorKind::bad_file, "this is no file of trtexec --exportLayerInfo: it has no list \"Layers\"");
-  const auto& layers = strict::list(file["Layers"]);
+  const strict::Json json = parse_layer_json(text, "the layer information");
+  const JsonInput file(json, "", "");
+  const auto list = json.is_object() ? member(file, "Layers") : std::nullopt;
+  if (!list) fail(ErrorKind::bad_file, "this is no file of trtexec --exportLayerInfo: it has no list \"Layers\"");
+  const auto& layers = list->list();
   if (layers.empty()) fail(ErrorKind::bad_file, "the layer information lists no layer");
   if (layers.size() > kMaxLayers) fail(ErrorKind::bad_file, "the layer information lists ", layers.size(), " layers");
   LayerInfo info;
   EngineLayers& engine = info.engine;
   for (size_t i = 0; i < layers.size(); ++i) {
     info.detailed = info.detailed || layers[i].is_object();
-    engine.layers.push_back(with_context([&] { return concat("layer ", i); }, [&] { return read_layer(layers[i]); }));
+    engine.layers.push_back(
+        with_context([&] { return concat("layer ", i); }, [&] { return read_layer(JsonInput(layers[i], "", "")); }));
   }
   std::set<std::string> read, written;
   for (const EngineLayer& layer : engine.layers) {
@@ -252,24 +260,24 @@ LayerInfo read_layer_info(std::string_view text) {
 }
 
 LayerProfile read_layer_profile(std::string_view text) {
-  const Json file = parse_layer_json(text, "the layer profile");
+  const strict::Json file = parse_layer_json(text, "the layer profile");
   LayerProfile profile;
-  const auto& records = strict::list(file);
+  const auto& records = JsonInput(file, "the layer profile", "").list();
   if (records.size() > kMaxLayers) fail(ErrorKind::bad_file, "the layer profile lists ", records.size(), " layers");
   for (size_t i = 0; i < records.size(); ++i)
     with_context([&] { return concat("record ", i); },
                  [&] {
-                   const Json& record = records[i];
-                   if (!record.is_object()) fail(ErrorKind::bad_file, "it is no object");
-                   if (i == 0 && !member(record, "name") && member(record, "count")) {
-                     profile.runs = strict::integer(record["count"], 0, std::numeric_limits<int64_t>::max());
+                   const JsonInput record(records[i], "", "");
+                   if (!record.json().is_object()) fail(ErrorKind::bad_file, "it is no object");
+                   if (const auto count = member(record, "count"); i == 0 && count && !member(record, "name")) {
+                     profile.runs = count->integer(0, std::numeric_limits<int64_t>::max());
                      return;
                    }
                    LayerTime layer{text_or(record, "name"), -1};
                    if (layer.name.empty()) fail(ErrorKind::bad_file, "it names no layer");
                    for (const char* key : {"medianMs", "averageMs"})
-                     if (const Json* ms = member(record, key); ms && layer.ms < 0) {
-                       layer.ms = strict::number(*ms);
+                     if (const auto ms = member(record, key); ms && layer.ms < 0) {
+                       layer.ms = ms->number();
                        if (layer.ms < 0) fail(ErrorKind::bad_file, key, " is ", layer.ms, ", a negative time");
                        if (layer.ms > kMaxMs) fail(ErrorKind::bad_file, key, " is ", layer.ms, ", more than a month");
                      }

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/strict_json.h"
+#include "base/json_struct.h"
 
 namespace temper {
 
 TrtexecTimes read_trtexec_times(std::string_view json) {
   const strict::Json file = strict::parse(json, "the file of times");
-  const auto& records = strict::list(file);
+  const auto& records = JsonInput(file, "the file of times", "").list();
   if (records.empty()) fail(ErrorKind::bad_file, "the file of times holds no query");
   TrtexecTimes times;
   const strict::Json& first = records[0];
@@ -26,7 +26,7 @@ TrtexecTimes read_trtexec_times(std::string_view json) {
         [&] {
           auto ms = [&](const char* name) {
             if (!records[i].is_object() || !records[i].contains(name)) fail(ErrorKind::bad_file, "it has no ", name);
-            const double value = strict::number(records[i][name]);
+            const double value = JsonInput(records[i][name], name, "").number();
             if (value < 0) fail(ErrorKind::bad_file, name, " is ", value, ", a negative time");
             return value;
           };

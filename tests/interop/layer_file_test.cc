@@ -172,10 +172,10 @@ TEST(LayerFile, FilesAreToldByWhatIsInThem) {
 }
 
 TEST(LayerFile, WhatIsWrongIsNamed) {
-  EXPECT_NE(expect_error("{\"Layers\": 1}").find("a list is expected"), std::string::npos);
+  EXPECT_NE(expect_error("{\"Layers\": 1}").find("Layers: an array expected"), std::string::npos);
   EXPECT_NE(expect_error("{\"Layers\": []}").find("lists no layer"), std::string::npos);
   EXPECT_NE(expect_error("{\"Layers\": [1]}").find("layer 0"), std::string::npos);
-  EXPECT_NE(expect_error("{\"Layers\": [{\"Name\": 7}]}").find("a text is expected"), std::string::npos);
+  EXPECT_NE(expect_error("{\"Layers\": [{\"Name\": 7}]}").find("Name: a string expected"), std::string::npos);
   EXPECT_NE(
       expect_error(concat(R"({"Layers": [)", layer("a", "Conv", tensor("x", "-2", "\"Format\": \"FP32\""), ""), "]}"))
           .find("no size"),
