@@ -5,7 +5,7 @@
 sources are read then, since each takes about 20 s; the rest is named, and `./dev lint FILES` reads it.
 
 A source that passed is not read again while its preprocessed text, the checks and clang-tidy stay as they are:
-BUILD/lint has an empty file for each such text."""
+BUILD/lint has an empty file for each such text, and the commands that clang-tidy reads."""
 import concurrent.futures
 import hashlib
 import json
@@ -45,6 +45,20 @@ def commands(build):
     return found
 
 
+def write_commands(build):
+    """Writes BUILD/lint/compile_commands.json: clang-tidy cannot read headers that GCC has precompiled, and sources include
+    what they need themselves."""
+    entries = json.loads((build / "compile_commands.json").read_text())
+    for entry in entries:
+        words = shlex.split(entry["command"])
+        for at in reversed(range(len(words) - 1)):
+            if words[at] == "-include" and words[at + 1].endswith("cmake_pch.hxx"):
+                del words[at:at + 2]
+        entry["command"] = shlex.join(words)
+    (build / "lint").mkdir(exist_ok=True)
+    (build / "lint/compile_commands.json").write_text(json.dumps(entries))
+
+
 def preprocessed(directory, command):
     """The source's text after the preprocessor, without the compiler cache in front of the compiler."""
     at = command.index("-o")
@@ -62,10 +76,9 @@ def complaints(name, build, known, version):
     passed = build / "lint" / key
     if passed.exists():
         return ""
-    done = subprocess.run(["clang-tidy", "-p", str(build), "--quiet", "--warnings-as-errors=*", name], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(["clang-tidy", "-p", str(build / "lint"), "--quiet", "--warnings-as-errors=*", name], cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         return done.stdout or done.stderr
-    passed.parent.mkdir(exist_ok=True)
     passed.touch()
     return ""
 
@@ -73,6 +86,7 @@ def complaints(name, build, known, version):
 def main():
     build, arguments = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
     known = commands(build)
+    write_commands(build)
     left = []
     if arguments == ["--changed"]:
         names = changed()

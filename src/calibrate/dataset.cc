@@ -71,6 +71,7 @@ void fit_batches(const Graph& graph, const Dataset& data, const Parts& parts, Ca
   } else {
     // As imported, more values exist than are observed later: the estimate is on the safe side.
     std::vector<Dims> dims;
+    dims.reserve(sample.size());
     for (const Tensor& input : sample) dims.push_back(input.dims());
     const int64_t bytes = observed_bytes(specialize(graph, bind_shapes(graph, dims)));
     batch = std::clamp<int64_t>(kMostBytes / std::max<int64_t>(bytes, 1), 1, std::min<int64_t>(count, 32));

@@ -18,6 +18,7 @@ struct Observer::Runner {
   explicit Runner(std::shared_ptr<const Engine> engine) : session(std::move(engine)) {}
   const std::vector<Tensor>& run(const std::vector<Tensor>& inputs) {
     std::vector<Dims> shapes;
+    shapes.reserve(inputs.size());
     for (const Tensor& input : inputs) shapes.push_back(input.dims());
     if (kept != shapes) {
       outputs.clear();
@@ -28,7 +29,9 @@ struct Observer::Runner {
     }
     if (session.is_staged()) return outputs = session.run(inputs);
     std::vector<const void*> in;
+    in.reserve(inputs.size());
     std::vector<void*> out;
+    out.reserve(outputs.size());
     for (const Tensor& input : inputs) in.push_back(input.raw().data());
     for (Tensor& output : outputs) out.push_back(output.raw_mutable());
     session.run_prepared(in, out);

@@ -155,6 +155,7 @@ int64_t StreamCalibration::observe(const std::vector<Tensor>& inputs) {
   if (!calibration_) start(inputs, count);
   if (kept_) {
     std::vector<Dims> shapes;
+    shapes.reserve(inputs.size());
     for (const Tensor& tensor : inputs) shapes.push_back(tensor.dims());
     calibration_->engine().check_shapes(shapes);
     kept_->keep(inputs, samples_, count);

@@ -30,6 +30,7 @@ double fraction(std::string_view text, std::string_view flag) {
 
 std::vector<double> fractions(const std::vector<std::string>& texts, std::string_view flag) {
   std::vector<double> values;
+  values.reserve(texts.size());
   for (const std::string& text : texts) values.push_back(fraction(text, flag));
   return values;
 }

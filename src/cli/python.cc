@@ -36,7 +36,7 @@ runpy.run_module('temper', run_name='__main__', alter_sys=True)
 
 std::filesystem::path program() {
   std::error_code error;
-  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  auto path = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) fail(ErrorKind::machine, "/proc/self/exe cannot be read: ", error.message());
   return path;
 }
@@ -86,6 +86,7 @@ void hand_over_to_python(const std::string& python, const Context& context) {
   }
   if (!names_program) words.insert(words.end(), {"--temper", self.string()});
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());

@@ -40,6 +40,7 @@ std::vector<Unreadable> leave_out(const Dataset& data, const std::string& path, 
     fail(ErrorKind::bad_file, "none of the ", samples.size(), " pictures of '", path,
          "' can be read; the first: ", std::string_view(left_out[0].error.what()));
   std::vector<std::string> texts;
+  texts.reserve(left_out.size());
   for (const Unreadable& one : left_out) texts.emplace_back(one.error.what());
   log(LogLevel::warning, left_out.size(), " of ", samples.size(), " pictures of '", path, "' cannot be read and ",
       left_out.size() == 1 ? "is" : "are", " left out: ", first_of(texts), "; with --strict this is an error");

@@ -292,6 +292,7 @@ class DatasetOpener {
                  "both pictures and sub-folders with pictures: either all lie in it, or each sub-folder is a class");
 
     std::vector<std::string> classes;
+    classes.reserve(folders.size());
     for (const fs::path& folder : folders) classes.push_back(folder.filename().string());
     const std::vector<int64_t> numbers = number_classes(classes);
     std::vector<int64_t> labels;

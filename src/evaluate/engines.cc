@@ -72,6 +72,7 @@ std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::
   for (const std::string& warning : broken.warnings(int64_t(what.samples.size())))
     log(LogLevel::warning, warning, "; look at the data and at the preprocessing");
   std::vector<Evaluation> results;
+  results.reserve(evaluators.size());
   std::set<std::string> warned;  // the reference is the same one beside each
   for (const Evaluator& evaluator : evaluators) results.push_back(evaluator.result());
   for (const Evaluation& evaluation : results)

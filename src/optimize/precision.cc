@@ -151,7 +151,7 @@ PrecisionTarget target_of(const Graph& graph, DType dtype, UnfitForF16 unfit, co
 UnfitForF16 unfit_on_noise(const Graph& graph, EngineInfo& info, const BuildOptions& options, TimingCache& cache) {
   std::string why_not;
   const auto largest = largest_on_noise(graph, info, options, cache, why_not);
-  const UnfitForF16 unfit = unfit_for_f16(graph, largest ? *largest : Largest(), "on noise");
+  UnfitForF16 unfit = unfit_for_f16(graph, largest ? *largest : Largest(), "on noise");
   const size_t found = unfit.values.size() + unfit.products.size();
   info.notes.push_back(largest ? concat("values that fp16 does not hold were looked for on noise alone",
                                         found ? concat(", and ", found, " found") : "",

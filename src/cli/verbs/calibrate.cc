@@ -143,7 +143,7 @@ void finish(const Options& options, const ImportedModel* model, Ranges& ranges, 
   log_notes(ranges.notes);
   // All is made before any is written.
   const std::string cache = options.cache.empty() ? "" : to_text(cache_of(ranges, options.cache_version));
-  const std::string qdq = options.flags.qdq.empty() ? "" : qdq_of(options, *model, ranges, context);
+  const std::string qdq = model && !options.flags.qdq.empty() ? qdq_of(options, *model, ranges, context) : "";
   if (!options.output.empty()) save_ranges(options.output, ranges, options.force);
   if (!options.cache.empty()) write_file_atomically({options.cache, FileKind::calibration_cache, options.force}, cache);
   if (!options.flags.qdq.empty()) write_file_atomically({options.flags.qdq, FileKind::our_onnx, options.force}, qdq);
@@ -160,6 +160,7 @@ void lint(const Options& options, Context& context) {
   const BuildOptions build = build_options(options.flags, options.model, context);
   Lint found = lint_cache(cache, model.graph, optimised(model, build));
   std::vector<LintFinding> of_file;
+  of_file.reserve(notes.size());
   for (const std::string& note : notes) of_file.push_back({Severity::warning, "", note});
   found.findings.insert(found.findings.begin(), of_file.begin(), of_file.end());
   constexpr const char* names[] = {"info", "warning", "error"};

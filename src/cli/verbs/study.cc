@@ -48,6 +48,7 @@ std::vector<std::string> shape_flags(const std::map<std::string, ShapeRange>& sh
     return out;
   };
   std::vector<std::string> flags;
+  flags.reserve(shapes.size());
   for (const auto& [name, range] : shapes)
     flags.push_back(concat(name, "=",
                            range.min == range.max
