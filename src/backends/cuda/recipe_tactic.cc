@@ -54,7 +54,7 @@ Problem without_constants(Problem problem) {
 GpuProperties properties_of(const Device& device) {
   if (!device.gpu) return {};
   const GpuInfo& gpu = device.gpu->gpu()->info();
-  return {gpu.multiprocessors, gpu.shared_per_block, gpu.l2_bytes};
+  return {gpu.sms, gpu.shared_per_block, gpu.l2_bytes};
 }
 
 std::vector<Config> recipe_configs(const Recipe& recipe, const Problem& problem, const Device& device) {

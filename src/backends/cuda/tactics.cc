@@ -85,8 +85,7 @@ static Device cuda_device(int ordinal, const DeviceSettings& settings) {
   device.backend = "cuda";
   device.architecture = gpu.architecture();
   // Cubins are for the architecture, times for this very model of GPU.
-  device.fingerprint =
-      concat("cuda ", gpu.name, ' ', device.architecture, ' ', gpu.multiprocessors, " multiprocessors");
+  device.fingerprint = concat("cuda ", gpu.name, ' ', device.architecture, ' ', gpu.sms, " multiprocessors");
   device.gpu = machine;
   return device;
 }

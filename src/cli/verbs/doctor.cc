@@ -83,9 +83,9 @@ void add_gpus(std::vector<Finding>& findings, const cuda::Inventory& inventory) 
   const std::vector<std::string> listed = nvidia_gpus();
   for (size_t i = 0; i < inventory.gpus.size(); ++i) {
     const cuda::GpuInfo& gpu = inventory.gpus[i];
-    std::string state = concat(gpu.name, ", compute capability ", gpu.major, '.', gpu.minor, ", ", gpu.multiprocessors,
-                               " multiprocessors, ", format_bytes(double(gpu.memory_bytes)), ", L2 ",
-                               format_bytes(double(gpu.l2_bytes)));
+    std::string state =
+        concat(gpu.name, ", compute capability ", gpu.major, '.', gpu.minor, ", ", gpu.sms, " multiprocessors, ",
+               format_bytes(double(gpu.memory_bytes)), ", L2 ", format_bytes(double(gpu.l2_bytes)));
     std::string throttled;
     if (const auto& now = inventory.states[i]) {
       auto of = [](const std::optional<int>& value) { return value ? concat(*value) : std::string("?"); };
@@ -188,7 +188,7 @@ void add_doctor(CLI::App& verb, Context& context) {
                                 {"compute_capability", concat(gpu.major, '.', gpu.minor)},
                                 {"architecture", gpu.architecture()},
                                 {"pci_bus_id", gpu.pci_bus_id},
-                                {"multiprocessors", gpu.multiprocessors},
+                                {"multiprocessors", gpu.sms},
                                 {"memory_bytes", gpu.memory_bytes},
                                 {"l2_bytes", gpu.l2_bytes}});
       }

@@ -79,7 +79,7 @@ void Driver::start() {
     };
     gpu.major = attribute(DeviceAttribute::capability_major);
     gpu.minor = attribute(DeviceAttribute::capability_minor);
-    gpu.multiprocessors = attribute(DeviceAttribute::multiprocessors);
+    gpu.sms = attribute(DeviceAttribute::multiprocessors);
     gpu.l2_bytes = attribute(DeviceAttribute::l2_bytes);
     gpu.shared_per_block = attribute(DeviceAttribute::shared_per_block_optin);
     gpu.clock_khz = optional(DeviceAttribute::clock_khz);
