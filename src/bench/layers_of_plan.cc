@@ -6,6 +6,9 @@
 #include "bench/layers.h"
 #include "bench/profile.h"
 #include "bench/table.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/pool.h"
+#include "graph/ops/reduce.h"
 #include "measure/load_watch.h"
 
 namespace temper {
@@ -52,7 +55,7 @@ LayerKind kind_of(const PlanStep& step, const EngineLayer& layer) {
   const LayerKind kind = found == kinds.end() ? LayerKind::other : found->second;
   if (kind != LayerKind::pointwise || layer.inputs.size() != 1) return kind;
   // A program on one tensor that changes the type: quantization has a few steps (scale, round, cast), a cast none else.
-  const Program& program = std::get<ops::Pointwise>(step.problem.op).program;
+  const Program& program = step.problem.op.get<ops::Pointwise>().program;
   if (program.steps.size() > 8) return kind;
   if (is_float(layer.from) && is_low(layer.to)) return LayerKind::quantize;
   if (is_low(layer.from) && is_float(layer.to)) return LayerKind::dequantize;
@@ -162,8 +165,7 @@ EngineLayers layers_of(const Profile& profile, const EngineInfo& info, const Pea
     layer.kind = kind_of(step, layer);
     if (!is_product(layer.kind)) layer.addend = -1;
     if (!step.is_reorder()) {
-      if (const auto* pool = std::get_if<ops::Pool>(&step.problem.op))
-        layer.average = pool->kind == ops::PoolKind::average;
+      if (const auto* pool = step.problem.op.get_if<ops::Pool>()) layer.average = pool->kind == ops::PoolKind::average;
       if (const auto* reduce = reduce_of(step.problem.op)) layer.average = reduce->kind == ops::ReduceKind::mean;
     }
     layer.ms = row.ms;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "bench/bench_engine.h"
+#include "graph/ops/fused.h"
 #include "measure/clock.h"
 #include "measure/load_watch.h"
 #include "measure/statistics.h"
@@ -54,7 +55,7 @@ Profile profile_engine(const std::shared_ptr<const Engine>& engine, const std::v
       row.to = row.step->problem.outputs[0].type.dtype;
       // A fused convolution multiplies values that are made of its input and have the type of its weights.
       const auto& inputs = row.step->problem.inputs;
-      const bool fused = std::holds_alternative<ops::FusedConv>(row.step->problem.op);
+      const bool fused = row.step->problem.op.is<ops::FusedConv>();
       row.from = inputs.empty() ? row.to : inputs[fused ? 1 : 0].type.dtype;
       profile.steps_ms += row.ms;
       profile.steps.push_back(row);

@@ -4,6 +4,15 @@
 #include <algorithm>
 
 #include "graph/graph.h"
+#include "graph/ops/broadcast.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/gather.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/reduce.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/shape.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/transpose.h"
 
 namespace temper {
 
@@ -95,12 +104,10 @@ Result run_on_dims(const Program& program, std::span<const Operand> inputs, cons
 
 // Which inputs of an op that only moves elements are moved; the others are positions.
 std::optional<std::vector<bool>> moved_inputs(const Op& op, size_t count) {
-  if (std::get_if<ops::Concat>(&op)) return std::vector<bool>(count, true);
+  if (op.is<ops::Concat>()) return std::vector<bool>(count, true);
   std::vector<bool> first(count, false);
   first[0] = true;
-  if (std::get_if<ops::Reshape>(&op) || std::get_if<ops::Transpose>(&op) || std::get_if<ops::Slice>(&op) ||
-      std::get_if<ops::Broadcast>(&op) || std::get_if<ops::Gather>(&op))
-    return first;
+  if (op.is<ops::Reshape, ops::Transpose, ops::Slice, ops::Broadcast, ops::Gather>()) return first;
   return std::nullopt;
 }
 
@@ -130,7 +137,7 @@ Result infer_contents(const Op& op, std::span<const Operand> inputs, const Tenso
   if (!has_contents(output.dtype) || !output.is_concrete() || element_count(output.dims()) > kMaxContents)
     return nullptr;
   const Dims dims = output.dims();
-  if (const auto* shape = std::get_if<ops::ShapeOf>(&op)) {
+  if (const auto* shape = op.get_if<ops::ShapeOf>()) {
     const Shape& s = inputs[0].type->shape;
     return make(Contents(s.begin() + shape->start, s.begin() + shape->end));
   }
@@ -153,8 +160,8 @@ Result infer_contents(const Op& op, std::span<const Operand> inputs, const Tenso
     return make(Contents(ints.begin(), ints.end()));
   }
   if (const auto moved = moved_inputs(op, inputs.size())) return run_on_numbers(op, inputs, *moved, dims);
-  if (const auto* pointwise = std::get_if<ops::Pointwise>(&op)) return run_on_dims(pointwise->program, inputs, dims);
-  if (const auto* reduce = std::get_if<ops::Reduce>(&op)) {
+  if (const auto* pointwise = op.get_if<ops::Pointwise>()) return run_on_dims(pointwise->program, inputs, dims);
+  if (const auto* reduce = op.get_if<ops::Reduce>()) {
     if (inputs[0].type->rank() != 1 || reduce->axes.size() != 1) return nullptr;
     Dim total = reduce->kind == ops::ReduceKind::prod ? 1 : 0;
     for (const Dim& dim : *inputs[0].contents) {

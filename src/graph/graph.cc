@@ -5,6 +5,8 @@
 #include <stdexcept>
 
 #include "base/parse.h"
+#include "graph/ops/conv_transpose.h"
+#include "graph/ops/pool.h"
 
 namespace temper {
 
@@ -132,9 +134,7 @@ std::vector<ValueId> Graph::add_folded(Op op, std::vector<ValueId> inputs, std::
     }
   }
   // A window may be far larger than the tensors; what it costs is for a pass to judge.
-  if (!is_concrete(node.op) || conv_of(node.op) || std::get_if<ops::ConvTranspose>(&node.op) ||
-      std::get_if<ops::Pool>(&node.op))
-    return outputs;
+  if (!is_concrete(node.op) || conv_of(node.op) || node.op.is<ops::ConvTranspose, ops::Pool>()) return outputs;
   for (ValueId id : outputs)
     if (!is_small(id)) return outputs;
   std::vector<Tensor> tensors;

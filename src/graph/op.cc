@@ -1,53 +1,240 @@
 // SPDX-License-Identifier: Apache-2.0
+// THE op list, and what can be done with an op of any kind.
 #include "graph/op.h"
 
+#include <algorithm>
+#include <stdexcept>
+
 #include "graph/fields.h"
+#include "graph/ops/arg_reduce.h"
+#include "graph/ops/bit_cast.h"
+#include "graph/ops/broadcast.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/conv_transpose.h"
+#include "graph/ops/cumulative.h"
+#include "graph/ops/dequantize.h"
+#include "graph/ops/fused.h"
+#include "graph/ops/gather.h"
+#include "graph/ops/grid_sample.h"
+#include "graph/ops/lrn.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/nms.h"
+#include "graph/ops/nonzero.h"
+#include "graph/ops/normalize.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/pool.h"
+#include "graph/ops/quantize.h"
+#include "graph/ops/range.h"
+#include "graph/ops/recurrent.h"
+#include "graph/ops/reduce.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/resize.h"
+#include "graph/ops/roi_align.h"
+#include "graph/ops/scatter.h"
+#include "graph/ops/shape.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/softmax.h"
+#include "graph/ops/topk.h"
+#include "graph/ops/transpose.h"
+#include "graph/ops/unique.h"
 
 namespace temper {
 
+// clang-format off: one a line, in alphabetical order
+#define TEMPER_OPS(OP) \
+  OP(ArgReduce)        \
+  OP(BitCast)          \
+  OP(Broadcast)        \
+  OP(Concat)           \
+  OP(Conv)             \
+  OP(ConvChain)        \
+  OP(ConvTranspose)    \
+  OP(Cumulative)       \
+  OP(Dequantize)       \
+  OP(FusedConv)        \
+  OP(FusedReduce)      \
+  OP(Gather)           \
+  OP(GridSample)       \
+  OP(Lrn)              \
+  OP(MatMul)           \
+  OP(Nms)              \
+  OP(NonZero)          \
+  OP(Normalize)        \
+  OP(Pad)              \
+  OP(Pointwise)        \
+  OP(Pool)             \
+  OP(Quantize)         \
+  OP(Range)            \
+  OP(Recurrent)        \
+  OP(Reduce)           \
+  OP(Reshape)          \
+  OP(Resize)           \
+  OP(RoiAlign)         \
+  OP(Scatter)          \
+  OP(ShapeOf)          \
+  OP(Slice)            \
+  OP(Softmax)          \
+  OP(TopK)             \
+  OP(Transpose)        \
+  OP(Unique)
+// clang-format on
+
+struct OpTable {
+  std::string_view name;
+  Op (*make)();
+  void* (*copy)(const void* op);
+  void (*destroy)(void* op);
+  bool (*equal)(const void* a, const void* b);
+  std::string (*fields_text)(const void* op);
+  bool (*parse_field)(void* op, std::string_view field, std::string_view text);  // false: there is no such field
+  std::vector<TensorType> (*infer)(const void* op, const InferContext& context);
+  std::vector<Tensor> (*reference)(const void* op, std::span<const Tensor> inputs, std::span<const TensorType> outputs);
+  std::optional<size_t> (*absorb)(void* op, const InferContext& context);
+  bool (*is_concrete)(const void* op);
+  void (*substitute)(void* op, const Bindings& bindings);
+  Program* (*epilogue)(void* op);
+};
+
 namespace {
-template <class Variant>
-struct Check;
-template <OpStruct... Ops>
-struct Check<std::variant<Ops...>> {};
-[[maybe_unused]] Check<Op> every_op_has_all_members;
 
-template <size_t I = 0>
-Op default_op(std::string_view name) {
-  if constexpr (I == std::variant_size_v<Op>) {
-    fail(ErrorKind::bad_file, "there is no op '", name, "'");
-  } else {
-    using T = std::variant_alternative_t<I, Op>;
-    if (T::name == name) return T{};
-    return default_op<I + 1>(name);
-  }
+template <class T>
+const T& as(const void* op) {
+  return *static_cast<const T*>(op);
 }
-}  // namespace
-
-std::string_view name_of(const Op& op) {
-  return std::visit([]<class T>(const T&) { return std::string_view(T::name); }, op);
+template <class T>
+T& as(void* op) {
+  return *static_cast<T*>(op);
 }
 
-std::string fields_text(const Op& op) {
+template <class T>
+std::string fields_text_of(const T& op) {
+  const T standard{};
+  std::vector<std::string> defaults;
+  T::fields(standard, [&](std::string_view, const auto& value) { print_field(defaults.emplace_back(), value); });
   std::string out;
-  std::visit(
-      [&]<class T>(const T& self) {
-        const T standard{};
-        std::vector<std::string> defaults;
-        T::fields(standard, [&](std::string_view, const auto& value) { print_field(defaults.emplace_back(), value); });
-        size_t i = 0;
-        T::fields(self, [&](std::string_view field, const auto& value) {
-          std::string text;
-          print_field(text, value);
-          if (text != defaults[i++]) out += concat(out.empty() ? "" : " ", field, '=', text);
-        });
-      },
-      op);
+  size_t i = 0;
+  T::fields(op, [&](std::string_view field, const auto& value) {
+    std::string text;
+    print_field(text, value);
+    if (text != defaults[i++]) out += concat(out.empty() ? "" : " ", field, '=', text);
+  });
   return out;
 }
 
+template <class T>
+bool parse_field_of(T& op, std::string_view field, std::string_view text) {
+  bool found = false;
+  T::fields(op, [&](std::string_view candidate, auto& value) {
+    if (candidate != field) return;
+    found = true;
+    with_context([&] { return concat(T::name, '.', field); }, [&] { parse_field(text, value); });
+  });
+  return found;
+}
+
+template <class T>
+std::vector<TensorType> infer_of(const T& op, const InferContext& context) {
+  if constexpr (requires(T copy) { copy.absorb(context); }) {
+    if (T known = op; context.size() > T::data_inputs && known.absorb(context))
+      return known.infer(context.first(T::data_inputs));
+  }
+  return op.infer(context);
+}
+
+template <class T>
+std::optional<size_t> absorb_of(T& op, const InferContext& context) {
+  if constexpr (requires { op.absorb(context); }) {
+    if (context.size() > T::data_inputs && op.absorb(context)) return T::data_inputs;
+  }
+  return std::nullopt;
+}
+
+template <class T>
+bool is_concrete_of(const T& op) {
+  bool concrete = true;
+  T::fields(op, [&](std::string_view, const auto& value) { concrete &= is_concrete_field(value); });
+  return concrete;
+}
+
+template <class T>
+Program* epilogue_of_struct(T& op) {
+  if constexpr (requires { op.epilogue; }) return &op.epilogue;
+  else if constexpr (requires { op.conv.epilogue; }) return &op.conv.epilogue;
+  else return nullptr;
+}
+
+template <OpStruct T>
+constexpr OpTable table_of{
+    .name = T::name,
+    .make = [] { return Op(T{}); },
+    .copy = [](const void* op) -> void* { return new T(as<T>(op)); },
+    .destroy = [](void* op) { delete static_cast<T*>(op); },
+    .equal = [](const void* a, const void* b) { return as<T>(a) == as<T>(b); },
+    .fields_text = [](const void* op) { return fields_text_of(as<T>(op)); },
+    .parse_field = [](void* op, std::string_view field,
+                      std::string_view text) { return parse_field_of(as<T>(op), field, text); },
+    .infer = [](const void* op, const InferContext& context) { return infer_of(as<T>(op), context); },
+    .reference = [](const void* op, std::span<const Tensor> inputs,
+                    std::span<const TensorType> outputs) { return as<T>(op).reference(inputs, outputs); },
+    .absorb = [](void* op, const InferContext& context) { return absorb_of(as<T>(op), context); },
+    .is_concrete = [](const void* op) { return is_concrete_of(as<T>(op)); },
+    .substitute =
+        [](void* op, const Bindings& bindings) {
+          T::fields(as<T>(op), [&](std::string_view, auto& value) { substitute_field(value, bindings); });
+        },
+    .epilogue = [](void* op) { return epilogue_of_struct(as<T>(op)); },
+};
+
+#define TEMPER_TABLE(T) &table_of<ops::T>,
+constexpr const OpTable* tables[] = {TEMPER_OPS(TEMPER_TABLE)};
+#undef TEMPER_TABLE
+
+}  // namespace
+
+template <class T>
+const OpTable& op_table() {
+  return table_of<T>;
+}
+#define TEMPER_TABLE(T) template const OpTable& op_table<ops::T>();
+TEMPER_OPS(TEMPER_TABLE)
+#undef TEMPER_TABLE
+
+Op::Op(const Op& other) : table_(other.table_), op_(table_ ? table_->copy(other.op_) : nullptr) {}
+
+Op::~Op() {
+  if (table_) table_->destroy(op_);
+}
+
+bool Op::operator==(const Op& other) const {
+  return table_ == other.table_ && (!table_ || table_->equal(op_, other.op_));
+}
+
+const OpTable& Op::table() const {
+  if (!table_) throw std::logic_error("an empty op was asked for what it does");
+  return *table_;
+}
+
+void Op::throw_other_kind() const {
+  throw std::logic_error(concat("the op is ", table_ ? table_->name : "empty", ", not of the kind that was asked for"));
+}
+
+std::vector<Op> all_ops() {
+  std::vector<Op> result;
+  for (const OpTable* table : tables) result.push_back(table->make());
+  return result;
+}
+
+std::string_view name_of(const Op& op) { return op.table().name; }
+
+std::string fields_text(const Op& op) { return op.table().fields_text(op.data()); }
+
 Op parse_op(std::string_view name, std::string_view fields) {
-  Op op = default_op(name);
+  const auto* table =
+      std::find_if(std::begin(tables), std::end(tables), [&](auto* each) { return each->name == name; });
+  if (table == std::end(tables)) fail(ErrorKind::bad_file, "there is no op '", name, "'");
+  Op op = (*table)->make();
   while (!fields.empty()) {
     const auto equals = fields.find('=');
     if (equals == fields.npos) fail(ErrorKind::bad_file, name, ": '", fields.substr(0, 80), "' is not field=value");
@@ -58,84 +245,36 @@ Op parse_op(std::string_view name, std::string_view fields) {
     while (end < fields.size() && (quoted || fields[end] != ' ')) quoted ^= fields[end++] == '"';
     const std::string_view text = fields.substr(0, end);
     fields.remove_prefix(std::min(end + 1, fields.size()));
-    bool found = false;
-    std::visit(
-        [&]<class T>(T& self) {
-          T::fields(self, [&](std::string_view candidate, auto& value) {
-            if (candidate != field) return;
-            found = true;
-            with_context([&] { return concat(name, '.', field); }, [&] { parse_field(text, value); });
-          });
-        },
-        op);
-    if (!found) fail(ErrorKind::bad_file, "the op '", name, "' has no field '", field.substr(0, 80), "'");
+    if (!op.table().parse_field(op.data(), field, text))
+      fail(ErrorKind::bad_file, "the op '", name, "' has no field '", field.substr(0, 80), "'");
   }
   return op;
 }
 
 std::vector<TensorType> infer(const Op& op, const InferContext& context) {
-  return std::visit(
-      [&]<class T>(const T& self) {
-        if constexpr (requires(T copy) { copy.absorb(context); }) {
-          if (T known = self; context.size() > T::data_inputs && known.absorb(context))
-            return known.infer(context.first(T::data_inputs));
-        }
-        return self.infer(context);
-      },
-      op);
+  return op.table().infer(op.data(), context);
 }
 
 std::vector<Tensor> reference(const Op& op, std::span<const Tensor> inputs, std::span<const TensorType> outputs) {
-  return std::visit([&](const auto& self) { return self.reference(inputs, outputs); }, op);
+  return op.table().reference(op.data(), inputs, outputs);
 }
 
-std::optional<size_t> absorb(Op& op, const InferContext& context) {
-  return std::visit(
-      [&]<class T>(T& self) -> std::optional<size_t> {
-        if constexpr (requires { self.absorb(context); }) {
-          if (context.size() > T::data_inputs && self.absorb(context)) return T::data_inputs;
-        }
-        return std::nullopt;
-      },
-      op);
-}
+std::optional<size_t> absorb(Op& op, const InferContext& context) { return op.table().absorb(op.data(), context); }
 
-bool is_concrete(const Op& op) {
-  bool concrete = true;
-  std::visit(
-      [&]<class T>(const T& self) {
-        T::fields(self, [&](std::string_view, const auto& value) { concrete &= is_concrete_field(value); });
-      },
-      op);
-  return concrete;
-}
+bool is_concrete(const Op& op) { return op.table().is_concrete(op.data()); }
 
-void substitute(Op& op, const Bindings& bindings) {
-  std::visit(
-      [&]<class T>(T& self) {
-        T::fields(self, [&](std::string_view, auto& value) { substitute_field(value, bindings); });
-      },
-      op);
-}
+void substitute(Op& op, const Bindings& bindings) { op.table().substitute(op.data(), bindings); }
 
-Program* epilogue_of(Op& op) {
-  return std::visit(
-      []<class T>(T& self) -> Program* {
-        if constexpr (requires { self.epilogue; }) return &self.epilogue;
-        else if constexpr (requires { self.conv.epilogue; }) return &self.conv.epilogue;
-        else return nullptr;
-      },
-      op);
-}
+Program* epilogue_of(Op& op) { return op.table().epilogue(op.data()); }
 
 const ops::Conv* conv_of(const Op& op) {
-  if (const auto* fused = std::get_if<ops::FusedConv>(&op)) return &fused->conv;
-  return std::get_if<ops::Conv>(&op);
+  if (const auto* fused = op.get_if<ops::FusedConv>()) return &fused->conv;
+  return op.get_if<ops::Conv>();
 }
 
 const ops::Reduce* reduce_of(const Op& op) {
-  if (const auto* fused = std::get_if<ops::FusedReduce>(&op)) return &fused->reduce;
-  return std::get_if<ops::Reduce>(&op);
+  if (const auto* fused = op.get_if<ops::FusedReduce>()) return &fused->reduce;
+  return op.get_if<ops::Reduce>();
 }
 
 }  // namespace temper

@@ -1,54 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE op list. An op is a plain struct held to the concept below, so that a missing member is a compile error here.
-// Functions with an overload for each op visit it: those of op.cc, onnx/write_ops.cc and plan/batch.cc.
+// Op holds one op of any kind. An op is a plain struct held to the concept below, so that a missing member is a compile
+// error. THE op list stands in op.cc; this file and graph.h know no op, so that who uses one includes its header alone.
 #pragma once
 #include <concepts>
 #include <optional>
-#include <variant>
+#include <string>
+#include <utility>
 
-#include "graph/ops/arg_reduce.h"
-#include "graph/ops/bit_cast.h"
-#include "graph/ops/broadcast.h"
-#include "graph/ops/concat.h"
-#include "graph/ops/conv.h"
-#include "graph/ops/conv_transpose.h"
-#include "graph/ops/cumulative.h"
-#include "graph/ops/dequantize.h"
-#include "graph/ops/fused.h"
-#include "graph/ops/gather.h"
-#include "graph/ops/grid_sample.h"
-#include "graph/ops/lrn.h"
-#include "graph/ops/matmul.h"
-#include "graph/ops/nms.h"
-#include "graph/ops/nonzero.h"
-#include "graph/ops/normalize.h"
-#include "graph/ops/pad.h"
-#include "graph/ops/pointwise.h"
-#include "graph/ops/pool.h"
-#include "graph/ops/quantize.h"
-#include "graph/ops/range.h"
-#include "graph/ops/recurrent.h"
-#include "graph/ops/reduce.h"
-#include "graph/ops/reshape.h"
-#include "graph/ops/resize.h"
-#include "graph/ops/roi_align.h"
-#include "graph/ops/scatter.h"
-#include "graph/ops/shape.h"
-#include "graph/ops/slice.h"
-#include "graph/ops/softmax.h"
-#include "graph/ops/topk.h"
-#include "graph/ops/transpose.h"
-#include "graph/ops/unique.h"
+#include "graph/infer.h"
+#include "graph/program.h"
 
 namespace temper {
 
-// One a line, in alphabetical order.
-using Op = std::variant<ops::ArgReduce, ops::BitCast, ops::Broadcast, ops::Concat, ops::Conv, ops::ConvChain,
-                        ops::ConvTranspose, ops::Cumulative, ops::Dequantize, ops::FusedConv, ops::FusedReduce,
-                        ops::Gather, ops::GridSample, ops::Lrn, ops::MatMul, ops::Nms, ops::NonZero, ops::Normalize,
-                        ops::Pad, ops::Pointwise, ops::Pool, ops::Quantize, ops::Range, ops::Recurrent, ops::Reduce,
-                        ops::Reshape, ops::Resize, ops::RoiAlign, ops::Scatter, ops::ShapeOf, ops::Slice, ops::Softmax,
-                        ops::TopK, ops::Transpose, ops::Unique>;
+namespace ops {
+struct Conv;
+struct Reduce;
+}  // namespace ops
 
 template <class T>
 concept OpStruct = std::equality_comparable<T> && std::default_initializable<T> &&
@@ -62,6 +29,67 @@ concept OpStruct = std::equality_comparable<T> && std::default_initializable<T> 
                      { op.reference(inputs, types) } -> std::same_as<std::vector<Tensor>>;
                    };
 
+// What is known of one kind of op. An op that op.cc does not list has none: a program that uses it does not link.
+struct OpTable;
+template <class T>
+const OpTable& op_table();
+
+// A value: copies are deep, equal ops have equal fields. An Op that was made without a struct, or moved from, is empty:
+// it is no op of any kind, and the functions below must not be called with it.
+class Op {
+ public:
+  Op() = default;
+  template <class T>
+    requires requires { T::name; }
+  Op(T op) : table_(&op_table<T>()), op_(new T(std::move(op))) {}  // NOLINT: implicit on purpose
+  Op(const Op& other);
+  Op(Op&& other) noexcept : table_(std::exchange(other.table_, nullptr)), op_(std::exchange(other.op_, nullptr)) {}
+  Op& operator=(Op other) noexcept {
+    std::swap(table_, other.table_);
+    std::swap(op_, other.op_);
+    return *this;
+  }
+  ~Op();
+  bool operator==(const Op& other) const;
+
+  // Whether it is one of these; a declaration of T is enough.
+  template <class... Ts>
+  bool is() const {
+    return ((table_ == &op_table<Ts>()) || ...);
+  }
+  // The struct, null where the op is of another kind.
+  template <class T>
+  const T* get_if() const {
+    return is<T>() ? static_cast<const T*>(op_) : nullptr;
+  }
+  template <class T>
+  T* get_if() {
+    return is<T>() ? static_cast<T*>(op_) : nullptr;
+  }
+  // The struct; throws std::logic_error where the op is of another kind.
+  template <class T>
+  const T& get() const {
+    if (!is<T>()) throw_other_kind();
+    return *static_cast<const T*>(op_);
+  }
+  template <class T>
+  T& get() {
+    if (!is<T>()) throw_other_kind();
+    return *static_cast<T*>(op_);
+  }
+
+  const OpTable& table() const;  // throws std::logic_error for an empty op
+  const void* data() const { return op_; }
+  void* data() { return op_; }
+
+ private:
+  const OpTable* table_ = nullptr;
+  void* op_ = nullptr;
+  [[noreturn]] void throw_other_kind() const;
+};
+
+// One of each kind, as it is by default, in the order of the list.
+std::vector<Op> all_ops();
 std::string_view name_of(const Op& op);
 // "strides=[2,2] pads=[1,1,1,1]": the fields that differ from the op's defaults.
 std::string fields_text(const Op& op);

@@ -2,12 +2,16 @@
 // The ops that count as products: convolutions and matrix products.
 #pragma once
 #include "graph/op.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/matmul.h"
 
 namespace temper {
 
-// The ops that quantization and lower precisions are about: convolutions and matrix products.
-inline bool is_product(const Op& op) {
-  return std::holds_alternative<ops::Conv>(op) || std::holds_alternative<ops::MatMul>(op);
+namespace ops {
+struct MatMul;
 }
+
+// The ops that quantization and lower precisions are about: convolutions and matrix products.
+inline bool is_product(const Op& op) { return op.is<ops::Conv, ops::MatMul>(); }
 
 }  // namespace temper

@@ -3,6 +3,18 @@
 
 #include <algorithm>
 
+#include "graph/ops/broadcast.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/fused.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/pool.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/resize.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/transpose.h"
+#include "graph/ops/window.h"
+
 namespace temper {
 
 namespace {
@@ -86,8 +98,8 @@ class Signs {
   // In which dtype a node's epilogue begins.
   DType accumulator_of(const Node& node) const {
     DType x = graph_.type(node.inputs[0]).dtype;
-    if (const auto* fused = std::get_if<ops::FusedReduce>(&node.op)) return fused->prologue.infer(std::span(&x, 1));
-    if (const auto* fused = std::get_if<ops::FusedConv>(&node.op)) x = fused->prologue.infer(std::span(&x, 1));
+    if (const auto* fused = node.op.get_if<ops::FusedReduce>()) return fused->prologue.infer(std::span(&x, 1));
+    if (const auto* fused = node.op.get_if<ops::FusedConv>()) x = fused->prologue.infer(std::span(&x, 1));
     return ops::accumulator_of(x, graph_.type(node.inputs[1]).dtype);
   }
   bool follows(const Node& node) const {
@@ -100,22 +112,20 @@ class Signs {
       return int(inputs.size()) == steps.inputs && casts_keep_signs(steps, std::move(dtypes)) &&
              has_no_negatives(steps, std::move(inputs));
     };
-    if (const auto* op = std::get_if<ops::Pointwise>(&node.op)) return program(op->program, 0, false);
+    if (const auto* op = node.op.get_if<ops::Pointwise>()) return program(op->program, 0, false);
     if (const Program* epilogue = epilogue_of(node.op))
       return program(*epilogue, node.inputs.size() - size_t(epilogue->inputs - 1), true);
-    if (const auto* op = std::get_if<ops::Pool>(&node.op))
+    if (const auto* op = node.op.get_if<ops::Pool>())
       return op->kind == ops::PoolKind::lp || (known(node.inputs[0]) && windows_meet_data(*op));
-    if (const auto* op = std::get_if<ops::Resize>(&node.op))
+    if (const auto* op = node.op.get_if<ops::Resize>())
       return op->kind == ops::ResizeKind::nearest && op->coordinate != ops::ResizeCoordinate::tf_crop_and_resize &&
              known(node.inputs[0]);
-    if (const auto* op = std::get_if<ops::Pad>(&node.op))
+    if (const auto* op = node.op.get_if<ops::Pad>())
       return known(node.inputs[0]) && (op->kind != ops::PadKind::constant || node.inputs.size() < 2 ||
                                        !node.inputs[1].valid() || known(node.inputs[1]));
-    if (std::get_if<ops::Concat>(&node.op))
+    if (node.op.is<ops::Concat>())
       return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return known(id); });
-    if (std::get_if<ops::Reshape>(&node.op) || std::get_if<ops::Transpose>(&node.op) ||
-        std::get_if<ops::Slice>(&node.op) || std::get_if<ops::Broadcast>(&node.op))
-      return known(node.inputs[0]);
+    if (node.op.is<ops::Reshape, ops::Transpose, ops::Slice, ops::Broadcast>()) return known(node.inputs[0]);
     return false;
   }
 };

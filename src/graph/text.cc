@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/parse.h"
+#include "graph/fields.h"
 #include "graph/graph.h"
 
 namespace temper {

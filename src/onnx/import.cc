@@ -11,6 +11,8 @@
 
 #include "base/checked.h"
 #include "base/hash.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/reshape.h"
 #include "onnx/functions.h"
 #include "onnx/node.h"
 #include "onnx/read.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/window.h"
 
+#include "graph/ops/window.h"
+
 namespace temper {
 
 ops::Window import_window(OnnxNode& node, std::optional<Dims> kernel) {

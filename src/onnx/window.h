@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attributes of sliding windows, read the same way for convolutions and pools.
 #pragma once
+#include "graph/ops/conv.h"
+#include "graph/ops/pool.h"
 #include "graph/ops/window.h"
 #include "onnx/node.h"
 

@@ -6,6 +6,40 @@
 #include <limits>
 #include <numeric>
 
+#include "graph/ops/arg_reduce.h"
+#include "graph/ops/bit_cast.h"
+#include "graph/ops/broadcast.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/conv_transpose.h"
+#include "graph/ops/cumulative.h"
+#include "graph/ops/dequantize.h"
+#include "graph/ops/fused.h"
+#include "graph/ops/gather.h"
+#include "graph/ops/grid_sample.h"
+#include "graph/ops/lrn.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/nms.h"
+#include "graph/ops/nonzero.h"
+#include "graph/ops/normalize.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/pool.h"
+#include "graph/ops/quantize.h"
+#include "graph/ops/range.h"
+#include "graph/ops/recurrent.h"
+#include "graph/ops/reduce.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/resize.h"
+#include "graph/ops/roi_align.h"
+#include "graph/ops/scatter.h"
+#include "graph/ops/shape.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/softmax.h"
+#include "graph/ops/topk.h"
+#include "graph/ops/transpose.h"
+#include "graph/ops/unique.h"
+#include "graph/ops/window.h"
 #include "onnx/tensor_proto.h"
 #include "onnx/writer.h"
 
@@ -530,10 +564,22 @@ void write(OnnxWriter&, const Node&, const Fused&) {
   fail(ErrorKind::unsupported, "ONNX has no ", Fused::name, "; write the graph that was not yet fused for a device");
 }
 
+// False where the node's op is none of these.
+template <class... Ts>
+bool write_one_of(OnnxWriter& w, const Node& node) {
+  return ((node.op.is<Ts>() && (write(w, node, node.op.get<Ts>()), true)) || ...);
+}
+
 }  // namespace
 
 void write_op(OnnxWriter& writer, const Node& node) {
-  std::visit([&](const auto& op) { write(writer, node, op); }, node.op);
+  if (!write_one_of<ops::ArgReduce, ops::BitCast, ops::Broadcast, ops::Concat, ops::Conv, ops::ConvChain,
+                    ops::ConvTranspose, ops::Cumulative, ops::Dequantize, ops::FusedConv, ops::FusedReduce, ops::Gather,
+                    ops::GridSample, ops::Lrn, ops::MatMul, ops::Nms, ops::NonZero, ops::Normalize, ops::Pad,
+                    ops::Pointwise, ops::Pool, ops::Quantize, ops::Range, ops::Recurrent, ops::Reduce, ops::Reshape,
+                    ops::Resize, ops::RoiAlign, ops::Scatter, ops::ShapeOf, ops::Slice, ops::Softmax, ops::TopK,
+                    ops::Transpose, ops::Unique>(writer, node))
+    fail(ErrorKind::unsupported, name_of(node.op), " has no form in ONNX yet");
 }
 
 }  // namespace temper

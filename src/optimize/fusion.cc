@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "graph/ops/fused.h"
 #include "optimize/in_context.h"
 
 namespace temper {
@@ -27,7 +28,7 @@ Chains chained(Graph graph, const PassOptions& passes, const Backend& backend, c
   FusionTaken taken = [by_tactic = taken_by(backend, device, {})](const Graph& in, const Op& op,
                                                                   const std::vector<ValueId>& inputs) {
     const Dims x = in.type(inputs[0]).dims(), weights = in.type(inputs[1]).dims();
-    const Dims between = std::get<ops::ConvChain>(op).first.output_dims(x, weights);
+    const Dims between = op.get<ops::ConvChain>().first.output_dims(x, weights);
     return element_count(between) / std::max<int64_t>(1, between[1]) >= kLeastPositions && by_tactic(in, op, inputs);
   };
   Chains chains;

@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "graph/ops/concat.h"
 #include "measure/statistics.h"
 #include "measure/timer.h"
 #include "plan/describe.h"
@@ -274,8 +275,7 @@ class InContext {
           if (known.tactic->name == step.tactic && known.config == step.config) {
             auto& [sum, count] = sums[context_key(group, known)];
             // What a concat has to copy depends on what is chosen around it; its time is that of copying all.
-            sum += step.problem.has_parts() && std::holds_alternative<ops::Concat>(step.problem.op) ? known.ms
-                                                                                                    : median(ms);
+            sum += step.problem.has_parts() && step.problem.op.is<ops::Concat>() ? known.ms : median(ms);
             ++count;
           }
       }

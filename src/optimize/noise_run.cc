@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "base/hash.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/matmul.h"
 #include "graph/product.h"
 #include "graph/random.h"
 #include "optimize/trial.h"
@@ -36,9 +38,9 @@ double operations_of(const Graph& graph) {
     if (!is_product(node.op)) continue;
     const Dims a = graph.type(node.inputs[0]).dims(), b = graph.type(node.inputs[1]).dims();
     double each = 1;  // products that make one element
-    if (std::holds_alternative<ops::Conv>(node.op))
+    if (node.op.is<ops::Conv>())
       for (size_t axis = 1; axis < b.size(); ++axis) each *= double(b[axis]);
-    else each = double(std::get<ops::MatMul>(node.op).transpose_a ? a[a.size() - 2] : a.back());
+    else each = double(node.op.get<ops::MatMul>().transpose_a ? a[a.size() - 2] : a.back());
     all += 2 * each * double(element_count(graph.type(node.outputs[0]).dims()));
   }
   return all;

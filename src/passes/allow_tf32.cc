@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // allow_tf32: convolutions and matrix products of f32 may round their operands to TF32.
+#include "graph/ops/conv.h"
+#include "graph/ops/matmul.h"
 #include "passes/lower_precision.h"
 
 namespace temper {
@@ -7,8 +9,8 @@ namespace temper {
 namespace {
 
 bool allow(Op& op) {
-  if (auto* conv = std::get_if<ops::Conv>(&op)) return conv->tf32 = true;
-  if (auto* matmul = std::get_if<ops::MatMul>(&op)) return matmul->tf32 = true;
+  if (auto* conv = op.get_if<ops::Conv>()) return conv->tf32 = true;
+  if (auto* matmul = op.get_if<ops::MatMul>()) return matmul->tf32 = true;
   return false;
 }
 

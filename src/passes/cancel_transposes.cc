@@ -6,6 +6,19 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/ops/concat.h"
+#include "graph/ops/dequantize.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/normalize.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/quantize.h"
+#include "graph/ops/reduce.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/resize.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/softmax.h"
+#include "graph/ops/transpose.h"
 #include "passes/pass.h"
 
 namespace temper {
@@ -54,9 +67,8 @@ class Canceller {
       const Node node = graph_.node({n});
       if (node.outputs.size() != 1) continue;
       if (graph_.value(node.outputs[0]).users.empty() && !graph_.is_output(node.outputs[0])) continue;
-      if (const auto* transpose = std::get_if<ops::Transpose>(&node.op))
-        changed |= visit_transpose(node, transpose->perm);
-      else if (const auto* matmul = std::get_if<ops::MatMul>(&node.op)) changed |= visit_matmul(node, *matmul);
+      if (const auto* transpose = node.op.get_if<ops::Transpose>()) changed |= visit_transpose(node, transpose->perm);
+      else if (const auto* matmul = node.op.get_if<ops::MatMul>()) changed |= visit_matmul(node, *matmul);
       else if (sink_) changed |= sink_below(node);
     }
     return changed;
@@ -68,7 +80,7 @@ class Canceller {
 
   const Perm* perm_of(ValueId id) const {
     const Node* producer = graph_.producer(id);
-    const auto* op = producer ? std::get_if<ops::Transpose>(&producer->op) : nullptr;
+    const auto* op = producer ? producer->op.get_if<ops::Transpose>() : nullptr;
     return op ? &op->perm : nullptr;
   }
   ValueId source_of(ValueId transposed) const { return graph_.producer(transposed)->inputs[0]; }
@@ -133,27 +145,26 @@ class Canceller {
 
   bool sink_below(const Node& node) {
     if (node.inputs.empty()) return false;
-    if (const auto* op = std::get_if<ops::Pointwise>(&node.op)) return sink_below_pointwise(node, *op);
-    if (const auto* op = std::get_if<ops::Concat>(&node.op)) return sink_below_concat(node, *op);
-    if (std::get_if<ops::Quantize>(&node.op) || std::get_if<ops::Dequantize>(&node.op))
-      return sink_below_quantization(node);
+    if (const auto* op = node.op.get_if<ops::Pointwise>()) return sink_below_pointwise(node, *op);
+    if (const auto* op = node.op.get_if<ops::Concat>()) return sink_below_concat(node, *op);
+    if (node.op.is<ops::Quantize, ops::Dequantize>()) return sink_below_quantization(node);
     // With more inputs the axes may be data.
     const Perm* found = node.inputs.size() == 1 ? perm_of(node.inputs[0]) : nullptr;
     if (!found) return false;
     const Perm perm = *found;
     std::vector<ValueId> inputs = node.inputs;
     inputs[0] = source_of(inputs[0]);
-    if (const auto* old = std::get_if<ops::Softmax>(&node.op)) {
+    if (const auto* old = node.op.get_if<ops::Softmax>()) {
       ops::Softmax op = *old;
       op.axis = perm[size_t(op.axis)];
       return put_below(node, op, inputs, perm);
     }
-    if (const auto* old = std::get_if<ops::Normalize>(&node.op)) {
+    if (const auto* old = node.op.get_if<ops::Normalize>()) {
       ops::Normalize op = *old;
       op.axes = axes_before(op.axes, perm);
       return put_below(node, op, inputs, perm);
     }
-    if (const auto* old = std::get_if<ops::Reduce>(&node.op)) {
+    if (const auto* old = node.op.get_if<ops::Reduce>()) {
       ops::Reduce op = *old;
       op.axes = axes_before(op.axes, perm);
       if (op.keepdims) return put_below(node, op, inputs, perm);
@@ -170,17 +181,17 @@ class Canceller {
       for (size_t i = 0; i < values.size(); ++i) result[size_t(perm[i])] = values[i];
       return result;
     };
-    if (const auto* old = std::get_if<ops::Slice>(&node.op)) {
+    if (const auto* old = node.op.get_if<ops::Slice>()) {
       ops::Slice op = *old;
       op.starts = turned(op.starts), op.sizes = turned(op.sizes), op.steps = turned(op.steps);
       return put_below(node, op, inputs, perm);
     }
-    if (const auto* old = std::get_if<ops::Pad>(&node.op)) {
+    if (const auto* old = node.op.get_if<ops::Pad>()) {
       ops::Pad op = *old;
       op.before = turned(op.before), op.after = turned(op.after);
       return put_below(node, op, inputs, perm);
     }
-    if (const auto* old = std::get_if<ops::Resize>(&node.op); old && old->roi.empty() && old->axes.empty()) {
+    if (const auto* old = node.op.get_if<ops::Resize>(); old && old->roi.empty() && old->axes.empty()) {
       ops::Resize op = *old;
       op.sizes = turned(op.sizes), op.scales = turned(op.scales);
       return put_below(node, op, inputs, perm);
@@ -193,8 +204,7 @@ class Canceller {
     if (!found) return false;
     const Perm perm = *found;
     Op op = node.op;
-    int64_t& axis =
-        std::get_if<ops::Quantize>(&op) ? std::get<ops::Quantize>(op).axis : std::get<ops::Dequantize>(op).axis;
+    int64_t& axis = op.is<ops::Quantize>() ? op.get<ops::Quantize>().axis : op.get<ops::Dequantize>().axis;
     // Beside a scalar the axis means nothing and may be any number.
     if (axis >= 0 && axis < int64_t(perm.size())) axis = perm[size_t(axis)];
     std::vector<ValueId> inputs = node.inputs;
@@ -260,7 +270,7 @@ class Canceller {
 
 int64_t count_transposes(const Graph& graph) {
   int64_t count = 0;
-  for (int32_t n = 0; n < graph.node_count(); ++n) count += std::get_if<ops::Transpose>(&graph.node({n}).op) != nullptr;
+  for (int32_t n = 0; n < graph.node_count(); ++n) count += graph.node({n}).op.is<ops::Transpose>();
   return count;
 }
 

@@ -3,6 +3,10 @@
 
 #include <algorithm>
 
+#include "graph/ops/conv.h"
+#include "graph/ops/fused.h"
+#include "graph/ops/window.h"
+
 namespace temper {
 
 namespace {
@@ -12,7 +16,7 @@ bool all_equal(const std::vector<int64_t>& values, int64_t to) {
 }
 
 bool of_one_tap(const Graph& graph, const Node& node) {
-  const auto* conv = std::get_if<ops::Conv>(&node.op);
+  const auto* conv = node.op.get_if<ops::Conv>();
   if (!conv || conv->group != 1 || conv->pad_mode != ops::PadMode::explicit_pads || !all_equal(conv->strides, 1) ||
       !all_equal(conv->pads, 0))
     return false;
@@ -32,10 +36,10 @@ std::vector<ConvPair> chain_convs(Graph& graph, const FusionTaken& taken,
         std::count(node.inputs.begin(), node.inputs.end(), node.inputs[0]) != 1)
       continue;
     const Node* producer = graph.producer(node.inputs[0]);
-    if (!producer || !std::holds_alternative<ops::Conv>(producer->op)) continue;
+    if (!producer || !producer->op.is<ops::Conv>()) continue;
     const Node before = *producer;
-    const auto& first = std::get<ops::Conv>(before.op);
-    const auto& second = std::get<ops::Conv>(node.op);
+    const auto& first = before.op.get<ops::Conv>();
+    const auto& second = node.op.get<ops::Conv>();
     const std::string name = concat(before.name, " + ", node.name);
     if (first.tf32 != second.tf32 || !wanted(name)) continue;
     const ops::ConvChain chain{first, int64_t(before.inputs.size()), second.epilogue};

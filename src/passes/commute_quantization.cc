@@ -6,6 +6,17 @@
 // numbers is x. A constant with scales along an axis keeps them through reshape and transpose.
 #include <algorithm>
 
+#include "graph/ops/broadcast.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/dequantize.h"
+#include "graph/ops/gather.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/pool.h"
+#include "graph/ops/quantize.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/transpose.h"
 #include "passes/pass.h"
 #include "passes/support/quantized.h"
 
@@ -16,11 +27,8 @@ namespace {
 // Of a node with one data input (the first); the rest are indices or sizes.
 bool moves_elements(const Node& node) {
   if (node.outputs.size() != 1) return false;
-  if (const auto* pool = std::get_if<ops::Pool>(&node.op))
-    return pool->kind == ops::PoolKind::max && !pool->with_indices;
-  return std::get_if<ops::Reshape>(&node.op) || std::get_if<ops::Transpose>(&node.op) ||
-         std::get_if<ops::Slice>(&node.op) || std::get_if<ops::Broadcast>(&node.op) ||
-         std::get_if<ops::Gather>(&node.op);
+  if (const auto* pool = node.op.get_if<ops::Pool>()) return pool->kind == ops::PoolKind::max && !pool->with_indices;
+  return node.op.is<ops::Reshape, ops::Transpose, ops::Slice, ops::Broadcast, ops::Gather>();
 }
 
 class Commuter {
@@ -51,10 +59,10 @@ class Commuter {
 
   bool visit(NodeId id) {
     const Node& node = graph_.node(id);
-    if (std::get_if<ops::Quantize>(&node.op)) return shift_to_unsigned(id) || cancel(id) || hoist(id);
+    if (node.op.is<ops::Quantize>()) return shift_to_unsigned(id) || cancel(id) || hoist(id);
     if (moves_elements(node)) return sink(id);
-    if (std::get_if<ops::Pad>(&node.op)) return sink_pad(id);
-    if (std::get_if<ops::Concat>(&node.op)) return sink_concat(id);
+    if (node.op.is<ops::Pad>()) return sink_pad(id);
+    if (node.op.is<ops::Concat>()) return sink_concat(id);
     return false;
   }
 
@@ -101,12 +109,10 @@ class Commuter {
     const auto q = quantization_of(graph_, id);
     if (!q || !q->per_tensor() || !graph_.has_single_use(q->value)) return false;
     const Node* mover = graph_.producer(q->value);
-    if (!mover || !moves_elements(*mover) || std::get_if<ops::Broadcast>(&mover->op) ||
-        std::get_if<ops::Gather>(&mover->op))
-      return false;
+    if (!mover || !moves_elements(*mover) || mover->op.is<ops::Broadcast, ops::Gather>()) return false;
     const ValueId x = mover->inputs[0];
     const Node* maker = graph_.producer(x);
-    if (!maker || !graph_.has_single_use(x) || !(std::get_if<ops::Pointwise>(&maker->op) || epilogue_of(maker->op)))
+    if (!maker || !graph_.has_single_use(x) || !(maker->op.is<ops::Pointwise>() || epilogue_of(maker->op)))
       return false;
     const Node moving = *mover, quantizing = graph_.node(id);
     std::vector<ValueId> inputs = quantizing.inputs;
@@ -133,7 +139,7 @@ class Commuter {
     ValueId integers;
     const bool constant = std::all_of(inputs.begin(), inputs.end(),
                                       [&](ValueId input) { return !input.valid() || graph_.constant(input); });
-    if (constant && graph_.type(node.outputs[0]).is_concrete() && !std::get_if<ops::Broadcast>(&node.op)) {
+    if (constant && graph_.type(node.outputs[0]).is_concrete() && !node.op.is<ops::Broadcast>()) {
       std::vector<Tensor> tensors;
       for (ValueId input : inputs) tensors.push_back(input.valid() ? *graph_.constant(input) : Tensor());
       integers = graph_.add_constant(concat(node.name, "/integers"), run_node(node.op, tensors, node.name).at(0));
@@ -148,11 +154,11 @@ class Commuter {
 
   // Where the axis of the scales goes; nothing where it does not stay one axis.
   std::optional<int64_t> moved_axis(const Node& node, const Quantization& q) const {
-    if (const auto* transpose = std::get_if<ops::Transpose>(&node.op)) {
+    if (const auto* transpose = node.op.get_if<ops::Transpose>()) {
       const auto at = std::find(transpose->perm.begin(), transpose->perm.end(), q.axis);
       return at == transpose->perm.end() ? std::nullopt : std::optional(int64_t(at - transpose->perm.begin()));
     }
-    if (!std::get_if<ops::Reshape>(&node.op) || !graph_.type(node.outputs[0]).is_concrete()) return std::nullopt;
+    if (!node.op.is<ops::Reshape>() || !graph_.type(node.outputs[0]).is_concrete()) return std::nullopt;
     const Dims from = graph_.type(q.value).dims(), to = graph_.type(node.outputs[0]).dims();
     const Dims from_strides = row_major_strides(from), to_strides = row_major_strides(to);
     for (size_t i = 0; i < to.size(); ++i)
@@ -166,7 +172,7 @@ class Commuter {
     const auto q = dequantization_of(graph_, node.inputs[0]);
     if (!q || !q->per_tensor() || node.inputs.size() > 2) return false;
     std::vector<ValueId> inputs{q->value};
-    if (std::get<ops::Pad>(node.op).kind == ops::PadKind::constant) {
+    if (node.op.get<ops::Pad>().kind == ops::PadKind::constant) {
       if (node.inputs.size() > 1 && node.inputs[1].valid()) {
         const Tensor* value = graph_.constant(node.inputs[1]);
         if (!value || value->to_doubles() != std::vector<double>{0}) return false;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "graph/ops/dequantize.h"
 #include "passes/pass.h"
 
 namespace temper {
@@ -35,7 +36,7 @@ double work_of(const Graph& graph, const Node& node) {
 bool may_fold(const Graph& graph, const Node& node, int64_t& left) {
   if (node.inputs.empty()) return false;  // its fields say it in fewer bytes
   // 8-bit weights stay that until fold_quantization has found the products that take them so.
-  if (std::get_if<ops::Dequantize>(&node.op) && size_of(graph.type(node.inputs[0]).dtype) == 1) return false;
+  if (node.op.is<ops::Dequantize>() && size_of(graph.type(node.inputs[0]).dtype) == 1) return false;
   int64_t given = 0, made = 0;
   for (ValueId input : node.inputs) {
     if (!input.valid()) continue;

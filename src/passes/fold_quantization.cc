@@ -4,6 +4,9 @@
 // what is left then becomes programs.
 #include <algorithm>
 
+#include "graph/ops/dequantize.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/quantize.h"
 #include "passes/pass.h"
 #include "passes/support/quantized.h"
 
@@ -36,7 +39,7 @@ class Lowering {
   }
   bool is_quantization(NodeId id) const {
     const Op& op = graph_.node(id).op;
-    return std::get_if<ops::Quantize>(&op) || std::get_if<ops::Dequantize>(&op);
+    return op.is<ops::Quantize, ops::Dequantize>();
   }
 
   bool fold_constant(NodeId id) {
@@ -56,7 +59,7 @@ class Lowering {
 
   // Reading integers is worth its few operations for each user: the floats need not be stored for any of them.
   bool absorb_into_pointwise(NodeId id) {
-    const auto* op = std::get_if<ops::Pointwise>(&graph_.node(id).op);
+    const auto* op = graph_.node(id).op.get_if<ops::Pointwise>();
     if (!op) return false;
     const std::string name = graph_.node(id).name;
     ValueId output = graph_.node(id).outputs[0];
@@ -65,8 +68,7 @@ class Lowering {
     bool changed = false;
     for (size_t slot = 0; slot < bound.inputs.size(); ++slot) {
       const Value& value = graph_.value(bound.inputs[slot]);
-      if (!value.producer.valid() || !std::get_if<ops::Dequantize>(&graph_.node(value.producer).op) ||
-          value.type.shape != shape)
+      if (!value.producer.valid() || !graph_.node(value.producer).op.is<ops::Dequantize>() || value.type.shape != shape)
         continue;
       BoundProgram producer = program_of_quantization(graph_, value.producer);
       if (!fits(bound, producer)) continue;
@@ -78,7 +80,7 @@ class Lowering {
     }
     if (graph_.has_single_use(output))
       if (const NodeId user = graph_.value(output).users[0];
-          std::get_if<ops::Quantize>(&graph_.node(user).op) && graph_.node(user).inputs[0] == output) {
+          graph_.node(user).op.is<ops::Quantize>() && graph_.node(user).inputs[0] == output) {
         BoundProgram consumer = program_of_quantization(graph_, user);
         if (!consumer.inputs.empty() && consumer.inputs[0] == output && fits(bound, consumer)) {
           consumer.program = splice(bound.program, consumer.program, 0);

@@ -14,6 +14,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/ops/conv.h"
+#include "graph/ops/dequantize.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/window.h"
 #include "passes/pass.h"
 #include "passes/support/quantized.h"
 
@@ -70,7 +75,7 @@ class ProductFolder {
     const int32_t count = graph_.node_count();
     for (int32_t n = 0; n < count; ++n) {
       const Node& node = graph_.node({n});
-      if ((std::get_if<ops::Conv>(&node.op) || std::get_if<ops::MatMul>(&node.op)) &&
+      if ((node.op.is<ops::Conv, ops::MatMul>()) &&
           (!graph_.value(node.outputs[0]).users.empty() || graph_.is_output(node.outputs[0])))
         changed |= visit({n});
     }
@@ -94,7 +99,7 @@ class ProductFolder {
     p.op = p.node.op;
     const Shape& shape = graph_.type(p.node.outputs[0]).shape;
     p.rank = int64_t(shape.size());
-    p.axis = std::get_if<ops::Conv>(&p.op) ? 1 : p.rank - 1;
+    p.axis = p.op.is<ops::Conv>() ? 1 : p.rank - 1;
     if (shape[size_t(p.axis)].is_constant()) p.channels = shape[size_t(p.axis)].value();
     const auto sink = only_quantized(graph_, p.node.outputs[0]);
     const DType x = graph_.type(p.node.inputs[0]).dtype;
@@ -121,9 +126,9 @@ class ProductFolder {
   bool read_operands(Product& p) {
     const auto x = dequantization_of(graph_, p.node.inputs[0]), w = dequantization_of(graph_, p.node.inputs[1]);
     if (!x || !w || !x->per_tensor() || !x->is_narrow() || !w->is_narrow()) return false;
-    const bool conv = std::get_if<ops::Conv>(&p.op) != nullptr;
+    const bool conv = p.op.is<ops::Conv>();
     const int64_t rank_w = graph_.type(w->value).rank();
-    const auto* product = std::get_if<ops::MatMul>(&p.op);
+    const auto* product = p.op.get_if<ops::MatMul>();
     const int64_t channel_axis = conv ? 0 : rank_w - (product->transpose_b ? 2 : 1);
     if (!w->per_tensor() && (w->axis != channel_axis || (!conv && rank_w != 2))) return false;
     p.x = x->value;
@@ -158,7 +163,7 @@ class ProductFolder {
 
   // - zx sum w goes into the bias. Padding stands for the zero point, so it becomes a node of its own.
   bool take_off_zero_point(Product& p, const Tensor& w, int64_t channel_axis, const Quantization& x) {
-    if (auto* conv = std::get_if<ops::Conv>(&p.op)) {
+    if (auto* conv = p.op.get_if<ops::Conv>()) {
       if (conv->pad_mode != ops::PadMode::explicit_pads) return false;
       if (conv->pads != Dims(conv->pads.size(), 0)) {
         ops::Pad pad{Shape(size_t(p.rank), Dim(0)), Shape(size_t(p.rank), Dim(0)), ops::PadKind::constant};
@@ -334,7 +339,7 @@ class ProductFolder {
   void read_integers(BoundProgram& tail) {
     for (size_t slot = 1; slot < tail.inputs.size(); ++slot) {
       const Value& value = graph_.value(tail.inputs[slot]);
-      if (!value.producer.valid() || !std::get_if<ops::Dequantize>(&graph_.node(value.producer).op) ||
+      if (!value.producer.valid() || !graph_.node(value.producer).op.is<ops::Dequantize>() ||
           graph_.constant(tail.inputs[slot]))
         continue;
       const BoundProgram producer = program_of_quantization(graph_, value.producer);

@@ -5,6 +5,9 @@
 #include <cmath>
 
 #include "base/threads.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/conv_transpose.h"
+#include "graph/ops/matmul.h"
 #include "passes/pass.h"
 #include "passes/support/simplify.h"
 
@@ -24,15 +27,15 @@ struct Weights {
 std::optional<Weights> weights_of(const Graph& graph, const Node& node, int64_t output_axis) {
   auto dims = [&](size_t i) { return graph.type(node.inputs[i]).dims(); };
   const int64_t rank = graph.type(node.outputs[0]).rank();
-  if (std::get_if<ops::Conv>(&node.op)) {
+  if (node.op.is<ops::Conv>()) {
     if (output_axis != 1 || !graph.constant(node.inputs[1])) return std::nullopt;
     return Weights{1, 0, 1, dims(1)[0]};
   }
-  if (const auto* transposed = std::get_if<ops::ConvTranspose>(&node.op)) {
+  if (const auto* transposed = node.op.get_if<ops::ConvTranspose>()) {
     if (output_axis != 1 || !graph.constant(node.inputs[1])) return std::nullopt;
     return Weights{1, 1, 1, dims(1)[1] * transposed->group, transposed->group};
   }
-  if (const auto* matmul = std::get_if<ops::MatMul>(&node.op)) {
+  if (const auto* matmul = node.op.get_if<ops::MatMul>()) {
     const size_t side = output_axis == rank - 1 ? 1 : 0;
     if (output_axis < rank - 2 || !graph.constant(node.inputs[side])) return std::nullopt;
     const Dims d = dims(side);
@@ -46,8 +49,8 @@ std::optional<Weights> weights_of(const Graph& graph, const Node& node, int64_t 
 // The axes that may be output channels, the usual one first.
 std::vector<int64_t> channel_axes(const Graph& graph, const Node& node) {
   const int64_t rank = graph.type(node.outputs[0]).rank();
-  if (std::get_if<ops::Conv>(&node.op) || std::get_if<ops::ConvTranspose>(&node.op)) return {1};
-  if (std::get_if<ops::MatMul>(&node.op)) return {rank - 1, rank - 2};
+  if (node.op.is<ops::Conv, ops::ConvTranspose>()) return {1};
+  if (node.op.is<ops::MatMul>()) return {rank - 1, rank - 2};
   return {};
 }
 

@@ -6,6 +6,7 @@
 // take the node (a residual sum of two convolutions), the later one does: the other result exists by then.
 #include <algorithm>
 
+#include "graph/ops/pointwise.h"
 #include "passes/pass.h"
 #include "passes/support/simplify.h"
 
@@ -24,7 +25,7 @@ class EpilogueFuser {
     bool changed = false;
     const int32_t count = graph_.node_count();
     for (int32_t n = 0; n < count; ++n)
-      if (std::get_if<ops::Pointwise>(&graph_.node({n}).op)) changed |= visit({n});
+      if (graph_.node({n}).op.is<ops::Pointwise>()) changed |= visit({n});
     return changed;
   }
 
@@ -46,7 +47,7 @@ class EpilogueFuser {
     const ValueId output = node.outputs[0];
     if (graph_.value(output).users.empty() && !graph_.is_output(output)) return false;
     const Shape shape = graph_.type(output).shape;
-    BoundProgram bound{std::get<ops::Pointwise>(node.op).program, node.inputs};
+    BoundProgram bound{node.op.get<ops::Pointwise>().program, node.inputs};
     tidy(graph_, bound);
     int slot = -1;
     auto place = [&](size_t i) { return position_.at(size_t(graph_.value(bound.inputs[i]).producer.index)); };

@@ -3,6 +3,12 @@
 
 #include <algorithm>
 
+#include "graph/ops/conv.h"
+#include "graph/ops/fused.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/pool.h"
+#include "graph/ops/reduce.h"
+
 namespace temper {
 
 namespace {
@@ -11,7 +17,7 @@ namespace {
 // none.
 const Node* pointwise_for(const Graph& graph, ValueId value, NodeId user) {
   const Node* node = graph.producer(value);
-  if (!node || !std::holds_alternative<ops::Pointwise>(node->op) || node->inputs.size() != 1) return nullptr;
+  if (!node || !node->op.is<ops::Pointwise>() || node->inputs.size() != 1) return nullptr;
   const auto& users = graph.value(value).users;
   const bool alone =
       !graph.is_output(value) && std::all_of(users.begin(), users.end(), [&](NodeId u) { return u == user; });
@@ -22,10 +28,10 @@ const Node* pointwise_for(const Graph& graph, ValueId value, NodeId user) {
 const Node* pointwise_behind(const Graph& graph, ValueId value) {
   if (!graph.has_single_use(value)) return nullptr;
   const Node& node = graph.node(graph.value(value).users[0]);
-  return std::holds_alternative<ops::Pointwise>(node.op) && node.inputs.size() == 1 ? &node : nullptr;
+  return node.op.is<ops::Pointwise>() && node.inputs.size() == 1 ? &node : nullptr;
 }
 
-const Program& program_of(const Node& node) { return std::get<ops::Pointwise>(node.op).program; }
+const Program& program_of(const Node& node) { return node.op.get<ops::Pointwise>().program; }
 
 void take_pool(ops::FusedConv& fused, const ops::Pool& pool) {
   fused.pool_kernel = pool.kernel;
@@ -37,7 +43,7 @@ void take_pool(ops::FusedConv& fused, const ops::Pool& pool) {
 const Node* max_pool_behind(const Graph& graph, ValueId value) {
   if (!graph.has_single_use(value)) return nullptr;
   const Node& node = graph.node(graph.value(value).users[0]);
-  const auto* pool = std::get_if<ops::Pool>(&node.op);
+  const auto* pool = node.op.get_if<ops::Pool>();
   if (!pool) return nullptr;
   ops::FusedConv said;
   take_pool(said, *pool);
@@ -53,7 +59,7 @@ bool fuse_conv(Graph& graph, NodeId id, const FusionTaken& taken) {
   for (const auto& [first, last] : {std::pair(before, behind), std::pair(before, static_cast<const Node*>(nullptr)),
                                     std::pair(static_cast<const Node*>(nullptr), behind)}) {
     if (!first && !last) continue;
-    ops::FusedConv fused{{}, std::get<ops::Conv>(node.op), {}, {}, {}};
+    ops::FusedConv fused{{}, node.op.get<ops::Conv>(), {}, {}, {}};
     std::vector<ValueId> inputs = node.inputs;
     ValueId output = node.outputs[0];
     if (first) {
@@ -61,7 +67,7 @@ bool fuse_conv(Graph& graph, NodeId id, const FusionTaken& taken) {
       inputs[0] = first->inputs[0];
     }
     if (last) {
-      take_pool(fused, std::get<ops::Pool>(last->op));
+      take_pool(fused, last->op.get<ops::Pool>());
       output = last->outputs[0];
     }
     if (!taken(graph, fused, inputs)) continue;
@@ -74,7 +80,7 @@ bool fuse_conv(Graph& graph, NodeId id, const FusionTaken& taken) {
 bool fuse_reduce(Graph& graph, NodeId id, const FusionTaken& taken) {
   const Node node = graph.node(id);
   if (node.inputs.size() != 1 || graph.type(node.inputs[0]).dtype != DType::f32) return false;
-  ops::FusedReduce fused{{}, {}, std::get<ops::Reduce>(node.op)};
+  ops::FusedReduce fused{{}, {}, node.op.get<ops::Reduce>()};
   std::vector<ValueId> inputs = node.inputs;
   ValueId output = node.outputs[0];
   if (const Node* before = pointwise_for(graph, node.inputs[0], id)) {
@@ -99,8 +105,8 @@ bool fuse_neighbours(Graph& graph, const FusionTaken& taken) {
     const Node& node = graph.node({n});
     const ValueId output = node.outputs[0];
     if (graph.value(output).users.empty() && !graph.is_output(output)) continue;  // dead by now
-    if (std::holds_alternative<ops::Conv>(node.op)) changed |= fuse_conv(graph, {n}, taken);
-    else if (std::holds_alternative<ops::Reduce>(node.op)) changed |= fuse_reduce(graph, {n}, taken);
+    if (node.op.is<ops::Conv>()) changed |= fuse_conv(graph, {n}, taken);
+    else if (node.op.is<ops::Reduce>()) changed |= fuse_reduce(graph, {n}, taken);
   }
   return changed;
 }

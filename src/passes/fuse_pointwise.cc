@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/ops/broadcast.h"
+#include "graph/ops/pointwise.h"
 #include "passes/pass.h"
 #include "passes/support/simplify.h"
 
@@ -27,8 +29,7 @@ class Fuser {
     bool changed = false;
     const int32_t count = graph_.node_count();
     for (int32_t n = 0; n < count; ++n)
-      if (std::get_if<ops::Pointwise>(&graph_.node({n}).op) && is_alive(graph_.node({n}).outputs[0]))
-        changed |= visit({n});
+      if (graph_.node({n}).op.is<ops::Pointwise>() && is_alive(graph_.node({n}).outputs[0])) changed |= visit({n});
     return changed;
   }
 
@@ -61,7 +62,7 @@ class Fuser {
   bool visit(NodeId id) {
     const ValueId output = graph_.node(id).outputs[0];
     const TensorType type = graph_.type(output);
-    BoundProgram bound{std::get<ops::Pointwise>(graph_.node(id).op).program, graph_.node(id).inputs};
+    BoundProgram bound{graph_.node(id).op.get<ops::Pointwise>().program, graph_.node(id).inputs};
     const BoundProgram original = bound;
     std::vector<NodeId> fused{id};
     drop_broadcasts(bound, type.shape);
@@ -85,7 +86,7 @@ class Fuser {
   void drop_broadcasts(BoundProgram& bound, const Shape& shape) const {
     for (ValueId& input : bound.inputs) {
       const Node* producer = graph_.producer(input);
-      if (!producer || !std::get_if<ops::Broadcast>(&producer->op) || producer->inputs.size() != 1) continue;
+      if (!producer || !producer->op.is<ops::Broadcast>() || producer->inputs.size() != 1) continue;
       const ValueId wide = std::exchange(input, producer->inputs[0]);
       if (broadcast_shape(graph_, bound.inputs) != shape) input = wide;
     }
@@ -96,7 +97,7 @@ class Fuser {
       const ValueId input = bound.inputs[slot];
       const Node* producer = graph_.producer(input);
       if (!producer || taken_.at(size_t(input.index)) || !same_elements(graph_.type(input).shape, shape)) continue;
-      const auto* pointwise = std::get_if<ops::Pointwise>(&producer->op);
+      const auto* pointwise = producer->op.get_if<ops::Pointwise>();
       if (!pointwise || !used_only_by(input, fused)) continue;
       const Program& program = pointwise->program;
       if (bound.inputs.size() + producer->inputs.size() > size_t(kMaxProgramInputs) ||

@@ -3,6 +3,21 @@
 
 #include <cmath>
 
+#include "graph/ops/broadcast.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/gather.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/normalize.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/pool.h"
+#include "graph/ops/reduce.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/resize.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/softmax.h"
+#include "graph/ops/transpose.h"
 #include "graph/product.h"
 #include "passes/support/simplify.h"
 #include "passes/support/squares.h"
@@ -88,7 +103,7 @@ class Lowerer {
   }
 
   // Which inputs of a carrier carry.
-  static bool is_data(const Node& node, size_t input) { return input == 0 || std::get_if<ops::Concat>(&node.op); }
+  static bool is_data(const Node& node, size_t input) { return input == 0 || node.op.is<ops::Concat>(); }
 
   Role role_of(const Node& node, std::string& reason) const {
     const Role role = role_by_op(node, reason);
@@ -104,7 +119,7 @@ class Lowerer {
   }
 
   Role role_by_op(const Node& node, std::string& reason) const {
-    if (std::get_if<ops::Pointwise>(&node.op)) return Role::pointwise;
+    if (node.op.is<ops::Pointwise>()) return Role::pointwise;
     if (node.inputs.empty() || !is_f32(node.inputs[0]) || !is_f32(node.outputs[0])) { return Role::other; }
     if (is_product(node.op) && options_.only && !options_.only->contains(node.name)) {
       reason = "not asked for";
@@ -118,36 +133,34 @@ class Lowerer {
       reason = squares_.products.at(node.name);
       return Role::other;
     }
-    if (std::get_if<ops::MatMul>(&node.op)) return Role::product;
-    if (std::get_if<ops::Conv>(&node.op)) {
+    if (node.op.is<ops::MatMul>()) return Role::product;
+    if (node.op.is<ops::Conv>()) {
       if (graph_.constant(node.inputs[1])) return Role::product;
       reason = "its weights are not constant";
       return Role::other;
     }
-    if (std::get_if<ops::Reshape>(&node.op) || std::get_if<ops::Transpose>(&node.op) ||
-        std::get_if<ops::Slice>(&node.op) || std::get_if<ops::Concat>(&node.op) ||
-        std::get_if<ops::Broadcast>(&node.op) || std::get_if<ops::Gather>(&node.op))
+    if (node.op.is<ops::Reshape, ops::Transpose, ops::Slice, ops::Concat, ops::Broadcast, ops::Gather>())
       return Role::carrier;
-    if (const auto* pad = std::get_if<ops::Pad>(&node.op)) {
+    if (const auto* pad = node.op.get_if<ops::Pad>()) {
       const ValueId value = node.inputs.size() > 1 && pad->kind == ops::PadKind::constant ? node.inputs[1] : ValueId{};
       if (node.inputs.size() <= 2 && (!value.valid() || (graph_.constant(value) && survives(*graph_.constant(value)))))
         return Role::carrier;
       reason = concat(dtype_, " does not hold what it fills in");
       return Role::other;
     }
-    if (const auto* resize = std::get_if<ops::Resize>(&node.op)) {
+    if (const auto* resize = node.op.get_if<ops::Resize>()) {
       if (resize->kind == ops::ResizeKind::nearest && resize->coordinate != ops::ResizeCoordinate::tf_crop_and_resize &&
           node.inputs.size() == 1)
         return Role::carrier;
       reason = "interpolates in fp32";
       return Role::other;
     }
-    if (const auto* pool = std::get_if<ops::Pool>(&node.op)) {
+    if (const auto* pool = node.op.get_if<ops::Pool>()) {
       if (!pool->with_indices && pool->kind != ops::PoolKind::lp) return Role::carrier;
       reason = pool->with_indices ? "rounding could move the largest element" : "its sums stay in fp32";
       return Role::other;
     }
-    if (const auto* reduce = std::get_if<ops::Reduce>(&node.op)) {
+    if (const auto* reduce = node.op.get_if<ops::Reduce>()) {
       using Kind = ops::ReduceKind;
       if (reduce->kind == Kind::sum || reduce->kind == Kind::mean || reduce->kind == Kind::max ||
           reduce->kind == Kind::min)
@@ -155,7 +168,7 @@ class Lowerer {
       reason = "its sums stay in fp32";
       return Role::other;
     }
-    if (std::get_if<ops::Softmax>(&node.op) || std::get_if<ops::Normalize>(&node.op)) reason = "its sums stay in fp32";
+    if (node.op.is<ops::Softmax, ops::Normalize>()) reason = "its sums stay in fp32";
     else reason = concat("there is no ", dtype_, " form of it");
     return Role::other;
   }
@@ -256,7 +269,7 @@ class Lowerer {
       const Role role = roles_[size_t(n)];
       const bool narrow = is_narrow(node.outputs[0]);
       Program* const program = role == Role::product     ? epilogue_of(op)
-                               : role == Role::pointwise ? &std::get<ops::Pointwise>(op).program
+                               : role == Role::pointwise ? &op.get<ops::Pointwise>().program
                                                          : nullptr;
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         const ValueId id = node.inputs[i];

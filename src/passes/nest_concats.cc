@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "graph/ops/concat.h"
 #include "passes/pass.h"
 
 namespace temper {
@@ -65,7 +66,7 @@ bool nest_concats(Graph& graph, const PassOptions&) {
   // more: as many in all as a model may have nodes; beyond, it counts as one value, which is as true and finds less.
   int64_t may_walk = 1'000'000;
   for (int32_t n = 0; n < count; ++n) {
-    const auto* op = std::get_if<ops::Concat>(&graph.node({n}).op);
+    const auto* op = graph.node({n}).op.get_if<ops::Concat>();
     if (!op || (graph.value(graph.node({n}).outputs[0]).users.empty() && !graph.is_output(graph.node({n}).outputs[0])))
       continue;
     const int64_t axis = op->axis;

@@ -5,6 +5,9 @@
 // each of the parts below is a node of its own, because it has two users or a smaller shape than its consumer.
 #include <algorithm>
 
+#include "graph/ops/normalize.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/reduce.h"
 #include "passes/pass.h"
 #include "passes/support/simplify.h"
 
@@ -47,13 +50,13 @@ class Matcher {
 
   const Program* program_of(ValueId id) const {
     const Node* producer = graph_.producer(id);
-    const auto* op = producer ? std::get_if<ops::Pointwise>(&producer->op) : nullptr;
+    const auto* op = producer ? producer->op.get_if<ops::Pointwise>() : nullptr;
     return op ? &op->program : nullptr;
   }
 
   const Reduce* mean_of(ValueId id) const {
     const Node* producer = graph_.producer(id);
-    const auto* op = producer ? std::get_if<Reduce>(&producer->op) : nullptr;
+    const auto* op = producer ? producer->op.get_if<Reduce>() : nullptr;
     if (!op || producer->inputs.size() != 1) return nullptr;  // with a second input the axes are data
     return op->kind == ops::ReduceKind::mean && op->keepdims && !op->axes.empty() ? op : nullptr;
   }
@@ -107,7 +110,7 @@ class Matcher {
 
 bool visit(Graph& graph, NodeId id) {
   const Node node = graph.node(id);
-  BoundProgram bound{std::get<ops::Pointwise>(node.op).program, node.inputs};
+  BoundProgram bound{node.op.get<ops::Pointwise>().program, node.inputs};
   for (size_t i = 0; i < bound.program.steps.size(); ++i) {
     const Step step = bound.program.steps[i];
     const bool product = step.op == Scalar::mul;
@@ -147,7 +150,7 @@ bool recognise_normalize(Graph& graph, const PassOptions&) {
   bool changed = false;
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n)
-    if (std::get_if<ops::Pointwise>(&graph.node({n}).op)) changed |= visit(graph, {n});
+    if (graph.node({n}).op.is<ops::Pointwise>()) changed |= visit(graph, {n});
   return changed;
 }
 

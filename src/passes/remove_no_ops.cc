@@ -3,6 +3,16 @@
 // reshapes of reshapes.
 #include <algorithm>
 
+#include "graph/ops/broadcast.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/pool.h"
+#include "graph/ops/reduce.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/resize.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/transpose.h"
 #include "passes/pass.h"
 
 namespace temper {
@@ -54,21 +64,20 @@ bool keeps_elements(const ops::Resize& resize, const TensorType& x) {
 // The node's elements are those of input 0 in the same row-major order.
 bool gives_input(const Graph& graph, const Node& node) {
   const TensorType& x = graph.type(node.inputs[0]);
-  if (std::get_if<ops::Reshape>(&node.op)) return true;
-  if (const auto* op = std::get_if<ops::Transpose>(&node.op)) return std::is_sorted(op->perm.begin(), op->perm.end());
-  if (const auto* op = std::get_if<ops::Pointwise>(&node.op))
-    return op->program.is_identity() && node.inputs.size() == 1;
+  if (node.op.is<ops::Reshape>()) return true;
+  if (const auto* op = node.op.get_if<ops::Transpose>()) return std::is_sorted(op->perm.begin(), op->perm.end());
+  if (const auto* op = node.op.get_if<ops::Pointwise>()) return op->program.is_identity() && node.inputs.size() == 1;
   // With a second input the axes are data.
-  if (const auto* op = std::get_if<Reduce>(&node.op)) return node.inputs.size() == 1 && keeps_elements(*op, x);
-  if (std::get_if<ops::Concat>(&node.op)) return node.inputs.size() == 1;
+  if (const auto* op = node.op.get_if<Reduce>()) return node.inputs.size() == 1 && keeps_elements(*op, x);
+  if (node.op.is<ops::Concat>()) return node.inputs.size() == 1;
   // Further inputs are sizes that only the data tells; of a pad the second is the value it fills with.
-  if (const auto* op = std::get_if<ops::Slice>(&node.op))
+  if (const auto* op = node.op.get_if<ops::Slice>())
     return node.inputs.size() == 1 && op->sizes == x.shape && all_are(op->steps, 1);
-  if (const auto* op = std::get_if<ops::Broadcast>(&node.op)) return node.inputs.size() == 1 && keeps_elements(*op, x);
-  if (const auto* op = std::get_if<ops::Resize>(&node.op)) return node.inputs.size() == 1 && keeps_elements(*op, x);
-  if (const auto* op = std::get_if<ops::Pad>(&node.op))
+  if (const auto* op = node.op.get_if<ops::Broadcast>()) return node.inputs.size() == 1 && keeps_elements(*op, x);
+  if (const auto* op = node.op.get_if<ops::Resize>()) return node.inputs.size() == 1 && keeps_elements(*op, x);
+  if (const auto* op = node.op.get_if<ops::Pad>())
     return node.inputs.size() <= 2 && all_are(op->before, Dim(0)) && all_are(op->after, Dim(0));
-  if (const auto* op = std::get_if<Pool>(&node.op))
+  if (const auto* op = node.op.get_if<Pool>())
     return op->kind != ops::PoolKind::lp && !op->with_indices && all_are(op->kernel, 1) && all_are(op->strides, 1) &&
            all_are(op->pads, 0);
   return false;
@@ -84,11 +93,11 @@ bool remove_no_ops(Graph& graph, const PassOptions&) {
     if (node.outputs.size() != 1 || node.inputs.empty() || !node.inputs[0].valid() || !gives_input(graph, node))
       continue;
     const ValueId output = node.outputs[0];
-    const bool is_reshape = std::get_if<ops::Reshape>(&node.op) != nullptr;
+    const bool is_reshape = node.op.is<ops::Reshape>();
     // Behind reshapes lies the value whose elements these are.
     ValueId source = node.inputs[0];
     while (const Node* before = graph.producer(source)) {
-      if (!std::get_if<ops::Reshape>(&before->op) || !before->inputs[0].valid()) break;
+      if (!before->op.is<ops::Reshape>() || !before->inputs[0].valid()) break;
       source = before->inputs[0];
       if (graph.type(source) == graph.type(output)) break;
     }

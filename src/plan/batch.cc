@@ -3,6 +3,16 @@
 
 #include <algorithm>
 
+#include "graph/ops/conv.h"
+#include "graph/ops/fused.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/pool.h"
+#include "graph/ops/reduce.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/softmax.h"
+#include "graph/ops/transpose.h"
+
 namespace temper {
 
 namespace {
@@ -48,9 +58,17 @@ struct Sliceable {
     return node.inputs.size() == 1 && !out().empty() && out()[0] == shape(0)[0];
   }
   bool operator()(const ops::Transpose& op) const { return op.perm[0] == 0; }
-  template <class T>
-  bool operator()(const T&) const {
-    return false;
+
+  bool yes() const {
+    return is_one_of<ops::Conv, ops::FusedConv, ops::FusedReduce, ops::Pool, ops::Pointwise, ops::MatMul, ops::Softmax,
+                     ops::Reduce, ops::Reshape, ops::Transpose>();
+  }
+
+ private:
+  // Whether the node's op is one of these, and sliceable.
+  template <class... Ts>
+  bool is_one_of() const {
+    return ((node.op.is<Ts>() && (*this)(node.op.get<Ts>())) || ...);
   }
 };
 
@@ -58,7 +76,7 @@ struct Sliceable {
 
 Op slice_op(const Op& op, int64_t slice) {
   Op result = op;
-  if (auto* reshape = std::get_if<ops::Reshape>(&result)) reshape->shape[0] = slice;
+  if (auto* reshape = result.get_if<ops::Reshape>()) reshape->shape[0] = slice;
   return result;
 }
 
@@ -84,7 +102,7 @@ BatchInfo analyze_batch(const Graph& graph) {
     const Node& node = graph.node({n});
     bool any = false;
     for (ValueId input : node.inputs) any |= input.valid() && info.value_batched[size_t(input.index)];
-    if (!any || !std::visit(Sliceable{graph, node, info.value_batched}, node.op)) continue;
+    if (!any || !Sliceable{graph, node, info.value_batched}.yes()) continue;
     // What the rules above say is checked by inferring the types of one sample.
     std::vector<TensorType> types(node.inputs.size());
     std::vector<Operand> operands(node.inputs.size());

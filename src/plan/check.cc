@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/checked.h"
+#include "graph/ops/concat.h"
 #include "plan/memory.h"
 
 namespace temper {
@@ -141,7 +142,7 @@ class Checker {
 
   // A concat's input that nobody copies lies where it would be copied to.
   void check_in_place(const PlanStep& step, size_t input) {
-    const auto* op = std::get_if<ops::Concat>(&step.problem.op);
+    const auto* op = step.problem.op.get_if<ops::Concat>();
     if (step.is_reorder() || !op || step.outputs.empty()) bad("nothing but an input of a concat is in place");
     check_concrete(step.problem.outputs[0].type);
     const Dims dims = step.problem.outputs[0].dims();

@@ -7,12 +7,14 @@
 #include <unordered_map>
 
 #include "base/checked.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/reshape.h"
 #include "graph/signs.h"
 #include "plan/place.h"
 
 namespace temper {
 
-bool is_view(const Node& node) { return std::holds_alternative<ops::Reshape>(node.op) && node.inputs.size() == 1; }
+bool is_view(const Node& node) { return node.op.is<ops::Reshape>() && node.inputs.size() == 1; }
 
 namespace {
 
@@ -327,7 +329,7 @@ class Chooser {
   // knows the rest).
   double ms_of(size_t n, const std::vector<int>& choice) const {
     const Option& option = candidates_[n]->list[size_t(choice[n])];
-    const auto* op = std::get_if<ops::Concat>(&problems_[n].op);
+    const auto* op = problems_[n].op.get_if<ops::Concat>();
     const std::vector<ValueId>& inputs = graph_.node({int32_t(n)}).inputs;
     const int64_t whole = op && inputs.size() <= kCountedParts ? element_count(problems_[n].outputs[0].dims()) : 0;
     if (!whole || !option.tactic->takes_parts) return option.ms;
@@ -368,8 +370,7 @@ class Chooser {
       NodeId before;  // a concat that takes the value several times stands in its users several times, one behind the
                       // other
       for (NodeId user : graph_.value(output).users) {
-        if (user != before && std::holds_alternative<ops::Concat>(graph_.node(user).op))
-          ms += ms_of(size_t(user.index), choice);
+        if (user != before && graph_.node(user).op.is<ops::Concat>()) ms += ms_of(size_t(user.index), choice);
         before = user;
       }
     }

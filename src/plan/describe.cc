@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "graph/ops/fused.h"
 #include "plan/work.h"
 
 namespace temper {
@@ -31,7 +32,7 @@ namespace {
 // By itself, or as the first or second of a chain of convolutions (passes/chain_convs.h).
 bool computes(const PlanStep& step, const std::string& node) {
   if (step.node == node) return true;
-  return std::holds_alternative<ops::ConvChain>(step.problem.op) &&
+  return step.problem.op.is<ops::ConvChain>() &&
          (step.node.starts_with(node + " + ") || step.node.ends_with(" + " + node));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/parts.h"
 
+#include "graph/ops/concat.h"
 #include "plan/place.h"
 
 namespace temper {
@@ -18,7 +19,7 @@ class PartFinder {
   // The last concat first: the pitch of a part is that of the whole, which is known by then where that is a part, too.
   std::vector<Part> run() {
     for (int32_t n = graph_.node_count(); n-- > 0;)
-      if (const auto* op = std::get_if<ops::Concat>(&graph_.node({n}).op)) place_inputs(n, size_t(op->axis));
+      if (const auto* op = graph_.node({n}).op.get_if<ops::Concat>()) place_inputs(n, size_t(op->axis));
     return std::move(parts_);
   }
 

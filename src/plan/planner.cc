@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/checked.h"
+#include "graph/ops/concat.h"
 #include "plan/choose.h"
 #include "plan/memory.h"
 #include "plan/parts.h"
@@ -359,9 +360,8 @@ class Builder {
                             ? plan_.constants[size_t(step.inputs[i].at)].get()
                             : nullptr;
     }
-    if (std::holds_alternative<ops::Concat>(node.op) &&
-        std::all_of(step.problem.inputs.begin(), step.problem.inputs.end(),
-                    [](const Port& port) { return port.in_place; }))
+    if (node.op.is<ops::Concat>() && std::all_of(step.problem.inputs.begin(), step.problem.inputs.end(),
+                                                 [](const Port& port) { return port.in_place; }))
       step.ms = std::min(step.ms, 0.0);  // nothing is left to copy
     const auto kernel = choice.chosen.tactic->load(step.problem, step.config, plan_.packed_of(step), device_);
     step.workspace = kernel->workspace();

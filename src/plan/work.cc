@@ -3,6 +3,13 @@
 
 #include <algorithm>
 
+#include "graph/ops/conv.h"
+#include "graph/ops/conv_transpose.h"
+#include "graph/ops/fused.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/pool.h"
+
 namespace temper {
 
 namespace {
@@ -41,22 +48,22 @@ int64_t product_operations_of(const Segment& segment, const PlanStep& step) {
   const Problem& problem = step.problem;
   if (const ops::Conv* conv = conv_of(problem.op)) {
     const Dims weights = problem.inputs[1].dims();  // [out, in / group, window...]
-    const auto* fused = std::get_if<ops::FusedConv>(&problem.op);
+    const auto* fused = problem.op.get_if<ops::FusedConv>();
     const bool pools = fused && fused->pools();  // which makes the output smaller
     const Dims out = pools ? conv->output_dims(problem.inputs[0].dims(), weights) : problem.outputs[0].dims();
     return segment.slices * 2 * element_count(out) * (element_count(weights) / std::max<int64_t>(1, weights[0]));
   }
-  if (const auto* chain = std::get_if<ops::ConvChain>(&problem.op)) {
+  if (const auto* chain = problem.op.get_if<ops::ConvChain>()) {
     const Dims first = problem.inputs[1].dims(), second = problem.inputs[size_t(chain->first_inputs)].dims();
     const int64_t pixels = elements(problem.outputs[0]) / std::max<int64_t>(1, second[0]);
     return segment.slices * 2 * pixels * (element_count(first) + element_count(second));
   }
-  if (std::get_if<ops::ConvTranspose>(&problem.op)) {
+  if (problem.op.is<ops::ConvTranspose>()) {
     const Dims weights = problem.inputs[1].dims();  // [in, out / group, window...]
     return segment.slices * 2 * elements(problem.inputs[0]) *
            (element_count(weights) / std::max<int64_t>(1, weights[0]));
   }
-  if (const auto* matmul = std::get_if<ops::MatMul>(&problem.op)) {
+  if (const auto* matmul = problem.op.get_if<ops::MatMul>()) {
     const Dims a = problem.inputs[0].dims();
     const int64_t inner = a.empty() ? 1 : a.size() == 1 || !matmul->transpose_a ? a.back() : a[a.size() - 2];
     return segment.slices * 2 * elements(problem.outputs[0]) * inner;
@@ -71,7 +78,7 @@ std::optional<int64_t> operations_of(const Segment& segment, const PlanStep& ste
   if (reduce_of(problem.op)) return segment.slices * elements(problem.inputs[0]);
   if (const Program* epilogue = epilogue_of(problem.op))
     return products + segment.slices * computing_steps(*epilogue) * elements(problem.outputs[0]);
-  if (const auto* chain = std::get_if<ops::ConvChain>(&problem.op)) {
+  if (const auto* chain = problem.op.get_if<ops::ConvChain>()) {
     const Dims second = problem.inputs[size_t(chain->first_inputs)].dims();
     const int64_t pixels = elements(problem.outputs[0]) / std::max<int64_t>(1, second[0]);
     return products +
@@ -79,9 +86,9 @@ std::optional<int64_t> operations_of(const Segment& segment, const PlanStep& ste
                (second[0] * computing_steps(chain->then) + second[1] * computing_steps(chain->first.epilogue));
   }
   if (products) return products;
-  if (const auto* pointwise = std::get_if<ops::Pointwise>(&problem.op))
+  if (const auto* pointwise = problem.op.get_if<ops::Pointwise>())
     return segment.slices * computing_steps(pointwise->program) * elements(problem.outputs[0]);
-  if (const auto* pool = std::get_if<ops::Pool>(&problem.op))
+  if (const auto* pool = problem.op.get_if<ops::Pool>())
     return segment.slices * elements(problem.outputs[0]) * element_count(pool->kernel);
   return std::nullopt;
 }

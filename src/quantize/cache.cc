@@ -8,6 +8,8 @@
 #include <map>
 
 #include "base/file.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/softmax.h"
 #include "quantize/observe.h"
 
 namespace temper {
@@ -220,8 +222,8 @@ double bound_of(const Graph& graph, const std::string& name,
   if (it == values.end()) return 0;
   const Node* node = graph.producer(it->second);
   if (!node) return 0;
-  if (std::holds_alternative<ops::Softmax>(node->op)) return 1;
-  if (const auto* pointwise = std::get_if<ops::Pointwise>(&node->op)) {
+  if (node->op.is<ops::Softmax>()) return 1;
+  if (const auto* pointwise = node->op.get_if<ops::Pointwise>()) {
     const auto& steps = pointwise->program.steps;
     if (!steps.empty() && (steps.back().op == Scalar::sigmoid || steps.back().op == Scalar::tanh)) return 1;
   }

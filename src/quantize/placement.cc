@@ -8,6 +8,18 @@
 #include <set>
 
 #include "base/threads.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/dequantize.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/pool.h"
+#include "graph/ops/quantize.h"
+#include "graph/ops/reduce.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/resize.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/transpose.h"
 #include "graph/product.h"
 
 namespace temper {
@@ -104,8 +116,7 @@ class Placer {
     for (;;) {
       if (const auto it = ranges_.values.find(graph_.value(id).name); it != ranges_.values.end()) return &it->second;
       const Node* producer = graph_.producer(id);
-      if (!producer || !(std::get_if<ops::Reshape>(&producer->op) || std::get_if<ops::Transpose>(&producer->op)))
-        return nullptr;
+      if (!producer || !(producer->op.is<ops::Reshape, ops::Transpose>())) return nullptr;
       id = producer->inputs[0];
     }
   }
@@ -134,7 +145,7 @@ class Placer {
     if (options_.keep_first && first) return "kept in fp32: a first layer";
     if (options_.keep_last && last) return "kept in fp32: a last layer";
     const Tensor* weights = graph_.constant(node.inputs[1]);
-    if (const auto* product = std::get_if<ops::MatMul>(&node.op)) {
+    if (const auto* product = node.op.get_if<ops::MatMul>()) {
       if (graph_.constant(node.inputs[0])) return "its first operand is the constant";
       if (!weights) return "a product of two activations";
       if (weights->rank() != 2) return concat("its weights have rank ", weights->rank());
@@ -171,25 +182,23 @@ class Placer {
 
   Movement movement_of(const Node& node) const {
     if (node.outputs.size() != 1) return Movement::none;
-    if (const auto* pool = std::get_if<ops::Pool>(&node.op))
+    if (const auto* pool = node.op.get_if<ops::Pool>())
       return pool->kind == ops::PoolKind::max       ? Movement::keeps
              : pool->kind == ops::PoolKind::average ? Movement::averages
                                                     : Movement::none;
-    if (const auto* reduce = std::get_if<ops::Reduce>(&node.op))
+    if (const auto* reduce = node.op.get_if<ops::Reduce>())
       return reduce->kind == ops::ReduceKind::mean && node.inputs.size() == 1 ? Movement::averages : Movement::none;
-    if (const auto* resize = std::get_if<ops::Resize>(&node.op))
+    if (const auto* resize = node.op.get_if<ops::Resize>())
       return resize->kind == ops::ResizeKind::nearest && resize->coordinate != ops::ResizeCoordinate::tf_crop_and_resize
                  ? Movement::keeps
                  : Movement::none;
-    if (const auto* pad = std::get_if<ops::Pad>(&node.op)) {
+    if (const auto* pad = node.op.get_if<ops::Pad>()) {
       if (pad->kind != ops::PadKind::constant || node.inputs.size() < 2 || !node.inputs[1].valid())
         return Movement::keeps;
       const Tensor* value = graph_.constant(node.inputs[1]);
       return value && value->to_doubles() == std::vector<double>{0} ? Movement::keeps : Movement::none;
     }
-    if (std::get_if<ops::Reshape>(&node.op) || std::get_if<ops::Transpose>(&node.op) ||
-        std::get_if<ops::Slice>(&node.op) || std::get_if<ops::Concat>(&node.op))
-      return Movement::keeps;
+    if (node.op.is<ops::Reshape, ops::Transpose, ops::Slice, ops::Concat>()) return Movement::keeps;
     return Movement::none;
   }
 
@@ -202,7 +211,7 @@ class Placer {
                                         (movement == Movement::averages &&
                                          (wanted_[size_t(node.inputs[0].index)] || follows_product(node.inputs[0])))))
       return;
-    const size_t data = std::get_if<ops::Concat>(&node.op) ? node.inputs.size() : 1;
+    const size_t data = node.op.is<ops::Concat>() ? node.inputs.size() : 1;
     for (size_t i = 0; i < data; ++i)
       if (std::string why = refusal(node.inputs[i]); !why.empty()) {
         reasons_[size_t(id.index)] = std::move(why);
@@ -302,7 +311,7 @@ class Placer {
       std::vector<ValueId> inputs;
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (product && i == 1) {
-          const auto* matmul = std::get_if<ops::MatMul>(&node.op);
+          const auto* matmul = node.op.get_if<ops::MatMul>();
           inputs.push_back(quantized_weights(node.inputs[1], matmul && !matmul->transpose_b ? 1 : 0));
         } else {
           inputs.push_back(mapped(node.inputs[i]));
@@ -334,7 +343,7 @@ class Placer {
   std::string standard_reason(const Node& node) const {
     if (graph_.type(node.outputs[0]).dtype != DType::f32) return concat("gives ", graph_.type(node.outputs[0]).dtype);
     if (movement_of(node) != Movement::none) return "no quantized layer follows";
-    if (std::get_if<ops::Pointwise>(&node.op)) {
+    if (node.op.is<ops::Pointwise>()) {
       bool narrow = wanted_[size_t(node.outputs[0].index)];
       for (ValueId id : node.inputs) narrow |= id.valid() && wanted_[size_t(id.index)];
       return narrow ? "computes in fp32, between 8-bit values" : "computes in fp32";

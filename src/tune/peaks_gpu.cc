@@ -2,6 +2,8 @@
 // A GPU's ceilings: the quickest that any of its tactics multiplies large matrices, and copies memory.
 #include <algorithm>
 
+#include "graph/ops/matmul.h"
+#include "graph/ops/pointwise.h"
 #include "tune/peaks.h"
 #include "tune/tuner.h"
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/ops/gather.h"
+
 namespace temper {
 namespace {
 

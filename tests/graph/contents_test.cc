@@ -2,6 +2,14 @@
 #include <gtest/gtest.h>
 
 #include "graph/graph.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/gather.h"
+#include "graph/ops/nonzero.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/shape.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/transpose.h"
 
 namespace temper {
 namespace {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/graph.h"
+#include "graph/ops/pointwise.h"
 
 namespace temper {
 namespace {

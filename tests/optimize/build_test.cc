@@ -7,6 +7,14 @@
 #include <cstring>
 #include <memory>
 
+#include "graph/ops/concat.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/gather.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/pool.h"
+#include "graph/ops/reduce.h"
+#include "graph/ops/reshape.h"
 #include "optimize/build_engine.h"
 #include "optimize/segments.h"
 #include "plan/execute_host.h"

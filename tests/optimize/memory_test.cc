@@ -5,6 +5,7 @@
 
 #include "../data/helpers.h"
 #include "base/memory.h"
+#include "graph/ops/broadcast.h"
 #include "optimize/build_engine.h"
 #include "passes/pass.h"
 

@@ -7,6 +7,8 @@
 
 #include "../tune/fake_machine.h"
 #include "base/log.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/conv_transpose.h"
 #include "optimize/build_engine.h"
 #include "optimize/whole.h"
 #include "tune/cache.h"

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "../plan/helpers.h"
+#include "graph/ops/conv.h"
 #include "measure/clock.h"
 #include "optimize/segments.h"
 #include "plan/file.h"
@@ -115,9 +116,7 @@ TEST(StepThreads, StayInTheFileAndServeOtherShapes) {
   auto engine = std::make_shared<Engine>(info_of("cpu"), small_graph("n"), 2);
   PlanOptions options;
   options.threads = 2;
-  options.threads_of = [](const Problem& problem) {
-    return std::holds_alternative<ops::Conv>(problem.op) ? problem.threads : 1;
-  };
+  options.threads_of = [](const Problem& problem) { return problem.op.is<ops::Conv>() ? problem.threads : 1; };
   const auto plan_of = [&](int64_t batch) {
     const Graph concrete = specialize(engine->graph(), bind_shapes(engine->graph(), {{batch, 3, 8, 8}}));
     return build_plan(concrete, find_backend("cpu"), engine->device(), options);
@@ -126,8 +125,7 @@ TEST(StepThreads, StayInTheFileAndServeOtherShapes) {
     EXPECT_EQ(plan.threads, 2);
     for (const Segment& segment : plan.segments)
       for (const PlanStep& step : segment.steps)
-        EXPECT_TRUE(step.is_reorder() ||
-                    step.problem.threads == (std::holds_alternative<ops::Conv>(step.problem.op) ? 2 : few))
+        EXPECT_TRUE(step.is_reorder() || step.problem.threads == (step.problem.op.is<ops::Conv>() ? 2 : few))
             << step.node;
   };
   engine = with_plan(*engine, plan_of(4));

@@ -2,6 +2,7 @@
 // How long it takes; what it does is in nest_concats.test.
 #include <gtest/gtest.h>
 
+#include "graph/ops/concat.h"
 #include "passes/pass.h"
 
 namespace temper {

@@ -6,6 +6,20 @@
 #include <map>
 #include <random>
 
+#include "graph/ops/broadcast.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/dequantize.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/pool.h"
+#include "graph/ops/quantize.h"
+#include "graph/ops/reduce.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/softmax.h"
+#include "graph/ops/transpose.h"
 #include "passes/lower_precision.h"
 #include "passes/pass.h"
 

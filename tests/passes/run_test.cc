@@ -5,6 +5,8 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/pointwise.h"
 #include "passes/pipeline.h"
 
 namespace temper {

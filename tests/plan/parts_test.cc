@@ -3,6 +3,8 @@
 // tests/backends/cuda.
 #include "plan/parts.h"
 
+#include "graph/ops/concat.h"
+#include "graph/ops/pointwise.h"
 #include "helpers.h"
 #include "plan/describe.h"
 #include "plan/place.h"
@@ -175,7 +177,7 @@ struct NoKernel final : Kernel {
 };
 template <class O>
 Support for_op(const Problem& problem, const Device&) {
-  return std::holds_alternative<O>(problem.op) ? supported() : refused("another op");
+  return problem.op.is<O>() ? supported() : refused("another op");
 }
 std::vector<Config> plain_configs(const Problem& problem, const Device&) {
   return {{"", std::vector<Layout>(problem.inputs.size(), Layout::plain),

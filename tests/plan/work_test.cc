@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/ops/conv.h"
+#include "graph/ops/conv_transpose.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/softmax.h"
+
 namespace temper {
 namespace {
 

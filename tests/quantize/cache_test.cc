@@ -7,6 +7,8 @@
 
 #include "../data/helpers.h"
 #include "../paths.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/softmax.h"
 
 namespace temper {
 namespace {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "graph/ops/quantize.h"
 #include "onnx/import.h"
 #include "passes/pass.h"
 #include "zoo/zoo.h"
@@ -93,7 +94,7 @@ TEST(Placement, OpsThatLeaveValuesAsTheyAreShareTheWidestScale) {
   int pairs = 0;
   for (int32_t n = 0; n < placement.graph.node_count(); ++n) {
     const Node& node = placement.graph.node({n});
-    if (!std::get_if<ops::Quantize>(&node.op)) continue;
+    if (!node.op.is<ops::Quantize>()) continue;
     ++pairs;
     EXPECT_EQ(placement.graph.constant(node.inputs[1])->to_doubles(), std::vector<double>{4}) << node.name;
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fake_machine.h"
+#include "graph/ops/pointwise.h"
 
 namespace temper {
 namespace {

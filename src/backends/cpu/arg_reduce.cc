@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // arg_reduce on CPUs: the position of the largest or smallest element along an axis.
+#include "graph/ops/arg_reduce.h"
+
 #include <limits>
 
 #include "backends/cpu/cpu.h"
@@ -124,7 +126,7 @@ Support supports(const Problem& problem, const Device&) { return needs_op<ops::A
 std::vector<Config> configs(const Problem& problem, const Device&) { return {uniform_config(problem, Layout::plain)}; }
 
 std::unique_ptr<Kernel> load(const Problem& problem, const Config&, const PackedView&, const Device&) {
-  const auto& op = std::get<ops::ArgReduce>(problem.op);
+  const auto& op = problem.op.get<ops::ArgReduce>();
   return std::make_unique<ArgReduceKernel>(
       problem.inputs[0].type.dtype, *row_view(problem.inputs[0].dims(), Layout::plain, {op.axis}), op, problem.threads);
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // broadcast on CPUs, as a strided copy.
+#include "graph/ops/broadcast.h"
+
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/strided_copy.h"
 

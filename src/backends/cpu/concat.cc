@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // concat on CPUs: each input is copied into its part of the output.
+#include "graph/ops/concat.h"
+
 #include <algorithm>
 
 #include "backends/cpu/box_copy.h"
@@ -11,7 +13,7 @@ namespace {
 
 // Where each input begins along the axis.
 std::vector<BoxSide> places(const Problem& problem, Layout layout) {
-  const auto& op = std::get<ops::Concat>(problem.op);
+  const auto& op = problem.op.get<ops::Concat>();
   const Dims dims = problem.outputs[0].dims();
   std::vector<BoxSide> out;
   Dims start(dims.size(), 0);

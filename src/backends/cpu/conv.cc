@@ -2,6 +2,8 @@
 // Convolution of f32 or bf16 by oneDNN: every algorithm, implementation and layout it has is a candidate, and time
 // decides. Its own order is a poor guess for some shapes (the default 1x1 kernel is up to 1.6 times slower than another
 // of its own), and it never proposes Winograd by itself at batch 1.
+#include "graph/ops/conv.h"
+
 #include <cstring>
 
 #include "backends/cpu/onednn.h"
@@ -42,7 +44,7 @@ struct Built {
 
 // A channel block that does not divide the channels of a group cannot hold groups apart, unless each is one channel.
 bool layout_possible(const Problem& problem, Layout layout) {
-  const auto& op = std::get<ops::Conv>(problem.op);
+  const auto& op = problem.op.get<ops::Conv>();
   const int64_t block = block_of(layout);
   if (block == 1 || op.group == 1) return true;
   const int64_t c = problem.inputs[0].dims()[1], m = problem.outputs[0].dims()[1];
@@ -51,7 +53,7 @@ bool layout_possible(const Problem& problem, Layout layout) {
 }
 
 Built describe(const Problem& problem, dnnl::algorithm algorithm, Layout in, Layout out, Absorb absorb) {
-  const auto& op = std::get<ops::Conv>(problem.op);
+  const auto& op = problem.op.get<ops::Conv>();
   const Dims x = problem.inputs[0].dims(), y = problem.outputs[0].dims();
   const DType dtype = problem.inputs[0].type.dtype;
   Built built;
@@ -84,7 +86,7 @@ Support supports(const Problem& problem, const Device& device) {
   if (element_count(problem.outputs[0].dims()) == 0 || element_count(problem.inputs[0].dims()) == 0)
     return refused("an empty tensor");
   const auto epilogue =
-      absorb_epilogue(std::get<ops::Conv>(problem.op).epilogue, problem.inputs[0].type.dtype, extra_types(problem, 2),
+      absorb_epilogue(problem.op.get<ops::Conv>().epilogue, problem.inputs[0].type.dtype, extra_types(problem, 2),
                       problem.outputs[0].type, 1, Layout::plain, Absorb::bias_only);
   if (auto s = EpilogueTail::supports(problem, epilogue.stored, epilogue.rest, Layout::plain); !s.yes())
     return refused("its epilogue: ", s.reason);

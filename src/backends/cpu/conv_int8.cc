@@ -6,6 +6,7 @@
 
 #include "backends/cpu/int8_epilogue.h"
 #include "base/threads.h"
+#include "graph/ops/conv.h"
 
 namespace temper {
 
@@ -33,7 +34,7 @@ Choice parse_choice(const std::string& text) {
 // A single input channel is more than oneDNN's fast kernels take, in ordinary convolutions: three channels of zeros
 // beside it change no sum. The input is copied to that form.
 bool is_padded(const Problem& problem) {
-  return problem.inputs[0].dims()[1] == 1 && std::get<ops::Conv>(problem.op).group == 1;
+  return problem.inputs[0].dims()[1] == 1 && problem.op.get<ops::Conv>().group == 1;
 }
 Dims with_padding(const Problem& problem, Dims dims) {
   if (is_padded(problem)) dims[1] = 4;
@@ -47,7 +48,7 @@ struct Built {
 };
 
 Built describe(const Problem& problem, IntegerAbsorb absorb, const std::vector<float>& scales) {
-  const auto& op = std::get<ops::Conv>(problem.op);
+  const auto& op = problem.op.get<ops::Conv>();
   Built built;
   auto epilogue = absorb_integer_epilogue(problem, op.epilogue, 1, absorb);
   if (!epilogue) return built;
@@ -74,7 +75,7 @@ Built describe(const Problem& problem, IntegerAbsorb absorb, const std::vector<f
 
 // Scales that stand in where only existence matters: what exists must not depend on their values, but on their number.
 std::vector<float> any_scales(const Problem& problem, IntegerAbsorb absorb) {
-  const auto epilogue = absorb_integer_epilogue(problem, std::get<ops::Conv>(problem.op).epilogue, 1, absorb);
+  const auto epilogue = absorb_integer_epilogue(problem, problem.op.get<ops::Conv>().epilogue, 1, absorb);
   if (!epilogue || epilogue->scale < 0) return {2.f};
   return std::vector<float>(size_t(element_count(problem.inputs[size_t(epilogue->scale) + 2].dims())), 2.f);
 }

@@ -31,7 +31,7 @@ inline Config uniform_config(const Problem& problem, Layout layout, std::string 
 }
 template <class T>
 Support needs_op(const Problem& problem) {
-  return std::holds_alternative<T>(problem.op) ? supported() : refused("not a ", T::name);
+  return problem.op.is<T>() ? supported() : refused("not a ", T::name);
 }
 
 }  // namespace temper

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // gather on CPUs: the indices are resolved and checked first, on the calling thread, since an index that does not exist
 // is an error of the run.
+#include "graph/ops/gather.h"
+
 #include <cstring>
 
 #include "backends/cpu/cpu.h"
@@ -15,7 +17,7 @@ constexpr int64_t kParallelBytes = 1 << 17;
 class GatherKernel final : public Kernel {
  public:
   explicit GatherKernel(const Problem& problem)
-      : op_(std::get<ops::Gather>(problem.op)),
+      : op_(problem.op.get<ops::Gather>()),
         dims_(problem.inputs[0].dims()),
         index_dims_(problem.inputs[1].dims()),
         wide_(problem.inputs[1].type.dtype == DType::i64),

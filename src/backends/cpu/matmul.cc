@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products of f32 or bf16 by oneDNN: its matmul for everything, its inner product for constant 2-D weights (the
 // better one at batch 1). Weights are packed into the format that the primitive asks for.
+#include "graph/ops/matmul.h"
+
 #include <cstring>
 
 #include "backends/cpu/onednn.h"
@@ -40,7 +42,7 @@ memory::desc operand(DType dtype, const Dims& dims, bool transposed, size_t rank
 
 // inner: a [M,K] times weights [N,K] -> [M,N], all leading axes of a folded into M.
 Built describe(const Problem& problem, bool inner) {
-  const auto& op = std::get<ops::MatMul>(problem.op);
+  const auto& op = problem.op.get<ops::MatMul>();
   const Dims a = problem.inputs[0].dims(), b = problem.inputs[1].dims(), y = problem.outputs[0].dims();
   const DType dtype = problem.inputs[0].type.dtype;
   const TensorType& output = problem.outputs[0].type;
@@ -109,7 +111,7 @@ Support supports(const Problem& problem, const Device& device) {
 std::vector<Config> configs(const Problem& problem, const Device&) {
   const ThreadScope threads(problem.threads);
   std::vector<Config> result;
-  const auto& op = std::get<ops::MatMul>(problem.op);
+  const auto& op = problem.op.get<ops::MatMul>();
   if (packs_weights(problem) && !op.transpose_a && describe(problem, true).inner)
     result.push_back(uniform_config(problem, Layout::plain, "inner_product"));
   result.push_back(uniform_config(problem, Layout::plain, "matmul"));
@@ -148,7 +150,7 @@ class MatMulKernel final : public Kernel {
     const Config plain = uniform_config(problem, Layout::plain);
     expect_layouts(config, plain.inputs, plain.outputs);
     const bool inner = config.text == "inner_product";
-    if ((!inner && config.text != "matmul") || (inner && (!packed_ || std::get<ops::MatMul>(problem.op).transpose_a)))
+    if ((!inner && config.text != "matmul") || (inner && (!packed_ || problem.op.get<ops::MatMul>().transpose_a)))
       fail(ErrorKind::bad_file, "cpu.matmul.onednn: the configuration '", config.text, "' is not one of its own");
     Built built = choose(problem, config);
     expect_packed(packed, packed_ ? weights_desc(built).get_size() : 0);

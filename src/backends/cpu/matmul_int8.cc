@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/int8_epilogue.h"
+#include "graph/ops/matmul.h"
 
 namespace temper {
 
@@ -55,7 +56,7 @@ memory::desc operand(DType dtype, const Dims& dims, bool transposed, size_t rank
 }
 
 Built describe(const Problem& problem, const Choice& choice, const std::vector<float>& scales) {
-  const auto& op = std::get<ops::MatMul>(problem.op);
+  const auto& op = problem.op.get<ops::MatMul>();
   const Dims a = problem.inputs[0].dims(), b = problem.inputs[1].dims(), y = problem.outputs[0].dims();
   const DType x = integer_input_dtype(problem);
   const size_t rank = y.size();
@@ -99,7 +100,7 @@ Built describe(const Problem& problem, const Choice& choice, const std::vector<f
 }
 
 std::vector<float> any_scales(const Problem& problem, IntegerAbsorb absorb) {
-  const auto epilogue = absorb_integer_epilogue(problem, std::get<ops::MatMul>(problem.op).epilogue,
+  const auto epilogue = absorb_integer_epilogue(problem, problem.op.get<ops::MatMul>().epilogue,
                                                 problem.outputs[0].dims().size() - 1, absorb);
   if (!epilogue || epilogue->scale < 0) return {2.f};
   return std::vector<float>(size_t(element_count(problem.inputs[size_t(epilogue->scale) + 2].dims())), 2.f);
@@ -108,7 +109,7 @@ std::vector<float> any_scales(const Problem& problem, IntegerAbsorb absorb) {
 std::vector<Config> configs(const Problem& problem, const Device&) {
   const ThreadScope threads(problem.threads);
   std::vector<Config> result, slow;
-  const auto& op = std::get<ops::MatMul>(problem.op);
+  const auto& op = problem.op.get<ops::MatMul>();
   for (bool inner : {true, false}) {
     if (inner && (!packs_weights(problem) || op.transpose_a)) continue;
     for (IntegerAbsorb absorb : {IntegerAbsorb::all, IntegerAbsorb::scale, IntegerAbsorb::nothing}) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // normalize on CPUs: layer, instance and RMS normalisation. The variance is the mean of squared differences from the
 // mean, a second pass: the difference of mean square and squared mean loses all digits where the mean is large.
+#include "graph/ops/normalize.h"
+
 #include <cmath>
 
 #include "backends/cpu/box_copy.h"
@@ -103,7 +105,7 @@ class NormalizeKernel final : public Kernel {
 
 Support supports(const Problem& problem, const Device&) {
   if (auto s = needs_op<ops::Normalize>(problem); !s.yes()) return s;
-  if (!row_view(problem.inputs[0].dims(), Layout::plain, std::get<ops::Normalize>(problem.op).axes))
+  if (!row_view(problem.inputs[0].dims(), Layout::plain, problem.op.get<ops::Normalize>().axes))
     return refused("its axes do not lie side by side");
   return supported();
 }
@@ -112,13 +114,12 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
   std::vector<Config> out;
   const Dims dims = problem.inputs[0].dims();
   for (Layout layout : useful_layouts(dims, device))
-    if (row_view(dims, layout, std::get<ops::Normalize>(problem.op).axes))
-      out.push_back(uniform_config(problem, layout));
+    if (row_view(dims, layout, problem.op.get<ops::Normalize>().axes)) out.push_back(uniform_config(problem, layout));
   return out;
 }
 
 std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView&, const Device&) {
-  const auto& op = std::get<ops::Normalize>(problem.op);
+  const auto& op = problem.op.get<ops::Normalize>();
   const auto view = row_view(problem.inputs[0].dims(), config.inputs.at(0), op.axes);
   if (!view) fail(ErrorKind::unsupported, "normalize over axes ", op.axes, " in the layout ", config.inputs[0]);
   return std::make_unique<NormalizeKernel>(

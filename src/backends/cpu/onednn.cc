@@ -8,6 +8,8 @@
 
 #include "backends/cpu/onednn_threads.h"
 #include "base/team.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/window.h"
 
 namespace temper {
 
@@ -129,7 +131,7 @@ void DnnlCall::execute() {
 }
 
 ConvGeometry conv_geometry(const Problem& problem) {
-  const auto& op = std::get<ops::Conv>(problem.op);
+  const auto& op = problem.op.get<ops::Conv>();
   const Dims x = problem.inputs[0].dims(), y = problem.outputs[0].dims();
   ConvGeometry result;
   result.weights = problem.inputs[1].dims();

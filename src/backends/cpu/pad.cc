@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // pad on CPUs: padding with a constant copies the box that is left of the input and fills the boxes around it. The
 // other modes read the input through one table of positions for each axis.
+#include "graph/ops/pad.h"
+
 #include <algorithm>
 
 #include "backends/cpu/box_copy.h"
@@ -18,7 +20,7 @@ struct Kept {
 };
 
 Kept kept_box(const Problem& problem, Layout layout) {
-  const auto& op = std::get<ops::Pad>(problem.op);
+  const auto& op = problem.op.get<ops::Pad>();
   const Dims dims = problem.inputs[0].dims();
   Kept kept{{}, {dims, layout, {}, {}}, {problem.outputs[0].dims(), layout, {}, {}}};
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -85,7 +87,7 @@ Dims position_table(ops::PadKind kind, int64_t size, int64_t before, int64_t aft
 class TablePadKernel final : public Kernel {
  public:
   TablePadKernel(const Problem& problem, Layout layout) : threads_(problem.threads) {
-    const auto& op = std::get<ops::Pad>(problem.op);
+    const auto& op = problem.op.get<ops::Pad>();
     const Dims dims = problem.inputs[0].dims();
     std::vector<Dims> logical;
     for (size_t i = 0; i < dims.size(); ++i) {
@@ -115,7 +117,7 @@ Support supports(const Problem& problem, const Device&) {
 }
 
 std::vector<Config> configs(const Problem& problem, const Device& device) {
-  const auto& op = std::get<ops::Pad>(problem.op);
+  const auto& op = problem.op.get<ops::Pad>();
   std::vector<Config> out;
   for (Layout layout : useful_layouts(problem.outputs[0].dims(), device)) {
     const Kept kept = kept_box(problem, layout);
@@ -132,7 +134,7 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
 }
 
 std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView&, const Device&) {
-  if (std::get<ops::Pad>(problem.op).kind == ops::PadKind::constant)
+  if (problem.op.get<ops::Pad>().kind == ops::PadKind::constant)
     return std::make_unique<ConstantPadKernel>(problem, config.outputs.at(0));
   return std::make_unique<TablePadKernel>(problem, config.outputs.at(0));
 }

@@ -3,6 +3,8 @@
 // steps stays in the L1 cache. A tile is a range of the output's memory. Inputs that are contiguous there are read
 // where they are; those that are one element for the whole tile are passed as such; the others are spread out into
 // scratch first.
+#include "graph/ops/pointwise.h"
+
 #include <cstring>
 
 #include "backends/axes.h"
@@ -470,7 +472,7 @@ std::vector<TensorType> types_of(const std::vector<Port>& ports) {
 Support supports(const Problem& problem, const Device&) { return needs_op<ops::Pointwise>(problem); }
 
 std::vector<Config> configs(const Problem& problem, const Device& device) {
-  const auto& op = std::get<ops::Pointwise>(problem.op);
+  const auto& op = problem.op.get<ops::Pointwise>();
   std::vector<Config> out;
   const Dims dims = problem.outputs[0].dims();
   for (Layout layout : useful_layouts(dims, device)) {
@@ -483,7 +485,7 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
 }
 
 std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView&, const Device&) {
-  const auto& op = std::get<ops::Pointwise>(problem.op);
+  const auto& op = problem.op.get<ops::Pointwise>();
   return make_pointwise_kernel(op.program, types_of(problem.inputs), problem.outputs[0].type, config.outputs.at(0),
                                problem.threads);
 }

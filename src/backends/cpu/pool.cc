@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling by oneDNN: averages of floats, maxima of 8-bit integers (its averages of those round in another way, and its
 // maxima of floats pass no NaN on).
+#include "graph/ops/pool.h"
+
 #include "backends/cpu/onednn.h"
+#include "graph/ops/window.h"
 
 namespace temper {
 
@@ -10,7 +13,7 @@ namespace {
 using Descriptor = dnnl::pooling_forward::primitive_desc;
 
 std::optional<Descriptor> describe(const Problem& problem, Layout layout) {
-  const auto& op = std::get<ops::Pool>(problem.op);
+  const auto& op = problem.op.get<ops::Pool>();
   const Dims x = problem.inputs[0].dims(), y = problem.outputs[0].dims();
   const DType dtype = problem.inputs[0].type.dtype;
   const ops::Window window = op.window();
@@ -33,7 +36,7 @@ std::optional<Descriptor> describe(const Problem& problem, Layout layout) {
 
 Support supports(const Problem& problem, const Device& device) {
   if (auto s = needs_op<ops::Pool>(problem); !s.yes()) return s;
-  const auto& op = std::get<ops::Pool>(problem.op);
+  const auto& op = problem.op.get<ops::Pool>();
   const Dims x = problem.inputs[0].dims(), y = problem.outputs[0].dims();
   const DType dtype = problem.inputs[0].type.dtype;
   const bool bytes = op.kind == ops::PoolKind::max && (dtype == DType::i8 || dtype == DType::u8);

@@ -11,6 +11,8 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
 #include "base/threads.h"
+#include "graph/ops/pool.h"
+#include "graph/ops/window.h"
 
 namespace temper {
 
@@ -109,7 +111,7 @@ constexpr Held<T> kLowest = std::is_floating_point_v<Held<T>> ? -std::numeric_li
 class OwnPoolKernel final : public Kernel {
  public:
   OwnPoolKernel(const Problem& problem, Layout layout)
-      : op_(std::get<ops::Pool>(problem.op)),
+      : op_(problem.op.get<ops::Pool>()),
         dtype_(problem.inputs[0].type.dtype),
         threads_(problem.threads),
         padding_(problem.outputs[0].dims(), layout, size_of(dtype_)) {
@@ -363,7 +365,7 @@ Support supports(const Problem& problem, const Device&) {
 }
 
 std::vector<Config> configs(const Problem& problem, const Device& device) {
-  if (std::get<ops::Pool>(problem.op).with_indices) return {uniform_config(problem, Layout::plain)};
+  if (problem.op.get<ops::Pool>().with_indices) return {uniform_config(problem, Layout::plain)};
   std::vector<Config> out;
   for (Layout layout : useful_layouts(problem.inputs[0].dims(), device)) out.push_back(uniform_config(problem, layout));
   return out;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce on CPUs, in any layout. In memory order the axes alternate between kept and reduced ones. Where the innermost
 // is reduced, rows are folded; where it is kept, whole rows are added up element by element.
+#include "graph/ops/reduce.h"
+
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -157,8 +159,8 @@ struct Folds {
 class ReduceKernel final : public Kernel {
  public:
   ReduceKernel(const Problem& problem, Layout layout)
-      : kind_(std::get<ops::Reduce>(problem.op).kind), dtype_(problem.inputs[0].type.dtype) {
-    const auto& op = std::get<ops::Reduce>(problem.op);
+      : kind_(problem.op.get<ops::Reduce>().kind), dtype_(problem.inputs[0].type.dtype) {
+    const auto& op = problem.op.get<ops::Reduce>();
     const Dims dims = problem.inputs[0].dims();
     Dims flags(dims.size(), 0);
     for (int64_t axis : op.axes) flags[size_t(axis)] = 1;
@@ -329,7 +331,7 @@ class ReduceKernel final : public Kernel {
 
 // Why this layout cannot be used for the input; `output` is set to the output's.
 Support layout_possible(const Problem& problem, Layout layout, Layout& output) {
-  const auto& op = std::get<ops::Reduce>(problem.op);
+  const auto& op = problem.op.get<ops::Reduce>();
   const Dims dims = problem.inputs[0].dims();
   output = op.keepdims ? layout : Layout::plain;
   if (layout == Layout::plain) return supported();

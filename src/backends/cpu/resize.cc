@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // resize on CPUs: nearest moves elements through tables of positions. The other kinds interpolate one axis at a time:
 // each row of the result is a weighted sum of a few rows of what the axis before left.
+#include "graph/ops/resize.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -29,7 +31,7 @@ std::vector<T> in_memory_order(std::vector<T> logical, Layout layout) {
 class NearestKernel final : public Kernel {
  public:
   NearestKernel(const Problem& problem, Layout layout) : threads_(problem.threads) {
-    const auto& op = std::get<ops::Resize>(problem.op);
+    const auto& op = problem.op.get<ops::Resize>();
     const Dims from = problem.inputs[0].dims(), to = problem.outputs[0].dims();
     std::vector<Dims> tables(from.size());
     for (size_t axis = 0; axis < from.size(); ++axis)
@@ -111,7 +113,7 @@ struct Pass {
 class InterpolateKernel final : public Kernel {
  public:
   InterpolateKernel(const Problem& problem, Layout layout) : threads_(problem.threads) {
-    const auto& op = std::get<ops::Resize>(problem.op);
+    const auto& op = problem.op.get<ops::Resize>();
     const Dims from = problem.inputs[0].dims(), to = problem.outputs[0].dims();
     std::vector<ops::ResizeTable> logical(from.size());
     for (size_t axis = 0; axis < from.size(); ++axis)
@@ -160,7 +162,7 @@ bool moves_elements(const ops::Resize& op) {
 
 Support supports(const Problem& problem, const Device&) {
   if (auto s = needs_op<ops::Resize>(problem); !s.yes()) return s;
-  const auto& op = std::get<ops::Resize>(problem.op);
+  const auto& op = problem.op.get<ops::Resize>();
   const Dims from = problem.inputs[0].dims(), to = problem.outputs[0].dims();
   if (problem.inputs.size() > 1) return refused("its size is data");
   if (element_count(from) == 0 || element_count(to) == 0) return refused("an empty tensor");
@@ -173,7 +175,7 @@ Support supports(const Problem& problem, const Device&) {
 }
 
 std::vector<Config> configs(const Problem& problem, const Device& device) {
-  const auto& op = std::get<ops::Resize>(problem.op);
+  const auto& op = problem.op.get<ops::Resize>();
   const Dims from = problem.inputs[0].dims(), to = problem.outputs[0].dims();
   std::vector<Config> out;
   for (Layout layout : useful_layouts(from, device))
@@ -186,7 +188,7 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
 }
 
 std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView&, const Device&) {
-  if (moves_elements(std::get<ops::Resize>(problem.op)))
+  if (moves_elements(problem.op.get<ops::Resize>()))
     return std::make_unique<NearestKernel>(problem, config.inputs.at(0));
   return std::make_unique<InterpolateKernel>(problem, config.inputs.at(0));
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // slice on CPUs, as a copy of a box.
+#include "graph/ops/slice.h"
+
 #include "backends/cpu/box_copy.h"
 #include "backends/cpu/cpu.h"
 
@@ -8,7 +10,7 @@ namespace temper {
 namespace {
 
 BoxSide source(const Problem& problem, Layout layout) {
-  const auto& op = std::get<ops::Slice>(problem.op);
+  const auto& op = problem.op.get<ops::Slice>();
   BoxSide side{problem.inputs[0].dims(), layout, {}, op.steps};
   for (const Dim& start : op.starts) side.start.push_back(start.value());
   return side;

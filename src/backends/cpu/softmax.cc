@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax and its logarithm on CPUs. Rows: largest element, exponentials and their sum, scale; three passes over memory
 // that the first brought into the cache. Along another axis: the same for up to kColumns neighbours at once.
+#include "graph/ops/softmax.h"
+
 #include <cmath>
 #include <limits>
 
@@ -123,13 +125,12 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
   std::vector<Config> out;
   const Dims dims = problem.inputs[0].dims();
   for (Layout layout : useful_layouts(dims, device))
-    if (row_view(dims, layout, {std::get<ops::Softmax>(problem.op).axis}))
-      out.push_back(uniform_config(problem, layout));
+    if (row_view(dims, layout, {problem.op.get<ops::Softmax>().axis})) out.push_back(uniform_config(problem, layout));
   return out;
 }
 
 std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView&, const Device&) {
-  const auto& op = std::get<ops::Softmax>(problem.op);
+  const auto& op = problem.op.get<ops::Softmax>();
   const auto view = row_view(problem.inputs[0].dims(), config.inputs.at(0), {op.axis});
   if (!view) fail(ErrorKind::unsupported, "softmax along axis ", op.axis, " in the layout ", config.inputs[0]);
   return std::make_unique<SoftmaxKernel>(

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // transpose on CPUs, as a strided copy from any layout without blocks to another.
+#include "graph/ops/transpose.h"
+
 #include "backends/cpu/box_copy.h"
 #include "backends/cpu/cpu.h"
 
@@ -19,7 +21,7 @@ Dims axis_strides(const Dims& dims, Layout layout) {
 class TransposeKernel final : public Kernel {
  public:
   TransposeKernel(const Problem& problem, const Config& config) : threads_(problem.threads) {
-    const auto& op = std::get<ops::Transpose>(problem.op);
+    const auto& op = problem.op.get<ops::Transpose>();
     const Dims dims = problem.outputs[0].dims(), from = axis_strides(problem.inputs[0].dims(), config.inputs.at(0));
     Dims permuted;
     for (int64_t axis : op.perm) permuted.push_back(from[size_t(axis)]);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports ArgMax, ArgMin and Hardmax.
+#include "graph/ops/arg_reduce.h"
+
 #include <numeric>
 
 #include "onnx/node.h"

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports Expand and Tile.
+#include "graph/ops/broadcast.h"
+
+#include "graph/ops/concat.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/shape.h"
 #include "onnx/node.h"
 
 namespace temper {

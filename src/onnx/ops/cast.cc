@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports Cast, CastLike and BitCast. `saturate` and `round_mode` speak of 8-bit floats only, which are refused as
 // dtypes.
+#include "graph/ops/bit_cast.h"
 #include "onnx/node.h"
 #include "onnx/tensor_proto.h"
 

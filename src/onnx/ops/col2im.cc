@@ -2,6 +2,9 @@
 // Imports Col2Im: every column's elements are added up where they come from, in a padded picture that is cut
 // afterwards.
 #include "base/checked.h"
+#include "graph/ops/broadcast.h"
+#include "graph/ops/scatter.h"
+#include "graph/ops/slice.h"
 #include "onnx/node.h"
 
 namespace temper {

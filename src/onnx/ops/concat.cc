@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports Concat.
+#include "graph/ops/concat.h"
+
 #include "onnx/node.h"
 
 namespace temper {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports Constant and ConstantOfShape.
+#include "graph/ops/broadcast.h"
 #include "onnx/node.h"
 
 namespace temper {

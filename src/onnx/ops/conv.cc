@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports Conv.
+#include "graph/ops/conv.h"
+
+#include "graph/ops/window.h"
 #include "onnx/broadcast.h"
 #include "onnx/window.h"
 

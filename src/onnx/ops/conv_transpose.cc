@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports ConvTranspose.
+#include "graph/ops/conv_transpose.h"
+
 #include "onnx/broadcast.h"
 
 namespace temper {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports CumSum and CumProd.
+#include "graph/ops/cumulative.h"
+
 #include "onnx/node.h"
 
 namespace temper {

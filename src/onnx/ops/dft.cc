@@ -2,6 +2,13 @@
 // Imports DFT and STFT: products with the matrix of the transform, whose length is known at import.
 #include <cmath>
 
+#include "graph/ops/gather.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/range.h"
+#include "graph/ops/shape.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/transpose.h"
 #include "onnx/node.h"
 
 namespace temper {

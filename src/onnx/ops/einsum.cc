@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/ops/matmul.h"
+#include "graph/ops/reduce.h"
+#include "graph/ops/transpose.h"
 #include "onnx/node.h"
 
 namespace temper {

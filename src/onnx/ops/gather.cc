@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports Gather, GatherElements and GatherND.
+#include "graph/ops/gather.h"
+
 #include "onnx/node.h"
 
 namespace temper {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports GridSample.
+#include "graph/ops/grid_sample.h"
+
 #include "onnx/node.h"
 
 namespace temper {

@@ -5,6 +5,11 @@
 // What is left is computed on i32 after the zero points are taken off.
 #include <limits>
 
+#include "graph/ops/conv.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/quantize.h"
+#include "graph/ops/window.h"
 #include "onnx/broadcast.h"
 #include "onnx/scales.h"
 #include "onnx/window.h"

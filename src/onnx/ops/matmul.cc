@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports MatMul and Gemm.
+#include "graph/ops/matmul.h"
+
 #include "onnx/node.h"
 
 namespace temper {

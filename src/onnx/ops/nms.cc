@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports NonMaxSuppression.
+#include "graph/ops/nms.h"
+
 #include "onnx/node.h"
 
 namespace temper {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports NonZero and Compress.
+#include "graph/ops/nonzero.h"
+
+#include "graph/ops/gather.h"
 #include "onnx/node.h"
 
 namespace temper {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports LayerNormalization, RMSNormalization, InstanceNormalization, GroupNormalization, LpNormalization and LRN. The
 // affine part is pointwise arithmetic after the op.
+#include "graph/ops/normalize.h"
+
+#include "graph/ops/lrn.h"
+#include "graph/ops/reduce.h"
 #include "onnx/broadcast.h"
 
 namespace temper {

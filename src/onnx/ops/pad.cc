@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports Pad.
+#include "graph/ops/pad.h"
+
 #include "onnx/node.h"
 
 namespace temper {

@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports AveragePool, MaxPool, LpPool, the global pools and MaxUnpool.
+#include "graph/ops/pool.h"
+
+#include "graph/ops/broadcast.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/reduce.h"
+#include "graph/ops/scatter.h"
+#include "graph/ops/shape.h"
+#include "graph/ops/window.h"
 #include "onnx/window.h"
 
 namespace temper {

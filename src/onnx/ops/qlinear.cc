@@ -2,6 +2,13 @@
 // Imports the 8-bit ops of the domain com.microsoft that ONNX Runtime's quantizer writes (its QOperator format), by
 // their definition: dequantize, the op on floats, quantize. The passes make integer products of them, as of Q/DQ
 // models.
+#include "graph/ops/concat.h"
+#include "graph/ops/dequantize.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/pool.h"
+#include "graph/ops/quantize.h"
+#include "graph/ops/reduce.h"
+#include "graph/ops/softmax.h"
 #include "onnx/node.h"
 #include "onnx/scales.h"
 #include "onnx/window.h"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports QuantizeLinear and DequantizeLinear.
+#include "graph/ops/quantize.h"
+
+#include "graph/ops/dequantize.h"
 #include "onnx/node.h"
 #include "onnx/scales.h"
 #include "onnx/tensor_proto.h"

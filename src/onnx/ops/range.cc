@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports Range, and what is made of positions: OneHot, EyeLike, Trilu and ReverseSequence.
+#include "graph/ops/range.h"
+
+#include "graph/ops/broadcast.h"
+#include "graph/ops/gather.h"
+#include "graph/ops/shape.h"
 #include "onnx/node.h"
 #include "onnx/tensor_proto.h"
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports LSTM, GRU and RNN.
+#include "graph/ops/recurrent.h"
+
 #include <algorithm>
 
+#include "graph/ops/transpose.h"
 #include "onnx/node.h"
 
 namespace temper {

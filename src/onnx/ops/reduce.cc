@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports the Reduce* family.
+#include "graph/ops/reduce.h"
+
 #include <algorithm>
 #include <numeric>
 

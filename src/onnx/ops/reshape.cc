@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports Reshape, Flatten, Squeeze and Unsqueeze.
+#include "graph/ops/reshape.h"
+
 #include <algorithm>
 
+#include "graph/ops/broadcast.h"
+#include "graph/ops/gather.h"
+#include "graph/ops/nonzero.h"
+#include "graph/ops/scatter.h"
+#include "graph/ops/shape.h"
 #include "onnx/node.h"
 
 namespace temper {

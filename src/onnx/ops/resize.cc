@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports Resize and Upsample.
+#include "graph/ops/resize.h"
+
 #include "onnx/node.h"
 
 namespace temper {

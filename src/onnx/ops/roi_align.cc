@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports RoiAlign.
+#include "graph/ops/roi_align.h"
+
 #include "onnx/node.h"
 
 namespace temper {

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports Scatter, ScatterElements, ScatterND and TensorScatter.
+#include "graph/ops/scatter.h"
+
+#include "graph/ops/broadcast.h"
+#include "graph/ops/range.h"
+#include "graph/ops/shape.h"
 #include "onnx/node.h"
 
 namespace temper {

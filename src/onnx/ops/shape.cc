@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports Shape and Size.
+#include "graph/ops/shape.h"
+
 #include <algorithm>
 
+#include "graph/ops/reduce.h"
 #include "onnx/node.h"
 
 namespace temper {

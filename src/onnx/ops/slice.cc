@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports Slice and Split.
+#include "graph/ops/slice.h"
+
 #include "onnx/node.h"
 
 namespace temper {

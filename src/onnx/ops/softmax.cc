@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports Softmax and LogSoftmax.
+#include "graph/ops/softmax.h"
+
 #include "onnx/node.h"
 
 namespace temper {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports TopK.
+#include "graph/ops/topk.h"
+
 #include "onnx/node.h"
 
 namespace temper {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports Transpose, DepthToSpace and SpaceToDepth.
+#include "graph/ops/transpose.h"
+
 #include "onnx/node.h"
 
 namespace temper {

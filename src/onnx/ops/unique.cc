@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports Unique.
+#include "graph/ops/unique.h"
+
 #include "onnx/node.h"
 
 namespace temper {

@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/ops/dequantize.h"
+#include "graph/ops/quantize.h"
+#include "graph/ops/reshape.h"
+
 namespace temper {
 
 namespace {
@@ -34,7 +38,7 @@ bool is_zero(const Tensor* constant) {
 
 std::optional<Quantization> dequantization_of(const Graph& graph, ValueId value) {
   const Node* node = graph.producer(value);
-  const auto* op = node ? std::get_if<ops::Dequantize>(&node->op) : nullptr;
+  const auto* op = node ? node->op.get_if<ops::Dequantize>() : nullptr;
   if (!op || op->dtype != DType::f32) return std::nullopt;
   auto result = read(graph, *node, op->axis);
   if (result) result->dtype = graph.type(node->inputs[0]).dtype;
@@ -43,7 +47,7 @@ std::optional<Quantization> dequantization_of(const Graph& graph, ValueId value)
 
 std::optional<Quantization> quantization_of(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  const auto* op = std::get_if<ops::Quantize>(&node.op);
+  const auto* op = node.op.get_if<ops::Quantize>();
   if (!op || graph.type(node.inputs[0]).dtype != DType::f32) return std::nullopt;
   auto result = read(graph, node, op->axis);
   if (result) result->dtype = op->dtype;
@@ -59,8 +63,8 @@ std::optional<Quantization> only_quantized(const Graph& graph, ValueId value) {
 
 BoundProgram program_of_quantization(Graph& graph, NodeId id) {
   const Node node = graph.node(id);
-  const auto* quantize = std::get_if<ops::Quantize>(&node.op);
-  const auto* dequantize = std::get_if<ops::Dequantize>(&node.op);
+  const auto* quantize = node.op.get_if<ops::Quantize>();
+  const auto* dequantize = node.op.get_if<ops::Dequantize>();
   const int64_t axis = quantize ? quantize->axis : dequantize->axis, rank = graph.type(node.inputs[0]).rank();
   BoundProgram bound;
   bound.inputs.push_back(node.inputs[0]);

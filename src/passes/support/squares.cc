@@ -4,6 +4,16 @@
 #include <optional>
 #include <vector>
 
+#include "graph/ops/broadcast.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/gather.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/pool.h"
+#include "graph/ops/reduce.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/slice.h"
+#include "graph/ops/transpose.h"
 #include "graph/product.h"
 
 namespace temper {
@@ -57,18 +67,15 @@ class Finder {
     return is_product(node.op) ? node.inputs.size() - size_t(program.inputs - 1) : 0;
   }
   static const Program* program_of(const Node& node) {
-    if (const auto* pointwise = std::get_if<ops::Pointwise>(&node.op)) return &pointwise->program;
+    if (const auto* pointwise = node.op.get_if<ops::Pointwise>()) return &pointwise->program;
     return is_product(node.op) ? epilogue_of(node.op) : nullptr;
   }
   static bool adds_up(const Node& node) {
-    if (const auto* reduce = std::get_if<ops::Reduce>(&node.op))
+    if (const auto* reduce = node.op.get_if<ops::Reduce>())
       return reduce->kind == ops::ReduceKind::sum || reduce->kind == ops::ReduceKind::mean ||
              reduce->kind == ops::ReduceKind::max || reduce->kind == ops::ReduceKind::min;
-    if (const auto* pool = std::get_if<ops::Pool>(&node.op)) return pool->kind != ops::PoolKind::lp;
-    return std::get_if<ops::Reshape>(&node.op) || std::get_if<ops::Transpose>(&node.op) ||
-           std::get_if<ops::Slice>(&node.op) || std::get_if<ops::Concat>(&node.op) ||
-           std::get_if<ops::Broadcast>(&node.op) || std::get_if<ops::Gather>(&node.op) ||
-           std::get_if<ops::Pad>(&node.op);
+    if (const auto* pool = node.op.get_if<ops::Pool>()) return pool->kind != ops::PoolKind::lp;
+    return node.op.is<ops::Reshape, ops::Transpose, ops::Slice, ops::Concat, ops::Broadcast, ops::Gather, ops::Pad>();
   }
 
   // By value of a program: the number, where it is one.
@@ -88,10 +95,10 @@ class Finder {
 
   void look_ahead(const Node& node) {
     bool result = false;
-    if (const auto* reduce = std::get_if<ops::Reduce>(&node.op)) result = reduce->kind == ops::ReduceKind::sum_square;
+    if (const auto* reduce = node.op.get_if<ops::Reduce>()) result = reduce->kind == ops::ReduceKind::sum_square;
     if (adds_up(node))
       for (size_t i = 0; i < node.inputs.size(); ++i)
-        result |= (i == 0 || std::get_if<ops::Concat>(&node.op)) && square(node.inputs[i]);
+        result |= (i == 0 || node.op.is<ops::Concat>()) && square(node.inputs[i]);
     if (const Program* program = program_of(node)) {
       std::vector<char> squares;
       if (is_product(node.op))
@@ -143,8 +150,8 @@ class Finder {
     };
     if (adds_up(node))
       for (size_t i = 0; i < node.inputs.size(); ++i)
-        if (i == 0 || std::get_if<ops::Concat>(&node.op)) reaches(node.inputs[i], result);
-    if (const auto* reduce = std::get_if<ops::Reduce>(&node.op)) {
+        if (i == 0 || node.op.is<ops::Concat>()) reaches(node.inputs[i], result);
+    if (const auto* reduce = node.op.get_if<ops::Reduce>()) {
       if (reduce->kind == ops::ReduceKind::log_sum) reaches(node.inputs[0], {true, true, false});
       if (reduce->kind == ops::ReduceKind::sum_square && result.logarithm)
         reaches(node.inputs[0], {false, false, true});

@@ -17,6 +17,7 @@
 #include "base/hash.h"
 #include "bench/cases.h"
 #include "cuda_test_helpers.h"
+#include "graph/ops/pointwise.h"
 #include "larger_tensors.h"
 
 namespace temper {

@@ -7,6 +7,8 @@
 #include "../case_files.h"
 #include "backends/cuda/support/cublaslt.h"
 #include "base/file.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/matmul.h"
 #include "tactic_cases.h"
 #include "tune/tuner.h"
 
@@ -47,7 +49,7 @@ TEST_P(CublasLtCases, AgreeWithTheReference) {
   testing::Counts counts;
   for (const KernelCase& original : parse_cases(file)) {
     const DType dtype = original.inputs[0].type.dtype;
-    if (!std::holds_alternative<ops::MatMul>(original.op) || (dtype != DType::f32 && dtype != GetParam())) continue;
+    if (!original.op.is<ops::MatMul>() || (dtype != DType::f32 && dtype != GetParam())) continue;
     const KernelCase line = dtype == DType::f32 ? lowered(original, GetParam()) : original;
     testing::expect_agreement(cuda_matmul_cublaslt, device, original, line, of_largest, counts);
   }
@@ -163,8 +165,8 @@ TEST(CublasLtGpu, MultipliesBytesToTheReferencesBits) {
     text += read_file(concat(paths::source_folder(), "/tests/cases/", name, ".cases")) + "\n";
   std::map<const Tactic*, int> runs;
   for (const KernelCase& line : parse_cases(text)) {
-    const bool conv = std::holds_alternative<ops::Conv>(line.op);
-    if ((!conv && !std::holds_alternative<ops::MatMul>(line.op)) || line.inputs[0].type.dtype != DType::i8) continue;
+    const bool conv = line.op.is<ops::Conv>();
+    if ((!conv && !line.op.is<ops::MatMul>()) || line.inputs[0].type.dtype != DType::i8) continue;
     const Tactic& tactic = conv ? cuda_conv_cublaslt_int8 : cuda_matmul_cublaslt_int8;
     const std::vector<Tensor> inputs = make_case_inputs(line, uint64_t(line.line));
     const Problem problem = make_case_problem(line, inputs, 1);

@@ -3,6 +3,7 @@
 #include "../../paths.h"
 #include "backends/cuda/matmul/cublaslt_matmul.h"
 #include "bench/cases.h"
+#include "graph/ops/conv.h"
 #include "run_cuda_tactic.h"
 #include "scripted_cublaslt.h"
 
@@ -186,7 +187,7 @@ TEST(CublasLtIntegers, SayWhyTheyAreNotMultipliedByIt) {
 // ---- on a scripted GPU, whose kernels are emulated, with a scripted cuBLASLt ----
 
 const Tactic& tactic_of(const Problem& problem) {
-  return std::holds_alternative<ops::Conv>(problem.op) ? cuda_conv_cublaslt_int8 : cuda_matmul_cublaslt_int8;
+  return problem.op.is<ops::Conv>() ? cuda_conv_cublaslt_int8 : cuda_matmul_cublaslt_int8;
 }
 
 TEST(CublasLtIntegers, GiveTheReferencesBitsWithWhatIsLaunchedBehindThem) {

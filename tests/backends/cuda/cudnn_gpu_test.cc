@@ -5,6 +5,7 @@
 #include "backends/cuda/support/cudnn.h"
 #include "base/file.h"
 #include "bench/cases.h"
+#include "graph/ops/conv.h"
 #include "tactic_cases.h"
 
 namespace temper {
@@ -30,7 +31,7 @@ TEST_P(CudnnCases, AgreeWithTheReference) {
   const double of_largest = GetParam() == DType::f16 ? 1e-3 : 0;
   testing::Counts counts;
   for (const KernelCase& original : parse_cases(file))
-    if (std::holds_alternative<ops::Conv>(original.op) && original.inputs[0].type.dtype == DType::f32)
+    if (original.op.is<ops::Conv>() && original.inputs[0].type.dtype == DType::f32)
       testing::expect_agreement(cuda_conv_cudnn, device, original, lowered(original, GetParam()), of_largest, counts);
   testing::expect_runs(counts, GetParam());
 }

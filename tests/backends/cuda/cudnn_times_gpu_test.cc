@@ -8,6 +8,7 @@
 
 #include "backends/cuda/conv/cudnn_conv.h"
 #include "bench/cases.h"
+#include "graph/ops/conv.h"
 #include "run_cuda_tactic.h"
 
 namespace temper {
@@ -62,7 +63,7 @@ CudnnConv conv_of(const Layer& layer, int batch, std::string_view bias) {
   Port y;
   y.type = type_of(DType::f16, {batch, layer.outputs, out, out});
   problem.outputs = {y};
-  std::get<ops::Conv>(problem.op).epilogue = program;
+  problem.op.get<ops::Conv>().epilogue = program;
   return cuda::cudnn_conv(problem);
 }
 

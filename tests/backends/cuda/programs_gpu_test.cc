@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "all_configs.h"
+#include "graph/ops/pointwise.h"
 #include "run_recipe.h"
 
 namespace temper {

@@ -6,6 +6,7 @@
 
 #include "all_configs.h"
 #include "emulated_gpu.h"
+#include "graph/ops/pointwise.h"
 #include "run_recipe.h"
 
 namespace temper {

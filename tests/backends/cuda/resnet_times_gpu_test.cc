@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "bench/cases.h"
+#include "graph/ops/conv.h"
 #include "run_recipe.h"
 
 namespace temper {
@@ -77,7 +78,7 @@ struct Bench {
       if (of && recipe->name.find(of) == std::string_view::npos) continue;
       if (!recipe_supports(*recipe, problem, architecture).yes()) continue;
       for (const Config& config : recipe->configs(problem, {})) {
-        if (config.outputs[0] == Layout::plain && std::holds_alternative<ops::Conv>(problem.op)) continue;
+        if (config.outputs[0] == Layout::plain && problem.op.is<ops::Conv>()) continue;
         const char* once = std::getenv("TEMPER_TIMES_ONCE");
         if (once && ways.size() == size_t(std::atoi(once))) break;
         ways.push_back({recipe, config});

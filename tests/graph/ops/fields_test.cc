@@ -2,6 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "graph/graph.h"
+#include "graph/ops/arg_reduce.h"
+#include "graph/ops/cumulative.h"
+#include "graph/ops/dequantize.h"
+#include "graph/ops/lrn.h"
+#include "graph/ops/normalize.h"
+#include "graph/ops/quantize.h"
+#include "graph/ops/reduce.h"
 
 namespace temper {
 namespace {

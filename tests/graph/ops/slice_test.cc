@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/ops/slice.h"
+
 #include <gtest/gtest.h>
 
 #include <numeric>

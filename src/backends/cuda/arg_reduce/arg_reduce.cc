@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // arg_reduce on GPUs: the position of the largest or smallest element of each row.
+#include "graph/ops/arg_reduce.h"
+
 #include "backends/cuda/rows/rows.h"
 
 namespace temper::cuda {
 
 namespace {
 
-const ops::ArgReduce& op_of(const Problem& problem) { return std::get<ops::ArgReduce>(problem.op); }
+const ops::ArgReduce& op_of(const Problem& problem) { return problem.op.get<ops::ArgReduce>(); }
 
 Support supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::ArgReduce>(problem.op)) return refused("not an arg_reduce");
+  if (!problem.op.is<ops::ArgReduce>()) return refused("not an arg_reduce");
   return supported();
 }
 

@@ -5,6 +5,7 @@
 
 #include "backends/cuda/conv/cudnn_conv.h"
 #include "backends/cuda/machine.h"
+#include "graph/ops/conv.h"
 
 namespace temper {
 
@@ -23,7 +24,7 @@ struct Made {
 
 CudnnRules rules_of(const Problem& problem) {
   CudnnRules rules;
-  rules.tf32 = std::get<ops::Conv>(problem.op).tf32;
+  rules.tf32 = problem.op.get<ops::Conv>().tf32;
   return rules;
 }
 

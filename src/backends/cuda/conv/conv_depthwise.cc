@@ -6,6 +6,9 @@
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 #include "base/parse.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/window.h"
 
 namespace temper::cuda {
 
@@ -14,10 +17,10 @@ namespace {
 constexpr int64_t kMostTaps = 7;                 // along an axis
 constexpr std::string_view kPixels = "pixels=";  // that a thread computes
 
-const ops::Conv& op_of(const Problem& problem) { return std::get<ops::Conv>(problem.op); }
+const ops::Conv& op_of(const Problem& problem) { return problem.op.get<ops::Conv>(); }
 
 Support supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::Conv>(problem.op)) return refused("not a convolution");
+  if (!problem.op.is<ops::Conv>()) return refused("not a convolution");
   const auto& op = op_of(problem);
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
   const Dims in = x.dims(), weights = w.dims(), out = problem.outputs[0].dims();

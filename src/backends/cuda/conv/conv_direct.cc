@@ -5,6 +5,9 @@
 #include "backends/cuda/support/host_transpose.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/window.h"
 
 namespace temper::cuda {
 
@@ -12,7 +15,7 @@ namespace {
 
 constexpr int64_t kMostChannels = 8;  // of a group; above, the implicit product is better in every case
 
-const ops::Conv& op_of(const Problem& problem) { return std::get<ops::Conv>(problem.op); }
+const ops::Conv& op_of(const Problem& problem) { return problem.op.get<ops::Conv>(); }
 
 bool depthwise(const Problem& problem) {
   const Dims w = problem.inputs[1].dims();
@@ -20,7 +23,7 @@ bool depthwise(const Problem& problem) {
 }
 
 Support supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::Conv>(problem.op)) return refused("not a convolution");
+  if (!problem.op.is<ops::Conv>()) return refused("not a convolution");
   const auto& op = op_of(problem);
   const DType a = problem.inputs[0].type.dtype, b = problem.inputs[1].type.dtype;
   if (problem.inputs[1].dims()[1] > kMostChannels)

@@ -11,6 +11,10 @@
 #include "base/checked.h"
 #include "base/parse.h"
 #include "graph/monotone.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/fused.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/window.h"
 
 namespace temper::cuda {
 
@@ -24,11 +28,11 @@ const ops::Conv& op_of(const Problem& problem) { return *conv_of(problem.op); }
 
 // The program that is applied to the input as it is read; null: there is none.
 const Program* prologue_of(const Problem& problem) {
-  const auto* fused = std::get_if<ops::FusedConv>(&problem.op);
+  const auto* fused = problem.op.get_if<ops::FusedConv>();
   return fused && !fused->prologue.is_identity() ? &fused->prologue : nullptr;
 }
 bool pools(const Problem& problem) {
-  const auto* fused = std::get_if<ops::FusedConv>(&problem.op);
+  const auto* fused = problem.op.get_if<ops::FusedConv>();
   return fused && fused->pools();
 }
 // The dtype that is multiplied by the weights.
@@ -40,7 +44,7 @@ DType operand_of(const Problem& problem) {
 
 // The pool is taken of the sums.
 Support pool_supports(const Problem& problem, const Dims& between) {
-  const auto& fused = std::get<ops::FusedConv>(problem.op);
+  const auto& fused = problem.op.get<ops::FusedConv>();
   if (fused.pool_kernel != Dims{3, 3} || fused.pool_strides != Dims{2, 2} || fused.pool_pads[0] != 1 ||
       fused.pool_pads[1] != 1)
     return refused("a pool that is not of 3 by 3, two apart, padded by one in front");

@@ -5,12 +5,15 @@
 #include "backends/cuda/gemm/gemm.h"
 #include "backends/cuda/support/host_transpose.h"
 #include "base/checked.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/window.h"
 
 namespace temper::cuda {
 
 namespace {
 
-const ops::Conv& op_of(const Problem& problem) { return std::get<ops::Conv>(problem.op); }
+const ops::Conv& op_of(const Problem& problem) { return problem.op.get<ops::Conv>(); }
 
 int64_t rows_of(const Problem& problem) {
   const Dims out = problem.outputs[0].dims();
@@ -20,7 +23,7 @@ int64_t rows_of(const Problem& problem) {
 }
 
 Support supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::Conv>(problem.op)) return refused("not a convolution");
+  if (!problem.op.is<ops::Conv>()) return refused("not a convolution");
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
   const Dims weights = w.dims();
   for (int64_t size : x.dims())

@@ -3,13 +3,15 @@
 #include <cmath>
 
 #include "backends/cuda/gemm/hopper_gemm.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/fused.h"
 
 namespace temper::cuda {
 
 namespace {
 
 Support conv_supports(const Problem& problem) {
-  const auto* op = std::get_if<ops::Conv>(&problem.op);
+  const auto* op = problem.op.get_if<ops::Conv>();
   if (!op) return refused("not a convolution");
   if (problem.inputs[0].dims().size() != 4) return refused(problem.inputs[0].dims().size() - 2, " spatial axes, not 2");
   if (op->group != 1) return refused(op->group, " groups");
@@ -28,7 +30,7 @@ Support conv_supports(const Problem& problem) {
 }
 
 Support pair_supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::ConvChain>(problem.op)) return refused("not a fused pair of convolutions");
+  if (!problem.op.is<ops::ConvChain>()) return refused("not a fused pair of convolutions");
   if (problem.inputs[0].dims().size() != 4) return refused(problem.inputs[0].dims().size() - 2, " spatial axes, not 2");
   const auto pair = conv_pair_of(problem);
   for (const Problem* part : {&pair->first, &pair->second})

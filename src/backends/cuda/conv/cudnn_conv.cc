@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "backends/cuda/support/host_transpose.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/window.h"
 
 namespace temper::cuda {
 
@@ -96,7 +98,7 @@ class Translator {
   }
 
   std::string translate() {
-    const auto* op = std::get_if<ops::Conv>(&problem_.op);
+    const auto* op = problem_.op.get_if<ops::Conv>();
     if (!op) return "not a convolution";
     const Port &x = problem_.inputs[0], &w = problem_.inputs[1], &y = problem_.outputs[0];
     CudnnData type, result_type;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // broadcast on GPUs, as a copy.
+#include "graph/ops/broadcast.h"
+
 #include "backends/cuda/copy/copy.h"
 
 namespace temper::cuda {
@@ -7,7 +9,7 @@ namespace temper::cuda {
 namespace {
 
 Support supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::Broadcast>(problem.op)) return refused("not a broadcast");
+  if (!problem.op.is<ops::Broadcast>()) return refused("not a broadcast");
   if (problem.inputs.size() > 1) return refused("its shape is data");
   return supported();
 }

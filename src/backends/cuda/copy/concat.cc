@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // concat on GPUs, as one copy for each input.
+#include "graph/ops/concat.h"
+
 #include "backends/cuda/copy/copy.h"
 
 namespace temper::cuda {
@@ -7,13 +9,13 @@ namespace temper::cuda {
 namespace {
 
 Support supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::Concat>(problem.op)) return refused("not a concat");
+  if (!problem.op.is<ops::Concat>()) return refused("not a concat");
   return supported();
 }
 
 // One copy for each input that was not written into its part of the output by whoever made it.
 Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
-  const size_t axis = size_t(std::get<ops::Concat>(problem.op).axis);
+  const size_t axis = size_t(problem.op.get<ops::Concat>().axis);
   const TensorType& output = problem.outputs[0].type;
   const Dims strides = logical_strides(problem.outputs[0], config.outputs[0]);
   Recipe::Work out;

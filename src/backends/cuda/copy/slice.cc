@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // slice on GPUs, as a copy.
+#include "graph/ops/slice.h"
+
 #include "backends/cuda/copy/copy.h"
 
 namespace temper::cuda {
@@ -7,13 +9,13 @@ namespace temper::cuda {
 namespace {
 
 Support supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::Slice>(problem.op)) return refused("not a slice");
+  if (!problem.op.is<ops::Slice>()) return refused("not a slice");
   if (problem.inputs.size() > 1) return refused("its bounds are data");
   return supported();
 }
 
 Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
-  const auto& op = std::get<ops::Slice>(problem.op);
+  const auto& op = problem.op.get<ops::Slice>();
   const TensorType& output = problem.outputs[0].type;
   const Dims dims = output.dims();
   Dims strides = logical_strides(problem.inputs[0], config.inputs[0]);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // transpose on GPUs, as a copy.
+#include "graph/ops/transpose.h"
+
 #include "backends/cuda/copy/copy.h"
 
 namespace temper::cuda {
@@ -7,7 +9,7 @@ namespace temper::cuda {
 namespace {
 
 Support supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::Transpose>(problem.op)) return refused("not a transpose");
+  if (!problem.op.is<ops::Transpose>()) return refused("not a transpose");
   return supported();
 }
 
@@ -16,7 +18,7 @@ std::vector<Config> configs(const Problem& problem, const GpuProperties&) {
 }
 
 Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
-  const auto& perm = std::get<ops::Transpose>(problem.op).perm;
+  const auto& perm = problem.op.get<ops::Transpose>().perm;
   const TensorType& output = problem.outputs[0].type;
   const Dims dims = output.dims(), from = logical_strides(problem.inputs[0], config.inputs[0]);
   Dims strides;

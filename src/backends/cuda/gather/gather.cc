@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gather on GPUs: moves the elements that indices pick.
+#include "graph/ops/gather.h"
+
 #include <algorithm>
 
 #include "backends/cuda/recipe.h"
@@ -9,10 +11,10 @@ namespace temper::cuda {
 
 namespace {
 
-const ops::Gather& op_of(const Problem& problem) { return std::get<ops::Gather>(problem.op); }
+const ops::Gather& op_of(const Problem& problem) { return problem.op.get<ops::Gather>(); }
 
 Support supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::Gather>(problem.op)) return refused("not a gather");
+  if (!problem.op.is<ops::Gather>()) return refused("not a gather");
   if (!small_positions(element_count(problem.outputs[0].dims())) ||
       !small_positions(element_count(problem.inputs[1].dims())))
     return refused("more than 2147418112 elements");

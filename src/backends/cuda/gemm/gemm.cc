@@ -7,6 +7,8 @@
 #include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/matmul.h"
 
 namespace temper::cuda {
 
@@ -78,8 +80,8 @@ bool epilogue_takes_parts(const Problem& problem) {
 }
 
 bool allows_tf32(const Problem& problem) {
-  if (const auto* conv = std::get_if<ops::Conv>(&problem.op)) return conv->tf32;
-  const auto* matmul = std::get_if<ops::MatMul>(&problem.op);
+  if (const auto* conv = problem.op.get_if<ops::Conv>()) return conv->tf32;
+  const auto* matmul = problem.op.get_if<ops::MatMul>();
   return matmul && matmul->tf32;
 }
 

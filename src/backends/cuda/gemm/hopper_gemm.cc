@@ -9,6 +9,11 @@
 #include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/fused.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/window.h"
 
 namespace temper::cuda {
 
@@ -18,7 +23,7 @@ HopperGemm hopper_gemm_of(const Problem& problem) {
   s.b = problem.inputs[1].type.dtype;
   s.result = problem.outputs[0].type.dtype;
   const Dims out = problem.outputs[0].dims(), in = problem.inputs[0].dims(), weights = problem.inputs[1].dims();
-  if (const auto* conv = std::get_if<ops::Conv>(&problem.op)) {
+  if (const auto* conv = problem.op.get_if<ops::Conv>()) {
     s.columns = weights[0];
     s.channels = weights[1];
     s.images = in[0];
@@ -55,7 +60,7 @@ HopperGemm hopper_gemm_of(const Problem& problem) {
 }
 
 std::optional<ConvPair> conv_pair_of(const Problem& problem) {
-  const auto* op = std::get_if<ops::ConvChain>(&problem.op);
+  const auto* op = problem.op.get_if<ops::ConvChain>();
   if (!op) return {};
   const auto own = problem.inputs.begin() + op->first_inputs;
   ConvPair pair;
@@ -255,8 +260,7 @@ double expected_clocks(const Task& t, const Choice& c, int64_t result_bytes) {
 std::span<const Tile> tiles_for(const Task& t) { return t.second ? std::span<const Tile>(kPairTiles) : kTiles; }
 
 std::vector<Layout> layouts_of_inputs(const Problem& problem, const std::optional<ConvPair>& pair) {
-  if (!pair && std::holds_alternative<ops::MatMul>(problem.op))
-    return std::vector<Layout>(problem.inputs.size(), Layout::plain);
+  if (!pair && problem.op.is<ops::MatMul>()) return std::vector<Layout>(problem.inputs.size(), Layout::plain);
   std::vector<Layout> layouts = image_epilogue_layouts(pair ? pair->first : problem);
   layouts[0] = Layout::channels_last;
   if (pair) {
@@ -287,7 +291,7 @@ std::vector<Config> hopper_gemm_configs(const Problem& problem, const GpuPropert
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<Config> out;
   constexpr size_t kMost = 6;
-  const Layout layout = std::holds_alternative<ops::MatMul>(problem.op) ? Layout::plain : Layout::channels_last;
+  const Layout layout = problem.op.is<ops::MatMul>() ? Layout::plain : Layout::channels_last;
   for (size_t i = 0; i < std::min(kMost, candidates.size()); ++i)
     out.push_back({candidates[i].second, layouts_of_inputs(problem, pair), {layout}});
   return out;
@@ -452,7 +456,7 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
   const Tile& tile = *choice.tile;
   Recipe::Work out;
   if (s.rows == 0) return out;
-  const auto* matmul = std::get_if<ops::MatMul>(&problem.op);
+  const auto* matmul = problem.op.get_if<ops::MatMul>();
   const size_t second_weights = pair ? pair->first.inputs.size() : 1;
   out.consumed.assign(problem.inputs.size(), false);
   out.consumed[1] = out.consumed[second_weights] = true;

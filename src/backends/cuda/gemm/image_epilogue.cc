@@ -2,6 +2,8 @@
 #include "backends/cuda/gemm/image_epilogue.h"
 
 #include "backends/cuda/support/program_code.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/matmul.h"
 
 namespace temper::cuda {
 
@@ -14,7 +16,7 @@ size_t inner_axis(const Problem& problem) { return conv_of(problem.op) ? 1 : pro
 
 const Program& epilogue_of(const Problem& problem) {
   const ops::Conv* conv = conv_of(problem.op);
-  return conv ? conv->epilogue : std::get<ops::MatMul>(problem.op).epilogue;
+  return conv ? conv->epilogue : problem.op.get<ops::MatMul>().epilogue;
 }
 
 Support image_epilogue_supports(const Problem& problem) {

@@ -3,6 +3,10 @@
 
 #include "backends/axes.h"
 #include "backends/cuda/support/host_transpose.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/window.h"
 
 namespace temper::cuda {
 
@@ -77,7 +81,7 @@ class Translator {
   };
 
   std::string translate() {
-    const auto* op = std::get_if<ops::MatMul>(&problem_.op);
+    const auto* op = problem_.op.get_if<ops::MatMul>();
     if (!op) return "not a matrix product";
     const Port &a = problem_.inputs[0], &b = problem_.inputs[1], &y = problem_.outputs[0];
     CublasLtProduct& p = out_.product;
@@ -214,7 +218,7 @@ std::string translate_conv(const ops::Conv& op, const Problem& problem, ops::Mat
 }
 
 std::string translate(const Problem& problem, CublasLtIntegers& out) {
-  const auto* conv = std::get_if<ops::Conv>(&problem.op);
+  const auto* conv = problem.op.get_if<ops::Conv>();
   const Port &a = problem.inputs[0], &b = problem.inputs[1];
   if (a.type.dtype != DType::i8 || b.type.dtype != DType::i8)
     return concat("a product of ", a.type.dtype, " and ", b.type.dtype, ", not of i8 and i8");
@@ -224,7 +228,7 @@ std::string translate(const Problem& problem, CublasLtIntegers& out) {
     if (std::string reason = translate_conv(*conv, problem, op, a_dims, b_dims, y_dims); !reason.empty()) return reason;
     out.layout = Layout::channels_last;
   } else {
-    op = std::get<ops::MatMul>(problem.op);
+    op = problem.op.get<ops::MatMul>();
   }
   // Both operands have what is summed in their rows.
   if (op.transpose_a) return "a first operand that is transposed";

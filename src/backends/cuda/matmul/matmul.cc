@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products by the GEMM kernel that matmul and conv share.
+#include "graph/ops/matmul.h"
+
 #include "backends/axes.h"
 #include "backends/cuda/gemm/gemm.h"
 #include "backends/cuda/support/host_transpose.h"
 #include "base/checked.h"
+#include "graph/ops/pointwise.h"
 
 namespace temper::cuda {
 
 namespace {
 
-const ops::MatMul& op_of(const Problem& problem) { return std::get<ops::MatMul>(problem.op); }
+const ops::MatMul& op_of(const Problem& problem) { return problem.op.get<ops::MatMul>(); }
 
 struct Shape3 {
   Dims batch;  // of the output
@@ -30,7 +33,7 @@ Shape3 shape_of(const Problem& problem) {
 }
 
 Support supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::MatMul>(problem.op)) return refused("not a matrix product");
+  if (!problem.op.is<ops::MatMul>()) return refused("not a matrix product");
   const Shape3 s = shape_of(problem);
   return gemm_supports(problem.inputs[0].type.dtype, problem.inputs[1].type.dtype,
                        s.flat ? element_count(s.batch) * s.m : s.m, s.n, s.k, op_of(problem).epilogue);

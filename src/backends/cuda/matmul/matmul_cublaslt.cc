@@ -9,6 +9,8 @@
 #include "backends/cuda/matmul/cublaslt_matmul.h"
 #include "backends/cuda/recipe_tactic.h"
 #include "base/checked.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/matmul.h"
 
 namespace temper {
 
@@ -169,7 +171,7 @@ std::vector<Config> integer_configs(const Problem& problem, const Device& device
 
 template <class Op>
 Support integers_support(const Problem& problem, const Device& device) {
-  if (!std::holds_alternative<Op>(problem.op)) return refused("not a ", Op::name);
+  if (!problem.op.is<Op>()) return refused("not a ", Op::name);
   if (std::string reason = cuda::cublaslt_integers(problem).reason; !reason.empty()) return {reason};
   if (const std::string why = why_not(device); !why.empty()) return {why};
   return integer_configs(problem, device).empty() ? refused_by_library(device) : supported();

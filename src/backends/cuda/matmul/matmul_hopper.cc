@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "backends/cuda/gemm/hopper_gemm.h"
+#include "graph/ops/matmul.h"
 
 namespace temper::cuda {
 
 namespace {
 
 Support matmul_supports(const Problem& problem) {
-  const auto* op = std::get_if<ops::MatMul>(&problem.op);
+  const auto* op = problem.op.get_if<ops::MatMul>();
   if (!op) return refused("not a matrix product");
   const Dims a = problem.inputs[0].dims(), b = problem.inputs[1].dims(), out = problem.outputs[0].dims();
   if (op->transpose_a || a.size() != out.size() || !std::equal(a.begin(), a.end() - 1, out.begin()) ||

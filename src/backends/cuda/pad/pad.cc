@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pad on GPUs.
+#include "graph/ops/pad.h"
+
 #include <algorithm>
 
 #include "backends/cuda/recipe.h"
@@ -9,11 +11,11 @@ namespace temper::cuda {
 
 namespace {
 
-const ops::Pad& op_of(const Problem& problem) { return std::get<ops::Pad>(problem.op); }
+const ops::Pad& op_of(const Problem& problem) { return problem.op.get<ops::Pad>(); }
 bool has_value(const Problem& problem) { return problem.inputs.size() > 1 && problem.inputs[1].present; }
 
 Support supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::Pad>(problem.op)) return refused("not a pad");
+  if (!problem.op.is<ops::Pad>()) return refused("not a pad");
   if (problem.inputs.size() > 2) return refused("its sizes are data");
   return supported();
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pointwise on GPUs: the program becomes CUDA C and is compiled.
+#include "graph/ops/pointwise.h"
+
 #include <algorithm>
 
 #include "backends/axes.h"
@@ -13,10 +15,10 @@ namespace {
 constexpr size_t kMaxSteps = 2000;  // above that compiling takes too long
 constexpr size_t kMaxInputs = 48;
 
-const ops::Pointwise& op_of(const Problem& problem) { return std::get<ops::Pointwise>(problem.op); }
+const ops::Pointwise& op_of(const Problem& problem) { return problem.op.get<ops::Pointwise>(); }
 
 Support supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::Pointwise>(problem.op)) return refused("not a pointwise program");
+  if (!problem.op.is<ops::Pointwise>()) return refused("not a pointwise program");
   const size_t steps = op_of(problem).program.steps.size();
   if (steps > kMaxSteps) return refused("a program of ", steps, " steps; at most ", kMaxSteps, " are compiled");
   if (problem.inputs.size() > kMaxInputs)

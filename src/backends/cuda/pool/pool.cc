@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // pool on GPUs, in any layout and in channels_last.
+#include "graph/ops/pool.h"
+
 #include <algorithm>
 
 #include "backends/cuda/recipe.h"
 #include "backends/cuda/support/program_code.h"
+#include "graph/ops/window.h"
 
 namespace temper::cuda {
 
 namespace {
 
-const ops::Pool& op_of(const Problem& problem) { return std::get<ops::Pool>(problem.op); }
+const ops::Pool& op_of(const Problem& problem) { return problem.op.get<ops::Pool>(); }
 
 Support supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::Pool>(problem.op)) return refused("not a pool");
+  if (!problem.op.is<ops::Pool>()) return refused("not a pool");
   const DType dtype = problem.inputs[0].type.dtype;
   if (op_of(problem).kind != ops::PoolKind::max && !is_float(dtype)) return refused("a mean of ", dtype);
   if (problem.inputs[0].dims().size() > 5) return refused("more than 3 spatial axes");

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce on GPUs, over any set of axes.
+#include "graph/ops/reduce.h"
+
 #include <algorithm>
 #include <optional>
 
 #include "backends/cuda/rows/rows.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
+#include "graph/ops/fused.h"
 
 namespace temper::cuda {
 
@@ -15,13 +18,13 @@ const ops::Reduce& op_of(const Problem& problem) { return *reduce_of(problem.op)
 
 // The dtype that is reduced, after the prologue.
 DType value_dtype(const Problem& problem) {
-  const auto* fused = std::get_if<ops::FusedReduce>(&problem.op);
+  const auto* fused = problem.op.get_if<ops::FusedReduce>();
   const DType x = problem.inputs[0].type.dtype;
   return fused ? fused->prologue.infer(std::span(&x, 1)) : x;
 }
 // The programs around the reduction, as functions; each does nothing where it is not fused.
 std::string programs_text(const Problem& problem) {
-  const auto* fused = std::get_if<ops::FusedReduce>(&problem.op);
+  const auto* fused = problem.op.get_if<ops::FusedReduce>();
   const DType x = problem.inputs[0].type.dtype, value = value_dtype(problem);
   return concat("using Value = ", memory_type(value), ";\n",
                 program_code(fused ? fused->prologue : Program{}, std::span(&x, 1), "prologue"),
@@ -32,7 +35,7 @@ Support supports(const Problem& problem) {
   if (!reduce_of(problem.op)) return refused("not a reduction");
   if (problem.inputs.size() > 1 && problem.inputs[1].present) return refused("its axes are data");
   const DType dtype = value_dtype(problem);
-  if (dtype != DType::f32 && std::holds_alternative<ops::FusedReduce>(problem.op))
+  if (dtype != DType::f32 && problem.op.is<ops::FusedReduce>())
     return refused("programs around a reduction of ", dtype);
   const auto kind = op_of(problem).kind;
   if (dtype == DType::boolean && kind != ops::ReduceKind::max && kind != ops::ReduceKind::min)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // resize on GPUs.
+#include "graph/ops/resize.h"
+
 #include <algorithm>
 
 #include "backends/cuda/copy/copy.h"
@@ -16,7 +18,7 @@ struct TableEntry {  // struct Tap of resize.cu
   double weight;
 };
 
-const ops::Resize& op_of(const Problem& problem) { return std::get<ops::Resize>(problem.op); }
+const ops::Resize& op_of(const Problem& problem) { return problem.op.get<ops::Resize>(); }
 
 bool moves_elements(const ops::Resize& op) {
   return op.kind == ops::ResizeKind::nearest && op.coordinate != ops::ResizeCoordinate::tf_crop_and_resize;
@@ -31,7 +33,7 @@ std::vector<size_t> resized_axes(const Problem& problem) {
 }
 
 Support supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::Resize>(problem.op)) return refused("not a resize");
+  if (!problem.op.is<ops::Resize>()) return refused("not a resize");
   for (size_t i = 1; i < problem.inputs.size(); ++i)
     if (problem.inputs[i].present) return refused("its size is data");
   if (problem.inputs[0].type.dtype == DType::boolean && !moves_elements(op_of(problem)))
