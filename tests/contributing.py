@@ -5,8 +5,8 @@
 usage: contributing.py ONNX PYTHON VEGA JOBS [op] [kernel] [verb] [--units]     without names all three; ./dev test-contributing
 
 Each part does what the numbered steps of its section say, and no more. It fails where the steps name other files than
-those that were touched. The verb prints what the op and the kernel answer. --units compiles the touched files alone: an
-op changes src/graph/op.h, and a program that links needs every file anew that includes it.
+those that were touched. The verb prints what the op and the kernel answer. --units compiles the touched files alone, for
+a quick look.
 """
 import json
 import pathlib
@@ -86,12 +86,14 @@ std::vector<Tensor> Throwaway::reference(std::span<const Tensor> inputs, std::sp
 
 }  // namespace temper::ops
 """)
-    tree.edit("src/graph/op.h",
+    tree.edit("src/graph/op.cc",
               (r'#include "graph/ops/softmax\.h"\n', '#include "graph/ops/throwaway.h"\n'),
-              (r"ops::Softmax,", " ops::Throwaway,"))
+              (r"  OP\(Softmax\) +\\\n", "  OP(Throwaway)        \\\n"))
     tree.edit("src/onnx/write_ops.cc",
+              (r'#include "graph/ops/softmax\.h"\n', '#include "graph/ops/throwaway.h"\n'),
               (r"(?=^void write\(OnnxWriter& w, const Node& node, const ops::Softmax& op\))",
-               'void write(OnnxWriter& w, const Node&, const ops::Throwaway&) { w.unsupported("a throwaway"); }\n\n'))
+               'void write(OnnxWriter& w, const Node&, const ops::Throwaway&) { w.unsupported("a throwaway"); }\n\n'),
+              (r"ops::Softmax,", " ops::Throwaway,"))
 
 
 def add_kernel(tree):
@@ -107,13 +109,14 @@ extern "C" __global__ void __launch_bounds__(256) throwaway(const float* in, flo
     tree.add("src/backends/cuda/throwaway/throwaway.cc", """\
 // A recipe that nothing needs.
 #include "backends/cuda/recipe.h"
+#include "graph/ops/softmax.h"
 
 namespace temper::cuda {
 
 namespace {
 
 Support supports(const Problem& problem) {
-  if (!std::holds_alternative<ops::Softmax>(problem.op)) return refused("not a softmax");
+  if (!problem.op.is<ops::Softmax>()) return refused("not a softmax");
   return supported();
 }
 
@@ -206,8 +209,6 @@ SECTIONS = {"op": ("An op", ""), "kernel": ("A tactic", "On a GPU"), "verb": ("A
 def compile_units(folder, touched):
     """Compiles by their own commands: as targets they would wait for the libraries that their target links."""
     sources = {str(folder / path) for path in touched if path.endswith(".cc")}
-    if "src/graph/op.h" in touched:
-        sources.add(str(folder / "src/graph/op.cc"))
     compiled = set()
     for entry in json.loads((folder / "build/compile_commands.json").read_text()):
         if entry["file"] in sources - compiled:

@@ -2,14 +2,13 @@
 // The ops that count as products: convolutions and matrix products.
 #pragma once
 #include "graph/op.h"
-#include "graph/ops/conv.h"
-#include "graph/ops/matmul.h"
 
 namespace temper {
 
 namespace ops {
+struct Conv;
 struct MatMul;
-}
+}  // namespace ops
 
 // The ops that quantization and lower precisions are about: convolutions and matrix products.
 inline bool is_product(const Op& op) { return op.is<ops::Conv, ops::MatMul>(); }

@@ -564,22 +564,30 @@ void write(OnnxWriter&, const Node&, const Fused&) {
   fail(ErrorKind::unsupported, "ONNX has no ", Fused::name, "; write the graph that was not yet fused for a device");
 }
 
-// False where the node's op is none of these.
 template <class... Ts>
-bool write_one_of(OnnxWriter& w, const Node& node) {
-  return ((node.op.is<Ts>() && (write(w, node, node.op.get<Ts>()), true)) || ...);
-}
+struct Written {
+  static bool has(const Op& op) { return op.is<Ts...>(); }
+  static void run(OnnxWriter& w, const Node& node) {
+    (void)((node.op.is<Ts>() && (write(w, node, node.op.get<Ts>()), true)) || ...);
+  }
+};
+
+// Every op; what ONNX has no op for is refused by its own function above.
+using AllWritten =
+    Written<ops::ArgReduce, ops::BitCast, ops::Broadcast, ops::Concat, ops::Conv, ops::ConvChain, ops::ConvTranspose,
+            ops::Cumulative, ops::Dequantize, ops::FusedConv, ops::FusedReduce, ops::Gather, ops::GridSample, ops::Lrn,
+            ops::MatMul, ops::Nms, ops::NonZero, ops::Normalize, ops::Pad, ops::Pointwise, ops::Pool, ops::Quantize,
+            ops::Range, ops::Recurrent, ops::Reduce, ops::Reshape, ops::Resize, ops::RoiAlign, ops::Scatter,
+            ops::ShapeOf, ops::Slice, ops::Softmax, ops::TopK, ops::Transpose, ops::Unique>;
 
 }  // namespace
 
+bool knows_op(const Op& op) { return AllWritten::has(op); }
+
 void write_op(OnnxWriter& writer, const Node& node) {
-  if (!write_one_of<ops::ArgReduce, ops::BitCast, ops::Broadcast, ops::Concat, ops::Conv, ops::ConvChain,
-                    ops::ConvTranspose, ops::Cumulative, ops::Dequantize, ops::FusedConv, ops::FusedReduce, ops::Gather,
-                    ops::GridSample, ops::Lrn, ops::MatMul, ops::Nms, ops::NonZero, ops::Normalize, ops::Pad,
-                    ops::Pointwise, ops::Pool, ops::Quantize, ops::Range, ops::Recurrent, ops::Reduce, ops::Reshape,
-                    ops::Resize, ops::RoiAlign, ops::Scatter, ops::ShapeOf, ops::Slice, ops::Softmax, ops::TopK,
-                    ops::Transpose, ops::Unique>(writer, node))
-    fail(ErrorKind::unsupported, name_of(node.op), " has no form in ONNX yet");
+  if (!knows_op(node.op))
+    fail(ErrorKind::unsupported, name_of(node.op), " is not among the ops that are written as ONNX");
+  AllWritten::run(writer, node);
 }
 
 }  // namespace temper

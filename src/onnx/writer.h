@@ -74,6 +74,8 @@ class OnnxWriter {
   friend struct DimWriter;
 };
 
+// Whether write_op has a function for the op, which writes or refuses it; it throws Error{unsupported} for another.
+bool knows_op(const Op& op);
 void write_op(OnnxWriter& writer, const Node& node);
 // Attributes; a float that ONNX's 32 bits do not hold exactly is refused.
 void set_attribute(onnx::NodeProto& node, const char* name, int64_t value);
