@@ -134,10 +134,10 @@ Flow Builder::relu(const std::string& name, const Flow& in) {
 }
 
 Flow Builder::relu6(const std::string& name, const Flow& in) {
-  for (const auto& [constant, value] : {std::pair{"relu6.min", 0.f}, std::pair{"relu6.max", 6.f}}) {
+  for (const auto& limit : {std::pair{"relu6.min", 0.f}, std::pair{"relu6.max", 6.f}}) {
     const auto& all = graph_->initializer();
-    if (std::any_of(all.begin(), all.end(), [&](const auto& tensor) { return tensor.name() == constant; })) continue;
-    weights(constant, {}, value, 0);
+    if (std::any_of(all.begin(), all.end(), [&](const auto& tensor) { return tensor.name() == limit.first; })) continue;
+    weights(limit.first, {}, limit.second, 0);
   }
   node("Clip", name, {in.name, "relu6.min", "relu6.max"});
   return {name, in.channels};

@@ -72,6 +72,7 @@ TEST(ExportVerb, AMissingModuleIsSaidWithTheInterpreterThatLacksIt) {
 
 // A file temper.py in the folder where the user works is not the module.
 TEST(ExportVerb, TheCurrentFolderIsNotSearched) {
+  if (!TEMPER_PYTHON_PACKAGE) GTEST_SKIP() << "the Python package is not built with sanitizers and Clang";
   const std::string folder = test_folder();
   write_text(folder + "temper.py", "print('wrong')\n");
   const Outcome outcome = temper(folder, "export --no-such", "");

@@ -101,7 +101,7 @@ TEST(TensorProto, UnsupportedElementTypesAreRefusedByName) {
                             {TensorProto::COMPLEX64, "COMPLEX64"},
                             {TensorProto::FLOAT8E4M3FN, "FLOAT8E4M3FN"},
                             {TensorProto::INT4, "INT4"}})
-    EXPECT_NE(message_of(ErrorKind::unsupported, [&] { tensor_from_proto(proto_of(type, {})); }).find(name),
+    EXPECT_NE(message_of(ErrorKind::unsupported, [type = type] { tensor_from_proto(proto_of(type, {})); }).find(name),
               std::string::npos);
   message_of(ErrorKind::bad_file, [&] { tensor_from_proto(proto_of(TensorProto::UNDEFINED, {})); });
   message_of(ErrorKind::bad_file, [&] { tensor_from_proto(proto_of(999, {})); });

@@ -232,8 +232,9 @@ TEST_F(HostilePlan, AnotherTacticOrVersionOfItIsNotSupported) {
        std::vector<std::pair<const char*, Json>>{{"/plans/0/segments/0/steps/0/tactic/name", "reference.fast"},
                                                  {"/plans/0/segments/0/steps/0/tactic/name", "cpu.conv.onednn"},
                                                  {"/plans/0/segments/0/steps/0/tactic/version", 99}})
-    EXPECT_EQ(refusal_of_manifest(file, [&](Json& json) { json[Json::json_pointer(pointer)] = value; }).first,
-              ErrorKind::unsupported);
+    EXPECT_EQ(
+        refusal_of_manifest(file, [at = Json::json_pointer(pointer), to = value](Json& json) { json[at] = to; }).first,
+        ErrorKind::unsupported);
 }
 
 TEST_F(HostilePlan, AnotherVersionBuildOrMachineIsRefusedWithTheCommand) {
@@ -343,7 +344,7 @@ TEST_F(HostilePlan, TextThatIsNoManifest) {
       {"bytes that are no UTF-8", [](std::string text) { return text.replace(text.find("small.onnx"), 1, "\xff"); }},
   };
   for (const auto& [what, change] : texts) {
-    const Tensor changed = repacked(file, [&](std::string& manifest, auto&) { manifest = change(manifest); });
+    const Tensor changed = repacked(file, [edit = change](std::string& manifest, auto&) { manifest = edit(manifest); });
     EXPECT_EQ(refusal(changed.raw()).first, ErrorKind::bad_file) << what;
   }
 }
@@ -401,7 +402,7 @@ TEST_F(HostilePlan, GraphsThatAreNotTheModels) {
                                                         {"output \"y\"", "output \"z\""},
                                                         {"= pool(", "= pull("}}) {
     std::string text;
-    const Tensor changed = repacked(file, [&](std::string&, auto& sections) {
+    const Tensor changed = repacked(file, [&, from = from, to = to](std::string&, auto& sections) {
       for (SectionToWrite& section : sections)
         if (section.name == "graph") {
           text.assign(reinterpret_cast<const char*>(section.parts[0].data()), section.parts[0].size());
