@@ -3,7 +3,10 @@
 // text, or for every one where TEMPER_ALL_GENERATIONS is 1 (./dev conformance --full does it; minutes).
 // TEMPER_CUBINS=FILE writes a line for each: generation, recipe, digest of the text, digest of the machine code. So two
 // revisions can be compared.
+#include <elf.h>
+
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -181,6 +184,53 @@ TEST(CudaKernels, CompileForEveryGenerationWithoutSpills) {
     std::printf("%-36s at most %d registers, no spills\n", kernel.c_str(), registers);
   for (const cuda::Recipe* recipe : cuda::recipes())
     EXPECT_TRUE(covered.contains(std::string(recipe->name))) << recipe->name << " is not compiled by this test";
+}
+
+// How often each operation stands in the machine code of a cubin for sm_90: the low 12 bits of its 16-byte words.
+std::map<int, int> operations_of(std::span<const std::byte> cubin) {
+  std::map<int, int> count;
+  Elf64_Ehdr header;
+  std::memcpy(&header, cubin.data(), sizeof header);
+  for (int i = 0; i < header.e_shnum; ++i) {
+    Elf64_Shdr section;
+    std::memcpy(&section, cubin.data() + header.e_shoff + size_t(i) * sizeof section, sizeof section);
+    if (section.sh_type != SHT_PROGBITS || !(section.sh_flags & SHF_EXECINSTR)) continue;
+    for (uint64_t at = 0; at + 16 <= section.sh_size; at += 16) {
+      uint64_t word;
+      std::memcpy(&word, cubin.data() + section.sh_offset + at, sizeof word);
+      ++count[int(word & 0xfff)];
+    }
+  }
+  return count;
+}
+
+// F2I runs on the XU pipe, at 16 results a clock; F2IP rounds, saturates and packs two on the ALU pipe. The numbers of
+// the operations are those that nvdisasm names for sm_90.
+TEST(CudaKernels, ResultsOfBytesAreRoundedTwoAtATimeOnTheAluPipe) {
+  TEMPER_NEEDS_NVRTC(compiler);
+  constexpr int kF2I = 0x305, kF2IP = 0x243;
+  std::string lines;
+  for (const char* problem : kProblems)
+    if (std::string_view(problem).starts_with("conv(i8[8,64") ||
+        std::string_view(problem).starts_with("conv_chain(i8") ||
+        std::string_view(problem).starts_with("fused_conv(f32[8,3,64,64], i8"))
+      lines += concat(problem, '\n');
+  std::set<std::string> covered;
+  for (const KernelCase& kernel_case : parse_cases(lines)) {
+    SCOPED_TRACE(kernel_case.text);
+    const std::vector<Tensor> inputs = make_case_inputs(kernel_case, 1);
+    const Problem problem = make_case_problem(kernel_case, inputs, 1);
+    for (const char* name : {"cuda.conv.pipeline", "cuda.conv.chain", "cuda.conv.first"}) {
+      const cuda::Recipe& recipe = testing::recipe_named(name);
+      if (!recipe.supports(problem).yes()) continue;
+      covered.insert(name);
+      const cuda::Job job = recipe.work(problem, recipe.configs(problem, {}).at(0), {}).jobs.at(0);
+      const auto count = operations_of(compiler->compile(job.source, "sm_90a").bytes);
+      EXPECT_FALSE(count.contains(kF2I)) << name << ": " << count.at(kF2I);
+      EXPECT_TRUE(count.contains(kF2IP)) << name;
+    }
+  }
+  EXPECT_EQ(covered.size(), 3u);
 }
 
 // Every step with every dtype that it is defined on, in one program a dtype.

@@ -301,7 +301,7 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
   job.source.text =
       concat("#include \"backends/cuda/support/memory.cuh\"\n", type_alias("In", memory_type(x.type.dtype)),
              type_alias("A", memory_type(operand)), bool_constants({{"PROLOGUE", prologue != nullptr}}),
-             program_code(prologue ? *prologue : Program{}, std::span(&x.type.dtype, 1), "prologue"),
+             finished_code(prologue ? *prologue : Program{}, std::span(&x.type.dtype, 1), "prologue"),
              constants.text(cut), epilogue.text, "#include \"backends/cuda/conv/conv_first.cu\"\n");
 
   ParameterWriter writer;

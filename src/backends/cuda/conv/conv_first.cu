@@ -47,6 +47,12 @@ union Word {
   u32 bits;
   A at[E];
 };
+// Elements as they come from prologue() in a word.
+DEVICE Word word_of(const Finished<A> (&x)[E]) {
+  Word word;
+  store_results<A, E>(word.at, x);
+  return word;
+}
 
 constexpr int THREADS = WARPS * 32, PIXELS = TILE_H * TILE_W, FRAGMENTS_M = PIXELS / 16 / WARPS,
               FRAGMENTS_N = TILE_N / 8;
@@ -75,10 +81,10 @@ DEVICE TilePlace place_of(u32 tile, const Parameters& p) {
 // The pixels of the input in one word of the patch, and the word that they become.
 using Pixels = Vec<In, E>;
 DEVICE Word word_of(const Pixels& pixels) {
-  Word word;
+  Finished<A> x[E];
 #pragma unroll
-  for (int e = 0; e < E; ++e) word.at[e] = store_as<A>(prologue(hold(pixels.at[e])));
-  return word;
+  for (int e = 0; e < E; ++e) x[e] = prologue(hold(pixels.at[e]));
+  return word_of(x);
 }
 
 // The words of a patch that a thread copies. Those of the next tile are prefetched to registers while one is computed,
@@ -124,10 +130,10 @@ DEVICE Word load_word(const In* image, const Parameters& p, i32 row, i32 word, i
         else out.bits = *reinterpret_cast<const u32*>(from);
       }
     } else {
+      Finished<A> x[E];
 #pragma unroll
-      for (int e = 0; e < E; ++e) {
-        if (u32(w + e) < u32(p.width)) out.at[e] = store_as<A>(prologue(hold(from[e])));
-      }
+      for (int e = 0; e < E; ++e) x[e] = u32(w + e) < u32(p.width) ? prologue(hold(from[e])) : Finished<A>(0);
+      out = word_of(x);
     }
   }
   return out;

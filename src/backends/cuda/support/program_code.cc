@@ -135,11 +135,10 @@ static std::string function_text(const Program& program, std::span<const DType> 
       const Step* round = narrow ? made_by(program, step.args[0], Scalar::round) : nullptr;
       const Step* relu = round ? made_by(program, round->args[0], Scalar::relu) : nullptr;
       const std::string shifted = narrow ? shifted_for_bytes(program, step.args[0]) : "";
-      if (!shifted.empty())
-        value = concat(last ? "op::finish_rounded<" : "op::cast_rounded<", held_type(step.dtype), ">(", shifted, ')');
-      else if (round)
-        value = concat(last ? "op::finish_rounded" : "op::cast_rounded", relu ? "_relu<" : "<", held_type(step.dtype),
-                       ">(", value_for_bytes(program, (relu ? relu : round)->args[0]), ')');
+      const std::string to = concat(last ? "finish_rounded" : "cast_rounded", shifted.empty() && relu ? "_relu" : "",
+                                    last ? "(" : concat('<', held_type(step.dtype), ">("));
+      if (!shifted.empty()) value = concat("op::", to, shifted, ')');
+      else if (round) value = concat("op::", to, value_for_bytes(program, (relu ? relu : round)->args[0]), ')');
       else value = cast_text(step.dtype, concat('v', step.args[0]));
     } else {
       value = concat("op::", name_of(step.op), '(');
@@ -156,8 +155,11 @@ static std::string function_text(const Program& program, std::span<const DType> 
 std::string program_code(const Program& program, std::span<const DType> inputs, std::string_view name) {
   return function_text(program, inputs, name, false);
 }
+std::string finished_code(const Program& program, std::span<const DType> inputs, std::string_view name) {
+  return function_text(program, inputs, name, true);
+}
 std::string epilogue_code(const Program& program, std::span<const DType> inputs) {
-  return function_text(program, inputs, "epilogue", true);
+  return finished_code(program, inputs, "epilogue");
 }
 
 }  // namespace temper::cuda

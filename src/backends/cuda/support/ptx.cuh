@@ -38,15 +38,10 @@ DEVICE i32 rounded_to_u8(float x) {
   return r;
 }
 
-// The same to 32 and to 16 bits.
+// The same to 32 bits.
 DEVICE i32 rounded_to_i32(float x) {
   i32 r;
   asm("cvt.rni.s32.f32 %0, %1;" : "=r"(r) : "f"(x));
-  return r;
-}
-DEVICE u32 rounded_to_u16(float x) {
-  u16 r;
-  asm("cvt.rni.sat.u16.f32 %0, %1;" : "=h"(r) : "f"(x));
   return r;
 }
 // Four numbers as four bytes, a in the lowest; beyond what a byte holds they saturate.

@@ -19,7 +19,6 @@ DEVICE i32 rounded_to_i32(float x) {
   const float r = rintf(x);
   return x != x ? 0 : r >= 0x1p31f ? 0x7fffffff : r < -0x1p31f ? -0x7fffffff - 1 : i32(r);
 }
-DEVICE u32 rounded_to_u16(float x) { return x != x ? 0 : u32(fminf(fmaxf(rintf(x), 0), 65535)); }
 DEVICE u32 saturated_x4(i32 low, i32 high, const i32 (&x)[4]) {
   u32 r = 0;
   for (int i = 0; i < 4; ++i) r |= u32((x[i] < low ? low : x[i] > high ? high : x[i]) & 255) << (8 * i);
