@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch on one GPU, loaded once and run when asked: a child of gpu_peers.py.
+"""PyTorch on one GPU, loaded once and run when asked: a child of gpu_peers.py and gpu_suite.py.
 
 Says `ready {json}`; then each line N on standard input is answered with N times in ms, by CUDA events, as a JSON array.
-The input lies on the GPU in the model's dtype, channels last."""
+The input lies on the GPU in the model's dtype, channels last. MODEL: a name of torchvision, gemm, or with --exchange one of
+architectures.py; then its inputs and its FP32 output are written to that folder first, as .npy."""
 import argparse
 import json
+import os
 import sys
 import time
 
@@ -15,11 +17,26 @@ from torch._inductor import config as inductor_config
 GROUP = 10  # calls between two events: one call alone would be measured with the host's launches in it
 
 
+def architecture(name, batch, folder, dtype):
+    """The module on the GPU and its inputs by name, after its FP32 answer was written."""
+    import architectures
+    import numpy
+    model, inputs = architectures.module_of(name).cuda(), {k: t.cuda() for k, t in architectures.inputs_of(name, batch).items()}
+    with torch.no_grad():
+        answer = model(**inputs)
+    for key, tensor in {**inputs, "answer": answer}.items():
+        numpy.save(os.path.join(folder, key + ".npy"), tensor.cpu().numpy())
+    layout = {"memory_format": torch.channels_last} if any(t.ndim == 4 for t in inputs.values()) else {}
+    inputs = {k: t.to(dtype=dtype, **layout) if t.is_floating_point() else t for k, t in inputs.items()}
+    return model.to(dtype=dtype, **layout), inputs
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("mode", choices=["eager", "graph", "compile"])
     parser.add_argument("model")
     parser.add_argument("--batch", type=int, required=True)
+    parser.add_argument("--exchange", metavar="DIR", help="folder for inputs and the FP32 output; MODEL is one of architectures.py")
     parser.add_argument("--precision", choices=["fp32", "tf32", "fp16", "bf16", "int8"], required=True)
     args = parser.parse_args()
     start = time.perf_counter()
@@ -37,6 +54,8 @@ def main():
         else:
             x, weights = (torch.rand(size, device="cuda", dtype=dtype) * 2 - 1 for _ in range(2))
             model = lambda x: x @ weights
+    elif args.exchange:
+        model, x = architecture(args.model, args.batch, args.exchange, dtype)
     else:
         model = getattr(torchvision.models, args.model)(weights=None).eval().cuda().to(dtype=dtype, memory_format=torch.channels_last)
         x = torch.randn(args.batch, 3, 224, 224, device="cuda", dtype=dtype).to(memory_format=torch.channels_last)
@@ -44,9 +63,9 @@ def main():
         if args.mode == "compile":
             inductor_config.freezing = True
             call = torch.compile(model, mode="reduce-overhead")
-            run = lambda: call(x)
         else:
-            run = lambda: model(x)
+            call = model
+        run = (lambda: call(**x)) if isinstance(x, dict) else (lambda: call(x))
         first = time.perf_counter()
         run()
         torch.cuda.synchronize()

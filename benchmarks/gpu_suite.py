@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Temper beside torch.compile on one GPU over the architectures of architectures.py, one line each (benchmarks/README.md).
+
+Exports and torch's compilations run side by side first; builds and times then have the GPU to themselves."""
+import argparse
+import concurrent.futures
+import datetime
+import json
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import architectures
+import numpy
+
+from turns import Child, Failure, medians, rounds_of, run_program, spread
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SCHEMA = "temper.gpu_suite/1"
+
+
+class Case:
+    """One architecture at one batch: its files, torch's process, and what was found."""
+
+    def __init__(self, args, name, batch):
+        self.args, self.name, self.batch = args, name, batch
+        self.folder = os.path.join(args.folder, f"{name}_{batch}")
+        self.model, self.plan = (os.path.join(self.folder, file) for file in ("model.onnx", "model.plan"))
+        self.torch, self.failure = None, None
+        self.row = {"model": name, "kind": architectures.ALL[name].kind, "batch": batch, "precision": args.precision}
+
+    def prepare(self):
+        """Exports the module, and starts torch's process, which says ready once it has compiled."""
+        os.makedirs(self.folder, exist_ok=True)
+        try:
+            if not os.path.exists(self.model):
+                partial = os.path.join(self.folder, "partial.onnx")
+                run_program([self.args.temper, "export", f"{HERE}/architectures.py:{self.name}_{self.batch}", "-o", partial, "--force",
+                             "--no-check", "--opset", "18", "--python", sys.executable, "--quiet"])
+                os.replace(partial, self.model)
+            if "compile" in self.args.engines:
+                self.torch = Child("compile", [sys.executable, os.path.join(HERE, "gpu_child.py"), "compile", self.name, "--batch", str(self.batch),
+                                               "--precision", self.args.precision, "--exchange", self.folder])
+                self.row["compile_s"] = self.torch.start_s
+        except Failure as failure:
+            self.failure = str(failure)
+
+    def gpu_flags(self):
+        return ["--device", self.args.device, *[word for folder in self.args.cuda_path for word in ("--cuda-path", folder)]]
+
+    def build(self):
+        start = time.perf_counter()
+        run_program([self.args.temper, "build", self.model, "-o", self.plan, "--precision", self.args.precision, "--force",
+                     *self.gpu_flags(), *(["--no-timing-cache"] if self.args.cold else [])])
+        self.row["build_s"] = time.perf_counter() - start
+        steps = json.loads(run_program([self.args.temper, "inspect", self.plan, "--layers", "--json"])[0])
+        self.row.update(steps_of(steps))
+
+    def difference(self):
+        """The largest difference of Temper's output from torch's in FP32, of the largest value."""
+        outputs = os.path.join(self.folder, "outputs")
+        shutil.rmtree(outputs, ignore_errors=True)
+        inputs = [word for key in architectures.inputs_of(self.name, 1) for word in ("--input", f"{key}={self.folder}/{key}.npy")]
+        run_program([self.args.temper, "run", self.plan, *inputs, "--output-dir", outputs, "--top", "0", *self.gpu_flags()])
+        found, wanted = (numpy.load(file).astype(numpy.float64) for file in (os.path.join(outputs, os.listdir(outputs)[0]), os.path.join(self.folder, "answer.npy")))
+        if found.shape != wanted.shape or not numpy.isfinite(found).all():
+            raise Failure(f"the output is {found.shape}, finite: {numpy.isfinite(found).all()}; wanted {wanted.shape}")
+        self.row["difference"] = float(numpy.abs(found - wanted).max() / numpy.abs(wanted).max())
+
+    def measure(self):
+        children = [Child("temper", [self.args.temper, "bench", self.plan, "--pipe", *self.gpu_flags()])] + ([self.torch] if self.torch else [])
+        try:
+            for child in children:
+                child.calibrate(self.args.seconds, 10)
+            times = medians(rounds_of(children, self.args.rounds))
+        finally:
+            children[0].close()
+        self.row.update({f"{name}_ms": statistics.median(turns) for name, turns in times.items()})
+        if self.torch:
+            self.row["ratio"] = spread([b / a for a, b in zip(times["temper"], times["compile"])])
+
+    def run(self):
+        try:
+            if self.failure is None:
+                self.build()
+                if self.torch:
+                    self.difference()
+                self.measure()
+        except Failure as failure:
+            self.failure = str(failure)
+        finally:
+            if self.torch:
+                self.torch.close()
+        if self.failure is not None:
+            self.row["failure"] = self.failure[-600:]
+        return self.row
+
+
+def steps_of(inspected):
+    """How many steps a plan has, and how many of them run on the host."""
+    steps = [step for plan in inspected.get("plans", []) for segment in plan.get("segments", []) for step in segment.get("steps", [])]
+    names = [step.get("tactic") or "" for step in steps]
+    return {"steps": len(names), "host_steps": sum(1 for name in names if name.startswith(("cpu.", "reference", "cuda.host")))}
+
+
+def line(row):
+    start = f"{row['model']:18}{row['batch']:6}  "
+    if "failure" in row:
+        return start + "FAILED " + " ".join(row["failure"].split())[-220:]
+    ratio = f"{row['ratio']['median']:7.3f} ({row['ratio']['min']:.3f}–{row['ratio']['max']:.3f})" if "ratio" in row else f"{'':22}"
+    torch = f"{row['compile_ms']:9.3f}" if "compile_ms" in row else f"{'':9}"
+    far = f"{row['difference']:11.1e}" if "difference" in row else f"{'':11}"
+    return f"{start}{row['temper_ms']:9.3f}{torch}  {ratio:22}{far}{row['build_s']:9.1f}{row['steps']:7}{row['host_steps']:9}"
+
+
+def report(rows):
+    print(f"{'model':18}{'batch':>6}  {'ms':>9}{'torch ms':>9}  {'Temper over torch':22}{'difference':>11}{'build s':>9}{'steps':>7}{'on host':>9}")
+    for row in rows:
+        print(line(row))
+    for kind in (*sorted({row["kind"] for row in rows}), None):
+        ratios = [row["ratio"]["median"] for row in rows if "ratio" in row and kind in (None, row["kind"])]
+        if ratios:
+            mean = math.exp(statistics.fmean(map(math.log, ratios)))
+            print(f"geometric mean of {len(ratios)}{f' ({kind})' if kind else ''}: {mean:.3f}; below 1: {sum(r < 1 for r in ratios)}")
+    failed = sum("failure" in row for row in rows)
+    if failed:
+        print(f"{failed} failed")
+
+
+def joined(files):
+    """The rows of several runs on one kind of device; of the same architecture and batch the last."""
+    runs = [json.load(open(file)) for file in files]
+    for run, file in zip(runs, files):
+        if run.get("schema") != SCHEMA:
+            raise Failure(f"{file} is no result of this suite ({SCHEMA})")
+    devices = {run["device"] for run in runs}
+    if len(devices) > 1:
+        raise Failure(f"results of different devices do not join: {', '.join(sorted(devices))}")
+    rows = {(row["model"], row["batch"], row["precision"]): row for run in runs for row in run["rows"]}
+    order = list(architectures.ALL)
+    return {**runs[-1], "rows": sorted(rows.values(), key=lambda r: (order.index(r["model"]), r["batch"]))}
+
+
+def save(path, content):
+    with open(path + ".tmp", "w") as file:
+        json.dump(content, file, indent=1)
+    os.replace(path + ".tmp", path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    names = lambda text: text.split(",")
+    parser.add_argument("--suite", choices=["architectures"], required=True)
+    parser.add_argument("--temper", default=os.path.join(HERE, "..", "build", "temper"))
+    parser.add_argument("--only", type=names, default=list(architectures.ALL), help="architectures, separated by commas")
+    parser.add_argument("--batches", type=lambda text: [int(b) for b in text.split(",")], help="instead of those that the suite names")
+    parser.add_argument("--precision", default="fp16", choices=["fp16", "bf16", "fp32", "tf32"])
+    parser.add_argument("--engines", type=names, default=["temper", "compile"])
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--cuda-path", action="append", default=[], help="given to temper")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.3, help="about the length of an engine's turn; at least 10 runs")
+    parser.add_argument("--jobs", type=int, default=8, help="how many exports and compilations run side by side")
+    parser.add_argument("--cold", action="store_true", help="build without times of earlier builds")
+    parser.add_argument("--folder", help="keeps models and torch's compile cache for later runs")
+    parser.add_argument("--time-limit", type=float, help="seconds after which nothing new is measured; what is left is named")
+    parser.add_argument("--join", nargs="+", metavar="FILE", help="results of earlier runs: print them as one, measure nothing")
+    parser.add_argument("--json", help="save everything measured, after every architecture")
+    args = parser.parse_args()
+    if unknown := set(args.only) - set(architectures.ALL):
+        parser.error(f"unknown architectures {', '.join(sorted(unknown))}; there are {', '.join(architectures.ALL)}")
+    if args.join:
+        content = joined(args.join)
+        report(content["rows"])
+        if args.json:
+            save(args.json, content)
+        return 0
+    begin = time.perf_counter()
+    doctor = json.loads(run_program([args.temper, "doctor", "--json", *[w for f in args.cuda_path for w in ("--cuda-path", f)]])[0])
+    content = {"schema": SCHEMA, "date": datetime.date.today().isoformat(), "revision": doctor["environment"]["revision"],
+               "device": doctor["gpus"][0]["name"] if doctor["gpus"] else "cpu", "rows": []}
+    with tempfile.TemporaryDirectory(prefix="temper_gpu_suite_") as own:
+        args.folder = os.path.abspath(args.folder or own)
+        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(args.folder, "inductor"))
+        os.environ["PYTHONPATH"] = os.pathsep.join([os.path.join(HERE, "..", "python"), os.environ.get("PYTHONPATH", "")])
+        cases = [Case(args, name, batch) for name in args.only for batch in args.batches or architectures.ALL[name].all_batches()]
+        left = []
+        # As many at a time as have room on the GPU beside each other; all of them are ready before anything is timed.
+        for first in range(0, len(cases), args.jobs):
+            some = cases[first:first + args.jobs]
+            if args.time_limit and time.perf_counter() - begin > args.time_limit:
+                left += some
+                continue
+            with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+                list(pool.map(Case.prepare, some))
+            for case in some:
+                content["rows"].append(case.run())
+                print(line(content["rows"][-1]), file=sys.stderr, flush=True)
+                if args.json:
+                    save(args.json, content)
+    report(content["rows"])
+    if left:
+        print(f"not measured for lack of time: {', '.join(sorted({case.name for case in left}))}")
+    return 1 if any("failure" in row for row in content["rows"]) else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failure as failure:
+        print(f"gpu_suite: {failure}", file=sys.stderr)
+        sys.exit(2)
