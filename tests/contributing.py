@@ -49,11 +49,13 @@ def add_op(tree):
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct Throwaway {
   static constexpr std::string_view name = "throwaway";
+  static constexpr OpKind op_kind = OpKind::other;
   int64_t factor = 1;
 
   template <class Self, class F>

@@ -36,23 +36,27 @@ std::string precision_of(DType dtype) {
   return "";
 }
 
-LayerKind kind_of(const PlanStep& step, const EngineLayer& layer) {
+LayerKind layer_kind(OpKind kind) {
+  switch (kind) {
+    case OpKind::convolution: return LayerKind::convolution;
+    case OpKind::matmul: return LayerKind::matmul;
+    case OpKind::recurrent: return LayerKind::recurrent;
+    case OpKind::pooling: return LayerKind::pooling;
+    case OpKind::reduction: return LayerKind::reduction;
+    case OpKind::pointwise: return LayerKind::pointwise;
+    case OpKind::softmax: return LayerKind::softmax;
+    case OpKind::normalization: return LayerKind::normalization;
+    case OpKind::movement: return LayerKind::movement;
+    case OpKind::quantize: return LayerKind::quantize;
+    case OpKind::dequantize: return LayerKind::dequantize;
+    case OpKind::other: return LayerKind::other;
+  }
+  return LayerKind::other;
+}
+
+LayerKind kind_of_layer(const PlanStep& step, const EngineLayer& layer) {
   if (step.is_reorder()) return LayerKind::reformat;
-  static const std::map<std::string_view, LayerKind> kinds{
-      {"conv", LayerKind::convolution},       {"fused_conv", LayerKind::convolution},
-      {"conv_chain", LayerKind::convolution}, {"conv_transpose", LayerKind::convolution},
-      {"matmul", LayerKind::matmul},          {"recurrent", LayerKind::recurrent},
-      {"pool", LayerKind::pooling},           {"reduce", LayerKind::reduction},
-      {"fused_reduce", LayerKind::reduction}, {"arg_reduce", LayerKind::reduction},
-      {"softmax", LayerKind::softmax},        {"normalize", LayerKind::normalization},
-      {"lrn", LayerKind::normalization},      {"pointwise", LayerKind::pointwise},
-      {"quantize", LayerKind::quantize},      {"dequantize", LayerKind::dequantize},
-      {"broadcast", LayerKind::movement},     {"concat", LayerKind::movement},
-      {"gather", LayerKind::movement},        {"pad", LayerKind::movement},
-      {"reshape", LayerKind::movement},       {"resize", LayerKind::movement},
-      {"slice", LayerKind::movement},         {"transpose", LayerKind::movement}};
-  const auto found = kinds.find(name_of(step.problem.op));
-  const LayerKind kind = found == kinds.end() ? LayerKind::other : found->second;
+  const LayerKind kind = layer_kind(kind_of(step.problem.op));
   if (kind != LayerKind::pointwise || layer.inputs.size() != 1) return kind;
   // A program on one tensor that changes the type: quantization has a few steps (scale, round, cast), a cast none else.
   const Program& program = step.problem.op.get<ops::Pointwise>().program;
@@ -162,7 +166,7 @@ EngineLayers layers_of(const Profile& profile, const EngineInfo& info, const Pea
                                        values.write(row.segment, step.outputs[i])));
     layer.from = precision_of(row.from);
     layer.to = precision_of(row.to);
-    layer.kind = kind_of(step, layer);
+    layer.kind = kind_of_layer(step, layer);
     if (!is_product(layer.kind)) layer.addend = -1;
     if (!step.is_reorder()) {
       if (const auto* pool = step.problem.op.get_if<ops::Pool>()) layer.average = pool->kind == ops::PoolKind::average;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "graph/batched_node.h"
 #include "graph/fields.h"
 #include "graph/ops/arg_reduce.h"
 #include "graph/ops/bit_cast.h"
@@ -94,6 +95,9 @@ struct OpTable {
   std::optional<size_t> (*absorb)(void* op, const InferContext& context);
   bool (*is_concrete)(const void* op);
   void (*substitute)(void* op, const Bindings& bindings);
+  OpKind kind;
+  bool (*sliceable)(const void* op, const BatchedNode& node);
+  void (*take_slice)(void* op, int64_t samples);
   Program* (*epilogue)(void* op);
 };
 
@@ -159,6 +163,12 @@ bool is_concrete_of(const T& op) {
 }
 
 template <class T>
+bool sliceable_of(const T& op, const BatchedNode& node) {
+  if constexpr (requires { op.sliceable(node); }) return op.sliceable(node);
+  else return false;
+}
+
+template <class T>
 Program* epilogue_of_struct(T& op) {
   if constexpr (requires { op.epilogue; }) return &op.epilogue;
   else if constexpr (requires { op.conv.epilogue; }) return &op.conv.epilogue;
@@ -183,6 +193,12 @@ constexpr OpTable table_of{
     .substitute =
         [](void* op, const Bindings& bindings) {
           T::fields(as<T>(op), [&](std::string_view, auto& value) { substitute_field(value, bindings); });
+        },
+    .kind = T::op_kind,
+    .sliceable = [](const void* op, const BatchedNode& node) { return sliceable_of(as<T>(op), node); },
+    .take_slice =
+        [](void* op, int64_t samples) {
+          if constexpr (requires(T& it) { it.take_slice(samples); }) as<T>(op).take_slice(samples);
         },
     .epilogue = [](void* op) { return epilogue_of_struct(as<T>(op)); },
 };
@@ -264,6 +280,12 @@ std::optional<size_t> absorb(Op& op, const InferContext& context) { return op.ta
 bool is_concrete(const Op& op) { return op.table().is_concrete(op.data()); }
 
 void substitute(Op& op, const Bindings& bindings) { op.table().substitute(op.data(), bindings); }
+
+OpKind kind_of(const Op& op) { return op.table().kind; }
+
+bool sliceable(const Op& op, const BatchedNode& node) { return op.table().sliceable(op.data(), node); }
+
+void take_slice(Op& op, int64_t samples) { op.table().take_slice(op.data(), samples); }
 
 Program* epilogue_of(Op& op) { return op.table().epilogue(op.data()); }
 

@@ -8,9 +8,12 @@
 #include <utility>
 
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 #include "graph/program.h"
 
 namespace temper {
+
+class BatchedNode;
 
 namespace ops {
 struct Conv;
@@ -22,6 +25,7 @@ concept OpStruct = std::equality_comparable<T> && std::default_initializable<T> 
                    requires(const T op, const InferContext& context, std::span<const Tensor> inputs,
                             std::span<const TensorType> types) {
                      { T::name } -> std::convertible_to<std::string_view>;
+                     { T::op_kind } -> std::convertible_to<OpKind>;
                      {
                        T::fields(op, [](std::string_view, const auto&) {})
                      };
@@ -107,6 +111,13 @@ std::optional<size_t> absorb(Op& op, const InferContext& context);
 bool is_concrete(const Op& op);  // no field holds a symbol
 // Replaces bound symbols in the op's fields.
 void substitute(Op& op, const Bindings& bindings);
+OpKind kind_of(const Op& op);
+// Whether each slice of the batched inputs along axis 0 gives that slice of every output. An op says so with
+//   bool sliceable(const BatchedNode&) const;
+// without it, the op runs on the whole batch.
+bool sliceable(const Op& op, const BatchedNode& node);
+// Adapts fields that name the size of the batch, for the op of `samples` samples: void take_slice(int64_t samples).
+void take_slice(Op& op, int64_t samples);
 // The op's epilogue, null where the op has none. Its extra inputs are the node's last `epilogue->inputs - 1` inputs.
 Program* epilogue_of(Op& op);
 inline const Program* epilogue_of(const Op& op) { return epilogue_of(const_cast<Op&>(op)); }

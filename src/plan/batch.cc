@@ -1,82 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/batch.h"
 
-#include <algorithm>
-
-#include "graph/ops/conv.h"
-#include "graph/ops/fused.h"
-#include "graph/ops/matmul.h"
-#include "graph/ops/pointwise.h"
-#include "graph/ops/pool.h"
-#include "graph/ops/reduce.h"
-#include "graph/ops/reshape.h"
-#include "graph/ops/softmax.h"
-#include "graph/ops/transpose.h"
+#include "graph/batched_node.h"
 
 namespace temper {
 
 namespace {
 
-// Whether slicing axis 0 of the batched inputs slices axis 0 of every output, by what each op means. Ops that are not
-// listed run on the whole batch.
-struct Sliceable {
-  const Graph& graph;
-  const Node& node;
-  const std::vector<char>& batched;
-
-  bool is_batched(size_t i) const {
-    return i < node.inputs.size() && node.inputs[i].valid() && batched[size_t(node.inputs[i].index)];
+// A node of a graph with concrete shapes, as its op sees it when it says whether it may be sliced.
+class NodeOfGraph final : public BatchedNode {
+ public:
+  NodeOfGraph(const Graph& graph, const Node& node, const std::vector<char>& batched)
+      : graph_(graph), node_(node), batched_(batched) {}
+  size_t inputs() const override { return node_.inputs.size(); }
+  size_t outputs() const override { return node_.outputs.size(); }
+  bool is_batched(size_t input) const override {
+    return input < node_.inputs.size() && node_.inputs[input].valid() && batched_[size_t(node_.inputs[input].index)];
   }
-  const Shape& shape(size_t i) const { return graph.type(node.inputs[i]).shape; }
-  const Shape& out() const { return graph.type(node.outputs[0]).shape; }
-
-  // Inputs from `first` on broadcast to the output: batched ones must have its rank, others must not touch axis 0.
-  bool broadcasts(size_t first) const {
-    for (size_t i = first; i < node.inputs.size(); ++i) {
-      if (shape(i).size() > out().size()) return false;
-      if (is_batched(i) ? shape(i).size() != out().size()
-                        : shape(i).size() == out().size() && !shape(i).empty() && shape(i)[0] != Dim(1))
-        return false;
-    }
-    return true;
-  }
-
-  bool operator()(const ops::Conv&) const { return is_batched(0) && !is_batched(1) && broadcasts(2); }
-  bool operator()(const ops::FusedConv&) const { return (*this)(ops::Conv{}); }
-  bool operator()(const ops::FusedReduce& op) const { return (*this)(op.reduce); }
-  bool operator()(const ops::Pool&) const { return is_batched(0) && node.outputs.size() == 1; }
-  bool operator()(const ops::Pointwise&) const { return broadcasts(0); }
-  bool operator()(const ops::MatMul& op) const {
-    if (!is_batched(0) || !broadcasts(2)) return false;
-    if (shape(0).size() == 2) return !op.transpose_a && !is_batched(1) && shape(1).size() == 2;
-    if (shape(0).size() != out().size()) return false;
-    return is_batched(1) ? shape(1).size() == out().size() : shape(1).size() < out().size() || shape(1)[0] == Dim(1);
-  }
-  bool operator()(const ops::Softmax& op) const { return op.axis > 0; }
-  bool operator()(const ops::Reduce& op) const { return op.axes.empty() || op.axes[0] > 0; }
-  bool operator()(const ops::Reshape&) const {
-    return node.inputs.size() == 1 && !out().empty() && out()[0] == shape(0)[0];
-  }
-  bool operator()(const ops::Transpose& op) const { return op.perm[0] == 0; }
-
-  bool yes() const {
-    return is_one_of<ops::Conv, ops::FusedConv, ops::FusedReduce, ops::Pool, ops::Pointwise, ops::MatMul, ops::Softmax,
-                     ops::Reduce, ops::Reshape, ops::Transpose>();
-  }
+  const Shape& shape(size_t input) const override { return graph_.type(node_.inputs[input]).shape; }
+  const Shape& out() const override { return graph_.type(node_.outputs[0]).shape; }
 
  private:
-  // Whether the node's op is one of these, and sliceable.
-  template <class... Ts>
-  bool is_one_of() const {
-    return ((node.op.is<Ts>() && (*this)(node.op.get<Ts>())) || ...);
-  }
+  const Graph& graph_;
+  const Node& node_;
+  const std::vector<char>& batched_;
 };
 
 }  // namespace
 
 Op slice_op(const Op& op, int64_t slice) {
   Op result = op;
-  if (auto* reshape = result.get_if<ops::Reshape>()) reshape->shape[0] = slice;
+  take_slice(result, slice);
   return result;
 }
 
@@ -102,7 +56,7 @@ BatchInfo analyze_batch(const Graph& graph) {
     const Node& node = graph.node({n});
     bool any = false;
     for (ValueId input : node.inputs) any |= input.valid() && info.value_batched[size_t(input.index)];
-    if (!any || !Sliceable{graph, node, info.value_batched}.yes()) continue;
+    if (!any || !sliceable(node.op, NodeOfGraph(graph, node, info.value_batched))) continue;
     // What the rules above say is checked by inferring the types of one sample.
     std::vector<TensorType> types(node.inputs.size());
     std::vector<Operand> operands(node.inputs.size());

@@ -6,7 +6,10 @@
 #include <set>
 #include <stdexcept>
 
+#include "graph/batched_node.h"
+#include "graph/ops/reshape.h"
 #include "graph/ops/softmax.h"
+#include "graph/ops/topk.h"
 #include "graph/ops/transpose.h"
 #include "onnx/writer.h"
 
@@ -53,6 +56,36 @@ TEST(AllOps, HaveNamesOfTheirOwnAndAreReadBack) {
 
 TEST(AllOps, AreWrittenAsOnnxOrRefusedByTheirOwnFunction) {
   for (const Op& op : all_ops()) EXPECT_TRUE(knows_op(op)) << name_of(op) << " is missing in onnx/write_ops.cc";
+}
+
+// One batched input of four axes, and an output like it.
+struct OneInput final : BatchedNode {
+  Shape all{2, 3, 4, 4};
+  size_t inputs() const override { return 1; }
+  size_t outputs() const override { return 1; }
+  bool is_batched(size_t input) const override { return input == 0; }
+  const Shape& shape(size_t) const override { return all; }
+  const Shape& out() const override { return all; }
+};
+
+TEST(AllOps, RunOnTheWholeBatchUnlessTheySayThatASliceMayBeComputed) {
+  const OneInput node;
+  EXPECT_TRUE(sliceable(ops::Softmax{.axis = 1}, node));
+  EXPECT_FALSE(sliceable(ops::Softmax{.axis = 0}, node));
+  EXPECT_FALSE(sliceable(ops::TopK{}, node));
+  Op reshape = ops::Reshape{.shape = {2, 48}};
+  EXPECT_TRUE(sliceable(reshape, node));
+  take_slice(reshape, 1);
+  EXPECT_EQ(fields_text(reshape), "shape=[1,48]");
+  Op softmax = ops::Softmax{.axis = 1};
+  take_slice(softmax, 1);
+  EXPECT_EQ(softmax, Op(ops::Softmax{.axis = 1}));
+}
+
+TEST(AllOps, NameTheFamilyThatTheyCountAs) {
+  EXPECT_EQ(kind_of(ops::Softmax{}), OpKind::softmax);
+  EXPECT_EQ(kind_of(ops::Transpose{}), OpKind::movement);
+  EXPECT_EQ(kind_of(ops::TopK{}), OpKind::other);
 }
 
 }  // namespace

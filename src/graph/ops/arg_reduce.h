@@ -4,6 +4,7 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
@@ -12,6 +13,7 @@ constexpr std::array<std::string_view, 2> enum_names(ArgKind) { return {"max", "
 
 struct ArgReduce {
   static constexpr std::string_view name = "arg_reduce";
+  static constexpr OpKind op_kind = OpKind::reduction;
   ArgKind kind = ArgKind::max;
   int64_t axis = 0;  // 0 <= axis < rank
   bool keepdims = true;

@@ -3,11 +3,13 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct BitCast {
   static constexpr std::string_view name = "bit_cast";
+  static constexpr OpKind op_kind = OpKind::other;
   DType dtype = DType::i32;
 
   template <class Self, class F>

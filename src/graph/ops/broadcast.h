@@ -4,11 +4,13 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct Broadcast {
   static constexpr std::string_view name = "broadcast";
+  static constexpr OpKind op_kind = OpKind::movement;
   Shape shape;
 
   template <class Self, class F>

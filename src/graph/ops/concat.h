@@ -3,11 +3,13 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct Concat {
   static constexpr std::string_view name = "concat";
+  static constexpr OpKind op_kind = OpKind::movement;
   int64_t axis = 0;  // 0 <= axis < rank
 
   template <class Self, class F>

@@ -4,12 +4,15 @@
 // have one dtype, or x is i8 or u8 and w is i8: then the accumulator is i32 and the epilogue starts there. That of bf16
 // and f16 is f32.
 #pragma once
+#include "graph/batched_node.h"
+#include "graph/op_kind.h"
 #include "graph/ops/window.h"
 
 namespace temper::ops {
 
 struct Conv {
   static constexpr std::string_view name = "conv";
+  static constexpr OpKind op_kind = OpKind::convolution;
   std::vector<int64_t> strides, dilations, pads;
   PadMode pad_mode = PadMode::explicit_pads;
   int64_t group = 1;
@@ -31,6 +34,9 @@ struct Conv {
   Dims output_dims(const Dims& x, const Dims& weights) const;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  bool sliceable(const BatchedNode& node) const {
+    return node.is_batched(0) && !node.is_batched(1) && node.broadcasts(2);
+  }
 };
 
 }  // namespace temper::ops

@@ -5,11 +5,13 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct ConvTranspose {
   static constexpr std::string_view name = "conv_transpose";
+  static constexpr OpKind op_kind = OpKind::convolution;
   std::vector<int64_t> strides, dilations, pads, output_padding;
   int64_t group = 1;
   Program epilogue;

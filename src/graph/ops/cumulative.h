@@ -4,6 +4,7 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
@@ -12,6 +13,7 @@ constexpr std::array<std::string_view, 2> enum_names(CumulativeKind) { return {"
 
 struct Cumulative {
   static constexpr std::string_view name = "cumulative";
+  static constexpr OpKind op_kind = OpKind::other;
   CumulativeKind kind = CumulativeKind::sum;
   int64_t axis = 0;        // 0 <= axis < rank
   bool exclusive = false;  // an element does not count in its own result

@@ -4,11 +4,13 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct Dequantize {
   static constexpr std::string_view name = "dequantize";
+  static constexpr OpKind op_kind = OpKind::dequantize;
   DType dtype = DType::f32;
   int64_t axis = 0;  // 0 <= axis < rank; without meaning for scalars
 

@@ -3,6 +3,8 @@
 // that what lies between never goes to memory. They mean what their parts mean, one after the other. Only
 // fuse_neighbours and chain_convs (passes/) make them, for backends that ask for it.
 #pragma once
+#include "graph/batched_node.h"
+#include "graph/op_kind.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/reduce.h"
@@ -12,6 +14,7 @@ namespace temper::ops {
 // fused_conv(x, w, epilogue inputs...) = max_pool(conv(prologue(x), w, ...)).
 struct FusedConv {
   static constexpr std::string_view name = "fused_conv";
+  static constexpr OpKind op_kind = OpKind::convolution;
   Program prologue;  // of one input
   Conv conv;
   std::vector<int64_t> pool_kernel, pool_strides, pool_pads;  // as in Pool, without dilations; all empty: no pool
@@ -29,12 +32,14 @@ struct FusedConv {
   Pool pool() const;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  bool sliceable(const BatchedNode& node) const { return conv.sliceable(node); }
 };
 
 // conv_chain(x, w, inputs of the epilogue..., v [M,C,1,...], inputs of `then`...) = then(conv(conv(x, w, ...), v)):
 // behind a convolution one whose kernel has a single tap, with strides of 1 and no padding.
 struct ConvChain {
   static constexpr std::string_view name = "conv_chain";
+  static constexpr OpKind op_kind = OpKind::convolution;
   Conv first;
   int64_t first_inputs = 0;  // of the inputs, so many are its own
   Program then;              // the epilogue of the second
@@ -54,6 +59,7 @@ struct ConvChain {
 // fused_reduce(x) = epilogue(reduce(prologue(x))); the axes are fields.
 struct FusedReduce {
   static constexpr std::string_view name = "fused_reduce";
+  static constexpr OpKind op_kind = OpKind::reduction;
   Program prologue, epilogue;  // of one input each
   Reduce reduce;
 
@@ -66,6 +72,7 @@ struct FusedReduce {
   bool operator==(const FusedReduce&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  bool sliceable(const BatchedNode& node) const { return reduce.sliceable(node); }
 };
 
 }  // namespace temper::ops

@@ -7,6 +7,7 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
@@ -15,6 +16,7 @@ constexpr std::array<std::string_view, 3> enum_names(GatherKind) { return {"axis
 
 struct Gather {
   static constexpr std::string_view name = "gather";
+  static constexpr OpKind op_kind = OpKind::movement;
   GatherKind kind = GatherKind::axis;
   int64_t axis = 0;        // axis and elements: 0 <= axis < rank
   int64_t batch_dims = 0;  // nd

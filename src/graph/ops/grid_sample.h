@@ -4,6 +4,7 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
@@ -14,6 +15,7 @@ constexpr std::array<std::string_view, 3> enum_names(SamplePadding) { return {"z
 
 struct GridSample {
   static constexpr std::string_view name = "grid_sample";
+  static constexpr OpKind op_kind = OpKind::other;
   SampleKind kind = SampleKind::linear;
   SamplePadding padding = SamplePadding::zeros;
   bool align_corners = false;  // the borders are the centres of the outermost elements, not their edges

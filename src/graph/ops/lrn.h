@@ -4,11 +4,13 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct Lrn {
   static constexpr std::string_view name = "lrn";
+  static constexpr OpKind op_kind = OpKind::normalization;
   int64_t size = 1;
   double alpha = 1e-4, beta = 0.75, bias = 1;
 

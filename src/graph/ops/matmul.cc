@@ -63,4 +63,12 @@ std::vector<Tensor> MatMul::reference(std::span<const Tensor> inputs, std::span<
   return {run_program(epilogue, operands, out)};
 }
 
+bool MatMul::sliceable(const BatchedNode& node) const {
+  if (!node.is_batched(0) || !node.broadcasts(2)) return false;
+  const size_t rank = node.shape(0).size();
+  if (rank == 2) return !transpose_a && !node.is_batched(1) && node.shape(1).size() == 2;
+  if (rank != node.out().size()) return false;
+  return node.is_batched(1) ? node.shape(1).size() == rank : node.shape(1).size() < rank || node.shape(1)[0] == Dim(1);
+}
+
 }  // namespace temper::ops

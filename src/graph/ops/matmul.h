@@ -4,13 +4,16 @@
 // a and b have one dtype, or a is i8 or u8 and b is i8: then the accumulator is i32 and the epilogue starts there.
 // That of bf16 and f16 is f32.
 #pragma once
+#include "graph/batched_node.h"
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct MatMul {
   static constexpr std::string_view name = "matmul";
+  static constexpr OpKind op_kind = OpKind::matmul;
   bool transpose_a = false, transpose_b = false;
   bool tf32 = false;  // as of a convolution
   Program epilogue;
@@ -25,6 +28,7 @@ struct MatMul {
   bool operator==(const MatMul&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  bool sliceable(const BatchedNode& node) const;
 };
 
 }  // namespace temper::ops

@@ -5,11 +5,13 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct Nms {
   static constexpr std::string_view name = "nms";
+  static constexpr OpKind op_kind = OpKind::other;
   bool center = false;  // boxes are [x, y, width, height] of their centre; otherwise two opposite corners [y, x, y, x]
 
   template <class Self, class F>

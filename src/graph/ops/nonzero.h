@@ -4,11 +4,13 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct NonZero {
   static constexpr std::string_view name = "nonzero";
+  static constexpr OpKind op_kind = OpKind::other;
   template <class Self, class F>
   static void fields(Self&, F&&) {}
   bool operator==(const NonZero&) const = default;

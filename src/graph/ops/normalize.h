@@ -4,11 +4,13 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct Normalize {
   static constexpr std::string_view name = "normalize";
+  static constexpr OpKind op_kind = OpKind::normalization;
   std::vector<int64_t> axes;  // sorted, 0 <= axis < rank
   double epsilon = 1e-5;
   bool center = true;

@@ -5,6 +5,7 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
@@ -13,6 +14,7 @@ constexpr std::array<std::string_view, 4> enum_names(PadKind) { return {"constan
 
 struct Pad {
   static constexpr std::string_view name = "pad";
+  static constexpr OpKind op_kind = OpKind::movement;
   Shape before, after;  // one per axis
   PadKind kind = PadKind::constant;
 

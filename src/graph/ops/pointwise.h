@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // pointwise(inputs...) -> one output: a program applied to each element, inputs broadcast as numpy does.
 #pragma once
+#include "graph/batched_node.h"
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct Pointwise {
   static constexpr std::string_view name = "pointwise";
+  static constexpr OpKind op_kind = OpKind::pointwise;
   Program program;
 
   template <class Self, class F>
@@ -17,6 +20,7 @@ struct Pointwise {
   bool operator==(const Pointwise&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  bool sliceable(const BatchedNode& node) const { return node.broadcasts(0); }
 };
 
 // The dtype that a product of x and w is summed in: i32 for 8-bit integers (x i8 or u8, w i8), f32 for bf16, the one

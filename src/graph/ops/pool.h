@@ -2,6 +2,8 @@
 // pool(x [N,C,spatial...]) -> [N,C,spatial...] and, for max with_indices, the i64 position of each maximum in the
 // flattened input. Global pools are reduce.
 #pragma once
+#include "graph/batched_node.h"
+#include "graph/op_kind.h"
 #include "graph/ops/window.h"
 
 namespace temper::ops {
@@ -11,6 +13,7 @@ constexpr std::array<std::string_view, 3> enum_names(PoolKind) { return {"max", 
 
 struct Pool {
   static constexpr std::string_view name = "pool";
+  static constexpr OpKind op_kind = OpKind::pooling;
   PoolKind kind = PoolKind::max;
   std::vector<int64_t> kernel, strides, dilations, pads;
   PadMode pad_mode = PadMode::explicit_pads;
@@ -38,6 +41,7 @@ struct Pool {
   Window window() const { return {kernel, strides, dilations, pads, pad_mode, ceil_mode}; }
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  bool sliceable(const BatchedNode& node) const { return node.is_batched(0) && node.outputs() == 1; }
 };
 
 }  // namespace temper::ops

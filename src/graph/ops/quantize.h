@@ -5,11 +5,13 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct Quantize {
   static constexpr std::string_view name = "quantize";
+  static constexpr OpKind op_kind = OpKind::quantize;
   DType dtype = DType::i8;  // i8, u8, i16, u16
   int64_t axis = 0;         // 0 <= axis < rank; without meaning for scalars
 

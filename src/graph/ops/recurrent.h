@@ -7,6 +7,7 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
@@ -36,6 +37,7 @@ constexpr std::array<std::string_view, 11> enum_names(Activation) {
 
 struct Recurrent {
   static constexpr std::string_view name = "recurrent";
+  static constexpr OpKind op_kind = OpKind::recurrent;
   RecurrentKind kind = RecurrentKind::lstm;
   RecurrentDirection direction = RecurrentDirection::forward;
   // The functions of ONNX's equations: f for the gates, g for the candidate, h for the lstm's output. rnn has f alone.

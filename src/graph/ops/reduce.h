@@ -2,8 +2,10 @@
 // reduce(x) over `axes` (sorted, 0 <= axis < rank). Global pools and the Reduce* family are this op. With a second
 // input (i64 [n]) the axes are data, as ONNX writes them: negative ones count from the end, none means all.
 #pragma once
+#include "graph/batched_node.h"
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
@@ -14,6 +16,7 @@ constexpr std::array<std::string_view, 10> enum_names(ReduceKind) {
 
 struct Reduce {
   static constexpr std::string_view name = "reduce";
+  static constexpr OpKind op_kind = OpKind::reduction;
   ReduceKind kind = ReduceKind::sum;
   std::vector<int64_t> axes;
   bool keepdims = true;
@@ -29,6 +32,7 @@ struct Reduce {
   bool operator==(const Reduce&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  bool sliceable(const BatchedNode&) const { return axes.empty() || axes[0] > 0; }
 };
 
 // ONNX's axes as sorted axes of a tensor of that rank; throws Error{bad_file} for one that is not there or twice there.

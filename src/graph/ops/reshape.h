@@ -2,13 +2,16 @@
 // reshape(x) to `shape`: same elements, row-major order. Import resolves ONNX's 0 and -1. With a second input (i64
 // [rank]) the target is data; such a value's dimensions are unknown until it has been computed.
 #pragma once
+#include "graph/batched_node.h"
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct Reshape {
   static constexpr std::string_view name = "reshape";
+  static constexpr OpKind op_kind = OpKind::movement;
   Shape shape;
   bool allow_zero = false;  // only with a second input: 0 means an empty axis instead of "as in the input"
 
@@ -22,6 +25,10 @@ struct Reshape {
   bool absorb(const InferContext& context);
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  bool sliceable(const BatchedNode& node) const {
+    return node.inputs() == 1 && !node.out().empty() && node.out()[0] == node.shape(0)[0];
+  }
+  void take_slice(int64_t samples) { shape[0] = samples; }
 };
 
 // ONNX's target (with 0 and -1) for an input of shape `from`.

@@ -4,6 +4,7 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
@@ -39,6 +40,7 @@ struct ResizeTable {
 
 struct Resize {
   static constexpr std::string_view name = "resize";
+  static constexpr OpKind op_kind = OpKind::movement;
   ResizeKind kind = ResizeKind::nearest;
   ResizeCoordinate coordinate = ResizeCoordinate::half_pixel;
   ResizeNearest nearest = ResizeNearest::round_prefer_floor;

@@ -4,6 +4,7 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
@@ -12,6 +13,7 @@ constexpr std::array<std::string_view, 2> enum_names(RoiKind) { return {"avg", "
 
 struct RoiAlign {
   static constexpr std::string_view name = "roi_align";
+  static constexpr OpKind op_kind = OpKind::other;
   RoiKind kind = RoiKind::avg;
   int64_t height = 1, width = 1;
   int64_t sampling_ratio = 0;  // samples per bin and axis; 0: as many as the bin has elements, rounded up

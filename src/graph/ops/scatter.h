@@ -6,6 +6,7 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
@@ -16,6 +17,7 @@ constexpr std::array<std::string_view, 5> enum_names(ScatterReduction) { return 
 
 struct Scatter {
   static constexpr std::string_view name = "scatter";
+  static constexpr OpKind op_kind = OpKind::other;
   ScatterKind kind = ScatterKind::elements;
   int64_t axis = 0;  // elements: 0 <= axis < rank
   ScatterReduction reduction = ScatterReduction::none;

@@ -4,11 +4,13 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct ShapeOf {
   static constexpr std::string_view name = "shape";
+  static constexpr OpKind op_kind = OpKind::other;
   int64_t start = 0, end = 0;  // 0 <= start <= end <= rank
 
   template <class Self, class F>

@@ -5,11 +5,13 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct Slice {
   static constexpr std::string_view name = "slice";
+  static constexpr OpKind op_kind = OpKind::movement;
   Shape starts, sizes;         // one per axis
   std::vector<int64_t> steps;  // not zero
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax(x) along one axis, or its logarithm. Older ONNX versions, which flatten, are lowered by reshape.
 #pragma once
+#include "graph/batched_node.h"
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct Softmax {
   static constexpr std::string_view name = "softmax";
+  static constexpr OpKind op_kind = OpKind::softmax;
   int64_t axis = 0;  // 0 <= axis < rank
   bool log = false;
 
@@ -19,6 +22,7 @@ struct Softmax {
   bool operator==(const Softmax&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  bool sliceable(const BatchedNode&) const { return axis > 0; }
 };
 
 }  // namespace temper::ops

@@ -4,11 +4,13 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct TopK {
   static constexpr std::string_view name = "topk";
+  static constexpr OpKind op_kind = OpKind::other;
   Dim k = 0;
   int64_t axis = 0;  // 0 <= axis < rank
   bool largest = true;

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // transpose(x): output axis i is input axis perm[i].
 #pragma once
+#include "graph/batched_node.h"
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct Transpose {
   static constexpr std::string_view name = "transpose";
+  static constexpr OpKind op_kind = OpKind::movement;
   std::vector<int64_t> perm;
 
   template <class Self, class F>
@@ -17,6 +20,7 @@ struct Transpose {
   bool operator==(const Transpose&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  bool sliceable(const BatchedNode&) const { return perm[0] == 0; }
 };
 
 }  // namespace temper::ops

@@ -5,11 +5,13 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/op_kind.h"
 
 namespace temper::ops {
 
 struct Unique {
   static constexpr std::string_view name = "unique";
+  static constexpr OpKind op_kind = OpKind::other;
   int64_t axis = -1;  // -1: flat
   bool sorted = true;
 

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The family that an op counts as where people read plans: every op names one.
+#pragma once
+#include <cstdint>
+
+namespace temper {
+
+enum class OpKind : uint8_t {
+  convolution,
+  matmul,
+  recurrent,
+  pooling,
+  reduction,
+  pointwise,
+  softmax,
+  normalization,
+  movement,  // elements go elsewhere as they are, or are interpolated
+  quantize,
+  dequantize,
+  other,
+};
+
+}  // namespace temper
