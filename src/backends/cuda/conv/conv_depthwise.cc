@@ -38,7 +38,7 @@ Support supports(const Problem& problem) {
     if (pad < 0 || pad > kMostTaps) return refused("a padding of ", pad);
   if (!small_positions(element_count(out)) || !small_positions(element_count(in)))
     return refused("more than 2147418112 elements");
-  if (const Support support = image_epilogue_supports(problem); !support.yes()) return support;
+  if (Support support = image_epilogue_supports(problem); !support.yes()) return support;
   return gemm_supports(x.type.dtype, w.type.dtype, 1, weights[0], element_count(weights), op.epilogue);
 }
 

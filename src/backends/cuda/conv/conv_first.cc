@@ -82,14 +82,14 @@ Support supports(const Problem& problem) {
       !small_positions(ceil_div(out[3], kPooledWidth) * out[2] * out[0]))
     return refused("more than 2147418112 elements");
   if (pools(problem))
-    if (const Support support = pool_supports(problem, op.output_dims(in, weights)); !support.yes()) return support;
-  if (const Support support = image_epilogue_supports(problem); !support.yes()) return support;
+    if (Support support = pool_supports(problem, op.output_dims(in, weights)); !support.yes()) return support;
+  if (Support support = image_epilogue_supports(problem); !support.yes()) return support;
   return gemm_supports(operand, w.type.dtype, 1, weights[0], element_count(weights) / weights[0], op.epilogue);
 }
 
 // wgmma has at least 32 columns.
 Support wgmma_supports(const Problem& problem) {
-  if (const Support support = supports(problem); !support.yes()) return support;
+  if (Support support = supports(problem); !support.yes()) return support;
   const int64_t outputs = problem.inputs[1].dims()[0];
   return outputs > 16 ? supported() : refused(outputs, " output channels; more than 16");
 }

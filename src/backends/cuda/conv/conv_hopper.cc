@@ -34,7 +34,7 @@ Support pair_supports(const Problem& problem) {
   if (problem.inputs[0].dims().size() != 4) return refused(problem.inputs[0].dims().size() - 2, " spatial axes, not 2");
   const auto pair = conv_pair_of(problem);
   for (const Problem* part : {&pair->first, &pair->second})
-    if (const Support support = conv_supports(*part); !support.yes()) return support;
+    if (Support support = conv_supports(*part); !support.yes()) return support;
   const HopperGemm first = hopper_gemm_of(pair->first), second = hopper_gemm_of(pair->second);
   if (first.a != second.a || first.b != second.b) return refused("products of ", first.a, " and then of ", second.a);
   if (first.a == DType::f32) return refused("operands of f32: nothing rounds the second convolution's to TF32");

@@ -88,7 +88,7 @@ Support hopper_gemm_supports(const Problem& problem) {
     return refused(s.channels, " channels of ", s.a, ", not whole multiples of 16 bytes");
   if (s.columns == 0 || s.columns % s.v())
     return refused(s.columns, " output channels of ", s.result, ", not whole multiples of 16 bytes");
-  if (const Support support = image_epilogue_supports(problem); !support.yes()) return support;
+  if (Support support = image_epilogue_supports(problem); !support.yes()) return support;
   return gemm_supports(s.a, s.b, s.rows, s.columns, s.packed_depth(), epilogue_of(problem));
 }
 
