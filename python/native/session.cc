@@ -56,8 +56,8 @@ class PySession {
       Dims dims;  // of the type
     };
     std::vector<Dims> shapes;
-    bool staged = false;     // shapes depend on data
-    std::vector<Made> made;  // the outputs, where they do not
+    bool partitioned = false;  // shapes depend on data
+    std::vector<Made> made;    // the outputs, where they do not
   };
 
   // Arrays that a run reads and writes, checked and in order. They keep the memory; of outputs that were made here,
@@ -75,7 +75,7 @@ class PySession {
     const Turn turn(*this);
     const KeepCurrentGpu kept(of_gpu());
     Arrays arrays = check(objects_of(inputs, session_->engine().inputs()), outputs);
-    if (ready_->staged) run_staged(arrays);
+    if (ready_->partitioned) run_partitioned(arrays);
     else launch(arrays);
     return std::move(arrays.results);
   }
@@ -87,8 +87,8 @@ class PySession {
     arrays.on_device = !inputs.empty() && arrays.inputs[0].on_device;
     make_ready(arrays.inputs);
     arrays.ready = ready_;
-    if (ready_->staged) {
-      if (arrays.on_device || !outputs.is_none()) refuse_staged();
+    if (ready_->partitioned) {
+      if (arrays.on_device || !outputs.is_none()) refuse_partitioned();
       return arrays;
     }
     for (const Array& array : arrays.inputs) arrays.in.push_back(array.data);
@@ -121,7 +121,7 @@ class PySession {
 
   bool of_gpu() const { return place_.type != Place::kCpu; }
   const Engine& engine() const { return session_->engine(); }  // within a turn
-  [[noreturn]] static void refuse_staged() {
+  [[noreturn]] static void refuse_partitioned() {
     fail(ErrorKind::unsupported,
          "shapes inside this model depend on data, so it reads and writes the host's memory, in arrays of "
          "its own: use run() with x.cpu() and no outputs");
@@ -129,7 +129,7 @@ class PySession {
 
  private:
   // The memory of outputs is known afterwards only.
-  void run_staged(Arrays& arrays) {
+  void run_partitioned(Arrays& arrays) {
     std::vector<Tensor> tensors;
     for (const Array& array : arrays.inputs) tensors.push_back(array.tensor());
     {
@@ -217,8 +217,8 @@ class PySession {
     }
     auto ready = std::make_shared<Ready>();
     ready->shapes = shapes;
-    ready->staged = session_->is_staged();
-    if (!ready->staged)
+    ready->partitioned = session_->is_partitioned();
+    if (!ready->partitioned)
       for (size_t i = 0; i < types.size(); ++i)
         ready->made.push_back(
             {nb::str(engine().outputs()[i].name.c_str()), numpy_type(types[i].dtype), types[i], types[i].dims()});
@@ -251,7 +251,7 @@ class Binding {
     const std::vector<PortInfo>& ports = session_.engine().inputs();
     given_ = objects_of(inputs, ports);
     arrays_ = session_.check(given_, outputs);
-    if (arrays_.ready->staged) PySession::refuse_staged();
+    if (arrays_.ready->partitioned) PySession::refuse_partitioned();
     // Whoever reads an output on a stream of his own must be waited for before the next run, and only his framework
     // knows him.
     if (arrays_.on_device && outputs.is_none())

@@ -124,7 +124,7 @@ struct temper_session {
 
   void run(const temper_tensor* inputs, size_t count) {
     take(inputs, count);
-    if (session.is_staged()) {
+    if (session.is_partitioned()) {
       std::vector<temper::Tensor> tensors;
       for (size_t i = 0; i < count; ++i)
         tensors.push_back(temper::Tensor::view(DType(inputs[i].dtype), shapes[i], inputs[i].data));

@@ -114,7 +114,7 @@ BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::ve
     bodies.push_back([session = sessions.back().get()] { session->run(); });
   }
   run.streams = load.streams;
-  const bool on_device = engine->device().gpu && !load.transfers && !sessions[0]->is_staged();
+  const bool on_device = engine->device().gpu && !load.transfers && !sessions[0]->is_partitioned();
   if (on_device && (load.streams > 1 || load.request_rate_per_s > 0))
     fail(ErrorKind::usage,
          "the GPU's own times are of one stream, back to back; --transfers measures streams and rates");

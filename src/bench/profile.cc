@@ -24,9 +24,9 @@ double rate_of(const Peaks& peaks, DType operands) {
 Profile profile_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const Peaks& peaks,
                        double seconds) {
   BenchSession session(engine, shapes);
-  if (session.is_staged())
+  if (session.is_partitioned())
     fail(ErrorKind::unsupported,
-         "shapes inside the model depend on data: it runs in stages, which have no one plan to profile");
+         "shapes inside the model depend on data: it runs in partitions, which have no one plan to profile");
   Profile profile;
   profile.plan = engine->plan_for(shapes);
   Clock& clock = host_clock();

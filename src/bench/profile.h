@@ -34,7 +34,7 @@ struct Profile {
 };
 
 // Runs the plan for `shapes` on seeded random numbers, whole and step by step in turns. Throws Error{unsupported} for a
-// model of several stages, which has no one plan.
+// model of several partitions, which has no one plan.
 Profile profile_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes, const Peaks& peaks,
                        double seconds);
 

@@ -24,10 +24,10 @@ struct Observer::Runner {
       outputs.clear();
       const std::vector<TensorType> types = session.prepare(shapes);
       kept = shapes;
-      if (!session.is_staged())
+      if (!session.is_partitioned())
         for (const TensorType& type : types) outputs.emplace_back(type.dtype, type.dims());
     }
-    if (session.is_staged()) return outputs = session.run(inputs);
+    if (session.is_partitioned()) return outputs = session.run(inputs);
     std::vector<const void*> in;
     in.reserve(inputs.size());
     std::vector<void*> out;

@@ -23,7 +23,7 @@ BenchSession::BenchSession(std::shared_ptr<const Engine> engine, std::vector<Ten
   std::vector<Dims> shapes;
   for (const Tensor& input : inputs_) shapes.push_back(input.dims());
   const std::vector<TensorType> types = session_.prepare(shapes);
-  if (session_.is_staged()) return;
+  if (session_.is_partitioned()) return;
   for (const TensorType& type : types) outputs_.emplace_back(type.dtype, type.dims());
   for (const Tensor& input : inputs_) in_.push_back(input.raw().data());
   for (Tensor& output : outputs_) out_.push_back(output.raw_mutable());

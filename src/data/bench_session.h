@@ -18,7 +18,7 @@ class BenchSession {
   // On these inputs, of the shapes' and the engine's types.
   BenchSession(std::shared_ptr<const Engine> engine, std::vector<Tensor> inputs);
   void run() {
-    if (session_.is_staged()) session_.run(inputs_);
+    if (session_.is_partitioned()) session_.run(inputs_);
     else session_.run_prepared(in_, out_);
   }
   // On a device with memory of its own, after a first run(): milliseconds there, without transfers, of `times` runs one
@@ -26,7 +26,7 @@ class BenchSession {
   std::vector<double> run_on_device(int times, bool recorded) { return session_.run_on_device(times, recorded); }
   // Runs once, step by step, and adds each step's milliseconds to its samples, by segment and step. Of one stage only.
   void sample_steps(std::vector<std::vector<std::vector<double>>>& samples);
-  bool is_staged() const { return session_.is_staged(); }
+  bool is_partitioned() const { return session_.is_partitioned(); }
 
  private:
   Session session_;

@@ -26,7 +26,7 @@
 #include "plan/choose.h"
 #include "plan/nearest.h"
 #include "plan/planner.h"
-#include "runtime/stages.h"
+#include "runtime/partitions.h"
 #include "tune/tuner.h"
 
 namespace temper {
@@ -247,7 +247,7 @@ std::vector<ToCompile> to_compile(const std::vector<Graph>& graphs, const Backen
                                   const TimingCache& cache) {
   std::vector<ToCompile> all;
   for (const Graph& concrete : graphs) {
-    if (!is_one_stage(concrete) || decided_before(concrete, device, cache)) continue;
+    if (!is_one_partition(concrete) || decided_before(concrete, device, cache)) continue;
     visit_compilable(concrete, backend, device, [&](const std::vector<CandidateRef>& candidates) {
       for (const CandidateRef& c : candidates)
         if (!cache.find(timing_key(timing_group(device.fingerprint, *c.problem, 1), *c.tactic, c.config))) {
@@ -289,24 +289,24 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& options) {
   Tuner tuner(device, cache, options.instruments, &helper);
   for (const std::string& problem : options.doubted) tuner.doubt(problem);
   TunerTimes times(tuner, options, backend.queue);
-  std::string stage;
+  std::string shape_prefix;
   if (options.progress)
     tuner.progress = [&](int timed, const std::string&) {
-      options.progress(concat(stage, "measuring candidates, ", timed, " so far"));
+      options.progress(concat(shape_prefix, "measuring candidates, ", timed, " so far"));
     };
   PackCache packs;
   std::set<std::string> warned;
-  std::vector<Graph> concretes;  // one for each shape, or up to the first that runs in stages
+  std::vector<Graph> concretes;  // one for each shape, or up to the first that runs in partitions
   for (const auto& dims : shapes) {
     concretes.push_back(specialize(graph, bind_shapes(graph, dims)));
-    if (!is_one_stage(concretes.back())) break;
+    if (!is_one_partition(concretes.back())) break;
     check_memory(concretes.back(), constants, options.memory_limit);
   }
   const bool in_context = options.measure && backend.queue;
   // A GPU is busy longest with the largest shapes; the kernels of the others are compiled meanwhile.
   std::vector<size_t> order(concretes.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  if (in_context && is_one_stage(concretes.back()))
+  if (in_context && is_one_partition(concretes.back()))
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return elements_of(shapes[a]) > elements_of(shapes[b]); });
   std::vector<Chains> chains(concretes.size());
@@ -315,7 +315,7 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& options) {
   };
   if (in_context && backend.fuses)
     for (size_t i = 0; i < concretes.size(); ++i)
-      if (is_one_stage(concretes[i])) chains[i] = find_chains(concretes[i], passes_of(i), backend, device, cache);
+      if (is_one_partition(concretes[i])) chains[i] = find_chains(concretes[i], passes_of(i), backend, device, cache);
   std::optional<CompileBeside> compiling;
   if (in_context) {
     std::vector<Graph> timed;  // in this order
@@ -330,11 +330,11 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& options) {
     compiling.emplace(to_compile(timed, backend, device, cache), device);
   }
   for (size_t i : order) {
-    stage = shapes.size() > 1 ? concat("shape ", shapes[i][0], ": ") : "";
+    shape_prefix = shapes.size() > 1 ? concat("shape ", shapes[i][0], ": ") : "";
     const Graph& concrete = concretes[i];
-    if (!is_one_stage(concrete)) {
+    if (!is_one_partition(concrete)) {
       file.info.notes.push_back(
-          "shapes inside the model depend on data: it runs in stages, planned when they are first seen, without "
+          "shapes inside the model depend on data: it runs in partitions, planned when they are first seen, without "
           "measuring");
       break;
     }
@@ -344,7 +344,7 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& options) {
     plan_options.packs = &packs;
     plan_options.times = &times;
     const auto progress = [&](const std::string& what) {
-      if (options.progress) options.progress(stage + what);
+      if (options.progress) options.progress(shape_prefix + what);
     };
     const auto choose = [&] {
       return in_context
@@ -360,7 +360,7 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& options) {
       for (const PlanStep& step : segment.steps)
         if (step.tactic == "cuda.host")
           file.info.notes.push_back(concat("'", step.node, "' (", name_of(step.problem.op), ") runs on the CPU, ",
-                                           stage, format_copied(step), " copied: the GPU has no kernel for it"));
+                                           shape_prefix, format_copied(step), " copied: the GPU has no kernel for it"));
     if (options.measure) {
       plan = settle_plan(std::move(plan), {file, concrete, shapes[i], backend, plan_options, tuner, cache,
                                            options.instruments, choose, seconds(), progress});

@@ -11,7 +11,7 @@
 #include "plan/execute.h"
 #include "plan/nearest.h"
 #include "plan/planner.h"
-#include "runtime/stages.h"
+#include "runtime/partitions.h"
 
 namespace temper {
 
@@ -75,7 +75,7 @@ const Graph& Engine::graph() const {
   return *graph_;
 }
 
-bool Engine::is_dynamic() const { return graph_ && !is_one_stage(*graph_); }
+bool Engine::is_dynamic() const { return graph_ && !is_one_partition(*graph_); }
 
 PlanFile plan_file_of(const Engine& engine) {
   PlanFile file;
@@ -221,7 +221,7 @@ std::shared_ptr<const Plan> Engine::plan_for(const std::vector<Dims>& shapes, bo
 std::shared_ptr<const Plan> Engine::plan_now(const std::vector<Dims>& shapes) const {
   log(LogLevel::debug, "planning for ", shapes);
   const Graph concrete = specialize(graph(), bind_shapes(graph(), shapes));
-  return is_one_stage(concrete) ? make_plan(concrete) : nullptr;
+  return is_one_partition(concrete) ? make_plan(concrete) : nullptr;
 }
 
 std::shared_ptr<const Plan> Engine::make_plan(const Graph& concrete) const {
@@ -249,7 +249,7 @@ const Plan& Session::current_plan() const {
   return *current_->plan;
 }
 
-Session::Prepared& Session::one_stage() {
+Session::Prepared& Session::one_partition() {
   if (!current_) fail(ErrorKind::usage, "prepare() must come first");
   if (!current_->plan)
     fail(ErrorKind::unsupported,
@@ -263,7 +263,7 @@ Session::Prepared& Session::make_ready(const std::vector<Dims>& shapes) {
   prepared.plan = engine_->plan_for(shapes, &made);
   if (made) ++statistics_.plans_made;
   if (!prepared.plan) {
-    if (!staged_) staged_ = std::make_unique<StagedRunner>(*engine_, arena_);
+    if (!partitioned_) partitioned_ = std::make_unique<PartitionedRunner>(*engine_, arena_);
   } else {
     prepared.executor = make_executor(*prepared.plan, engine_->device(), arena_);
     bytes_.add(*prepared.plan);
@@ -286,7 +286,7 @@ SessionStatistics Session::statistics() const {
   SessionStatistics all = statistics_;
   prepared_.each([&](const Prepared& prepared) { all.prepared += prepared.plan != nullptr; });
   all.prepared_bytes = bytes_.total() + kernel_bytes_;
-  if (staged_) staged_->add_to(all);
+  if (partitioned_) partitioned_->add_to(all);
   return all;
 }
 
@@ -312,7 +312,7 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& inputs) {
   const std::vector<TensorType> types = prepare(shapes);
   if (!current_->plan) {
     ++statistics_.runs;
-    return staged_->run(inputs);
+    return partitioned_->run(inputs);
   }
   std::vector<Tensor> outputs;
   std::vector<void*> out;
@@ -325,7 +325,7 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& inputs) {
 }
 
 void Session::run_prepared(std::span<const void* const> inputs, std::span<void* const> outputs) {
-  one_stage().executor->run(inputs, outputs);
+  one_partition().executor->run(inputs, outputs);
   ++statistics_.runs;
 }
 
@@ -338,23 +338,23 @@ Queue& Session::queue() {
 
 std::span<void* const> Session::run_resident(std::span<const void* const> inputs, std::span<void* const> outputs) {
   queue();
-  const auto results = on_device(*one_stage().executor).run_resident(inputs, outputs);
+  const auto results = on_device(*one_partition().executor).run_resident(inputs, outputs);
   ++statistics_.runs;
   return results;
 }
 
 std::vector<double> Session::run_on_device(int times, bool recorded) {
-  return on_device(*one_stage().executor).run_on_device(times, recorded);
+  return on_device(*one_partition().executor).run_on_device(times, recorded);
 }
 
 void Session::run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,
                         std::vector<std::vector<double>>& ms) {
-  one_stage().executor->run_timed(inputs, outputs, ms);
+  one_partition().executor->run_timed(inputs, outputs, ms);
 }
 
 void Session::run_observed(std::span<const void* const> inputs, std::span<void* const> outputs,
                            const Executor::Observer& observer) {
-  one_stage().executor->run_observed(inputs, outputs, observer);
+  one_partition().executor->run_observed(inputs, outputs, observer);
   ++statistics_.runs;
 }
 

@@ -68,7 +68,7 @@ class Engine {
   std::vector<std::shared_ptr<const Plan>> plans() const;
   // The plan for these input shapes: known, or made now from the graph without measuring (and kept). `made` tells
   // which. Threads that ask for the same new shapes wait for the one that plans them; nobody else waits for anybody.
-  // Throws Error{usage} for shapes outside the profile. Null where one plan is not enough: see runtime/stages.h.
+  // Throws Error{usage} for shapes outside the profile. Null where one plan is not enough: see runtime/partitions.h.
   std::shared_ptr<const Plan> plan_for(const std::vector<Dims>& shapes, bool* made = nullptr) const;
   // From now on; for a session, from its next new shapes on. Throws Error{usage} for what is less than 1.
   void set_limits(const ShapeLimits& limits) const;
@@ -122,12 +122,12 @@ void save_engine(const Engine& engine, const std::string& path, bool force = fal
 struct SessionStatistics {
   int64_t runs = 0;
   int64_t plans_made = 0;      // by run or prepare, for shapes that the engine had no plan for
-  int64_t prepared = 0;        // shapes that a run is ready for (stages, where shapes depend on data)
+  int64_t prepared = 0;        // shapes that a run is ready for (partitions, where shapes depend on data)
   int64_t prepared_bytes = 0;  // of those: plans as in EngineStatistics, and an estimate of the kernels
   int64_t evictions = 0;       // of them
 };
 
-class StagedRunner;
+class PartitionedRunner;
 
 class Session {
  public:
@@ -144,7 +144,7 @@ class Session {
   void run_prepared(std::span<const void* const> inputs, std::span<void* const> outputs);
   // For devices with memory of their own ("cuda:0"): as run_prepared, with buffers in that memory; see
   // DeviceExecutor::run_resident. What writes the inputs must be done, or stream() must have been made to wait for it.
-  // Throws Error{usage} on other devices and Error{unsupported} where is_staged().
+  // Throws Error{usage} on other devices and Error{unsupported} where is_partitioned().
   std::span<void* const> run_resident(std::span<const void* const> inputs, std::span<void* const> outputs = {});
   // Memory of such a device, which outlives the session where its owner does.
   std::shared_ptr<void> allocate_resident(int64_t bytes) { return queue().allocate(bytes); }
@@ -161,14 +161,14 @@ class Session {
 
   const Engine& engine() const { return *engine_; }
   // After prepare(): shapes depend on data, so that only run() can be used.
-  bool is_staged() const { return current_ && !current_->plan; }
-  const Plan& current_plan() const;  // throws Error{usage} before prepare() and for a model of several stages
+  bool is_partitioned() const { return current_ && !current_->plan; }
+  const Plan& current_plan() const;  // throws Error{usage} before prepare() and for a model of several partitions
   SessionStatistics statistics() const;
   int64_t arena_bytes() const { return arena_.bytes(); }
 
  private:
   struct Prepared {
-    std::shared_ptr<const Plan> plan;  // null: several stages
+    std::shared_ptr<const Plan> plan;  // null: several partitions
     std::unique_ptr<Executor> executor;
   };
   std::shared_ptr<const Engine> engine_;
@@ -177,11 +177,11 @@ class Session {
   PlanBytes bytes_;
   int64_t kernel_bytes_ = 0;
   Prepared* current_ = nullptr;
-  std::unique_ptr<StagedRunner> staged_;
+  std::unique_ptr<PartitionedRunner> partitioned_;
   SessionStatistics statistics_;
 
   Prepared& make_ready(const std::vector<Dims>& shapes);
-  Prepared& one_stage();
+  Prepared& one_partition();
   Queue& queue();
 };
 

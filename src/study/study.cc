@@ -239,7 +239,7 @@ Study run_study(const StudyOptions& options) {
   const Json timed = steps.run("speed-" + setup.all(), [&] { return speed_step(setup, builds); }, written);
 
   std::vector<std::string> parts{options.output + "/study.json", options.output + "/result.json"};
-  if (!timed.at("rows")[0].at("memory_bytes").is_null()) {  // otherwise of several stages: no one plan to profile
+  if (!timed.at("rows")[0].at("memory_bytes").is_null()) {  // otherwise of several partitions: no one plan to profile
     const Json explained = steps.run(
         "explain-" + setup.all(), [&] { return explain_step(setup, builds); },
         [](const Json& result) {

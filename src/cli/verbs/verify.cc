@@ -143,7 +143,7 @@ void add_verify(CLI::App& verb, Context& context) {
           static_cast<long long>(info.lowered_products), static_cast<long long>(info.products), info.precision.c_str(),
           info.not_lowered.size());
     if (!good || options->nodes) {
-      if (session.is_staged())
+      if (session.is_partitioned())
         log(LogLevel::warning, "shapes inside this model depend on data, so its nodes are not looked at one by one");
       else drift = find_drift(session, inputs, want, *options, context);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/stages.h"
+#include "runtime/partitions.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 
 namespace temper {
 
-bool is_one_stage(const Graph& graph) {
+bool is_one_partition(const Graph& graph) {
   for (int32_t v = 0; v < graph.value_count(); ++v)
     if (!graph.type({v}).is_concrete()) return false;
   return true;
@@ -38,24 +38,24 @@ struct StageEntry {
 
 }  // namespace
 
-struct StagedRunner::Branch {
+struct PartitionedRunner::Branch {
   StageEntry entry;
   std::unique_ptr<Level> next;
   int64_t used = 0;  // the last run that came through here
 };
 
-struct StagedRunner::Level {
+struct PartitionedRunner::Level {
   Graph graph;
   std::vector<size_t> output_index;  // of the model, by output of this level's graph
   std::map<std::vector<Dims>, Branch> branches;
 };
 
-StagedRunner::StagedRunner(const Engine& engine, Arena& arena)
+PartitionedRunner::PartitionedRunner(const Engine& engine, Arena& arena)
     : engine_(engine), arena_(arena), first_(std::make_unique<Level>()), bytes_(engine.known_constants()) {
   first_->graph = engine.graph();
   for (size_t o = 0; o < engine.graph().outputs().size(); ++o) first_->output_index.push_back(o);
 }
-StagedRunner::~StagedRunner() = default;
+PartitionedRunner::~PartitionedRunner() = default;
 
 namespace {
 
@@ -153,7 +153,7 @@ class Splitter {
     if (!to.valid()) to = part.add_constant(graph_.value(id).name, *graph_.constant(id));
     return to;
   }
-  // Makes a value of the first part (or an eager result) available after the stage.
+  // Makes a value of the first part (or an eager result) available after the partition.
   Source export_value(ValueId id) {
     Source& source = source_[size_t(id.index)];
     if (source.kind == Source::Kind::none) {
@@ -166,7 +166,7 @@ class Splitter {
 
 }  // namespace
 
-StagedRunner::Branch& StagedRunner::make(Level& level, const std::vector<Dims>& shapes) {
+PartitionedRunner::Branch& PartitionedRunner::make(Level& level, const std::vector<Dims>& shapes) {
   const Graph concrete = specialize(level.graph, bind_shapes(level.graph, shapes));
   Splitter splitter(concrete, level.output_index);
   splitter.run();
@@ -188,7 +188,7 @@ StagedRunner::Branch& StagedRunner::make(Level& level, const std::vector<Dims>& 
 }
 
 // What stands below a level goes with it.
-void StagedRunner::leave(Level& level) {
+void PartitionedRunner::leave(Level& level) {
   for (auto& [shapes, branch] : level.branches) {
     if (branch.next) leave(*branch.next);
     bytes_.remove(*branch.entry.plan);
@@ -200,7 +200,7 @@ void StagedRunner::leave(Level& level) {
 }
 
 // The way of this run stays, whatever it takes.
-void StagedRunner::stay_within_limits() {
+void PartitionedRunner::stay_within_limits() {
   const ShapeLimits limits = engine_.limits();
   bool less = false;
   while (kept_ > limits.prepared || bytes_.total() + kernel_bytes_ > limits.prepared_bytes) {
@@ -225,14 +225,14 @@ void StagedRunner::stay_within_limits() {
   if (less) engine_.forget_unused();
 }
 
-void StagedRunner::add_to(SessionStatistics& statistics) const {
+void PartitionedRunner::add_to(SessionStatistics& statistics) const {
   statistics.plans_made += made_;
   statistics.prepared += kept_;
   statistics.prepared_bytes += bytes_.total() + kernel_bytes_;
   statistics.evictions += evictions_;
 }
 
-std::vector<Tensor> StagedRunner::run(const std::vector<Tensor>& model_inputs) {
+std::vector<Tensor> PartitionedRunner::run(const std::vector<Tensor>& model_inputs) {
   ++run_;
   std::vector<Tensor> results(engine_.outputs().size());
   std::vector<Tensor> inputs = model_inputs;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models in which the shape of some value depends on data. A stage is the largest part of what is left of the graph
-// whose shapes all follow from the shapes of its inputs; it runs as a plan. Between stages the nodes that decide shapes
-// run by their references, because only then is the size of their outputs known.
+// Models in which the shape of some value depends on data. A partition is the largest part of what is left of the graph
+// whose shapes all follow from the shapes of its inputs; it runs as a plan. Between partitions the nodes that decide
+// shapes run by their references, because only then is the size of their outputs known.
 #pragma once
 #include <map>
 #include <memory>
@@ -10,16 +10,16 @@
 
 namespace temper {
 
-// True when every value of the specialised graph has a concrete type: one stage, one plan.
-bool is_one_stage(const Graph& graph);
+// True when every value of the specialised graph has a concrete type: one partition, one plan.
+bool is_one_partition(const Graph& graph);
 
-class StagedRunner {
+class PartitionedRunner {
  public:
-  StagedRunner(const Engine& engine, Arena& arena);
-  ~StagedRunner();
+  PartitionedRunner(const Engine& engine, Arena& arena);
+  ~PartitionedRunner();
   // Plans are made for the shapes seen and kept within the engine's limits of a session.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs);
-  // Adds the stages, their plans and evictions.
+  // Adds the partitions, their plans and evictions.
   void add_to(SessionStatistics& statistics) const;
 
  private:
