@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-from turns import Child, Failure, medians, rounds_of, run_program, spread
+from turns import Child, Failure, medians, rounds_of, run_program, save, spread
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ENGINES = ["temper", "eager", "graph", "compile"]
@@ -168,9 +168,7 @@ def main():
                 content["comparisons"].append(compare(args, label, precision, batch, plan))
                 report(content["comparisons"][-1:])
                 if args.json:
-                    with open(args.json + ".tmp", "w") as file:
-                        json.dump(content, file, indent=1)
-                    os.replace(args.json + ".tmp", args.json)
+                    save(args.json, content)
     report(content["comparisons"])
     return 0 if all(r["figure"]["met"] for r in content["comparisons"] if "figure" in r) else 1
 

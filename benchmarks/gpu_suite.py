@@ -18,7 +18,7 @@ import time
 import architectures
 import numpy
 
-from turns import Child, Failure, medians, rounds_of, run_program, spread
+from turns import Child, Failure, medians, rounds_of, run_program, save, spread
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCHEMA = "temper.gpu_suite/1"
@@ -144,12 +144,6 @@ def joined(files):
     rows = {(row["model"], row["batch"], row["precision"]): row for run in runs for row in run["rows"]}
     order = list(architectures.ALL)
     return {**runs[-1], "rows": sorted(rows.values(), key=lambda r: (order.index(r["model"]), r["batch"]))}
-
-
-def save(path, content):
-    with open(path + ".tmp", "w") as file:
-        json.dump(content, file, indent=1)
-    os.replace(path + ".tmp", path)
 
 
 def main():

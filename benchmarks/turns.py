@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Engines that stay loaded in processes of their own and run in turns: what the comparisons with peers share."""
 import json
+import os
 import statistics
 import subprocess
 import tempfile
@@ -88,3 +89,10 @@ def rounds_of(children, rounds):
 
 def medians(samples):
     return {name: [statistics.median(turn) for turn in turns] for name, turns in samples.items()}
+
+
+def save(path, content):
+    """Writes JSON atomically: a run that is interrupted leaves what was saved before."""
+    with open(path + ".tmp", "w") as file:
+        json.dump(content, file, indent=1)
+    os.replace(path + ".tmp", path)
