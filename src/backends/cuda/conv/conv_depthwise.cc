@@ -2,6 +2,7 @@
 // Convolutions of each channel by itself, as MobileNets have them, in channels_last.
 #include "backends/cuda/gemm/gemm.h"
 #include "backends/cuda/gemm/image_epilogue.h"
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/host_transpose.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
@@ -56,6 +57,26 @@ std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   return all;
 }
 
+// The constants that conv_depthwise.cu is compiled with; it says what they mean.
+struct DepthwiseConstants {
+  std::string_view a, b, sum;  // types
+  int64_t kernel_h, kernel_w, stride_h, stride_w, pixels, v;
+  std::string extras;
+
+  std::string text() const;
+};
+
+std::string DepthwiseConstants::text() const {
+  return concat(type_alias("A", a), type_alias("B", b), type_alias("Sum", sum),
+                int_constants({{"KERNEL_H", kernel_h},
+                               {"KERNEL_W", kernel_w},
+                               {"STRIDE_H", stride_h},
+                               {"STRIDE_W", stride_w},
+                               {"PIXELS", pixels},
+                               {"V", v}}),
+                macro("EXTRAS", extras));
+}
+
 Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
   const auto& op = op_of(problem);
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
@@ -84,12 +105,20 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::packed, 0, 0}};
   job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
   job.slots.push_back({Slot::Kind::output, 0, 0});
-  job.source.text = concat(
-      "#include \"backends/cuda/support/memory.cuh\"\nusing A = ", memory_type(x.type.dtype),
-      ";\nusing B = ", memory_type(w.type.dtype), ";\nusing Sum = ", size_of(x.type.dtype) == 1 ? "u32" : "float",
-      ";\nconstexpr int KERNEL_H = ", weights[2], ", KERNEL_W = ", weights[3], ", STRIDE_H = ", op.strides[0],
-      ", STRIDE_W = ", op.strides[1], ", PIXELS = ", pixels, ", V = ", vector, ";\n#define EXTRAS ",
-      epilogue.parameters, "\n", epilogue.text, "#include \"backends/cuda/conv/conv_depthwise.cu\"\n");
+  const DepthwiseConstants constants{
+      .a = memory_type(x.type.dtype),
+      .b = memory_type(w.type.dtype),
+      .sum = size_of(x.type.dtype) == 1 ? "u32" : "float",
+      .kernel_h = weights[2],
+      .kernel_w = weights[3],
+      .stride_h = op.strides[0],
+      .stride_w = op.strides[1],
+      .pixels = pixels,
+      .v = vector,
+      .extras = epilogue.parameters,
+  };
+  job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\n", constants.text(), epilogue.text,
+                           "#include \"backends/cuda/conv/conv_depthwise.cu\"\n");
   const ops::Window window = op.window(weights);
   const int64_t vectors = weights[0] / vector, groups = ceil_div(dims[3], pixels),
                 count = dims[0] * dims[2] * groups * vectors;

@@ -2,6 +2,7 @@
 // Convolutions with few channels in a group, computed directly, without a product of matrices.
 #include "backends/axes.h"
 #include "backends/cuda/recipe.h"
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/host_transpose.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
@@ -52,6 +53,22 @@ std::vector<Config> configs(const Problem& problem, const GpuProperties&) {
     out.push_back(std::move(config));
   }
   return out;
+}
+
+// The constants that conv_direct.cu is compiled with; it says what they mean.
+struct DirectConvConstants {
+  std::string_view a, b, output, acc, sum;  // types
+  int64_t v, row_rank, operands;
+  bool depthwise;
+  std::string extras, epilogue;
+
+  std::string text() const;
+};
+
+std::string DirectConvConstants::text() const {
+  return concat(type_alias("A", a), type_alias("B", b), type_alias("Output", output), type_alias("Acc", acc),
+                type_alias("Sum", sum), int_constants({{"V", v}, {"ROW_RANK", row_rank}, {"OPERANDS", operands}}),
+                bool_constants({{"DEPTHWISE", depthwise}}), macro("EXTRAS", extras), macro("EPILOGUE(x)", epilogue));
 }
 
 Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
@@ -125,14 +142,22 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   int64_t row_count = 1;
   for (int64_t n : rows.sizes) row_count *= n;
   merge_axes(rows);
-  job.source.text = concat(
-      "#include \"backends/cuda/support/scalar.cuh\"\n", program_code(op.epilogue, dtypes, "epilogue"),
-      "using A = ", memory_type(x.type.dtype), ";\nusing B = ", memory_type(w.type.dtype),
-      ";\nusing Output = ", memory_type(problem.outputs[0].type.dtype), ";\nusing Acc = ", held_type(accumulator),
-      ";\nusing Sum = ", sum, ";\nconstexpr int V = ", vector, ", ROW_RANK = ", rows.sizes.size(),
-      ", OPERANDS = ", column_strides.size(), ";\nconstexpr bool DEPTHWISE = ", by_channel, ";\n#define EXTRAS ",
-      extras, "\n#define EPILOGUE(x) epilogue(", accumulator == DType::f16 ? "op::round_f16" : "", "(x)", call,
-      ")\n#include \"backends/cuda/conv/conv_direct.cu\"\n");
+  const DirectConvConstants constants{
+      .a = memory_type(x.type.dtype),
+      .b = memory_type(w.type.dtype),
+      .output = memory_type(problem.outputs[0].type.dtype),
+      .acc = held_type(accumulator),
+      .sum = sum,
+      .v = vector,
+      .row_rank = int64_t(rows.sizes.size()),
+      .operands = int64_t(column_strides.size()),
+      .depthwise = by_channel,
+      .extras = extras,
+      .epilogue = concat("epilogue(", accumulator == DType::f16 ? "op::round_f16" : "", "(x)", call, ")"),
+  };
+  job.source.text =
+      concat("#include \"backends/cuda/support/scalar.cuh\"\n", program_code(op.epilogue, dtypes, "epilogue"),
+             constants.text(), "#include \"backends/cuda/conv/conv_direct.cu\"\n");
   ParameterWriter writer;
   const int64_t columns = weights[0] / vector;
   writer.put(uint32_t(row_count)).put_divisor(columns).put_divisor(weights[0] / op.group);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/gemm/image_epilogue.h"
 
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/matmul.h"
@@ -11,6 +12,25 @@ namespace {
 
 // Which axis of the output is innermost in memory: channels, or a matrix's columns.
 size_t inner_axis(const Problem& problem) { return conv_of(problem.op) ? 1 : problem.outputs[0].dims().size() - 1; }
+
+// What the text of an epilogue defines; ImageEpilogue says what it means.
+struct EpilogueText {
+  std::string code;              // the function epilogue
+  std::string_view output, acc;  // types
+  std::string column_fields, row_fields, column_loads, row_loads, epilogue;
+
+  std::string text(bool first) const;
+};
+
+std::string EpilogueText::text(bool first) const {
+  const std::string types = concat(code, type_alias("Output", output), type_alias("Acc", acc), "struct ColumnExtras { ",
+                                   column_fields, "};\nstruct RowExtras { ", row_fields, "};\n");
+  const std::string_view prefix = first ? "FIRST_" : "";
+  return concat(first ? concat("namespace first {\n", types, "}\n") : types,
+                macro(concat(prefix, "COLUMN_EXTRAS(to, c)"), column_loads),
+                macro(concat(prefix, "ROW_EXTRAS(to, at)"), row_loads),
+                macro(concat(prefix, "EPILOGUE(sum, columns, row, v)"), concat(first ? "first::" : "", epilogue)));
+}
 
 }  // namespace
 
@@ -78,14 +98,17 @@ ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t 
     if (is_channel_array(problem, i)) epilogue.arrays.push_back(concat(type, ", ", name));
     epilogue.slots.push_back({Slot::Kind::input, int(i) + input, 0});
   }
-  const std::string_view macro = first ? "#define FIRST_" : "#define ";
-  epilogue.text =
-      concat(first ? "namespace first {\n" : "", epilogue_code(program, dtypes),
-             "using Output = ", memory_type(problem.outputs[0].type.dtype), ";\nusing Acc = ", held_type(accumulator),
-             ";\nstruct ColumnExtras { ", fields[0], "};\nstruct RowExtras { ", fields[1], "};\n", first ? "}\n" : "",
-             macro, "COLUMN_EXTRAS(to, c) ", loads[0], '\n', macro, "ROW_EXTRAS(to, at) ", loads[1], '\n', macro,
-             "EPILOGUE(sum, columns, row, v) ", first ? "first::" : "", "epilogue(",
-             accumulator == DType::f16 ? "op::round_f16" : "", "(sum)", call, ")\n");
+  const EpilogueText parts{
+      .code = epilogue_code(program, dtypes),
+      .output = memory_type(problem.outputs[0].type.dtype),
+      .acc = held_type(accumulator),
+      .column_fields = fields[0],
+      .row_fields = fields[1],
+      .column_loads = loads[0],
+      .row_loads = loads[1],
+      .epilogue = concat("epilogue(", accumulator == DType::f16 ? "op::round_f16" : "", "(sum)", call, ")"),
+  };
+  epilogue.text = parts.text(first);
   return epilogue;
 }
 
