@@ -16,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from git_files import ROOT, git_files
+
 LICENSE = "// SPDX-License-Identifier: Apache-2.0\n"
 
 
@@ -233,11 +234,9 @@ def main():
     wrong, touched = [], set()
     with tempfile.TemporaryDirectory(prefix="temper-contributing-") as folder:
         tree = Tree(pathlib.Path(folder))
-        listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, text=True)
-        for name in filter(None, listed.stdout.split("\0")):
-            if (ROOT / name).is_file():
-                (tree.folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, tree.folder / name)
+        for name in git_files():
+            (tree.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tree.folder / name)
         for part in parts:
             tree.touched = set()
             {"op": add_op, "kernel": add_kernel, "verb": lambda tree: add_verb(tree, parts)}[part](tree)
