@@ -233,6 +233,43 @@ TEST(CudaKernels, ResultsOfBytesAreRoundedTwoAtATimeOnTheAluPipe) {
   EXPECT_EQ(covered.size(), 3u);
 }
 
+// What a result costs in the machine code of sm_90: that of a kernel which computes it, without what a kernel takes
+// that only rounds.
+TEST(CudaKernels, FunctionsOfSixteenBitResultsTakeFewInstructions) {
+  TEMPER_NEEDS_NVRTC(compiler);
+  constexpr int kNop = 0x918;
+  const auto instructions = [&](std::string_view value, std::string_view half) {
+    const std::string text = concat(
+        "#include \"backends/cuda/support/scalar.cuh\"\nextern \"C\" __global__ void __launch_bounds__(256) "
+        "one(const float* in, ",
+        half, "* out) { const float x = in[threadIdx.x]; out[threadIdx.x] = store_as<", half, ">(", value, "); }\n");
+    int out = 0;
+    for (const auto& [operation, times] : operations_of(compiler->compile({text, {}}, "sm_90a").bytes))
+      if (operation != kNop) out += times;
+    return out;
+  };
+  struct Of {
+    const char *before, *now;
+    int most;
+  };
+  const Of functions[] = {
+      {"op::exp(x)", "op::exp_for", 6},
+      {"op::sigmoid(x)", "op::sigmoid_for", 6},
+      {"x * op::sigmoid(x)", "x * op::sigmoid_for", 7},
+      {"op::tanh(x)", "op::tanh_for", 11},
+      {"op::erf(x)", "op::erf_for", 12},
+      {"0.5f * x * (1 + op::erf(x * 0.70710677f))", "op::gelu_for", 13},
+      {"0.5f * x * (1 + op::tanh(0.7978846f * (x + 0.044715f * (x * x * x))))", "op::gelu_tanh_for", 12}};
+  for (const char* half : {"f16", "bf16"})
+    for (const Of& f : functions) {
+      const int none = instructions("x", half), before = instructions(f.before, half) - none,
+                now = instructions(concat(f.now, '<', half, ">(x)"), half) - none;
+      std::printf("%-24s %-5s %3d instructions, %3d in f32\n", f.now, half, now, before);
+      EXPECT_LE(now, f.most) << f.now;
+      EXPECT_LT(now, before) << f.now;
+    }
+}
+
 // Every step with every dtype that it is defined on, in one program a dtype.
 TEST(CudaKernels, EveryStepOfAProgramCompilesOnEveryDtype) {
   TEMPER_NEEDS_NVRTC(compiler);

@@ -136,6 +136,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe conv_depthwise_recipe;
-const Recipe conv_depthwise_recipe{"cuda.conv.depthwise", 3, supports, configs, work};
+const Recipe conv_depthwise_recipe{"cuda.conv.depthwise", 4, supports, configs, work};
 
 }  // namespace temper::cuda

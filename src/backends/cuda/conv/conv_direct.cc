@@ -182,6 +182,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe conv_direct_recipe;
-const Recipe conv_direct_recipe{"cuda.conv.direct", 1, supports, configs, work};
+const Recipe conv_direct_recipe{"cuda.conv.direct", 2, supports, configs, work};
 
 }  // namespace temper::cuda

@@ -166,6 +166,6 @@ static Support worth_timing(const Problem& problem, std::string_view architectur
   return unless_taken_by(conv_pipeline_recipe, problem, architecture);
 }
 
-const Recipe conv_gemm_recipe{"cuda.conv.gemm", 6, supports, configs, work, {}, takes_parts, worth_timing};
+const Recipe conv_gemm_recipe{"cuda.conv.gemm", 7, supports, configs, work, {}, takes_parts, worth_timing};
 
 }  // namespace temper::cuda

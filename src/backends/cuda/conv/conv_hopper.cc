@@ -49,9 +49,9 @@ Support pair_supports(const Problem& problem) {
 }  // namespace
 
 extern const Recipe conv_pipeline_recipe, conv_chain_recipe;
-const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 8,        conv_supports,          hopper_gemm_configs,
+const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 9,        conv_supports,          hopper_gemm_configs,
                                   hopper_gemm_work,     "sm_90a", hopper_gemm_takes_parts};
-const Recipe conv_chain_recipe{"cuda.conv.chain", 3,        pair_supports,          hopper_gemm_configs,
+const Recipe conv_chain_recipe{"cuda.conv.chain", 4,        pair_supports,          hopper_gemm_configs,
                                hopper_gemm_work,  "sm_90a", hopper_gemm_takes_parts};
 
 }  // namespace temper::cuda

@@ -144,6 +144,6 @@ bool takes_parts(const Problem& problem, const Config&) { return epilogue_takes_
 }  // namespace
 
 extern const Recipe matmul_recipe;
-const Recipe matmul_recipe{"cuda.matmul.mma", 6, supports, configs, work, {}, takes_parts};
+const Recipe matmul_recipe{"cuda.matmul.mma", 7, supports, configs, work, {}, takes_parts};
 
 }  // namespace temper::cuda

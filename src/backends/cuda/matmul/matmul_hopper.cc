@@ -22,7 +22,7 @@ Support matmul_supports(const Problem& problem) {
 }  // namespace
 
 extern const Recipe matmul_pipeline_recipe;
-const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 8,        matmul_supports,        hopper_gemm_configs,
+const Recipe matmul_pipeline_recipe{"cuda.matmul.pipeline", 9,        matmul_supports,        hopper_gemm_configs,
                                     hopper_gemm_work,       "sm_90a", hopper_gemm_takes_parts};
 
 }  // namespace temper::cuda

@@ -152,6 +152,6 @@ bool takes_parts(const Problem& problem, const Config&) {
 }  // namespace
 
 extern const Recipe pointwise_recipe;
-const Recipe pointwise_recipe{"cuda.pointwise", 4, supports, configs, work, {}, takes_parts};
+const Recipe pointwise_recipe{"cuda.pointwise", 5, supports, configs, work, {}, takes_parts};
 
 }  // namespace temper::cuda

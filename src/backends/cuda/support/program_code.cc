@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "backends/cuda/support/half_steps.h"
 #include "base/hash.h"
 
 namespace temper::cuda {
@@ -124,6 +125,7 @@ static std::string function_text(const Program& program, std::span<const DType> 
   std::string out = concat("DEVICE ", bytes ? "i32" : held_type(result), ' ', name, '(');
   for (int i = 0; i < program.inputs; ++i) out += concat(i ? ", " : "", held_type(inputs[size_t(i)]), " v", i);
   out += ") {\n";
+  const std::vector<DType> digits = wanted_digits(program, inputs);
   for (size_t s = 0; s < program.steps.size(); ++s) {
     const Step& step = program.steps[s];
     std::string value;
@@ -141,9 +143,13 @@ static std::string function_text(const Program& program, std::span<const DType> 
       else if (round) value = concat("op::", to, value_for_bytes(program, (relu ? relu : round)->args[0]), ')');
       else value = cast_text(step.dtype, concat('v', step.args[0]));
     } else {
-      value = concat("op::", name_of(step.op), '(');
-      for (int a = 0; a < arity_of(step.op); ++a) value += concat(a ? ", v" : "v", step.args[size_t(a)]);
-      value += ')';
+      if (const auto few = half_text(program, s, digits)) {
+        value = *few;
+      } else {
+        value = concat("op::", name_of(step.op), '(');
+        for (int a = 0; a < arity_of(step.op); ++a) value += concat(a ? ", v" : "v", step.args[size_t(a)]);
+        value += ')';
+      }
       if (!keeps_half_values(step.op) && step.dtype == DType::f16) value = concat("op::round_f16(", value, ')');
       if (!keeps_half_values(step.op) && step.dtype == DType::bf16) value = concat("op::round_bf16(", value, ')');
     }

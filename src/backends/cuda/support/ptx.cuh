@@ -73,6 +73,34 @@ DEVICE float max_nan(float a, float b) {
   asm("max.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(b));
   return a;
 }
+DEVICE float min_nan(float a, float b) {
+  asm("min.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(b));
+  return a;
+}
+
+// 2^x, at most 2^-22 of it off; results below 2^-126 are zero in the second.
+DEVICE float exp2_fast(float x) {
+  float r;
+  asm("ex2.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+DEVICE float exp2_flushed(float x) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+// 1 / x, at most 1 ulp off; below 2^-126, x and the result are zero.
+DEVICE float reciprocal_fast(float x) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+// At most 2^-11 of the result off.
+DEVICE float tanh_fast(float x) {
+  float r;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
 
 // x, which the compiler takes for another number than before, and does not move across other calls of renewed().
 DEVICE u32 renewed(u32 x) {

@@ -371,3 +371,5 @@ DEVICE bool cast_bool(T x) {
 }
 
 }  // namespace op
+
+#include "backends/cuda/support/half_functions.cuh"

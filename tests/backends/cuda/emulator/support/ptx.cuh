@@ -28,6 +28,20 @@ DEVICE u32 saturated_i8x4(i32 a, i32 b, i32 c, i32 d) { return saturated_x4(-128
 DEVICE u32 saturated_u8x4(i32 a, i32 b, i32 c, i32 d) { return saturated_x4(0, 255, {a, b, c, d}); }
 
 DEVICE float max_nan(float a, float b) { return a != a || b != b ? __int_as_float(0x7fffffff) : a > b ? a : b; }
+DEVICE float min_nan(float a, float b) { return a != a || b != b ? __int_as_float(0x7fffffff) : a < b ? a : b; }
+
+// As far off as the instruction may be, one way or the other by the bits of its argument.
+DEVICE float off_by(double exact, double part, float argument) {
+  const bool up = (__float_as_uint(argument) * 0x9e3779b1u) >> 31;
+  return float(exact * (up ? 1 + part : 1 - part));
+}
+DEVICE float flushed(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
+DEVICE float exp2_fast(float x) { return off_by(exp2(double(x)), 0x1p-22, x); }
+DEVICE float exp2_flushed(float x) { return flushed(exp2_fast(flushed(x))); }
+DEVICE float reciprocal_fast(float x) { return flushed(off_by(1 / double(flushed(x)), 0x1p-23, x)); }
+DEVICE float tanh_fast(float x) {
+  return x != x || fabsf(x) < 0x1p-126f ? x : fmaxf(-1, fminf(off_by(tanh(double(x)), 0x1p-11, x), 1));
+}
 DEVICE u32 max_nan_f16x2(u32 a, u32 b) {
   u32 r = 0;
   for (int i = 0; i < 32; i += 16)
