@@ -32,39 +32,39 @@ class Queue {
   // Whether a fault has taken the device from this process for good, so that every further call fails.
   virtual bool is_lost() noexcept { return false; }
 
-  // A recording (graph capture) keeps what is put in, without running it, and can be run many times. Throws what
+  // Work that was put in under graph capture: it has not run, and can be launched many times. capture() throws what
   // `put_in` throws; the queue is then as it was before.
-  class Recording {
+  class Capture {
    public:
-    virtual ~Recording() = default;
+    virtual ~Capture() = default;
   };
   template <class F>
-  std::unique_ptr<Recording> record(F&& put_in) {
-    begin_recording();
+  std::unique_ptr<Capture> capture(F&& put_in) {
+    begin_capture();
     try {
       put_in();
     } catch (...) {
-      abandon_recording();
+      abandon_capture();
       throw;
     }
-    return end_recording();
+    return end_capture();
   }
-  virtual void replay(const Recording& recording) = 0;
+  virtual void launch(const Capture& capture) = 0;
 
-  // A mark is a moment in the order of work (an event).
-  class Mark {
+  // A moment in the order of work.
+  class Event {
    public:
-    virtual ~Mark() = default;
+    virtual ~Event() = default;
   };
-  virtual std::unique_ptr<Mark> make_mark() = 0;
-  virtual void put_mark(Mark& mark) = 0;
-  // The time between two marks, after both were put in and wait() was called.
-  virtual double milliseconds(const Mark& from, const Mark& to) = 0;
+  virtual std::unique_ptr<Event> make_event() = 0;
+  virtual void record(Event& event) = 0;
+  // The time between two events, after both were recorded and wait() was called.
+  virtual double milliseconds(const Event& from, const Event& to) = 0;
 
  protected:
-  virtual void begin_recording() = 0;
-  virtual std::unique_ptr<Recording> end_recording() = 0;
-  virtual void abandon_recording() noexcept = 0;
+  virtual void begin_capture() = 0;
+  virtual std::unique_ptr<Capture> end_capture() = 0;
+  virtual void abandon_capture() noexcept = 0;
 };
 
 }  // namespace temper

@@ -122,7 +122,7 @@ BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::ve
     run.cuda_graph = load.cuda_graph;
     run.transfers = "excluded";
     run.notes["transfers"] = "the times are the GPU's own, by events";
-    run.notes["first_run_ms"] = "the host's time, with the copies in and out and the recording of the graph";
+    run.notes["first_run_ms"] = "the host's time, with the copies in and out and the capture of the graph";
   }
   GpuSampler gpu_sampler(engine->device());
   const EnvironmentSampler sampler(engine->threads());

@@ -14,7 +14,7 @@ namespace temper {
 
 namespace {
 
-// Timed step by step, each step takes 2 to 3 microseconds longer than in a recording, and a pair has two.
+// Timed step by step, each step takes 2 to 3 microseconds longer than in a capture, and a pair has two.
 constexpr double kSecondStepMs = 0.0015;
 
 // Of an output's positions a chain is worth timing: with fewer, too few blocks have work, and apart the second

@@ -283,7 +283,7 @@ class InContext {
     return true;
   }
 
-  // In a recording a kernel may start before the one in front of it has ended. What that gives must be, bit for bit,
+  // In a capture a kernel may start before the one in front of it has ended. What that gives must be, bit for bit,
   // what the steps give when each is waited for.
   void check_overlap(const Plan& plan) {
     DeviceExecutor executor(plan, device_, arena_);

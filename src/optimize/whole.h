@@ -12,7 +12,7 @@ struct PlanTimes {
 };
 
 // Runs the engine's plan for these shapes as `bench` does: a session of its own, seeded random numbers, the engine's
-// threads, one recording on a GPU. About half a second, or six runs; of a plan of seconds one or two. Then step by
+// threads, one capture on a GPU. About half a second, or six runs; of a plan of seconds one or two. Then step by
 // step, a tenth of a second or three runs. `load`: what is stored where half a second was not enough to tell what
 // others did.
 PlanTimes time_whole(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes,
@@ -22,7 +22,7 @@ PlanTimes time_whole(const std::shared_ptr<const Engine>& engine, const std::vec
 void fill_untimed(Plan& plan, const PlanTimes& times);
 
 // Whether the sum of the steps' times says something else than the whole, by more than 15 %. On a GPU only where the
-// whole takes longer: there steps timed one by one take longer than in a recording, where they also overlap.
+// whole takes longer: there steps timed one by one take longer than in a capture, where they also overlap.
 constexpr double kContradiction = 0.15;
 bool contradicts(const Plan& plan, bool on_gpu);
 // Steps whose times within the plan are others, by as much, and so that it matters for the whole; the worst first.

@@ -52,7 +52,7 @@ void DeviceExecutor::find_buffers() {
   steps_.reserve(bytes_, bytes_);  // there is less where a larger plan has asked for too much since
   if (moves_ == arena_.moves()) return;
   queue_.wait();
-  recording_.reset();
+  capture_.reset();
   in_place_.clear();
   inputs_.clear();
   outputs_.clear();
@@ -67,14 +67,14 @@ void DeviceExecutor::put_in_steps(std::span<const void* const> inputs, std::span
               [](size_t, size_t, BoundStep& step, const Buffers& buffers) { step.kernel->launch(buffers); });
 }
 
-const Queue::Recording& DeviceExecutor::recording() {
-  if (!recording_) recording_ = queue_.record([&] { put_in_steps(inputs_, outputs_); });
-  return *recording_;
+const Queue::Capture& DeviceExecutor::capture() {
+  if (!capture_) capture_ = queue_.capture([&] { put_in_steps(inputs_, outputs_); });
+  return *capture_;
 }
 
-// Null where these buffers come for the first time: making a recording takes longer than many copies.
-const Queue::Recording* DeviceExecutor::recording_on(const std::vector<const void*>& inputs,
-                                                     const std::vector<void*>& outputs) {
+// Null where these buffers come for the first time: making a capture takes longer than many copies.
+const Queue::Capture* DeviceExecutor::capture_on(const std::vector<const void*>& inputs,
+                                                 const std::vector<void*>& outputs) {
   constexpr size_t kMost = 8;
   auto it = std::find_if(in_place_.begin(), in_place_.end(),
                          [&](const InPlace& k) { return k.inputs == inputs && k.outputs == outputs; });
@@ -83,9 +83,9 @@ const Queue::Recording* DeviceExecutor::recording_on(const std::vector<const voi
     in_place_.insert(in_place_.begin(), {inputs, outputs, nullptr});
     return nullptr;
   }
-  if (!it->recording) it->recording = queue_.record([&] { put_in_steps(inputs, outputs); });
+  if (!it->capture) it->capture = queue_.capture([&] { put_in_steps(inputs, outputs); });
   std::rotate(in_place_.begin(), it, it + 1);
-  return in_place_.front().recording.get();
+  return in_place_.front().capture.get();
 }
 
 // A buffer of the caller's that another one shares memory with must be copied: kernels may write the one while they
@@ -129,7 +129,7 @@ void DeviceExecutor::to_host(std::span<void* const> outputs) {
 
 void DeviceExecutor::run(std::span<const void* const> inputs, std::span<void* const> outputs) {
   to_device(inputs);
-  queue_.replay(recording());
+  queue_.launch(capture());
   to_host(outputs);
 }
 
@@ -157,73 +157,73 @@ void DeviceExecutor::run_waiting(std::span<const void* const> inputs, std::span<
 std::span<void* const> DeviceExecutor::run_resident(std::span<const void* const> inputs,
                                                     std::span<void* const> outputs) {
   find_buffers();
-  // A recording has its addresses in it, and its kernels were chosen for aligned ones.
+  // A capture has its addresses in it, and its kernels were chosen for aligned ones.
   auto aligned = [](const void* at) { return reinterpret_cast<uintptr_t>(at) % 256 == 0; };
   std::vector<const void*> in = inputs_;
   std::vector<void*> out = outputs_;
-  const Queue::Recording* of_these = nullptr;
+  const Queue::Capture* of_these = nullptr;
   if (disjoint(inputs, outputs)) {
     for (size_t i = 0; i < inputs.size(); ++i)
       if (aligned(inputs[i])) in[i] = inputs[i];
     for (size_t o = 0; o < outputs.size(); ++o)
       if (aligned(outputs[o])) out[o] = outputs[o];
-    if (out != outputs_ && !(of_these = recording_on(in, out))) out = outputs_;  // inputs alone may come again
-    if (!of_these && in != inputs_ && !(of_these = recording_on(in, out))) in = inputs_;
+    if (out != outputs_ && !(of_these = capture_on(in, out))) out = outputs_;  // inputs alone may come again
+    if (!of_these && in != inputs_ && !(of_these = capture_on(in, out))) in = inputs_;
   }
-  if (!of_these) of_these = &recording();
+  if (!of_these) of_these = &capture();
   for (size_t i = 0; i < inputs.size(); ++i)
     if (in[i] != inputs[i]) queue_.copy_on_device(const_cast<void*>(in[i]), inputs[i], bytes_of(plan_.inputs[i]));
-  queue_.replay(*of_these);
+  queue_.launch(*of_these);
   for (size_t o = 0; o < outputs.size(); ++o)
     if (out[o] != outputs[o]) queue_.copy_on_device(outputs[o], out[o], bytes_of(plan_.outputs[o]));
   queue_.wait();
   return outputs.empty() ? std::span<void* const>(outputs_) : outputs;
 }
 
-std::vector<double> DeviceExecutor::run_on_device(int times, bool recorded) {
+std::vector<double> DeviceExecutor::run_on_device(int times, bool captured) {
   find_buffers();
-  if (recorded) recording();
-  std::vector<std::unique_ptr<Queue::Mark>> marks;
-  for (int i = 0; i <= times; ++i) marks.push_back(queue_.make_mark());
-  queue_.put_mark(*marks[0]);
+  if (captured) capture();
+  std::vector<std::unique_ptr<Queue::Event>> events;
+  for (int i = 0; i <= times; ++i) events.push_back(queue_.make_event());
+  queue_.record(*events[0]);
   for (int i = 1; i <= times; ++i) {
-    if (recorded) queue_.replay(recording());
+    if (captured) queue_.launch(capture());
     else put_in_steps(inputs_, outputs_);
-    queue_.put_mark(*marks[size_t(i)]);
+    queue_.record(*events[size_t(i)]);
   }
   queue_.wait();
   std::vector<double> ms;
-  for (int i = 1; i <= times; ++i) ms.push_back(queue_.milliseconds(*marks[size_t(i - 1)], *marks[size_t(i)]));
+  for (int i = 1; i <= times; ++i) ms.push_back(queue_.milliseconds(*events[size_t(i - 1)], *events[size_t(i)]));
   return ms;
 }
 
-// Step by step, with a mark between any two.
+// Step by step, with an event between any two.
 std::vector<std::vector<std::vector<double>>> DeviceExecutor::steps_on_device(int times) {
   find_buffers();
   struct Timed {
     size_t segment, step;
-    std::unique_ptr<Queue::Mark> after;
+    std::unique_ptr<Queue::Event> after;
   };
   std::vector<Timed> timed;
-  const auto start = queue_.make_mark();
+  const auto start = queue_.make_event();
   steps_.each(inputs_, outputs_,
-              [&](size_t s, size_t i, BoundStep&, const Buffers&) { timed.push_back({s, i, queue_.make_mark()}); });
+              [&](size_t s, size_t i, BoundStep&, const Buffers&) { timed.push_back({s, i, queue_.make_event()}); });
   // One behind the other without gaps that the host makes: all are in the queue before the first ends.
-  const auto steps = queue_.record([&] {
-    queue_.put_mark(*start);
+  const auto steps = queue_.capture([&] {
+    queue_.record(*start);
     size_t next = 0;
     steps_.each(inputs_, outputs_, [&](size_t, size_t, BoundStep& step, const Buffers& buffers) {
       step.kernel->launch(buffers);
-      queue_.put_mark(*timed[next++].after);
+      queue_.record(*timed[next++].after);
     });
   });
   std::vector<std::vector<std::vector<double>>> runs;
   for (int run = 0; run < times; ++run) {
-    queue_.replay(*steps);
+    queue_.launch(*steps);
     queue_.wait();
     auto& ms = runs.emplace_back();
     for (const Segment& segment : plan_.segments) ms.emplace_back(segment.steps.size());
-    const Queue::Mark* before = start.get();
+    const Queue::Event* before = start.get();
     for (const Timed& t : timed) {
       ms[t.segment][t.step] += queue_.milliseconds(*before, *t.after);
       before = t.after.get();

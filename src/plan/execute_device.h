@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a plan on a device with memory of its own: its steps are recorded once (a CUDA graph) and replayed.
+// Runs a plan on a device with memory of its own: its steps are captured once (a CUDA graph) and launched.
 #pragma once
 #include "plan/bound_steps.h"
 #include "plan/executor.h"
@@ -24,9 +24,9 @@ class DeviceExecutor final : public Executor {
   // copied on the device. Waits until it is done. Returns where the outputs lie; without `outputs`, only there, until
   // the arena's next run.
   std::span<void* const> run_resident(std::span<const void* const> inputs, std::span<void* const> outputs = {});
-  // Runs the steps `times` times on the inputs that the last run() left there, as one recording or as single launches,
+  // Runs the steps `times` times on the inputs that the last run() left there, as one capture or as single launches,
   // and gives the milliseconds of each on the device's clock. No transfers.
-  std::vector<double> run_on_device(int times, bool recorded = true);
+  std::vector<double> run_on_device(int times, bool captured = true);
   // The same by step, as [run][segment][step]: what a step's launches take beside each other is in its time, too.
   std::vector<std::vector<std::vector<double>>> steps_on_device(int times);
   // As run(), but each step is waited for before the next one starts.
@@ -37,7 +37,7 @@ class DeviceExecutor final : public Executor {
   struct InPlace {
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
-    std::unique_ptr<Queue::Recording> recording;  // null: seen once, and copied
+    std::unique_ptr<Queue::Capture> capture;  // null: seen once, and copied
   };
 
   const Plan& plan_;
@@ -51,15 +51,15 @@ class DeviceExecutor final : public Executor {
   int64_t bytes_ = 0;
   std::vector<const void*> inputs_;  // addresses on the device
   std::vector<void*> outputs_;
-  std::unique_ptr<Queue::Recording> recording_;
+  std::unique_ptr<Queue::Capture> capture_;
   std::vector<InPlace> in_place_;  // the latest first
   int moves_ = -1;                 // of the arena, when addresses were last taken
 
   void place_buffers();
   void find_buffers();
   void put_in_steps(std::span<const void* const> inputs, std::span<void* const> outputs);
-  const Queue::Recording& recording();
-  const Queue::Recording* recording_on(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
+  const Queue::Capture& capture();
+  const Queue::Capture* capture_on(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
   bool disjoint(std::span<const void* const> inputs, std::span<void* const> outputs) const;
   void to_device(std::span<const void* const> inputs);
   void to_host(std::span<void* const> outputs);

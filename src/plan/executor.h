@@ -15,7 +15,7 @@ class Executor {
   virtual ~Executor() = default;
 
   // Pointers to the host's memory in the plan's order; buffers of the plan's types, row-major. Allocates nothing but,
-  // on the first run on a device with memory of its own, what a recording of the steps takes (a CUDA graph).
+  // on the first run on a device with memory of its own, what a capture of the steps takes (a CUDA graph).
   virtual void run(std::span<const void* const> inputs, std::span<void* const> outputs) = 0;
   // As run(), adding to `ms` the time of each step over its slices, as [segment][step]; of a parallel segment, its
   // first chain's. The cost is two clock readings a step.

@@ -327,15 +327,15 @@ double Tuner::look(Ready& ready, const QuickOptions& options) {
                        *instruments_.clock);
 }
 
-// On the device's clock. A recording of several launches, so that what lies between two launches of a plan is in the
+// On the device's clock. A capture of several launches, so that what lies between two launches of a plan is in the
 // time and what the host does is not. The buffers are those of the launch before: as warm in the caches as their size
 // allows.
 double Tuner::time_on_device(Instance& instance, const QuickOptions& options) {
-  const auto start = queue_->make_mark(), end = queue_->make_mark();
+  const auto start = queue_->make_event(), end = queue_->make_event();
   auto time = [&](auto&& put_in) {
-    queue_->put_mark(*start);
+    queue_->record(*start);
     put_in();
-    queue_->put_mark(*end);
+    queue_->record(*end);
     queue_->wait();
     return queue_->milliseconds(*start, *end);
   };
@@ -347,13 +347,13 @@ double Tuner::time_on_device(Instance& instance, const QuickOptions& options) {
   if (once - kHostMs > options.best_ms * std::max(options.give_up, 2.0)) return once;
   constexpr double kRecordedMs = 0.25;
   const int launches = int(std::clamp(kRecordedMs / std::max(once, 1e-4), 1.0, 24.0));
-  const auto recording = queue_->record([&] {
+  const auto capture = queue_->capture([&] {
     for (int i = 0; i < launches; ++i) instance.launch();
   });
   double best = std::numeric_limits<double>::infinity();
   for (int run = 0; run < options.max_runs; ++run) {
-    const double ms = time([&] { queue_->replay(*recording); }) / launches;
-    if (run > 0) best = std::min(best, ms);  // the first moves the recording to the device
+    const double ms = time([&] { queue_->launch(*capture); }) / launches;
+    if (run > 0) best = std::min(best, ms);  // the first moves the capture to the device
     if (run > 1 && best > options.best_ms * options.give_up) break;
   }
   return best;

@@ -153,7 +153,7 @@ TEST(Contradiction, IsMoreThanFifteenPercentBetweenTheWholeAndItsSteps) {
   EXPECT_TRUE(contradicts(plan, true));
   plan.whole.ms = 8.4;
   EXPECT_TRUE(contradicts(plan, false));
-  EXPECT_FALSE(contradicts(plan, true)) << "kernels of a recording overlap";
+  EXPECT_FALSE(contradicts(plan, true)) << "kernels of a capture overlap";
   const PlanTimes times{plan.whole, {{4.1, 3.0}}};
   const auto steps = contradicting_steps(plan, times);
   ASSERT_EQ(steps.size(), 1u);

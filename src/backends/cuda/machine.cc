@@ -102,13 +102,13 @@ std::shared_ptr<const DeviceMemory> Machine::constant(std::span<const std::byte>
 
 namespace {
 
-struct GraphRecording final : Queue::Recording {
-  explicit GraphRecording(Graph g) : graph(std::move(g)) {}
+struct CapturedGraph final : Queue::Capture {
+  explicit CapturedGraph(Graph g) : graph(std::move(g)) {}
   Graph graph;
 };
-struct EventMark final : Queue::Mark {
-  explicit EventMark(const GpuRef& gpu) : event(gpu) {}
-  Event event;
+struct CudaEvent final : Queue::Event {
+  explicit CudaEvent(const GpuRef& gpu) : event(gpu) {}
+  cuda::Event event;
 };
 
 class CudaQueue final : public Queue {
@@ -155,37 +155,37 @@ class CudaQueue final : public Queue {
       return false;
     } catch (const Error&) { return true; }
   }
-  void replay(const Recording& recording) override {
-    work_.stream.replay(static_cast<const GraphRecording&>(recording).graph);
+  void launch(const Capture& capture) override {
+    work_.stream.launch(static_cast<const CapturedGraph&>(capture).graph);
   }
-  std::unique_ptr<Mark> make_mark() override { return std::make_unique<EventMark>(machine_->gpu()); }
-  void put_mark(Mark& mark) override {
-    const Event& event = static_cast<EventMark&>(mark).event;
-    if (recording_) work_.stream.record_in_graph(event);
-    else work_.stream.record(event);
+  std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(machine_->gpu()); }
+  void record(Event& event) override {
+    const cuda::Event& its = static_cast<CudaEvent&>(event).event;
+    if (capturing_) work_.stream.record_in_graph(its);
+    else work_.stream.record(its);
   }
-  double milliseconds(const Mark& from, const Mark& to) override {
-    return static_cast<const EventMark&>(to).event.milliseconds_since(static_cast<const EventMark&>(from).event);
+  double milliseconds(const Event& from, const Event& to) override {
+    return static_cast<const CudaEvent&>(to).event.milliseconds_since(static_cast<const CudaEvent&>(from).event);
   }
 
  protected:
-  void begin_recording() override {
+  void begin_capture() override {
     work_.stream.begin_capture();
-    recording_ = true;
+    capturing_ = true;
   }
-  std::unique_ptr<Recording> end_recording() override {
-    recording_ = false;
-    return std::make_unique<GraphRecording>(work_.stream.end_capture());
+  std::unique_ptr<Capture> end_capture() override {
+    capturing_ = false;
+    return std::make_unique<CapturedGraph>(work_.stream.end_capture());
   }
-  void abandon_recording() noexcept override {
-    recording_ = false;
+  void abandon_capture() noexcept override {
+    capturing_ = false;
     work_.stream.abandon_capture();
   }
 
  private:
   std::shared_ptr<const Machine> machine_;
   WorkStream work_;
-  bool recording_ = false;
+  bool capturing_ = false;
 };
 
 }  // namespace

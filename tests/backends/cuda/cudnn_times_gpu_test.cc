@@ -117,7 +117,7 @@ double time(const cuda::Stream& stream, cuda::CudnnRun& run, const std::vector<c
   std::vector<double> times;
   for (int i = 0; i < 5; ++i) {
     stream.record(start);
-    stream.replay(graph);
+    stream.launch(graph);
     stream.record(stop);
     stop.wait();
     times.push_back(stop.milliseconds_since(start) * 1000 / launches);

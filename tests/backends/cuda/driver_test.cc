@@ -88,7 +88,7 @@ void use_everything(const std::shared_ptr<const Driver>& driver) {
   try {
     function.launch(stream, {{2, 1, 1}, {32, 1, 1}, 0}, arguments);
     const Graph graph = stream.end_capture();
-    stream.replay(graph);
+    stream.launch(graph);
   } catch (const Error&) {
     stream.abandon_capture();
     throw;
@@ -202,7 +202,7 @@ TEST(CudaGpu, CopiesFillsRecordsAndReplays) {
   EXPECT_EQ(host.data()[12345], std::byte(0)) << "a capture runs nothing";
   const Event start(gpu), stop(gpu);
   stream.record(start);
-  stream.replay(graph);
+  stream.launch(graph);
   stream.record(stop);
   stop.wait();
   for (int i = 0; i < 1 << 20; ++i) ASSERT_EQ(host.data()[i], std::byte(0x5a));

@@ -213,7 +213,7 @@ TEST(CudaGraphs, AKernelThatNeverRanMayBeRecorded) {
   stream.begin_capture();
   prepared.launch();
   const cuda::Graph graph = stream.end_capture();
-  stream.replay(graph);
+  stream.launch(graph);
   EXPECT_EQ(testing::difference(prepared.read().at(0),
                                 run_program(one.program, std::vector<Tensor>{one.x}, one.x.dims()), 0, 0),
             "");
@@ -237,7 +237,7 @@ TEST(CudaFailures, EachIsAnErrorAndTheGpuGoesOnWithoutALeak) {
       throw;
     }
     const cuda::Graph graph = stream.end_capture();
-    stream.replay(graph);
+    stream.launch(graph);
     return prepared.read().at(0);
   };
   const Tensor want = once();

@@ -133,7 +133,7 @@ double time_of(const cuda::Stream& stream, const cuda::LoadedWork& work, const c
   std::vector<double> all;
   for (int i = 0; i < 4; ++i) {
     stream.record(start);
-    stream.replay(graph);
+    stream.launch(graph);
     stream.record(stop);
     stop.wait();
     if (i) all.push_back(stop.milliseconds_since(start) / times);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a tactic on a GPU with everything around it watched: guard bands, NaN in outputs and workspace, constants handed
-// over as a plan would, a launch and a replay of the same launch as a graph that must give the same bits.
+// over as a plan would, a launch and the same launch as a graph that must give the same bits.
 #pragma once
 #include "backends/cuda/machine.h"
 #include "run_recipe.h"
@@ -97,7 +97,7 @@ inline std::vector<Tensor> run_cuda_tactic(const Tactic& tactic, Problem problem
   stream.begin_capture();
   kernel->launch(buffers);
   const cuda::Graph graph = stream.end_capture();
-  stream.replay(graph);
+  stream.launch(graph);
   const std::vector<Tensor> second = read();
   for (size_t i = 0; i < first.size(); ++i)
     EXPECT_TRUE(first[i].same_bits(second[i])) << "output " << i << " differs between a launch and a replay";

@@ -153,7 +153,7 @@ inline std::vector<Tensor> run_recipe(const cuda::Stream& stream, const Cubins& 
   stream.begin_capture();
   prepared.launch();
   const cuda::Graph graph = stream.end_capture();
-  stream.replay(graph);
+  stream.launch(graph);
   const std::vector<Tensor> second = prepared.read();
   for (size_t i = 0; i < first.size(); ++i)
     EXPECT_TRUE(first[i].same_bits(second[i])) << "output " << i << " differs between a launch and a replay";

@@ -307,7 +307,7 @@ TEST_F(CudaScripted, BuffersInItsMemoryAreReadAndWrittenThere) {
     EXPECT_EQ(std::memcmp(outputs[0], want.raw().data(), size_t(want.bytes())), 0);
     const auto there = session.run_resident(inputs);  // stays where the plan leaves it
     EXPECT_EQ(std::memcmp(there[0], want.raw().data(), size_t(want.bytes())), 0);
-    EXPECT_EQ(gpus.graphs_recorded, recorded) << "the recording is that of run()";
+    EXPECT_EQ(gpus.graphs_recorded, recorded) << "the capture is that of run()";
     EXPECT_EQ(session.statistics().runs, runs + 2);
   }
 }

@@ -74,7 +74,7 @@ TEST(CudaTimes, DISABLED_OfRecipes) {
         std::vector<double> times;
         for (int i = 0; i < 8; ++i) {
           stream.record(start);
-          stream.replay(graph);
+          stream.launch(graph);
           stream.record(stop);
           stop.wait();
           times.push_back(stop.milliseconds_since(start) / 10);

@@ -278,7 +278,7 @@ void Stream::abandon_capture() const noexcept {
     gpu()->driver().api().graph_destroy(recorded);
 }
 
-void Stream::replay(const Graph& graph) const {
+void Stream::launch(const Graph& graph) const {
   TEMPER_IN_STREAM(Operation::launch, "running a graph", graph_launch, graph.owned_.get(), get());
 }
 #undef TEMPER_IN_STREAM

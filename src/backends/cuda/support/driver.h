@@ -174,7 +174,7 @@ class Event {
   Owned<EventHandle> owned_;
 };
 
-// A CUDA graph: launches and copies that were captured from a stream, and are replayed with one call.
+// A CUDA graph: launches and copies that were captured from a stream, and are launched with one call.
 class Graph {
  public:
   Graph() = default;
@@ -209,7 +209,7 @@ class Stream {
   Graph end_capture() const;
   // Ends a capture and discards it, after an error in it.
   void abandon_capture() const noexcept;
-  void replay(const Graph& graph) const;
+  void launch(const Graph& graph) const;
 
  private:
   Owned<StreamHandle> owned_;
