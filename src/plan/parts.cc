@@ -2,6 +2,7 @@
 #include "plan/parts.h"
 
 #include "graph/ops/concat.h"
+#include "graph/ops/slice.h"
 #include "plan/place.h"
 
 namespace temper {
@@ -20,6 +21,8 @@ class PartFinder {
   std::vector<Part> run() {
     for (int32_t n = graph_.node_count(); n-- > 0;)
       if (const auto* op = graph_.node({n}).op.get_if<ops::Concat>()) place_inputs(n, size_t(op->axis));
+    for (int32_t n = 0; n < graph_.node_count(); ++n)
+      if (const auto* op = graph_.node({n}).op.get_if<ops::Slice>()) place_slice(n, *op);
     return std::move(parts_);
   }
 
@@ -85,25 +88,63 @@ class PartFinder {
     parts_[size_t(id.index)] = {node.outputs[0], place->offset};
   }
 
+  void place_slice(int32_t n, const ops::Slice& op) {
+    const Node& node = graph_.node({n});
+    const ValueId id = node.outputs[0];
+    NodeChoice& slice = choices_[size_t(n)];
+    const Layout layout = slice.chosen.config.outputs[0];
+    if (node.inputs.size() != 1 || parts_[size_t(id.index)].whole.valid() || is_output(id) ||
+        slice.chosen.config.inputs[0] != layout)
+      return;
+    const TensorType& from = graph_.type(node.inputs[0]);
+    const Dims whole = from.dims(), part = graph_.type(id).dims();
+    size_t axis = whole.size();
+    for (size_t a = 0; a < whole.size(); ++a) {
+      if (op.steps[a] != 1 || (part[a] != whole[a] && axis < whole.size())) return;
+      if (part[a] != whole[a]) axis = a;
+    }
+    if (axis == whole.size()) return;
+    ValueId root = node.inputs[0];
+    const bool view = graph_.producer(root) && is_view(*graph_.producer(root));
+    while (graph_.producer(root) && is_view(*graph_.producer(root))) root = graph_.producer(root)->inputs[0];
+    if (!graph_.producer(root) || made_at(root).first->pitch) return;
+    // A view shows the plain order of bytes.
+    if (view && layout != Layout::plain) return;
+    if (!same_memory(graph_.type(root).dims(), made_at(root).second, layout)) return;
+    const auto place = place_in_whole(from, part, axis, op.starts[axis].value(), layout, 0);
+    if (!place || (place->pitch && !give_readers_pitch(id, layout, place->pitch))) return;
+    made_at(id).first->pitch = place->pitch;
+    parts_[size_t(id.index)] = {root, place->offset, true};
+    slice.chosen.tactic = nullptr;
+  }
+
   // To all ports that write or read the value; to none where one does not take it.
   bool give_pitch(ValueId id, Layout layout, int64_t pitch, int32_t n, size_t place) {
-    auto set = [&](int64_t to, bool in_place) {
-      made_at(id).first->pitch = to;
+    Port& written = *made_at(id).first;
+    bool& in_place = choices_[size_t(n)].problem.inputs[place].in_place;
+    written.pitch = pitch;
+    in_place = true;
+    if (takes(graph_.value(id).producer) && give_readers_pitch(id, layout, pitch)) return true;
+    written.pitch = 0;
+    in_place = false;
+    return false;
+  }
+  bool give_readers_pitch(ValueId id, Layout layout, int64_t pitch) {
+    auto set = [&](int64_t to) {
       for (NodeId user : graph_.value(id).users)
         if (const Node& node = graph_.node(user); !is_view(node))
           for (size_t i = 0; i < node.inputs.size(); ++i)
             if (node.inputs[i] == id) choice(user).problem.inputs[i].pitch = to;
-      choices_[size_t(n)].problem.inputs[place].in_place = in_place;
     };
-    set(pitch, true);
-    bool all = takes(graph_.value(id).producer);
+    set(pitch);
+    bool all = true;
     for (NodeId user : graph_.value(id).users) {
       const Node& node = graph_.node(user);
       if (is_view(node)) all = false;
       for (size_t i = 0; all && i < node.inputs.size(); ++i)
         if (node.inputs[i] == id) all = choice(user).chosen.config.inputs[i] == layout && takes(user);
     }
-    if (!all) set(0, false);
+    if (!all) set(0);
     return all;
   }
 

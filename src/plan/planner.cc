@@ -288,6 +288,12 @@ class Builder {
     for (int32_t n = spec.first; n <= spec.last; ++n) {
       const Node& node = graph_.node({n});
       if (is_view(node)) continue;
+      if (const ValueId id = node.outputs[0]; parts_[size_t(id.index)].slice) {
+        const Part& part = parts_[size_t(id.index)];
+        stored_[size_t(id.index)] = stored_[size_t(part.whole.index)];
+        stored_[size_t(id.index)].offset += part.offset;
+        continue;
+      }
       NodeChoice& choice = choices_[size_t(n)];
       with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); },
                    [&] { emit_step(node, n, choice, index, out, reordered); });

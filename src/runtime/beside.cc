@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "graph/ops/reshape.h"
+#include "graph/ops/slice.h"
 #include "plan/choose.h"
 
 namespace temper {
@@ -82,14 +84,18 @@ std::vector<StepDifference> run_beside_reference(Session& session, const Graph& 
   std::map<const PlanStep*, size_t> index;
   std::vector<StepDifference> differences;
   std::vector<const Node*> nodes;
-  for (int32_t n = 0; n < graph.node_count(); ++n)
-    if (!is_view(graph.node({n}))) nodes.push_back(&graph.node({n}));
+  int32_t next = 0;
   for (const Segment& segment : session.current_plan().segments)
     for (const PlanStep& step : segment.steps)
       if (!step.is_reorder()) {
-        if (differences.size() >= nodes.size() || nodes[differences.size()]->name != step.node)
+        // Views have no step, nor have slices that are read where they lie.
+        while (next < graph.node_count() && graph.node({next}).name != step.node &&
+               graph.node({next}).op.is<ops::Reshape, ops::Slice>())
+          ++next;
+        if (next == graph.node_count() || graph.node({next}).name != step.node)
           fail(ErrorKind::usage, "the plan was not made from this graph: it has no node '", step.node,
                "' at that place");
+        nodes.push_back(&graph.node({next++}));
         index[&step] = differences.size();
         differences.push_back({step.node, std::string(name_of(step.problem.op)), step.tactic, {}, {}});
       }

@@ -5,6 +5,7 @@
 
 #include "graph/ops/concat.h"
 #include "graph/ops/pointwise.h"
+#include "graph/ops/slice.h"
 #include "helpers.h"
 #include "plan/describe.h"
 #include "plan/place.h"
@@ -186,11 +187,78 @@ std::vector<Config> plain_configs(const Problem& problem, const Device&) {
 std::unique_ptr<Kernel> no_kernel(const Problem&, const Config&, const PackedView&, const Device&) {
   return std::make_unique<NoKernel>();
 }
+bool has_step(const Plan& plan, const std::string& node) {
+  return std::any_of(plan.segments.begin(), plan.segments.end(), [&](const Segment& segment) {
+    return std::any_of(segment.steps.begin(), segment.steps.end(),
+                       [&](const PlanStep& step) { return step.node == node; });
+  });
+}
+
+TEST(Parts, ASliceThatIsOnePieceOfMemoryIsReadWhereItLies) {
+  // The whole is read once more behind the slice, by a node that could write over it.
+  const auto plan =
+      checked_plan("input %x: f32[4,64]\n%a: f32[4,64] = pointwise(%x)" + kTwice +
+                   "%s: f32[2,64] = slice(%a) starts=[2,0] sizes=[2,64] steps=[1,1]\n"
+                   "%z: f32[4,64] = pointwise(%a)" +
+                   kNegated + "%y: f32[2,64] = pointwise(%s)" + kTwice + "output \"y\" = %y\noutput \"z\" = %z\n");
+  EXPECT_FALSE(has_step(*plan, "s"));
+  const BufferRef &a = step_of(*plan, "a").outputs[0], &read = step_of(*plan, "y").inputs[0];
+  EXPECT_EQ(read.at, a.at);
+  EXPECT_EQ(read.offset, 2 * 64 * 4);
+}
+
+TEST(Parts, ASliceOfAViewAndASliceOfASliceAreReadWhereTheyLie) {
+  const auto plan =
+      checked_plan("input %x: f32[1,16,64]\n%a: f32[1,16,64] = pointwise(%x)" + kTwice +
+                   "%v: f32[16,64] = reshape(%a) shape=[16,64]\n"
+                   "%s: f32[8,64] = slice(%v) starts=[4,0] sizes=[8,64] steps=[1,1]\n"
+                   "%t: f32[2,64] = slice(%s) starts=[2,0] sizes=[2,64] steps=[1,1]\n"
+                   "%w: f32[128] = reshape(%t) shape=[128]\n%y: f32[128] = pointwise(%w)" +
+                   kNegated + "%z: f32[8,64] = pointwise(%s)" + kTwice + "output \"y\" = %y\noutput \"z\" = %z\n");
+  EXPECT_FALSE(has_step(*plan, "s") || has_step(*plan, "t"));
+  EXPECT_EQ(step_of(*plan, "y").inputs[0].offset, (4 + 2) * 64 * 4);
+}
+
+TEST(Parts, ASliceIsCopiedWhereItHasNoPlaceOfItsOwn) {
+  auto is_copied = [](const std::string& slice, const std::string& more = "") {
+    return has_step(*checked_plan("input %x: f32[4,64]\n%a: f32[4,64] = pointwise(%x)" + kTwice + slice +
+                                  "%y: f32[2,64] = pointwise(%s)" + kNegated + "output \"y\" = %y\n" + more),
+                    "s");
+  };
+  EXPECT_TRUE(is_copied("%s: f32[2,64] = slice(%a) starts=[0,0] sizes=[2,64] steps=[2,1]\n"));
+  EXPECT_TRUE(is_copied("%s: f32[2,64] = slice(%a) starts=[3,0] sizes=[2,64] steps=[-1,1]\n"));
+  EXPECT_TRUE(is_copied("%s: f32[2,64] = slice(%x) starts=[2,0] sizes=[2,64] steps=[1,1]\n"));  // the user's buffer
+  EXPECT_TRUE(is_copied("%s: f32[2,64] = slice(%a) starts=[2,0] sizes=[2,64] steps=[1,1]\n", "output \"s\" = %s\n"));
+  // Rows apart, and a reader that needs them side by side.
+  EXPECT_TRUE(has_step(*checked_plan("input %x: f32[4,64]\n%a: f32[4,64] = pointwise(%x)" + kTwice +
+                                     "%s: f32[4,32] = slice(%a) starts=[0,32] sizes=[4,32] steps=[1,1]\n"
+                                     "%y: f32[4,32] = pointwise(%s)" +
+                                     kNegated + "output \"y\" = %y\n"),
+                       "s"));
+}
+
+TEST(Parts, WhatASliceLiesInStaysAsLongAsTheSliceIsRead) {
+  // Values come and go between the whole and the last reader of its slice.
+  const std::string text =
+      "input %x: f32[4,64]\n%a: f32[4,64] = pointwise(%x)" + kTwice +
+      "%s: f32[2,64] = slice(%a) starts=[2,0] sizes=[2,64] steps=[1,1]\n%b0: f32[64,4] = transpose(%a) perm=[1,0]\n"
+      "%b1: f32[4,64] = transpose(%b0) perm=[1,0]\n%b2: f32[64,4] = transpose(%b1) perm=[1,0]\n"
+      "%b3: f32[2,64] = slice(%b1) starts=[0,0] sizes=[2,64] steps=[1,1]\n"
+      "%y: f32[2,64] = pointwise(%s, %b3) program=\"(2) 2=add.f32(0,1)\"\n"
+      "%z: f32[64,4] = pointwise(%b2)" +
+      kTwice + "output \"y\" = %y\noutput \"z\" = %z\n";
+  const auto plan = checked_plan(text);
+  EXPECT_FALSE(has_step(*plan, "s") || has_step(*plan, "b3"));
+  // Also where the batch runs in slices before them: the whole is then kept for the next segment.
+  EXPECT_FALSE(has_step(*checked_plan(text, {{0, 0, 2, false}, {1, 7, 0, false}}), "s"));
+}
+
 bool all_parts(const Problem&, const Config&) { return true; }
 const Tactic quick{"fake.quick", 1, for_op<ops::Pointwise>, plain_configs, nullptr, no_kernel},
     apart{"fake.apart", 1, for_op<ops::Pointwise>, plain_configs, nullptr, no_kernel, false, nullptr, all_parts},
+    cut{"fake.cut", 1, for_op<ops::Slice>, plain_configs, nullptr, no_kernel},
     join{"fake.join", 1, for_op<ops::Concat>, plain_configs, nullptr, no_kernel, false, nullptr, all_parts};
-const Tactic* const fakes[] = {&quick, &apart, &join};
+const Tactic* const fakes[] = {&quick, &apart, &join, &cut};
 const Backend fake{"fake", nullptr, [] { return std::span<const Tactic* const>(fakes); }, nullptr, nullptr, nullptr};
 
 Plan fake_plan(double join_ms, const std::string& more = "") {
@@ -234,6 +302,39 @@ TEST(Parts, AReaderThatTakesNoPitchKeepsTheCopy) {
   EXPECT_EQ(step_of(plan, "a").tactic, "fake.quick");
   EXPECT_EQ(step_of(plan, "a").problem.outputs[0].pitch, 0);
   EXPECT_EQ(step_of(plan, "z").problem.inputs[0].pitch, 0);
+}
+
+// The readers of columns take them by a pitch where all of them do; %z reads by a tactic that was faster.
+TEST(Parts, ColumnsAreReadWhereTheyLieByTacticsThatTakeAPitch) {
+  auto plan_of = [](const std::string& more, double apart_ms) {
+    const Graph graph = parse_graph("graph \"g\"\ninput %x: f32[2,16]\n%a: f32[2,16] = pointwise(%x)" + kTwice +
+                                    "%s: f32[2,8] = slice(%a) starts=[0,8] sizes=[2,8] steps=[1,1]\n"
+                                    "%y: f32[2,8] = pointwise(%s)" +
+                                    kTwice + more + "output \"y\" = %y\n");
+    struct Times final : TimeSource {
+      double apart_ms;
+      explicit Times(double ms) : apart_ms(ms) {}
+      CandidateTime time(const Problem&, const Tactic& tactic, const Config&, int) override {
+        return CandidateTime::of(&tactic == &apart ? apart_ms : 1.0);
+      }
+    } times(apart_ms);
+    PlanOptions options;
+    options.times = &times;
+    return build_plan(graph, fake, Device{.backend = "fake", .fingerprint = "fake"}, options);
+  };
+  const Plan read = plan_of("", 0.9);
+  EXPECT_FALSE(has_step(read, "s"));
+  EXPECT_EQ(step_of(read, "y").problem.inputs[0].pitch, 16);
+  EXPECT_EQ(step_of(read, "y").inputs[0].offset, 8 * 4);
+  EXPECT_EQ(step_of(read, "a").problem.outputs[0].pitch, 0);
+  const Plan copied = plan_of("", 1.1);
+  EXPECT_TRUE(has_step(copied, "s"));
+  EXPECT_EQ(step_of(copied, "y").problem.inputs[0].pitch, 0);
+  // A view shows contiguous bytes.
+  EXPECT_TRUE(has_step(
+      plan_of("%v: f32[16] = reshape(%s) shape=[16]\n%z: f32[16] = pointwise(%v)" + kTwice + "output \"z\" = %z\n",
+              0.9),
+      "s"));
 }
 
 }  // namespace

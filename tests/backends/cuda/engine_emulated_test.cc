@@ -167,6 +167,21 @@ TEST_F(EmulatedEngine, AProductWritesAPartOfItsRows) {
   EXPECT_EQ(in_place_of(graph), 2);
 }
 
+// Channels in channels_last and columns of a product: their readers take the pitch of the whole, and no slice copies.
+TEST_F(EmulatedEngine, SlicesAreReadWhereTheyLie) {
+  const Graph columns = parse_graph(
+      "graph \"columns\"\ninput %x: f32[3,8]\nconst %w: f32[8,48] = #0\n%m: f32[3,48] = matmul(%x, %w)\n"
+      "%a: f32[3,16] = slice(%m) starts=[0,0] sizes=[3,16] steps=[1,1]\n"
+      "%b: f32[3,16] = slice(%m) starts=[0,16] sizes=[3,16] steps=[1,1]\n"
+      "%c: f32[3,16] = slice(%m) starts=[0,32] sizes=[3,16] steps=[1,1]\n"
+      "%p: f32[3,16] = pointwise(%a, %b) program=\"(2) 2=mul.f32(0,1)\"\n"
+      "const %v: f32[16,5] = #1\n%q: f32[3,5] = matmul(%p, %v)\n%r: f32[3,5] = matmul(%c, %v)\n"
+      "%y: f32[3,5] = pointwise(%q, %r) program=\"(2) 2=add.f32(0,1)\"\noutput \"y\" = %y\n",
+      std::vector<Tensor>{noise({8, 48}, 1), noise({16, 5}, 2)});
+  EXPECT_EQ(in_place_of(columns), 0);
+  EXPECT_EQ(in_place_of(columns, {{0, 0, 1, false}, {1, 7, 0, false}}), 0);
+}
+
 // Rows further apart than the buffer has are refused before anything runs.
 TEST_F(EmulatedEngine, APartThatReachesOutOfItsBufferIsRefused) {
   const Graph graph = parse_graph(
