@@ -7,6 +7,9 @@
 
 #include "graph/batched_node.h"
 #include "graph/fields.h"
+#include "graph/narrow.h"
+#include "graph/onnx_form.h"
+#include "graph/operations.h"
 #include "graph/ops/arg_reduce.h"
 #include "graph/ops/bit_cast.h"
 #include "graph/ops/broadcast.h"
@@ -98,6 +101,10 @@ struct OpTable {
   OpKind kind;
   bool (*sliceable)(const void* op, const BatchedNode& node);
   void (*take_slice)(void* op, int64_t samples);
+  std::optional<Operations> (*operations)(const void* op, std::span<const TensorType> inputs,
+                                          std::span<const TensorType> outputs);
+  NarrowForm (*narrow_form)(const void* op, const NarrowNode& node);
+  std::optional<OnnxForm> (*onnx_form)(const void* op);
   Program* (*epilogue)(void* op);
 };
 
@@ -147,10 +154,16 @@ std::vector<TensorType> infer_of(const T& op, const InferContext& context) {
   return op.infer(context);
 }
 
+// A member that has a trait's name and cannot be called as op.h writes it would be taken for no trait at all.
+#define TEMPER_NO_OTHER(TRAIT) \
+  static_assert(!requires { &T::TRAIT; }, "the op's " #TRAIT " has another signature than graph/op.h gives")
+
 template <class T>
 std::optional<size_t> absorb_of(T& op, const InferContext& context) {
   if constexpr (requires { op.absorb(context); }) {
     if (context.size() > T::data_inputs && op.absorb(context)) return T::data_inputs;
+  } else {
+    TEMPER_NO_OTHER(absorb);
   }
   return std::nullopt;
 }
@@ -164,9 +177,51 @@ bool is_concrete_of(const T& op) {
 
 template <class T>
 bool sliceable_of(const T& op, const BatchedNode& node) {
-  if constexpr (requires { op.sliceable(node); }) return op.sliceable(node);
-  else return false;
+  if constexpr (requires { op.sliceable(node); }) {
+    return op.sliceable(node);
+  } else {
+    TEMPER_NO_OTHER(sliceable);
+    return false;
+  }
 }
+
+template <class T>
+void take_slice_of(T& op, int64_t samples) {
+  if constexpr (requires { op.take_slice(samples); }) op.take_slice(samples);
+  else TEMPER_NO_OTHER(take_slice);
+}
+
+template <class T>
+std::optional<Operations> operations_of_struct(const T& op, std::span<const TensorType> inputs,
+                                               std::span<const TensorType> outputs) {
+  if constexpr (requires { op.operations(inputs, outputs); }) {
+    return op.operations(inputs, outputs);
+  } else {
+    TEMPER_NO_OTHER(operations);
+    return std::nullopt;
+  }
+}
+
+template <class T>
+NarrowForm narrow_form_of(const T& op, const NarrowNode& node) {
+  if constexpr (requires { op.narrow_form(node); }) {
+    return op.narrow_form(node);
+  } else {
+    TEMPER_NO_OTHER(narrow_form);
+    return NarrowForm::none(node.dtype());
+  }
+}
+
+template <class T>
+std::optional<OnnxForm> onnx_form_of(const T& op) {
+  if constexpr (requires { op.onnx_form(); }) {
+    return op.onnx_form();
+  } else {
+    TEMPER_NO_OTHER(onnx_form);
+    return std::nullopt;
+  }
+}
+#undef TEMPER_NO_OTHER
 
 template <class T>
 Program* epilogue_of_struct(T& op) {
@@ -196,10 +251,11 @@ constexpr OpTable table_of{
         },
     .kind = T::op_kind,
     .sliceable = [](const void* op, const BatchedNode& node) { return sliceable_of(as<T>(op), node); },
-    .take_slice =
-        [](void* op, int64_t samples) {
-          if constexpr (requires(T& it) { it.take_slice(samples); }) as<T>(op).take_slice(samples);
-        },
+    .take_slice = [](void* op, int64_t samples) { take_slice_of(as<T>(op), samples); },
+    .operations = [](const void* op, std::span<const TensorType> inputs,
+                     std::span<const TensorType> outputs) { return operations_of_struct(as<T>(op), inputs, outputs); },
+    .narrow_form = [](const void* op, const NarrowNode& node) { return narrow_form_of(as<T>(op), node); },
+    .onnx_form = [](const void* op) { return onnx_form_of(as<T>(op)); },
     .epilogue = [](void* op) { return epilogue_of_struct(as<T>(op)); },
 };
 
@@ -286,6 +342,15 @@ OpKind kind_of(const Op& op) { return op.table().kind; }
 bool sliceable(const Op& op, const BatchedNode& node) { return op.table().sliceable(op.data(), node); }
 
 void take_slice(Op& op, int64_t samples) { op.table().take_slice(op.data(), samples); }
+
+std::optional<Operations> operations_of(const Op& op, std::span<const TensorType> inputs,
+                                        std::span<const TensorType> outputs) {
+  return op.table().operations(op.data(), inputs, outputs);
+}
+
+NarrowForm narrow_form(const Op& op, const NarrowNode& node) { return op.table().narrow_form(op.data(), node); }
+
+std::optional<OnnxForm> onnx_form(const Op& op) { return op.table().onnx_form(op.data()); }
 
 Program* epilogue_of(Op& op) { return op.table().epilogue(op.data()); }
 

@@ -14,6 +14,10 @@
 namespace temper {
 
 class BatchedNode;
+class NarrowNode;
+struct NarrowForm;
+struct OnnxForm;
+struct Operations;
 
 namespace ops {
 struct Conv;
@@ -112,12 +116,31 @@ bool is_concrete(const Op& op);  // no field holds a symbol
 // Replaces bound symbols in the op's fields.
 void substitute(Op& op, const Bindings& bindings);
 OpKind kind_of(const Op& op);
+
+// ---- traits ----
+// What an op says of itself where it can. One that says nothing gets what is right for any op; a member of such a name
+// with another signature does not compile.
+
 // Whether each slice of the batched inputs along axis 0 gives that slice of every output. An op says so with
 //   bool sliceable(const BatchedNode&) const;
 // without it, the op runs on the whole batch.
 bool sliceable(const Op& op, const BatchedNode& node);
 // Adapts fields that name the size of the batch, for the op of `samples` samples: void take_slice(int64_t samples).
 void take_slice(Op& op, int64_t samples);
+// The arithmetic of a problem with these concrete types (graph/operations.h). An op says it with
+//   Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+// without it, nothing: as of softmax and the like, which are bound by memory or by exp().
+std::optional<Operations> operations_of(const Op& op, std::span<const TensorType> inputs,
+                                        std::span<const TensorType> outputs);
+// How it takes part where a graph computes in a narrower float (graph/narrow.h). An op says it with
+//   NarrowForm narrow_form(const NarrowNode& node) const;
+// without it, it computes on f32.
+NarrowForm narrow_form(const Op& op, const NarrowNode& node);
+// The ONNX node that it is, as data (graph/onnx_form.h). An op says it with
+//   OnnxForm onnx_form() const;
+// without it, a function in onnx/write_ops.cc must write it.
+std::optional<OnnxForm> onnx_form(const Op& op);
+
 // The op's epilogue, null where the op has none. Its extra inputs are the node's last `epilogue->inputs - 1` inputs.
 Program* epilogue_of(Op& op);
 inline const Program* epilogue_of(const Op& op) { return epilogue_of(const_cast<Op&>(op)); }

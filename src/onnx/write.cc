@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/version.h"
+#include "graph/onnx_form.h"
 #include "onnx/read.h"
 #include "onnx/tensor_proto.h"
 #include "onnx/writer.h"
@@ -291,43 +292,51 @@ void write_onnx(const Graph& graph, const std::string& path, const std::string& 
   write_file_atomically({path, FileKind::our_onnx, force}, onnx_bytes(graph, source_sha256));
 }
 
-void set_attribute(onnx::NodeProto& node, const char* name, int64_t value) {
+void set_attribute(onnx::NodeProto& node, std::string_view name, int64_t value) {
   auto& attribute = *node.add_attribute();
-  attribute.set_name(name);
+  attribute.set_name(std::string(name));
   attribute.set_type(onnx::AttributeProto::INT);
   attribute.set_i(value);
 }
-void set_attribute(onnx::NodeProto& node, const char* name, double value) {
+void set_attribute(onnx::NodeProto& node, std::string_view name, double value) {
   if (double(float(value)) != value && value == value)
-    fail(ErrorKind::unsupported, std::string_view(name), " is ", value,
-         ", which a 32-bit attribute does not hold exactly");
+    fail(ErrorKind::unsupported, name, " is ", value, ", which a 32-bit attribute does not hold exactly");
   auto& attribute = *node.add_attribute();
-  attribute.set_name(name);
+  attribute.set_name(std::string(name));
   attribute.set_type(onnx::AttributeProto::FLOAT);
   attribute.set_f(float(value));
 }
-void set_attribute(onnx::NodeProto& node, const char* name, std::string_view value) {
+void set_attribute(onnx::NodeProto& node, std::string_view name, std::string_view value) {
   auto& attribute = *node.add_attribute();
-  attribute.set_name(name);
+  attribute.set_name(std::string(name));
   attribute.set_type(onnx::AttributeProto::STRING);
   attribute.set_s(std::string(value));
 }
-void set_attribute(onnx::NodeProto& node, const char* name, const std::vector<int64_t>& values) {
+void set_attribute(onnx::NodeProto& node, std::string_view name, const std::vector<int64_t>& values) {
   auto& attribute = *node.add_attribute();
-  attribute.set_name(name);
+  attribute.set_name(std::string(name));
   attribute.set_type(onnx::AttributeProto::INTS);
   for (int64_t value : values) attribute.add_ints(value);
 }
-void set_attribute(onnx::NodeProto& node, const char* name, const std::vector<double>& values) {
+void set_attribute(onnx::NodeProto& node, std::string_view name, const std::vector<double>& values) {
   auto& attribute = *node.add_attribute();
-  attribute.set_name(name);
+  attribute.set_name(std::string(name));
   attribute.set_type(onnx::AttributeProto::FLOATS);
   for (double value : values) {
     if (double(float(value)) != value)
-      fail(ErrorKind::unsupported, std::string_view(name), " has ", value,
-           ", which a 32-bit attribute does not hold exactly");
+      fail(ErrorKind::unsupported, name, " has ", value, ", which a 32-bit attribute does not hold exactly");
     attribute.add_floats(float(value));
   }
+}
+void set_attribute(onnx::NodeProto& node, const OnnxAttribute& attribute) {
+  std::visit(
+      [&]<class T>(const T& value) {
+        if constexpr (std::is_same_v<T, bool>) set_attribute(node, attribute.name, int64_t(value));
+        else if constexpr (std::is_same_v<T, DType>)
+          set_attribute(node, attribute.name, int64_t(onnx_from_dtype(value)));
+        else set_attribute(node, attribute.name, value);
+      },
+      attribute.value);
 }
 
 }  // namespace temper

@@ -6,39 +6,24 @@
 #include <limits>
 #include <numeric>
 
-#include "graph/ops/arg_reduce.h"
-#include "graph/ops/bit_cast.h"
+#include "graph/onnx_form.h"
 #include "graph/ops/broadcast.h"
-#include "graph/ops/concat.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/conv_transpose.h"
 #include "graph/ops/cumulative.h"
 #include "graph/ops/dequantize.h"
-#include "graph/ops/fused.h"
-#include "graph/ops/gather.h"
-#include "graph/ops/grid_sample.h"
-#include "graph/ops/lrn.h"
 #include "graph/ops/matmul.h"
-#include "graph/ops/nms.h"
-#include "graph/ops/nonzero.h"
 #include "graph/ops/normalize.h"
 #include "graph/ops/pad.h"
 #include "graph/ops/pointwise.h"
-#include "graph/ops/pool.h"
 #include "graph/ops/quantize.h"
 #include "graph/ops/range.h"
 #include "graph/ops/recurrent.h"
 #include "graph/ops/reduce.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/resize.h"
-#include "graph/ops/roi_align.h"
-#include "graph/ops/scatter.h"
-#include "graph/ops/shape.h"
 #include "graph/ops/slice.h"
-#include "graph/ops/softmax.h"
 #include "graph/ops/topk.h"
-#include "graph/ops/transpose.h"
-#include "graph/ops/unique.h"
 #include "graph/ops/window.h"
 #include "onnx/tensor_proto.h"
 #include "onnx/writer.h"
@@ -46,6 +31,13 @@
 namespace temper {
 
 namespace {
+
+// An op that is one ONNX node of the same inputs and outputs.
+void write_form(OnnxWriter& w, const Node& node, const OnnxForm& form) {
+  if (!form.refusal.empty()) fail(ErrorKind::unsupported, form.refusal);
+  onnx::NodeProto& proto = w.node(form.type, w.names(node.inputs), w.names(node.outputs));
+  for (const OnnxAttribute& attribute : form.attributes) set_attribute(proto, attribute);
+}
 
 using Names = std::vector<std::string>;
 
@@ -116,14 +108,8 @@ std::string channel_bias(OnnxWriter& w, const Node& node, const Program& epilogu
   return w.reshaped_constant(id, {channels});
 }
 
-void write_window(onnx::NodeProto& node, const std::vector<int64_t>& kernel, const ops::Window& window) {
-  set_attribute(node, "kernel_shape", kernel);
-  set_attribute(node, "strides", window.strides);
-  set_attribute(node, "dilations", window.dilations);
-  if (window.pad_mode == ops::PadMode::explicit_pads) set_attribute(node, "pads", window.pads);
-  else
-    set_attribute(node, "auto_pad",
-                  std::string_view(window.pad_mode == ops::PadMode::same_upper ? "SAME_UPPER" : "SAME_LOWER"));
+void write_window(onnx::NodeProto& node, const ops::Window& window) {
+  for (const OnnxAttribute& attribute : onnx_attributes(window)) set_attribute(node, attribute);
 }
 
 // An operand of a product in the dtype in which ONNX's op gives the graph's accumulator: halves are summed in f32.
@@ -146,7 +132,7 @@ void write(OnnxWriter& w, const Node& node, const ops::Conv& op) {
                   onnx::NodeProto& proto =
                       w.node(narrow ? "ConvInteger" : "Conv",
                              {operand(w, node.inputs[0]), operand(w, node.inputs[1]), b}, {result});
-                  write_window(proto, Dims(wd.begin() + 2, wd.end()), op.window(wd));
+                  write_window(proto, op.window(wd));
                   set_attribute(proto, "group", op.group);
                 });
 }
@@ -157,8 +143,8 @@ void write(OnnxWriter& w, const Node& node, const ops::ConvTranspose& op) {
   with_epilogue(
       w, node, op.epilogue, w.type(node.inputs[0]).dtype, bias, [&](const std::string& b, const std::string& result) {
         onnx::NodeProto& proto = w.node("ConvTranspose", {w.name(node.inputs[0]), w.name(node.inputs[1]), b}, {result});
-        write_window(proto, Dims(wd.begin() + 2, wd.end()),
-                     {{}, op.strides, op.dilations, op.pads, ops::PadMode::explicit_pads, false});
+        write_window(proto, {Dims(wd.begin() + 2, wd.end()), op.strides, op.dilations, op.pads,
+                             ops::PadMode::explicit_pads, false});
         set_attribute(proto, "output_padding", op.output_padding);
         set_attribute(proto, "group", op.group);
       });
@@ -210,18 +196,6 @@ void write(OnnxWriter& w, const Node& node, const ops::Pointwise& op) {
 
 // ---- windows, reductions, normalization ----
 
-void write(OnnxWriter& w, const Node& node, const ops::Pool& op) {
-  Names outputs{out(w, node)};
-  if (op.with_indices) outputs.push_back(out(w, node, 1));
-  const char* names[] = {"MaxPool", "AveragePool", "LpPool"};
-  onnx::NodeProto& proto = w.node(names[int(op.kind)], {w.name(node.inputs[0])}, outputs);
-  write_window(proto, op.kernel, op.window());
-  set_attribute(proto, "ceil_mode", int64_t(op.ceil_mode));
-  if (op.kind == ops::PoolKind::max) set_attribute(proto, "storage_order", int64_t(op.column_major));
-  if (op.kind == ops::PoolKind::average) set_attribute(proto, "count_include_pad", int64_t(op.count_include_pad));
-  if (op.kind == ops::PoolKind::lp) set_attribute(proto, "p", op.p);
-}
-
 void write(OnnxWriter& w, const Node& node, const ops::Reduce& op) {
   const char* names[] = {"ReduceSum", "ReduceMean", "ReduceMax",    "ReduceMin",       "ReduceProd",
                          "ReduceL1",  "ReduceL2",   "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"};
@@ -230,18 +204,6 @@ void write(OnnxWriter& w, const Node& node, const ops::Reduce& op) {
       names[int(op.kind)], {w.name(node.inputs[0]), data ? w.name(node.inputs[1]) : w.ints(op.axes)}, {out(w, node)});
   set_attribute(proto, "keepdims", int64_t(op.keepdims));
   set_attribute(proto, "noop_with_empty_axes", int64_t(data ? op.noop_with_empty_axes : op.axes.empty()));
-}
-
-void write(OnnxWriter& w, const Node& node, const ops::ArgReduce& op) {
-  onnx::NodeProto& proto =
-      w.node(op.kind == ops::ArgKind::max ? "ArgMax" : "ArgMin", {w.name(node.inputs[0])}, {out(w, node)});
-  set_attribute(proto, "axis", op.axis);
-  set_attribute(proto, "keepdims", int64_t(op.keepdims));
-  set_attribute(proto, "select_last_index", int64_t(op.last));
-}
-
-void write(OnnxWriter& w, const Node& node, const ops::Softmax& op) {
-  set_attribute(w.node(op.log ? "LogSoftmax" : "Softmax", {w.name(node.inputs[0])}, {out(w, node)}), "axis", op.axis);
 }
 
 Tensor filled(DType dtype, Dims dims, double value) {
@@ -291,14 +253,6 @@ void write(OnnxWriter& w, const Node& node, const ops::Normalize& op) {
   set_attribute(*proto, "epsilon", op.epsilon);
 }
 
-void write(OnnxWriter& w, const Node& node, const ops::Lrn& op) {
-  onnx::NodeProto& proto = w.node("LRN", {w.name(node.inputs[0])}, {out(w, node)});
-  set_attribute(proto, "size", op.size);
-  set_attribute(proto, "alpha", op.alpha);
-  set_attribute(proto, "beta", op.beta);
-  set_attribute(proto, "bias", op.bias);
-}
-
 void write(OnnxWriter& w, const Node& node, const ops::Cumulative& op) {
   const std::string axis = node.inputs.size() > 1 ? w.name(node.inputs[1]) : w.scalar(DType::i64, 0, op.axis);
   onnx::NodeProto& proto = w.node(op.kind == ops::CumulativeKind::sum ? "CumSum" : "CumProd",
@@ -332,14 +286,6 @@ void write(OnnxWriter& w, const Node& node, const ops::Reshape& op) {
   }
   onnx::NodeProto& proto = w.node("Reshape", {w.name(node.inputs[0]), target}, {out(w, node)});
   if (empty || open > 1) set_attribute(proto, "allowzero", int64_t(1));
-}
-
-void write(OnnxWriter& w, const Node& node, const ops::Transpose& op) {
-  set_attribute(w.node("Transpose", {w.name(node.inputs[0])}, {out(w, node)}), "perm", op.perm);
-}
-
-void write(OnnxWriter& w, const Node& node, const ops::Concat& op) {
-  set_attribute(w.node("Concat", w.names(node.inputs), {out(w, node)}), "axis", op.axis);
 }
 
 void write(OnnxWriter& w, const Node& node, const ops::Slice& op) {
@@ -383,21 +329,6 @@ void write(OnnxWriter& w, const Node& node, const ops::Pad& op) {
     inputs.insert(inputs.end(), {w.dims(pads), value});
   }
   set_attribute(w.node("Pad", inputs, {out(w, node)}), "mode", enum_names(ops::PadKind{})[size_t(op.kind)]);
-}
-
-void write(OnnxWriter& w, const Node& node, const ops::Gather& op) {
-  const char* names[] = {"Gather", "GatherElements", "GatherND"};
-  onnx::NodeProto& proto = w.node(names[int(op.kind)], w.names(node.inputs), {out(w, node)});
-  if (op.kind == ops::GatherKind::nd) set_attribute(proto, "batch_dims", op.batch_dims);
-  else set_attribute(proto, "axis", op.axis);
-}
-
-void write(OnnxWriter& w, const Node& node, const ops::Scatter& op) {
-  onnx::NodeProto& proto = w.node(op.kind == ops::ScatterKind::elements ? "ScatterElements" : "ScatterND",
-                                  w.names(node.inputs), {out(w, node)});
-  if (op.kind == ops::ScatterKind::elements) set_attribute(proto, "axis", op.axis);
-  if (op.reduction != ops::ScatterReduction::none)
-    set_attribute(proto, "reduction", enum_names(ops::ScatterReduction{})[size_t(op.reduction)]);
 }
 
 void write(OnnxWriter& w, const Node& node, const ops::TopK& op) {
@@ -476,56 +407,11 @@ void write(OnnxWriter& w, const Node& node, const ops::Dequantize& op) {
 
 // ---- the rest ----
 
-void write(OnnxWriter& w, const Node& node, const ops::BitCast& op) {
-  set_attribute(w.node("BitCast", {w.name(node.inputs[0])}, {out(w, node)}), "to", int64_t(onnx_from_dtype(op.dtype)));
-}
-
 void write(OnnxWriter& w, const Node& node, const ops::Range&) {
   Names inputs;
   for (ValueId id : node.inputs)
     inputs.push_back(w.type(id).rank() == 0 ? w.name(id) : w.emit("Reshape", {w.name(id), w.ints({})}));
   w.node("Range", inputs, {out(w, node)});
-}
-
-void write(OnnxWriter& w, const Node& node, const ops::ShapeOf& op) {
-  onnx::NodeProto& proto = w.node("Shape", {w.name(node.inputs[0])}, {out(w, node)});
-  set_attribute(proto, "start", op.start);
-  set_attribute(proto, "end", op.end);
-}
-
-void write(OnnxWriter& w, const Node& node, const ops::NonZero&) {
-  w.node("NonZero", {w.name(node.inputs[0])}, {out(w, node)});
-}
-
-void write(OnnxWriter& w, const Node& node, const ops::Nms& op) {
-  set_attribute(w.node("NonMaxSuppression", w.names(node.inputs), {out(w, node)}), "center_point_box",
-                int64_t(op.center));
-}
-
-void write(OnnxWriter& w, const Node& node, const ops::GridSample& op) {
-  onnx::NodeProto& proto = w.node("GridSample", w.names(node.inputs), {out(w, node)});
-  set_attribute(proto, "mode", enum_names(ops::SampleKind{})[size_t(op.kind)]);
-  set_attribute(proto, "padding_mode", enum_names(ops::SamplePadding{})[size_t(op.padding)]);
-  set_attribute(proto, "align_corners", int64_t(op.align_corners));
-}
-
-void write(OnnxWriter& w, const Node& node, const ops::RoiAlign& op) {
-  onnx::NodeProto& proto = w.node("RoiAlign", w.names(node.inputs), {out(w, node)});
-  set_attribute(proto, "mode", enum_names(ops::RoiKind{})[size_t(op.kind)]);
-  set_attribute(proto, "output_height", op.height);
-  set_attribute(proto, "output_width", op.width);
-  set_attribute(proto, "sampling_ratio", op.sampling_ratio);
-  set_attribute(proto, "spatial_scale", op.spatial_scale);
-  set_attribute(proto, "coordinate_transformation_mode",
-                std::string_view(op.half_pixel ? "half_pixel" : "output_half_pixel"));
-}
-
-void write(OnnxWriter& w, const Node& node, const ops::Unique& op) {
-  Names outputs;
-  for (ValueId id : node.outputs) outputs.push_back(w.name(id));
-  onnx::NodeProto& proto = w.node("Unique", {w.name(node.inputs[0])}, outputs);
-  if (op.axis >= 0) set_attribute(proto, "axis", op.axis);
-  set_attribute(proto, "sorted", int64_t(op.sorted));
 }
 
 void write(OnnxWriter& w, const Node& node, const ops::Recurrent& op) {
@@ -556,14 +442,6 @@ void write(OnnxWriter& w, const Node& node, const ops::Recurrent& op) {
   if (op.linear_before_reset) set_attribute(proto, "linear_before_reset", int64_t(1));
 }
 
-// Only the graph inside a plan has such ops: what is written is the model before.
-template <class Fused>
-  requires std::same_as<Fused, ops::FusedConv> || std::same_as<Fused, ops::FusedReduce> ||
-           std::same_as<Fused, ops::ConvChain>
-void write(OnnxWriter&, const Node&, const Fused&) {
-  fail(ErrorKind::unsupported, "ONNX has no ", Fused::name, "; write the graph that was not yet fused for a device");
-}
-
 template <class... Ts>
 struct Written {
   static bool has(const Op& op) { return op.is<Ts...>(); }
@@ -572,22 +450,20 @@ struct Written {
   }
 };
 
-// Every op; what ONNX has no op for is refused by its own function above.
-using AllWritten =
-    Written<ops::ArgReduce, ops::BitCast, ops::Broadcast, ops::Concat, ops::Conv, ops::ConvChain, ops::ConvTranspose,
-            ops::Cumulative, ops::Dequantize, ops::FusedConv, ops::FusedReduce, ops::Gather, ops::GridSample, ops::Lrn,
-            ops::MatMul, ops::Nms, ops::NonZero, ops::Normalize, ops::Pad, ops::Pointwise, ops::Pool, ops::Quantize,
-            ops::Range, ops::Recurrent, ops::Reduce, ops::Reshape, ops::Resize, ops::RoiAlign, ops::Scatter,
-            ops::ShapeOf, ops::Slice, ops::Softmax, ops::TopK, ops::Transpose, ops::Unique>;
+// The ops whose writing needs more than data. Any other says beside it what it is (OnnxForm).
+using WithFunctions = Written<ops::Broadcast, ops::Conv, ops::ConvTranspose, ops::Cumulative, ops::Dequantize,
+                              ops::MatMul, ops::Normalize, ops::Pad, ops::Pointwise, ops::Quantize, ops::Range,
+                              ops::Recurrent, ops::Reduce, ops::Reshape, ops::Resize, ops::Slice, ops::TopK>;
 
 }  // namespace
 
-bool knows_op(const Op& op) { return AllWritten::has(op); }
+bool has_write_function(const Op& op) { return WithFunctions::has(op); }
 
 void write_op(OnnxWriter& writer, const Node& node) {
-  if (!knows_op(node.op))
+  if (const auto form = onnx_form(node.op)) return write_form(writer, node, *form);
+  if (!has_write_function(node.op))
     fail(ErrorKind::unsupported, name_of(node.op), " is not among the ops that are written as ONNX");
-  AllWritten::run(writer, node);
+  WithFunctions::run(writer, node);
 }
 
 }  // namespace temper

@@ -18,6 +18,8 @@ class NodeProto;
 
 namespace temper {
 
+struct OnnxAttribute;
+
 class OnnxWriter {
  public:
   explicit OnnxWriter(const Graph& graph);
@@ -74,14 +76,16 @@ class OnnxWriter {
   friend struct DimWriter;
 };
 
-// Whether write_op has a function for the op, which writes or refuses it; it throws Error{unsupported} for another.
-bool knows_op(const Op& op);
+// Writes the node by its op's onnx_form (graph/op.h) or by a function for that op. Throws Error{unsupported} for an op
+// that has neither, and for what ONNX does not say exactly.
 void write_op(OnnxWriter& writer, const Node& node);
+bool has_write_function(const Op& op);
 // Attributes; a float that ONNX's 32 bits do not hold exactly is refused.
-void set_attribute(onnx::NodeProto& node, const char* name, int64_t value);
-void set_attribute(onnx::NodeProto& node, const char* name, double value);
-void set_attribute(onnx::NodeProto& node, const char* name, std::string_view value);
-void set_attribute(onnx::NodeProto& node, const char* name, const std::vector<int64_t>& values);
-void set_attribute(onnx::NodeProto& node, const char* name, const std::vector<double>& values);
+void set_attribute(onnx::NodeProto& node, std::string_view name, int64_t value);
+void set_attribute(onnx::NodeProto& node, std::string_view name, double value);
+void set_attribute(onnx::NodeProto& node, std::string_view name, std::string_view value);
+void set_attribute(onnx::NodeProto& node, std::string_view name, const std::vector<int64_t>& values);
+void set_attribute(onnx::NodeProto& node, std::string_view name, const std::vector<double>& values);
+void set_attribute(onnx::NodeProto& node, const OnnxAttribute& attribute);
 
 }  // namespace temper

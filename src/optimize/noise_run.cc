@@ -6,8 +6,7 @@
 #include <limits>
 
 #include "base/hash.h"
-#include "graph/ops/conv.h"
-#include "graph/ops/matmul.h"
+#include "graph/operations.h"
 #include "graph/product.h"
 #include "graph/random.h"
 #include "optimize/trial.h"
@@ -36,12 +35,10 @@ double operations_of(const Graph& graph) {
   for (int32_t n = 0; n < graph.node_count(); ++n) {
     const Node& node = graph.node({n});
     if (!is_product(node.op)) continue;
-    const Dims a = graph.type(node.inputs[0]).dims(), b = graph.type(node.inputs[1]).dims();
-    double each = 1;  // products that make one element
-    if (node.op.is<ops::Conv>())
-      for (size_t axis = 1; axis < b.size(); ++axis) each *= double(b[axis]);
-    else each = double(node.op.get<ops::MatMul>().transpose_a ? a[a.size() - 2] : a.back());
-    all += 2 * each * double(element_count(graph.type(node.outputs[0]).dims()));
+    std::vector<TensorType> inputs;  // a product's are all there
+    for (ValueId id : node.inputs) inputs.push_back(graph.type(id));
+    if (const auto made = operations_of(node.op, inputs, std::span(&graph.type(node.outputs[0]), 1)))
+      all += double(made->products);
   }
   return all;
 }

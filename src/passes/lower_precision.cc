@@ -3,21 +3,9 @@
 
 #include <cmath>
 
-#include "graph/ops/broadcast.h"
+#include "graph/narrow.h"
 #include "graph/ops/concat.h"
-#include "graph/ops/conv.h"
-#include "graph/ops/gather.h"
-#include "graph/ops/matmul.h"
-#include "graph/ops/normalize.h"
-#include "graph/ops/pad.h"
 #include "graph/ops/pointwise.h"
-#include "graph/ops/pool.h"
-#include "graph/ops/reduce.h"
-#include "graph/ops/reshape.h"
-#include "graph/ops/resize.h"
-#include "graph/ops/slice.h"
-#include "graph/ops/softmax.h"
-#include "graph/ops/transpose.h"
 #include "graph/product.h"
 #include "passes/support/simplify.h"
 #include "passes/support/squares.h"
@@ -26,13 +14,9 @@ namespace temper {
 
 namespace {
 
-// What an op does with its f32 inputs.
-enum class Role {
-  product,    // both operands narrow, an epilogue
-  pointwise,  // reads either dtype, computes in f32, gives either
-  carrier,    // one dtype in and out, and the narrower is as good: moves elements, takes the largest or an average
-  other,      // f32 only
-};
+// What a node does with its f32 inputs: its op's NarrowRole, where nothing in the graph is against it, or pointwise,
+// which reads either dtype, computes in f32 and gives either.
+enum class Role { product, pointwise, carrier, other };
 
 class Lowerer {
  public:
@@ -80,6 +64,18 @@ class Lowerer {
       if (std::isfinite(before[i]) && !std::isfinite(after[i])) return false;
     return true;
   }
+  // What ops may ask of their nodes.
+  struct Facts final : NarrowNode {
+    const Lowerer& lowerer;
+    const Node& node;
+    Facts(const Lowerer& its_lowerer, const Node& its_node) : lowerer(its_lowerer), node(its_node) {}
+    const Tensor* constant(size_t i) const { return has(i) ? lowerer.graph_.constant(node.inputs[i]) : nullptr; }
+    DType dtype() const override { return lowerer.dtype_; }
+    size_t inputs() const override { return node.inputs.size(); }
+    bool has(size_t input) const override { return input < node.inputs.size() && node.inputs[input].valid(); }
+    bool is_constant(size_t input) const override { return constant(input); }
+    bool survives(size_t input) const override { return constant(input) && lowerer.survives(*constant(input)); }
+  };
   bool is_f32(ValueId id) const { return id.valid() && graph_.type(id).dtype == DType::f32; }
   bool flows(ValueId id) const { return is_f32(id) && !graph_.constant(id); }
 
@@ -133,44 +129,11 @@ class Lowerer {
       reason = squares_.products.at(node.name);
       return Role::other;
     }
-    if (node.op.is<ops::MatMul>()) return Role::product;
-    if (node.op.is<ops::Conv>()) {
-      if (graph_.constant(node.inputs[1])) return Role::product;
-      reason = "its weights are not constant";
-      return Role::other;
-    }
-    if (node.op.is<ops::Reshape, ops::Transpose, ops::Slice, ops::Concat, ops::Broadcast, ops::Gather>())
-      return Role::carrier;
-    if (const auto* pad = node.op.get_if<ops::Pad>()) {
-      const ValueId value = node.inputs.size() > 1 && pad->kind == ops::PadKind::constant ? node.inputs[1] : ValueId{};
-      if (node.inputs.size() <= 2 && (!value.valid() || (graph_.constant(value) && survives(*graph_.constant(value)))))
-        return Role::carrier;
-      reason = concat(dtype_, " does not hold what it fills in");
-      return Role::other;
-    }
-    if (const auto* resize = node.op.get_if<ops::Resize>()) {
-      if (resize->kind == ops::ResizeKind::nearest && resize->coordinate != ops::ResizeCoordinate::tf_crop_and_resize &&
-          node.inputs.size() == 1)
-        return Role::carrier;
-      reason = "interpolates in fp32";
-      return Role::other;
-    }
-    if (const auto* pool = node.op.get_if<ops::Pool>()) {
-      if (!pool->with_indices && pool->kind != ops::PoolKind::lp) return Role::carrier;
-      reason = pool->with_indices ? "rounding could move the largest element" : "its sums stay in fp32";
-      return Role::other;
-    }
-    if (const auto* reduce = node.op.get_if<ops::Reduce>()) {
-      using Kind = ops::ReduceKind;
-      if (reduce->kind == Kind::sum || reduce->kind == Kind::mean || reduce->kind == Kind::max ||
-          reduce->kind == Kind::min)
-        return Role::carrier;
-      reason = "its sums stay in fp32";
-      return Role::other;
-    }
-    if (node.op.is<ops::Softmax, ops::Normalize>()) reason = "its sums stay in fp32";
-    else reason = concat("there is no ", dtype_, " form of it");
-    return Role::other;
+    NarrowForm form = narrow_form(node.op, Facts(*this, node));
+    reason = std::move(form.reason);
+    return form.role == NarrowRole::product   ? Role::product
+           : form.role == NarrowRole::carrier ? Role::carrier
+                                              : Role::other;
   }
 
   // Is a product before the value, with nothing in between that computes in f32 alone?

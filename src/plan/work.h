@@ -9,11 +9,10 @@ namespace temper {
 // stored.
 int64_t bytes_of(const Plan& plan, const Segment& segment, const PlanStep& step);
 
-// What a run of the step computes, all slices together: two operations for each product and its sum in convolutions
-// (padding counted as elements) and matrix products, one for each step of a program and element, as many as a window or
-// a reduction has elements. Nothing where there is no such count: softmax and the like are bound by memory or by exp().
+// What a run of the step computes, all slices together, as its op counts it (graph/operations.h); 0 for a reorder.
+// Nothing where the op gives no count.
 std::optional<int64_t> operations_of(const Segment& segment, const PlanStep& step);
-// Those of the products alone; 0 for steps without. They run at the rate of the dtype of their operands.
+// Those of the products alone; 0 for steps without.
 int64_t product_operations_of(const Segment& segment, const PlanStep& step);
 
 std::string op_of(const PlanStep& step);  // "conv", "reorder", ...

@@ -7,6 +7,12 @@
 #include <stdexcept>
 
 #include "graph/batched_node.h"
+#include "graph/narrow.h"
+#include "graph/onnx_form.h"
+#include "graph/operations.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/pad.h"
+#include "graph/ops/reduce.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/softmax.h"
 #include "graph/ops/topk.h"
@@ -54,8 +60,19 @@ TEST(AllOps, HaveNamesOfTheirOwnAndAreReadBack) {
   EXPECT_GE(names.size(), 35u);
 }
 
-TEST(AllOps, AreWrittenAsOnnxOrRefusedByTheirOwnFunction) {
-  for (const Op& op : all_ops()) EXPECT_TRUE(knows_op(op)) << name_of(op) << " is missing in onnx/write_ops.cc";
+TEST(AllOps, SayTheirOnnxFormBesideThemOrHaveAFunctionThatWritesThem) {
+  for (const Op& op : all_ops())
+    EXPECT_NE(onnx_form(op).has_value(), has_write_function(op))
+        << name_of(op) << " needs either onnx_form() in its header or a function in onnx/write_ops.cc";
+}
+
+TEST(AllOps, HaveAnOnnxFormWithATypeOrWithTheReasonWhyThereIsNone) {
+  for (const Op& op : all_ops())
+    if (const auto form = onnx_form(op)) EXPECT_NE(form->type.empty(), form->refusal.empty()) << name_of(op);
+  const OnnxForm softmax = *onnx_form(ops::Softmax{.axis = 2, .log = true});
+  EXPECT_EQ(softmax.type, "LogSoftmax");
+  ASSERT_EQ(softmax.attributes.size(), 1u);
+  EXPECT_EQ(std::get<int64_t>(softmax.attributes[0].value), 2);
 }
 
 // One batched input of four axes, and an output like it.
@@ -80,6 +97,43 @@ TEST(AllOps, RunOnTheWholeBatchUnlessTheySayThatASliceMayBeComputed) {
   Op softmax = ops::Softmax{.axis = 1};
   take_slice(softmax, 1);
   EXPECT_EQ(softmax, Op(ops::Softmax{.axis = 1}));
+}
+
+// A node of two inputs; the second is a constant that bf16 holds.
+struct TwoInputs : NarrowNode {
+  DType dtype() const override { return DType::bf16; }
+  size_t inputs() const override { return 2; }
+  bool has(size_t input) const override { return input < 2; }
+  bool is_constant(size_t input) const override { return input == 1; }
+  bool survives(size_t input) const override { return input == 1; }
+};
+
+TEST(AllOps, ComputeOnF32UnlessTheySayThatANarrowerFloatWillDo) {
+  const TwoInputs node;
+  for (const Op& op : all_ops()) {
+    const NarrowForm form = narrow_form(op, node);
+    EXPECT_EQ(form.role == NarrowRole::f32, !form.reason.empty()) << name_of(op);
+  }
+  EXPECT_EQ(narrow_form(ops::TopK{}, node).reason, "there is no bf16 form of it");
+  EXPECT_EQ(narrow_form(ops::Softmax{}, node).reason, "its sums stay in fp32");
+  EXPECT_EQ(narrow_form(ops::Transpose{}, node).role, NarrowRole::carrier);
+  EXPECT_EQ(narrow_form(ops::Pad{}, node).role, NarrowRole::carrier);
+  EXPECT_EQ(narrow_form(ops::Conv{}, node).role, NarrowRole::product);
+  struct NoConstants final : TwoInputs {
+    bool is_constant(size_t) const override { return false; }
+    bool survives(size_t) const override { return false; }
+  };
+  EXPECT_EQ(narrow_form(ops::Pad{}, NoConstants()).reason, "bf16 does not hold what it fills in");
+  EXPECT_EQ(narrow_form(ops::Conv{}, NoConstants()).reason, "its weights are not constant");
+}
+
+TEST(AllOps, CountNoOperationsUnlessTheySayHowMany) {
+  const TensorType x = TensorType::parse("f32[2,8]"), y = TensorType::parse("f32[2,1]");
+  EXPECT_FALSE(operations_of(ops::Softmax{}, std::span(&x, 1), std::span(&x, 1)));
+  const auto sums = operations_of(ops::Reduce{.axes = {1}}, std::span(&x, 1), std::span(&y, 1));
+  ASSERT_TRUE(sums);
+  EXPECT_EQ(sums->others, 16);
+  EXPECT_EQ(sums->products, 0);
 }
 
 TEST(AllOps, NameTheFamilyThatTheyCountAs) {

@@ -37,4 +37,9 @@ std::vector<Tensor> ArgReduce::reference(std::span<const Tensor> inputs, std::sp
   return {out};
 }
 
+OnnxForm ArgReduce::onnx_form() const {
+  return {kind == ArgKind::max ? "ArgMax" : "ArgMin",
+          {{"axis", axis}, {"keepdims", keepdims}, {"select_last_index", last}}};
+}
+
 }  // namespace temper::ops

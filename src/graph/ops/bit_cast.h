@@ -3,6 +3,7 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/onnx_form.h"
 #include "graph/op_kind.h"
 
 namespace temper::ops {
@@ -19,6 +20,7 @@ struct BitCast {
   bool operator==(const BitCast&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  OnnxForm onnx_form() const { return {"BitCast", {{"to", dtype}}}; }
 };
 
 }  // namespace temper::ops

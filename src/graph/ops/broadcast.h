@@ -4,6 +4,7 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/narrow.h"
 #include "graph/op_kind.h"
 
 namespace temper::ops {
@@ -22,6 +23,7 @@ struct Broadcast {
   bool absorb(const InferContext& context);
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  NarrowForm narrow_form(const NarrowNode&) const { return NarrowRole::carrier; }
 };
 
 }  // namespace temper::ops

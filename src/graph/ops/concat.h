@@ -3,6 +3,8 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/narrow.h"
+#include "graph/onnx_form.h"
 #include "graph/op_kind.h"
 
 namespace temper::ops {
@@ -19,6 +21,8 @@ struct Concat {
   bool operator==(const Concat&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  NarrowForm narrow_form(const NarrowNode&) const { return NarrowRole::carrier; }
+  OnnxForm onnx_form() const { return {"Concat", {{"axis", axis}}}; }
 };
 
 }  // namespace temper::ops

@@ -77,4 +77,15 @@ std::vector<Tensor> Conv::reference(std::span<const Tensor> inputs, std::span<co
   return {run_program(epilogue, operands, out_dims)};
 }
 
+NarrowForm Conv::narrow_form(const NarrowNode& node) const {
+  if (node.is_constant(1)) return NarrowRole::product;
+  return NarrowForm::stays_f32("its weights are not constant");
+}
+
+Operations Conv::operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
+  const Dims weights = inputs[1].dims();  // [out, in / group, window...]
+  const int64_t out = element_count(outputs[0]);
+  return {2 * out * (element_count(weights) / std::max<int64_t>(1, weights[0])), computing_steps(epilogue) * out};
+}
+
 }  // namespace temper::ops

@@ -5,7 +5,9 @@
 // and f16 is f32.
 #pragma once
 #include "graph/batched_node.h"
+#include "graph/narrow.h"
 #include "graph/op_kind.h"
+#include "graph/operations.h"
 #include "graph/ops/window.h"
 
 namespace temper::ops {
@@ -37,6 +39,8 @@ struct Conv {
   bool sliceable(const BatchedNode& node) const {
     return node.is_batched(0) && !node.is_batched(1) && node.broadcasts(2);
   }
+  NarrowForm narrow_form(const NarrowNode& node) const;
+  Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };
 
 }  // namespace temper::ops

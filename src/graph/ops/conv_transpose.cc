@@ -72,4 +72,10 @@ std::vector<Tensor> ConvTranspose::reference(std::span<const Tensor> inputs,
   return {run_program(epilogue, operands, out_dims)};
 }
 
+Operations ConvTranspose::operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
+  const Dims weights = inputs[1].dims();  // [in, out / group, window...]
+  return {2 * element_count(inputs[0]) * (element_count(weights) / std::max<int64_t>(1, weights[0])),
+          computing_steps(epilogue) * element_count(outputs[0])};
+}
+
 }  // namespace temper::ops

@@ -6,6 +6,7 @@
 #include "graph/fields.h"
 #include "graph/infer.h"
 #include "graph/op_kind.h"
+#include "graph/operations.h"
 
 namespace temper::ops {
 
@@ -28,6 +29,7 @@ struct ConvTranspose {
   bool operator==(const ConvTranspose&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };
 
 }  // namespace temper::ops

@@ -102,4 +102,23 @@ std::vector<Tensor> FusedReduce::reference(std::span<const Tensor> inputs, std::
   return {after(epilogue, reduce.reference(std::span(&x, 1), std::span(&between, 1))[0])};
 }
 
+Operations FusedConv::operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
+  // The convolution gives more than the pool leaves; its epilogue is counted on what is left.
+  const TensorType all =
+      type_of(inputs[0].dtype, pools() ? conv.output_dims(inputs[0].dims(), inputs[1].dims()) : outputs[0].dims());
+  return {conv.operations(inputs, std::span(&all, 1)).products,
+          computing_steps(conv.epilogue) * element_count(outputs[0])};
+}
+
+Operations ConvChain::operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
+  const Dims first_weights = inputs[1].dims(), weights = inputs[size_t(first_inputs)].dims();
+  const int64_t pixels = element_count(outputs[0]) / std::max<int64_t>(1, weights[0]);
+  return {2 * pixels * (element_count(first_weights) + element_count(weights)),
+          pixels * (weights[0] * computing_steps(then) + weights[1] * computing_steps(first.epilogue))};
+}
+
+Operations FusedReduce::operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
+  return reduce.operations(inputs, outputs);
+}
+
 }  // namespace temper::ops

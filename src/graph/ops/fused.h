@@ -4,12 +4,19 @@
 // fuse_neighbours and chain_convs (passes/) make them, for backends that ask for it.
 #pragma once
 #include "graph/batched_node.h"
+#include "graph/onnx_form.h"
 #include "graph/op_kind.h"
+#include "graph/operations.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/reduce.h"
 
 namespace temper::ops {
+
+// Only the graph inside a plan has such ops: what is written is the model before.
+inline OnnxForm not_in_onnx(std::string_view name) {
+  return OnnxForm::none(concat("ONNX has no ", name, "; write the graph that was not yet fused for a device"));
+}
 
 // fused_conv(x, w, epilogue inputs...) = max_pool(conv(prologue(x), w, ...)).
 struct FusedConv {
@@ -33,6 +40,8 @@ struct FusedConv {
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   bool sliceable(const BatchedNode& node) const { return conv.sliceable(node); }
+  Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+  OnnxForm onnx_form() const { return not_in_onnx(name); }
 };
 
 // conv_chain(x, w, inputs of the epilogue..., v [M,C,1,...], inputs of `then`...) = then(conv(conv(x, w, ...), v)):
@@ -54,6 +63,8 @@ struct ConvChain {
   Conv second() const;  // both may round to TF32, or none
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+  OnnxForm onnx_form() const { return not_in_onnx(name); }
 };
 
 // fused_reduce(x) = epilogue(reduce(prologue(x))); the axes are fields.
@@ -73,6 +84,8 @@ struct FusedReduce {
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   bool sliceable(const BatchedNode& node) const { return reduce.sliceable(node); }
+  Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+  OnnxForm onnx_form() const { return not_in_onnx(name); }
 };
 
 }  // namespace temper::ops

@@ -103,4 +103,12 @@ std::vector<Tensor> Gather::reference(std::span<const Tensor> inputs, std::span<
   return {out};
 }
 
+OnnxForm Gather::onnx_form() const {
+  switch (kind) {
+    case GatherKind::axis: return {"Gather", {{"axis", axis}}};
+    case GatherKind::elements: return {"GatherElements", {{"axis", axis}}};
+    default: return {"GatherND", {{"batch_dims", batch_dims}}};
+  }
+}
+
 }  // namespace temper::ops

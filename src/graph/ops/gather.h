@@ -7,6 +7,8 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/narrow.h"
+#include "graph/onnx_form.h"
 #include "graph/op_kind.h"
 
 namespace temper::ops {
@@ -30,6 +32,8 @@ struct Gather {
   bool operator==(const Gather&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  NarrowForm narrow_form(const NarrowNode&) const { return NarrowRole::carrier; }
+  OnnxForm onnx_form() const;
 };
 
 // The element that index `index` of an axis of `size` elements means; throws Error{usage} where there is none.

@@ -108,4 +108,11 @@ std::vector<Tensor> GridSample::reference(std::span<const Tensor> inputs, std::s
   return {out};
 }
 
+OnnxForm GridSample::onnx_form() const {
+  return {"GridSample",
+          {{"mode", enum_names(kind)[size_t(kind)]},
+           {"padding_mode", enum_names(padding)[size_t(padding)]},
+           {"align_corners", align_corners}}};
+}
+
 }  // namespace temper::ops

@@ -4,6 +4,7 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/onnx_form.h"
 #include "graph/op_kind.h"
 
 namespace temper::ops {
@@ -24,6 +25,7 @@ struct Lrn {
   bool operator==(const Lrn&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  OnnxForm onnx_form() const { return {"LRN", {{"size", size}, {"alpha", alpha}, {"beta", beta}, {"bias", bias}}}; }
 };
 
 }  // namespace temper::ops

@@ -71,4 +71,11 @@ bool MatMul::sliceable(const BatchedNode& node) const {
   return node.is_batched(1) ? node.shape(1).size() == rank : node.shape(1).size() < rank || node.shape(1)[0] == Dim(1);
 }
 
+Operations MatMul::operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
+  const Dims a = inputs[0].dims();
+  const int64_t inner = a.empty() ? 1 : a.size() == 1 || !transpose_a ? a.back() : a[a.size() - 2];
+  const int64_t out = element_count(outputs[0]);
+  return {2 * out * inner, computing_steps(epilogue) * out};
+}
+
 }  // namespace temper::ops

@@ -7,7 +7,9 @@
 #include "graph/batched_node.h"
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/narrow.h"
 #include "graph/op_kind.h"
+#include "graph/operations.h"
 
 namespace temper::ops {
 
@@ -29,6 +31,8 @@ struct MatMul {
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   bool sliceable(const BatchedNode& node) const;
+  NarrowForm narrow_form(const NarrowNode&) const { return NarrowRole::product; }
+  Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };
 
 }  // namespace temper::ops

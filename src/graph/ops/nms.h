@@ -5,6 +5,7 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/onnx_form.h"
 #include "graph/op_kind.h"
 
 namespace temper::ops {
@@ -21,6 +22,7 @@ struct Nms {
   bool operator==(const Nms&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  OnnxForm onnx_form() const { return {"NonMaxSuppression", {{"center_point_box", center}}}; }
 };
 
 }  // namespace temper::ops

@@ -4,6 +4,7 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/narrow.h"
 #include "graph/op_kind.h"
 
 namespace temper::ops {
@@ -24,6 +25,7 @@ struct Normalize {
   bool operator==(const Normalize&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  NarrowForm narrow_form(const NarrowNode&) const { return NarrowForm::stays_f32("its sums stay in fp32"); }
 };
 
 }  // namespace temper::ops

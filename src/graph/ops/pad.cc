@@ -97,4 +97,10 @@ std::vector<Tensor> Pad::reference(std::span<const Tensor> inputs, std::span<con
   return {out};
 }
 
+NarrowForm Pad::narrow_form(const NarrowNode& node) const {
+  const bool fills = kind == PadKind::constant && node.has(1);
+  if (node.inputs() <= 2 && (!fills || node.survives(1))) return NarrowRole::carrier;
+  return NarrowForm::stays_f32(concat(node.dtype(), " does not hold what it fills in"));
+}
+
 }  // namespace temper::ops

@@ -5,6 +5,7 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/narrow.h"
 #include "graph/op_kind.h"
 
 namespace temper::ops {
@@ -29,6 +30,7 @@ struct Pad {
   bool absorb(const InferContext& context);
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  NarrowForm narrow_form(const NarrowNode& node) const;
 };
 
 }  // namespace temper::ops

@@ -35,4 +35,8 @@ DType infer_epilogue(const Program& epilogue, DType accumulator, const Shape& sh
   return epilogue.infer(dtypes);
 }
 
+Operations Pointwise::operations(std::span<const TensorType>, std::span<const TensorType> outputs) const {
+  return {0, computing_steps(program) * element_count(outputs[0])};
+}
+
 }  // namespace temper::ops

@@ -5,6 +5,7 @@
 #include "graph/fields.h"
 #include "graph/infer.h"
 #include "graph/op_kind.h"
+#include "graph/operations.h"
 
 namespace temper::ops {
 
@@ -21,6 +22,7 @@ struct Pointwise {
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   bool sliceable(const BatchedNode& node) const { return node.broadcasts(0); }
+  Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };
 
 // The dtype that a product of x and w is summed in: i32 for 8-bit integers (x i8 or u8, w i8), f32 for bf16, the one

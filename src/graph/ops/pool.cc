@@ -76,4 +76,24 @@ std::vector<Tensor> Pool::reference(std::span<const Tensor> inputs, std::span<co
   return {out};
 }
 
+NarrowForm Pool::narrow_form(const NarrowNode&) const {
+  if (with_indices) return NarrowForm::stays_f32("rounding could move the largest element");
+  if (kind == PoolKind::lp) return NarrowForm::stays_f32("its sums stay in fp32");
+  return NarrowRole::carrier;
+}
+
+OnnxForm Pool::onnx_form() const {
+  const char* types[] = {"MaxPool", "AveragePool", "LpPool"};
+  OnnxForm form{types[int(kind)], onnx_attributes(window())};
+  form.attributes.push_back({"ceil_mode", ceil_mode});
+  if (kind == PoolKind::max) form.attributes.push_back({"storage_order", column_major});
+  if (kind == PoolKind::average) form.attributes.push_back({"count_include_pad", count_include_pad});
+  if (kind == PoolKind::lp) form.attributes.push_back({"p", p});
+  return form;
+}
+
+Operations Pool::operations(std::span<const TensorType>, std::span<const TensorType> outputs) const {
+  return {0, element_count(outputs[0]) * element_count(kernel)};
+}
+
 }  // namespace temper::ops

@@ -3,7 +3,10 @@
 // flattened input. Global pools are reduce.
 #pragma once
 #include "graph/batched_node.h"
+#include "graph/narrow.h"
+#include "graph/onnx_form.h"
 #include "graph/op_kind.h"
+#include "graph/operations.h"
 #include "graph/ops/window.h"
 
 namespace temper::ops {
@@ -42,6 +45,9 @@ struct Pool {
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   bool sliceable(const BatchedNode& node) const { return node.is_batched(0) && node.outputs() == 1; }
+  NarrowForm narrow_form(const NarrowNode&) const;
+  OnnxForm onnx_form() const;
+  Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };
 
 }  // namespace temper::ops

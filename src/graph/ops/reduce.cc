@@ -138,4 +138,14 @@ std::vector<Tensor> Reduce::reference(std::span<const Tensor> inputs, std::span<
   return {out};
 }
 
+NarrowForm Reduce::narrow_form(const NarrowNode&) const {
+  if (kind == ReduceKind::sum || kind == ReduceKind::mean || kind == ReduceKind::max || kind == ReduceKind::min)
+    return NarrowRole::carrier;
+  return NarrowForm::stays_f32("its sums stay in fp32");
+}
+
+Operations Reduce::operations(std::span<const TensorType> inputs, std::span<const TensorType>) const {
+  return {0, element_count(inputs[0])};
+}
+
 }  // namespace temper::ops

@@ -5,7 +5,9 @@
 #include "graph/batched_node.h"
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/narrow.h"
 #include "graph/op_kind.h"
+#include "graph/operations.h"
 
 namespace temper::ops {
 
@@ -33,6 +35,8 @@ struct Reduce {
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   bool sliceable(const BatchedNode&) const { return axes.empty() || axes[0] > 0; }
+  NarrowForm narrow_form(const NarrowNode&) const;
+  Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };
 
 // ONNX's axes as sorted axes of a tensor of that rank; throws Error{bad_file} for one that is not there or twice there.

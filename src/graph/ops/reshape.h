@@ -5,6 +5,7 @@
 #include "graph/batched_node.h"
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/narrow.h"
 #include "graph/op_kind.h"
 
 namespace temper::ops {
@@ -29,6 +30,7 @@ struct Reshape {
     return node.inputs() == 1 && !node.out().empty() && node.out()[0] == node.shape(0)[0];
   }
   void take_slice(int64_t samples) { shape[0] = samples; }
+  NarrowForm narrow_form(const NarrowNode&) const { return NarrowRole::carrier; }
 };
 
 // ONNX's target (with 0 and -1) for an input of shape `from`.

@@ -257,4 +257,10 @@ std::vector<Tensor> Resize::reference(std::span<const Tensor> inputs, std::span<
   return {out};
 }
 
+NarrowForm Resize::narrow_form(const NarrowNode& node) const {
+  if (kind == ResizeKind::nearest && coordinate != ResizeCoordinate::tf_crop_and_resize && node.inputs() == 1)
+    return NarrowRole::carrier;
+  return NarrowForm::stays_f32("interpolates in fp32");
+}
+
 }  // namespace temper::ops

@@ -4,6 +4,7 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/narrow.h"
 #include "graph/op_kind.h"
 
 namespace temper::ops {
@@ -77,6 +78,7 @@ struct Resize {
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   bool is_identity_along(size_t axis, int64_t in, int64_t out) const;
   ResizeTable table(size_t axis, int64_t in, int64_t out) const;
+  NarrowForm narrow_form(const NarrowNode& node) const;
 };
 
 }  // namespace temper::ops

@@ -100,4 +100,14 @@ std::vector<Tensor> RoiAlign::reference(std::span<const Tensor> inputs, std::spa
   return {out};
 }
 
+OnnxForm RoiAlign::onnx_form() const {
+  return {"RoiAlign",
+          {{"mode", enum_names(kind)[size_t(kind)]},
+           {"output_height", height},
+           {"output_width", width},
+           {"sampling_ratio", sampling_ratio},
+           {"spatial_scale", spatial_scale},
+           {"coordinate_transformation_mode", half_pixel ? "half_pixel" : "output_half_pixel"}}};
+}
+
 }  // namespace temper::ops

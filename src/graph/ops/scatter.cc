@@ -86,4 +86,12 @@ std::vector<Tensor> Scatter::reference(std::span<const Tensor> inputs, std::span
   return {out};
 }
 
+OnnxForm Scatter::onnx_form() const {
+  OnnxForm form{kind == ScatterKind::elements ? "ScatterElements" : "ScatterND", {}};
+  if (kind == ScatterKind::elements) form.attributes.push_back({"axis", axis});
+  if (reduction != ScatterReduction::none)
+    form.attributes.push_back({"reduction", enum_names(reduction)[size_t(reduction)]});
+  return form;
+}
+
 }  // namespace temper::ops

@@ -6,6 +6,7 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/onnx_form.h"
 #include "graph/op_kind.h"
 
 namespace temper::ops {
@@ -31,6 +32,7 @@ struct Scatter {
   bool operator==(const Scatter&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  OnnxForm onnx_form() const;
 };
 
 }  // namespace temper::ops

@@ -5,6 +5,7 @@
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/narrow.h"
 #include "graph/op_kind.h"
 
 namespace temper::ops {
@@ -26,6 +27,7 @@ struct Slice {
   bool absorb(const InferContext& context);
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  NarrowForm narrow_form(const NarrowNode&) const { return NarrowRole::carrier; }
 };
 
 // The whole of a tensor of this shape; the caller narrows some axes.

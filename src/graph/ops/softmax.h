@@ -4,6 +4,8 @@
 #include "graph/batched_node.h"
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/narrow.h"
+#include "graph/onnx_form.h"
 #include "graph/op_kind.h"
 
 namespace temper::ops {
@@ -23,6 +25,8 @@ struct Softmax {
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   bool sliceable(const BatchedNode&) const { return axis > 0; }
+  NarrowForm narrow_form(const NarrowNode&) const { return NarrowForm::stays_f32("its sums stay in fp32"); }
+  OnnxForm onnx_form() const { return {log ? "LogSoftmax" : "Softmax", {{"axis", axis}}}; }
 };
 
 }  // namespace temper::ops

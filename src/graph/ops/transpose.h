@@ -4,6 +4,8 @@
 #include "graph/batched_node.h"
 #include "graph/fields.h"
 #include "graph/infer.h"
+#include "graph/narrow.h"
+#include "graph/onnx_form.h"
 #include "graph/op_kind.h"
 
 namespace temper::ops {
@@ -21,6 +23,8 @@ struct Transpose {
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   bool sliceable(const BatchedNode&) const { return perm[0] == 0; }
+  NarrowForm narrow_form(const NarrowNode&) const { return NarrowRole::carrier; }
+  OnnxForm onnx_form() const { return {"Transpose", {{"perm", perm}}}; }
 };
 
 }  // namespace temper::ops

@@ -91,4 +91,11 @@ std::vector<Tensor> Unique::reference(std::span<const Tensor> inputs, std::span<
           Tensor::of<int64_t>({count}, groups.counts)};
 }
 
+OnnxForm Unique::onnx_form() const {
+  OnnxForm form{"Unique", {}};
+  if (axis >= 0) form.attributes.push_back({"axis", axis});
+  form.attributes.push_back({"sorted", sorted});
+  return form;
+}
+
 }  // namespace temper::ops

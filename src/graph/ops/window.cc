@@ -44,4 +44,12 @@ std::pair<int64_t, int64_t> window_pads(const Window& w, int64_t axis, int64_t i
   return w.pad_mode == PadMode::same_upper ? std::pair{small, total - small} : std::pair{total - small, small};
 }
 
+std::vector<OnnxAttribute> onnx_attributes(const Window& window) {
+  std::vector<OnnxAttribute> attributes{
+      {"kernel_shape", window.kernel}, {"strides", window.strides}, {"dilations", window.dilations}};
+  if (window.pad_mode == PadMode::explicit_pads) attributes.push_back({"pads", window.pads});
+  else attributes.push_back({"auto_pad", window.pad_mode == PadMode::same_upper ? "SAME_UPPER" : "SAME_LOWER"});
+  return attributes;
+}
+
 }  // namespace temper::ops

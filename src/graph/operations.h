@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts the arithmetic of an op on concrete types, for people who compare a kernel's time with what a machine could
+// do.
+#pragma once
+#include <cstdint>
+
+#include "graph/program.h"
+#include "graph/tensor.h"
+
+namespace temper {
+
+struct Operations {
+  // Of convolutions and matrix products: two for each product and its sum, elements of the padding among them. They run
+  // at the rate of the dtype of their operands.
+  int64_t products = 0;
+  // One for each step of a program and element, and as many as a window or a reduction has elements.
+  int64_t others = 0;
+  int64_t all() const { return products + others; }
+};
+
+// Steps that compute: constants and casts are free, or nearly so.
+int64_t computing_steps(const Program& program);
+inline int64_t element_count(const TensorType& type) { return element_count(type.dims()); }
+
+}  // namespace temper
