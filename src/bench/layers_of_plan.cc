@@ -45,6 +45,7 @@ LayerKind layer_kind(OpKind kind) {
     case OpKind::reduction: return LayerKind::reduction;
     case OpKind::pointwise: return LayerKind::pointwise;
     case OpKind::softmax: return LayerKind::softmax;
+    case OpKind::attention: return LayerKind::attention;
     case OpKind::normalization: return LayerKind::normalization;
     case OpKind::movement: return LayerKind::movement;
     case OpKind::quantize: return LayerKind::quantize;

@@ -10,9 +10,10 @@ class BatchedNode {
  public:
   virtual size_t inputs() const = 0;
   virtual size_t outputs() const = 0;
-  virtual bool is_batched(size_t input) const = 0;  // false for an input that is left out
-  virtual const Shape& shape(size_t input) const = 0;
-  virtual const Shape& out() const = 0;  // of the first output
+  virtual bool has(size_t input) const = 0;            // false for an input that is left out
+  virtual bool is_batched(size_t input) const = 0;     // false for an input that is left out
+  virtual const Shape& shape(size_t input) const = 0;  // of one that is there
+  virtual const Shape& out() const = 0;                // of the first output
 
   // Inputs from `first` on broadcast to the output: batched ones must have its rank, others must not touch axis 0.
   bool broadcasts(size_t first) const {

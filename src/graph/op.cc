@@ -11,6 +11,7 @@
 #include "graph/onnx_form.h"
 #include "graph/operations.h"
 #include "graph/ops/arg_reduce.h"
+#include "graph/ops/attention.h"
 #include "graph/ops/bit_cast.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/concat.h"
@@ -49,6 +50,7 @@ namespace temper {
 // clang-format off: one a line, in alphabetical order
 #define TEMPER_OPS(OP) \
   OP(ArgReduce)        \
+  OP(Attention)        \
   OP(BitCast)          \
   OP(Broadcast)        \
   OP(Concat)           \

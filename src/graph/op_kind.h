@@ -13,6 +13,7 @@ enum class OpKind : uint8_t {
   reduction,
   pointwise,
   softmax,
+  attention,
   normalization,
   movement,  // elements go elsewhere as they are, or are interpolated
   quantize,

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "graph/onnx_form.h"
+#include "graph/ops/attention.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/conv_transpose.h"
@@ -204,6 +205,55 @@ void write(OnnxWriter& w, const Node& node, const ops::Reduce& op) {
       names[int(op.kind)], {w.name(node.inputs[0]), data ? w.name(node.inputs[1]) : w.ints(op.axes)}, {out(w, node)});
   set_attribute(proto, "keepdims", int64_t(op.keepdims));
   set_attribute(proto, "noop_with_empty_axes", int64_t(data ? op.noop_with_empty_axes : op.axes.empty()));
+}
+
+// The window as a mask of bool [Sq,Sk], where the sizes are known.
+std::string window_mask(OnnxWriter& w, const Node& node, const ops::Attention& op) {
+  const Dim &queries = w.type(node.inputs[0]).shape[1], &keys = w.type(node.inputs[1]).shape[1];
+  if (!queries.is_constant() || !keys.is_constant()) w.unsupported("a window on an unknown number of keys");
+  Tensor mask(DType::boolean, {queries.value(), keys.value()});
+  for (int64_t i = 0; i < queries.value(); ++i) {
+    const ops::KeyRange range = ops::keys_of_query(op, i, queries.value(), keys.value(), keys.value());
+    for (int64_t j = range.first; j < range.end; ++j) mask.data<bool>()[i * keys.value() + j] = true;
+  }
+  return w.constant(mask, concat(node.name, "/window"));
+}
+
+// A product of halves sums in f32, as ONNX's Attention does where it is given f32.
+void write(OnnxWriter& w, const Node& node, const ops::Attention& op) {
+  const TensorType &q = w.type(node.inputs[0]), &k = w.type(node.inputs[1]);
+  const bool narrow = q.dtype == DType::bf16 || q.dtype == DType::f16;
+  const bool masked = node.inputs.size() > 3 && node.inputs[3].valid();
+  const bool bounded = node.inputs.size() > 4 && node.inputs[4].valid();
+  const bool window = op.left >= 0 || op.right >= 0;
+  const bool causal = op.left < 0 && op.right == 0 && (!op.from_end || (q.shape[1] == k.shape[1] && !bounded));
+  if (op.zero_nan) w.unsupported("an attention whose softmax is zeros where it would be NaN");
+  if (window && !causal && (masked || bounded)) w.unsupported("an attention with a window and a mask");
+  Names inputs;
+  for (size_t i = 0; i < 3; ++i) inputs.push_back(operand(w, node.inputs[i]));
+  if (masked) {
+    const TensorType& mask = w.type(node.inputs[3]);
+    if (mask.rank() == 0 || (mask.rank() == 4 && mask.shape[0] != Dim(1) && mask.shape[0] != q.shape[0]))
+      w.unsupported("an attention whose mask is ", mask);
+    inputs.push_back(is_float(mask.dtype) ? operand(w, node.inputs[3]) : w.name(node.inputs[3]));
+    const DType computed = narrow ? DType::f32 : q.dtype;
+    if (is_float(mask.dtype) && mask.dtype != computed && !(computed == DType::f32 && size_of(mask.dtype) == 2))
+      w.unsupported("an attention of ", q.dtype, " with a mask of ", mask.dtype);
+  } else if (window && !causal) {
+    inputs.push_back(window_mask(w, node, op));
+  }
+  if (bounded) {
+    inputs.resize(6);
+    inputs.push_back(w.name(node.inputs[4]));
+  }
+  const std::string y = narrow ? w.fresh(concat(out(w, node), "/f32")) : out(w, node);
+  onnx::NodeProto& proto = w.node("Attention", inputs, {y});
+  set_attribute(proto, "q_num_heads", op.heads);
+  set_attribute(proto, "kv_num_heads", op.kv_heads);
+  if (op.scale != 1 / std::sqrt(double(q.shape[2].value() / op.heads))) set_attribute(proto, "scale", op.scale);
+  if (op.softcap > 0) set_attribute(proto, "softcap", op.softcap);
+  if (causal) set_attribute(proto, "is_causal", int64_t(1));
+  if (narrow) set_attribute(w.node("Cast", {y}, {out(w, node)}), "to", int64_t(onnx_from_dtype(q.dtype)));
 }
 
 Tensor filled(DType dtype, Dims dims, double value) {
@@ -451,9 +501,10 @@ struct Written {
 };
 
 // The ops whose writing needs more than data. Any other says beside it what it is (OnnxForm).
-using WithFunctions = Written<ops::Broadcast, ops::Conv, ops::ConvTranspose, ops::Cumulative, ops::Dequantize,
-                              ops::MatMul, ops::Normalize, ops::Pad, ops::Pointwise, ops::Quantize, ops::Range,
-                              ops::Recurrent, ops::Reduce, ops::Reshape, ops::Resize, ops::Slice, ops::TopK>;
+using WithFunctions =
+    Written<ops::Attention, ops::Broadcast, ops::Conv, ops::ConvTranspose, ops::Cumulative, ops::Dequantize,
+            ops::MatMul, ops::Normalize, ops::Pad, ops::Pointwise, ops::Quantize, ops::Range, ops::Recurrent,
+            ops::Reduce, ops::Reshape, ops::Resize, ops::Slice, ops::TopK>;
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "graph/narrow.h"
+#include "graph/ops/attention.h"
 #include "graph/ops/concat.h"
 #include "graph/ops/pointwise.h"
 #include "graph/product.h"
@@ -99,7 +100,9 @@ class Lowerer {
   }
 
   // Which inputs of a carrier carry.
-  static bool is_data(const Node& node, size_t input) { return input == 0 || node.op.is<ops::Concat>(); }
+  static bool is_data(const Node& node, size_t input) {
+    return input == 0 || node.op.is<ops::Concat>() || (input < 3 && node.op.is<ops::Attention>());
+  }
 
   Role role_of(const Node& node, std::string& reason) const {
     const Role role = role_by_op(node, reason);
@@ -241,6 +244,7 @@ class Lowerer {
                  stays_finite(*graph_.constant(id)))
           inputs.push_back(as(id, dtype_));
         else if (program) inputs.push_back(stored(id));
+        else if (node.op.is<ops::Attention>() && i >= 3) inputs.push_back(stored(id));  // a mask may be of any dtype
         else inputs.push_back(as(id, narrow ? dtype_ : DType::f32));
       }
       if (program) {

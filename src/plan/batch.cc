@@ -14,9 +14,8 @@ class NodeOfGraph final : public BatchedNode {
       : graph_(graph), node_(node), batched_(batched) {}
   size_t inputs() const override { return node_.inputs.size(); }
   size_t outputs() const override { return node_.outputs.size(); }
-  bool is_batched(size_t input) const override {
-    return input < node_.inputs.size() && node_.inputs[input].valid() && batched_[size_t(node_.inputs[input].index)];
-  }
+  bool has(size_t input) const override { return input < node_.inputs.size() && node_.inputs[input].valid(); }
+  bool is_batched(size_t input) const override { return has(input) && batched_[size_t(node_.inputs[input].index)]; }
   const Shape& shape(size_t input) const override { return graph_.type(node_.inputs[input]).shape; }
   const Shape& out() const override { return graph_.type(node_.outputs[0]).shape; }
 

@@ -80,6 +80,7 @@ struct OneInput final : BatchedNode {
   Shape all{2, 3, 4, 4};
   size_t inputs() const override { return 1; }
   size_t outputs() const override { return 1; }
+  bool has(size_t input) const override { return input == 0; }
   bool is_batched(size_t input) const override { return input == 0; }
   const Shape& shape(size_t) const override { return all; }
   const Shape& out() const override { return all; }

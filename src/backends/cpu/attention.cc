@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention on CPUs in one go: scores are computed for a block of keys and some queries, and leave the cache for
+// nowhere. The softmax is the online one (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018):
+// a running maximum and sum for each query, by which what was summed before is scaled when the maximum grows.
+// Scores lie transposed, [key][query]: queries fill the vectors, so maxima and sums need no step across lanes, and both
+// products read one operand from rows that lie as the model has them. A few queries alone go row by row.
+#include "graph/ops/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/isa.h"
+#include "backends/cpu/lanes.h"
+#include "backends/cpu/vmath.h"
+#include "base/checked.h"
+#include "base/threads.h"
+
+namespace temper {
+
+namespace {
+
+constexpr int64_t kKeys = 64;        // keys of a block
+constexpr int64_t kLane = 16;        // queries of a vector
+constexpr int64_t kMostRows = 128;   // queries of a task: each copies the keys and values that it reads
+constexpr int64_t kFewQueries = 7;   // up to so many go row by row
+constexpr int64_t kRowPadding = 24;  // a multiple of the rows of all tiles
+constexpr float kNone = -std::numeric_limits<float>::infinity();
+
+typedef float Lanes __attribute__((vector_size(kLane * sizeof(float)), may_alias));
+
+// c[m][n] = c[m][n] * factor[n] + sum over d of a[m * a_row + d * a_step] * b[d][n] for m < M, and N vectors of n; c
+// counts as 0 where there is no factor. b, c and factor are as wide as that. The sums are an array for each vector, not
+// one of arrays: so compilers keep them in registers.
+template <int M, int N>
+inline void multiply_tile(const float* a, int64_t a_row, int64_t a_step, const float* b, float* c, const float* factor,
+                          int64_t depth) {
+  static_assert(N == 1 || N == 2);
+  Lanes left[M], right[M];
+  Lanes* to = reinterpret_cast<Lanes*>(c);
+  const Lanes *scale = reinterpret_cast<const Lanes*>(factor), *row = reinterpret_cast<const Lanes*>(b);
+  for (int m = 0; m < M; ++m) {
+    left[m] = factor ? to[m * N] * scale[0] : Lanes{};
+    if constexpr (N == 2) right[m] = factor ? to[m * N + 1] * scale[1] : Lanes{};
+  }
+  for (int64_t d = 0; d < depth; ++d, row += N) {
+    const Lanes first = row[0], second = row[N - 1];
+    for (int m = 0; m < M; ++m) {
+      const float element = a[m * a_row + d * a_step];
+      left[m] += element * first;
+      if constexpr (N == 2) right[m] += element * second;
+    }
+  }
+  for (int m = 0; m < M; ++m) {
+    to[m * N] = left[m];
+    if constexpr (N == 2) to[m * N + 1] = right[m];
+  }
+}
+
+// All rows of a, a multiple of M.
+template <int M, int N>
+inline void multiply(const float* a, int64_t rows, int64_t a_row, int64_t a_step, const float* b, float* c,
+                     const float* factor, int64_t depth) {
+  for (int64_t m = 0; m < rows; m += M)
+    multiply_tile<M, N>(a + m * a_row, a_row, a_step, b, c + m * N * kLane, factor, depth);
+}
+
+// What is done to the scores of `keys` keys before the softmax.
+struct Scores {
+  float scale, softcap;
+  const float* bias = nullptr;  // [key] or, where `each`, [key][query]; the latter -inf and 0 where `chosen`
+  bool each = false, chosen = false;
+  const int32_t *first = nullptr, *end = nullptr;  // by query: its range of keys; null: all take part
+  int32_t key = 0;                                 // of the first row
+};
+
+// s [keys][W]: scores become exp(score - peak), with the peak and sum of each query brought up to date; `factor` is
+// what earlier sums are multiplied by.
+template <int W>
+inline void softmax_block(float* s, int64_t keys, const Scores& how, float* peak, float* sum, float* factor) {
+  float top[W], base[W], total[W];
+  for (int l = 0; l < W; ++l) top[l] = peak[l];
+  for (int64_t j = 0; j < keys; ++j) {
+    float* row = s + j * W;
+    for (int l = 0; l < W; ++l) row[l] *= how.scale;
+    if (how.softcap > 0)
+      for (int l = 0; l < W; ++l) row[l] = how.softcap * vmath::tanh(row[l] / how.softcap);
+    if (how.bias && !how.each) {
+      const float bias = how.bias[j];
+      if (how.chosen && bias < 0)
+        for (int l = 0; l < W; ++l) row[l] = bias;
+      else
+        for (int l = 0; l < W; ++l) row[l] += bias;
+    } else if (how.bias) {
+      const float* bias = how.bias + j * W;
+      if (how.chosen)
+        for (int l = 0; l < W; ++l) row[l] = bias[l] < 0 ? bias[l] : row[l];
+      else
+        for (int l = 0; l < W; ++l) row[l] += bias[l];
+    }
+    if (how.first) {
+      const int32_t key = how.key + int32_t(j);
+      for (int l = 0; l < W; ++l) row[l] = (key >= how.first[l]) & (key < how.end[l]) ? row[l] : kNone;
+    }
+    for (int l = 0; l < W; ++l) top[l] = row[l] > top[l] ? row[l] : top[l];
+  }
+  for (int l = 0; l < W; ++l) {
+    base[l] = top[l] == kNone ? 0.f : top[l];  // no key so far: every exp below is then 0 rather than NaN
+    factor[l] = vmath::exp(peak[l] - base[l]);
+    peak[l] = top[l];
+    total[l] = sum[l] * factor[l];
+  }
+  for (int64_t j = 0; j < keys; ++j) {
+    float* row = s + j * W;
+    for (int l = 0; l < W; ++l) {
+      const float e = vmath::exp(row[l] - base[l]);
+      row[l] = e;
+      total[l] += e;
+    }
+  }
+  for (int l = 0; l < W; ++l) sum[l] = total[l];
+}
+
+// The tiles for the registers of an instruction set: rows, and vectors of queries.
+struct Tiles {
+  int rows, vectors;
+};
+constexpr int64_t kMostVectors = 2;
+Tiles tiles_of(Isa isa) {
+  if (isa == Isa::avx512) return {8, 2};
+  return isa == Isa::avx2 ? Tiles{6, 1} : Tiles{3, 1};
+}
+
+// Queries that fill N vectors, and a block of `count` keys.
+struct Panel {
+  const float *keys, *values, *queries;  // [key][d]; [key][value_width]; [d][query]
+  float *scores, *sums;                  // [key][query]; [e][query]
+  float* states;                         // peak of each query; `state_stride` further its sum, then its factor
+  int64_t state_stride, count, key_size, value_size, value_width;
+};
+
+template <int M, int N>
+inline void run_panel(const Panel& p, const Scores& how) {
+  float *peak = p.states, *sum = peak + p.state_stride, *factor = sum + p.state_stride;
+  multiply<M, N>(p.keys, round_up<int64_t>(p.count, M), p.key_size, 1, p.queries, p.scores, nullptr, p.key_size);
+  softmax_block<N * kLane>(p.scores, p.count, how, peak, sum, factor);
+  multiply<M, N>(p.values, round_up<int64_t>(p.value_size, M), 1, p.value_width, p.scores, p.sums, factor, p.count);
+}
+
+void run_panel(const Panel& data, const Scores& how, Tiles tiles, int64_t width) {
+  if (tiles.rows == 8 && width == 2 * kLane) vectorised([=] { run_panel<8, 2>(data, how); });
+  else if (tiles.rows == 8) vectorised([=] { run_panel<8, 1>(data, how); });
+  else if (tiles.rows == 6) vectorised([=] { run_panel<6, 1>(data, how); });
+  else vectorised([=] { run_panel<3, 1>(data, how); });
+}
+
+// One mask and how it is read; `data` begins at the row of the batch and head.
+struct Mask {
+  const void* data = nullptr;
+  DType dtype = DType::f32;
+  int64_t query = 0, key = 0;  // strides in elements
+  template <class T>
+  static float value(T element) {
+    if constexpr (std::is_same_v<T, bool>) return element ? 0.f : kNone;
+    else return static_cast<float>(element);
+  }
+};
+
+// to[j * width + l] for `keys` keys and `queries` queries from (query, key) on; a mask of one row gives to[j].
+template <class T>
+inline void copy_mask(const Mask& mask, int64_t query, int64_t queries, int64_t width, int64_t key, int64_t keys,
+                      float* to) {
+  const T* from = static_cast<const T*>(mask.data) + query * mask.query + key * mask.key;
+  if (mask.query == 0) {
+    for (int64_t j = 0; j < keys; ++j) to[j] = Mask::value(from[j * mask.key]);
+    return;
+  }
+  for (int64_t l = 0; l < queries; ++l)
+    for (int64_t j = 0; j < keys; ++j) to[j * width + l] = Mask::value(from[l * mask.query + j * mask.key]);
+  for (int64_t j = 0; j < keys; ++j)
+    for (int64_t l = queries; l < width; ++l) to[j * width + l] = 0;
+}
+
+// Rows of `size` elements, `pitch` apart, as f32 rows of `width`; the rest, and rows up to `padded`, are zeros.
+template <class T>
+inline void copy_rows(const T* from, int64_t pitch, int64_t rows, int64_t size, float* to, int64_t width,
+                      int64_t padded) {
+  for (int64_t r = 0; r < rows; ++r, from += pitch, to += width) {
+    TEMPER_NO_ALIAS
+    for (int64_t i = 0; i < size; ++i) to[i] = static_cast<float>(from[i]);
+    for (int64_t i = size; i < width; ++i) to[i] = 0;
+  }
+  for (int64_t i = 0; i < (padded - rows) * width; ++i) to[i] = 0;
+}
+
+struct Sizes : ops::AttentionSizes {
+  int64_t q_pitch, k_pitch, v_pitch, y_pitch;
+  int64_t group() const { return heads / kv_heads; }
+  int64_t padded_value() const { return round_up(value_size, kRowPadding); }
+  static constexpr int64_t padded_keys() { return (kKeys + kRowPadding - 1) / kRowPadding * kRowPadding; }
+};
+
+// Addresses and settings of one head of one row of the batch.
+template <class T>
+struct Head {
+  const T *q, *k, *v;
+  T* y;
+  Mask mask;
+  int64_t length;
+};
+
+// Memory of one thread, in floats.
+struct Scratch {
+  int64_t keys, values, queries, scores, sums, bias, states, total;
+  Scratch(const Sizes& s, int64_t rows) {
+    int64_t at = 0;
+    auto take = [&](int64_t floats) { return std::exchange(at, at + round_up(floats, kLane)); };
+    keys = take(Sizes::padded_keys() * s.key_size);
+    values = take(kKeys * s.padded_value());
+    queries = take(rows * s.key_size);
+    scores = take(std::max(Sizes::padded_keys() * kMostVectors * kLane, s.keys));
+    sums = take(rows * s.padded_value());
+    bias = take(std::max(kKeys * kMostVectors * kLane, s.keys));
+    states = take(5 * rows);  // peak, sum, factor; first and end key
+    total = at;
+  }
+};
+
+class AttentionKernel final : public Kernel {
+ public:
+  explicit AttentionKernel(const Problem& problem)
+      : op_(problem.op.get<ops::Attention>()), threads_(std::max(1, problem.threads)) {
+    const auto& in = problem.inputs;
+    static_cast<ops::AttentionSizes&>(s_) = ops::sizes_of(op_, in[0].dims(), in[1].dims(), in[2].dims());
+    auto pitch = [](const Port& port) { return port.pitch ? port.pitch : port.dims().back(); };
+    s_.q_pitch = pitch(in[0]), s_.k_pitch = pitch(in[1]), s_.v_pitch = pitch(in[2]);
+    s_.y_pitch = pitch(problem.outputs[0]);
+    dtype_ = in[0].type.dtype;
+    masked_ = in.size() > 3 && in[3].present;
+    bounded_ = in.size() > 4 && in[4].present;
+    if (masked_) {
+      strides_ = ops::mask_strides(in[3].dims());
+      mask_dtype_ = in[3].type.dtype;
+    }
+    // Blocks of equal size, enough of them for all threads.
+    const int64_t heads = std::max<int64_t>(1, s_.batch * s_.heads);
+    const int64_t wanted = std::max((s_.queries + kMostRows - 1) / kMostRows, (2 * threads_ + heads - 1) / heads);
+    rows_ = std::min(kMostRows, round_up(std::max<int64_t>(1, (s_.queries + wanted - 1) / wanted), kLane));
+    blocks_ = (s_.queries + rows_ - 1) / rows_;
+    scratch_ = Scratch(s_, rows_).total;
+  }
+
+  int64_t workspace() const override { return threads_ * scratch_ * int64_t(sizeof(float)); }
+
+  void launch(const Buffers& buffers) override {
+    const Tiles tiles = tiles_of(cpu_isa());
+    visit_dtype(dtype_, [&]<class T>() {
+      if constexpr (is_float(dtype_of<T>) && sizeof(T) <= 4)
+        parallel_for_threads(threads_, s_.batch * s_.heads * blocks_, 1, [&](int member, int64_t begin, int64_t end) {
+          float* scratch = static_cast<float*>(buffers.workspace) + member * scratch_;
+          for (int64_t task = begin; task < end; ++task) {
+            const Head<T> head = head_of<T>(buffers, task / blocks_);
+            const int64_t first = task % blocks_ * rows_, rows = std::min(rows_, s_.queries - first);
+            if (s_.queries <= kFewQueries) run_rows(head, first, rows, scratch);
+            else run_block(head, first, rows, tiles, scratch);
+          }
+        });
+    });
+  }
+
+ private:
+  ops::Attention op_;
+  Sizes s_{};
+  DType dtype_, mask_dtype_ = DType::f32;
+  bool masked_, bounded_;
+  ops::MaskStrides strides_;
+  int threads_;
+  int64_t rows_, blocks_, scratch_;
+
+  template <class T>
+  Head<T> head_of(const Buffers& buffers, int64_t index) const {
+    const int64_t b = index / s_.heads, h = index % s_.heads, g = h / s_.group();
+    auto at = [&](size_t input, int64_t rows, int64_t pitch, int64_t column) {
+      return static_cast<const T*>(buffers.inputs[input]) + b * rows * pitch + column;
+    };
+    Head<T> head{at(0, s_.queries, s_.q_pitch, h * s_.key_size),
+                 at(1, s_.keys, s_.k_pitch, g * s_.key_size),
+                 at(2, s_.keys, s_.v_pitch, g * s_.value_size),
+                 static_cast<T*>(buffers.outputs[0]) + b * s_.queries * s_.y_pitch + h * s_.value_size,
+                 {},
+                 s_.keys};
+    if (bounded_) head.length = static_cast<const int64_t*>(buffers.inputs[4])[b];
+    if (masked_) {
+      const int64_t offset = b % strides_.batches * strides_.batch + h * strides_.head;
+      head.mask = {static_cast<const std::byte*>(buffers.inputs[3]) + offset * size_of(mask_dtype_), mask_dtype_,
+                   strides_.query, strides_.key};
+    }
+    return head;
+  }
+
+  ops::KeyRange range_of(int64_t query, int64_t length) const {
+    ops::KeyRange range = ops::keys_of_query(op_, query, s_.queries, s_.keys, length);
+    range.first = std::clamp<int64_t>(range.first, 0, s_.keys), range.end = std::clamp<int64_t>(range.end, 0, s_.keys);
+    return range;
+  }
+
+  // One query after the other: its scores as a row, then the sum of the values.
+  template <class T>
+  void run_rows(const Head<T>& head, int64_t first, int64_t rows, float* scratch) const {
+    const Scratch at(s_, rows_);
+    float *scores = scratch + at.scores, *bias = scratch + at.bias, *query = scratch + at.queries,
+          *sums = scratch + at.sums;
+    const int64_t key_size = s_.key_size, value_size = s_.value_size, k_pitch = s_.k_pitch, v_pitch = s_.v_pitch;
+    const float scale = float(op_.scale), softcap = float(op_.softcap);
+    for (int64_t i = first; i < first + rows; ++i) {
+      const ops::KeyRange range = range_of(i, head.length);
+      const int64_t keys = std::max<int64_t>(0, range.end - range.first);
+      copy_rows(head.q + i * s_.q_pitch, 0, 1, key_size, query, key_size, 1);
+      const T *k = head.k + range.first * k_pitch, *v = head.v + range.first * v_pitch;
+      vectorised([=] {
+        for (int64_t j = 0; j < keys; ++j) scores[j] = scale * dot(query, k + j * k_pitch, key_size);
+        if (softcap > 0)
+          for (int64_t j = 0; j < keys; ++j) scores[j] = softcap * vmath::tanh(scores[j] / softcap);
+      });
+      if (head.mask.data) {
+        Mask row = head.mask;
+        row.data = static_cast<const std::byte*>(row.data) + i * row.query * size_of(row.dtype);
+        row.query = 0;
+        mask_to(row, 0, 1, 1, range.first, keys, bias);
+        const bool chosen = row.dtype == DType::boolean;
+        for (int64_t j = 0; j < keys; ++j) scores[j] = chosen && bias[j] < 0 ? bias[j] : scores[j] + bias[j];
+      }
+      float peak = kNone, sum = 0;
+      float *const to_peak = &peak, *const to_sum = &sum;
+      vectorised([=] {
+        auto add = [](float a, float b) { return a + b; };
+        *to_peak = reduce_row(
+            scores, keys, kNone, [](float a, float b) { return b > a ? b : a; },
+            [](float a, float b) { return b > a ? b : a; });
+        const float base = *to_peak == kNone ? 0.f : *to_peak;
+        for (int64_t j = 0; j < keys; ++j) scores[j] = vmath::exp(scores[j] - base);
+        *to_sum = reduce_row(scores, keys, 0.f, add, add);
+        for (int64_t e = 0; e < value_size; ++e) sums[e] = 0;
+        for (int64_t j = 0; j < keys; ++j) {
+          const T* value = v + j * v_pitch;
+          const float weight = scores[j];
+          TEMPER_NO_ALIAS
+          for (int64_t e = 0; e < value_size; ++e) sums[e] += weight * static_cast<float>(value[e]);
+        }
+      });
+      store(sums, 1, scale_of(peak, sum), head.y + i * s_.y_pitch);
+    }
+  }
+
+  template <class T>
+  static float dot(const float* a, const T* b, int64_t n) {
+    float few[kLane] = {}, rest = 0;
+    int64_t i = 0;
+    for (; i + kLane <= n; i += kLane)
+      for (int64_t l = 0; l < kLane; ++l) few[l] += a[i + l] * static_cast<float>(b[i + l]);
+    for (; i < n; ++i) rest += a[i] * static_cast<float>(b[i]);
+    for (int64_t width = kLane / 2; width > 0; width /= 2)
+      for (int64_t l = 0; l < width; ++l) few[l] += few[l + width];
+    return few[0] + rest;
+  }
+
+  // A row of the output from its sums, which are `stride` apart.
+  template <class T>
+  void store(const float* sums, int64_t stride, float scale, T* y) const {
+    const bool zero = op_.zero_nan && scale != scale;
+    for (int64_t e = 0; e < s_.value_size; ++e) y[e] = static_cast<T>(zero ? 0.f : sums[e * stride] * scale);
+  }
+
+  // What sums are multiplied by in the end: NaN without keys that take part, as ONNX says.
+  float scale_of(float peak, float sum) const {
+    if (s_.keys == 0) return 0;
+    return peak == kNone ? std::numeric_limits<float>::quiet_NaN() : 1.f / sum;
+  }
+
+  static void mask_to(const Mask& mask, int64_t query, int64_t queries, int64_t width, int64_t key, int64_t keys,
+                      float* to) {
+    switch (mask.dtype) {
+      case DType::boolean: return copy_mask<bool>(mask, query, queries, width, key, keys, to);
+      case DType::f16: return copy_mask<Half>(mask, query, queries, width, key, keys, to);
+      case DType::bf16: return copy_mask<BFloat16>(mask, query, queries, width, key, keys, to);
+      case DType::f64: return copy_mask<double>(mask, query, queries, width, key, keys, to);
+      default: return copy_mask<float>(mask, query, queries, width, key, keys, to);
+    }
+  }
+
+  // Queries `first` to `first + rows`, a panel of some vectors at a time, against one block of keys after the other.
+  template <class T>
+  void run_block(const Head<T>& head, int64_t first, int64_t rows, Tiles tiles, float* scratch) const {
+    const Scratch at(s_, rows_);
+    const int64_t padded = round_up(rows, kLane), most_width = tiles.vectors * kLane;
+    float *keys = scratch + at.keys, *values = scratch + at.values, *states = scratch + at.states;
+    int32_t *from = reinterpret_cast<int32_t*>(states + 3 * rows_), *to = from + rows_;
+    int64_t least = s_.keys, most = 0;
+    for (int64_t l = 0; l < padded; ++l) {
+      const ops::KeyRange range = range_of(first + std::min(l, rows - 1), head.length);
+      from[l] = int32_t(range.first), to[l] = int32_t(range.end);
+      least = std::min(least, range.first), most = std::max(most, range.end);
+      states[l] = kNone, states[rows_ + l] = 0;
+    }
+    auto panel_of = [=](int64_t l) {  // its first query, and its width
+      const int64_t panel = l / most_width * most_width;
+      return std::pair(panel, std::min(most_width, padded - panel));
+    };
+    for (int64_t l = 0; l < padded; ++l) {
+      const auto [panel, width] = panel_of(l);
+      float* column = scratch + at.queries + panel * s_.key_size + l - panel;  // [d][query of the panel]
+      const T* query = head.q + (first + std::min(l, rows - 1)) * s_.q_pitch;
+      for (int64_t d = 0; d < s_.key_size; ++d) column[d * width] = static_cast<float>(query[d]);
+    }
+    std::fill_n(scratch + at.sums, padded * s_.padded_value(), 0.f);
+    for (int64_t key = least / kKeys * kKeys; key < most; key += kKeys) {
+      const int64_t count = std::min(kKeys, s_.keys - key);
+      copy_rows(head.k + key * s_.k_pitch, s_.k_pitch, count, s_.key_size, keys, s_.key_size,
+                round_up<int64_t>(count, tiles.rows));
+      copy_rows(head.v + key * s_.v_pitch, s_.v_pitch, count, s_.value_size, values, s_.padded_value(), count);
+      for (int64_t panel = 0; panel < padded; panel += most_width) {
+        const int64_t width = panel_of(panel).second;
+        const auto [lowest, last_first] = std::minmax_element(from + panel, from + panel + width);
+        const auto [first_end, highest] = std::minmax_element(to + panel, to + panel + width);
+        if (*highest <= key || *lowest >= key + count) continue;
+        Scores how{float(op_.scale), float(op_.softcap)};
+        how.key = int32_t(key);
+        if (*last_first > key || *first_end < key + count) how.first = from + panel, how.end = to + panel;
+        if (head.mask.data) {
+          how.bias = scratch + at.bias;
+          how.each = head.mask.query != 0, how.chosen = head.mask.dtype == DType::boolean;
+          mask_to(head.mask, first + panel, std::min(width, rows - panel), width, key, count, scratch + at.bias);
+        }
+        const Panel data{keys,
+                         values,
+                         scratch + at.queries + panel * s_.key_size,
+                         scratch + at.scores,
+                         scratch + at.sums + panel * s_.padded_value(),
+                         states + panel,
+                         rows_,
+                         count,
+                         s_.key_size,
+                         s_.value_size,
+                         s_.padded_value()};
+        run_panel(data, how, tiles, width);
+      }
+    }
+    for (int64_t l = 0; l < rows; ++l) {
+      const auto [panel, width] = panel_of(l);
+      store(scratch + at.sums + panel * s_.padded_value() + l - panel, width, scale_of(states[l], states[rows_ + l]),
+            head.y + (first + l) * s_.y_pitch);
+    }
+  }
+};
+
+Support supports(const Problem& problem, const Device&) {
+  if (auto s = needs_op<ops::Attention>(problem); !s.yes()) return s;
+  if (problem.inputs[0].type.dtype == DType::f64) return refused("f64 is left to the reference");
+  if (problem.inputs[1].dims()[1] > std::numeric_limits<int32_t>::max() - kKeys) return refused("too many keys");
+  return supported();
+}
+
+std::vector<Config> configs(const Problem& problem, const Device&) { return {uniform_config(problem, Layout::plain)}; }
+
+std::unique_ptr<Kernel> load(const Problem& problem, const Config&, const PackedView&, const Device&) {
+  return std::make_unique<AttentionKernel>(problem);
+}
+
+// Rows of q, k, v and y may be apart; a mask is read as one piece.
+bool takes_parts(const Problem& problem, const Config&) {
+  for (size_t i = 0; i < problem.inputs.size(); ++i)
+    if (problem.inputs[i].in_place || (i >= 3 && problem.inputs[i].pitch)) return false;
+  return true;
+}
+
+}  // namespace
+
+extern const Tactic cpu_attention;
+const Tactic cpu_attention{"cpu.attention", 1, supports, configs, nullptr, load, false, nullptr, takes_parts};
+
+}  // namespace temper
