@@ -14,6 +14,7 @@
 #include "graph/ops/pad.h"
 #include "graph/ops/reduce.h"
 #include "graph/ops/reshape.h"
+#include "graph/ops/slice.h"
 #include "graph/ops/softmax.h"
 #include "graph/ops/topk.h"
 #include "graph/ops/transpose.h"
@@ -95,6 +96,12 @@ TEST(AllOps, RunOnTheWholeBatchUnlessTheySayThatASliceMayBeComputed) {
   EXPECT_TRUE(sliceable(reshape, node));
   take_slice(reshape, 1);
   EXPECT_EQ(fields_text(reshape), "shape=[1,48]");
+  Op slice = ops::Slice{.starts = {0, 1, 0, 0}, .sizes = {2, 2, 4, 4}, .steps = {1, 1, 1, 1}};
+  EXPECT_TRUE(sliceable(slice, node));
+  take_slice(slice, 1);
+  EXPECT_EQ(fields_text(slice), "starts=[0,1,0,0] sizes=[1,2,4,4] steps=[1,1,1,1]");
+  EXPECT_FALSE(sliceable(ops::Slice{.starts = {1, 0, 0, 0}, .sizes = {1, 3, 4, 4}, .steps = {1, 1, 1, 1}}, node));
+  EXPECT_FALSE(sliceable(ops::Slice{.starts = {1, 0, 0, 0}, .sizes = {2, 3, 4, 4}, .steps = {-1, 1, 1, 1}}, node));
   Op softmax = ops::Softmax{.axis = 1};
   take_slice(softmax, 1);
   EXPECT_EQ(softmax, Op(ops::Softmax{.axis = 1}));

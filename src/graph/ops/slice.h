@@ -3,6 +3,7 @@
 // exists. With more inputs (starts, ends, axes or absent, steps or absent: i64 or i32 vectors as ONNX's Slice has them)
 // the bounds are data.
 #pragma once
+#include "graph/batched_node.h"
 #include "graph/fields.h"
 #include "graph/infer.h"
 #include "graph/narrow.h"
@@ -28,6 +29,12 @@ struct Slice {
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   NarrowForm narrow_form(const NarrowNode&) const { return NarrowRole::carrier; }
+  // The whole first axis is taken, as it is.
+  bool sliceable(const BatchedNode& node) const {
+    return node.inputs() == 1 && node.is_batched(0) && starts[0] == Dim(0) && steps[0] == 1 &&
+           sizes[0] == node.shape(0)[0];
+  }
+  void take_slice(int64_t samples) { sizes[0] = samples; }
 };
 
 // The whole of a tensor of this shape; the caller narrows some axes.
