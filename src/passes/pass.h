@@ -66,6 +66,7 @@ bool fold_scales_into_weights(Graph& graph, const PassOptions& options);
 bool fuse_epilogues(Graph& graph, const PassOptions& options);
 bool fuse_pointwise(Graph& graph, const PassOptions& options);
 bool merge_equal_nodes(Graph& graph, const PassOptions& options);
+bool merge_products(Graph& graph, const PassOptions& options);
 bool nest_concats(Graph& graph, const PassOptions& options);
 bool recognise_normalize(Graph& graph, const PassOptions& options);
 bool remove_no_ops(Graph& graph, const PassOptions& options);

@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "graph/ops/attention.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/concat.h"
 #include "graph/ops/conv.h"
@@ -89,7 +90,7 @@ class RandomGraph {
   }
 
   void add_node() {
-    switch (below(17)) {
+    switch (below(18)) {
       case 0:
       case 1: conv(); break;
       case 2: matmul(); break;
@@ -106,6 +107,7 @@ class RandomGraph {
       case 13: layer_norm(); break;
       case 14: slice_or_pad(); break;
       case 15: quantized(); break;
+      case 16: attention(); break;
       default: broadcast_or_concat(); break;
     }
   }
@@ -129,6 +131,28 @@ class RandomGraph {
     ops::MatMul op;
     op.transpose_b = chance(0.5);
     push(op, {a, constant(op.transpose_b ? Dims{n, k} : Dims{k, n}, 0.5)});
+  }
+
+  // Of itself, or keys and values of another value; each by weights of its own, with a bias or without.
+  void attention() {
+    const auto x = pick_rank(3), z = chance(0.5) ? x : pick_rank(3);
+    if (!x || !z || shape(*x)[0] != shape(*z)[0]) return;
+    const bool biased = chance(0.5);
+    std::vector<ValueId> inputs;
+    for (const ValueId from : {*x, *z, *z}) {
+      const Dim size = shape(from).back();
+      if (!size.is_constant() || size.value() == 0) return;
+      Program add;
+      add.inputs = 2;
+      add.push({Scalar::add, DType::f32, {0, 1, -1}});
+      inputs.push_back(graph_.add_single(ops::MatMul{}, {from, constant({size.value(), 4}, 0.5)}, name()));
+      if (biased && chance(0.8))
+        inputs.back() = graph_.add_single(ops::Pointwise{add}, {inputs.back(), constant({4}, 1)}, name());
+    }
+    ops::Attention op;
+    op.heads = op.kv_heads = 2;
+    op.scale = 0.5;
+    push(op, std::move(inputs));
   }
 
   void unary() {

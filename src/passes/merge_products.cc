@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// merge_products: the products that make the queries, keys and values of an attention, each by weights of its own from
+// one input, become one product whose columns lie side by side, and slices of it. An attention reads such slices where
+// they lie (plan/parts.h), so that nothing is copied: the input is read once, and one kernel is launched instead of
+// three. Products that anything else reads stay apart: a slice would have to be copied for it.
+//
+// The epilogues must be one program on equal inputs, or on constants that differ along the columns alone; a product
+// without an epilogue joins those that only add such a constant, as if it added zeros.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "graph/ops/attention.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/slice.h"
+#include "passes/pass.h"
+
+namespace temper {
+
+namespace {
+
+struct Member {
+  ValueId result;  // that the attention reads: the product's, or a view of it
+  const Node* product = nullptr;
+  const ops::MatMul* op = nullptr;
+  const ops::Reshape* view = nullptr;  // null: the attention reads the product's output itself
+  int64_t columns = 0;
+};
+
+// The product behind an input of the attention, where nothing else reads it.
+std::optional<Member> member_at(const Graph& graph, ValueId id) {
+  if (!id.valid() || !graph.has_single_use(id)) return std::nullopt;
+  Member member{id, graph.producer(id)};
+  if (member.product && member.product->inputs.size() == 1 &&
+      (member.view = member.product->op.get_if<ops::Reshape>())) {
+    const ValueId inner = member.product->inputs[0];
+    if (!graph.has_single_use(inner) || graph.type(inner).shape.empty() ||
+        graph.type(inner).shape.back() != graph.type(id).shape.back())
+      return std::nullopt;
+    member.product = graph.producer(inner);
+  }
+  if (!member.product || !(member.op = member.product->op.get_if<ops::MatMul>())) return std::nullopt;
+  const ValueId weights = member.product->inputs[1];
+  const Tensor* constant = graph.constant(weights);
+  if (!constant || constant->rank() != 2 || constant->count() == 0 || !graph.has_single_use(weights))
+    return std::nullopt;
+  member.columns = constant->dims()[member.op->transpose_b ? 0 : 1];
+  return member;
+}
+
+// Adds one input of the epilogue, which belongs to all members or is a constant along the columns.
+bool only_adds(const Program& program) {
+  return program.inputs == 2 && program.steps.size() == 1 && program.steps[0].op == Scalar::add &&
+         program.steps[0].args[0] == 0 && program.steps[0].args[1] == 1;
+}
+
+// A constant as a row of `columns` elements; an undefined tensor where it differs along another axis.
+Tensor as_row(const Tensor& constant, int64_t columns) {
+  if (constant.count() != 1 &&
+      (constant.count() != columns || constant.rank() == 0 || constant.dims().back() != columns))
+    return {};
+  Tensor row(constant.dtype(), {columns});
+  const size_t size = size_t(size_of(constant.dtype()));
+  for (int64_t c = 0; c < columns; ++c)
+    std::memcpy(row.raw_mutable() + size_t(c) * size,
+                constant.raw().data() + (constant.count() == 1 ? 0 : size_t(c) * size), size);
+  return row;
+}
+
+// Rows [R, C_m] of all parts, side by side: [R, sum of C_m].
+Tensor side_by_side(const std::vector<const Tensor*>& parts, int64_t rows) {
+  int64_t columns = 0;
+  for (const Tensor* part : parts) columns += part->count() / rows;
+  Tensor whole(parts[0]->dtype(), {rows, columns});
+  std::byte* to = whole.raw_mutable();
+  for (int64_t r = 0; r < rows; ++r)
+    for (const Tensor* part : parts) {
+      const size_t bytes = size_t(part->bytes() / rows);
+      std::memcpy(to, part->raw().data() + size_t(r) * bytes, bytes);
+      to += bytes;
+    }
+  return whole;
+}
+
+bool alike(const Graph& graph, const Member& a, const Member& b) {
+  const auto& at = [&](const Member& m) { return graph.constant(m.product->inputs[1]); };
+  if (a.product->inputs[0] != b.product->inputs[0] || a.op->transpose_a != b.op->transpose_a ||
+      a.op->transpose_b != b.op->transpose_b || a.op->tf32 != b.op->tf32 || at(a)->dtype() != at(b)->dtype() ||
+      graph.type(a.result).dtype != graph.type(b.result).dtype || !a.view != !b.view)
+    return false;
+  const Shape &sa = graph.type(a.result).shape, &sb = graph.type(b.result).shape;
+  return sa.size() == sb.size() && std::equal(sa.begin(), sa.end() - 1, sb.begin());
+}
+
+bool merge(Graph& graph, std::vector<Member> members) {
+  // The longest epilogue is that of all; a product without one adds zeros.
+  const Member& first = *std::max_element(members.begin(), members.end(), [](const Member& a, const Member& b) {
+    return a.op->epilogue.steps.size() < b.op->epilogue.steps.size();
+  });
+  const Program epilogue = first.op->epilogue;
+  for (const Member& member : members)
+    if (!(member.op->epilogue == epilogue) && !(member.op->epilogue.steps.empty() && only_adds(epilogue))) return false;
+  std::vector<ValueId> extras;
+  std::vector<Tensor> made;  // by extra: its columns side by side; undefined where all members share one value
+  for (int e = 0; e + 1 < epilogue.inputs; ++e) {
+    const ValueId id = first.product->inputs.at(2 + size_t(e));
+    auto input = [&](const Member& m) {
+      return m.product->inputs.size() > 2 ? m.product->inputs[2 + size_t(e)] : ValueId{};
+    };
+    const Shape& shape = graph.type(id).shape;
+    const bool shared = (shape.empty() || shape.back() == Dim(1)) &&
+                        std::all_of(members.begin(), members.end(), [&](const Member& m) { return input(m) == id; });
+    extras.push_back(id);
+    made.emplace_back();
+    if (shared) continue;
+    std::vector<Tensor> rows;
+    std::vector<const Tensor*> parts;
+    for (const Member& member : members) {
+      const Tensor* constant = graph.constant(input(member));
+      if (input(member).valid() && !constant) return false;
+      rows.push_back(constant ? as_row(*constant, member.columns) : Tensor(graph.type(id).dtype, {member.columns}));
+      if (!rows.back().defined() || rows.back().dtype() != rows.front().dtype()) return false;
+    }
+    for (const Tensor& row : rows) parts.push_back(&row);
+    const Tensor whole = side_by_side(parts, 1);
+    made.back() = Tensor(whole.dtype(), {whole.count()});
+    std::memcpy(made.back().raw_mutable(), whole.raw().data(), size_t(whole.bytes()));
+  }
+
+  const Node leader = *members[0].product;
+  const ops::Reshape* view = members[0].view;
+  std::string name = leader.name;
+  std::vector<const Tensor*> weights;
+  int64_t columns = 0;
+  for (const Member& member : members) {
+    if (&member != &members[0]) name += "+" + member.product->name;
+    weights.push_back(graph.constant(member.product->inputs[1]));
+    columns += member.columns;
+  }
+  // Rows of transposed weights are columns of the product.
+  const Dims dims = weights[0]->dims();
+  Tensor all = side_by_side(weights, members[0].op->transpose_b ? 1 : dims[0]);
+  if (members[0].op->transpose_b) {
+    Tensor turned(all.dtype(), {columns, dims[1]});
+    std::memcpy(turned.raw_mutable(), all.raw().data(), size_t(all.bytes()));
+    all = std::move(turned);
+  }
+  std::vector<ValueId> inputs{leader.inputs[0], graph.add_constant(name + ".weights", std::move(all))};
+  for (size_t e = 0; e < extras.size(); ++e)
+    inputs.push_back(made[e].defined() ? graph.add_constant(name + ".columns", std::move(made[e])) : extras[e]);
+  ops::MatMul op = leader.op.get<ops::MatMul>();
+  op.epilogue = epilogue;
+  Shape shape = graph.type(members[0].result).shape;
+  shape.back() = columns;
+  ValueId whole = graph.add_single(std::move(op), std::move(inputs), name);
+  if (view) whole = graph.add_single(ops::Reshape{shape}, {whole}, name + ".view");
+  int64_t at = 0;
+  for (const Member& member : members) {
+    ops::Slice slice = ops::slice_all(shape);
+    slice.starts.back() = at;
+    slice.sizes.back() = member.columns;
+    at += member.columns;
+    graph.rewrite(member.result, std::move(slice), {whole}, member.product->name);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool merge_products(Graph& graph, const PassOptions&) {
+  bool changed = false;
+  const int32_t count = graph.node_count();
+  for (int32_t n = 0; n < count; ++n) {
+    if (!graph.node({n}).op.is<ops::Attention>()) continue;
+    std::vector<Member> members;
+    for (size_t i = 0; i < 3; ++i)
+      if (auto member = member_at(graph, graph.node({n}).inputs[i])) members.push_back(*member);
+    // Queries, keys and values; or keys and values alone, which cross attention takes from another input.
+    for (size_t a = 0; a < members.size(); ++a) {
+      std::vector<Member> group{members[a]};
+      for (size_t b = a + 1; b < members.size(); ++b)
+        if (alike(graph, members[a], members[b])) group.push_back(members[b]);
+      if (group.size() < 2) continue;
+      if (merge(graph, group)) {
+        changed = true;
+        break;
+      }
+    }
+  }
+  return changed;
+}
+
+}  // namespace temper
