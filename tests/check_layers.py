@@ -46,6 +46,7 @@ CUDA = {
     "gemm": ". support",
     "rows": ". support",
     "arg_reduce": ". support rows",
+    "attention": ". support",
     "conv": ". support gemm",
     "gather": ". support",
     "matmul": ". support gemm",

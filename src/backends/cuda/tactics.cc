@@ -12,7 +12,7 @@ namespace cuda {
 extern const Recipe pointwise_recipe, reduce_recipe, softmax_recipe, normalize_recipe, pool_recipe, transpose_recipe,
     slice_recipe, broadcast_recipe, concat_recipe, resize_recipe, matmul_recipe, conv_first_recipe,
     conv_first_wgmma_recipe, conv_depthwise_recipe, conv_direct_recipe, conv_gemm_recipe, arg_reduce_recipe, pad_recipe,
-    gather_recipe, conv_pipeline_recipe, conv_chain_recipe, matmul_pipeline_recipe;
+    gather_recipe, conv_pipeline_recipe, conv_chain_recipe, matmul_pipeline_recipe, attention_recipe;
 }
 extern const Tactic cuda_conv_cudnn, cuda_matmul_cublaslt, cuda_matmul_cublaslt_int8, cuda_conv_cublaslt_int8,
     cuda_host;
@@ -41,6 +41,7 @@ const Listed list[] = {
     made_of<cuda::matmul_pipeline_recipe>,
     made_of<cuda::matmul_recipe>,
     {&cuda_matmul_cublaslt_int8},
+    made_of<cuda::attention_recipe>,
     made_of<cuda::pool_recipe>,
     made_of<cuda::pointwise_recipe>,
     made_of<cuda::reduce_recipe>,

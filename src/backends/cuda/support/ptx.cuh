@@ -13,6 +13,17 @@ DEVICE u16 bf16_bits(float x) {
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
   return r;
 }
+// Two results in a word, `low` in the lower half.
+DEVICE u32 f16x2_bits(float low, float high) {
+  u32 r;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
+DEVICE u32 bf16x2_bits(float low, float high) {
+  u32 r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
 DEVICE float float_of_f16(u16 bits) {
   float r;
   asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(bits));
@@ -147,6 +158,14 @@ DEVICE void wait_for_groups() {
 // Four matrices of eight rows by 16 bytes; lane l gives the address of row l % 8 of matrix l / 8.
 DEVICE void load_matrices(u32* to, u32 from) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(from)
+               : "memory");
+}
+// The same, of elements of 16 bits with rows and columns exchanged: a lane gets two of a column, where load_matrices
+// gives it two of a row.
+DEVICE void load_matrices_transposed(u32* to, u32 from) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                : "r"(from)
                : "memory");

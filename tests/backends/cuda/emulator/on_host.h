@@ -41,11 +41,12 @@ T __shfl_up_sync(unsigned, T x, unsigned delta) {
   });
   return word.out;
 }
-inline unsigned __shfl_xor_sync(unsigned, unsigned x, int mask) {
+template <class T>
+T __shfl_xor_sync(unsigned, T x, int mask) {
   struct Word {
-    unsigned in, out;
+    T in, out;
     int mask;
-  } word{x, 0, mask};
+  } word{x, x, mask};
   temper_machine->together(32, &word, [](void** all) {
     for (int i = 0; i < 32; ++i) {
       Word* mine = static_cast<Word*>(all[i]);

@@ -7,6 +7,8 @@ DEVICE u16 bf16_bits(float x) {
   const u32 bits = __float_as_uint(x);
   return x != x ? u16(0x7fff) : u16((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
+DEVICE u32 f16x2_bits(float low, float high) { return f16_bits(low) | u32(f16_bits(high)) << 16; }
+DEVICE u32 bf16x2_bits(float low, float high) { return bf16_bits(low) | u32(bf16_bits(high)) << 16; }
 DEVICE float float_of_f16(u16 bits) { return float(bits_as<_Float16>(bits)); }
 
 DEVICE u32 rounded_to_tf32(u32 bits) { return (bits & 0x7f800000) == 0x7f800000 ? bits : (bits + 0x1000) & 0xffffe000; }
@@ -89,6 +91,19 @@ DEVICE void load_matrices(u32* to, u32 from) {
       for (int matrix = 0; matrix < 4; ++matrix)
         memcpy(static_cast<Mine*>(all[lane])->to + matrix,
                static_cast<Mine*>(all[matrix * 8 + lane / 4])->from + lane % 4 * 4, 4);
+  });
+}
+DEVICE void load_matrices_transposed(u32* to, u32 from) {
+  struct Mine {
+    u32* to;
+    const u8* from;
+  } mine{to, temper_machine->shared + from};
+  temper_machine->together(32, &mine, [](void** all) {
+    for (int lane = 0; lane < 32; ++lane)
+      for (int matrix = 0; matrix < 4; ++matrix)
+        for (int i = 0; i < 2; ++i)
+          memcpy(reinterpret_cast<u8*>(static_cast<Mine*>(all[lane])->to + matrix) + i * 2,
+                 static_cast<Mine*>(all[matrix * 8 + lane % 4 * 2 + i])->from + lane / 4 * 2, 2);
   });
 }
 DEVICE u32 same_for_warp(u32 x) { return x; }

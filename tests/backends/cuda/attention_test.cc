@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random attentions of halves on the GPU's kernel. On the emulator a few; on a GPU 60 with every configuration, or as
+// many as TEMPER_RANDOM_SHAPES says with one of them each.
+#include <algorithm>
+#include <random>
+
+#include "check_cases.h"
+#include "emulated_gpu.h"
+
+namespace temper {
+namespace {
+
+struct Draw {
+  std::mt19937_64 random;
+  int64_t operator()(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); }
+  bool chance(int percent) { return (*this)(1, 100) <= percent; }
+};
+
+// A line of tests/cases with at most so many queries and keys, and heads of at most 8 * `units` elements.
+std::string random_line(uint64_t seed, int64_t largest, int64_t units) {
+  Draw draw{std::mt19937_64(seed)};
+  const std::string half = draw.chance(60) ? "f16" : "bf16";
+  const int64_t batch = draw(1, 3), shared = draw.chance(30) ? draw(2, 4) : 1, kv_heads = draw(1, 3),
+                heads = kv_heads * shared, queries = draw.chance(15) ? 1 : draw(1, largest),
+                keys = draw.chance(40) ? queries : draw(1, largest), query_size = 8 * draw(1, units),
+                value_size = draw.chance(70) ? query_size : 8 * draw(1, units);
+  std::string line =
+      concat("attention(", half, '[', batch, ',', queries, ',', heads * query_size, "], ", half, '[', batch, ',', keys,
+             ',', kv_heads * query_size, "], ", half, '[', batch, ',', keys, ',', kv_heads * value_size, ']');
+  const bool masked = draw.chance(50), lengths = draw.chance(25);
+  bool none = false;  // a query may have no keys
+  if (masked) {
+    const char* const kinds[] = {"f32", "f16", "bool"};
+    const std::string kind = kinds[draw(0, 2)];
+    none |= kind == "bool";
+    line += ", " + kind + '[';
+    const int64_t sizes[] = {batch, heads, queries, keys};
+    for (int64_t axis = draw(0, 3); axis < 4; ++axis)
+      line += concat(draw.chance(70) ? sizes[axis] : 1, axis < 3 ? "," : "]");
+  } else if (lengths) {
+    line += ", _";
+  }
+  if (lengths) {
+    line += concat(", i64[", batch, "]=[");
+    for (int64_t b = 0; b < batch; ++b) line += concat(b ? "," : "", draw(0, keys));
+    line += "]";
+    none = true;
+  }
+  line += concat(") heads=", heads, " kv_heads=", kv_heads, " scale=", draw.chance(80) ? "0.125" : "1");
+  if (draw.chance(25)) line += concat(" left=", draw(0, largest / 2)), none = true;
+  if (draw.chance(40)) line += concat(" right=", draw.chance(70) ? 0 : draw(0, largest / 2));
+  if (draw.chance(50)) line += " from_end=true", none = true;
+  if (draw.chance(20)) line += " softcap=3";
+  if (none && draw.chance(50)) line += " zero_nan=true";
+  return line;
+}
+
+std::string random_lines(uint64_t seed, int count, int64_t largest, int64_t units) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += random_line(seed + uint64_t(i), largest, units) + "\n";
+  return text;
+}
+
+TEST(EmulatedAttention, GivesTheReferencesResultsForRandomShapes) {
+  const testing::EmulatedGpu emulated;
+  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
+  testing::check_lines("random", random_lines(1, asked ? std::atoi(asked) : 12, 150, 12), emulated.compiler(),
+                       emulated.gpu(), {.recipes = "attention", .one_config = true});
+}
+
+// All configurations of three forms; the largest heads, whose queries do not stay in registers.
+TEST(EmulatedAttention, EveryTileGivesTheSame) {
+  const testing::EmulatedGpu emulated;
+  testing::check_lines("tiles",
+                       "attention(f16[1,70,64], f16[1,130,64], f16[1,130,64]) scale=0.25 right=5 from_end=true\n"
+                       "attention(f16[1,33,256], f16[1,70,256], f16[1,70,256]) scale=0.0625\n",
+                       emulated.compiler(), emulated.gpu(), {.recipes = "attention"});
+}
+
+TEST(CudaAttention, GivesTheReferencesResultsForRandomShapes) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
+  testing::check_lines("random", random_lines(1, asked ? std::atoi(asked) : 60, 400, 32), *compiler, gpu,
+                       {.recipes = "attention", .one_config = asked != nullptr});
+}
+
+}  // namespace
+}  // namespace temper
