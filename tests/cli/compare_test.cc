@@ -81,6 +81,8 @@ TEST(CompareVerb, WhatDoesNotCompareIsRefused) {
   refused(2, "once.plan once.onnx", "is neither a plan nor a result");
   refused(2, "once.plan other.plan --force --data x.npz --duration 100ms", "outputs of other names");
   refused(2, "once.plan often.plan --force --batch 64", "64");
+  refused(3, "once.plan often.plan --force --data x.npz --memory-limit 1KiB", "--memory-limit");
+  refused(2, "once.plan often.plan --memory-limit 1GiB", "--memory-limit requires --data");
 }
 
 TEST(CompareVerb, SeveralPlansAreTimedInOneRound) {

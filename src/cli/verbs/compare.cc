@@ -29,7 +29,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
   std::vector<std::string> paths;
   DataFlags data;
-  std::string path, output, duration = "6s", burn;
+  std::string path, output, duration = "6s", burn, memory_limit;
   int64_t batch = 0, samples = 0;
   uint64_t seed = 0;
   bool strict = false, force = false;
@@ -56,7 +56,9 @@ void compare_plans(const Options& options, Context& context) {
   for (size_t i = 1; i < engines.size(); ++i)
     with_context([&] { return options.paths[i]; }, [&] { engines[i]->check_shapes(shapes); });
   std::optional<Dataset> data;  // what is wrong with it is said before the time is measured
-  if (!options.path.empty()) data = open_dataset(options.path, DataModel(engines[0]).inputs(), options.data.options());
+  if (!options.path.empty())
+    data = open_dataset(options.path, DataModel(engines[0]).inputs(),
+                        options.data.options(memory_limit_of(options.memory_limit)));
   const double burn = options.burn.empty() ? 0 : share_of("--burn", options.burn);
   ProgressLine timing(context);
   const std::vector<Paired> paired =
@@ -219,10 +221,12 @@ void add_compare(CLI::App& verb, Context& context) {
                 "cannot be read, which is otherwise left out with a warning");
   verb.add_flag("--force", options->force,
                 "compare runs that differ in device, threads, shapes, model, ..., and mark the verdict");
+  add_memory_flag(verb, options->memory_limit);
   options->data.add_to(verb);
   for (CLI::Option* option : verb.get_options())
     if (option->get_group() == DataFlags::kGroup) option->needs("--data");
-  for (const char* name : {"--samples", "--seed", "--output-name"}) verb.get_option(name)->needs("--data");
+  for (const char* name : {"--samples", "--seed", "--output-name", "--memory-limit"})
+    verb.get_option(name)->needs("--data");
   verb.callback([options, &context] { compare(*options, context); });
 }
 
