@@ -5,7 +5,7 @@
 // three. Products that anything else reads stay apart: a slice would have to be copied for it.
 //
 // The epilogues must be one program on equal inputs, or on constants that differ along the columns alone; a product
-// without an epilogue joins those that only add such a constant, as if it added zeros.
+// that lacks the addition of such a constant joins those that have it by adding -0.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -15,6 +15,7 @@
 #include "graph/ops/reshape.h"
 #include "graph/ops/slice.h"
 #include "passes/pass.h"
+#include "passes/support/simplify.h"
 
 namespace temper {
 
@@ -49,10 +50,26 @@ std::optional<Member> member_at(const Graph& graph, ValueId id) {
   return member;
 }
 
-// Adds one input of the epilogue, which belongs to all members or is a constant along the columns.
-bool only_adds(const Program& program) {
-  return program.inputs == 2 && program.steps.size() == 1 && program.steps[0].op == Scalar::add &&
-         program.steps[0].args[0] == 0 && program.steps[0].args[1] == 1;
+// The epilogue with all that it reads taken as -0, which is added to any number without a change.
+Program of_sums_alone(const Graph& graph, const Member& member) {
+  const Program& epilogue = member.op->epilogue;
+  Program program;
+  std::vector<int> map{0};
+  for (int e = 0; e + 1 < epilogue.inputs; ++e)
+    map.push_back(program.push(constant_step(graph.type(member.product->inputs.at(2 + size_t(e))).dtype, -0.0)));
+  for (Step step : epilogue.steps) {
+    for (int a = 0; a < arity_of(step.op); ++a) step.args[size_t(a)] = map[size_t(step.args[size_t(a)])];
+    map.push_back(program.push(step));
+  }
+  const DType accumulator[] = {accumulator_dtype(graph, *member.product)};
+  return simplify(program, accumulator);
+}
+
+// A row of -0.
+Tensor no_change(DType dtype, int64_t columns) {
+  Tensor row(DType::f32, {columns});
+  std::fill_n(row.data<float>(), columns, -0.0f);
+  return row.converted(dtype);
 }
 
 // A constant as a row of `columns` elements; an undefined tensor where it differs along another axis.
@@ -84,7 +101,7 @@ Tensor side_by_side(const std::vector<const Tensor*>& parts, int64_t rows) {
 }
 
 bool alike(const Graph& graph, const Member& a, const Member& b) {
-  const auto& at = [&](const Member& m) { return graph.constant(m.product->inputs[1]); };
+  const auto at = [&](const Member& m) { return graph.constant(m.product->inputs[1]); };
   if (a.product->inputs[0] != b.product->inputs[0] || a.op->transpose_a != b.op->transpose_a ||
       a.op->transpose_b != b.op->transpose_b || a.op->tf32 != b.op->tf32 || at(a)->dtype() != at(b)->dtype() ||
       graph.type(a.result).dtype != graph.type(b.result).dtype || !a.view != !b.view)
@@ -94,18 +111,19 @@ bool alike(const Graph& graph, const Member& a, const Member& b) {
 }
 
 bool merge(Graph& graph, std::vector<Member> members) {
-  // The longest epilogue is that of all; a product without one adds zeros.
+  // The longest epilogue is that of all; a product that adds nothing adds -0.
   const Member& first = *std::max_element(members.begin(), members.end(), [](const Member& a, const Member& b) {
     return a.op->epilogue.steps.size() < b.op->epilogue.steps.size();
   });
-  const Program epilogue = first.op->epilogue;
+  const Program epilogue = first.op->epilogue, without = of_sums_alone(graph, first);
   for (const Member& member : members)
-    if (!(member.op->epilogue == epilogue) && !(member.op->epilogue.steps.empty() && only_adds(epilogue))) return false;
+    if (member.op->epilogue != epilogue && (member.op->epilogue.inputs > 1 || member.op->epilogue != without))
+      return false;
   std::vector<ValueId> extras;
   std::vector<Tensor> made;  // by extra: its columns side by side; undefined where all members share one value
   for (int e = 0; e + 1 < epilogue.inputs; ++e) {
     const ValueId id = first.product->inputs.at(2 + size_t(e));
-    auto input = [&](const Member& m) {
+    const auto input = [&](const Member& m) {
       return m.product->inputs.size() > 2 ? m.product->inputs[2 + size_t(e)] : ValueId{};
     };
     const Shape& shape = graph.type(id).shape;
@@ -119,7 +137,7 @@ bool merge(Graph& graph, std::vector<Member> members) {
     for (const Member& member : members) {
       const Tensor* constant = graph.constant(input(member));
       if (input(member).valid() && !constant) return false;
-      rows.push_back(constant ? as_row(*constant, member.columns) : Tensor(graph.type(id).dtype, {member.columns}));
+      rows.push_back(constant ? as_row(*constant, member.columns) : no_change(graph.type(id).dtype, member.columns));
       if (!rows.back().defined() || rows.back().dtype() != rows.front().dtype()) return false;
     }
     for (const Tensor& row : rows) parts.push_back(&row);
