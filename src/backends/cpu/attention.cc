@@ -7,6 +7,7 @@
 #include "graph/ops/attention.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "backends/cpu/cpu.h"
@@ -35,25 +36,28 @@ typedef float Lanes __attribute__((vector_size(kLane * sizeof(float)), may_alias
 template <int M, int N>
 inline void multiply_tile(const float* a, int64_t a_row, int64_t a_step, const float* b, float* c, const float* factor,
                           int64_t depth) {
-  static_assert(N == 1 || N == 2);
-  Lanes left[M], right[M];
+  static_assert(N >= 1 && N <= 3);
+  Lanes one[M], two[M], three[M];
   Lanes* to = reinterpret_cast<Lanes*>(c);
   const Lanes *scale = reinterpret_cast<const Lanes*>(factor), *row = reinterpret_cast<const Lanes*>(b);
   for (int m = 0; m < M; ++m) {
-    left[m] = factor ? to[m * N] * scale[0] : Lanes{};
-    if constexpr (N == 2) right[m] = factor ? to[m * N + 1] * scale[1] : Lanes{};
+    one[m] = factor ? to[m * N] * scale[0] : Lanes{};
+    if constexpr (N > 1) two[m] = factor ? to[m * N + 1] * scale[1] : Lanes{};
+    if constexpr (N > 2) three[m] = factor ? to[m * N + 2] * scale[2] : Lanes{};
   }
   for (int64_t d = 0; d < depth; ++d, row += N) {
-    const Lanes first = row[0], second = row[N - 1];
+    const Lanes first = row[0], second = row[N > 1], third = row[N - 1];
     for (int m = 0; m < M; ++m) {
       const float element = a[m * a_row + d * a_step];
-      left[m] += element * first;
-      if constexpr (N == 2) right[m] += element * second;
+      one[m] += element * first;
+      if constexpr (N > 1) two[m] += element * second;
+      if constexpr (N > 2) three[m] += element * third;
     }
   }
   for (int m = 0; m < M; ++m) {
-    to[m * N] = left[m];
-    if constexpr (N == 2) to[m * N + 1] = right[m];
+    to[m * N] = one[m];
+    if constexpr (N > 1) to[m * N + 1] = two[m];
+    if constexpr (N > 2) to[m * N + 2] = three[m];
   }
 }
 
@@ -121,11 +125,65 @@ inline void softmax_block(float* s, int64_t keys, const Scores& how, float* peak
   for (int l = 0; l < W; ++l) sum[l] = total[l];
 }
 
+// 16x16 elements: rows of `from` become columns of `to`. Four rounds that exchange ever larger pieces between rows.
+inline void transpose_16x16(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
+  Lanes r[16], t[16];
+  for (int i = 0; i < 16; ++i) std::memcpy(&r[i], from + i * from_stride, sizeof(Lanes));
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
+    t[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+  }
+  for (int i = 0; i < 16; i += 4)
+    for (int k = 0; k < 2; ++k) {
+      const Lanes &a = t[i + k], &b = t[i + k + 2];
+      r[i + 2 * k] = __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+      r[i + 2 * k + 1] = __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+    }
+  // Now r[4i + k] holds, in its quarter q, column 4q + k of rows 4i to 4i + 3.
+  for (int k = 0; k < 4; ++k)
+    for (int half = 0; half < 2; ++half) {
+      const auto quarters = [half](const Lanes& a, const Lanes& b) {
+        return half ? __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31)
+                    : __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+      };
+      const Lanes upper = quarters(r[k], r[4 + k]), lower = quarters(r[8 + k], r[12 + k]);
+      const Lanes first =
+          __builtin_shufflevector(upper, lower, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+      const Lanes second =
+          __builtin_shufflevector(upper, lower, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+      std::memcpy(to + (8 * half + k) * to_stride, &first, sizeof(Lanes));
+      std::memcpy(to + (8 * half + 4 + k) * to_stride, &second, sizeof(Lanes));
+    }
+}
+
+// to[c * to_stride + r] = from[r * from_stride + c] for so many rows r and columns c.
+template <class From, class To>
+void transpose(const From* from, int64_t from_stride, int64_t rows, int64_t columns, To* to, int64_t to_stride) {
+  int64_t whole = 0;
+  if constexpr (std::is_same_v<From, float> && std::is_same_v<To, float>) {
+    whole = rows / kLane * kLane;
+    vectorised([=] {
+      for (int64_t r = 0; r < whole; r += kLane) {
+        int64_t c = 0;
+        for (; c + kLane <= columns; c += kLane)
+          transpose_16x16(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
+        for (; c < columns; ++c)
+          for (int64_t i = r; i < r + kLane; ++i) to[c * to_stride + i] = from[i * from_stride + c];
+      }
+    });
+  }
+  for (int64_t r = whole; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c) {
+      if constexpr (std::is_same_v<From, bool>) to[c * to_stride + r] = from[r * from_stride + c] ? 0.f : kNone;
+      else to[c * to_stride + r] = static_cast<To>(static_cast<float>(from[r * from_stride + c]));
+    }
+}
+
 // The tiles for the registers of an instruction set: rows, and vectors of queries.
 struct Tiles {
   int rows, vectors;
 };
-constexpr int64_t kMostVectors = 2;
+constexpr int64_t kMostVectors = 3;
 Tiles tiles_of(Isa isa) {
   if (isa == Isa::avx512) return {8, 2};
   return isa == Isa::avx2 ? Tiles{6, 1} : Tiles{3, 1};
@@ -148,7 +206,8 @@ inline void run_panel(const Panel& p, const Scores& how) {
 }
 
 void run_panel(const Panel& data, const Scores& how, Tiles tiles, int64_t width) {
-  if (tiles.rows == 8 && width == 2 * kLane) vectorised([=] { run_panel<8, 2>(data, how); });
+  if (tiles.rows == 8 && width == 3 * kLane) vectorised([=] { run_panel<8, 3>(data, how); });
+  else if (tiles.rows == 8 && width == 2 * kLane) vectorised([=] { run_panel<8, 2>(data, how); });
   else if (tiles.rows == 8) vectorised([=] { run_panel<8, 1>(data, how); });
   else if (tiles.rows == 6) vectorised([=] { run_panel<6, 1>(data, how); });
   else vectorised([=] { run_panel<3, 1>(data, how); });
@@ -175,8 +234,10 @@ inline void copy_mask(const Mask& mask, int64_t query, int64_t queries, int64_t 
     for (int64_t j = 0; j < keys; ++j) to[j] = Mask::value(from[j * mask.key]);
     return;
   }
-  for (int64_t l = 0; l < queries; ++l)
-    for (int64_t j = 0; j < keys; ++j) to[j * width + l] = Mask::value(from[l * mask.query + j * mask.key]);
+  if (mask.key == 1) transpose(from, mask.query, queries, keys, to, width);
+  else
+    for (int64_t l = 0; l < queries; ++l)
+      for (int64_t j = 0; j < keys; ++j) to[j * width + l] = Mask::value(from[l * mask.query]);
   for (int64_t j = 0; j < keys; ++j)
     for (int64_t l = queries; l < width; ++l) to[j * width + l] = 0;
 }
@@ -191,6 +252,14 @@ inline void copy_rows(const T* from, int64_t pitch, int64_t rows, int64_t size, 
     for (int64_t i = size; i < width; ++i) to[i] = 0;
   }
   for (int64_t i = 0; i < (padded - rows) * width; ++i) to[i] = 0;
+}
+
+// Queries of the panel that begins at `panel` of `padded`. An odd number of vectors begins with three: one by itself
+// would leave most of the registers empty.
+int64_t width_of(int64_t panel, int64_t padded, Tiles tiles) {
+  const int64_t left = (padded - panel) / kLane;
+  if (tiles.vectors == 2 && left % 2 == 1 && left > 1) return 3 * kLane;
+  return std::min<int64_t>(tiles.vectors, left) * kLane;
 }
 
 struct Sizes : ops::AttentionSizes {
@@ -392,7 +461,7 @@ class AttentionKernel final : public Kernel {
   template <class T>
   void run_block(const Head<T>& head, int64_t first, int64_t rows, Tiles tiles, float* scratch) const {
     const Scratch at(s_, rows_);
-    const int64_t padded = round_up(rows, kLane), most_width = tiles.vectors * kLane;
+    const int64_t padded = round_up(rows, kLane);
     float *keys = scratch + at.keys, *values = scratch + at.values, *states = scratch + at.states;
     int32_t *from = reinterpret_cast<int32_t*>(states + 3 * rows_), *to = from + rows_;
     int64_t least = s_.keys, most = 0;
@@ -402,15 +471,13 @@ class AttentionKernel final : public Kernel {
       least = std::min(least, range.first), most = std::max(most, range.end);
       states[l] = kNone, states[rows_ + l] = 0;
     }
-    auto panel_of = [=](int64_t l) {  // its first query, and its width
-      const int64_t panel = l / most_width * most_width;
-      return std::pair(panel, std::min(most_width, padded - panel));
-    };
-    for (int64_t l = 0; l < padded; ++l) {
-      const auto [panel, width] = panel_of(l);
-      float* column = scratch + at.queries + panel * s_.key_size + l - panel;  // [d][query of the panel]
-      const T* query = head.q + (first + std::min(l, rows - 1)) * s_.q_pitch;
-      for (int64_t d = 0; d < s_.key_size; ++d) column[d * width] = static_cast<float>(query[d]);
+    for (int64_t panel = 0, width; panel < padded; panel += width) {  // [d][query of the panel]
+      width = width_of(panel, padded, tiles);
+      const int64_t count = std::min(width, rows - panel);
+      float* to_queries = scratch + at.queries + panel * s_.key_size;
+      transpose(head.q + (first + panel) * s_.q_pitch, s_.q_pitch, count, s_.key_size, to_queries, width);
+      for (int64_t d = 0; d < s_.key_size && count < width; ++d)
+        for (int64_t l = count; l < width; ++l) to_queries[d * width + l] = 0;
     }
     std::fill_n(scratch + at.sums, padded * s_.padded_value(), 0.f);
     for (int64_t key = least / kKeys * kKeys; key < most; key += kKeys) {
@@ -418,8 +485,8 @@ class AttentionKernel final : public Kernel {
       copy_rows(head.k + key * s_.k_pitch, s_.k_pitch, count, s_.key_size, keys, s_.key_size,
                 round_up<int64_t>(count, tiles.rows));
       copy_rows(head.v + key * s_.v_pitch, s_.v_pitch, count, s_.value_size, values, s_.padded_value(), count);
-      for (int64_t panel = 0; panel < padded; panel += most_width) {
-        const int64_t width = panel_of(panel).second;
+      for (int64_t panel = 0, width; panel < padded; panel += width) {
+        width = width_of(panel, padded, tiles);
         const auto [lowest, last_first] = std::minmax_element(from + panel, from + panel + width);
         const auto [first_end, highest] = std::minmax_element(to + panel, to + panel + width);
         if (*highest <= key || *lowest >= key + count) continue;
@@ -445,10 +512,21 @@ class AttentionKernel final : public Kernel {
         run_panel(data, how, tiles, width);
       }
     }
-    for (int64_t l = 0; l < rows; ++l) {
-      const auto [panel, width] = panel_of(l);
-      store(scratch + at.sums + panel * s_.padded_value() + l - panel, width, scale_of(states[l], states[rows_ + l]),
-            head.y + (first + l) * s_.y_pitch);
+    for (int64_t panel = 0, width; panel < padded; panel += width) {
+      width = width_of(panel, padded, tiles);
+      float *sums = scratch + at.sums + panel * s_.padded_value(), *scales = states + 2 * rows_ + panel;
+      for (int64_t l = 0; l < width; ++l) scales[l] = scale_of(states[panel + l], states[rows_ + panel + l]);
+      const int64_t value_size = s_.value_size, lanes = width;
+      const bool zero_nan = op_.zero_nan;
+      vectorised([=] {
+        for (int64_t e = 0; e < value_size; ++e)
+          for (int64_t l = 0; l < lanes; ++l) {
+            const float y = sums[e * lanes + l] * scales[l];
+            sums[e * lanes + l] = zero_nan && scales[l] != scales[l] ? 0.f : y;
+          }
+      });
+      transpose(sums, width, value_size, std::min(width, rows - panel), head.y + (first + panel) * s_.y_pitch,
+                s_.y_pitch);
     }
   }
 };
