@@ -228,11 +228,13 @@ class Importer {
     if (ImportFunction import = find_import(domain, node.op_type())) {
       OnnxNode wrapped(*this, node, version->second);
       import(wrapped);
-      wrapped.check_all_attributes_used();
-      for (int i = 0; i < node.output_size(); ++i)
-        if (!node.output(i).empty() && !scope_->values.count(node.output(i)))
-          fail(ErrorKind::unsupported, "output ", i, " ('", node.output(i), "') is not supported");
-      return;
+      if (!wrapped.function_body_) {
+        wrapped.check_all_attributes_used();
+        for (int i = 0; i < node.output_size(); ++i)
+          if (!node.output(i).empty() && !scope_->values.count(node.output(i)))
+            fail(ErrorKind::unsupported, "output ", i, " ('", node.output(i), "') is not supported");
+        return;
+      }
     }
     const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), int(version->second), domain);
     if (!schema)

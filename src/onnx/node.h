@@ -74,6 +74,9 @@ class OnnxNode {
   ValueId pointwise(Scalar op, std::vector<ValueId> inputs, std::optional<DType> result = std::nullopt);
   ValueId program(Program program, std::vector<ValueId> inputs);
 
+  // The import function has done nothing: the function body that ONNX gives for the op is imported in its place.
+  void use_function_body() { function_body_ = true; }
+
   // Imports a subgraph's nodes in place (constant conditions, bodies that are expanded); returns its outputs.
   std::vector<ValueId> inline_graph(const onnx::GraphProto& graph, const std::vector<ValueId>& inputs);
 
@@ -102,6 +105,7 @@ class OnnxNode {
   std::vector<ValueId> inputs_;
   mutable std::set<std::string> used_;
   int counter_ = 0;
+  bool function_body_ = false;
 
   const onnx::AttributeProto* find(const char* name) const;
   std::string fresh_name();

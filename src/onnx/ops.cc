@@ -21,6 +21,7 @@ namespace temper {
   X(Asinh)                    \
   X(Atan)                     \
   X(Atanh)                    \
+  X(Attention)                \
   X(AveragePool)              \
   X(BatchNormalization)       \
   X(BitCast)                  \
@@ -170,8 +171,15 @@ namespace temper {
   X(Where)                    \
   X(Xor)
 
-// Ops of the domain com.microsoft, as ONNX Runtime's quantizer writes them.
+// Ops of the domain com.microsoft, as ONNX Runtime's quantizer and optimizer write them.
 #define TEMPER_MICROSOFT_LIST(X) \
+  X(Attention)                   \
+  X(BiasGelu)                    \
+  X(EmbedLayerNormalization)     \
+  X(FastGelu)                    \
+  X(Gelu)                        \
+  X(GroupQueryAttention)         \
+  X(MultiHeadAttention)          \
   X(QGemm)                       \
   X(QLinearAdd)                  \
   X(QLinearAveragePool)          \
@@ -180,20 +188,28 @@ namespace temper {
   X(QLinearLeakyRelu)            \
   X(QLinearMul)                  \
   X(QLinearSigmoid)              \
-  X(QLinearSoftmax)
+  X(QLinearSoftmax)              \
+  X(QuickGelu)                   \
+  X(RotaryEmbedding)             \
+  X(SkipLayerNormalization)      \
+  X(SkipSimplifiedLayerNormalization)
 
 #define X(name) void import_##name(OnnxNode& node);
 TEMPER_IMPORT_LIST(X)
+namespace microsoft {
 TEMPER_MICROSOFT_LIST(X)
+}
 #undef X
 
 ImportFunction find_import(std::string_view domain, std::string_view op_type) {
 #define X(name) {#name, import_##name},
   static const std::unordered_map<std::string_view, ImportFunction> standard = {TEMPER_IMPORT_LIST(X)};
-  static const std::unordered_map<std::string_view, ImportFunction> microsoft = {TEMPER_MICROSOFT_LIST(X)};
+#undef X
+#define X(name) {#name, microsoft::import_##name},
+  static const std::unordered_map<std::string_view, ImportFunction> of_microsoft = {TEMPER_MICROSOFT_LIST(X)};
 #undef X
   if (!domain.empty() && domain != "com.microsoft") return nullptr;
-  const auto& list = domain.empty() ? standard : microsoft;
+  const auto& list = domain.empty() ? standard : of_microsoft;
   auto it = list.find(op_type);
   return it == list.end() ? nullptr : it->second;
 }

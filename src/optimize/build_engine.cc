@@ -282,7 +282,7 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& options) {
   done("the graph is optimised");
 
   const auto shapes = tuned_shapes(graph, info.shapes, options);
-  if (backend.fuses && !shapes.empty())
+  if (!shapes.empty())
     run_passes(graph, options.passes, device_pipeline(taken_by(backend, device, bind_shapes(graph, shapes[0]))));
   PlanFile file = unplanned(std::move(info), graph, threads, device);
   TimingHelper helper(options.timing_helper, options.device, options.device_settings);

@@ -85,10 +85,27 @@ Pipeline precision_pipeline(PrecisionTarget target, LoweringReport* report) {
 }
 
 Pipeline device_pipeline(FusionTaken taken) {
-  PassFunction fuse = [taken = std::move(taken)](Graph& graph, const PassOptions&) {
-    return fuse_neighbours(graph, taken);
-  };
-  return {4, "device", {{"fuse_neighbours", std::move(fuse)}}};
+  PassFunction recognise = [taken](Graph& graph, const PassOptions&) { return recognise_attention(graph, taken); };
+  PassFunction expand = [taken](Graph& graph, const PassOptions&) { return expand_attention(graph, taken); };
+  PassFunction fuse = [taken](Graph& graph, const PassOptions&) { return fuse_neighbours(graph, taken); };
+  return {4,
+          "device",
+          {
+              {"recognise_attention", std::move(recognise)},
+              // What it writes is in no canonical form: sums of masks are constants, transposes may cancel.
+              {"fold_constants", fold_constants, "recognise_attention"},
+              {"cancel_transposes", cancel_transposes, "recognise_attention"},
+              {"remove_no_ops", remove_no_ops, "recognise_attention"},
+              {"merge_equal_nodes", merge_equal_nodes, "recognise_attention"},
+              {"expand_attention", std::move(expand)},
+              // Likewise, and programs belong into products.
+              {"cancel_transposes", cancel_transposes, "expand_attention"},
+              {"remove_no_ops", remove_no_ops, "expand_attention"},
+              {"fuse_pointwise", fuse_pointwise, "expand_attention"},
+              {"fuse_epilogues", fuse_epilogues, "expand_attention"},
+              {"merge_equal_nodes", merge_equal_nodes, "expand_attention"},
+              {"fuse_neighbours", std::move(fuse)},
+          }};
 }
 
 Pipeline shapes_pipeline(FusionTaken taken, std::function<bool(const std::string& name)> wanted,

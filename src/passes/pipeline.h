@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "passes/attention.h"
 #include "passes/chain_convs.h"
 #include "passes/fuse_neighbours.h"
 #include "passes/lower_precision.h"
@@ -28,7 +29,7 @@ struct PrecisionTarget {
 // Where `report` is not null, it gets what the pass that ran says of each node. It must outlive the pipeline.
 Pipeline precision_pipeline(PrecisionTarget target, LoweringReport* report);
 
-// For a backend that fuses (Backend::fuses), of which `taken` says what its tactics take. Behind all precisions.
+// For a backend, of which `taken` says what its tactics take. Behind all precisions.
 Pipeline device_pipeline(FusionTaken taken);
 
 // The same for one set of concrete shapes, of the pairs that are `wanted`. `made`, where it is not null, gets them; it

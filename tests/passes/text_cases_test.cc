@@ -9,6 +9,7 @@
 
 #include "../paths.h"
 #include "base/file.h"
+#include "graph/ops/attention.h"
 #include "passes/pipeline.h"
 
 namespace temper {
@@ -55,8 +56,10 @@ class PassCase : public testing::TestWithParam<Case> {};
 
 // Of the pipelines whose passes need more than the graph.
 std::vector<Pipeline> bound_pipelines() {
-  // No backend takes a convolution of more than four channels, and no chain with more than 64 channels between.
+  // No backend takes a convolution of more than four channels, an attention of more than four heads, or a chain with
+  // more than 64 channels between.
   const FusionTaken few = [](const Graph& g, const Op& op, const std::vector<ValueId>& inputs) {
+    if (const auto* attention = op.get_if<ops::Attention>()) return attention->heads <= 4;
     return !conv_of(op) || g.type(inputs[1]).shape[1].value() <= 4;
   };
   const FusionTaken narrow = [](const Graph& g, const Op&, const std::vector<ValueId>& inputs) {

@@ -13,7 +13,7 @@
 #include "onnx/scales.h"
 #include "onnx/window.h"
 
-namespace temper {
+namespace temper::microsoft {
 
 namespace {
 
@@ -134,4 +134,4 @@ void import_QGemm(OnnxNode& node) {
   set_quantized(node, y, {7, 8}, node.type(0).dtype);
 }
 
-}  // namespace temper
+}  // namespace temper::microsoft

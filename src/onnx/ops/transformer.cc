@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// Imports the ops of the domain com.microsoft that ONNX Runtime's optimizer makes of transformers: attentions, and the
+// normalizations, embeddings and activations around them, lowered to ops that are there. Forms and attributes that are
+// not computed exactly are refused by name.
+#include <cmath>
+
+#include "graph/ops/attention.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/gather.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/normalize.h"
+#include "graph/ops/range.h"
+#include "graph/ops/reduce.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/shape.h"
+#include "graph/ops/slice.h"
+#include "onnx/heads.h"
+
+namespace temper::microsoft {
+
+namespace {
+
+const Shape& shape_of(OnnxNode& node, ValueId x) { return node.graph().type(x).shape; }
+
+// `size` elements of the axis from `start` on.
+ValueId part(OnnxNode& node, ValueId x, size_t axis, const Dim& start, const Dim& size) {
+  ops::Slice op = ops::slice_all(shape_of(node, x));
+  if (op.sizes[axis] == size) return x;
+  op.starts[axis] = start;
+  op.sizes[axis] = size;
+  return node.add(op, {x});
+}
+
+ValueId added(OnnxNode& node, ValueId x, size_t optional_input) {
+  return node.has(optional_input) ? node.pointwise(Scalar::add, {x, node.input(optional_input)}) : x;
+}
+
+int64_t heads_of(OnnxNode& node, const char* name) {
+  const int64_t heads = node.int_attribute(name);
+  if (heads < 1) node.bad(name, " is ", heads);
+  return heads;
+}
+
+// The size of one head, which must be known.
+int64_t head_size(OnnxNode& node, ValueId x, int64_t heads) {
+  const Dim& width = shape_of(node, x).back();
+  if (!width.is_constant() || width.value() % heads != 0)
+    node.bad(node.graph().type(x), " does not hold ", heads, " heads of one size");
+  return width.value() / heads;
+}
+
+// A scale of 0 stands for the usual one.
+double scale_of(OnnxNode& node, int64_t size) {
+  const double scale = node.float_attribute("scale", 0);
+  return scale == 0 ? 1 / std::sqrt(double(size)) : scale;
+}
+
+// What is added to the scores of keys that do not take part: 0 where `takes_part`, else `filter`.
+ValueId additive(OnnxNode& node, ValueId takes_part, DType dtype, double filter) {
+  ProgramBuilder b({node.graph().type(takes_part).dtype});
+  const int test = b.op(Scalar::less, b.constant(node.graph().type(takes_part).dtype, 0), 0);
+  return node.program(b.result(b.op(Scalar::where, test, b.constant(dtype, 0), b.constant(dtype, filter))),
+                      {takes_part});
+}
+
+// i32 [B,keys] of 1 up to lengths[b] and 0 behind.
+ValueId mask_of_lengths(OnnxNode& node, ValueId lengths, const Dim& keys) {
+  if (!keys.is_constant()) node.unsupported("lengths beside an unknown number of keys");
+  Tensor positions(DType::i32, {keys.value()});
+  for (int64_t j = 0; j < keys.value(); ++j) positions.data<int32_t>()[j] = int32_t(j);
+  ProgramBuilder b({DType::i32, DType::i32});
+  return node.program(b.result(b.cast(b.op(Scalar::less, 0, 1), DType::i32)),
+                      {node.constant(positions), node.reshape(lengths, {shape_of(node, lengths)[0], 1})});
+}
+
+// The masks of `input` (which keys take part, as integers) and `bias` (added) as the op's mask; invalid without both.
+ValueId masks(OnnxNode& node, size_t input, size_t bias, DType dtype, const Dim& batch, const Dim& keys) {
+  const double filter = node.float_attribute("mask_filter_value", -10000);
+  ValueId mask;
+  if (node.has(input)) {
+    ValueId takes_part = node.input(input);
+    Shape shape = shape_of(node, takes_part);
+    if (shape.size() == 1) {
+      if (shape[0] != batch)
+        node.unsupported("a mask ", node.type(input), " of start and end positions, or of packed sequences,");
+      takes_part = mask_of_lengths(node, takes_part, keys);
+      shape = shape_of(node, takes_part);
+    }
+    if (shape.size() > 3 || shape.back() != keys) node.unsupported("a mask ", node.type(input));
+    shape.insert(shape.end() - 1, 4 - shape.size(), Dim(1));
+    if (node.type(input).rank() == 3) shape = {shape[0], 1, shape_of(node, takes_part)[1], keys};
+    mask = additive(node, node.reshape(takes_part, shape), dtype, filter);
+  }
+  if (!node.has(bias)) return mask;
+  if (node.type(bias).rank() != 4) node.unsupported("an attention bias ", node.type(bias));
+  return mask.valid() ? node.pointwise(Scalar::add, {mask, node.input(bias)}) : node.input(bias);
+}
+
+// Normalizes over the last axis; scale and shift may be absent.
+ValueId normalized(OnnxNode& node, ValueId x, bool center, ValueId scale, ValueId shift) {
+  ops::Normalize op;
+  op.axes = {node.graph().type(x).rank() - 1};
+  op.epsilon = node.float_attribute("epsilon", 1e-12f);
+  op.center = center;
+  ValueId y = node.add(op, {x});
+  if (scale.valid()) y = node.pointwise(Scalar::mul, {y, scale});
+  return shift.valid() ? node.pointwise(Scalar::add, {y, shift}) : y;
+}
+
+void skip_normalization(OnnxNode& node, bool center, size_t bias) {
+  if (node.wants_output(1) || node.wants_output(2)) node.unsupported("the output of mean or variance");
+  const ValueId sum = added(node, node.pointwise(Scalar::add, {node.input(0), node.input(1)}), bias);
+  if (shape_of(node, sum) != node.type(0).shape) node.bad("a skip connection of type ", node.type(1));
+  node.set_output(0, normalized(node, sum, center, node.input(2), center ? node.optional_input(3) : ValueId{}));
+  if (node.wants_output(3)) node.set_output(3, sum);
+}
+
+}  // namespace
+
+void import_BiasGelu(OnnxNode& node) {
+  const DType dtype = node.type(0).dtype;
+  ProgramBuilder b({dtype, dtype});
+  const int x = b.op(Scalar::add, 0, 1), scaled = b.op(Scalar::mul, x, b.constant(dtype, std::sqrt(0.5)));
+  const int one = b.op(Scalar::add, b.op(Scalar::erf, scaled), b.constant(dtype, 1));
+  node.set_output(0, node.program(b.result(b.op(Scalar::mul, b.op(Scalar::mul, x, b.constant(dtype, 0.5)), one)),
+                                  {node.input(0), node.input(1)}));
+}
+
+void import_Gelu(OnnxNode& node) {
+  const DType dtype = node.type(0).dtype;
+  ProgramBuilder b({dtype});
+  const int scaled = b.op(Scalar::mul, 0, b.constant(dtype, std::sqrt(0.5)));
+  const int one = b.op(Scalar::add, b.op(Scalar::erf, scaled), b.constant(dtype, 1));
+  node.set_output(
+      0, node.program(b.result(b.op(Scalar::mul, b.op(Scalar::mul, 0, b.constant(dtype, 0.5)), one)), {node.input(0)}));
+}
+
+// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+void import_FastGelu(OnnxNode& node) {
+  const DType dtype = node.type(0).dtype;
+  ProgramBuilder b({dtype});
+  const int cube = b.op(Scalar::mul, b.op(Scalar::mul, 0, 0), 0);
+  const int inner = b.op(Scalar::add, 0, b.op(Scalar::mul, cube, b.constant(dtype, 0.044715)));
+  const int t = b.op(Scalar::tanh, b.op(Scalar::mul, inner, b.constant(dtype, std::sqrt(2 / 3.14159265358979323846))));
+  const int one = b.op(Scalar::add, t, b.constant(dtype, 1));
+  node.set_output(0, node.program(b.result(b.op(Scalar::mul, b.op(Scalar::mul, 0, b.constant(dtype, 0.5)), one)),
+                                  {added(node, node.input(0), 1)}));
+}
+
+void import_QuickGelu(OnnxNode& node) {
+  const DType dtype = node.type(0).dtype;
+  ProgramBuilder b({dtype});
+  const int scaled = b.op(Scalar::mul, 0, b.constant(dtype, node.float_attribute("alpha", 1.702f)));
+  node.set_output(0, node.program(b.result(b.op(Scalar::mul, 0, b.op(Scalar::sigmoid, scaled))), {node.input(0)}));
+}
+
+void import_SkipLayerNormalization(OnnxNode& node) { skip_normalization(node, true, 4); }
+void import_SkipSimplifiedLayerNormalization(OnnxNode& node) { skip_normalization(node, false, 3); }
+
+// Words, positions and segments are looked up, added and normalized.
+void import_EmbedLayerNormalization(OnnxNode& node) {
+  const Shape ids = node.type(0).shape;
+  if (ids.size() != 2) node.bad("words of type ", node.type(0));
+  ValueId sum = node.add(ops::Gather{}, {node.input(2), node.input(0)});
+  ValueId positions;
+  if (node.has(8)) positions = node.add(ops::Gather{}, {node.input(3), node.input(8)});
+  else {
+    const Shape table = node.type(3).shape;
+    positions = node.reshape(part(node, node.input(3), 0, 0, ids[1]), {1, ids[1], table.back()});
+  }
+  // In the order in which ONNX Runtime adds them.
+  sum = node.pointwise(Scalar::add, {sum, positions});
+  if (node.has(1) != node.has(4)) node.bad("there are segments or their table, but not both");
+  if (node.has(1)) sum = node.pointwise(Scalar::add, {sum, node.add(ops::Gather{}, {node.input(4), node.input(1)})});
+  node.set_output(0, normalized(node, sum, true, node.input(5), node.input(6)));
+  if (node.int_attribute("mask_index_type", 0) != 0) node.unsupported("mask_index_type");
+  if (node.wants_output(1)) {
+    // How many words of each row take part: ONNX Runtime says none where there is no mask.
+    ops::Reduce count;
+    count.axes = {1};
+    count.keepdims = false;
+    const ValueId mask = node.has(7) ? node.input(7) : node.input(0);
+    const DType dtype = node.graph().type(mask).dtype;
+    ProgramBuilder b({dtype});
+    const int one = node.has(7) ? b.op(Scalar::equal, 0, b.constant(dtype, 1)) : b.op(Scalar::less, 0, 0);
+    node.set_output(1, node.add(count, {node.program(b.result(b.cast(one, DType::i32)), {mask})}));
+  }
+  if (node.wants_output(2)) node.set_output(2, sum);
+}
+
+// Pairs of elements are turned by the angle of their position: element i with i + D/2, or 2i with 2i + 1 where
+// interleaved. The tables hold cosine and sine for each position and pair.
+void import_RotaryEmbedding(OnnxNode& node) {
+  const bool interleaved = node.int_attribute("interleaved", 0) != 0, split = node.type(0).rank() == 4;
+  const int64_t part_size = node.int_attribute("rotary_embedding_dim", 0);
+  int64_t heads = node.int_attribute("num_heads", 0);
+  if (node.int_attribute("is_packed_batching", 0) != 0) node.unsupported("is_packed_batching");
+  if (node.float_attribute("scale", 1) != 1) node.unsupported("a scale");
+  const Shape cos = node.type(2).shape, shape = node.type(0).shape;
+  if (cos.size() != 2 || !cos[1].is_constant() || (shape.size() != 3 && shape.size() != 4))
+    node.bad("x is ", node.type(0), " and cos_cache ", node.type(2));
+  const int64_t half = cos[1].value(), turned = 2 * half;
+  if (part_size > 0 && turned != part_size)
+    node.bad("rotary_embedding_dim is ", part_size, ", cos_cache ", node.type(2));
+  if (part_size > 0 && heads == 0 && !split) node.bad("rotary_embedding_dim without num_heads");
+  // Heads on an axis of their own, [B,S,H,D].
+  const Dim &batch = shape[0], &positions = split ? shape[2] : shape[1];
+  if (!split && heads == 0) {
+    if (!shape[2].is_constant() || shape[2].value() % turned != 0) node.bad("x is ", node.type(0));
+    heads = shape[2].value() / turned;
+  }
+  ValueId x = split ? merge_heads(node, node.input(0)) : node.input(0);
+  if (split) heads = shape[1].value();
+  const int64_t size = head_size(node, x, heads);
+  x = node.reshape(x, {batch, positions, heads, size});
+  const auto angles = [&](size_t table) {
+    if (node.type(1).rank() == 2)
+      return node.reshape(node.add(ops::Gather{}, {node.input(table), node.input(1)}), {batch, positions, 1, half});
+    // One position, where the first element of every row is.
+    if (!positions.is_constant()) node.unsupported("a first position beside an unknown number of them");
+    Tensor steps(DType::i64, {positions.value()});
+    for (int64_t i = 0; i < positions.value(); ++i) steps.data<int64_t>()[i] = i;
+    const ValueId all = node.pointwise(Scalar::add, {node.constant(steps), node.reshape(node.input(1), {1})});
+    return node.reshape(node.add(ops::Gather{}, {node.input(table), all}), {1, positions, 1, half});
+  };
+  const ValueId cosine = angles(2), sine = angles(3);
+  const ValueId rotated = part(node, x, 3, 0, turned);
+  const Shape pairs = interleaved ? Shape{batch, positions, heads, half, 2} : Shape{batch, positions, heads, 2, half};
+  const size_t axis = interleaved ? 4 : 3;
+  const ValueId paired = node.reshape(rotated, pairs);
+  const Shape each{batch, positions, heads, half};
+  const ValueId a = node.reshape(part(node, paired, axis, 0, 1), each),
+                b = node.reshape(part(node, paired, axis, 1, 1), each);
+  const auto turn = [&](Scalar sign, ValueId first, ValueId second) {
+    const DType dtype = node.type(0).dtype;
+    ProgramBuilder p({dtype, dtype, dtype, dtype});
+    return node.program(p.result(p.op(sign, p.op(Scalar::mul, 0, 2), p.op(Scalar::mul, 1, 3))),
+                        {first, second, cosine, sine});
+  };
+  Shape single = pairs;
+  single[axis] = 1;
+  ops::Concat join;
+  join.axis = int64_t(axis);
+  ValueId y =
+      node.add(join, {node.reshape(turn(Scalar::sub, a, b), single), node.reshape(turn(Scalar::add, b, a), single)});
+  y = node.reshape(y, {batch, positions, heads, turned});
+  if (turned < size) y = node.add(ops::Concat{3}, {y, part(node, x, 3, turned, size - turned)});
+  y = node.reshape(y, {batch, positions, heads * size});
+  node.set_output(0, split ? split_heads(node, y, heads) : y);
+}
+
+// One product gives q, k and v side by side.
+void import_Attention(OnnxNode& node) {
+  const TensorType x = node.type(0), weights = node.type(1);
+  if (x.rank() != 3 || weights.rank() != 2 || !weights.shape[1].is_constant())
+    node.bad("x is ", x, ", the weights are ", weights);
+  ops::Attention op;
+  op.heads = op.kv_heads = heads_of(node, "num_heads");
+  const int64_t width = weights.shape[1].value();
+  const auto sizes = node.ints_attribute("qkv_hidden_sizes", {width / 3, width / 3, width / 3});
+  if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != width)
+    node.bad("qkv_hidden_sizes do not add up to ", width);
+  if (node.int_attribute("do_rotary", 0) != 0) node.unsupported("do_rotary");
+  if (node.int_attribute("past_present_share_buffer", 0) != 0) node.unsupported("past_present_share_buffer");
+  node.int_attribute("rotary_embedding_dim", 0);
+  if (node.has(4)) node.unsupported("past");
+  if (node.wants_output(1)) node.unsupported("the output of present");
+  const ValueId all = added(node, node.product(ops::MatMul{}, {node.input(0), node.input(1)}), 2);
+  std::vector<ValueId> inputs;
+  int64_t start = 0;
+  for (int64_t size : sizes) {
+    inputs.push_back(part(node, all, 2, start, size));
+    start += size;
+  }
+  op.scale = scale_of(node, head_size(node, inputs[0], op.heads));
+  if (node.int_attribute("unidirectional", 0) != 0) op.right = 0;
+  const ValueId mask = masks(node, 3, 5, x.dtype, x.shape[0], x.shape[1]);
+  if (mask.valid()) inputs.push_back(mask);
+  node.set_output(0, node.add(op, inputs));
+}
+
+// Inputs: query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value.
+void import_MultiHeadAttention(OnnxNode& node) {
+  const TensorType q = node.type(0);
+  ops::Attention op;
+  op.heads = op.kv_heads = heads_of(node, "num_heads");
+  if (q.rank() != 3 || !node.has(1) || !node.has(2) || node.type(1).rank() != 3 || node.type(2).rank() != 3)
+    node.unsupported("packed or transposed q, k and v");
+  for (size_t i = 6; i < node.input_count(); ++i)
+    if (node.has(i)) node.unsupported("past keys (input ", i, ")");
+  if (node.wants_output(3)) node.unsupported("the output of scores");
+  std::vector<ValueId> inputs;
+  Dim start = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    ValueId x = node.input(i);
+    const Dim width = node.type(i).shape[2];
+    if (node.has(3)) x = node.pointwise(Scalar::add, {x, part(node, node.input(3), 0, start, width)});
+    start = start + width;
+    inputs.push_back(x);
+    if (i > 0 && node.wants_output(i)) node.set_output(i, split_heads(node, x, op.heads));
+  }
+  op.scale = scale_of(node, head_size(node, inputs[0], op.heads));
+  if (node.int_attribute("unidirectional", 0) != 0) op.right = 0;
+  const ValueId mask = masks(node, 4, 5, q.dtype, q.shape[0], node.type(1).shape[1]);
+  if (mask.valid()) inputs.push_back(mask);
+  node.set_output(0, node.add(op, inputs));
+}
+
+// Without a cache: all keys are new, and a query sees those up to its own position. seqlens_k is the last key of a row.
+void import_GroupQueryAttention(OnnxNode& node) {
+  const TensorType q = node.type(0);
+  ops::Attention op;
+  op.heads = heads_of(node, "num_heads");
+  op.kv_heads = heads_of(node, "kv_num_heads");
+  if (!node.has(1) || !node.has(2) || q.rank() != 3) node.unsupported("packed q, k and v");
+  if (node.has(3) || node.has(4))
+    node.unsupported("past_key: each row's new keys stand at a place that is data, which");
+  const auto total = node.constant_ints(6, "total_sequence_length");
+  if (total.size() != 1 || q.shape[1] != Dim(total[0]))
+    node.unsupported("a total_sequence_length that is not that of q");
+  if (node.int_attribute("do_rotary", 0) != 0) node.unsupported("do_rotary");
+  node.int_attribute("rotary_interleaved", 0);
+  if (node.int_attribute("smooth_softmax", 0) > 0) node.unsupported("smooth_softmax");
+  for (size_t i = 11; i < node.input_count(); ++i)
+    if (node.has(i)) node.unsupported("input ", i);
+  if (node.wants_output(3)) node.unsupported("the output of scores");
+  if (node.int_attribute("qk_output", 0) != 0) node.unsupported("qk_output");
+  const std::string k_quant = node.string_attribute("k_quant_type", "NONE"),
+                    v_quant = node.string_attribute("v_quant_type", "NONE");
+  if (k_quant != "NONE" || v_quant != "NONE") node.unsupported("a quantized cache");
+  op.right = 0;
+  if (node.int_attribute("local_window_size", -1) > 0) node.unsupported("local_window_size");
+  op.softcap = node.float_attribute("softcap", 0);
+  std::vector<ValueId> inputs{node.input(0), node.input(1), node.input(2)};
+  op.scale = scale_of(node, head_size(node, inputs[0], op.heads));
+  inputs.push_back(node.optional_input(10));
+  inputs.push_back(node.pointwise(Scalar::add, {node.cast(node.input(5), DType::i64), node.scalar(DType::i64, 1)}));
+  for (size_t i : {1, 2})
+    if (node.wants_output(i)) node.set_output(i, split_heads(node, inputs[i], op.kv_heads));
+  node.set_output(0, node.add(op, inputs));
+}
+
+}  // namespace temper::microsoft

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""usage: transformer_beside_onnxruntime.py TEMPER
+
+The ops of com.microsoft that ONNX Runtime's optimizer makes of transformers, and ONNX's Attention, give the same numbers
+in Temper; forms that Temper does not compute are refused by name.
+"""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+TYPES = {np.float32: onnx.TensorProto.FLOAT, np.int32: onnx.TensorProto.INT32, np.int64: onnx.TensorProto.INT64, np.bool_: onnx.TensorProto.BOOL}
+random = np.random.default_rng(5)
+
+
+def floats(*shape):
+    return random.standard_normal(shape).astype(np.float32)
+
+
+def rank_of(output, inputs):
+    """Of the output of that name, as the checks below name them."""
+    return 1 if output == "count" else 4 if output.startswith("present") or next(iter(inputs.values())).ndim == 4 else 3
+
+
+def model_of(op, inputs, constants, outputs, folder, domain, attributes):
+    node = helper.make_node(op, list(inputs), outputs, name="n", domain=domain, **attributes)
+    value = lambda name, data: helper.make_tensor_value_info(name, TYPES[data.dtype.type], data.shape)
+    given = {name: data for name, data in inputs.items() if data is not None and name not in constants}
+    node.input[:] = [name if data is not None else "" for name, data in inputs.items()]
+    graph = helper.make_graph([node], "g", [value(name, data) for name, data in given.items()],
+                              [helper.make_tensor_value_info(name, onnx.TensorProto.INT32 if name == "count" else onnx.TensorProto.FLOAT,
+                                                             [f"{name}{i}" for i in range(rank_of(name, inputs))]) for name in outputs if name],
+                              [numpy_helper.from_array(inputs[name], name) for name in constants])
+    opsets = [helper.make_opsetid("", 23), helper.make_opsetid("com.microsoft", 1)]
+    path = folder / "op.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=11), path)
+    return path, given
+
+
+def temper(path, given, folder):
+    shutil.rmtree(folder / "out", ignore_errors=True)
+    command = [sys.argv[1], "run", str(path), "--output-dir", str(folder / "out"), "--quiet"]
+    for name, data in given.items():
+        np.save(folder / f"{name}.npy", data)
+        command += ["--input", f"{name}={folder / name}.npy"]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def check(op, folder, inputs, constants=(), outputs=("y",), domain="com.microsoft", tolerance=2e-5, **attributes):
+    path, given = model_of(op, inputs, constants, list(outputs), folder, domain, attributes)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    wanted = dict(zip([o.name for o in session.get_outputs()], session.run(None, given)))
+    done = temper(path, given, folder)
+    assert done.returncode == 0, f"{op}: {done.stderr}"
+    for name, theirs in wanted.items():
+        ours = np.load(folder / "out" / f"{name}.npy")
+        assert ours.shape == theirs.shape and ours.dtype == theirs.dtype, (op, name, ours.shape, theirs.shape, ours.dtype, theirs.dtype)
+        apart = np.abs(ours.astype(np.float64) - theirs.astype(np.float64)).max()
+        assert apart <= tolerance * max(1, np.abs(theirs).max()), f"{op} {attributes}: {name} differs by {apart}"
+    print(f"{op} {' '.join(f'{k}={v}' for k, v in attributes.items())}: as ONNX Runtime")
+
+
+def refused(op, word, folder, inputs, constants=(), outputs=("y",), **attributes):
+    path, given = model_of(op, inputs, constants, list(outputs), folder, "com.microsoft", attributes)
+    done = temper(path, given, folder)
+    assert done.returncode == 4 and word in done.stderr, f"{op}: {done.returncode} {done.stderr}"
+    print(f"{op} with {word}: refused")
+
+
+def activations(folder):
+    x, bias = floats(3, 5, 8), floats(8)
+    check("BiasGelu", folder, {"x": x, "b": bias}, ("b",))
+    check("FastGelu", folder, {"x": x})
+    check("FastGelu", folder, {"x": x, "b": bias}, ("b",))
+    check("QuickGelu", folder, {"x": x})
+    check("QuickGelu", folder, {"x": x}, alpha=1.25)
+    check("Gelu", folder, {"x": x})
+
+
+def normalizations(folder):
+    x, skip, scale, shift, bias = floats(2, 5, 8), floats(2, 5, 8), floats(8), floats(8), floats(8)
+    named = {"x": x, "skip": skip, "gamma": scale, "beta": shift}
+    fixed = ("gamma", "beta")
+    check("SkipLayerNormalization", folder, named, fixed, epsilon=1e-5)
+    check("SkipLayerNormalization", folder, {**named, "bias": bias}, (*fixed, "bias"), ("y", "", "", "sum"))
+    check("SkipLayerNormalization", folder, {**named, "skip": floats(1, 5, 8), "beta": None}, ("gamma",))
+    check("SkipSimplifiedLayerNormalization", folder, {"x": x, "skip": skip, "gamma": scale, "bias": bias}, ("gamma", "bias"), epsilon=1e-6)
+    refused("SkipLayerNormalization", "mean or variance", folder, named, fixed, ("y", "mean"))
+    words, segments = random.integers(0, 11, (2, 6), np.int32), random.integers(0, 2, (2, 6), np.int32)
+    mask = np.array([[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 0]], np.int32)
+    tables = {"words": floats(11, 8), "positions": floats(9, 8), "kinds": floats(2, 8), "gamma": scale, "beta": shift}
+    check("EmbedLayerNormalization", folder, {"ids": words, "segments": segments, **tables, "mask": mask}, tuple(tables), ("y", "count", "sum"))
+    check("EmbedLayerNormalization", folder, {"ids": words, "segments": None, **{**tables, "kinds": None}},
+          ("words", "positions", "gamma", "beta"), ("y", "count"), epsilon=1e-5)
+    places = random.integers(0, 9, (2, 6), np.int32)
+    check("EmbedLayerNormalization", folder, {"ids": words, "segments": segments, **tables, "mask": None, "places": places}, tuple(tables), ("y", "count"))
+
+
+def rotary(folder):
+    positions = np.array([[0, 1, 2, 3, 4], [3, 4, 5, 6, 7]])
+    cos, sin = np.cos(floats(9, 4)), np.sin(floats(9, 4))
+    tables = {"cos": cos, "sin": sin}
+    for interleaved in (0, 1):
+        check("RotaryEmbedding", folder, {"x": floats(2, 5, 24), "p": positions, **tables}, ("cos", "sin"), interleaved=interleaved)
+        check("RotaryEmbedding", folder, {"x": floats(2, 3, 5, 8), "p": positions, **tables}, ("cos", "sin"), interleaved=interleaved)
+    check("RotaryEmbedding", folder, {"x": floats(2, 5, 24), "p": np.array([2]), **tables}, ("cos", "sin"))
+    check("RotaryEmbedding", folder, {"x": floats(2, 5, 36), "p": positions, **tables}, ("cos", "sin"), num_heads=3, rotary_embedding_dim=8)
+
+
+def attentions(folder):
+    x, weights, bias = floats(2, 5, 12), floats(12, 48), floats(48)
+    fixed = {"x": x, "w": weights, "b": bias}
+    of = lambda **more: (folder, {**fixed, **more}, ("w", "b"))
+    lengths, keys = np.array([3, 5], np.int32), np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)
+    square = random.integers(0, 2, (2, 5, 5)).astype(np.int32)
+    check("Attention", *of(), num_heads=4)
+    check("Attention", *of(), num_heads=4, scale=0.3, unidirectional=1)
+    check("Attention", *of(m=lengths), num_heads=2)
+    check("Attention", *of(m=keys), num_heads=4)
+    check("Attention", *of(m=keys), num_heads=4, unidirectional=1, mask_filter_value=-100.0)
+    check("Attention", *of(m=square), num_heads=4)
+    check("Attention", *of(m=None, past=None, extra=floats(2, 4, 5, 5)), num_heads=4)
+    check("Attention", folder, {**fixed, "w": floats(12, 40), "b": floats(40)}, ("w", "b"), num_heads=2, qkv_hidden_sizes=[16, 16, 8])
+    refused("Attention", "past", *of(m=None, past=floats(2, 2, 4, 3, 4)), outputs=("y", "present"), num_heads=4)
+    refused("Attention", "do_rotary", *of(), num_heads=4, do_rotary=1)
+
+    q, k, v = floats(2, 5, 16), floats(2, 7, 16), floats(2, 7, 16)
+    qkv = {"q": q, "k": k, "v": v}
+    valid = np.array([[1, 1, 1, 1, 0, 0, 0], [1] * 7], np.int32)
+    check("MultiHeadAttention", folder, qkv, num_heads=4)
+    check("MultiHeadAttention", folder, {**qkv, "b": bias}, ("b",), num_heads=2, scale=0.2)
+    check("MultiHeadAttention", folder, {**qkv, "b": None, "m": valid}, num_heads=4)
+    check("MultiHeadAttention", folder, {**qkv, "b": None, "m": valid, "extra": floats(1, 4, 5, 7)}, num_heads=4)
+    check("MultiHeadAttention", folder, {"q": q, "k": floats(2, 5, 16), "v": floats(2, 5, 16)}, num_heads=4, unidirectional=1)
+    refused("MultiHeadAttention", "packed", folder, {"q": floats(2, 5, 4, 3, 4)}, num_heads=4)
+
+    q, k, v = floats(2, 5, 32), floats(2, 5, 16), floats(2, 5, 16)
+    group = {"q": q, "k": k, "v": v, "pk": None, "pv": None, "seqlens": np.array([2, 4], np.int32), "total": np.array(5, np.int32)}
+    check("GroupQueryAttention", folder, group, ("total",), num_heads=4, kv_num_heads=2)
+    check("GroupQueryAttention", folder, group, ("total",), num_heads=4, kv_num_heads=2, softcap=3.0, scale=0.2)
+    refused("GroupQueryAttention", "local_window_size", folder, group, ("total",), num_heads=4, kv_num_heads=2, local_window_size=2)
+    refused("GroupQueryAttention", "past_key", folder, {**group, "pk": floats(2, 2, 0, 8), "pv": floats(2, 2, 0, 8)}, ("total",), num_heads=4, kv_num_heads=2)
+    refused("GroupQueryAttention", "do_rotary", folder, group, ("total",), num_heads=4, kv_num_heads=2, do_rotary=1)
+
+
+def standard(folder):
+    q, k, v = floats(2, 5, 32), floats(2, 7, 16), floats(2, 7, 24)
+    heads = {"q_num_heads": 4, "kv_num_heads": 2}
+    check("Attention", folder, {"q": q, "k": k, "v": v}, domain="", **heads)
+    check("Attention", folder, {"q": q, "k": k, "v": v, "m": floats(5, 7)}, domain="", scale=0.4, softcap=2.0, **heads)
+    check("Attention", folder, {"q": q, "k": k, "v": v}, domain="", is_causal=1, **heads)
+    past = {"q": q, "k": k[:, :5], "v": v[:, :5], "m": None, "pk": floats(2, 2, 3, 8), "pv": floats(2, 2, 3, 12)}
+    check("Attention", folder, past, outputs=("y", "present_k", "present_v"), domain="", is_causal=1, **heads)
+    check("Attention", folder, {"q": floats(2, 4, 5, 8), "k": floats(2, 4, 5, 8), "v": floats(2, 4, 5, 8), "m": np.tril(np.ones((5, 5), bool))}, domain="")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        activations(folder)
+        normalizations(folder)
+        rotary(folder)
+        attentions(folder)
+        standard(folder)
+
+
+main()
