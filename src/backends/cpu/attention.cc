@@ -7,12 +7,12 @@
 #include "graph/ops/attention.h"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/lanes.h"
+#include "backends/cpu/transpose_tiles.h"
 #include "backends/cpu/vmath.h"
 #include "base/checked.h"
 #include "base/threads.h"
@@ -28,45 +28,51 @@ constexpr int64_t kFewQueries = 7;   // up to so many go row by row
 constexpr int64_t kRowPadding = 24;  // a multiple of the rows of all tiles
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
-typedef float Lanes __attribute__((vector_size(kLane * sizeof(float)), may_alias));
+// Of the width of an instruction set's registers: a wider one would go through memory.
+template <int W>
+struct VectorOf {
+  typedef float Type __attribute__((vector_size(W * sizeof(float)), may_alias));
+};
 
-// c[m][n] = c[m][n] * factor[n] + sum over d of a[m * a_row + d * a_step] * b[d][n] for m < M, and N vectors of n; c
-// counts as 0 where there is no factor. b, c and factor are as wide as that. The sums are an array for each vector, not
-// one of arrays: so compilers keep them in registers.
-template <int M, int N>
+// c[m][n] = c[m][n] * factor[n] + sum over d of a[m * a_row + d * a_step] * b[d][n] for m < M, and N vectors of W
+// elements n; c counts as 0 where there is no factor. b, c and factor are as wide as that. The sums are an array for
+// each vector, not one of arrays: so compilers keep them in registers.
+template <int W, int M, int N>
 inline void multiply_tile(const float* a, int64_t a_row, int64_t a_step, const float* b, float* c, const float* factor,
                           int64_t depth) {
-  static_assert(N >= 1 && N <= 3);
-  Lanes one[M], two[M], three[M];
-  Lanes* to = reinterpret_cast<Lanes*>(c);
-  const Lanes *scale = reinterpret_cast<const Lanes*>(factor), *row = reinterpret_cast<const Lanes*>(b);
+  static_assert(N >= 1 && N <= 4);
+  using Vector = typename VectorOf<W>::Type;
+  Vector one[M], two[M], three[M], four[M];
+  Vector* to = reinterpret_cast<Vector*>(c);
+  const Vector *scale = reinterpret_cast<const Vector*>(factor), *row = reinterpret_cast<const Vector*>(b);
   for (int m = 0; m < M; ++m) {
-    one[m] = factor ? to[m * N] * scale[0] : Lanes{};
-    if constexpr (N > 1) two[m] = factor ? to[m * N + 1] * scale[1] : Lanes{};
-    if constexpr (N > 2) three[m] = factor ? to[m * N + 2] * scale[2] : Lanes{};
+    one[m] = factor ? to[m * N] * scale[0] : Vector{};
+    if constexpr (N > 1) two[m] = factor ? to[m * N + 1] * scale[1] : Vector{};
+    if constexpr (N > 2) three[m] = factor ? to[m * N + 2] * scale[2] : Vector{};
+    if constexpr (N > 3) four[m] = factor ? to[m * N + 3] * scale[3] : Vector{};
   }
-  for (int64_t d = 0; d < depth; ++d, row += N) {
-    const Lanes first = row[0], second = row[N > 1], third = row[N - 1];
+  for (int64_t d = 0; d < depth; ++d, row += N)
     for (int m = 0; m < M; ++m) {
       const float element = a[m * a_row + d * a_step];
-      one[m] += element * first;
-      if constexpr (N > 1) two[m] += element * second;
-      if constexpr (N > 2) three[m] += element * third;
+      one[m] += element * row[0];
+      if constexpr (N > 1) two[m] += element * row[1];
+      if constexpr (N > 2) three[m] += element * row[2];
+      if constexpr (N > 3) four[m] += element * row[3];
     }
-  }
   for (int m = 0; m < M; ++m) {
     to[m * N] = one[m];
     if constexpr (N > 1) to[m * N + 1] = two[m];
     if constexpr (N > 2) to[m * N + 2] = three[m];
+    if constexpr (N > 3) to[m * N + 3] = four[m];
   }
 }
 
 // All rows of a, a multiple of M.
-template <int M, int N>
+template <int W, int M, int N>
 inline void multiply(const float* a, int64_t rows, int64_t a_row, int64_t a_step, const float* b, float* c,
                      const float* factor, int64_t depth) {
   for (int64_t m = 0; m < rows; m += M)
-    multiply_tile<M, N>(a + m * a_row, a_row, a_step, b, c + m * N * kLane, factor, depth);
+    multiply_tile<W, M, N>(a + m * a_row, a_row, a_step, b, c + m * N * W, factor, depth);
 }
 
 // What is done to the scores of `keys` keys before the softmax.
@@ -125,50 +131,26 @@ inline void softmax_block(float* s, int64_t keys, const Scores& how, float* peak
   for (int l = 0; l < W; ++l) sum[l] = total[l];
 }
 
-// 16x16 elements: rows of `from` become columns of `to`. Four rounds that exchange ever larger pieces between rows.
-inline void transpose_16x16(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
-  Lanes r[16], t[16];
-  for (int i = 0; i < 16; ++i) std::memcpy(&r[i], from + i * from_stride, sizeof(Lanes));
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
-    t[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
-  }
-  for (int i = 0; i < 16; i += 4)
-    for (int k = 0; k < 2; ++k) {
-      const Lanes &a = t[i + k], &b = t[i + k + 2];
-      r[i + 2 * k] = __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
-      r[i + 2 * k + 1] = __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
-    }
-  // Now r[4i + k] holds, in its quarter q, column 4q + k of rows 4i to 4i + 3.
-  for (int k = 0; k < 4; ++k)
-    for (int half = 0; half < 2; ++half) {
-      const auto quarters = [half](const Lanes& a, const Lanes& b) {
-        return half ? __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31)
-                    : __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
-      };
-      const Lanes upper = quarters(r[k], r[4 + k]), lower = quarters(r[8 + k], r[12 + k]);
-      const Lanes first =
-          __builtin_shufflevector(upper, lower, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
-      const Lanes second =
-          __builtin_shufflevector(upper, lower, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
-      std::memcpy(to + (8 * half + k) * to_stride, &first, sizeof(Lanes));
-      std::memcpy(to + (8 * half + 4 + k) * to_stride, &second, sizeof(Lanes));
-    }
-}
-
 // to[c * to_stride + r] = from[r * from_stride + c] for so many rows r and columns c.
 template <class From, class To>
 void transpose(const From* from, int64_t from_stride, int64_t rows, int64_t columns, To* to, int64_t to_stride) {
   int64_t whole = 0;
   if constexpr (std::is_same_v<From, float> && std::is_same_v<To, float>) {
-    whole = rows / kLane * kLane;
+    const int64_t side = cpu_isa() == Isa::avx512 ? 16 : cpu_isa() == Isa::avx2 ? 8 : 0;
+    whole = side ? rows / side * side : 0;
     vectorised([=] {
-      for (int64_t r = 0; r < whole; r += kLane) {
+      for (int64_t r = 0; r < whole; r += side) {
         int64_t c = 0;
-        for (; c + kLane <= columns; c += kLane)
-          transpose_16x16(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
+        for (; c + side <= columns; c += side) {
+          const From* piece = from + r * from_stride + c;
+          To* place = to + c * to_stride + r;
+          if (side == 16) transpose_16x16(piece, from_stride, place, to_stride);
+          else
+            transpose_8x8(reinterpret_cast<const std::byte*>(piece), from_stride * int64_t(sizeof(float)),
+                          reinterpret_cast<std::byte*>(place), to_stride * int64_t(sizeof(float)));
+        }
         for (; c < columns; ++c)
-          for (int64_t i = r; i < r + kLane; ++i) to[c * to_stride + i] = from[i * from_stride + c];
+          for (int64_t i = r; i < r + side; ++i) to[c * to_stride + i] = from[i * from_stride + c];
       }
     });
   }
@@ -179,17 +161,17 @@ void transpose(const From* from, int64_t from_stride, int64_t rows, int64_t colu
     }
 }
 
-// The tiles for the registers of an instruction set: rows, and vectors of queries.
+// The tiles for the registers of an instruction set: rows, and queries in units of kLane.
 struct Tiles {
-  int rows, vectors;
+  int rows, lanes;
 };
-constexpr int64_t kMostVectors = 3;
+constexpr int64_t kMostLanes = 3;
 Tiles tiles_of(Isa isa) {
   if (isa == Isa::avx512) return {8, 2};
-  return isa == Isa::avx2 ? Tiles{6, 1} : Tiles{3, 1};
+  return isa == Isa::avx2 ? Tiles{6, 1} : Tiles{2, 1};
 }
 
-// Queries that fill N vectors, and a block of `count` keys.
+// A panel of queries, and a block of `count` keys.
 struct Panel {
   const float *keys, *values, *queries;  // [key][d]; [key][value_width]; [d][query]
   float *scores, *sums;                  // [key][query]; [e][query]
@@ -197,20 +179,20 @@ struct Panel {
   int64_t state_stride, count, key_size, value_size, value_width;
 };
 
-template <int M, int N>
+template <int W, int M, int N>
 inline void run_panel(const Panel& p, const Scores& how) {
   float *peak = p.states, *sum = peak + p.state_stride, *factor = sum + p.state_stride;
-  multiply<M, N>(p.keys, round_up<int64_t>(p.count, M), p.key_size, 1, p.queries, p.scores, nullptr, p.key_size);
-  softmax_block<N * kLane>(p.scores, p.count, how, peak, sum, factor);
-  multiply<M, N>(p.values, round_up<int64_t>(p.value_size, M), 1, p.value_width, p.scores, p.sums, factor, p.count);
+  multiply<W, M, N>(p.keys, round_up<int64_t>(p.count, M), p.key_size, 1, p.queries, p.scores, nullptr, p.key_size);
+  softmax_block<N * W>(p.scores, p.count, how, peak, sum, factor);
+  multiply<W, M, N>(p.values, round_up<int64_t>(p.value_size, M), 1, p.value_width, p.scores, p.sums, factor, p.count);
 }
 
 void run_panel(const Panel& data, const Scores& how, Tiles tiles, int64_t width) {
-  if (tiles.rows == 8 && width == 3 * kLane) vectorised([=] { run_panel<8, 3>(data, how); });
-  else if (tiles.rows == 8 && width == 2 * kLane) vectorised([=] { run_panel<8, 2>(data, how); });
-  else if (tiles.rows == 8) vectorised([=] { run_panel<8, 1>(data, how); });
-  else if (tiles.rows == 6) vectorised([=] { run_panel<6, 1>(data, how); });
-  else vectorised([=] { run_panel<3, 1>(data, how); });
+  if (tiles.rows == 8 && width == 3 * kLane) vectorised([=] { run_panel<16, 8, 3>(data, how); });
+  else if (tiles.rows == 8 && width == 2 * kLane) vectorised([=] { run_panel<16, 8, 2>(data, how); });
+  else if (tiles.rows == 8) vectorised([=] { run_panel<16, 8, 1>(data, how); });
+  else if (tiles.rows == 6) vectorised([=] { run_panel<8, 6, 2>(data, how); });
+  else vectorised([=] { run_panel<4, 2, 4>(data, how); });
 }
 
 // One mask and how it is read; `data` begins at the row of the batch and head.
@@ -258,8 +240,8 @@ inline void copy_rows(const T* from, int64_t pitch, int64_t rows, int64_t size, 
 // would leave most of the registers empty.
 int64_t width_of(int64_t panel, int64_t padded, Tiles tiles) {
   const int64_t left = (padded - panel) / kLane;
-  if (tiles.vectors == 2 && left % 2 == 1 && left > 1) return 3 * kLane;
-  return std::min<int64_t>(tiles.vectors, left) * kLane;
+  if (tiles.lanes == 2 && left % 2 == 1 && left > 1) return 3 * kLane;
+  return std::min<int64_t>(tiles.lanes, left) * kLane;
 }
 
 struct Sizes : ops::AttentionSizes {
@@ -287,9 +269,9 @@ struct Scratch {
     keys = take(Sizes::padded_keys() * s.key_size);
     values = take(kKeys * s.padded_value());
     queries = take(rows * s.key_size);
-    scores = take(std::max(Sizes::padded_keys() * kMostVectors * kLane, s.keys));
+    scores = take(std::max(Sizes::padded_keys() * kMostLanes * kLane, s.keys));
     sums = take(rows * s.padded_value());
-    bias = take(std::max(kKeys * kMostVectors * kLane, s.keys));
+    bias = take(std::max(kKeys * kMostLanes * kLane, s.keys));
     states = take(5 * rows);  // peak, sum, factor; first and end key
     total = at;
   }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backends/cpu/isa.h"
+#include "backends/cpu/transpose_tiles.h"
 #include "base/threads.h"
 
 namespace temper {
@@ -42,28 +43,6 @@ void copy_runs(const std::byte* from, int64_t from_stride, std::byte* to, int64_
     case 64: return fixed.template operator()<64>();
     default:
       for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, size_t(run));
-  }
-}
-
-// 8x8 elements of 4 bytes: rows of `from` become columns of `to`. Three rounds of pairwise interleaving.
-typedef uint32_t Row8 __attribute__((vector_size(32), aligned(4), may_alias));
-inline void transpose_8x8(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride) {
-  Row8 r[8], t[8];
-  for (int i = 0; i < 8; ++i) r[i] = *reinterpret_cast<const Row8*>(from + i * from_stride);
-  for (int i = 0; i < 8; i += 2) {
-    t[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-    t[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-  }
-  for (int i = 0; i < 8; i += 4) {
-    r[i] = __builtin_shufflevector(t[i], t[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-    r[i + 1] = __builtin_shufflevector(t[i], t[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-    r[i + 2] = __builtin_shufflevector(t[i + 1], t[i + 3], 0, 1, 8, 9, 4, 5, 12, 13);
-    r[i + 3] = __builtin_shufflevector(t[i + 1], t[i + 3], 2, 3, 10, 11, 6, 7, 14, 15);
-  }
-  for (int i = 0; i < 4; ++i) {
-    *reinterpret_cast<Row8*>(to + i * to_stride) = __builtin_shufflevector(r[i], r[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    *reinterpret_cast<Row8*>(to + (i + 4) * to_stride) =
-        __builtin_shufflevector(r[i], r[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
   }
 }
 
