@@ -60,7 +60,9 @@ namespace temper {
   OP(Cumulative)       \
   OP(Dequantize)       \
   OP(FusedConv)        \
+  OP(FusedNormalize)   \
   OP(FusedReduce)      \
+  OP(FusedSoftmax)     \
   OP(Gather)           \
   OP(GridSample)       \
   OP(Lrn)              \

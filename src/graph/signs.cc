@@ -95,10 +95,17 @@ class Signs {
     }
     return known_[size_t(id.index)] != 0;
   }
+  DType row_dtype(const Node& node, const Program& prologue) const {
+    std::vector<DType> dtypes;
+    for (size_t i = 0; i < size_t(prologue.inputs); ++i) dtypes.push_back(graph_.type(node.inputs[i]).dtype);
+    return ops::row_dtype(prologue.infer(dtypes));
+  }
   // In which dtype a node's epilogue begins.
   DType accumulator_of(const Node& node) const {
     DType x = graph_.type(node.inputs[0]).dtype;
     if (const auto* fused = node.op.get_if<ops::FusedReduce>()) return fused->prologue.infer(std::span(&x, 1));
+    if (const auto* fused = node.op.get_if<ops::FusedNormalize>()) return row_dtype(node, fused->prologue);
+    if (const auto* fused = node.op.get_if<ops::FusedSoftmax>()) return row_dtype(node, fused->prologue);
     if (const auto* fused = node.op.get_if<ops::FusedConv>()) x = fused->prologue.infer(std::span(&x, 1));
     return ops::accumulator_of(x, graph_.type(node.inputs[1]).dtype);
   }

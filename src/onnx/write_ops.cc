@@ -262,6 +262,21 @@ Tensor filled(DType dtype, Dims dims, double value) {
   return tensor.converted(dtype);
 }
 
+// GroupNormalization, with a scale of one and a shift of zero.
+void write_groups(OnnxWriter& w, const Node& node, const ops::Normalize& op) {
+  const TensorType& x = w.type(node.inputs[0]);
+  if (!op.center || int64_t(op.axes.size()) != x.rank() - 1 || op.axes[0] != 1 || !x.shape[1].is_constant())
+    w.unsupported("groups that GroupNormalization does not say");
+  const Dims channels{x.shape[1].value()};
+  onnx::NodeProto& proto =
+      w.node("GroupNormalization",
+             {w.name(node.inputs[0]), w.constant(filled(x.dtype, channels, 1), concat(node.name, "/one")),
+              w.constant(filled(x.dtype, channels, 0), concat(node.name, "/zero"))},
+             {out(w, node)});
+  set_attribute(proto, "num_groups", op.groups);
+  set_attribute(proto, "epsilon", op.epsilon);
+}
+
 // Over the last axes it is LayerNormalization (without the mean: RMSNormalization), over all spatial axes
 // InstanceNormalization, both with a scale of one. Other axes are moved to the end and back.
 void write(OnnxWriter& w, const Node& node, const ops::Normalize& op) {
@@ -276,6 +291,7 @@ void write(OnnxWriter& w, const Node& node, const ops::Normalize& op) {
   const bool in_place = std::is_sorted(perm.begin(), perm.end());
   const Shape last(shape.begin() + first, shape.end());
   if (count == 0) w.unsupported("a normalization over no axes");
+  if (op.groups > 1) return write_groups(w, node, op);
   if (in_place && op.center && first == 2 && rank >= 3 && x.shape[1].is_constant()) {
     const Dims channels{x.shape[1].value()};
     onnx::NodeProto& proto =

@@ -144,6 +144,7 @@ PrecisionTarget target_of(const Graph& graph, DType dtype, UnfitForF16 unfit, co
   options.kept = std::move(unfit.products);
   options.wide = std::move(unfit.values);
   options.narrow_biases = find_backend(device).queue != nullptr;
+  options.narrow_rows = find_backend(device).fuses;
   return {dtype, std::move(options)};
 }
 

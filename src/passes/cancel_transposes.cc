@@ -159,7 +159,7 @@ class Canceller {
       op.axis = perm[size_t(op.axis)];
       return put_below(node, op, inputs, perm);
     }
-    if (const auto* old = node.op.get_if<ops::Normalize>()) {
+    if (const auto* old = node.op.get_if<ops::Normalize>(); old && old->groups == 1) {
       ops::Normalize op = *old;
       op.axes = axes_before(op.axes, perm);
       return put_below(node, op, inputs, perm);

@@ -5,9 +5,12 @@
 
 #include "graph/ops/conv.h"
 #include "graph/ops/fused.h"
+#include "graph/ops/normalize.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/reduce.h"
+#include "graph/ops/softmax.h"
+#include "passes/support/simplify.h"
 
 namespace temper {
 
@@ -96,6 +99,141 @@ bool fuse_reduce(Graph& graph, NodeId id, const FusionTaken& taken) {
   return true;
 }
 
+// Whether a program only widens 16 bits to f32: what reads the result may as well read them.
+bool only_widens(const Graph& graph, const Node& node) {
+  return node.op.is<ops::Pointwise>() && node.inputs.size() == 1 && program_of(node).steps.size() == 1 &&
+         program_of(node).steps[0].op == Scalar::cast && program_of(node).steps[0].dtype == DType::f32 &&
+         ops::row_dtype(graph.type(node.inputs[0]).dtype) == DType::f32;
+}
+
+// What stands before a normalisation or softmax.
+struct Before {
+  Program program;
+  std::vector<ValueId> inputs;
+  ValueId given;  // the result of the program, where it is read elsewhere
+};
+
+// The pointwise node that makes `value`, whose shape its first input has; input i of the program is inputs[i]. Where it
+// has other users than `user`, it is of two tensors of that shape at most: then it is read no more often than it would
+// be.
+std::optional<Before> before_rows(const Graph& graph, ValueId value, NodeId user) {
+  const Node* node = graph.producer(value);
+  if (!node || !node->op.is<ops::Pointwise>()) return std::nullopt;
+  Before out{program_of(*node), node->inputs, {}};
+  const Shape shape = graph.type(value).shape;
+  const auto has_shape = [&](ValueId id) { return graph.type(id).shape == shape; };
+  const auto full = std::find_if(out.inputs.begin(), out.inputs.end(), has_shape);
+  if (full == out.inputs.end()) return std::nullopt;
+  const auto& users = graph.value(value).users;
+  if (graph.is_output(value) || !std::all_of(users.begin(), users.end(), [&](NodeId u) { return u == user; })) {
+    if (std::count_if(out.inputs.begin(), out.inputs.end(), has_shape) > 2) return std::nullopt;
+    out.given = value;
+  }
+  const int at = int(full - out.inputs.begin());
+  if (at > 0) {
+    std::vector<int> places;
+    for (int i = 0; i < out.program.inputs; ++i) places.push_back(i == at ? 0 : i == 0 ? at : i);
+    out.program = remap_inputs(out.program, places, out.program.inputs);
+    std::swap(out.inputs[0], out.inputs[size_t(at)]);
+  }
+  if (out.program.is_identity()) return std::nullopt;
+  return out;
+}
+
+// The output of the program that alone reads `value` and keeps its shape, and that program as an epilogue which begins
+// at `accumulator`. A value of another dtype is what is left of the accumulator in it.
+std::optional<std::pair<ValueId, BoundProgram>> behind_rows(const Graph& graph, ValueId value, DType accumulator) {
+  const auto& users = graph.value(value).users;
+  if (users.empty() || graph.is_output(value) ||
+      !std::all_of(users.begin(), users.end(), [&](NodeId u) { return u == users[0]; }))
+    return std::nullopt;
+  const Node& node = graph.node(users[0]);
+  if (!node.op.is<ops::Pointwise>() || graph.type(node.outputs[0]).shape != graph.type(value).shape)
+    return std::nullopt;
+  BoundProgram read{program_of(node), node.inputs};
+  tidy(graph, read);  // each input once
+  const auto slot = std::find(read.inputs.begin(), read.inputs.end(), value);
+  if (slot == read.inputs.end()) return std::nullopt;
+  Program first;
+  const DType dtype = graph.type(value).dtype;
+  if (dtype != accumulator) first.push({Scalar::cast, dtype, {0, -1, -1}});
+  // splice gives the inputs of `read` but for the slot, then that of `first`, which is to be input 0.
+  const int others = read.program.inputs - 1;
+  std::vector<int> places;
+  for (int i = 0; i < others; ++i) places.push_back(i + 1);
+  places.push_back(0);
+  BoundProgram out{remap_inputs(splice(first, read.program, int(slot - read.inputs.begin())), places, others + 1),
+                   {ValueId{}},
+                   1,
+                   accumulator};
+  for (ValueId id : read.inputs)
+    if (id != value) out.inputs.push_back(id);
+  tidy(graph, out);
+  return std::pair(node.outputs[0], std::move(out));
+}
+
+// `make` gives the fused op of a prologue, an epilogue and whether the prologue's result is given out.
+template <class Make>
+bool fuse_rows(Graph& graph, NodeId id, bool may_give, const FusionTaken& taken, Make make) {
+  const Node node = graph.node(id);
+  const ValueId value = node.inputs[0];
+  const DType dtype = graph.type(value).dtype;
+  // 16 bits are read as they are.
+  const Node* widening = graph.producer(value);
+  const ValueId x = widening && only_widens(graph, *widening) ? widening->inputs[0] : value;
+  const Before alone{{}, {x}, {}};
+  std::vector<Before> befores;
+  if (x == value || graph.has_single_use(value))
+    if (auto before = before_rows(graph, x, x == value ? id : graph.value(value).producer))
+      if (may_give || !before->given.valid()) befores.push_back(std::move(*before));
+  befores.push_back(alone);
+  const auto behind = behind_rows(graph, node.outputs[0], ops::row_dtype(dtype));
+  for (const bool with_epilogue : {true, false})
+    for (const Before& before : befores) {
+      if (with_epilogue && !behind) continue;
+      Program epilogue;
+      if (with_epilogue) epilogue = behind->second.program;
+      // Alone, an op of 16 bits rounds its result.
+      else if (ops::row_dtype(dtype) != dtype) epilogue.push({Scalar::cast, dtype, {0, -1, -1}});
+      if (!with_epilogue && before.program.is_identity() && before.inputs[0] == value) continue;
+      std::vector<ValueId> inputs = before.inputs;
+      if (with_epilogue) inputs.insert(inputs.end(), behind->second.inputs.begin() + 1, behind->second.inputs.end());
+      const ValueId output = with_epilogue ? behind->first : node.outputs[0];
+      // What it gives out must not be needed for what it reads.
+      if (before.given.valid() && std::any_of(inputs.begin() + int64_t(before.inputs.size()), inputs.end(),
+                                              [&](ValueId i) { return graph.value(i).producer.valid(); }))
+        continue;
+      Op op = make(before.program, epilogue, before.given.valid());
+      if (!taken(graph, op, inputs)) continue;
+      if (!before.given.valid()) {
+        graph.rewrite(output, std::move(op), std::move(inputs), node.name);
+      } else {
+        const auto made = graph.add(std::move(op), std::move(inputs), node.name,
+                                    {graph.value(output).name, graph.value(before.given).name});
+        for (const auto& [old, now] : {std::pair(output, made[0]), std::pair(before.given, made[1])}) {
+          graph.replace(old, now);
+          graph.swap_names(old, now);
+        }
+      }
+      return true;
+    }
+  return false;
+}
+
+bool fuse_normalize(Graph& graph, NodeId id, const FusionTaken& taken) {
+  const auto op = graph.node(id).op.get<ops::Normalize>();
+  return fuse_rows(graph, id, true, taken, [&](const Program& prologue, const Program& epilogue, bool gives_input) {
+    return ops::FusedNormalize{prologue, op, epilogue, gives_input};
+  });
+}
+
+bool fuse_softmax(Graph& graph, NodeId id, const FusionTaken& taken) {
+  const auto op = graph.node(id).op.get<ops::Softmax>();
+  return fuse_rows(graph, id, false, taken, [&](const Program& prologue, const Program& epilogue, bool) {
+    return ops::FusedSoftmax{prologue, op, epilogue};
+  });
+}
+
 }  // namespace
 
 bool fuse_neighbours(Graph& graph, const FusionTaken& taken) {
@@ -107,6 +245,8 @@ bool fuse_neighbours(Graph& graph, const FusionTaken& taken) {
     if (graph.value(output).users.empty() && !graph.is_output(output)) continue;  // dead by now
     if (node.op.is<ops::Conv>()) changed |= fuse_conv(graph, {n}, taken);
     else if (node.op.is<ops::Reduce>()) changed |= fuse_reduce(graph, {n}, taken);
+    else if (node.op.is<ops::Normalize>()) changed |= fuse_normalize(graph, {n}, taken);
+    else if (node.op.is<ops::Softmax>()) changed |= fuse_softmax(graph, {n}, taken);
   }
   return changed;
 }

@@ -10,7 +10,9 @@ namespace temper {
 
 // A pointwise node of one input that is read by nothing but a convolution's input 0 becomes its prologue, and a max
 // pool that alone reads its output becomes its end; around a reduction in f32 such nodes become its prologue and its
-// epilogue. `taken` says of a node that could be made, by its op and the values it reads, whether to make it.
+// epilogue; around a normalisation or softmax nodes of more inputs do, too, and a sum that is read elsewhere is given
+// out as a second result. `taken` says of a node that could be made, by its op and the values it reads, whether to make
+// it.
 using FusionTaken = std::function<bool(const Graph& graph, const Op& op, const std::vector<ValueId>& inputs)>;
 bool fuse_neighbours(Graph& graph, const FusionTaken& taken);
 

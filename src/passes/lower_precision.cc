@@ -6,7 +6,9 @@
 #include "graph/narrow.h"
 #include "graph/ops/attention.h"
 #include "graph/ops/concat.h"
+#include "graph/ops/normalize.h"
 #include "graph/ops/pointwise.h"
+#include "graph/ops/softmax.h"
 #include "graph/product.h"
 #include "passes/support/simplify.h"
 #include "passes/support/squares.h"
@@ -16,8 +18,8 @@ namespace temper {
 namespace {
 
 // What a node does with its f32 inputs: its op's NarrowRole, where nothing in the graph is against it, or pointwise,
-// which reads either dtype, computes in f32 and gives either.
-enum class Role { product, pointwise, carrier, other };
+// which reads either dtype, computes in f32 and gives either; a reader gives f32 alone.
+enum class Role { product, pointwise, carrier, reader, other };
 
 class Lowerer {
  public:
@@ -114,7 +116,7 @@ class Lowerer {
       for (size_t i = 0; i < node.inputs.size(); ++i)
         if (const std::string* why = is_data(node, i) ? why_wide(node.inputs[i]) : nullptr) reason = *why;
     }
-    return reason.empty() ? role : Role::other;
+    return reason.empty() || role == Role::reader ? role : Role::other;
   }
 
   Role role_by_op(const Node& node, std::string& reason) const {
@@ -134,6 +136,9 @@ class Lowerer {
     }
     NarrowForm form = narrow_form(node.op, Facts(*this, node));
     reason = std::move(form.reason);
+    // Exponents need more digits than bf16 has.
+    if (options_.narrow_rows && (node.op.is<ops::Normalize>() || (node.op.is<ops::Softmax>() && dtype_ == DType::f16)))
+      return Role::reader;
     return form.role == NarrowRole::product   ? Role::product
            : form.role == NarrowRole::carrier ? Role::carrier
                                               : Role::other;
@@ -151,7 +156,8 @@ class Lowerer {
 
   // Does a product read the value?
   void look_ahead(const Node& node, Role role) {
-    if (role == Role::other) return;
+    if (role == Role::reader && flows(node.inputs[0])) computed_[size_t(node.inputs[0].index)] = 1;
+    if (role == Role::other || role == Role::reader) return;
     const bool wanted = is_f32(node.outputs[0]) && is_narrow(node.outputs[0]);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId id = node.inputs[i];
@@ -167,7 +173,8 @@ class Lowerer {
   // Is it stored in the narrower dtype? Asked after all its users have been looked at.
   bool is_narrow(ValueId id) const {
     const Value& value = graph_.value(id);
-    if (!flows(id) || why_wide(id) || !value.producer.valid() || roles_[size_t(value.producer.index)] == Role::other)
+    if (!flows(id) || why_wide(id) || !value.producer.valid()) return false;
+    if (const Role role = roles_[size_t(value.producer.index)]; role == Role::other || role == Role::reader)
       return false;
     const size_t v = size_t(id.index);
     // A first product's operand is rounded as late as can be without a node of its own.

@@ -33,6 +33,9 @@ struct LoweringOptions {
   // Constants that a product's epilogue reads (biases) are stored in the narrower dtype, too, where none becomes
   // infinite: libraries for GPUs take them in no other dtype.
   bool narrow_biases = false;
+  // What normalize reads behind a product, and softmax in f16 (bf16 has too few digits for exponents), is stored in
+  // the narrower dtype, too: for devices whose kernels widen it themselves.
+  bool narrow_rows = false;
 };
 
 // The rules, for `dtype` bf16 (f16 alike); throws Error{usage} for any other, and where options.only names what is no
@@ -53,7 +56,7 @@ struct LoweringOptions {
 // such a result sums in f32 anyway and stores that.
 //
 // Everything else (softmax, normalize, sums of squares or exponentials, what has no bf16 kernel) stays in f32 on both
-// sides; casts stand where a value is wanted in both dtypes.
+// sides; casts stand where a value is wanted in both dtypes, and kernels may take them in (passes/fuse_neighbours.h).
 Lowering lower_precision(const Graph& graph, DType dtype, const LoweringOptions& options = {});
 
 // Convolutions and matrix products of f32 may take their operands in TF32 (ops::Conv::tf32): 10 bits of mantissa,

@@ -68,6 +68,7 @@ bool fuse_pointwise(Graph& graph, const PassOptions& options);
 bool merge_equal_nodes(Graph& graph, const PassOptions& options);
 bool merge_products(Graph& graph, const PassOptions& options);
 bool nest_concats(Graph& graph, const PassOptions& options);
+bool recognise_groups(Graph& graph, const PassOptions& options);
 bool recognise_normalize(Graph& graph, const PassOptions& options);
 bool remove_no_ops(Graph& graph, const PassOptions& options);
 

@@ -26,6 +26,9 @@ const Pipeline& portable_pipeline() {
           // Reads programs as fuse_pointwise leaves them, and takes values out of them that an epilogue would otherwise
           // hold.
           {"recognise_normalize", recognise_normalize},
+          // What it moves behind a reshape may meet a scale and a shift there.
+          {"recognise_groups", recognise_groups},
+          {"fuse_pointwise", fuse_pointwise, "recognise_groups"},
           {"fuse_epilogues", fuse_epilogues},
           // After fuse_epilogues: a batch norm is the beginning of its convolution's epilogue by now.
           {"fold_scales_into_weights", fold_scales_into_weights},

@@ -139,6 +139,17 @@ TEST(OnnxWrite, QuantizationKeepsTheBitsOfItsScalesAndNamesAZeroPoint) {
   EXPECT_EQ(scale, 0.0078740157f);
 }
 
+TEST(OnnxWrite, GroupsOfChannelsAreAGroupNormalization) {
+  const auto model = written(
+      "input %x: f32[n,4,3,3]\n%y: f32[n,4,3,3] = normalize(%x) axes=[1,2,3] groups=2 epsilon=0.25 @\"g\"\n"
+      "output \"y\" = %y\n");
+  EXPECT_EQ(ops_of(model), "GroupNormalization");
+  EXPECT_NE(refusal("input %x: f32[n,4,3]\n%y: f32[n,4,3] = normalize(%x) axes=[1,2] groups=2 center=false @\"g\"\n"
+                    "output \"y\" = %y\n")
+                .find("GroupNormalization"),
+            std::string::npos);
+}
+
 TEST(OnnxWrite, WhatOnnxCannotSayIsRefusedByName) {
   EXPECT_NE(refusal("input %x: f32[2]\ninput %y: f32[2]\n%z: f32[2] = pointwise(%x, %y) program=\"(2) 2=mod.f32(0,1)\" "
                     "@\"remainder\"\noutput \"z\" = %z\n")

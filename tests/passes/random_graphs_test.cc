@@ -12,6 +12,7 @@
 #include "graph/ops/conv.h"
 #include "graph/ops/dequantize.h"
 #include "graph/ops/matmul.h"
+#include "graph/ops/normalize.h"
 #include "graph/ops/pad.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/pool.h"
@@ -104,7 +105,7 @@ class RandomGraph {
       case 10: reshape(); break;
       case 11: reduce(); break;
       case 12: softmax_or_pool(); break;
-      case 13: layer_norm(); break;
+      case 13: chance(0.5) ? layer_norm() : group_norm(); break;
       case 14: slice_or_pad(); break;
       case 15: quantized(); break;
       case 16: attention(); break;
@@ -320,6 +321,31 @@ class RandomGraph {
     ops::Conv op;
     op.strides = {1, 1}, op.dilations = {1, 1}, op.pads = Dims(4, 1);
     push(op, {values_.back(), weights});
+  }
+
+  // As exporters write it: groups cut out by a reshape, scaled by 1 or not, and put back.
+  void group_norm() {
+    const auto x = pick_rank(4);
+    if (!x || !shape(*x)[1].is_constant()) return;
+    const Shape s = shape(*x);
+    const int64_t channels = s[1].value(), groups = channels % 2 ? channels : channels / 2;
+    if (channels == 0) return;
+    ops::Reshape cut, back;
+    cut.shape = {s[0], Dim(groups), Dim(channels / groups) * s[2] * s[3]};
+    back.shape = s;
+    ops::Normalize op;
+    op.axes = {2};
+    op.epsilon = 0.01;
+    ValueId y = graph_.add_single(op, {graph_.add_single(cut, {*x}, name())}, name());
+    if (chance(0.5)) {
+      Tensor ones(DType::f32, {groups, 1});
+      for (int64_t i = 0; i < groups; ++i) ones.data<float>()[i] = 1;
+      Program scale;
+      scale.inputs = 2;
+      scale.push({Scalar::mul, DType::f32, {0, 1, -1}});
+      y = graph_.add_single(ops::Pointwise{scale}, {y, graph_.add_constant(concat("c", counter_++), ones)}, name());
+    }
+    push(back, {y});
   }
 
   void layer_norm() {

@@ -81,8 +81,8 @@ TEST(RunPasses, EveryPipelineIsDumpedAndDisabledByName) {
   };
   using Names = std::set<std::string>;
   EXPECT_EQ(dumps_of(quantize_pipeline(rename, {"p"})),
-            (Names{"2-quantize-01-place_quantization.txt", "2-quantize-09-fuse_epilogues.txt",
-                   "2-quantize-19-lower_precision.txt"}));
+            (Names{"2-quantize-01-place_quantization.txt", "2-quantize-11-fuse_epilogues.txt",
+                   "2-quantize-21-lower_precision.txt"}));
   EXPECT_EQ(dumps_of(precision_pipeline({.tf32 = true}, nullptr)), Names{"3-precision-02-allow_tf32.txt"});
   LoweringReport report;
   const Pipeline bf16 = precision_pipeline({.dtype = DType::bf16}, &report);

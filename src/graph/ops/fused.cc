@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/ops/fused.h"
 
+#include "graph/ops/pointwise.h"
+
 namespace temper::ops {
 
 namespace {
@@ -119,6 +121,72 @@ Operations ConvChain::operations(std::span<const TensorType> inputs, std::span<c
 
 Operations FusedReduce::operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
   return reduce.operations(inputs, outputs);
+}
+
+DType row_dtype(DType x) { return x == DType::f16 || x == DType::bf16 ? DType::f32 : x; }
+
+// What the prologue gives, then what the epilogue gives.
+template <class Op>
+static std::vector<TensorType> infer_rows(const Op& op, const Program& prologue, const Program& epilogue,
+                                          const InferContext& context) {
+  const size_t own = size_t(prologue.inputs);
+  context.expect_inputs(own + size_t(epilogue.inputs - 1), own + size_t(epilogue.inputs - 1));
+  const Shape shape = context.type(0).shape;
+  std::vector<DType> dtypes;
+  for (size_t i = 0; i < own; ++i) {
+    dtypes.push_back(context.type(i).dtype);
+    if (broadcast_shapes(shape, context.type(i).shape) != shape)
+      fail(ErrorKind::bad_file, "a prologue input ", context.type(i), " does not broadcast to ", shape);
+  }
+  const TensorType given{prologue.infer(dtypes), shape}, rows{row_dtype(given.dtype), shape};
+  const std::vector<Operand> operand{{&rows}};
+  op.infer(InferContext(operand, Op::name));
+  return {given, {infer_epilogue(epilogue, rows.dtype, shape, context, own), shape}};
+}
+
+// The tensors of those types.
+template <class Op>
+static std::vector<Tensor> reference_rows(const Op& op, const Program& prologue, const Program& epilogue,
+                                          std::span<const Tensor> inputs) {
+  const size_t own = size_t(prologue.inputs);
+  const Tensor given = run_program(prologue, inputs.first(own), inputs[0].dims());
+  const Tensor rows = given.converted(row_dtype(given.dtype()));
+  const TensorType type = rows.type();
+  std::vector<Tensor> operands = op.reference(std::span(&rows, 1), std::span(&type, 1));
+  operands.insert(operands.end(), inputs.begin() + int64_t(own), inputs.end());
+  return {given, run_program(epilogue, operands, rows.dims())};
+}
+
+// The programs'; what is between them has no count of its own.
+static Operations operations_of_rows(const Program& prologue, const Program& epilogue,
+                                     std::span<const TensorType> outputs) {
+  return {0, (computing_steps(prologue) + computing_steps(epilogue)) * element_count(outputs[0])};
+}
+
+std::vector<TensorType> FusedNormalize::infer(const InferContext& context) const {
+  const auto types = infer_rows(normalize, prologue, epilogue, context);
+  return gives_input ? std::vector{types[1], types[0]} : std::vector{types[1]};
+}
+
+std::vector<Tensor> FusedNormalize::reference(std::span<const Tensor> inputs, std::span<const TensorType>) const {
+  const auto tensors = reference_rows(normalize, prologue, epilogue, inputs);
+  return gives_input ? std::vector{tensors[1], tensors[0]} : std::vector{tensors[1]};
+}
+
+Operations FusedNormalize::operations(std::span<const TensorType>, std::span<const TensorType> outputs) const {
+  return operations_of_rows(prologue, epilogue, outputs);
+}
+
+Operations FusedSoftmax::operations(std::span<const TensorType>, std::span<const TensorType> outputs) const {
+  return operations_of_rows(prologue, epilogue, outputs);
+}
+
+std::vector<TensorType> FusedSoftmax::infer(const InferContext& context) const {
+  return {infer_rows(softmax, prologue, epilogue, context)[1]};
+}
+
+std::vector<Tensor> FusedSoftmax::reference(std::span<const Tensor> inputs, std::span<const TensorType>) const {
+  return {reference_rows(softmax, prologue, epilogue, inputs)[1]};
 }
 
 }  // namespace temper::ops

@@ -8,8 +8,10 @@
 #include "graph/op_kind.h"
 #include "graph/operations.h"
 #include "graph/ops/conv.h"
+#include "graph/ops/normalize.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/reduce.h"
+#include "graph/ops/softmax.h"
 
 namespace temper::ops {
 
@@ -86,6 +88,56 @@ struct FusedReduce {
   bool sliceable(const BatchedNode& node) const { return reduce.sliceable(node); }
   Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
   OnnxForm onnx_form() const { return not_in_onnx(name); }
+};
+
+// The dtype in which rows of `x` are normalised where programs stand around that: f32 for f16 and bf16.
+DType row_dtype(DType x);
+
+// fused_normalize(inputs of the prologue..., inputs of the epilogue...) = epilogue(normalize(prologue(...))): input 0
+// has the shape of the result, others broadcast to it. What is normalised is in row_dtype of what the prologue gives,
+// and so begins the epilogue. With gives_input that of the prologue is a second output.
+struct FusedNormalize {
+  static constexpr std::string_view name = "fused_normalize";
+  static constexpr OpKind op_kind = OpKind::normalization;
+  Program prologue;
+  Normalize normalize;
+  Program epilogue;
+  bool gives_input = false;
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) {
+    f("prologue", op.prologue);
+    Normalize::fields(op.normalize, f);
+    f("epilogue", op.epilogue);
+    f("gives_input", op.gives_input);
+  }
+  bool operator==(const FusedNormalize&) const = default;
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+  OnnxForm onnx_form() const { return not_in_onnx(name); }
+};
+
+// fused_softmax(inputs of the prologue..., inputs of the epilogue...) = epilogue(softmax(prologue(...))), likewise.
+struct FusedSoftmax {
+  static constexpr std::string_view name = "fused_softmax";
+  static constexpr OpKind op_kind = OpKind::softmax;
+  Program prologue;
+  Softmax softmax;
+  Program epilogue;
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) {
+    f("prologue", op.prologue);
+    Softmax::fields(op.softmax, f);
+    f("epilogue", op.epilogue);
+  }
+  bool operator==(const FusedSoftmax&) const = default;
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+  OnnxForm onnx_form() const { return not_in_onnx(name); }
+  bool sliceable(const BatchedNode& node) const { return softmax.sliceable(node) && node.broadcasts(0); }
 };
 
 }  // namespace temper::ops

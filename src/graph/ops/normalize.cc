@@ -13,17 +13,34 @@ std::vector<TensorType> Normalize::infer(const InferContext& context) const {
     if (axes[i] < 0 || axes[i] >= x.rank() || (i && axes[i] <= axes[i - 1]))
       fail(ErrorKind::bad_file, "axes ", axes, " are not sorted axes of ", x);
   if (!is_float(x.dtype)) fail(ErrorKind::bad_file, "normalization of ", x);
+  if (groups < 1) fail(ErrorKind::bad_file, "normalization in ", groups, " groups");
+  if (groups > 1) {
+    if (!std::binary_search(axes.begin(), axes.end(), 1))
+      fail(ErrorKind::bad_file, "groups of the channels of ", x, ", which axes ", axes, " are not over");
+    if (x.shape[1].is_constant() && x.shape[1].value() % groups != 0)
+      fail(ErrorKind::bad_file, groups, " groups of the channels of ", x);
+  }
   return {x};
+}
+
+std::vector<Normalize::Axis> Normalize::walked(const Dims& dims) const {
+  std::vector<Axis> out;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const bool along = std::binary_search(axes.begin(), axes.end(), int64_t(i));
+    const bool cut = i == 1 && groups > 1;
+    if (cut) out.push_back({i, groups, dims[i] / groups, false});
+    out.push_back({i, cut ? dims[i] / groups : dims[i], 1, along});
+  }
+  return out;
 }
 
 std::vector<Tensor> Normalize::reference(std::span<const Tensor> inputs, std::span<const TensorType>) const {
   const Tensor& x = inputs[0];
   const Dims &dims = x.dims(), strides = row_major_strides(dims);
   Dims kept, kept_strides, inner, inner_strides;
-  for (int64_t i = 0; i < x.rank(); ++i) {
-    const bool normalized = std::binary_search(axes.begin(), axes.end(), i);
-    (normalized ? inner : kept).push_back(dims[size_t(i)]);
-    (normalized ? inner_strides : kept_strides).push_back(strides[size_t(i)]);
+  for (const Axis& axis : walked(dims)) {
+    (axis.along ? inner : kept).push_back(axis.size);
+    (axis.along ? inner_strides : kept_strides).push_back(strides[axis.axis] * axis.step);
   }
   const double n = double(element_count(inner));
   Tensor out(x.dtype(), dims);

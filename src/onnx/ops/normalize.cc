@@ -83,13 +83,9 @@ void import_GroupNormalization(OnnxNode& node) {
   stash_dtype(node);
   if (groups < 1 || (x.shape[1].is_constant() && x.shape[1].value() % groups != 0))
     node.bad("num_groups ", groups, " does not divide the channels of ", x);
-  Dim rest = 1;
-  for (int64_t i = 2; i < x.rank(); ++i) rest = rest * x.shape[size_t(i)];
-  const Dim per_group = floor_div(x.shape[1], Dim(groups));
-  const Shape grouped = {x.shape[0], Dim(groups), per_group, rest};
-  ValueId y =
-      node.add(normalize_from(2, 4, node.float_attribute("epsilon", 1e-5f)), {node.reshape(node.input(0), grouped)});
-  y = node.reshape(y, x.shape);
+  ops::Normalize op = normalize_from(1, x.rank(), node.float_attribute("epsilon", 1e-5f));
+  op.groups = groups;
+  const ValueId y = node.add(op, {node.input(0)});
   node.set_output(
       0, affine(node, y, along_axis(node, node.input(1), 1, x.rank()), along_axis(node, node.input(2), 1, x.rank())));
 }

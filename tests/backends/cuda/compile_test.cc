@@ -51,6 +51,18 @@ const char* const kProblems[] = {
     "normalize(f32[2,7,768]) axes=[2]",
     "normalize(f16[2,7,2000]) axes=[2] center=false",
     "normalize(f32[4,3,5]) axes=[0,2]",
+    "fused_normalize(f16[4096,768], f32[768]*, f32[768]*) prologue=\"(1)\" axes=[1] epilogue=\"(3) 3=mul.f32(0,1) "
+    "4=add.f32(3,2) 5=cast.f16(4)\"",
+    "fused_normalize(f16[2,5,4096], f16[2,5,4096], f32[4096]*) prologue=\"(2) 2=cast.f32(0) 3=cast.f32(1) "
+    "4=add.f32(2,3) 5=cast.f16(4)\" axes=[2] epilogue=\"(2) 2=mul.f32(0,1) 3=cast.f16(2)\" gives_input=true",
+    "fused_normalize(f32[2,23999]) prologue=\"(1)\" axes=[1] epilogue=\"(1) 1=cast.f16(0)\"",
+    "fused_normalize(f16[2,320,64,64], f32[320,1,1]*, f32[320,1,1]*) prologue=\"(1)\" axes=[1,2,3] groups=32 "
+    "epilogue=\"(3) 3=mul.f32(0,1) 4=add.f32(3,2) 5=sigmoid.f32(4) 6=mul.f32(4,5) 7=cast.f16(6)\"",
+    "fused_softmax(f16[8,12,128,128], f32[8,1,1,128]) prologue=\"(2) 2=cast.f32(0) 3=add.f32(2,1)\" axis=3 "
+    "epilogue=\"(1) 1=cast.f16(0)\"",
+    "fused_softmax(f16[4000,16000]) prologue=\"(1)\" axis=1 epilogue=\"(1) 1=cast.f16(0)\"",
+    "fused_softmax(f32[2,12,197,197], f32[197,197]*) prologue=\"(2) 2=add.f32(0,1)\" axis=3 epilogue=\"(1) "
+    "1=cast.bf16(0)\"",
     "pool(f32[2,16,9,9]) kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1]",
     "pool(i8[2,16,9,9]) kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1]",
     "pool(f16[2,16,9,9]) kind=average kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1] count_include_pad=true",

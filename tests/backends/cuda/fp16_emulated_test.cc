@@ -121,5 +121,53 @@ TEST_F(EmulatedHalves, AMelFrontEndAnswersAsInFp32) {
   EXPECT_FALSE(keeps("last (matmul)"));
 }
 
+// A layer of a transformer, normalised behind its sums, and a GroupNormalization with SiLU: what softmax and the norms
+// read and write has 16 bits, and nothing of theirs is a step of its own.
+TEST_F(EmulatedHalves, NormsAndSoftmaxReadAndWriteSixteenBits) {
+  const std::vector<Tensor> blobs{scaled({32, 32}, 1, 0.2f), scaled({32, 32}, 2, 0.2f), scaled({32, 32}, 3, 0.2f),
+                                  scaled({32}, 4, 1),        scaled({32}, 5, 1),        scaled({32, 32}, 6, 0.2f)};
+  const Graph layer = parse_graph(
+      "graph \"layer\"\ninput %x: f32[2,20,32]\nconst %wq: f32[32,32] = #0\nconst %wk: f32[32,32] = #1\n"
+      "const %wv: f32[32,32] = #2\nconst %g: f32[32] = #3\nconst %b: f32[32] = #4\nconst %wo: f32[32,32] = #5\n"
+      "%q: f32[2,20,32] = matmul(%x, %wq) epilogue=\"(1) 1=constant.f32[0.176] 2=mul.f32(0,1)\"\n"
+      "%k: f32[2,20,32] = matmul(%x, %wk)\n%v: f32[2,20,32] = matmul(%x, %wv)\n"
+      "%s: f32[2,20,20] = matmul(%q, %k) transpose_b=true\n%p: f32[2,20,20] = softmax(%s) axis=2\n"
+      "%c: f32[2,20,32] = matmul(%p, %v)\n"
+      "%o: f32[2,20,32] = matmul(%c, %wo, %x) epilogue=\"(2) 2=add.f32(0,1)\"\n"
+      "%n: f32[2,20,32] = normalize(%o) axes=[2]\n"
+      "%a: f32[2,20,32] = pointwise(%n, %g, %b) program=\"(3) 3=mul.f32(0,1) 4=add.f32(3,2)\"\n"
+      "%y: f32[2,20,32] = matmul(%a, %wo, %a) epilogue=\"(2) 2=add.f32(0,1)\"\noutput \"y\" = %y\n",
+      blobs);
+  const std::vector<Tensor> weights{scaled({32, 8, 3, 3}, 1, 0.2f), scaled({32, 1, 1}, 2, 1),
+                                    scaled({8, 32, 1, 1}, 3, 0.2f)};
+  const Graph image = parse_graph(
+      "graph \"image\"\ninput %x: f32[2,8,9,9]\nconst %w: f32[32,8,3,3] = #0\nconst %g: f32[32,1,1] = #1\n"
+      "const %u: f32[8,32,1,1] = #2\n"
+      "%c: f32[2,32,9,9] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]\n"
+      "%n: f32[2,32,9,9] = normalize(%c) axes=[1,2,3] groups=4\n"
+      "%a: f32[2,32,9,9] = pointwise(%n, %g) program=\"(2) 2=mul.f32(0,1) 3=sigmoid.f32(2) 4=mul.f32(2,3)\"\n"
+      "%y: f32[2,8,9,9] = conv(%a, %u) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]\noutput \"y\" = %y\n",
+      weights);
+  for (const auto& [graph, dims] : {std::pair(layer, Dims{2, 20, 32}), std::pair(image, Dims{2, 8, 9, 9})}) {
+    const auto [got, want] = answers(graph, noise(dims, 7));
+    double most = 0, largest = 0;
+    for (int64_t i = 0; i < want.count(); ++i) {
+      most = std::max(most, std::fabs(double(got.data<float>()[i]) - want.data<float>()[i]));
+      largest = std::max(largest, std::fabs(double(want.data<float>()[i])));
+    }
+    std::printf("off by %.2g of the largest value\n", most / largest);
+    EXPECT_LT(most, 3e-3 * largest);
+    for (const Segment& segment : engine_->plans().at(0)->segments)
+      for (const PlanStep& step : segment.steps) {
+        if (step.is_reorder()) continue;
+        const std::string_view name = name_of(step.problem.op);
+        EXPECT_TRUE(name != "normalize" && name != "softmax") << name;
+        if (!name.starts_with("fused_")) continue;
+        EXPECT_EQ(step.problem.inputs[0].type.dtype, DType::f16) << name;
+        EXPECT_EQ(step.problem.outputs[0].type.dtype, DType::f16) << name;
+      }
+  }
+}
+
 }  // namespace
 }  // namespace temper

@@ -1,30 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax and its logarithm on GPUs.
+// softmax and its logarithm on GPUs, with the programs around it.
 #include "graph/ops/softmax.h"
 
-#include "backends/cuda/rows/rows.h"
+#include "backends/cuda/rows/row_programs.h"
 
 namespace temper::cuda {
 
 namespace {
 
-Support supports(const Problem& problem) {
-  if (!problem.op.is<ops::Softmax>()) return refused("not a softmax");
-  if (!is_float(problem.inputs[0].type.dtype)) return refused("not of floats");
-  return supported();
+const ops::Softmax* softmax_of(const Problem& problem) {
+  if (const auto* fused = problem.op.get_if<ops::FusedSoftmax>()) return &fused->softmax;
+  return problem.op.get_if<ops::Softmax>();
 }
 
-Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
-  const auto& op = problem.op.get<ops::Softmax>();
-  const TensorType& x = problem.inputs[0].type;
-  if (element_count(x.dims()) == 0) return {};
-  return rows_work(x, config.inputs[0], {op.axis}, logical_strides(x.dims(), config.outputs[0]), x.dtype, "softmax",
-                   concat("constexpr bool LOG = ", op.log, ";\n"), 0);
+RowsOp rows_of(const Problem& problem) {
+  const ops::Softmax& op = *softmax_of(problem);
+  RowsOp rows;
+  rows.axes = ops::Normalize{{op.axis}}.walked(problem.inputs[0].dims());
+  rows.entry = "softmax";
+  rows.constants = concat("constexpr bool LOG = ", op.log, ";\n");
+  // A logarithm near zero needs the digits that its result has beside 1.
+  rows.exact = op.log || !is_half(problem.outputs[0].type.dtype);
+  if (const auto* fused = problem.op.get_if<ops::FusedSoftmax>()) {
+    rows.prologue = fused->prologue;
+    rows.epilogue = fused->epilogue;
+  }
+  return rows;
+}
+
+Support supports(const Problem& problem) {
+  if (!softmax_of(problem)) return refused("not a softmax");
+  return supports_rows(problem, rows_of(problem));
+}
+
+std::vector<Config> configs(const Problem& problem, const GpuProperties&) { return row_configs(problem); }
+
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties& gpu) {
+  return row_programs_work(problem, config, rows_of(problem), gpu);
 }
 
 }  // namespace
 
 extern const Recipe softmax_recipe;
-const Recipe softmax_recipe{"cuda.softmax", 1, supports, same_layout_configs, work};
+const Recipe softmax_recipe{"cuda.softmax", 2, supports, configs, work};
 
 }  // namespace temper::cuda

@@ -1,23 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three passes over a row: the largest element, the sum of exponentials, the results. Generated before this text: LOG,
-// and what rows.cuh needs.
-#include "backends/cuda/rows/rows.cuh"
+// The largest element of a row, the sum of exponentials, the results; the row stays in registers where it fits.
+// Generated before this text: LOG; EXACT, which is false where the results have 16 bits; and what row_programs.cuh
+// needs.
+//
+// Memory: each element is read and written once. 128 of fp16 take 8 threads with two loads of 16 bytes each.
+#include "backends/cuda/rows/row_programs.cuh"
 
-extern "C" __global__ void __launch_bounds__(256) softmax(const Input* in, Output* out, const RowParameters p) {
-  using H = Held<Input>;
-  const Row row = this_row(p);
-  H peak = H(-__longlong_as_double(0x7ff0000000000000ll));
-  each_element(p, row, [&](i64 at, i64) {
-    const H v = hold(in[at]);
-    peak = v > peak ? v : peak;  // NaN shows in the sum
+// e^(v - peak), in two instructions where few digits are wanted. The rounding of peak * log2 e is the same factor in
+// all elements of a row.
+DEVICE Value exponential(Value v, Value peak) {
+  if constexpr (EXACT) return op::exp(v - peak);
+  else return exp2_flushed(__fmaf_rn(v, op::kLog2E, -peak * op::kLog2E));
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK) softmax(PARAMETERS const RowParameters p) {
+  i64 at[OPERANDS];
+  Part part = this_part(p, at);
+  const RowTensors row = ROW_TENSORS;
+  hold_part(p, row, part);
+  Value peak = Value(-__longlong_as_double(0x7ff0000000000000ll));
+  each_value(p, row, part, [&](Value& v) { peak = v > peak ? v : peak; });  // NaN shows in the sum
+  peak = max_across<THREADS>(peak);
+  typename SumOf<Value, EXACT>::type sum;
+  constexpr bool KEEP = HELD && !LOG;  // the exponentials, in the place of the values
+  each_value(p, row, part, [&](Value& v) {
+    const Value e = exponential(v, peak);
+    sum.add(e);
+    if (KEEP) v = e;
   });
-  peak = max_across_row(peak);
-  typename SumOf<H>::type sum;
-  each_element(p, row, [&](i64 at, i64) { sum.add(op::exp(hold(in[at]) - peak)); });
-  const auto total = sum_across_row(sum).value();
-  const H divisor = H(total), logarithm = H(::log(double(total)));
-  each_element(p, row, [&](i64 at, i64 to) {
-    const H shifted = hold(in[at]) - peak;
-    out[to] = store_as<Output>(LOG ? shifted - logarithm : op::exp(shifted) / divisor);
-  });
+  const auto total = sum_across<THREADS>(sum).value();
+  if constexpr (LOG) {
+    const Value logarithm = Value(::log(double(total)));
+    write_part(p, row, part, [&](Value v) { return (v - peak) - logarithm; });
+  } else if constexpr (EXACT) {
+    const Value divisor = Value(total);
+    write_part(p, row, part, [&](Value v) { return (KEEP ? v : exponential(v, peak)) / divisor; });
+  } else {
+    const Value factor = 1 / Value(total);
+    write_part(p, row, part, [&](Value v) { return (KEEP ? v : exponential(v, peak)) * factor; });
+  }
 }

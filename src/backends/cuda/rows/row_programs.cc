@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/rows/row_programs.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "backends/axes.h"
+#include "backends/cuda/support/program_code.h"
+#include "base/checked.h"
+
+namespace temper::cuda {
+
+namespace {
+
+using Tensors = RowTexts::Tensors;
+
+Tensors tensors_of(const Problem& problem, const Config& config) {
+  const Dims dims = problem.inputs[0].dims();
+  const Layout layout = config.inputs[0];
+  Tensors out;
+  const auto add = [&](std::string name, std::string type, Slot slot, Dims strides) {
+    out.names.push_back(std::move(name));
+    out.types.push_back(std::move(type));
+    out.slots.push_back(slot);
+    out.strides.push_back(std::move(strides));
+  };
+  const auto add_input = [&](size_t i) {
+    const Port& port = problem.inputs[i];
+    add(concat("in", i), concat("const ", memory_type(port.type.dtype)), {Slot::Kind::input, int(i), 0},
+        port.dims() == dims ? logical_strides(dims, layout) : broadcast_strides(port.dims(), dims));
+  };
+  out.outputs = problem.outputs.size();
+  add_input(0);
+  for (size_t i = 0; i < problem.outputs.size(); ++i)
+    add(concat("out", i), std::string(memory_type(problem.outputs[i].type.dtype)), {Slot::Kind::output, int(i), 0},
+        logical_strides(dims, layout));
+  for (size_t i = 1; i < problem.inputs.size(); ++i) add_input(i);
+  return out;
+}
+
+constexpr int64_t kMostHeld = 48;  // values of a thread: more are spilled where 512 share a row
+
+// How the threads of a block share rows of n elements, V of which are moved at a time.
+struct Shares {
+  int64_t threads = 1, items = 1, block = 256;
+  bool held = false;
+};
+
+Shares shares_of(int64_t rows, int64_t n, int64_t vector, bool aligned, const GpuProperties& gpu) {
+  Shares out;
+  // A row that does not begin at a vector touches one more.
+  const int64_t vectors = ceil_div(n + (aligned ? 0 : vector - 1), vector), most = std::max<int64_t>(1, 32 / vector);
+  const auto power = [](int64_t x) { return int64_t(std::bit_ceil(uint64_t(std::max<int64_t>(x, 1)))); };
+  if (rows <= 2 * gpu.sms && vectors <= 256 * most) out.threads = std::min<int64_t>(power(vectors), 256);  // at once
+  else if (vectors <= 32 * most)
+    out.threads = std::min<int64_t>(power(ceil_div(vectors, std::min<int64_t>(most, 2))), 32);
+  else out.threads = std::min<int64_t>(power(ceil_div(vectors, most)), 512);
+  out.items = ceil_div(vectors, out.threads);
+  out.held = out.items * vector <= kMostHeld;
+  out.block = std::max<int64_t>(out.threads, rows * out.threads <= int64_t(gpu.sms) * 128 ? 32 : 128);
+  return out;
+}
+
+}  // namespace
+
+DType given_dtype(const Problem& problem, const RowsOp& op) {
+  std::vector<DType> dtypes;
+  for (int i = 0; i < op.prologue.inputs; ++i) dtypes.push_back(problem.inputs[size_t(i)].type.dtype);
+  return op.prologue.infer(dtypes);
+}
+
+Support supports_rows(const Problem& problem, const RowsOp& op) {
+  constexpr size_t kMostTensors = 16, kMostSteps = 500;
+  const DType given = given_dtype(problem, op);
+  const bool alone = op.prologue.is_identity() && op.epilogue.is_identity() && !op.gives_input;
+  if (!is_float(given)) return refused("rows of ", given);
+  if (given == DType::f64 && !alone) return refused("programs around rows of f64");
+  if (problem.inputs.size() + problem.outputs.size() > kMostTensors)
+    return refused("a problem of ", problem.inputs.size(), " inputs; kernels along rows take few");
+  int64_t n = 1;
+  for (const auto& axis : op.axes) n *= axis.along ? axis.size : 1;
+  if (op.prologue.inputs > 1 && n > kMostHeldRow) return refused("a sum of rows of ", n, ", which are read again");
+  if (op.prologue.steps.size() + op.epilogue.steps.size() > kMostSteps) return refused("programs of too many steps");
+  return supported();
+}
+
+std::vector<Config> row_configs(const Problem& problem) {
+  const Dims dims = problem.inputs[0].dims();
+  std::vector<Config> out;
+  for (Layout layout : {Layout::plain, Layout::channels_last}) {
+    if (!layout_fits(dims, layout)) continue;
+    Config config{"", {}, std::vector<Layout>(problem.outputs.size(), layout)};
+    for (const Port& input : problem.inputs) config.inputs.push_back(input.dims() == dims ? layout : Layout::plain);
+    out.push_back(std::move(config));
+  }
+  return out;
+}
+
+RowTexts::RowTexts(const Problem& problem, const Config& config, const RowsOp& op)
+    : problem_(problem), op_(op), tensors_(tensors_of(problem, config)) {
+  // Axes in the order of memory, so that neighbouring threads find neighbouring elements.
+  std::vector<ops::Normalize::Axis> order = op.axes;
+  const auto stride = [&](const ops::Normalize::Axis& axis, size_t t) {
+    return tensors_.strides[t][axis.axis] * axis.step;
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const auto& a, const auto& b) { return stride(a, 0) > stride(b, 0); });
+  const size_t count = tensors_.names.size();
+  kept = reduced = {{}, std::vector<Dims>(count)};
+  for (const auto& axis : order) {
+    Axes& to = axis.along ? reduced : kept;
+    (axis.along ? n : rows) *= axis.size;
+    to.sizes.push_back(axis.size);
+    for (size_t t = 0; t < count; ++t) to.strides[t].push_back(stride(axis, t));
+    if (axis.along && axis.size > 1) inner = to.strides[0].back();
+  }
+  merge_axes(reduced);
+  merge_axes(kept);
+  contiguous = reduced.strides[0] == row_major_strides(reduced.sizes);
+  for (size_t t = 1; t <= tensors_.outputs; ++t)
+    contiguous &= kept.strides[t] == kept.strides[0] && reduced.strides[t] == reduced.strides[0];
+}
+
+bool RowTexts::aligned(int64_t vector) const {
+  bool out = n % vector == 0;
+  for (int64_t stride : kept.strides[0]) out &= stride % vector == 0;
+  return out;
+}
+
+// How tensor t is read V at a time: the names are those of row_programs.cuh.
+std::string_view RowTexts::access(size_t t, int64_t vector, bool whole_rows) const {
+  const Dims& along = reduced.strides[t];
+  const auto fits = [&](const Dims& strides, size_t count) {
+    return std::all_of(strides.begin(), strides.begin() + int64_t(count), [&](int64_t s) { return s % vector == 0; });
+  };
+  if (std::all_of(along.begin(), along.end(), [](int64_t stride) { return stride == 0; })) return "kUniform";
+  if (!whole_rows) return "kEach";
+  const bool begins = aligned(vector);
+  if (along == reduced.strides[0] &&
+      (begins ? fits(kept.strides[t], kept.strides[t].size()) : kept.strides[t] == kept.strides[0]))
+    return "kRow";
+  if (!begins || reduced.sizes.back() % vector != 0) return "kEach";
+  if (along.back() == 0) return "kSplat";
+  return along.back() == 1 && fits(along, along.size() - 1) && fits(kept.strides[t], kept.strides[t].size()) ? "kVector"
+                                                                                                             : "kEach";
+}
+
+Job RowTexts::job(std::string_view file, std::string_view entry, int64_t vector, bool whole_rows,
+                  const std::string& constants) const {
+  const size_t count = tensors_.names.size();
+  std::string parameters, members, pointers;
+  for (size_t t = 0; t < count; ++t) {
+    parameters += concat(tensors_.types[t], "* ", tensors_.names[t], ", ");
+    members += concat("  ", tensors_.types[t], "* ", tensors_.names[t], ";\n");
+    pointers += concat(t ? ", " : "", tensors_.names[t], " + at[", t, ']');
+  }
+  const auto loads = [&](size_t first, size_t last) {
+    std::string text;
+    for (size_t i = first; i < last; ++i) {
+      const size_t t = i == 0 ? 0 : tensors_.outputs + i;
+      text += concat("  const auto x", i, " = load_of_row<", access(t, vector, whole_rows), ", ", t, ">(p, row.in", i,
+                     ", first, whole);\n");
+    }
+    return text;
+  };
+  const auto arguments = [&](size_t first, size_t last) {
+    std::string text;
+    for (size_t i = first; i < last; ++i) text += concat(i > 0 ? ", " : "", "hold(x", i, ".at[k])");
+    return text;
+  };
+  const auto result = [&](size_t i, std::string_view held) {
+    const std::string_view type = memory_type(problem_.outputs[i].type.dtype);
+    return concat("  Vec<", type, ", V> r", i, ";\n#pragma unroll\n  for (int k = 0; k < V; ++k) r", i,
+                  ".at[k] = store_as<", type, ">(", held, ");\n  store_to_row<", access(1 + i, vector, whole_rows),
+                  ", ", 1 + i, ">(p, row.out", i, ", first, whole, r", i, ");\n");
+  };
+  const DType value = ops::row_dtype(given_dtype(problem_, op_));
+  const size_t own = size_t(op_.prologue.inputs), inputs = problem_.inputs.size();
+  std::vector<DType> before, behind{value};
+  for (size_t i = 0; i < inputs; ++i) (i < own ? before : behind).push_back(problem_.inputs[i].type.dtype);
+  constexpr std::string_view kHead = "(const RowParameters& p, const RowTensors& row, i64 first, bool whole, ";
+
+  Job job;
+  job.entry = entry;
+  job.overlap = true;
+  job.slots = tensors_.slots;
+  job.source.text = concat(
+      "#include \"backends/cuda/support/memory.cuh\"\nconstexpr int V = ", vector, ", KEPT = ", kept.sizes.size(),
+      ", REDUCED = ", reduced.sizes.size(), ", OPERANDS = ", count, ";\nconstexpr bool ALIGNED = ", aligned(vector),
+      ";\nusing Index = ", small_positions(std::max(rows, n)) ? "u32" : "u64", ";\nusing Value = ", held_type(value),
+      ";\n", op_.constants, constants, "#define PARAMETERS ", parameters, "\n#define ROW_TENSORS {", pointers,
+      "}\n#include \"backends/cuda/rows/row_programs.cuh\"\n", program_code(op_.prologue, before, "prologue"),
+      program_code(op_.epilogue, behind, "epilogue"), "struct RowTensors {\n", members, "};\nDEVICE void read_row",
+      kHead, "Value (&x)[V]) {\n", loads(0, own), "#pragma unroll\n  for (int k = 0; k < V; ++k) x[k] = prologue(",
+      arguments(0, own), ");\n}\nDEVICE void write_row", kHead, "const Value (&x)[V], const Value (&y)[V]) {\n",
+      loads(own, inputs), result(0, concat("epilogue(y[k]", arguments(own, inputs), ")")),
+      op_.gives_input ? result(1, "x[k]") : "", "}\n#include \"backends/cuda/", file, ".cu\"\n");
+  ParameterWriter writer;
+  writer.put(uint64_t(rows)).put(uint64_t(n)).put(1.0 / double(n)).put(op_.number);
+  job.parameters = writer.put_walk(kept.sizes, kept.strides).put_walk(reduced.sizes, reduced.strides).finish();
+  return job;
+}
+
+Recipe::Work row_programs_work(const Problem& problem, const Config& config, const RowsOp& op,
+                               const GpuProperties& gpu) {
+  Recipe::Work out;
+  if (element_count(problem.inputs[0].dims()) == 0) return out;
+  const RowTexts texts(problem, config, op);
+  const int64_t n = texts.n, rows = texts.rows;
+  int64_t vector = 16 / size_of(problem.inputs[0].type.dtype);
+  while (vector > 1 && vector > n) vector /= 2;
+  Shares shares;
+  if (texts.contiguous && given_dtype(problem, op) != DType::f64 && small_positions(std::max(rows, n)))
+    shares = shares_of(rows, n, vector, texts.aligned(vector), gpu);
+  if (!shares.held) {
+    vector = 1;
+    // Threads share a row where its elements are neighbours, or where there are too few rows to fill a GPU.
+    shares = {.threads = n <= 4                    ? 1
+                         : texts.inner == 1        ? (n > 1024 ? 256 : 32)
+                         : rows >= 16384 || n < 64 ? 1
+                         : n > 1024 && rows < 256  ? 256
+                                                   : 32};
+  }
+  Job job = texts.job(concat(op.entry, '/', op.entry), op.entry, vector, shares.held,
+                      concat("constexpr int THREADS = ", shares.threads, ", ITEMS = ", shares.held ? shares.items : 1,
+                             ", BLOCK = ", shares.block, ";\nconstexpr bool HELD = ", shares.held,
+                             ", EXACT = ", !shares.held || op.exact, ";\n"));
+  job.shape.block = {uint32_t(shares.block), 1, 1};
+  job.shape.grid = {blocks_for(rows, shares.block / shares.threads), 1, 1};
+  out.jobs.push_back(std::move(job));
+  return out;
+}
+
+}  // namespace temper::cuda

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared by recipes that normalise rows (softmax, normalisation) between two programs (row_programs.cuh).
+#pragma once
+#include <vector>
+
+#include "backends/axes.h"
+#include "backends/cuda/recipe.h"
+#include "graph/ops/fused.h"
+
+namespace temper::cuda {
+
+// What is done along the rows of a problem: the op, alone or with programs around it. Input 0 of the problem has the
+// shape of its outputs; other inputs broadcast to it.
+struct RowsOp {
+  Program prologue, epilogue;
+  bool gives_input = false;                // ops::FusedNormalize
+  std::vector<ops::Normalize::Axis> axes;  // of input 0
+  std::string_view entry;                  // the name of the kernel and of its file
+  std::string constants;                   // text that comes before the kernel's own
+  double number = 0;                       // what the kernel needs beside
+  bool exact = true;                       // sums keep the digits of f32; else those of 16 bits, where a row is held
+};
+
+// The dtype that the prologue gives.
+DType given_dtype(const Problem& problem, const RowsOp& op);
+inline bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
+
+// Refuses what is not of floats, f64 with programs, and too much of either.
+Support supports_rows(const Problem& problem, const RowsOp& op);
+constexpr int64_t kMostHeldRow = 24000;  // elements of a row that stay in registers, however it begins
+
+// Tensors of the output's shape share a layout, others are plain.
+std::vector<Config> row_configs(const Problem& problem);
+// A problem as the kernels of row_programs.cuh see it, and their texts.
+class RowTexts {
+ public:
+  RowTexts(const Problem& problem, const Config& config, const RowsOp& op);
+  Axes kept, reduced;                  // between and within rows, in the order of memory, of all tensors
+  int64_t rows = 1, n = 1;             // n: elements of a row
+  int64_t inner = 0;                   // the stride of the innermost axis of a row in input 0
+  bool contiguous = false;             // rows of input 0 and of the outputs lie alike, without gaps
+  bool aligned(int64_t vector) const;  // its rows begin and end at multiples of as many elements
+  // The kernel `entry` of src/backends/cuda/FILE.cu. `whole_rows`: it reads vectors of contiguous rows. The grid and
+  // the block are left to the caller.
+  Job job(std::string_view file, std::string_view entry, int64_t vector, bool whole_rows,
+          const std::string& constants) const;
+
+  // Input 0, the outputs, the other inputs.
+  struct Tensors {
+    std::vector<std::string> names, types;  // "in0", "const f16"
+    std::vector<Slot> slots;
+    std::vector<Dims> strides;  // along the logical axes of input 0
+    size_t outputs = 1;
+  };
+
+ private:
+  const Problem& problem_;
+  const RowsOp& op_;
+  Tensors tensors_;
+  std::string_view access(size_t t, int64_t vector, bool whole_rows) const;
+};
+
+// One launch; none if there are no elements.
+Recipe::Work row_programs_work(const Problem& problem, const Config& config, const RowsOp& op,
+                               const GpuProperties& gpu);
+
+}  // namespace temper::cuda

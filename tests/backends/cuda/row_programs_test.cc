@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Normalisation and softmax with programs around them, on shapes that are drawn: lengths around powers of two, odd
+// ones, one element, few and many rows, dtypes in all pairs, broadcasts of every kind. TEMPER_EMULATED=N takes N shapes
+// where there is no GPU, all takes 400.
+#include <random>
+
+#include "check_cases.h"
+#include "emulated_gpu.h"
+
+namespace temper {
+namespace {
+
+std::string drawn_lines(int count, uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](int n) { return int(random() % uint32_t(n)); };
+  const auto one_of = [&](std::initializer_list<std::string_view> list) {
+    return *(list.begin() + below(int(list.size())));
+  };
+  std::string out;
+  for (int i = 0; i < count; ++i) {
+    const int power = 1 << below(12), n = std::max(1, below(3) == 0   ? power
+                                                      : below(3) == 0 ? power + 1
+                                                                      : 1 + below(2500));
+    const int rows = 1 + below(below(4) == 0 ? 900 : 9);
+    const std::string_view in = one_of({"f16", "bf16", "f32"}), to = one_of({"f16", "bf16", "f32"}),
+                           scale = one_of({"f16", "f32"});
+    const bool softmax = below(3) == 0, residual = below(4) == 0, image = !softmax && below(3) == 0;
+    const int groups = 1 + below(4), channels = groups * (1 + below(12)), height = 1 + below(9), width = 1 + below(9);
+    const std::string shape =
+        image ? concat(1 + below(3), ',', channels, ',', height, ',', width) : concat(rows, ',', n);
+    const std::string row = image ? concat(channels, ",1,1") : below(5) == 0 ? concat(rows, ",1") : concat(n);
+    std::string line = concat(softmax ? "fused_softmax(" : "fused_normalize(", in, '[', shape, ']');
+    if (residual) line += concat(", ", in, '[', shape, ']');
+    line += concat(", ", scale, '[', row, "]) prologue=\"");
+    if (residual) line += concat("(2) 2=cast.f32(0) 3=cast.f32(1) 4=add.f32(2,3) 5=cast.", in, "(4)\"");
+    else line += "(1)\"";
+    line += softmax ? " axis=1" : image ? concat(" axes=[1,2,3] groups=", groups) : " axes=[1]";
+    if (!softmax && below(4) == 0) line += " center=false";
+    line += concat(" epilogue=\"(2) 2=cast.f32(1) 3=", one_of({"mul", "add"}), ".f32(0,2) 4=cast.", to, "(3)\"");
+    if (!softmax && residual && below(2)) line += " gives_input=true";
+    out += line + '\n';
+  }
+  return out;
+}
+
+TEST(EmulatedRowPrograms, AgreeWithTheReferenceOnDrawnShapes) {
+  const char* asked = std::getenv("TEMPER_EMULATED");
+  const int count = !asked ? 4 : std::string(asked) == "all" ? 400 : std::atoi(asked);
+  const testing::EmulatedGpu emulated;
+  testing::check_lines("drawn rows", drawn_lines(count, 20), emulated.compiler(), emulated.gpu(),
+                       {.recipes = "cuda.", .one_config = count < 20});
+}
+
+TEST(CudaRowPrograms, AgreeWithTheReferenceOnDrawnShapes) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  testing::check_lines("drawn rows", drawn_lines(400, 21), *compiler, gpu, {.recipes = "cuda."});
+}
+
+// All lines of fused.cases that are of rows: TEMPER_EMULATED=N takes N kernels.
+TEST(EmulatedRowPrograms, AgreeWithTheReferenceOnTheirCases) {
+  const char* asked = std::getenv("TEMPER_EMULATED");
+  const size_t most = !asked ? 4 : std::string(asked) == "all" ? SIZE_MAX : size_t(std::atoi(asked));
+  const testing::EmulatedGpu emulated;
+  const std::string all = read_file(concat(paths::source_folder(), "/tests/cases/fused.cases"));
+  std::string lines;
+  for (size_t at = 0, end; (end = all.find('\n', at)) != std::string::npos; at = end + 1)
+    if (const std::string line = all.substr(at, end + 1 - at);
+        line.starts_with("reference fused_normalize") || line.starts_with("reference fused_softmax"))
+      lines += line;
+  testing::check_lines("rows", lines, emulated.compiler(), emulated.gpu(), {.most = most});
+}
+
+}  // namespace
+}  // namespace temper
