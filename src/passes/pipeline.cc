@@ -32,8 +32,6 @@ const Pipeline& portable_pipeline() {
           {"fuse_epilogues", fuse_epilogues},
           // After fuse_epilogues: a batch norm is the beginning of its convolution's epilogue by now.
           {"fold_scales_into_weights", fold_scales_into_weights},
-          // After both: it joins whole epilogues.
-          {"merge_products", merge_products},
           // After fuse_epilogues: what stands between a product and its quantize node is one program by now.
           {"commute_quantization", commute_quantization},
           // Needs quantize and dequantize next to the products.
@@ -107,6 +105,8 @@ Pipeline device_pipeline(FusionTaken taken) {
               {"fuse_pointwise", fuse_pointwise, "expand_attention"},
               {"fuse_epilogues", fuse_epilogues, "expand_attention"},
               {"merge_equal_nodes", merge_equal_nodes, "expand_attention"},
+              // It joins whole epilogues of products that an attention reads.
+              {"merge_products", merge_products},
               {"fuse_neighbours", std::move(fuse)},
           }};
 }
