@@ -101,6 +101,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe normalize_recipe;
-const Recipe normalize_recipe{"cuda.normalize", 2, supports, configs, work};
+const Recipe normalize_recipe{"cuda.normalize", 3, supports, configs, work};
 
 }  // namespace temper::cuda

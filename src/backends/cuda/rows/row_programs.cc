@@ -139,6 +139,8 @@ std::string_view RowTexts::access(size_t t, int64_t vector, bool whole_rows) con
   if (along == reduced.strides[0] &&
       (begins ? fits(kept.strides[t], kept.strides[t].size()) : kept.strides[t] == kept.strides[0]))
     return "kRow";
+  if (reduced.sizes.size() == 1 && along[0] == 1 && !(begins && fits(kept.strides[t], kept.strides[t].size())))
+    return "kBeside";
   if (!begins || reduced.sizes.back() % vector != 0) return "kEach";
   if (along.back() == 0) return "kSplat";
   return along.back() == 1 && fits(along, along.size() - 1) && fits(kept.strides[t], kept.strides[t].size()) ? "kVector"

@@ -20,7 +20,8 @@ constexpr int kRow = 0;      // element after element, as the input of the row d
 constexpr int kVector = 1;   // V neighbours lie beside each other
 constexpr int kSplat = 2;    // V neighbours are one element
 constexpr int kUniform = 3;  // the row is one element
-constexpr int kEach = 4;     // every element by itself
+constexpr int kBeside = 4;   // V neighbours lie beside each other, but do not begin where vectors may
+constexpr int kEach = 5;     // every element by itself
 
 template <int OPERAND>
 DEVICE i64 offset_in_row(const RowParameters& p, i64 j) {
@@ -47,7 +48,10 @@ DEVICE Vec<T, V> load_of_row(const RowParameters& p, const T* row, i64 first, bo
 #pragma unroll
   for (int k = 0; k < V; ++k) {
     r.at[k] = T{};
-    if (whole || u64(first + k) < p.n) r.at[k] = row[ACCESS == kRow ? first + k : offset_in_row<OPERAND>(p, first + k)];
+    if (whole || u32(first + k) < u32(p.n)) {  // a part of a row has few elements
+      if constexpr (ACCESS == kRow || ACCESS == kBeside) r.at[k] = row[first + k];
+      else r.at[k] = row[offset_in_row<OPERAND>(p, first + k)];
+    }
   }
   return r;
 }
@@ -57,7 +61,8 @@ DEVICE void store_to_row(const RowParameters& p, T* row, i64 first, bool whole, 
     if (whole) return store_vector(row + first, x);
 #pragma unroll
   for (int k = 0; k < V; ++k)
-    if (whole || u64(first + k) < p.n) row[ACCESS == kRow ? first + k : offset_in_row<OPERAND>(p, first + k)] = x.at[k];
+    if (whole || u32(first + k) < u32(p.n))
+      row[ACCESS == kRow ? first + k : offset_in_row<OPERAND>(p, first + k)] = x.at[k];
 }
 
 // Generated: struct RowTensors with a pointer for each tensor, and
