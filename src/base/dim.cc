@@ -119,11 +119,36 @@ Dim floor_div(const Dim& a, const Dim& b) {
 
 Dim dim_max(const Dim& a, const Dim& b) {
   if (Dim difference = a - b; difference.is_constant()) return difference.constant_ >= 0 ? a : b;
+  // Whether x >= y for all values of the symbols, as far as it shows: max(n, min(n, 512)) is n.
+  constexpr int kDeepest = 3;  // of atoms in atoms: each asks four times
+  const auto covers = [](const auto& self, const Dim& x, const Dim& y, int depth) -> bool {
+    if (Dim difference = x - y; difference.is_constant()) return difference.constant_ >= 0;
+    if (depth == kDeepest) return false;
+    const auto atom_of = [](const Dim& dim) -> const Dim::Atom* {
+      if (!dim.terms_ || dim.constant_ != 0 || dim.terms_->size() != 1) return nullptr;
+      const auto& [atoms, factor] = *dim.terms_->begin();
+      const bool one = factor == 1 && atoms.size() == 1;
+      return one && (atoms[0].kind == Dim::Atom::Kind::max || atoms[0].kind == Dim::Atom::Kind::min) ? &atoms[0]
+                                                                                                     : nullptr;
+    };
+    if (const auto* inner = atom_of(y)) {
+      const bool first = self(self, x, *inner->a, depth + 1), second = self(self, x, *inner->b, depth + 1);
+      if (inner->kind == Dim::Atom::Kind::min ? first || second : first && second) return true;
+    }
+    if (const auto* outer = atom_of(x)) {
+      const bool first = self(self, *outer->a, y, depth + 1), second = self(self, *outer->b, y, depth + 1);
+      if (outer->kind == Dim::Atom::Kind::max ? first || second : first && second) return true;
+    }
+    return false;
+  };
+  if (covers(covers, a, b, 0)) return a;
+  if (covers(covers, b, a, 0)) return b;
   return Dim::atom(
       {Dim::Atom::Kind::max, concat("max(", a, ",", b, ")"), std::make_shared<Dim>(a), std::make_shared<Dim>(b)});
 }
 Dim dim_min(const Dim& a, const Dim& b) {
-  if (Dim difference = a - b; difference.is_constant()) return difference.constant_ <= 0 ? a : b;
+  if (const Dim larger = dim_max(a, b); larger == a) return b;
+  else if (larger == b) return a;
   return Dim::atom(
       {Dim::Atom::Kind::min, concat("min(", a, ",", b, ")"), std::make_shared<Dim>(a), std::make_shared<Dim>(b)});
 }
