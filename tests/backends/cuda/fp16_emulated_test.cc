@@ -169,5 +169,62 @@ TEST_F(EmulatedHalves, NormsAndSoftmaxReadAndWriteSixteenBits) {
   }
 }
 
+// A layer of an encoder as exporters write it, normalised behind its sums: heads by reshape and transpose, a scale, a
+// mask of keys, softmax; then gelu between two products.
+TEST_F(EmulatedHalves, ALayerOfATransformerIsSevenKernels) {
+  std::vector<Tensor> blobs;
+  for (uint32_t i = 0; i < 4; ++i) blobs.push_back(scaled({32, 32}, 1 + i, 0.2f));
+  blobs.push_back(scaled({32, 64}, 5, 0.2f));
+  blobs.push_back(scaled({64, 32}, 6, 0.2f));
+  for (uint32_t i = 0; i < 3; ++i) blobs.push_back(scaled({32}, 7 + i, 1));
+  const std::string bias = " epilogue=\"(2) 2=add.f32(0,1)\"\n",
+                    sum = " epilogue=\"(3) 3=add.f32(0,1) 4=add.f32(3,2)\"\n";
+  std::string text =
+      "graph \"encoder\"\ninput %x: f32[2,20,32]\nconst %mask: f32[1,1,1,20] = "
+      "#9\nconst %wq: f32[32,32] = #0\nconst %wk: f32[32,32] = #1\nconst %wv: f32[32,32] = #2\n"
+      "const %wo: f32[32,32] = #3\nconst %w1: f32[32,64] = #4\nconst %w2: f32[64,32] = #5\nconst %b: f32[32] = #6\n"
+      "const %g: f32[32] = #7\nconst %h: f32[32] = #8\n";
+  for (const char c : {'q', 'k', 'v'}) {
+    const std::string n(1, c);
+    text += "%p" + n + ": f32[2,20,32] = matmul(%x, %w" + n + ", %b)" + bias + "%r" + n +
+            ": f32[2,20,2,16] = reshape(%p" + n + ") shape=[2,20,2,16]\n%" + n + ": f32[2,2," +
+            (c == 'k' ? "16,20" : "20,16") + "] = transpose(%r" + n +
+            ") perm=" + (c == 'k' ? "[0,2,3,1]" : "[0,2,1,3]") + "\n";
+  }
+  text +=
+      "%s: f32[2,2,20,20] = matmul(%q, %k, %mask) epilogue=\"(2) 2=constant.f32[0.25] 3=mul.f32(0,2) "
+      "4=add.f32(3,1)\"\n%p: f32[2,2,20,20] = softmax(%s) axis=3\n%c: f32[2,2,20,16] = matmul(%p, %v)\n"
+      "%t: f32[2,20,2,16] = transpose(%c) perm=[0,2,1,3]\n%u: f32[2,20,32] = reshape(%t) shape=[2,20,32]\n"
+      "%o: f32[2,20,32] = matmul(%u, %wo, %b, %x)" +
+      sum +
+      "%n: f32[2,20,32] = normalize(%o) axes=[2]\n"
+      "%a: f32[2,20,32] = pointwise(%n, %g, %h) program=\"(3) 3=mul.f32(0,1) 4=add.f32(3,2)\"\n"
+      "%f: f32[2,20,64] = matmul(%a, %w1) epilogue=\"(1) 1=constant.f32[0.5] 2=mul.f32(0,1) 3=constant.f32[0.70710678] "
+      "4=mul.f32(0,3) 5=erf.f32(4) 6=constant.f32[1] 7=add.f32(5,6) 8=mul.f32(2,7)\"\n"
+      "%e: f32[2,20,32] = matmul(%f, %w2, %b, %a)" +
+      sum +
+      "%m: f32[2,20,32] = normalize(%e) axes=[2]\n"
+      "%y: f32[2,20,32] = pointwise(%m, %g, %h) program=\"(3) 3=mul.f32(0,1) 4=add.f32(3,2)\"\noutput \"y\" = %y\n";
+  Tensor mask(DType::f32, {1, 1, 1, 20});
+  for (int64_t k = 17; k < 20; ++k) mask.data<float>()[k] = -3.4028235e38f;
+  blobs.push_back(mask);
+  const auto [got, want] = answers(parse_graph(text, blobs), noise({2, 20, 32}, 7));
+  double most = 0, largest = 0;
+  for (int64_t i = 0; i < want.count(); ++i) {
+    most = std::max(most, std::fabs(double(got.data<float>()[i]) - want.data<float>()[i]));
+    largest = std::max(largest, std::fabs(double(want.data<float>()[i])));
+  }
+  EXPECT_LT(most, 3e-3 * largest);
+  std::vector<std::string> steps;
+  for (const Segment& segment : engine_->plans().at(0)->segments)
+    for (const PlanStep& step : segment.steps) {
+      steps.push_back(step.is_reorder() ? "reorder" : std::string(name_of(step.problem.op)));
+      EXPECT_NE(step.tactic, "cuda.host") << step.node;
+    }
+  // The model's input is narrowed first.
+  EXPECT_EQ(steps, (std::vector<std::string>{"pointwise", "matmul", "attention", "matmul", "fused_normalize", "matmul",
+                                             "matmul", "fused_normalize"}));
+}
+
 }  // namespace
 }  // namespace temper
