@@ -25,7 +25,7 @@ def floats(*shape):
 
 def rank_of(output, inputs):
     """Of the output of that name, as the checks below name them."""
-    return 1 if output == "count" else 4 if output.startswith("present") or next(iter(inputs.values())).ndim == 4 else 3
+    return 1 if output == "count" else 5 if output == "present" else 4 if output.startswith("present") or next(iter(inputs.values())).ndim == 4 else 3
 
 
 def model_of(op, inputs, constants, outputs, folder, domain, attributes):
@@ -127,7 +127,9 @@ def attentions(folder):
     check("Attention", *of(m=square), num_heads=4)
     check("Attention", *of(m=None, past=None, extra=floats(2, 4, 5, 5)), num_heads=4)
     check("Attention", folder, {**fixed, "w": floats(12, 40), "b": floats(40)}, ("w", "b"), num_heads=2, qkv_hidden_sizes=[16, 16, 8])
-    refused("Attention", "past", *of(m=None, past=floats(2, 2, 4, 3, 4)), outputs=("y", "present"), num_heads=4)
+    check("Attention", *of(m=None, past=floats(2, 2, 4, 3, 4)), outputs=("y", "present"), num_heads=4, unidirectional=1)
+    longer = np.array([[1] * 6 + [0, 0], [0] + [1] * 7], np.int32)
+    check("Attention", *of(m=longer, past=floats(2, 2, 4, 3, 4)), outputs=("y", "present"), num_heads=4)
     refused("Attention", "do_rotary", *of(), num_heads=4, do_rotary=1)
 
     q, k, v = floats(2, 5, 16), floats(2, 7, 16), floats(2, 7, 16)
@@ -138,6 +140,10 @@ def attentions(folder):
     check("MultiHeadAttention", folder, {**qkv, "b": None, "m": valid}, num_heads=4)
     check("MultiHeadAttention", folder, {**qkv, "b": None, "m": valid, "extra": floats(1, 4, 5, 7)}, num_heads=4)
     check("MultiHeadAttention", folder, {"q": q, "k": floats(2, 5, 16), "v": floats(2, 5, 16)}, num_heads=4, unidirectional=1)
+    past = {"b": None, "m": None, "extra": None, "pk": floats(2, 4, 3, 4), "pv": floats(2, 4, 3, 4)}
+    check("MultiHeadAttention", folder, {**qkv, **past}, outputs=("y", "present_k", "present_v"), num_heads=4)
+    check("MultiHeadAttention", folder, {"q": q, "k": floats(2, 5, 16), "v": floats(2, 5, 16), **past, "m": longer},
+          outputs=("y", "present_k", "present_v"), num_heads=4, unidirectional=1)
     refused("MultiHeadAttention", "packed", folder, {"q": floats(2, 5, 4, 3, 4)}, num_heads=4)
 
     q, k, v = floats(2, 5, 32), floats(2, 5, 16), floats(2, 5, 16)

@@ -96,6 +96,16 @@ ValueId masks(OnnxNode& node, size_t input, size_t bias, DType dtype, const Dim&
   return mask.valid() ? node.pointwise(Scalar::add, {mask, node.input(bias)}) : node.input(bias);
 }
 
+// Puts past keys or values [B,H,S,D], which may be absent, in front of `x` [B,S,H*D]. Returns all as [B,H,S,D].
+ValueId with_past(OnnxNode& node, ValueId& x, ValueId past, int64_t heads) {
+  ValueId all = split_heads(node, x, heads);
+  if (past.valid()) {
+    all = node.add(ops::Concat{2}, {past, all});
+    x = merge_heads(node, all);
+  }
+  return all;
+}
+
 // Normalizes over the last axis; scale and shift may be absent.
 ValueId normalized(OnnxNode& node, ValueId x, bool center, ValueId scale, ValueId shift) {
   ops::Normalize op;
@@ -263,8 +273,7 @@ void import_Attention(OnnxNode& node) {
   if (node.int_attribute("do_rotary", 0) != 0) node.unsupported("do_rotary");
   if (node.int_attribute("past_present_share_buffer", 0) != 0) node.unsupported("past_present_share_buffer");
   node.int_attribute("rotary_embedding_dim", 0);
-  if (node.has(4)) node.unsupported("past");
-  if (node.wants_output(1)) node.unsupported("the output of present");
+  if (node.has(6)) node.unsupported("past_sequence_length");
   const ValueId all = added(node, node.product(ops::MatMul{}, {node.input(0), node.input(1)}), 2);
   std::vector<ValueId> inputs;
   int64_t start = 0;
@@ -273,8 +282,25 @@ void import_Attention(OnnxNode& node) {
     start += size;
   }
   op.scale = scale_of(node, head_size(node, inputs[0], op.heads));
-  if (node.int_attribute("unidirectional", 0) != 0) op.right = 0;
-  const ValueId mask = masks(node, 3, 5, x.dtype, x.shape[0], x.shape[1]);
+  if (node.int_attribute("unidirectional", 0) != 0) op.right = 0, op.from_end = node.has(4);
+  // past and present hold keys, then values, each [B,H,S,D].
+  if (node.has(4) && node.type(4).rank() != 5) node.bad("past is ", node.type(4));
+  std::vector<ValueId> present;
+  for (size_t i : {1, 2}) {
+    ValueId past;
+    if (node.has(4)) {
+      const Shape both = node.type(4).shape;
+      past = node.reshape(part(node, node.input(4), 0, int64_t(i) - 1, 1), {both[1], both[2], both[3], both[4]});
+    }
+    const ValueId heads = with_past(node, inputs[i], past, op.heads);
+    if (node.wants_output(1)) {
+      Shape one = shape_of(node, heads);
+      one.insert(one.begin(), Dim(1));
+      present.push_back(node.reshape(heads, one));
+    }
+  }
+  if (node.wants_output(1)) node.set_output(1, node.add(ops::Concat{0}, present));
+  const ValueId mask = masks(node, 3, 5, x.dtype, x.shape[0], shape_of(node, inputs[1])[1]);
   if (mask.valid()) inputs.push_back(mask);
   node.set_output(0, node.add(op, inputs));
 }
@@ -286,8 +312,9 @@ void import_MultiHeadAttention(OnnxNode& node) {
   op.heads = op.kv_heads = heads_of(node, "num_heads");
   if (q.rank() != 3 || !node.has(1) || !node.has(2) || node.type(1).rank() != 3 || node.type(2).rank() != 3)
     node.unsupported("packed or transposed q, k and v");
-  for (size_t i = 6; i < node.input_count(); ++i)
-    if (node.has(i)) node.unsupported("past keys (input ", i, ")");
+  for (size_t i = 8; i < node.input_count(); ++i)
+    if (node.has(i)) node.unsupported(i == 8 ? "past_sequence_length" : "cache_indirection");
+  if (node.has(6) != node.has(7)) node.bad("there are past keys or past values, but not both");
   if (node.wants_output(3)) node.unsupported("the output of scores");
   std::vector<ValueId> inputs;
   Dim start = 0;
@@ -297,11 +324,17 @@ void import_MultiHeadAttention(OnnxNode& node) {
     if (node.has(3)) x = node.pointwise(Scalar::add, {x, part(node, node.input(3), 0, start, width)});
     start = start + width;
     inputs.push_back(x);
-    if (i > 0 && node.wants_output(i)) node.set_output(i, split_heads(node, x, op.heads));
+    if (i > 0 && (node.has(6) || node.wants_output(i))) {
+      const ValueId all = with_past(node, inputs.back(), node.optional_input(i + 5), op.heads);
+      if (node.wants_output(i)) node.set_output(i, all);
+    }
   }
   op.scale = scale_of(node, head_size(node, inputs[0], op.heads));
-  if (node.int_attribute("unidirectional", 0) != 0) op.right = 0;
-  const ValueId mask = masks(node, 4, 5, q.dtype, q.shape[0], node.type(1).shape[1]);
+  if (node.int_attribute("unidirectional", 0) != 0) {
+    if (node.has(6) && q.shape[1] != node.type(1).shape[1]) node.unsupported("unidirectional beside past keys");
+    op.right = 0, op.from_end = node.has(6);
+  }
+  const ValueId mask = masks(node, 4, 5, q.dtype, q.shape[0], shape_of(node, inputs[1])[1]);
   if (mask.valid()) inputs.push_back(mask);
   node.set_output(0, node.add(op, inputs));
 }
