@@ -17,14 +17,29 @@ namespace {
 
 constexpr int kDeepest = 32;  // of what is walked back
 
-// The number that a program of one input multiplies with; nothing where it does something else.
+// The number that a program of one input multiplies with; nothing where it does something else. Casts between floats
+// may stand around the product: what they round is then not rounded.
 std::optional<double> factor_of(const Node& node) {
   const auto* op = node.op.get_if<ops::Pointwise>();
-  if (!op || node.inputs.size() != 1 || op->program.inputs != 1 || op->program.steps.size() != 2) return std::nullopt;
-  const Step &number = op->program.steps[0], &product = op->program.steps[1];
-  if (number.op != Scalar::constant || product.op != Scalar::mul || number.dtype != product.dtype) return std::nullopt;
-  if (std::minmax(product.args[0], product.args[1]) != std::minmax(0, 1)) return std::nullopt;
-  return std::isfinite(number.number) && number.number != 0 ? std::optional(number.number) : std::nullopt;
+  if (!op || node.inputs.size() != 1 || op->program.inputs != 1) return std::nullopt;
+  const std::vector<Step>& steps = op->program.steps;
+  double factor = 1;
+  int value = 0;  // what is the input times the factor
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    if (!is_float(step.dtype)) return std::nullopt;
+    if (step.op == Scalar::constant) continue;
+    if (step.op == Scalar::mul && (step.args[0] == value || step.args[1] == value)) {
+      const int other = step.args[0] == value ? step.args[1] : step.args[0];
+      if (other < 1 || steps[size_t(other - 1)].op != Scalar::constant) return std::nullopt;
+      factor *= steps[size_t(other - 1)].number;
+    } else if (step.op != Scalar::cast || step.args[0] != value) {
+      return std::nullopt;
+    }
+    value = int(i) + 1;
+  }
+  const bool is_result = value == int(steps.size());
+  return is_result && std::isfinite(factor) && factor != 0 ? std::optional(factor) : std::nullopt;
 }
 
 // The one element of an axis that a gather with a constant index takes, without the axis.
