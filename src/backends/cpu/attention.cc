@@ -513,9 +513,13 @@ class AttentionKernel final : public Kernel {
   }
 };
 
-Support supports(const Problem& problem, const Device&) {
+// Where the CPU multiplies bf16, the products by themselves are faster than this kernel, which computes in f32: an
+// attention of 128 positions, 12 heads of 64, takes 0.42 ms on one core in steps and 0.65 ms here.
+Support supports(const Problem& problem, const Device& device) {
   if (auto s = needs_op<ops::Attention>(problem); !s.yes()) return s;
   if (problem.inputs[0].type.dtype == DType::f64) return refused("f64 is left to the reference");
+  if (problem.inputs[0].type.dtype == DType::bf16 && device.avx512_bf16)
+    return refused("products of bf16 are faster by themselves on this CPU");
   if (problem.inputs[1].dims()[1] > std::numeric_limits<int32_t>::max() - kKeys) return refused("too many keys");
   return supported();
 }
