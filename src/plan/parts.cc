@@ -131,20 +131,32 @@ class PartFinder {
   }
   bool give_readers_pitch(ValueId id, Layout layout, int64_t pitch) {
     auto set = [&](int64_t to) {
-      for (NodeId user : graph_.value(id).users)
-        if (const Node& node = graph_.node(user); !is_view(node))
-          for (size_t i = 0; i < node.inputs.size(); ++i)
-            if (node.inputs[i] == id) choice(user).problem.inputs[i].pitch = to;
+      return each_reader(id, layout, [&](NodeId user, size_t i) { choice(user).problem.inputs[i].pitch = to; });
     };
-    set(pitch);
+    bool all = set(pitch);
+    each_reader(id, layout, [&](NodeId user, size_t i) {
+      all = all && choice(user).chosen.config.inputs[i] == layout && takes(user);
+    });
+    if (!all) set(0);
+    return all;
+  }
+  // Calls f(node, input) for all that read the value. In the plain layout also for what reads a view of it that has
+  // the same rows, which then lie as far apart; false where there is another view.
+  template <class F>
+  bool each_reader(ValueId id, Layout layout, F&& f) {
     bool all = true;
     for (NodeId user : graph_.value(id).users) {
       const Node& node = graph_.node(user);
-      if (is_view(node)) all = false;
-      for (size_t i = 0; all && i < node.inputs.size(); ++i)
-        if (node.inputs[i] == id) all = choice(user).chosen.config.inputs[i] == layout && takes(user);
+      if (is_view(node)) {
+        const Shape &shape = graph_.type(id).shape, &shown = graph_.type(node.outputs[0]).shape;
+        const bool same_rows =
+            layout == Layout::plain && !shape.empty() && !shown.empty() && shape.back() == shown.back();
+        all = (same_rows && each_reader(node.outputs[0], layout, f)) && all;
+      } else {
+        for (size_t i = 0; i < node.inputs.size(); ++i)
+          if (node.inputs[i] == id) f(user, i);
+      }
     }
-    if (!all) set(0);
     return all;
   }
 

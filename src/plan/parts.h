@@ -16,7 +16,7 @@ struct Part {
 // * it is made by a node (of a view the value that it shows counts) and is no output of the graph,
 // * its layout is the concat's, and
 // * it has a place there without a pitch, or with one that Tactic::takes_parts of the node that makes it and of all
-//   that read it take.
+//   that read it take, also of a view with the same rows.
 // Everything else is copied by the concat. Likewise a slice along one axis becomes a part of the value that it is cut
 // from (of a view the value that it shows) where that is made by a node, in one layout with the slice, and all that
 // read the slice take its pitch. Sets Port::pitch and Port::in_place in the problems of `choices`.

@@ -330,7 +330,13 @@ TEST(Parts, ColumnsAreReadWhereTheyLieByTacticsThatTakeAPitch) {
   const Plan copied = plan_of("", 1.1);
   EXPECT_TRUE(has_step(copied, "s"));
   EXPECT_EQ(step_of(copied, "y").problem.inputs[0].pitch, 0);
-  // A view shows contiguous bytes.
+  // A view with the same rows is read by the pitch, too; another one shows contiguous bytes.
+  const Plan rows = plan_of(
+      "%v: f32[2,1,8] = reshape(%s) shape=[2,1,8]\n%z: f32[2,1,8] = pointwise(%v)" + kTwice + "output \"z\" = %z\n",
+      0.9);
+  EXPECT_FALSE(has_step(rows, "s"));
+  EXPECT_EQ(step_of(rows, "z").problem.inputs[0].pitch, 16);
+  EXPECT_EQ(step_of(rows, "z").inputs[0].offset, 8 * 4);
   EXPECT_TRUE(has_step(
       plan_of("%v: f32[16] = reshape(%s) shape=[16]\n%z: f32[16] = pointwise(%v)" + kTwice + "output \"z\" = %z\n",
               0.9),
