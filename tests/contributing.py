@@ -190,7 +190,7 @@ def add_verb(tree, parts):
 
 namespace temper::cli {
 
-void add_throwaway(CLI::App& verb, Context&) {
+void add_throwaway(Command& verb, Context&) {
   verb.callback([] {
 """ + (RUN_OP if "op" in parts else "") + (RUN_KERNEL if "kernel" in parts else "") + """\
     std::printf("verb: done\\n");
@@ -199,7 +199,7 @@ void add_throwaway(CLI::App& verb, Context&) {
 
 }  // namespace temper::cli
 """)
-    tree.edit("src/cli/verb.h", (r"void add_study\(.*\n", "void add_throwaway(CLI::App& verb, Context& context);\n"))
+    tree.edit("src/cli/verb.h", (r"void add_study\(.*\n", "void add_throwaway(Command& verb, Context& context);\n"))
     tree.edit("src/cli/main.cc", (r"constexpr Verb verbs\[\] = \{\n", '    {"throwaway", "run what was added", add_throwaway},\n'))
 
 

@@ -37,38 +37,37 @@ std::vector<double> fractions(const std::vector<std::string>& texts, std::string
 
 }  // namespace
 
-void DataFlags::add_to(CLI::App& verb) {
+void DataFlags::add_to(Command& verb) {
   const char* group = kGroup;
   verb.add_option("--resize", resize,
                   "pictures: length of the short side in pixels before the crop; 0 stretches the picture to the size "
                   "of the crop")
-      ->group(group);
+      .group(group);
   verb.add_option("--crop", crop,
                   "pictures: size that the model gets, N or HEIGHTxWIDTH, if the model's input leaves it open")
-      ->group(group);
+      .group(group);
   verb.add_option("--mean", mean, "pictures: mean to subtract after scaling; one value or R,G,B")
-      ->delimiter(',')
-      ->group(group);
+      .delimiter(',')
+      .group(group);
   verb.add_option(
           "--std", std,
           "pictures: standard deviation to divide by after that; one value or R,G,B; fractions like 1/255 are allowed")
-      ->delimiter(',')
-      ->group(group);
-  verb.add_option("--scale", scale, "pictures: factor that each pixel is multiplied by; 1/255 by default")
-      ->group(group);
-  verb.add_flag("--bgr", bgr, "pictures: give the model the channels as blue, green, red")->group(group);
+      .delimiter(',')
+      .group(group);
+  verb.add_option("--scale", scale, "pictures: factor that each pixel is multiplied by; 1/255 by default").group(group);
+  verb.add_flag("--bgr", bgr, "pictures: give the model the channels as blue, green, red").group(group);
   verb.add_option("--layout", layout,
                   "pictures: order of the model's axes, nchw or nhwc, if the input's shape leaves it open")
-      ->check(CLI::IsMember({"nchw", "nhwc"}))
-      ->group(group);
+      .check(one_of({"nchw", "nhwc"}))
+      .group(group);
   verb.add_option("--filter", filter, "pictures: filter for resizing, bilinear (default) or bicubic")
-      ->check(CLI::IsMember({"bilinear", "bicubic"}))
-      ->group(group);
+      .check(one_of({"bilinear", "bicubic"}))
+      .group(group);
   verb.add_option("--label-column", label_column,
                   "CSV: column that holds the label: first, last, none, or a name in the header; 'label' by default")
-      ->group(group);
-  verb.add_option("--class-names", class_names, "text file with the names of the classes, one a line")->group(group);
-  if (!verb.get_option_no_throw("--strict")) verb.add_flag("--strict", strict, kStrict)->group(group);
+      .group(group);
+  verb.add_option("--class-names", class_names, "text file with the names of the classes, one a line").group(group);
+  if (!verb.has_option("--strict")) verb.add_flag("--strict", strict, kStrict).group(group);
 }
 
 DatasetOptions DataFlags::options(int64_t memory_limit) const {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options about data, the same in every verb that reads any: how pictures become inputs, labels, class names.
 #pragma once
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/command.h"
 #include "data/batches.h"
 
 namespace temper::cli {
@@ -19,7 +19,7 @@ struct DataFlags {
   std::vector<std::string> mean, std;
   bool bgr = false, strict = false;
 
-  void add_to(CLI::App& verb);  // --strict but where the verb has one that says more
+  void add_to(Command& verb);  // --strict but where the verb has one that says more
   // `memory_limit`: bytes that archives may unpack to; -1: by their size. Throws Error{usage} for a value that makes no
   // sense; reads the class names file.
   DatasetOptions options(int64_t memory_limit = -1) const;

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -12,7 +13,6 @@
 #include <sstream>
 
 #include "base/log.h"
-#include "base/parse.h"
 #include "base/quote.h"
 #include "base/version.h"
 #include "bench/serve_timings.h"
@@ -25,20 +25,12 @@ namespace temper::cli {
 
 bool is_terminal() { return isatty(STDERR_FILENO) != 0; }
 
-CLI::Validator whole_number(int64_t least) {
-  const auto check = [least](const std::string& text) {
-    const auto value = parse_number<int64_t>(text);
-    return value && *value >= least ? std::string() : concat("'", text, "' is not a whole number of at least ", least);
-  };
-  return CLI::Validator(check, least > 0 ? "POSITIVE" : "NONNEGATIVE");
-}
-
 namespace {
 
 struct Verb {
   const char* name;
   const char* summary;
-  void (*add)(CLI::App&, Context&);
+  void (*add)(Command&, Context&);
 };
 
 constexpr Verb verbs[] = {
@@ -108,7 +100,8 @@ int run(int argc, char** argv) {
       if (verbose) spdlog::set_pattern("%T.%e %^%l%$: %v");  // what takes long is seen from the times
       context.verbosity = quiet ? -1 : verbose ? 1 : 0;
     });
-    verb.add(*sub, context);
+    Command command(*sub);
+    verb.add(command, context);
   }
   const char* no_color = std::getenv("NO_COLOR");  // no-color.org: any value but an empty one
   spdlog::set_default_logger(spdlog::stderr_color_mt(

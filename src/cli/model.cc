@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/model.h"
 
-#include <spdlog/spdlog.h>
-
 #include <atomic>
 #include <cstdio>
 
@@ -67,45 +65,45 @@ std::vector<std::string> words(const std::string& text) {
 
 }  // namespace
 
-void add_cuda_path(CLI::App& verb, std::vector<std::string>& folders) {
+void add_cuda_path(Command& verb, std::vector<std::string>& folders) {
   verb.add_option("--cuda-path", folders,
                   "folder to search first for NVIDIA's libraries: a CUDA folder, or a site-packages folder with "
                   "NVIDIA's wheels")
-      ->type_name("DIR");
+      .type_name("DIR");
 }
 
-void add_device_flags(CLI::App& verb, ModelFlags& flags) {
+void add_device_flags(Command& verb, ModelFlags& flags) {
   verb.add_option("--device", flags.device,
                   "device to run on: cpu, cuda:N (the N-th NVIDIA GPU), or reference (slow scalar code that defines "
                   "the right result)")
-      ->capture_default_str();
+      .capture_default_str();
   add_cuda_path(verb, flags.cuda_path);
   verb.add_option("--threads", flags.threads, "number of CPU threads; 0 uses all that this process may use")
-      ->check(CLI::Range(0, 4096));
+      .check(whole_number(0, 4096));
   add_memory_flag(verb, flags.memory_limit);
   verb.add_option("--disable", flags.disabled_passes, "passes to skip, separated by commas; 'all' skips every pass");
 }
 
-void add_memory_flag(CLI::App& verb, std::string& limit) {
+void add_memory_flag(Command& verb, std::string& limit) {
   verb.add_option(
           "--memory-limit", limit,
           "memory that a model or its data may use, e.g. 8GiB; by default a multiple of the size of their files")
-      ->type_name("SIZE");
+      .type_name("SIZE");
 }
 
 int64_t memory_limit_of(const std::string& limit) { return limit.empty() ? -1 : parse_size(limit); }
 
-void add_shape_flag(CLI::App& verb, ModelFlags& flags) {
+void add_shape_flag(Command& verb, ModelFlags& flags) {
   verb.add_option("--buckets", flags.buckets,
                   "batch sizes to tune for within a range of --shapes, e.g. 1,8,32; by default 1, 2, 4, 8, ...")
-      ->delimiter(',');
+      .delimiter(',');
   verb.add_option("--shapes", flags.shapes,
                   "shape or range of shapes of an input: NAME=SHAPE or NAME=MIN:OPT:MAX, e.g. "
                   "x=1x3x224x224:8x3x224x224:32x3x224x224")
-      ->delimiter(',');
+      .delimiter(',');
 }
 
-void add_keep_flags(CLI::App& verb, ModelFlags& flags) {
+void add_keep_flags(Command& verb, ModelFlags& flags) {
   verb.add_flag("--keep-first", flags.keep_first,
                 "int8: keep the first layers (those with no other layer before them) in fp32");
   verb.add_flag("--keep-last", flags.keep_last,
@@ -119,11 +117,11 @@ bool keeps(const ModelFlags& flags) {
   return flags.keep_first || flags.keep_last || !flags.keep_fp32.empty() || !flags.keep_bf16.empty();
 }
 
-void add_qdq_flag(CLI::App& verb, ModelFlags& flags) {
+void add_qdq_flag(Command& verb, ModelFlags& flags) {
   verb.add_option("--qdq", flags.qdq, "int8: also write the quantized model as Q/DQ ONNX to this file");
 }
 
-void add_tuning_flags(CLI::App& verb, ModelFlags& flags) {
+void add_tuning_flags(Command& verb, ModelFlags& flags) {
   verb.add_option("--timing-cache", flags.timing_cache,
                   "file that keeps measured times; by default one in the cache folder");
   verb.add_flag("--no-timing-cache", flags.no_timing_cache, "measure everything again and save no times");
@@ -132,11 +130,11 @@ void add_tuning_flags(CLI::App& verb, ModelFlags& flags) {
                 "shorten the build: do not try running parts of the graph on slices of the batch");
 }
 
-void add_model_flags(CLI::App& verb, ModelFlags& flags) {
+void add_model_flags(Command& verb, ModelFlags& flags) {
   add_device_flags(verb, flags);
   verb.add_option("--precision", flags.precision,
                   "precision of the plan: fp32, bf16, int8 (with --calibration); on a GPU also fp16 and tf32")
-      ->capture_default_str();
+      .capture_default_str();
   verb.add_option("--calibration", flags.calibration,
                   "int8, fp16: the file of ranges that `temper calibrate` wrote for this model; with fp16, values "
                   "whose range exceeds that of fp16 stay in fp32");

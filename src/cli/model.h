@@ -28,17 +28,17 @@ struct ModelFlags {
 };
 
 // Adds every option of building but --qdq.
-void add_model_flags(CLI::App& verb, ModelFlags& flags);
+void add_model_flags(Command& verb, ModelFlags& flags);
 // These add parts of them, for verbs in which the others mean nothing.
-void add_device_flags(CLI::App& verb, ModelFlags& flags);  // --device --threads --disable
-void add_cuda_path(CLI::App& verb, std::vector<std::string>& folders);
-void add_memory_flag(CLI::App& verb, std::string& limit);  // --memory-limit, which add_device_flags has, too
-int64_t memory_limit_of(const std::string& limit);         // bytes; -1 where it is not given. Throws Error{usage}
-void add_shape_flag(CLI::App& verb, ModelFlags& flags);
-void add_keep_flags(CLI::App& verb, ModelFlags& flags);  // --keep-first --keep-last --keep-fp32 --keep-bf16
-bool keeps(const ModelFlags& flags);                     // any of them is given
-void add_qdq_flag(CLI::App& verb, ModelFlags& flags);
-void add_tuning_flags(CLI::App& verb, ModelFlags& flags);  // --timing-cache --no-timing-cache --workspace --quick
+void add_device_flags(Command& verb, ModelFlags& flags);  // --device --threads --disable
+void add_cuda_path(Command& verb, std::vector<std::string>& folders);
+void add_memory_flag(Command& verb, std::string& limit);  // --memory-limit, which add_device_flags has, too
+int64_t memory_limit_of(const std::string& limit);        // bytes; -1 where it is not given. Throws Error{usage}
+void add_shape_flag(Command& verb, ModelFlags& flags);
+void add_keep_flags(Command& verb, ModelFlags& flags);  // --keep-first --keep-last --keep-fp32 --keep-bf16
+bool keeps(const ModelFlags& flags);                    // any of them is given
+void add_qdq_flag(Command& verb, ModelFlags& flags);
+void add_tuning_flags(Command& verb, ModelFlags& flags);  // --timing-cache --no-timing-cache --workspace --quick
 // The command that builds the same engine again, quoted for a shell; PLAN stands for the file.
 std::string build_command(const ModelFlags& flags, const std::string& path);
 // Adds the layers to what --keep-fp32 and --keep-bf16 name, with commas between.

@@ -3,7 +3,7 @@
 
 namespace temper::cli {
 
-void add_force_flag(CLI::App& verb, bool& force) {
+void add_force_flag(Command& verb, bool& force) {
   verb.add_flag(
       "--force", force,
       "replace output files even if they are of another kind; a file that this command reads is never replaced");

@@ -9,7 +9,7 @@
 
 namespace temper::cli {
 
-void add_force_flag(CLI::App& verb, bool& force);  // --force
+void add_force_flag(Command& verb, bool& force);  // --force
 
 // With --calibration, --qdq and --timing-cache of a verb that builds.
 UsedFiles with_build_files(UsedFiles files, const ModelFlags& flags, bool force = false);

@@ -3,10 +3,10 @@
 
 namespace temper::cli {
 
-void ProfileFlags::add_to(CLI::App& verb) {
+void ProfileFlags::add_to(Command& verb) {
   verb.add_option("--batch", batch, "batch size to run; by default the one that the plan is tuned for")
-      ->check(CLI::PositiveNumber);
-  verb.add_option("--duration", duration, "time to run the plan for, after the warm-up")->capture_default_str();
+      .check(whole_number(1));
+  verb.add_option("--duration", duration, "time to run the plan for, after the warm-up").capture_default_str();
   add_cuda_path(verb, cuda_path);
   verb.add_option("--timing-cache", timing_cache,
                   "file that keeps the measured peaks of the machine; by default one in the cache folder");

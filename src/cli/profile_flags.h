@@ -14,7 +14,7 @@ struct ProfileFlags {
   std::string duration = "3s", timing_cache;
   std::vector<std::string> cuda_path;
 
-  void add_to(CLI::App& verb);  // --batch --duration --timing-cache --cuda-path
+  void add_to(Command& verb);  // --batch --duration --timing-cache --cuda-path
   ProfileSettings settings(ProgressLine& progress) const;
 };
 

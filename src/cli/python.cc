@@ -52,26 +52,26 @@ std::string module_beside(const std::filesystem::path& program) {
 
 }  // namespace
 
-void add_source_options(CLI::App& verb, PythonFlags& flags) {
-  verb.add_option("--batch", flags.word, "size of the first axis (1)")->type_name("N");
+void add_source_options(Command& verb, PythonFlags& flags) {
+  verb.add_option("--batch", flags.word, "size of the first axis (1)").type_name("N");
   verb.add_option("--dynamic", flags.word,
                   "axes whose size stays open, separated by commas: batch, height, width, sequence")
-      ->type_name("AXES");
+      .type_name("AXES");
   verb.add_option("--shape", flags.words,
                   "shape of an input, e.g. 1x3x224x224 or ids=1x16:int64; give it once for each input")
-      ->type_name("[NAME=]SHAPE[:TYPE]")
-      ->allow_extra_args(false);
+      .type_name("[NAME=]SHAPE[:TYPE]")
+      .allow_extra_args(false);
   verb.add_option("--weights", flags.word,
                   "weights to load: a state dict or weights file, or a name that the library downloads: DEFAULT or "
                   "IMAGENET1K_V1 of torchvision, 'pretrained' of timm, 'imagenet' of Keras; by default the weights are "
                   "random and nothing is downloaded")
-      ->type_name("FILE|NAME");
+      .type_name("FILE|NAME");
   verb.add_flag("--half", flags.flag, "PyTorch modules: convert weights, inputs and outputs to fp16");
   verb.add_option("--temper", flags.word, "program of Temper that the check runs; by default this one")
-      ->type_name("PROGRAM");
+      .type_name("PROGRAM");
   verb.add_option("--python", flags.python, "Python interpreter that has the framework")
-      ->type_name("PROGRAM")
-      ->capture_default_str();
+      .type_name("PROGRAM")
+      .capture_default_str();
 }
 
 void hand_over_to_python(const std::string& python, const Context& context) {

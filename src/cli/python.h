@@ -14,7 +14,7 @@ struct PythonFlags {
 
 // Options of a source model that export and verify share. `--python` is the program's own, all others are the module's:
 // they are declared here for the help and for typing errors.
-void add_source_options(CLI::App& verb, PythonFlags& flags);
+void add_source_options(Command& verb, PythonFlags& flags);
 
 // Becomes `PYTHON -m temper VERB ARGUMENTS` with the arguments as the user gave them, less --python. Does not return.
 // Throws Error{unsupported} where that interpreter cannot be started; the module itself says what it lacks.

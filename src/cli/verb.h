@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A verb is a function that adds its options to a CLI11 subcommand and sets its callback. THE verb list is in main.cc.
+// A verb is a function that adds its options to a command and sets its callback. THE verb list is in main.cc.
 #pragma once
-#include <CLI/CLI.hpp>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
+#include "cli/command.h"
 
 namespace temper::cli {
 
@@ -20,25 +22,22 @@ struct Context {
 bool is_terminal();
 void clear_progress();  // of the line that is shown, if any: messages begin where it did
 
-// For the numbers of options: at least `least`. CLI11's own checks print the largest double in their messages.
-CLI::Validator whole_number(int64_t least);
-
-void add_build(CLI::App& verb, Context& context);
-void add_bench(CLI::App& verb, Context& context);
-void add_calibrate(CLI::App& verb, Context& context);
-void add_compare(CLI::App& verb, Context& context);
-void add_doctor(CLI::App& verb, Context& context);
-void add_evaluate(CLI::App& verb, Context& context);
-void add_explain(CLI::App& verb, Context& context);
-void add_export(CLI::App& verb, Context& context);
-void add_gate(CLI::App& verb, Context& context);
-void add_import(CLI::App& verb, Context& context);
-void add_inspect(CLI::App& verb, Context& context);
-void add_profile(CLI::App& verb, Context& context);
-void add_report(CLI::App& verb, Context& context);
-void add_run(CLI::App& verb, Context& context);
-void add_study(CLI::App& verb, Context& context);
-void add_verify(CLI::App& verb, Context& context);
-void add_zoo(CLI::App& verb, Context& context);
+void add_build(Command& verb, Context& context);
+void add_bench(Command& verb, Context& context);
+void add_calibrate(Command& verb, Context& context);
+void add_compare(Command& verb, Context& context);
+void add_doctor(Command& verb, Context& context);
+void add_evaluate(Command& verb, Context& context);
+void add_explain(Command& verb, Context& context);
+void add_export(Command& verb, Context& context);
+void add_gate(Command& verb, Context& context);
+void add_import(Command& verb, Context& context);
+void add_inspect(Command& verb, Context& context);
+void add_profile(Command& verb, Context& context);
+void add_report(Command& verb, Context& context);
+void add_run(Command& verb, Context& context);
+void add_study(Command& verb, Context& context);
+void add_verify(Command& verb, Context& context);
+void add_zoo(Command& verb, Context& context);
 
 }  // namespace temper::cli

@@ -22,12 +22,6 @@ namespace temper::cli {
 
 namespace {
 
-std::string positive_number(const std::string& text) {  // what is wrong with it; empty: nothing
-  const auto value = parse_number<double>(text);
-  const bool fits = value && std::isfinite(*value) && *value > 0;
-  return fits ? std::string() : concat("'", text, "' is not a number above 0");
-}
-
 struct Options {
   std::vector<std::string> paths;
   ModelFlags flags;
@@ -275,20 +269,20 @@ void pipe(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_bench(CLI::App& verb, Context& context) {
+void add_bench(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.remove_option(verb.get_option("--json"));  // here it takes a file
-  verb.add_option("model", options->paths, "ONNX models, which are built first, or plans")->required();
+  verb.remove_option("--json");  // here it takes a file
+  verb.add_option("model", options->paths, "ONNX models, which are built first, or plans").required();
   add_model_flags(verb, options->flags);
   // Sweeps: every combination is measured.
-  for (const char* name : {"--precision", "--threads"}) verb.remove_option(verb.get_option(name));
+  for (const char* name : {"--precision", "--threads"}) verb.remove_option(name);
   const auto list = [&verb](const char* name, auto& values, const char* text, int64_t least) {
-    verb.add_option(name, values, text)->delimiter(',')->check(whole_number(least));
+    verb.add_option(name, values, text).delimiter(',').check(whole_number(least));
   };
   verb.add_option("--precision", options->precisions,
                   "precisions to build and measure, e.g. fp32,bf16,int8 (int8 with --calibration); for a plan, the "
                   "precision that it must have")
-      ->delimiter(',');
+      .delimiter(',');
   list("--threads", options->threads,
        "numbers of CPU threads to build for and measure, e.g. 1,2; by default 0, which uses all that this process may "
        "use",
@@ -301,19 +295,19 @@ void add_bench(CLI::App& verb, Context& context) {
           "--rate", options->rates,
           "request rates to measure, in requests a second, e.g. 10,50; requests come by chance (a Poisson process), "
           "whether or not the previous one is done, and latency counts from the moment a request was due")
-      ->delimiter(',')
-      ->check(CLI::Validator([](const std::string& text) { return positive_number(text); }, "POSITIVE"));
+      .delimiter(',')
+      .check(positive_number());
   verb.add_option("--duration", options->duration, "longest time to spend on sampling each row of the table")
-      ->capture_default_str();
+      .capture_default_str();
   verb.add_option("--error", options->error,
                   "precision of the median at which sampling ends, in percent (half of its 95 % interval)")
-      ->capture_default_str()
-      ->check(CLI::Validator([](const std::string& text) { return positive_number(text); }, "POSITIVE"));
+      .capture_default_str()
+      .check(positive_number());
   verb.add_option("--warmup", options->warmup, "number of warm-up runs; by default until the times are stable")
-      ->check(whole_number(0));
+      .check(whole_number(0));
   verb.add_option("--iterations", options->iterations, "number of measured runs, instead of --error and --duration")
-      ->check(whole_number(1));
-  verb.get_option("--rate")->excludes("--iterations");
+      .check(whole_number(1));
+  verb.get_option("--rate").excludes("--iterations");
   verb.add_option(
       "--json", options->json_file,
       "result file to write (docs/results.md), updated after every run; - prints the result instead of the table");
@@ -324,7 +318,7 @@ void add_bench(CLI::App& verb, Context& context) {
                 "GPU: measure the host's time including the copies of inputs and outputs; without it, the GPU's own "
                 "time is measured");
   verb.add_flag("--no-cuda-graph", options->no_cuda_graph, "GPU: launch kernels one by one, not as one CUDA graph")
-      ->excludes("--transfers");
+      .excludes("--transfers");
   verb.add_flag("--pipe", options->pipe, "run a plan whenever standard input asks for it; for use by a parent process");
   verb.callback([options, &context] {
     const bool force = options->force;

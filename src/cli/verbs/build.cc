@@ -128,10 +128,10 @@ void print_summary(const Engine& engine, const std::string& path) {
 
 }  // namespace
 
-void add_build(CLI::App& verb, Context& context) {
+void add_build(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("model", options->model, "the ONNX model to build")->required();
-  verb.add_option("-o,--output", options->output, "the plan file to write")->required();
+  verb.add_option("model", options->model, "the ONNX model to build").required();
+  verb.add_option("-o,--output", options->output, "the plan file to write").required();
   add_model_flags(verb, options->flags);
   add_qdq_flag(verb, options->flags);
   verb.add_option("--dump-passes", options->dump_folder,
@@ -140,7 +140,7 @@ void add_build(CLI::App& verb, Context& context) {
   verb.add_option("--max-drop", options->max_drop,
                   "int8, fp16, bf16: loss that is allowed on --data, like 0.5%; the layers that lose most stay in fp32 "
                   "(with int8 in bf16 if that is enough) until the loss is within it")
-      ->needs(verb.add_option(
+      .needs(verb.add_option(
           "--data", options->data,
           "samples that --max-drop measures the loss on; without --calibration they also calibrate int8 and fp16"));
   verb.add_option("--metric", options->metric,
@@ -152,19 +152,19 @@ void add_build(CLI::App& verb, Context& context) {
   verb.add_option("--method", options->method,
                   "int8: method of that calibration: auto (the one closest to FP32 on held-out samples), entropy, "
                   "minmax, percentile[:99.99] or mse")
-      ->capture_default_str();
+      .capture_default_str();
   verb.add_option("--samples", options->samples, "number of samples to use, chosen by --seed; 500 by default")
-      ->check(whole_number(1));
-  verb.add_option("--seed", options->seed, "seed for choosing the samples")->capture_default_str();
+      .check(whole_number(1));
+  verb.add_option("--seed", options->seed, "seed for choosing the samples").capture_default_str();
   verb.add_option("--output-name", options->classes,
                   "name of the output that holds the classes; needed if there are several such outputs, or if the "
                   "output is a sequence");
   add_force_flag(verb, options->force);
   options->data_flags.add_to(verb);
-  for (CLI::Option* option : verb.get_options())
-    if (option->get_group() == DataFlags::kGroup) option->needs("--data");
+  for (const Option& option : verb.get_options())
+    if (option.group() == DataFlags::kGroup) option.needs("--data");
   for (const char* name : {"--metric", "--method", "--samples", "--seed", "--raise-to", "--output-name"})
-    verb.get_option(name)->needs("--max-drop");
+    verb.get_option(name).needs("--max-drop");
   verb.callback([options, &context] {
     check_files(
         with_build_files({{options->model},

@@ -203,11 +203,10 @@ void check_names(Ranges& ranges, const Graph& graph, const std::string& path) {
 }
 
 // Whatever has no meaning beside the rest of the command line is refused, before anything takes time.
-void check_use(const Options& options, const std::vector<CLI::Option*>& observing,
-               const std::vector<CLI::Option*>& of_data) {
-  const auto leave_out = [](const std::vector<CLI::Option*>& group, const auto&... why) {
-    for (const CLI::Option* option : group)
-      if (*option) fail(ErrorKind::usage, why..., "; leave ", option->get_name(), " out");
+void check_use(const Options& options, const std::vector<Option>& observing, const std::vector<Option>& of_data) {
+  const auto leave_out = [](const std::vector<Option>& group, const auto&... why) {
+    for (const Option& option : group)
+      if (option.given()) fail(ErrorKind::usage, why..., "; leave ", option.name(), " out");
   };
   const bool lint = !options.lint.empty(), from = !options.from_cache.empty(), merge = !options.merge.empty(),
              qdq = !options.flags.qdq.empty();
@@ -297,11 +296,11 @@ void calibrate(const Options& options, Context& context) {
 
 }  // namespace
 
-void add_calibrate(CLI::App& verb, Context& context) {
+void add_calibrate(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("model", options->model, "the ONNX model to calibrate");
   // The options about observing samples, and those about samples in files.
-  std::vector<CLI::Option*> observing, of_data;
+  std::vector<Option> observing, of_data;
   of_data.push_back(
       verb.add_option("--data", options->data,
                       "samples to calibrate on: a folder of pictures, .npy, .npz or CSV; labels are not needed"));
@@ -310,16 +309,16 @@ void add_calibrate(CLI::App& verb, Context& context) {
               "--method", options->method,
               "calibration method: auto (the one closest to FP32 on a held-out fifth of the samples; mse if that fifth "
               "has fewer than 16, with --part and with --placeholder-data), entropy, minmax, percentile[:99.99] or mse")
-          ->capture_default_str());
+          .capture_default_str());
   observing.push_back(
       verb.add_option(
               "--samples", options->samples,
               "number of samples to use, chosen by --seed; by default all of them, and 8 with --placeholder-data")
-          ->check(whole_number(1)));
-  of_data.push_back(verb.add_option("--batch", options->batch, "number of samples in a batch")->check(whole_number(1)));
+          .check(whole_number(1)));
+  of_data.push_back(verb.add_option("--batch", options->batch, "number of samples in a batch").check(whole_number(1)));
   observing.push_back(
       verb.add_option("--seed", options->seed, "seed for choosing the samples, and for the noise of --placeholder-data")
-          ->capture_default_str());
+          .capture_default_str());
   of_data.push_back(verb.add_option(
       "--part", options->part,
       "use only the I-th of N parts of the samples, written I/N; --merge joins the files of the parts"));
@@ -335,14 +334,14 @@ void add_calibrate(CLI::App& verb, Context& context) {
   verb.add_option("--lint", options->lint,
                   "check a TensorRT calibration cache against the model; exit code 1 if it has errors");
   verb.add_option("--merge", options->merge, "files of ranges of the same model and method to join into one")
-      ->expected(2, 1 << 16);
+      .expected(2, 1 << 16);
   add_force_flag(verb, options->force);
   add_device_flags(verb, options->flags);
   add_shape_flag(verb, options->flags);
   add_keep_flags(verb, options->flags);
   options->data_flags.add_to(verb);
-  for (CLI::Option* option : verb.get_options())
-    if (option->get_group() == DataFlags::kGroup) of_data.push_back(option);
+  for (const Option& option : verb.get_options())
+    if (option.group() == DataFlags::kGroup) of_data.push_back(option);
   verb.callback([=, &context] {
     check_use(*options, observing, of_data);
     calibrate(*options, context);

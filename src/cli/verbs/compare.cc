@@ -195,22 +195,22 @@ void compare(const Options& options, Context& context) {
 
 }  // namespace
 
-void add_compare(CLI::App& verb, Context& context) {
+void add_compare(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("files", options->paths,
                   "plans, which are timed in turns, or results of bench and import; the first one is the reference")
-      ->required()
-      ->expected(2, 64);
+      .required()
+      .expected(2, 64);
   verb.add_option("--data", options->path,
                   "plans: samples to compare the outputs on, also with the labels if there are any");
   verb.add_option("--samples", options->samples, "number of samples to use, chosen by --seed; all of them by default")
-      ->check(whole_number(1));
-  verb.add_option("--seed", options->seed, "seed for choosing the samples")->capture_default_str();
+      .check(whole_number(1));
+  verb.add_option("--seed", options->seed, "seed for choosing the samples").capture_default_str();
   verb.add_option("--batch", options->batch,
                   "plans: batch size to time; by default the one that the first plan is tuned for")
-      ->check(whole_number(1));
+      .check(whole_number(1));
   verb.add_option("--duration", options->duration, "plans: longest time to spend on timing each plan but the first")
-      ->capture_default_str();
+      .capture_default_str();
   verb.add_option("--burn", options->burn,
                   "slow the last plan down by this share of every run, e.g. 3%, to test the verdicts");
   verb.add_option("--output-name", options->output,
@@ -223,10 +223,10 @@ void add_compare(CLI::App& verb, Context& context) {
                 "compare runs that differ in device, threads, shapes, model, ..., and mark the verdict");
   add_memory_flag(verb, options->memory_limit);
   options->data.add_to(verb);
-  for (CLI::Option* option : verb.get_options())
-    if (option->get_group() == DataFlags::kGroup) option->needs("--data");
+  for (const Option& option : verb.get_options())
+    if (option.group() == DataFlags::kGroup) option.needs("--data");
   for (const char* name : {"--samples", "--seed", "--output-name", "--memory-limit"})
-    verb.get_option(name)->needs("--data");
+    verb.get_option(name).needs("--data");
   verb.callback([options, &context] { compare(*options, context); });
 }
 

@@ -166,7 +166,7 @@ std::vector<Finding> examine(const Environment& e, const cuda::Inventory& invent
 
 }  // namespace
 
-void add_doctor(CLI::App& verb, Context& context) {
+void add_doctor(Command& verb, Context& context) {
   auto folders = std::make_shared<std::vector<std::string>>();
   add_cuda_path(verb, *folders);
   verb.callback([&context, folders] {

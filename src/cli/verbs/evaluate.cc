@@ -51,24 +51,24 @@ void evaluate(const Options& options, Context& context) {
 
 }  // namespace
 
-void add_evaluate(CLI::App& verb, Context& context) {
+void add_evaluate(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("model", options->model, "an ONNX model, which is built first, or a plan")->required();
+  verb.add_option("model", options->model, "an ONNX model, which is built first, or a plan").required();
   add_model_flags(verb, options->flags);
   verb.add_option("--data", options->path,
                   "samples to evaluate on: a folder of pictures (labelled if each class has a sub-folder), .npz "
                   "(labelled by 'labels'), CSV (labelled by a 'label' column) or .npy")
-      ->required();
+      .required();
   verb.add_option("--metric", options->metric,
                   "metric that must be reported: top1 (needs labels), or agreement, cosine or snr (against FP32); by "
                   "default all that the data allow");
   verb.add_option("--reference", options->reference,
                   "the MODEL or PLAN to compare with; by default the same model in FP32");
   verb.add_option("--samples", options->samples, "number of samples to use, chosen by --seed; all of them by default")
-      ->check(whole_number(1));
-  verb.add_option("--seed", options->seed, "seed for choosing the samples")->capture_default_str();
+      .check(whole_number(1));
+  verb.add_option("--seed", options->seed, "seed for choosing the samples").capture_default_str();
   verb.add_option("--batch", options->batch, "number of samples in a batch; the last batch may be smaller")
-      ->check(whole_number(1));
+      .check(whole_number(1));
   verb.add_option("--output-name", options->output,
                   "name of the output that holds the classes; needed if there are several such outputs, or if the "
                   "output is a sequence");

@@ -68,12 +68,12 @@ void explain_all(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_explain(CLI::App& verb, Context& context) {
+void add_explain(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("files", options->paths,
                   "plans, and files that trtexec exported: one of --exportLayerInfo begins an engine, and those of "
                   "--exportProfile and --exportTimes after it belong to that engine")
-      ->required();
+      .required();
   verb.add_option("--asked", options->asked,
                   "precision that the build was asked for, if the file does not say it: fp32, fp16, int8, ...");
   verb.add_option("-o,--output", options->output,

@@ -4,27 +4,24 @@
 
 namespace temper::cli {
 
-void add_export(CLI::App& verb, Context& context) {
+void add_export(Command& verb, Context& context) {
   auto flags = std::make_shared<PythonFlags>();
   verb.add_option("source", flags->word, "the model to export, in one of the forms below")
-      ->required()
-      ->type_name("SOURCE");
-  verb.add_option("-o,--output", flags->word, "the ONNX file to write")->required()->type_name("FILE.onnx");
-  verb.add_option("--opset", flags->word, "opset of the ONNX file; by default the framework chooses it")
-      ->type_name("N");
+      .required()
+      .type_name("SOURCE");
+  verb.add_option("-o,--output", flags->word, "the ONNX file to write").required().type_name("FILE.onnx");
+  verb.add_option("--opset", flags->word, "opset of the ONNX file; by default the framework chooses it").type_name("N");
   verb.add_option("--exporter", flags->word,
                   "PyTorch: which exporter to use, export (torch.export) or torchscript; auto tries export first")
-      ->type_name("auto|export|torchscript");
+      .type_name("auto|export|torchscript");
   verb.add_flag("--no-check", flags->flag, "write the file and do not check it");
   verb.add_flag(
       "--force", flags->flag,
       "replace an output file that temper export did not write; a file that this command reads is never replaced");
   add_source_options(verb, *flags);
-  verb.add_option("--seed", flags->word, "seed for random weights and for the inputs of the check (0)")->type_name("N");
-  verb.add_option("--rtol", flags->word, "relative tolerance of the check (1e-3; with --half 1e-2)")
-      ->type_name("FLOAT");
-  verb.add_option("--atol", flags->word, "absolute tolerance of the check (1e-4; with --half 1e-2)")
-      ->type_name("FLOAT");
+  verb.add_option("--seed", flags->word, "seed for random weights and for the inputs of the check (0)").type_name("N");
+  verb.add_option("--rtol", flags->word, "relative tolerance of the check (1e-3; with --half 1e-2)").type_name("FLOAT");
+  verb.add_option("--atol", flags->word, "absolute tolerance of the check (1e-4; with --half 1e-2)").type_name("FLOAT");
   verb.footer(
       "SOURCE is one of\n"
       "  torchvision:NAME   a model of torchvision              timm:NAME    a model of timm\n"

@@ -86,14 +86,14 @@ void gate(const Options& options, Context& context) {
 
 }  // namespace
 
-void add_gate(CLI::App& verb, Context& context) {
+void add_gate(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("baseline", options->baseline, "the result to compare with (bench --json)")->required();
-  verb.add_option("result", options->result, "the new result (bench --json)")->required();
+  verb.add_option("baseline", options->baseline, "the result to compare with (bench --json)").required();
+  verb.add_option("result", options->result, "the new result (bench --json)").required();
   verb.add_option(
           "--max-slowdown", options->max_slowdown,
           "slowdown of the median latency that is allowed; exit code 1 if the result is slower than that beyond doubt")
-      ->capture_default_str();
+      .capture_default_str();
   verb.add_flag("--strict", options->strict,
                 "exit code 1 also if the answer is uncertain, or if a run of the baseline is missing");
   verb.add_flag("--force", options->force,

@@ -104,11 +104,11 @@ void explain(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_import(CLI::App& verb, Context& context) {
+void add_import(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("program", options->program, "program that wrote the logs: trtexec")
-      ->required()
-      ->check(CLI::IsMember({"trtexec"}));
+      .required()
+      .check(one_of({"trtexec"}));
   verb.add_option("logs", options->paths,
                   "logs of trtexec 7.x to 11.x, and files of its --exportTimes, which are joined to their runs");
   verb.add_option("-o,--output", options->output, "the result file to write (docs/results.md)");
@@ -116,17 +116,17 @@ void add_import(CLI::App& verb, Context& context) {
   verb.add_option("--set", options->known,
                   "facts that the logs do not contain, like batch=32,precision=fp16; keys: model, model_sha256, batch, "
                   "precision, device, device_name, transfers, cuda_graph, spin_wait, streams, tensorrt_version")
-      ->delimiter(',');
-  auto* command = verb.add_option("--command", options->command,
-                                  "explain this command line of trtexec and translate it to Temper; no log is read");
+      .delimiter(',');
+  const Option command = verb.add_option(
+      "--command", options->command, "explain this command line of trtexec and translate it to Temper; no log is read");
   verb.add_option("--to", options->to,
                   "translate the command line to this version of trtexec instead: 8.6, 10, 11 or a release")
-      ->needs(command);
+      .needs(command);
   verb.add_option("--from", options->from,
                   "version of trtexec that the command line is written for, if its flags leave that open")
-      ->needs(command);
+      .needs(command);
   verb.callback([options, &context, command] {
-    if (*command) {
+    if (command.given()) {
       if (!options->paths.empty() || !options->output.empty() || !options->known.empty())
         fail(ErrorKind::usage, "--command explains a command line; logs, -o and --set belong to importing");
       return explain(*options, context);

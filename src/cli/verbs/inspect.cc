@@ -13,22 +13,21 @@ namespace {
 struct Options {
   std::string model, memory_limit;
   bool graph = false;
-  bool passes = false;
+  std::string passes = "off";
   PassOptions pass_options;
   std::vector<std::string> disabled;
   InspectPlanOptions plan;
 };
 }  // namespace
 
-void add_inspect(CLI::App& verb, Context& context) {
+void add_inspect(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("model", options->model, "an ONNX model or a plan")->required();
+  verb.add_option("model", options->model, "an ONNX model or a plan").required();
   verb.add_flag("--graph", options->graph, "print the graph of the model");
-  verb.add_option_function<std::string>(
-          "--passes", [options](const std::string& word) { options->passes = word == "on"; },
-          "graph to print: on for the graph after the passes, off (default) for the graph as imported")
-      ->check(CLI::IsMember({"on", "off"}));
-  verb.add_option("--disable", options->disabled, "passes to skip, separated by commas")->delimiter(',');
+  verb.add_option("--passes", options->passes,
+                  "graph to print: on for the graph after the passes, off (default) for the graph as imported")
+      .check(one_of({"on", "off"}));
+  verb.add_option("--disable", options->disabled, "passes to skip, separated by commas").delimiter(',');
   add_memory_flag(verb, options->memory_limit);
   verb.add_option("--dump-passes", options->pass_options.dump_folder,
                   "folder to write the graph to after each pass that changes it");
@@ -46,8 +45,7 @@ void add_inspect(CLI::App& verb, Context& context) {
            "' is none; make one with temper build");
     ImportedModel model = import_onnx(options->model, {{}, memory_limit_of(options->memory_limit)});
     options->pass_options.disabled.insert(options->disabled.begin(), options->disabled.end());
-    options->passes |= !options->pass_options.dump_folder.empty() || !options->disabled.empty();
-    if (options->passes) {
+    if (options->passes == "on" || !options->pass_options.dump_folder.empty() || !options->disabled.empty()) {
       options->pass_options.memory_limit = memory_limit_of(options->memory_limit);
       run_passes(model.graph, options->pass_options);
     }

@@ -132,12 +132,12 @@ void profile(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_profile(CLI::App& verb, Context& context) {
+void add_profile(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("plan", options->path, "a plan file")->required();
+  verb.add_option("plan", options->path, "a plan file").required();
   options->flags.add_to(verb);
   verb.add_option("--top", options->top, "number of steps to print, those that take longest; by default all steps")
-      ->check(CLI::PositiveNumber);
+      .check(whole_number(1));
   verb.add_flag("--by-time", options->by_time, "print the longest steps first, not in the order in which they run");
   verb.add_option("--csv", options->csv, "CSV file to save the table to");
   add_force_flag(verb, options->force);

@@ -83,12 +83,12 @@ void report(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_report(CLI::App& verb, Context& context) {
+void add_report(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("file", options->files,
                   "files to show: results (bench --json, import), studies (study.json), profiles (profile --json), "
                   "explanations (explain -o)")
-      ->required();
+      .required();
   verb.add_option("-o,--output", options->html,
                   "HTML page to write, with pictures, tables, environment and commands; it needs no network");
   verb.add_option("--markdown", options->markdown,

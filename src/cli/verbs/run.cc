@@ -224,22 +224,22 @@ void run(const Options& options, Context& context) {
 
 }  // namespace
 
-void add_run(CLI::App& verb, Context& context) {
+void add_run(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("model", options->model, "an ONNX model, which is built first, or a plan")->required();
+  verb.add_option("model", options->model, "an ONNX model, which is built first, or a plan").required();
   add_model_flags(verb, options->flags);
   add_force_flag(verb, options->force);
   verb.add_option("--input", options->inputs,
                   "file for an input, written NAME=FILE: .npy, .npz, .pb, .csv, a picture or a folder of pictures; "
                   "NAME= may be left out if the model has one input")
-      ->type_size(1)
-      ->allow_extra_args(false);
+      .type_size(1)
+      .allow_extra_args(false);
   verb.add_option("--output-dir", options->output_folder,
                   "folder to write the outputs to, each in its own file <output>.npy");
   verb.add_option("--batch", options->batch, "number of samples in a batch; the last batch may be smaller")
-      ->check(whole_number(1));
+      .check(whole_number(1));
   verb.add_option("--top", options->top, "number of classes to show for each sample (default 5; 0 shows none)")
-      ->check(whole_number(0));
+      .check(whole_number(0));
   verb.add_option("--seed", options->seed, "seed for the random values of inputs that are not given (default 1)");
   options->data.add_to(verb);
   verb.callback([options, &context] { run(*options, context); });

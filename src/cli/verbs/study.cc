@@ -119,19 +119,19 @@ void run(const Options& options, Context& context) {
 
 }  // namespace
 
-void add_study(CLI::App& verb, Context& context) {
+void add_study(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
   options->flags.precision = "fp32,int8";
-  verb.add_option("model", options->model, "the ONNX model to study")->required();
+  verb.add_option("model", options->model, "the ONNX model to study").required();
   verb.add_option("--data", options->data, "samples: one part calibrates, the rest evaluates; top1 needs labels")
-      ->required();
+      .required();
   verb.add_option("-o,--output", options->output,
                   "folder to write plans, ranges.json, study.json, study.md, report.html and result.json to; an "
                   "interrupted study goes on from the steps saved there")
-      ->required();
+      .required();
   verb.add_option("--precision", options->flags.precision,
                   "precisions to study, separated by commas: fp32, bf16, int8; fp32 is always included for comparison")
-      ->capture_default_str();
+      .capture_default_str();
   add_device_flags(verb, options->flags);
   add_keep_flags(verb, options->flags);
   add_tuning_flags(verb, options->flags);
@@ -147,18 +147,18 @@ void add_study(CLI::App& verb, Context& context) {
   verb.add_option("--method", options->method,
                   "calibration method: auto (the one closest to FP32 on held-out samples), entropy, minmax, "
                   "percentile[:99.99] or mse")
-      ->capture_default_str();
+      .capture_default_str();
   verb.add_option("--samples", options->samples, "number of samples to use, chosen by --seed; all of them by default")
-      ->check(whole_number(1));
+      .check(whole_number(1));
   verb.add_option("--calibration-samples", options->calibration_samples,
                   "number of those samples that calibrate; by default half of them, at most 500")
-      ->check(whole_number(1));
-  verb.add_option("--seed", options->seed, "seed for choosing and splitting the samples")->capture_default_str();
+      .check(whole_number(1));
+  verb.add_option("--seed", options->seed, "seed for choosing and splitting the samples").capture_default_str();
   verb.add_option("--batch", options->batch,
                   "batch size to build for, evaluate and time; by default 1, or the model's own")
-      ->check(whole_number(1));
+      .check(whole_number(1));
   verb.add_option("--duration", options->duration, "longest time to spend on timing each precision")
-      ->capture_default_str();
+      .capture_default_str();
   verb.add_option("--output-name", options->classes,
                   "name of the output that holds the classes; needed if there are several such outputs, or if the "
                   "output is a sequence");

@@ -85,26 +85,26 @@ nlohmann::json find_drift(Session& session, const std::vector<Tensor>& inputs, c
 
 }  // namespace
 
-void add_verify(CLI::App& verb, Context& context) {
+void add_verify(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("model", options->model, "the ONNX model to check")->required();
-  verb.add_option("--rtol", options->tolerance.relative, "relative tolerance of the comparison")->capture_default_str();
-  verb.add_option("--atol", options->tolerance.absolute, "absolute tolerance of the comparison")->capture_default_str();
+  verb.add_option("model", options->model, "the ONNX model to check").required();
+  verb.add_option("--rtol", options->tolerance.relative, "relative tolerance of the comparison").capture_default_str();
+  verb.add_option("--atol", options->tolerance.absolute, "absolute tolerance of the comparison").capture_default_str();
   verb.add_flag("--nodes", options->nodes, "compare every node with the reference, even if the outputs agree");
-  verb.add_option("--seed", options->seed, "seed for the random inputs")->capture_default_str();
+  verb.add_option("--seed", options->seed, "seed for the random inputs").capture_default_str();
   add_model_flags(verb, options->flags);
-  CLI::App* beside =
+  Command beside =
       verb.add_option_group("Beside its source", "with --source, Python does the work: see temper export --help");
-  CLI::Option* source = beside
-                            ->add_option("--source", options->source,
-                                         "the model that the file was exported from, named as for temper export; its "
-                                         "outputs are compared with those of ONNX Runtime and Temper")
-                            ->type_name("SPEC");
-  add_source_options(*beside, options->python);
-  for (CLI::Option* option : beside->get_options())
-    if (option != source) option->needs(source);
+  const Option source = beside
+                            .add_option("--source", options->source,
+                                        "the model that the file was exported from, named as for temper export; its "
+                                        "outputs are compared with those of ONNX Runtime and Temper")
+                            .type_name("SPEC");
+  add_source_options(beside, options->python);
+  for (const Option& option : beside.get_options())
+    if (option != source) option.needs(source);
   verb.callback([options, source, &context] {
-    if (*source) hand_over_to_python(options->python.python, context);
+    if (source.given()) hand_over_to_python(options->python.python, context);
     check_files(with_build_files({{options->model}, {}, {}}, options->flags));
     if (is_plan(options->model))
       fail(ErrorKind::usage, "'", options->model,

@@ -33,7 +33,7 @@ void list(bool as_json) {
 
 }  // namespace
 
-void add_zoo(CLI::App& verb, Context& context) {
+void add_zoo(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("name", options->name, "name of the model to write; --list shows the names");
   verb.add_option("-o,--output", options->output, "the ONNX file to write");

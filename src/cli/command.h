@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of a verb: what verbs use of CLI11. Its headers take seconds; command.cc and main.cc alone compile them.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+class Validator;
+}  // namespace CLI
+
+namespace temper::cli {
+
+// What an option's text must be. Where it is not, CLI11 says so in an error of usage; --help shows its kind.
+struct Check {
+  std::shared_ptr<const CLI::Validator> validator;
+};
+Check whole_number(int64_t least);
+Check whole_number(int64_t least, int64_t most);
+Check positive_number();  // CLI11's own check prints the largest double in its message
+Check one_of(std::initializer_list<const char*> words);
+
+// An option of a command, which owns it. Each function but the questions returns the option itself.
+class Option {
+ public:
+  explicit Option(CLI::Option* option) : option_(option) {}
+  Option check(const Check& check) const;
+  Option required() const;
+  Option type_name(const std::string& name) const;  // shown by --help in the place of TEXT or INT
+  Option group(const std::string& name) const;      // under which --help lists it
+  Option delimiter(char character) const;           // between the values of a list
+  Option expected(int least, int most) const;       // how many values
+  Option type_size(int words) const;                // how many words make one value
+  Option allow_extra_args(bool allowed) const;      // whether a list takes more than one value without its name again
+  Option capture_default_str() const;               // --help shows the value that the variable has now
+  Option needs(const std::string& name) const;      // an error of usage where that option is not given, too
+  Option needs(const Option& other) const;
+  Option excludes(const std::string& name) const;  // an error of usage where that option is given, too
+
+  bool given() const;  // on the command line
+  std::string name() const;
+  std::string group() const;
+  bool operator==(const Option&) const = default;
+
+ private:
+  friend class Command;
+  CLI::Option* option_;
+};
+
+// A verb, or a group of its options. It refers to what CLI11 owns, and may be copied.
+class Command {
+ public:
+  explicit Command(CLI::App& app) : app_(&app) {}
+  // `name`: "--batch", "-o,--output", or a word for an argument without a name. `value` is written when the command
+  // line is read and must live until then. T: std::string, int, int64_t, uint64_t, double, or a vector of one of them
+  // that a verb uses (the list is in command.cc).
+  template <class T>
+  Option add_option(const std::string& name, T& value, const std::string& help);
+  Option add_flag(const std::string& name, bool& value, const std::string& help);
+  bool has_option(const std::string& name) const;
+  Option get_option(const std::string& name) const;
+  std::vector<Option> get_options() const;
+  void remove_option(const std::string& name);
+  Command add_option_group(const std::string& name, const std::string& help);
+  void footer(const std::string& text);           // the end of --help
+  void callback(std::function<void()> function);  // what the verb does
+
+ private:
+  CLI::App* app_;
+};
+
+}  // namespace temper::cli
