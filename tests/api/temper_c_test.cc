@@ -3,6 +3,7 @@
 #include "temper/temper_c.h"
 
 #include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "../cli/program.h"

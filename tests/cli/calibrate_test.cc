@@ -2,6 +2,7 @@
 // calibrate as a user calls it, on models small enough to check with NumPy.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "../paths.h"

@@ -53,7 +53,7 @@ TEST(CompareVerb, TheSlowerPlanWithTheSameAnswersIsNamedAndFailsTheCheck) {
   const auto verdict = second.at("speed").at("verdict");
   EXPECT_TRUE(verdict == "SLOWER" || verdict == "UNSURE") << slower.out;
   EXPECT_EQ(slower.code, verdict == "SLOWER" ? 1 : 0);
-  if (verdict == "SLOWER") EXPECT_LT(second.at("speed").at("ci99")[1].get<double>(), 1);
+  if (verdict == "SLOWER") { EXPECT_LT(second.at("speed").at("ci99")[1].get<double>(), 1); }
   EXPECT_CONTAINS(second.at("forced").get<std::string>(), "model: ");
   EXPECT_EQ(json.at("batch"), 16);
   EXPECT_EQ(second.at("answers").at("agreement").at("same"), 40);
@@ -114,7 +114,7 @@ TEST(CompareVerb, ResultsAreComparedByTheirSamplesAndTheGateFailsOnlyBeyondItsLi
   const auto median_of = [&](const char* name) { return load_result(folder + name).runs.at(0).latency.median.value(); };
   const double slowdown = median_of("b.json") / median_of("a.json") - 1;
   EXPECT_NEAR(run.at("slowdown").get<double>(), slowdown, 0.2 * (1 + slowdown)) << gate.out;
-  if (slowdown > 0.5) EXPECT_NE(run.at("gate"), "PASS") << gate.out;
+  if (slowdown > 0.5) { EXPECT_NE(run.at("gate"), "PASS") << gate.out; }
   EXPECT_EQ(gate.code, run.at("gate") == "FAIL" ? 1 : 0);
   const Outcome back = temper(folder, "gate b.json a.json --force --max-slowdown 0% --json");
   EXPECT_EQ(back.code, nlohmann::json::parse(back.out).at("runs").at(0).at("gate") == "FAIL" ? 1 : 0) << back.err;

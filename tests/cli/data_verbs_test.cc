@@ -2,6 +2,7 @@
 // run and evaluate as a user calls them, on models small enough to check with NumPy.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "data/npy.h"

@@ -2,6 +2,7 @@
 // evaluate on a real model in INT8, and what it refuses to call a result.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "../paths.h"

@@ -3,9 +3,6 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "base/error.h"
@@ -15,31 +12,12 @@ namespace temper {
 
 // An empty folder that belongs to the running test of this build, as another checkout may be running the same test; the
 // path ends with '/'.
-inline std::string test_folder() {
-  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-  const size_t build = std::hash<std::string>{}(std::filesystem::read_symlink("/proc/self/exe").string());
-  const std::string folder = ::testing::TempDir() + "/temper_" + std::to_string(build) + "_" + test->test_suite_name() +
-                             "_" + test->name() + "/";
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
-  return folder;
-}
+std::string test_folder();
 
-inline void write_text(const std::string& path, std::string_view text) {
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
-}
+void write_text(const std::string& path, std::string_view text);
 
 // Runs a script with `folder` as the current directory; numpy is np, PIL's Image is imported.
-inline void run_python(const std::string& folder, const std::string& script) {
-  write_text(folder + "script.py", "import numpy as np\nfrom PIL import Image\n" + script);
-  const std::string command = "cd '" + folder + "' && '" TEMPER_PYTHON "' script.py 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
-  std::string output;
-  char buffer[4096];
-  while (size_t got = fread(buffer, 1, sizeof buffer, pipe)) output.append(buffer, got);
-  ASSERT_EQ(pclose(pipe), 0) << output;
-}
+void run_python(const std::string& folder, const std::string& script);
 
 // The message of the Error that `body` throws; the test fails where it throws none, or one of another kind.
 template <class F>

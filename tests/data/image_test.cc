@@ -2,6 +2,7 @@
 #include "data/image.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "data/npy.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/npz.h"
 
+#include <filesystem>
+
 #include "helpers.h"
 
 namespace temper {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include <atomic>
+#include <filesystem>
 #include <thread>
 
 #include "../data/helpers.h"

@@ -3,6 +3,7 @@
 // end, or fit the machine, otherwise.
 #include "onnx/limits.h"
 
+#include <onnx/onnx_pb.h>
 #include <unistd.h>
 
 #include "../data/helpers.h"

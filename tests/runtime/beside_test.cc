@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/beside.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "../plan/helpers.h"

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "../../data/helpers.h"
 #include "../../paths.h"
 #include "backends/cuda/support/compiler.h"

@@ -2,6 +2,7 @@
 // Whole plans on a GPU that is emulated: built, run, and their answers held against the CPU's.
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "../../paths.h"

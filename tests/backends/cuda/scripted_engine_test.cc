@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole plans for scripted GPUs: no GPU is needed, and every failure of one can be played.
+#include <elf.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda_test_helpers.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace temper::testing {
+
+cuda::LibrarySearch cuda_search() {
+  cuda::LibrarySearch search;
+  const std::filesystem::path lib = std::filesystem::path(TEMPER_PYTHON).parent_path().parent_path() / "lib";
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(lib, error), end; !error && it != end; it.increment(error))
+    if (it->path().filename().string().starts_with("python"))
+      search.folders.push_back((it->path() / "site-packages").string());
+  return search;
+}
+
+namespace {
+
+// A folder that goes with the process.
+struct CubinFolder {
+  std::string path = (std::filesystem::path(::testing::TempDir()) / concat("temper_test_cubins_", getpid())).string();
+  ~CubinFolder() {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+  }
+};
+
+}  // namespace
+
+const cuda::Compiler* nvrtc(std::string& why_not) {
+  static std::string reason;
+  static const CubinFolder folder;
+  static const std::unique_ptr<cuda::Compiler> compiler = [] {
+    try {
+      return std::make_unique<cuda::Compiler>(cuda_search(), folder.path);
+    } catch (const Error& error) {
+      reason = error.what();
+      return std::unique_ptr<cuda::Compiler>();
+    }
+  }();
+  why_not = reason;
+  return compiler.get();
+}
+
+cuda::GpuRef gpu(std::string& why_not) {
+  static std::string reason;
+  static const cuda::GpuRef gpu = [] {
+    try {
+      return cuda::Gpu::open(cuda::Driver::open({}), 0);
+    } catch (const Error& error) {
+      reason = error.what();
+      return cuda::GpuRef();
+    }
+  }();
+  why_not = reason;
+  return gpu;
+}
+
+}  // namespace temper::testing

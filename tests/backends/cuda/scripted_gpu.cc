@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scripted_gpu.h"
+
+#include <elf.h>
+
+#include <cmath>
+
+namespace temper::testing {
+
+cuda::DriverApi ScriptedGpus::api() {
+  using namespace cuda;
+  using S = ScriptedGpus;
+  DriverApi a;
+  a.init = [](unsigned) { return 0; };
+  a.driver_version = [](int* v) { return *v = get().driver_version, 0; };
+  a.device_count = [](int* n) { return *n = kGpus, 0; };
+  a.device_get = [](DeviceHandle* d, int i) { return *d = i, 0; };
+  a.device_name = [](char* name, int, DeviceHandle) { return std::strcpy(name, get().gpu_name.c_str()), 0; };
+  a.device_total_memory = [](size_t* n, DeviceHandle) { return *n = size_t(get().memory_bytes), 0; };
+  a.device_attribute = [](int* value, DeviceAttribute which, DeviceHandle) {
+    switch (which) {
+      case DeviceAttribute::capability_major: *value = get().major; break;
+      case DeviceAttribute::capability_minor: *value = get().minor; break;
+      case DeviceAttribute::multiprocessors: *value = get().multiprocessors; break;
+      case DeviceAttribute::l2_bytes: *value = 50 << 20; break;
+      case DeviceAttribute::shared_per_block_optin:
+      case DeviceAttribute::shared_per_multiprocessor: *value = 232448; break;
+      case DeviceAttribute::registers_per_multiprocessor: *value = 65536; break;
+      default: *value = 0;
+    }
+    return 0;
+  };
+  a.device_pci_bus_id = [](char* id, int, DeviceHandle d) {
+    return std::strcpy(id, d ? "0000:02:00.0" : "0000:01:00.0"), 0;
+  };
+  a.primary_retain = [](ContextHandle* c, DeviceHandle d) {
+    return locked([&](S& s) {
+      if (const Result lost = s.begin(d)) return lost;
+      return s.make(c, {"context", d});
+    });
+  };
+  a.primary_release = [](DeviceHandle d) {
+    return locked([&](S& s) {
+      const Result lost = s.begin(d);
+      for (auto it = s.objects_.begin(); it != s.objects_.end(); ++it)
+        if (it->second.kind == "context" && it->second.gpu == d) {
+          if (!lost) s.objects_.erase(it);
+          return lost;
+        }
+      return s.misuse("releasing a context that is not there", kInvalidContext);
+    });
+  };
+  a.context_set_current = [](ContextHandle c) {
+    return locked([&](S& s) -> Result {
+      if (!c) return current() = -1, 0;  // none
+      const Object* context = s.find(c, "context");
+      if (!context) return kInvalidContext;
+      if (const Result lost = s.begin(context->gpu)) return lost;
+      return current() = context->gpu, 0;
+    });
+  };
+  a.context_get_current = [](ContextHandle* c) {
+    return locked([&](S& s) -> Result {
+      *c = nullptr;
+      for (const auto& [address, object] : s.objects_)
+        if (object.kind == "context" && object.gpu == current())
+          *c = reinterpret_cast<ContextHandle>(const_cast<void*>(address));
+      return 0;
+    });
+  };
+  a.context_synchronize = [] { return locked([](S& s) { return s.begin(); }); };
+  a.memory_info = [](size_t* free, size_t* total) {
+    return locked([&](S& s) -> Result {
+      if (const Result lost = s.begin()) return lost;
+      *total = size_t(s.memory_bytes);
+      return *free = size_t(s.memory_bytes - s.used_bytes(current())), 0;
+    });
+  };
+  a.memory_allocate = [](DevicePointer* p, size_t n) {
+    return locked([&](S& s) {
+      void* address = nullptr;
+      const Result result = s.allocate(&address, int64_t(n), "memory");
+      *p = reinterpret_cast<DevicePointer>(address);
+      return result;
+    });
+  };
+  a.memory_free = [](DevicePointer p) {
+    return locked([&](S& s) { return s.release(reinterpret_cast<void*>(p), "memory"); });
+  };
+  a.host_allocate = [](void** p, size_t n, unsigned) {
+    return locked([&](S& s) { return s.allocate(p, int64_t(n), "pinned"); });
+  };
+  a.host_free = [](void* p) { return locked([&](S& s) { return s.release(p, "pinned"); }); };
+  a.copy_to_device = [](DevicePointer to, const void* from, size_t n, StreamHandle stream) {
+    void* device = reinterpret_cast<void*>(to);
+    return locked([&](S& s) { return s.copy(device, from, n, device, stream); });
+  };
+  a.copy_to_host = [](void* to, DevicePointer from, size_t n, StreamHandle stream) {
+    const void* device = reinterpret_cast<const void*>(from);
+    return locked([&](S& s) { return s.copy(to, device, n, device, stream); });
+  };
+  a.copy_on_device = [](DevicePointer to, DevicePointer from, size_t n, StreamHandle stream) {
+    void* device = reinterpret_cast<void*>(to);
+    return locked([&](S& s) {
+      ++s.copies_on_device;
+      return s.copy(device, reinterpret_cast<const void*>(from), n, device, stream);
+    });
+  };
+  a.fill = [](DevicePointer to, unsigned char value, size_t n, StreamHandle stream) {
+    return locked([&](S& s) {
+      return s.put_in(stream, [&s, to, value, n]() -> Result {
+        void* device = reinterpret_cast<void*>(to);
+        if (!s.inside(device, n)) return s.misuse("a fill outside of memory", kIllegalAddress);
+        return std::memset(device, value, n), 0;
+      });
+    });
+  };
+  a.stream_create = [](StreamHandle* handle, unsigned) {
+    return locked([&](S& s) {
+      if (const Result lost = s.begin()) return lost;
+      return s.make(handle, {"stream", current()});
+    });
+  };
+  a.stream_destroy = [](StreamHandle handle) { return locked([&](S& s) { return s.destroy(handle, "stream"); }); };
+  a.stream_synchronize = [](StreamHandle handle) { return locked([&](S& s) { return s.wait(handle); }); };
+  a.stream_query = a.stream_synchronize;
+  a.stream_wait_event = [](StreamHandle, EventHandle, unsigned) { return locked([](S& s) { return s.begin(); }); };
+  a.stream_begin_capture = [](StreamHandle handle, int) {
+    return locked([&](S& s) -> Result {
+      if (const Result lost = s.begin()) return lost;
+      Object* stream = s.find(handle, "stream");
+      if (!stream) return kInvalidHandle;
+      if (stream->capturing) return s.misuse("recording twice at a time", kCaptureUnsupported);
+      capturing_thread() = &current();
+      return stream->capturing = true, 0;
+    });
+  };
+  a.stream_end_capture = [](StreamHandle handle, GraphHandle* graph) {
+    return locked([&](S& s) -> Result {
+      if (const Result lost = s.begin()) return lost;
+      Object* stream = s.find(handle, "stream");
+      if (!stream) return kInvalidHandle;
+      if (!stream->capturing) return s.misuse("ending what was not begun", kCaptureUnsupported);
+      stream->capturing = false;
+      ++s.graphs_recorded;
+      Object made{"graph", current()};
+      made.actions.swap(stream->actions);
+      return s.make(graph, std::move(made));
+    });
+  };
+  a.graph_instantiate = [](GraphExecHandle* exec, GraphHandle graph, unsigned long long) {
+    return locked([&](S& s) -> Result {
+      if (const Result lost = s.begin()) return lost;
+      const Object* from = s.find(graph, "graph");
+      if (!from) return kInvalidHandle;
+      Object made{"exec", from->gpu};
+      made.actions = from->actions;
+      return s.make(exec, std::move(made));
+    });
+  };
+  a.graph_launch = [](GraphExecHandle exec, StreamHandle stream) {
+    return locked([&](S& s) -> Result {
+      if (!s.find(exec, "exec")) return kInvalidHandle;
+      return s.put_in(stream, [&s, exec]() -> Result {
+        Object* graph = s.find(exec, "exec");
+        if (!graph) return kInvalidHandle;
+        for (const auto& action : std::vector(graph->actions))
+          if (const Result result = action()) return result;
+        return 0;
+      });
+    });
+  };
+  a.graph_destroy = [](GraphHandle handle) { return locked([&](S& s) { return s.destroy(handle, "graph"); }); };
+  a.graph_exec_destroy = [](GraphExecHandle handle) { return locked([&](S& s) { return s.destroy(handle, "exec"); }); };
+  a.event_create = [](EventHandle* handle, unsigned) {
+    return locked([&](S& s) {
+      if (const Result lost = s.begin()) return lost;
+      return s.make(handle, {"event", current()});
+    });
+  };
+  a.event_destroy = [](EventHandle handle) { return locked([&](S& s) { return s.destroy(handle, "event"); }); };
+  a.event_record = [](EventHandle event, StreamHandle stream) {
+    return locked([&](S& s) { return s.happen(event, stream); });
+  };
+  a.event_record_with_flags = [](EventHandle event, StreamHandle stream, unsigned) {
+    return locked([&](S& s) { return s.happen(event, stream); });
+  };
+  a.event_synchronize = [](EventHandle) { return locked([](S& s) { return s.begin(); }); };
+  a.event_elapsed = [](float* ms, EventHandle from, EventHandle to) {
+    return locked([&](S& s) -> Result {
+      if (const Result lost = s.begin()) return lost;
+      const Object *first = s.find(from, "event"), *last = s.find(to, "event");
+      if (!first || !last) return kInvalidHandle;
+      return *ms = float(last->ms - first->ms), 0;
+    });
+  };
+  a.module_load = [](ModuleHandle* handle, const void* cubin) {
+    return locked([&](S& s) -> Result {
+      if (const Result lost = s.begin()) return lost;
+      if (std::memcmp(cubin,
+                      "\x7f"
+                      "ELF",
+                      4) != 0)
+        return kInvalidSource;
+      Object module{"module", current()};
+      module.library = emulator::KernelLibrary::load(cubin);
+      if (!module.library) {
+        Elf64_Ehdr head;
+        std::memcpy(&head, cubin, sizeof head);
+        module.code.assign(static_cast<const char*>(cubin), head.e_shoff + size_t(head.e_shnum) * head.e_shentsize);
+      }
+      return s.make(handle, std::move(module));
+    });
+  };
+  a.module_unload = [](ModuleHandle handle) { return locked([&](S& s) { return s.destroy(handle, "module"); }); };
+  a.module_function = [](FunctionHandle* handle, ModuleHandle module, const char* name) {
+    return locked([&](S& s) -> Result {
+      if (const Result lost = s.begin()) return lost;
+      const Object* from = s.find(module, "module");
+      if (!from) return kInvalidHandle;
+      Object function{"function", current()};
+      function.name = name;
+      function.library = from->library;
+      const std::string section = concat(".text.", std::string_view(name), '\0');
+      if (function.library ? !function.library->has(name) : from->code.find(section) == std::string::npos)
+        return cuda::kNotFound;
+      return s.make(handle, std::move(function));
+    });
+  };
+  a.function_attribute = [](int* value, FunctionAttribute, FunctionHandle) {
+    return locked([&](S& s) -> Result {
+      if (const Result lost = s.begin()) return lost;
+      return *value = 32, 0;
+    });
+  };
+  a.function_set_attribute = [](FunctionHandle, FunctionAttribute, int) {
+    return locked([](S& s) { return s.begin(); });
+  };
+  a.launch_host = [](StreamHandle stream, void (*function)(void*), void* argument) {
+    return locked([&](S& s) { return s.put_in(stream, [=]() -> Result { return function(argument), 0; }); });
+  };
+  a.launch_kernel = [](FunctionHandle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                       unsigned bz, unsigned shared, StreamHandle stream, void** parameters, void**) {
+    const LaunchConfig config{{gx, gy, gz}, {bx, by, bz}, shared, stream, nullptr, 0};
+    return locked([&](S& s) { return s.launch(function, config, parameters); });
+  };
+  a.launch_kernel_ex = [](const LaunchConfig* config, FunctionHandle function, void** parameters, void**) {
+    return locked([&](S& s) { return s.launch(function, *config, parameters); });
+  };
+  a.tensor_map_tiled = [](void* map, int dtype, uint32_t rank, void* address, const uint64_t* sizes,
+                          const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int, int swizzle, int,
+                          int) {
+    return locked([&](S& s) -> Result {
+      emulator::TensorMap made = tensor_map(dtype, rank, address, sizes, strides, swizzle);
+      uint32_t inner = uint32_t(made.element_bytes) * box[0];
+      for (uint32_t i = 0; i < rank; ++i) {
+        made.box[i] = uint16_t(box[i]);
+        if (box[i] < 1 || box[i] > 256 || steps[i] != 1) return s.misuse("a box of a tensor map", kInvalidValue);
+      }
+      if (inner % 16 || (made.swizzle && inner > uint32_t(made.swizzle)))
+        return s.misuse("a box that does not fit its swizzling", kInvalidValue);
+      return s.keep(map, made);
+    });
+  };
+  a.tensor_map_im2col = [](void* map, int dtype, uint32_t rank, void* address, const uint64_t* sizes,
+                           const uint64_t* strides, const int* low, const int* high, uint32_t channels, uint32_t pixels,
+                           const uint32_t* steps, int, int swizzle, int, int) {
+    return locked([&](S& s) -> Result {
+      emulator::TensorMap made = tensor_map(dtype, rank, address, sizes, strides, swizzle);
+      made.im2col = 1;
+      made.box[0] = uint16_t(channels);
+      made.box[1] = uint16_t(pixels);
+      if (rank != 4 || channels > 256 || pixels > 1024) return s.misuse("a map of images", kInvalidValue);
+      for (uint32_t i = 0; i < rank; ++i) {
+        if (steps[i] < 1 || steps[i] > 8) return s.misuse("steps of a tensor map", kInvalidValue);
+        made.steps[i] = uint8_t(steps[i]);
+      }
+      for (uint32_t i = 0; i + 2 < rank; ++i) {
+        if (std::abs(low[i]) > 127 || std::abs(high[i]) > 127) return s.misuse("corners of a map", kInvalidValue);
+        made.low[i] = int8_t(low[i]), made.high[i] = int8_t(high[i]);
+      }
+      const uint32_t inner = uint32_t(made.element_bytes) * channels;
+      if (inner % 16 || (made.swizzle && inner > uint32_t(made.swizzle)))
+        return s.misuse("channels that do not fit their swizzling", kInvalidValue);
+      return s.keep(map, made);
+    });
+  };
+  return a;
+}
+
+}  // namespace temper::testing
