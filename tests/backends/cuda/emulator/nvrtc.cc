@@ -74,7 +74,7 @@ int compile(Program& program, int count, const char* const* options) {
   }
   const std::string compiler = TEMPER_EMULATOR_COMPILER;
   program.log =
-      ran(compiler + flags + " -E " + quoted(folder.path / "kernel.cc") + " -o " + quoted(folder.path / "kernel.ii"),
+      ran(compiler + flags + " -E -P " + quoted(folder.path / "kernel.cc") + " -o " + quoted(folder.path / "kernel.ii"),
           folder.path / "log");
   if (!program.log.empty()) return 6;
   std::string text = read(folder.path / "kernel.ii"), entries;
@@ -92,11 +92,16 @@ int compile(Program& program, int count, const char* const* options) {
   text += "\nextern \"C\" { __attribute__((visibility(\"default\"))) temper::emulator::Machine* temper_machine; }\n" +
           entries;
   write(folder.path / "kernel.ii", text);
+  // In two steps, and from a text that names no folder (-P above): the compiler cache then has the first.
   program.log = ran(compiler +
-                        " -std=gnu++20 -w -O1 -fPIC -shared -ffp-contract=off -fno-strict-aliasing -fvisibility=hidden "
-                        "-x c++-cpp-output " +
-                        quoted(folder.path / "kernel.ii") + " -o " + quoted(folder.path / "kernel.so"),
+                        " -std=gnu++20 -w -O1 -fPIC -ffp-contract=off -fno-strict-aliasing -fvisibility=hidden "
+                        "-x c++-cpp-output -c " +
+                        quoted(folder.path / "kernel.ii") + " -o " + quoted(folder.path / "kernel.o"),
                     folder.path / "log");
+  if (!program.log.empty()) return 6;
+  program.log =
+      ran(compiler + " -shared " + quoted(folder.path / "kernel.o") + " -o " + quoted(folder.path / "kernel.so"),
+          folder.path / "log");
   if (!program.log.empty()) return 6;
   program.made = read(folder.path / "kernel.so");
   return 0;
