@@ -4,15 +4,9 @@
 #include <algorithm>
 
 #include "graph/graph.h"
-#include "graph/ops/broadcast.h"
-#include "graph/ops/concat.h"
-#include "graph/ops/gather.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/reduce.h"
-#include "graph/ops/reshape.h"
 #include "graph/ops/shape.h"
-#include "graph/ops/slice.h"
-#include "graph/ops/transpose.h"
 
 namespace temper {
 
@@ -102,26 +96,19 @@ Result run_on_dims(const Program& program, std::span<const Operand> inputs, cons
   return exact ? make(std::move(out)) : nullptr;
 }
 
-// Which inputs of an op that only moves elements are moved; the others are positions.
-std::optional<std::vector<bool>> moved_inputs(const Op& op, size_t count) {
-  if (op.is<ops::Concat>()) return std::vector<bool>(count, true);
-  std::vector<bool> first(count, false);
-  first[0] = true;
-  if (op.is<ops::Reshape, ops::Transpose, ops::Slice, ops::Broadcast, ops::Gather>()) return first;
-  return std::nullopt;
-}
-
-// Runs the reference on the numbers of the elements instead of the elements: what comes out says where each came from.
-Result run_on_numbers(const Op& op, std::span<const Operand> inputs, const std::vector<bool>& moved, const Dims& dims) {
+// Runs the reference of an op that only moves elements on the numbers of the elements instead of the elements: what
+// comes out says where each came from.
+Result run_on_numbers(const Op& op, std::span<const Operand> inputs, const Dims& dims) {
   Contents all;
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < inputs.size(); ++i) {
     Tensor& tensor = tensors.emplace_back(DType::i64, inputs[i].type->dims());
     for (int64_t k = 0; k < tensor.count(); ++k) {
       const Dim& dim = (*inputs[i].contents)[size_t(k)];
-      if (!moved[i] && !dim.is_constant()) return nullptr;
-      tensor.data<int64_t>()[k] = moved[i] ? int64_t(all.size()) : dim.value();
-      if (moved[i]) all.push_back(dim);
+      const bool moved = flow_of(op, i) == Flow::moved;  // otherwise it is a position
+      if (!moved && !dim.is_constant()) return nullptr;
+      tensor.data<int64_t>()[k] = moved ? int64_t(all.size()) : dim.value();
+      if (moved) all.push_back(dim);
     }
   }
   const std::vector<TensorType> types{type_of(DType::i64, dims)};
@@ -159,7 +146,7 @@ Result infer_contents(const Op& op, std::span<const Operand> inputs, const Tenso
     const auto ints = reference(op, tensors, std::span(&output, 1))[0].to_ints();
     return make(Contents(ints.begin(), ints.end()));
   }
-  if (const auto moved = moved_inputs(op, inputs.size())) return run_on_numbers(op, inputs, *moved, dims);
+  if (flow_of(op, 0) == Flow::moved) return run_on_numbers(op, inputs, dims);
   if (const auto* pointwise = op.get_if<ops::Pointwise>()) return run_on_dims(pointwise->program, inputs, dims);
   if (const auto* reduce = op.get_if<ops::Reduce>()) {
     if (inputs[0].type->rank() != 1 || reduce->axes.size() != 1) return nullptr;

@@ -16,12 +16,20 @@ enum class NarrowRole : uint8_t {
 
 struct NarrowForm {
   NarrowRole role = NarrowRole::f32;
-  std::string reason;  // f32: why, as people read it; they see the node's name before it
+  size_t carried = 1;         // of a carrier: so many of its first inputs have that dtype; those behind, as a mask, any
+  std::string reason;         // f32: why, as people read it; they see the node's name before it
+  bool reads_narrow = false;  // f32: its kernels may cast input 0 as they read it (LoweringOptions::narrow_rows)
 
   NarrowForm(NarrowRole its_role) : role(its_role) {}  // NOLINT: implicit on purpose
-  static NarrowForm stays_f32(std::string reason) {
+  static NarrowForm carries(size_t inputs) {
+    NarrowForm form(NarrowRole::carrier);
+    form.carried = inputs;
+    return form;
+  }
+  static NarrowForm stays_f32(std::string reason, bool reads_narrow = false) {
     NarrowForm form(NarrowRole::f32);
     form.reason = std::move(reason);
+    form.reads_narrow = reads_narrow;
     return form;
   }
   // What an op has that says nothing.

@@ -109,6 +109,10 @@ struct OpTable {
                                           std::span<const TensorType> outputs);
   NarrowForm (*narrow_form)(const void* op, const NarrowNode& node);
   std::optional<OnnxForm> (*onnx_form)(const void* op);
+  Flow (*flow)(const void* op, size_t input);
+  bool (*is_no_op)(const void* op, const TensorType& x, size_t inputs);
+  std::optional<std::vector<int64_t>> (*take_untransposed)(void* op, std::span<const int64_t> perm, size_t inputs);
+  std::optional<double> (*bound)(const void* op);
   Program* (*epilogue)(void* op);
 };
 
@@ -225,6 +229,46 @@ std::optional<OnnxForm> onnx_form_of(const T& op) {
     return std::nullopt;
   }
 }
+
+template <class T>
+Flow flow_of_struct(const T& op, size_t input) {
+  if constexpr (requires { op.flow(input); }) {
+    return op.flow(input);
+  } else {
+    TEMPER_NO_OTHER(flow);
+    return Flow::computed;
+  }
+}
+
+template <class T>
+bool is_no_op_of(const T& op, const TensorType& x, size_t inputs) {
+  if constexpr (requires { op.is_no_op(x, inputs); }) {
+    return op.is_no_op(x, inputs);
+  } else {
+    TEMPER_NO_OTHER(is_no_op);
+    return false;
+  }
+}
+
+template <class T>
+std::optional<std::vector<int64_t>> take_untransposed_of(T& op, std::span<const int64_t> perm, size_t inputs) {
+  if constexpr (requires { op.take_untransposed(perm, inputs); }) {
+    return op.take_untransposed(perm, inputs);
+  } else {
+    TEMPER_NO_OTHER(take_untransposed);
+    return std::nullopt;
+  }
+}
+
+template <class T>
+std::optional<double> bound_of_struct(const T& op) {
+  if constexpr (requires { op.bound(); }) {
+    return op.bound();
+  } else {
+    TEMPER_NO_OTHER(bound);
+    return std::nullopt;
+  }
+}
 #undef TEMPER_NO_OTHER
 
 template <class T>
@@ -260,6 +304,11 @@ constexpr OpTable table_of{
                      std::span<const TensorType> outputs) { return operations_of_struct(as<T>(op), inputs, outputs); },
     .narrow_form = [](const void* op, const NarrowNode& node) { return narrow_form_of(as<T>(op), node); },
     .onnx_form = [](const void* op) { return onnx_form_of(as<T>(op)); },
+    .flow = [](const void* op, size_t input) { return flow_of_struct(as<T>(op), input); },
+    .is_no_op = [](const void* op, const TensorType& x, size_t inputs) { return is_no_op_of(as<T>(op), x, inputs); },
+    .take_untransposed = [](void* op, std::span<const int64_t> perm,
+                            size_t inputs) { return take_untransposed_of(as<T>(op), perm, inputs); },
+    .bound = [](const void* op) { return bound_of_struct(as<T>(op)); },
     .epilogue = [](void* op) { return epilogue_of_struct(as<T>(op)); },
 };
 
@@ -355,6 +404,16 @@ std::optional<Operations> operations_of(const Op& op, std::span<const TensorType
 NarrowForm narrow_form(const Op& op, const NarrowNode& node) { return op.table().narrow_form(op.data(), node); }
 
 std::optional<OnnxForm> onnx_form(const Op& op) { return op.table().onnx_form(op.data()); }
+
+Flow flow_of(const Op& op, size_t input) { return op.table().flow(op.data(), input); }
+
+bool is_no_op(const Op& op, const TensorType& x, size_t inputs) { return op.table().is_no_op(op.data(), x, inputs); }
+
+std::optional<std::vector<int64_t>> take_untransposed(Op& op, std::span<const int64_t> perm, size_t inputs) {
+  return op.table().take_untransposed(op.data(), perm, inputs);
+}
+
+std::optional<double> bound_of(const Op& op) { return op.table().bound(op.data()); }
 
 Program* epilogue_of(Op& op) { return op.table().epilogue(op.data()); }
 

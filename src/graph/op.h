@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "graph/flow.h"
 #include "graph/infer.h"
 #include "graph/op_kind.h"
 #include "graph/program.h"
@@ -136,6 +137,24 @@ std::optional<Operations> operations_of(const Op& op, std::span<const TensorType
 //   NarrowForm narrow_form(const NarrowNode& node) const;
 // without it, it computes on f32.
 NarrowForm narrow_form(const Op& op, const NarrowNode& node);
+// What the elements of its first output are to those of an input. An op says it with
+//   Flow flow(size_t input) const;
+// without it, they are computed.
+Flow flow_of(const Op& op, size_t input);
+// Whether its one output has the elements of input 0, of type x, in the same row-major order. An op says it with
+//   bool is_no_op(const TensorType& x, size_t inputs) const;
+// of a node with so many inputs; without it, it does not.
+bool is_no_op(const Op& op, const TensorType& x, size_t inputs);
+// Moves a transpose from before the op to behind it: adapts the fields to an input whose axis perm[i] is axis i of the
+// present one, and gives the permutation that makes the present output of the new one. An op does so with
+//   std::optional<std::vector<int64_t>> take_untransposed(std::span<const int64_t> perm, size_t inputs);
+// where every input whose flow is not computed comes through that transpose and there are so many inputs in all;
+// nothing, with the op as it was, where it cannot, and without it.
+std::optional<std::vector<int64_t>> take_untransposed(Op& op, std::span<const int64_t> perm, size_t inputs);
+// The largest |x| that its output can hold, whatever its inputs are. An op says it with
+//   std::optional<double> bound() const;
+// without it, there is none.
+std::optional<double> bound_of(const Op& op);
 // The ONNX node that it is, as data (graph/onnx_form.h). An op says it with
 //   OnnxForm onnx_form() const;
 // without it, a function in onnx/write_ops.cc must write it.

@@ -3,16 +3,10 @@
 
 #include <algorithm>
 
-#include "graph/ops/broadcast.h"
-#include "graph/ops/concat.h"
 #include "graph/ops/fused.h"
 #include "graph/ops/pad.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/pool.h"
-#include "graph/ops/reshape.h"
-#include "graph/ops/resize.h"
-#include "graph/ops/slice.h"
-#include "graph/ops/transpose.h"
 #include "graph/ops/window.h"
 
 namespace temper {
@@ -124,16 +118,16 @@ class Signs {
       return program(*epilogue, node.inputs.size() - size_t(epilogue->inputs - 1), true);
     if (const auto* op = node.op.get_if<ops::Pool>())
       return op->kind == ops::PoolKind::lp || (known(node.inputs[0]) && windows_meet_data(*op));
-    if (const auto* op = node.op.get_if<ops::Resize>())
-      return op->kind == ops::ResizeKind::nearest && op->coordinate != ops::ResizeCoordinate::tf_crop_and_resize &&
-             known(node.inputs[0]);
     if (const auto* op = node.op.get_if<ops::Pad>())
       return known(node.inputs[0]) && (op->kind != ops::PadKind::constant || node.inputs.size() < 2 ||
                                        !node.inputs[1].valid() || known(node.inputs[1]));
-    if (node.op.is<ops::Concat>())
-      return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return known(id); });
-    if (node.op.is<ops::Reshape, ops::Transpose, ops::Slice, ops::Broadcast>()) return known(node.inputs[0]);
-    return false;
+    bool moved = false;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (flow_of(node.op, i) != Flow::moved) continue;
+      if (!known(node.inputs[i])) return false;
+      moved = true;
+    }
+    return moved;
   }
 };
 

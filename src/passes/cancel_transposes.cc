@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // cancel_transposes: two transposes in a row are one, inverse ones none; a transpose that moves only axes of size 1 is
 // a reshape; one that swaps the two axes of a matrix becomes the product's transpose_a or transpose_b. Transposes also
-// sink through ops that do not care for the order of axes (pointwise, reduce, softmax, normalize, concat, slice, pad,
-// resize, quantize): on a copy of the graph, which is taken only if fewer transposes are left in it.
+// sink through ops that do not care for the order of axes (pointwise, and those with take_untransposed): on a copy of
+// the graph, which is taken only if fewer transposes are left in it.
 #include <algorithm>
 #include <numeric>
 
-#include "graph/ops/concat.h"
-#include "graph/ops/dequantize.h"
 #include "graph/ops/matmul.h"
-#include "graph/ops/normalize.h"
-#include "graph/ops/pad.h"
 #include "graph/ops/pointwise.h"
-#include "graph/ops/quantize.h"
-#include "graph/ops/reduce.h"
 #include "graph/ops/reshape.h"
-#include "graph/ops/resize.h"
-#include "graph/ops/slice.h"
-#include "graph/ops/softmax.h"
 #include "graph/ops/transpose.h"
 #include "passes/pass.h"
 
@@ -46,14 +37,6 @@ bool moves_only_ones(const Shape& from, const Perm& perm) {
     last = axis;
   }
   return true;
-}
-
-// Axes of a transposed value as axes of its source, sorted.
-std::vector<int64_t> axes_before(const std::vector<int64_t>& axes, const Perm& perm) {
-  std::vector<int64_t> result;
-  for (int64_t axis : axes) result.push_back(perm[size_t(axis)]);
-  std::sort(result.begin(), result.end());
-  return result;
 }
 
 class Canceller {
@@ -146,84 +129,19 @@ class Canceller {
   bool sink_below(const Node& node) {
     if (node.inputs.empty()) return false;
     if (const auto* op = node.op.get_if<ops::Pointwise>()) return sink_below_pointwise(node, *op);
-    if (const auto* op = node.op.get_if<ops::Concat>()) return sink_below_concat(node, *op);
-    if (node.op.is<ops::Quantize, ops::Dequantize>()) return sink_below_quantization(node);
-    // With more inputs the axes may be data.
-    const Perm* found = node.inputs.size() == 1 ? perm_of(node.inputs[0]) : nullptr;
-    if (!found) return false;
-    const Perm perm = *found;
-    std::vector<ValueId> inputs = node.inputs;
-    inputs[0] = source_of(inputs[0]);
-    if (const auto* old = node.op.get_if<ops::Softmax>()) {
-      ops::Softmax op = *old;
-      op.axis = perm[size_t(op.axis)];
-      return put_below(node, op, inputs, perm);
-    }
-    if (const auto* old = node.op.get_if<ops::Normalize>(); old && old->groups == 1) {
-      ops::Normalize op = *old;
-      op.axes = axes_before(op.axes, perm);
-      return put_below(node, op, inputs, perm);
-    }
-    if (const auto* old = node.op.get_if<ops::Reduce>()) {
-      ops::Reduce op = *old;
-      op.axes = axes_before(op.axes, perm);
-      if (op.keepdims) return put_below(node, op, inputs, perm);
-      // What is left of the permutation without the reduced axes.
-      Perm rest;
-      for (int64_t axis : perm)
-        if (!std::binary_search(op.axes.begin(), op.axes.end(), axis))
-          rest.push_back(axis - (std::lower_bound(op.axes.begin(), op.axes.end(), axis) - op.axes.begin()));
-      return put_below(node, op, inputs, rest);
-    }
-    // Fields with one entry per axis, in the order of the source's axes.
-    const auto turned = [&]<class T>(const std::vector<T>& values) {
-      std::vector<T> result(values);
-      for (size_t i = 0; i < values.size(); ++i) result[size_t(perm[i])] = values[i];
-      return result;
-    };
-    if (const auto* old = node.op.get_if<ops::Slice>()) {
-      ops::Slice op = *old;
-      op.starts = turned(op.starts), op.sizes = turned(op.sizes), op.steps = turned(op.steps);
-      return put_below(node, op, inputs, perm);
-    }
-    if (const auto* old = node.op.get_if<ops::Pad>()) {
-      ops::Pad op = *old;
-      op.before = turned(op.before), op.after = turned(op.after);
-      return put_below(node, op, inputs, perm);
-    }
-    if (const auto* old = node.op.get_if<ops::Resize>(); old && old->roi.empty() && old->axes.empty()) {
-      ops::Resize op = *old;
-      op.sizes = turned(op.sizes), op.scales = turned(op.scales);
-      return put_below(node, op, inputs, perm);
-    }
-    return false;
-  }
-
-  bool sink_below_quantization(const Node& node) {
     const Perm* found = perm_of(node.inputs[0]);
     if (!found) return false;
     const Perm perm = *found;
-    Op op = node.op;
-    int64_t& axis = op.is<ops::Quantize>() ? op.get<ops::Quantize>().axis : op.get<ops::Dequantize>().axis;
-    // Beside a scalar the axis means nothing and may be any number.
-    if (axis >= 0 && axis < int64_t(perm.size())) axis = perm[size_t(axis)];
     std::vector<ValueId> inputs = node.inputs;
-    inputs[0] = source_of(inputs[0]);
-    return put_below(node, std::move(op), std::move(inputs), perm);
-  }
-
-  bool sink_below_concat(const Node& node, ops::Concat op) {
-    const Perm* found = perm_of(node.inputs[0]);
-    if (!found) return false;
-    const Perm perm = *found;
-    std::vector<ValueId> inputs;
-    for (ValueId input : node.inputs) {
-      const Perm* other = perm_of(input);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (i > 0 && flow_of(node.op, i) == Flow::computed) continue;
+      const Perm* other = perm_of(inputs[i]);
       if (!other || *other != perm) return false;
-      inputs.push_back(source_of(input));
+      inputs[i] = source_of(inputs[i]);
     }
-    op.axis = perm[size_t(op.axis)];
-    return put_below(node, op, std::move(inputs), perm);
+    Op op = node.op;
+    const auto behind = take_untransposed(op, perm, inputs.size());
+    return behind && put_below(node, std::move(op), std::move(inputs), *behind);
   }
 
   // All inputs that have axes must come through the same transpose, or be turned back for nothing.

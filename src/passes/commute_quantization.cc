@@ -15,7 +15,7 @@
 #include "graph/ops/pool.h"
 #include "graph/ops/quantize.h"
 #include "graph/ops/reshape.h"
-#include "graph/ops/slice.h"
+#include "graph/ops/resize.h"
 #include "graph/ops/transpose.h"
 #include "passes/pass.h"
 #include "passes/support/quantized.h"
@@ -24,11 +24,11 @@ namespace temper {
 
 namespace {
 
-// Of a node with one data input (the first); the rest are indices or sizes.
+// Of a node with one data input (the first); the rest are indices or sizes. Resizing stays on floats.
 bool moves_elements(const Node& node) {
   if (node.outputs.size() != 1) return false;
-  if (const auto* pool = node.op.get_if<ops::Pool>()) return pool->kind == ops::PoolKind::max && !pool->with_indices;
-  return node.op.is<ops::Reshape, ops::Transpose, ops::Slice, ops::Broadcast, ops::Gather>();
+  if (node.op.is<ops::Pool>()) return flow_of(node.op, 0) == Flow::chosen;
+  return flow_of(node.op, 0) == Flow::moved && flow_of(node.op, 1) != Flow::moved && !node.op.is<ops::Resize>();
 }
 
 class Commuter {

@@ -4,11 +4,7 @@
 #include <cmath>
 
 #include "graph/narrow.h"
-#include "graph/ops/attention.h"
-#include "graph/ops/concat.h"
-#include "graph/ops/normalize.h"
 #include "graph/ops/pointwise.h"
-#include "graph/ops/softmax.h"
 #include "graph/product.h"
 #include "passes/support/simplify.h"
 #include "passes/support/squares.h"
@@ -29,6 +25,7 @@ class Lowerer {
         options_(options),
         squares_(find_squares(graph)),
         roles_(size_t(graph.node_count())),
+        carried_(roles_.size()),
         reasons_(roles_.size()) {
     const size_t values = size_t(graph.value_count());
     for (auto* flags : {&read_, &computed_, &after_}) flags->assign(values, 0);
@@ -39,9 +36,11 @@ class Lowerer {
 
   Lowering run() {
     for (int32_t n = 0; n < graph_.node_count(); ++n)
-      roles_[size_t(n)] = role_of(graph_.node({n}), reasons_[size_t(n)]);
-    for (int32_t n = 0; n < graph_.node_count(); ++n) look_back(graph_.node({n}), roles_[size_t(n)]);
-    for (int32_t n = graph_.node_count(); n-- > 0;) look_ahead(graph_.node({n}), roles_[size_t(n)]);
+      roles_[size_t(n)] = role_of(graph_.node({n}), carried_[size_t(n)], reasons_[size_t(n)]);
+    for (int32_t n = 0; n < graph_.node_count(); ++n)
+      look_back(graph_.node({n}), roles_[size_t(n)], carried_[size_t(n)]);
+    for (int32_t n = graph_.node_count(); n-- > 0;)
+      look_ahead(graph_.node({n}), roles_[size_t(n)], carried_[size_t(n)]);
     check_names();
     rebuild();
     tabulate();
@@ -55,6 +54,7 @@ class Lowerer {
   const Squares squares_;
   Lowering result_;
   std::vector<Role> roles_;
+  std::vector<size_t> carried_;       // by node, for Role::carrier: how many of its inputs
   std::vector<std::string> reasons_;  // by node, for Role::other; empty where it does not compute on f32 anyway
   std::vector<char> read_, computed_,
       after_;  // by value: products read it, perhaps moved; read it, computed on; a product is before it
@@ -101,25 +101,20 @@ class Lowerer {
            "' is no f32 convolution with constant weights and no matrix product, so it has no ", dtype_, " form");
   }
 
-  // Which inputs of a carrier carry.
-  static bool is_data(const Node& node, size_t input) {
-    return input == 0 || node.op.is<ops::Concat>() || (input < 3 && node.op.is<ops::Attention>());
-  }
-
-  Role role_of(const Node& node, std::string& reason) const {
-    const Role role = role_by_op(node, reason);
+  Role role_of(const Node& node, size_t& carried, std::string& reason) const {
+    const Role role = role_by_op(node, carried, reason);
     if (role == Role::product) {
       for (size_t i : {0, 1})
         if (const std::string* why = why_wide(node.inputs[i])) reason = concat("its operand ", *why);
     } else if (role == Role::carrier) {  // one dtype in and out
       if (const std::string* why = why_wide(node.outputs[0])) reason = *why;
-      for (size_t i = 0; i < node.inputs.size(); ++i)
-        if (const std::string* why = is_data(node, i) ? why_wide(node.inputs[i]) : nullptr) reason = *why;
+      for (size_t i = 0; i < carried; ++i)
+        if (const std::string* why = why_wide(node.inputs[i])) reason = *why;
     }
     return reason.empty() || role == Role::reader ? role : Role::other;
   }
 
-  Role role_by_op(const Node& node, std::string& reason) const {
+  Role role_by_op(const Node& node, size_t& carried, std::string& reason) const {
     if (node.op.is<ops::Pointwise>()) return Role::pointwise;
     if (node.inputs.empty() || !is_f32(node.inputs[0]) || !is_f32(node.outputs[0])) { return Role::other; }
     if (is_product(node.op) && options_.only && !options_.only->contains(node.name)) {
@@ -136,26 +131,25 @@ class Lowerer {
     }
     NarrowForm form = narrow_form(node.op, Facts(*this, node));
     reason = std::move(form.reason);
-    // Exponents need more digits than bf16 has.
-    if (options_.narrow_rows && (node.op.is<ops::Normalize>() || (node.op.is<ops::Softmax>() && dtype_ == DType::f16)))
-      return Role::reader;
+    carried = std::min(form.carried, node.inputs.size());
+    if (options_.narrow_rows && form.reads_narrow) return Role::reader;
     return form.role == NarrowRole::product   ? Role::product
            : form.role == NarrowRole::carrier ? Role::carrier
                                               : Role::other;
   }
 
   // Is a product before the value, with nothing in between that computes in f32 alone?
-  void look_back(const Node& node, Role role) {
+  void look_back(const Node& node, Role role, size_t carried) {
     if (role == Role::other || !is_f32(node.outputs[0])) return;
     bool after = role == Role::product;
     for (size_t i = 0; i < node.inputs.size(); ++i)
-      if (flows(node.inputs[i]) && (role == Role::pointwise || is_data(node, i)))
+      if (flows(node.inputs[i]) && (role == Role::pointwise || i < carried))
         after |= after_[size_t(node.inputs[i].index)] != 0;
     after_[size_t(node.outputs[0].index)] = after;
   }
 
   // Does a product read the value?
-  void look_ahead(const Node& node, Role role) {
+  void look_ahead(const Node& node, Role role, size_t carried) {
     if (role == Role::reader && flows(node.inputs[0])) computed_[size_t(node.inputs[0].index)] = 1;
     if (role == Role::other || role == Role::reader) return;
     const bool wanted = is_f32(node.outputs[0]) && is_narrow(node.outputs[0]);
@@ -164,7 +158,7 @@ class Lowerer {
       if (!flows(id)) continue;
       const size_t v = size_t(id.index);
       if (role == Role::product && i < 2) read_[v] = 1;
-      else if (wanted && role == Role::carrier && is_data(node, i))
+      else if (wanted && role == Role::carrier && i < carried)
         (read_[size_t(node.outputs[0].index)] ? read_ : computed_)[v] = 1;
       else if (wanted && role != Role::carrier) computed_[v] = 1;
     }
@@ -251,7 +245,7 @@ class Lowerer {
                  stays_finite(*graph_.constant(id)))
           inputs.push_back(as(id, dtype_));
         else if (program) inputs.push_back(stored(id));
-        else if (node.op.is<ops::Attention>() && i >= 3) inputs.push_back(stored(id));  // a mask may be of any dtype
+        else if (role == Role::carrier && i >= carried_[size_t(n)]) inputs.push_back(stored(id));
         else inputs.push_back(as(id, narrow ? dtype_ : DType::f32));
       }
       if (program) {

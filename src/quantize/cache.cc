@@ -9,7 +9,6 @@
 
 #include "base/file.h"
 #include "graph/ops/pointwise.h"
-#include "graph/ops/softmax.h"
 #include "quantize/observe.h"
 
 namespace temper {
@@ -216,13 +215,13 @@ CalibrationCache cache_of(const Ranges& ranges, const std::string& version) {
 namespace {
 
 // An upper bound of |x| that the op itself guarantees; 0 where there is none.
-double bound_of(const Graph& graph, const std::string& name,
-                const std::map<std::string, ValueId, std::less<>>& values) {
+double bound_of_value(const Graph& graph, const std::string& name,
+                      const std::map<std::string, ValueId, std::less<>>& values) {
   const auto it = values.find(name);
   if (it == values.end()) return 0;
   const Node* node = graph.producer(it->second);
   if (!node) return 0;
-  if (node->op.is<ops::Softmax>()) return 1;
+  if (const auto bound = bound_of(node->op)) return *bound;
   if (const auto* pointwise = node->op.get_if<ops::Pointwise>()) {
     const auto& steps = pointwise->program.steps;
     if (!steps.empty() && (steps.back().op == Scalar::sigmoid || steps.back().op == Scalar::tanh)) return 1;
@@ -262,7 +261,7 @@ Lint lint_cache(const CalibrationCache& cache, const Graph& imported, const Grap
           "): a mask, or a tensor without a range");
     else if (!is_plausible(scale))
       add(Severity::warning, name, "the scale ", scale, " (", bits, ") is far outside of what networks have");
-    if (const double bound = bound_of(imported, name, values); bound > 0 && scale > 0 && std::isfinite(scale)) {
+    if (const double bound = bound_of_value(imported, name, values); bound > 0 && scale > 0 && std::isfinite(scale)) {
       ++bounded;
       if (scale > 1.2f * float(bound) / 127) {
         ++as_amax;

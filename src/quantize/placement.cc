@@ -8,17 +8,15 @@
 #include <set>
 
 #include "base/threads.h"
-#include "graph/ops/concat.h"
+#include "graph/ops/broadcast.h"
 #include "graph/ops/dequantize.h"
+#include "graph/ops/gather.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/pad.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/quantize.h"
-#include "graph/ops/reduce.h"
 #include "graph/ops/reshape.h"
-#include "graph/ops/resize.h"
-#include "graph/ops/slice.h"
 #include "graph/ops/transpose.h"
 #include "graph/product.h"
 
@@ -180,26 +178,21 @@ class Placer {
         wanted_[size_t(extra.index)] = 1;
   }
 
+  // Broadcast, gather and the maxima of reductions stay on floats, and so does a mean over axes that are data.
   Movement movement_of(const Node& node) const {
     if (node.outputs.size() != 1) return Movement::none;
-    if (const auto* pool = node.op.get_if<ops::Pool>())
-      return pool->kind == ops::PoolKind::max       ? Movement::keeps
-             : pool->kind == ops::PoolKind::average ? Movement::averages
-                                                    : Movement::none;
-    if (const auto* reduce = node.op.get_if<ops::Reduce>())
-      return reduce->kind == ops::ReduceKind::mean && node.inputs.size() == 1 ? Movement::averages : Movement::none;
-    if (const auto* resize = node.op.get_if<ops::Resize>())
-      return resize->kind == ops::ResizeKind::nearest && resize->coordinate != ops::ResizeCoordinate::tf_crop_and_resize
-                 ? Movement::keeps
-                 : Movement::none;
     if (const auto* pad = node.op.get_if<ops::Pad>()) {
       if (pad->kind != ops::PadKind::constant || node.inputs.size() < 2 || !node.inputs[1].valid())
         return Movement::keeps;
       const Tensor* value = graph_.constant(node.inputs[1]);
       return value && value->to_doubles() == std::vector<double>{0} ? Movement::keeps : Movement::none;
     }
-    if (node.op.is<ops::Reshape, ops::Transpose, ops::Slice, ops::Concat>()) return Movement::keeps;
-    return Movement::none;
+    switch (flow_of(node.op, 0)) {
+      case Flow::moved: return node.op.is<ops::Broadcast, ops::Gather>() ? Movement::none : Movement::keeps;
+      case Flow::chosen: return node.op.is<ops::Pool>() ? Movement::keeps : Movement::none;
+      case Flow::averaged: return node.inputs.size() == 1 ? Movement::averages : Movement::none;
+      default: return Movement::none;
+    }
   }
 
   // In front of a quantized value such an op works on the integers. An average is worth that for its input's sake
@@ -211,7 +204,7 @@ class Placer {
                                         (movement == Movement::averages &&
                                          (wanted_[size_t(node.inputs[0].index)] || follows_product(node.inputs[0])))))
       return;
-    const size_t data = node.op.is<ops::Concat>() ? node.inputs.size() : 1;
+    const size_t data = flow_of(node.op, 1) == Flow::moved ? node.inputs.size() : 1;
     for (size_t i = 0; i < data; ++i)
       if (std::string why = refusal(node.inputs[i]); !why.empty()) {
         reasons_[size_t(id.index)] = std::move(why);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <stdexcept>
 
@@ -10,6 +11,7 @@
 #include "graph/narrow.h"
 #include "graph/onnx_form.h"
 #include "graph/operations.h"
+#include "graph/ops/concat.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/pad.h"
 #include "graph/ops/reduce.h"
@@ -18,6 +20,7 @@
 #include "graph/ops/softmax.h"
 #include "graph/ops/topk.h"
 #include "graph/ops/transpose.h"
+#include "graph/product.h"
 #include "onnx/writer.h"
 
 namespace temper {
@@ -69,7 +72,7 @@ TEST(AllOps, SayTheirOnnxFormBesideThemOrHaveAFunctionThatWritesThem) {
 
 TEST(AllOps, HaveAnOnnxFormWithATypeOrWithTheReasonWhyThereIsNone) {
   for (const Op& op : all_ops())
-    if (const auto form = onnx_form(op)) EXPECT_NE(form->type.empty(), form->refusal.empty()) << name_of(op);
+    if (const auto form = onnx_form(op)) { EXPECT_NE(form->type.empty(), form->refusal.empty()) << name_of(op); }
   const OnnxForm softmax = *onnx_form(ops::Softmax{.axis = 2, .log = true});
   EXPECT_EQ(softmax.type, "LogSoftmax");
   ASSERT_EQ(softmax.attributes.size(), 1u);
@@ -121,6 +124,7 @@ TEST(AllOps, ComputeOnF32UnlessTheySayThatANarrowerFloatWillDo) {
   for (const Op& op : all_ops()) {
     const NarrowForm form = narrow_form(op, node);
     EXPECT_EQ(form.role == NarrowRole::f32, !form.reason.empty()) << name_of(op);
+    if (form.role == NarrowRole::product) { EXPECT_TRUE(is_product(op) && epilogue_of(op)) << name_of(op); }
   }
   EXPECT_EQ(narrow_form(ops::TopK{}, node).reason, "there is no bf16 form of it");
   EXPECT_EQ(narrow_form(ops::Softmax{}, node).reason, "its sums stay in fp32");
@@ -133,6 +137,42 @@ TEST(AllOps, ComputeOnF32UnlessTheySayThatANarrowerFloatWillDo) {
   };
   EXPECT_EQ(narrow_form(ops::Pad{}, NoConstants()).reason, "bf16 does not hold what it fills in");
   EXPECT_EQ(narrow_form(ops::Conv{}, NoConstants()).reason, "its weights are not constant");
+}
+
+TEST(AllOps, ThatCarryANarrowerFloatSayWhereTheirElementsComeFrom) {
+  // Otherwise squares before them would not be followed to a root behind them (passes/support/squares.h).
+  const TwoInputs node;
+  for (const Op& op : all_ops())
+    if (const NarrowForm form = narrow_form(op, node); form.role == NarrowRole::carrier) {
+      bool known = false;
+      for (size_t i = 0; i < std::min<size_t>(form.carried, 8); ++i) known |= flow_of(op, i) != Flow::computed;
+      EXPECT_TRUE(known) << name_of(op);
+    }
+}
+
+TEST(AllOps, AreTakenForArithmeticUnlessTheySayMore) {
+  Op op = ops::TopK{};
+  EXPECT_EQ(flow_of(op, 0), Flow::computed);
+  EXPECT_FALSE(is_no_op(op, TensorType::parse("f32[2,1]"), 1));
+  EXPECT_EQ(take_untransposed(op, std::vector<int64_t>{1, 0}, 1), std::nullopt);
+  EXPECT_EQ(op, Op(ops::TopK{}));
+  EXPECT_EQ(bound_of(op), std::nullopt);
+}
+
+TEST(AllOps, SayWhatPassesMayDoAroundThem) {
+  EXPECT_EQ(flow_of(ops::Concat{}, 1), Flow::moved);
+  EXPECT_EQ(flow_of(ops::Transpose{}, 1), Flow::computed);
+  EXPECT_EQ(flow_of(ops::Reduce{.kind = ops::ReduceKind::mean}, 0), Flow::averaged);
+  EXPECT_EQ(flow_of(ops::Reduce{.kind = ops::ReduceKind::sum_square}, 0), Flow::computed);
+  EXPECT_TRUE(is_no_op(ops::Reduce{.axes = {1}}, TensorType::parse("f32[2,1]"), 1));
+  EXPECT_FALSE(is_no_op(ops::Reduce{.axes = {1}}, TensorType::parse("f32[2,3]"), 1));
+  EXPECT_EQ(bound_of(ops::Softmax{}), 1);
+  EXPECT_EQ(bound_of(ops::Softmax{.log = true}), std::nullopt);
+  // y[i,j,k] = x[k,i,j] and the sum over j: over axis 2 of x, and what is left is x's axes 1 and 0.
+  Op reduce = ops::Reduce{.axes = {1}, .keepdims = false};
+  EXPECT_EQ(take_untransposed(reduce, std::vector<int64_t>{1, 2, 0}, 1), (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(reduce.get<ops::Reduce>().axes, (std::vector<int64_t>{2}));
+  EXPECT_EQ(take_untransposed(reduce, std::vector<int64_t>{1, 2, 0}, 2), std::nullopt);
 }
 
 TEST(AllOps, CountNoOperationsUnlessTheySayHowMany) {

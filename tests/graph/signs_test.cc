@@ -36,6 +36,8 @@ input %x: f32[1,2,4,4]
 %far: f32[1,2,4,4] = pool(%r) kernel=[2,2] strides=[2,2] dilations=[1,1] pads=[2,2,2,2]
 %both: f32[1,4,4,4] = concat(%r, %r) axis=1
 %mixed: f32[1,4,4,4] = concat(%r, %x) axis=1
+const %indices: i64[1] = [-1]
+%picked: f32[1,1,4,4] = gather(%r, %indices) axis=1
 %less: f32[1,2,4,4] = pointwise(%r) program="(1) 1=constant.f32[-1] 2=add.f32(0,1)"
 %more: f32[1,2,4,4] = pointwise(%r) program="(1) 1=constant.f32[1] 2=add.f32(0,1)"
 %wrapped: i8[1,2,4,4] = pointwise(%r) program="(1) 1=cast.i32(0) 2=cast.i8(1)"
@@ -48,8 +50,9 @@ output "5" = %less
 output "6" = %more
 output "7" = %wrapped
 output "8" = %saturated
+output "9" = %picked
 )g"),
-            "r pool both more saturated ");
+            "r pool both picked more saturated ");
 }
 
 }  // namespace

@@ -5,7 +5,9 @@
 
 #include "graph/ops/conv.h"
 #include "graph/ops/conv_transpose.h"
+#include "graph/ops/fused.h"
 #include "graph/ops/matmul.h"
+#include "graph/ops/pool.h"
 #include "graph/ops/softmax.h"
 
 namespace temper {
@@ -59,6 +61,35 @@ TEST(Work, AProductSumsOverItsInnerAxisAndAnEpilogueAddsItsSteps) {
   matmul.epilogue.push({Scalar::relu, DType::f32, {0, -1, -1}});
   EXPECT_EQ(operations_of(segment, step_of(matmul, {port("f32[2,5,3]"), port("f32[5,7]", true)}, {port("f32[2,3,7]")})),
             2 * 2 * 3 * 7 * 5 + 2 * 3 * 7);
+}
+
+TEST(Work, APoolBehindAConvolutionLeavesItsProductsAndAReductionReadsItsInput) {
+  Segment segment;
+  segment.slices = 2;
+  ops::FusedConv pooled;
+  pooled.conv.strides = {1, 1}, pooled.conv.dilations = {1, 1}, pooled.conv.pads = {0, 0, 0, 0};
+  pooled.conv.epilogue.push({Scalar::relu, DType::f32, {0, -1, -1}});
+  pooled.pool_kernel = {2, 2}, pooled.pool_strides = {2, 2}, pooled.pool_pads = {0, 0, 0, 0};
+  const PlanStep conv = step_of(pooled, {port("f32[1,3,8,8]"), port("f32[5,3,1,1]", true)}, {port("f32[1,5,4,4]")});
+  EXPECT_EQ(product_operations_of(segment, conv), 2 * 2 * 5 * 64 * 3);
+  EXPECT_EQ(operations_of(segment, conv), 2 * (2 * 5 * 64 * 3 + 5 * 16));
+  ops::Pool pool;
+  pool.kernel = {3, 3};
+  EXPECT_EQ(operations_of(segment, step_of(pool, {port("f32[1,2,8,8]")}, {port("f32[1,2,4,4]")})), 2 * 2 * 16 * 9);
+  ops::FusedReduce mean;
+  mean.reduce.axes = {1};
+  EXPECT_EQ(operations_of(segment, step_of(mean, {port("f32[4,8]")}, {port("f32[4,1]")})), 2 * 32);
+}
+
+TEST(Work, AChainOfConvolutionsCountsBoth) {
+  ops::ConvChain chain;
+  chain.first_inputs = 2;
+  chain.first.epilogue.push({Scalar::relu, DType::f32, {0, -1, -1}});
+  chain.then.push({Scalar::relu, DType::f32, {0, -1, -1}});
+  const PlanStep step = step_of(chain, {port("f32[1,3,8,8]"), port("f32[5,3,3,3]", true), port("f32[7,5,1,1]", true)},
+                                {port("f32[1,7,6,6]")});
+  EXPECT_EQ(product_operations_of({}, step), 2 * 36 * (5 * 27 + 7 * 5));
+  EXPECT_EQ(operations_of({}, step), 2 * 36 * (5 * 27 + 7 * 5) + 36 * (5 + 7));
 }
 
 TEST(Work, WhatHasNoCountHasNone) {

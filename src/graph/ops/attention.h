@@ -17,6 +17,7 @@
 #pragma once
 #include "graph/batched_node.h"
 #include "graph/fields.h"
+#include "graph/flow.h"
 #include "graph/infer.h"
 #include "graph/narrow.h"
 #include "graph/op_kind.h"
@@ -49,7 +50,8 @@ struct Attention {
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   bool sliceable(const BatchedNode& node) const;
-  NarrowForm narrow_form(const NarrowNode&) const { return NarrowRole::carrier; }  // of q, k and v; it sums in f32
+  NarrowForm narrow_form(const NarrowNode&) const { return NarrowForm::carries(3); }  // q, k and v; it sums in f32
+  Flow flow(size_t input) const { return input == 2 ? Flow::averaged : Flow::computed; }
   Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/ops/broadcast.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace temper::ops {
@@ -46,6 +47,14 @@ std::vector<Tensor> Broadcast::reference(std::span<const Tensor> inputs, std::sp
     std::memcpy(out.raw_mutable() + size_t(i) * size, x.raw().data() + size_t(offset) * size, size);
   });
   return {out};
+}
+
+// At most axes of size 1 are added in front.
+bool Broadcast::is_no_op(const TensorType& x, size_t inputs) const {
+  if (inputs != 1 || shape.size() < x.shape.size()) return false;
+  const auto skip = shape.begin() + int64_t(shape.size() - x.shape.size());
+  return std::equal(skip, shape.end(), x.shape.begin()) &&
+         std::all_of(shape.begin(), skip, [](const Dim& dim) { return dim == Dim(1); });
 }
 
 }  // namespace temper::ops

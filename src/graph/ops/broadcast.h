@@ -3,6 +3,7 @@
 // broadcast together as ONNX's Expand does.
 #pragma once
 #include "graph/fields.h"
+#include "graph/flow.h"
 #include "graph/infer.h"
 #include "graph/narrow.h"
 #include "graph/op_kind.h"
@@ -24,6 +25,8 @@ struct Broadcast {
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   NarrowForm narrow_form(const NarrowNode&) const { return NarrowRole::carrier; }
+  Flow flow(size_t input) const { return input == 0 ? Flow::moved : Flow::computed; }
+  bool is_no_op(const TensorType& x, size_t inputs) const;
 };
 
 }  // namespace temper::ops

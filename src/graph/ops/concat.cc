@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "graph/untranspose.h"
+
 namespace temper::ops {
 
 std::vector<TensorType> Concat::infer(const InferContext& context) const {
@@ -42,6 +44,11 @@ std::vector<Tensor> Concat::reference(std::span<const Tensor> inputs, std::span<
     offset += bytes;
   }
   return {out};
+}
+
+std::optional<std::vector<int64_t>> Concat::take_untransposed(std::span<const int64_t> perm, size_t) {
+  axis = perm[size_t(axis)];
+  return same_transpose(perm);
 }
 
 }  // namespace temper::ops

@@ -2,6 +2,7 @@
 #include "graph/ops/dequantize.h"
 
 #include "graph/ops/quantize.h"
+#include "graph/untranspose.h"
 
 namespace temper::ops {
 
@@ -28,6 +29,12 @@ std::vector<Tensor> Dequantize::reference(std::span<const Tensor> inputs, std::s
     });
   });
   return {out};
+}
+
+std::optional<std::vector<int64_t>> Dequantize::take_untransposed(std::span<const int64_t> perm, size_t) {
+  // Beside a scalar the axis means nothing and may be any number.
+  if (axis >= 0 && axis < int64_t(perm.size())) axis = perm[size_t(axis)];
+  return same_transpose(perm);
 }
 
 }  // namespace temper::ops

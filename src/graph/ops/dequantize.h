@@ -22,6 +22,7 @@ struct Dequantize {
   bool operator==(const Dequantize&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  std::optional<std::vector<int64_t>> take_untransposed(std::span<const int64_t> perm, size_t inputs);
 };
 
 }  // namespace temper::ops

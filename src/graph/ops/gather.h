@@ -6,6 +6,7 @@
 //   nd:       the last axis of the indices is a position in the axes of x after the first `batch_dims`
 #pragma once
 #include "graph/fields.h"
+#include "graph/flow.h"
 #include "graph/infer.h"
 #include "graph/narrow.h"
 #include "graph/onnx_form.h"
@@ -34,6 +35,7 @@ struct Gather {
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   NarrowForm narrow_form(const NarrowNode&) const { return NarrowRole::carrier; }
   OnnxForm onnx_form() const;
+  Flow flow(size_t input) const { return input == 0 ? Flow::moved : Flow::computed; }
 };
 
 // The element that index `index` of an axis of `size` elements means; throws Error{usage} where there is none.

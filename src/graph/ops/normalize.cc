@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/untranspose.h"
+
 namespace temper::ops {
 
 std::vector<TensorType> Normalize::infer(const InferContext& context) const {
@@ -70,6 +72,12 @@ std::vector<Tensor> Normalize::reference(std::span<const Tensor> inputs, std::sp
     }
   });
   return {out};
+}
+
+std::optional<std::vector<int64_t>> Normalize::take_untransposed(std::span<const int64_t> perm, size_t) {
+  if (groups > 1) return std::nullopt;  // they are of axis 1
+  axes = untransposed_axes(axes, perm);
+  return same_transpose(perm);
 }
 
 }  // namespace temper::ops

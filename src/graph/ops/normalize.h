@@ -36,7 +36,8 @@ struct Normalize {
   std::vector<Axis> walked(const Dims& dims) const;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
-  NarrowForm narrow_form(const NarrowNode&) const { return NarrowForm::stays_f32("its sums stay in fp32"); }
+  NarrowForm narrow_form(const NarrowNode&) const { return NarrowForm::stays_f32("its sums stay in fp32", true); }
+  std::optional<std::vector<int64_t>> take_untransposed(std::span<const int64_t> perm, size_t inputs);
 };
 
 }  // namespace temper::ops

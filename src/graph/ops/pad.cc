@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/untranspose.h"
+
 namespace temper::ops {
 
 bool Pad::absorb(const InferContext& context) {
@@ -99,8 +101,21 @@ std::vector<Tensor> Pad::reference(std::span<const Tensor> inputs, std::span<con
 
 NarrowForm Pad::narrow_form(const NarrowNode& node) const {
   const bool fills = kind == PadKind::constant && node.has(1);
-  if (node.inputs() <= 2 && (!fills || node.survives(1))) return NarrowRole::carrier;
+  if (node.inputs() <= 2 && (!fills || node.survives(1))) return NarrowForm::carries(2);
   return NarrowForm::stays_f32(concat(node.dtype(), " does not hold what it fills in"));
+}
+
+// A second input is the value that it fills with.
+bool Pad::is_no_op(const TensorType&, size_t inputs) const {
+  const auto none = [](const Dim& dim) { return dim == Dim(0); };
+  return inputs <= 2 && std::all_of(before.begin(), before.end(), none) &&
+         std::all_of(after.begin(), after.end(), none);
+}
+
+std::optional<std::vector<int64_t>> Pad::take_untransposed(std::span<const int64_t> perm, size_t inputs) {
+  if (inputs != 1) return std::nullopt;
+  before = untransposed(before, perm), after = untransposed(after, perm);
+  return same_transpose(perm);
 }
 
 }  // namespace temper::ops

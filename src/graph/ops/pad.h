@@ -4,6 +4,7 @@
 // end. With more inputs (pads, axes or absent: i64 vectors as in ONNX's Pad) the amounts are data.
 #pragma once
 #include "graph/fields.h"
+#include "graph/flow.h"
 #include "graph/infer.h"
 #include "graph/narrow.h"
 #include "graph/op_kind.h"
@@ -31,6 +32,9 @@ struct Pad {
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   NarrowForm narrow_form(const NarrowNode& node) const;
+  Flow flow(size_t input) const { return input == 0 ? Flow::filled : Flow::computed; }
+  bool is_no_op(const TensorType& x, size_t inputs) const;
+  std::optional<std::vector<int64_t>> take_untransposed(std::span<const int64_t> perm, size_t inputs);
 };
 
 }  // namespace temper::ops

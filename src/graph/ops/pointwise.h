@@ -23,6 +23,7 @@ struct Pointwise {
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   bool sliceable(const BatchedNode& node) const { return node.broadcasts(0); }
   Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+  bool is_no_op(const TensorType&, size_t inputs) const { return inputs == 1 && program.is_identity(); }
 };
 
 // The dtype that a product of x and w is summed in: i32 for 8-bit integers (x i8 or u8, w i8), f32 for bf16, the one

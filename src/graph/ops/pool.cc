@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/ops/pool.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -94,6 +95,21 @@ OnnxForm Pool::onnx_form() const {
 
 Operations Pool::operations(std::span<const TensorType>, std::span<const TensorType> outputs) const {
   return {0, element_count(outputs[0]) * element_count(kernel)};
+}
+
+Flow Pool::flow(size_t) const {
+  switch (kind) {
+    case PoolKind::max: return Flow::chosen;
+    case PoolKind::average: return Flow::averaged;
+    default: return Flow::computed;
+  }
+}
+
+bool Pool::is_no_op(const TensorType&, size_t) const {
+  const auto all_are = [](const std::vector<int64_t>& values, int64_t wanted) {
+    return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == wanted; });
+  };
+  return kind != PoolKind::lp && !with_indices && all_are(kernel, 1) && all_are(strides, 1) && all_are(pads, 0);
 }
 
 }  // namespace temper::ops

@@ -3,6 +3,7 @@
 // flattened input. Global pools are reduce.
 #pragma once
 #include "graph/batched_node.h"
+#include "graph/flow.h"
 #include "graph/narrow.h"
 #include "graph/onnx_form.h"
 #include "graph/op_kind.h"
@@ -48,6 +49,8 @@ struct Pool {
   NarrowForm narrow_form(const NarrowNode&) const;
   OnnxForm onnx_form() const;
   Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+  Flow flow(size_t input) const;
+  bool is_no_op(const TensorType& x, size_t inputs) const;
 };
 
 }  // namespace temper::ops

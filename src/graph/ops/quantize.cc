@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "graph/untranspose.h"
+
 namespace temper::ops {
 
 void check_quantization(const InferContext& context, int64_t axis, DType zero) {
@@ -52,6 +54,12 @@ std::vector<Tensor> Quantize::reference(std::span<const Tensor> inputs, std::spa
     });
   });
   return {out};
+}
+
+std::optional<std::vector<int64_t>> Quantize::take_untransposed(std::span<const int64_t> perm, size_t) {
+  // Beside a scalar the axis means nothing and may be any number.
+  if (axis >= 0 && axis < int64_t(perm.size())) axis = perm[size_t(axis)];
+  return same_transpose(perm);
 }
 
 }  // namespace temper::ops

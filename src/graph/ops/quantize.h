@@ -23,6 +23,7 @@ struct Quantize {
   bool operator==(const Quantize&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  std::optional<std::vector<int64_t>> take_untransposed(std::span<const int64_t> perm, size_t inputs);
 };
 
 // The checks that quantize and dequantize share: inputs 1 (scale, a float) and 2 (zero point, of dtype `zero`) are

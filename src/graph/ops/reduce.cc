@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "graph/untranspose.h"
+
 namespace temper::ops {
 
 std::vector<int64_t> resolve_axes(std::vector<int64_t> axes, int64_t rank, bool empty_means_none) {
@@ -139,13 +141,49 @@ std::vector<Tensor> Reduce::reference(std::span<const Tensor> inputs, std::span<
 }
 
 NarrowForm Reduce::narrow_form(const NarrowNode&) const {
-  if (kind == ReduceKind::sum || kind == ReduceKind::mean || kind == ReduceKind::max || kind == ReduceKind::min)
-    return NarrowRole::carrier;
+  if (flow(0) != Flow::computed) return NarrowRole::carrier;
   return NarrowForm::stays_f32("its sums stay in fp32");
 }
 
 Operations Reduce::operations(std::span<const TensorType> inputs, std::span<const TensorType>) const {
   return {0, element_count(inputs[0])};
+}
+
+Flow Reduce::flow(size_t input) const {
+  if (input != 0) return Flow::computed;
+  switch (kind) {
+    case ReduceKind::sum: return Flow::summed;
+    case ReduceKind::mean: return Flow::averaged;
+    case ReduceKind::max:
+    case ReduceKind::min: return Flow::chosen;
+    default: return Flow::computed;
+  }
+}
+
+// Reducing axes of size 1 leaves the elements as they are. With a second input the axes are data.
+bool Reduce::is_no_op(const TensorType& x, size_t inputs) const {
+  switch (kind) {
+    case ReduceKind::sum:
+    case ReduceKind::mean:
+    case ReduceKind::max:
+    case ReduceKind::min:
+    case ReduceKind::prod: break;
+    default: return false;
+  }
+  return inputs == 1 &&
+         std::all_of(axes.begin(), axes.end(), [&](int64_t axis) { return x.shape[size_t(axis)] == Dim(1); });
+}
+
+std::optional<std::vector<int64_t>> Reduce::take_untransposed(std::span<const int64_t> perm, size_t inputs) {
+  if (inputs != 1) return std::nullopt;
+  axes = untransposed_axes(axes, perm);
+  if (keepdims) return same_transpose(perm);
+  // What is left of the permutation without the reduced axes.
+  std::vector<int64_t> rest;
+  for (int64_t axis : perm)
+    if (!std::binary_search(axes.begin(), axes.end(), axis))
+      rest.push_back(axis - (std::lower_bound(axes.begin(), axes.end(), axis) - axes.begin()));
+  return rest;
 }
 
 }  // namespace temper::ops

@@ -4,6 +4,7 @@
 #pragma once
 #include "graph/batched_node.h"
 #include "graph/fields.h"
+#include "graph/flow.h"
 #include "graph/infer.h"
 #include "graph/narrow.h"
 #include "graph/op_kind.h"
@@ -37,6 +38,9 @@ struct Reduce {
   bool sliceable(const BatchedNode&) const { return axes.empty() || axes[0] > 0; }
   NarrowForm narrow_form(const NarrowNode&) const;
   Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+  Flow flow(size_t input) const;
+  bool is_no_op(const TensorType& x, size_t inputs) const;
+  std::optional<std::vector<int64_t>> take_untransposed(std::span<const int64_t> perm, size_t inputs);
 };
 
 // ONNX's axes as sorted axes of a tensor of that rank; throws Error{bad_file} for one that is not there or twice there.

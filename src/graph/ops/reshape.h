@@ -4,6 +4,7 @@
 #pragma once
 #include "graph/batched_node.h"
 #include "graph/fields.h"
+#include "graph/flow.h"
 #include "graph/infer.h"
 #include "graph/narrow.h"
 #include "graph/op_kind.h"
@@ -31,6 +32,8 @@ struct Reshape {
   }
   void take_slice(int64_t samples) { shape[0] = samples; }
   NarrowForm narrow_form(const NarrowNode&) const { return NarrowRole::carrier; }
+  Flow flow(size_t input) const { return input == 0 ? Flow::moved : Flow::computed; }
+  bool is_no_op(const TensorType&, size_t) const { return true; }
 };
 
 // ONNX's target (with 0 and -1) for an input of shape `from`.

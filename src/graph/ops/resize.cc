@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "graph/untranspose.h"
+
 namespace temper::ops {
 
 namespace {
@@ -258,9 +260,26 @@ std::vector<Tensor> Resize::reference(std::span<const Tensor> inputs, std::span<
 }
 
 NarrowForm Resize::narrow_form(const NarrowNode& node) const {
-  if (kind == ResizeKind::nearest && coordinate != ResizeCoordinate::tf_crop_and_resize && node.inputs() == 1)
-    return NarrowRole::carrier;
+  if (flow(0) == Flow::moved && node.inputs() == 1) return NarrowRole::carrier;
   return NarrowForm::stays_f32("interpolates in fp32");
+}
+
+Flow Resize::flow(size_t input) const {
+  const bool moves = kind == ResizeKind::nearest && coordinate != ResizeCoordinate::tf_crop_and_resize;
+  return input == 0 && moves ? Flow::moved : Flow::computed;
+}
+
+// Where sizes and scales change nothing, all ways to compute a position give the element's own, but for these two.
+bool Resize::is_no_op(const TensorType& x, size_t inputs) const {
+  return inputs == 1 && sizes == x.shape &&
+         std::all_of(scales.begin(), scales.end(), [](double s) { return s == 1; }) &&
+         coordinate != ResizeCoordinate::tf_crop_and_resize && coordinate != ResizeCoordinate::tf_half_pixel_for_nn;
+}
+
+std::optional<std::vector<int64_t>> Resize::take_untransposed(std::span<const int64_t> perm, size_t inputs) {
+  if (inputs != 1 || !roi.empty() || !axes.empty()) return std::nullopt;
+  sizes = untransposed(sizes, perm), scales = untransposed(scales, perm);
+  return same_transpose(perm);
 }
 
 }  // namespace temper::ops

@@ -3,6 +3,7 @@
 // more inputs (roi, scales, sizes: as in ONNX's Resize, absent where not given) the result's size is data.
 #pragma once
 #include "graph/fields.h"
+#include "graph/flow.h"
 #include "graph/infer.h"
 #include "graph/narrow.h"
 #include "graph/op_kind.h"
@@ -79,6 +80,9 @@ struct Resize {
   bool is_identity_along(size_t axis, int64_t in, int64_t out) const;
   ResizeTable table(size_t axis, int64_t in, int64_t out) const;
   NarrowForm narrow_form(const NarrowNode& node) const;
+  Flow flow(size_t input) const;
+  bool is_no_op(const TensorType& x, size_t inputs) const;
+  std::optional<std::vector<int64_t>> take_untransposed(std::span<const int64_t> perm, size_t inputs);
 };
 
 }  // namespace temper::ops

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "graph/untranspose.h"
 
 namespace temper::ops {
 
@@ -145,6 +146,16 @@ std::vector<Tensor> Slice::reference(std::span<const Tensor> inputs, std::span<c
     std::memcpy(out.raw_mutable() + size_t(i) * size, x.raw().data() + size_t(offset) * size, size);
   });
   return {out};
+}
+
+bool Slice::is_no_op(const TensorType& x, size_t inputs) const {
+  return inputs == 1 && sizes == x.shape && std::all_of(steps.begin(), steps.end(), [](int64_t s) { return s == 1; });
+}
+
+std::optional<std::vector<int64_t>> Slice::take_untransposed(std::span<const int64_t> perm, size_t inputs) {
+  if (inputs != 1) return std::nullopt;
+  starts = untransposed(starts, perm), sizes = untransposed(sizes, perm), steps = untransposed(steps, perm);
+  return same_transpose(perm);
 }
 
 }  // namespace temper::ops

@@ -5,6 +5,7 @@
 #pragma once
 #include "graph/batched_node.h"
 #include "graph/fields.h"
+#include "graph/flow.h"
 #include "graph/infer.h"
 #include "graph/narrow.h"
 #include "graph/op_kind.h"
@@ -35,6 +36,9 @@ struct Slice {
            sizes[0] == node.shape(0)[0];
   }
   void take_slice(int64_t samples) { sizes[0] = samples; }
+  Flow flow(size_t input) const { return input == 0 ? Flow::moved : Flow::computed; }
+  bool is_no_op(const TensorType& x, size_t inputs) const;
+  std::optional<std::vector<int64_t>> take_untransposed(std::span<const int64_t> perm, size_t inputs);
 };
 
 // The whole of a tensor of this shape; the caller narrows some axes.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "graph/untranspose.h"
+
 namespace temper::ops {
 
 std::vector<TensorType> Softmax::infer(const InferContext& context) const {
@@ -36,6 +38,11 @@ std::vector<Tensor> Softmax::reference(std::span<const Tensor> inputs, std::span
     }
   });
   return {out};
+}
+
+std::optional<std::vector<int64_t>> Softmax::take_untransposed(std::span<const int64_t> perm, size_t) {
+  axis = perm[size_t(axis)];
+  return same_transpose(perm);
 }
 
 }  // namespace temper::ops

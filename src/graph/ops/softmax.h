@@ -25,8 +25,13 @@ struct Softmax {
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   bool sliceable(const BatchedNode&) const { return axis > 0; }
-  NarrowForm narrow_form(const NarrowNode&) const { return NarrowForm::stays_f32("its sums stay in fp32"); }
+  // Exponents need more digits than bf16 has.
+  NarrowForm narrow_form(const NarrowNode& node) const {
+    return NarrowForm::stays_f32("its sums stay in fp32", node.dtype() == DType::f16);
+  }
   OnnxForm onnx_form() const { return {log ? "LogSoftmax" : "Softmax", {{"axis", axis}}}; }
+  std::optional<std::vector<int64_t>> take_untransposed(std::span<const int64_t> perm, size_t inputs);
+  std::optional<double> bound() const { return log ? std::nullopt : std::optional(1.0); }
 };
 
 }  // namespace temper::ops

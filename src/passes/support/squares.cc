@@ -4,16 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "graph/ops/broadcast.h"
-#include "graph/ops/concat.h"
-#include "graph/ops/gather.h"
-#include "graph/ops/pad.h"
 #include "graph/ops/pointwise.h"
-#include "graph/ops/pool.h"
 #include "graph/ops/reduce.h"
-#include "graph/ops/reshape.h"
-#include "graph/ops/slice.h"
-#include "graph/ops/transpose.h"
 #include "graph/product.h"
 
 namespace temper {
@@ -70,14 +62,6 @@ class Finder {
     if (const auto* pointwise = node.op.get_if<ops::Pointwise>()) return &pointwise->program;
     return is_product(node.op) ? epilogue_of(node.op) : nullptr;
   }
-  static bool adds_up(const Node& node) {
-    if (const auto* reduce = node.op.get_if<ops::Reduce>())
-      return reduce->kind == ops::ReduceKind::sum || reduce->kind == ops::ReduceKind::mean ||
-             reduce->kind == ops::ReduceKind::max || reduce->kind == ops::ReduceKind::min;
-    if (const auto* pool = node.op.get_if<ops::Pool>()) return pool->kind != ops::PoolKind::lp;
-    return node.op.is<ops::Reshape, ops::Transpose, ops::Slice, ops::Concat, ops::Broadcast, ops::Gather, ops::Pad>();
-  }
-
   // By value of a program: the number, where it is one.
   std::vector<std::optional<double>> numbers(const Node& node, const Program& program) const {
     std::vector<std::optional<double>> out(size_t(program.inputs));
@@ -96,9 +80,8 @@ class Finder {
   void look_ahead(const Node& node) {
     bool result = false;
     if (const auto* reduce = node.op.get_if<ops::Reduce>()) result = reduce->kind == ops::ReduceKind::sum_square;
-    if (adds_up(node))
-      for (size_t i = 0; i < node.inputs.size(); ++i)
-        result |= (i == 0 || node.op.is<ops::Concat>()) && square(node.inputs[i]);
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      result |= flow_of(node.op, i) != Flow::computed && square(node.inputs[i]);
     if (const Program* program = program_of(node)) {
       std::vector<char> squares;
       if (is_product(node.op))
@@ -148,9 +131,8 @@ class Finder {
     const auto reaches = [&](ValueId id, const Fate& fate) {
       if (id.valid()) fate_[size_t(id.index)].add(fate);
     };
-    if (adds_up(node))
-      for (size_t i = 0; i < node.inputs.size(); ++i)
-        if (i == 0 || node.op.is<ops::Concat>()) reaches(node.inputs[i], result);
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (flow_of(node.op, i) != Flow::computed) reaches(node.inputs[i], result);
     if (const auto* reduce = node.op.get_if<ops::Reduce>()) {
       if (reduce->kind == ops::ReduceKind::log_sum) reaches(node.inputs[0], {true, true, false});
       if (reduce->kind == ops::ReduceKind::sum_square && result.logarithm)
