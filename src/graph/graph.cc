@@ -5,8 +5,7 @@
 #include <stdexcept>
 
 #include "base/parse.h"
-#include "graph/ops/conv_transpose.h"
-#include "graph/ops/pool.h"
+#include "graph/fields.h"
 
 namespace temper {
 
@@ -115,8 +114,9 @@ std::vector<ValueId> Graph::add(Op op, std::vector<ValueId> inputs, std::string_
                       });
 }
 
-// Elements that folding one node may read; more is work for a pass.
+// Elements that folding one node may read, and what its reference may cost; more is for a pass to judge.
 constexpr int64_t kMaxFoldedInput = 4096;
+constexpr double kMaxFoldedCost = double(kMaxFoldedInput * kMaxContents);
 
 std::vector<ValueId> Graph::add_folded(Op op, std::vector<ValueId> inputs, std::string_view node_name,
                                        const std::vector<std::string>& output_names) {
@@ -133,8 +133,7 @@ std::vector<ValueId> Graph::add_folded(Op op, std::vector<ValueId> inputs, std::
       return {add_constant(value(outputs[0]).name, Tensor::of<int64_t>(type.dims(), ints).converted(type.dtype))};
     }
   }
-  // A window may be far larger than the tensors; what it costs is for a pass to judge.
-  if (!is_concrete(node.op) || conv_of(node.op) || node.op.is<ops::ConvTranspose, ops::Pool>()) return outputs;
+  if (!is_concrete(node.op)) return outputs;
   for (ValueId id : outputs)
     if (!is_small(id)) return outputs;
   std::vector<Tensor> tensors;
@@ -145,8 +144,10 @@ std::vector<ValueId> Graph::add_folded(Op op, std::vector<ValueId> inputs, std::
     given += tensors.back().count();
   }
   if (given > kMaxFoldedInput) return outputs;
-  std::vector<TensorType> types;
+  std::vector<TensorType> from, types;
+  for (ValueId id : node.inputs) from.push_back(id.valid() ? type(id) : TensorType{});
   for (ValueId id : outputs) types.push_back(type(id));
+  if (reference_cost(node.op, from, types) > kMaxFoldedCost) return outputs;
   const std::vector<Tensor> results = with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); },
                                                    [&] { return temper::reference(node.op, tensors, types); });
   for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = add_constant(value(outputs[i]).name, results[i]);

@@ -107,6 +107,7 @@ struct OpTable {
   void (*take_slice)(void* op, int64_t samples);
   std::optional<Operations> (*operations)(const void* op, std::span<const TensorType> inputs,
                                           std::span<const TensorType> outputs);
+  double (*reference_cost)(const void* op, std::span<const TensorType> inputs, std::span<const TensorType> outputs);
   NarrowForm (*narrow_form)(const void* op, const NarrowNode& node);
   std::optional<OnnxForm> (*onnx_form)(const void* op);
   Flow (*flow)(const void* op, size_t input);
@@ -211,6 +212,19 @@ std::optional<Operations> operations_of_struct(const T& op, std::span<const Tens
 }
 
 template <class T>
+double reference_cost_of(const T& op, std::span<const TensorType> inputs, std::span<const TensorType> outputs) {
+  if constexpr (requires { op.reference_cost(inputs, outputs); }) {
+    return op.reference_cost(inputs, outputs);
+  } else {
+    TEMPER_NO_OTHER(reference_cost);
+    double elements = 0;
+    for (const TensorType& type : inputs) elements += double(element_count(type));
+    for (const TensorType& type : outputs) elements += double(element_count(type));
+    return elements;
+  }
+}
+
+template <class T>
 NarrowForm narrow_form_of(const T& op, const NarrowNode& node) {
   if constexpr (requires { op.narrow_form(node); }) {
     return op.narrow_form(node);
@@ -302,6 +316,8 @@ constexpr OpTable table_of{
     .take_slice = [](void* op, int64_t samples) { take_slice_of(as<T>(op), samples); },
     .operations = [](const void* op, std::span<const TensorType> inputs,
                      std::span<const TensorType> outputs) { return operations_of_struct(as<T>(op), inputs, outputs); },
+    .reference_cost = [](const void* op, std::span<const TensorType> inputs,
+                         std::span<const TensorType> outputs) { return reference_cost_of(as<T>(op), inputs, outputs); },
     .narrow_form = [](const void* op, const NarrowNode& node) { return narrow_form_of(as<T>(op), node); },
     .onnx_form = [](const void* op) { return onnx_form_of(as<T>(op)); },
     .flow = [](const void* op, size_t input) { return flow_of_struct(as<T>(op), input); },
@@ -399,6 +415,10 @@ void take_slice(Op& op, int64_t samples) { op.table().take_slice(op.data(), samp
 std::optional<Operations> operations_of(const Op& op, std::span<const TensorType> inputs,
                                         std::span<const TensorType> outputs) {
   return op.table().operations(op.data(), inputs, outputs);
+}
+
+double reference_cost(const Op& op, std::span<const TensorType> inputs, std::span<const TensorType> outputs) {
+  return op.table().reference_cost(op.data(), inputs, outputs);
 }
 
 NarrowForm narrow_form(const Op& op, const NarrowNode& node) { return op.table().narrow_form(op.data(), node); }

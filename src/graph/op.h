@@ -133,6 +133,12 @@ void take_slice(Op& op, int64_t samples);
 // without it, nothing: as of softmax and the like, which are bound by memory or by exp().
 std::optional<Operations> operations_of(const Op& op, std::span<const TensorType> inputs,
                                         std::span<const TensorType> outputs);
+// About how many scalar steps its reference takes on these concrete types, for who judges whether a node of constants
+// is computed at once. An op whose fields or whose inner axes make that more than its tensors have elements must say
+// it:
+//   double reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+// without it, it is as many as they have.
+double reference_cost(const Op& op, std::span<const TensorType> inputs, std::span<const TensorType> outputs);
 // How it takes part where a graph computes in a narrower float (graph/narrow.h). An op says it with
 //   NarrowForm narrow_form(const NarrowNode& node) const;
 // without it, it computes on f32.

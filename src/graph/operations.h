@@ -18,8 +18,11 @@ struct Operations {
   int64_t all() const { return products + others; }
 };
 
+// What the reference of a convolution or matrix product takes: each element of the output reads as many elements as its
+// row of the second operand has.
+double contraction_cost(const TensorType& second, const TensorType& output);
+
 // Steps that compute: constants and casts are free, or nearly so.
 int64_t computing_steps(const Program& program);
-inline int64_t element_count(const TensorType& type) { return element_count(type.dims()); }
 
 }  // namespace temper

@@ -30,6 +30,7 @@ inline void append(std::string& out, const TensorType& type) { out += type.text(
 // Number of elements / bytes; throws Error{bad_file} on overflow, on a negative dimension and above kMaxTensorBytes.
 constexpr int64_t kMaxTensorBytes = int64_t(1) << 40;
 int64_t element_count(const Dims& dims);
+inline int64_t element_count(const TensorType& type) { return element_count(type.dims()); }
 int64_t byte_count(DType dtype, const Dims& dims);
 Dims row_major_strides(const Dims& dims);  // in elements
 TensorType type_of(DType dtype, const Dims& dims);

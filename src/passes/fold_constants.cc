@@ -14,22 +14,14 @@ namespace {
 // A folded value may be this large, or as large as the constants it comes from: a broadcast of one number to gigabytes
 // is better made when it is needed.
 constexpr int64_t kMaxFoldedBytes = int64_t(64) << 20;
-// Scalar multiplications that folding one node may cost (about a second); a larger product is left to the real kernels.
+// Scalar steps that folding one node may cost (about a second); what takes more is left to the real kernels.
 constexpr double kMaxFoldedWork = 1e9;
 
 double work_of(const Graph& graph, const Node& node) {
-  double work = 0;
-  for (ValueId output : node.outputs) work += double(element_count(graph.type(output).dims()));
-  // Each output element of a contraction reads as many elements as its row of the second operand has.
-  if (epilogue_of(node.op) && node.inputs.size() >= 2) {
-    const Dims dims = graph.type(node.inputs[1]).dims();
-    const int64_t count = element_count(dims), least = *std::min_element(dims.begin(), dims.end());
-    work *= double(count) / double(std::max<int64_t>(1, least));
-  } else {
-    for (ValueId input : node.inputs)
-      if (input.valid()) work += double(element_count(graph.type(input).dims()));
-  }
-  return work;
+  std::vector<TensorType> inputs, outputs;
+  for (ValueId id : node.inputs) inputs.push_back(id.valid() ? graph.type(id) : TensorType{});
+  for (ValueId id : node.outputs) outputs.push_back(graph.type(id));
+  return reference_cost(node.op, inputs, outputs);
 }
 
 // `left`: bytes that constants may take; what a node makes is taken off.

@@ -7,6 +7,7 @@
 #include "graph/ops/nonzero.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/reshape.h"
+#include "graph/ops/roi_align.h"
 #include "graph/ops/shape.h"
 #include "graph/ops/slice.h"
 #include "graph/ops/transpose.h"
@@ -161,6 +162,21 @@ TEST(Specialize, MakesDataDependentOpsStaticWhereTheDataAreShapes) {
   EXPECT_EQ(concrete.producer(concrete.outputs()[0].value)->inputs.size(), 1u);
   const Graph small = specialize(c.graph, {{"N", 1}, {"H", 3}, {"W", 5}});  // -1: all but the last
   EXPECT_EQ(small.type(small.outputs()[0].value).text(), "f32[1,3,2,5]");
+}
+
+TEST(Folding, ANodeOfConstantsThatCostsMoreThanItsTensorsIsLeftToThePasses) {
+  Graph graph;
+  const ValueId x = graph.add_constant("x", Tensor(DType::f32, {1, 1, 2, 2}));
+  const ValueId rois = graph.add_constant("rois", Tensor::of<float>({1, 4}, {0, 0, 1, 1}));
+  const ValueId batch = graph.add_constant("batch", Tensor(DType::i64, {1}));
+  const auto is_folded = [&](int64_t samples) {
+    ops::RoiAlign op;
+    op.sampling_ratio = samples;
+    return graph.constant(graph.add_folded(op, {x, rois, batch}, "y").at(0)) != nullptr;
+  };
+  EXPECT_TRUE(is_folded(2));
+  EXPECT_FALSE(is_folded(1 << 16));
+  EXPECT_FALSE(is_folded(0));  // as many as the regions are large
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "graph/ops/concat.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/pad.h"
+#include "graph/ops/pool.h"
 #include "graph/ops/reduce.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/slice.h"
@@ -173,6 +174,12 @@ TEST(AllOps, SayWhatPassesMayDoAroundThem) {
   EXPECT_EQ(take_untransposed(reduce, std::vector<int64_t>{1, 2, 0}, 1), (std::vector<int64_t>{1, 0}));
   EXPECT_EQ(reduce.get<ops::Reduce>().axes, (std::vector<int64_t>{2}));
   EXPECT_EQ(take_untransposed(reduce, std::vector<int64_t>{1, 2, 0}, 2), std::nullopt);
+}
+
+TEST(AllOps, CostWhatTheirTensorsHoldUnlessTheySayMore) {
+  const TensorType x = TensorType::parse("f32[1,1,2,8]"), y = TensorType::parse("f32[1,1,1,1]");
+  EXPECT_EQ(reference_cost(ops::TopK{}, std::span(&x, 1), std::span(&y, 1)), 17);
+  EXPECT_EQ(reference_cost(ops::Pool{.kernel = {1 << 20, 1 << 20}}, std::span(&x, 1), std::span(&y, 1)), 0x1p40);
 }
 
 TEST(AllOps, CountNoOperationsUnlessTheySayHowMany) {

@@ -137,6 +137,11 @@ Operations Attention::operations(std::span<const TensorType> inputs, std::span<c
   return {2 * scores * (s.key_size + s.value_size), 0};
 }
 
+double Attention::reference_cost(std::span<const TensorType> inputs, std::span<const TensorType>) const {
+  const AttentionSizes s = sizes_of(*this, inputs[0].dims(), inputs[1].dims(), inputs[2].dims());
+  return double(s.batch * s.heads) * double(s.queries) * double(s.keys) * double(s.key_size + s.value_size);
+}
+
 bool Attention::sliceable(const BatchedNode& node) const {
   for (size_t i = 0; i < 3; ++i)
     if (!node.is_batched(i)) return false;

@@ -52,6 +52,7 @@ struct Attention {
   bool sliceable(const BatchedNode& node) const;
   NarrowForm narrow_form(const NarrowNode&) const { return NarrowForm::carries(3); }  // q, k and v; it sums in f32
   Flow flow(size_t input) const { return input == 2 ? Flow::averaged : Flow::computed; }
+  double reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
   Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };
 

@@ -88,4 +88,8 @@ Operations Conv::operations(std::span<const TensorType> inputs, std::span<const 
   return {2 * out * (element_count(weights) / std::max<int64_t>(1, weights[0])), computing_steps(epilogue) * out};
 }
 
+double Conv::reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
+  return contraction_cost(inputs[1], outputs[0]);
+}
+
 }  // namespace temper::ops

@@ -41,6 +41,7 @@ struct Conv {
   }
   NarrowForm narrow_form(const NarrowNode& node) const;
   Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+  double reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };
 
 }  // namespace temper::ops

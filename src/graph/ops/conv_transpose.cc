@@ -78,4 +78,8 @@ Operations ConvTranspose::operations(std::span<const TensorType> inputs, std::sp
           computing_steps(epilogue) * element_count(outputs[0])};
 }
 
+double ConvTranspose::reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
+  return contraction_cost(inputs[1], outputs[0]);
+}
+
 }  // namespace temper::ops

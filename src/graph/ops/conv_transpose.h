@@ -30,6 +30,7 @@ struct ConvTranspose {
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+  double reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };
 
 }  // namespace temper::ops

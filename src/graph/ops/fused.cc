@@ -189,4 +189,10 @@ std::vector<Tensor> FusedSoftmax::reference(std::span<const Tensor> inputs, std:
   return {reference_rows(softmax, prologue, epilogue, inputs)[1]};
 }
 
+double FusedConv::reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
+  double window = 1;
+  for (int64_t size : pool_kernel) window *= double(size);
+  return window * conv.reference_cost(inputs, outputs);
+}
+
 }  // namespace temper::ops

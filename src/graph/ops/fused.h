@@ -44,6 +44,7 @@ struct FusedConv {
   bool sliceable(const BatchedNode& node) const { return conv.sliceable(node); }
   Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
   OnnxForm onnx_form() const { return not_in_onnx(name); }
+  double reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };
 
 // conv_chain(x, w, inputs of the epilogue..., v [M,C,1,...], inputs of `then`...) = then(conv(conv(x, w, ...), v)):

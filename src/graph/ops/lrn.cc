@@ -37,4 +37,9 @@ std::vector<Tensor> Lrn::reference(std::span<const Tensor> inputs, std::span<con
   return {out};
 }
 
+double Lrn::reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
+  const Dims dims = inputs[0].dims();
+  return double(std::min(size, dims[1])) * double(element_count(outputs[0]));
+}
+
 }  // namespace temper::ops

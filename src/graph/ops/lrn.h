@@ -26,6 +26,7 @@ struct Lrn {
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   OnnxForm onnx_form() const { return {"LRN", {{"size", size}, {"alpha", alpha}, {"beta", beta}, {"bias", bias}}}; }
+  double reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };
 
 }  // namespace temper::ops

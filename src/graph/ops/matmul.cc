@@ -78,4 +78,8 @@ Operations MatMul::operations(std::span<const TensorType> inputs, std::span<cons
   return {2 * out * inner, computing_steps(epilogue) * out};
 }
 
+double MatMul::reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
+  return contraction_cost(inputs[1], outputs[0]);
+}
+
 }  // namespace temper::ops

@@ -33,6 +33,7 @@ struct MatMul {
   bool sliceable(const BatchedNode& node) const;
   NarrowForm narrow_form(const NarrowNode&) const { return NarrowRole::product; }
   Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+  double reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };
 
 }  // namespace temper::ops

@@ -112,4 +112,10 @@ bool Pool::is_no_op(const TensorType&, size_t) const {
   return kind != PoolKind::lp && !with_indices && all_are(kernel, 1) && all_are(strides, 1) && all_are(pads, 0);
 }
 
+double Pool::reference_cost(std::span<const TensorType>, std::span<const TensorType> outputs) const {
+  double window = 1;
+  for (int64_t size : kernel) window *= double(size);
+  return window * double(element_count(outputs[0]));
+}
+
 }  // namespace temper::ops

@@ -51,6 +51,7 @@ struct Pool {
   Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
   Flow flow(size_t input) const;
   bool is_no_op(const TensorType& x, size_t inputs) const;
+  double reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };
 
 }  // namespace temper::ops

@@ -132,4 +132,9 @@ std::vector<Tensor> Recurrent::reference(std::span<const Tensor> inputs, std::sp
   return results;
 }
 
+double Recurrent::reference_cost(std::span<const TensorType> inputs, std::span<const TensorType>) const {
+  const Dims x = inputs[0].dims();  // each step in time reads all weights for each sample
+  return double(x[0]) * double(x[1]) * (double(element_count(inputs[1])) + double(element_count(inputs[2])));
+}
+
 }  // namespace temper::ops

@@ -65,6 +65,7 @@ struct Recurrent {
   int64_t directions() const { return direction == RecurrentDirection::bidirectional ? 2 : 1; }
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  double reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };
 
 }  // namespace temper::ops

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "graph/ops/gather.h"
 
@@ -108,6 +109,12 @@ OnnxForm RoiAlign::onnx_form() const {
            {"sampling_ratio", sampling_ratio},
            {"spatial_scale", spatial_scale},
            {"coordinate_transformation_mode", half_pixel ? "half_pixel" : "output_half_pixel"}}};
+}
+
+double RoiAlign::reference_cost(std::span<const TensorType>, std::span<const TensorType> outputs) const {
+  // Without a number of samples the regions decide, which may be of any size.
+  if (sampling_ratio == 0) return std::numeric_limits<double>::infinity();
+  return double(sampling_ratio) * double(sampling_ratio) * double(element_count(outputs[0]));
 }
 
 }  // namespace temper::ops
