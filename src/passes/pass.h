@@ -71,5 +71,6 @@ bool nest_concats(Graph& graph, const PassOptions& options);
 bool recognise_groups(Graph& graph, const PassOptions& options);
 bool recognise_normalize(Graph& graph, const PassOptions& options);
 bool remove_no_ops(Graph& graph, const PassOptions& options);
+bool unflatten_products(Graph& graph, const PassOptions& options);
 
 }  // namespace temper

@@ -30,6 +30,10 @@ const Pipeline& portable_pipeline() {
           {"recognise_groups", recognise_groups},
           {"fuse_pointwise", fuse_pointwise, "recognise_groups"},
           {"fuse_epilogues", fuse_epilogues},
+          // After fuse_epilogues: a bias stood between the product and the reshape.
+          {"unflatten_products", unflatten_products},
+          {"fuse_pointwise", fuse_pointwise, "unflatten_products"},
+          {"fuse_epilogues", fuse_epilogues, "unflatten_products"},
           // After fuse_epilogues: a batch norm is the beginning of its convolution's epilogue by now.
           {"fold_scales_into_weights", fold_scales_into_weights},
           // After fuse_epilogues: what stands between a product and its quantize node is one program by now.

@@ -131,7 +131,15 @@ class RandomGraph {
     const int64_t k = s.back().value(), n = int64_t(1 + below(5));
     ops::MatMul op;
     op.transpose_b = chance(0.5);
-    push(op, {a, constant(op.transpose_b ? Dims{n, k} : Dims{k, n}, 0.5)});
+    const bool flat = s.size() > 2 && chance(0.5);  // as exporters write a linear layer by Gemm
+    Dim rows = 1;
+    for (size_t axis = 0; axis + 1 < s.size(); ++axis) rows = rows * s[axis];
+    Shape result = s;
+    result.back() = n;
+    const ValueId from = flat ? graph_.add_single(ops::Reshape{{rows, k}}, {a}, name()) : a,
+                  weights = constant(op.transpose_b ? Dims{n, k} : Dims{k, n}, 0.5);
+    if (!flat) return push(op, {from, weights});
+    push(ops::Reshape{result}, {graph_.add_single(op, {from, weights}, name())});
   }
 
   // Of itself, or keys and values of another value; each by weights of its own, with a bias or without.
