@@ -63,6 +63,10 @@ const char* const kProblems[] = {
     "fused_softmax(f16[4000,16000]) prologue=\"(1)\" axis=1 epilogue=\"(1) 1=cast.f16(0)\"",
     "fused_softmax(f32[2,12,197,197], f32[197,197]*) prologue=\"(2) 2=add.f32(0,1)\" axis=3 epilogue=\"(1) "
     "1=cast.bf16(0)\"",
+    "attention(f16[8,128,768], f16[8,128,768], f16[8,128,768], f32[8,1,1,128]) heads=12 kv_heads=12 scale=0.125",
+    "attention(bf16[1,4096,2048], bf16[1,4096,512], bf16[1,4096,512]) heads=16 kv_heads=4 scale=0.0883 right=0",
+    "attention(f16[2,300,512], f16[2,77,512], f16[2,77,512], bool[77], i64[2]) heads=2 kv_heads=2 scale=0.0625 "
+    "softcap=30 zero_nan=true",
     "pool(f32[2,16,9,9]) kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1]",
     "pool(i8[2,16,9,9]) kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1]",
     "pool(f16[2,16,9,9]) kind=average kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1] count_include_pad=true",
