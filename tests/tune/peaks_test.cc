@@ -6,6 +6,7 @@
 #include "backends/backend.h"
 #include "bench/profile.h"
 #include "fake_machine.h"
+#include "graph/ops/transpose.h"
 
 namespace temper {
 namespace {
@@ -56,6 +57,7 @@ TEST_F(PeaksTest, AStepAboveALimitProvesItWrongUnlessWinogradOrACacheExplainsIt)
   plan->segments.emplace_back();
   PlanStep step;
   step.tactic = "cpu.conv.onednn";
+  step.problem.op = ops::Transpose{};
   plan->segments[0].steps.push_back(step);
   Profile profile;
   profile.plan = plan;
