@@ -6,7 +6,9 @@
 #include <cstring>
 
 #include "backends/backend.h"
+#include "backends/cpu/eager.h"
 #include "backends/cuda/machine.h"
+#include "backends/cuda/recipe.h"
 #include "base/checked.h"
 
 namespace temper {
@@ -14,46 +16,27 @@ namespace temper {
 namespace cuda {
 namespace {
 
-Config plain_config(const Problem& problem, std::string text) {
-  return {std::move(text), std::vector<Layout>(problem.inputs.size(), Layout::plain),
-          std::vector<Layout>(problem.outputs.size(), Layout::plain)};
-}
-
-// The CPU's way to compute it in plain layouts: its tactic and configuration.
-struct Inner {
-  const Tactic* tactic = nullptr;
-  Config config;
-};
-Inner find_inner(const Problem& problem, const Device& cpu) {
-  for (const Tactic* tactic : find_backend("cpu").tactics()) {
-    if (!tactic->supports(problem, cpu).yes()) continue;
-    for (const Config& config : tactic->configs(problem, cpu))
-      if (config.inputs == plain_config(problem, "").inputs && config.outputs == plain_config(problem, "").outputs)
-        return {tactic, config};
-  }
-  return {};
-}
 const Device& cpu_here() {
   static const Device device = open_device("cpu");
   return device;
 }
 
 Support supports(const Problem& problem, const Device&) {
-  return find_inner(problem, cpu_here()).tactic ? supported() : refused("the CPU has no way to compute it either");
+  return plain_way(problem, cpu_here()).tactic ? supported() : refused("the CPU has no way to compute it either");
 }
 
 std::vector<Config> configs(const Problem& problem, const Device&) {
-  return {plain_config(problem, std::string(find_inner(problem, cpu_here()).tactic->name))};
+  return {plain_config(problem, std::string(plain_way(problem, cpu_here()).tactic->name))};
 }
 
 Packed build(const Problem& problem, const Config&, const Device&) {
-  const Inner inner = find_inner(problem, cpu_here());
+  const PlainWay inner = plain_way(problem, cpu_here());
   return inner.tactic->build ? inner.tactic->build(problem, inner.config, cpu_here()) : Packed{};
 }
 
 class HostKernel final : public Kernel {
  public:
-  HostKernel(const Problem& problem, const Inner& inner, const PackedView& packed, const GpuRef& gpu)
+  HostKernel(const Problem& problem, const PlainWay& inner, const PackedView& packed, const GpuRef& gpu)
       : kernel_(inner.tactic->load(problem, inner.config, packed, cpu_here())) {
     int64_t bytes = 0;
     auto place = [&](const Port& port) {
@@ -111,7 +94,8 @@ class HostKernel final : public Kernel {
 
 std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView& packed,
                              const Device& device) {
-  const Inner inner = find_inner(problem, cpu_here());
+  const PlainWay inner = plain_way(problem, cpu_here());
+  if (!inner.tactic) fail(ErrorKind::bad_file, "the CPU has no way to compute this step");
   if (config != plain_config(problem, std::string(inner.tactic->name)))
     fail(ErrorKind::bad_file, "the CPU computes it by ", inner.tactic->name, ", not '", config.text, "'");
   if (!inner.tactic->build) expect_packed(packed.bytes, 0);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/machine.h"
 
+#include <map>
+#include <optional>
+
 #include "backends/cuda/support/cublaslt.h"
 #include "backends/cuda/support/cudnn.h"
 #include "base/file.h"
@@ -12,7 +15,8 @@ namespace {
 
 struct OpenMachines {
   std::mutex mutex;
-  std::map<int, std::weak_ptr<const Machine>> by_ordinal;
+  // By ordinal, and the context of the caller's or null.
+  std::map<std::pair<int, void*>, std::weak_ptr<const Machine>> known;
 };
 // Never destroyed: a thread that opens libraries may outlive the end of main().
 OpenMachines& open_machines() {
@@ -22,19 +26,19 @@ OpenMachines& open_machines() {
 
 }  // namespace
 
-std::shared_ptr<const Machine> Machine::open(int ordinal, const LibrarySearch& search) {
+std::shared_ptr<const Machine> Machine::open(int ordinal, const LibrarySearch& search, void* context) {
   OpenMachines& machines = open_machines();
   const std::lock_guard lock(machines.mutex);
-  if (auto known = machines.by_ordinal[ordinal].lock()) return known;
-  auto machine = std::make_shared<const Machine>(Driver::open(search), ordinal, search);
-  machines.by_ordinal[ordinal] = machine;
+  if (auto known = machines.known[{ordinal, context}].lock()) return known;
+  auto machine = std::make_shared<const Machine>(Driver::open(search), ordinal, search, context);
+  machines.known[{ordinal, context}] = machine;
   return machine;
 }
 
-void Machine::put_in_place(int ordinal, const std::shared_ptr<const Machine>& machine) {
+void Machine::put_in_place(int ordinal, const std::shared_ptr<const Machine>& machine, void* context) {
   OpenMachines& machines = open_machines();
   const std::lock_guard lock(machines.mutex);
-  machines.by_ordinal[ordinal] = machine;
+  machines.known[{ordinal, context}] = machine;
 }
 
 void Machine::put_in_place(std::unique_ptr<const CublasLt> library) const {
@@ -43,8 +47,10 @@ void Machine::put_in_place(std::unique_ptr<const CublasLt> library) const {
   cublaslt_.tried = true;
 }
 
-Machine::Machine(std::shared_ptr<const Driver> driver, int ordinal, LibrarySearch search)
-    : gpu_(Gpu::open(std::move(driver), ordinal)), search_(std::move(search)), upload_(gpu_) {}
+Machine::Machine(std::shared_ptr<const Driver> driver, int ordinal, LibrarySearch search, void* context)
+    : gpu_(Gpu::open(std::move(driver), ordinal, static_cast<ContextHandle>(context))),
+      search_(std::move(search)),
+      upload_(gpu_) {}
 
 Machine::~Machine() = default;
 
@@ -144,10 +150,24 @@ class CudaQueue final : public Queue {
   }
   void wait() override {
     work_.stream.synchronize();
-    if (const Fault fault = std::exchange(work_.fault(), Fault{}); fault.raised)
+    if (const Fault fault = std::exchange(work_.fault(), Fault{}); fault.raised) {
+      if (fault.raised == Fault::kRegionTooLarge)
+        fail(ErrorKind::usage, "region ", fault.index, " is out of all proportion");
       fail(ErrorKind::usage, "the index ", fault.index, " is outside of an axis of ", fault.size, " elements");
+    }
     const std::lock_guard lock(work_.failure_mutex);
     if (work_.failure) std::rethrow_exception(std::exchange(work_.failure, nullptr));
+  }
+  bool is_captured(void* stream) override { return work_.stream.is_captured(static_cast<StreamHandle>(stream)); }
+  void wait_for(void* stream) override {
+    if (!before_) before_.emplace(machine_->gpu(), false);
+    work_.stream.record_in(static_cast<StreamHandle>(stream), *before_);
+    work_.stream.wait(*before_);
+  }
+  void let_wait(void* stream) override {
+    if (!behind_) behind_.emplace(machine_->gpu(), false);
+    work_.stream.record(*behind_);
+    work_.stream.let_wait(static_cast<StreamHandle>(stream), *behind_);
   }
   bool is_lost() noexcept override {
     try {
@@ -185,6 +205,7 @@ class CudaQueue final : public Queue {
  private:
   std::shared_ptr<const Machine> machine_;
   WorkStream work_;
+  std::optional<cuda::Event> before_, behind_;  // a caller's stream and this one wait for each other by them
   bool capturing_ = false;
 };
 

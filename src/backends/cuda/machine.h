@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Machine is one GPU together with the libraries that were opened to use it (the driver, NVRTC, cuDNN, cuBLASLt). A
-// process has one Machine for each GPU. This file also defines the CUDA stream that a session's kernels run on.
+// process has one Machine for each GPU, and one more for each context of the caller's that it is used in. This file
+// also defines the CUDA stream that a session's kernels run on.
 #pragma once
 #include <exception>
 #include <mutex>
@@ -19,11 +20,12 @@ class Machine {
  public:
   // Opens the driver and GPU `ordinal`, or returns the Machine that is open for it already. Only the `search` of the
   // first call in a process is used. Throws Error{unsupported} without a driver or GPU, Error{usage} if there is no GPU
-  // of this number.
-  static std::shared_ptr<const Machine> open(int ordinal, const LibrarySearch& search);
-  // For tests: open() returns this machine for the ordinal while it lives, and a machine is made with a given driver.
-  static void put_in_place(int ordinal, const std::shared_ptr<const Machine>& machine);
-  Machine(std::shared_ptr<const Driver> driver, int ordinal, LibrarySearch search);
+  // of this number. `context`: one of the caller's, which outlives the Machine; null: the GPU's primary one.
+  static std::shared_ptr<const Machine> open(int ordinal, const LibrarySearch& search, void* context = nullptr);
+  // For tests: open() returns this machine for the ordinal (and context) while it lives, and a machine is made with a
+  // given driver.
+  static void put_in_place(int ordinal, const std::shared_ptr<const Machine>& machine, void* context = nullptr);
+  Machine(std::shared_ptr<const Driver> driver, int ordinal, LibrarySearch search, void* context = nullptr);
   // For tests: stands in for the library. It must be called before anybody asks for the real one.
   void put_in_place(std::unique_ptr<const CublasLt> library) const;
   ~Machine();
@@ -63,8 +65,9 @@ class Machine {
 
 // Reported by a kernel that meets invalid data, such as an index out of range.
 struct Fault {
+  static constexpr uint32_t kIndexOutside = 1, kRegionTooLarge = 2;
   int64_t index, size;
-  uint32_t raised;
+  uint32_t raised;  // one of these
 };
 
 // The CUDA stream of a session, with the places where errors of its work are kept. Buffers::stream points to it.

@@ -47,6 +47,8 @@ struct Threads {
 }  // namespace
 
 void preload(std::string_view manifest, int ordinal, const DeviceSettings& settings) {
+  // A context of the caller's may go while a thread still opens libraries in it.
+  if (settings.cuda_context) return;
   static Threads threads;
   const std::lock_guard lock(threads.mutex);
   std::vector<const Loads*> wanted;

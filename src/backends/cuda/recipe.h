@@ -50,7 +50,10 @@ struct GpuProperties {
   int sms = 132;
   int64_t shared_per_block = 227 << 10;  // bytes of shared memory that a block may have
   int64_t l2_bytes = 50 << 20;
+  int capability = 90;  // compute capability: 90 = 9.0
 };
+
+GpuProperties properties_of(const GpuInfo& gpu);
 
 struct Recipe {
   std::string_view name;  // "cuda.pointwise"
@@ -76,6 +79,10 @@ struct Recipe {
   // Whether a supported problem is worth timing. A recipe refuses here where another one is known to be faster, because
   // compiling and timing it would only cost build time. Null: it is always worth timing.
   Support (*worth_timing)(const Problem& problem, std::string_view architecture) = nullptr;
+  // The kernel has no other way than the matrix units. Below compute capability 8.0 they do not multiply bf16.
+  bool matrix_units = false;
+  // What one configuration is expected to take, in clocks of an H100: Tactic::expected. Null: nothing is expected.
+  double (*expected_clocks)(const Problem& problem, const Config& config, const GpuProperties& gpu) = nullptr;
 };
 
 Support recipe_supports(const Recipe& recipe, const Problem& problem, std::string_view architecture);
@@ -123,6 +130,11 @@ uint32_t blocks_for(int64_t count, int64_t block);
 Dims logical_strides(Dims dims, Layout layout, int64_t pitch = 0);
 inline Dims logical_strides(const Port& port, Layout layout) {
   return logical_strides(port.dims(), layout, port.pitch);
+}
+// All ports plain.
+inline Config plain_config(const Problem& problem, std::string text) {
+  return {std::move(text), std::vector<Layout>(problem.inputs.size(), Layout::plain),
+          std::vector<Layout>(problem.outputs.size(), Layout::plain)};
 }
 // For Recipe::configs: all ports plain, and all channels_last where the tensors have channels.
 std::vector<Config> same_layout_configs(const Problem& problem, const GpuProperties& gpu);

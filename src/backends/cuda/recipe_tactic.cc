@@ -52,9 +52,7 @@ Problem without_constants(Problem problem) {
 }  // namespace
 
 GpuProperties properties_of(const Device& device) {
-  if (!device.gpu) return {};
-  const GpuInfo& gpu = device.gpu->gpu()->info();
-  return {gpu.sms, gpu.shared_per_block, gpu.l2_bytes};
+  return device.gpu ? properties_of(device.gpu->gpu()->info()) : GpuProperties();
 }
 
 std::vector<Config> recipe_configs(const Recipe& recipe, const Problem& problem, const Device& device) {

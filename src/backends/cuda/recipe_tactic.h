@@ -38,6 +38,10 @@ const Tactic recipe_tactic{
     },
     [](const Problem& problem, const Config& config) {
       return recipe.takes_parts && recipe.takes_parts(problem, config);
+    },
+    false,
+    [](const Problem& problem, const Config& config, const Device& device) {
+      return recipe.expected_clocks ? recipe.expected_clocks(problem, config, properties_of(device)) : -1.0;
     }};
 
 }  // namespace temper::cuda

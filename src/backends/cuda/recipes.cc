@@ -5,9 +5,17 @@
 
 namespace temper::cuda {
 
+GpuProperties properties_of(const GpuInfo& gpu) {
+  return {gpu.sms, gpu.shared_per_block, gpu.l2_bytes, gpu.major * 10 + gpu.minor};
+}
+
 Support recipe_supports(const Recipe& recipe, const Problem& problem, std::string_view architecture) {
   if (!recipe.architecture.empty() && recipe.architecture != architecture)
     return refused("a kernel for ", recipe.architecture, " alone; this is ", architecture);
+  if (recipe.matrix_units && architecture == "sm_75")
+    for (const Port& port : problem.inputs)
+      if (port.present && port.type.dtype == DType::bf16)
+        return refused("the matrix units of ", architecture, " do not multiply bf16");
   return recipe.supports(problem);
 }
 

@@ -12,7 +12,9 @@ namespace cuda {
 extern const Recipe pointwise_recipe, reduce_recipe, softmax_recipe, normalize_recipe, pool_recipe, transpose_recipe,
     slice_recipe, broadcast_recipe, concat_recipe, resize_recipe, matmul_recipe, conv_first_recipe,
     conv_first_wgmma_recipe, conv_depthwise_recipe, conv_direct_recipe, conv_gemm_recipe, arg_reduce_recipe, pad_recipe,
-    gather_recipe, conv_pipeline_recipe, conv_chain_recipe, matmul_pipeline_recipe, attention_recipe;
+    gather_recipe, grid_sample_recipe, roi_align_recipe, lrn_recipe, conv_pipeline_recipe, conv_chain_recipe,
+    matmul_pipeline_recipe, attention_hopper_recipe, attention_recipe, recurrent_cluster_recipe, recurrent_recipe,
+    scatter_recipe, topk_recipe, cumulative_recipe, bit_cast_recipe, range_recipe;
 }
 extern const Tactic cuda_conv_cudnn, cuda_matmul_cublaslt, cuda_matmul_cublaslt_int8, cuda_conv_cublaslt_int8,
     cuda_host;
@@ -41,7 +43,10 @@ const Listed list[] = {
     made_of<cuda::matmul_pipeline_recipe>,
     made_of<cuda::matmul_recipe>,
     {&cuda_matmul_cublaslt_int8},
+    made_of<cuda::attention_hopper_recipe>,
     made_of<cuda::attention_recipe>,
+    made_of<cuda::recurrent_cluster_recipe>,
+    made_of<cuda::recurrent_recipe>,
     made_of<cuda::pool_recipe>,
     made_of<cuda::pointwise_recipe>,
     made_of<cuda::reduce_recipe>,
@@ -53,8 +58,16 @@ const Listed list[] = {
     made_of<cuda::slice_recipe>,
     made_of<cuda::pad_recipe>,
     made_of<cuda::gather_recipe>,
+    made_of<cuda::scatter_recipe>,
+    made_of<cuda::topk_recipe>,
+    made_of<cuda::cumulative_recipe>,
+    made_of<cuda::bit_cast_recipe>,
+    made_of<cuda::range_recipe>,
     made_of<cuda::broadcast_recipe>,
     made_of<cuda::resize_recipe>,
+    made_of<cuda::grid_sample_recipe>,
+    made_of<cuda::roi_align_recipe>,
+    made_of<cuda::lrn_recipe>,
     {&cuda_host},
 };
 
@@ -80,7 +93,7 @@ std::span<const cuda::Recipe* const> cuda::recipes() {
 }
 
 static Device cuda_device(int ordinal, const DeviceSettings& settings) {
-  const auto machine = cuda::Machine::open(ordinal, {settings.library_folders});
+  const auto machine = cuda::Machine::open(ordinal, {settings.library_folders}, settings.cuda_context);
   const cuda::GpuInfo& gpu = machine->gpu()->info();
   Device device;
   device.backend = "cuda";
@@ -110,6 +123,7 @@ const Backend cuda_backend{"cuda",
                            },
                            cuda::make_queue,
                            cuda::preload,
+                           true,
                            true};
 
 }  // namespace temper

@@ -2,19 +2,16 @@
 // Random attentions of halves on the GPU's kernel. On the emulator a few; on a GPU 60 with every configuration, or as
 // many as TEMPER_RANDOM_SHAPES says with one of them each.
 #include <algorithm>
-#include <random>
 
+#include "../attention_lines.h"
 #include "check_cases.h"
+#include "cuda_test_helpers.h"
 #include "emulated_gpu.h"
 
 namespace temper {
 namespace {
 
-struct Draw {
-  std::mt19937_64 random;
-  int64_t operator()(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); }
-  bool chance(int percent) { return (*this)(1, 100) <= percent; }
-};
+using testing::Draw;
 
 // A line of tests/cases with at most so many queries and keys, and heads of at most 8 * `units` elements.
 std::string random_line(uint64_t seed, int64_t largest, int64_t units) {
@@ -27,25 +24,9 @@ std::string random_line(uint64_t seed, int64_t largest, int64_t units) {
   std::string line =
       concat("attention(", half, '[', batch, ',', queries, ',', heads * query_size, "], ", half, '[', batch, ',', keys,
              ',', kv_heads * query_size, "], ", half, '[', batch, ',', keys, ',', kv_heads * value_size, ']');
-  const bool masked = draw.chance(50), lengths = draw.chance(25);
-  bool none = false;  // a query may have no keys
-  if (masked) {
-    const char* const kinds[] = {"f32", "f16", "bool"};
-    const std::string kind = kinds[draw(0, 2)];
-    none |= kind == "bool";
-    line += ", " + kind + '[';
-    const int64_t sizes[] = {batch, heads, queries, keys};
-    for (int64_t axis = draw(0, 3); axis < 4; ++axis)
-      line += concat(draw.chance(70) ? sizes[axis] : 1, axis < 3 ? "," : "]");
-  } else if (lengths) {
-    line += ", _";
-  }
-  if (lengths) {
-    line += concat(", i64[", batch, "]=[");
-    for (int64_t b = 0; b < batch; ++b) line += concat(b ? "," : "", draw(0, keys));
-    line += "]";
-    none = true;
-  }
+  const testing::DrawnMasks masks = testing::draw_masks(draw, {"f32", "f16", "bool"}, batch, heads, queries, keys);
+  line += masks.text;
+  bool none = masks.of_bool || masks.lengths;  // a query may have no keys
   line += concat(") heads=", heads, " kv_heads=", kv_heads, " scale=", draw.chance(80) ? "0.125" : "1");
   if (draw.chance(25)) line += concat(" left=", draw(0, largest / 2)), none = true;
   if (draw.chance(40)) line += concat(" right=", draw.chance(70) ? 0 : draw(0, largest / 2));
@@ -68,11 +49,12 @@ TEST(EmulatedAttention, GivesTheReferencesResultsForRandomShapes) {
                        emulated.gpu(), {.recipes = "attention", .one_config = true});
 }
 
-// All configurations of three forms; the largest heads, whose queries do not stay in registers.
+// All configurations of three forms; the largest heads, whose queries do not stay in registers; a negative scale.
 TEST(EmulatedAttention, EveryTileGivesTheSame) {
   const testing::EmulatedGpu emulated;
   testing::check_lines("tiles",
                        "attention(f16[1,70,64], f16[1,130,64], f16[1,130,64]) scale=0.25 right=5 from_end=true\n"
+                       "attention(bf16[1,140,64], bf16[1,70,64], bf16[1,70,64]) scale=-0.25\n"
                        "attention(f16[1,33,256], f16[1,70,256], f16[1,70,256]) scale=0.0625\n",
                        emulated.compiler(), emulated.gpu(), {.recipes = "attention"});
 }
@@ -81,8 +63,8 @@ TEST(CudaAttention, GivesTheReferencesResultsForRandomShapes) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);
   const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
-  testing::check_lines("random", random_lines(1, asked ? std::atoi(asked) : 60, 400, 32), *compiler, gpu,
-                       {.recipes = "attention", .one_config = asked != nullptr});
+  testing::check_lines("random", random_lines(testing::first_seed(), asked ? std::atoi(asked) : 60, 400, 32), *compiler,
+                       gpu, {.recipes = "attention", .one_config = asked != nullptr});
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "bench/cases.h"
+#include "graph/ops/attention.h"
 #include "larger_tensors.h"
 #include "lowered_cases.h"
 #include "run_recipe.h"
@@ -19,8 +20,10 @@ struct CaseChoice {
   std::string_view recipes;      // a part of the names of those to take
   uint32_t blocks = UINT32_MAX;  // of a launch at most; for kernels that walk over their tiles (clusters do not)
   bool one_config = false;       // of each recipe for each line, in turns; else all
+  std::string_view config;       // instead of those that recipes offer
   std::vector<double> put;       // into inputs that are no constants, see put_values
-  bool tf32 = false;             // operands have more digits than TF32, and recipes that round them are taken
+  cuda::GpuProperties properties = {};  // that recipes choose by
+  bool tf32 = false;                    // operands have more digits than TF32, and recipes that round them are taken
 };
 
 // More digits than TF32 has; none of the numbers is halfway between two that it has.
@@ -61,15 +64,16 @@ inline void check_lines(const std::string& name, const std::string& text, const 
     for (const cuda::Recipe* recipe : cuda::recipes()) {
       if (recipe->name.find(choice.recipes) == std::string_view::npos) continue;
       if (!recipe_supports(*recipe, problem, gpu->info().architecture()).yes()) continue;
-      const auto configs = all_configs(*recipe, problem);
+      auto configs = all_configs(*recipe, problem, choice.properties);
       EXPECT_FALSE(configs.empty()) << recipe->name << " supports it but offers nothing: " << lines[l].text;
+      if (!choice.config.empty()) configs.resize(1), configs[0].text = choice.config;
       for (size_t c = 0; c < configs.size(); ++c) {
         const Config& config = configs[c];
         if (choice.one_config && c != l % configs.size()) continue;
         std::vector<Problem> problems{problem};
         if (const auto parts = in_larger_tensors(*recipe, problem, config)) problems.push_back(*parts);
         for (const Problem& p : problems) {
-          runs.push_back({&lines[l], &inputs[l], p, recipe, config, recipe->work(p, config, {})});
+          runs.push_back({&lines[l], &inputs[l], p, recipe, config, recipe->work(p, config, choice.properties)});
           for (cuda::Job& job : runs.back().work.jobs) {
             sources.push_back(job.source);
             if (job.shape.grid[1] == 1) job.shape.grid[0] = std::min(job.shape.grid[0], choice.blocks);
@@ -108,12 +112,20 @@ inline void check_lines(const std::string& name, const std::string& text, const 
       want = reference(run.line->op, operands, types);
       last = run.line;
     }
-    const std::vector<Tensor> got = run_recipe(stream, cubins, run.problem, run.config, run.work, *run.inputs);
+    std::vector<Tensor> got;
+    try {
+      got = run_recipe(stream, cubins, run.problem, run.config, run.work, *run.inputs);
+    } catch (const Error& error) {  // with the line and the configuration; the GPU answers nothing more
+      FAIL() << error.what();
+    }
     ASSERT_EQ(got.size(), want.size());
     for (size_t i = 0; i < got.size(); ++i) {
       Tolerance t = tolerance_of(want[i].dtype());
       // Sums of f32 are taken in another order; those of operands that were cut off, not rounded, are further off.
       if (choice.tf32) t = {0, 2e-5 * largest(want[i])};
+      // Weights, which sum to 1, are rounded to the type of the values before they are multiplied with them.
+      if (run.line->op.is<ops::Attention>() && want[i].dtype() != DType::f32)
+        t.absolute += largest((*run.inputs)[2]) * (want[i].dtype() == DType::bf16 ? 0x1p-8 : 0x1p-11);
       EXPECT_EQ(difference(got[i], want[i], t.relative, t.absolute), "") << "output " << i;
     }
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kernel and a spread of specialisations is compiled, with no GPU: each text for one generation, chosen by the
-// text, or for every one where TEMPER_ALL_GENERATIONS is 1 (./dev conformance --full does it; minutes).
-// TEMPER_CUBINS=FILE writes a line for each: generation, recipe, digest of the text, digest of the machine code. So two
-// revisions can be compared.
+// text, and every sixth for compute capability 7.5, or for every one where TEMPER_ALL_GENERATIONS is 1 (./dev
+// conformance --full does it; minutes). TEMPER_CUBINS=FILE writes a line for each: generation, recipe, digest of the
+// text, digest of the machine code. So two revisions can be compared.
 #include <elf.h>
 
 #include <cstdlib>
@@ -16,6 +16,7 @@
 #include "all_configs.h"
 #include "backends/cuda/recipe.h"
 #include "backends/cuda/support/kernel_text.h"
+#include "backends/cuda/support/program_code.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "bench/cases.h"
@@ -26,7 +27,9 @@
 namespace temper {
 namespace {
 
-constexpr const char* kArchitectures[] = {"sm_80", "sm_90a", "sm_100a", "sm_120"};
+constexpr const char* kArchitectures[] = {"sm_80", "sm_87", "sm_90a", "sm_100a", "sm_120"};
+// A T4: compute capability 7.5, for which some texts are others.
+constexpr cuda::GpuProperties kTuring{40, 64 << 10, 4 << 20, 75};
 
 const char* const kProblems[] = {
     "pointwise(f32[1000]) program=\"(1) 1=relu.f32(0)\"",
@@ -55,6 +58,13 @@ const char* const kProblems[] = {
     "4=add.f32(3,2) 5=cast.f16(4)\"",
     "fused_normalize(f16[2,5,4096], f16[2,5,4096], f32[4096]*) prologue=\"(2) 2=cast.f32(0) 3=cast.f32(1) "
     "4=add.f32(2,3) 5=cast.f16(4)\" axes=[2] epilogue=\"(2) 2=mul.f32(0,1) 3=cast.f16(2)\" gives_input=true",
+    "fused_normalize(f32[16384,768], f16[16384,768], f32[768]*, f32[768]*) prologue=\"(2) 2=cast.f32(1) "
+    "3=add.f32(0,2)\" "
+    "axes=[1] epilogue=\"(3) 3=mul.f32(0,1) 4=add.f32(3,2) 5=cast.f16(4)\"",
+    "fused_normalize(f16[16384,1024], f16[16384,1024], f32[1024]*, f32[1024]*) prologue=\"(2) 2=add.f16(0,1)\" "
+    "axes=[1] "
+    "epilogue=\"(3) 3=mul.f32(0,1) 4=add.f32(3,2) 5=cast.f16(4)\" gives_input=true",
+    "fused_softmax(f16[16000,128], f32[16000,1]) prologue=\"(1)\" axis=1 epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\"",
     "fused_normalize(f32[2,23999]) prologue=\"(1)\" axes=[1] epilogue=\"(1) 1=cast.f16(0)\"",
     "fused_normalize(f16[2,320,64,64], f32[320,1,1]*, f32[320,1,1]*) prologue=\"(1)\" axes=[1,2,3] groups=32 "
     "epilogue=\"(3) 3=mul.f32(0,1) 4=add.f32(3,2) 5=sigmoid.f32(4) 6=mul.f32(4,5) 7=cast.f16(6)\"",
@@ -67,6 +77,11 @@ const char* const kProblems[] = {
     "attention(bf16[1,4096,2048], bf16[1,4096,512], bf16[1,4096,512]) heads=16 kv_heads=4 scale=0.0883 right=0",
     "attention(f16[2,300,512], f16[2,77,512], f16[2,77,512], bool[77], i64[2]) heads=2 kv_heads=2 scale=0.0625 "
     "softcap=30 zero_nan=true",
+    "recurrent(f32[9,32,1024], _, f32[1,1024,256]*, _, _, f32[1,32,256], f32[1,32,256]) kind=lstm projected=true",
+    "recurrent(f32[9,2,1536], _, f32[2,768,256]*, f32[2,768], i32[2]) kind=gru direction=bidirectional "
+    "linear_before_reset=true projected=true",
+    "recurrent(f32[9,1,1536], _, f32[1,1536,512]*) kind=gru projected=true",
+    "recurrent(f32[9,4,40], _, f32[1,40,40]*) kind=rnn f=softplus projected=true",
     "pool(f32[2,16,9,9]) kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1]",
     "pool(i8[2,16,9,9]) kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1]",
     "pool(f16[2,16,9,9]) kind=average kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1] count_include_pad=true",
@@ -80,10 +95,25 @@ const char* const kProblems[] = {
     "concat(f32[2,3], f32[2,5]) axis=1",
     "resize(f32[1,16,5,7]) sizes=[1,16,10,14] coordinate=asymmetric nearest=floor",
     "resize(f16[1,3,8,8]) sizes=[1,3,16,16] kind=linear",
+    "resize(f16[1,64,5,7]) sizes=[1,64,20,28] kind=linear",
     "resize(f32[1,5,8,9]) sizes=[1,5,11,13] kind=cubic",
+    "resize(f16[1,5,64,64]) sizes=[1,5,7,7] kind=cubic antialias=true",
     "resize(u8[1,5,8,9]) sizes=[1,5,11,13] kind=linear",
     "matmul(f16[128,256], f16[256,128]*, f32[128]*) epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\"",
+    "matmul(f16[3000,256], f16[515,256]*, f32[515]*) transpose_b=true epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\"",
+    "matmul(f16[3000,256], f16[515,256]*) transpose_b=true epilogue=\"(1)\"",
+    "matmul(f16[20000,64], f16[64,512]*, f32[512]*) epilogue=\"(2) 2=add.f32(0,1) 3=constant.f32[0.5] 4=mul.f32(2,3) "
+    "5=constant.f32[0.70710677] 6=mul.f32(2,5) 7=erf.f32(6) 8=constant.f32[1] 9=add.f32(7,8) 10=mul.f32(4,9) "
+    "11=cast.f16(10)\"",
+    "matmul(f16[20000,64], f16[64,512]*, f32[512]*, f16[20000,512]) epilogue=\"(3) 3=add.f32(0,1) 4=cast.f32(2) "
+    "5=add.f32(3,4) 6=cast.f16(5)\"",
+    "matmul(f16[384,196]*, f16[32,196,768], f32[384,1]*) epilogue=\"(2) 2=add.f32(0,1) 3=constant.f32[0.5] "
+    "4=mul.f32(2,3) 5=constant.f32[0.70710677] 6=mul.f32(2,5) 7=erf.f32(6) 8=constant.f32[1] 9=add.f32(7,8) "
+    "10=mul.f32(4,9) 11=cast.f16(10)\"",
+    "matmul(bf16[8,512,64], bf16[8,512,64], bf16[8,512,512]) transpose_b=true epilogue=\"(2) 2=cast.f32(1) "
+    "3=add.f32(0,2) 4=cast.bf16(3)\"",
     "matmul(bf16[128,256], bf16[256,128]) epilogue=\"(1)\"",
+    "matmul(f16[384,196]*, f16[2,196,768], f16[384,1]) epilogue=\"(2) 2=cast.f32(1) 3=add.f32(0,2) 4=cast.f16(3)\"",
     "matmul(f32[33,65], f32[65,17]) epilogue=\"(1)\"",
     "matmul(f32[128,64], f32[64,128]*) epilogue=\"(1)\"",
     "matmul(f32[128,256], f32[256,128]*, f32[128]*) tf32=true epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\"",
@@ -133,11 +163,32 @@ const char* const kProblems[] = {
     "conv(i8[8,3,64,64], i8[32,3,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1) 1=cast.f32(0)\"",
     "conv(f16[2,32,16,16], f16[32,1,5,5]*, f32[32,1,1]*) strides=[2,2] pads=[2,2,2,2] dilations=[1,1] group=32 "
     "epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\"",
+    "conv(f16[2,32,16,16], f16[32,1,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=32 "
+    "epilogue=\"(1) 1=cast.f16(0)\"",
+    "conv(f16[2,32,16,16], f16[32,1,7,7]*, f32[32,1,1]*) strides=[1,1] pads=[3,3,3,3] dilations=[1,1] group=32 "
+    "epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\"",
     "conv(i8[2,32,16,16], i8[32,1,3,3]*, f32[32,1,1]*) strides=[2,2] pads=[1,1,1,1] dilations=[1,1] group=32 "
     "epilogue=\"(2) 2=cast.f32(0) 3=mul.f32(2,1) 4=round.f32(3) 5=cast.i8(4)\"",
     "gather(f32[1000,64], i64[2,20]{0..1000}) axis=0",
     "gather(u8[4,5], i32[2,3]{-5..5}) kind=elements axis=1",
     "gather(f16[2,4,5], i64[2,3,1]{0..4}) kind=nd batch_dims=1",
+    "grid_sample(f16[2,16,9,9], f32[2,5,6,2]) kind=cubic padding=reflection",
+    "grid_sample(f32[2,3,4,5,6], f16[2,3,3,3,3]) padding=border align_corners=true",
+    "grid_sample(u8[2,3,9,9], f64[2,5,6,2]) kind=nearest",
+    "roi_align(f16[2,16,9,9], f16[5,4], i64[5]{0..2}) height=7 width=7 sampling_ratio=2",
+    "roi_align(f64[2,3,9,9], f64[5,4], i32[5]{0..2}) kind=max height=2 width=3",
+    "lrn(bf16[2,16,9,9]) size=5",
+    "lrn(f64[2,16]) size=3",
+    "scatter(f32[9,5], i32[3,5]{-9..9}, f32[3,5]) axis=0",
+    "scatter(bf16[40,8], i64[30,1]{-40..40}, bf16[30,8]) kind=nd reduction=add",
+    "scatter(i64[40], i64[100,1]{0..40}, i64[100]) kind=nd reduction=mul",
+    "topk(f16[3,9000]) k=100 axis=1",
+    "topk(f64[50,3]) k=7 axis=0 largest=false",
+    "cumulative(f16[50,30]) axis=1",
+    "cumulative(f32[50,3000]) axis=1 kind=prod exclusive=true",
+    "cumulative(i64[50,30]) axis=0 reverse=true",
+    "bit_cast(f32[9,4]) dtype=i32",
+    "range(f16[]*=[1.5], f16[]*=[40], f16[]*=[0.5])",
     "arg_reduce(f32[5,1000]) axis=1",
     "arg_reduce(f16[4,9]) axis=1",
     "arg_reduce(i64[4,9]) axis=1 kind=min",
@@ -165,19 +216,32 @@ TEST(CudaKernels, CompileForEveryGenerationWithoutSpills) {
       if (!recipe->supports(problem).yes()) continue;
       covered.insert(std::string(recipe->name));
       std::set<std::string> seen;
-      std::vector<std::pair<Config, Problem>> works;
-      for (const Config& config : testing::all_configs(*recipe, problem)) {
-        works.push_back({config, problem});
-        if (const auto parts = testing::in_larger_tensors(*recipe, problem, config)) works.push_back({config, *parts});
+      struct Work {
+        Config config;
+        Problem problem;
+        bool turing;
+      };
+      std::vector<Work> works;
+      for (const bool turing : {false, true}) {
+        if (turing && !recipe_supports(*recipe, problem, "sm_75").yes()) continue;
+        for (const Config& config : testing::all_configs(*recipe, problem, turing ? kTuring : cuda::GpuProperties())) {
+          works.push_back({config, problem, turing});
+          if (const auto parts = testing::in_larger_tensors(*recipe, problem, config))
+            works.push_back({config, *parts, turing});
+        }
       }
-      for (const auto& [config, variant] : works)
-        for (const cuda::Job& job : recipe->work(variant, config, {}).jobs) {
-          if (!seen.insert(job.source.text).second) continue;
+      for (const auto& [config, variant, turing] : works)
+        for (const cuda::Job& job : recipe->work(variant, config, turing ? kTuring : cuda::GpuProperties()).jobs) {
+          if (!seen.insert(job.source.text + (turing ? "75" : "")).second) continue;
           const uint64_t digest = xxh3(job.source.text);
           std::vector<const char*> architectures;
-          for (const char* architecture : kArchitectures)
-            if (recipe_supports(*recipe, problem, architecture).yes()) architectures.push_back(architecture);
-          if (!everywhere && !architectures.empty()) architectures = {architectures[digest % architectures.size()]};
+          if (!turing) {
+            for (const char* architecture : kArchitectures)
+              if (recipe_supports(*recipe, problem, architecture).yes()) architectures.push_back(architecture);
+            if (!everywhere && !architectures.empty()) architectures = {architectures[digest % architectures.size()]};
+          } else if (everywhere || digest % 6 == 0) {
+            architectures = {"sm_75"};
+          }
           for (const char* architecture : architectures) {
             const cuda::Cubin cubin = compiler->compile(job.source, architecture);
             ASSERT_EQ(cubin.kernels.size(), 1u);
@@ -188,6 +252,7 @@ TEST(CudaKernels, CompileForEveryGenerationWithoutSpills) {
             EXPECT_EQ(kernel.name, job.entry);
             EXPECT_EQ(kernel.spill_stores, 0) << recipe->name << " for " << architecture << "\n" << job.source.text;
             EXPECT_EQ(kernel.spill_loads, 0) << recipe->name << " for " << architecture << "\n" << job.source.text;
+            EXPECT_EQ(kernel.stack, 0) << recipe->name << " for " << architecture << "\n" << job.source.text;
             EXPECT_GT(kernel.registers, 0);
             EXPECT_EQ(cubin.losses, std::vector<std::string>()) << recipe->name << "\n" << job.source.text;
             int& registers = most[concat(recipe->name, ' ', architecture)];
@@ -247,6 +312,21 @@ TEST(CudaKernels, ResultsOfBytesAreRoundedTwoAtATimeOnTheAluPipe) {
     }
   }
   EXPECT_EQ(covered.size(), 3u);
+}
+
+// ptxas makes an F2IP of a maximum with 0, a rounding and a packing of unsigned bytes, which an H200 calls illegal.
+TEST(CudaKernels, NoReluStandsBeforeTheRoundingToUnsignedBytes) {
+  for (const DType dtype : {DType::i8, DType::u8}) {
+    Program program;
+    program.inputs = 1;
+    const int relu = program.push({Scalar::relu, DType::f32, {0, -1, -1}}),
+              round = program.push({Scalar::round, DType::f32, {relu, -1, -1}});
+    program.push({Scalar::cast, dtype, {round, -1, -1}});
+    const DType input[] = {DType::f32};
+    const std::string text = cuda::epilogue_code(program, input);
+    EXPECT_EQ(text.find("finish_rounded_relu(") != std::string::npos, dtype == DType::i8) << text;
+    EXPECT_NE(text.find("finish_rounded"), std::string::npos) << text;
+  }
 }
 
 // What a result costs in the machine code of sm_90: that of a kernel which computes it, without what a kernel takes
@@ -437,6 +517,19 @@ TEST(CudaLibraries, SayWhyALibraryThatIsThereCannotBeLoaded) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("cannot be loaded"), std::string::npos) << error.what();
   }
+}
+
+TEST(CudaKernels, ATextIsKnownByWhatItIncludes) {
+  const auto paths_of = [](std::string_view text) {
+    std::set<std::string_view> paths;
+    for (const cuda::KernelText& included : cuda::included_texts(text)) paths.insert(included.path);
+    return paths;
+  };
+  EXPECT_TRUE(paths_of("#include <cuda_fp16.h>\nint x;").empty());
+  const auto rows = paths_of("#include \"backends/cuda/rows/rows.cuh\"\n");
+  EXPECT_TRUE(rows.contains("backends/cuda/rows/rows.cuh"));
+  EXPECT_TRUE(rows.contains("backends/cuda/support/scalar.cuh"));  // through others
+  EXPECT_FALSE(rows.contains("backends/cuda/support/wgmma.cuh"));
 }
 
 TEST(CudaKernels, EmbeddedTextsAreWholeAndEndWithAZero) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda_test_helpers.h"
 
-#include <unistd.h>
-
 #include <filesystem>
+
+#include "base/file.h"
 
 namespace temper::testing {
 
@@ -17,25 +17,11 @@ cuda::LibrarySearch cuda_search() {
   return search;
 }
 
-namespace {
-
-// A folder that goes with the process.
-struct CubinFolder {
-  std::string path = (std::filesystem::path(::testing::TempDir()) / concat("temper_test_cubins_", getpid())).string();
-  ~CubinFolder() {
-    std::error_code error;
-    std::filesystem::remove_all(path, error);
-  }
-};
-
-}  // namespace
-
 const cuda::Compiler* nvrtc(std::string& why_not) {
   static std::string reason;
-  static const CubinFolder folder;
   static const std::unique_ptr<cuda::Compiler> compiler = [] {
     try {
-      return std::make_unique<cuda::Compiler>(cuda_search(), folder.path);
+      return std::make_unique<cuda::Compiler>(cuda_search(), cache_folder() + "/kernels");
     } catch (const Error& error) {
       reason = error.what();
       return std::unique_ptr<cuda::Compiler>();

@@ -3,6 +3,8 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "backends/cuda/support/compiler.h"
 #include "backends/cuda/support/driver.h"
 
@@ -11,11 +13,18 @@ namespace temper::testing {
 // Where ./dev setup puts NVRTC: the site-packages folder beside the Python of the tests.
 cuda::LibrarySearch cuda_search();
 
-// Null, with the reason, where there is no NVRTC. One for the whole process; it keeps what it compiled as long.
+// Null, with the reason, where there is no NVRTC. One for the whole process. What it compiles stays in the cache folder
+// of the one who runs the tests: a text that did not change is not compiled again.
 const cuda::Compiler* nvrtc(std::string& why_not);
 
 // Null, with the reason, where there is no GPU.
 cuda::GpuRef gpu(std::string& why_not);
+
+// Of tests of random shapes on a GPU: the first one, 1 or what TEMPER_RANDOM_FIRST says.
+inline uint64_t first_seed() {
+  const char* asked = std::getenv("TEMPER_RANDOM_FIRST");
+  return asked ? std::strtoull(asked, nullptr, 10) : 1;
+}
 
 #define TEMPER_NEEDS_NVRTC(compiler)                                             \
   std::string no_nvrtc;                                                          \

@@ -175,6 +175,22 @@ TEST(CudaDriver, RefusesAGpuThatIsNotThere) {
   }
 }
 
+TEST(CudaDriver, RefusesAGpuThatIsTooOldByItsCapability) {
+  DriverApi api = scripted_api();
+  api.device_attribute = [](int* value, DeviceAttribute which, DeviceHandle) {
+    return *value = which == DeviceAttribute::capability_major ? 7 : 0, 0;
+  };
+  try {
+    Gpu::open(Driver::scripted(api), 0);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_STREQ(error.what(),
+                 "GPU 0 (Scripted GPU) cannot be used: its compute capability is 7.0, and kernels are compiled for 7.5 "
+                 "(Turing) and later; use --device cpu");
+  }
+}
+
 TEST(CudaDriver, ErrorsSayWhetherTheMachineLacksSomethingOrFailed) {
   const auto driver = Driver::scripted(scripted_api());
   const auto kind_of = [&](Result result) {

@@ -183,6 +183,50 @@ TEST_F(EmulatedEngine, SlicesAreReadWhereTheyLie) {
   EXPECT_EQ(in_place_of(columns, {{0, 0, 1, false}, {1, 7, 0, false}}), 0);
 }
 
+// A mixer of tokens as SegFormer's, and a layer norm over channels as ConvNeXt's: only what the model is given changes
+// its layout.
+TEST_F(EmulatedEngine, TokensAndImagesAreViewsOfEachOther) {
+  const std::vector<Tensor> blobs{halves({32, 16, 1, 1}, 1), halves({32, 1, 3, 3}, 2), halves({32, 32}, 3)};
+  const Graph graph = parse_graph(
+      concat("graph \"tokens\"\ninput %x: f32[2,16,6,4]\n",
+             "%h: f16[2,16,6,4] = pointwise(%x) program=\"(1) 1=cast.f16(0)\"\n",
+             "const %w0: f16[32,16,1,1] = #0\nconst %w1: f16[32,1,3,3] = #1\nconst %w2: f16[32,32] = #2\n",
+             "%c: f16[2,32,6,4] = conv(%h, %w0)", kOneByOne, "%p: f16[2,6,4,32] = transpose(%c) perm=[0,2,3,1]\n",
+             "%n: f16[2,6,4,32] = normalize(%p) axes=[3]\n%r: f16[2,24,32] = reshape(%n) shape=[2,24,32]\n",
+             "%m: f16[2,24,32] = matmul(%r, %w2) epilogue=\"(1) 1=cast.f16(0)\"\n",
+             "%t: f16[2,32,24] = transpose(%m) perm=[0,2,1]\n%i: f16[2,32,6,4] = reshape(%t) shape=[2,32,6,4]\n",
+             "%d: f16[2,32,6,4] = conv(%i, %w1) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] group=32 ",
+             "epilogue=\"(1) 1=relu.f32(0) 2=cast.f16(1)\"\n",
+             "%f: f16[2,32,24] = reshape(%d) shape=[2,32,24]\n%b: f16[2,24,32] = transpose(%f) perm=[0,2,1]\n",
+             "%y: f32[2,24,32] = matmul(%b, %w2)\noutput \"y\" = %y\n"),
+      blobs);
+  EXPECT_EQ(in_place_of(graph), 0);
+  auto engine = std::make_shared<Engine>(info_of("cuda:0"), graph, 1);
+  add_plan(engine, {{2, 16, 6, 4}});
+  std::vector<std::string> steps;
+  for (const Segment& segment : engine->plans().at(0)->segments)
+    for (const PlanStep& step : segment.steps) steps.push_back(step.node);
+  EXPECT_EQ(steps, (std::vector<std::string>{"h", "reorder of h", "c", "n", "m", "d", "y"}));
+}
+
+// The heads of SegFormer join in channels_last: what is seen as an image there has rows as a product writes them.
+TEST_F(EmulatedEngine, AProductOfTokensWritesChannelsOfAnImage) {
+  const std::vector<Tensor> blobs{halves({16, 32}, 1), halves({32, 16, 1, 1}, 2), halves({16, 64, 1, 1}, 3)};
+  const Graph graph = parse_graph(
+      concat("graph \"heads\"\ninput %x: f32[2,24,16]\ninput %z: f32[2,16,3,2]\n",
+             "%h: f16[2,24,16] = pointwise(%x) program=\"(1) 1=cast.f16(0)\"\n",
+             "%k: f16[2,16,3,2] = pointwise(%z) program=\"(1) 1=cast.f16(0)\"\n",
+             "const %w0: f16[16,32] = #0\nconst %w1: f16[32,16,1,1] = #1\nconst %w2: f16[16,64,1,1] = #2\n",
+             "%m: f16[2,24,32] = matmul(%h, %w0) epilogue=\"(1) 1=cast.f16(0)\"\n",
+             "%t: f16[2,32,24] = transpose(%m) perm=[0,2,1]\n%i: f16[2,32,6,4] = reshape(%t) shape=[2,32,6,4]\n",
+             "%s: f16[2,32,3,2] = conv(%k, %w1)", kOneByOne,
+             "%u: f16[2,32,6,4] = resize(%s) kind=linear sizes=[2,32,6,4]\n",
+             "%c: f16[2,64,6,4] = concat(%i, %u) axis=1\n%o: f16[2,16,6,4] = conv(%c, %w2)", kOneByOne,
+             "%y: f32[2,16,6,4] = pointwise(%o) program=\"(1) 1=cast.f32(0)\"\noutput \"y\" = %y\n"),
+      blobs);
+  EXPECT_EQ(in_place_of(graph), 2);
+}
+
 // Rows further apart than the buffer has are refused before anything runs.
 TEST_F(EmulatedEngine, APartThatReachesOutOfItsBufferIsRefused) {
   const Graph graph = parse_graph(
@@ -228,6 +272,150 @@ TEST_F(EmulatedEngine, AnIndexThatDoesNotExistIsAnErrorAndTheNextRunIsWell) {
           << error.what();
     }
   }
+}
+
+// The end of a detector: the best boxes, those of them that do not overlap, and marks of their classes.
+TEST_F(EmulatedEngine, OnlyWhatDecidesSizesLeavesTheGpu) {
+  Tensor boxes(DType::f32, {1, 60, 4}), scores(DType::f32, {1, 3, 60});
+  for (int64_t i = 0; i < 60; ++i)
+    for (int64_t k = 0; k < 4; ++k) boxes.data<float>()[i * 4 + k] = float(i * 7 % 20 + (k < 2 ? 0 : 6 + i % 3));
+  for (int64_t i = 0; i < scores.count(); ++i) scores.data<float>()[i] = float(i * 37 % 101) / 101;
+  const Graph graph = parse_graph(
+      "graph \"detector\"\ninput %b: f32[1,60,4]\ninput %s: f32[1,3,60]\n"
+      "%m: f32[1,60] = reduce(%s) kind=max axes=[1] keepdims=false\n"
+      "%v: f32[1,20], %i: i64[1,20] = topk(%m) k=20 axis=1\n%j: i64[20] = reshape(%i) shape=[20]\n"
+      "%kb: f32[1,20,4] = gather(%b, %j) axis=1\n%ks: f32[1,3,20] = gather(%s, %j) axis=2\n"
+      "const %most: i64[1] = #0\nconst %iou: f32[1] = #1\nconst %least: f32[1] = #2\n"
+      "%n: i64[$n.0.0,3] = nms(%kb, %ks, %most, %iou, %least) @\"n\"\n"
+      "const %zeros: f32[3,20] = #3\n%c: i64[$n.0.0,2] = slice(%n) starts=[0,1] sizes=[$n.0.0,2] steps=[1,1]\n"
+      "const %one: f32[1] = #4\n%ones: f32[$n.0.0] = broadcast(%one) shape=[$n.0.0]\n"
+      "%marks: f32[3,20] = scatter(%zeros, %c, %ones) kind=nd\n"
+      "%sums: f32[3,20] = cumulative(%marks) axis=1\noutput \"n\" = %n\noutput \"sums\" = %sums\n",
+      std::vector<Tensor>{Tensor::of<int64_t>({1}, {5}), Tensor::of<float>({1}, {0.4f}), Tensor::of<float>({1}, {0.3f}),
+                          Tensor::of<float>({3, 20}, std::vector<float>(60)), Tensor::of<float>({1}, {1})});
+  const std::vector<Tensor> inputs{boxes, scores}, want = run_reference(graph, inputs);
+  auto& launches = testing::ScriptedGpus::get().launches;
+  launches.clear();
+  const std::vector<Tensor> got = Session(build(graph, "cuda:0")).run(inputs);
+  EXPECT_GT(want[0].dims()[0], 5);
+  ASSERT_EQ(got.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(got[i].same_bits(want[i])) << "output " << i;
+  for (const char* kernel : {"topk_sort", "gather", "scatter_last", "cumulative"})
+    EXPECT_TRUE(std::any_of(launches.begin(), launches.end(), [&](const std::string& launch) {
+      return launch.find(kernel) != launch.npos;
+    })) << kernel;
+}
+
+TEST_F(EmulatedEngine, BranchesAndBodiesOfLoopsRunOnTheGpu) {
+  const Graph graph = parse_graph(
+      "graph \"control\"\ninput %c: bool[]\ninput %m: i64[]\ninput %x: f32[3,20]\n"
+      "%a: f32[3,20] = cumulative(%x) axis=1\n"
+      "%b: f32[3,20] = pointwise(%x) program=\"(1) 1=relu.f32(0)\"\n"
+      "%y: f32[3,20] = choose(%c, %a, %b)\n"
+      "%i: i64[], %d: bool[], %s: f32[3,20] = loop_begin(%m, _, %y) loop=1\n"
+      "%t: f32[3,20] = pointwise(%s, %x) program=\"(2) 2=add.f32(0,1)\"\n"
+      "%z: f32[3,20], %all: f32[$z.1.0,3,20] = loop_end(%i, _, %d, %s, %t, %t) carried=1\n"
+      "output \"z\" = %z\noutput \"all\" = %all\n");
+  Tensor x(DType::f32, {3, 20}), side(DType::boolean, {});
+  for (int64_t i = 0; i < x.count(); ++i) x.data<float>()[i] = float(i % 7) - 3;
+  auto& launches = testing::ScriptedGpus::get().launches;
+  Session session(build(graph, "cuda:0"));
+  for (bool first : {true, false}) {
+    *side.raw_mutable() = std::byte(first);
+    const std::vector<Tensor> inputs{side, Tensor::of<int64_t>({}, {3}), x}, want = run_reference(graph, inputs);
+    launches.clear();
+    const std::vector<Tensor> got = session.run(inputs);
+    for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(got.at(i).same_bits(want[i])) << "output " << i;
+    const bool summed = std::any_of(launches.begin(), launches.end(),
+                                    [](const std::string& launch) { return launch.find("cumulative") != launch.npos; });
+    EXPECT_EQ(summed, first) << "only the side that is chosen runs";
+    EXPECT_GE(launches.size(), 4u) << "a step for each iteration";
+  }
+}
+
+TEST_F(EmulatedEngine, AScatterToAnIndexThatDoesNotExistIsAnError) {
+  for (const char* op : {"axis=0", "axis=0 reduction=add"}) {
+    const Graph graph = parse_graph(concat("graph \"marks\"\ninput %x: f32[5]\ninput %i: i64[3]\ninput %u: f32[3]\n"
+                                           "%y: f32[5] = scatter(%x, %i, %u) ",
+                                           op, "\noutput \"y\" = %y\n"),
+                                    {});
+    const auto engine = build(graph, "cuda:0");
+    Session session(engine);
+    auto inputs = [](std::vector<int64_t> indices) {
+      return std::vector<Tensor>{noise({5}, 1), Tensor::of<int64_t>({3}, indices), noise({3}, 2)};
+    };
+    for (const Segment& segment : engine->plans().at(0)->segments)
+      for (const PlanStep& step : segment.steps) EXPECT_EQ(step.tactic, "cuda.scatter");
+    for (int round = 0; round < 2; ++round) {
+      const auto good = inputs({4, -5, 4});
+      expect_close(session.run(good), run_reference(graph, good), 1e-6);
+      try {
+        session.run(inputs({1, -6, 0}));
+        FAIL();
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::usage);
+        EXPECT_NE(std::string(error.what()).find("the index -6 is outside of an axis of 5 elements"), std::string::npos)
+            << error.what();
+      }
+    }
+  }
+}
+
+TEST_F(EmulatedEngine, RegionsOfNoPictureAndOutOfAllProportionAreErrors) {
+  const Graph graph = parse_graph(
+      "graph \"regions\"\ninput %x: f32[2,4,6,6]\ninput %r: f32[2,4]\ninput %b: i64[2]\n"
+      "%y: f32[2,4,2,2] = roi_align(%x, %r, %b) height=2 width=2\noutput \"y\" = %y\n",
+      {});
+  for (const char* device : {"cuda:0", "cpu"}) {
+    SCOPED_TRACE(device);
+    const auto engine = build(graph, device);
+    for (const Segment& segment : engine->plans().at(0)->segments)
+      for (const PlanStep& step : segment.steps)
+        EXPECT_TRUE(step.is_reorder() || step.tactic.ends_with(".roi_align")) << step.tactic;
+    Session session(engine);
+    const auto inputs = [](float right, int64_t picture) {
+      return std::vector<Tensor>{noise({2, 4, 6, 6}, 1), Tensor::of<float>({2, 4}, {0, 1, 3, 4, 2, 2, right, 5}),
+                                 Tensor::of<int64_t>({2}, {-2, picture})};
+    };
+    const auto answer = [&](float right, int64_t picture) -> std::string {
+      try {
+        session.run(inputs(right, picture));
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::usage);
+        return error.what();
+      }
+      return "";
+    };
+    for (int round = 0; round < 2; ++round) {
+      const auto good = inputs(5, 1);
+      expect_close(session.run(good), run_reference(graph, good), 1e-6);
+      EXPECT_NE(answer(5, 2).find("the index 2 is outside of an axis of 2 elements"), std::string::npos);
+      EXPECT_NE(answer(1e9f, 1).find("region 1 is out of all proportion"), std::string::npos);
+    }
+  }
+}
+
+TEST_F(EmulatedEngine, TransposedConvolutionsStayOnTheGpu) {
+  const Graph graph = parse_graph(
+      "graph \"up\"\ninput %x: f32[2,8,5,4]\nconst %w: f32[8,8,2,2] = #0\nconst %v: f32[8,4,3,3] = #1\n"
+      "const %u: f32[4,4,4,4] = #2\nconst %b: f32[8,1,1] = #3\n"
+      "%a: f32[2,8,10,8] = conv_transpose(%x, %w, %b) strides=[2,2] dilations=[1,1] pads=[0,0,0,0] "
+      "output_padding=[0,0] epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\"\n"
+      "%c: f32[2,4,20,16] = conv_transpose(%a, %v) strides=[2,2] dilations=[1,1] pads=[1,1,1,1] "
+      "output_padding=[1,1]\n"
+      "%y: f32[2,4,40,32] = conv_transpose(%c, %u) strides=[2,2] dilations=[1,1] pads=[1,1,1,1] "
+      "output_padding=[0,0]\noutput \"y\" = %y\n",
+      std::vector<Tensor>{noise({8, 8, 2, 2}, 1), noise({8, 4, 3, 3}, 2), noise({4, 4, 4, 4}, 3), noise({8, 1, 1}, 4)});
+  const auto engine = build(graph, "cuda:0");
+  int reorders = 0;
+  for (const Segment& segment : engine->plans().at(0)->segments)
+    for (const PlanStep& step : segment.steps) {
+      EXPECT_NE(step.tactic, "cuda.host");
+      reorders += step.is_reorder();
+    }
+  EXPECT_LE(reorders, 2) << "channels lie last from the first convolution to the last";
+  const std::vector<Tensor> inputs{noise({2, 8, 5, 4}, 5)};
+  expect_close(Session(engine).run(inputs), run_reference(graph, inputs), 1e-5);
 }
 
 }  // namespace

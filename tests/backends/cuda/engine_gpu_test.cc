@@ -107,9 +107,11 @@ TEST(CudaEngine, WhatTheGpuCannotDoRunsOnTheCpuAndIsNamed) {
       "graph \"g\"\n"
       "input %x: f32[2,8]\n"
       "%r: f32[2,8] = pointwise(%x) program=\"(1) 1=relu.f32(0)\"\n"
-      "%c: f32[2,8] = cumulative(%r) axis=1\n"
+      "const %axis: i64[] = #0\n"
+      "%c: f32[2,8] = cumulative(%r, %axis)\n"
       "%y: f32[2,8] = pointwise(%c) program=\"(1) 1=neg.f32(0)\" @\"last\"\n"
-      "output \"y\" = %y\n");
+      "output \"y\" = %y\n",
+      std::vector<Tensor>{Tensor::of<int64_t>({}, {1})});
   const auto engine = gpu_engine(graph);
   const std::vector<Tensor> inputs{noise({2, 8}, 7)};
   EXPECT_LE(largest_difference(run(engine, inputs)[0], reference_answer(graph, inputs)[0]), 1e-6);

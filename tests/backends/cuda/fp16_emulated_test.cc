@@ -1,40 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models whose values leave fp16 at either end, on an emulated GPU.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
-#include "../../paths.h"
 #include "../../plan/helpers.h"
 #include "emulated_gpu.h"
 #include "optimize/build_engine.h"
+#include "optimize/precision.h"
 
 namespace temper {
 namespace {
 
-Tensor scaled(Dims dims, uint32_t seed, float factor) {
-  Tensor tensor = noise(std::move(dims), seed);
-  for (int64_t i = 0; i < tensor.count(); ++i) tensor.data<float>()[i] *= factor;
-  return tensor;
-}
-
-class EmulatedHalves : public ::testing::Test {
+class EmulatedHalves : public testing::EmulatedBuilds {
  protected:
-  void SetUp() override {
-    testing::ScriptedGpus::get().reset();
-    before_ = std::getenv("XDG_CACHE_HOME") ? std::getenv("XDG_CACHE_HOME") : "";
-    setenv("XDG_CACHE_HOME", cache_.c_str(), 1);
-    machines_ = std::make_unique<testing::ScriptedMachines>(cuda::LibrarySearch{{paths::emulator_folder()}, false});
-  }
-  void TearDown() override {
-    machines_.reset();
-    testing::ScriptedGpus::get().reset();
-    if (before_.empty()) unsetenv("XDG_CACHE_HOME");
-    else setenv("XDG_CACHE_HOME", before_.c_str(), 1);
-    std::filesystem::remove_all(cache_);
-  }
   // The answer in fp16 and in fp32.
   std::pair<Tensor, Tensor> answers(const Graph& graph, const Tensor& input) {
     BuildOptions options;
@@ -44,16 +22,31 @@ class EmulatedHalves : public ::testing::Test {
     engine_ = build_engine(graph, info_of(options.device), options);
     return {Session(engine_).run({input}).at(0), run_reference(graph, {input}).at(0)};
   }
+  // What the plan runs, all of it on the GPU.
+  std::vector<std::string> steps() const {
+    std::vector<std::string> names;
+    for (const Segment& segment : engine_->plans().at(0)->segments)
+      for (const PlanStep& step : segment.steps) {
+        names.push_back(step.is_reorder() ? "reorder" : std::string(name_of(step.problem.op)));
+        EXPECT_NE(step.tactic, "cuda.host") << step.node;
+      }
+    return names;
+  }
+  // The largest difference, as a part of the largest value.
+  static double distance(const Tensor& got, const Tensor& want) {
+    double most = 0, largest = 0;
+    for (int64_t i = 0; i < want.count(); ++i) {
+      most = std::max(most, std::fabs(double(got.data<float>()[i]) - want.data<float>()[i]));
+      largest = std::max(largest, std::fabs(double(want.data<float>()[i])));
+    }
+    return most / largest;
+  }
   bool keeps(const std::string& text) const {
     const auto& lines = engine_->info().not_lowered;
     return std::any_of(lines.begin(), lines.end(),
                        [&](const std::string& line) { return line.find(text) != line.npos; });
   }
 
-  const std::string cache_ =
-      (std::filesystem::path(::testing::TempDir()) / concat("temper_halves_", getpid())).string();
-  std::string before_;
-  std::unique_ptr<testing::ScriptedMachines> machines_;
   std::shared_ptr<Engine> engine_;
 };
 
@@ -210,21 +203,78 @@ TEST_F(EmulatedHalves, ALayerOfATransformerIsSevenKernels) {
   for (int64_t k = 17; k < 20; ++k) mask.data<float>()[k] = -3.4028235e38f;
   blobs.push_back(mask);
   const auto [got, want] = answers(parse_graph(text, blobs), noise({2, 20, 32}, 7));
-  double most = 0, largest = 0;
-  for (int64_t i = 0; i < want.count(); ++i) {
-    most = std::max(most, std::fabs(double(got.data<float>()[i]) - want.data<float>()[i]));
-    largest = std::max(largest, std::fabs(double(want.data<float>()[i])));
-  }
-  EXPECT_LT(most, 3e-3 * largest);
-  std::vector<std::string> steps;
-  for (const Segment& segment : engine_->plans().at(0)->segments)
-    for (const PlanStep& step : segment.steps) {
-      steps.push_back(step.is_reorder() ? "reorder" : std::string(name_of(step.problem.op)));
-      EXPECT_NE(step.tactic, "cuda.host") << step.node;
-    }
+  EXPECT_LT(distance(got, want), 3e-3);
   // The model's input is narrowed first.
-  EXPECT_EQ(steps, (std::vector<std::string>{"pointwise", "matmul", "attention", "matmul", "fused_normalize", "matmul",
-                                             "matmul", "fused_normalize"}));
+  EXPECT_EQ(steps(), (std::vector<std::string>{"pointwise", "matmul", "attention", "matmul", "fused_normalize",
+                                               "matmul", "matmul", "fused_normalize"}));
+}
+
+// Patches, six tokens of them, and an MLP over the tokens as exporters write it, between transposes: the one transpose
+// that is left cuts the patches.
+TEST_F(EmulatedHalves, AnMlpOverTokensHasNoTransposes) {
+  const std::vector<Tensor> blobs{scaled({32, 3, 16, 16}, 1, 0.05f), scaled({32, 1, 1}, 2, 1),
+                                  scaled({6, 24}, 3, 0.3f),          scaled({24}, 4, 1),
+                                  scaled({24, 6}, 5, 0.3f),          scaled({32, 32}, 6, 0.2f)};
+  const char* text =
+      "graph \"mixer\"\ninput %x: f32[2,3,32,48]\nconst %wp: f32[32,3,16,16] = #0\nconst %bp: f32[32,1,1] = #1\n"
+      "const %w1: f32[6,24] = #2\nconst %b1: f32[24] = #3\nconst %w2: f32[24,6] = #4\nconst %w3: f32[32,32] = #5\n"
+      "%c: f32[2,32,2,3] = conv(%x, %wp, %bp) strides=[16,16] dilations=[1,1] pads=[0,0,0,0] epilogue=\"(2) "
+      "2=add.f32(0,1)\"\n"
+      "%f: f32[2,32,6] = reshape(%c) shape=[2,32,6]\n%t: f32[2,6,32] = transpose(%f) perm=[0,2,1]\n"
+      "%n: f32[2,6,32] = normalize(%t) axes=[2]\n%i: f32[2,32,6] = transpose(%n) perm=[0,2,1]\n"
+      "%h: f32[2,32,24] = matmul(%i, %w1, %b1) epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\"\n"
+      "%o: f32[2,32,6] = matmul(%h, %w2)\n%p: f32[2,6,32] = transpose(%o) perm=[0,2,1]\n"
+      "%s: f32[2,6,32] = pointwise(%p, %t) program=\"(2) 2=add.f32(0,1)\"\n%m: f32[2,6,32] = normalize(%s) axes=[2]\n"
+      "%y: f32[2,6,32] = matmul(%m, %w3)\noutput \"y\" = %y\n";
+  const auto [got, want] = answers(parse_graph(text, blobs), noise({2, 3, 32, 48}, 7));
+  EXPECT_LT(distance(got, want), 3e-3);
+  EXPECT_EQ(steps(), (std::vector<std::string>{"pointwise", "transpose", "matmul", "fused_normalize", "matmul",
+                                               "matmul", "fused_normalize", "matmul"}));
+}
+
+// torch.nn.MultiheadAttention in a model whose first axis is the batch: positions come first inside, queries, keys and
+// values are parts of one product, and the rows of the last product are flat.
+TEST_F(EmulatedHalves, AttentionBetweenTransposesOfItsRowsHasNone) {
+  const std::vector<Tensor> blobs{scaled({32, 96}, 1, 0.2f), scaled({96}, 2, 1), scaled({32, 32}, 3, 0.2f)};
+  std::string text =
+      "graph \"attention\"\ninput %x: f32[3,20,32]\nconst %w: f32[32,96] = #0\nconst %b: f32[96] = #1\n"
+      "const %v: f32[32,32] = #2\n%t: f32[20,3,32] = transpose(%x) perm=[1,0,2]\n"
+      "%p: f32[20,3,96] = matmul(%t, %w, %b) epilogue=\"(2) 2=add.f32(0,1)\"\n"
+      "%f: f32[1,20,3,3,32] = reshape(%p) shape=[1,20,3,3,32]\n"
+      "%g: f32[3,20,3,1,32] = transpose(%f) perm=[3,1,2,0,4]\n";
+  for (int i = 0; i < 3; ++i) {
+    const std::string n = std::to_string(i);
+    text += "%s" + n + ": f32[1,20,3,1,32] = slice(%g) starts=[" + n +
+            ",0,0,0,0] sizes=[1,20,3,1,32] steps=[1,1,1,1,1]\n%r" + n + ": f32[20,6,16] = reshape(%s" + n +
+            ") shape=[20,6,16]\n%h" + n + ": f32[6," + (i == 1 ? "16,20" : "20,16") + "] = transpose(%r" + n +
+            ") perm=" + (i == 1 ? "[1,2,0]" : "[1,0,2]") + "\n";
+  }
+  text +=
+      "%s: f32[6,20,20] = matmul(%h0, %h1) epilogue=\"(1) 1=constant.f32[0.25] 2=mul.f32(0,1)\"\n"
+      "%q: f32[6,20,20] = softmax(%s) axis=2\n%c: f32[6,20,16] = matmul(%q, %h2)\n"
+      "%d: f32[20,6,16] = transpose(%c) perm=[1,0,2]\n%e: f32[60,32] = reshape(%d) shape=[60,32]\n"
+      "%o: f32[60,32] = matmul(%e, %v)\n%u: f32[20,3,32] = reshape(%o) shape=[20,3,32]\n"
+      "%y: f32[3,20,32] = transpose(%u) perm=[1,0,2]\noutput \"y\" = %y\n";
+  const auto [got, want] = answers(parse_graph(text, blobs), noise({3, 20, 32}, 7));
+  EXPECT_LT(distance(got, want), 3e-3);
+  EXPECT_EQ(steps(), (std::vector<std::string>{"pointwise", "matmul", "attention", "matmul"}));
+}
+
+// Compute capability 7.5 has matrix units for fp16 and bytes alone.
+TEST_F(EmulatedHalves, TuringRunsFp16AndRefusesBf16AndTf32ByName) {
+  exchange(75);
+  const std::vector<Tensor> blobs{scaled({24, 16, 3, 3}, 1, 0.1f)};
+  const Graph graph = parse_graph(
+      "graph \"turing\"\ninput %x: f32[2,16,9,9]\nconst %w: f32[24,16,3,3] = #0\n"
+      "%y: f32[2,24,9,9] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] epilogue=\"(1) 1=relu.f32(0)\"\n"
+      "%p: f32[2,24,1,1] = reduce(%y) kind=mean axes=[2,3]\noutput \"y\" = %p\n",
+      blobs);
+  const auto [got, want] = answers(graph, noise({2, 16, 9, 9}, 3));
+  EXPECT_LT(distance(got, want), 2e-3);
+  for (const std::string& step : steps()) EXPECT_NE(step, "");
+  for (const std::string precision : {"bf16", "tf32", "int8+bf16"})
+    EXPECT_NE(lacks_precision("cuda:0", precision).find("compute capability 7.5"), std::string::npos) << precision;
+  EXPECT_EQ(lacks_precision("cuda:0", "fp16"), "");
 }
 
 }  // namespace

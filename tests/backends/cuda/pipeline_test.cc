@@ -2,19 +2,16 @@
 // Random convolutions and products on the kernel for Hopper: integers bit for bit, halves within their rounding. On the
 // emulator a few; on a GPU 60 with every configuration, or as many as TEMPER_RANDOM_SHAPES says with one of them each.
 #include <algorithm>
-#include <random>
 
+#include "../../draw.h"
 #include "check_cases.h"
+#include "cuda_test_helpers.h"
 #include "emulated_gpu.h"
 
 namespace temper {
 namespace {
 
-struct Draw {
-  std::mt19937_64 random;
-  int64_t operator()(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); }
-  bool chance(int percent) { return (*this)(1, 100) <= percent; }
-};
+using testing::Draw;
 
 // A line of tests/cases. `largest`: about how many rows and columns.
 std::string random_line(uint64_t seed, int64_t largest) {
@@ -27,7 +24,8 @@ std::string random_line(uint64_t seed, int64_t largest) {
                              : draw.chance(70) ? "i8"
                              : draw.chance(50) ? "u8"
                                                : "f32";
-  const int64_t out_unit = result == "f32" ? 4 : unit;
+  // One in three has rows that begin anywhere, and then no residual.
+  const int64_t out_unit = !residual && draw.chance(33) ? 1 : result == "f32" ? 4 : unit;
   const int64_t channels = unit * draw(1, draw.chance(50) ? 3 : 20),
                 columns = out_unit * draw(1, std::max<int64_t>(1, largest / out_unit));
   std::string x_range = integers ? (x == "u8" ? "{0..256}" : "{-128..128}") : "",
@@ -36,7 +34,16 @@ std::string random_line(uint64_t seed, int64_t largest) {
                         : result == "u8"             ? "{0..256}"
                                                      : "{-128..128}";
   std::string line, out, bias, attributes;
-  if (product) {
+  if (product && (x == "f16" || x == "bf16") && draw.chance(50)) {  // of computed matrices
+    const int64_t rows = draw(1, largest), matrices = draw(1, 3), wide = 8 * draw(1, std::max<int64_t>(1, largest / 8));
+    const bool transposed = draw.chance(40), shared = draw.chance(50), of_rows = draw.chance(50);
+    const int64_t k = shared && !transposed ? std::max<int64_t>(1, channels - draw(0, 7)) : channels;
+    line = concat("matmul(", x, '[', shared ? "" : concat(matrices, ','), rows, ',', k, shared ? "]*, " : "], ", x, '[',
+                  matrices, ',', transposed ? concat(wide, ',', k) : concat(k, ',', wide), ']');
+    out = concat('[', matrices, ',', rows, ',', wide, ']');
+    bias = of_rows ? concat('[', rows, ",1]") : concat('[', wide, ']');
+    attributes = transposed ? " transpose_b=true" : "";
+  } else if (product) {
     const int64_t rows = draw(1, 3 * largest);
     const bool transposed = draw.chance(50);
     line = concat("matmul(", x, '[', rows, ',', channels, ']', x_range, ", ", w,
@@ -172,15 +179,54 @@ TEST(EmulatedPipeline, KeepsWeightsFromTileToTile) {
   const testing::EmulatedGpu emulated;
   testing::check_lines(
       "many tiles",
-      "conv(i8[1,32,95,91]{-128..128}, i8[80,32,1,1]*{-128..128}, f32[80,1,1]*{-500..500}, i8[1,80,95,91]{-128..128}) "
+      "conv(i8[1,32,47,43]{-128..128}, i8[80,32,1,1]*{-128..128}, f32[80,1,1]*{-500..500}, i8[1,80,47,43]{-128..128}) "
       "strides=[1,1] pads=[0,0,0,0] dilations=[1,1] epilogue=\"(3) 3=cast.f32(0) 4=add.f32(3,1) "
       "5=constant.f32[0.001] 6=mul.f32(4,5) 7=cast.f32(2) 8=constant.f32[0.73] 9=fma.f32(7,8,6) 10=relu.f32(9) "
       "11=round.f32(10) 12=cast.i8(11)\"\n"
-      "conv(f16[2,16,70,65], f16[16,16,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1) "
+      "conv(f16[2,16,35,33], f16[16,16,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1) "
       "1=cast.f16(0)\"\n",
       emulated.compiler(), emulated.gpu(), {SIZE_MAX, "pipeline", 4});
 }
 
+// Two blocks of a cluster with the same columns, which is offered where there are more tiles than a test can have: an
+// odd number of rows of tiles, residuals, rows of the result that begin anywhere, many and few slices.
+TEST(EmulatedPipeline, BlocksWithTheSameColumnsLoadThemTogether) {
+  const testing::EmulatedGpu emulated;
+  const std::string lines =
+      "matmul(f16[700,96], f16[96,272]*, f32[272]*) epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\"\n"
+      "matmul(bf16[390,448], bf16[448,264]*, bf16[390,264]) epilogue=\"(2) 2=cast.f32(1) 3=add.f32(0,2) "
+      "4=cast.bf16(3)\"\n"
+      "matmul(i8[300,160]{-128..128}, i8[160,272]*{-128..128}) epilogue=\"(1) 1=cast.f32(0)\"\n";
+  const std::string ragged = "matmul(f16[600,64], f16[131,64]*) transpose_b=true epilogue=\"(1)\"\n";
+  for (const std::string_view config : {"tile=128x128 shared", "tile=128x256 together shared"})
+    for (uint32_t blocks : {2, 4})
+      testing::check_lines(std::string(config), config.find("x256") == std::string_view::npos ? lines + ragged : lines,
+                           emulated.compiler(), emulated.gpu(),
+                           {.recipes = "matmul.pipeline", .blocks = blocks, .config = config});
+}
+
+constexpr const char* kTuringLines =
+    "matmul(f16[70,200], f16[200,136]*, f32[136]*, f16[70,136]) epilogue=\"(3) 3=add.f32(0,1) 4=cast.f32(2) "
+    "5=add.f32(3,4) 6=relu.f32(5) 7=cast.f16(6)\"\n"
+    "matmul(f16[2,33,72], f16[2,72,40]) epilogue=\"(1)\"\n"
+    "matmul(bf16[33,72], bf16[72,40]*, f32[40]*) epilogue=\"(2) 2=add.f32(0,1) 3=cast.bf16(2)\"\n"
+    "matmul(bf16[3,17,24], bf16[3,24,16]) epilogue=\"(1)\"\n"
+    "matmul(i8[70,160]{-128..128}, i8[160,72]*{-128..128}) epilogue=\"(1) 1=cast.f32(0)\"\n"
+    "matmul(u8[9,64], i8[64,24]*, f32[24]*) epilogue=\"(2) 2=cast.f32(0) 3=mul.f32(2,1) 4=round.f32(3) 5=cast.i8(4)\"\n"
+    "matmul(f32[70,100], f32[100,36]*, f32[36]*) tf32=true epilogue=\"(2) 2=add.f32(0,1)\"\n"
+    "conv(f16[2,32,9,9], f16[40,32,3,3]*, f32[40,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
+    "epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\"\n"
+    "conv(i8[1,32,9,9]{-128..128}, i8[40,32,3,3]*{-128..128}) strides=[2,2] pads=[1,1,1,1] dilations=[1,1] "
+    "epilogue=\"(1) 1=cast.f32(0)\"\n"
+    "conv(bf16[1,16,9,9], bf16[24,16,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1) "
+    "1=cast.bf16(0)\"\n"
+    "conv(f16[1,3,32,32], f16[16,3,7,7]*, f32[16,1,1]*) strides=[2,2] pads=[3,3,3,3] dilations=[1,1] "
+    "epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\"\n"
+    "attention(f16[2,70,64], f16[2,70,64], f16[2,70,64], f32[2,1,1,70]) heads=2 kv_heads=2 scale=0.1767\n"
+    "attention(bf16[1,40,64], bf16[1,40,64], bf16[1,40,64]) heads=2 kv_heads=2 scale=0.1767\n"
+    "pointwise(bf16[2,16,5,5], f32[16,1,1]) program=\"(2) 2=cast.f32(0) 3=mul.f32(2,1) 4=cast.bf16(3)\"\n"
+    "pointwise(f16[4,64]) program=\"(1) 1=relu.f16(0)\"\n"
+    "pool(f16[2,16,9,9]) kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[1,1,1,1]\n";
 // Both kernels: images by their taps and matrices, with whole chunks of what is summed and (the second) without.
 constexpr const char* kTf32Lines =
     "conv(f32[2,36,9,7], f32[20,36,3,3]*, f32[20,1,1]*, f32[2,20,5,4]) strides=[2,2] pads=[1,1,1,1] dilations=[1,1] "
@@ -204,6 +250,24 @@ TEST(EmulatedGemm, RoundsF32ToTheNearestTf32) {
   const testing::EmulatedGpu emulated;
   for (const char* recipe : {"conv.gemm", "matmul.mma"})
     check_tf32(concat(kTf32Lines, kUnevenTf32Lines), recipe, emulated.compiler(), emulated.gpu(), true);
+}
+// Warps multiply by themselves there, and one block sums what the blocks of a cluster would share.
+TEST(EmulatedGemm, GivesTheReferencesResultsBeforeHopper) {
+  const testing::EmulatedGpu emulated(80);
+  testing::check_lines("before Hopper",
+                       "matmul(f16[70,196]*, f16[2,196,136], f16[70,1]) epilogue=\"(2) 2=cast.f32(1) "
+                       "3=add.f32(0,2) 4=cast.f16(3)\"",
+                       emulated.compiler(), emulated.gpu(), {.recipes = "matmul.mma"});
+}
+
+// Its matrix units take half the depth, copies to shared memory go through registers, and bf16 is multiplied as f32.
+TEST(EmulatedGemm, GivesTheReferencesResultsOnTuring) {
+  const testing::EmulatedGpu emulated(75);
+  testing::CaseChoice choice{.one_config = true, .properties = cuda::properties_of(emulated.gpu()->info())};
+  for (const char* recipes : {"matmul.mma", "conv.gemm", "conv.first", "attention.mma", "pointwise", "pool"}) {
+    choice.recipes = recipes;
+    testing::check_lines("Turing", kTuringLines, emulated.compiler(), emulated.gpu(), choice);
+  }
 }
 TEST(CudaPipeline, RoundsF32ToTheNearestTf32) {
   TEMPER_NEEDS_GPU(gpu);
@@ -318,8 +382,9 @@ TEST(CudaPipeline, GivesTheReferencesResultsForRandomShapes) {
   TEMPER_NEEDS_NVRTC(compiler);
   if (gpu->info().architecture() != "sm_90a") GTEST_SKIP() << "no Hopper";
   const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
-  testing::check_lines("random", asked ? random_lines(1, std::atoi(asked), 200) : random_lines(1, 60, 600), *compiler,
-                       gpu, {SIZE_MAX, "pipeline", UINT32_MAX, asked != nullptr});
+  testing::check_lines("random",
+                       asked ? random_lines(testing::first_seed(), std::atoi(asked), 200) : random_lines(1, 60, 600),
+                       *compiler, gpu, {SIZE_MAX, "pipeline", UINT32_MAX, asked != nullptr});
 }
 TEST(CudaChain, GivesTheReferencesResultsForRandomShapes) {
   TEMPER_NEEDS_GPU(gpu);

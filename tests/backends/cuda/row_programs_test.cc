@@ -51,6 +51,31 @@ TEST(EmulatedRowPrograms, AgreeWithTheReferenceOnDrawnShapes) {
                        {.recipes = "cuda.", .one_config = count < 20});
 }
 
+// So many rows that blocks go from one to the next: a warp for each, two warps (with one sum and with two), few
+// threads.
+constexpr const char* kManyRows =
+    "fused_normalize(f16[2300,768], f32[768]*, f32[768]*) prologue=\"(1)\" axes=[1] epilogue=\"(3) 3=mul.f32(0,1) "
+    "4=add.f32(3,2) 5=cast.f16(4)\"\n"
+    "fused_normalize(bf16[1100,1200], bf16[1100,1200], f32[1200]) prologue=\"(2) 2=cast.f32(0) 3=cast.f32(1) "
+    "4=add.f32(2,3) 5=cast.bf16(4)\" axes=[1] epilogue=\"(2) 2=mul.f32(0,1) 3=cast.bf16(2)\" gives_input=true\n"
+    "fused_normalize(f16[1300,1200], f16[1200]*) prologue=\"(1)\" axes=[1] center=false epilogue=\"(2) 2=cast.f32(1) "
+    "3=mul.f32(0,2) 4=cast.f16(3)\"\n"
+    "fused_normalize(f32[1100,772], f16[772]) prologue=\"(2) 2=cast.f32(1) 3=add.f32(0,2)\" axes=[1] epilogue=\"(1) "
+    "1=cast.f16(0)\"\n"
+    "fused_softmax(f16[16000,128], f32[16000,1]) prologue=\"(1)\" axis=1 epilogue=\"(2) 2=add.f32(0,1) "
+    "3=cast.f16(2)\"\n";
+
+TEST(EmulatedRowPrograms, GoFromRowToRow) {
+  const testing::EmulatedGpu emulated;
+  testing::check_lines("many rows", kManyRows, emulated.compiler(), emulated.gpu(),
+                       {.recipes = "cuda.", .one_config = true});
+}
+TEST(CudaRowPrograms, GoFromRowToRow) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  testing::check_lines("many rows", kManyRows, *compiler, gpu, {.recipes = "cuda."});
+}
+
 TEST(CudaRowPrograms, AgreeWithTheReferenceOnDrawnShapes) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);

@@ -24,7 +24,7 @@ using cuda::planned_failures;
 using testing::ScriptedGpus;
 using testing::ScriptedMachines;
 
-// Two branches that meet, a step on the CPU (cumulative), a product at the end.
+// Two branches that meet, a step on the CPU (cumulative, its axis a tensor), a product at the end.
 Graph residual_graph(const std::string& n) {
   const std::string text =
       "graph \"residual\"\n"
@@ -46,15 +46,16 @@ Graph residual_graph(const std::string& n) {
       "%flat: f32[" +
       n + ",256] = reshape(%p) shape=[" + n +
       ",256]\n"
-      "%sum: f32[" +
+      "const %axis: i64[] = #3\n%sum: f32[" +
       n +
-      ",256] = cumulative(%flat) axis=1\n"
+      ",256] = cumulative(%flat, %axis)\n"
       "const %w3: f32[256,10] = #2\n"
       "%y: f32[" +
       n +
       ",10] = matmul(%sum, %w3)\n"
       "output \"y\" = %y\n";
-  const std::vector<Tensor> blobs{noise({16, 3, 3, 3}, 1), noise({16, 16, 3, 3}, 2), noise({256, 10}, 3)};
+  const std::vector<Tensor> blobs{noise({16, 3, 3, 3}, 1), noise({16, 16, 3, 3}, 2), noise({256, 10}, 3),
+                                  Tensor::of<int64_t>({}, {1})};
   return parse_graph(text, blobs);
 }
 
@@ -81,6 +82,7 @@ class CudaScripted : public ::testing::Test {
     BuildOptions options;
     options.device = device;
     options.measure = measure;
+    options.time_limit = time_limit;
     options.shapes = std::move(shapes);
     options.threads = 1;
     options.command = "temper build small.onnx -o small.plan";
@@ -93,6 +95,7 @@ class CudaScripted : public ::testing::Test {
 
   ScriptedGpus& gpus = ScriptedGpus::get();
   std::unique_ptr<ScriptedMachines> machines;
+  double time_limit = 120;
 };
 
 TEST_F(CudaScripted, BuildsSavesLoadsAndRuns) {
@@ -115,6 +118,47 @@ TEST_F(CudaScripted, MeasuresCandidatesOnItsClock) {
   const auto engine = build(small_graph("2"), "cuda:0", true);
   EXPECT_FALSE(gpus.launches.empty());
   EXPECT_GT(engine->plans().at(0)->steps_ms(), 0);
+}
+
+// Of each of three shapes the same is left out, and none of its candidates is compiled ahead.
+TEST_F(CudaScripted, WithoutAnyTimeNoCandidateIsMeasured) {
+  time_limit = 0;
+  const auto engine = build(small_graph("n"), "cuda:0", true, {{"x", {{1, 3, 8, 8}, {2, 3, 8, 8}, {4, 3, 8, 8}}}});
+  EXPECT_EQ(engine->plans().size(), 3u);
+  for (const auto& plan : engine->plans()) EXPECT_FALSE(plan->not_measured.empty());
+  const auto& notes = engine->info().notes;
+  EXPECT_EQ(std::ranges::count_if(notes, [](const auto& n) { return n.find("--time-limit") != n.npos; }), 3);
+  const PlanFile loaded = read_plan(file_bytes(*engine).raw(), nullptr);
+  EXPECT_EQ(loaded.plans.at(0)->not_measured, engine->plans().at(0)->not_measured);
+  EXPECT_EQ(Session(engine).run({noise({2, 3, 8, 8}, 1)}).at(0).dims()[0], 2);
+}
+
+// All plans take as long as their launches here.
+TEST_F(CudaScripted, BestTriesEveryPrecisionOfTheGpuAndInt8WithEachLayerInTheFaster) {
+  EngineInfo info;
+  const Graph graph = small_graph("2"), optimised = optimised_graph(graph, info, {});
+  auto ranges = std::make_shared<Ranges>();
+  for (int32_t v = 0; v < optimised.value_count(); ++v)
+    if (!optimised.constant({v})) ranges->values[optimised.value({v}).name] = {-1, 1, 1 / 127.0f, "minmax", 0, {}};
+  BuildOptions options;
+  options.device = "cuda:0";
+  options.precision = "best";
+  options.ranges = ranges;
+  const auto engine = build_engine(graph, {}, options);
+  const auto& notes = engine->info().notes;
+  const auto tried =
+      std::ranges::find_if(notes, [](const auto& n) { return n.starts_with("the fastest precision is "); });
+  ASSERT_NE(tried, notes.end()) << ::testing::PrintToString(notes);
+  for (const char* precision : {"fp32", "tf32", "bf16", "fp16", "int8", "int8+bf16", "int8+fp16"})
+    EXPECT_NE(tried->find(concat(' ', precision, ' ')), tried->npos) << *tried;
+  EXPECT_NE(tried->find(concat("is ", engine->info().precision, ", of fp32")), tried->npos) << *tried;
+  options.precision = "int8+fp16";
+  const auto mix = build_engine(graph, {}, options);
+  EXPECT_EQ(mix->info().lowered_products, 3);
+  EXPECT_TRUE(std::ranges::any_of(mix->info().notes, [](const auto& n) {
+    return n.starts_with("of 3 layers that may be in int8: all so ") && n.find("; taken: ") != n.npos;
+  })) << ::testing::PrintToString(mix->info().notes);
+  Session(mix).run({noise({2, 3, 8, 8}, 1)});
 }
 
 // Which is faster is decided where it is measured, kept in the timing cache, and not measured again.
@@ -288,7 +332,10 @@ TEST_F(CudaScripted, ASessionGoesOnAfterAFailure) {
 
 // Runs on the CPU inside of a plan for a GPU, so that a script without kernels gets it right.
 Graph running_sum() {
-  return parse_graph("graph \"sum\"\ninput %x: f32[n,5]\n%y: f32[n,5] = cumulative(%x) axis=1\noutput \"y\" = %y\n");
+  return parse_graph(
+      "graph \"sum\"\ninput %x: f32[n,5]\nconst %axis: i64[] = #0\n%y: f32[n,5] = cumulative(%x, %axis)\n"
+      "output \"y\" = %y\n",
+      std::vector<Tensor>{Tensor::of<int64_t>({}, {1})});
 }
 
 TEST_F(CudaScripted, BuffersInItsMemoryAreReadAndWrittenThere) {
@@ -336,6 +383,70 @@ TEST_F(CudaScripted, BuffersThatComeAgainAreReadAndWrittenWhereTheyLie) {
   EXPECT_EQ(copies(a, {b.get()}), 1) << "another output: the input is read where it lies all the same";
   EXPECT_EQ(copies(a, {}), 0) << "the output stays where the plan leaves it";
   for (int i = 0; i < 3; ++i) EXPECT_EQ(copies(a, {a.get()}), 2) << "one over the other: kernels may still read";
+}
+
+// The axis is data, so that both sums are steps on the CPU, which a script without kernels gets right.
+Graph sums_with_state() {
+  return parse_graph(
+      "graph \"state\"\ninput %x: f32[2,5]\ninput %s: f32[2,5]\ninput %axis: i64[]\n"
+      "%y: f32[2,5] = cumulative(%x, %axis)\n%next: f32[2,5] = cumulative(%s, %axis)\n"
+      "output \"y\" = %y\noutput \"next\" = %next\n");
+}
+
+TEST_F(CudaScripted, StateStaysInItsMemory) {
+  const auto engine = build(sums_with_state());
+  Session session(engine);
+  session.keep_state({{"s", "next"}});
+  const Tensor axis = Tensor::of<int64_t>({}, {1});
+  Tensor state = noise({2, 5}, 7);
+  std::vector<const void*> places;
+  int64_t recorded = 0;
+  for (uint32_t piece = 0; piece < 8; ++piece) {
+    const Tensor x = noise({2, 5}, piece);
+    const std::vector<Tensor> want = run_reference(engine->graph(), {x, state, axis});
+    const std::vector<Tensor> got = session.run({x, piece == 0 ? state : Tensor(), axis});
+    expect_close({got[0], session.state(1)}, want);
+    state = want[1];
+    places.push_back(session.states()[0].there.get());
+    if (piece == 4) recorded = gpus.graphs_recorded;
+    EXPECT_TRUE(session.states()[0].resident);
+  }
+  EXPECT_EQ(gpus.graphs_recorded, recorded) << "two captures, that take turns";
+  EXPECT_NE(places[0], places[1]);
+  for (size_t i = 2; i < places.size(); ++i) EXPECT_EQ(places[i], places[i - 2]);
+
+  // With arrays that lie there, too.
+  const auto in = session.allocate_resident(40), at = session.allocate_resident(8), out = session.allocate_resident(40);
+  std::memcpy(at.get(), axis.raw().data(), 8);
+  for (uint32_t piece = 0; piece < 5; ++piece) {
+    const Tensor x = noise({2, 5}, piece);
+    std::memcpy(in.get(), x.raw().data(), 40);
+    const std::vector<Tensor> want = run_reference(engine->graph(), {x, state, axis});
+    const void* const inputs[] = {in.get(), nullptr, at.get()};
+    void* const outputs[] = {out.get(), nullptr};
+    const auto results = session.run_resident(inputs, piece == 2 ? std::span<void* const>() : outputs);
+    EXPECT_EQ(results[1], session.states()[0].there.get());
+    EXPECT_EQ(std::memcmp(results[0], want[0].raw().data(), 40), 0);
+    expect_close({session.state(1)}, {want[1]});
+    state = want[1];
+  }
+  session.reset_state();
+  session.run({noise({2, 5}, 1), Tensor(), axis});
+  for (double value : session.state(1).to_doubles()) EXPECT_EQ(value, 0);
+}
+
+TEST_F(CudaScripted, EveryCallMayFailWhileStateIsKept) {
+  const auto engine = build(sums_with_state());
+  const Tensor x = noise({2, 5}, 1), axis = Tensor::of<int64_t>({}, {1});
+  fail_each(
+      gpus,
+      [&] {
+        Session session(engine);
+        session.keep_state({{"s", "next"}});
+        for (int run = 0; run < 5; ++run) session.run({x, Tensor(), axis});
+        session.state(1);
+      },
+      3);
 }
 
 TEST_F(CudaScripted, EveryCallMayFailWhileBuffersInItsMemoryAreUsed) {
@@ -401,10 +512,160 @@ TEST_F(CudaScripted, TheCApiTakesAddressesOfTheGpu) {
   }
   ASSERT_EQ(temper_session_output(session, 0, &output), TEMPER_OK);
   EXPECT_EQ(std::memcmp(output.data, want.data(), 60), 0);
+  // Into memory of the caller's, in a stream of theirs.
+  const auto result = other.allocate_resident(60);
+  const temper_tensor target{TEMPER_F32, 2, dims, result.get()};
+  const int64_t four[] = {4, 5};
+  temper_device_run how = {};
+  how.outputs = &target;
+  how.output_count = 1;
+  for (int in_stream : {0, 1}) {
+    std::memset(result.get(), 0, 60);
+    how.in_stream = in_stream;
+    how.stream = other.stream();
+    ASSERT_EQ(temper_session_run_on_device_with(session, &there, 1, &how), TEMPER_OK) << temper_last_error();
+    EXPECT_EQ(std::memcmp(result.get(), want.data(), 60), 0) << in_stream;
+    ASSERT_EQ(temper_session_output(session, 0, &output), TEMPER_OK);
+    EXPECT_EQ(output.data, result.get());
+  }
+  for (const temper_tensor& wrong : {temper_tensor{TEMPER_F32, 2, four, result.get()},
+                                     {TEMPER_I32, 2, dims, result.get()},
+                                     {TEMPER_F32, 2, dims, nullptr}}) {
+    how.outputs = &wrong;
+    EXPECT_EQ(temper_session_run_on_device_with(session, &there, 1, &how), TEMPER_USAGE);
+    EXPECT_NE(std::string(temper_last_error()).find("output 'y'"), std::string::npos) << temper_last_error();
+  }
+  how.output_count = 2;
+  EXPECT_EQ(temper_session_run_on_device_with(session, &there, 1, &how), TEMPER_USAGE);
   const temper_tensor nothing{TEMPER_F32, 2, dims, nullptr};
   EXPECT_EQ(temper_session_run_on_device(session, &nothing, 1), TEMPER_USAGE);
   temper_session_free(session);
   temper_engine_free(engine);
+}
+
+// A stream of the caller's, and the memory that it reads and writes.
+struct Callers {
+  explicit Callers(Session& session) : memory(session.allocate_resident(1024)) { api.stream_create(&stream, 0); }
+  ~Callers() { api.stream_destroy(stream); }
+  float* at(int64_t byte) const { return reinterpret_cast<float*>(static_cast<std::byte*>(memory.get()) + byte); }
+  cuda::DriverApi api = ScriptedGpus::api();
+  cuda::StreamHandle stream = nullptr;
+  std::shared_ptr<void> memory;
+};
+
+TEST_F(CudaScripted, ARunInTheCallersStreamIsInItsOrderAndNobodyWaits) {
+  const auto engine = build(running_sum(), "cuda:0", false, {{"x", {{1, 5}, {2, 5}, {9, 5}}}});
+  Session session(engine);
+  const Tensor x = noise({2, 5}, 1), want = session.run({x})[0];
+  Callers callers(session);
+  const void* const own = session.stream();
+  std::memcpy(callers.at(0), x.raw().data(), 40);
+  const void* const inputs[] = {callers.at(0)};
+  for (int round = 0; round < 3; ++round) {  // copied, then where they lie
+    void* const outputs[] = {callers.at(512)};
+    std::memset(outputs[0], 0, 40);
+    gpus.order.clear();
+    EXPECT_EQ(session.run_resident(inputs, outputs, callers.stream)[0], outputs[0]);
+    EXPECT_EQ(std::memcmp(outputs[0], want.raw().data(), 40), 0) << round;
+    using Order = std::vector<std::pair<std::string, const void*>>;
+    // A graph of our own may be recorded first; what runs is between the two.
+    const auto begin = std::find(gpus.order.begin(), gpus.order.end(), Order::value_type("record", callers.stream));
+    ASSERT_GE(gpus.order.end() - begin, 5) << round;
+    EXPECT_EQ(begin[1], (Order::value_type("wait", own))) << round;
+    EXPECT_EQ(Order(gpus.order.end() - 2, gpus.order.end()), (Order{{"record", own}, {"wait", callers.stream}}))
+        << round;
+    for (const auto& [what, stream] : gpus.order) EXPECT_NE(what, "synchronize") << round;
+  }
+  EXPECT_EQ(session.run({x})[0].raw().size(), want.raw().size());
+}
+
+TEST_F(CudaScripted, ARunInACapturedStreamBecomesPartOfTheCallersGraph) {
+  const auto engine = build(running_sum(), "cuda:0", false, {{"x", {{1, 5}, {2, 5}, {9, 5}}}});
+  Session session(engine);
+  const Tensor x = noise({2, 5}, 1), y = noise({2, 5}, 2), of_x = session.run({x})[0], of_y = session.run({y})[0];
+  Callers callers(session);
+  for (int64_t offset : {0, 4}) {  // where they lie, and copied: kernels were chosen for aligned addresses
+    const void* const inputs[] = {callers.at(offset)};
+    void* const outputs[] = {callers.at(512 + offset)};
+    std::memcpy(callers.at(offset), x.raw().data(), 40);
+    std::memset(outputs[0], 0, 40);
+    const int64_t recorded = gpus.graphs_recorded;
+    gpus.launches.clear();
+    ASSERT_EQ(callers.api.stream_begin_capture(callers.stream, 0), 0);
+    session.run_resident(inputs, outputs, callers.stream);
+    EXPECT_TRUE(gpus.launches.empty()) << "nothing runs while a graph is recorded";
+    cuda::GraphHandle graph = nullptr;
+    ASSERT_EQ(callers.api.stream_end_capture(callers.stream, &graph), 0);
+    EXPECT_EQ(gpus.graphs_recorded, recorded + 1) << "the caller's alone";
+    cuda::GraphExecHandle exec = nullptr;
+    ASSERT_EQ(callers.api.graph_instantiate(&exec, graph, 0), 0);
+    for (const auto& [given, want] : {std::pair{&x, &of_x}, {&y, &of_y}}) {
+      std::memcpy(callers.at(offset), given->raw().data(), 40);
+      ASSERT_EQ(callers.api.graph_launch(exec, callers.stream), 0);
+      EXPECT_EQ(std::memcmp(outputs[0], want->raw().data(), 40), 0) << offset;
+    }
+    callers.api.graph_exec_destroy(exec);
+    callers.api.graph_destroy(graph);
+  }
+  Session fresh(engine);
+  fresh.prepare({{2, 5}});
+  const void* const inputs[] = {callers.at(0)};
+  ASSERT_EQ(callers.api.stream_begin_capture(callers.stream, 0), 0);
+  try {
+    fresh.run_resident(inputs, {}, callers.stream);
+    ADD_FAILURE() << "it would have to find its buffers within the capture";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_NE(std::string(error.what()).find("run it once"), std::string::npos) << error.what();
+  }
+  cuda::GraphHandle graph = nullptr;
+  callers.api.stream_end_capture(callers.stream, &graph);
+  callers.api.graph_destroy(graph);
+}
+
+TEST_F(CudaScripted, EveryCallMayFailWhileRunsAreInTheCallersStream) {
+  const auto engine = build(running_sum(), "cuda:0", false, {{"x", {{1, 5}, {2, 5}, {9, 5}}}});
+  engine->plan_for({{2, 5}});
+  fail_each(
+      gpus,
+      [&] {
+        Session session(engine);
+        session.prepare({{2, 5}});
+        Callers callers(session);
+        const void* const inputs[] = {callers.at(0)};
+        void* const outputs[] = {callers.at(512)};
+        for (int i = 0; i < 2; ++i) session.run_resident(inputs, outputs, callers.stream);
+        session.run_resident(inputs, outputs);  // waits: the end of a session tells nobody
+      },
+      3);
+}
+
+TEST_F(CudaScripted, WorksInAContextOfTheCallersWhichStaysTheirs) {
+  cuda::DriverApi api = ScriptedGpus::api();
+  const auto driver = cuda::Driver::scripted(ScriptedGpus::api());
+  cuda::ContextHandle theirs = nullptr, of_another = nullptr;
+  api.primary_retain(&theirs, 0);
+  api.primary_retain(&of_another, 1);
+  {
+    const auto machine = std::make_shared<const cuda::Machine>(driver, 0, testing::cuda_search(), theirs);
+    cuda::Machine::put_in_place(0, machine, theirs);
+    DeviceSettings settings;
+    settings.cuda_context = theirs;
+    EXPECT_EQ(open_device("cuda:0", settings).gpu, machine);
+    EXPECT_NE(open_device("cuda:0").gpu, machine) << "its primary context is another machine";
+    const Tensor file = file_bytes(*build(running_sum(), "cuda:0", false, {{"x", {{1, 5}, {2, 5}, {9, 5}}}}));
+    const auto engine = Engine::from_bytes(file.raw(), settings);
+    EXPECT_EQ(engine->device().gpu, machine);
+    EXPECT_EQ(Session(engine).run({noise({2, 5}, 1)})[0].dims(), (Dims{2, 5}));
+    try {
+      cuda::Machine(driver, 0, testing::cuda_search(), of_another);
+      ADD_FAILURE() << "a context of GPU 1 was taken for GPU 0";
+    } catch (const Error& error) { EXPECT_EQ(error.kind(), ErrorKind::usage); }
+  }
+  EXPECT_EQ(api.context_set_current(theirs), 0) << "it was not released";
+  machines.reset();
+  api.primary_release(1);
+  api.primary_release(0);
 }
 
 TEST_F(CudaScripted, OutOfMemorySaysWhatIsNeededAndWhatIsFree) {

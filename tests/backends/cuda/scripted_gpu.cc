@@ -24,7 +24,7 @@ cuda::DriverApi ScriptedGpus::api() {
       case DeviceAttribute::multiprocessors: *value = get().multiprocessors; break;
       case DeviceAttribute::l2_bytes: *value = 50 << 20; break;
       case DeviceAttribute::shared_per_block_optin:
-      case DeviceAttribute::shared_per_multiprocessor: *value = 232448; break;
+      case DeviceAttribute::shared_per_multiprocessor: *value = get().shared_per_block; break;
       case DeviceAttribute::registers_per_multiprocessor: *value = 65536; break;
       default: *value = 0;
     }
@@ -124,7 +124,23 @@ cuda::DriverApi ScriptedGpus::api() {
   a.stream_destroy = [](StreamHandle handle) { return locked([&](S& s) { return s.destroy(handle, "stream"); }); };
   a.stream_synchronize = [](StreamHandle handle) { return locked([&](S& s) { return s.wait(handle); }); };
   a.stream_query = a.stream_synchronize;
-  a.stream_wait_event = [](StreamHandle, EventHandle, unsigned) { return locked([](S& s) { return s.begin(); }); };
+  a.stream_wait_event = [](StreamHandle stream, EventHandle event, unsigned) {
+    return locked([&](S& s) { return s.wait_in(stream, event); });
+  };
+  a.stream_is_capturing = [](StreamHandle handle, int* status) {
+    return locked([&](S& s) -> Result {
+      if (const Result lost = s.begin()) return lost;
+      const Object* stream = s.find(handle, "stream");
+      if (!stream) return kInvalidHandle;
+      return *status = stream->capturing || stream->joins, 0;
+    });
+  };
+  a.context_get_device = [](DeviceHandle* d) {
+    return locked([&](S& s) -> Result {
+      if (const Result lost = s.begin()) return lost;
+      return *d = current(), 0;
+    });
+  };
   a.stream_begin_capture = [](StreamHandle handle, int) {
     return locked([&](S& s) -> Result {
       if (const Result lost = s.begin()) return lost;
@@ -142,6 +158,7 @@ cuda::DriverApi ScriptedGpus::api() {
       if (!stream) return kInvalidHandle;
       if (!stream->capturing) return s.misuse("ending what was not begun", kCaptureUnsupported);
       stream->capturing = false;
+      if (const Result unjoined = s.leave(handle)) return unjoined;
       ++s.graphs_recorded;
       Object made{"graph", current()};
       made.actions.swap(stream->actions);
@@ -180,10 +197,10 @@ cuda::DriverApi ScriptedGpus::api() {
   };
   a.event_destroy = [](EventHandle handle) { return locked([&](S& s) { return s.destroy(handle, "event"); }); };
   a.event_record = [](EventHandle event, StreamHandle stream) {
-    return locked([&](S& s) { return s.happen(event, stream); });
+    return locked([&](S& s) { return s.happen(event, stream, false); });
   };
   a.event_record_with_flags = [](EventHandle event, StreamHandle stream, unsigned) {
-    return locked([&](S& s) { return s.happen(event, stream); });
+    return locked([&](S& s) { return s.happen(event, stream, true); });
   };
   a.event_synchronize = [](EventHandle) { return locked([](S& s) { return s.begin(); }); };
   a.event_elapsed = [](float* ms, EventHandle from, EventHandle to) {

@@ -23,8 +23,11 @@ class ScriptedGpus {
   struct Object {
     std::string kind;  // "memory", "stream", ...
     int gpu = 0;
-    int64_t bytes = 0;                                   // memory
-    bool capturing = false;                              // streams
+    int64_t bytes = 0;            // memory
+    bool capturing = false;       // streams
+    const void* joins = nullptr;  // streams: that whose capture they are in; events: that whose capture they mark
+    bool joined_back = false;     // streams that join another: it waits for them
+    const void* marks = nullptr;  // events: the stream that they were recorded in
     std::vector<std::function<cuda::Result()>> actions;  // of a capture so far, and of graphs
     double ms = 0;                                       // events: when it happened
     std::string name;                                    // functions
@@ -33,13 +36,15 @@ class ScriptedGpus {
   };
 
   int driver_version = 13900;
-  int multiprocessors = 132, major = 9, minor = 0;
+  int multiprocessors = 132, major = 9, minor = 0, shared_per_block = 232448;
   std::string gpu_name = "Scripted H100";
   int64_t memory_bytes = int64_t(1) << 30;  // of each
   int64_t calls = 0;                        // by any GPU
   int64_t lost_at = -1;                     // the call from which on GPU 0 fails in all it is asked for
   std::vector<std::string> launches;        // names of kernels that ran, in order
   int64_t graphs_recorded = 0, copies_on_device = 0;
+  // What streams were told, in order: "record", "wait" (for an event), "work", "synchronize".
+  std::vector<std::pair<std::string, const void*>> order;
   std::vector<std::string> misuses;  // what no program may do: freeing twice, copying outside of memory, ...
 
   static ScriptedGpus& get() {
@@ -49,12 +54,13 @@ class ScriptedGpus {
   void reset() {
     const std::lock_guard lock(mutex_);
     driver_version = 13900;
-    multiprocessors = 132, major = 9, minor = 0;
+    multiprocessors = 132, major = 9, minor = 0, shared_per_block = 232448;
     gpu_name = "Scripted H100";
     memory_bytes = int64_t(1) << 30;
     calls = graphs_recorded = copies_on_device = 0;
     lost_at = -1;
     launches.clear();
+    order.clear();
     misuses.clear();
     for (auto& [address, object] : objects_)
       if (object.kind == "memory" || object.kind == "pinned") std::free(const_cast<void*>(address));
@@ -153,13 +159,23 @@ class ScriptedGpus {
     const auto* first = static_cast<const char*>(it->first);
     return it->second.kind == "memory" && static_cast<const char*>(address) + bytes <= first + it->second.bytes;
   }
+  // The stream whose capture takes what is put into this one; null: none.
+  Object* recorded_by(const void* handle, Object& stream) {
+    if (stream.capturing) return &stream;
+    if (!stream.joins) return nullptr;
+    if (stream.joined_back) misuse("work in a stream that has left the capture", 0);
+    return handle == stream.joins
+               ? nullptr
+               : find(reinterpret_cast<cuda::StreamHandle>(const_cast<void*>(stream.joins)), "stream");
+  }
   // Does it now or, while a graph is recorded, later.
-  Result put_in(cuda::StreamHandle handle, std::function<Result()> action) {
+  Result put_in(cuda::StreamHandle handle, std::function<Result()> action, const char* what = "work") {
     if (const Result lost = begin()) return lost;
     Object* stream = find(handle, "stream");
     if (!stream) return kInvalidHandle;
     if (stream->gpu != current()) return misuse("a stream of another GPU", kInvalidContext);
-    if (stream->capturing) return stream->actions.push_back(std::move(action)), 0;
+    order.push_back({what, handle});
+    if (Object* into = recorded_by(handle, *stream)) return into->actions.push_back(std::move(action)), 0;
     return action();
   }
   Result copy(void* to, const void* from, size_t bytes, const void* device, cuda::StreamHandle stream) {
@@ -215,15 +231,46 @@ class ScriptedGpus {
     if (const Result lost = begin()) return lost;
     Object* stream = find(handle, "stream");
     if (!stream) return kInvalidHandle;
-    return stream->capturing ? misuse("waiting while a graph is recorded", kCaptureUnsupported) : 0;
+    order.push_back({"synchronize", handle});
+    return stream->capturing || stream->joins ? misuse("waiting while a graph is recorded", kCaptureUnsupported) : 0;
   }
-  Result happen(cuda::EventHandle handle, cuda::StreamHandle stream) {
-    if (!find(handle, "event")) return kInvalidHandle;
-    return put_in(stream, [this, handle]() -> Result {
-      Object* event = find(handle, "event");
-      if (!event) return kInvalidHandle;
-      return event->ms = clock_, 0;
-    });
+  // `in_graph`: in a capture, it happens whenever the graph runs; otherwise it only orders the capture.
+  Result happen(cuda::EventHandle handle, cuda::StreamHandle stream, bool in_graph) {
+    Object* recorded = find(handle, "event");
+    Object* from = recorded ? find(stream, "stream") : nullptr;
+    if (!from) return kInvalidHandle;
+    recorded->marks = stream;
+    recorded->joins = from->capturing ? stream : from->joins;
+    if (recorded->joins && !in_graph) return order.push_back({"record", stream}), begin();
+    return put_in(
+        stream,
+        [this, handle]() -> Result {
+          Object* event = find(handle, "event");
+          if (!event) return kInvalidHandle;
+          return event->ms = clock_, 0;
+        },
+        "record");
+  }
+  Result wait_in(cuda::StreamHandle handle, cuda::EventHandle event_handle) {
+    if (const Result lost = begin()) return lost;
+    Object* stream = find(handle, "stream");
+    const Object* event = stream ? find(event_handle, "event") : nullptr;
+    if (!event) return kInvalidHandle;
+    order.push_back({"wait", handle});
+    if (!event->joins) return 0;
+    if (event->joins != handle) return stream->joins = event->joins, stream->joined_back = false, 0;
+    for (auto& [address, object] : objects_)
+      if (object.kind == "stream" && address == event->marks) object.joined_back = true;
+    return 0;
+  }
+  // The streams that took part leave the capture of this one.
+  Result leave(const void* captured) {
+    for (auto& [address, object] : objects_)
+      if (object.kind == "stream" && object.joins == captured) {
+        if (!object.joined_back) return misuse("a capture ends before all its work is joined", kCaptureUnsupported);
+        object.joins = nullptr;
+      }
+    return 0;
   }
   static const void*& capturing_thread() {
     static const void* thread = nullptr;

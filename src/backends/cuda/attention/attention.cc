@@ -1,17 +1,110 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention in one kernel, on the tensor cores (attention.cu).
-#include "graph/ops/attention.h"
+// Attention by mma.sync, on every GPU from sm_80 on (attention.cu), and what both kernels of attention are told.
+#include "backends/cuda/attention/attention.h"
 
 #include <algorithm>
-#include <charconv>
 
-#include "backends/axes.h"
-#include "backends/cuda/recipe.h"
 #include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 
 namespace temper::cuda {
+
+Support attention_supports(const Problem& problem) {
+  if (!problem.op.is<ops::Attention>()) return refused("not an attention");
+  const DType dtype = problem.inputs[kQ].type.dtype;
+  if (dtype != DType::f16 && dtype != DType::bf16) return refused("not of f16 or bf16");
+  const ops::AttentionSizes s = attention_sizes(problem);
+  if (s.key_size % 8 || s.value_size % 8) return refused("heads of no multiple of 8 elements");
+  if (std::max(s.key_size, s.value_size) > 256) return refused("heads of more than 256 elements");
+  if (has(problem, kMask)) {
+    const DType mask = problem.inputs[kMask].type.dtype;
+    if (mask != DType::f32 && mask != DType::f16 && mask != DType::bf16 && mask != DType::boolean)
+      return refused("a mask of ", mask);
+  }
+  for (int64_t count : {s.queries, s.keys, s.batch * s.heads * ceil_div<int64_t>(s.queries, 16)})
+    if (count >= int64_t(1) << 29) return refused("an axis of ", count, " elements");
+  return supported();
+}
+
+// Heads are columns of rows, so that rows may lie apart.
+bool attention_takes_parts(const Problem& problem, const Config&) {
+  return std::all_of(problem.inputs.begin() + kMask, problem.inputs.end(), [](const Port& p) { return p.pitch == 0; });
+}
+
+void add_masks(const Problem& problem, std::string& arguments, std::vector<Slot>& slots) {
+  if (has(problem, kMask)) {
+    arguments += "const Mask* mask, ";
+    slots.push_back({Slot::Kind::input, kMask, 0});
+  }
+  if (has(problem, kLengths)) {
+    arguments += "const i64* lengths, ";
+    slots.push_back({Slot::Kind::input, kLengths, 0});
+  }
+}
+
+namespace {
+
+DType mask_of(const Problem& problem) {
+  return has(problem, kMask) ? problem.inputs[kMask].type.dtype : DType::boolean;
+}
+bool adds_mask(const Problem& problem) { return mask_of(problem) != DType::boolean; }
+ops::MaskStrides strides_of_mask(const Problem& problem) {
+  return has(problem, kMask) ? ops::mask_strides(problem.inputs[kMask].dims()) : ops::MaskStrides{};
+}
+// Whether scores are multiplied by the scale before the softmax, which multiplies them by a factor > 0 otherwise.
+bool scales_early(const Problem& problem) {
+  const ops::Attention& op = problem.op.get<ops::Attention>();
+  return adds_mask(problem) || op.softcap != 0 || !(op.scale > 0);
+}
+
+}  // namespace
+
+std::string attention_constants(const Problem& problem, int keys) {
+  const ops::Attention& op = problem.op.get<ops::Attention>();
+  const DType dtype = problem.inputs[kQ].type.dtype;
+  const bool masked = has(problem, kMask), lengths = has(problem, kLengths);
+  const ops::MaskStrides at = strides_of_mask(problem);
+  const bool pairs = at.key == 1 && at.query % 2 == 0 && at.head % 2 == 0 && at.batch % 2 == 0 &&
+                     attention_sizes(problem).keys % 2 == 0;
+  return concat("#include \"backends/cuda/support/scalar.cuh\"\n", macro("MATRIX", dtype == DType::f16 ? 1 : 2),
+                type_alias("Half", memory_type(dtype)), type_alias("Mask", memory_type(mask_of(problem))),
+                int_constants({{"KEYS", keys},
+                               {"MASK", adds_mask(problem) ? 1
+                                        : masked           ? 2
+                                                           : 0}}),
+                bool_constants({{"MASK_OF_QUERY", masked && at.query != 0},
+                                {"MASK_PAIRS", masked && pairs},
+                                {"LENGTHS", lengths},
+                                {"EARLY", scales_early(problem)},
+                                {"CAPPED", op.softcap != 0},
+                                {"ZERO_NAN", op.zero_nan}}),
+                masked ? "" : "constexpr const Mask* mask = nullptr;\n",
+                lengths ? "" : "constexpr const i64* lengths = nullptr;\n");
+}
+
+std::vector<std::byte> attention_parameters(const Problem& problem, int64_t tiles) {
+  const ops::Attention& op = problem.op.get<ops::Attention>();
+  const ops::AttentionSizes s = attention_sizes(problem);
+  constexpr double kLog2E = 1.4426950408889634;
+  // As far as a tensor can reach, so that sums with it do not overflow.
+  const auto reach = [](int64_t keys) { return int32_t(std::min<int64_t>(keys, 1 << 29)); };
+  ParameterWriter parameters;
+  parameters.put_divisor(tiles).put_divisor(s.heads).put(uint32_t(s.heads / s.kv_heads));
+  parameters.put(int32_t(s.queries)).put(int32_t(s.keys)).put(int32_t(s.key_size)).put(int32_t(s.value_size));
+  parameters.put(reach(op.left)).put(reach(op.right)).put(uint32_t(op.from_end));
+  parameters.put(uint32_t(op.right >= 0 && op.right < s.keys));
+  parameters.put(float(op.softcap != 0 ? op.scale / op.softcap : op.scale)).put(float(op.softcap));
+  parameters.put(float(scales_early(problem) ? kLog2E : op.scale * kLog2E));
+  for (const Port* port : {&problem.inputs[kQ], &problem.inputs[kK], &problem.inputs[kV], &problem.outputs[0]}) {
+    const Dims strides = logical_strides(*port, Layout::plain);
+    parameters.put(strides[1]).put(strides[0]);
+  }
+  const ops::MaskStrides at = strides_of_mask(problem);
+  for (int64_t stride : {at.batch, at.head, at.query, at.key}) parameters.put(stride);
+  parameters.put(uint32_t(at.batches));
+  return parameters.finish();
+}
 
 namespace {
 
@@ -25,20 +118,13 @@ struct Tile {
 constexpr Tile kTiles[] = {{128, 64, 1, 128}, {64, 64, 1, 128}, {64, 32, 1, 256}, {32, 64, 2, 128},
                            {32, 32, 2, 256},  {16, 64, 4, 128}, {16, 32, 4, 128}, {16, 32, 2, 256}};
 
-enum Input : size_t { kQ, kK, kV, kMask, kLengths };
-
-const ops::Attention& op_of(const Problem& problem) { return problem.op.get<ops::Attention>(); }
-ops::AttentionSizes sizes_of(const Problem& problem) {
-  return ops::sizes_of(op_of(problem), problem.inputs[kQ].dims(), problem.inputs[kK].dims(), problem.inputs[kV].dims());
-}
-bool has(const Problem& problem, Input input) { return problem.inputs.size() > input && problem.inputs[input].present; }
 int64_t largest_head(const Problem& problem) {
-  const ops::AttentionSizes s = sizes_of(problem);
+  const ops::AttentionSizes s = attention_sizes(problem);
   return round_up<int64_t>(std::max(s.key_size, s.value_size), 16);
 }
 
 int64_t shared_bytes(const Problem& problem, const Tile& tile) {
-  const ops::AttentionSizes s = sizes_of(problem);
+  const ops::AttentionSizes s = attention_sizes(problem);
   const int64_t query_pitch = round_up<int64_t>(s.key_size, 16) * 2 + 16,
                 value_pitch = round_up<int64_t>(s.value_size, 16) * 2 + 16;
   const int64_t stages = 2 * tile.keys * tile.key_warps * (query_pitch + value_pitch);
@@ -48,31 +134,12 @@ int64_t shared_bytes(const Problem& problem, const Tile& tile) {
   return tile.rows * std::max(query_pitch, value_pitch) + std::max(stages, joined);
 }
 
-Support supports(const Problem& problem) {
-  if (!problem.op.is<ops::Attention>()) return refused("not an attention");
-  const DType dtype = problem.inputs[kQ].type.dtype;
-  if (dtype != DType::f16 && dtype != DType::bf16) return refused("not of f16 or bf16");
-  const ops::AttentionSizes s = sizes_of(problem);
-  if (s.key_size % 8 || s.value_size % 8) return refused("heads of no multiple of 8 elements");
-  if (largest_head(problem) > 256) return refused("heads of more than 256 elements");
-  if (has(problem, kMask)) {
-    const DType mask = problem.inputs[kMask].type.dtype;
-    if (mask != DType::f32 && mask != DType::f16 && mask != DType::bf16 && mask != DType::boolean)
-      return refused("a mask of ", mask);
-  }
-  for (int64_t count : {s.queries, s.keys, s.batch * s.heads * ceil_div<int64_t>(s.queries, 16)})
-    if (count >= int64_t(1) << 29) return refused("an axis of ", count, " elements");
-  return supported();
-}
-
 // Of the tiles that the head fits in, those with about as many blocks as the GPU has SMs first. A larger tile reads
 // keys and values less often.
 std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
-  const ops::AttentionSizes s = sizes_of(problem);
+  const ops::AttentionSizes s = attention_sizes(problem);
   std::vector<Config> out;
-  auto add = [&](const Tile& tile) {
-    out.push_back({tile.text(), std::vector<Layout>(problem.inputs.size(), Layout::plain), {Layout::plain}});
-  };
+  auto add = [&](const Tile& tile) { out.push_back(plain_config(problem, tile.text())); };
   for (const bool fills : {true, false})
     for (const Tile& tile : kTiles) {
       const int64_t blocks = s.batch * s.heads * ceil_div<int64_t>(s.queries, tile.rows);
@@ -93,87 +160,38 @@ const Tile& tile_of(const Problem& problem, std::string_view text) {
 }
 
 Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
-  const ops::Attention& op = op_of(problem);
-  const ops::AttentionSizes s = sizes_of(problem);
+  const ops::AttentionSizes s = attention_sizes(problem);
   const Tile& tile = tile_of(problem, config.text);
-  const DType dtype = problem.inputs[kQ].type.dtype;
   Recipe::Work out;
   if (element_count(problem.outputs[0].dims()) == 0) return out;
-  const bool masked = has(problem, kMask), lengths = has(problem, kLengths);
-  const DType mask = masked ? problem.inputs[kMask].type.dtype : DType::boolean;
-  const bool adds = masked && mask != DType::boolean;
 
   Job job;
   job.entry = "attention";
   job.overlap = true;
+  std::string arguments = "const Half* q, const Half* k, const Half* v, ";
   job.slots = {{Slot::Kind::input, kQ, 0}, {Slot::Kind::input, kK, 0}, {Slot::Kind::input, kV, 0}};
-  std::string arguments = "const Half* q, const Half* k, const Half* v";
-  if (masked) {
-    arguments += ", const Mask* mask";
-    job.slots.push_back({Slot::Kind::input, kMask, 0});
-  }
-  if (lengths) {
-    arguments += ", const i64* lengths";
-    job.slots.push_back({Slot::Kind::input, kLengths, 0});
-  }
+  add_masks(problem, arguments, job.slots);
   job.slots.push_back({Slot::Kind::output, 0, 0});
-  const int64_t query_size = round_up<int64_t>(s.key_size, 16), value_size = round_up<int64_t>(s.value_size, 16);
-  const int row_warps = tile.rows / 16, threads = row_warps * tile.key_warps * 32;
-  job.source.text =
-      concat("#include \"backends/cuda/support/scalar.cuh\"\n", macro("MATRIX", dtype == DType::f16 ? 1 : 2),
-             macro("ARGUMENTS", arguments + ", Half* y"), type_alias("Half", memory_type(dtype)),
-             type_alias("Mask", memory_type(mask)),
-             int_constants({{"ROW_WARPS", row_warps},
-                            {"KEY_WARPS", tile.key_warps},
-                            {"KEYS", tile.keys},
-                            {"QUERY_SIZE", query_size},
-                            {"VALUE_SIZE", value_size},
-                            {"MASK", adds     ? 1
-                                     : masked ? 2
-                                              : 0}}),
-             bool_constants({{"LENGTHS", lengths}, {"CAPPED", op.softcap != 0}, {"ZERO_NAN", op.zero_nan}}),
-             masked ? "" : "constexpr const Mask* mask = nullptr;\n",
-             lengths ? "" : "constexpr const i64* lengths = nullptr;\n",
-             "#include \"backends/cuda/attention/attention.cu\"\n");
-
+  const int row_warps = tile.rows / 16;
+  job.source.text = concat(attention_constants(problem, tile.keys), macro("ARGUMENTS", arguments + "Half* y"),
+                           int_constants({{"ROW_WARPS", row_warps},
+                                          {"KEY_WARPS", tile.key_warps},
+                                          {"QUERY_SIZE", round_up<int64_t>(s.key_size, 16)},
+                                          {"VALUE_SIZE", round_up<int64_t>(s.value_size, 16)}}),
+                           "#include \"backends/cuda/attention/attention.cu\"\n");
   const int64_t tiles = ceil_div<int64_t>(s.queries, tile.rows);
-  job.shape.block = {uint32_t(threads), 1, 1};
+  job.shape.block = {uint32_t(row_warps * tile.key_warps * 32), 1, 1};
   job.shape.grid = {uint32_t(s.batch * s.heads * tiles), 1, 1};
   job.shape.shared_bytes = uint32_t(shared_bytes(problem, tile));
-
-  // Strides of a row and of a matrix.
-  const auto put_rows = [](ParameterWriter& to, const Port& port) {
-    const Dims dims = port.dims();
-    const int64_t row = port.pitch ? port.pitch : dims[2];
-    to.put(int64_t(row)).put(int64_t(row * dims[1]));
-  };
-  // As far as a tensor can reach, so that sums with it do not overflow.
-  const auto reach = [](int64_t keys) { return int32_t(std::min<int64_t>(keys, 1 << 29)); };
-  const double unit = adds ? 1.0 : 1.4426950408889634;  // 1 / ln 2: the kernel's UNIT
-  ParameterWriter parameters;
-  parameters.put_divisor(tiles).put_divisor(s.heads).put(uint32_t(s.heads / s.kv_heads));
-  parameters.put(int32_t(s.queries)).put(int32_t(s.keys)).put(int32_t(s.key_size)).put(int32_t(s.value_size));
-  parameters.put(reach(op.left)).put(reach(op.right)).put(uint32_t(op.from_end));
-  parameters.put(uint32_t(op.right >= 0 && op.right < s.keys));
-  parameters.put(float(op.softcap != 0 ? op.scale / op.softcap : op.scale * unit)).put(float(op.softcap * unit));
-  for (size_t input : {kQ, kK, kV}) put_rows(parameters, problem.inputs[input]);
-  put_rows(parameters, problem.outputs[0]);
-  const ops::MaskStrides at = masked ? ops::mask_strides(problem.inputs[kMask].dims()) : ops::MaskStrides{};
-  for (int64_t stride : {at.batch, at.head, at.query, at.key}) parameters.put(stride);
-  parameters.put(uint32_t(at.batches));
-  job.parameters = parameters.finish();
+  job.parameters = attention_parameters(problem, tiles);
   out.jobs.push_back(std::move(job));
   return out;
-}
-
-// Heads are columns of rows, so that rows may lie apart.
-bool takes_parts(const Problem& problem, const Config&) {
-  return std::all_of(problem.inputs.begin() + kMask, problem.inputs.end(), [](const Port& p) { return p.pitch == 0; });
 }
 
 }  // namespace
 
 extern const Recipe attention_recipe;
-const Recipe attention_recipe{"cuda.attention.mma", 1, supports, configs, work, {}, takes_parts};
+const Recipe attention_recipe{
+    "cuda.attention.mma", 2, attention_supports, configs, work, {}, attention_takes_parts, nullptr, true};
 
 }  // namespace temper::cuda

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of each channel by itself, as MobileNets have them, in channels_last.
+#include <algorithm>
+
 #include "backends/cuda/gemm/gemm.h"
 #include "backends/cuda/gemm/image_epilogue.h"
 #include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/host_transpose.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
-#include "base/parse.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/window.h"
@@ -15,8 +16,14 @@ namespace temper::cuda {
 
 namespace {
 
-constexpr int64_t kMostTaps = 7;                 // along an axis
-constexpr std::string_view kPixels = "pixels=";  // that a thread computes
+constexpr int64_t kMostTaps = 7;  // along an axis
+
+// The results of a thread.
+struct Tile {
+  int64_t pixels, rows;
+  std::string text() const { return rows > 1 ? concat("tile=", rows, 'x', pixels) : concat("pixels=", pixels); }
+};
+constexpr Tile kTiles[] = {{4, 4}, {4, 1}, {2, 1}, {1, 1}};
 
 const ops::Conv& op_of(const Problem& problem) { return problem.op.get<ops::Conv>(); }
 
@@ -46,21 +53,21 @@ Support supports(const Problem& problem) {
 std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   const Dims out = problem.outputs[0].dims();
   std::vector<Config> all;
-  for (int pixels : {4, 2, 1}) {
-    Config config{concat(kPixels, pixels), image_epilogue_layouts(problem), {Layout::channels_last}};
+  for (const Tile& tile : kTiles) {
+    Config config{tile.text(), image_epilogue_layouts(problem), {Layout::channels_last}};
     config.inputs[0] = Layout::channels_last;
     all.push_back(std::move(config));
   }
   // Small images fill a GPU with short work only.
   constexpr int64_t kThreads = 2048, kOfThread = 4 * 8;  // threads of an SM; elements that a thread computes at most
-  if (element_count(out) < gpu.sms * kThreads * kOfThread) std::swap(all[0], all[2]);
+  if (element_count(out) < gpu.sms * kThreads * kOfThread) std::reverse(all.begin(), all.end());
   return all;
 }
 
 // The constants that conv_depthwise.cu is compiled with; it says what they mean.
 struct DepthwiseConstants {
   std::string_view a, b, sum;  // types
-  int64_t kernel_h, kernel_w, stride_h, stride_w, pixels, v;
+  int64_t kernel_h, kernel_w, stride_h, stride_w, pixels, rows, v, threads, blocks;
   std::string extras;
 
   std::string text() const;
@@ -73,7 +80,10 @@ std::string DepthwiseConstants::text() const {
                                {"STRIDE_H", stride_h},
                                {"STRIDE_W", stride_w},
                                {"PIXELS", pixels},
-                               {"V", v}}),
+                               {"ROWS", rows},
+                               {"V", v},
+                               {"THREADS", threads},
+                               {"BLOCKS", blocks}}),
                 macro("EXTRAS", extras));
 }
 
@@ -81,9 +91,9 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   const auto& op = op_of(problem);
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
   const Dims in = x.dims(), weights = w.dims(), dims = problem.outputs[0].dims();
-  const std::string_view text = config.text;
-  const int64_t pixels = text.starts_with(kPixels) ? parse_number<int64_t>(text.substr(kPixels.size())).value_or(0) : 0;
-  if (pixels != 4 && pixels != 2 && pixels != 1) fail(ErrorKind::bad_file, "cuda.conv.depthwise has no '", text, "'");
+  const auto tile =
+      std::find_if(std::begin(kTiles), std::end(kTiles), [&](const Tile& t) { return t.text() == config.text; });
+  if (tile == std::end(kTiles)) fail(ErrorKind::bad_file, "cuda.conv.depthwise has no '", config.text, "'");
   Recipe::Work out;
   if (element_count(dims) == 0) return out;
   out.consumed.assign(problem.inputs.size(), false);
@@ -95,7 +105,10 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
                       out.packed.data(), weights[0]);
   }
 
-  int64_t vector = std::min<int64_t>(8, 16 / size_of(x.type.dtype));
+  // A thread that goes down some rows keeps the sums of all rows that a window touches, and small ones the weights: of
+  // as many channels as leave room for enough threads.
+  const bool is_large = weights[2] * weights[3] > 9, goes_down = tile->rows > 1;
+  int64_t vector = goes_down ? (is_large ? 2 : 4) : std::min<int64_t>(8, 16 / size_of(x.type.dtype));
   while (weights[0] % vector) vector /= 2;
   const DType accumulator = ops::accumulator_of(x.type.dtype, w.type.dtype);
   Job job;
@@ -113,22 +126,26 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
       .kernel_w = weights[3],
       .stride_h = op.strides[0],
       .stride_w = op.strides[1],
-      .pixels = pixels,
+      .pixels = tile->pixels,
+      .rows = tile->rows,
       .v = vector,
+      .threads = goes_down ? 128 : 256,
+      .blocks = !goes_down && (is_large || tile->pixels == 4) ? 1 : 2,
       .extras = epilogue.parameters,
   };
   job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\n", constants.text(), epilogue.text,
                            "#include \"backends/cuda/conv/conv_depthwise.cu\"\n");
   const ops::Window window = op.window(weights);
-  const int64_t vectors = weights[0] / vector, groups = ceil_div(dims[3], pixels),
-                count = dims[0] * dims[2] * groups * vectors;
+  const int64_t vectors = weights[0] / vector, groups = ceil_div(dims[3], tile->pixels),
+                bands = ceil_div(dims[2], tile->rows), count = dims[0] * bands * groups * vectors;
   ParameterWriter writer;
-  writer.put(uint32_t(count)).put(uint32_t(weights[0])).put_divisor(vectors).put_divisor(groups).put_divisor(dims[2]);
-  for (int64_t value : {in[2], in[3], dims[3]}) writer.put(int32_t(value));
+  writer.put(uint32_t(count)).put(uint32_t(weights[0])).put_divisor(vectors).put_divisor(groups).put_divisor(bands);
+  for (int64_t value : {in[2], in[3], dims[2], dims[3]}) writer.put(int32_t(value));
   for (int64_t axis : {0, 1}) writer.put(int32_t(ops::window_pads(window, axis, in[size_t(axis) + 2]).first));
   job.parameters = writer.finish();
-  job.shape.block = {256, 1, 1};
-  job.shape.grid = {blocks_for(count, 256), 1, 1};
+  const auto threads = uint32_t(constants.threads);
+  job.shape.block = {threads, 1, 1};
+  job.shape.grid = {blocks_for(count, threads), 1, 1};
   out.jobs.push_back(std::move(job));
   return out;
 }
@@ -136,6 +153,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe conv_depthwise_recipe;
-const Recipe conv_depthwise_recipe{"cuda.conv.depthwise", 4, supports, configs, work};
+const Recipe conv_depthwise_recipe{"cuda.conv.depthwise", 5, supports, configs, work};
 
 }  // namespace temper::cuda

@@ -334,7 +334,7 @@ static Support worth_timing(const Problem& problem, std::string_view architectur
   return unless_taken_by(conv_first_wgmma_recipe, problem, architecture);
 }
 
-const Recipe conv_first_recipe{"cuda.conv.first", 9, supports, mma_configs, mma_work, {}, nullptr, worth_timing};
+const Recipe conv_first_recipe{"cuda.conv.first", 9, supports, mma_configs, mma_work, {}, nullptr, worth_timing, true};
 const Recipe conv_first_wgmma_recipe{"cuda.conv.first_wgmma", 2, wgmma_supports, wgmma_configs, wgmma_work, "sm_90a"};
 
 }  // namespace temper::cuda

@@ -366,7 +366,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
           Finished<Output> results[V];
 #pragma unroll
           for (int v = 0; v < V; ++v)
-            results[v] = EPILOGUE(Acc(sums[m][group * (V / 2) + v / 2][pixel * 2 + v % 2]), columns, row, v);
+            results[v] = EPILOGUE(Acc(sums[m][group * (V / 2) + v / 2][pixel * 2 + v % 2]), columns, row, 0, v);
           store_results<Output, V>(out + at, results);
         }
     }

@@ -36,10 +36,8 @@ Support supports(const Problem& problem) {
                        weights[0] ? element_count(weights) / weights[0] : 0, op.epilogue);
 }
 
-// Inputs of the output's shape have its layout, those that are broadcast are plain.
-std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
-  const Dims out_dims = problem.outputs[0].dims();
-  std::vector<Config> out;
+// But for `vector`.
+GemmShape gemm_shape_of(const Problem& problem) {
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
   const Dims weights = w.dims();
   GemmShape shape{x.type.dtype, w.type.dtype};
@@ -49,10 +47,30 @@ std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   shape.batches = op_of(problem).group;
   shape.result_bytes = gemm_result_bytes(problem);
   shape.tf32 = allows_tf32(problem);
+  return shape;
+}
+
+// Whether 16 bytes of channels are neighbours.
+bool reads_vectors(const Problem& problem, Layout layout) {
+  const Port &x = problem.inputs[0], &w = problem.inputs[1];
+  return layout == Layout::channels_last && w.is_constant && w.dims()[1] % (16 / size_of(x.type.dtype)) == 0;
+}
+
+double expected_clocks(const Problem& problem, const Config& config, const GpuProperties& gpu) {
+  GemmShape shape = gemm_shape_of(problem);
+  shape.vector = reads_vectors(problem, config.outputs[0]);
+  return gemm_expected_clocks(shape, config.text, gpu);
+}
+
+// Inputs of the output's shape have its layout, those that are broadcast are plain.
+std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
+  const Dims out_dims = problem.outputs[0].dims();
+  std::vector<Config> out;
+  GemmShape shape = gemm_shape_of(problem);
   for (Layout layout : {Layout::channels_last, Layout::plain}) {
     // Where vectors can be read, what reads element by element is hopeless.
     if (layout == Layout::plain && shape.vector) continue;
-    shape.vector = layout == Layout::channels_last && w.is_constant && weights[1] % (16 / size_of(x.type.dtype)) == 0;
+    shape.vector = reads_vectors(problem, layout);
     for (const std::string& tile : gemm_tiles(shape, shape.vector ? 6 : 2, gpu)) {
       Config config{tile, std::vector<Layout>(problem.inputs.size(), Layout::plain), {layout}};
       config.inputs[0] = layout;
@@ -75,7 +93,7 @@ std::vector<std::byte> packed_weights(const Tensor& w, int64_t channels, int64_t
   return out;
 }
 
-Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties& gpu) {
   const auto& op = op_of(problem);
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
   const Dims in = x.dims(), weights = w.dims(), out_dims = problem.outputs[0].dims();
@@ -149,7 +167,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
         int(i));
   }
   set_axes(gemm, std::move(rows), std::move(batch));
-  out.jobs.push_back(gemm_job(gemm, config.text));
+  out.jobs.push_back(gemm_job(gemm, config.text, gpu));
   return out;
 }
 
@@ -166,6 +184,7 @@ static Support worth_timing(const Problem& problem, std::string_view architectur
   return unless_taken_by(conv_pipeline_recipe, problem, architecture);
 }
 
-const Recipe conv_gemm_recipe{"cuda.conv.gemm", 7, supports, configs, work, {}, takes_parts, worth_timing};
+const Recipe conv_gemm_recipe{"cuda.conv.gemm", 8,     supports,       configs, work, {}, takes_parts,
+                              worth_timing,     false, expected_clocks};
 
 }  // namespace temper::cuda

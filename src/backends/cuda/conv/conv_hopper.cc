@@ -37,6 +37,8 @@ Support pair_supports(const Problem& problem) {
     if (Support support = conv_supports(*part); !support.yes()) return support;
   const HopperGemm first = hopper_gemm_of(pair->first), second = hopper_gemm_of(pair->second);
   if (first.a != second.a || first.b != second.b) return refused("products of ", first.a, " and then of ", second.a);
+  for (const HopperGemm& part : {first, second})
+    if (part.ragged()) return refused(part.columns, " channels of ", part.result, ", not whole multiples of 16 bytes");
   if (first.a == DType::f32) return refused("operands of f32: nothing rounds the second convolution's to TF32");
   for (size_t i = 2; i < pair->first.inputs.size(); ++i)
     if (pair->first.inputs[i].dims() == pair->first.outputs[0].dims())
@@ -49,9 +51,10 @@ Support pair_supports(const Problem& problem) {
 }  // namespace
 
 extern const Recipe conv_pipeline_recipe, conv_chain_recipe;
-const Recipe conv_pipeline_recipe{"cuda.conv.pipeline", 9,        conv_supports,          hopper_gemm_configs,
-                                  hopper_gemm_work,     "sm_90a", hopper_gemm_takes_parts};
-const Recipe conv_chain_recipe{"cuda.conv.chain", 4,        pair_supports,          hopper_gemm_configs,
+const Recipe conv_pipeline_recipe{
+    "cuda.conv.pipeline",    12,      conv_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
+    hopper_gemm_takes_parts, nullptr, false,         hopper_gemm_expected_clocks};
+const Recipe conv_chain_recipe{"cuda.conv.chain", 7,        pair_supports,          hopper_gemm_configs,
                                hopper_gemm_work,  "sm_90a", hopper_gemm_takes_parts};
 
 }  // namespace temper::cuda

@@ -21,11 +21,46 @@ Support supports(const Problem& problem) {
   return supported();
 }
 
-std::vector<Config> configs(const Problem& problem, const GpuProperties&) {
-  return {{"", std::vector<Layout>(problem.inputs.size(), Layout::plain), {Layout::plain}}};
+// Whole channels are picked by a list.
+bool of_channels(const Problem& problem) {
+  return op_of(problem).kind == ops::GatherKind::axis && op_of(problem).axis == 1 &&
+         problem.inputs[1].dims().size() == 1 && layout_fits(problem.outputs[0].dims(), Layout::channels_last) &&
+         problem.inputs[0].dims().size() == problem.outputs[0].dims().size();
 }
 
-Recipe::Work work(const Problem& problem, const Config&, const GpuProperties&) {
+std::vector<Config> configs(const Problem& problem, const GpuProperties&) {
+  std::vector<Config> out{plain_config(problem, "")};
+  if (of_channels(problem)) out.push_back({"", {Layout::channels_last, Layout::plain}, {Layout::channels_last}});
+  return out;
+}
+
+// In channels_last: a thread writes neighbouring channels of a pixel.
+Recipe::Work channels_work(const Problem& problem) {
+  const TensorType &x = problem.inputs[0].type, &y = problem.outputs[0].type;
+  const int64_t from = x.dims()[1], to = y.dims()[1], bytes = size_of(x.dtype);
+  int64_t together = 16 / bytes;
+  while (to % together) together /= 2;
+  const int64_t count = element_count(y.dims()) / together;
+  Recipe::Work out;
+  if (count == 0) return out;
+  Job job;
+  job.entry = "gather_channels";
+  job.overlap = true;
+  job.slots = {
+      {Slot::Kind::input, 0, 0}, {Slot::Kind::input, 1, 0}, {Slot::Kind::output, 0, 0}, {Slot::Kind::fault, 0, 0}};
+  job.source.text =
+      concat("#include \"backends/cuda/support/memory.cuh\"\nusing Element = ", word_type(bytes),
+             ";\nusing At = ", problem.inputs[1].type.dtype == DType::i64 ? "i64" : "i32",
+             ";\nconstexpr int V = ", together, ";\n#include \"backends/cuda/gather/gather_channels.cu\"\n");
+  job.parameters = ParameterWriter().put(uint32_t(count)).put_divisor(to / together).put(from).finish();
+  job.shape.block = {256, 1, 1};
+  job.shape.grid = {blocks_for(count, 256), 1, 1};
+  out.jobs.push_back(std::move(job));
+  return out;
+}
+
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
+  if (config.outputs[0] == Layout::channels_last) return channels_work(problem);
   const auto& op = op_of(problem);
   const TensorType& x = problem.inputs[0].type;
   const Dims in = x.dims(), index = problem.inputs[1].dims(), dims = problem.outputs[0].dims();
@@ -83,6 +118,6 @@ Recipe::Work work(const Problem& problem, const Config&, const GpuProperties&) {
 }  // namespace
 
 extern const Recipe gather_recipe;
-const Recipe gather_recipe{"cuda.gather", 1, supports, configs, work};
+const Recipe gather_recipe{"cuda.gather", 2, supports, configs, work};
 
 }  // namespace temper::cuda

@@ -13,11 +13,6 @@ struct Parameters {
   i64 size[LENGTH], stride[LENGTH];  // of the axes that indices go along: elements, pieces
   Walk<RANK, 1> walk;
 };
-// struct Fault of machine.h; wait() throws it as an error.
-struct Fault {
-  i64 index, size;
-  u32 raised;
-};
 
 extern "C" __global__ void __launch_bounds__(256)
     gather(const Piece* in, const At* indices, Piece* out, Fault* fault, const Parameters p) {
@@ -39,13 +34,7 @@ extern "C" __global__ void __launch_bounds__(256)
 #pragma unroll
   for (int k = 0; k < LENGTH; ++k) {
     i64 index = i64(indices[i64(position) * LENGTH + k]);
-    if (index < -p.size[k] || index >= p.size[k]) {
-      fault->index = index;
-      fault->size = p.size[k];
-      fault->raised = 1;
-      return;
-    }
-    if (index < 0) index += p.size[k];
+    if (!resolve_index(index, p.size[k], fault)) return;
     from += index * p.stride[k];
   }
   out[thread] = in[from];

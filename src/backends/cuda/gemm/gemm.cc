@@ -34,7 +34,7 @@ std::string_view sum_type(bool matrix, DType a, DType accumulator) {
 struct GemmConstants {
   std::string_view a, b, output, acc, sum, staged;  // types
   int matrix, splits;
-  bool groups;
+  bool groups, by_rows;
   int64_t tile_m, tile_n, threads, min_blocks, warp_m, warp_n, stages, distance, in_flight, v, row_rank, batch_rank,
       operands;
   bool conv, vector_a, vector_b, masked, constant_b, rows_first;
@@ -65,10 +65,11 @@ std::string GemmConstants::text() const {
                                             {"MASKED", masked},
                                             {"CONSTANT_B", constant_b},
                                             {"ROWS_FIRST", rows_first}});
-  return concat(types, macro("MATRIX", matrix), macro("SPLITS", splits), macro("GROUPS", int(groups)), numbers, flags,
-                "struct ColumnExtras { ", column_fields, "};\nstruct RowExtras { ", row_fields, "};\n",
-                macro("EXTRAS", extras), macro("LOAD_COLUMN_EXTRAS(to)", column_loads),
-                macro("LOAD_ROW_EXTRAS(to)", row_loads), macro("EPILOGUE(sum, columns, row, v)", epilogue));
+  return concat(types, macro("MATRIX", matrix), macro("SPLITS", splits), macro("GROUPS", int(groups)),
+                macro("BY_ROWS", int(by_rows)), numbers, flags, "struct ColumnExtras { ", column_fields,
+                "};\nstruct RowExtras { ", row_fields, "};\n", macro("EXTRAS", extras),
+                macro("LOAD_COLUMN_EXTRAS(to)", column_loads), macro("LOAD_ROW_EXTRAS(to)", row_loads),
+                macro("EPILOGUE(sum, columns, row, v)", epilogue));
 }
 
 }  // namespace
@@ -85,7 +86,8 @@ bool allows_tf32(const Problem& problem) {
   return matmul && matmul->tf32;
 }
 
-bool on_matrix_units(DType a, DType b, bool tf32) {
+bool on_matrix_units(DType a, DType b, bool tf32, int capability) {
+  if (capability < 80 && (a == DType::f32 || a == DType::bf16)) return false;
   return (tf32 && a == DType::f32 && b == DType::f32) || (a == b && (a == DType::f16 || a == DType::bf16)) ||
          ((a == DType::i8 || a == DType::u8) && b == DType::i8);
 }
@@ -124,8 +126,8 @@ void set_axes(Gemm& gemm, Axes rows, Axes batch) {
   }
 }
 
-Job gemm_job(const Gemm& gemm, const std::string& text) {
-  const bool matrix = on_matrix_units(gemm.a, gemm.b, gemm.tf32);
+Job gemm_job(const Gemm& gemm, const std::string& text, const GpuProperties& gpu) {
+  const bool matrix = on_matrix_units(gemm.a, gemm.b, gemm.tf32, gpu.capability);
   const GemmChoice choice = gemm_choice(matrix, text);
   const GemmTile& tile = *choice.tile;
   const int splits = choice.splits;
@@ -143,7 +145,7 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
   Job job;
   job.entry = "gemm";
   job.overlap = true;
-  job.slots = {{Slot::Kind::input, 0, 0}, gemm.b_slot};
+  job.slots = {gemm.a_slot, gemm.b_slot};
   std::vector<DType> dtypes{gemm.accumulator};
   std::string extras, call, fields[2], loads[2];  // of columns, of rows
   for (size_t o = 1; o < gemm.operands.size(); ++o) {
@@ -180,8 +182,10 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
   int64_t taps = 1;
   if (gemm.conv)
     for (int64_t size : gemm.conv->kernel) taps *= size;
-  const int64_t distance = std::clamp<int64_t>(slices, 1, std::max(1, tile.stages - 1 - tile.in_flight)),
-                stages = std::clamp<int64_t>(slices, 1, tile.stages);
+  const int most_stages = gemm_stages(tile, gpu);
+  const int64_t distance = std::clamp<int64_t>(slices, 1, std::max(1, most_stages - 1 - tile.in_flight));
+  // Without clusters a block sums the slices of all parts: then the ring goes round.
+  const int64_t stages = std::clamp<int64_t>(splits > 1 ? distance + 1 + tile.in_flight : slices, 1, most_stages);
   const GemmConstants constants{
       .a = memory_type(gemm.a),
       .b = memory_type(gemm.b),
@@ -192,6 +196,7 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
       .matrix = units,
       .splits = splits,
       .groups = groups,
+      .by_rows = gemm.b_by_rows,
       .tile_m = tile.rows,
       .tile_n = tile.columns,
       .threads = tile.threads,
@@ -250,14 +255,8 @@ Job gemm_job(const Gemm& gemm, const std::string& text) {
   if (!small_positions(blocks))
     fail(ErrorKind::unsupported, "a product of ", blocks, " tiles; a GPU takes at most 2147483647");
   job.shape.grid = {uint32_t(blocks), uint32_t(splits), 1};
-  // Buffers, and then the sums in their place (PITCH in gemm.cuh).
-  const int64_t buffers = matrix ? stages * (tile.rows + tile.columns) * slice_bytes
-                                 : 2 * (tile.rows + tile.columns) * (slice_bytes + 16),
-                sums = int64_t(tile.rows) * (tile.columns + 8) *
-                       (half_sums                         ? 2
-                        : sum == "double" || sum == "u64" ? 8
-                                                          : 4);
-  job.shape.shared_bytes = uint32_t(std::max(buffers, sums));
+  const int sum_bytes = half_sums ? 2 : sum == "double" || sum == "u64" ? 8 : 4;
+  job.shape.shared_bytes = uint32_t(gemm_shared_bytes(tile, matrix, stages, sum_bytes));
   return job;
 }
 

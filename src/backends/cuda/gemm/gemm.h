@@ -23,14 +23,15 @@ struct GemmConv {        // spatial axes are three; missing ones have size 1
 
 struct Gemm {
   DType a, b, accumulator;
-  Slot b_slot;
+  Slot a_slot{Slot::Kind::input, 0, 0}, b_slot;
   int64_t columns = 0, depth = 0;
   int64_t a_row = 0, a_k = 0, b_column = 0, b_k = 0;  // strides in elements
   Dims row_sizes, batch_sizes, a_batch, b_batch;      // axes, and strides along them
   bool vector_a = false, vector_b = false;            // 16 bytes along K are neighbours and aligned
-  bool tf32 = false;                                  // f32 may be rounded to TF32
-  const GemmConv* conv = nullptr;                     // null: a product of matrices
-  std::vector<GemmOperand> operands;                  // the output first, then the epilogue's inputs in order
+  bool b_by_rows = false;             // of 16 bits, so are those along the columns (where b_column is 1)
+  bool tf32 = false;                  // f32 may be rounded to TF32
+  const GemmConv* conv = nullptr;     // null: a product of matrices
+  std::vector<GemmOperand> operands;  // the output first, then the epilogue's inputs in order
   const Program* epilogue = nullptr;
 };
 
@@ -39,7 +40,8 @@ struct GemmShape {
   DType a, b;
   int64_t rows = 0, columns = 0, depth = 0, batches = 1;
   int64_t result_bytes = 0;  // read and written for each element of the output
-  bool vector = true;        // 16 bytes along K are neighbours, in A and in B
+  bool vector = true;        // 16 bytes along K are neighbours in A, and in B or along its columns
+  bool b_by_rows = false;    // the latter
   bool tf32 = false;         // f32 may be rounded to TF32
 };
 
@@ -49,8 +51,9 @@ int64_t gemm_result_bytes(const Problem& problem);
 bool epilogue_takes_parts(const Problem& problem);
 // Whether the operands of a product or convolution may be rounded to TF32.
 bool allows_tf32(const Problem& problem);
-// Whether the tensor cores multiply the dtypes; they do so with f32 where it may be rounded to TF32.
-bool on_matrix_units(DType a, DType b, bool tf32 = false);
+// Whether the tensor cores multiply the dtypes; they do so with f32 where it may be rounded to TF32. Below compute
+// capability 8.0 they take neither that nor bf16. `capability`: 90 = 9.0.
+bool on_matrix_units(DType a, DType b, bool tf32 = false, int capability = GpuProperties().capability);
 // MATRIX of support/mma.cuh for the dtype of A; 0 if the tensor cores do not multiply it.
 int matrix_units(DType a);
 // Whether there is a kernel for these dtypes, and the sizes fit its arithmetic.
@@ -58,10 +61,12 @@ Support gemm_supports(DType a, DType b, int64_t rows, int64_t columns, int64_t d
 // At most `most` tiles to choose from, as Config::text, the likeliest to be fast first: "tile=128x256" (M x N),
 // "tile=64x64 splits=4" (split K: as many blocks share a tile).
 std::vector<std::string> gemm_tiles(const GemmShape& shape, size_t most, const GpuProperties& gpu);
+// By that estimate, for Recipe::expected_clocks.
+double gemm_expected_clocks(const GemmShape& shape, std::string_view text, const GpuProperties& gpu);
 // Sets the axes of rows and batches, merged to as few as possible. `rows` has strides for each operand, `batch` for A,
 // for B and then for each operand.
 void set_axes(Gemm& gemm, Axes rows, Axes batch);
 // The launch. Throws Error{bad_file} for a tile that gemm_tiles does not know.
-Job gemm_job(const Gemm& gemm, const std::string& tile);
+Job gemm_job(const Gemm& gemm, const std::string& tile, const GpuProperties& gpu);
 
 }  // namespace temper::cuda

@@ -5,7 +5,10 @@
 //
 // Generated before this text: STAGES, DISTANCE, IN_FLIGHT (slices whose products may be in flight when the next one
 // begins), MASKED (VECTOR_A, and the taps of a row are bits of a word), WARP_M and WARP_N (a warp's part of the tile,
-// for mma.sync), GROUPS (wgmma multiplies where the GPU has it).
+// for mma.sync), GROUPS (wgmma multiplies where the GPU has it), BY_ROWS (16 bytes along N are one aligned load of B).
+//
+// With BY_ROWS, B lies there as it comes: 64 rows of K, in pieces of 64 columns, and the same order of chunks in each
+// row. The matrix units turn it as they read it.
 #pragma once
 #include "backends/cuda/support/wgmma.cuh"
 
@@ -13,6 +16,7 @@ constexpr int SLICE = 128, PER_SLICE = SLICE / sizeof(A), STEPS = SLICE / 32;
 constexpr int AT_ONCE = THREADS / 8, LOADS_A = TILE_M / AT_ONCE, LOADS_B = TILE_N / AT_ONCE;
 static_assert(LOADS_A > 0 && LOADS_B > 0 && AT_ONCE % 8 == 0, "tiles are whole chunks for every thread");
 constexpr int STAGE = (TILE_M + TILE_N) * SLICE;
+static_assert(!BY_ROWS || (sizeof(B) == 2 && TILE_N % 64 == 0), "rows of B are pieces of 64 columns");
 
 DEVICE void place_chunk(u32 to, const Chunk& x) { store_chunk(to, x.word[0], x.word[1], x.word[2], x.word[3]); }
 
@@ -68,7 +72,12 @@ struct Sums {
   Sum at[BLOCKS_M][TILE_N / 2];
 };
 DEVICE void accumulate(Sums& sums, u32 tile_a, u32 tile_b) {
-  multiply_slice<SLICE>(sums.at, tile_a + threadIdx.x / 128 * (BLOCKS_M * 64 * SLICE), tile_b);
+  const u32 rows = tile_a + threadIdx.x / 128 * (BLOCKS_M * 64 * SLICE);
+#if BY_ROWS
+  multiply_slice_by_rows(sums.at, rows, tile_b);
+#else
+  multiply_slice<SLICE>(sums.at, rows, tile_b);
+#endif
 }
 template <int N>
 DEVICE void finish() {
@@ -105,17 +114,26 @@ DEVICE void round_words(u32 (&words)[N]) {
 }
 // Rows of 32 bytes are the fragments of every type: lane g * 4 + t holds word t (and t + 4) of row g (and g + 8).
 DEVICE void accumulate(Sums& sums, u32 tile_a, u32 tile_b) {
-  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const u32 a_at = tile_a + (warp / WARPS_ACROSS * WARP_M + lane % 16) * SLICE,
-            b_at = tile_b + (warp % WARPS_ACROSS * WARP_N + lane % 8 + lane / 16 * 8) * SLICE;
-  const u32 a_chunk = (lane / 16 ^ lane % 8) * 16, b_chunk = (lane / 8 % 2 ^ lane % 8) * 16;
+  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, columns = warp % WARPS_ACROSS * WARP_N;
+  const u32 a_at = tile_a + (warp / WARPS_ACROSS * WARP_M + lane % 16) * SLICE, a_chunk = (lane / 16 ^ lane % 8) * 16;
+#if BY_ROWS
+  const u32 b_at = tile_b + columns / 64 * (64 * SLICE) + lane % 16 * SLICE,
+            b_chunk = (columns % 64 / 8 + lane / 16 ^ lane % 8) * 16;
+#else
+  const u32 b_at = tile_b + (columns + lane % 8 + lane / 16 * 8) * SLICE, b_chunk = (lane / 8 % 2 ^ lane % 8) * 16;
+#endif
 #pragma unroll
   for (int step = 0; step < STEPS; ++step) {
     u32 a[FRAGMENTS_M][4], b[FRAGMENTS_N][2];
 #pragma unroll
     for (int m = 0; m < FRAGMENTS_M; ++m) load_matrices(a[m], a_at + m * 16 * SLICE + (a_chunk ^ step * 32));
 #pragma unroll
-    for (int n = 0; n < FRAGMENTS_N; n += 2) load_matrices(b[n], b_at + n * 8 * SLICE + (b_chunk ^ step * 32));
+    for (int n = 0; n < FRAGMENTS_N; n += 2)
+#if BY_ROWS
+      load_matrices_transposed(b[n], b_at + step * 16 * SLICE + (b_chunk ^ n * 16));
+#else
+      load_matrices(b[n], b_at + n * 8 * SLICE + (b_chunk ^ step * 32));
+#endif
 #pragma unroll
     for (int m = 0; m < FRAGMENTS_M; ++m) round_words(a[m]);
 #pragma unroll
@@ -157,7 +175,13 @@ DEVICE void sum_tile(u8* shared, const A* a, const B* b, const Parameters& p, u3
   }
   auto copy_b = [&](u32 s, u32 stage) {
     const u32 k = s * PER_SLICE + chunk * PER_CHUNK, to = tiles + stage * STAGE + TILE_M * SLICE + mine;
-    if constexpr (VECTOR_B) {
+    if constexpr (BY_ROWS) {
+#pragma unroll
+      for (int i = 0; i < LOADS_B; ++i) {
+        const u32 row_of_b = s * PER_SLICE + first + i * AT_ONCE % 64, c = column + i * AT_ONCE / 64 * 64 + chunk * 8;
+        copy_chunk(to + i * AT_ONCE * SLICE, b + i64(row_of_b) * p.b_k + c, c < p.columns && row_of_b < p.depth);
+      }
+    } else if constexpr (VECTOR_B) {
 #pragma unroll
       for (int i = 0; i < LOADS_B; ++i)
         copy_chunk(to + i * AT_ONCE * SLICE, b_at + i64(i * AT_ONCE) * p.b_column + k,

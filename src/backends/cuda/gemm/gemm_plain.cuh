@@ -34,7 +34,8 @@ DEVICE void accumulate(Sum (&sums)[PER_THREAD_M][PER_THREAD_N], const u32* tile_
 #pragma unroll
       for (int n = 0; n < PER_THREAD_N; ++n)
 #pragma unroll
-        for (int i = 0; i < PER_CHUNK; ++i) sums[m][n] = multiply_add(Sum(a.at[i]), Sum(b[n].at[i]), sums[m][n]);
+        for (int i = 0; i < PER_CHUNK; ++i)
+          sums[m][n] = multiply_add(Sum(hold(a.at[i])), Sum(hold(b[n].at[i])), sums[m][n]);
     }
   }
 }

@@ -24,8 +24,7 @@ std::span<const GemmTile> tiles_of(bool matrix) {
   return matrix ? std::span<const GemmTile>(kMatrixTiles) : std::span<const GemmTile>(kPlainTiles);
 }
 
-// A rough estimate in clocks, with the throughputs of an H100, which ranks candidates; the bottom of the ranking is
-// never measured.
+// A rough estimate in clocks, with the throughputs of an H100, which ranks candidates.
 double expected_clocks(const GemmShape& shape, const GemmTile& tile, int splits, bool matrix, int sms) {
   constexpr double kStart = 2500, kFromCache = 40, kFromMemory = 14;
   const int64_t size = size_of(shape.a), per_slice = (matrix ? 128 : 64) / size;
@@ -56,6 +55,16 @@ int64_t gemm_result_bytes(const Problem& problem) {
   return bytes;
 }
 
+int gemm_stages(const GemmTile& tile, const GpuProperties& gpu) {
+  return gpu.capability < 80 ? std::min(tile.stages, 2) : tile.stages;
+}
+
+int64_t gemm_shared_bytes(const GemmTile& tile, bool matrix, int64_t stages, int64_t sum_bytes) {
+  const int64_t both = tile.rows + tile.columns;
+  return std::max<int64_t>(matrix ? stages * both * 128 : 2 * both * (64 + 16),
+                           int64_t(tile.rows) * (tile.columns + 8) * sum_bytes);
+}
+
 GemmChoice gemm_choice(bool matrix, std::string_view text) {
   GemmChoice choice;
   std::string_view name = text;
@@ -73,17 +82,26 @@ GemmChoice gemm_choice(bool matrix, std::string_view text) {
   return choice;
 }
 
+double gemm_expected_clocks(const GemmShape& shape, std::string_view text, const GpuProperties& gpu) {
+  const bool matrix = on_matrix_units(shape.a, shape.b, shape.tf32, gpu.capability);
+  const GemmChoice choice = gemm_choice(matrix, text);
+  return expected_clocks(shape, *choice.tile, choice.splits, matrix, gpu.sms);
+}
+
 std::vector<std::string> gemm_tiles(const GemmShape& shape, size_t most, const GpuProperties& gpu) {
   struct Candidate {
     double clocks;
     std::string text;
   };
-  const bool matrix = on_matrix_units(shape.a, shape.b, shape.tf32);
+  const bool matrix = on_matrix_units(shape.a, shape.b, shape.tf32, gpu.capability);
   const int64_t per_slice = (matrix ? 128 : 64) / size_of(shape.a);
   std::vector<Candidate> candidates;
   for (const GemmTile& tile : tiles_of(matrix)) {
     // Gathering element by element keeps many addresses.
     if (matrix && !shape.vector && tile.rows * tile.columns > 128 * 64) continue;
+    if (gemm_shared_bytes(tile, matrix, gemm_stages(tile, gpu), size_of(shape.a) == 8 ? 8 : 4) > gpu.shared_per_block)
+      continue;
+    if (shape.b_by_rows && tile.columns % 64 != 0) continue;
     for (int splits : kSplits) {
       // A part has at least two slices, and only tiles that do not fill a GPU are shared.
       if (splits > 1 && (ceil_div(shape.depth, per_slice) < 2 * splits || tile.rows * tile.columns > 128 * 128 ||

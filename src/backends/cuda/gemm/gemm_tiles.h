@@ -19,6 +19,12 @@ struct GemmChoice {
   int splits = 1;
 };
 
+// Buffers of the ring, at most. Below compute capability 8.0 a copy to shared memory is over when it returns: two are
+// enough.
+int gemm_stages(const GemmTile& tile, const GpuProperties& gpu);
+// Bytes of shared memory: the buffers, and then the sums in their place (PITCH in gemm.cuh).
+int64_t gemm_shared_bytes(const GemmTile& tile, bool matrix, int64_t stages, int64_t sum_bytes);
+
 // Parses a Config::text of gemm_tiles. Throws Error{bad_file} for any other text.
 GemmChoice gemm_choice(bool matrix, std::string_view text);
 

@@ -3,6 +3,7 @@
 #include "backends/cuda/gemm/hopper_gemm.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "backends/cuda/gemm/gemm.h"
 #include "backends/cuda/gemm/image_epilogue.h"
@@ -42,6 +43,14 @@ HopperGemm hopper_gemm_of(const Problem& problem) {
     s.channels = in.back();
     s.columns = out.back();
     s.rows = s.columns ? element_count(out) / s.columns : 0;
+    if (!problem.inputs[1].is_constant) {
+      const ops::MatMul& op = problem.op.get<ops::MatMul>();
+      s.computed_b = true;
+      s.b_by_rows = !op.transpose_b;
+      s.rows = out[out.size() - 2];
+      s.matrices = element_count(Dims(out.begin(), out.end() - 2));
+      s.shared_a = element_count(Dims(in.begin(), in.end() - 2)) == 1;
+    }
   }
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
     if (problem.inputs[i].dims() != out) continue;
@@ -53,7 +62,9 @@ HopperGemm hopper_gemm_of(const Problem& problem) {
     s.extra = int(i);
   }
   for (size_t i = 2; i < problem.inputs.size(); ++i) s.arrays += is_channel_array(problem, i);
-  s.a_ld = problem.inputs[0].pitch ? problem.inputs[0].pitch : s.channels;
+  s.a_ld = problem.inputs[0].pitch                         ? problem.inputs[0].pitch
+           : s.computed_b && problem.inputs[0].is_constant ? round_up(s.channels, 16 / s.element())
+                                                           : s.channels;
   s.out_ld = problem.outputs[0].pitch ? problem.outputs[0].pitch : s.columns;
   if (!s.extra_ld) s.extra_ld = s.columns;
   return s;
@@ -81,15 +92,24 @@ Support hopper_gemm_supports(const Problem& problem) {
   if (!on_matrix_units(a.type.dtype, b.type.dtype, allows_tf32(problem)))
     return refused("a product of ", a.type.dtype, " and ", b.type.dtype,
                    on_matrix_units(a.type.dtype, b.type.dtype, true) ? ", which may not be rounded to TF32" : "");
-  if (!b.is_constant) return refused("its weights are not constant");
+  if (!b.is_constant && !problem.op.is<ops::MatMul>()) return refused("its weights are not constant");
+  if (!b.is_constant && size_of(b.type.dtype) != 2) return refused("a computed second operand of ", b.type.dtype);
   const HopperGemm s = hopper_gemm_of(problem);
   if (size_of(s.result) > 4 || s.result == DType::boolean) return refused("results of ", s.result);
-  if (s.channels == 0 || s.channels * s.element() % 16)
+  const bool packs_a = s.computed_b && a.is_constant;
+  if (s.channels == 0 || (s.channels * s.element() % 16 && !(packs_a && s.b_by_rows)))
     return refused(s.channels, " channels of ", s.a, ", not whole multiples of 16 bytes");
-  if (s.columns == 0 || s.columns % s.v())
-    return refused(s.columns, " output channels of ", s.result, ", not whole multiples of 16 bytes");
-  if (Support support = image_epilogue_supports(problem); !support.yes()) return support;
-  return gemm_supports(s.a, s.b, s.rows, s.columns, s.packed_depth(), epilogue_of(problem));
+  if (s.columns == 0) return refused("no output channels");
+  if (s.computed_b && s.columns % 8) return refused(s.columns, " columns of a computed second operand");
+  if (Support support = image_epilogue_supports(problem, s.computed_b); !support.yes()) return support;
+  // Inputs along the channels are padded when they are prepacked; those along the rows, too, would have to be shifted.
+  const Dims out = problem.outputs[0].dims();
+  for (size_t i = 2; s.ragged() && i < problem.inputs.size(); ++i) {
+    if (problem.inputs[i].dims() == out || (along_channels(problem, i) && !problem.inputs[i].is_constant))
+      return refused(s.columns, " output channels of ", s.result,
+                     ", not whole multiples of 16 bytes, with an epilogue input that is not constant");
+  }
+  return gemm_supports(s.a, s.b, s.rows * s.matrices, s.columns, s.packed_depth(), epilogue_of(problem));
 }
 
 namespace {
@@ -100,6 +120,7 @@ struct Tile {
   bool cooperative;       // the consumers split one tile; otherwise they take alternate tiles (ping-pong)
   int consumers = 2;      // consumer warpgroups
   int splits = 1;         // split K: blocks of a cluster that share a tile
+  int sharers = 1;        // blocks of a cluster that share the columns of B, and load them together
 
   // Blocks per SM. Those with one consumer leave room for another.
   int blocks() const { return consumers == 1 ? 2 : 1; }
@@ -109,6 +130,8 @@ constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
                            {"tile=64x64", 64, 64, false},
                            {"tile=64x256", 64, 256, false},
                            {"tile=256x128 together", 128, 128, true},
+                           {"tile=128x128 shared", 128, 128, false, 2, 1, 2},
+                           {"tile=128x256 together shared", 64, 256, true, 2, 1, 2},
                            {"tile=64x128 groups=3", 64, 128, false, 3},
                            {"tile=128x64 groups=3", 128, 64, false, 3},
                            {"tile=64x32 groups=1", 64, 32, true, 1},
@@ -131,10 +154,11 @@ struct Task {
   HopperGemm first;
   std::optional<HopperGemm> second;
   int sms;
+  bool is_product = false;  // not of a convolution
   const HopperGemm& last() const { return second ? *second : first; }
 };
 Task task_of(const Problem& problem, const std::optional<ConvPair>& pair, const GpuProperties& gpu) {
-  if (!pair) return {hopper_gemm_of(problem), {}, gpu.sms};
+  if (!pair) return {hopper_gemm_of(problem), {}, gpu.sms, problem.op.is<ops::MatMul>()};
   return {hopper_gemm_of(pair->first), hopper_gemm_of(pair->second), gpu.sms};
 }
 
@@ -190,15 +214,23 @@ int64_t stages_of(const Task& t, const Choice& c) {
 // Blocks of the grid. With a resident B a block stays on one N tile, so their number is a multiple of the N tiles.
 int64_t blocks_of(const Task& t, const Choice& c) {
   const int64_t across = ceil_div(t.first.columns, int64_t(c.tile->columns));
-  const int64_t blocks = int64_t(t.sms) * c.tile->blocks();
+  const int64_t blocks = int64_t(t.sms) / c.tile->sharers * c.tile->sharers * c.tile->blocks();
   return c.resident ? blocks / across * across : blocks;
 }
 int64_t tiles_of(const Task& t, const Tile& tile) {
-  return ceil_div(t.first.rows, tile_rows(tile)) * ceil_div(t.first.columns, int64_t(tile.columns));
+  return t.first.matrices * ceil_div(t.first.rows, tile_rows(tile)) * ceil_div(t.first.columns, int64_t(tile.columns));
+}
+
+// Tiles that are walked: those that blocks with the same columns have at a time are one.
+int64_t walked_tiles(const Task& t, const Tile& tile) {
+  return t.first.matrices * ceil_div(t.first.rows, tile_rows(tile) * tile.sharers) *
+         ceil_div(t.first.columns, int64_t(tile.columns));
 }
 
 bool columns_fit(const Task& t, const Tile& tile) {
   if (tile.columns % (4 * t.first.v()) || tile.columns % (4 * t.last().v())) return false;
+  // Where rows begin anywhere, the neighbours' columns take registers, too.
+  if (t.last().ragged() && tile.columns > (tile.consumers == 1 ? 64 : 128)) return false;
   return !t.second || (tile.columns >= t.first.columns && tile.columns < 2 * std::max<int64_t>(t.first.columns, 64));
 }
 
@@ -208,6 +240,7 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
   constexpr int64_t kEnough = 4;
   if (!columns_fit(t, tile)) return {};
   Choice choice{&tile};
+  if (t.first.computed_b && (tile.splits > 1 || tile.sharers > 1 || tile.columns < 64)) return {};
   if (tile.splits > 1) {
     // Each block has something to sum, and all blocks run at once.
     const bool all = (tile.splits - 1) * slices_of_block(t, choice) < t.first.slices();
@@ -215,9 +248,9 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
     return all && slices_of_block(t, choice) > 1 && room ? std::optional(choice) : std::nullopt;
   }
   Choice with = choice;
-  with.resident = true;
+  with.resident = tile.sharers == 1 && !t.first.computed_b;
   if (const int64_t blocks = blocks_of(t, with);
-      blocks > 0 && tiles_of(t, tile) > blocks && stages_of(t, with) >= kEnough)
+      with.resident && blocks > 0 && tiles_of(t, tile) > blocks && stages_of(t, with) >= kEnough)
     choice = with;
   for (int stages = 1; stages <= (tile.cooperative ? 2 : 6 / tile.consumers); ++stages) {
     with = choice;
@@ -234,7 +267,18 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
 bool worth_storing(const Task& t, const Choice& c) {
   constexpr int64_t kFewest = 4;
   const int64_t warpgroups = blocks_of(t, c) * (c.tile->cooperative ? 1 : c.tile->consumers);
-  return c.extra_stages > 0 && tiles_of(t, *c.tile) >= kFewest * warpgroups;
+  return c.extra_stages > 0 && !t.first.computed_b && tiles_of(t, *c.tile) >= kFewest * warpgroups;
+}
+
+// Whether all SMs load at once, so that less from L2 is worth a cluster. Convolutions have few weights, which stay in
+// shared memory.
+bool fills_gpu(const Task& t, const Tile& tile) {
+  return t.is_product && !t.first.computed_b && tiles_of(t, tile) >= blocks_of(t, {&tile});
+}
+
+// Of the products of transformers that fill an H200, none was as fast with these tiles as with the best one.
+bool is_small(const Tile& tile) {
+  return tile.rows * tile.columns < 64 * 128 || tile.consumers == 1 || tile.columns > 128;
 }
 
 // A rough estimate in clocks, which ranks candidates; only the top of the ranking is measured. An SM multiplies
@@ -246,15 +290,23 @@ double expected_clocks(const Task& t, const Choice& c, int64_t result_bytes) {
                 parts = tiles_of(t, tile) * tile.splits;
   const int64_t busy = std::clamp<int64_t>(blocks_of(t, c) / tile.blocks(), 1, std::max<int64_t>(1, parts));
   const double each = double(ceil_div(parts, busy)), from_cache = std::min(64.0, 44.0 * t.sms / double(busy));
+  const int64_t shared_away = tile.columns * t.first.slice() * (tile.sharers - 1) / tile.sharers;
   const double second = t.second ? double(columns) / 64 * double(t.second->slice() * t.second->slices()) : 0;
   const double products =
                    double(rows) / 64 *
                    (std::max(tile.columns, 64) / 64 * double(t.first.slice()) * double(slices_of_block(t, c)) + second),
-               loads = double(stage_bytes(t, c) * slices_of_block(t, c)) / from_cache,
+               loads = double((stage_bytes(t, c) - shared_away) * slices_of_block(t, c)) / from_cache,
                memory = double(rows * columns * result_bytes) / 14 / tile.splits,
                epilogue = double(tile.rows * (columns + (t.second ? tile.columns : 0))) / 128 * 10 / tile.splits;
   return 2000 + (tile.splits > 1 ? 1000 : 0) +
          each * (std::max({products, loads, memory, 400.0}) + (tile.cooperative ? epilogue : 0));
+}
+
+// Whether tiles are walked along the rows first: of large weights L2 keeps nothing for the next row of tiles, and they
+// are loaded once if it keeps what they are multiplied with. A block with a resident B must stay on its columns.
+bool walks_along_rows(const Task& t, const Choice& c, const GpuProperties& gpu) {
+  const int64_t a = t.first.rows * t.first.channels, b = t.first.packed_columns() * t.first.packed_depth();
+  return !c.resident && !t.second && !t.first.computed_b && b * t.first.element() > gpu.l2_bytes / 4 && a < b;
 }
 
 std::span<const Tile> tiles_for(const Task& t) { return t.second ? std::span<const Tile>(kPairTiles) : kTiles; }
@@ -283,10 +335,13 @@ std::vector<Config> hopper_gemm_configs(const Problem& problem, const GpuPropert
   const Task t = task_of(problem, pair, gpu);
   const int64_t result_bytes = gemm_result_bytes(pair ? pair->second : problem);
   std::vector<std::pair<double, std::string>> candidates;
-  for (const Tile& tile : tiles_for(t))
+  const bool fills = !pair && t.first.columns >= 512 && fills_gpu(t, kTiles[0]);
+  for (const Tile& tile : tiles_for(t)) {
+    if (tile.sharers > 1 ? !fills_gpu(t, tile) : fills && is_small(tile)) continue;
     if (const auto choice = choice_of(t, tile))
       candidates.push_back(
           {expected_clocks(t, *choice, result_bytes), concat(tile.text, worth_storing(t, *choice) ? kStored : "")});
+  }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<Config> out;
@@ -305,7 +360,7 @@ Choice choice_of(const Task& t, std::string_view text) {
   for (const Tile& tile : tiles_for(t)) {
     if (tile.text != of_tile) continue;
     auto choice = choice_of(t, tile);
-    if (!choice || (stored && !choice->extra_stages)) break;
+    if (!choice || (stored && (!choice->extra_stages || t.first.computed_b))) break;
     choice->stored = stored;
     return *choice;
   }
@@ -355,7 +410,7 @@ TensorMapSpec map_of_a(const HopperGemm& s, int64_t rows) {
   map.swizzle = int(s.slice());
   const uint64_t pitch = uint64_t(s.a_ld * s.element()), per_slice = uint64_t(s.slice() / s.element());
   if (!s.im2col) {
-    map.sizes = {uint64_t(s.channels), uint64_t(s.rows)};
+    map.sizes = {uint64_t(s.channels), uint64_t(s.rows * (s.shared_a ? 1 : s.matrices))};
     map.strides = {pitch};
     map.box = {uint32_t(per_slice), uint32_t(rows)};
     map.steps = {1, 1};
@@ -377,7 +432,7 @@ TensorMapSpec map_of_results(const HopperGemm& s, int64_t pitch, int64_t rows, i
   TensorMapSpec map;
   map.element_bytes = int(size_of(s.result));
   map.swizzle = int(std::min<int64_t>(128, columns * map.element_bytes));
-  map.sizes = {uint64_t(s.columns), uint64_t(s.rows)};
+  map.sizes = {uint64_t(s.columns), uint64_t(s.rows * s.matrices)};
   map.strides = {uint64_t(pitch * map.element_bytes)};
   map.box = {uint32_t(map.swizzle / map.element_bytes), uint32_t(rows)};
   map.steps = {1, 1};
@@ -395,6 +450,20 @@ TensorMapSpec map_of_weights(const HopperGemm& s, int64_t columns) {
   return map;
 }
 
+// A computed B, as four axes.
+TensorMapSpec map_of_computed(const HopperGemm& s, int64_t columns) {
+  const int64_t inner = s.b_by_rows ? s.columns : s.channels, outer = s.b_by_rows ? s.channels : s.columns;
+  const uint64_t pitch = uint64_t(inner * s.element()), matrix = pitch * uint64_t(outer);
+  TensorMapSpec map;
+  map.element_bytes = int(s.element());
+  map.sizes = {uint64_t(inner), uint64_t(outer), uint64_t(s.matrices), 1};
+  map.strides = {pitch, matrix, matrix * uint64_t(s.matrices)};
+  map.box = {uint32_t(s.slice() / s.element()), uint32_t(s.b_by_rows ? s.slice() / s.element() : columns), 1, 1};
+  map.steps = {1, 1, 1, 1};
+  map.swizzle = int(s.slice());
+  return map;
+}
+
 // The constants that hopper_gemm.cu is compiled with; it says what they mean.
 struct HopperGemmConstants {
   std::string_view sum;  // a type
@@ -404,8 +473,8 @@ struct HopperGemmConstants {
     int64_t first_arrays, first_v, between, then_slice, then_slices;
   };
   std::optional<Pair> pair;
-  int splits;
-  bool constant_columns, cooperative, im2col;
+  int splits, sharers, matrices;
+  bool constant_columns, cooperative, im2col, ragged;
   std::string extras, extra_names;
   int64_t extra_stages;
   bool stored;
@@ -438,7 +507,8 @@ std::string HopperGemmConstants::text() const {
                                    {"THEN_SLICES", pair->then_slices}});
   std::string out =
       concat(type_alias("Sum", sum), macro("MATRIX", matrix), int_constants(numbers),
-             macro("FUSED_PAIR", int(pair.has_value())), macro("SPLITS", splits),
+             macro("FUSED_PAIR", int(pair.has_value())), macro("SPLITS", splits), macro("SHARERS", sharers),
+             macro("MATRICES", matrices), macro("RAGGED", int(ragged)),
              bool_constants({{"CONSTANT_COLUMNS", constant_columns}, {"COOPERATIVE", cooperative}, {"IM2COL", im2col}}),
              macro("EXTRAS", extras), macro("EXTRA_NAMES", extra_names), macro("EXTRA_STAGES", extra_stages),
              macro("STORED", int(stored)));
@@ -448,6 +518,15 @@ std::string HopperGemmConstants::text() const {
 
 }  // namespace
 
+double hopper_gemm_expected_clocks(const Problem& problem, const Config& config, const GpuProperties& gpu) {
+  const auto pair = conv_pair_of(problem);
+  const Task t = task_of(problem, pair, gpu);
+  // What B costs where it is computed is not in the estimate: on an H200 other kernels were faster than those of a
+  // third of their clocks.
+  if (t.first.computed_b) return -1;
+  return expected_clocks(t, choice_of(t, config.text), gemm_result_bytes(pair ? pair->second : problem));
+}
+
 Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, const GpuProperties& gpu) {
   const auto pair = conv_pair_of(problem);
   const Task t = task_of(problem, pair, gpu);
@@ -455,16 +534,28 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
   const Choice choice = choice_of(t, config.text);
   const Tile& tile = *choice.tile;
   Recipe::Work out;
-  if (s.rows == 0) return out;
+  if (s.rows * s.matrices == 0) return out;
   const auto* matmul = problem.op.get_if<ops::MatMul>();
   const size_t second_weights = pair ? pair->first.inputs.size() : 1;
   out.consumed.assign(problem.inputs.size(), false);
-  out.consumed[1] = out.consumed[second_weights] = true;
+  out.consumed[1] = out.consumed[second_weights] = !s.computed_b;
   // The weights of a second convolution lie behind those of the first.
   constexpr int64_t kAlignment = 128;
-  const int64_t first_bytes = round_up(s.packed_columns() * s.packed_depth() * s.element(), kAlignment);
-  out.packed_bytes = first_bytes + (pair ? last.packed_columns() * last.packed_depth() * last.element() : 0);
-  if (problem.inputs[1].constant && problem.inputs[second_weights].constant) {
+  const int64_t first_bytes =
+      s.computed_b ? 0 : round_up(s.packed_columns() * s.packed_depth() * s.element(), kAlignment);
+  const bool packs_a = s.computed_b && problem.inputs[0].is_constant;
+  if (packs_a) {
+    const int64_t rows = s.rows * (s.shared_a ? 1 : s.matrices), row = s.channels * s.element(),
+                  pitch = round_up(row, int64_t(16));
+    out.consumed[0] = true;
+    out.packed_bytes = rows * pitch;
+    if (const Tensor* constant = problem.inputs[0].constant) {
+      out.packed.resize(size_t(out.packed_bytes));
+      for (int64_t r = 0; r < rows; ++r)
+        std::memcpy(out.packed.data() + r * pitch, constant->raw().data() + r * row, size_t(row));
+    }
+  } else out.packed_bytes = first_bytes + (pair ? last.packed_columns() * last.packed_depth() * last.element() : 0);
+  if (!s.computed_b && problem.inputs[1].constant && problem.inputs[second_weights].constant) {
     out.packed = packed_weights(s, *problem.inputs[1].constant, !matmul, matmul && matmul->transpose_b);
     if (pair) {
       const auto second = packed_weights(last, *problem.inputs[second_weights].constant, true, false);
@@ -476,8 +567,9 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
 
   const DType accumulator = ops::accumulator_of(s.a, s.b);
   const int64_t rows = tile_rows(tile), stages = stages_of(t, choice), columns = tile.columns,
-                column_tiles = ceil_div(s.columns, int64_t(tile.columns)), tiles = tiles_of(t, tile);
-  if (!small_positions(tiles + 2 * t.sms) || !small_positions(s.rows + rows))
+                column_tiles = ceil_div(s.columns, int64_t(tile.columns)), tiles = walked_tiles(t, tile);
+  const bool rows_inner = walks_along_rows(t, choice, gpu);
+  if (!small_positions(tiles * tile.sharers + 2 * t.sms) || !small_positions(s.rows + rows))
     fail(ErrorKind::unsupported, "a product of ", tiles, " tiles; at most 2147418112");
   Job job;
   job.entry = "pipeline";
@@ -488,7 +580,19 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
   bool constant_columns = true;
   for (size_t i = 2; i < problem.inputs.size(); ++i)
     constant_columns &= problem.inputs[i].is_constant || problem.inputs[i].dims() == problem.outputs[0].dims();
-  const ImageEpilogue epilogue = image_epilogue(pair ? pair->second : problem, accumulator, last.v(), false, shift);
+  ImageEpilogue epilogue = image_epilogue(pair ? pair->second : problem, accumulator, last.v(), false, shift);
+  // Vectors of the last columns reach beyond the end of inputs along them.
+  for (size_t i = 2; s.ragged() && i < problem.inputs.size(); ++i) {
+    if (!along_channels(problem, i)) continue;
+    const int64_t size = size_of(problem.inputs[i].type.dtype), at = round_up(out.packed_bytes, kAlignment);
+    out.packed_bytes = at + s.packed_columns() * size;
+    out.consumed[i] = true;
+    epilogue.slots[i - 2] = {Slot::Kind::packed, 0, at};
+    const Tensor* constant = problem.inputs[i].constant;
+    if (out.packed.empty() || !constant) continue;
+    out.packed.resize(size_t(out.packed_bytes));
+    std::memcpy(out.packed.data() + at, constant->raw().data(), size_t(s.columns * size));
+  }
   const int extra = last.extra + shift;
   const auto for_arrays = [](std::string_view macro, const std::vector<std::string>& arrays) {
     std::string text = concat("#define ", macro, "(f)");
@@ -513,9 +617,14 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
       .element = s.element(),
       .arrays = last.arrays,
       .splits = tile.splits,
+      .sharers = tile.sharers,
+      .matrices = !s.computed_b ? 0
+                  : s.b_by_rows ? 2
+                                : 1,
       .constant_columns = constant_columns,
       .cooperative = tile.cooperative,
       .im2col = s.im2col,
+      .ragged = last.ragged(),
       .extras = first.parameters + epilogue.parameters,
       .extra_names = first.names + epilogue.names,
       .extra_stages = choice.extra_stages,
@@ -539,14 +648,17 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
       .put(uint32_t(last.out_ld))
       .put(uint32_t(last.extra_ld))
       .put(uint32_t(tiles))
-      .put_divisor(column_tiles);
+      .put_divisor(rows_inner ? tiles / column_tiles : column_tiles)
+      .put(uint32_t(rows_inner));
   for (int64_t count : {s.kernel[0], s.kernel[1], s.channel_slices(), slices_of_block(t, choice)})
     writer.put(uint32_t(count));
   writer.put_divisor(s.out[1]).put_divisor(s.out[0]);
   for (const auto& two : {s.stride, s.pad, s.dilation}) writer.put(int32_t(two[1])).put(int32_t(two[0]));
+  writer.put_divisor(std::max<int64_t>(1, tiles / s.matrices)).put(uint32_t(s.shared_a ? 0 : s.rows));
   job.parameters = writer.finish(4);
-  job.maps.push_back({{Slot::Kind::input, 0, 0}, map_of_a(s, rows)});
-  job.maps.push_back({{Slot::Kind::packed, 0, 0}, map_of_weights(s, tile.columns)});
+  job.maps.push_back({packs_a ? Slot{Slot::Kind::packed, 0, 0} : Slot{Slot::Kind::input, 0, 0}, map_of_a(s, rows)});
+  if (s.computed_b) job.maps.push_back({{Slot::Kind::input, 1, 0}, map_of_computed(s, tile.columns)});
+  else job.maps.push_back({{Slot::Kind::packed, 0, 0}, map_of_weights(s, tile.columns / tile.sharers)});
   if (choice.extra_stages) {
     constexpr int64_t kRowsOfWarp = 16;
     const int64_t wide = columns * extra_chunks(t, tile);
@@ -556,7 +668,7 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
   }
   if (pair) job.maps.push_back({{Slot::Kind::packed, 0, first_bytes}, map_of_weights(last, columns)});
   job.shape.block = {uint32_t(128 * (1 + tile.consumers)), 1, 1};
-  job.shape.grid = {uint32_t(std::min(tiles, blocks_of(t, choice))), uint32_t(tile.splits), 1};
+  job.shape.grid = {uint32_t(std::min(tiles * tile.sharers, blocks_of(t, choice))), uint32_t(tile.splits), 1};
   job.shape.shared_bytes =
       uint32_t(stages * (stage_bytes(t, choice) + 16) + resident_bytes(t, choice) + extra_bytes(t, choice) +
                partial_bytes(choice) + array_bytes(t, choice) + kTurnBytes);
@@ -571,7 +683,7 @@ bool hopper_gemm_takes_parts(const Problem& problem, const Config&) {
       if (pair->first.inputs[i].pitch) return false;
     return small_positions(pair->first.inputs[0].pitch) && hopper_gemm_takes_parts(pair->second, {});
   }
-  if (!epilogue_takes_parts(problem)) return false;
+  if (!epilogue_takes_parts(problem) || !problem.inputs[1].is_constant) return false;
   int64_t pitch = -1;
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
     if (problem.inputs[i].dims() != problem.outputs[0].dims()) continue;

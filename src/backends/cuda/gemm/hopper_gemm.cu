@@ -34,31 +34,49 @@
 // Each block then finishes a part of the tile, for which the other blocks write their partial sums into its shared
 // memory. A block has one tile.
 //
+// SHARERS: with 2, two blocks of a cluster have the same columns and neighbouring rows of tiles, and each loads half of
+// B for both (multicast), so that L2 gives fewer bytes for the same products. A stage is empty when the consumers of
+// both blocks have read it.
+//
+// MATRICES: many products of matrices that lie one behind the other, A perhaps once for all of them, and B computed: 1
+// if it has rows of K (a transposed B), 2 if it has rows of columns, which wgmma reads as well, of 16 bits. Then nobody
+// has put the columns of B in order, and V is 2, as wgmma holds its sums. 0: B was prepacked.
+//
 // Programmatic dependent launch (PDL): constants are loaded before the previous kernel has ended. These are the first
 // slices of B and, with CONSTANT_COLUMNS, the epilogue's inputs per column. Blocks with one consumer leave room on the
 // SM for blocks of the next kernel, which start while these still multiply.
+//
+// RAGGED: the rows of the output are no whole groups of V columns, so that most of them begin where no 16 bytes may be
+// stored at once. Lanes then hand what lies behind such a place to their neighbours, and store 16 bytes there all the
+// same; only where a tile begins and ends the pieces are smaller.
+//
+// Tiles are walked along the columns, or along the rows with `rows_inner`: what the inner walk loads again for each
+// step of the outer one should be what L2 can hold.
 //
 // wgmma truncates f32 operands to TF32. TMA rounds those of A on the way; those of B were rounded when they were
 // prepacked.
 //
 // Generated before this text: MATRIX, Sum, WARPGROUP_M (M rows of one consumer's tile), TILE_N, SLICE (bytes of K: 128,
-// 64 or 32), STAGES, RESIDENT (0: none), CONSUMERS, SPLITS, V, ELEMENT (bytes of an element of A or B), COOPERATIVE,
-// IM2COL, EXTRA_STAGES (0: there is no such tensor; otherwise EXTRA_NAME and Extra are its name and element type),
-// STORED, EXTRA_CHUNKS (chunks of the extra tensor that are loaded at a time), EXTRA_NAMES, CONSTANT_COLUMNS, ARRAYS
-// and FOR_ARRAYS(f), which expands f(i, type, name) for each array, FUSED_PAIR, CHUNKS (1 unless FUSED_PAIR), and the
-// text of image_epilogue. With FUSED_PAIR also FIRST_V, BETWEEN (columns of the first product), THEN_SLICE and
-// THEN_SLICES (bytes of a K slice of the second product, and their number), and the text of image_epilogue for the
-// first convolution, with FIRST_ARRAYS.
+// 64 or 32), STAGES, RESIDENT (0: none), CONSUMERS, SPLITS, SHARERS, MATRICES, V, ELEMENT (bytes of an element of A or
+// B), COOPERATIVE, IM2COL, RAGGED, EXTRA_STAGES (0: there is no such tensor; otherwise EXTRA_NAME and Extra are its
+// name and element type), STORED, EXTRA_CHUNKS (chunks of the extra tensor that are loaded at a time), EXTRA_NAMES,
+// CONSTANT_COLUMNS, ARRAYS and FOR_ARRAYS(f), which expands f(i, type, name) for each array, FUSED_PAIR, CHUNKS (1
+// unless FUSED_PAIR), and the text of image_epilogue. With FUSED_PAIR also FIRST_V, BETWEEN (columns of the first
+// product), THEN_SLICE and THEN_SLICES (bytes of a K slice of the second product, and their number), and the text of
+// image_epilogue for the first convolution, with FIRST_ARRAYS.
 #include "backends/cuda/support/memory.cuh"
 #include "backends/cuda/support/wgmma.cuh"
 
 struct Parameters {
   u32 rows, columns, out_ld, extra_ld, tiles;  // leading dimensions: of the output, of the residual
-  Divisor column_tiles;
+  Divisor inner_tiles;                         // tiles along the inner walk
+  u32 rows_inner;
   u32 taps_h, taps_w, channel_slices;  // number of K slices: taps_h * taps_w * channel_slices
   u32 split_slices;                    // K slices of a block, at most
   Divisor out_w, out_h;                // row = (n * out_h + h) * out_w + w
   i32 stride_w, stride_h, pad_w, pad_h, dilation_w, dilation_h;
+  Divisor matrix_tiles;  // of one product of MATRICES
+  u32 a_rows;            // rows of A from one product to the next
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -69,8 +87,9 @@ constexpr int LEAST_BLOCKS = CONSUMERS == 1 ? 2 : 1;
 constexpr int TILE_M = COOPERATIVE ? CONSUMERS * WARPGROUP_M : WARPGROUP_M;
 constexpr int BYTES_A = TILE_M * SLICE, BYTES_B = TILE_N * SLICE, STAGE = BYTES_A + (RESIDENT ? 0 : BYTES_B);
 constexpr int RINGS = COOPERATIVE ? 1 : CONSUMERS, EXTRA_TILES = RINGS * EXTRA_STAGES;  // of tiles of the extra tensor
-constexpr int ROW_OUT = EXTRA_CHUNKS * TILE_N * (16 / V), TILE_OUT = TILE_M * ROW_OUT,
-              EXTRAS_AT = STAGES * STAGE + RESIDENT * BYTES_B, PARTIALS_AT = EXTRAS_AT + EXTRA_TILES * TILE_OUT,
+constexpr int BYTES_RESULT = sizeof(Output), ROW_OUT = EXTRA_CHUNKS * TILE_N * BYTES_RESULT,
+              TILE_OUT = TILE_M * ROW_OUT, EXTRAS_AT = STAGES * STAGE + RESIDENT * BYTES_B,
+              PARTIALS_AT = EXTRAS_AT + EXTRA_TILES * TILE_OUT,
               BETWEEN_AT = PARTIALS_AT + (SPLITS > 1 ? TILE_M * TILE_N * 4 : 0);
 #if FUSED_PAIR
 constexpr int BYTES_BETWEEN = WARPGROUP_M * THEN_SLICE * THEN_SLICES, BYTES_THEN = TILE_N * THEN_SLICE,
@@ -86,6 +105,10 @@ constexpr int ARRAY_N = CHUNKS * TILE_N, BYTES_ARRAYS = SPLITS > 1 ? 0 : ARRAYS 
               BARRIERS = ARRAYS_AT + (FIXED ? 1 : 2 * CONSUMERS) * BYTES_ARRAYS;
 constexpr int PER_SLICE = SLICE / ELEMENT, BLOCKS_M = WARPGROUP_M / 64, N_GROUPS = TILE_N / (4 * V);
 static_assert(N_GROUPS * 4 * V == TILE_N, "tiles are whole groups of columns");
+static_assert(SHARERS == 1 || (SPLITS == 1 && RESIDENT == 0 && !FUSED_PAIR), "B goes through the ring");
+static_assert(!MATRICES || (SPLITS == 1 && SHARERS == 1 && RESIDENT == 0 && !STORED && V == 2),
+              "B changes from tile to tile, and a tile may end within a matrix");
+static_assert(MATRICES != 2 || (SLICE == 128 && TILE_N % 64 == 0), "pieces of 64 columns of 16 bits");
 static_assert(SPLITS == 1 || (CONSUMERS == 1 && COOPERATIVE && RESIDENT == 0),
               "blocks that share a tile have no other");
 
@@ -115,23 +138,21 @@ DEVICE Slices my_slices(const Parameters& p) {
 
 struct TilePlace {  // in tiles
   u32 row, column;
+  u32 matrix = 0;
 };
 DEVICE TilePlace place_of(u32 tile, const Parameters& p) {
-  const u32 row = divide(tile, p.column_tiles);
-  return {row, tile - row * p.column_tiles.divisor};
+  u32 matrix = 0;
+  if constexpr (MATRICES) {
+    matrix = divide(tile, p.matrix_tiles);
+    tile -= matrix * p.matrix_tiles.divisor;
+  }
+  const u32 outer = divide(tile, p.inner_tiles), inner = tile - outer * p.inner_tiles.divisor;
+  const TilePlace at = p.rows_inner ? TilePlace{inner, outer} : TilePlace{outer, inner};
+  return {at.row * SHARERS + blockIdx.x % SHARERS, at.column, matrix};
 }
-
-template <u32 COUNT>
-struct Place {  // in a ring
-  u32 stage = 0, phase = 0;
-  DEVICE_MEMBER void advance() {
-    if (++stage == COUNT) stage = 0, phase ^= 1;
-  }
-  DEVICE_MEMBER void advance(u32 by) {
-    stage += by;
-    while (stage >= COUNT) stage -= COUNT, phase ^= 1;
-  }
-};
+// A block's tiles: those that share columns have the same ones.
+DEVICE u32 first_tile() { return blockIdx.x / SHARERS; }
+DEVICE u32 tile_step() { return gridDim.x / SHARERS; }
 
 // The offset of 16 bytes in a tile, which is stored as pieces of WIDTH bytes of each row, swizzled by as many bytes.
 template <int HEIGHT, int WIDTH>
@@ -146,7 +167,7 @@ constexpr int PIECE = ROW_OUT < 128 ? ROW_OUT : 128;
 // The offset in a tile, in bytes, of the thread's row number m and its columns of `group`. The thread's first row and
 // column are (my_row, my_column).
 DEVICE u32 place_of_mine(u32 my_row, u32 my_column, int m, int group) {
-  return place_in_tile<TILE_M, PIECE>(my_row + m / 2 * 64 + m % 2 * 8, (my_column + group * 4 * V) * (16 / V));
+  return place_in_tile<TILE_M, PIECE>(my_row + m / 2 * 64 + m % 2 * 8, (my_column + group * 4 * V) * BYTES_RESULT);
 }
 
 #if STORED
@@ -159,13 +180,13 @@ DEVICE void store_rows(u32 tile, u32 warp_row, u32 row, u32 column, const Tensor
   for (int m = 0; m < BLOCKS_M; ++m)
 #pragma unroll
     for (int piece = 0; piece < ROW_OUT / PIECE; ++piece)
-      store_tile(map_out, i32(column + piece * (PIECE * V / 16)), i32(row + warp_row + m * 64),
+      store_tile(map_out, i32(column + piece * (PIECE / BYTES_RESULT)), i32(row + warp_row + m * 64),
                  tile + piece * (TILE_M * PIECE) + (warp_row + m * 64) * PIECE);
   close_stores();
 }
 
 // Releases the buffer before the one at `place` to the producer, when TMA has read it.
-DEVICE void give_tile_back(u32 shared, u32 ring, const Place<EXTRA_STAGES>& place) {
+DEVICE void give_tile_back(u32 shared, u32 ring, const RingPlace<EXTRA_STAGES>& place) {
   if (threadIdx.x % 32 != 0) return;
   wait_for_stores();
   arrive(extra_empty(shared, ring * EXTRA_STAGES + (place.stage ? place.stage : EXTRA_STAGES) - 1));
@@ -173,9 +194,9 @@ DEVICE void give_tile_back(u32 shared, u32 ring, const Place<EXTRA_STAGES>& plac
 #endif
 
 DEVICE void fill_extras(u32 shared, u32 ring, const TensorMap& map_extra, const Parameters& p) {
-  Place<EXTRA_STAGES> place;
+  RingPlace<EXTRA_STAGES> place;
 #pragma unroll 1
-  for (u32 tile = blockIdx.x + ring * gridDim.x; tile < p.tiles; tile += gridDim.x * RINGS) {
+  for (u32 tile = first_tile() + ring * tile_step(); tile < p.tiles; tile += tile_step() * RINGS) {
     const TilePlace at = place_of(tile, p);
 #pragma unroll 1
     for (u32 chunk = at.column * CHUNKS; chunk < (at.column + 1) * CHUNKS; chunk += EXTRA_CHUNKS) {
@@ -185,7 +206,8 @@ DEVICE void fill_extras(u32 shared, u32 ring, const TensorMap& map_extra, const 
 #pragma unroll
       for (int piece = 0; piece < ROW_OUT / PIECE; ++piece)
         load_tile(shared + EXTRAS_AT + stage * TILE_OUT + piece * (TILE_M * PIECE), map_extra,
-                  i32(chunk * TILE_N + piece * (PIECE * V / 16)), i32(at.row * TILE_M), barrier);
+                  i32(chunk * TILE_N + piece * (PIECE / BYTES_RESULT)), i32(at.matrix * p.rows + at.row * TILE_M),
+                  barrier);
       place.advance();
     }
   }
@@ -202,22 +224,46 @@ DEVICE void load_then(u32 shared, const TensorMap& map_then) {
 }
 #endif
 
+// Slice `slice` of B, of its matrix `matrix` from its column `column` on, to the ring's `stage`.
+DEVICE void load_b(u32 shared, u32 stage, u32 slice, u32 column, [[maybe_unused]] u32 matrix, const TensorMap& map_b) {
+  const u32 to = place_of_b(shared, stage, slice), barrier = full(shared, stage);
+  if constexpr (MATRICES == 1) load_box(to, map_b, i32(slice * PER_SLICE), i32(column), i32(matrix), 0, barrier);
+  else if constexpr (MATRICES == 2) {
+#pragma unroll
+    for (int piece = 0; piece < TILE_N / 64; ++piece)
+      load_box(to + piece * (PER_SLICE * 128), map_b, i32(column + piece * 64), i32(slice * PER_SLICE), i32(matrix), 0,
+               barrier);
+  } else if constexpr (SHARERS == 1) load_tile(to, map_b, i32(slice * PER_SLICE), i32(column), barrier);
+  else {
+    const u32 part = blockIdx.x % SHARERS;
+    load_tile_for_blocks(to + part * (BYTES_B / SHARERS), map_b, i32(slice * PER_SLICE),
+                         i32(column + part * (TILE_N / SHARERS)), barrier, SHARERS);
+  }
+}
+// A warp has read the ring's `stage`.
+DEVICE void release(u32 shared, u32 stage) {
+  const u32 lane = threadIdx.x % 32;
+  if (lane >= SHARERS) return;
+  if constexpr (SHARERS == 1) arrive(empty(shared, stage));
+  else arrive_in_block(empty(shared, stage), lane);
+}
+
 // The number of slices of B that load_weights_ahead loads.
 DEVICE u32 slices_ahead(const Slices& slices) {
-  const u32 all = slices.end - slices.begin;
+  const u32 all = MATRICES ? 0 : slices.end - slices.begin;  // a computed B comes from the previous kernel
   return all < STAGES ? all : STAGES;
 }
 DEVICE void load_weights_ahead(u32 shared, const TensorMap& map_b, const Parameters& p) {
-  const u32 column = place_of(blockIdx.x, p).column * TILE_N;
+  const u32 column = place_of(first_tile(), p).column * TILE_N;
   const Slices slices = my_slices(p);
 #pragma unroll 1
   for (u32 i = 0; i < slices_ahead(slices); ++i) {
     const u32 slice = slices.begin + i;
     arrive_expecting(full(shared, i), BYTES_A + BYTES_B);
-    load_tile(place_of_b(shared, i, slice), map_b, i32(slice * PER_SLICE), i32(column), full(shared, i));
+    load_b(shared, i, slice, column, 0, map_b);
   }
   // Slices that the ring has no room for are prefetched to L2.
-  if constexpr (CONSUMERS == 1) {
+  if constexpr (CONSUMERS == 1 && !MATRICES) {
 #pragma unroll 1
     for (u32 slice = slices.begin + slices_ahead(slices); slice < slices.end; ++slice)
       prefetch_tile(map_b, i32(slice * PER_SLICE), i32(column));
@@ -225,12 +271,12 @@ DEVICE void load_weights_ahead(u32 shared, const TensorMap& map_b, const Paramet
 }
 
 DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b, const Parameters& p) {
-  Place<STAGES> place;
+  RingPlace<STAGES> place;
   u32 ahead = slices_ahead(my_slices(p));
 #pragma unroll 1
-  for (u32 tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
+  for (u32 tile = first_tile(); tile < p.tiles; tile += tile_step()) {
     const TilePlace at = place_of(tile, p);
-    const u32 row = at.row * TILE_M, column = at.column * TILE_N;
+    const u32 row = at.matrix * p.a_rows + at.row * TILE_M, column = at.column * TILE_N;
     i32 w = 0, h = 0, n = 0;
     if constexpr (IM2COL) {
       const u32 line = divide(row, p.out_w), image = divide(line, p.out_h);
@@ -238,7 +284,7 @@ DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b
       h = i32(line - image * p.out_h.divisor) * p.stride_h - p.pad_h;
       n = i32(image);
     }
-    const bool with_b = !RESIDENT || tile == blockIdx.x;
+    const bool with_b = !RESIDENT || tile == first_tile();
     const Slices slices = my_slices(p);
     u32 c = slices.begin % p.channel_slices, tap = slices.begin / p.channel_slices, tap_w = tap % p.taps_w,
         tap_h = tap / p.taps_w;
@@ -250,8 +296,7 @@ DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b
       } else {
         wait_for_phase(empty(shared, place.stage), place.phase ^ 1);
         arrive_expecting(barrier, with_b ? BYTES_A + BYTES_B : BYTES_A);
-        if (with_b)
-          load_tile(place_of_b(shared, place.stage, slice), map_b, i32(slice * PER_SLICE), i32(column), barrier);
+        if (with_b) load_b(shared, place.stage, slice, column, at.matrix, map_b);
       }
       if constexpr (IM2COL)
         load_pixels(to, map_a, i32(c * PER_SLICE), w, h, n, u16(tap_w * p.dilation_w), u16(tap_h * p.dilation_h),
@@ -266,6 +311,71 @@ DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b
     }
   }
 }
+
+#if RAGGED && SPLITS == 1
+// 16 bytes of a row of the output.
+struct alignas(16) Chunk {
+  u32 at[4];
+};
+// The columns of the lane before this one among the four that share a row; the first one gets those of the last.
+DEVICE Chunk of_neighbour(const Chunk& mine) {
+  const u32 from = (threadIdx.x & 28) | ((threadIdx.x + 3) & 3);
+  Chunk theirs;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) theirs.at[i] = __shfl_sync(0xffffffffu, mine.at[i], from);
+  return theirs;
+}
+// Word by word: of a choice between two places the compiler makes a place in memory.
+DEVICE Chunk chosen(bool first, const Chunk& a, const Chunk& b) {
+  Chunk out;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const u32 x = a.at[i], y = b.at[i];
+    out.at[i] = first ? x : y;
+  }
+  return out;
+}
+// The last `shift` (less than 16) bytes of `before`, and then the first ones of `mine`.
+DEVICE Chunk shifted(const Chunk& before, const Chunk& mine, u32 shift) {
+  const u32 begin = 16 - shift, bits = sizeof(Output) < 4 ? begin % 4 * 8 : 0;
+  u32 words[8], by_two[6], by_one[5];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) words[i] = before.at[i], words[i + 4] = mine.at[i];
+#pragma unroll
+  for (int i = 0; i < 6; ++i) by_two[i] = begin & 8 ? words[i + 2] : words[i];
+#pragma unroll
+  for (int i = 0; i < 5; ++i) by_one[i] = begin & 4 ? by_two[i + 1] : by_two[i];
+  Chunk out;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const u32 word = u32((u64(by_one[i + 1]) << 32 | by_one[i]) >> bits);
+    out.at[i] = shift ? word : mine.at[i];
+  }
+  return out;
+}
+template <class Piece>
+DEVICE void store_piece(u8* to, const Chunk& chunk, u32& at, u32 end, bool fits) {
+  constexpr u32 SIZE = sizeof(Piece);
+  if (SIZE < sizeof(Output) || !fits || at + SIZE > end) return;
+  u64 bits;
+  if constexpr (SIZE == 8) bits = at ? u64(chunk.at[3]) << 32 | chunk.at[2] : u64(chunk.at[1]) << 32 | chunk.at[0];
+  else bits = (at & 8 ? (at & 4 ? chunk.at[3] : chunk.at[2]) : at & 4 ? chunk.at[1] : chunk.at[0]) >> at % 4 * 8;
+  *reinterpret_cast<Piece*>(to + at) = Piece(bits);
+  at += SIZE;
+}
+// Stores bytes at..end-1 of the chunk, which is that at `to`, a multiple of 16: in pieces that grow until one does not
+// fit, and shrink then.
+DEVICE void store_bytes(u8* to, const Chunk& chunk, u32 at, u32 end) {
+  store_piece<u8>(to, chunk, at, end, at & 1);
+  store_piece<u16>(to, chunk, at, end, at & 2);
+  store_piece<u32>(to, chunk, at, end, at & 4);
+  store_piece<u64>(to, chunk, at, end, at & 8);
+  store_piece<u64>(to, chunk, at, end, true);
+  store_piece<u32>(to, chunk, at, end, true);
+  store_piece<u16>(to, chunk, at, end, true);
+  store_piece<u8>(to, chunk, at, end, true);
+}
+#endif
 
 #if SPLITS > 1
 // A unit is what a warp finishes at a time: V columns for each lane. Block u % SPLITS of the cluster finishes unit u.
@@ -286,7 +396,7 @@ struct Unit {
   bool exists;
 };
 DEVICE Unit unit_of(u32 unit, const Parameters& p) {
-  const TilePlace at = place_of(blockIdx.x, p);
+  const TilePlace at = place_of(first_tile(), p);
   const u32 lane = threadIdx.x % 32, group = unit % N_GROUPS, m = unit / N_GROUPS % (BLOCKS_M * 2),
             warp = unit / (N_GROUPS * BLOCKS_M * 2);
   const u32 row = at.row * TILE_M + warp * 16 + lane / 4 + m / 2 * 64 + m % 2 * 8,
@@ -323,8 +433,17 @@ DEVICE void finish_units(Ahead& ahead, EXTRAS Output* out, const Parameters& p) 
     if (unit.exists) {
       Finished<Output> results[V];
 #pragma unroll
-      for (int v = 0; v < V; ++v) results[v] = EPILOGUE(Acc(sums[v]), ahead.columns, ahead.rows, v);
-      store_results<Output, V>(out + i64(unit.row) * p.out_ld + unit.column, results);
+      for (int v = 0; v < V; ++v) results[v] = EPILOGUE(Acc(sums[v]), ahead.columns, ahead.rows, 0, v);
+      Output* const to = out + i64(unit.row) * p.out_ld + unit.column;
+#if RAGGED
+      Vec<Output, V> rounded;
+      store_results<Output, V>(rounded.at, results);
+#pragma unroll
+      for (int v = 0; v < V; ++v)
+        if (unit.column + v < p.columns) to[v] = rounded.at[v];
+#else
+      store_results<Output, V>(to, results);
+#endif
     }
     const Unit next = unit_of(number + step, p);
     read_columns(ahead, next, EXTRA_NAMES p);
@@ -359,7 +478,7 @@ DEVICE void copy_fixed_arrays(u32 shared, EXTRAS const Parameters& p) {
   FIRST_FOR_ARRAYS(COPY)
 #undef COPY
 #endif
-  copy_arrays(shared + ARRAYS_AT, place_of(blockIdx.x, p).column * TILE_N, thread, EXTRA_NAMES p);
+  copy_arrays(shared + ARRAYS_AT, place_of(first_tile(), p).column * TILE_N, thread, EXTRA_NAMES p);
 }
 
 // Residuals are loaded to registers while the products are computed, if there are enough registers.
@@ -367,37 +486,96 @@ constexpr int ROW_WORDS = sizeof(RowExtras) / 4 * BLOCKS_M * 2 * N_GROUPS,
               FREE_REGISTERS = MANY - 62 - sizeof(ColumnExtras) / 4 - BLOCKS_M * TILE_N / 2;
 constexpr bool ROWS_AHEAD = EXTRA_STAGES == 0 && ROW_WORDS > 0 && ROW_WORDS <= FREE_REGISTERS;
 struct Early {
+  LineExtras lines[BLOCKS_M * 2];
   RowExtras rows[ROWS_AHEAD ? N_GROUPS : 1][ROWS_AHEAD ? BLOCKS_M * 2 : 1];
 };
-DEVICE void read_early(Early& early, u32 row, u32 column, EXTRAS const Parameters& p) {
+// `earlier`: rows of the matrices before this one.
+DEVICE void read_early(Early& early, [[maybe_unused]] u32 earlier, u32 row, u32 column, EXTRAS const Parameters& p) {
+#pragma unroll
+  for (int m = 0; m < BLOCKS_M * 2; ++m) {
+    [[maybe_unused]] const u32 r = row + m / 2 * 64 + m % 2 * 8;
+    if (r < p.rows) { LINE_EXTRAS(early.lines[m], r) }
+  }
   if constexpr (ROWS_AHEAD) {
 #pragma unroll
     for (int group = 0; group < N_GROUPS; ++group)
 #pragma unroll
       for (int m = 0; m < BLOCKS_M * 2; ++m) {
         const u32 r = row + m / 2 * 64 + m % 2 * 8, c = column + group * 4 * V;
-        if (r < p.rows && c < p.columns) { ROW_EXTRAS(early.rows[group][m], i64(r) * p.extra_ld + c) }
+        if (r < p.rows && c < p.columns) { ROW_EXTRAS(early.rows[group][m], i64(earlier + r) * p.extra_ld + c) }
       }
   }
 }
 
+// An array that was copied to shared memory, by the name that the epilogue reads it by.
+#define COPIED(i, type, name) \
+  const type* const name = reinterpret_cast<const type*>(dynamic_shared() + arrays) + i * ARRAY_N - first_column;
+#if RAGGED
+// As below. Rows of the output begin anywhere: 16 bytes that may be stored at once hold the last columns of a lane and
+// the first ones of the next.
+DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early&, u32, u32 row, u32 column, u8*, u32, u32,
+                   [[maybe_unused]] u32 arrays, u32 first_column, EXTRAS Output* out, const Parameters& p) {
+  const u32 quad = threadIdx.x % 4, left = p.columns - first_column;
+  const RowExtras rows{};  // there are none
+#pragma unroll
+  for (int m = 0; m < BLOCKS_M * 2; ++m) {
+    const u32 r = row + m / 2 * 64 + m % 2 * 8;
+    u8* const line = reinterpret_cast<u8*>(out + i64(r < p.rows ? r : 0) * p.out_ld + first_column);
+    const u32 shift = u32(reinterpret_cast<u64>(line) % 16);
+    u8* const aligned = line - shift;
+    const u32 end = r < p.rows ? shift + (left < TILE_N ? left : TILE_N) * u32(sizeof(Output)) : 0;
+    Chunk carried{}, last{};  // of the group before; the row's last one, which is not whole
+    u32 last_at = 0, last_end = 0;
+    // What is written of the chunk `at` bytes behind `aligned`, from its byte `begin` on.
+    auto store = [&](const Chunk& chunk, u32 at, u32 begin) {
+      const u32 stop = end <= at ? 0 : end - at < 16 ? end - at : 16;
+      if (begin == 0 && stop == 16) *reinterpret_cast<Chunk*>(aligned + at) = chunk;
+      else if (begin > 0) store_bytes(aligned + at, chunk, begin, stop);
+      else if (stop > 0) last = chunk, last_at = at, last_end = stop;
+    };
+#pragma unroll
+    for (int group = 0; group < N_GROUPS; ++group) {
+      const u32 own = column + group * 4 * V, c = own < p.columns ? own : first_column;
+      [[maybe_unused]] ColumnExtras columns;
+      {FOR_ARRAYS(COPIED) COLUMN_EXTRAS(columns, c)} Finished<Output> results[V];
+#pragma unroll
+      for (int v = 0; v < V; ++v)
+        results[v] = EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns, rows, 0, v);
+      Vec<Output, V> rounded;
+      store_results<Output, V>(rounded.at, results);
+      Chunk mine;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) mine.at[i] = reinterpret_cast<const u32*>(rounded.at)[i];
+      const Chunk theirs = of_neighbour(mine);
+      store(shifted(chosen(quad == 0, carried, theirs), mine, shift), (group * 4 + quad) * 16,
+            group == 0 && quad == 0 ? shift : 0);
+      carried = theirs;
+    }
+    if (quad == 0) store(shifted(carried, carried, shift), TILE_N * u32(sizeof(Output)), 0);
+    if (last_end > 0) store_bytes(aligned + last_at, last, 0, last_end);
+  }
+}
+#else
 // Applies the epilogue to the thread's sums, of which the first is that of (row, column). Results go to the output or,
 // with STORED, to `tile`, the residual's buffer, in which the thread's first row and column are (my_row, my_column).
-// `arrays` is the address of the arrays in shared memory; they begin with column `first_column`.
-DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, u32 row, u32 column,
+// `arrays` is the address of the arrays in shared memory; they begin with column `first_column`. `earlier`: rows of the
+// matrices before this one.
+DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, u32 earlier, u32 row, u32 column,
                    [[maybe_unused]] u8* tile, [[maybe_unused]] u32 my_row, [[maybe_unused]] u32 my_column,
                    [[maybe_unused]] u32 arrays, [[maybe_unused]] u32 first_column, EXTRAS Output* out,
                    const Parameters& p) {
+  // Of computed matrices a thread stores many small pieces: their rows are found once.
+  [[maybe_unused]] Output* lines[MATRICES ? BLOCKS_M * 2 : 1];
+#pragma unroll
+  for (int m = 0; MATRICES && m < BLOCKS_M * 2; ++m)
+    lines[m] = out + i64(earlier + row + m / 2 * 64 + m % 2 * 8) * p.out_ld + column;
 #pragma unroll
   for (int group = 0; group < N_GROUPS; ++group) {
     const u32 c = column + group * 4 * V;
     if (c >= p.columns) continue;
     [[maybe_unused]] ColumnExtras columns;
     {
-#define COPIED(i, type, name) \
-  const type* const name = reinterpret_cast<const type*>(dynamic_shared() + arrays) + i * ARRAY_N - first_column;
       FOR_ARRAYS(COPIED)
-#undef COPIED
       COLUMN_EXTRAS(columns, c)
     }
     [[maybe_unused]] RowExtras rows[BLOCKS_M * 2];
@@ -408,10 +586,10 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
       } else {
 #if EXTRA_STAGES
         const Extra* const EXTRA_NAME = reinterpret_cast<const Extra*>(tile);
-        ROW_EXTRAS(rows[m], place_of_mine(my_row, my_column, m, group) / (16 / V))
+        ROW_EXTRAS(rows[m], place_of_mine(my_row, my_column, m, group) / BYTES_RESULT)
 #else
         const u32 r = row + m / 2 * 64 + m % 2 * 8;
-        if (r < p.rows) { ROW_EXTRAS(rows[m], i64(r) * p.extra_ld + c) }
+        if (r < p.rows) { ROW_EXTRAS(rows[m], i64(earlier + r) * p.extra_ld + c) }
 #endif
       }
     }
@@ -419,20 +597,25 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
     for (int m = 0; m < BLOCKS_M * 2; ++m) {
 #if !STORED
       const u32 r = row + m / 2 * 64 + m % 2 * 8;
-      if (r >= p.rows) continue;
+      if (!MATRICES && r >= p.rows) continue;
 #endif
       Finished<Output> results[V];
 #pragma unroll
       for (int v = 0; v < V; ++v)
-        results[v] = EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns, rows[m], v);
+        results[v] = EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns, rows[m],
+                              early.lines[m], v);
 #if STORED
       store_results<Output, V>(reinterpret_cast<Output*>(tile + place_of_mine(my_row, my_column, m, group)), results);
+#elif MATRICES
+      if (r < p.rows) store_results<Output, V>(lines[m] + group * 4 * V, results);
 #else
       store_results<Output, V>(out + i64(r) * p.out_ld + c, results);
 #endif
     }
   }
 }
+#endif
+#undef COPIED
 #endif
 
 #if FUSED_PAIR
@@ -461,7 +644,7 @@ DEVICE void put_between(const Sum (&sums)[BLOCKS_M][TILE_N / 2], u32 my_row, u32
 #pragma unroll
       for (int v = 0; v < FIRST_V; ++v) {
         const Sum sum = sums[m / 2][(group * (FIRST_V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2];
-        results[v] = exists ? FIRST_EPILOGUE(first::Acc(sum), columns, rows, v) : Finished<Between>(0);
+        results[v] = exists ? FIRST_EPILOGUE(first::Acc(sum), columns, rows, 0, v) : Finished<Between>(0);
       }
       const u32 at = place_in_tile<WARPGROUP_M, THEN_SLICE>(my_row + m / 2 * 64 + m % 2 * 8, c * ELEMENT);
       store_results<Between, FIRST_V>(reinterpret_cast<Between*>(between + at), results);
@@ -475,8 +658,8 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
   const u32 thread = threadIdx.x % 128, slices = my_slices(p).end - my_slices(p).begin;
   [[maybe_unused]] const u32 group_row = thread / 32 * 16 + thread % 32 / 4,  // in the warpgroup's rows
       my_row = group_row + (COOPERATIVE ? consumer * WARPGROUP_M : 0), my_column = thread % 4 * V;
-  Place<STAGES> place;
-  [[maybe_unused]] Place<EXTRA_STAGES> extra;
+  RingPlace<STAGES> place;
+  [[maybe_unused]] RingPlace<EXTRA_STAGES> extra;
   if (!COOPERATIVE) place.advance(consumer * slices);
 #if EXTRA_STAGES
   const u32 ring = COOPERATIVE ? 0 : consumer;
@@ -495,16 +678,17 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
   }
 #endif
 #pragma unroll 1
-  for (u32 tile = blockIdx.x + (COOPERATIVE ? 0 : consumer * gridDim.x); tile < p.tiles;
-       tile += gridDim.x * (COOPERATIVE ? 1 : CONSUMERS)) {
+  for (u32 tile = first_tile() + (COOPERATIVE ? 0 : consumer * tile_step()); tile < p.tiles;
+       tile += tile_step() * (COOPERATIVE ? 1 : CONSUMERS)) {
     const TilePlace at_tile = place_of(tile, p);
+    [[maybe_unused]] const u32 earlier = at_tile.matrix * p.rows;
     [[maybe_unused]] const u32 row = at_tile.row * TILE_M + my_row, first_column = at_tile.column * TILE_N,
                                column = first_column + my_column;
 #if SPLITS == 1
     const u32 arrays = ARRAYS_AT + (FIXED ? 0 : (consumer * 2 + turn_of_arrays) * BYTES_ARRAYS);
     if (!FIXED && ARRAYS > 0) copy_arrays(shared + arrays, first_column, thread, EXTRA_NAMES p);
     Early early;
-    if (!FUSED_PAIR) read_early(early, row, column, EXTRA_NAMES p);
+    if (!FUSED_PAIR) read_early(early, earlier, row, column, EXTRA_NAMES p);
 #endif
     // Consumers start their tiles in order. A barrier tells only odd rounds of the ring from even ones, so a consumer
     // waits here until the one before it has seen all slices of its own tile.
@@ -519,20 +703,25 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
       wait_for_phase(full(shared, place.stage), place.phase);
       const u32 at = shared + place.stage * STAGE;
       renew(sums);
-      multiply_slice<SLICE>(sums, at + (COOPERATIVE ? consumer * WARPGROUP_M * SLICE : 0),
-                            place_of_b(shared, place.stage, s), s > 0);
+      const u32 at_a = at + (COOPERATIVE ? consumer * WARPGROUP_M * SLICE : 0),
+                at_b = place_of_b(shared, place.stage, s);
+#if MATRICES == 2
+      multiply_slice_by_rows(sums, at_a, at_b, s > 0);
+#else
+      multiply_slice<SLICE>(sums, at_a, at_b, s > 0);
+#endif
       // All warps arrive: otherwise the next consumer could finish a round while one of these has not started its own.
       if (!COOPERATIVE && s + 1 == slices && thread % 32 == 0)
         arrive(turn_of(shared, consumer + 1 < CONSUMERS ? consumer + 1 : 0));
       // The previous slice is no longer read when at most this group of products is in flight.
       wait_for_products<1>();
-      if (s > 0 && thread % 32 == 0) arrive(empty(shared, before));
+      if (s > 0) release(shared, before);
       before = place.stage;
       place.advance();
     }
     wait_for_products<0>();
     renew(sums);
-    if (thread % 32 == 0) arrive(empty(shared, before));
+    release(shared, before);
     if (!COOPERATIVE) place.advance((CONSUMERS - 1) * slices);
 #if SPLITS > 1
 #pragma unroll
@@ -561,7 +750,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
       if (COOPERATIVE ? stored : chunk > 0 && chunk % EXTRA_CHUNKS == 0) give_tile_back(shared, ring, extra);
 #endif
 #if FUSED_PAIR
-      read_early(early, row, chunk * TILE_N + my_column, EXTRA_NAMES p);
+      read_early(early, earlier, row, chunk * TILE_N + my_column, EXTRA_NAMES p);
 #pragma unroll
       for (u32 s = 0; s < THEN_SLICES; ++s) {
         renew(sums);
@@ -578,8 +767,8 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
       wait_for_phase(extra_full(shared, stage), extra.phase);
       tile_out = dynamic_shared() + EXTRAS_AT + stage * TILE_OUT;
 #endif
-      finish(sums, early, row, chunk * TILE_N + column, tile_out, my_row, chunk % EXTRA_CHUNKS * TILE_N + my_column,
-             arrays, first_column, EXTRA_NAMES out, p);
+      finish(sums, early, earlier, row, chunk * TILE_N + column, tile_out, my_row,
+             chunk % EXTRA_CHUNKS * TILE_N + my_column, arrays, first_column, EXTRA_NAMES out, p);
 #if EXTRA_STAGES
       if ((chunk + 1) % EXTRA_CHUNKS != 0 && chunk + 1 < CHUNKS) continue;
 #if STORED
@@ -601,8 +790,8 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
 #endif
 }
 
-#if SPLITS > 1
-#define CLUSTER __cluster_dims__(1, SPLITS, 1)
+#if SPLITS * SHARERS > 1
+#define CLUSTER __cluster_dims__(SHARERS, SPLITS, 1)
 #else
 #define CLUSTER
 #endif
@@ -631,7 +820,8 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
     prefetch_map(map_b);
     for (u32 stage = 0; stage < STAGES; ++stage) {
       barrier_init(full(shared, stage), 1);
-      barrier_init(empty(shared, stage), COOPERATIVE ? 4 * CONSUMERS : 4);  // a lane of each warp that read it
+      // A lane of each warp that reads it.
+      barrier_init(empty(shared, stage), (COOPERATIVE ? 4 * CONSUMERS : 4) * SHARERS);
     }
     for (u32 consumer = 0; consumer < CONSUMERS; ++consumer) barrier_init(turn_of(shared, consumer), 4);
     for (u32 stage = 0; stage < EXTRA_TILES; ++stage) {
@@ -641,7 +831,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
     if (FUSED_PAIR) barrier_init(then_full(shared), 1);
     publish_barriers();
   }
-#if SPLITS > 1
+#if SPLITS * SHARERS > 1
   meet_cluster();  // from here on blocks may write to one another's shared memory
 #else
   __syncthreads();
@@ -676,6 +866,10 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
     if constexpr (CONSUMERS > 1) take_registers<MANY>();
     finish_tiles(shared, same_for_warp(threadIdx.x / 128 - 1), EXTRA_NAMES out, maps_out, p);
   }
+#if SHARERS > 1
+  __syncwarp();
+  meet_cluster();  // a block must be there as long as the other one writes to it
+#endif
 #if SPLITS > 1
   __syncwarp();
   meet_cluster();

@@ -18,13 +18,19 @@ struct HopperGemm {
   int64_t images = 1;
   int64_t a_ld = 0, out_ld = 0, extra_ld = 0;  // leading dimensions, in elements
   bool im2col = false;
+  // Products of `matrices` pairs where B is computed; `rows` are those of one. `shared_a`: A is the same for all of
+  // them. `b_by_rows`: B has rows of columns.
+  bool computed_b = false, shared_a = false, b_by_rows = false;
+  int64_t matrices = 1;
   int extra = -1;  // the epilogue input of the output's shape and element size (a residual), if there is just one
   int arrays = 0;  // number of inputs that are is_channel_array
 
   int64_t element() const { return size_of(a); }
-  int64_t v() const { return 16 / size_of(result); }
+  // Neighbouring columns of a thread: prepacked columns are ordered so that it stores 16 bytes.
+  int64_t v() const { return computed_b ? 2 : 16 / size_of(result); }
   // Bytes of a K slice, chosen for the least padding.
   int64_t slice() const {
+    if (b_by_rows) return 128;
     const int64_t bytes = channels * element();
     int64_t best = 128;
     for (int64_t slice : {64, 32})
@@ -33,6 +39,8 @@ struct HopperGemm {
   }
   int64_t channel_slices() const { return ceil_div(channels * element(), slice()); }
   int64_t slices() const { return kernel[0] * kernel[1] * channel_slices(); }
+  // Whether its rows have no whole groups of v() columns, and mostly begin at no multiple of 16 bytes.
+  bool ragged() const { return columns % v() != 0; }
   // Columns of the prepacked weights, padded to whole groups.
   int64_t packed_columns() const { return round_up(columns, 4 * v()); }
   int64_t packed_depth() const { return slices() * slice() / element(); }
@@ -48,12 +56,14 @@ std::optional<ConvPair> conv_pair_of(const Problem& problem);
 // Whether some tile of a fused pair fits into shared memory.
 bool pair_fits(const ConvPair& pair);
 
-// What convolutions and matrix products have in common: dtypes, constant weights, alignment, the epilogue. The problem
-// is a convolution or product; the limits of im2col and of matmul's operands are for the caller to check.
+// What convolutions and matrix products have in common: dtypes, weights (constant, or of a product of 16 bits),
+// alignment, the epilogue. The problem is a convolution or product; the limits of im2col and of matmul's operands are
+// for the caller to check.
 Support hopper_gemm_supports(const Problem& problem);
 
 // For recipes of such problems and of fused pairs.
 std::vector<Config> hopper_gemm_configs(const Problem& problem, const GpuProperties& gpu);
+double hopper_gemm_expected_clocks(const Problem& problem, const Config& config, const GpuProperties& gpu);
 Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, const GpuProperties& gpu);
 bool hopper_gemm_takes_parts(const Problem& problem, const Config& config);
 

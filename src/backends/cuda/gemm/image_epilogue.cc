@@ -17,19 +17,21 @@ size_t inner_axis(const Problem& problem) { return conv_of(problem.op) ? 1 : pro
 struct EpilogueText {
   std::string code;              // the function epilogue
   std::string_view output, acc;  // types
-  std::string column_fields, row_fields, column_loads, row_loads, epilogue;
+  std::string column_fields, row_fields, line_fields, column_loads, row_loads, line_loads, epilogue;
 
   std::string text(bool first) const;
 };
 
 std::string EpilogueText::text(bool first) const {
-  const std::string types = concat(code, type_alias("Output", output), type_alias("Acc", acc), "struct ColumnExtras { ",
-                                   column_fields, "};\nstruct RowExtras { ", row_fields, "};\n");
+  const std::string types =
+      concat(code, type_alias("Output", output), type_alias("Acc", acc), "struct ColumnExtras { ", column_fields,
+             "};\nstruct RowExtras { ", row_fields, "};\nstruct LineExtras { ", line_fields, "};\n");
   const std::string_view prefix = first ? "FIRST_" : "";
-  return concat(first ? concat("namespace first {\n", types, "}\n") : types,
-                macro(concat(prefix, "COLUMN_EXTRAS(to, c)"), column_loads),
-                macro(concat(prefix, "ROW_EXTRAS(to, at)"), row_loads),
-                macro(concat(prefix, "EPILOGUE(sum, columns, row, v)"), concat(first ? "first::" : "", epilogue)));
+  return concat(
+      first ? concat("namespace first {\n", types, "}\n") : types,
+      macro(concat(prefix, "COLUMN_EXTRAS(to, c)"), column_loads),
+      macro(concat(prefix, "ROW_EXTRAS(to, at)"), row_loads), macro(concat(prefix, "LINE_EXTRAS(to, r)"), line_loads),
+      macro(concat(prefix, "EPILOGUE(sum, columns, row, line, v)"), concat(first ? "first::" : "", epilogue)));
 }
 
 }  // namespace
@@ -39,12 +41,22 @@ const Program& epilogue_of(const Problem& problem) {
   return conv ? conv->epilogue : problem.op.get<ops::MatMul>().epilogue;
 }
 
-Support image_epilogue_supports(const Problem& problem) {
+// Whether input `i` has one value for each row of a matrix.
+static bool along_rows(const Problem& problem, size_t i) {
+  const Dims from = problem.inputs[i].dims(), out = problem.outputs[0].dims();
+  if (!problem.op.is<ops::MatMul>() || from == out || out.size() < 2) return false;
+  const Dims strides = broadcast_strides(from, out);
+  for (size_t axis = 0; axis < out.size(); ++axis)
+    if (strides[axis] != (axis + 2 == out.size() ? 1 : 0)) return false;
+  return true;
+}
+
+Support image_epilogue_supports(const Problem& problem, bool per_row) {
   const Dims out = problem.outputs[0].dims();
   const size_t inner = inner_axis(problem);
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
     const Dims from = problem.inputs[i].dims();
-    if (from == out) continue;
+    if (from == out || (per_row && along_rows(problem, i))) continue;
     const Dims strides = broadcast_strides(from, out);
     for (size_t axis = 0; axis < out.size(); ++axis)
       if (axis != inner && strides[axis] != 0)
@@ -60,10 +72,12 @@ std::vector<Layout> image_epilogue_layouts(const Problem& problem) {
   return layouts;
 }
 
-bool is_channel_array(const Problem& problem, size_t i) {
+bool along_channels(const Problem& problem, size_t i) {
   const Dims from = problem.inputs[i].dims(), out = problem.outputs[0].dims();
-  return from != out && size_of(problem.inputs[i].type.dtype) == 4 &&
-         broadcast_strides(from, out)[inner_axis(problem)] != 0;
+  return from != out && broadcast_strides(from, out)[inner_axis(problem)] != 0;
+}
+bool is_channel_array(const Problem& problem, size_t i) {
+  return size_of(problem.inputs[i].type.dtype) == 4 && along_channels(problem, i);
 }
 
 ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v, bool first, int input) {
@@ -71,29 +85,33 @@ ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t 
   ImageEpilogue epilogue;
   const Program& program = epilogue_of(problem);
   std::vector<DType> dtypes{accumulator};
-  std::string call, fields[2], loads[2];  // of channels, of positions
+  enum { kColumns, kRows, kLines };
+  std::string call, fields[3], loads[3];  // of channels, of positions, of rows of a matrix
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
     const Dims from = problem.inputs[i].dims();
-    const bool whole = from == out, splat = !whole && broadcast_strides(from, out)[inner_axis(problem)] == 0;
+    const bool of_row = along_rows(problem, i), whole = from == out,
+               splat = !whole && broadcast_strides(from, out)[inner_axis(problem)] == 0;
+    const int kind = whole ? kRows : of_row ? kLines : kColumns;
     const DType dtype = problem.inputs[i].type.dtype;
     const std::string name = concat('e', int(i) + input);
     const bool bytes = whole && v % 4 == 0 && wants_bytes_as_floats(program, int(i) - 1, dtype);
     const std::string_view type = memory_type(dtype);
-    const std::string loaded = concat(whole ? "(row).x" : "(columns).x", i);
+    const std::string loaded = concat(whole ? "(row).x" : of_row ? "(line).x" : "(columns).x", i);
     dtypes.push_back(bytes ? DType::f32 : dtype);
     epilogue.parameters += concat("const ", type, "* ", name, ", ");
-    fields[whole] += concat(bytes ? "Bytes<" : "Vec<", type, ", ", v, "> x", i, "; ");
-    loads[whole] += concat("(to).x", i, " = load_",
-                           splat   ? "splat"
-                           : bytes ? "bytes"
-                                   : "vector",
-                           '<', v, ">(", name,
-                           splat   ? ""
-                           : whole ? " + (at)"
-                                   : " + (c)",
-                           "); ");
-    call += bytes ? byte_argument(type, loaded) : concat(", hold(", loaded, ".at[v])");
-    if (bytes) want_byte_pattern(fields[0], loads[0]);
+    fields[kind] += concat(bytes ? "Bytes<" : "Vec<", type, ", ", of_row ? 1 : v, "> x", i, "; ");
+    loads[kind] += concat("(to).x", i, " = load_",
+                          splat   ? "splat"
+                          : bytes ? "bytes"
+                                  : "vector",
+                          '<', of_row ? 1 : v, ">(", name,
+                          of_row  ? " + (r)"
+                          : splat ? ""
+                          : whole ? " + (at)"
+                                  : " + (c)",
+                          "); ");
+    call += bytes ? byte_argument(type, loaded) : concat(", hold(", loaded, of_row ? ".at[0])" : ".at[v])");
+    if (bytes) want_byte_pattern(fields[kColumns], loads[kColumns]);
     epilogue.names += concat(name, ", ");
     if (is_channel_array(problem, i)) epilogue.arrays.push_back(concat(type, ", ", name));
     epilogue.slots.push_back({Slot::Kind::input, int(i) + input, 0});
@@ -102,10 +120,12 @@ ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t 
       .code = epilogue_code(program, dtypes),
       .output = memory_type(problem.outputs[0].type.dtype),
       .acc = held_type(accumulator),
-      .column_fields = fields[0],
-      .row_fields = fields[1],
-      .column_loads = loads[0],
-      .row_loads = loads[1],
+      .column_fields = fields[kColumns],
+      .row_fields = fields[kRows],
+      .line_fields = fields[kLines],
+      .column_loads = loads[kColumns],
+      .row_loads = loads[kRows],
+      .line_loads = loads[kLines],
       .epilogue = concat("epilogue(", accumulator == DType::f16 ? "op::round_f16" : "", "(sum)", call, ")"),
   };
   epilogue.text = parts.text(first);

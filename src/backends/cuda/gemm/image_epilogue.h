@@ -8,17 +8,20 @@ namespace temper::cuda {
 
 // The epilogue of a convolution or product. Its inputs are the problem's from the third on.
 const Program& epilogue_of(const Problem& problem);
-Support image_epilogue_supports(const Problem& problem);
+// `per_row`: whether an input may have one value for each row of a matrix.
+Support image_epilogue_supports(const Problem& problem, bool per_row = false);
 // Layouts of the problem's inputs: channels_last for those of the epilogue that have the output's shape.
 std::vector<Layout> image_epilogue_layouts(const Problem& problem);
 
-// Whether input `i` has one 4-byte number per channel.
+// Whether input `i` has one number per channel, and whether that has 4 bytes.
+bool along_channels(const Problem& problem, size_t i);
 bool is_channel_array(const Problem& problem, size_t i);
 
 struct ImageEpilogue {
-  // The text defines the types Output and Acc (held); ColumnExtras (values per channel) and RowExtras (V values of each
-  // other input); the macros COLUMN_EXTRAS(to, c) and ROW_EXTRAS(to, at), which load them for channel c and position
-  // `at` of the output; and EPILOGUE(sum, columns, row, v), which computes element v. V is the kernel's `v`.
+  // The text defines the types Output and Acc (held); ColumnExtras (values per channel), RowExtras (V values of each
+  // input of the output's shape) and LineExtras (one value for a row of a matrix); the macros COLUMN_EXTRAS(to, c),
+  // ROW_EXTRAS(to, at) and LINE_EXTRAS(to, r), which load them for channel c, position `at` of the output and row r of
+  // its matrix; and EPILOGUE(sum, columns, row, line, v), which computes element v. V is the kernel's `v`.
   std::string text;
   std::string parameters;           // of the kernel: "const float* e2, const i8* e3, "
   std::string names;                // "e2, e3, "

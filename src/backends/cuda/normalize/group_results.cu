@@ -39,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   if (!place.active) return;
   i64 at[OPERANDS];
   walk_offsets<KEPT, OPERANDS>(p.kept, Index(place.sample), at);
-  const RowTensors row = ROW_TENSORS;
+  const RowTensors row = moved(ROW_TENSORS, at);
   Value mean[V], rest[V], factor[V];
 #pragma unroll
   for (int k = 0; k < V; ++k) {
@@ -49,16 +49,25 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     factor[k] = factors[group];
   }
   const u32 begin = u32(u64(POSITIONS) * blockIdx.x / PARTS), end = u32(u64(POSITIONS) * (blockIdx.x + 1) / PARTS);
-#pragma unroll 4
-  for (u32 s = begin + place.down; s < end; s += DOWN) {
-    const i64 first = i64(s) * CHANNELS + place.channel;
-    Value x[V], y[V];
-    read_row(p, row, first, true, x);
+  Fixed fixed;
+  if (FIXED_OF_CHANNELS) read_fixed(p, row, place.channel, true, fixed);
+#pragma unroll 1
+  for (u32 s = begin + place.down; s < end; s += AHEAD * DOWN) {
+    Given given[AHEAD];
+    read_positions(p, row, s, end, place.channel, given);
 #pragma unroll
-    for (int k = 0; k < V; ++k) {
-      const Value d = EXACT ? (x[k] - mean[k]) - rest[k] : x[k] - mean[k];
-      y[k] = d * factor[k];
+    for (u32 i = 0; i < AHEAD; ++i) {
+      if (s + i * DOWN >= end) continue;
+      const i64 first = i64(s + i * DOWN) * CHANNELS + place.channel;
+      Value x[V], y[V];
+      take_given(given[i], x);
+#pragma unroll
+      for (int k = 0; k < V; ++k) {
+        const Value d = EXACT ? (x[k] - mean[k]) - rest[k] : x[k] - mean[k];
+        y[k] = d * factor[k];
+      }
+      if (!FIXED_OF_CHANNELS) read_fixed(p, row, first, true, fixed);
+      write_row(p, row, first, true, fixed, x, y);
     }
-    write_row(p, row, first, true, x, y);
   }
 }

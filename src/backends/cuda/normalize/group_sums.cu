@@ -10,7 +10,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) group_sums(PARAMETERS Moment
   const Place place = this_place();
   i64 at[OPERANDS];
   walk_offsets<KEPT, OPERANDS>(p.kept, Index(place.sample), at);
-  const RowTensors row = ROW_TENSORS;
+  const RowTensors row = moved(ROW_TENSORS, at);
   const u32 begin = u32(u64(POSITIONS) * blockIdx.x / CHUNKS), end = u32(u64(POSITIONS) * (blockIdx.x + 1) / CHUNKS);
   // Positions of thread row d: begin + d, begin + d + DOWN, ...
   const auto positions_of = [&](u32 d) { return begin + d < end ? (end - begin - d + DOWN - 1) / DOWN : 0u; };
@@ -21,15 +21,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK) group_sums(PARAMETERS Moment
     for (int k = 0; k < V; ++k) shift[k] = 0;
     if (CENTER && begin + place.down < end)
       read_row(p, row, i64(begin + place.down) * CHANNELS + place.channel, true, shift);
-#pragma unroll 4
-    for (u32 s = begin + place.down; s < end; s += DOWN) {
-      Value x[V];
-      read_row(p, row, i64(s) * CHANNELS + place.channel, true, x);
+#pragma unroll 1
+    for (u32 s = begin + place.down; s < end; s += AHEAD * DOWN) {
+      Given given[AHEAD];
+      read_positions(p, row, s, end, place.channel, given);
 #pragma unroll
-      for (int k = 0; k < V; ++k) {
-        const Value d = x[k] - shift[k];
-        if (CENTER) sums[k].add(d);
-        products[k].add(d * d);
+      for (u32 i = 0; i < AHEAD; ++i) {
+        if (s + i * DOWN >= end) continue;
+        Value x[V];
+        take_given(given[i], x);
+#pragma unroll
+        for (int k = 0; k < V; ++k) {
+          const Value d = x[k] - shift[k];
+          if (CENTER) sums[k].add(d);
+          products[k].add_square(d);
+        }
       }
     }
     const Statistic count = Statistic(positions_of(place.down));

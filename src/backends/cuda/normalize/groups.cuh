@@ -2,10 +2,11 @@
 // Groups of channels where channels lie innermost: a sample is [POSITIONS of the image, channels] in memory. A block
 // takes TILE channels, which are whole groups, of a part of the positions: ACROSS threads lie along the tile, V
 // channels each, and DOWN share the positions. Generated before this text: those constants, GROUP (channels of a
-// group), CHUNKS (parts of the positions in group_sums.cu), CHANNELS, POSITIONS, CENTER, EXACT, and what
+// group), CHUNKS (parts of the positions in group_sums.cu), CHANNELS, POSITIONS,
+// FIXED_OF_CHANNELS (what the epilogue reads of all samples is the same for all positions), CENTER, EXACT, and what
 // row_programs.cuh needs; a row is a sample.
 #pragma once
-#include "backends/cuda/rows/row_programs.cuh"
+#include "backends/cuda/rows/row_walk.cuh"
 
 constexpr int GROUPS = TILE / GROUP;  // of a tile
 using Statistic = decltype([] {
@@ -32,6 +33,15 @@ DEVICE Place this_place() {
   place.down = threadIdx.x / ACROSS;
   place.active = place.down < DOWN;
   return place;
+}
+
+// A thread loads several positions before it uses the first: s, s + DOWN, ... as far as they are before `end`.
+constexpr u32 AHEAD = 4;
+DEVICE void read_positions(const RowParameters& p, const RowTensors& row, u32 s, u32 end, u32 channel,
+                           Given (&given)[AHEAD]) {
+#pragma unroll
+  for (u32 i = 0; i < AHEAD; ++i)
+    if (s + i * DOWN < end) read_given(p, row, i64(s + i * DOWN) * CHANNELS + channel, true, given[i]);
 }
 
 // A warp sums up; all lanes get the result.

@@ -23,14 +23,15 @@ RowsOp rows_of(const Problem& problem) {
   RowsOp rows;
   rows.axes = op.walked(problem.inputs[0].dims());
   rows.entry = "normalize";
-  rows.constants = concat("constexpr bool CENTER = ", op.center, ";\n");
   rows.number = op.epsilon;
   if (const auto* fused = problem.op.get_if<ops::FusedNormalize>()) {
     rows.prologue = fused->prologue;
     rows.epilogue = fused->epilogue;
     rows.gives_input = fused->gives_input;
   }
-  rows.exact = !is_half(given_dtype(problem, rows));
+  const bool wide = !is_half(given_dtype(problem, rows));
+  rows.exact = wide && !is_half(problem.outputs[0].type.dtype);
+  rows.constants = concat("constexpr bool CENTER = ", op.center, ", MAY_REFINE = ", wide, ";\n");
   return rows;
 }
 
@@ -73,10 +74,13 @@ std::optional<Recipe::Work> groups_work(const Problem& problem, const Config& co
                                std::max<int64_t>(1, positions / (down * 4)));
   };
   const int64_t chunks = std::min<int64_t>(parts(4), 64), block = ceil_div(across * down, int64_t(32)) * 32;
-  const std::string constants = concat("constexpr int THREADS = 1, ITEMS = 1, BLOCK = ", block, ", ACROSS = ", across,
-                                       ", DOWN = ", down, ", TILE = ", tile, ", GROUP = ", group, ", CHUNKS = ", chunks,
-                                       ", PARTS = ", parts(8), ", CHANNELS = ", channels, ", POSITIONS = ", positions,
-                                       ";\nconstexpr bool HELD = false, EXACT = ", rows.exact, ";\n");
+  const bool exact = !is_half(given_dtype(problem, rows));
+  const std::string constants = concat(
+      "constexpr int THREADS = 1, ITEMS = 1, BLOCK = ", block, ", LEAST = 1, ACROSS = ", across, ", DOWN = ", down,
+      ", TILE = ", tile, ", GROUP = ", group, ", CHUNKS = ", chunks, ", PARTS = ", parts(8), ", CHANNELS = ", channels,
+      ", POSITIONS = ", positions,
+      ";\nconstexpr bool HELD = false, LOOP = false, FULL = false, FIXED_HELD = false, EARLY = false, EXACT = ", exact,
+      ", FIXED_OF_CHANNELS = ", texts.fixed_along_last(), ";\n");
   Recipe::Work out;
   for (const bool sums : {true, false}) {
     Job job = texts.job(concat("normalize/group_", sums ? "sums" : "results"), sums ? "group_sums" : "group_results",
@@ -86,7 +90,7 @@ std::optional<Recipe::Work> groups_work(const Problem& problem, const Config& co
     job.shape.grid = {uint32_t(sums ? chunks : parts(8)), uint32_t(tiles), uint32_t(samples)};
     out.jobs.push_back(std::move(job));
   }
-  out.workspace = samples * chunks * (channels / group) * (rows.exact ? 16 : 8);
+  out.workspace = samples * chunks * (channels / group) * (exact ? 16 : 8);
   return out;
 }
 
@@ -101,6 +105,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe normalize_recipe;
-const Recipe normalize_recipe{"cuda.normalize", 3, supports, configs, work};
+const Recipe normalize_recipe{"cuda.normalize", 5, supports, configs, work};
 
 }  // namespace temper::cuda

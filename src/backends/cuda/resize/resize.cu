@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One thread computes one element: a weighted sum over the taps of the axes that are resized, or one element moved.
 // Generated before this text: RANK, Index, Input, Wide (what sums are computed in), RESIZED (axes), TAPS of each {..},
-// AXIS of each in the walk {..}, NEAREST, ROUND (to the nearest integer), low and high of an integer.
+// AXIS of each in the walk {..}, UNROLL (taps of an axis), NEAREST, ROUND (to the nearest integer), low and high of an
+// integer.
 #include "backends/cuda/support/memory.cuh"
 
 struct Parameters {
@@ -19,20 +20,17 @@ struct Tap {
 };
 
 template <int DEPTH>
-DEVICE Wide interpolate(const Input* in, const Tap* taps, const Parameters& p, const u32 (&at)[RESIZED], i64 offset,
-                        bool& outside) {
+DEVICE Wide interpolate(const Input* in, const Tap* taps, const Parameters& p, const u32 (&at)[RESIZED], i64 offset) {
   if constexpr (DEPTH == RESIZED) {
     return Wide(hold(in[offset]));
   } else {
     const Tap* mine = taps + p.table[DEPTH] + at[DEPTH] * TAPS[DEPTH];
     Wide sum = 0;
-#pragma unroll
+#pragma unroll UNROLL
     for (int t = 0; t < TAPS[DEPTH]; ++t) {
       const Tap tap = mine[t];
-      if (t == 0 && tap.index < 0) outside = true;
       if (tap.index >= 0)
-        sum +=
-            Wide(tap.weight) * interpolate<DEPTH + 1>(in, taps, p, at, offset + tap.index * p.stride[DEPTH], outside);
+        sum += Wide(tap.weight) * interpolate<DEPTH + 1>(in, taps, p, at, offset + tap.index * p.stride[DEPTH]);
     }
     return sum;
   }
@@ -62,9 +60,10 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int r = 0; r < RESIZED; ++r) from += i64(taps[p.table[r] + at[r]].index) * p.stride[r];
     out[to] = in[from];
   } else {
-    bool outside = false;
-    Wide value = interpolate<0>(in, taps, p, at, from, outside);
-    if (outside) value = Wide(p.extrapolation);
+    Wide value = interpolate<0>(in, taps, p, at, from);
+#pragma unroll
+    for (int r = 0; r < RESIZED; ++r)
+      if (taps[p.table[r] + at[r] * TAPS[r]].index < 0) value = Wide(p.extrapolation);
     if constexpr (ROUND) {
       const double nearest = ::rint(double(value));
       out[to] = op::cast<Input>(nearest);

@@ -40,10 +40,17 @@ Tensors tensors_of(const Problem& problem, const Config& config) {
 
 constexpr int64_t kMostHeld = 48;  // values of a thread: more are spilled where 512 share a row
 
-// How the threads of a block share rows of n elements, V of which are moved at a time.
+// How the threads of a block share rows of n elements, V of which are moved at a time. `least`: blocks of an SM that
+// their registers must leave room for.
 struct Shares {
-  int64_t threads = 1, items = 1, block = 256;
-  bool held = false;
+  int64_t threads = 1, items = 1, block = 256, least = 1;
+  bool held = false, loop = false, fixed_held = false;
+
+  std::string constants(bool full, bool early, bool exact) const {
+    return concat("constexpr int THREADS = ", threads, ", ITEMS = ", items, ", BLOCK = ", block, ", LEAST = ", least,
+                  ";\nconstexpr bool HELD = ", held, ", LOOP = ", loop, ", FULL = ", full,
+                  ", FIXED_HELD = ", fixed_held, ", EARLY = ", early, ", EXACT = ", exact, ";\n");
+  }
 };
 
 Shares shares_of(int64_t rows, int64_t n, int64_t vector, bool aligned, const GpuProperties& gpu) {
@@ -128,6 +135,33 @@ bool RowTexts::aligned(int64_t vector) const {
 }
 
 // How tensor t is read V at a time: the names are those of row_programs.cuh.
+bool RowTexts::is_fixed(size_t input) const {
+  const Dims& between = kept.strides[tensors_.outputs + input];
+  return input >= size_t(op_.prologue.inputs) &&
+         std::all_of(between.begin(), between.end(), [](int64_t stride) { return stride == 0; });
+}
+
+bool RowTexts::fixed_along_last() const {
+  bool out = true;
+  for (size_t i = 0; i < problem_.inputs.size(); ++i) {
+    if (!is_fixed(i)) continue;
+    const Dims& along = reduced.strides[tensors_.outputs + i];
+    for (size_t axis = 0; axis + 1 < along.size(); ++axis) out &= along[axis] == 0;
+  }
+  return out;
+}
+
+RowTexts::Held RowTexts::held(int64_t vector) const {
+  Held out;
+  for (size_t i = 0; i < problem_.inputs.size(); ++i) {
+    const bool one = access(i ? tensors_.outputs + i : 0, vector, true) == "kUniform";
+    const int64_t words = one ? 0 : ceil_div(vector * size_of(problem_.inputs[i].type.dtype), int64_t(4));
+    if (i < size_t(op_.prologue.inputs)) out.given += words;
+    if (is_fixed(i)) out.fixed += words, out.constant &= problem_.inputs[i].is_constant;
+  }
+  return out;
+}
+
 std::string_view RowTexts::access(size_t t, int64_t vector, bool whole_rows) const {
   const Dims& along = reduced.strides[t];
   const auto fits = [&](const Dims& strides, size_t count) {
@@ -150,34 +184,45 @@ std::string_view RowTexts::access(size_t t, int64_t vector, bool whole_rows) con
 Job RowTexts::job(std::string_view file, std::string_view entry, int64_t vector, bool whole_rows,
                   const std::string& constants) const {
   const size_t count = tensors_.names.size();
-  std::string parameters, members, pointers;
+  std::string parameters, members, pointers, moved;
   for (size_t t = 0; t < count; ++t) {
     parameters += concat(tensors_.types[t], "* ", tensors_.names[t], ", ");
     members += concat("  ", tensors_.types[t], "* ", tensors_.names[t], ";\n");
-    pointers += concat(t ? ", " : "", tensors_.names[t], " + at[", t, ']');
+    pointers += concat(t ? ", " : "", tensors_.names[t]);
+    moved += concat(t ? ", " : "", "tensors.", tensors_.names[t], " + at[", t, ']');
   }
-  const auto loads = [&](size_t first, size_t last) {
-    std::string text;
-    for (size_t i = first; i < last; ++i) {
-      const size_t t = i == 0 ? 0 : tensors_.outputs + i;
-      text += concat("  const auto x", i, " = load_of_row<", access(t, vector, whole_rows), ", ", t, ">(p, row.in", i,
-                     ", first, whole);\n");
-    }
-    return text;
-  };
-  const auto arguments = [&](size_t first, size_t last) {
-    std::string text;
-    for (size_t i = first; i < last; ++i) text += concat(i > 0 ? ", " : "", "hold(x", i, ".at[k])");
-    return text;
-  };
-  const auto result = [&](size_t i, std::string_view held) {
-    const std::string_view type = memory_type(problem_.outputs[i].type.dtype);
-    return concat("  Vec<", type, ", V> r", i, ";\n#pragma unroll\n  for (int k = 0; k < V; ++k) r", i,
-                  ".at[k] = store_as<", type, ">(", held, ");\n  store_to_row<", access(1 + i, vector, whole_rows),
-                  ", ", 1 + i, ">(p, row.out", i, ", first, whole, r", i, ");\n");
-  };
   const DType value = ops::row_dtype(given_dtype(problem_, op_));
   const size_t own = size_t(op_.prologue.inputs), inputs = problem_.inputs.size();
+  // An input as a member of Given or Fixed, or as a vector of write_row's own.
+  const auto field = [&](size_t i) {
+    return concat("  Vec<", memory_type(problem_.inputs[i].type.dtype), ", V> x", i, ";\n");
+  };
+  const auto load = [&](size_t i, std::string_view to) {
+    const size_t t = i == 0 ? 0 : tensors_.outputs + i;
+    return concat("  ", to, 'x', i, " = load_of_row<", access(t, vector, whole_rows), ", ", t, ">(p, row.in", i,
+                  ", first, whole);\n");
+  };
+  const auto argument = [&](size_t i, std::string_view of) { return concat("hold(", of, 'x', i, ".at[k])"); };
+  std::string given, read_given, take, fixed, read_fixed, read_others, behind_arguments;
+  for (size_t i = 0; i < inputs; ++i) {
+    if (i < own) {
+      given += field(i);
+      read_given += load(i, "given.");
+      take += concat(i ? ", " : "", argument(i, "given."));
+    } else {
+      const bool is = is_fixed(i);
+      (is ? fixed : read_others) += is ? field(i) : load(i, "const auto ");
+      if (is) read_fixed += load(i, "fixed.");
+      behind_arguments += concat(", ", argument(i, is ? "fixed." : ""));
+    }
+  }
+  const auto result = [&](size_t i, std::string_view held) {
+    const std::string_view type = memory_type(problem_.outputs[i].type.dtype);
+    return concat("  Finished<", type, "> f", i, "[V];\n#pragma unroll\n  for (int k = 0; k < V; ++k) f", i,
+                  "[k] = ", held, ";\n  Vec<", type, ", V> r", i, ";\n  store_results<", type, ", V>(r", i, ".at, f", i,
+                  ");\n  store_to_row<", access(1 + i, vector, whole_rows), ", ", 1 + i, ">(p, row.out", i,
+                  ", first, whole, r", i, ");\n");
+  };
   std::vector<DType> before, behind{value};
   for (size_t i = 0; i < inputs; ++i) (i < own ? before : behind).push_back(problem_.inputs[i].type.dtype);
   constexpr std::string_view kHead = "(const RowParameters& p, const RowTensors& row, i64 first, bool whole, ";
@@ -192,15 +237,41 @@ Job RowTexts::job(std::string_view file, std::string_view entry, int64_t vector,
       ";\nusing Index = ", small_positions(std::max(rows, n)) ? "u32" : "u64", ";\nusing Value = ", held_type(value),
       ";\n", op_.constants, constants, "#define PARAMETERS ", parameters, "\n#define ROW_TENSORS {", pointers,
       "}\n#include \"backends/cuda/rows/row_programs.cuh\"\n", program_code(op_.prologue, before, "prologue"),
-      program_code(op_.epilogue, behind, "epilogue"), "struct RowTensors {\n", members, "};\nDEVICE void read_row",
-      kHead, "Value (&x)[V]) {\n", loads(0, own), "#pragma unroll\n  for (int k = 0; k < V; ++k) x[k] = prologue(",
-      arguments(0, own), ");\n}\nDEVICE void write_row", kHead, "const Value (&x)[V], const Value (&y)[V]) {\n",
-      loads(own, inputs), result(0, concat("epilogue(y[k]", arguments(own, inputs), ")")),
-      op_.gives_input ? result(1, "x[k]") : "", "}\n#include \"backends/cuda/", file, ".cu\"\n");
+      finished_code(op_.epilogue, behind, "epilogue"), "struct RowTensors {\n", members, "};\nstruct Given {\n", given,
+      "};\nstruct Fixed {\n", fixed,
+      "};\nDEVICE RowTensors moved(const RowTensors& tensors, const i64 (&at)[OPERANDS]) {\n  return {", moved,
+      "};\n}\nDEVICE void read_given", kHead, "Given& given) {\n", read_given,
+      "}\nDEVICE void take_given(const Given& given, Value (&x)[V]) {\n#pragma unroll\n  for (int k = 0; k < V; ++k) "
+      "x[k] = prologue(",
+      take, ");\n}\nDEVICE void read_fixed", kHead, "Fixed& fixed) {\n", read_fixed, "}\nDEVICE void write_row", kHead,
+      "const Fixed& fixed, const Value (&x)[V], const Value (&y)[V]) {\n", read_others,
+      result(0, concat("epilogue(y[k]", behind_arguments, ")")), op_.gives_input ? result(1, "x[k]") : "",
+      "}\n#include \"backends/cuda/", file, ".cu\"\n");
   ParameterWriter writer;
-  writer.put(uint64_t(rows)).put(uint64_t(n)).put(1.0 / double(n)).put(op_.number);
+  writer.put(uint64_t(rows))
+      .put(uint64_t(n))
+      .put(1.0 / double(n))
+      .put(op_.number)
+      .put(float(1.0 / double(n)))
+      .put(float(op_.number));
   job.parameters = writer.put_walk(kept.sizes, kept.strides).put_walk(reduced.sizes, reduced.strides).finish();
   return job;
+}
+
+// What stays in registers beside a row: what all rows have in common, and the next row. Gives whether the former may be
+// loaded before the previous kernel has ended.
+static bool stay_in_registers(Shares& shares, const RowTexts::Held& words, int64_t vector, bool aligned, int64_t rows,
+                              const GpuProperties& gpu) {
+  constexpr int64_t kRegisters = 65536, kMost = 168, kOwn = 44;  // of an SM; of a thread; addresses and sums
+  const int64_t given = shares.items * words.given, fixed = shares.items * words.fixed,
+                needed = kOwn + shares.items * vector + given;
+  shares.fixed_held = aligned && fixed > 0 && needed + fixed <= kMost;
+  const int64_t all = round_up(needed + (shares.fixed_held ? fixed : 0), int64_t(8)),
+                blocks = std::min(kRegisters / (all * shares.block), 2048 / shares.block);
+  shares.loop = aligned && all <= kMost && blocks > 0 &&
+                ceil_div(rows * shares.threads, shares.block) > blocks * int64_t(gpu.sms);
+  if (shares.loop) shares.least = blocks;
+  return shares.fixed_held && words.constant;
 }
 
 Recipe::Work row_programs_work(const Problem& problem, const Config& config, const RowsOp& op,
@@ -223,12 +294,16 @@ Recipe::Work row_programs_work(const Problem& problem, const Config& config, con
                          : n > 1024 && rows < 256  ? 256
                                                    : 32};
   }
+  bool full = false, early = false;
+  if (shares.held) {
+    full = texts.aligned(vector) && n == shares.threads * shares.items * vector;
+    early = stay_in_registers(shares, texts.held(vector), vector, texts.aligned(vector), rows, gpu);
+  }
   Job job = texts.job(concat(op.entry, '/', op.entry), op.entry, vector, shares.held,
-                      concat("constexpr int THREADS = ", shares.threads, ", ITEMS = ", shares.held ? shares.items : 1,
-                             ", BLOCK = ", shares.block, ";\nconstexpr bool HELD = ", shares.held,
-                             ", EXACT = ", !shares.held || op.exact, ";\n"));
+                      shares.constants(full, early, !shares.held || op.exact));
   job.shape.block = {uint32_t(shares.block), 1, 1};
   job.shape.grid = {blocks_for(rows, shares.block / shares.threads), 1, 1};
+  if (shares.loop) job.shape.grid[0] = uint32_t(shares.least * gpu.sms);
   out.jobs.push_back(std::move(job));
   return out;
 }

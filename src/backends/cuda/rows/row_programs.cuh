@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work along rows between two programs: THREADS threads, a power of two, share a row. Where HELD, each holds ITEMS
 // vectors of V neighbours of it in registers, so that the row crosses the memory once; else V is 1 and each pass reads
-// it again. Generated before this text (row_programs.cc): those constants, BLOCK, ALIGNED (rows begin at multiples of V
-// elements), KEPT (axes between rows), REDUCED (axes within a row), OPERANDS (tensors that are walked), Index, Value
-// (what is computed with), PARAMETERS and ROW_TENSORS; behind it: read_row() and write_row().
+// it again. LOOP: blocks go from row to row, and the next row is loaded while this one is computed. FULL: threads have
+// all of their vectors. FIXED_HELD: what the epilogue reads that all rows have in common stays in registers; EARLY: it
+// is constant, and is loaded while the previous kernel ends. Generated before this text (row_programs.cc): those
+// constants, BLOCK, LEAST (blocks of an SM), ALIGNED (rows begin at multiples of V elements), KEPT (axes between rows),
+// REDUCED (axes within a row), OPERANDS (tensors that are walked), Index, Value (what is computed with), PARAMETERS and
+// ROW_TENSORS; behind it: what is declared below.
 #pragma once
 #include "backends/cuda/rows/row_sums.cuh"
 
@@ -11,6 +14,7 @@ struct RowParameters {
   u64 rows, n;
   double inverse;  // 1 / n
   double number;   // what the op needs beside: epsilon
+  float inverse_f32, number_f32;
   Walk<KEPT, OPERANDS> kept;
   Walk<REDUCED, OPERANDS> reduced;
 };
@@ -58,92 +62,33 @@ DEVICE Vec<T, V> load_of_row(const RowParameters& p, const T* row, i64 first, bo
 template <int ACCESS, int OPERAND, class T>
 DEVICE void store_to_row(const RowParameters& p, T* row, i64 first, bool whole, const Vec<T, V>& x) {
   if constexpr (ACCESS == kRow)
-    if (whole) return store_vector(row + first, x);
+    if (whole) {
+      if constexpr (sizeof x == 16) {
+        const u32* const words = reinterpret_cast<const u32*>(&x);
+        return store_words(row + first, words[0], words[1], words[2], words[3]);
+      } else {
+        return store_vector(row + first, x);
+      }
+    }
 #pragma unroll
   for (int k = 0; k < V; ++k)
     if (whole || u32(first + k) < u32(p.n))
       row[ACCESS == kRow ? first + k : offset_in_row<OPERAND>(p, first + k)] = x.at[k];
 }
 
-// Generated: struct RowTensors with a pointer for each tensor, and
-//   read_row(p, row, first, whole, x)      V values behind the prologue
-//   write_row(p, row, first, whole, x, y)  the results of y, which was made of x
+// Generated: struct RowTensors with a pointer for each tensor; Given, what the prologue reads of V elements; Fixed,
+// what the epilogue reads and all rows have in common; and
+//   moved(tensors, at)                            the row whose elements begin so far behind the tensors' own
+//   read_given(p, row, first, whole, given)
+//   take_given(given, x)                          V values behind the prologue
+//   read_fixed(p, row, first, whole, fixed)
+//   write_row(p, row, first, whole, fixed, x, y)  the results of y, which was made of x
 struct RowTensors;
-DEVICE void read_row(const RowParameters& p, const RowTensors& row, i64 first, bool whole, Value (&x)[V]);
-DEVICE void write_row(const RowParameters& p, const RowTensors& row, i64 first, bool whole, const Value (&x)[V],
-                      const Value (&y)[V]);
-
-// A thread's part of its row. Threads without a row work on row 0 and write nothing, so that all meet.
-struct Part {
-  bool active;
-  u32 lane;
-  i32 head;  // how many elements the row begins behind a multiple of V
-  Value x[HELD ? ITEMS : 1][V];
-
-  DEVICE_MEMBER i32 first(int i) const { return i32((u32(i) * THREADS + lane) * V) - head; }
-  DEVICE_MEMBER bool has(const RowParameters& p, int i, int k) const {
-    return ALIGNED ? first(i) < i32(p.n) : u32(first(i) + k) < u32(p.n);
-  }
-  DEVICE_MEMBER bool whole(const RowParameters& p, int i) const {
-    return ALIGNED || (first(i) >= 0 && first(i) + V <= i32(p.n));
-  }
-};
-
-// Waits for the previous kernel, too (PDL, Job::overlap).
-DEVICE Part this_part(const RowParameters& p, i64 (&at)[OPERANDS]) {
-  wait_for_inputs();
-  Part part;
-  const u64 index = u64(blockIdx.x) * (BLOCK / THREADS) + threadIdx.x / THREADS;
-  part.lane = threadIdx.x % THREADS;
-  part.active = index < p.rows;
-  walk_offsets<KEPT, OPERANDS>(p.kept, part.active ? Index(index) : Index(0), at);
-  part.head = ALIGNED ? 0 : i32(at[0] % V);
-  return part;
-}
-DEVICE void hold_part(const RowParameters& p, const RowTensors& row, Part& part) {
-  if constexpr (HELD) {
-#pragma unroll
-    for (int i = 0; i < ITEMS; ++i)
-      if (part.first(i) < i32(p.n)) read_row(p, row, part.first(i), part.whole(p, i), part.x[i]);
-  }
-}
-
-// f(value) for each value of the row that is this thread's; f may change what is held.
-template <class F>
-DEVICE void each_value(const RowParameters& p, const RowTensors& row, Part& part, F&& f) {
-  if constexpr (HELD) {
-#pragma unroll
-    for (int i = 0; i < ITEMS; ++i)
-#pragma unroll
-      for (int k = 0; k < V; ++k)
-        if (part.has(p, i, k)) f(part.x[i][k]);
-  } else if (part.active) {
-    for (Index j = part.lane; j < Index(p.n); j += THREADS) {
-      Value x[V];
-      read_row(p, row, i64(j), true, x);
-      f(x[0]);
-    }
-  }
-}
-// Writes f(value) for each value.
-template <class F>
-DEVICE void write_part(const RowParameters& p, const RowTensors& row, const Part& part, F&& f) {
-  if (!part.active) return;
-  Value y[V];
-  if constexpr (HELD) {
-#pragma unroll
-    for (int i = 0; i < ITEMS; ++i)
-      if (part.first(i) < i32(p.n)) {
-#pragma unroll
-        for (int k = 0; k < V; ++k) y[k] = f(part.x[i][k]);
-        write_row(p, row, part.first(i), part.whole(p, i), part.x[i], y);
-      }
-  } else {
-    for (Index j = part.lane; j < Index(p.n); j += THREADS) {
-      Value x[V];
-      read_row(p, row, i64(j), true, x);
-      y[0] = f(x[0]);
-      write_row(p, row, i64(j), true, x, y);
-    }
-  }
-}
+struct Given;
+struct Fixed;
+DEVICE RowTensors moved(const RowTensors& tensors, const i64 (&at)[OPERANDS]);
+DEVICE void read_given(const RowParameters& p, const RowTensors& row, i64 first, bool whole, Given& given);
+DEVICE void take_given(const Given& given, Value (&x)[V]);
+DEVICE void read_fixed(const RowParameters& p, const RowTensors& row, i64 first, bool whole, Fixed& fixed);
+DEVICE void write_row(const RowParameters& p, const RowTensors& row, i64 first, bool whole, const Fixed& fixed,
+                      const Value (&x)[V], const Value (&y)[V]);

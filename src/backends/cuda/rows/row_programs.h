@@ -45,6 +45,16 @@ class RowTexts {
   Job job(std::string_view file, std::string_view entry, int64_t vector, bool whole_rows,
           const std::string& constants) const;
 
+  // Registers that `vector` elements take: of what the prologue reads, and of what the epilogue reads and all rows have
+  // in common, which may be constant.
+  struct Held {
+    int64_t given = 0, fixed = 0;
+    bool constant = true;
+  };
+  Held held(int64_t vector) const;
+  // Whether what all rows have in common is the same along all axes within a row but the innermost.
+  bool fixed_along_last() const;
+
   // Input 0, the outputs, the other inputs.
   struct Tensors {
     std::vector<std::string> names, types;  // "in0", "const f16"
@@ -58,6 +68,7 @@ class RowTexts {
   const RowsOp& op_;
   Tensors tensors_;
   std::string_view access(size_t t, int64_t vector, bool whole_rows) const;
+  bool is_fixed(size_t input) const;  // of the epilogue, and the same for all rows
 };
 
 // One launch; none if there are no elements.

@@ -11,6 +11,7 @@ struct FloatSum {
     low += ::fabsf(high) >= ::fabsf(x) ? (high - sum) + x : (x - sum) + high;
     high = sum;
   }
+  DEVICE_MEMBER void add_square(float x) { add(x * x); }
   DEVICE_MEMBER void add(const FloatSum& other) {
     add(other.high);
     low += other.low;
@@ -24,6 +25,10 @@ template <class T>
 struct PlainSum {
   T high = 0;
   DEVICE_MEMBER void add(T x) { high = op::add(high, x); }
+  DEVICE_MEMBER void add_square(T x) {
+    if constexpr (is_same<T, float>) high = __fmaf_rn(x, x, high);
+    else add(x * x);
+  }
   DEVICE_MEMBER void add(const PlainSum& other) { add(other.high); }
   DEVICE_MEMBER T value() const { return high; }
 };
@@ -35,6 +40,26 @@ struct SumOf {
 template <>
 struct SumOf<float, true> {
   using type = FloatSum;
+};
+
+// A sum in parts that do not wait for each other's additions; where it is exact it is one part, which takes registers.
+template <class T, bool exact>
+struct Sums {
+  static constexpr int WAYS = exact ? 1 : 4;
+  typename SumOf<T, exact>::type parts[WAYS];
+  // `k`: a number that is known when this is compiled.
+  DEVICE_MEMBER void add(T x, int k) { parts[k % WAYS].add(x); }
+  DEVICE_MEMBER void add_square(T x, int k) { parts[k % WAYS].add_square(x); }
+  DEVICE_MEMBER auto all() const {
+    if constexpr (exact) return parts[0];
+    else {
+      auto first = parts[0], second = parts[2];
+      first.add(parts[1]);
+      second.add(parts[3]);
+      first.add(second);
+      return first;
+    }
+  }
 };
 
 template <class T>
@@ -50,7 +75,9 @@ DEVICE T shuffle_xor(const T& x, int mask) {
 
 // Joins what the threads of a row have, a power of two of them; all get the result. join(a, b) does not care for the
 // order of its arguments, and every thread joins in the same order, so that results are the same bits from run to run.
-template <int THREADS_OF_ROW, class T, class Join>
+// Those who join under another number than the last time, of 0 and 1, have met in between and need not do so again.
+constexpr int kAnyTurn = -1;
+template <int THREADS_OF_ROW, int TURN = kAnyTurn, class T, class Join>
 DEVICE T across_threads(T mine, Join&& join) {
 #pragma unroll
   for (int mask = (THREADS_OF_ROW < 32 ? THREADS_OF_ROW : 32) / 2; mask > 0; mask /= 2) {
@@ -61,7 +88,7 @@ DEVICE T across_threads(T mine, Join&& join) {
     constexpr int WARPS = THREADS_OF_ROW / 32;
     __shared__ __align__(8) char raw[32 * sizeof(T)];
     T* shared = reinterpret_cast<T*>(raw);
-    __syncthreads();  // the last use of it is over
+    if (TURN == kAnyTurn) __syncthreads();  // the last use of it is over
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = mine;
     __syncthreads();
     const T* of_row = shared + threadIdx.x / THREADS_OF_ROW * WARPS;
@@ -71,14 +98,14 @@ DEVICE T across_threads(T mine, Join&& join) {
   }
   return mine;
 }
-template <int THREADS_OF_ROW, class S>
+template <int THREADS_OF_ROW, int TURN = kAnyTurn, class S>
 DEVICE S sum_across(const S& mine) {
-  return across_threads<THREADS_OF_ROW>(mine, [](S a, const S& b) {
+  return across_threads<THREADS_OF_ROW, TURN>(mine, [](S a, const S& b) {
     a.add(b);
     return a;
   });
 }
-template <int THREADS_OF_ROW, class T>
+template <int THREADS_OF_ROW, int TURN = kAnyTurn, class T>
 DEVICE T max_across(T mine) {
-  return across_threads<THREADS_OF_ROW>(mine, [](T a, T b) { return op::max(a, b); });
+  return across_threads<THREADS_OF_ROW, TURN>(mine, [](T a, T b) { return op::max(a, b); });
 }

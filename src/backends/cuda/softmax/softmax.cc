@@ -42,6 +42,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe softmax_recipe;
-const Recipe softmax_recipe{"cuda.softmax", 3, supports, configs, work};
+const Recipe softmax_recipe{"cuda.softmax", 5, supports, configs, work};
 
 }  // namespace temper::cuda

@@ -141,7 +141,7 @@ std::string Compiler::cache_path(const KernelSource& source, const std::string& 
   std::string key = concat(architecture, '\n', version(), '\n');
   for (std::string_view option : kOptions) key += concat(option, '\n');
   for (const std::string& option : source.options) key += concat(option, '\n');
-  for (const KernelText& text : kernel_texts()) key += concat(text.path, ' ', hex(xxh3(text.text)), '\n');
+  for (const KernelText& text : included_texts(source.text)) key += concat(text.path, ' ', hex(xxh3(text.text)), '\n');
   key += source.text;
   return concat(cache_folder_, '/', sha256_hex(std::as_bytes(std::span(key))), ".cubin");
 }
@@ -176,7 +176,7 @@ Cubin Compiler::run(const KernelSource& source, const std::string& architecture,
     fail(ErrorKind::unsupported, "NVRTC ", version(), " ('", path(), "') does not compile for ", architecture,
          "; install a newer one (pip install -U nvidia-cuda-nvrtc)");
   std::vector<const char*> texts, names;
-  for (const KernelText& text : kernel_texts()) {
+  for (const KernelText& text : included_texts(source.text)) {
     texts.push_back(text.text.data());  // embedded with a 0 behind it
     names.push_back(text.path.data());
   }

@@ -2,8 +2,11 @@
 #include "backends/cuda/support/cudnn.h"
 
 #include <algorithm>
+#include <bit>
+#include <chrono>
 #include <cstring>
 
+#include "base/log.h"
 #include "base/parse.h"
 
 namespace temper::cuda {
@@ -327,7 +330,7 @@ std::shared_ptr<const CudnnPlan> Cudnn::plan(const CudnnGraph& graph, const Cudn
   const std::lock_guard lock(mutex_);
   if (auto known = plans_[key].lock()) return known;
   if (gpu_) gpu_->make_current();
-  const auto made = make_plan(graph, choice);
+  auto made = make_plan(graph, choice);
   std::erase_if(plans_, [](const auto& entry) { return entry.second.expired(); });
   plans_[key] = made;
   return made;
@@ -339,6 +342,7 @@ std::vector<CudnnChoice> Cudnn::choices(const CudnnGraph& graph, const CudnnRule
                                  rules.most_of_one, ' ', rules.most_compiled);
   const std::lock_guard lock(mutex_);
   if (const auto known = choices_.find(key); known != choices_.end()) return known->second;
+  const auto start = std::chrono::steady_clock::now();
   if (gpu_) gpu_->make_current();
   // cuBLASLt's kernels for rows that are not whole 16 bytes turn NaN into 0 in relu; its others and cuDNN's own do not.
   // And the first of its kernels makes a plan load about 100 ms longer: not for what takes microseconds in any case.
@@ -397,6 +401,8 @@ std::vector<CudnnChoice> Cudnn::choices(const CudnnGraph& graph, const CudnnRule
   if (out.empty())
     for (const CudnnChoice& choice : compiled)
       if (out.size() < rules.most_compiled) attempt(choice);
+  log(LogLevel::debug, "cuDNN: ", out.size(), " candidates, ", compiled.size(), " engines that it compiles, for ", text,
+      ": asked in ", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), " s");
   return choices_[key] = out;
 }
 
@@ -407,11 +413,11 @@ void CudnnRun::launch(const Stream& stream, std::span<const DevicePointer> addre
   pointers.reserve(plan_->ids_.size());
   for (int64_t id : plan_->ids_) {
     const size_t value = size_t(id - 1);
-    pointers.push_back(reinterpret_cast<const void*>(
+    pointers.push_back(std::bit_cast<const void*>(
         plan_->is_number_[value] ? plan_->numbers_.address() + DevicePointer(value * size_t(kNumberBytes))
                                  : addresses[value]));
   }
-  const void* scratch = reinterpret_cast<const void*>(workspace);
+  const void* scratch = std::bit_cast<const void*>(workspace);
   const CudnnApi& api = cudnn_.api_;
   if (!pack_ || pointers != pointers_ || scratch != workspace_) {
     pack_.reset();

@@ -22,6 +22,11 @@ std::string architecture_of(int major, int minor) {
   return concat("sm_", major * 10 + minor, major == 9 || major == 10 ? "a" : "");
 }
 std::string GpuInfo::architecture() const { return architecture_of(major, minor); }
+std::string GpuInfo::why_too_old() const {
+  if (major * 10 + minor >= 75) return "";
+  return concat("its compute capability is ", major, '.', minor,
+                ", and kernels are compiled for 7.5 (Turing) and later; use --device cpu");
+}
 
 std::shared_ptr<const Driver> Driver::open(const LibrarySearch& search) {
   const Library library = Library::open({"libcuda.so.1"}, search, "running on a GPU",
@@ -119,22 +124,34 @@ void Driver::raise(Result result, std::string_view what, bool planned) const {
   }
 }
 
-std::shared_ptr<const Gpu> Gpu::open(std::shared_ptr<const Driver> driver, int ordinal) {
+std::shared_ptr<const Gpu> Gpu::open(std::shared_ptr<const Driver> driver, int ordinal, ContextHandle context) {
   const auto count = driver->gpus().size();
   if (ordinal < 0 || size_t(ordinal) >= count)
     fail(ErrorKind::usage, "there is no GPU ", ordinal, "; this machine has ", count,
          count ? concat(": cuda:0 to cuda:", count - 1) : std::string());
+  const GpuInfo& info = driver->gpus()[size_t(ordinal)];
+  if (const std::string why = info.why_too_old(); !why.empty())
+    fail(ErrorKind::unsupported, "GPU ", ordinal, " (", info.name, ") cannot be used: ", why);
   std::shared_ptr<Gpu> gpu(new Gpu(std::move(driver), ordinal));
   const DriverApi& api = gpu->driver_->api();
   DeviceHandle device = 0;
   gpu->driver_->call(Operation::other, "looking at a GPU", api.device_get, &device, ordinal);
+  if (context) {
+    gpu->context_ = context;
+    gpu->make_current();
+    DeviceHandle its = 0;
+    gpu->driver_->call(Operation::other, "looking at the given context", api.context_get_device, &its);
+    if (its != device) fail(ErrorKind::usage, "the given context is of another GPU than cuda:", ordinal);
+    return gpu;
+  }
   gpu->driver_->call(Operation::other, concat("opening GPU ", ordinal), api.primary_retain, &gpu->context_, device);
+  gpu->primary_ = true;
   gpu->make_current();
   return gpu;
 }
 
 Gpu::~Gpu() {
-  if (!context_) return;
+  if (!primary_) return;
   DeviceHandle device = 0;
   if (driver_->api().device_get(&device, ordinal_) == 0) driver_->api().primary_release(device);
 }
@@ -247,6 +264,17 @@ void Stream::call_host(void (*function)(void*), void* argument) const {
 }
 void Stream::wait(const Event& event) const {
   TEMPER_IN_STREAM(Operation::other, "waiting for another stream", stream_wait_event, get(), event.get(), 0u);
+}
+void Stream::record_in(StreamHandle other, const Event& event) const {
+  TEMPER_IN_STREAM(Operation::other, "recording an event in the given stream", event_record, event.get(), other);
+}
+void Stream::let_wait(StreamHandle other, const Event& event) const {
+  TEMPER_IN_STREAM(Operation::other, "letting the given stream wait", stream_wait_event, other, event.get(), 0u);
+}
+bool Stream::is_captured(StreamHandle other) const {
+  int status = 0;
+  TEMPER_IN_STREAM(Operation::other, "looking at the given stream", stream_is_capturing, other, &status);
+  return status != 0;
 }
 void Stream::synchronize() const {
   TEMPER_IN_STREAM(Operation::other, "waiting for the GPU", stream_synchronize, get());

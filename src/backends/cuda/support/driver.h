@@ -35,6 +35,8 @@ struct GpuInfo {
   int clock_khz = 0, memory_clock_khz = 0, memory_bus_bits = 0;  // highest clocks; 0 where the driver does not say
   // What NVRTC compiles for: "sm_80", "sm_90a" (from 9.0 on with the features of just this architecture).
   std::string architecture() const;
+  // Why Temper does not run on it; empty where it does.
+  std::string why_too_old() const;
 };
 std::string architecture_of(int major, int minor);
 
@@ -73,11 +75,15 @@ class Driver {
 
 class Module;
 
-// A GPU's primary context: it is shared with other libraries of the process (cuDNN, cuBLASLt). Everything below keeps
-// the Gpu that it came from alive and makes it current on the calling thread where the driver needs that.
+// A GPU's primary context, which is shared with other libraries of the process (cuDNN, cuBLASLt), or one of the
+// caller's. Everything below keeps the Gpu that it came from alive and makes it current on the calling thread where the
+// driver needs that.
 class Gpu : public std::enable_shared_from_this<Gpu> {
  public:
-  static std::shared_ptr<const Gpu> open(std::shared_ptr<const Driver> driver, int ordinal);
+  // `context`: a CUcontext of this GPU that outlives the Gpu; null: its primary one. Throws Error{usage} for one of
+  // another GPU.
+  static std::shared_ptr<const Gpu> open(std::shared_ptr<const Driver> driver, int ordinal,
+                                         ContextHandle context = nullptr);
   ~Gpu();
   Gpu(const Gpu&) = delete;
   const Driver& driver() const { return *driver_; }
@@ -100,6 +106,7 @@ class Gpu : public std::enable_shared_from_this<Gpu> {
   std::shared_ptr<const Driver> driver_;
   int ordinal_;
   ContextHandle context_ = nullptr;
+  bool primary_ = false;  // it was retained
   mutable ByContent<Module> modules_;
 };
 using GpuRef = std::shared_ptr<const Gpu>;
@@ -202,6 +209,10 @@ class Stream {
   // The function is called, in its turn, on a thread of the driver's. It must not throw or use CUDA.
   void call_host(void (*function)(void*), void* argument) const;
   void wait(const Event& event) const;  // work put in later waits for it
+  // The same of a stream that somebody else owns, of the same context; null: its default stream.
+  void record_in(StreamHandle other, const Event& event) const;
+  void let_wait(StreamHandle other, const Event& event) const;
+  bool is_captured(StreamHandle other) const;  // whether work put into it goes into a graph now
   void synchronize() const;
   // Graph capture: work that is put into the stream between the two calls is captured and not run. One thread captures,
   // and it must not synchronize meanwhile.

@@ -71,6 +71,7 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
   X(primary_release, "cuDevicePrimaryCtxRelease_v2", DeviceHandle)                                               \
   X(context_set_current, "cuCtxSetCurrent", ContextHandle)                                                       \
   X(context_get_current, "cuCtxGetCurrent", ContextHandle*)                                                      \
+  X(context_get_device, "cuCtxGetDevice", DeviceHandle*)                                                         \
   X(context_synchronize, "cuCtxSynchronize")                                                                     \
   X(memory_info, "cuMemGetInfo_v2", size_t*, size_t*)                                                            \
   X(memory_allocate, "cuMemAlloc_v2", DevicePointer*, size_t)                                                    \
@@ -86,6 +87,7 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
   X(stream_synchronize, "cuStreamSynchronize", StreamHandle)                                                     \
   X(stream_query, "cuStreamQuery", StreamHandle)                                                                 \
   X(stream_wait_event, "cuStreamWaitEvent", StreamHandle, EventHandle, unsigned)                                 \
+  X(stream_is_capturing, "cuStreamIsCapturing", StreamHandle, int*)                                              \
   X(stream_begin_capture, "cuStreamBeginCapture_v2", StreamHandle, int)                                          \
   X(stream_end_capture, "cuStreamEndCapture", StreamHandle, GraphHandle*)                                        \
   X(event_create, "cuEventCreate", EventHandle*, unsigned)                                                       \

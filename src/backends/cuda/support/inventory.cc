@@ -44,7 +44,8 @@ Inventory take_inventory(const LibrarySearch& search) {
     finding.path = compiler.path();
     const Compiler fits(search, "", driver_version);
     for (const GpuInfo& gpu : out.gpus) {
-      std::string& why = out.why_no_plans.emplace_back();
+      std::string& why = out.why_no_plans.emplace_back(gpu.why_too_old());
+      if (!why.empty()) continue;
       if (fits.knows(gpu.architecture())) continue;
       why = concat("it does not compile for ", gpu.name, " (", gpu.architecture(),
                    "): install a newer one ('pip install -U nvidia-cuda-nvrtc') and name the site-packages folder with "

@@ -3,6 +3,7 @@
 #pragma once
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace temper::cuda {
 
@@ -11,7 +12,8 @@ struct KernelText {
   std::string_view text;
 };
 std::span<const KernelText> kernel_texts();
-// Throws Error{usage} where there is no such file.
-std::string_view kernel_text(std::string_view path);
+// Those that `text` includes, directly or through another, each once. A line of #include stands alone, also in a part
+// that the preprocessor leaves out.
+std::vector<KernelText> included_texts(std::string_view text);
 
 }  // namespace temper::cuda

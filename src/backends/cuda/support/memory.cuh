@@ -84,6 +84,24 @@ DEVICE void wait_for_inputs() {
 #endif
 }
 
+// What a kernel writes of invalid data that it meets (struct Fault of machine.h); wait() throws it as an error.
+struct Fault {
+  i64 index, size;
+  u32 raised;  // one of these
+};
+constexpr u32 kIndexOutside = 1, kRegionTooLarge = 2;
+// Counts an index from the end where it is negative; false, with the fault filled in, where there is no such element.
+DEVICE bool resolve_index(i64& index, i64 size, Fault* fault) {
+  if (index < -size || index >= size) {
+    fault->index = index;
+    fault->size = size;
+    fault->raised = kIndexOutside;
+    return false;
+  }
+  if (index < 0) index += size;
+  return true;
+}
+
 // Division by a number that is known at launch: n / divisor = (mulhi(n, multiplier) + n) >> shift for n < 2^31
 // (Granlund and Montgomery 1994, figure 4.1). The host fills it in (Divisor in launch.h).
 struct Divisor {

@@ -41,12 +41,31 @@
 #else
 #define DEPTH "k32"
 #endif
+#if __CUDA_ARCH__ >= 800
 DEVICE void multiply(Sum (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
   asm volatile("mma.sync.aligned.m16n8" DEPTH ".row.col." TYPES AND_SUMS
                " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                : SUM(c[0]), SUM(c[1]), SUM(c[2]), SUM(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
+#elif MATRIX == 1
+// Half as deep: 16 bytes.
+DEVICE void multiply_shallow(Sum (&c)[4], u32 a0, u32 a1, u32 b) {
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+               : SUM(c[0]), SUM(c[1]), SUM(c[2]), SUM(c[3])
+               : "r"(a0), "r"(a1), "r"(b));
+}
+#elif MATRIX == 3 || MATRIX == 4
+// Half as deep, and eight rows.
+DEVICE void multiply_shallow(Sum& c0, Sum& c1, u32 a, u32 b) {
+  asm volatile("mma.sync.aligned.m8n8k16.row.col." TYPES ".s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+               : SUM(c0), SUM(c1)
+               : "r"(a), "r"(b));
+}
+#endif
+#if __CUDA_ARCH__ < 800
+#include "backends/cuda/support/turing_mma.cuh"
+#endif
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 // Sums are written behind the compiler's back from the products that are begun until they are waited for.
@@ -103,4 +122,33 @@ MULTIPLY_GROUP(256, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3 "," NAMES_4 "," 
   }
 MULTIPLY_ROWS(32, NAMES_0, "{%16,%17,%18,%19}", "%20", "%21", SUMS_16(d, 0))
 MULTIPLY_ROWS(64, NAMES_0 "," NAMES_1, "{%32,%33,%34,%35}", "%36", "%37", SUMS_16(d, 0), SUMS_16(d, 16))
+
+#if MATRIX <= 2
+// The same, where b has rows of columns (in PTX: "N-major"), as a row-major matrix [depth, columns] lies.
+#define MULTIPLY_BY_ROWS(COLUMNS_OF_B, NAMES, A, B, ADD, ...)                                       \
+  DEVICE void multiply_group_by_rows(Sum(&d)[COLUMNS_OF_B / 2], const u32(&a)[4], u64 b, u32 add) { \
+    asm volatile(PRODUCT(COLUMNS_OF_B, NAMES, A, B, ADD, ", 1, 1, 1")                               \
+                 : __VA_ARGS__                                                                      \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));                   \
+  }
+// With both operands in shared memory.
+#define MULTIPLY_GROUP_BY_ROWS(COLUMNS_OF_B, NAMES, A, B, ADD, ...)                                                 \
+  DEVICE void multiply_group_by_rows(Sum(&d)[COLUMNS_OF_B / 2], u64 a, u64 b, u32 add = 1) {                        \
+    asm volatile(PRODUCT(COLUMNS_OF_B, NAMES, A, B, ADD, ", 1, 1, 0, 1") : __VA_ARGS__ : "l"(a), "l"(b), "r"(add)); \
+  }
+MULTIPLY_GROUP_BY_ROWS(64, NAMES_0 "," NAMES_1, "%32", "%33", "%34", SUMS_16(d, 0), SUMS_16(d, 16))
+MULTIPLY_GROUP_BY_ROWS(128, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3, "%64", "%65", "%66", SUMS_16(d, 0),
+                       SUMS_16(d, 16), SUMS_16(d, 32), SUMS_16(d, 48))
+MULTIPLY_GROUP_BY_ROWS(256, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3 "," NAMES_4 "," NAMES_5 "," NAMES_6 "," NAMES_7,
+                       "%128", "%129", "%130", SUMS_16(d, 0), SUMS_16(d, 16), SUMS_16(d, 32), SUMS_16(d, 48),
+                       SUMS_16(d, 64), SUMS_16(d, 80), SUMS_16(d, 96), SUMS_16(d, 112))
+MULTIPLY_BY_ROWS(64, NAMES_0 "," NAMES_1, "{%32,%33,%34,%35}", "%36", "%37", SUMS_16(d, 0), SUMS_16(d, 16))
+MULTIPLY_BY_ROWS(128, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3, "{%64,%65,%66,%67}", "%68", "%69", SUMS_16(d, 0),
+                 SUMS_16(d, 16), SUMS_16(d, 32), SUMS_16(d, 48))
+MULTIPLY_BY_ROWS(192, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3 "," NAMES_4 "," NAMES_5, "{%96,%97,%98,%99}", "%100",
+                 "%101", SUMS_16(d, 0), SUMS_16(d, 16), SUMS_16(d, 32), SUMS_16(d, 48), SUMS_16(d, 64), SUMS_16(d, 80))
+MULTIPLY_BY_ROWS(256, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3 "," NAMES_4 "," NAMES_5 "," NAMES_6 "," NAMES_7,
+                 "{%128,%129,%130,%131}", "%132", "%133", SUMS_16(d, 0), SUMS_16(d, 16), SUMS_16(d, 32), SUMS_16(d, 48),
+                 SUMS_16(d, 64), SUMS_16(d, 80), SUMS_16(d, 96), SUMS_16(d, 112))
+#endif
 #endif

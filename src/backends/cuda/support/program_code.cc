@@ -8,7 +8,7 @@
 
 namespace temper::cuda {
 
-std::string_view memory_type(DType dtype) { return dtype == DType::boolean ? "bool" : name_of(dtype); }
+std::string_view memory_type(DType dtype) { return dtype == DType::boolean ? "bool" : name_of(carrier_of(dtype)); }
 
 std::string_view word_type(int64_t bytes) {
   return bytes == 1 ? "u8" : bytes == 2 ? "u16" : bytes == 4 ? "u32" : "u64";
@@ -126,10 +126,12 @@ static std::string function_text(const Program& program, std::span<const DType> 
   for (int i = 0; i < program.inputs; ++i) out += concat(i ? ", " : "", held_type(inputs[size_t(i)]), " v", i);
   out += ") {\n";
   const std::vector<DType> digits = wanted_digits(program, inputs);
+  // A result of 16 bits is rounded where it is stored.
+  const auto is_stored = [&](size_t s) { return finished && program.inputs + int(s) == program.result(); };
   for (size_t s = 0; s < program.steps.size(); ++s) {
     const Step& step = program.steps[s];
     std::string value;
-    const bool last = bytes && program.inputs + int(s) == program.result();
+    const bool last = bytes && is_stored(s);
     if (step.op == Scalar::constant) {
       value = constant_text(step);
     } else if (step.op == Scalar::cast) {
@@ -137,10 +139,15 @@ static std::string function_text(const Program& program, std::span<const DType> 
       const Step* round = narrow ? made_by(program, step.args[0], Scalar::round) : nullptr;
       const Step* relu = round ? made_by(program, round->args[0], Scalar::relu) : nullptr;
       const std::string shifted = narrow ? shifted_for_bytes(program, step.args[0]) : "";
-      const std::string to = concat(last ? "finish_rounded" : "cast_rounded", shifted.empty() && relu ? "_relu" : "",
+      // Unsigned bytes saturate at 0 without a relu. Nor must one stand there: ptxas (CUDA 13) makes an F2IP of it that
+      // an H200 does not know.
+      const bool bounded = relu && shifted.empty() && step.dtype == DType::i8;
+      const std::string to = concat(last ? "finish_rounded" : "cast_rounded", bounded ? "_relu" : "",
                                     last ? "(" : concat('<', held_type(step.dtype), ">("));
       if (!shifted.empty()) value = concat("op::", to, shifted, ')');
       else if (round) value = concat("op::", to, value_for_bytes(program, (relu ? relu : round)->args[0]), ')');
+      else if (is_stored(s) && (step.dtype == DType::f16 || step.dtype == DType::bf16))
+        value = concat("float(v", step.args[0], ')');
       else value = cast_text(step.dtype, concat('v', step.args[0]));
     } else {
       if (const auto few = half_text(program, s, digits)) {
@@ -150,8 +157,10 @@ static std::string function_text(const Program& program, std::span<const DType> 
         for (int a = 0; a < arity_of(step.op); ++a) value += concat(a ? ", v" : "v", step.args[size_t(a)]);
         value += ')';
       }
-      if (!keeps_half_values(step.op) && step.dtype == DType::f16) value = concat("op::round_f16(", value, ')');
-      if (!keeps_half_values(step.op) && step.dtype == DType::bf16) value = concat("op::round_bf16(", value, ')');
+      if (!keeps_half_values(step.op) && !is_stored(s) && step.dtype == DType::f16)
+        value = concat("op::round_f16(", value, ')');
+      if (!keeps_half_values(step.op) && !is_stored(s) && step.dtype == DType::bf16)
+        value = concat("op::round_bf16(", value, ')');
     }
     out += concat("  const ", last ? "i32" : held_type(step.dtype), " v", program.inputs + int(s), " = ", value, ";\n");
   }

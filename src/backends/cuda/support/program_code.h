@@ -15,7 +15,8 @@ std::string_view word_type(int64_t bytes);  // "u16": 1, 2, 4 or 8 bytes that ar
 // The text of `DEVICE <held result> name(<held> v0, <held> v1, ...)`, one parameter for each input of the program. The
 // result is held too: store_as<> rounds it where it must be stored. `inputs`: dtypes; they fit (Program::infer).
 std::string program_code(const Program& program, std::span<const DType> inputs, std::string_view name);
-// As program_code, for what is stored at once: the result is Finished<>, which store_results takes.
+// As program_code, for what is stored at once: the result is Finished<>, which store_results takes, and not yet rounded
+// to 16 bits where it has as many.
 std::string finished_code(const Program& program, std::span<const DType> inputs, std::string_view name);
 // finished_code of the name `epilogue`.
 std::string epilogue_code(const Program& program, std::span<const DType> inputs);

@@ -8,32 +8,9 @@ DEVICE u16 f16_bits(float x) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(x));
   return r;
 }
-DEVICE u16 bf16_bits(float x) {
-  u16 r;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
-  return r;
-}
-// Two results in a word, `low` in the lower half.
-DEVICE u32 f16x2_bits(float low, float high) {
-  u32 r;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-  return r;
-}
-DEVICE u32 bf16x2_bits(float low, float high) {
-  u32 r;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-  return r;
-}
 DEVICE float float_of_f16(u16 bits) {
   float r;
   asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(bits));
-  return r;
-}
-
-// The bits of f32, rounded to the 19 of TF32: to the nearest, half away from zero.
-DEVICE u32 rounded_to_tf32(u32 bits) {
-  u32 r;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(__uint_as_float(bits)));
   return r;
 }
 
@@ -71,24 +48,6 @@ DEVICE u32 saturated_u8x4(i32 a, i32 b, i32 c, i32 d) {
   return r;
 }
 
-// The larger one of each pair, and NaN where one is NaN.
-DEVICE u32 max_nan_f16x2(u32 a, u32 b) {
-  asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
-  return a;
-}
-DEVICE u32 max_nan_bf16x2(u32 a, u32 b) {
-  asm("max.NaN.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
-  return a;
-}
-DEVICE float max_nan(float a, float b) {
-  asm("max.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(b));
-  return a;
-}
-DEVICE float min_nan(float a, float b) {
-  asm("min.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(b));
-  return a;
-}
-
 // 2^x, at most 2^-22 of it off; results below 2^-126 are zero in the second.
 DEVICE float exp2_fast(float x) {
   float r;
@@ -104,6 +63,12 @@ DEVICE float exp2_flushed(float x) {
 DEVICE float reciprocal_fast(float x) {
   float r;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+// 1 / sqrt(x), at most 2^-22 of it off.
+DEVICE float reciprocal_root_fast(float x) {
+  float r;
+  asm("rsqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
   return r;
 }
 // At most 2^-11 of the result off.
@@ -142,18 +107,15 @@ DEVICE u8* dynamic_shared() {
 // Addresses in shared memory as instructions want them.
 DEVICE u32 shared_address(const void* in_shared) { return u32(__cvta_generic_to_shared(in_shared)); }
 
-// 16 bytes to shared memory, when they come; zeros if not `valid`.
-DEVICE void copy_chunk(u32 to, const void* from, bool valid) {
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0)
-               : "memory");
-}
 DEVICE void store_chunk(u32 to, u32 x, u32 y, u32 z, u32 w) {
   asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
-DEVICE void close_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int N>
-DEVICE void wait_for_groups() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+// 16 bytes to device memory at once. Of a store of several words the compiler makes several where much is computed
+// between them.
+DEVICE void store_words(void* to, u32 x, u32 y, u32 z, u32 w) {
+  asm volatile("{.reg .b64 there; cvta.to.global.u64 there, %0; st.global.v4.u32 [there], {%1, %2, %3, %4};}" ::"l"(to),
+               "r"(x), "r"(y), "r"(z), "r"(w)
+               : "memory");
 }
 // Four matrices of eight rows by 16 bytes; lane l gives the address of row l % 8 of matrix l / 8.
 DEVICE void load_matrices(u32* to, u32 from) {
@@ -170,6 +132,63 @@ DEVICE void load_matrices_transposed(u32* to, u32 from) {
                : "r"(from)
                : "memory");
 }
+// What GPUs have from compute capability 8.0 on; turing.cuh has the same for 7.5.
+#if __CUDA_ARCH__ < 800
+#include "backends/cuda/support/turing.cuh"
+#else
+DEVICE u16 bf16_bits(float x) {
+  u16 r;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
+  return r;
+}
+// Two results in a word, `low` in the lower half.
+DEVICE u32 f16x2_bits(float low, float high) {
+  u32 r;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
+DEVICE u32 bf16x2_bits(float low, float high) {
+  u32 r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
+// The bits of f32, rounded to the 19 of TF32: to the nearest, half away from zero.
+DEVICE u32 rounded_to_tf32(u32 bits) {
+  u32 r;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(__uint_as_float(bits)));
+  return r;
+}
+
+// The larger one of each pair, and NaN where one is NaN.
+DEVICE u32 max_nan_f16x2(u32 a, u32 b) {
+  asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+  return a;
+}
+DEVICE u32 max_nan_bf16x2(u32 a, u32 b) {
+  asm("max.NaN.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+  return a;
+}
+DEVICE float max_nan(float a, float b) {
+  asm("max.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(b));
+  return a;
+}
+DEVICE float min_nan(float a, float b) {
+  asm("min.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(b));
+  return a;
+}
+
+// 16 bytes to shared memory, when they come; zeros if not `valid`.
+DEVICE void copy_chunk(u32 to, const void* from, bool valid) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0)
+               : "memory");
+}
+DEVICE void close_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N>
+DEVICE void wait_for_groups() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+#endif
+
 // Makes what this thread wrote to shared memory visible to wgmma and to TMA (the async proxy).
 DEVICE void publish_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
@@ -198,6 +217,15 @@ DEVICE void barrier_init(u32 barrier, u32 arrivals) {
 // Makes initialised barriers visible to TMA; a barrier of the threads follows.
 DEVICE void publish_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 DEVICE void arrive(u32 barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
+// At the same barrier of block `rank` of the cluster.
+DEVICE void arrive_in_block(u32 barrier, u32 rank) {
+  asm volatile(
+      "{.reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.release.cluster.shared::cluster.b64 "
+      "_, "
+      "[there];}" ::"r"(barrier),
+      "r"(rank)
+      : "memory");
+}
 DEVICE void arrive_expecting(u32 barrier, u32 bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
@@ -223,7 +251,24 @@ DEVICE void load_tile(u32 to, const TensorMap& map, i32 x, i32 y, u32 barrier) {
       "l"(&map), "r"(x), "r"(y), "r"(barrier)
       : "memory");
 }
-// The same, but only to L2.
+// The same of four axes, innermost first.
+DEVICE void load_box(u32 to, const TensorMap& map, i32 x, i32 y, i32 z, i32 w, u32 barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], "
+      "[%6];" ::"r"(to),
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier)
+      : "memory");
+}
+// The same as load_tile, to that place of the first `blocks` blocks of the cluster; the bytes count for the barrier
+// there, too.
+DEVICE void load_tile_for_blocks(u32 to, const TensorMap& map, i32 x, i32 y, u32 barrier, u32 blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, "
+      "{%2, %3}], [%4], %5;" ::"r"(to),
+      "l"(&map), "r"(x), "r"(y), "r"(barrier), "h"(u16((1u << blocks) - 1))
+      : "memory");
+}
+// The same as load_tile, but only to L2.
 DEVICE void prefetch_tile(const TensorMap& map, i32 x, i32 y) {
   asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(&map), "r"(x), "r"(y)
                : "memory");
@@ -233,6 +278,11 @@ DEVICE void prefetch_tile(const TensorMap& map, i32 x, i32 y) {
 DEVICE void store_tile(const TensorMap& map, i32 x, i32 y, u32 from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(x),
                "r"(y), "r"(from)
+               : "memory");
+}
+DEVICE void store_box(const TensorMap& map, i32 x, i32 y, i32 z, i32 w, u32 from) {
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3, %4}], [%5];" ::"l"(&map),
+               "r"(x), "r"(y), "r"(z), "r"(w), "r"(from)
                : "memory");
 }
 DEVICE void close_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }

@@ -137,8 +137,9 @@ class Run final : public Machine {
   }
 
   void barrier_init(uint32_t at, uint32_t count) override { lane_->block->barriers[at] = {0, count, count, 0}; }
-  void barrier_arrive_at(uint32_t at, uint32_t expected_bytes) override {
-    SharedBarrier& b = barrier_at(*lane_->block, at);
+  void barrier_arrive_at(uint32_t at, uint32_t expected_bytes, const unsigned* rank) override {
+    SharedBarrier& b = barrier_at(rank ? blocks_.at(*rank) : *lane_->block, at);
+    if (rank && all_done(blocks_.at(*rank))) return complain("an arrival at a block that has ended");
     b.bytes += expected_bytes;
     if (--b.missing < 0) return complain("more arrivals at a barrier than it was made for");
     flip(b);
@@ -147,24 +148,30 @@ class Run final : public Machine {
     SharedBarrier& b = barrier_at(*lane_->block, at);
     wait(b.phase, parity, "a barrier in shared memory");
   }
-  void load_tensor(uint32_t to, const void* map, const int* at, const uint16_t* offsets, uint32_t barrier) override {
+  void load_tensor(uint32_t to, const void* map, const int* at, const uint16_t* offsets, uint32_t barrier,
+                   unsigned blocks) override {
     TensorMap m;
     std::memcpy(&m, map, sizeof m);
     if (m.magic != kTensorMapMagic) return complain("a copy by what is no tensor map");
     if (to % 128) return complain("a bulk copy to no multiple of 128 bytes");
-    BlockState* own = lane_->block;
+    std::vector<BlockState*> receivers;
+    for (unsigned b = 0; b < blocks; ++b) receivers.push_back(&blocks_.at(b));
+    if (blocks == 0) receivers.push_back(lane_->block);
     std::vector<int> where(at, at + m.rank);
     std::vector<uint16_t> by;
     if (offsets) by.assign(offsets, offsets + m.rank - 2);
-    auto load = [this, m, where, by, own, to, barrier] {
-      const int64_t bytes =
-          m.im2col ? load_pixels(m, where, by, own->shared + to, to) : load_box(m, where, own->shared + to, to);
-      SharedBarrier& b = barrier_at(*own, barrier);
-      b.bytes -= bytes;
-      flip(b);
-    };
-    if (when_ == When::at_once) load();
-    else pending_.push_back(load);
+    for (BlockState* receiver : receivers) {
+      auto load = [this, m, where, by, receiver, to, barrier, others = blocks > 0] {
+        if (others && all_done(*receiver)) return complain("a copy to a block that has ended");
+        unsigned char* const there = receiver->shared + to;
+        const int64_t bytes = m.im2col ? load_pixels(m, where, by, there, to) : load_box(m, where, there, to);
+        SharedBarrier& b = barrier_at(*receiver, barrier);
+        b.bytes -= bytes;
+        flip(b);
+      };
+      if (when_ == When::at_once) load();
+      else pending_.push_back(load);
+    }
   }
   void store_tensor(uint32_t from, const void* map, const int* at) override {
     TensorMap m;
@@ -201,6 +208,11 @@ class Run final : public Machine {
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) std::abort();
     return static_cast<unsigned char*>(memory);
+  }
+  bool all_done(const BlockState& state) const {
+    for (const Lane& lane : lanes_)
+      if (lane.block == &state && !lane.done) return false;
+    return true;
   }
   void complain(const char* what) {
     if (problem_.empty()) problem_ = what;

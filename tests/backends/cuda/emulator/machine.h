@@ -38,10 +38,13 @@ struct Machine {
   virtual void wait_for_copies(int groups) = 0;
   // Barriers in shared memory.
   virtual void barrier_init(uint32_t at, uint32_t count) = 0;
-  virtual void barrier_arrive_at(uint32_t at, uint32_t expected_bytes) = 0;
+  // `rank`: of a block of the cluster; null for the own one.
+  virtual void barrier_arrive_at(uint32_t at, uint32_t expected_bytes, const unsigned* rank) = 0;
   virtual void barrier_wait_at(uint32_t at, uint32_t parity) = 0;
-  // cp.async.bulk.tensor; `offsets`: of im2col, null for tiles.
-  virtual void load_tensor(uint32_t to, const void* map, const int* at, const uint16_t* offsets, uint32_t barrier) = 0;
+  // cp.async.bulk.tensor; `offsets`: of im2col, null for tiles. `blocks`: so many blocks of the cluster get it, and 0
+  // the own one alone.
+  virtual void load_tensor(uint32_t to, const void* map, const int* at, const uint16_t* offsets, uint32_t barrier,
+                           unsigned blocks) = 0;
   virtual void store_tensor(uint32_t from, const void* map, const int* at) = 0;
   virtual void wait_for_stores() = 0;
   virtual void product(Product product, void* sums, const void* rows, Descriptor a, Descriptor b, unsigned add) = 0;

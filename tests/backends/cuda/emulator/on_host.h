@@ -42,6 +42,20 @@ T __shfl_up_sync(unsigned, T x, unsigned delta) {
   return word.out;
 }
 template <class T>
+T __shfl_sync(unsigned, T x, unsigned from) {
+  struct Word {
+    T in, out;
+    unsigned from;
+  } word{x, x, from};
+  temper_machine->together(32, &word, [](void** all) {
+    for (unsigned i = 0; i < 32; ++i) {
+      Word* mine = static_cast<Word*>(all[i]);
+      mine->out = static_cast<Word*>(all[mine->from % 32])->in;
+    }
+  });
+  return word.out;
+}
+template <class T>
 T __shfl_xor_sync(unsigned, T x, int mask) {
   struct Word {
     T in, out;
@@ -56,6 +70,14 @@ T __shfl_xor_sync(unsigned, T x, int mask) {
   return word.out;
 }
 
+// Nothing else runs between two steps of a lane.
+template <class T>
+inline T atomicMax(T* at, T x) {
+  const T before = *at;
+  if (x > before) *at = x;
+  return before;
+}
+
 template <class To, class From>
 inline To bits_as(From x) {
   static_assert(sizeof(To) == sizeof(From));
@@ -68,6 +90,7 @@ inline unsigned __float_as_uint(float x) { return bits_as<unsigned>(x); }
 inline int __float_as_int(float x) { return bits_as<int>(x); }
 inline float __int_as_float(int x) { return bits_as<float>(x); }
 inline double __longlong_as_double(long long x) { return bits_as<double>(x); }
+inline long long __double_as_longlong(double x) { return bits_as<long long>(x); }
 inline unsigned __umulhi(unsigned a, unsigned b) { return unsigned((static_cast<unsigned long long>(a) * b) >> 32); }
 inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }

@@ -41,6 +41,7 @@ DEVICE Sum product_of(const u8* a, const u8* b, Sum sum) {
   return sum;
 }
 
+#if __CUDA_ARCH__ >= 800
 DEVICE void multiply(Sum (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
   struct Mine {
     Sum* c;
@@ -67,6 +68,44 @@ DEVICE void multiply(Sum (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
       }
   });
 }
+#else
+DEVICE Sum product_of(u32 const (&a)[4], u32 const (&b)[4], Sum sum) {
+  for (u32 i = 0; i < sizeof a / sizeof(Factor); ++i)
+    sum = sum + factor(reinterpret_cast<const Factor*>(a)[i]) * factor(reinterpret_cast<const FactorOfB*>(b)[i]);
+  return sum;
+}
+// A warp's product of ROWS by 8, 16 bytes deep: each lane has a word of each eight rows and of the columns, and two
+// sums of each eight rows.
+template <int ROWS>
+DEVICE void multiply_warp(Sum* const (&c)[ROWS / 8 * 2], const u32 (&a)[ROWS / 8], u32 b) {
+  struct Mine {
+    Sum* const* c;
+    const u32* a;
+    u32 b;
+  } mine{c, a, b};
+  temper_machine->together(32, &mine, [](void** all) {
+    u32 a[ROWS][4], b[8][4];
+    for (int lane = 0; lane < 32; ++lane) {
+      const Mine& from = *static_cast<Mine*>(all[lane]);
+      for (int eight = 0; eight < ROWS / 8; ++eight) a[eight * 8 + lane / 4][lane % 4] = from.a[eight];
+      b[lane / 4][lane % 4] = from.b;
+    }
+    for (int lane = 0; lane < 32; ++lane)
+      for (int i = 0; i < ROWS / 8 * 2; ++i) {
+        Sum& c = *static_cast<Mine*>(all[lane])->c[i];
+        c = product_of(a[lane / 4 + i / 2 * 8], b[lane % 4 * 2 + i % 2], c);
+      }
+  });
+}
+#if MATRIX == 1
+DEVICE void multiply_shallow(Sum (&c)[4], u32 a0, u32 a1, u32 b) {
+  multiply_warp<16>({&c[0], &c[1], &c[2], &c[3]}, {a0, a1}, b);
+}
+#else
+DEVICE void multiply_shallow(Sum& c0, Sum& c1, u32 a, u32 b) { multiply_warp<8>({&c0, &c1}, {a}, b); }
+#endif
+#include "backends/cuda/support/turing_mma.cuh"
+#endif
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 DEVICE void begin_products() {}
@@ -108,16 +147,52 @@ DEVICE void multiply_group(Sum (&d)[COUNT], u64 a, u64 b, u32 add = 1) {
       },
       d, nullptr, a, b, add);
 }
+// Column `column` of a matrix that lies by rows of columns, in pieces of 64 columns of 16 bits.
+DEVICE void column_of_matrix(u8 (&to)[32], u64 descriptor, u32 column, const u8* shared) {
+  const u32 start = u32(descriptor & 0x3fff) << 4, piece = u32(descriptor >> 16 & 0x3fff) << 4,
+            stride = u32(descriptor >> 32 & 0x3fff) << 4;
+  if (descriptor >> 62 != 1) __builtin_trap();
+  for (u32 row = 0; row < 16; ++row) {
+    const u32 at = start + column / 64 * piece + row / 8 * stride + row % 8 * 128 + column % 64 * 2;
+    memcpy(to + row * 2, shared + (at ^ (at >> 7 & 7) << 4), 2);
+  }
+}
+// Rows of a in registers: row and row + 8 of the left half, then of the right one.
+DEVICE void rows_of_lanes(u8 (&rows)[64][32], const void* const* from) {
+  for (int t = 0; t < 128; ++t)
+    for (int i = 0; i < 4; ++i)
+      memcpy(rows[t / 32 * 16 + i % 2 * 8 + t % 32 / 4] + i / 2 * 16 + t % 4 * 4, static_cast<const u32*>(from[t]) + i,
+             4);
+}
 template <int COUNT>
 DEVICE void multiply_group(Sum (&d)[COUNT], const u32 (&a)[4], u64 b, u32 add) {
   temper_machine->product(
       [](void* const* sums, const void* const* from, u64, u64 b, u32 add, const u8* shared) {
         u8 rows[64][32], columns[COUNT * 2][32];
-        for (int t = 0; t < 128; ++t)
-          for (int i = 0; i < 4; ++i)  // row and row + 8 of the left half, then of the right one
-            memcpy(rows[t / 32 * 16 + i % 2 * 8 + t % 32 / 4] + i / 2 * 16 + t % 4 * 4,
-                   static_cast<const u32*>(from[t]) + i, 4);
+        rows_of_lanes(rows, from);
         for (int c = 0; c < COUNT * 2; ++c) row_of_matrix(columns[c], b, c, shared);
+        add_products<COUNT>(sums, rows, columns, add);
+      },
+      d, a, 0, b, add);
+}
+template <int COUNT>
+DEVICE void multiply_group_by_rows(Sum (&d)[COUNT], u64 a, u64 b, u32 add = 1) {
+  temper_machine->product(
+      [](void* const* sums, const void* const*, u64 a, u64 b, u32 add, const u8* shared) {
+        u8 rows[64][32], columns[COUNT * 2][32];
+        for (int r = 0; r < 64; ++r) row_of_matrix(rows[r], a, r, shared);
+        for (int c = 0; c < COUNT * 2; ++c) column_of_matrix(columns[c], b, c, shared);
+        add_products<COUNT>(sums, rows, columns, add);
+      },
+      d, nullptr, a, b, add);
+}
+template <int COUNT>
+DEVICE void multiply_group_by_rows(Sum (&d)[COUNT], const u32 (&a)[4], u64 b, u32 add) {
+  temper_machine->product(
+      [](void* const* sums, const void* const* from, u64, u64 b, u32 add, const u8* shared) {
+        u8 rows[64][32], columns[COUNT * 2][32];
+        rows_of_lanes(rows, from);
+        for (int c = 0; c < COUNT * 2; ++c) column_of_matrix(columns[c], b, c, shared);
         add_products<COUNT>(sums, rows, columns, add);
       },
       d, a, 0, b, add);

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention by TMA and wgmma, on Hopper (attention_hopper.cu).
+#include <algorithm>
+
+#include "backends/cuda/attention/attention.h"
+#include "backends/cuda/support/constants.h"
+#include "base/checked.h"
+
+namespace temper::cuda {
+
+namespace {
+
+// How a block is made up: "128x160" has 128 queries, 64 a warpgroup, and takes 160 keys at a time.
+struct Tile {
+  int consumers, keys;
+  int largest_head, largest_masked_head;  // that its registers hold without masks or a softcap, and with them
+  std::string text() const { return concat(consumers * 64, 'x', keys); }
+};
+constexpr Tile kTiles[] = {{3, 128, 64, 0},   {2, 160, 128, 0}, {2, 128, 128, 64}, {2, 64, 256, 128},
+                           {2, 32, 256, 256}, {1, 128, 64, 0},  {1, 64, 128, 128}};
+constexpr int kStages = 2, kPiece = 64;
+
+struct Heads {  // sizes, rounded up to whole pieces
+  int64_t query, value;
+};
+Heads heads_of(const Problem& problem) {
+  const ops::AttentionSizes s = attention_sizes(problem);
+  return {round_up<int64_t>(s.key_size, kPiece), round_up<int64_t>(s.value_size, kPiece)};
+}
+int64_t largest_head(const Problem& problem) {
+  const Heads heads = heads_of(problem);
+  return std::max(heads.query, heads.value);
+}
+bool holds(const Tile& tile, const Problem& problem) {
+  const bool plain = !has(problem, kMask) && problem.op.get<ops::Attention>().softcap == 0;
+  return largest_head(problem) <= (plain ? tile.largest_head : tile.largest_masked_head);
+}
+int64_t shared_bytes(const Problem& problem, const Tile& tile) {
+  const Heads heads = heads_of(problem);
+  constexpr int64_t kBarriers = 1 + 4 * kStages + 3;
+  return (tile.consumers * 64 * largest_head(problem) + kStages * tile.keys * (heads.query + heads.value)) * 2 +
+         kBarriers * 8;
+}
+
+Support supports(const Problem& problem) {
+  if (Support support = attention_supports(problem); !support.yes()) return support;
+  if (attention_sizes(problem).keys == 0) return refused("no keys");
+  for (size_t i : {kQ, kK, kV})
+    if (problem.inputs[i].pitch % 8) return refused("rows at no multiple of 16 bytes");
+  if (problem.outputs[0].pitch % 8) return refused("rows at no multiple of 16 bytes");
+  return supported();
+}
+
+// Blocks of more queries read keys and values less often; those of fewer fill the GPU.
+std::vector<Config> configs(const Problem& problem, const GpuProperties&) {
+  const ops::AttentionSizes s = attention_sizes(problem);
+  std::vector<Config> out;
+  for (const Tile& tile : kTiles) {
+    if (!holds(tile, problem)) continue;
+    // A tile of as many queries and more keys does with fewer turns.
+    const bool narrow = tile.consumers == 2 && tile.keys < 128 && !out.empty();
+    // One warpgroup has many keys at a time only where they are all that there are, or nearly so.
+    const bool many = tile.consumers == 1 && tile.keys > 64 && s.keys > 2 * tile.keys;
+    // A whole warpgroup would have no queries; half of a block of keys would do.
+    const bool idle = tile.consumers > 1 && s.queries <= (tile.consumers - 1) * 64 && largest_head(problem) <= 128,
+               wide = tile.keys > 64 && s.keys <= tile.keys / 2;
+    if (!narrow && !idle && !wide && !many) out.push_back(plain_config(problem, tile.text()));
+  }
+  return out;
+}
+
+const Tile& tile_of(const Problem& problem, std::string_view text) {
+  for (const Tile& tile : kTiles)
+    if (tile.text() == text && holds(tile, problem)) return tile;
+  fail(ErrorKind::bad_file, "an attention has no tile '", text, "'");
+}
+
+// Boxes of `rows` rows and a piece of one head, of a tensor [batch, count, heads * size].
+SlotMap map_of(const Slot& slot, const Port& port, int64_t heads, int64_t size, int rows) {
+  const Dims dims = port.dims(), strides = logical_strides(port, Layout::plain);
+  SlotMap map{slot, {}};
+  map.spec.element_bytes = 2;
+  map.spec.sizes = {uint64_t(size), uint64_t(heads), uint64_t(dims[1]), uint64_t(dims[0])};
+  map.spec.strides = {uint64_t(size * 2), uint64_t(strides[1] * 2), uint64_t(strides[0] * 2)};
+  map.spec.box = {uint32_t(kPiece), 1, uint32_t(rows), 1};
+  map.spec.steps = {1, 1, 1, 1};
+  map.spec.swizzle = kPiece * 2;
+  return map;
+}
+
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties& gpu) {
+  const ops::AttentionSizes s = attention_sizes(problem);
+  const Tile& tile = tile_of(problem, config.text);
+  const Heads heads = heads_of(problem);
+  Recipe::Work out;
+  if (element_count(problem.outputs[0].dims()) == 0) return out;
+
+  Job job;
+  job.entry = "attention";
+  job.overlap = true;
+  std::string arguments;
+  add_masks(problem, arguments, job.slots);
+  const auto input = [&](size_t i, int64_t count, int64_t size, int rows) {
+    job.maps.push_back(map_of({Slot::Kind::input, int(i), 0}, problem.inputs[i], count, size, rows));
+  };
+  input(kQ, s.heads, s.key_size, 64);
+  input(kK, s.kv_heads, s.key_size, tile.keys);
+  input(kV, s.kv_heads, s.value_size, tile.keys);
+  job.maps.push_back(map_of({Slot::Kind::output, 0, 0}, problem.outputs[0], s.heads, s.value_size, 64));
+  const int64_t bytes = shared_bytes(problem, tile);
+  // Blocks of one consumer, as many as the registers and the memory of an SM leave room for.
+  const int64_t most = tile.keys > 64 || problem.op.get<ops::Attention>().softcap != 0 ? 2 : 3;
+  const int64_t blocks = tile.consumers > 1 ? 1 : std::clamp<int64_t>(gpu.shared_per_block / bytes, 1, most);
+  job.source.text = concat(attention_constants(problem, tile.keys), macro("ARGUMENTS", arguments),
+                           int_constants({{"CONSUMERS", tile.consumers},
+                                          {"STAGES", kStages},
+                                          {"LEAST_BLOCKS", blocks},
+                                          {"QUERY_SIZE", heads.query},
+                                          {"VALUE_SIZE", heads.value}}),
+                           "#include \"backends/cuda/attention/attention_hopper.cu\"\n");
+  const int64_t tiles = ceil_div<int64_t>(s.queries, tile.consumers * 64);
+  job.shape.block = {uint32_t(tile.consumers * 128 + (tile.consumers > 1 ? 128 : 32)), 1, 1};
+  job.shape.grid = {uint32_t(s.batch * s.heads * tiles), 1, 1};
+  job.shape.shared_bytes = uint32_t(bytes);
+  job.parameters = attention_parameters(problem, tiles);
+  out.jobs.push_back(std::move(job));
+  return out;
+}
+
+}  // namespace
+
+extern const Recipe attention_hopper_recipe;
+const Recipe attention_hopper_recipe{"cuda.attention.hopper", 1, supports, configs, work, "sm_90a",
+                                     attention_takes_parts};
+
+}  // namespace temper::cuda
