@@ -15,6 +15,9 @@ struct Reorder {
 
 struct DeviceSettings {
   std::vector<std::string> library_folders;  // where NVIDIA's libraries are looked for first (cuda::LibrarySearch)
+  // A CUcontext of the GPU, in which the caller's memory and streams lie, and which outlives all that is made in it;
+  // null: the GPU's primary context, that of the CUDA runtime.
+  void* cuda_context = nullptr;
 };
 
 struct Backend {
@@ -32,6 +35,9 @@ struct Backend {
   void (*preload)(std::string_view manifest, int ordinal, const DeviceSettings& settings) = nullptr;
   // Some of its tactics take ops fused with their neighbours (graph/ops/fused.h).
   bool fuses = false;
+  // Products of rows by weights are its fastest, so that other forms should become such (passes/turn_products.cc,
+  // passes/patches_as_products.h).
+  bool by_rows = false;
 };
 
 // THE backend list. `device` is a backend's name or, where a machine may have several, "cuda:1". Throws Error{usage}

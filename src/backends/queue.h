@@ -27,6 +27,13 @@ class Queue {
   virtual void copy_to_device(void* to, const void* from, int64_t bytes) = 0;
   virtual void copy_to_host(void* to, const void* from, int64_t bytes) = 0;
   virtual void copy_on_device(void* to, const void* from, int64_t bytes) = 0;
+  // Order beside the work of others: `stream` is a stream of theirs on the same device and in the same context (a
+  // CUstream), null its default stream. is_captured: work put into it goes into a graph now. wait_for: what is put in
+  // from now on waits for what `stream` holds by now. let_wait: what is put into `stream` from now on waits for what is
+  // here by now. Neither waits on the host.
+  virtual bool is_captured(void* stream) = 0;
+  virtual void wait_for(void* stream) = 0;
+  virtual void let_wait(void* stream) = 0;
   // Waits until all work is done; errors of kernels surface here.
   virtual void wait() = 0;
   // Whether a fault has taken the device from this process for good, so that every further call fails.

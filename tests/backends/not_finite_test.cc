@@ -85,6 +85,11 @@ TEST(NotFinite, SoftmaxMaxPoolReductionsAndComparisonsGiveWhatTheReferenceGives)
     for (const char* file : {"softmax", "pool", "reduce", "arg_reduce"}) expect_reference(file, values, none);
 }
 
+TEST(NotFinite, WhatIsOrderedMovedAndSummedIsWhatTheReferenceGives) {
+  for (const std::vector<double>& values : {std::vector<double>{kNan}, {kNan, kInfinity, -kInfinity}, {kInfinity}})
+    for (const char* file : {"topk", "scatter", "cumulative"}) expect_reference(file, values, none);
+}
+
 TEST(NotFinite, PointwiseProgramsGiveWhatTheReferenceGives) {
   for (const std::vector<double>& values : {std::vector<double>{kNan}, {kInfinity}, {-kInfinity}})
     expect_reference("pointwise", values, none);

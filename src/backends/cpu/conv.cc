@@ -42,6 +42,30 @@ struct Built {
   std::optional<Descriptor> descriptor;
 };
 
+// A picture of one column is a row, which lies the same in memory: oneDNN's kernels take a strip of a row at a time,
+// and from a column one pixel. `problem` itself where it is none.
+Problem as_row(const Problem& problem) {
+  const auto& op = problem.op.get<ops::Conv>();
+  const auto is_column = [](const Port& port) { return port.type.rank() == 4 && port.dims()[3] == 1; };
+  if (!is_column(problem.inputs[0]) || !is_column(problem.inputs[1]) || !is_column(problem.outputs[0])) return problem;
+  const ConvGeometry geometry = conv_geometry(problem);
+  if (geometry.begin[1] != 0 || geometry.end[1] != 0) return problem;
+  Problem row = problem;
+  ops::Conv turned = op;
+  turned.pad_mode = ops::PadMode::explicit_pads;
+  turned.pads = {0, geometry.begin[0], 0, geometry.end[0]};
+  std::swap(turned.strides[0], turned.strides[1]);
+  std::swap(turned.dilations[0], turned.dilations[1]);
+  row.op = std::move(turned);
+  const auto turn = [](Port& port) {
+    Shape& shape = port.type.shape;
+    if (shape.size() >= 2) std::swap(shape[shape.size() - 2], shape[shape.size() - 1]);
+  };
+  std::for_each(row.inputs.begin(), row.inputs.end(), turn);
+  std::for_each(row.outputs.begin(), row.outputs.end(), turn);
+  return row;
+}
+
 // A channel block that does not divide the channels of a group cannot hold groups apart, unless each is one channel.
 bool layout_possible(const Problem& problem, Layout layout) {
   const auto& op = problem.op.get<ops::Conv>();
@@ -117,7 +141,8 @@ std::vector<Layout> input_layouts(const Problem& problem, Layout in, Layout out)
   return layouts;
 }
 
-std::vector<Config> configs(const Problem& problem, const Device& device) {
+std::vector<Config> configs(const Problem& given, const Device& device) {
+  const Problem problem = as_row(given);
   const ThreadScope threads(problem.threads);
   std::vector<Config> result;
   std::vector<std::string> seen;
@@ -167,7 +192,8 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
 }
 
 // Packed: weights in the primitive's own format, then the bias.
-Packed build(const Problem& problem, const Config& config, const Device&) {
+Packed build(const Problem& given, const Config& config, const Device&) {
+  const Problem problem = as_row(given);
   const ThreadScope threads(problem.threads);
   const Built built = choose(problem, config);
   const memory::desc to = built.descriptor->weights_desc();
@@ -246,12 +272,12 @@ class ConvKernel final : public Kernel {
 };
 
 std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView& packed, const Device&) {
-  return std::make_unique<ConvKernel>(problem, config, packed);
+  return std::make_unique<ConvKernel>(as_row(problem), config, packed);
 }
 
 }  // namespace
 
 extern const Tactic cpu_conv_onednn;
-const Tactic cpu_conv_onednn{"cpu.conv.onednn", 2, supports, configs, build, load};
+const Tactic cpu_conv_onednn{"cpu.conv.onednn", 3, supports, configs, build, load};
 
 }  // namespace temper

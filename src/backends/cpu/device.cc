@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/onednn.h"
 #include "base/version.h"
 
@@ -25,18 +26,21 @@ Device cpu_device() {
   static const Device device = [] {
     Device d;
     d.backend = "cpu";
-    d.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    d.avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+    const IsaLevel most = isa_limit();
+    d.avx2 = most >= IsaLevel::avx2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    d.avx512 = most >= IsaLevel::avx512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-    d.avx512_vnni = d.avx512 && __builtin_cpu_supports("avx512vnni");
-    d.avx512_bf16 = d.avx512 && __builtin_cpu_supports("avx512bf16");
+    d.avx512_vnni = d.avx512 && most >= IsaLevel::avx512_vnni && __builtin_cpu_supports("avx512vnni");
+    d.avx512_bf16 = d.avx512_vnni && most >= IsaLevel::avx512_bf16 && __builtin_cpu_supports("avx512bf16");
     const dnnl_version_t* v = dnnl_version();
     d.fingerprint = concat("cpu ", cpu_model(),
                            d.avx512_bf16 ? " avx512_bf16"
                            : d.avx512    ? " avx512"
                            : d.avx2      ? " avx2"
                                          : " baseline",
-                           " oneDNN ", v->major, '.', v->minor, '.', v->patch, " temper ", version());
+                           most == IsaLevel::amx ? "" : " at most ",
+                           most == IsaLevel::amx ? "" : enum_names(IsaLevel{})[size_t(most)], " oneDNN ", v->major, '.',
+                           v->minor, '.', v->patch, " temper ", version());
     return d;
   }();
   return device;

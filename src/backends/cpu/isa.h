@@ -2,7 +2,9 @@
 // Temper's own kernels are loops that the compiler vectorises. vectorised(loop) holds the loop compiled three times and
 // runs the widest version this CPU has, so that one binary for any x86-64 uses AVX2 and AVX-512 where they are present.
 #pragma once
+#include <array>
 #include <cstdint>
+#include <string_view>
 
 namespace temper {
 
@@ -13,9 +15,21 @@ namespace temper {
 #define TEMPER_NO_ALIAS _Pragma("GCC ivdep")
 #endif
 
+// What an x86 CPU has, each with all before it.
+enum class IsaLevel : uint8_t { base, avx2, avx512, avx512_vnni, avx512_bf16, amx };
+constexpr std::array<std::string_view, 6> enum_names(IsaLevel) {
+  return {"base", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
+}
+// Nothing above `level`, one of those names, is used by this process, by oneDNN neither. Throws Error{usage} for
+// another name, and where kernels were made already.
+void limit_isa(std::string_view level);
+// Likewise TEMPER_ISA in the environment says so, unless limit_isa() did.
+IsaLevel isa_limit();
+
+// What Temper's own kernels are compiled for.
 enum class Isa : uint8_t { base, avx2, avx512 };
 Isa cpu_isa();          // what kernels use now
-Isa best_isa();         // the widest that this CPU can run
+Isa best_isa();         // the widest that this CPU can run and isa_limit() allows
 void set_isa(Isa isa);  // for tests; the caller stays at or below best_isa()
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -29,6 +43,11 @@ template <class Loop>
 __attribute__((target("avx2,fma,f16c,bmi,bmi2"), flatten, noinline)) void run_avx2(Loop loop) {
   loop();
 }
+// For CPUs of x86 without AVX2, from before 2013: small code (cold), as the two others are large.
+template <class Loop>
+__attribute__((cold, noinline)) void run_base(Loop loop) {
+  loop();
+}
 
 // The closure is passed by value: captured by value too ([=]), its members live in registers.
 template <class Loop>
@@ -36,13 +55,35 @@ inline void vectorised(Loop loop) {
   switch (cpu_isa()) {
     case Isa::avx512: return run_avx512(loop);
     case Isa::avx2: return run_avx2(loop);
-    default: return loop();
+    default: return run_base(loop);
   }
+}
+
+// A loop written for vectors of 8 floats: with AVX-512, too, compiled for AVX2.
+template <class Loop>
+inline void vectorised_by_8(Loop loop) {
+  if (cpu_isa() == Isa::base) run_base(loop);
+  else run_avx2(loop);
+}
+
+// One of two loops, the first written for vectors of 16 floats, which only AVX-512 holds in a register.
+template <class Wide, class Narrow>
+inline void vectorised_by_16_or_8(Wide wide, Narrow narrow) {
+  if (cpu_isa() == Isa::avx512) run_avx512(wide);
+  else vectorised_by_8(narrow);
 }
 #else
 template <class Loop>
 inline void vectorised(Loop loop) {
   loop();
+}
+template <class Loop>
+inline void vectorised_by_8(Loop loop) {
+  loop();
+}
+template <class Wide, class Narrow>
+inline void vectorised_by_16_or_8(Wide, Narrow narrow) {
+  narrow();
 }
 #endif
 

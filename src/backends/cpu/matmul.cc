@@ -206,6 +206,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cpu_matmul_onednn;
-const Tactic cpu_matmul_onednn{"cpu.matmul.onednn", 2, supports, configs, build, load};
+const Tactic cpu_matmul_onednn{"cpu.matmul.onednn", 3, supports, configs, build, load};
 
 }  // namespace temper

@@ -99,11 +99,30 @@ struct Vector {
     convert(words, halves);
     std::memcpy(static_cast<void*>(to), &halves, sizeof halves);
   }
-  void take_larger(const Vector& other) {
-    const Floats winner = other.lanes > lanes ? other.lanes : lanes;
-    lanes = other.lanes != other.lanes ? other.lanes : winner;
-  }
 };
+// Of w channels of `count` rows with `taps` pixels each, `step` elements apart, and of `result` unless it is the first.
+// NaN wins. It is found by integers: GCC 12 takes a comparison of a vector with itself apart into scalars.
+template <int64_t w, class T>
+inline void largest_of(const T* pixel, const int64_t* starts, int64_t count, int64_t step, int64_t taps, bool first,
+                       T* result) {
+  using Floats = typename Vector<w>::Floats;
+  using Bits = typename Named<w, int32_t>::type;
+  constexpr int32_t infinity = 0x7f800000, quiet_nan = 0x7fc00000;
+  Vector<w> best, value;
+  Bits unordered = {};  // negative where a NaN was
+  if (first) best.lanes = Floats{} - std::numeric_limits<float>::infinity();
+  else best.load(result);
+  for (int64_t s = 0; s < count; ++s) {
+    const T* place = pixel + starts[s];
+    for (int64_t t = 0; t < taps; ++t, place += step) {
+      value.load(place);
+      best.lanes = best.lanes < value.lanes ? value.lanes : best.lanes;
+      unordered |= infinity - (reinterpret_cast<Bits>(value.lanes) & 0x7fffffff);
+    }
+  }
+  best.lanes = reinterpret_cast<Floats>(reinterpret_cast<Bits>(best.lanes) | ((unordered >> 31) & quiet_nan));
+  best.store(result);
+}
 template <class T>
 constexpr Held<T> kLowest = std::is_floating_point_v<Held<T>> ? -std::numeric_limits<Held<T>>::infinity()
                                                               : std::numeric_limits<Held<T>>::lowest();
@@ -247,17 +266,7 @@ class OwnPoolKernel final : public Kernel {
         const T* pixel = x + (at + from * axis.dilation) * inner;
         T* result = y + o * inner;
         const auto vector = [&]<int64_t w>(int64_t k) {
-          Vector<w> best, value;
-          if (first) best.lanes = typename Vector<w>::Floats{} + kLowest<T>;
-          else best.load(result + k);
-          for (int64_t s = 0; s < count; ++s) {
-            const T* place = pixel + starts[s] + k;
-            for (int64_t t = from; t < to; ++t, place += step) {
-              value.load(place);
-              best.take_larger(value);
-            }
-          }
-          best.store(result + k);
+          largest_of<w>(pixel + k, starts, count, step, to - from, first, result + k);
         };
         const auto columns = [&]<int64_t w, bool all>(int64_t k, int64_t rest) {
           const int64_t width = all ? w : rest;
@@ -271,12 +280,15 @@ class OwnPoolKernel final : public Kernel {
           for (int64_t c = 0; c < width; ++c) result[k + c] = released<T>(best[c]);
         };
         int64_t k = 0;
-        for (; k + 64 <= inner; k += 64) columns.template operator()<64, true>(k, 64);
         if constexpr (std::is_same_v<T, float> || std::is_same_v<T, BFloat16>) {
+          for (; k + 64 <= inner; k += 64) columns.template operator()<64, true>(k, 64);
           for (; k + 16 <= inner; k += 16) vector.template operator()<16>(k);
           for (; k + 8 <= inner; k += 8) vector.template operator()<8>(k);
-        } else {
+        } else if constexpr (sizeof(T) == 1) {
+          for (; k + 64 <= inner; k += 64) columns.template operator()<64, true>(k, 64);
           for (; k + 8 <= inner; k += 8) columns.template operator()<8, true>(k, 8);
+        } else {  // rare: no code for whole vectors
+          for (; k + 8 < inner; k += 8) columns.template operator()<8, false>(k, 8);
         }
         if (k < inner) columns.template operator()<8, false>(k, inner - k);
       }
@@ -302,6 +314,7 @@ class OwnPoolKernel final : public Kernel {
       };
       if (axis.stride == 1) taps(std::integral_constant<int64_t, 1>());
       else if (axis.stride == 2) taps(std::integral_constant<int64_t, 2>());
+      else if (axis.stride == 4) taps(std::integral_constant<int64_t, 4>());
       else taps(axis.stride);
     });
   }
@@ -378,6 +391,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cpu_pool;
-const Tactic cpu_pool{"cpu.pool", 2, supports, configs, nullptr, load};
+const Tactic cpu_pool{"cpu.pool", 3, supports, configs, nullptr, load};
 
 }  // namespace temper

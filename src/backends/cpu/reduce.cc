@@ -126,6 +126,12 @@ using ColumnFold = void (*)(const T* x, int64_t rows, int64_t stride, Accumulato
 // The two loops of a kind. Without x they set `into` to the start. Only what networks compute with is unrolled.
 template <class T>
 constexpr bool kUnrolled = std::is_same_v<T, float> || std::is_same_v<T, BFloat16>;
+// Others than sums and maxima are rare, and compiled for AVX2 at most: the program has to stay small.
+template <class F, class Loop>
+void vectorised_where_common(Loop loop) {
+  if constexpr (std::is_same_v<F, Sum> || std::is_same_v<F, Largest> || std::is_same_v<F, Square>) vectorised(loop);
+  else vectorised_by_8(loop);
+}
 template <class T, class F>
 struct Folds {
   using A = Accumulator<T>;
@@ -134,7 +140,7 @@ struct Folds {
     if (!x) {
       *into = F::template start<A>();
     } else if constexpr (kUnrolled<T>) {
-      vectorised([=] {
+      vectorised_where_common<F>([=] {
         auto join = [](A a, A b) { return F::template join<A>(a, b); };
         *into = join(*into, reduce_row(x, n, F::template start<A>(), [](A a, T v) { return fold(a, v); }, join));
       });
@@ -148,7 +154,8 @@ struct Folds {
     if (!x) {
       for (int64_t k = 0; k < width; ++k) into[k] = F::template start<A>();
     } else if constexpr (kUnrolled<T>) {
-      vectorised([=] { reduce_columns(x, rows, stride, into, width, [](A a, T v) { return fold(a, v); }); });
+      vectorised_where_common<F>(
+          [=] { reduce_columns(x, rows, stride, into, width, [](A a, T v) { return fold(a, v); }); });
     } else {
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t k = 0; k < width; ++k) into[k] = fold(into[k], x[r * stride + k]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // resize on CPUs: nearest moves elements through tables of positions. The other kinds interpolate one axis at a time:
-// each row of the result is a weighted sum of a few rows of what the axis before left.
+// each row of the result is a weighted sum of a few rows of what the axis before left. f16 and bf16 are widened before
+// the first axis and rounded behind the last.
 #include "graph/ops/resize.h"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
+#include "backends/cpu/pointwise_steps.h"
 #include "backends/cpu/table_copy.h"
 #include "base/checked.h"
 #include "base/threads.h"
@@ -112,7 +114,8 @@ struct Pass {
 
 class InterpolateKernel final : public Kernel {
  public:
-  InterpolateKernel(const Problem& problem, Layout layout) : threads_(problem.threads) {
+  InterpolateKernel(const Problem& problem, Layout layout)
+      : dtype_(problem.inputs[0].type.dtype), threads_(problem.threads) {
     const auto& op = problem.op.get<ops::Resize>();
     const Dims from = problem.inputs[0].dims(), to = problem.outputs[0].dims();
     std::vector<ops::ResizeTable> logical(from.size());
@@ -120,6 +123,7 @@ class InterpolateKernel final : public Kernel {
       if (!op.is_identity_along(axis, from[axis], to[axis])) logical[axis] = op.table(axis, from[axis], to[axis]);
     const std::vector<ops::ResizeTable> tables = in_memory_order(std::move(logical), layout);
     Dims dims = physical_dims(from, layout);
+    if (is_narrow()) largest_ = in_ = element_count(dims);
     const Dims end = physical_dims(to, layout);
     for (size_t axis = 0; axis < dims.size(); ++axis) {
       const ops::ResizeTable& table = tables[axis];
@@ -133,27 +137,44 @@ class InterpolateKernel final : public Kernel {
         if (pass.index[t] < 0) pass.index[t] = 0, pass.weight[t] = 0;
       dims[axis] = end[axis];
       passes_.push_back(std::move(pass));
-      if (axis + 1 < dims.size()) largest_ = std::max(largest_, element_count(dims));
+      out_ = element_count(dims);
+      if (axis + 1 < dims.size() || is_narrow()) largest_ = std::max(largest_, out_);
     }
     largest_ = round_up(largest_, int64_t(16));
   }
-  // Two buffers that the passes between the first and the last write in turn.
-  int64_t workspace() const override { return passes_.size() > 1 ? 2 * largest_ * int64_t(sizeof(float)) : 0; }
+  // Two buffers that the passes between the first and the last write in turn; all of them, of what is widened.
+  int64_t workspace() const override {
+    return passes_.size() > 1 || is_narrow() ? 2 * largest_ * int64_t(sizeof(float)) : 0;
+  }
   void launch(const Buffers& buffers) override {
-    const float* from = static_cast<const float*>(buffers.inputs[0]);
     float* scratch = static_cast<float*>(buffers.workspace);
+    const auto at = [&](size_t i) { return scratch + int64_t(i % 2) * largest_; };
+    const float* from = static_cast<const float*>(buffers.inputs[0]);
+    if (is_narrow()) {
+      convert(find_load(dtype_), buffers.inputs[0], size_of(dtype_), at(1), sizeof(float), in_);
+      from = at(1);
+    }
     for (size_t i = 0; i < passes_.size(); ++i) {
-      float* to =
-          i + 1 == passes_.size() ? static_cast<float*>(buffers.outputs[0]) : scratch + int64_t(i % 2) * largest_;
+      float* to = i + 1 == passes_.size() && !is_narrow() ? static_cast<float*>(buffers.outputs[0]) : at(i);
       passes_[i].run(from, to, threads_);
       from = to;
     }
+    if (is_narrow()) convert(find_store(dtype_), from, sizeof(float), buffers.outputs[0], size_of(dtype_), out_);
   }
 
  private:
   std::vector<Pass> passes_;
-  int64_t largest_ = 0;
+  const DType dtype_;
+  int64_t largest_ = 0, in_ = 0, out_ = 0;  // elements: of each buffer, of the input and of the output
   int threads_;
+
+  bool is_narrow() const { return dtype_ != DType::f32; }
+  void convert(StepFn step, const void* from, int64_t from_size, void* to, int64_t to_size, int64_t count) const {
+    parallel_for_threads(threads_, count, kParallel, [&](int, int64_t begin, int64_t end) {
+      step({static_cast<char*>(to) + begin * to_size, static_cast<const char*>(from) + begin * from_size, nullptr,
+            nullptr, end - begin, false, false, false});
+    });
+  }
 };
 
 bool moves_elements(const ops::Resize& op) {
@@ -167,8 +188,9 @@ Support supports(const Problem& problem, const Device&) {
   if (problem.inputs.size() > 1) return refused("its size is data");
   if (element_count(from) == 0 || element_count(to) == 0) return refused("an empty tensor");
   if (moves_elements(op)) return supported();
-  if (problem.inputs[0].type.dtype != DType::f32)
-    return refused("interpolates f32 only, not ", problem.inputs[0].type.dtype);
+  const DType dtype = problem.inputs[0].type.dtype;
+  if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16)
+    return refused("interpolates f32, f16 and bf16 only, not ", dtype);
   for (size_t axis = 0; axis < from.size(); ++axis)
     if (!op.is_identity_along(axis, from[axis], to[axis])) return supported();
   return refused("it changes nothing");
@@ -196,6 +218,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cpu_resize;
-const Tactic cpu_resize{"cpu.resize", 1, supports, configs, nullptr, load};
+const Tactic cpu_resize{"cpu.resize", 2, supports, configs, nullptr, load};
 
 }  // namespace temper

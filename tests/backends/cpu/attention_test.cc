@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <random>
 
+#include "../attention_lines.h"
 #include "../case_files.h"
 #include "../run_tactic.h"
 #include "backends/cpu/cpu.h"
@@ -15,11 +15,7 @@
 namespace temper {
 namespace {
 
-struct Draw {
-  std::mt19937_64 random;
-  int64_t operator()(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); }
-  bool chance(int percent) { return (*this)(1, 100) <= percent; }
-};
+using testing::Draw;
 
 // A line of tests/cases.
 std::string random_line(uint64_t seed) {
@@ -32,21 +28,7 @@ std::string random_line(uint64_t seed) {
   auto type = [&](int64_t rows, int64_t width) { return concat(dtype, '[', batch, ',', rows, ',', width, ']'); };
   std::string line = concat("attention(", type(queries, heads * size), ", ", type(keys, kv_heads * size), ", ",
                             type(keys, kv_heads * value_size));
-  const bool masked = draw.chance(50), lengths = draw.chance(25);
-  if (masked) {
-    const char* const kinds[] = {"f32", "bf16", "bool"};
-    line += concat(", ", kinds[draw(0, 2)], '[');
-    const int64_t sizes[] = {batch, heads, queries, keys};
-    for (int64_t axis = draw(0, 3); axis < 4; ++axis)
-      line += concat(draw.chance(70) ? sizes[axis] : 1, axis < 3 ? "," : "]");
-  } else if (lengths) {
-    line += ", _";
-  }
-  if (lengths) {
-    line += concat(", i64[", batch, "]=[");
-    for (int64_t b = 0; b < batch; ++b) line += concat(b ? "," : "", draw(0, keys));
-    line += "]";
-  }
+  line += testing::draw_masks(draw, {"f32", "bf16", "bool"}, batch, heads, queries, keys).text;
   line += concat(") heads=", heads, " kv_heads=", kv_heads, " scale=", draw.chance(80) ? "0.125" : "1");
   if (draw.chance(20)) line += concat(" left=", draw(0, 80));
   if (draw.chance(40)) line += concat(" right=", draw.chance(70) ? 0 : draw(0, 80));

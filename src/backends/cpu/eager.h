@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes that run between plans, because the sizes of what they give are data, and the kernels of CPUs that compute
+// them.
+#pragma once
+#include <string_view>
+
+#include "backends/tactic.h"
+
+namespace temper {
+
+// The CPU's way to compute a problem in plain layouts: the first tactic of its list that has one, which may be the
+// reference; null where no tactic takes it.
+struct PlainWay {
+  const Tactic* tactic = nullptr;
+  Config config;
+};
+PlainWay plain_way(const Problem& problem, const Device& cpu);
+
+// As run_node (graph/graph.h), on tensors in the host's memory, but by kernels where there are some.
+std::vector<Tensor> run_eager(const Op& op, const std::vector<Tensor>& inputs, std::string_view name, int threads);
+
+}  // namespace temper

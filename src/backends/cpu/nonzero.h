@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// nonzero on CPUs. No tactic: the size of its result is data, so it runs between plans (eager.h).
+#pragma once
+#include "graph/tensor.h"
+
+namespace temper {
+
+// What ops::NonZero::reference gives.
+Tensor run_nonzero(const Tensor& x);
+
+}  // namespace temper

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of bytes where the CPU has no VNNI, at the values for which sums of pairs do not fit 16 bits.
+#include <gtest/gtest.h>
+
+#include "../run_tactic.h"
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/isa.h"
+#include "bench/cases.h"
+
+namespace temper {
+namespace {
+
+class Int8Panels : public ::testing::Test {
+ protected:
+  void TearDown() override { set_isa(best_isa()); }
+};
+
+// All of `x` and all of `w` the same.
+void expect_exact(const std::string& text, int x, int w) {
+  SCOPED_TRACE(concat(text, ' ', x, " times ", w));
+  const KernelCase test = parse_cases(text).at(0);
+  std::vector<Tensor> inputs = make_case_inputs(test, 1);
+  for (int64_t i = 0; i < inputs[0].count(); ++i) inputs[0].data<uint8_t>()[i] = uint8_t(x);
+  for (int64_t i = 0; i < inputs[1].count(); ++i) inputs[1].data<int8_t>()[i] = int8_t(w);
+  const Problem problem = make_case_problem(test, inputs, 2);
+  std::vector<TensorType> types;
+  for (const Port& port : problem.outputs) types.push_back(port.type);
+  const Tensor want = reference(test.op, inputs, types).at(0);
+  Device device = cpu_device();
+  device.avx512 = device.avx512_bf16 = device.avx512_vnni = false;
+  int ran = 0;
+  for (const Isa isa : {Isa::base, std::min(Isa::avx2, best_isa())}) {
+    set_isa(isa);
+    for (const Tactic* tactic : find_backend("cpu").tactics()) {
+      if (tactic->name.find("int8_panels") == std::string_view::npos || !tactic->supports(problem, device).yes())
+        continue;
+      for (const Config& config : tactic->configs(problem, device)) {
+        ++ran;
+        EXPECT_TRUE(testing::run_tactic(*tactic, problem, config, inputs, device).at(0).same_bits(want));
+      }
+    }
+  }
+  EXPECT_EQ(ran, 2);
+}
+
+TEST_F(Int8Panels, LargestProductsDoNotSaturate) {
+  for (const int x : {0, 1, 255})
+    for (const int w : {-128, -127, 127}) {
+      expect_exact("matmul(u8[13,77], i8[77,35]*)", x, w);
+      expect_exact("matmul(u8[7,1000], i8[1000,16]*)", x, w);
+      expect_exact("conv(u8[2,5,7,6], i8[33,5,3,3]*) strides=[1,2] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"", x,
+                   w);
+    }
+}
+
+}  // namespace
+}  // namespace temper
