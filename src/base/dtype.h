@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types, their names (the same in text, files and messages) and the two 16-bit floats.
+// Element types, their names (the same in text, files and messages) and the two 16-bit floats. What the codes of the
+// types below 16 bits mean that nothing computes with is in base/small_types.h.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -12,8 +13,36 @@
 
 namespace temper {
 
-enum class DType : uint8_t { f32, f16, bf16, f64, i8, u8, i16, u16, i32, u32, i64, u64, boolean };
-constexpr int kDTypeCount = 13;
+// Ops compute with the first ones. Those behind boolean are stored only: they are moved, and converted by programs over
+// their codes, one in a byte. An i4 or i2 is its number as a signed byte; of the others a byte has the code in its low
+// bits and 0 above.
+enum class DType : uint8_t {
+  f32,
+  f16,
+  bf16,
+  f64,
+  i8,
+  u8,
+  i16,
+  u16,
+  i32,
+  u32,
+  i64,
+  u64,
+  boolean,
+  f8e4m3fn,
+  f8e4m3fnuz,
+  f8e5m2,
+  f8e5m2fnuz,
+  f8e8m0,
+  f4e2m1,
+  i4,
+  u4,
+  i2,
+  u2
+};
+constexpr int kDTypeCount = 13;  // that ops compute with
+constexpr int kAllDTypeCount = 23;
 
 // Conversions round to nearest, ties to even; overflow gives infinity (IEEE 754).
 inline uint16_t float_to_half_bits(float value) {
@@ -87,11 +116,12 @@ TEMPER_DTYPE(bool, boolean)
 template <class T>
 constexpr DType dtype_of = DTypeOf<T>::value;
 
-constexpr std::string_view dtype_names[kDTypeCount] = {"f32", "f16", "bf16", "f64", "i8",  "u8",  "i16",
-                                                       "u16", "i32", "u32",  "i64", "u64", "bool"};
+constexpr std::string_view dtype_names[kAllDTypeCount] = {
+    "f32",  "f16",      "bf16",       "f64",    "i8",         "u8",     "i16",    "u16", "i32", "u32", "i64", "u64",
+    "bool", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1", "i4",  "u4",  "i2",  "u2"};
 constexpr std::string_view name_of(DType dtype) { return dtype_names[int(dtype)]; }
 inline std::optional<DType> dtype_from_name(std::string_view name) {
-  for (int i = 0; i < kDTypeCount; ++i)
+  for (int i = 0; i < kAllDTypeCount; ++i)
     if (dtype_names[i] == name) return DType(i);
   return std::nullopt;
 }
@@ -99,15 +129,22 @@ inline void append(std::string& out, DType dtype) { out += name_of(dtype); }
 
 constexpr int64_t size_of(DType dtype) {
   constexpr int64_t sizes[kDTypeCount] = {4, 2, 2, 8, 1, 1, 2, 2, 4, 4, 8, 8, 1};
-  return sizes[int(dtype)];
+  return int(dtype) < kDTypeCount ? sizes[int(dtype)] : 1;
+}
+constexpr bool is_stored_only(DType dtype) { return int(dtype) >= kDTypeCount; }
+// The type that holds the codes of one that is stored only; any other type itself.
+constexpr DType carrier_of(DType dtype) {
+  if (!is_stored_only(dtype)) return dtype;
+  return dtype == DType::i4 || dtype == DType::i2 ? DType::i8 : DType::u8;
 }
 constexpr bool is_float(DType dtype) { return dtype <= DType::f64; }
 constexpr bool is_signed_int(DType dtype) {
   return dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 || dtype == DType::i64;
 }
-constexpr bool is_int(DType dtype) { return !is_float(dtype) && dtype != DType::boolean; }
+constexpr bool is_int(DType dtype) { return dtype >= DType::i8 && dtype <= DType::u64; }
 
-// Calls f.template operator()<T>() with the C++ type that holds `dtype`.
+// Calls f.template operator()<T>() with the C++ type that holds `dtype`. Throws Error{unsupported} for a type that is
+// stored only.
 template <class F>
 decltype(auto) visit_dtype(DType dtype, F&& f) {
   switch (dtype) {
@@ -124,8 +161,8 @@ decltype(auto) visit_dtype(DType dtype, F&& f) {
     case DType::i64: return f.template operator()<int64_t>();
     case DType::u64: return f.template operator()<uint64_t>();
     case DType::boolean: return f.template operator()<bool>();
+    default: fail(ErrorKind::unsupported, name_of(dtype), " is only stored; cast it to a type that is computed with");
   }
-  __builtin_unreachable();
 }
 
 // The type in which a reference computes values of T: double for floats, 64-bit integers for the rest.

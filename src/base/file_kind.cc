@@ -131,6 +131,7 @@ FileKind text_kind(std::string_view head) {
   if (line.starts_with("<!doctype html>") && head.find("\"Content-Security-Policy\"") != head.npos)
     return FileKind::page;
   if (head.starts_with("<svg") || (head.starts_with("<?xml") && head.find("<svg") != head.npos)) return FileKind::svg;
+  if (head.starts_with("<?xml") && head.find("<testsuite name=\"temper gate\"") != head.npos) return FileKind::junit;
   for (std::string_view header : {"model,model_sha256,", "step,op,ms,share,"})
     if (line.starts_with(header)) return FileKind::csv;
   if (line.starts_with("| ") || line.starts_with("## ")) return FileKind::markdown;
@@ -185,6 +186,7 @@ std::string_view words_of(FileKind kind) {
     case FileKind::calibration_cache: return "a calibration cache of TensorRT";
     case FileKind::page: return "a report";
     case FileKind::csv: return "a CSV table of Temper's";
+    case FileKind::junit: return "an XML of test results of Temper's";
     case FileKind::markdown: return "markdown of Temper's";
     case FileKind::svg: return "an SVG picture";
     case FileKind::png: return "a PNG picture";

@@ -23,6 +23,7 @@ enum class FileKind {
   calibration_cache,  // TensorRT's
   page,
   csv,       // with a header that Temper writes; other CSV files are `other`
+  junit,     // the XML of `temper gate`
   markdown,  // tables, or sections as Temper writes them; what begins with a title of its own is `other`
   svg,
   png,

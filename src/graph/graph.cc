@@ -355,48 +355,6 @@ Bindings bind_shapes(const Graph& graph, const std::vector<Dims>& shapes) {
   return bindings;
 }
 
-Graph specialize(const Graph& graph, const Bindings& bound) {
-  Bindings bindings = bound;
-  Graph result;
-  result.name = graph.name;
-  std::vector<ValueId> map(size_t(graph.value_count()));
-  for (ValueId id : graph.inputs()) {
-    TensorType type = graph.type(id);
-    substitute_field(type.shape, bindings);
-    map[size_t(id.index)] = result.add_input(graph.value(id).name, type);
-  }
-  auto mapped = [&](ValueId id) {
-    if (!id.valid()) return ValueId{};
-    ValueId& to = map[size_t(id.index)];
-    if (!to.valid()) {  // a constant: its tensor is shared
-      const Value& value = graph.value(id);
-      to = result.add_value(value.name, value.type);
-      result.values_.back().constant = value.constant;
-      result.values_.back().contents = value.contents;
-    }
-    return to;
-  };
-  for (int32_t n = 0; n < graph.node_count(); ++n) {
-    const Node& node = graph.node({n});
-    Op op = node.op;
-    substitute(op, bindings);
-    std::vector<ValueId> inputs;
-    for (ValueId input : node.inputs) inputs.push_back(mapped(input));
-    std::vector<std::string> names;
-    for (ValueId output : node.outputs) names.push_back(graph.value(output).name);
-    const std::vector<ValueId> outputs = result.add_folded(std::move(op), std::move(inputs), node.name, names);
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      map[size_t(node.outputs[i].index)] = outputs[i];
-      // A dimension that only data decides is known where the data turned out to be shapes.
-      if (const TensorType& type = result.type(outputs[i]); type.is_concrete())
-        bind_unknown(graph.type(node.outputs[i]), type.dims(), bindings);
-    }
-  }
-  for (const GraphOutput& output : graph.outputs()) result.add_output(output.name, mapped(output.value));
-  result.compact();
-  return result;
-}
-
 std::vector<Tensor> run_node(const Op& given, const std::vector<Tensor>& inputs, std::string_view name) {
   return with_context([&] { return concat(name_of(given), " '", name, "'"); },
                       [&] {
@@ -410,34 +368,6 @@ std::vector<Tensor> run_node(const Op& given, const std::vector<Tensor>& inputs,
                         }
                         return temper::reference(op, tensors, infer(op, context));
                       });
-}
-
-std::vector<Tensor> run_reference(const Graph& source, const std::vector<Tensor>& inputs) {
-  std::vector<Dims> shapes;
-  for (const Tensor& input : inputs) shapes.push_back(input.dims());
-  Bindings bindings = bind_shapes(source, shapes);
-  std::vector<Tensor> values(size_t(source.value_count()));
-  for (size_t i = 0; i < inputs.size(); ++i) values[size_t(source.inputs()[i].index)] = inputs[i];
-  auto get = [&](ValueId id) -> const Tensor& {
-    Tensor& tensor = values[size_t(id.index)];
-    if (!tensor.defined() && source.constant(id)) tensor = *source.constant(id);
-    return tensor;
-  };
-  for (int32_t n = 0; n < source.node_count(); ++n) {
-    const Node& node = source.node({n});
-    Op op = node.op;
-    substitute(op, bindings);
-    std::vector<Tensor> tensors;
-    for (ValueId input : node.inputs) tensors.push_back(input.valid() ? get(input) : Tensor());
-    const auto results = run_node(op, tensors, node.name);
-    for (size_t i = 0; i < results.size(); ++i) {
-      values[size_t(node.outputs[i].index)] = results[i];
-      bind_unknown(source.type(node.outputs[i]), results[i].dims(), bindings);
-    }
-  }
-  std::vector<Tensor> outputs;
-  for (const GraphOutput& output : source.outputs()) outputs.push_back(get(output.value));
-  return outputs;
 }
 
 }  // namespace temper

@@ -14,6 +14,7 @@
 #include "graph/ops/attention.h"
 #include "graph/ops/bit_cast.h"
 #include "graph/ops/broadcast.h"
+#include "graph/ops/choose.h"
 #include "graph/ops/concat.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/conv_transpose.h"
@@ -22,6 +23,7 @@
 #include "graph/ops/fused.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/grid_sample.h"
+#include "graph/ops/loop.h"
 #include "graph/ops/lrn.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/nms.h"
@@ -53,6 +55,7 @@ namespace temper {
   OP(Attention)        \
   OP(BitCast)          \
   OP(Broadcast)        \
+  OP(Choose)           \
   OP(Concat)           \
   OP(Conv)             \
   OP(ConvChain)        \
@@ -65,6 +68,8 @@ namespace temper {
   OP(FusedSoftmax)     \
   OP(Gather)           \
   OP(GridSample)       \
+  OP(LoopBegin)        \
+  OP(LoopEnd)          \
   OP(Lrn)              \
   OP(MatMul)           \
   OP(Nms)              \
@@ -392,8 +397,33 @@ Op parse_op(std::string_view name, std::string_view fields) {
   return op;
 }
 
+namespace {
+
+// Ops that pass values on, whatever their type is; those that move elements say so by their flow.
+bool takes_any_type(const Op& op) {
+  return op.is<ops::BitCast, ops::Choose, ops::LoopBegin, ops::LoopEnd, ops::ShapeOf>();
+}
+
+void refuse_stored_only(const Op& op, DType dtype) {
+  if (is_stored_only(dtype))
+    fail(ErrorKind::unsupported, name_of(op), " on ", dtype,
+         ", a type that is only stored; cast it to a type that is computed with");
+}
+
+}  // namespace
+
 std::vector<TensorType> infer(const Op& op, const InferContext& context) {
-  return op.table().infer(op.data(), context);
+  const bool any = takes_any_type(op);
+  bool moves = any;
+  for (size_t i = 0; i < context.size(); ++i) {
+    const bool moved = flow_of(op, i) == Flow::moved;
+    if (context.has(i) && !any && !moved) refuse_stored_only(op, context.type(i).dtype);
+    moves |= moved;
+  }
+  std::vector<TensorType> types = op.table().infer(op.data(), context);
+  if (!moves)
+    for (const TensorType& type : types) refuse_stored_only(op, type.dtype);
+  return types;
 }
 
 std::vector<Tensor> reference(const Op& op, std::span<const Tensor> inputs, std::span<const TensorType> outputs) {

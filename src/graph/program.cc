@@ -204,6 +204,13 @@ Program splice(const Program& producer, const Program& consumer, int slot) {
   return result;
 }
 
+Program with_constant(const Program& program, int slot, DType dtype, double number) {
+  Program constant;
+  constant.inputs = 0;
+  constant.push(constant_step(dtype, number));
+  return splice(constant, program, slot);
+}
+
 // ---- evaluation ----
 namespace {
 

@@ -124,6 +124,8 @@ Step constant_step(DType dtype, double value);  // rounds to the dtype
 // `consumer` with its input `slot` replaced by the result of `producer`. Inputs of the new program: the consumer's
 // without `slot`, in order, then the producer's. The caller drops duplicates with merge_inputs.
 Program splice(const Program& producer, const Program& consumer, int slot);
+// The program with input `slot` taken as a number; the inputs behind it move up.
+Program with_constant(const Program& program, int slot, DType dtype, double number);
 // Renames inputs: input i becomes mapping[i]; `inputs` is the new number of inputs.
 Program remap_inputs(const Program& program, std::span<const int> mapping, int inputs);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/random.h"
 
+#include "base/small_types.h"
+
 namespace temper {
 namespace {
 
@@ -14,6 +16,12 @@ uint64_t mixed(uint64_t x) {  // the output function of SplitMix64 (Steele, Lea,
 
 void fill_random(Tensor& tensor, uint64_t seed) {
   const uint64_t start = mixed(seed + 0x9e3779b97f4a7c15u);
+  if (is_stored_only(tensor.dtype())) {
+    auto* codes = reinterpret_cast<uint8_t*>(tensor.raw_mutable());
+    for (int64_t i = 0; i < tensor.count(); ++i)
+      codes[i] = plausible_code(tensor.dtype(), uint8_t(mixed(start + uint64_t(i) * 0x9e3779b97f4a7c15u) >> 56));
+    return;
+  }
   visit_dtype(tensor.dtype(), [&]<class T>() {
     T* out = tensor.data<T>();
     for (int64_t i = 0; i < tensor.count(); ++i) {

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/small_types.h"
 #include "base/threads.h"
 
 namespace temper {
@@ -105,8 +106,21 @@ Tensor Tensor::reshaped(Dims dims) const {
   return result;
 }
 
+Tensor Tensor::with_bits_as(DType dtype) const {
+  if (size_of(dtype) != size_of(dtype_)) fail(ErrorKind::usage, "a tensor of ", dtype_, " has no bits of ", dtype);
+  Tensor result = *this;
+  result.dtype_ = dtype;
+  return result;
+}
+
 Tensor Tensor::converted(DType dtype) const {
   if (dtype == dtype_) return *this;
+  if (is_stored_only(dtype_)) {
+    Tensor values(DType::f32, dims_);
+    const auto* codes = reinterpret_cast<const uint8_t*>(data_);
+    for (int64_t i = 0; i < count_; ++i) values.data<float>()[i] = value_of_code(dtype_, codes[i]);
+    return values.converted(dtype);
+  }
   Tensor result(dtype, dims_);
   visit_dtype(dtype_, [&]<class From>() {
     visit_dtype(dtype, [&]<class To>() {
@@ -124,7 +138,9 @@ Tensor Tensor::converted(DType dtype) const {
 }
 
 std::vector<int64_t> Tensor::to_ints() const {
-  if (is_float(dtype_)) fail(ErrorKind::bad_file, "integers are needed where a tensor of ", dtype_, " was given");
+  if (is_small_int(dtype_)) return converted(DType::i8).to_ints();
+  if (is_float(dtype_) || is_stored_only(dtype_))
+    fail(ErrorKind::bad_file, "integers are needed where a tensor of ", dtype_, " was given");
   std::vector<int64_t> values(static_cast<size_t>(count_));
   visit_dtype(dtype_, [&]<class T>() {
     for (int64_t i = 0; i < count_; ++i) values[size_t(i)] = static_cast<int64_t>(data<T>()[i]);
@@ -133,6 +149,7 @@ std::vector<int64_t> Tensor::to_ints() const {
 }
 
 std::vector<double> Tensor::to_doubles() const {
+  if (is_stored_only(dtype_)) return converted(DType::f64).to_doubles();
   std::vector<double> values(static_cast<size_t>(count_));
   visit_dtype(dtype_, [&]<class T>() {
     for (int64_t i = 0; i < count_; ++i) values[size_t(i)] = static_cast<double>(data<T>()[i]);

@@ -72,9 +72,12 @@ class Tensor {
   }
 
   Tensor reshaped(Dims dims) const;  // shares storage; the element count must agree
-  // Converts each element with static_cast through Wide<T>; bool becomes 0/1, non-zero becomes true.
+  // Shares storage: the same bytes as elements of another type of that size.
+  Tensor with_bits_as(DType dtype) const;
+  // Converts each element with static_cast through Wide<T>; bool becomes 0/1, non-zero becomes true. Not to types that
+  // are stored only.
   Tensor converted(DType dtype) const;
-  std::vector<int64_t> to_ints() const;    // any integer or bool dtype; throws otherwise
+  std::vector<int64_t> to_ints() const;    // any integer or bool dtype, stored ones too; throws otherwise
   std::vector<double> to_doubles() const;  // any dtype
   bool same_bits(const Tensor& other) const;
 

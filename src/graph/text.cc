@@ -45,7 +45,9 @@ void print_name(std::string& out, std::string_view name) {
   else quote(out, name);
 }
 
-void print_constant(std::string& out, const Tensor& tensor) {
+// Of a type that is stored only, the codes.
+void print_constant(std::string& out, const Tensor& given) {
+  const Tensor tensor = given.with_bits_as(carrier_of(given.dtype()));
   out += '[';
   visit_dtype(tensor.dtype(), [&]<class T>() {
     for (int64_t i = 0; i < tensor.count(); ++i) {
@@ -162,15 +164,15 @@ class Parser {
     const Dims dims = t.dims();
     if (element_count(dims) > kInlineElements)
       fail(ErrorKind::bad_file, "constant '", name, "' is too large to stand in the text");
-    Tensor tensor(t.dtype, dims);
-    visit_dtype(t.dtype, [&]<class T>() {
+    Tensor tensor(carrier_of(t.dtype), dims);
+    visit_dtype(tensor.dtype(), [&]<class T>() {
       std::vector<std::conditional_t<std::is_integral_v<T>, int64_t, double>> values;
       parse_field(list, values);
       if (int64_t(values.size()) != tensor.count())
         fail(ErrorKind::bad_file, "constant '", name, "' has ", values.size(), " values");
       for (size_t i = 0; i < values.size(); ++i) tensor.data<T>()[i] = static_cast<T>(values[i]);
     });
-    define(name, graph_.add_constant(name, std::move(tensor)));
+    define(name, graph_.add_constant(name, tensor.with_bits_as(t.dtype)));
   }
 
   void node() {

@@ -14,12 +14,16 @@
 #include "backends/backend.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "data/carried.h"
 #include "measure/environment.h"
 #include "onnx/import.h"
 #include "optimize/fusion.h"
 #include "optimize/in_context.h"
+#include "optimize/layers_by_speed.h"
 #include "optimize/memory.h"
+#include "optimize/model_source.h"
 #include "optimize/precision.h"
+#include "optimize/search_limit.h"
 #include "optimize/segments.h"
 #include "optimize/settle.h"
 #include "passes/pipeline.h"
@@ -44,9 +48,8 @@ std::string example_shape(const TensorType& type) {
 
 // Fills in ranges for inputs without one. A symbolic first axis alone means 1, said aloud; any other symbol is an error
 // that shows the line to add.
-std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, const BuildOptions& options,
+std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, std::map<std::string, ShapeRange> shapes,
                                                   std::vector<std::string>& notes) {
-  std::map<std::string, ShapeRange> shapes = options.shapes;
   const auto& inputs = graph.inputs();
   const auto names = [&] {
     std::string all;
@@ -72,11 +75,11 @@ std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, const Buil
       for (const Dims* dims : {&range.min, &range.opt, &range.max}) {
         bool fits = dims->size() == input.type.shape.size();
         for (size_t i = 0; fits && i < dims->size(); ++i)
-          fits = (*dims)[i] > 0 && (!input.type.shape[i].is_constant() || input.type.shape[i].value() == (*dims)[i]) &&
+          fits = (*dims)[i] >= 0 && (!input.type.shape[i].is_constant() || input.type.shape[i].value() == (*dims)[i]) &&
                  range.min[i] <= range.opt[i] && range.opt[i] <= range.max[i];
         if (!fits)
           fail(ErrorKind::usage, "--shapes ", input.name, "=", *dims, " does not fit the input ", input.type,
-               " (min <= opt <= max, every dimension at least 1)");
+               " (min <= opt <= max, no dimension below 0)");
       }
       continue;
     }
@@ -95,6 +98,20 @@ std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, const Buil
     shapes[input.name] = {dims, dims, dims};
   }
   return shapes;
+}
+
+// The ranges that hold those of every profile; the optimum is the first one's.
+std::map<std::string, ShapeRange> around(const std::vector<std::map<std::string, ShapeRange>>& profiles) {
+  std::map<std::string, ShapeRange> all = profiles.front();
+  for (const auto& profile : profiles)
+    for (auto& [name, range] : all) {
+      const ShapeRange& its = profile.at(name);
+      for (size_t i = 0; i < range.min.size(); ++i) {
+        range.min[i] = std::min(range.min[i], its.min[i]);
+        range.max[i] = std::max(range.max[i], its.max[i]);
+      }
+    }
+  return all;
 }
 
 // The shapes that are tuned ahead: the optimum, and batch sizes 1, 2, 4, ... between min and max where axis 0 varies.
@@ -181,40 +198,59 @@ void warn_of_load(const Tuner& tuner, const std::vector<std::shared_ptr<const Pl
 // The tuner's times, as the options of a build ask for them. Where nothing is measured, what faulted is known still.
 class TunerTimes final : public TimeSource {
  public:
-  TunerTimes(Tuner& tuner, const BuildOptions& options, bool on_gpu)
-      : tuner_(tuner), options_(options), on_gpu_(on_gpu) {}
+  TunerTimes(Tuner& tuner, const BuildOptions& options, SearchLimit& limit, const Device& device, bool on_gpu)
+      : tuner_(tuner), options_(options), limit_(limit), device_(device), on_gpu_(on_gpu) {}
   CandidateTime time(const Problem& problem, const Tactic& tactic, const Config& config, int chains) override {
     if (!options_.measure) return {};
-    // What is slow for one batch on a GPU may be the best for another: its parallelism is that of the batch.
-    if (on_gpu_) return tuner_.time(problem, tactic, config, chains, options_.workspace);
-    return tuner_.time_unless_hopeless(concat(problem_family(problem), " threads=", problem.threads), problem, tactic,
-                                       config, chains, options_.workspace);
+    if (limit_.is_over() && !must_fit(problem)) {
+      if (const auto known = tuner_.known(problem, tactic, config, chains)) return *known;
+      limit_.leave_out(tactic.name, timing_key(timing_group(device_.fingerprint, problem, chains), tactic, config));
+      return {CandidateTime::Kind::out_of_time};
+    }
+    const CandidateTime time = measure(problem, tactic, config, chains);
+    if (time.is_known() && options_.workspace >= 0) fits_.insert(problem.text());
+    return time;
   }
   std::string fault(const Problem& problem, const Tactic& tactic, const Config& config) override {
     return tuner_.fault(problem, tactic, config);
   }
   std::vector<double> refine(const Problem& problem, const std::vector<CandidateRef>& contenders, int chains) override {
-    return options_.measure ? tuner_.refine(problem, contenders, chains) : std::vector<double>();
+    return options_.measure && !is_over() ? tuner_.refine(problem, contenders, chains) : std::vector<double>();
   }
+  bool is_over() override { return limit_.is_over(); }
 
  private:
   Tuner& tuner_;
   const BuildOptions& options_;
+  SearchLimit& limit_;
+  const Device& device_;
   const bool on_gpu_;
+  std::set<std::string> fits_;  // problems with a candidate within the limit of workspace
+
+  // Under a limit of workspace each problem needs one candidate that is known to keep it.
+  bool must_fit(const Problem& problem) const { return options_.workspace >= 0 && !fits_.contains(problem.text()); }
+  CandidateTime measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains) {
+    // What is slow for one batch on a GPU may be the best for another: its parallelism is that of the batch.
+    if (on_gpu_) return tuner_.time(problem, tactic, config, chains, options_.workspace);
+    return tuner_.time_unless_hopeless(concat(problem_family(problem), " threads=", problem.threads), problem, tactic,
+                                       config, chains, options_.workspace);
+  }
 };
 
 struct ToCompile {
   Problem problem;  // without its constants
   const Tactic* tactic;
   Config config;
+  size_t shape;  // its number in the order in which shapes are planned
 };
 
 // Compiles beside the caller, in the order in which it will ask, until destroyed: what is timed first does not wait for
-// what is timed last. What fails to compile fails again, and is reported, where it is built.
+// what is timed last. What fails to compile fails again, and is reported, where it is built. What a shape has no time
+// left for is not compiled.
 class CompileBeside {
  public:
-  CompileBeside(std::vector<ToCompile> candidates, const Device& device)
-      : candidates_(std::move(candidates)), device_(device) {
+  CompileBeside(std::vector<ToCompile> candidates, const Device& device, const SearchLimit& limit)
+      : candidates_(std::move(candidates)), device_(device), limit_(limit) {
     const size_t cores = size_t(usable_cores(read_environment(0)));
     const size_t most = std::min(candidates_.size(), std::max<size_t>(1, cores - 1));  // one is the caller's
     try {
@@ -223,6 +259,7 @@ class CompileBeside {
         const std::system_error&) {  // no room for more threads: those that are there do it, or who needs the kernels
     }
   }
+  void begin_shape(size_t shape) { shape_ = shape; }
   ~CompileBeside() {
     next_ = candidates_.size();
     for (std::thread& thread : threads_) thread.join();
@@ -231,11 +268,14 @@ class CompileBeside {
  private:
   const std::vector<ToCompile> candidates_;
   const Device& device_;
-  std::atomic<size_t> next_{0};
+  const SearchLimit& limit_;
+  std::atomic<size_t> next_{0}, shape_{0};
   std::vector<std::thread> threads_;
 
   void work() {
     for (size_t i; (i = next_++) < candidates_.size();) try {
+        const size_t shape = shape_;
+        if (candidates_[i].shape < shape || (candidates_[i].shape == shape && limit_.is_over())) continue;
         candidates_[i].tactic->compile(candidates_[i].problem, candidates_[i].config, device_);
       } catch (const Error& error) { log(LogLevel::debug, error.what()); }
   }
@@ -243,29 +283,35 @@ class CompileBeside {
 
 // What will be timed of all shapes: kernels of one shape serve others. A graph whose choice is known needs nothing but
 // what was chosen.
-std::vector<ToCompile> to_compile(const std::vector<Graph>& graphs, const Backend& backend, const Device& device,
-                                  const TimingCache& cache) {
+std::vector<ToCompile> to_compile(const std::vector<std::pair<Graph, size_t>>& graphs, const Backend& backend,
+                                  const Device& device, const TimingCache& cache) {
   std::vector<ToCompile> all;
-  for (const Graph& concrete : graphs) {
+  for (const auto& pair : graphs) {
+    const Graph& concrete = pair.first;
+    const size_t shape = pair.second;  // Clang 14 has no captures of structured bindings
     if (!is_one_partition(concrete) || decided_before(concrete, device, cache)) continue;
     visit_compilable(concrete, backend, device, [&](const std::vector<CandidateRef>& candidates) {
       for (const CandidateRef& c : candidates)
         if (!cache.find(timing_key(timing_group(device.fingerprint, *c.problem, 1), *c.tactic, c.config))) {
           Problem problem = *c.problem;
           for (Port& port : problem.inputs) port.constant = nullptr;
-          all.push_back({std::move(problem), c.tactic, c.config});
+          all.push_back({std::move(problem), c.tactic, c.config, shape});
         }
     });
   }
   return all;
 }
 
-// Everything but the engine: the plans for all shapes that are tuned ahead, and what is known about them.
-PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& options) {
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Everything but the engine: the plans for all shapes that are tuned ahead, and what is known about them. What is
+// measured is in `cache` then.
+PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, TimingCache& cache) {
   const auto start = std::chrono::steady_clock::now();
-  auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  auto seconds = [&] { return seconds_since(start); };
   auto done = [&](std::string_view what) { log(LogLevel::debug, "at ", seconds(), " s: ", what); };
-  check_precision(options);
   const Backend& backend = find_backend(options.device);
   const Device device = open_device(options.device, options.device_settings);
   done("the device is open");
@@ -276,23 +322,27 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& options) {
   info.command = options.command;
   const int64_t constants = constant_bytes(graph);
   graph = optimised_graph(std::move(graph), info, options);
-  TimingCache cache(options.timing_cache);
-  done("the timing cache is read");
   apply_precision(graph, info, options, cache);
   done("the graph is optimised");
 
-  const auto shapes = tuned_shapes(graph, info.shapes, options);
+  std::vector<std::vector<Dims>> shapes;
+  for (const auto& profile : info.profiles.empty() ? std::vector{info.shapes} : info.profiles)
+    for (auto& dims : tuned_shapes(graph, profile, options))
+      if (std::find(shapes.begin(), shapes.end(), dims) == shapes.end()) shapes.push_back(std::move(dims));
   if (!shapes.empty())
-    run_passes(graph, options.passes, device_pipeline(taken_by(backend, device, bind_shapes(graph, shapes[0]))));
+    run_passes(graph, options.passes,
+               device_pipeline(taken_by(backend, device, bind_shapes(graph, shapes[0])), backend.by_rows));
   PlanFile file = unplanned(std::move(info), graph, threads, device);
   TimingHelper helper(options.timing_helper, options.device, options.device_settings);
   Tuner tuner(device, cache, options.instruments, &helper);
   for (const std::string& problem : options.doubted) tuner.doubt(problem);
-  TunerTimes times(tuner, options, backend.queue);
+  SearchLimit limit(options.time_limit, *options.instruments.clock);
+  TunerTimes times(tuner, options, limit, device, backend.queue);
   std::string shape_prefix;
   if (options.progress)
     tuner.progress = [&](int timed, const std::string&) {
-      options.progress(concat(shape_prefix, "measuring candidates, ", timed, " so far"));
+      options.progress(concat(shape_prefix, "measuring candidates, ", timed, " so far, ", std::round(limit.seconds()),
+                              " of at most ", options.time_limit, " s"));
     };
   PackCache packs;
   std::set<std::string> warned;
@@ -318,23 +368,28 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& options) {
       if (is_one_partition(concretes[i])) chains[i] = find_chains(concretes[i], passes_of(i), backend, device, cache);
   std::optional<CompileBeside> compiling;
   if (in_context) {
-    std::vector<Graph> timed;  // in this order
-    for (size_t i : order) {
-      if (!chains[i].decided || chains[i].list.empty()) timed.push_back(concretes[i]);
-      if (!chains[i].list.empty()) timed.push_back(chains[i].graph);
+    std::vector<std::pair<Graph, size_t>> timed;  // in this order
+    for (size_t k = 0; k < order.size(); ++k) {
+      const Chains& own = chains[order[k]];
+      if (!own.decided || own.list.empty()) timed.emplace_back(concretes[order[k]], k);
+      if (!own.list.empty()) timed.emplace_back(own.graph, k);
     }
     // Its process opens the GPU and its libraries beside this one.
     if (std::any_of(timed.begin(), timed.end(),
-                    [&](const Graph& concrete) { return !decided_before(concrete, device, cache); }))
+                    [&](const auto& each) { return !decided_before(each.first, device, cache); }))
       helper.start();
-    compiling.emplace(to_compile(timed, backend, device, cache), device);
+    compiling.emplace(to_compile(timed, backend, device, cache), device, limit);
   }
-  for (size_t i : order) {
+  for (size_t k = 0; k < order.size(); ++k) {
+    const size_t i = order[k];
+    limit.start();
+    if (compiling) compiling->begin_shape(k);
     shape_prefix = shapes.size() > 1 ? concat("shape ", shapes[i][0], ": ") : "";
     const Graph& concrete = concretes[i];
     if (!is_one_partition(concrete)) {
       file.info.notes.push_back(
-          "shapes inside the model depend on data: it runs in partitions, planned when they are first seen, without "
+          "shapes or branches inside the model depend on data: it runs in partitions, planned when they are first "
+          "seen, without "
           "measuring");
       break;
     }
@@ -366,15 +421,132 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& options) {
                                            options.instruments, choose, seconds(), progress});
       warn_of_reference(plan, backend, warned);
     }
+    if (plan.not_measured = limit.left_out(); !plan.not_measured.empty())
+      file.info.notes.push_back(shape_prefix + limit.text());
     file.plans.push_back(std::make_shared<const Plan>(std::move(plan)));
     done(concat("planned ", shapes[i]));
   }
   tuner.finish();
   if (options.measure && !backend.queue) warn_of_load(tuner, file.plans);
   file.timings = cache.times();
-  cache.save();
+  if (options.timings) options.timings->add_all(cache);
+  else cache.save();
   file.info.build_s = seconds();
   return file;
+}
+
+using Planner = PlanFile (*)(Graph, EngineInfo, const BuildOptions&, TimingCache&);
+
+// Plans in turns, to be compared: of the first shape alone.
+class Trials {
+ public:
+  // `share`: of the time limit, for each.
+  Trials(Planner planner, const Graph& graph, const EngineInfo& info, BuildOptions options, TimingCache& cache,
+         double share)
+      : planner_(planner), graph_(graph), info_(info), options_(std::move(options)), cache_(cache) {
+    options_.batch_buckets = options_.segments = false;
+    options_.qdq.clear();
+    options_.passes.dump_folder.clear();
+    options_.time_limit *= share;
+  }
+  // Null where the model runs in partitions, which are planned when they are first seen.
+  std::shared_ptr<const Plan> plan(const std::string& what, const std::function<void(BuildOptions&)>& change) {
+    BuildOptions options = options_;
+    change(options);
+    if (options_.progress)
+      options.progress = [&](const std::string& text) { options_.progress(concat(what, ": ", text)); };
+    PlanFile file = planner_(graph_, info_, options, cache_);
+    device_ = file.device;
+    return file.plans.empty() ? nullptr : file.plans[0];
+  }
+  bool is_faster(const Plan& plan, const Plan& other) const {
+    PlanBuffers buffers(plan);
+    return temper::is_faster(plan, other, buffers, *device_, *options_.instruments.clock);
+  }
+
+ private:
+  const Planner planner_;
+  const Graph& graph_;
+  const EngineInfo& info_;
+  BuildOptions options_;
+  TimingCache& cache_;
+  std::optional<Device> device_;
+};
+
+// In the precision of the options; of int8 with 16 bits, with each layer in the one that is faster.
+PlanFile plan_precision(Graph graph, EngineInfo info, const BuildOptions& asked, TimingCache& cache) {
+  BuildOptions options = asked;
+  const PrecisionParts parts = parts_of(options.precision).value();
+  const auto start = std::chrono::steady_clock::now();
+  if (options.measure && parts.int8 && parts.half) {
+    constexpr double kShare = 0.25;  // of the time limit: up to three plans are looked at, and one is built
+    EngineInfo optimised;
+    const auto layers = int8_layers(optimised_graph(graph, optimised, options), options);
+    Trials trials(plan_shapes, graph, info, options, cache, kShare);
+    LayerMix mix = layers_by_speed(
+        layers, *parts.half,
+        [&](const std::string& what, const KeptNodes& keep) {
+          return trials.plan(what,
+                             [&](BuildOptions& one) { one.placement.keep_nodes.insert(keep.begin(), keep.end()); });
+        },
+        [&](const Plan& plan, const Plan& other) { return trials.is_faster(plan, other); });
+    options.placement.keep_nodes.merge(mix.keep);
+    options.time_limit *= kShare;
+    if (!mix.text.empty()) info.notes.push_back(std::move(mix.text));
+  }
+  const double tried = seconds_since(start);
+  PlanFile file = plan_shapes(std::move(graph), std::move(info), options, cache);
+  file.info.build_s += tried;
+  return file;
+}
+
+// In the precision whose plan for the first shape is the fastest, of all that the device has and the ranges allow.
+PlanFile plan_best(Graph graph, EngineInfo info, const BuildOptions& asked, TimingCache& cache) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<std::string> precisions = precisions_of_device(asked.device);
+  const double share = 1.0 / double(precisions.size() + 1);
+  Trials trials(plan_precision, graph, info, asked, cache, share);
+  std::string tried, left_out;
+  BuildOptions options = asked;
+  const auto with = [&](BuildOptions one, const std::string& precision) {
+    one.precision = precision;
+    if (needs_ranges(precision)) return one;
+    one.calibration.clear();
+    one.ranges.reset();
+    return one;
+  };
+  std::shared_ptr<const Plan> best;
+  for (const std::string& precision : precisions) {
+    if (quantizes(precision) && !asked.is_calibrated()) {
+      left_out += concat(left_out.empty() ? "" : ", ", precision);
+      continue;
+    }
+    const auto plan = trials.plan(precision, [&](BuildOptions& one) { one = with(one, precision); });
+    if (!plan)
+      fail(ErrorKind::unsupported,
+           "--precision best is chosen by the time of whole plans, and this model runs in partitions, whose shapes "
+           "depend on data; name a precision");
+    tried += concat(tried.empty() ? "" : ", ", precision, " ", std::round(1e4 * plan->whole.ms) / 1e4, " ms");
+    if (best && !trials.is_faster(*plan, *best)) continue;
+    best = plan;
+    options.precision = precision;
+  }
+  const double tried_s = seconds_since(start);
+  options = with(asked, options.precision);
+  options.time_limit *= share;
+  info.notes.push_back(concat("the fastest precision is ", options.precision, ", of ", tried,
+                              left_out.empty() ? "" : concat("; ", left_out, " not tried without --calibration"),
+                              "; nobody looked at the answers: --max-drop does"));
+  PlanFile file = plan_precision(std::move(graph), std::move(info), options, cache);
+  file.info.build_s += tried_s;
+  return file;
+}
+
+PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& options) {
+  check_precision(options);
+  TimingCache cache = options.timings ? options.timings->now() : TimingCache(options.timing_cache);
+  return (options.precision == kBestPrecision ? plan_best : plan_precision)(std::move(graph), std::move(info), options,
+                                                                            cache);
 }
 
 }  // namespace
@@ -383,18 +555,12 @@ std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOp
   std::string tactics;  // any of which may be chosen
   for (const Tactic* tactic : find_backend(options.device).tactics()) tactics += concat('"', tactic->name, '"');
   preload(options.device, tactics, options.device_settings);
-  ImportedModel model = import_onnx(onnx_path, {{}, options.memory_limit});
+  ImportedModel model = ModelSource{onnx_path, "", {}}.import(options.memory_limit, options.shapes);
   std::vector<std::string> files = model.files;
   if (!options.calibration.empty()) files.push_back(options.calibration);
   check_outputs(files, {{options.qdq, FileKind::our_onnx, options.force}, {options.timing_cache, FileKind::timings}});
   log(LogLevel::debug, onnx_path, " is read");
-  EngineInfo info;
-  info.model_name = model.graph.name;
-  info.model_sha256 = model.sha256;
-  info.source_sha256 = model.source_sha256;
-  info.source_path = onnx_path;
-  info.producer = model.producer;
-  info.notes = model.notes;
+  EngineInfo info = engine_info_of(model, onnx_path);
   PlanFile file = with_context([&] { return onnx_path; },
                                [&] { return plan_model(std::move(model.graph), std::move(info), options); });
   return std::make_shared<Engine>(std::move(file), options.device_settings, files);
@@ -405,7 +571,18 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
 }
 
 Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& options) {
-  info.shapes = complete_shapes(graph, options, info.notes);
+  if (!options.profiles.empty() && !options.shapes.empty())
+    fail(ErrorKind::usage, "shapes and profiles are given: give one of them");
+  for (const auto& [input, words] : options.preprocess) {
+    const std::string name = input.empty() ? picture_input(graph) : input;
+    if (name.empty())
+      fail(ErrorKind::usage, "how pictures are prepared was said, and no input, or more than one, takes them");
+    std::string& said = info.preprocess[name];
+    said = text_of(over(parse_preprocess(said), parse_preprocess(words)));
+  }
+  for (const auto& profile : options.profiles) info.profiles.push_back(complete_shapes(graph, profile, info.notes));
+  info.shapes = info.profiles.empty() ? complete_shapes(graph, options.shapes, info.notes) : around(info.profiles);
+  if (info.profiles.size() == 1) info.profiles.clear();
   // What is fixed is put in before the passes: they see more.
   std::vector<Dims> low, high;
   for (ValueId id : graph.inputs()) {

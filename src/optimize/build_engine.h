@@ -15,31 +15,44 @@
 
 namespace temper {
 
+class SharedTimingCache;
+
 // The program's first argument where it serves timings to another's build (BuildOptions::timing_helper).
 constexpr const char* kServeTimings = "serve-timings";
 
 struct BuildOptions {
   std::string device = "cpu";  // or "cuda:0"
   DeviceSettings device_settings;
-  int threads = 0;                           // 0: all that this process may use
-  std::string precision = "fp32";            // fp32, bf16, int8; on a GPU also fp16 and tf32
-  std::string calibration;                   // int8 and fp16: the ranges file, or instead of it
-  std::shared_ptr<const Ranges> ranges;      // the ranges themselves, of which the plan keeps what it keeps of a file
+  int threads = 0;                       // 0: all that this process may use
+  std::string precision = "fp32";        // fp32, bf16, int8, int8+bf16; on a GPU also fp16, tf32, int8+fp16;
+                                         // "best": the fastest of them
+  std::string calibration;               // with int8, and fp16: the ranges file, or instead of it
+  std::shared_ptr<const Ranges> ranges;  // the ranges themselves, of which the plan keeps what it keeps of a file
+  // By input that takes pictures ("": the only one): how they are prepared, for the plan to remember; where nothing is
+  // said, as the ranges or the model have it.
+  std::map<std::string, std::string> preprocess;
   PlacementOptions placement;                // what stays above the precision
   std::string qdq;                           // int8: file for the quantized model as Q/DQ ONNX; "": none
   bool force = false;                        // it may replace a file of another kind
   std::map<std::string, ShapeRange> shapes;  // by input name, which is empty for the only one
-  bool batch_buckets = true;                 // false: of a range of batches only opt is tuned
-  std::vector<int64_t> buckets;              // the batches that are tuned, within the range; empty: powers of two
-  std::string timing_cache;                  // file; "": none
+  // Instead of `shapes`: several sets of ranges. The engine takes shapes that one of them holds, and is tuned for what
+  // each of them asks for.
+  std::vector<std::map<std::string, ShapeRange>> profiles;
+  bool batch_buckets = true;                   // false: of a range of batches only opt is tuned
+  std::vector<int64_t> buckets;                // the batches that are tuned, within the range; empty: powers of two
+  std::string timing_cache;                    // file; "": none
+  std::shared_ptr<SharedTimingCache> timings;  // instead of a file: read and extended
   // The program, with arguments, that times candidates of other libraries on a GPU (tune/helper.h); empty: they are
   // timed in this process, which loses the GPU where one of them faults.
   std::vector<std::string> timing_helper;
-  int64_t workspace = -1;     // bytes; candidates above it are refused
+  int64_t workspace = -1;  // bytes; candidates above it are refused
+  // Seconds for each shape. What is not measured by then is left out, and the plan says so. What a plan cannot do
+  // without is done all the same: its own kernels are compiled, and the whole is timed.
+  double time_limit = 120;
   int64_t memory_limit = -1;  // bytes that the model may take: its messages, folded constants, activations; -1: by its
                               // size (onnx/read.h, passes/pass.h, optimize/memory.h)
   PassOptions passes;
-  bool measure = true;            // false: tactics by list order (tests)
+  bool measure = true;            // false: tactics by list order, and no times
   bool segments = true;           // search slices of the batch
   std::set<std::string> doubted;  // problems (Problem::text()) whose cached times are taken again
   Instruments instruments;        // what times are taken with
@@ -48,6 +61,9 @@ struct BuildOptions {
 
   bool is_calibrated() const { return ranges || !calibration.empty(); }
 };
+
+// The ranges that a build is given, if any; errors begin with the file.
+std::shared_ptr<const Ranges> ranges_of(const BuildOptions& options);
 
 // Throws Error; see its kinds. Notes that the user should read are in Engine::info().notes.
 std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOptions& options);

@@ -102,6 +102,7 @@ Plan plan_with_chains(const Graph& graph, const Chains& chains, const PassOption
   if (chains.list.empty()) return plan_of(graph);
   if (chains.decided) return plan_of(chains.graph);
   Plan apart = plan_of(graph);
+  if (options.search_is_over()) return apart;
   const auto ms_apart = times_of(apart);
   const auto ms_chained = times_of(plan_by_times_in_context(chains.graph, backend, device, options, cache, progress));
   std::set<std::string> faster;
@@ -119,6 +120,8 @@ Plan plan_with_chains(const Graph& graph, const Chains& chains, const PassOption
     PlanBuffers buffers(apart);
     if (!is_faster(best, apart, buffers, device)) faster.clear();
   }
+  if (options.search_is_over())
+    return faster.empty() ? std::move(apart) : std::move(best);  // nothing is decided for good
   PairDecisions decisions;
   for (const ConvPair& pair : chains.list) decisions[pair.name] = faster.contains(pair.name);
   cache.fused_pairs.add(key_of(graph, device), std::move(decisions));

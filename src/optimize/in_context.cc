@@ -16,6 +16,7 @@
 #include "plan/describe.h"
 #include "plan/execute.h"
 #include "plan/planner.h"
+#include "plan/view_layouts.h"
 
 namespace temper {
 
@@ -25,7 +26,8 @@ constexpr int kRanks = 5;            // candidates of a problem that are looked 
 constexpr double kWithin = 1.8;      // and how much slower than the best they may be by themselves
 constexpr double kLaunchMs = 0.002;  // differences below what a launch takes say nothing about the rest
 constexpr int kRuns = 7, kHostRuns = 4;
-constexpr double kNever = 1e6;  // ms, of what must not be chosen
+constexpr double kLongMs = 200;  // a run that takes longer, as on the reference, is not looked at so often
+constexpr double kNever = 1e6;   // ms, of what must not be chosen
 
 struct Known {
   const Tactic* tactic;
@@ -59,7 +61,7 @@ class InContext {
     auto [plan, base] = by_times(progress);
     if (base && is_faster(*base, plan, buffers_for(plan), device_)) plan = std::move(*base);
     check_overlap(plan);
-    remember(plan);
+    if (!is_over()) remember(plan);  // otherwise the next build goes on with the search
     return std::move(plan);
   }
 
@@ -70,7 +72,7 @@ class InContext {
     shortlist(*base);
     if (all_known()) base.reset();
     else
-      for (int rank = 0; rank < kRanks; ++rank) {
+      for (int rank = 0; rank < kRanks && (rank == 0 || !is_over()); ++rank) {
         if (progress) progress(concat("timing whole plans, ", rank + 1, " of at most ", kRanks));
         if (!measure_rank(rank) || (host_clock().now_ms() - start_ms_) / 1e3 > host_.seconds) break;
       }
@@ -117,6 +119,7 @@ class InContext {
 
  private:
   struct Undecided {};
+  bool is_over() const { return options_.search_is_over(); }
   const Graph& graph_;
   const std::string graph_hash_ = hash_of(graph_);
   const Backend& backend_;
@@ -127,9 +130,9 @@ class InContext {
   const double start_ms_ = host_clock().now_ms();
   Arena arena_;
   std::optional<PlanBuffers> buffers_;
-  std::map<std::string, std::vector<Known>> known_;      // by problem, the best first
-  std::map<std::string, std::vector<Known>> shortlist_;  // by problem
-  std::set<std::string> over_workspace_;                 // keys
+  std::map<std::string, std::vector<Known>> known_;          // by problem, the best first
+  std::map<std::string, std::vector<Known>> shortlist_;      // by problem
+  std::map<std::string, CandidateTime::Kind> without_time_;  // by key: why
 
   static constexpr std::string_view kBar = " | ";  // behind the group in timing_key()
   // Decisions are kept by the problem on all threads.
@@ -155,6 +158,7 @@ class InContext {
     std::string fault(const Problem& problem, const Tactic& tactic, const Config& config) override {
       return in_.options_.times->fault(problem, tactic, config);
     }
+    bool is_over() override { return in_.is_over(); }
     InContext& in_;
   };
   // The caller's times, noting what they are asked for.
@@ -164,18 +168,19 @@ class InContext {
       const CandidateTime time = in_.options_.times->time(problem, tactic, config, chains);
       const std::string group = in_.group_of(problem);
       if (time.is_known()) in_.known_[group].push_back({&tactic, config, time.ms});
-      if (time.kind == CandidateTime::Kind::over_workspace)
-        in_.over_workspace_.insert(timing_key(group, tactic, config));
+      if (time.kind == CandidateTime::Kind::over_workspace || time.kind == CandidateTime::Kind::out_of_time)
+        in_.without_time_[timing_key(group, tactic, config)] = time.kind;
       return time;
     }
   };
-  // Times by problem and candidate, for all but those over the workspace's limit.
+  // Times by problem and candidate, for all but those that the caller has none of.
   struct Given final : Final {
     using Times = std::function<double(const std::string&, const Known&)>;
     Given(InContext& in, Times times) : Final(in), times_(std::move(times)) {}
     CandidateTime time(const Problem& problem, const Tactic& tactic, const Config& config, int) override {
       const std::string group = in_.group_of(problem);
-      if (in_.over_workspace_.contains(timing_key(group, tactic, config))) return {CandidateTime::Kind::over_workspace};
+      const auto none = in_.without_time_.find(timing_key(group, tactic, config));
+      if (none != in_.without_time_.end()) return {none->second};
       return CandidateTime::of(times_(group, {&tactic, config, 0}));
     }
     const Times times_;
@@ -190,6 +195,7 @@ class InContext {
         const auto [tactic, config] = candidate_of_key(found->candidate, problem.inputs.size(), problem.outputs.size());
         if (tactic) return {tactic, config, found->time.ms};
       }
+      if (!found && !view_configs(problem).empty()) return {};  // it was no step
       throw Undecided();
     }
     const InContext& in_;
@@ -256,11 +262,11 @@ class InContext {
     const Plan plan = plan_by(of_rank);
     const auto executor = make_executor(plan, device_, arena_);
     PlanBuffers& buffers = buffers_for(plan);
-    executor->run(buffers.inputs, buffers.outputs);
+    const bool is_long = host_clock().elapsed_ms([&] { executor->run(buffers.inputs, buffers.outputs); }, 1) > kLongMs;
     std::vector<std::vector<std::vector<double>>> runs;
-    if (backend_.queue) runs = on_device(*executor).steps_on_device(kRuns);
+    if (backend_.queue) runs = on_device(*executor).steps_on_device(is_long ? 1 : kRuns);
     else
-      for (int run = 0; run < kHostRuns; ++run)
+      for (int run = 0; run < (is_long ? 1 : kHostRuns); ++run)
         executor->run_timed(buffers.inputs, buffers.outputs, runs.emplace_back());
     // Nodes of one problem share a candidate: their mean.
     std::map<std::string, std::pair<double, int>> sums;
@@ -321,20 +327,16 @@ bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const 
                                                   make_executor(other, device, arenas[1])};
   for (const auto& executor : executors) executor->run(buffers.inputs, buffers.outputs);
   const bool on_host = !find_backend(device.backend).queue;
-  int turns = 6;
-  if (on_host) {
-    constexpr double kTurnsMs = 300;
-    turns = int(std::clamp(
-        kTurnsMs / std::max(clock.elapsed_ms([&] { executors[0]->run(buffers.inputs, buffers.outputs); }, 1), 1e-3),
-        2.0, 6.0));
-  }
+  const double once = std::max(clock.elapsed_ms([&] { executors[0]->run(buffers.inputs, buffers.outputs); }, 1), 1e-3);
+  constexpr double kTurnsMs = 300;
+  const int turns = on_host ? int(std::clamp(kTurnsMs / once, 2.0, 6.0)) : once > kLongMs ? 2 : 6;
   for (int turn = 0; turn < turns; ++turn)
     for (int i = 0; i < 2; ++i) {
       Executor& executor = *executors[i];
       const auto run = [&] { executor.run(buffers.inputs, buffers.outputs); };
       if (on_host) ms[i].push_back(quick_time_ms(run, {.max_ms = 20, .max_runs = 5}, clock));
       else
-        for (double one : on_device(executor).run_on_device(5)) ms[i].push_back(one);
+        for (double one : on_device(executor).run_on_device(once > kLongMs ? 1 : 5)) ms[i].push_back(one);
     }
   log(LogLevel::debug, "a plan of ", median(ms[0]), " ms beside one of ", median(ms[1]), " ms");
   return median(ms[0]) < median(ms[1]);

@@ -1,24 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimize/model_source.h"
 
+#include <utility>
+
+#include "data/carried.h"
+
 namespace temper {
 
-ImportedModel ModelSource::import(int64_t memory_limit) const {
-  if (graph) return {*graph, "", "", "", {}, {}};
-  const ImportOptions options{{}, memory_limit};
-  return bytes.empty() ? import_onnx(path, options) : import_onnx_bytes(bytes, "", options);
+ImportedModel ModelSource::import(int64_t memory_limit, const std::map<std::string, ShapeRange>& shapes) const {
+  if (graph) return {*graph, "", "", "", {}, {}, {}};
+  ImportOptions options{{}, memory_limit};
+  const auto read = [&] { return bytes.empty() ? import_onnx(path, options) : import_onnx_bytes(bytes, "", options); };
+  // Open dimensions stay open where they may, so that a plan can have ranges of them.
+  for (const auto& [name, range] : shapes)
+    if (!name.empty() && range.min == range.max) options.shapes[name] = range.opt;
+  if (options.shapes.empty()) return read();
+  const auto fixed = std::exchange(options.shapes, {});
+  try {
+    return read();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) throw;
+  }
+  options.shapes = fixed;
+  return read();
+}
+
+EngineInfo engine_info_of(const ImportedModel& model, const std::string& path) {
+  EngineInfo info;
+  info.model_name = model.graph.name;
+  info.model_sha256 = model.sha256;
+  info.source_sha256 = model.source_sha256;
+  info.source_path = path;
+  info.producer = model.producer;
+  info.notes = model.notes;
+  info.preprocess = carried_preprocess(model, path);
+  return info;
 }
 
 std::shared_ptr<Engine> build_engine(const ModelSource& source, const BuildOptions& options) {
   if (source.bytes.empty() && !source.graph) return build_engine(source.path, options);
-  ImportedModel imported = source.import(options.memory_limit);
-  EngineInfo info;
-  info.model_name = imported.graph.name;
-  info.model_sha256 = imported.sha256;
-  info.source_sha256 = imported.source_sha256;
-  info.source_path = source.path;
-  info.producer = imported.producer;
-  info.notes = imported.notes;
+  ImportedModel imported = source.import(options.memory_limit, options.shapes);
+  EngineInfo info = engine_info_of(imported, source.path);
   return build_engine(std::move(imported.graph), std::move(info), options);
 }
 

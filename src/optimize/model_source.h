@@ -15,8 +15,12 @@ struct ModelSource {
   std::string bytes;  // empty: the path counts
   std::optional<Graph> graph;
 
-  ImportedModel import(int64_t memory_limit = -1) const;
+  // What only fixed dimensions decide (a squeeze without axes) is decided by those of `shapes` that are fixed.
+  ImportedModel import(int64_t memory_limit = -1, const std::map<std::string, ShapeRange>& shapes = {}) const;
 };
+
+// What an engine keeps of the model that it is built from.
+EngineInfo engine_info_of(const ImportedModel& model, const std::string& path);
 
 // As of a path; what is no file has the same notes and hashes in its plans, as far as they are known.
 std::shared_ptr<Engine> build_engine(const ModelSource& source, const BuildOptions& options);

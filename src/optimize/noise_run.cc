@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/hash.h"
+#include "graph/control.h"
 #include "graph/operations.h"
 #include "graph/product.h"
 #include "graph/random.h"
@@ -70,6 +71,10 @@ std::optional<Largest> largest_on_noise(const Graph& graph, const EngineInfo& in
   }
   try {
     Graph all = specialize(graph, bind_shapes(graph, dims));
+    if (has_control_flow(all)) {
+      why_not = "data decide which branches or iterations run";
+      return std::nullopt;
+    }
     if (const double operations = operations_of(all); operations > kMostOperations) {
       why_not = concat("a run takes ", operations / 1e9, " thousand million operations");
       return std::nullopt;

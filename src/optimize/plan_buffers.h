@@ -3,6 +3,7 @@
 #pragma once
 #include <vector>
 
+#include "graph/random.h"
 #include "plan/plan.h"
 
 namespace temper {
@@ -17,14 +18,16 @@ struct PlanBuffers {
     uint32_t state = 1;
     for (const PortInfo& port : plan.inputs) {
       Tensor tensor(port.type.dtype, port.type.dims());
-      visit_dtype(port.type.dtype, [&]<class T>() {
-        if constexpr (is_float(dtype_of<T>) || (sizeof(T) == 1 && !std::is_same_v<T, bool>))
-          for (int64_t i = 0; i < tensor.count(); ++i) {
-            state = state * 1664525u + 1013904223u;
-            if constexpr (is_float(dtype_of<T>)) tensor.data<T>()[i] = T(float(int32_t(state)) / 2147483648.0f);
-            else tensor.data<T>()[i] = T(state >> 24);
-          }
-      });
+      if (is_stored_only(port.type.dtype)) fill_random(tensor, state);
+      else
+        visit_dtype(port.type.dtype, [&]<class T>() {
+          if constexpr (is_float(dtype_of<T>) || (sizeof(T) == 1 && !std::is_same_v<T, bool>))
+            for (int64_t i = 0; i < tensor.count(); ++i) {
+              state = state * 1664525u + 1013904223u;
+              if constexpr (is_float(dtype_of<T>)) tensor.data<T>()[i] = T(float(int32_t(state)) / 2147483648.0f);
+              else tensor.data<T>()[i] = T(state >> 24);
+            }
+        });
       tensors.push_back(tensor);
       inputs.push_back(tensors.back().raw().data());
     }

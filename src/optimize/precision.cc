@@ -13,55 +13,117 @@
 
 namespace temper {
 
+std::optional<PrecisionParts> parts_of(const std::string& precision) {
+  static const std::map<std::string, PrecisionParts> all{{"fp32", {}},
+                                                         {"tf32", {.tf32 = true}},
+                                                         {"fp16", {.half = DType::f16}},
+                                                         {"bf16", {.half = DType::bf16}},
+                                                         {"int8", {.int8 = true}},
+                                                         {"int8+fp16", {.int8 = true, .half = DType::f16}},
+                                                         {"int8+bf16", {.int8 = true, .half = DType::bf16}}};
+  const auto found = all.find(precision);
+  return found == all.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<std::string> precisions_of_device(const std::string& device) {
+  std::vector<std::string> list;
+  for (const char* precision : {"fp32", "tf32", "bf16", "fp16", "int8", "int8+bf16", "int8+fp16"})
+    if (lacks_precision(device, precision).empty()) list.emplace_back(precision);
+  return list;
+}
+
+bool quantizes(const std::string& precision) {
+  const auto parts = parts_of(precision);
+  return parts && parts->int8;
+}
+
+bool needs_ranges(const std::string& precision) { return quantizes(precision) || precision == "fp16"; }
+
 std::string lacks_precision(const std::string& device, const std::string& precision) {
   const bool gpu = find_backend(device).name == "cuda", bf16 = computes_bf16(device);
-  if (gpu && (precision == "tf32" || precision == "fp16")) return "";
-  if (precision == "fp32" || precision == "int8" || (precision == "bf16" && bf16)) return "";
-  if (precision == "fp16") return concat("the CPU computes fp16 in fp32; use --precision ", bf16 ? "bf16" : "fp32");
-  if (precision == "tf32") return "the CPU has no arithmetic for tf32; use --precision fp32";
-  if (precision == "bf16")
-    return "this CPU has no AVX512_BF16 instructions; use --precision fp32, which is faster here, or int8";
-  fail(ErrorKind::unsupported, "--precision ", precision, " is not supported on the device '", device, "'; ",
-       gpu    ? "fp32, tf32, fp16, bf16 and int8 are"
-       : bf16 ? "fp32, bf16 and int8 are"
-              : "fp32 and int8 are");
+  const auto parts = parts_of(precision);
+  if (!parts)
+    fail(ErrorKind::unsupported, "--precision ", precision, " is not supported on the device '", device, "'; ",
+         gpu    ? "fp32, tf32, fp16, bf16, int8, int8+fp16, int8+bf16 and best are"
+         : bf16 ? "fp32, bf16, int8, int8+bf16 and best are"
+                : "fp32, int8 and best are");
+  if (gpu) {
+    const bool bf16_or_tf32 = parts->tf32 || parts->half == DType::bf16;
+    if (bf16_or_tf32 && open_device(device).architecture == "sm_75")
+      return concat("the matrix units of this GPU (compute capability 7.5) know fp16 and int8 alone; use --precision ",
+                    parts->int8 ? "int8+fp16" : "fp16");
+    return "";
+  }
+  if (parts->half == DType::f16)
+    return concat("the CPU computes fp16 in fp32; use --precision ",
+                  parts->int8 ? (bf16 ? "int8+bf16" : "int8") : (bf16 ? "bf16" : "fp32"));
+  if (parts->tf32) return "the CPU has no arithmetic for tf32; use --precision fp32";
+  if (parts->half == DType::bf16 && !bf16)
+    return concat("this CPU has no AVX512_BF16 instructions; use --precision ",
+                  parts->int8 ? "int8" : "fp32, which is faster here, or int8");
+  return "";
 }
 
 void check_precision(const BuildOptions& options) {
   const std::string& precision = options.precision;
+  if (precision == kBestPrecision) {
+    const PlacementOptions& kept = options.placement;
+    if (kept.keep_first || kept.keep_last || !kept.keep_nodes.empty() || !options.qdq.empty())
+      fail(ErrorKind::usage, "layers to keep and --qdq belong to a precision that is named, not to --precision best");
+    if (!options.measure)
+      fail(ErrorKind::usage,
+           "--precision best is the one that is measured to be the fastest: it needs a build that measures");
+    return;
+  }
   if (const std::string why = lacks_precision(options.device, precision); !why.empty())
     fail(ErrorKind::unsupported, "--precision ", precision, " is not supported here: ", why);
+  const PrecisionParts parts = parts_of(precision).value();
   if (options.ranges && !options.calibration.empty())
     fail(ErrorKind::usage, "ranges are given twice: themselves, and as the file ", options.calibration);
-  if (precision == "int8" && !options.is_calibrated())
-    fail(ErrorKind::usage,
-         "--precision int8 needs the ranges of the model's values: run `temper calibrate MODEL --data D -o "
-         "ranges.json` and add --calibration ranges.json");
-  for (const auto& [name, dtype] : options.placement.keep_nodes)
-    if (dtype == DType::bf16 && !computes_bf16(options.device))
-      fail(ErrorKind::unsupported, "layer '", name,
-           "' cannot be kept in bf16 on this CPU, which has no AVX512_BF16 instructions; use --keep-fp32");
-  if (precision != "int8" && precision != "fp16" && options.is_calibrated())
-    fail(ErrorKind::usage, "--calibration belongs to --precision int8 and fp16, not to ", precision);
-  if (precision != "int8" && !options.qdq.empty())
-    fail(ErrorKind::usage, "--qdq belongs to --precision int8, not to ", precision);
+  if (parts.int8 && !options.is_calibrated())
+    fail(ErrorKind::usage, "--precision ", precision,
+         " needs the ranges of the model's values: run `temper calibrate MODEL --data D -o ranges.json` and add "
+         "--calibration ranges.json");
   const PlacementOptions& placement = options.placement;
-  const bool keeps_bf16 = std::any_of(placement.keep_nodes.begin(), placement.keep_nodes.end(),
-                                      [](const auto& kept) { return kept.second == DType::bf16; });
-  if (precision != "int8" && (placement.keep_first || placement.keep_last || keeps_bf16))
+  const auto keeps = [&](DType dtype) {
+    return std::ranges::find_if(placement.keep_nodes, [&](const auto& kept) { return kept.second == dtype; });
+  };
+  const auto none = placement.keep_nodes.end();
+  if (const auto kept = keeps(DType::bf16); kept != none && !computes_bf16(options.device))
+    fail(ErrorKind::unsupported, "layer '", kept->first,
+         "' cannot be kept in bf16 on this CPU, which has no AVX512_BF16 instructions; use --keep-fp32");
+  if (!parts.int8 && parts.half != DType::f16 && options.is_calibrated())
+    fail(ErrorKind::usage, "--calibration belongs to --precision int8, with or without 16 bits, and fp16, not to ",
+         precision);
+  if (!parts.int8 && !options.qdq.empty())
+    fail(ErrorKind::usage, "--qdq belongs to --precision int8, with or without 16 bits, not to ", precision);
+  if (!parts.int8 && (placement.keep_first || placement.keep_last || keeps(DType::bf16) != none))
     fail(ErrorKind::usage, "--keep-first, --keep-last and --keep-bf16 belong to --precision int8, not to ", precision);
-  if ((precision == "fp32" || precision == "tf32") && !placement.keep_nodes.empty())
+  if (keeps(DType::bf16) != none && parts.half == DType::f16)
+    fail(ErrorKind::usage, "--keep-bf16 belongs to --precision int8 and int8+bf16, not to ", precision);
+  if (keeps(DType::f16) != none && !(parts.int8 && parts.half == DType::f16))
+    fail(ErrorKind::usage, "--keep-fp16 belongs to --precision int8+fp16, not to ", precision);
+  if (!parts.int8 && !parts.half && !placement.keep_nodes.empty())
     fail(ErrorKind::usage, "--keep-fp32 belongs to --precision int8, fp16 and bf16, not to ", precision);
 }
 
 // oneDNN emulates bf16 on AVX-512: slower than fp32, and no more exact. Nobody asks for that knowingly.
 bool computes_bf16(const std::string& device) { return device != "cpu" || open_device("cpu").avx512_bf16; }
 
+std::shared_ptr<const Ranges> ranges_of(const BuildOptions& options) {
+  if (options.ranges || options.calibration.empty()) return options.ranges;
+  return std::make_shared<const Ranges>(load_ranges(options.calibration));
+}
+
+namespace {
+
+// The quantize pipeline, by ranges that came from `file`. What is returned has the graph as placed. `lowered_next`:
+// what is kept in 16 bits is left to the precision pipeline.
 Placement quantize(Graph& graph, const Ranges& ranges, const std::string& file, const PlacementOptions& options,
-                   const PassOptions& passes) {
+                   bool lowered_next, const PassOptions& passes) {
   std::set<std::string> bf16;
   for (const auto& [name, dtype] : options.keep_nodes)
-    if (dtype == DType::bf16) bf16.insert(name);
+    if (dtype == DType::bf16 && !lowered_next) bf16.insert(name);
   Placement placement;
   const auto place = [&](Graph& to_place, const PassOptions&) {
     placement = with_context([&] { return file; }, [&] { return place_quantization(to_place, ranges, options); });
@@ -72,13 +134,11 @@ Placement quantize(Graph& graph, const Ranges& ranges, const std::string& file, 
   return placement;
 }
 
-namespace {
-
 // What the ranges are called in errors.
 std::string name_of_ranges(const BuildOptions& options) { return options.ranges ? "ranges" : options.calibration; }
 
 Ranges ranges_for(EngineInfo& info, const BuildOptions& options) {
-  Ranges ranges = options.ranges ? *options.ranges : load_ranges(options.calibration);
+  Ranges ranges = *ranges_of(options);
   with_context([&] { return name_of_ranges(options); },
                [&] {
                  if (!info.model_sha256.empty()) check_model(ranges, info.model_sha256);
@@ -90,6 +150,13 @@ Ranges ranges_for(EngineInfo& info, const BuildOptions& options) {
     info.calibration_sha256 = sha256_of_file(options.calibration);
   }
   info.calibration_hashes = ranges.sample_hashes;
+  for (const auto& [input, words] : ranges.preprocess) {
+    std::string& said = info.preprocess[input];
+    if (options.preprocess.empty()) said = words;
+    else if (said != words)
+      info.notes.push_back(
+          concat("pictures of '", input, "' were prepared otherwise for the calibration: ", words, "; here: ", said));
+  }
   return ranges;
 }
 
@@ -98,13 +165,13 @@ void note_if_disabled(std::string_view pass, EngineInfo& info, const BuildOption
     info.notes.push_back(concat("the pass ", pass, " is disabled: nothing computes in ", options.precision));
 }
 
-void quantize(Graph& graph, EngineInfo& info, const BuildOptions& options) {
-  const Ranges ranges = ranges_for(info, options);
+void quantize(Graph& graph, const Ranges& ranges, bool lowered_next, EngineInfo& info, const BuildOptions& options) {
   info.placeholder = ranges.placeholder;
   if (ranges.placeholder)
     info.notes.push_back("calibrated on noise: what this plan answers is meaningless for accuracy");
   note_if_disabled("place_quantization", info, options);
-  const Placement placement = quantize(graph, ranges, name_of_ranges(options), options.placement, options.passes);
+  const Placement placement =
+      quantize(graph, ranges, name_of_ranges(options), options.placement, lowered_next, options.passes);
   info.notes.insert(info.notes.end(), placement.warnings.begin(), placement.warnings.end());
   info.products = placement.products;
   info.lowered_products = placement.integer_products;
@@ -113,12 +180,20 @@ void quantize(Graph& graph, EngineInfo& info, const BuildOptions& options) {
   if (!options.qdq.empty()) write_onnx(placement.graph, options.qdq, info.source_sha256, options.force);
 }
 
+// Behind quantize() what is lowered adds to what is in int8.
 void lower(Graph& graph, PrecisionTarget target, EngineInfo& info, const BuildOptions& options) {
   note_if_disabled(target.tf32 ? "allow_tf32" : "lower_precision", info, options);
   LoweringReport report;
   run_passes(graph, options.passes, precision_pipeline(std::move(target), &report));
-  info.products = report.products;
-  info.lowered_products = report.lowered_products;
+  if (quantizes(options.precision)) {
+    info.notes.push_back(concat(info.lowered_products, " of ", info.products, " convolutions and products in int8, ",
+                                report.lowered_products, " in ",
+                                options.precision.substr(options.precision.find('+') + 1)));
+    info.not_lowered.clear();
+  } else {
+    info.products = report.products;
+  }
+  info.lowered_products += report.lowered_products;
   for (const LoweredNode& node : report.nodes)
     if (!node.reason.empty()) info.not_lowered.push_back(concat(node.node, " (", node.op, "): ", node.reason));
 }
@@ -126,10 +201,11 @@ void lower(Graph& graph, PrecisionTarget target, EngineInfo& info, const BuildOp
 // Those that were asked for by name. Throws Error{usage} where one is no product of the graph.
 std::map<std::string, std::string> kept_by_name(const Graph& graph, const KeptNodes& keep) {
   std::map<std::string, std::string> kept;
-  for (const auto& [name, dtype] : keep) kept[name] = "kept by its name";
+  for (const auto& [name, dtype] : keep)
+    if (dtype == DType::f32) kept[name] = "kept by its name";
   std::map<std::string, std::string> missing = kept;
   for (int32_t n = 0; n < graph.node_count(); ++n)
-    if (is_product(graph.node({n}).op)) missing.erase(graph.node({n}).name);
+    if (const auto name = product_name(graph.node({n}).op, graph.node({n}).name)) missing.erase(*name);
   if (!missing.empty())
     fail(ErrorKind::usage, "--keep-fp32 names '", missing.begin()->first,
          "', which is no convolution or matrix product of the optimised graph; temper inspect MODEL --layers lists "
@@ -162,38 +238,59 @@ UnfitForF16 unfit_on_noise(const Graph& graph, EngineInfo& info, const BuildOpti
   return unfit;
 }
 
-// By ranges, of fp16 alone.
-PrecisionTarget target_of(const Graph& graph, const std::string& precision, const Ranges& ranges, const KeptNodes& keep,
+// By ranges, which say what fp16 does not hold. What placement dequantized has the range of what it quantized.
+PrecisionTarget target_of(const Graph& graph, const PrecisionParts& parts, const Ranges& ranges, const KeptNodes& keep,
                           const std::string& device) {
-  if (precision == "bf16") return target_of(graph, DType::bf16, {}, keep, device);
-  return target_of(graph, DType::f16, unfit_for_f16(graph, largest_of(ranges), "in calibration"), keep, device);
+  if (parts.half == DType::bf16) return target_of(graph, DType::bf16, {}, keep, device);
+  Largest largest = largest_of(ranges);
+  if (parts.int8)
+    for (const auto& [name, range] : ranges.values) largest[concat(name, "/dequantized")] = largest.at(name);
+  return target_of(graph, DType::f16, unfit_for_f16(graph, largest, "in calibration"), keep, device);
 }
 
 }  // namespace
 
-Lowering lowered_to(const Graph& graph, const std::string& precision, const Ranges& ranges, const KeptNodes& keep,
-                    const std::string& device) {
-  Lowering lowering;
-  lowering.graph = graph;
-  run_passes(lowering.graph, {}, precision_pipeline(target_of(graph, precision, ranges, keep, device), &lowering));
-  return lowering;
+Graph in_precision(Graph graph, const std::string& precision, const Ranges& ranges, const PlacementOptions& placement,
+                   const std::string& device, const PassOptions& passes) {
+  const PrecisionParts parts = parts_of(precision).value();
+  if (parts.int8) quantize(graph, ranges, "the ranges", placement, parts.half.has_value(), passes);
+  if (parts.half || parts.tf32) {
+    PrecisionTarget target{.tf32 = true};
+    if (parts.half) target = target_of(graph, parts, ranges, placement.keep_nodes, device);
+    run_passes(graph, passes, precision_pipeline(std::move(target), nullptr));
+  }
+  return graph;
+}
+
+std::map<std::string, std::vector<std::string>> int8_layers(const Graph& graph, const BuildOptions& options) {
+  const Ranges ranges = options.ranges ? *options.ranges : load_ranges(options.calibration);
+  const Placement placement = place_quantization(graph, ranges, options.placement);
+  std::map<std::string, std::vector<std::string>> layers;
+  for (int32_t n = 0; n < graph.node_count(); ++n) {
+    const Node& node = graph.node({n});
+    if (!is_product(node.op) || !placement.nodes[size_t(n)].integer) continue;
+    for (ValueId id : node.inputs)
+      if (id.valid() && !graph.constant(id)) layers[node.name].push_back(graph.value(id).name);
+  }
+  return layers;
 }
 
 void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options, TimingCache& cache) {
   const std::string& precision = options.precision;
+  const PrecisionParts parts = parts_of(precision).value();
   const KeptNodes& keep = options.placement.keep_nodes;
-  if (precision == "int8") return quantize(graph, info, options);
-  if (precision == "fp32") return;
+  Ranges ranges;
+  if (options.is_calibrated()) ranges = ranges_for(info, options);
+  if (parts.int8) quantize(graph, ranges, parts.half.has_value(), info, options);
+  if (!parts.half && !parts.tf32) return;
   with_context([&] { return concat("precision ", precision); },
                [&] {
                  PrecisionTarget target;
-                 if (precision == "tf32") target.tf32 = true;
-                 else if (precision == "fp16" && !options.is_calibrated())
+                 if (parts.tf32) target.tf32 = true;
+                 else if (parts.half == DType::f16 && !options.is_calibrated())
                    target =
                        target_of(graph, DType::f16, unfit_on_noise(graph, info, options, cache), keep, options.device);
-                 else
-                   target = target_of(graph, precision, precision == "fp16" ? ranges_for(info, options) : Ranges(),
-                                      keep, options.device);
+                 else target = target_of(graph, parts, ranges, keep, options.device);
                  lower(graph, std::move(target), info, options);
                });
 }

@@ -1,34 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 // From an optimised f32 graph to one in the precision that was asked for.
 #pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "optimize/build_engine.h"
 #include "passes/lower_precision.h"
 #include "tune/cache.h"
 
 namespace temper {
 
+// What a precision asks for. "int8+fp16": what is quantized in INT8, everything else in f16.
+struct PrecisionParts {
+  bool int8 = false, tf32 = false;
+  std::optional<DType> half;  // f16, bf16
+};
+// Nothing for what is no precision.
+std::optional<PrecisionParts> parts_of(const std::string& precision);
+// Not a precision, but the request for the one whose plan is the fastest of those that the device has.
+constexpr const char* kBestPrecision = "best";
+// All that the device computes in, the widest first.
+std::vector<std::string> precisions_of_device(const std::string& device);
+
+// Does it quantize? False for what is no precision.
+bool quantizes(const std::string& precision);
+// Does it, or fp16, which learns from ranges what it does not hold?
+bool needs_ranges(const std::string& precision);
+
 // Refuses, before anything is built, a precision that the device does not compute in and flags that do not fit it.
 void check_precision(const BuildOptions& options);
 
 // Why the device does not compute in that precision, and what there is instead; empty where it does. Throws
-// Error{unsupported} for what is no precision.
+// Error{unsupported} for what is no precision (`best` is none).
 std::string lacks_precision(const std::string& device, const std::string& precision);
 
 // Has the device instructions for bf16? Without them it is refused.
 bool computes_bf16(const std::string& device);
 
-// int8: the quantize pipeline, by ranges that came from `file`. What is returned has the graph as placed.
-Placement quantize(Graph& graph, const Ranges& ranges, const std::string& file, const PlacementOptions& options,
-                   const PassOptions& passes);
+// An optimised f32 graph in a precision, for trials: by these ranges (fp32, tf32 and bf16 need none),
+// which also say what fp16 does not hold, and with the nodes kept that the placement names. Throws Error{usage} where
+// one of them is no product of the graph.
+Graph in_precision(Graph graph, const std::string& precision, const Ranges& ranges, const PlacementOptions& placement,
+                   const std::string& device, const PassOptions& passes);
 
-// bf16 or fp16 (of which ranges say what it does not hold): lower_precision as the device wants it, with these products
-// in fp32. Throws Error{usage} where one of them is no product of the graph.
-Lowering lowered_to(const Graph& graph, const std::string& precision, const Ranges& ranges, const KeptNodes& keep,
-                    const std::string& device);
+// Of an optimised f32 graph, the convolutions and products that are in int8 by the options, each with the names of the
+// values that it reads quantized.
+std::map<std::string, std::vector<std::string>> int8_layers(const Graph& graph, const BuildOptions& options);
 
-// int8: the quantize pipeline by the ranges of the options; writes options.qdq. bf16, fp16, tf32: the precision
-// pipeline, where fp16 leaves in fp32 what it does not hold, as the ranges or, without them, a run on noise say, which
-// the cache keeps. Fills in what `info` says of it. Throws Error{usage} for ranges of another model.
+// With int8, first the quantize pipeline by the ranges of the options; writes options.qdq. With 16 bits or tf32, then
+// the precision pipeline, where fp16 leaves in fp32 what it does not hold, as the ranges or, without them, a run on
+// noise say, which the cache keeps. Fills in what `info` says of it. Throws Error{usage} for ranges of another model.
 void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options, TimingCache& cache);
 
 }  // namespace temper

@@ -21,12 +21,12 @@ LayerTimes layer_times(const Engine& engine) {
   return times;
 }
 
-static SavedTimes saved(const LayerTimes& fp32, const LayerTimes& int8) {
+static SavedTimes saved(const LayerTimes& wide, const LayerTimes& narrow) {
   constexpr double kShare = 0.05, kMs = 0.01;
   SavedTimes saved;
   std::vector<std::pair<double, std::string>> slower;
-  for (const auto& [layer, ms] : fp32.ms)
-    if (const auto it = int8.ms.find(layer); it != int8.ms.end()) {
+  for (const auto& [layer, ms] : wide.ms)
+    if (const auto it = narrow.ms.find(layer); it != narrow.ms.end()) {
       const double gain = saved.ms[layer] = ms - it->second;
       if (-gain > std::max(kShare * ms, kMs)) slower.emplace_back(gain, layer);
     }
@@ -35,14 +35,14 @@ static SavedTimes saved(const LayerTimes& fp32, const LayerTimes& int8) {
   return saved;
 }
 
-SavedTimes saved_by_int8(const TimedBuild& fp32, const TimedBuild& int8) {
-  LayerTimes wide = fp32({}), narrow = int8({});
-  SavedTimes first = saved(wide, narrow);
-  if (first.slower.empty() || !wide.quiet || !narrow.quiet) return first;
+SavedTimes saved_by(const TimedBuild& narrow, const TimedBuild& wide) {
+  LayerTimes in_wide = wide({}), in_narrow = narrow({});
+  SavedTimes first = saved(in_wide, in_narrow);
+  if (first.slower.empty() || !in_wide.quiet || !in_narrow.quiet) return first;
   std::set<std::string> doubted;
   for (const std::string& layer : first.slower)
-    for (LayerTimes* times : {&wide, &narrow}) doubted.merge(std::set(times->problems[layer]));
-  return saved(fp32(doubted), int8(doubted));
+    for (LayerTimes* times : {&in_wide, &in_narrow}) doubted.merge(std::set(times->problems[layer]));
+  return saved(wide(doubted), narrow(doubted));
 }
 
 }  // namespace temper

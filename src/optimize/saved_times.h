@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What int8 saves, layer by layer, as builds of both precisions measured it.
+// What a precision saves beside another, layer by layer, as builds of both measured it.
 #pragma once
 #include <functional>
 #include <map>
@@ -23,10 +23,12 @@ LayerTimes layer_times(const Engine& engine);
 using TimedBuild = std::function<LayerTimes(const std::set<std::string>& doubted)>;
 
 struct SavedTimes {
-  std::map<std::string, double> ms;  // by layer that both have: fp32's time less int8's
-  std::vector<std::string> slower;   // layers that take longer in int8 by more than 5 % and 0.01 ms, the worst first
+  std::map<std::string, double> ms;  // by layer that both have: the wider one's time less the narrower one's
+  std::vector<std::string> slower;   // layers that take longer in the narrower by more than 5 % and 0.01 ms, the worst
+                                     // first
 };
-// A layer that int8 makes slower is rare enough to be doubted: both are timed again, once, where the machine was quiet.
-SavedTimes saved_by_int8(const TimedBuild& fp32, const TimedBuild& int8);
+// A layer that the narrower one makes slower is rare enough to be doubted: both are timed again, once, where the
+// machine was quiet.
+SavedTimes saved_by(const TimedBuild& narrow, const TimedBuild& wide);
 
 }  // namespace temper

@@ -91,8 +91,10 @@ Plan search_segments(const Graph& graph, const Backend& backend, const Device& d
   const BatchInfo batch = analyze_batch(graph);
   const std::vector<Group> groups = find_groups(graph, batch);
   options.segments.clear();
-  ThreadedPlan threaded = choose_step_threads(
-      graph, backend, device, options, build_plan(graph, backend, device, options), timer_of_plans(device), progress);
+  Plan plain = build_plan(graph, backend, device, options);
+  if (options.search_is_over()) return plain;
+  ThreadedPlan threaded =
+      choose_step_threads(graph, backend, device, options, std::move(plain), timer_of_plans(device), progress);
   options.threads_of = threaded.threads_of;
   Plan best = std::move(threaded.plan);
   const bool any_sliceable = std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.sliceable; });
@@ -127,6 +129,7 @@ Plan search_segments(const Graph& graph, const Backend& backend, const Device& d
     return plan;
   };
   for (size_t m = 0; m < modes.size(); ++m) {
+    if (m && options.search_is_over()) return best;
     std::vector<std::vector<double>> step_ms;
     const Plan plan = consider(specs_of(groups, std::vector<Mode>(groups.size(), modes[m])), &step_ms, modes[m].text());
     // Which group each step belongs to, by the name of its node; reorders count where they stand.

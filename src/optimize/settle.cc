@@ -32,11 +32,12 @@ class Settler {
       }
     }
     if (contradicts(plan_, on_gpu_) && is_quiet()) {
-      if (doubt_steps()) take_if_better(s_.choose());
-      if (contradicts(plan_, on_gpu_) && !on_gpu_ && is_one_piece()) choose_in_context();
+      if (!is_over() && doubt_steps()) take_if_better(s_.choose());
+      if (contradicts(plan_, on_gpu_) && !on_gpu_ && is_one_piece() && !is_over()) choose_in_context();
       if (contradicts(plan_, on_gpu_) && !on_gpu_) use_times_in_plan(plan_, times_);
       if (contradicts(plan_, on_gpu_)) s_.file.info.notes.push_back(text() + ": measured again, this stayed");
-      if (!on_gpu_ && is_one_piece()) remember_plan(s_.graph, plan_, device(), s_.cache, plan_.whole.load);
+      if (!on_gpu_ && is_one_piece() && !is_over())
+        remember_plan(s_.graph, plan_, device(), s_.cache, plan_.whole.load);
     }
     return std::move(plan_);
   }
@@ -50,6 +51,7 @@ class Settler {
   PlanTimes times_;
 
   const Device& device() const { return *s_.file.device; }
+  bool is_over() const { return s_.options.search_is_over(); }
   PlanTimes measure(Plan& plan) {
     PlanFile file = s_.file;
     file.plans = {std::make_shared<const Plan>(plan)};

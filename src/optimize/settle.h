@@ -26,7 +26,8 @@ struct Settling {
 // machine is quiet: times of the steps in question that are from the timing cache are taken again and the plan is
 // chosen again; if it stays, on the host, the best candidates are timed within plans, during a tenth of the time that
 // the build took so far or half a second, whichever is longer; of all these plans the one that is faster in turns is
-// taken. What stays is a note, and the steps' times are then those within the plan.
+// taken; where the search has taken its time (TimeSource::is_over) none of it. What stays is a note, and the steps'
+// times are then those within the plan.
 Plan settle_plan(Plan plan, const Settling& s);
 
 }  // namespace temper

@@ -22,6 +22,7 @@ constexpr double kSmallMs = 0.1;
 // Below this share of the plan, small steps do not matter.
 constexpr double kShare = 0.03;
 constexpr int kTurns = 5;
+constexpr double kTurnsMs = 3000;
 
 using Threads = std::map<std::string, int>;  // by problem; all where it is not listed
 
@@ -64,9 +65,10 @@ class Search {
     for (const auto& [problem, one] : fewest) {
       const double ms_all = base.by_problem.at(problem);
       double best = ms_all, best_but_all = std::numeric_limits<double>::infinity();
-      for (const Tried& tried : uniform)
-        if (const double ms = tried.by_problem.at(problem); ms < best_but_all) {
-          best_but_all = ms;
+      for (const Tried& tried : uniform)  // where other layouts were chosen, a plan may have none of these problems
+        if (const auto timed = tried.by_problem.find(problem);
+            timed != tried.by_problem.end() && timed->second < best_but_all && tried.threads.contains(problem)) {
+          best_but_all = timed->second;
           careful[problem] = tried.threads.at(problem);
         }
       if (best_but_all <= best) mixed[problem] = careful[problem];
@@ -78,14 +80,20 @@ class Search {
     // A step that other cores slow down among others of many threads may gain by itself: the longest, and only those.
     for (double least : {0.02, 0.01}) {
       Threads short_ones = fewest;
-      std::erase_if(short_ones, [&](const auto& entry) { return longest_ms_.at(entry.first) >= least; });
+      std::erase_if(short_ones, [&](const auto& entry) {
+        const auto longest = longest_ms_.find(entry.first);
+        return longest == longest_ms_.end() || longest->second >= least;
+      });
       try_beside(best, short_ones);
     }
     // What a step takes depends on its neighbours: those that are slower now than they were with fewer threads go back.
     for (int round = 0; round < 2; ++round) {
       Threads back = best.threads;
       for (const auto& [problem, one] : fewest)
-        if (!back.contains(problem) && best.by_problem.at(problem) > fewest_ms_.at(problem)) back[problem] = one;
+        if (const auto timed = best.by_problem.find(problem), few = fewest_ms_.find(problem);
+            timed != best.by_problem.end() && few != fewest_ms_.end() && !back.contains(problem) &&
+            timed->second > few->second)
+          back[problem] = one;
       if (!try_beside(best, back)) break;
     }
     log(LogLevel::debug, "of ", fewest.size(), " problems of small steps, ", best.threads.size(), " run on fewer than ",
@@ -196,7 +204,9 @@ PlanTimer timer_of_plans(const Device& device) {
     std::vector<std::unique_ptr<Timed>> all;
     for (const Plan* plan : plans) all.push_back(std::make_unique<Timed>(*plan, device));
     Clock& clock = host_clock();
-    for (int turn = 0; turn < kTurns; ++turn)
+    const double begin = clock.now_ms();
+    // Of plans that take long, as on the reference, one look at each.
+    for (int turn = 0; turn < kTurns && (turn == 0 || clock.now_ms() - begin < kTurnsMs); ++turn)
       for (auto& timed : all) {
         const auto run = [&] { timed->executor.run(buffers.inputs, buffers.outputs); };
         // What the one before left in the caches is not the plan's business.

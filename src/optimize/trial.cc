@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimize/trial.h"
 
-#include "optimize/precision.h"
-
 namespace temper {
 
 std::shared_ptr<const Engine> trial_engine(Graph graph, BuildOptions options) {
@@ -19,13 +17,6 @@ std::shared_ptr<const Engine> trial_engine(Graph graph, BuildOptions options) {
   EngineInfo info;
   info.model_name = graph.name;
   return build_engine(std::move(graph), std::move(info), options);
-}
-
-std::shared_ptr<const Engine> trial_int8(const Graph& graph, const Ranges& ranges, const PlacementOptions& placement,
-                                         const BuildOptions& options) {
-  Graph quantized = graph;
-  quantize(quantized, ranges, "the ranges", placement, options.passes);
-  return trial_engine(std::move(quantized), options);
 }
 
 }  // namespace temper

@@ -12,8 +12,4 @@ namespace temper {
 // options.
 std::shared_ptr<const Engine> trial_engine(Graph graph, BuildOptions options);
 
-// The graph in int8 by these ranges.
-std::shared_ptr<const Engine> trial_int8(const Graph& graph, const Ranges& ranges, const PlacementOptions& placement,
-                                         const BuildOptions& options);
-
 }  // namespace temper

@@ -37,6 +37,7 @@ Lowering allow_tf32(const Graph& graph) {
     const bool product = f32 && allow(op);
     result.products += product;
     result.lowered_products += product;
+    result.changed |= product;
     result.nodes.push_back({node.name, std::string(name_of(op)), product ? "" : "it multiplies no matrices of fp32"});
     std::vector<std::string> names;
     for (ValueId output : node.outputs) names.push_back(graph.value(output).name);

@@ -14,8 +14,9 @@ namespace temper {
 namespace {
 
 // What a node does with its f32 inputs: its op's NarrowRole, where nothing in the graph is against it, or pointwise,
-// which reads either dtype, computes in f32 and gives either; a reader gives f32 alone.
-enum class Role { product, pointwise, carrier, reader, other };
+// which reads either dtype, computes in f32 and gives either; a reader gives f32 alone. A product of 8-bit integers
+// reads and gives either behind its accumulator.
+enum class Role { product, integer_product, pointwise, carrier, reader, other };
 
 class Lowerer {
  public:
@@ -80,6 +81,9 @@ class Lowerer {
     bool survives(size_t input) const override { return constant(input) && lowerer.survives(*constant(input)); }
   };
   bool is_f32(ValueId id) const { return id.valid() && graph_.type(id).dtype == DType::f32; }
+  bool is_byte(ValueId id) const {
+    return id.valid() && (graph_.type(id).dtype == DType::i8 || graph_.type(id).dtype == DType::u8);
+  }
   bool flows(ValueId id) const { return is_f32(id) && !graph_.constant(id); }
 
   // Why a value is stored in f32 although products read it; null: it need not be.
@@ -116,6 +120,7 @@ class Lowerer {
 
   Role role_by_op(const Node& node, size_t& carried, std::string& reason) const {
     if (node.op.is<ops::Pointwise>()) return Role::pointwise;
+    if (!options_.only && is_product(node.op) && is_byte(node.inputs[0])) return Role::integer_product;
     if (node.inputs.empty() || !is_f32(node.inputs[0]) || !is_f32(node.outputs[0])) { return Role::other; }
     if (is_product(node.op) && options_.only && !options_.only->contains(node.name)) {
       reason = "not asked for";
@@ -138,12 +143,14 @@ class Lowerer {
                                               : Role::other;
   }
 
-  // Is a product before the value, with nothing in between that computes in f32 alone?
+  // Is a product before the value, with nothing in between that computes in f32 alone? Bytes are followed through
+  // whatever moves them.
   void look_back(const Node& node, Role role, size_t carried) {
-    if (role == Role::other || !is_f32(node.outputs[0])) return;
-    bool after = role == Role::product;
+    const bool bytes = is_byte(node.outputs[0]);
+    if (!bytes && (role == Role::other || !is_f32(node.outputs[0]))) return;
+    bool after = role == Role::product || role == Role::integer_product;
     for (size_t i = 0; i < node.inputs.size(); ++i)
-      if (flows(node.inputs[i]) && (role == Role::pointwise || i < carried))
+      if (is_byte(node.inputs[i]) || (flows(node.inputs[i]) && (role == Role::pointwise || i < carried)))
         after |= after_[size_t(node.inputs[i].index)] != 0;
     after_[size_t(node.outputs[0].index)] = after;
   }
@@ -152,7 +159,9 @@ class Lowerer {
   void look_ahead(const Node& node, Role role, size_t carried) {
     if (role == Role::reader && flows(node.inputs[0])) computed_[size_t(node.inputs[0].index)] = 1;
     if (role == Role::other || role == Role::reader) return;
-    const bool wanted = is_f32(node.outputs[0]) && is_narrow(node.outputs[0]);
+    // What becomes bytes is what a product of integers will read.
+    const bool wanted = is_f32(node.outputs[0]) ? is_narrow(node.outputs[0])
+                                                : !options_.only && role != Role::carrier && is_byte(node.outputs[0]);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId id = node.inputs[i];
       if (!flows(id)) continue;
@@ -235,7 +244,7 @@ class Lowerer {
       std::vector<ValueId> inputs;
       const Role role = roles_[size_t(n)];
       const bool narrow = is_narrow(node.outputs[0]);
-      Program* const program = role == Role::product     ? epilogue_of(op)
+      Program* const program = role == Role::product || role == Role::integer_product ? epilogue_of(op)
                                : role == Role::pointwise ? &op.get<ops::Pointwise>().program
                                                          : nullptr;
       for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -250,8 +259,9 @@ class Lowerer {
       }
       if (program) {
         std::vector<DType> before, now;
-        const size_t own = node.inputs.size() - size_t(program->inputs - (role == Role::product));
-        if (role == Role::product) before = now = {DType::f32};
+        const bool accumulates = role == Role::product || role == Role::integer_product;
+        const size_t own = node.inputs.size() - size_t(program->inputs - accumulates);
+        if (accumulates) before = now = {role == Role::product ? DType::f32 : DType::i32};
         for (size_t i = own; i < inputs.size(); ++i) {
           before.push_back(graph_.type(node.inputs[i]).dtype);
           now.push_back(out().type(inputs[i]).dtype);
@@ -262,6 +272,7 @@ class Lowerer {
       for (ValueId id : node.outputs) names.push_back(graph_.value(id).name);
       const auto made = out().add(std::move(op), std::move(inputs), node.name, names);
       for (size_t o = 0; o < made.size(); ++o) same_[size_t(node.outputs[o].index)] = made[o];
+      result_.changed |= narrow || role == Role::product;
     }
     for (const GraphOutput& output : graph_.outputs()) out().add_output(output.name, as(output.value, DType::f32));
   }

@@ -23,6 +23,7 @@ struct LoweringReport {
 
 struct Lowering : LoweringReport {
   Graph graph;
+  bool changed = false;  // something is narrower
 };
 
 struct LoweringOptions {
@@ -48,6 +49,10 @@ struct LoweringOptions {
 // Values: a value between products is bf16. That is what a product reads, through any ops that move elements, take the
 // largest or an average (pool, reduce), or compute element by element behind a product. What lies before the first
 // product or behind the last one, or is graph input or output, stays f32, and so does a residual that no product reads.
+//
+// Products of 8-bit integers stay as they are, and count as products for what lies between them and others: what they
+// read behind their accumulator, what they give, and what is quantized for them is bf16 where it was f32 (not with
+// options.only).
 //
 // Pointwise nodes compute in f32; bf16 inputs are cast where they are read, the result where it is stored.
 //

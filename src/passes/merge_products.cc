@@ -7,10 +7,11 @@
 // The epilogues must be one program on equal inputs, or on constants that differ along the columns alone; a product
 // that lacks the addition of such a constant joins those that have it by adding -0.
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "graph/ops/attention.h"
+#include "graph/ops/broadcast.h"
+#include "graph/ops/concat.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/slice.h"
@@ -52,52 +53,18 @@ std::optional<Member> member_at(const Graph& graph, ValueId id) {
 
 // The epilogue with all that it reads taken as -0, which is added to any number without a change.
 Program of_sums_alone(const Graph& graph, const Member& member) {
-  const Program& epilogue = member.op->epilogue;
-  Program program;
-  std::vector<int> map{0};
-  for (int e = 0; e + 1 < epilogue.inputs; ++e)
-    map.push_back(program.push(constant_step(graph.type(member.product->inputs.at(2 + size_t(e))).dtype, -0.0)));
-  for (Step step : epilogue.steps) {
-    for (int a = 0; a < arity_of(step.op); ++a) step.args[size_t(a)] = map[size_t(step.args[size_t(a)])];
-    map.push_back(program.push(step));
-  }
+  Program program = member.op->epilogue;
+  for (int e = program.inputs; --e > 0;)
+    program = with_constant(program, e, graph.type(member.product->inputs.at(1 + size_t(e))).dtype, -0.0);
   const DType accumulator[] = {accumulator_dtype(graph, *member.product)};
   return simplify(program, accumulator);
 }
 
-// A row of -0.
-Tensor no_change(DType dtype, int64_t columns) {
-  Tensor row(DType::f32, {columns});
-  std::fill_n(row.data<float>(), columns, -0.0f);
-  return row.converted(dtype);
-}
-
 // A constant as a row of `columns` elements; an undefined tensor where it differs along another axis.
 Tensor as_row(const Tensor& constant, int64_t columns) {
-  if (constant.count() != 1 &&
-      (constant.count() != columns || constant.rank() == 0 || constant.dims().back() != columns))
-    return {};
-  Tensor row(constant.dtype(), {columns});
-  const size_t size = size_t(size_of(constant.dtype()));
-  for (int64_t c = 0; c < columns; ++c)
-    std::memcpy(row.raw_mutable() + size_t(c) * size,
-                constant.raw().data() + (constant.count() == 1 ? 0 : size_t(c) * size), size);
-  return row;
-}
-
-// Rows [R, C_m] of all parts, side by side: [R, sum of C_m].
-Tensor side_by_side(const std::vector<const Tensor*>& parts, int64_t rows) {
-  int64_t columns = 0;
-  for (const Tensor* part : parts) columns += part->count() / rows;
-  Tensor whole(parts[0]->dtype(), {rows, columns});
-  std::byte* to = whole.raw_mutable();
-  for (int64_t r = 0; r < rows; ++r)
-    for (const Tensor* part : parts) {
-      const size_t bytes = size_t(part->bytes() / rows);
-      std::memcpy(to, part->raw().data() + size_t(r) * bytes, bytes);
-      to += bytes;
-    }
-  return whole;
+  if (constant.count() == 1) return run_node(ops::Broadcast{{columns}}, {constant.reshaped({1})}, "row").at(0);
+  if (constant.count() != columns || constant.rank() == 0 || constant.dims().back() != columns) return {};
+  return constant.reshaped({columns});
 }
 
 bool alike(const Graph& graph, const Member& a, const Member& b) {
@@ -119,7 +86,6 @@ bool merge(Graph& graph, std::vector<Member> members) {
   for (const Member& member : members)
     if (member.op->epilogue != epilogue && (member.op->epilogue.inputs > 1 || member.op->epilogue != without))
       return false;
-  std::vector<ValueId> extras;
   std::vector<Tensor> made;  // by extra: its columns side by side; undefined where all members share one value
   for (int e = 0; e + 1 < epilogue.inputs; ++e) {
     const ValueId id = first.product->inputs.at(2 + size_t(e));
@@ -129,44 +95,35 @@ bool merge(Graph& graph, std::vector<Member> members) {
     const Shape& shape = graph.type(id).shape;
     const bool shared = (shape.empty() || shape.back() == Dim(1)) &&
                         std::all_of(members.begin(), members.end(), [&](const Member& m) { return input(m) == id; });
-    extras.push_back(id);
     made.emplace_back();
     if (shared) continue;
+    const Tensor no_change = Tensor::of<float>({1}, {-0.0f}).converted(graph.type(id).dtype);
     std::vector<Tensor> rows;
-    std::vector<const Tensor*> parts;
     for (const Member& member : members) {
       const Tensor* constant = graph.constant(input(member));
       if (input(member).valid() && !constant) return false;
-      rows.push_back(constant ? as_row(*constant, member.columns) : no_change(graph.type(id).dtype, member.columns));
+      rows.push_back(as_row(constant ? *constant : no_change, member.columns));
       if (!rows.back().defined() || rows.back().dtype() != rows.front().dtype()) return false;
     }
-    for (const Tensor& row : rows) parts.push_back(&row);
-    const Tensor whole = side_by_side(parts, 1);
-    made.back() = Tensor(whole.dtype(), {whole.count()});
-    std::memcpy(made.back().raw_mutable(), whole.raw().data(), size_t(whole.bytes()));
+    made.back() = run_node(ops::Concat{0}, rows, "columns").at(0);
   }
 
   const Node leader = *members[0].product;
   const ops::Reshape* view = members[0].view;
   std::string name = leader.name;
-  std::vector<const Tensor*> weights;
+  std::vector<Tensor> weights;
   int64_t columns = 0;
   for (const Member& member : members) {
     if (&member != &members[0]) name += "+" + member.product->name;
-    weights.push_back(graph.constant(member.product->inputs[1]));
+    weights.push_back(*graph.constant(member.product->inputs[1]));
     columns += member.columns;
   }
   // Rows of transposed weights are columns of the product.
-  const Dims dims = weights[0]->dims();
-  Tensor all = side_by_side(weights, members[0].op->transpose_b ? 1 : dims[0]);
-  if (members[0].op->transpose_b) {
-    Tensor turned(all.dtype(), {columns, dims[1]});
-    std::memcpy(turned.raw_mutable(), all.raw().data(), size_t(all.bytes()));
-    all = std::move(turned);
-  }
+  Tensor all = run_node(ops::Concat{members[0].op->transpose_b ? 0 : 1}, weights, name).at(0);
   std::vector<ValueId> inputs{leader.inputs[0], graph.add_constant(name + ".weights", std::move(all))};
-  for (size_t e = 0; e < extras.size(); ++e)
-    inputs.push_back(made[e].defined() ? graph.add_constant(name + ".columns", std::move(made[e])) : extras[e]);
+  for (size_t e = 0; e < made.size(); ++e)
+    inputs.push_back(made[e].defined() ? graph.add_constant(name + ".columns", std::move(made[e]))
+                                       : first.product->inputs[2 + e]);
   ops::MatMul op = leader.op.get<ops::MatMul>();
   op.epilogue = epilogue;
   Shape shape = graph.type(members[0].result).shape;

@@ -59,18 +59,25 @@ std::vector<PassTiming> run_passes(Graph& graph, const PassOptions& options = {}
 // it must not.
 bool cancel_transposes(Graph& graph, const PassOptions& options);
 bool commute_quantization(Graph& graph, const PassOptions& options);
+bool expand_conv_transpose(Graph& graph, const PassOptions& options);
 bool fold_constants(Graph& graph, const PassOptions& options);
 bool fold_quantization(Graph& graph, const PassOptions& options);
 bool fold_quantized_products(Graph& graph, const PassOptions& options);
 bool fold_scales_into_weights(Graph& graph, const PassOptions& options);
 bool fuse_epilogues(Graph& graph, const PassOptions& options);
+bool fuse_sums(Graph& graph, const PassOptions& options);
 bool fuse_pointwise(Graph& graph, const PassOptions& options);
+bool gather_channels(Graph& graph, const PassOptions& options);
+bool gather_rows(Graph& graph, const PassOptions& options);
 bool merge_equal_nodes(Graph& graph, const PassOptions& options);
 bool merge_products(Graph& graph, const PassOptions& options);
+bool project_recurrent(Graph& graph, const PassOptions& options);
 bool nest_concats(Graph& graph, const PassOptions& options);
 bool recognise_groups(Graph& graph, const PassOptions& options);
 bool recognise_normalize(Graph& graph, const PassOptions& options);
 bool remove_no_ops(Graph& graph, const PassOptions& options);
+bool sink_rows(Graph& graph, const PassOptions& options);
+bool turn_products(Graph& graph, const PassOptions& options);
 bool unflatten_products(Graph& graph, const PassOptions& options);
 
 }  // namespace temper

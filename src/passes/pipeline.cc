@@ -56,7 +56,7 @@ const Pipeline& portable_pipeline() {
 namespace {
 
 bool take(Lowering lowering, Graph& graph, LoweringReport* report) {
-  const bool changed = lowering.lowered_products > 0;  // without them nothing else becomes narrower
+  const bool changed = lowering.changed;
   graph = std::move(lowering.graph);
   if (report) *report = std::move(lowering);
   return changed;
@@ -85,23 +85,52 @@ Pipeline precision_pipeline(PrecisionTarget target, LoweringReport* report) {
   return {
       3,
       "precision",
-      {{"lower_precision", std::move(lower), "", true}, {"allow_tf32", std::move(allow), "", true}},
+      {// A recurrent net stays in f32, the product of its inputs need not.
+       {"project_recurrent", project_recurrent},
+       // Convolutions have narrower forms.
+       {"expand_conv_transpose", expand_conv_transpose},
+       {"lower_precision", std::move(lower), "", true},
+       {"allow_tf32", std::move(allow), "", true}},
   };
 }
 
-Pipeline device_pipeline(FusionTaken taken) {
+Pipeline device_pipeline(const FusionTaken& taken, bool by_rows) {
+  PassFunction patches = [taken, by_rows](Graph& graph, const PassOptions&) {
+    return by_rows && patches_as_products(graph, taken);
+  };
+  PassFunction sink = [by_rows](Graph& graph, const PassOptions& options) {
+    return by_rows && sink_rows(graph, options);
+  };
+  PassFunction turn = [by_rows](Graph& graph, const PassOptions& options) {
+    return by_rows && turn_products(graph, options);
+  };
+  PassFunction gather = [by_rows](Graph& graph, const PassOptions& options) {
+    return by_rows && gather_rows(graph, options);
+  };
+  PassFunction channels = [by_rows](Graph& graph, const PassOptions& options) {
+    return by_rows && gather_channels(graph, options);
+  };
   PassFunction recognise = [taken](Graph& graph, const PassOptions&) { return recognise_attention(graph, taken); };
   PassFunction expand = [taken](Graph& graph, const PassOptions&) { return expand_attention(graph, taken); };
   PassFunction fuse = [taken](Graph& graph, const PassOptions&) { return fuse_neighbours(graph, taken); };
   return {4,
           "device",
           {
+              {"project_recurrent", project_recurrent},
+              {"expand_conv_transpose", expand_conv_transpose},
+              {"patches_as_products", std::move(patches)},
+              // What it writes may meet reshapes and transposes.
+              {"remove_no_ops", remove_no_ops, "patches_as_products"},
+              // Before attentions are recognised: where positions come first, the batch would be of heads.
+              {"sink_rows", std::move(sink)},
               {"recognise_attention", std::move(recognise)},
               // What it writes is in no canonical form: sums of masks are constants, transposes may cancel.
               {"fold_constants", fold_constants, "recognise_attention"},
               {"cancel_transposes", cancel_transposes, "recognise_attention"},
               {"remove_no_ops", remove_no_ops, "recognise_attention"},
               {"merge_equal_nodes", merge_equal_nodes, "recognise_attention"},
+              // Their results have rows of positions again, which the product behind them may have flattened.
+              {"unflatten_products", unflatten_products, "recognise_attention"},
               {"expand_attention", std::move(expand)},
               // Likewise, and programs belong into products.
               {"cancel_transposes", cancel_transposes, "expand_attention"},
@@ -109,8 +138,16 @@ Pipeline device_pipeline(FusionTaken taken) {
               {"fuse_pointwise", fuse_pointwise, "expand_attention"},
               {"fuse_epilogues", fuse_epilogues, "expand_attention"},
               {"merge_equal_nodes", merge_equal_nodes, "expand_attention"},
+              // Behind attentions, whose transposes of heads are gone.
+              {"turn_products", std::move(turn)},
+              // A transpose stood between a product and a residual sum.
+              {"fuse_sums", fuse_sums, "turn_products"},
               // It joins whole epilogues of products that an attention reads.
               {"merge_products", merge_products},
+              // After attentions are recognised, whose windows it would hide.
+              {"gather_rows", std::move(gather)},
+              {"remove_no_ops", remove_no_ops, "gather_rows"},
+              {"gather_channels", std::move(channels)},
               {"fuse_neighbours", std::move(fuse)},
           }};
 }

@@ -13,6 +13,7 @@
 #include "passes/fuse_neighbours.h"
 #include "passes/lower_precision.h"
 #include "passes/pass.h"
+#include "passes/patches_as_products.h"
 
 namespace temper {
 
@@ -29,8 +30,8 @@ struct PrecisionTarget {
 // Where `report` is not null, it gets what the pass that ran says of each node. It must outlive the pipeline.
 Pipeline precision_pipeline(PrecisionTarget target, LoweringReport* report);
 
-// For a backend, of which `taken` says what its tactics take. Behind all precisions.
-Pipeline device_pipeline(FusionTaken taken);
+// For a backend, of which `taken` says what its tactics take. Behind all precisions. `by_rows`: Backend::by_rows.
+Pipeline device_pipeline(const FusionTaken& taken, bool by_rows = false);
 
 // The same for one set of concrete shapes, of the pairs that are `wanted`. `made`, where it is not null, gets them; it
 // must outlive the pipeline.

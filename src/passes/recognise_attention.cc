@@ -22,6 +22,7 @@
 #include "graph/ops/softmax.h"
 #include "graph/ops/transpose.h"
 #include "passes/attention.h"
+#include "passes/support/simplify.h"
 #include "passes/support/view.h"
 
 namespace temper {
@@ -344,8 +345,27 @@ class Recogniser {
     return true;
   }
 
+  // The value without the inputs of its program that are one number all over: they give a mask axes along which it does
+  // not differ, and each query would read it anew.
+  ValueId narrowed(ValueId id) {
+    const Node* node = graph_.producer(id);
+    if (!node || !node->op.is<ops::Pointwise>()) return id;
+    Program program = node->op.get<ops::Pointwise>().program;
+    std::vector<ValueId> inputs = node->inputs;
+    for (size_t i = inputs.size(); i-- > 0;) {
+      const auto number = only_element(graph_.constant(inputs[i]));
+      if (!number) continue;
+      program = with_constant(program, int(i), graph_.type(inputs[i]).dtype, *number);
+      inputs.erase(inputs.begin() + ptrdiff_t(i));
+    }
+    if (inputs.empty() || broadcast_shape(graph_, inputs) == shape(id)) return id;
+    std::vector<DType> dtypes;
+    for (ValueId input : inputs) dtypes.push_back(graph_.type(input).dtype);
+    return add(ops::Pointwise{simplify(program, dtypes)}, inputs);
+  }
+
   ValueId value_of(const Part& part) {
-    if (part.program.is_identity()) return part.inputs[0];
+    if (part.program.is_identity()) return narrowed(part.inputs[0]);
     // Of constants it is one: who writes a triangle looks for it.
     std::vector<Tensor> constants;
     std::vector<Shape> shapes;

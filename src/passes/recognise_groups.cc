@@ -16,34 +16,18 @@ namespace temper {
 
 namespace {
 
-// The element of a constant whose elements are all equal.
-std::optional<double> only_element(const Tensor* tensor) {
-  if (!tensor || tensor->count() == 0 || !is_float(tensor->dtype())) return std::nullopt;
-  const std::vector<double> all = tensor->to_doubles();
-  const bool equal = std::all_of(all.begin(), all.end(), [&](double x) { return x == all[0]; });
-  return equal ? std::optional(all[0]) : std::nullopt;
-}
-
 // A pointwise node as a program of `value` alone, where its other inputs are constants of one number each.
 std::optional<Program> program_of(const Graph& graph, const Node& node, ValueId value) {
   Program program = node.op.get<ops::Pointwise>().program;
-  std::vector<int> places;
-  Program out;
-  for (ValueId input : node.inputs) {
-    if (input == value) {
-      places.push_back(0);
-      continue;
-    }
-    const auto number = only_element(graph.constant(input));
+  for (size_t i = node.inputs.size(); i-- > 0;) {
+    if (node.inputs[i] == value) continue;
+    const auto number = only_element(graph.constant(node.inputs[i]));
     if (!number) return std::nullopt;
-    places.push_back(out.push(constant_step(graph.type(input).dtype, *number)));
+    program = with_constant(program, int(i), graph.type(node.inputs[i]).dtype, *number);
   }
-  for (Step step : program.steps) {
-    for (int a = 0; a < arity_of(step.op); ++a) step.args[size_t(a)] = places[size_t(step.args[size_t(a)])];
-    places.push_back(out.push(step));
-  }
+  program = remap_inputs(program, std::vector<int>(size_t(program.inputs), 0), 1);
   const DType dtype = graph.type(value).dtype;
-  return simplify(out, std::span(&dtype, 1));
+  return simplify(program, std::span(&dtype, 1));
 }
 
 const Node* reshape_of(const Graph& graph, ValueId id) {

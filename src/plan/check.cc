@@ -29,7 +29,8 @@ class Checker {
     written_.assign(plan_.outputs.size(), false);
     for (const auto& constant : plan_.constants)
       if (!constant || !constant->defined()) bad("a constant is missing");
-    if (plan_.shared_bytes < 0 || plan_.shared_bytes > kMaxTensorBytes)
+    // What lies behind it begins where it ends.
+    if (plan_.shared_bytes < 0 || plan_.shared_bytes > kMaxTensorBytes || plan_.shared_bytes % kBufferAlignment)
       bad("the shared part of its arena has ", plan_.shared_bytes, " bytes");
     int64_t shared_end = 0;
     for (const Segment& segment : plan_.segments) {
@@ -62,7 +63,7 @@ class Checker {
                              : std::max<int64_t>(1, plan_.inputs[0].type.shape[0].value());
     if (s.slices < 1 || s.slices > most) bad("a segment has ", s.slices, " slices of a batch of ", most);
     if (s.local_bytes < 0 || s.local_bytes > kMaxTensorBytes || s.workspace_at < 0 || s.workspace_at > s.local_bytes ||
-        s.workspace_at % kBufferAlignment)
+        s.workspace_at % kBufferAlignment || s.local_bytes % kBufferAlignment)
       bad("a segment has a workspace at ", s.workspace_at, " of ", s.local_bytes, " bytes");
     const int64_t chains = s.parallel ? plan_.threads : 1;
     if (checked_add(plan_.shared_bytes, checked_mul(s.local_bytes, chains)) > kMaxTensorBytes)

@@ -11,7 +11,7 @@
 namespace temper {
 
 struct ChosenCandidate {
-  const Tactic* tactic = nullptr;  // null: a view (reshape), no step
+  const Tactic* tactic = nullptr;  // null: a view (plan/views.h), or a slice that is read where the whole lies: no step
   Config config;
   double ms = -1;
 };
@@ -35,8 +35,5 @@ std::vector<NodeChoice> choose_tactics(const Graph& graph, const BatchInfo& batc
 // (Tactic::compile). What they refer to lives as long as the call.
 void visit_compilable(const Graph& graph, const Backend& backend, const Device& device,
                       const std::function<void(const std::vector<CandidateRef>&)>& use);
-
-// A view of its input: no step, no memory of its own.
-bool is_view(const Node& node);
 
 }  // namespace temper

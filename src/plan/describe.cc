@@ -141,6 +141,7 @@ Json plan_json(const Plan& plan, const DescribeOptions& options) {
           {"measured", measured},
           {"steps_ms", ms_json(untimed < steps ? plan.steps_ms() : -1)},
           {"untimed_steps", untimed},
+          {"not_measured", plan.not_measured},
           {"arena_bytes", plan.arena_bytes()},
           {"segments", segments}};
 }
@@ -149,9 +150,13 @@ Json plan_json(const Plan& plan, const DescribeOptions& options) {
 
 Json describe(const PlanFile& file, const DescribeOptions& options) {
   const EngineInfo& info = file.info;
-  Json shapes = Json::object(), plans = Json::array();
-  for (const auto& [name, range] : info.shapes)
-    shapes[name] = {{"min", range.min}, {"opt", range.opt}, {"max", range.max}};
+  Json plans = Json::array(), profiles = Json::array();
+  const auto ranges = [](const std::map<std::string, ShapeRange>& shapes) {
+    Json json = Json::object();
+    for (const auto& [name, range] : shapes) json[name] = {{"min", range.min}, {"opt", range.opt}, {"max", range.max}};
+    return json;
+  };
+  for (const auto& profile : info.profiles) profiles.push_back(ranges(profile));
   for (const auto& plan : file.plans) plans.push_back(plan_json(*plan, options));
   Json json{{"model", info.model_name},
             {"model_sha256", info.model_sha256},
@@ -172,7 +177,9 @@ Json describe(const PlanFile& file, const DescribeOptions& options) {
             {"threads", file.threads},
             {"inputs", ports_json(file.inputs)},
             {"outputs", ports_json(file.outputs)},
-            {"shapes", shapes},
+            {"shapes", ranges(info.shapes)},
+            {"profiles", profiles},
+            {"preprocess", info.preprocess},
             {"notes", info.notes},
             {"plan_bytes", file.file_bytes > 0 ? Json(file.file_bytes) : Json(nullptr)},
             {"constant_bytes", file.constant_bytes},

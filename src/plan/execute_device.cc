@@ -8,6 +8,7 @@
 #include "base/aligned.h"
 #include "base/checked.h"
 #include "base/log.h"
+#include "plan/step_ranges.h"
 
 namespace temper {
 
@@ -24,6 +25,11 @@ DeviceExecutor::DeviceExecutor(const Plan& plan, const Device& device, Arena& ar
   auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
   log(LogLevel::debug, "constants on the device in ", ms(start, placed), " ms, memory in ",
       ms(placed, std::chrono::steady_clock::now()));
+}
+
+// Kernels go with the executor: what still runs them must be done. is_lost() waits, and throws nothing.
+DeviceExecutor::~DeviceExecutor() {
+  if (in_flight_) queue_.is_lost();
 }
 
 // Puts the constants there, and says where the caller's buffers are copied to.
@@ -63,8 +69,10 @@ void DeviceExecutor::find_buffers() {
 }
 
 void DeviceExecutor::put_in_steps(std::span<const void* const> inputs, std::span<void* const> outputs) {
-  steps_.each(inputs, outputs,
-              [](size_t, size_t, BoundStep& step, const Buffers& buffers) { step.kernel->launch(buffers); });
+  steps_.each(inputs, outputs, [](size_t, size_t, BoundStep& step, const Buffers& buffers) {
+    const StepRange range(step.step->node);
+    step.kernel->launch(buffers);
+  });
 }
 
 const Queue::Capture& DeviceExecutor::capture() {
@@ -79,7 +87,10 @@ const Queue::Capture* DeviceExecutor::capture_on(const std::vector<const void*>&
   auto it = std::find_if(in_place_.begin(), in_place_.end(),
                          [&](const InPlace& k) { return k.inputs == inputs && k.outputs == outputs; });
   if (it == in_place_.end()) {
-    if (in_place_.size() == kMost) in_place_.pop_back();
+    if (in_place_.size() == kMost) {
+      if (in_place_.back().capture) queue_.wait();  // it may still run
+      in_place_.pop_back();
+    }
     in_place_.insert(in_place_.begin(), {inputs, outputs, nullptr});
     return nullptr;
   }
@@ -100,6 +111,7 @@ bool DeviceExecutor::disjoint(std::span<const void* const> inputs, std::span<voi
                        [&](const auto& b) { return a.first < b.first + b.second && b.first < a.first + a.second; });
   };
   for (size_t o = 0; o < outputs.size(); ++o) {
+    if (!outputs[o]) continue;
     const auto output = range(plan_.outputs[o], outputs[o]);
     if (meets(output)) return false;
     written.push_back(output);
@@ -112,6 +124,7 @@ bool DeviceExecutor::disjoint(std::span<const void* const> inputs, std::span<voi
 void DeviceExecutor::to_device(std::span<const void* const> inputs) {
   find_buffers();
   for (size_t i = 0; i < plan_.inputs.size(); ++i) {
+    if (!inputs[i]) continue;
     const int64_t bytes = bytes_of(plan_.inputs[i]);
     std::byte* staged = arena_.staging() + inputs_at_[i];
     std::memcpy(staged, inputs[i], size_t(bytes));
@@ -121,15 +134,31 @@ void DeviceExecutor::to_device(std::span<const void* const> inputs) {
 
 void DeviceExecutor::to_host(std::span<void* const> outputs) {
   for (size_t o = 0; o < plan_.outputs.size(); ++o)
-    queue_.copy_to_host(arena_.staging() + outputs_at_[o], outputs_[o], bytes_of(plan_.outputs[o]));
+    if (outputs[o]) queue_.copy_to_host(arena_.staging() + outputs_at_[o], outputs_[o], bytes_of(plan_.outputs[o]));
   queue_.wait();
+  in_flight_ = false;
   for (size_t o = 0; o < plan_.outputs.size(); ++o)
-    std::memcpy(outputs[o], arena_.staging() + outputs_at_[o], size_t(bytes_of(plan_.outputs[o])));
+    if (outputs[o]) std::memcpy(outputs[o], arena_.staging() + outputs_at_[o], size_t(bytes_of(plan_.outputs[o])));
 }
 
 void DeviceExecutor::run(std::span<const void* const> inputs, std::span<void* const> outputs) {
   to_device(inputs);
   queue_.launch(capture());
+  to_host(outputs);
+}
+
+void DeviceExecutor::run_partly_there(std::span<const void* const> inputs, std::span<void* const> outputs,
+                                      std::span<const void* const> inputs_there, std::span<void* const> outputs_there) {
+  to_device(inputs);
+  std::vector<const void*> in = inputs_;
+  std::vector<void*> out = outputs_;
+  for (size_t i = 0; i < in.size(); ++i)
+    if (inputs_there[i]) in[i] = inputs_there[i];
+  for (size_t o = 0; o < out.size(); ++o)
+    if (outputs_there[o]) out[o] = outputs_there[o];
+  // What changes places from run to run comes again every other time.
+  if (const Queue::Capture* of_these = capture_on(in, out)) queue_.launch(*of_these);
+  else put_in_steps(in, out);
   to_host(outputs);
 }
 
@@ -154,9 +183,15 @@ void DeviceExecutor::run_waiting(std::span<const void* const> inputs, std::span<
   to_host(outputs);
 }
 
-std::span<void* const> DeviceExecutor::run_resident(std::span<const void* const> inputs,
-                                                    std::span<void* const> outputs) {
-  find_buffers();
+std::span<void* const> DeviceExecutor::run_resident(std::span<const void* const> inputs, std::span<void* const> outputs,
+                                                    std::optional<void*> stream) {
+  const bool into_graph = stream && queue_.is_captured(*stream);
+  if (!into_graph) find_buffers();
+  else if (moves_ != arena_.moves())
+    fail(
+        ErrorKind::usage,
+        "the given stream is being captured, and the session is not ready for these shapes: run it once on them before "
+        "the capture begins");
   // A capture has its addresses in it, and its kernels were chosen for aligned ones.
   auto aligned = [](const void* at) { return reinterpret_cast<uintptr_t>(at) % 256 == 0; };
   std::vector<const void*> in = inputs_;
@@ -166,18 +201,32 @@ std::span<void* const> DeviceExecutor::run_resident(std::span<const void* const>
     for (size_t i = 0; i < inputs.size(); ++i)
       if (aligned(inputs[i])) in[i] = inputs[i];
     for (size_t o = 0; o < outputs.size(); ++o)
-      if (aligned(outputs[o])) out[o] = outputs[o];
-    if (out != outputs_ && !(of_these = capture_on(in, out))) out = outputs_;  // inputs alone may come again
-    if (!of_these && in != inputs_ && !(of_these = capture_on(in, out))) in = inputs_;
+      if (outputs[o] && aligned(outputs[o])) out[o] = outputs[o];
+    // A capture of ours is not launched into one of the caller's.
+    if (!into_graph && out != outputs_ && !(of_these = capture_on(in, out)))
+      out = outputs_;  // inputs alone may come again
+    if (!into_graph && !of_these && in != inputs_ && !(of_these = capture_on(in, out))) in = inputs_;
   }
-  if (!of_these) of_these = &capture();
+  if (!of_these && !into_graph) of_these = &capture();
+  in_flight_ = true;
+  if (stream) queue_.wait_for(*stream);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (in[i] != inputs[i]) queue_.copy_on_device(const_cast<void*>(in[i]), inputs[i], bytes_of(plan_.inputs[i]));
-  queue_.launch(*of_these);
+  if (into_graph) put_in_steps(in, out);
+  else queue_.launch(*of_these);
   for (size_t o = 0; o < outputs.size(); ++o)
-    if (out[o] != outputs[o]) queue_.copy_on_device(outputs[o], out[o], bytes_of(plan_.outputs[o]));
-  queue_.wait();
-  return outputs.empty() ? std::span<void* const>(outputs_) : outputs;
+    if (outputs[o] && out[o] != outputs[o]) queue_.copy_on_device(outputs[o], out[o], bytes_of(plan_.outputs[o]));
+  if (stream) queue_.let_wait(*stream);
+  else {
+    queue_.wait();
+    in_flight_ = false;
+  }
+  if (outputs.empty()) return outputs_;
+  if (std::find(outputs.begin(), outputs.end(), nullptr) == outputs.end()) return outputs;
+  results_.assign(outputs.begin(), outputs.end());
+  for (size_t o = 0; o < results_.size(); ++o)
+    if (!results_[o]) results_[o] = out[o];
+  return results_;
 }
 
 std::vector<double> DeviceExecutor::run_on_device(int times, bool captured) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a plan on a device with memory of its own: its steps are captured once (a CUDA graph) and launched.
 #pragma once
+#include <optional>
+
 #include "plan/bound_steps.h"
 #include "plan/executor.h"
 
@@ -10,6 +12,7 @@ class DeviceExecutor final : public Executor {
  public:
   // Loads the kernels. `plan` and `arena`, which has a queue, outlive the executor.
   DeviceExecutor(const Plan& plan, const Device& device, Arena& arena);
+  ~DeviceExecutor() override;
 
   void run(std::span<const void* const> inputs, std::span<void* const> outputs) override;
   void run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,
@@ -19,11 +22,21 @@ class DeviceExecutor final : public Executor {
                     const Observer& observer) override;
   DeviceExecutor* on_device() override { return this; }
 
+  // As run() where both are empty. `inputs_there` and `outputs_there`, by port: addresses of the device, aligned to 256
+  // bytes, that are read and written where they lie; null: the host's buffer is copied. The host's is null where such
+  // an address is given.
+  void run_partly_there(std::span<const void* const> inputs, std::span<void* const> outputs,
+                        std::span<const void* const> inputs_there, std::span<void* const> outputs_there);
   // With buffers that lie in the device's memory; nothing passes through the host's. Buffers that come for a second
   // time are read and written where they lie; new ones, those not aligned to 256 bytes and those that share memory are
-  // copied on the device. Waits until it is done. Returns where the outputs lie; without `outputs`, only there, until
+  // copied on the device. Returns where the outputs lie; without `outputs`, and where one is null, only there, until
   // the arena's next run.
-  std::span<void* const> run_resident(std::span<const void* const> inputs, std::span<void* const> outputs = {});
+  // Without `stream` it waits until all is done. With one, a stream of the caller's (Queue::wait_for), the work is in
+  // that stream's order as if it had been put in there, and nothing waits on the host: errors of kernels surface at a
+  // later call that waits. While that stream is captured, every launch goes into the caller's graph by itself, with
+  // these addresses and the arena's; then a run on these shapes must have come before (Error{usage}).
+  std::span<void* const> run_resident(std::span<const void* const> inputs, std::span<void* const> outputs = {},
+                                      std::optional<void*> stream = {});
   // Runs the steps `times` times on the inputs that the last run() left there, as one capture or as single launches,
   // and gives the milliseconds of each on the device's clock. No transfers.
   std::vector<double> run_on_device(int times, bool captured = true);
@@ -53,7 +66,9 @@ class DeviceExecutor final : public Executor {
   std::vector<void*> outputs_;
   std::unique_ptr<Queue::Capture> capture_;
   std::vector<InPlace> in_place_;  // the latest first
+  std::vector<void*> results_;     // of run_resident, where some outputs are null
   int moves_ = -1;                 // of the arena, when addresses were last taken
+  bool in_flight_ = false;         // work was put in that nobody waited for
 
   void place_buffers();
   void find_buffers();

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/threads.h"
+#include "plan/step_ranges.h"
 
 namespace temper {
 
@@ -49,12 +50,18 @@ void HostExecutor::run_slice(size_t s, int chain, int64_t slice, std::span<const
   auto& steps = steps_.of(s, chain);
   const Segment& segment = plan_.segments[s];
   if (!ms || chain != 0) {
-    for (BoundStep& step : steps) step.kernel->launch(steps_.bind(segment, step, chain, slice, inputs, outputs));
+    for (BoundStep& step : steps) {
+      const StepRange range(step.step->node);
+      step.kernel->launch(steps_.bind(segment, step, chain, slice, inputs, outputs));
+    }
     return;
   }
   auto before = std::chrono::steady_clock::now();
   for (size_t i = 0; i < steps.size(); ++i) {
-    steps[i].kernel->launch(steps_.bind(segment, steps[i], chain, slice, inputs, outputs));
+    {
+      const StepRange range(steps[i].step->node);
+      steps[i].kernel->launch(steps_.bind(segment, steps[i], chain, slice, inputs, outputs));
+    }
     const auto now = std::chrono::steady_clock::now();
     (*ms)[s][i] += std::chrono::duration<double, std::milli>(now - before).count();
     before = now;

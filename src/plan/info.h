@@ -28,7 +28,9 @@ struct EngineInfo {
   std::string precision = "fp32";
   std::string calibration_sha256;            // of the ranges file; "" where there was none
   std::vector<uint64_t> calibration_hashes;  // of the samples' content, sorted: what it must not be evaluated on
-  bool placeholder = false;                  // calibrated on noise: meaningless for accuracy
+  // By input that takes pictures: how they become tensors (data/preprocess.h reads it); empty where nobody said.
+  std::map<std::string, std::string> preprocess;
+  bool placeholder = false;  // calibrated on noise: meaningless for accuracy
   // Convolutions and matrix products, and how many of them compute in `precision` where that is below fp32. For each
   // other node that does not, "name (op): reason".
   int64_t products = 0, lowered_products = 0;
@@ -39,7 +41,9 @@ struct EngineInfo {
   std::string version, revision;
   std::string command;  // that builds it again
   double build_s = 0;
-  std::map<std::string, ShapeRange> shapes;  // by input
+  std::map<std::string, ShapeRange> shapes;  // by input; of several profiles, what holds all of them
+  // Each with a range for every input; empty where `shapes` is the only one. Shapes are taken that one of them holds.
+  std::vector<std::map<std::string, ShapeRange>> profiles;
   std::vector<std::string> notes;
   bool operator==(const EngineInfo&) const = default;
 };

@@ -136,6 +136,8 @@ static void json_fields(V& v, T& info) {
   v.field("precision", info.precision);
   v.field("calibration_sha256", info.calibration_sha256);
   v.field("calibration_hashes", info.calibration_hashes, HashesAsText());
+  if constexpr (V::kReads) v.may_lack("preprocess", info.preprocess);
+  else v.field("preprocess", info.preprocess);
   v.field("placeholder", info.placeholder);
   v.field("products", info.products, kSize);
   v.field("lowered_products", info.lowered_products, kSize);
@@ -147,6 +149,7 @@ static void json_fields(V& v, T& info) {
   v.field("command", info.command);
   v.field("build_s", info.build_s);
   v.field("shapes", info.shapes);
+  v.field("profiles", info.profiles);
   v.field("notes", info.notes);
 }
 
@@ -257,6 +260,7 @@ void visit_plan(V& v, P& plan, Indices& constants, size_t tensors) {
   v.field("outputs", plan.outputs);
   v.field("shared_bytes", plan.shared_bytes, kSize);
   v.field("measured", plan.whole, WholeTimeOrNull());
+  v.field("not_measured", plan.not_measured);
   v.field("constants", constants, Each{Within{0, int64_t(tensors) - 1}});
   v.field("segments", plan.segments);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/nearest.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <unordered_map>
@@ -58,9 +59,9 @@ class NearestTimes final : public TimeSource {
     double elements = 0;
     auto it = similar_.find(strip_shapes(key, elements));
     if (it == similar_.end()) return {};
-    const Known* best = nullptr;
+    const Known* best = &it->second.front();
     for (const Known& known : it->second)
-      if (!best || std::fabs(std::log(known.elements / elements)) < std::fabs(std::log(best->elements / elements)))
+      if (std::fabs(std::log(known.elements / elements)) < std::fabs(std::log(best->elements / elements)))
         best = &known;
     return CandidateTime::of(best->ms * elements / best->elements);
   }
@@ -79,9 +80,14 @@ std::string without_shapes(std::string_view key) {
 }
 
 std::string problem_family(const Problem& problem) {
-  double elements = 0;
-  std::string text = strip_shapes(problem.text(), elements);
-  return text.substr(0, text.rfind(" threads="));
+  Problem of_one = problem;
+  of_one.threads = 0;
+  const auto take_one = [](Port& port) {
+    if (!port.is_constant && !port.type.shape.empty()) port.type.shape[0] = 1;
+  };
+  std::for_each(of_one.inputs.begin(), of_one.inputs.end(), take_one);
+  std::for_each(of_one.outputs.begin(), of_one.outputs.end(), take_one);
+  return of_one.text();
 }
 
 std::string text_without_threads(const Problem& problem) {
@@ -101,12 +107,26 @@ void StepThreads::know(const Plan& plan) {
     }
 }
 
+namespace {
+
+// Of a problem that is like none: waking a worker and waiting for it takes a few microseconds, in which one thread does
+// about as many scalar steps.
+int threads_worth_waking(const Problem& problem) {
+  constexpr double kLeast = 1 << 17;
+  std::vector<TensorType> inputs, outputs;
+  for (const Port& port : problem.inputs) inputs.push_back(port.type);
+  for (const Port& port : problem.outputs) outputs.push_back(port.type);
+  return reference_cost(problem.op, inputs, outputs) < kLeast ? 1 : problem.threads;
+}
+
+}  // namespace
+
 int StepThreads::of(const Problem& problem) const {
   const std::string text = text_without_threads(problem);
   if (auto it = exact_.find(text); it != exact_.end()) return it->second;
   double elements = 0;
   const auto family = families_.find(strip_shapes(text, elements));
-  if (family == families_.end()) return problem.threads;
+  if (family == families_.end()) return threads_worth_waking(problem);
   auto nearest = family->second.begin();
   for (auto it = nearest; it != family->second.end(); ++it)
     if (std::fabs(std::log(it->first / elements)) < std::fabs(std::log(nearest->first / elements))) nearest = it;

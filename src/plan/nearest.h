@@ -20,8 +20,8 @@ std::shared_ptr<TimeSource> nearest_times(const std::map<std::string, double>& t
 // on other shapes.
 std::string without_shapes(std::string_view key);
 
-// The problem without the sizes of its activations, threads and all: problems of one family differ in batch and image
-// size only, and what is hopeless for one is hopeless for the others.
+// The problem without its batch and its threads: problems of one family are slices of each other, and what is hopeless
+// for one is hopeless for the others. Images of another size, or more channels, may well want another kernel.
 std::string problem_family(const Problem& problem);
 
 // The problem in words, but for its threads.
@@ -32,7 +32,8 @@ class StepThreads {
  public:
   void know(const Plan& plan);
   // As in the plans that are known, for the same problem or for the nearest shape of it (by the ratio of elements)
-  // where that is at least half as large; otherwise, and for problems that no plan has, all.
+  // where that is at least half as large; otherwise all, and for problems that no plan has one where they are too small
+  // to wake others for.
   int of(const Problem& problem) const;
 
  private:

@@ -25,6 +25,7 @@ struct CandidateTime {
     unknown,         // nobody timed it: the order of the list decides
     over_workspace,  // it needs more than PlanOptions::workspace_limit
     hopeless,        // it was so slow for a similar problem that it is not worth timing
+    out_of_time,     // the search had taken its time before anybody timed it
   };
   Kind kind = Kind::unknown;
   double ms = -1;  // where it is known
@@ -53,6 +54,8 @@ class TimeSource {
   virtual CandidateTime time(const Problem&, const Tactic&, const Config&, int /*chains*/) { return {}; }
   // What happened when the candidate ran, where it must not run again; "" otherwise.
   virtual std::string fault(const Problem&, const Tactic&, const Config&) { return ""; }
+  // Has the search taken its time? What is known then must do: nothing more is measured for the choice.
+  virtual bool is_over() { return false; }
   // What needs no choice.
   virtual DecidedCandidate decided(const Problem&) { return {}; }
   // Measures once more, in turns, what came out near the top, and gives the better of both times of each; nothing:
@@ -72,6 +75,8 @@ struct PlanOptions {
   TimeSource* times = nullptr;        // null: nothing is known
   int64_t workspace_limit = -1;       // bytes; candidates above it are refused with that reason
   PackCache* packs = nullptr;
+
+  bool search_is_over() const { return times && times->is_over(); }
 };
 
 }  // namespace temper

@@ -4,6 +4,7 @@
 #include "graph/ops/concat.h"
 #include "graph/ops/slice.h"
 #include "plan/place.h"
+#include "plan/views.h"
 
 namespace temper {
 
@@ -29,6 +30,7 @@ class PartFinder {
  private:
   const Graph& graph_;
   std::vector<NodeChoice>& choices_;
+  const Views views_{graph_, choices_};
   std::vector<Part> parts_;
   std::vector<int32_t> refused_by_;  // by value: the concat that it was found not to fit, as output or for its pitch;
                                      // it may be its input many times
@@ -62,23 +64,20 @@ class PartFinder {
     const Port& whole = concat_choice.problem.outputs[0];
     const Layout layout = concat_choice.chosen.config.outputs[0];
     const Dims input = graph_.type(node.inputs[i]).dims();
-    ValueId id = node.inputs[i];
-    const bool view = graph_.producer(id) && is_view(*graph_.producer(id));
-    while (graph_.producer(id) && is_view(*graph_.producer(id))) id = graph_.producer(id)->inputs[0];
+    const ValueId id = views_.root(node.inputs[i]);
     int32_t& refused_by = refused_by_[size_t(id.index)];
     if (!graph_.producer(id) || parts_[size_t(id.index)].whole.valid() || refused_by == n) return;
     if (is_output(id)) return void(refused_by = n);
     if (concat_choice.chosen.config.inputs[i] != layout) return;
     const auto place = place_in_whole(whole.type, input, axis, position, layout, whole.pitch);
     if (!place) return;
-    const Layout made = made_at(id).second;
+    const auto at_root = views_.root_layout(node.inputs[i], layout);
+    if (!at_root) return;
     if (place->pitch) {
-      if (view || made != layout || !give_pitch(id, layout, place->pitch, n, i)) return void(refused_by = n);
+      if (made_at(id).second != *at_root || !views_.keeps_rows(node.inputs[i], layout) ||
+          !give_pitch(id, *at_root, place->pitch, n, i))
+        return void(refused_by = n);
     } else {
-      // A view shows the plain order of bytes.
-      if (!same_memory(graph_.type(id).dims(), made, view ? Layout::plain : layout) ||
-          (view && !same_memory(input, Layout::plain, layout)))
-        return;
       concat_choice.problem.inputs[i].in_place = true;
       if (!takes({n})) {
         concat_choice.problem.inputs[i].in_place = false;
@@ -104,13 +103,8 @@ class PartFinder {
       if (part[a] != whole[a]) axis = a;
     }
     if (axis == whole.size()) return;
-    ValueId root = node.inputs[0];
-    const bool view = graph_.producer(root) && is_view(*graph_.producer(root));
-    while (graph_.producer(root) && is_view(*graph_.producer(root))) root = graph_.producer(root)->inputs[0];
-    if (!graph_.producer(root) || made_at(root).first->pitch) return;
-    // A view shows the plain order of bytes.
-    if (view && layout != Layout::plain) return;
-    if (!same_memory(graph_.type(root).dims(), made_at(root).second, layout)) return;
+    const ValueId root = views_.root(node.inputs[0]);
+    if (!graph_.producer(root) || made_at(root).first->pitch || !views_.root_layout(node.inputs[0], layout)) return;
     const auto place = place_in_whole(from, part, axis, op.starts[axis].value(), layout, 0);
     if (!place || (place->pitch && !give_readers_pitch(id, layout, place->pitch))) return;
     made_at(id).first->pitch = place->pitch;
@@ -131,30 +125,32 @@ class PartFinder {
   }
   bool give_readers_pitch(ValueId id, Layout layout, int64_t pitch) {
     auto set = [&](int64_t to) {
-      return each_reader(id, layout, [&](NodeId user, size_t i) { choice(user).problem.inputs[i].pitch = to; });
+      return each_reader(id, layout, [&](NodeId user, size_t i, Layout) { choice(user).problem.inputs[i].pitch = to; });
     };
     bool all = set(pitch);
-    each_reader(id, layout, [&](NodeId user, size_t i) {
-      all = all && choice(user).chosen.config.inputs[i] == layout && takes(user);
+    each_reader(id, layout, [&](NodeId user, size_t i, Layout as) {
+      all = all && choice(user).chosen.config.inputs[i] == as && takes(user);
     });
     if (!all) set(0);
     return all;
   }
-  // Calls f(node, input) for all that read the value. In the plain layout also for what reads a view of it that has
-  // the same rows, which then lie as far apart; false where there is another view.
+  // Calls f(node, input, layout) for all that read the value in `layout`, and for what reads views of it that have the
+  // same rows, which then lie as far apart, in theirs; false where there is another view.
   template <class F>
   bool each_reader(ValueId id, Layout layout, F&& f) {
     bool all = true;
     for (NodeId user : graph_.value(id).users) {
       const Node& node = graph_.node(user);
-      if (is_view(node)) {
-        const Shape &shape = graph_.type(id).shape, &shown = graph_.type(node.outputs[0]).shape;
+      if (views_.is_view(user)) {
+        const Config& config = choice(user).chosen.config;
+        const ValueId shown = node.outputs[0];
         const bool same_rows =
-            layout == Layout::plain && !shape.empty() && !shown.empty() && shape.back() == shown.back();
-        all = (same_rows && each_reader(node.outputs[0], layout, f)) && all;
+            config.inputs[0] == layout && graph_.type(id).rank() > 0 && graph_.type(shown).rank() > 0 &&
+            row_of(graph_.type(id).dims(), layout) == row_of(graph_.type(shown).dims(), config.outputs[0]);
+        all = (same_rows && each_reader(shown, config.outputs[0], f)) && all;
       } else {
         for (size_t i = 0; i < node.inputs.size(); ++i)
-          if (node.inputs[i] == id) f(user, i);
+          if (node.inputs[i] == id) f(user, i, layout);
       }
     }
     return all;
@@ -165,7 +161,7 @@ class PartFinder {
     const Value& value = graph_.value(id);
     if (value.output_uses > 0) return true;
     for (NodeId user : value.users)
-      if (is_view(graph_.node(user)) && is_output(graph_.node(user).outputs[0])) return true;
+      if (views_.is_view(user) && is_output(graph_.node(user).outputs[0])) return true;
     return false;
   }
 };

@@ -14,7 +14,7 @@ struct Part {
 
 // By value. A value becomes a part of one concat's output at most, where
 // * it is made by a node (of a view the value that it shows counts) and is no output of the graph,
-// * its layout is the concat's, and
+// * its layout is the concat's (or holds the same bytes), and
 // * it has a place there without a pitch, or with one that Tactic::takes_parts of the node that makes it and of all
 //   that read it take, also of a view with the same rows.
 // Everything else is copied by the concat. Likewise a slice along one axis becomes a part of the value that it is cut

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an input of a concat lies in the concat's output.
+// Where an input of a concat lies in the concat's output, and the rows of both.
 #pragma once
 #include <optional>
 
 #include "backends/layout.h"
 
 namespace temper {
+
+// Elements of a row as layout.h has it: along the last axis in the plain layout, along channels in channels_last.
+inline int64_t row_of(const Dims& dims, Layout layout) { return layout == Layout::plain ? dims.back() : dims[1]; }
 
 struct PlaceInWhole {
   int64_t offset = 0;  // bytes

@@ -78,6 +78,7 @@ struct Plan {
   std::vector<Segment> segments;
   std::vector<std::shared_ptr<const Tensor>> constants;  // u8 for packed bytes and code; each aligned to 64 bytes
   WholeTime whole;
+  std::map<std::string, int64_t> not_measured;  // candidates that the search had no time left for, by tactic
 
   // The sum of the steps' times, each as it was measured by itself or in the plan; and of how many steps nobody knows
   // the time: with any of those the sum is a bound from below.

@@ -9,6 +9,8 @@
 #include "plan/choose.h"
 #include "plan/memory.h"
 #include "plan/parts.h"
+#include "plan/place.h"
+#include "plan/views.h"
 
 namespace temper {
 
@@ -71,6 +73,7 @@ class Builder {
   std::vector<SliceOf> slices_;  // by node
   std::vector<int> segment_of_;  // by node
   std::vector<NodeChoice> choices_;
+  const Views views_{graph_, choices_};
   int reader_threads_ = 1;  // of the step that asks for a reorder
 
   // Refs of kind shared and local hold an index of these until memory is placed.
@@ -85,13 +88,7 @@ class Builder {
   std::vector<Lifetime> locals_;  // of the segment being emitted, and its workspace
   int64_t workspace_ = 0;
 
-  ValueId root(ValueId id) const {
-    for (;;) {
-      const Node* producer = graph_.producer(id);
-      if (!producer || !is_view(*producer)) return id;
-      id = producer->inputs[0];
-    }
-  }
+  ValueId root(ValueId id) const { return views_.root(id); }
 
   void check_specs() {
     int32_t next = 0;
@@ -121,10 +118,7 @@ class Builder {
     const size_t output = size_t(std::find(node->outputs.begin(), node->outputs.end(), id) - node->outputs.begin());
     return {&choices_[size_t(graph_.value(id).producer.index)], output};
   }
-  Layout layout_of(ValueId id) const {
-    const auto [choice, output] = made_by(id);
-    return choice ? choice->chosen.config.outputs[output] : Layout::plain;
-  }
+  Layout layout_of(ValueId id) const { return views_.layout_of(id); }
   int64_t pitch_of(ValueId id) const {
     const auto [choice, output] = made_by(id);
     return choice ? choice->problem.outputs[output].pitch : 0;
@@ -132,8 +126,8 @@ class Builder {
   const TensorType& type(ValueId id) const { return graph_.type(id); }
   int64_t bytes_of(const TensorType& t, Layout layout) const { return layout_bytes(t.dtype, t.dims(), layout); }
 
-  // A root that is computed here, in the plain order of bytes, may be written straight into the user's buffer. A root
-  // may serve one output; a second output of the same value is copied.
+  // A root that is computed here, with the bytes that the output has in the plain layout, may be written straight into
+  // the user's buffer. A root may serve one output; a second output of the same value is copied.
   void place_outputs() {
     output_of_root_.assign(size_t(graph_.value_count()), -1);
     stored_.assign(size_t(graph_.value_count()), {});
@@ -141,8 +135,7 @@ class Builder {
     for (size_t o = 0; o < graph_.outputs().size(); ++o) {
       const ValueId r = root(graph_.outputs()[o].value);
       if (!graph_.value(r).producer.valid() || output_of_root_[size_t(r.index)] >= 0) continue;
-      if (!same_memory(type(r).dims(), layout_of(r), Layout::plain)) continue;
-      // A view in between may need the value in another layout than it is stored in.
+      if (!views_.root_layout(graph_.outputs()[o].value, Layout::plain)) continue;
       output_of_root_[size_t(r.index)] = int(o);
       output_done_[o] = 1;
     }
@@ -158,8 +151,8 @@ class Builder {
     const SegmentSpec& spec = specs_[size_t(segment)];
     if (!spec.slice || !batch_.value_batched[size_t(id.index)]) return 0;
     const TensorType slice = slice_type(type(id), spec.slice);
-    const int64_t pitch = pitch_of(id), row = layout == Layout::plain ? slice.dims().back() : slice.dims()[1];
-    return bytes_of(slice, layout) / (pitch ? row : 1) * (pitch ? pitch : 1);
+    const int64_t pitch = pitch_of(id), row = pitch ? row_of(slice.dims(), layout) : 1;
+    return bytes_of(slice, layout) / row * (pitch ? pitch : 1);
   }
   TensorType segment_type(ValueId id, int segment) const {
     const SegmentSpec& spec = specs_[size_t(segment)];
@@ -179,7 +172,7 @@ class Builder {
         if (graph_.outputs()[o].value == id && !output_done_[o]) last = int(specs_.size());
       for (NodeId user : graph_.value(id).users) {
         last = std::max(last, segment_of_[size_t(user.index)]);
-        if (is_view(graph_.node(user))) work.push_back(graph_.node(user).outputs[0]);
+        if (views_.is_view(user)) work.push_back(graph_.node(user).outputs[0]);
       }
     }
     return last;
@@ -212,35 +205,27 @@ class Builder {
         return constant_ref(constant);
       return reorder(id, Layout::plain, wanted, segment, out, reordered, [&] { return constant_ref(constant); });
     }
-    const ValueId r = root(id);
-    const Layout have = id == r ? layout_of(id) : Layout::plain;  // views exist in plain order only
-    const Layout stored = layout_of(r);
-    const Dims dims = type(id).dims();
-    auto ref_of_root = [&](Layout as) {
-      if (const Tensor* constant = graph_.constant(r)) return constant_ref(constant);
-      BufferRef ref = stored_[size_t(r.index)];
-      if (ref.kind == BufferRef::Kind::none) {  // a graph input
-        const auto& inputs = graph_.inputs();
-        ref = {BufferRef::Kind::input, std::find(inputs.begin(), inputs.end(), r) - inputs.begin(), 0};
-      }
-      if (ref.kind != BufferRef::Kind::local) ref.slice_bytes = slice_bytes(r, as, segment);
-      touch(ref, int(out.steps.size()), segment);
-      return ref;
+    const Layout have = layout_of(id);
+    const NodeId producer = graph_.value(id).producer;
+    // A view: its input in the layout in which it shows it (often that is no work), then read as the view's shape.
+    const auto stored = [&] {
+      return views_.is_view(producer)
+                 ? read(graph_.node(producer).inputs[0], choices_[size_t(producer.index)].chosen.config.inputs[0],
+                        segment, out, reordered)
+                 : ref_of_root(id, segment, out);
     };
-    if (id == r) {
-      if (same_memory(dims, have, wanted)) return ref_of_root(have);
-      return reorder(r, have, wanted, segment, out, reordered, [&] { return ref_of_root(have); });
+    return same_memory(type(id).dims(), have, wanted) ? stored()
+                                                      : reorder(id, have, wanted, segment, out, reordered, stored);
+  }
+  BufferRef ref_of_root(ValueId id, int segment, const Segment& out) {
+    BufferRef ref = stored_[size_t(id.index)];
+    if (ref.kind == BufferRef::Kind::none) {  // a graph input
+      const auto& inputs = graph_.inputs();
+      ref = {BufferRef::Kind::input, std::find(inputs.begin(), inputs.end(), id) - inputs.begin(), 0};
     }
-    // A view: first bring the root into plain order (often that is no work), then read it as the view's shape.
-    BufferRef plain =
-        same_memory(type(r).dims(), stored, Layout::plain)
-            ? ref_of_root(stored)
-            : reorder(r, stored, Layout::plain, segment, out, reordered, [&] { return ref_of_root(stored); });
-    if (wanted == Layout::plain || same_memory(dims, Layout::plain, wanted)) {
-      touch(plain, int(out.steps.size()), segment);
-      return plain;
-    }
-    return reorder(id, Layout::plain, wanted, segment, out, reordered, [&] { return plain; });
+    if (ref.kind != BufferRef::Kind::local) ref.slice_bytes = slice_bytes(id, layout_of(id), segment);
+    touch(ref, int(out.steps.size()), segment);
+    return ref;
   }
 
   template <class Source>
@@ -287,7 +272,7 @@ class Builder {
     Reordered reordered;
     for (int32_t n = spec.first; n <= spec.last; ++n) {
       const Node& node = graph_.node({n});
-      if (is_view(node)) continue;
+      if (views_.is_view({n})) continue;
       if (const ValueId id = node.outputs[0]; parts_[size_t(id.index)].slice) {
         const Part& part = parts_[size_t(id.index)];
         stored_[size_t(id.index)] = stored_[size_t(part.whole.index)];
@@ -335,7 +320,7 @@ class Builder {
       if (value.output_uses > 0) return false;
       for (NodeId user : value.users) {
         if (user.index > last) return false;
-        if (is_view(graph_.node(user))) work.push_back({graph_.node(user).outputs[0], last});
+        if (views_.is_view(user)) work.push_back({graph_.node(user).outputs[0], last});
       }
     }
     return true;

@@ -5,8 +5,10 @@
 #include <filesystem>
 
 #include "backends/backend.h"
+#include "base/aligned.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/strict_json.h"
 #include "base/version.h"
 #include "plan/execute.h"
 #include "plan/nearest.h"
@@ -70,6 +72,11 @@ std::shared_ptr<const Engine> Engine::load(const std::string& path, const LoadOp
       std::vector<std::string>{path});
 }
 
+std::shared_ptr<const Engine> Engine::from_bytes(std::span<const std::byte> plan, const DeviceSettings& settings) {
+  const auto copy = std::make_shared<const AlignedBytes>(plan.begin(), plan.end());
+  return std::make_shared<const Engine>(read_plan(*copy, copy, {.settings = settings}), settings);
+}
+
 const Graph& Engine::graph() const {
   if (!graph_) fail(ErrorKind::usage, "a plan of fixed shapes keeps no graph; use the model");
   return *graph_;
@@ -93,6 +100,20 @@ PlanFile plan_file_of(const Engine& engine) {
 void save_engine(const Engine& engine, const std::string& path, bool force) {
   check_outputs(engine.files(), {{path, FileKind::plan, force}});
   write_plan_file(path, plan_file_of(engine), force);
+}
+
+std::string plan_bytes_of(const Engine& engine) {
+  std::string bytes;
+  write_plan(plan_file_of(engine), [&](std::span<const std::byte> part) {
+    bytes.append(reinterpret_cast<const char*>(part.data()), part.size());
+  });
+  return bytes;
+}
+
+std::string description_of(const Engine& engine, const DescribeOptions& options) {
+  PlanFile file = plan_file_of(engine);
+  file.graph_text = engine.graph_text();
+  return strict::dump(describe(file, options));
 }
 
 std::vector<std::shared_ptr<const Plan>> Engine::plans() const {
@@ -165,6 +186,37 @@ void Engine::check_shapes(const std::vector<Dims>& shapes) const {
         refuse();
     }
   }
+  const auto within = [&](const std::map<std::string, ShapeRange>& profile) {
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      const ShapeRange& range = profile.at(inputs_[i].name);
+      for (size_t axis = 0; axis < shapes[i].size(); ++axis)
+        if (shapes[i][axis] < range.min[axis] || shapes[i][axis] > range.max[axis]) return false;
+    }
+    return true;
+  };
+  if (!info_.profiles.empty() && std::none_of(info_.profiles.begin(), info_.profiles.end(), within)) {
+    std::string given;
+    for (const Dims& dims : shapes) given += concat(given.empty() ? "" : ", ", dims);
+    fail(ErrorKind::usage, "the shapes ", given, " are in none of the engine's ", info_.profiles.size(), " profiles");
+  }
+}
+
+std::vector<TensorType> Engine::output_types(const std::vector<Dims>& shapes) const {
+  check_shapes(shapes);
+  std::vector<TensorType> types;
+  for (const PortInfo& port : outputs_) types.push_back(port.type);
+  const auto is_known = [](const TensorType& type) {
+    return std::all_of(type.shape.begin(), type.shape.end(), [](const Dim& dim) { return dim.is_constant(); });
+  };
+  if (!graph_ || std::all_of(types.begin(), types.end(), is_known)) return types;
+  const Bindings bindings = bind_shapes(*graph_, shapes);
+  for (TensorType& type : types)
+    for (Dim& dim : type.shape) dim = dim.substitute(bindings);
+  if (std::all_of(types.begin(), types.end(), is_known)) return types;
+  // What follows from shapes through the elements of small tensors is known of the specialised graph only.
+  const Graph concrete = specialize(*graph_, bindings);
+  for (size_t i = 0; i < types.size(); ++i) types[i] = concrete.type(concrete.outputs()[i].value);
+  return types;
 }
 
 std::shared_ptr<const Plan> Engine::plan_for(const std::vector<Dims>& shapes, bool* made) const {
@@ -245,7 +297,8 @@ Session::~Session() = default;
 
 const Plan& Session::current_plan() const {
   if (!current_) fail(ErrorKind::usage, "the session has no shapes yet: call prepare() or run() first");
-  if (!current_->plan) fail(ErrorKind::usage, "shapes inside this model depend on data: it has no single plan");
+  if (!current_->plan)
+    fail(ErrorKind::usage, "shapes or branches inside this model depend on data: it has no single plan");
   return *current_->plan;
 }
 
@@ -253,7 +306,8 @@ Session::Prepared& Session::one_partition() {
   if (!current_) fail(ErrorKind::usage, "prepare() must come first");
   if (!current_->plan)
     fail(ErrorKind::unsupported,
-         "shapes inside this model depend on data, so its outputs cannot be given buffers beforehand: use run()");
+         "shapes or branches inside this model depend on data, so its outputs cannot be given buffers beforehand: use "
+         "run()");
   return *current_;
 }
 
@@ -263,7 +317,7 @@ Session::Prepared& Session::make_ready(const std::vector<Dims>& shapes) {
   prepared.plan = engine_->plan_for(shapes, &made);
   if (made) ++statistics_.plans_made;
   if (!prepared.plan) {
-    if (!partitioned_) partitioned_ = std::make_unique<PartitionedRunner>(*engine_, arena_);
+    if (!partitioned_) partitioned_ = std::make_unique<PartitionedRunner>(*engine_, arena_, engine_->graph());
   } else {
     prepared.executor = make_executor(*prepared.plan, engine_->device(), arena_);
     bytes_.add(*prepared.plan);
@@ -302,31 +356,162 @@ std::vector<TensorType> Session::prepare(const std::vector<Dims>& shapes) {
 std::vector<Tensor> Session::run(const std::vector<Tensor>& inputs) {
   std::vector<Dims> shapes;
   std::vector<const void*> in;
+  std::vector<char> given;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (i < engine_->inputs().size() && inputs[i].dtype() != engine_->inputs()[i].type.dtype)
+    const bool kept = !inputs[i].defined() && is_state(i);
+    if (!kept && i < engine_->inputs().size() && inputs[i].dtype() != engine_->inputs()[i].type.dtype)
       fail(ErrorKind::usage, "input '", engine_->inputs()[i].name, "' was given ", inputs[i].type(), "; expected is ",
            engine_->inputs()[i].type);
     shapes.push_back(inputs[i].dims());
-    in.push_back(inputs[i].raw().data());
+    in.push_back(kept ? nullptr : inputs[i].raw().data());
+    given.push_back(!kept);
   }
+  if (!states_.empty() && inputs.size() == engine_->inputs().size()) add_state_shapes(given, shapes);
   const std::vector<TensorType> types = prepare(shapes);
   if (!current_->plan) {
     ++statistics_.runs;
-    return partitioned_->run(inputs);
+    return states_.empty() ? partitioned_->run(inputs) : run_partitioned(inputs);
   }
-  std::vector<Tensor> outputs;
+  std::vector<Tensor> outputs(types.size());
   std::vector<void*> out;
-  for (const TensorType& type : types) {
-    outputs.emplace_back(type.dtype, type.dims());
-    out.push_back(outputs.back().raw_mutable());
+  for (size_t o = 0; o < types.size(); ++o) {
+    const auto kept = [&](const State& state) { return state.output == o; };
+    if (std::none_of(states_.begin(), states_.end(), kept)) outputs[o] = Tensor(types[o].dtype, types[o].dims());
+    out.push_back(outputs[o].raw_mutable());
   }
   run_prepared(in, out);
   return outputs;
 }
 
+// A model of several partitions, whose values lie in the host's memory.
+std::vector<Tensor> Session::run_partitioned(std::vector<Tensor> inputs) {
+  for (const State& kept : states_)
+    if (Tensor& input = inputs[kept.input]; !input.defined()) input = kept.resident ? state(kept.input) : kept.now;
+  std::vector<Tensor> outputs = partitioned_->run(inputs);
+  for (State& kept : states_) {
+    kept.now = std::exchange(outputs[kept.output], {});
+    kept.dims = kept.now.dims();
+    kept.begun = true;
+    kept.resident = false;
+  }
+  return outputs;
+}
+
+bool Session::is_state(size_t input) const {
+  return std::any_of(states_.begin(), states_.end(), [&](const State& state) { return state.input == input; });
+}
+
 void Session::run_prepared(std::span<const void* const> inputs, std::span<void* const> outputs) {
-  one_partition().executor->run(inputs, outputs);
+  Executor& executor = *one_partition().executor;
+  if (states_.empty()) {
+    executor.run(inputs, outputs);
+  } else {
+    DeviceExecutor* const device = executor.on_device();
+    use_states(inputs, outputs, device != nullptr);
+    if (device) device->run_partly_there(in_, out_, in_there_, out_there_);
+    else executor.run(in_, out_);
+    states_ran(device != nullptr);
+  }
   ++statistics_.runs;
+}
+
+void Session::keep_state(const std::vector<StateBinding>& bindings) { states_ = states_of(bindings, *engine_); }
+
+void Session::reset_state() {
+  for (State& kept : states_) {
+    kept.begun = kept.resident = false;
+    kept.now = {};  // it may be another's, too
+  }
+}
+
+void Session::add_state_shapes(const std::vector<char>& given, std::vector<Dims>& shapes) {
+  add_first_shapes(states_, given, *engine_, shapes);
+  for (State& kept : states_) {
+    if (given[kept.input]) continue;
+    Dims& dims = shapes[kept.input];
+    if (kept.begun) {
+      dims = kept.dims;
+    } else if (!kept.now.defined() || kept.dims != dims) {
+      kept.now = Tensor(engine_->inputs()[kept.input].type.dtype, dims);
+      kept.dims = dims;
+    }
+  }
+}
+
+Tensor Session::state(size_t input) {
+  const auto kept =
+      std::find_if(states_.begin(), states_.end(), [&](const State& state) { return state.input == input; });
+  if (kept == states_.end()) fail(ErrorKind::usage, "the session keeps no state for input ", input);
+  if (!kept->begun) return {};
+  Tensor copy(engine_->inputs()[input].type.dtype, kept->dims);
+  if (kept->resident) {
+    queue().copy_to_host(copy.raw_mutable(), kept->there.get(), copy.bytes());
+    queue().wait();
+  } else {
+    std::copy(kept->now.raw().begin(), kept->now.raw().end(), copy.raw_mutable());
+  }
+  return copy;
+}
+
+// Says where a run with states reads and writes: in_ and out_ in the host's memory, or *_there_ in the device's.
+void Session::use_states(std::span<const void* const> inputs, std::span<void* const> outputs, bool there) {
+  const Plan& plan = *one_partition().plan;
+  in_.assign(inputs.begin(), inputs.end());
+  out_.assign(outputs.begin(), outputs.end());
+  in_there_.assign(plan.inputs.size(), nullptr);
+  out_there_.assign(plan.outputs.size(), nullptr);
+  const auto grow = [&](std::shared_ptr<void>& memory, int64_t& has, int64_t bytes) {
+    if (memory && has >= bytes) return;
+    queue().wait();  // a run that nobody waited for may still use what goes
+    memory = queue().allocate(std::max<int64_t>(bytes, 1));
+    has = bytes;
+  };
+  for (State& kept : states_) {
+    const TensorType& type = plan.outputs[kept.output].type;
+    if (out_[kept.output])
+      fail(ErrorKind::usage, "the output '", plan.outputs[kept.output].name,
+           "' is state and stays in the session: it is given no memory");
+    if (!in_[kept.input]) {
+      const TensorType& of_input = plan.inputs[kept.input].type;
+      if (!kept.begun && (!kept.now.defined() || kept.now.type() != of_input)) {
+        kept.now = Tensor(of_input.dtype, of_input.dims());
+        kept.dims = kept.now.dims();
+      }
+      if (kept.dims != of_input.dims())
+        fail(ErrorKind::usage, "the state '", plan.inputs[kept.input].name, "' is ", kept.dims,
+             " by now, and the session is prepared for ", of_input.dims());
+    }
+    if (!there) {
+      if (!in_[kept.input]) in_[kept.input] = kept.now.raw().data();
+      if (!kept.next.defined() || kept.next.type() != type) kept.next = Tensor(type.dtype, type.dims());
+      out_[kept.output] = kept.next.raw_mutable();
+      continue;
+    }
+    if (!in_[kept.input]) {
+      if (!kept.resident) {
+        grow(kept.there, kept.there_bytes, kept.now.bytes());
+        queue().copy_to_device(kept.there.get(), kept.now.raw().data(), kept.now.bytes());
+        queue().wait();
+      }
+      in_there_[kept.input] = kept.there.get();
+    }
+    grow(kept.next_there, kept.next_there_bytes, byte_count(type.dtype, type.dims()));
+    out_there_[kept.output] = kept.next_there.get();
+  }
+}
+
+void Session::states_ran(bool there) {
+  for (State& kept : states_) {
+    kept.dims = current_->plan->outputs[kept.output].type.dims();
+    kept.begun = true;
+    kept.resident = there;
+    if (there) {
+      std::swap(kept.there, kept.next_there);
+      std::swap(kept.there_bytes, kept.next_there_bytes);
+    } else {
+      std::swap(kept.now, kept.next);
+    }
+  }
 }
 
 Queue& Session::queue() {
@@ -336,9 +521,27 @@ Queue& Session::queue() {
   return *arena_.queue();
 }
 
-std::span<void* const> Session::run_resident(std::span<const void* const> inputs, std::span<void* const> outputs) {
+std::span<void* const> Session::run_resident(std::span<const void* const> inputs, std::span<void* const> outputs,
+                                             std::optional<void*> stream) {
   queue();
-  const auto results = on_device(*one_partition().executor).run_resident(inputs, outputs);
+  DeviceExecutor& executor = on_device(*one_partition().executor);
+  if (states_.empty()) {
+    const auto results = executor.run_resident(inputs, outputs, stream);
+    ++statistics_.runs;
+    return results;
+  }
+  if (stream && queue().is_captured(*stream))
+    fail(
+        ErrorKind::unsupported,
+        "a run whose state changes places cannot become part of a graph: every launch would begin from the same state");
+  const std::vector<void*> none(current_->plan->outputs.size(), nullptr);
+  use_states(inputs, outputs.empty() ? std::span<void* const>(none) : outputs, true);
+  for (size_t i = 0; i < in_.size(); ++i)
+    if (in_there_[i]) in_[i] = in_there_[i];
+  for (size_t o = 0; o < out_.size(); ++o)
+    if (out_there_[o]) out_[o] = out_there_[o];
+  const auto results = executor.run_resident(in_, out_, stream);
+  states_ran(true);
   ++statistics_.runs;
   return results;
 }
@@ -350,6 +553,21 @@ std::vector<double> Session::run_on_device(int times, bool recorded) {
 void Session::run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,
                         std::vector<std::vector<double>>& ms) {
   one_partition().executor->run_timed(inputs, outputs, ms);
+}
+
+std::vector<Partition> Session::partitions(const std::vector<Dims>& shapes) {
+  prepare(shapes);
+  if (!is_partitioned()) return {};
+  partitioned_->explore(shapes);
+  return partitions();
+}
+
+std::vector<Partition> Session::partitions() const {
+  return partitioned_ ? partitioned_->partitions() : std::vector<Partition>();
+}
+
+void Session::time_partitions(bool timed) {
+  if (partitioned_) partitioned_->time_runs(timed);
 }
 
 void Session::run_observed(std::span<const void* const> inputs, std::span<void* const> outputs,

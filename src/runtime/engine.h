@@ -7,14 +7,17 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "plan/arena.h"
+#include "plan/describe.h"
 #include "plan/executor.h"
 #include "plan/file.h"
 #include "plan/nearest.h"
 #include "runtime/plan_bytes.h"
 #include "runtime/recent.h"
+#include "runtime/state.h"
 
 namespace temper {
 
@@ -49,6 +52,8 @@ class Engine {
   // A plan file. Throws Error{bad_file} for one that is missing or damaged, Error{unsupported}, with the command that
   // builds it again, for one of another version, build or machine.
   static std::shared_ptr<const Engine> load(const std::string& path, const LoadOptions& options = {});
+  // The same of a plan file's bytes, which are copied.
+  static std::shared_ptr<const Engine> from_bytes(std::span<const std::byte> plan, const DeviceSettings& settings = {});
 
   const EngineInfo& info() const { return info_; }
   // Whether some shape is open, because inputs may vary or because it depends on data: only then an engine from a file
@@ -79,8 +84,11 @@ class Engine {
   // forget_unused() after letting it go.
   std::shared_ptr<const Plan> make_plan(const Graph& concrete) const;
   void forget_unused() const { packs_.forget_unused(); }
-  // Throws Error{usage} with what is expected if the shapes are not inside the profile.
+  // Throws Error{usage} with what is expected if the shapes are not inside a profile.
   void check_shapes(const std::vector<Dims>& shapes) const;
+  // What the outputs are for these input shapes, without planning anything: dimensions that depend on data stay
+  // symbolic. Throws as check_shapes does.
+  std::vector<TensorType> output_types(const std::vector<Dims>& shapes) const;
 
  private:
   EngineInfo info_;
@@ -118,6 +126,9 @@ PlanFile unplanned(EngineInfo info, Graph graph, int threads, Device device);
 PlanFile plan_file_of(const Engine& engine);
 // Writes it; see write_plan_file. Throws Error{usage} where the engine was loaded or built from that file.
 void save_engine(const Engine& engine, const std::string& path, bool force = false);
+std::string plan_bytes_of(const Engine& engine);  // of the file that save_engine would write
+// The engine as JSON; see describe().
+std::string description_of(const Engine& engine, const DescribeOptions& options);
 
 struct SessionStatistics {
   int64_t runs = 0;
@@ -128,11 +139,26 @@ struct SessionStatistics {
 };
 
 class PartitionedRunner;
+struct Partition;  // runtime/partitions.h
 
 class Session {
  public:
   explicit Session(std::shared_ptr<const Engine> engine);
   ~Session();
+
+  // From now on these outputs of a run are these inputs of the next, beginning with zeros (state.h); what was kept
+  // before is forgotten. Then a run takes an undefined tensor, or null, for such an input; another one is the value
+  // from which the state goes on. Such an output stays here: a run gives an undefined tensor, or takes null, for it.
+  void keep_state(const std::vector<StateBinding>& bindings);
+  const std::vector<State>& states() const { return states_; }
+  void reset_state();  // to zeros
+  // What the next run takes for this input, copied; undefined before the first run. Throws Error{usage} for an input
+  // that is no state.
+  Tensor state(size_t input);
+  // Puts the shapes of the states' values into `shapes`, but of inputs that are `given` (each is 0 or 1). A first value
+  // has the shape that the engine fixes; open dimensions are as other inputs have them, then as the engine is tuned.
+  // Throws Error{usage} where that leaves one open.
+  void add_state_shapes(const std::vector<char>& given, std::vector<Dims>& shapes);
 
   // Makes everything ready for these shapes (in input order), so that run() on them only runs, until others that came
   // since are beyond the engine's limits(). Returns the output types; those of a model whose shapes depend on data may
@@ -144,10 +170,17 @@ class Session {
   void run_prepared(std::span<const void* const> inputs, std::span<void* const> outputs);
   // For devices with memory of their own ("cuda:0"): as run_prepared, with buffers in that memory; see
   // DeviceExecutor::run_resident. What writes the inputs must be done, or stream() must have been made to wait for it.
+  // With `stream`, a CUstream of the caller's, everything is in that stream's order, and nothing waits on the host.
   // Throws Error{usage} on other devices and Error{unsupported} where is_partitioned().
-  std::span<void* const> run_resident(std::span<const void* const> inputs, std::span<void* const> outputs = {});
+  std::span<void* const> run_resident(std::span<const void* const> inputs, std::span<void* const> outputs = {},
+                                      std::optional<void*> stream = {});
   // Memory of such a device, which outlives the session where its owner does.
   std::shared_ptr<void> allocate_resident(int64_t bytes) { return queue().allocate(bytes); }
+  // Copies what was allocated so to the host, when all that this session was asked for is done.
+  void copy_to_host(void* to, const void* from, int64_t bytes) {
+    queue().copy_to_host(to, from, bytes);
+    queue().wait();
+  }
   // Of such a device: what its work is ordered by (a CUstream).
   void* stream() { return queue().handle(); }
   // For devices with memory of their own, after a run: see DeviceExecutor::run_on_device.
@@ -155,6 +188,12 @@ class Session {
   // As run_prepared, adding to `ms` the time of each step: see Executor::run_timed.
   void run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,
                  std::vector<std::vector<double>>& ms);
+  // Of a model for which these shapes make no one plan: its partitions as far as they are known without a run, both
+  // sides of every branch among them, and loops' bodies. None for other models.
+  std::vector<Partition> partitions(const std::vector<Dims>& shapes);
+  // The same of those that were run, with the times of their steps since time_partitions(true).
+  std::vector<Partition> partitions() const;
+  void time_partitions(bool timed);
   // As run_prepared, showing what each step reads and writes.
   void run_observed(std::span<const void* const> inputs, std::span<void* const> outputs,
                     const Executor::Observer& observer);
@@ -177,12 +216,19 @@ class Session {
   PlanBytes bytes_;
   int64_t kernel_bytes_ = 0;
   Prepared* current_ = nullptr;
+  std::vector<State> states_;
+  std::vector<const void*> in_, in_there_;  // of a run with states
+  std::vector<void*> out_, out_there_;
   std::unique_ptr<PartitionedRunner> partitioned_;
   SessionStatistics statistics_;
 
   Prepared& make_ready(const std::vector<Dims>& shapes);
   Prepared& one_partition();
   Queue& queue();
+  bool is_state(size_t input) const;
+  std::vector<Tensor> run_partitioned(std::vector<Tensor> inputs);
+  void use_states(std::span<const void* const> inputs, std::span<void* const> outputs, bool there);
+  void states_ran(bool there);
 };
 
 }  // namespace temper

@@ -2,8 +2,16 @@
 #include "runtime/partitions.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <iterator>
+#include <set>
 
-#include "backends/backend.h"
+#include "backends/cpu/eager.h"
+#include "graph/control.h"
+#include "graph/ops/choose.h"
+#include "graph/ops/loop.h"
 #include "plan/execute.h"
 
 namespace temper {
@@ -11,7 +19,7 @@ namespace temper {
 bool is_one_partition(const Graph& graph) {
   for (int32_t v = 0; v < graph.value_count(); ++v)
     if (!graph.type({v}).is_concrete()) return false;
-  return true;
+  return !has_control_flow(graph);
 }
 
 namespace {
@@ -22,10 +30,13 @@ struct Source {
   size_t index = 0;
 };
 
+// Of a loop: the node is its loop_end, and the inputs are those of its loop_begin, then what its body captures.
 struct EagerNode {
-  Op op;
-  std::string name;
+  Node node;
   std::vector<Source> inputs;
+  std::vector<TensorType> types;  // of a loop's outputs
+  Graph body;
+  std::unique_ptr<PartitionedRunner> runner;  // of the body
 };
 
 struct StageEntry {
@@ -40,20 +51,72 @@ struct StageEntry {
 
 struct PartitionedRunner::Branch {
   StageEntry entry;
+  Partition seen;
   std::unique_ptr<Level> next;
   int64_t used = 0;  // the last run that came through here
 };
 
 struct PartitionedRunner::Level {
   Graph graph;
-  std::vector<size_t> output_index;  // of the model, by output of this level's graph
-  std::map<std::vector<Dims>, Branch> branches;
+  std::vector<size_t> output_index;              // of the model, by output of this level's graph
+  std::vector<size_t> conditions;                // inputs that choose
+  std::string where;                             // what leads to all of its branches
+  int part = 1;                                  // its place in a row
+  std::vector<Partition> refused;                // sides that were looked at and have no plan
+  std::map<std::vector<Dims>, Branch> branches;  // by the inputs' shapes, then the values of the conditions
+
+  Level(Graph of, std::vector<size_t> outputs, std::string path = "", int place = 1)
+      : graph(std::move(of)), output_index(std::move(outputs)), where(std::move(path)), part(place) {
+    std::set<ValueId> choosing;
+    for (int32_t n = 0; n < graph.node_count(); ++n)
+      if (const Node& node = graph.node({n}); node.op.is<ops::Choose>()) choosing.insert(node.inputs[0]);
+    for (size_t i = 0; i < graph.inputs().size(); ++i)
+      if (choosing.contains(graph.inputs()[i])) conditions.push_back(i);
+  }
+
+  // What leads to a branch.
+  std::string where_of(const std::vector<Dims>& key) const {
+    std::string out = where;
+    const auto add = [&](const std::string& text) { out += concat(out.empty() ? "" : ", ", text); };
+    if (part > 1) add(concat("part ", part));
+    for (size_t i = 0; i < conditions.size(); ++i)
+      add(concat("'", graph.value(graph.inputs()[conditions[i]]).name, "' ",
+                 key[graph.inputs().size() + i][0] ? "true" : "false"));
+    return out;
+  }
+  // What the plans of a run go by.
+  std::vector<Dims> key_of(const std::vector<Tensor>& inputs) const {
+    std::vector<Dims> key;
+    key.reserve(inputs.size() + conditions.size());
+    for (const Tensor& input : inputs) key.push_back(input.dims());
+    for (size_t i : conditions) key.push_back({inputs[i].to_ints().at(0) != 0});
+    return key;
+  }
+  // The graph where these shapes and conditions are known.
+  Graph known(const std::vector<Dims>& key) const {
+    const auto shapes = int64_t(graph.inputs().size());
+    Bindings bindings = bind_shapes(graph, {key.begin(), key.begin() + shapes});
+    if (conditions.empty()) return specialize(graph, bindings);
+    Graph decided = graph;
+    for (size_t i = 0; i < conditions.size(); ++i) {
+      const ValueId input = decided.inputs()[conditions[i]];
+      Tensor value(DType::boolean, decided.type(input).dims());
+      *value.raw_mutable() = std::byte(key[size_t(shapes) + i][0]);
+      decided.replace(input, decided.add_constant(graph.value(input).name, std::move(value)));
+    }
+    return specialize(decided, bindings);
+  }
 };
 
-PartitionedRunner::PartitionedRunner(const Engine& engine, Arena& arena)
-    : engine_(engine), arena_(arena), first_(std::make_unique<Level>()), bytes_(engine.known_constants()) {
-  first_->graph = engine.graph();
-  for (size_t o = 0; o < engine.graph().outputs().size(); ++o) first_->output_index.push_back(o);
+PartitionedRunner::PartitionedRunner(const Engine& engine, Arena& arena, const Graph& graph, std::string where)
+    : engine_(engine),
+      arena_(arena),
+      outputs_(graph.outputs().size()),
+      where_(std::move(where)),
+      bytes_(engine.known_constants()) {
+  std::vector<size_t> outputs;
+  for (size_t o = 0; o < outputs_; ++o) outputs.push_back(o);
+  first_ = std::make_unique<Level>(graph, std::move(outputs), where_);
 }
 PartitionedRunner::~PartitionedRunner() = default;
 
@@ -78,14 +141,20 @@ class Splitter {
       part_value_[size_t(id.index)] = part.add_input(graph_.value(id).name, graph_.type(id));
       in_part_[size_t(id.index)] = 1;
     }
+    const std::vector<char> needed = needed_nodes(graph_, [&](ValueId id) { return constant_condition(graph_, id); });
+    find_loops(needed);
     std::vector<NodeId> eager, later;
+    std::vector<char> is_later(size_t(graph_.node_count()), 0);
     for (int32_t n = 0; n < graph_.node_count(); ++n) {
       const Node& node = graph_.node({n});
+      if (const auto at = loops_.find(n); at != loops_.end() && can_run(at->second)) {
+        eager.push_back({n});
+        continue;
+      }
+      if (in_loop_[size_t(n)]) continue;
       const bool known = std::all_of(node.outputs.begin(), node.outputs.end(),
                                      [&](ValueId id) { return graph_.type(id).is_concrete(); });
-      const bool ready = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
-        return !id.valid() || graph_.constant(id) || in_part_[size_t(id.index)];
-      });
+      const bool ready = needed[size_t(n)] && !node.op.is<ops::Choose>() && are_in_part(node.inputs);
       if (known && ready) {
         std::vector<ValueId> inputs;
         std::vector<std::string> names;
@@ -96,17 +165,41 @@ class Splitter {
           part_value_[size_t(node.outputs[i].index)] = outputs[i];
           in_part_[size_t(node.outputs[i].index)] = 1;
         }
+      } else if (ready && is_concrete(node.op)) {
+        eager.push_back({n});
       } else {
-        (ready ? eager : later).push_back({n});
+        // Its fields may hold a size that the result of another node decides.
+        is_later[size_t(n)] = 1;
       }
     }
-    if (eager.empty() && !later.empty())
+    bool goes_on = !eager.empty();
+    for (const auto& [end, loop] : loops_)
+      if (std::find(eager.begin(), eager.end(), NodeId{end}) == eager.end()) {
+        is_later[size_t(loop.begin.index)] = is_later[size_t(end)] = 1;
+        for (NodeId id : loop.inside) is_later[size_t(id.index)] = 1;
+      }
+    for (int32_t n = 0; n < graph_.node_count(); ++n) {
+      if (!is_later[size_t(n)]) continue;
+      later.push_back({n});
+      const Node& node = graph_.node({n});
+      goes_on |= node.op.is<ops::Choose>() && needed[size_t(n)] && in_part_[size_t(node.inputs[0].index)];
+    }
+    if (!goes_on && !later.empty())
       fail(ErrorKind::unsupported, "no node of the graph can run next: shapes wait for each other");
     size_t eager_outputs = 0;
     for (NodeId id : eager) {
       const Node& node = graph_.node(id);
-      EagerNode item{node.op, node.name, {}};
-      for (ValueId input : node.inputs) item.inputs.push_back(input.valid() ? export_value(input) : Source{});
+      EagerNode item{node, {}, {}, {}, nullptr};
+      std::vector<ValueId> inputs = node.inputs;
+      if (const auto at = loops_.find(id.index); at != loops_.end()) {
+        const auto carried = size_t(node.op.get<ops::LoopEnd>().carried);
+        inputs = graph_.node(at->second.begin).inputs;
+        inputs.resize(2 + carried);
+        inputs.insert(inputs.end(), at->second.captured.begin(), at->second.captured.end());
+        for (ValueId output : node.outputs) item.types.push_back(graph_.type(output));
+        item.body = body_of(graph_, at->second);
+      }
+      for (ValueId input : inputs) item.inputs.push_back(input.valid() ? export_value(input) : Source{});
       entry.eager.push_back(std::move(item));
       for (ValueId output : node.outputs) source_[size_t(output.index)] = {Source::Kind::eager_output, eager_outputs++};
     }
@@ -120,6 +213,10 @@ class Splitter {
       entry.next_inputs.push_back(export_value(id));
       return to = rest.add_input(graph_.value(id).name, graph_.type(id));
     };
+    // What decides sizes is an input also where only its sizes are used: fields speak of them.
+    for (NodeId id : eager)
+      for (ValueId output : graph_.node(id).outputs)
+        if (!later.empty() && !graph_.type(output).is_concrete()) rest_input(output);
     for (NodeId id : later) {
       const Node& node = graph_.node(id);
       std::vector<ValueId> inputs;
@@ -146,6 +243,54 @@ class Splitter {
   std::vector<ValueId> part_value_;
   std::vector<Source> source_;
   std::vector<char> in_part_;
+  std::map<int32_t, Loop> loops_;  // by their ends; not those inside of others
+  std::vector<char> in_loop_;      // by node, the ends too
+
+  bool are_in_part(const std::vector<ValueId>& ids) const {
+    return std::all_of(ids.begin(), ids.end(),
+                       [&](ValueId id) { return !id.valid() || graph_.constant(id) || in_part_[size_t(id.index)]; });
+  }
+
+  void find_loops(const std::vector<char>& needed) {
+    in_loop_.assign(size_t(graph_.node_count()), 0);
+    for (int32_t n = graph_.node_count(); n-- > 0;) {
+      if (in_loop_[size_t(n)] || !needed[size_t(n)] || !graph_.node({n}).op.is<ops::LoopEnd>()) continue;
+      Loop loop = loop_of(graph_, {n});
+      in_loop_[size_t(n)] = in_loop_[size_t(loop.begin.index)] = 1;
+      bool read_outside = needed[size_t(loop.begin.index)];
+      for (NodeId id : loop.inside) {
+        in_loop_[size_t(id.index)] = 1;
+        read_outside |= needed[size_t(id.index)] != 0;
+      }
+      if (read_outside)
+        fail(ErrorKind::bad_file, "a value inside of the loop '", graph_.node({n}).name, "' is read outside of it");
+      loops_.emplace(n, std::move(loop));
+    }
+  }
+
+  // What its body takes is there, and so is every size that data decide outside of it.
+  bool can_run(const Loop& loop) const {
+    if (!are_in_part(graph_.node(loop.begin).inputs) || !are_in_part(loop.captured)) return false;
+    std::set<std::string> unknown;
+    const auto add = [&](ValueId id, std::set<std::string>& to) {
+      std::vector<std::string> symbols;
+      for (const Dim& dim : graph_.type(id).shape) dim.collect_symbols(symbols);
+      to.insert(symbols.begin(), symbols.end());
+    };
+    for (int32_t n = 0; n < graph_.node_count(); ++n)
+      if (!in_loop_[size_t(n)])
+        for (ValueId output : graph_.node({n}).outputs) add(output, unknown);
+    if (unknown.empty()) return true;
+    for (NodeId id : loop.inside) {
+      const Node& node = graph_.node(id);
+      std::set<std::string> used;
+      for (ValueId output : node.outputs) add(output, used);
+      const std::string fields = fields_text(node.op);
+      for (const std::string& symbol : unknown)
+        if (used.contains(symbol) || fields.find(symbol) != fields.npos) return false;
+    }
+    return true;
+  }
 
   ValueId part_input(ValueId id) {
     if (!id.valid()) return {};
@@ -166,25 +311,44 @@ class Splitter {
 
 }  // namespace
 
-PartitionedRunner::Branch& PartitionedRunner::make(Level& level, const std::vector<Dims>& shapes) {
-  const Graph concrete = specialize(level.graph, bind_shapes(level.graph, shapes));
+PartitionedRunner::Branch& PartitionedRunner::make(Level& level, const std::vector<Dims>& key) {
+  const Graph concrete = level.known(key);
   Splitter splitter(concrete, level.output_index);
   splitter.run();
   splitter.part.compact();
   Branch branch;
   branch.entry = std::move(splitter.entry);
+  branch.seen.where = level.where_of(key);
+  for (EagerNode& each : branch.entry.eager) {
+    branch.seen.between.push_back({each.node.name, std::string(name_of(each.node.op)), 0});
+    if (!each.node.op.is<ops::LoopEnd>()) continue;
+    const std::string& where = branch.seen.where;
+    each.runner =
+        std::make_unique<PartitionedRunner>(engine_, arena_, std::exchange(each.body, {}),
+                                            concat(where, where.empty() ? "" : ", ", "loop '", each.node.name, "'"));
+  }
   branch.entry.plan = engine_.make_plan(splitter.part);
   branch.entry.executor = make_executor(*branch.entry.plan, engine_.device(), arena_);
   if (splitter.rest.node_count() > 0 || !splitter.rest_outputs.empty()) {
-    branch.next = std::make_unique<Level>();
-    branch.next->graph = std::move(splitter.rest);
-    branch.next->output_index = std::move(splitter.rest_outputs);
+    const bool chosen = !level.conditions.empty();  // its own words say where it is
+    branch.next = std::make_unique<Level>(std::move(splitter.rest), std::move(splitter.rest_outputs),
+                                          chosen ? branch.seen.where : level.where, chosen ? 2 : level.part + 1);
   }
   bytes_.add(*branch.entry.plan);
   kernel_bytes_ += kernel_bytes(*branch.entry.plan);
   ++kept_;
   ++made_;
-  return level.branches.emplace(shapes, std::move(branch)).first->second;
+  return level.branches.emplace(key, std::move(branch)).first->second;
+}
+
+PartitionedRunner::Branch& PartitionedRunner::branch_for(Level& level, const std::vector<Tensor>& inputs) {
+  const std::vector<Dims> key = level.key_of(inputs);
+  const auto it = level.branches.find(key);
+  const bool fresh = it == level.branches.end();
+  Branch& branch = fresh ? make(level, key) : it->second;
+  branch.used = run_;
+  if (fresh) stay_within_limits();
+  return branch;
 }
 
 // What stands below a level goes with it.
@@ -217,7 +381,7 @@ void PartitionedRunner::stay_within_limits() {
       }
     }
     if (!where) break;
-    Level going;
+    Level going({}, {});
     going.branches.insert(where->branches.extract(oldest));
     leave(going);
     less = true;
@@ -230,40 +394,205 @@ void PartitionedRunner::add_to(SessionStatistics& statistics) const {
   statistics.prepared += kept_;
   statistics.prepared_bytes += bytes_.total() + kernel_bytes_;
   statistics.evictions += evictions_;
+  std::vector<const Level*> work{first_.get()};
+  while (!work.empty()) {
+    const Level* level = work.back();
+    work.pop_back();
+    for (const auto& [key, branch] : level->branches) {
+      for (const EagerNode& each : branch.entry.eager)
+        if (each.runner) each.runner->add_to(statistics);
+      if (branch.next) work.push_back(branch.next.get());
+    }
+  }
+}
+
+// `arguments`: trip, condition, carried values, and what the body captures.
+static std::vector<Tensor> run_loop_of(const EagerNode& loop, const std::vector<Tensor>& arguments) {
+  const auto captured = arguments.begin() + 2 + loop.node.op.get<ops::LoopEnd>().carried;
+  if (auto results = loop.runner->run_loop_of_one_plan(loop.node, arguments)) return std::move(*results);
+  return run_loop(loop.node, loop.types, arguments[0], arguments[1], {arguments.begin() + 2, captured},
+                  [&](std::vector<Tensor> inputs) {
+                    inputs.insert(inputs.end(), captured, arguments.end());
+                    return loop.runner->run(inputs);
+                  });
+}
+
+std::optional<std::vector<Tensor>> PartitionedRunner::run_loop_of_one_plan(const Node& end,
+                                                                           const std::vector<Tensor>& arguments) {
+  const auto carried = size_t(end.op.get<ops::LoopEnd>().carried);
+  const bool trip_decides = end.inputs[1].valid();
+  if (timed_ || !trip_decides || !arguments[0].defined() || !first_->conditions.empty()) return std::nullopt;
+  const int64_t trip = arguments[0].to_ints().at(0);
+  if (trip < 1 || (arguments[1].defined() && arguments[1].to_ints().at(0) == 0)) return std::nullopt;
+  Tensor iteration = Tensor::of<int64_t>({}, {0}), condition(DType::boolean, {});
+  *condition.raw_mutable() = std::byte{1};
+  std::vector<Tensor> inputs{iteration, condition};
+  inputs.insert(inputs.end(), arguments.begin() + 2, arguments.end());
+  ++run_;
+  Branch& branch = branch_for(*first_, inputs);
+  const StageEntry& entry = branch.entry;
+  if (branch.next || !entry.eager.empty()) return std::nullopt;
+  // Where the plan puts the body's results: condition, carried values, scans.
+  std::vector<size_t> place(outputs_, entry.plan->outputs.size());
+  for (const auto& [output, source] : entry.finals) place[output] = source.index;
+  for (size_t c = 0; c < carried; ++c)
+    if (entry.plan->outputs.at(place[1 + c]).type != inputs[2 + c].type()) return std::nullopt;
+  // What an iteration gives lies in one of two sets of buffers; the next one reads it there, and writes to the other.
+  std::array<std::vector<Tensor>, 2> given;
+  std::array<std::vector<void*>, 2> out;
+  for (size_t set = 0; set < 2; ++set)
+    for (const PortInfo& port : entry.plan->outputs)
+      out[set].push_back(given[set].emplace_back(port.type.dtype, port.type.dims()).raw_mutable());
+  std::vector<const void*> in;
+  in.reserve(inputs.size());
+  for (const Tensor& input : inputs) in.push_back(input.raw().data());
+  std::vector<Tensor> stacks;
+  for (size_t o = 1 + carried; o < outputs_; ++o) {
+    const TensorType& type = entry.plan->outputs.at(place[o]).type;
+    Dims dims = type.dims();
+    dims.insert(dims.begin(), trip);
+    stacks.emplace_back(type.dtype, std::move(dims));
+  }
+  int64_t i = 0;
+  with_context([&] { return concat("loop '", end.name, "', iteration ", i); },
+               [&] {
+                 for (; i < trip; ++i) {
+                   const size_t set = size_t(i % 2);
+                   *iteration.data<int64_t>() = i;
+                   entry.executor->run(in, out[set]);
+                   for (size_t c = 0; c < carried; ++c) in[2 + c] = out[set][place[1 + c]];
+                   for (size_t s = 0; s < stacks.size(); ++s) {
+                     const Tensor& slice = given[set][place[1 + carried + s]];
+                     if (slice.bytes() > 0)
+                       std::memcpy(stacks[s].raw_mutable() + i * slice.bytes(), slice.raw().data(),
+                                   size_t(slice.bytes()));
+                   }
+                 }
+               });
+  std::vector<Tensor> results;
+  results.reserve(outputs_ - 1);
+  for (size_t c = 0; c < carried; ++c) results.push_back(given[size_t((trip - 1) % 2)][place[1 + c]]);
+  std::move(stacks.begin(), stacks.end(), std::back_inserter(results));
+  return results;
+}
+
+// Of all timed runs.
+double PartitionedRunner::timed_ms() const {
+  double sum = 0;
+  for (const Partition& partition : partitions()) {
+    for (const auto& segment : partition.ms)
+      for (double ms : segment) sum += ms;
+    for (const Partition::Between& node : partition.between) sum += node.ms;
+  }
+  return sum;
+}
+
+std::vector<Partition> PartitionedRunner::partitions() const {
+  std::vector<Partition> all;
+  std::vector<const Level*> work{first_.get()};
+  while (!work.empty()) {
+    const Level* level = work.back();
+    work.pop_back();
+    all.insert(all.end(), level->refused.begin(), level->refused.end());
+    for (const auto& [key, branch] : level->branches) {
+      all.push_back(branch.seen);
+      all.back().plan = branch.entry.plan;
+      for (const EagerNode& each : branch.entry.eager) {
+        if (!each.runner) continue;
+        std::vector<Partition> body = each.runner->partitions();
+        std::move(body.begin(), body.end(), std::back_inserter(all));
+      }
+      if (branch.next) work.push_back(branch.next.get());
+    }
+  }
+  return all;
+}
+
+void PartitionedRunner::explore(const std::vector<Dims>& shapes) { explore(*first_, shapes); }
+
+void PartitionedRunner::explore(Level& level, const std::vector<Dims>& shapes) {
+  const auto shapes_of_inputs = [](const Graph& graph) {
+    std::optional<std::vector<Dims>> known(std::in_place);
+    for (ValueId id : graph.inputs()) {
+      if (!graph.type(id).is_concrete()) return std::optional<std::vector<Dims>>();
+      known->push_back(graph.type(id).dims());
+    }
+    return known;
+  };
+  const size_t sides = std::min(kMostSides, size_t(1) << std::min<size_t>(level.conditions.size(), 8));
+  for (size_t side = 0; side < sides; ++side) {
+    std::vector<Dims> key = shapes;
+    for (size_t i = 0; i < level.conditions.size(); ++i) key.push_back({int64_t(side >> i & 1)});
+    const auto it = level.branches.find(key);
+    Branch* made = it == level.branches.end() ? nullptr : &it->second;
+    try {
+      if (!made) made = &make(level, key);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+      Partition refused;
+      refused.where = level.where_of(key);
+      refused.refusal = error.what();
+      const auto is_same = [&](const Partition& other) { return other.where == refused.where; };
+      if (std::none_of(level.refused.begin(), level.refused.end(), is_same))
+        level.refused.push_back(std::move(refused));
+      continue;
+    }
+    Branch& branch = *made;
+    for (EagerNode& each : branch.entry.eager) {
+      if (!each.runner) continue;
+      if (const auto known = shapes_of_inputs(each.runner->first_->graph)) each.runner->explore(*known);
+      else branch.seen.is_open = true;
+    }
+    if (!branch.next) continue;
+    if (const auto known = shapes_of_inputs(branch.next->graph)) explore(*branch.next, *known);
+    else branch.seen.is_open = true;
+  }
 }
 
 std::vector<Tensor> PartitionedRunner::run(const std::vector<Tensor>& model_inputs) {
   ++run_;
-  std::vector<Tensor> results(engine_.outputs().size());
+  std::vector<Tensor> results(outputs_);
   std::vector<Tensor> inputs = model_inputs;
   Level* level = first_.get();
   while (level) {
-    std::vector<Dims> shapes;
-    for (const Tensor& input : inputs) shapes.push_back(input.dims());
-    const auto it = level->branches.find(shapes);
-    const bool fresh = it == level->branches.end();
-    Branch& branch = fresh ? make(*level, shapes) : it->second;
-    branch.used = run_;
-    if (fresh) stay_within_limits();
+    Branch& branch = branch_for(*level, inputs);
     StageEntry& entry = branch.entry;
     std::vector<const void*> in;
     std::vector<void*> out;
     std::vector<Tensor> planned, eager;
+    in.reserve(inputs.size());
     for (const Tensor& input : inputs) in.push_back(input.raw().data());
     for (const PortInfo& port : entry.plan->outputs) {
       planned.emplace_back(port.type.dtype, port.type.dims());
       out.push_back(planned.back().raw_mutable());
     }
-    entry.executor->run(in, out);
+    if (timed_) {
+      entry.executor->run_timed(in, out, branch.seen.ms);
+      ++branch.seen.runs;
+    } else {
+      entry.executor->run(in, out);
+    }
     auto tensor_of = [&](const Source& source) {
       return source.kind == Source::Kind::plan_output    ? planned.at(source.index)
              : source.kind == Source::Kind::eager_output ? eager.at(source.index)
                                                          : Tensor();
     };
-    for (const EagerNode& node : entry.eager) {
+    for (size_t e = 0; e < entry.eager.size(); ++e) {
+      const EagerNode& each = entry.eager[e];
+      const double body_ms = timed_ && each.runner ? each.runner->timed_ms() : 0;
+      if (each.runner) each.runner->timed_ = timed_;
+      const auto begin = std::chrono::steady_clock::now();
       std::vector<Tensor> arguments;
-      for (const Source& source : node.inputs) arguments.push_back(tensor_of(source));
-      for (Tensor& result : run_node(node.op, arguments, node.name)) eager.push_back(std::move(result));
+      for (const Source& source : each.inputs) arguments.push_back(tensor_of(source));
+      const Node& node = each.node;
+      auto given = each.runner ? run_loop_of(each, arguments)
+                   : engine_.device().backend == "reference"
+                       ? run_node(node.op, arguments, node.name)
+                       : run_eager(node.op, arguments, node.name, engine_.threads());
+      for (Tensor& result : given) eager.push_back(std::move(result));
+      if (!timed_) continue;
+      const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+      branch.seen.between[e].ms += taken.count() - (each.runner ? each.runner->timed_ms() - body_ms : 0);
     }
     for (const auto& [index, source] : entry.finals) results[index] = tensor_of(source);
     std::vector<Tensor> next;

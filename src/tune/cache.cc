@@ -24,6 +24,7 @@ namespace {
 // and their keys told them apart (take_old).
 constexpr std::string_view kSchemaStart = "temper.timings/";
 constexpr int kSchema = 3;
+constexpr size_t kMostBytes = size_t(256) << 20;
 
 [[noreturn]] void damaged(std::string_view why) { fail(ErrorKind::bad_file, why); }
 
@@ -89,8 +90,12 @@ bool replaces(const Record& mine, const Record& theirs) {
 }  // namespace
 
 void TimingCache::read(const std::string& path) {
-  const std::string text = read_trusted_file(path, size_t(256) << 20);
-  const strict::Json json = strict::parse(text, concat("the timing cache '", path, "'"));
+  read_text(read_trusted_file(path, kMostBytes), concat("the timing cache '", path, "'"));
+}
+
+// `what`: "the timing cache ...", for messages.
+void TimingCache::read_text(const std::string& text, const std::string& what) {
+  const strict::Json json = strict::parse(text, what);
   const auto read_json = [&] {
     if (!json.is_object()) damaged("it is not an object");
     int schema = 0;
@@ -127,9 +132,8 @@ void TimingCache::read(const std::string& path) {
   try {
     read_json();
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::unsupported)
-      fail(error.kind(), "the timing cache '", path, "' is of a later version of Temper");
-    fail(error.kind(), "the timing cache '", path, "' is damaged: ", error.what());
+    if (error.kind() == ErrorKind::unsupported) fail(error.kind(), what, " is of a later version of Temper");
+    fail(error.kind(), what, " is damaged: ", error.what());
   }
 }
 
@@ -246,6 +250,36 @@ void TimingCache::save() {
   }
 }
 
+std::string TimingCache::text() const {
+  nlohmann::json json{{"schema", concat(kSchemaStart, kSchema)}};
+  for_each_table(
+      [&](const char* name, const auto& table) {
+        nlohmann::json all = nlohmann::json::object();
+        for (const auto& [key, record] : table.all_) all[key] = json_of(record);
+        if (!all.empty() || std::string_view(name) == "entries") json[name] = std::move(all);
+      },
+      *this);
+  return strict::dump(json, 1) + "\n";
+}
+
+TimingCache TimingCache::of_text(std::string_view text) {
+  constexpr const char* kName = "the timing cache in memory";
+  if (text.size() > kMostBytes)
+    fail(ErrorKind::bad_file, kName, " has ", text.size(), " bytes; the limit is ", kMostBytes);
+  TimingCache cache;
+  cache.read_text(std::string(text), kName);
+  return cache;
+}
+
+void TimingCache::add_all(const TimingCache& other) {
+  for_each_table(
+      [](const char*, auto& mine, const auto& theirs) {
+        for (const auto& [key, record] : theirs.all_)
+          if (const auto* known = mine.find(key); !known || replaces(record, *known)) mine.add(key, record);
+      },
+      *this, other);
+}
+
 void TimingCache::merge() const {
   const FileLock lock(path_);
   TimingCache now;
@@ -256,20 +290,17 @@ void TimingCache::merge() const {
       now = {};
     }
   }
-  nlohmann::json json{{"schema", concat(kSchemaStart, kSchema)}};
+  TimingCache merged;
   for_each_table(
-      [&](const char* name, const auto& mine, const auto& theirs) {
-        auto merged = mine.all_;
+      [](const char*, const auto& mine, const auto& theirs, auto& both) {
+        both.all_ = mine.all_;
         for (const auto& [key, record] : theirs.all_) {
           const auto added = mine.added_.find(key);
-          if (added == mine.added_.end() || !replaces(added->second, record)) merged[key] = record;
+          if (added == mine.added_.end() || !replaces(added->second, record)) both.all_[key] = record;
         }
-        nlohmann::json all = nlohmann::json::object();
-        for (const auto& [key, record] : merged) all[key] = json_of(record);
-        if (!all.empty() || std::string_view(name) == "entries") json[name] = std::move(all);
       },
-      *this, now);
-  write_file_atomically({path_, FileKind::timings}, strict::dump(json, 1) + "\n");
+      *this, now, merged);
+  write_file_atomically({path_, FileKind::timings}, merged.text());
 }
 
 }  // namespace temper

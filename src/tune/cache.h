@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -67,6 +68,13 @@ class TimingCache {
   // Error{usage}. Files of earlier schemas are read, and written again as the present one.
   explicit TimingCache(std::string path);
 
+  // What a file of it holds, and the cache that such a text makes. Throws Error{bad_file} where it is none, and
+  // Error{unsupported} where it is of a later version.
+  std::string text() const;
+  static TimingCache of_text(std::string_view text);
+  // Takes what `other` holds; where both know a thing, what is to be believed rather.
+  void add_all(const TimingCache& other);
+
   // Times of candidates, each alone, by timing_key().
   std::optional<double> find(const std::string& key) const;
   std::optional<TimedEntry> entry(const std::string& key) const;
@@ -108,8 +116,28 @@ class TimingCache {
     visit("faults", caches.faults_...);
   }
   void read(const std::string& path);
+  void read_text(const std::string& text, const std::string& what);
   void take_old(const std::string& key, const TimedEntry& entry);
   void merge() const;
+};
+
+// A cache in memory that several builds may use at once.
+class SharedTimingCache {
+ public:
+  SharedTimingCache() = default;
+  explicit SharedTimingCache(TimingCache cache) : cache_(std::move(cache)) {}
+  TimingCache now() const {
+    const std::lock_guard lock(mutex_);
+    return cache_;
+  }
+  void add_all(const TimingCache& other) {
+    const std::lock_guard lock(mutex_);
+    cache_.add_all(other);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  TimingCache cache_;
 };
 
 // A time that was taken just now.

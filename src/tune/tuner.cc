@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tune/tuner.h"
 
+#include <chrono>
 #include <limits>
 
 #include "base/checked.h"
 #include "base/log.h"
 #include "base/threads.h"
+#include "graph/random.h"
 #include "plan/memory.h"
 
 namespace temper {
@@ -16,6 +18,7 @@ namespace {
 // Wide integers may be indices, and 0 and -1 lie within every axis.
 void fill(Tensor& tensor) {
   uint32_t state = 12345;
+  if (is_stored_only(tensor.dtype())) return fill_random(tensor, state);
   visit_dtype(tensor.dtype(), [&]<class T>() {
     for (int64_t i = 0; i < tensor.count(); ++i) {
       state = state * 1664525u + 1013904223u;
@@ -145,7 +148,10 @@ Tuner::Tuner(const Device& device, TimingCache& cache, const Instruments& instru
       window_(*instruments.load),
       queue_(open_queue(device)),
       scratch_(std::make_unique<Scratch>(queue_.get())) {}
-Tuner::~Tuner() = default;
+Tuner::~Tuner() {
+  for (const auto& [tactic, spent] : spent_)
+    log(LogLevel::debug, "timed ", spent.candidates, " candidates of ", tactic, " in ", spent.seconds, " s");
+}
 
 bool Tuner::is_lost() const { return queue_ && queue_->is_lost(); }
 
@@ -155,24 +161,37 @@ std::string Tuner::fault(const Problem& problem, const Tactic& tactic, const Con
              : "";
 }
 
+std::optional<CandidateTime> Tuner::known(const Problem& problem, const Tactic& tactic, const Config& config,
+                                          int chains) {
+  const std::string key = timing_key(timing_group(device_.fingerprint, problem, chains), tactic, config);
+  if (const auto entry = cache_.entry(key); entry && is_believed(key, problem, *entry)) {
+    if (!fresh_.contains(key)) from_file_.insert(problem.text());
+    return CandidateTime::of(entry->ms);
+  }
+  if (tactic.foreign && cache_.fault(key)) return CandidateTime();
+  return std::nullopt;
+}
+
 CandidateTime Tuner::time(const Problem& problem, const Tactic& tactic, const Config& config, int chains,
                           int64_t workspace_limit, double best_ms) {
   const std::string group = timing_group(device_.fingerprint, problem, chains);
   const std::string key = timing_key(group, tactic, config);
   double& best = best_.try_emplace(group, std::numeric_limits<double>::infinity()).first->second;
-  if (const auto known = cache_.entry(key); known && is_believed(key, problem, *known)) {
-    if (!fresh_.contains(key)) from_file_.insert(problem.text());
-    best = std::min(best, known->ms);
-    return CandidateTime::of(known->ms);
+  if (const auto before = known(problem, tactic, config, chains)) {
+    if (before->is_known()) best = std::min(best, before->ms);
+    return *before;
   }
-  if (tactic.foreign && cache_.fault(key)) return {};
   best = std::min(best, best_ms);
   if (progress) progress(timed_, problem.text());
   ++timed_;
   const QuickOptions options{.best_ms = best, .give_up = 1.5, .max_ms = 25, .max_runs = 6};
+  const auto start = std::chrono::steady_clock::now();
   const CandidateTime time = tactic.foreign && queue_
                                  ? measure_foreign(key, problem, tactic, config, workspace_limit, options)
                                  : measure(problem, tactic, config, chains, workspace_limit, options);
+  Spent& spent = spent_[tactic.name];
+  ++spent.candidates;
+  spent.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!time.is_known()) return time;
   best = std::min(best, time.ms);
   keep(key, time.ms);

@@ -29,6 +29,8 @@ class Tuner {
   // remembers which.
   CandidateTime time(const Problem& problem, const Tactic& tactic, const Config& config, int chains,
                      int64_t workspace_limit = -1, double best_ms = std::numeric_limits<double>::infinity());
+  // The same without measuring: nothing where time() would measure.
+  std::optional<CandidateTime> known(const Problem& problem, const Tactic& tactic, const Config& config, int chains);
   // What happened when this candidate ran, where it faulted; "" otherwise.
   std::string fault(const Problem& problem, const Tactic& tactic, const Config& config) const;
   // Whether the device is lost to this process.
@@ -63,7 +65,12 @@ class Tuner {
   TimingCache& cache_;
   TimingHelper* const helper_;
   int timed_ = 0;
-  std::map<std::string, double> best_;  // by problem and chains, for giving up early
+  struct Spent {
+    int candidates = 0;
+    double seconds = 0;  // with what preparing them took
+  };
+  std::map<std::string_view, Spent> spent_;  // by tactic, for those who look for what a build waits for
+  std::map<std::string, double> best_;       // by problem and chains, for giving up early
   struct Family {
     std::string first;                 // the problem that was timed in full
     std::map<std::string, double> ms;  // by candidate

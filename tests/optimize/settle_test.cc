@@ -22,7 +22,8 @@ Tensor ones(const Dims& dims) {
   return tensor;
 }
 
-// A convolution, and where it is wanted a transposed one, which has no kernel on the CPU.
+// A convolution, and where it is wanted a transposed one, which has no kernel on the CPU: most of its outputs are
+// zeros, so that no convolutions are made of it.
 Graph network(bool transposed) {
   Graph graph;
   ops::Conv conv;
@@ -32,10 +33,11 @@ Graph network(bool transposed) {
   x = graph.add_single(conv, {x, graph.add_constant("w", ones({8, 8, 3, 3}))}, "conv");
   if (transposed) {
     ops::ConvTranspose up;
-    up.strides = up.dilations = {1, 1};
+    up.strides = {3, 3};
+    up.dilations = {1, 1};
     up.pads = {0, 0, 0, 0};
     up.output_padding = {0, 0};
-    x = graph.add_single(up, {x, graph.add_constant("v", ones({8, 4, 2, 2}))}, "up");
+    x = graph.add_single(up, {x, graph.add_constant("v", ones({8, 4, 1, 1}))}, "up");
   }
   graph.add_output("y", x);
   return graph;
@@ -48,6 +50,8 @@ class Settle : public ::testing::Test {
   FakeMachine machine;
   const std::string cache = concat(::testing::TempDir(), "/temper_settle_", getpid(), ".json");
   int measured = 0;  // candidates, by the last build
+  double time_limit = 120;
+  int64_t workspace = -1;
 
   void SetUp() override {
     std::filesystem::remove(cache);
@@ -65,6 +69,8 @@ class Settle : public ::testing::Test {
     options.threads = 1;
     options.timing_cache = cache;
     options.measure = measure;
+    options.time_limit = time_limit;
+    options.workspace = workspace;
     options.instruments = machine.instruments();
     measured = 0;
     options.progress = [&](const std::string& text) { measured += text.find("measuring candidates") != text.npos; };
@@ -136,6 +142,61 @@ TEST_F(Settle, OnABusyMachineAContradictionIsNotMeasuredAgain) {
   build(network(false));
   EXPECT_EQ(measured, 0);
   EXPECT_TRUE(was_said("other processes used up to 2 of"));
+}
+
+int64_t sum(const std::map<std::string, int64_t>& counts) {
+  int64_t all = 0;
+  for (const auto& [tactic, count] : counts) all += count;
+  return all;
+}
+
+// Every measurement takes 60 ms by this clock.
+TEST_F(Settle, WhatASearchHasNoTimeForIsLeftOutAndSaid) {
+  const auto whole = build(network(false));
+  const int all = measured;
+  ASSERT_GT(all, 3);
+  EXPECT_TRUE(whole->plans().at(0)->not_measured.empty());
+  std::filesystem::remove(cache);
+  time_limit = 0.3;
+  const auto cut = build(network(false));
+  const Plan& plan = *cut->plans().at(0);
+  EXPECT_GT(measured, 0);
+  EXPECT_GT(sum(plan.not_measured), 0);
+  EXPECT_EQ(measured + sum(plan.not_measured), all);
+  const std::string expected = concat("the search ended after 0.3 s (--time-limit): ", all - measured, " candidate");
+  EXPECT_TRUE(std::ranges::any_of(cut->info().notes, [&](const std::string& note) {
+    return note.starts_with(expected) && note.find(plan.not_measured.begin()->first) != note.npos;
+  })) << (cut->info().notes.empty() ? "no note" : cut->info().notes.back());
+  int64_t untimed = 0;
+  for (const PlanStep& step : plan.segments.at(0).steps)
+    for (const Candidate& loser : step.losers)
+      untimed += loser.refusal == "not timed: the search had taken its time (--time-limit)";
+  EXPECT_EQ(untimed, sum(plan.not_measured));
+  EXPECT_EQ(cut->plans().at(0)->untimed_steps(), 0);
+  // The next build, which has the time, goes on where this one ended.
+  const int before = measured;
+  time_limit = 120;
+  EXPECT_TRUE(build(network(false))->plans().at(0)->not_measured.empty());
+  EXPECT_EQ(before + measured, all);
+}
+
+TEST_F(Settle, WithoutAnyTimeThePlanIsThereAndRight) {
+  time_limit = 0;
+  const auto engine = build(network(true));
+  EXPECT_EQ(measured, 0);
+  EXPECT_FALSE(engine->plans().at(0)->not_measured.empty());
+  const Tensor x = ones({1, 8, 8, 8});
+  const Tensor want = run_reference(network(true), {x}).at(0), got = Session(engine).run({x}).at(0);
+  for (int64_t i = 0; i < want.count(); ++i) ASSERT_NEAR(got.data<float>()[i], want.data<float>()[i], 1e-3) << i;
+}
+
+// Nobody knows what a candidate needs that was not looked at.
+TEST_F(Settle, UnderALimitOfWorkspaceOneCandidateOfEachProblemIsLookedAtAllTheSame) {
+  time_limit = 0;
+  workspace = int64_t(1) << 30;
+  const auto engine = build(network(false));
+  EXPECT_EQ(measured, 1);
+  for (const PlanStep& step : engine->plans().at(0)->segments.at(0).steps) EXPECT_LE(step.workspace, workspace);
 }
 
 TEST(Contradiction, IsMoreThanFifteenPercentBetweenTheWholeAndItsSteps) {

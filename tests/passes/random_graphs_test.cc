@@ -10,6 +10,7 @@
 #include "graph/ops/broadcast.h"
 #include "graph/ops/concat.h"
 #include "graph/ops/conv.h"
+#include "graph/ops/conv_transpose.h"
 #include "graph/ops/dequantize.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/normalize.h"
@@ -24,6 +25,7 @@
 #include "graph/ops/transpose.h"
 #include "passes/lower_precision.h"
 #include "passes/pass.h"
+#include "passes/patches_as_products.h"
 
 namespace temper {
 namespace {
@@ -91,7 +93,7 @@ class RandomGraph {
   }
 
   void add_node() {
-    switch (below(18)) {
+    switch (below(19)) {
       case 0:
       case 1: conv(); break;
       case 2: matmul(); break;
@@ -109,6 +111,7 @@ class RandomGraph {
       case 14: slice_or_pad(); break;
       case 15: quantized(); break;
       case 16: attention(); break;
+      case 17: between_transposes(); break;
       default: broadcast_or_concat(); break;
     }
   }
@@ -118,7 +121,21 @@ class RandomGraph {
     if (!x || !shape(*x)[1].is_constant() || shape(*x)[1].value() > 8) return;
     const int64_t in = shape(*x)[1].value(), out = int64_t(1 + below(5)), k = int64_t(1 + below(2)) * 2 - 1;
     ops::Conv op;
-    op.strides = {1, 1}, op.dilations = {1, 1}, op.pads = Dims(4, k / 2);
+    op.dilations = {1, 1};
+    if (shape(*x)[2] == Dim(6) && shape(*x)[3] == Dim(6) && chance(0.4)) {  // patches
+      op.strides = {chance(0.5) ? 1 : 2, 3}, op.pads = Dims(4, 0);
+      push(op, {*x, constant({out, in, op.strides[0], 3}, 0.5)});
+      if (chance(0.5)) push(ops::Reshape{{shape(*x)[0], out, Dim(12 / op.strides[0])}}, {values_.back()});
+      return;
+    }
+    if (chance(0.15)) {
+      ops::ConvTranspose up;
+      up.strides = {1, int64_t(1 + below(2))}, up.dilations = {1, 1}, up.output_padding = {0, 0};
+      up.pads = {k / 2, 0, k / 2, int64_t(below(2))};
+      if (shape(*x)[3] == Dim(6)) push(up, {*x, constant({in, out, k, 3}, 0.5)});
+      return;
+    }
+    op.strides = {1, 1}, op.pads = Dims(4, k / 2);
     const bool depthwise = chance(0.3);
     op.group = depthwise ? in : 1;
     push(op, {*x, constant({depthwise ? in : out, depthwise ? 1 : in, k, k}, 0.5)});
@@ -140,6 +157,32 @@ class RandomGraph {
                   weights = constant(op.transpose_b ? Dims{n, k} : Dims{k, n}, 0.5);
     if (!flat) return push(op, {from, weights});
     push(ops::Reshape{result}, {graph_.add_single(op, {from, weights}, name())});
+  }
+
+  // A product along the middle axis, or with its two row axes swapped, and the axes put back; with a bias or without.
+  void between_transposes() {
+    const auto x = pick_rank(3);
+    if (!x) return;
+    ops::Transpose turn{chance(0.5) ? Dims{0, 2, 1} : Dims{1, 0, 2}};
+    const Dim depth = shape(*x)[size_t(turn.perm[2])];
+    if (!depth.is_constant() || depth.value() == 0 || depth.value() > 12) return;
+    ops::MatMul op;
+    op.transpose_b = chance(0.5);
+    const int64_t k = depth.value(), columns = chance(0.6) ? k : int64_t(1 + below(5));
+    ValueId y = graph_.add_single(turn, {*x}, name());
+    y = graph_.add_single(op, {y, constant(op.transpose_b ? Dims{columns, k} : Dims{k, columns}, 0.5)}, name());
+    if (chance(0.5)) {
+      Program add;
+      add.inputs = 2;
+      add.push({Scalar::add, DType::f32, {0, 1, -1}});
+      y = graph_.add_single(ops::Pointwise{add}, {y, constant({columns}, 1)}, name());
+    }
+    push(turn, {y});
+    if (graph_.type(values_.back()).shape != shape(*x)) return;
+    Program add;
+    add.inputs = 2;
+    add.push({Scalar::add, DType::f32, {0, 1, -1}});
+    push(ops::Pointwise{add}, {*x, values_.back()});
   }
 
   // Of itself, or keys and values of another value; each by weights of its own, with a bias or without.
@@ -403,7 +446,7 @@ void expect_alike(const Graph& before, const Graph& after, const std::vector<Ten
 TEST(RandomGraphs, GiveTheSameOutputsOptimisedAndNot) {
   std::map<std::string, int> changed;  // graphs, by pass
   for (const Pass& pass : portable_pipeline().passes) changed[std::string(pass.name)] = 0;
-  for (uint32_t seed = 0; seed < 400; ++seed) {
+  for (uint32_t seed = 0; seed < 600; ++seed) {
     SCOPED_TRACE(concat("seed ", seed));
     RandomGraph random(seed);
     const Graph before = random.make();
@@ -412,7 +455,18 @@ TEST(RandomGraphs, GiveTheSameOutputsOptimisedAndNot) {
     Graph after = before;
     std::vector<PassTiming> timings;
     ASSERT_NO_THROW(timings = run_passes(after)) << print(before);
-    const auto more = run_passes(after, {}, {9, "more", {{"merge_products", merge_products}}});
+    const PassFunction patches = [](Graph& graph, const PassOptions&) {
+      return patches_as_products(graph, [](const Graph&, const Op&, const std::vector<ValueId>&) { return false; });
+    };
+    const Pipeline device{9,
+                          "more",
+                          {{"expand_conv_transpose", expand_conv_transpose},
+                           {"patches_as_products", patches},
+                           {"sink_rows", sink_rows},
+                           {"turn_products", turn_products},
+                           {"fuse_sums", fuse_sums},
+                           {"merge_products", merge_products}}};
+    const auto more = run_passes(after, {}, device);
     timings.insert(timings.end(), more.begin(), more.end());
     for (const PassTiming& timing : timings) changed[timing.name] += timing.changed;
     ASSERT_NO_FATAL_FAILURE(expect_alike(before, after, inputs, kTolerance));

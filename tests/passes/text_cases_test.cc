@@ -66,7 +66,7 @@ std::vector<Pipeline> bound_pipelines() {
     return g.type(inputs[1]).shape[0].value() <= 64;
   };
   const auto wanted = [](const std::string& name) { return !name.ends_with("unwanted"); };
-  return {precision_pipeline({.dtype = DType::bf16}, nullptr), device_pipeline(few),
+  return {precision_pipeline({.dtype = DType::bf16}, nullptr), device_pipeline(few, true),
           shapes_pipeline(narrow, wanted, nullptr)};
 }
 
@@ -86,7 +86,9 @@ Pipeline pipeline_of(const std::string& name) {
   std::vector<Pass> all = portable;
   for (const Pipeline& bound : bound_pipelines()) all.insert(all.end(), bound.passes.begin(), bound.passes.end());
   const auto found = std::ranges::find_if(all, named(name));
-  if (found != all.end()) pipeline.passes = {*found};
+  if (found == all.end()) return pipeline;
+  pipeline.passes = {*found};
+  pipeline.passes[0].after = {};  // alone
   return pipeline;
 }
 

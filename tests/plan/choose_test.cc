@@ -63,16 +63,61 @@ TEST_F(Choose, ACandidateWithoutATimeIsRefusedForTheReasonThatItHas) {
   EXPECT_EQ(loser(chosen, "fake.slow").refusal, "");
   EXPECT_EQ(loser(chosen, "fake.slow").ms, 2);
   EXPECT_EQ(loser(chosen, "fake.large").refusal, "needs more than the 4096 bytes of workspace allowed");
-  EXPECT_EQ(loser(chosen, "fake.hopeless").refusal, "not timed: too slow for this op on another shape");
+  EXPECT_EQ(loser(chosen, "fake.hopeless").refusal, "not timed: too slow for this op on another batch");
   EXPECT_EQ(loser(chosen, "fake.untimed").refusal, "");
   EXPECT_LT(loser(chosen, "fake.untimed").ms, 0);
+}
+
+// The model says 100, 240, 260 of three configurations in plain layouts, and nothing of another tactic.
+TEST_F(Choose, WhatAModelExpectsToTakeLongIsNotTimedUnlessItsLayoutsHaveNothingElse) {
+  static Tactic modelled = tactic("fake.modelled");
+  modelled.configs = [](const Problem&, const Device&) {
+    return std::vector<Config>{{"100", {Layout::plain}, {Layout::plain}},
+                               {"240", {Layout::plain}, {Layout::plain}},
+                               {"260", {Layout::plain}, {Layout::plain}},
+                               {"900", {Layout::channels_last}, {Layout::plain}}};
+  };
+  modelled.expected = [](const Problem&, const Config& config, const Device&) { return std::stod(config.text); };
+  modelled.compile = [](const Problem&, const Config&, const Device&) {};
+  static const Tactic* const tactics[] = {&modelled, &slow};
+  const Backend backend{"fake",  nullptr, [] { return std::span<const Tactic* const>(tactics); },
+                        nullptr, nullptr, nullptr};
+  struct Noted final : TimeSource {
+    std::vector<std::string> asked;
+    CandidateTime time(const Problem&, const Tactic&, const Config& config, int) override {
+      asked.push_back(config.text);
+      return CandidateTime::of(config.text == "240" ? 1 : 2);
+    }
+  } times;
+  options.times = &times;
+  const Device device{.backend = "fake", .fingerprint = "fake"};
+  const Graph graph =
+      parse_graph("graph \"g\"\ninput %x: f32[2,8]\n%a: f32[2,8] = softmax(%x) axis=1\noutput \"y\" = %a\n");
+  const PlanStep chosen = step_of(build_plan(graph, backend, device, options), "a");
+  EXPECT_EQ(times.asked, (std::vector<std::string>{"100", "240", "900", ""}));
+  EXPECT_EQ(chosen.config.text, "240");
+  std::vector<std::string> refused;
+  for (const Candidate& loser : chosen.losers)
+    if (!loser.refusal.empty()) refused.push_back(loser.config + ": " + loser.refusal);
+  EXPECT_EQ(refused,
+            std::vector<std::string>{"260 plain -> plain: not timed: expected to take 2.6 times as long as the best"});
+  std::vector<std::string> compiled;
+  visit_compilable(graph, backend, device, [&](const std::vector<CandidateRef>& candidates) {
+    for (const CandidateRef& candidate : candidates) compiled.push_back(candidate.config.text);
+  });
+  EXPECT_EQ(compiled, (std::vector<std::string>{"100", "240", "900"}));
+  // The best may need more than there is.
+  options.workspace_limit = 4096;
+  times.asked.clear();
+  build_plan(graph, backend, device, options);
+  EXPECT_EQ(times.asked, (std::vector<std::string>{"100", "240", "260", "900", ""}));
 }
 
 TEST_F(Choose, WithoutALimitWhatIsHopelessIsTakenOnlyForWantOfOthersAndSaysSo) {
   Times times;
   const PlanStep chosen = step(times);
   EXPECT_EQ(chosen.tactic, "fake.quick");
-  EXPECT_EQ(loser(chosen, "fake.hopeless").refusal, "not timed: too slow for this op on another shape");
+  EXPECT_EQ(loser(chosen, "fake.hopeless").refusal, "not timed: too slow for this op on another batch");
   struct NoOther final : TimeSource {
     CandidateTime time(const Problem&, const Tactic& tactic, const Config&, int) override {
       return {&tactic == &hopeless ? Kind::hopeless : Kind::over_workspace};

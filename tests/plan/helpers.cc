@@ -19,6 +19,12 @@ Tensor noise(Dims dims, uint32_t seed) {
   return tensor;
 }
 
+Tensor scaled(Dims dims, uint32_t seed, float factor) {
+  Tensor tensor = noise(std::move(dims), seed);
+  for (int64_t i = 0; i < tensor.count(); ++i) tensor.data<float>()[i] *= factor;
+  return tensor;
+}
+
 Graph small_graph(const std::string& batch) {
   const std::string n = batch;
   const std::string text =

@@ -15,6 +15,7 @@
 namespace temper {
 
 Tensor noise(Dims dims, uint32_t seed);
+Tensor scaled(Dims dims, uint32_t seed, float factor);  // that noise, times so much
 
 // Convolution with bias and relu, pool, a second convolution that adds a residual, reshape, matrix product,
 // softmax-free pointwise end. `batch` may be a number or a symbol.

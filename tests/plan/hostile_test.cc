@@ -98,8 +98,11 @@ TEST_F(HostilePlan, SlicesOutsideOfTheirBuffers) {
 }
 
 TEST_F(HostilePlan, ArenasThatDoNotFit) {
+  const Json plan = Json::parse(std::string(read_container(small("reference").raw()).manifest))["plans"][0];
+  const int64_t local = plan["segments"][0]["local_bytes"];
   expect_refused(small("reference"),
                  {
+                     {"a segment that ends inside an element", "/plans/0/segments/0/local_bytes", local - 6},
                      {"a huge arena", "/plans/0/shared_bytes", kHuge},
                      {"a large arena", "/plans/0/shared_bytes", int64_t(1) << 39},
                      {"a huge segment", "/plans/0/segments/0/local_bytes", kHuge},
@@ -110,6 +113,12 @@ TEST_F(HostilePlan, ArenasThatDoNotFit) {
                      {"a workspace larger than its place", "/plans/0/segments/0/steps/0/workspace", kHuge},
                      {"a workspace other than the kernel's", "/plans/0/segments/0/steps/0/workspace", 64},
                  });
+  // What the first segment leaves to the second one lies in front of both.
+  const Tensor two = small("reference", "2", {{0, 1, 1, false}, {2, 5, 1, true}});
+  const Json whole = Json::parse(std::string(read_container(two.raw()).manifest));
+  const int64_t shared = whole["plans"][0]["shared_bytes"];
+  ASSERT_GT(shared, 0);
+  expect_refused(two, {{"an arena that ends inside an element", "/plans/0/shared_bytes", shared - 6}});
 }
 
 // Steps: 0 and 1 are pointwise and write into 2, a concat; both parts are one piece of memory.

@@ -351,5 +351,27 @@ TEST(Shapes, StagesOfModelsWhoseShapesDependOnDataAreLimitedToo) {
   EXPECT_EQ(engine->statistics().plans_made, session.statistics().plans_made);
 }
 
+// As where an exporter expands a constant to the shape of what is found.
+TEST(Shapes, ASizeThatDataDecideReachesNodesThatReadNoneOfTheData) {
+  const auto engine = std::make_shared<Engine>(info_of("cpu"),
+                                               parse_graph("graph \"ones\"\n"
+                                                           "input %x: f32[n]\n"
+                                                           "%i: i64[1,$i.0.1] = nonzero(%x)\n"
+                                                           "const %one: f32[1] = #0\n"
+                                                           "%o: f32[$i.0.1] = broadcast(%one) shape=[$i.0.1]\n"
+                                                           "%t: f32[$i.0.1] = cumulative(%o)\n"
+                                                           "output \"t\" = %t\noutput \"i\" = %i\n",
+                                                           std::vector<Tensor>{Tensor::of<float>({1}, {1})}),
+                                               1);
+  Session session(engine);
+  for (int64_t found : {3, 0, 20, 3}) {
+    Tensor x(DType::f32, {20});
+    for (int64_t i = 0; i < found; ++i) x.data<float>()[19 - i] = 1;
+    const Tensor got = session.run({x}).at(0);
+    ASSERT_EQ(got.dims(), Dims{found});
+    for (int64_t i = 0; i < found; ++i) EXPECT_EQ(got.data<float>()[i], float(i + 1));
+  }
+}
+
 }  // namespace
 }  // namespace temper

@@ -62,6 +62,7 @@ TEST_F(PeaksTest, AStepAboveALimitProvesItWrongUnlessWinogradOrACacheExplainsIt)
   Profile profile;
   profile.plan = plan;
   StepProfile row;
+  row.plan = plan.get();
   row.step = &plan->segments[0].steps[0];
   row.ms = 5;
   row.operations = 1'000'000'000;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// bit_cast(x) -> dtype: the same bits read as another dtype of the same size.
+// bit_cast(x) -> dtype: the same bits read as another dtype of the same size. Of a type that is stored only the codes
+// are read (base/dtype.h); what makes such a type gives no byte that is no code of it.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
-#include "graph/onnx_form.h"
 #include "graph/op_kind.h"
 
 namespace temper::ops {
@@ -20,7 +20,6 @@ struct BitCast {
   bool operator==(const BitCast&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
-  OnnxForm onnx_form() const { return {"BitCast", {{"to", dtype}}}; }
 };
 
 }  // namespace temper::ops

@@ -48,6 +48,39 @@ void cubic_weights(double t, double* weight) {
 
 }  // namespace
 
+SampleTaps sample_taps(const GridSample& op, double place, int64_t elements) {
+  const double size = double(elements), low = op.align_corners ? 0 : -0.5,
+               high = op.align_corners ? size - 1 : size - 0.5;
+  double at = op.align_corners ? (place + 1) / 2 * (size - 1) : ((place + 1) * size - 1) / 2;
+  at = std::isnan(at) ? -1 : std::clamp(at, -1e15, 1e15);
+  if (op.kind == SampleKind::nearest) at = std::nearbyint(at);
+  if (at < low || at > high) {
+    if (op.padding == SamplePadding::border) at = std::clamp(at, 0.0, size - 1);
+    if (op.padding == SamplePadding::reflection) at = reflect(at, low, high);
+  }
+  SampleTaps taps;
+  double first = op.kind == SampleKind::nearest ? at : std::floor(at);
+  switch (op.kind) {
+    case SampleKind::nearest: taps.weight[0] = 1; break;
+    case SampleKind::linear:
+      taps.count = 2;
+      taps.weight[0] = 1 - (at - first), taps.weight[1] = at - first;
+      break;
+    case SampleKind::cubic:
+      taps.count = 4;
+      cubic_weights(at - first, taps.weight.data());
+      first -= 1;
+      break;
+  }
+  for (int t = 0; t < taps.count; ++t) {
+    double tap = first + double(t);
+    if (op.padding == SamplePadding::border) tap = std::clamp(tap, 0.0, size - 1);
+    if (op.padding == SamplePadding::reflection) tap = std::clamp(std::trunc(reflect(tap, low, high)), 0.0, size - 1);
+    taps.index[size_t(t)] = tap >= 0 && tap < size ? int64_t(tap) : -1;
+  }
+  return taps;
+}
+
 std::vector<Tensor> GridSample::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
   const Tensor& x = inputs[0];
   const std::vector<double> grid = inputs[1].to_doubles();
@@ -55,36 +88,15 @@ std::vector<Tensor> GridSample::reference(std::span<const Tensor> inputs, std::s
   if (out.count() == 0) return {out};
   const Dims &xd = x.dims(), strides = row_major_strides(xd);
   const size_t axes = xd.size() - 2;
-  const int64_t points = out.count() / (xd[0] * xd[1]), taps = kind == SampleKind::nearest  ? 1
-                                                               : kind == SampleKind::linear ? 2
-                                                                                            : 4;
-  const Dims window(axes, taps);
+  const int64_t points = out.count() / (xd[0] * xd[1]);
   visit_dtype(x.dtype(), [&]<class T>() {
-    std::vector<int64_t> index(axes * 4);  // -1: outside, which counts as 0
-    std::vector<double> weight(axes * 4, 1.0);
+    std::vector<SampleTaps> taps(axes);
     for (int64_t n = 0; n < xd[0]; ++n)
       for (int64_t p = 0; p < points; ++p) {
+        Dims window;
         for (size_t k = 0; k < axes; ++k) {
-          const double size = double(xd[k + 2]), low = align_corners ? 0 : -0.5,
-                       high = align_corners ? size - 1 : size - 0.5;
-          const double place = grid[size_t(n * points + p) * axes + (axes - 1 - k)];
-          double at = align_corners ? (place + 1) / 2 * (size - 1) : ((place + 1) * size - 1) / 2;
-          at = std::isnan(at) ? -1 : std::clamp(at, -1e15, 1e15);
-          if (kind == SampleKind::nearest) at = std::nearbyint(at);
-          if (at < low || at > high) {
-            if (padding == SamplePadding::border) at = std::clamp(at, 0.0, size - 1);
-            if (padding == SamplePadding::reflection) at = reflect(at, low, high);
-          }
-          double first = kind == SampleKind::nearest ? at : std::floor(at);
-          if (kind == SampleKind::linear) weight[k * 4] = 1 - (at - first), weight[k * 4 + 1] = at - first;
-          if (kind == SampleKind::cubic) cubic_weights(at - first, &weight[k * 4]), first -= 1;
-          for (int64_t t = 0; t < taps; ++t) {
-            double tap = first + double(t);
-            if (padding == SamplePadding::border) tap = std::clamp(tap, 0.0, size - 1);
-            if (padding == SamplePadding::reflection)
-              tap = std::clamp(std::trunc(reflect(tap, low, high)), 0.0, size - 1);
-            index[k * 4 + size_t(t)] = tap >= 0 && tap < size ? int64_t(tap) : -1;
-          }
+          taps[k] = sample_taps(*this, grid[size_t(n * points + p) * axes + (axes - 1 - k)], xd[k + 2]);
+          window.push_back(taps[k].count);
         }
         for (int64_t c = 0; c < xd[1]; ++c) {
           const T* from = x.data<T>() + n * strides[0] + c * strides[1];
@@ -93,10 +105,10 @@ std::vector<Tensor> GridSample::reference(std::span<const Tensor> inputs, std::s
             double factor = 1;
             int64_t offset = 0;
             for (size_t k = 0; k < axes; ++k) {
-              const int64_t i = index[k * 4 + size_t(t[k])];
+              const int64_t i = taps[k].index[size_t(t[k])];
               if (i < 0) return;
               offset += i * strides[k + 2];
-              factor *= weight[k * 4 + size_t(t[k])];
+              factor *= taps[k].weight[size_t(t[k])];
             }
             if constexpr (std::is_same_v<Wide<T>, double>) sum += factor * double(from[offset]);
             else sum += static_cast<Wide<T>>(from[offset]);  // nearest alone

@@ -2,6 +2,8 @@
 // grid_sample(x [N,C,D...], grid [N,out...,r]) -> [N,C,out...]: x at the positions in grid, whose last axis names a
 // place in the r axes D of x, last axis first, -1 and 1 being the borders.
 #pragma once
+#include <array>
+
 #include "graph/fields.h"
 #include "graph/infer.h"
 #include "graph/onnx_form.h"
@@ -32,5 +34,14 @@ struct GridSample {
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   OnnxForm onnx_form() const;
 };
+
+// What a sample is made of along one axis.
+struct SampleTaps {
+  int count = 1;                 // 1, 2 or 4
+  std::array<int64_t, 4> index;  // of elements; -1: outside, which counts as 0
+  std::array<double, 4> weight;
+};
+// `place`: a number of the grid; `size`: elements of the axis, at least one.
+SampleTaps sample_taps(const GridSample& op, double place, int64_t size);
 
 }  // namespace temper::ops

@@ -9,15 +9,22 @@ namespace temper::ops {
 std::vector<TensorType> Recurrent::infer(const InferContext& context) const {
   context.expect_inputs(3, 8);
   context.expect_rank(0, 3, 3);
-  context.expect_rank(1, 3, 3);
   context.expect_rank(2, 3, 3);
+  if (projected == context.has(1))
+    fail(ErrorKind::bad_file, "a recurrent net with ", projected ? "products and weights of its inputs" : "no weights");
   const TensorType &x = context.type(0), &r = context.type(2);
   if (!is_float(x.dtype)) fail(ErrorKind::bad_file, "a recurrent net on ", x);
   const Dim hidden = r.shape[2], wide = hidden * Dim(gates()), d(directions());
   const Shape state{d, x.shape[1], hidden};
-  const Shape wanted[8] = {x.shape, {d, wide, x.shape[2]}, {d, wide, hidden}, {d, wide * Dim(2)}, {x.shape[1]}, state,
-                           state,   {d, hidden * Dim(3)}};
-  for (size_t i = 1; i < context.size(); ++i) {
+  const Shape wanted[8] = {{x.shape[0], x.shape[1], projected ? d * wide : x.shape[2]},
+                           {d, wide, x.shape[2]},
+                           {d, wide, hidden},
+                           {d, projected ? wide : wide * Dim(2)},
+                           {x.shape[1]},
+                           state,
+                           state,
+                           {d, hidden * Dim(3)}};
+  for (size_t i = 0; i < context.size(); ++i) {
     if (!context.has(i)) continue;
     if (i == 4 ? context.type(i).dtype != DType::i32 : context.type(i).dtype != x.dtype)
       fail(ErrorKind::bad_file, "input ", i, " is ", context.type(i));
@@ -63,7 +70,8 @@ std::vector<Tensor> Recurrent::reference(std::span<const Tensor> inputs, std::sp
   const Dims &xd = inputs[0].dims(), &rd = inputs[2].dims();
   const int64_t steps = xd[0], batch = xd[1], in = xd[2], hidden = rd[2], n = gates(), dirs = directions(),
                 wide = n * hidden;
-  const std::vector<double> x = doubles(0, 0), w = doubles(1, 0), r = doubles(2, 0), bias = doubles(3, dirs * 2 * wide),
+  const int64_t biases = (projected ? 1 : 2) * wide;
+  const std::vector<double> x = doubles(0, 0), w = doubles(1, 0), r = doubles(2, 0), bias = doubles(3, dirs * biases),
                             peep = doubles(7, dirs * 3 * hidden);
   std::vector<double> state_h = doubles(5, dirs * batch * hidden), state_c = doubles(6, dirs * batch * hidden);
   std::vector<double> y(size_t(steps * dirs * batch * hidden), 0.0), gate(static_cast<size_t>(wide)),
@@ -79,8 +87,8 @@ std::vector<Tensor> Recurrent::reference(std::span<const Tensor> inputs, std::sp
   };
   for (int64_t d = 0; d < dirs; ++d) {
     const bool backwards = direction == RecurrentDirection::reverse || d == 1;
-    const double *wp = &w[size_t(d * wide * in)], *rp = &r[size_t(d * wide * hidden)],
-                 *bp = &bias[size_t(d * 2 * wide)], *pp = &peep[size_t(d * 3 * hidden)];
+    const double *wp = w.data() + (projected ? 0 : d * wide * in), *rp = &r[size_t(d * wide * hidden)],
+                 *bp = &bias[size_t(d * biases)], *back_bias = bp + biases - wide, *pp = &peep[size_t(d * 3 * hidden)];
     for (int64_t b = 0; b < batch; ++b) {
       if (lengths[size_t(b)] < 0 || lengths[size_t(b)] > steps)
         fail(ErrorKind::usage, "a sequence of length ", lengths[size_t(b)], " in ", steps, " steps");
@@ -89,8 +97,9 @@ std::vector<Tensor> Recurrent::reference(std::span<const Tensor> inputs, std::sp
         const int64_t t = backwards ? lengths[size_t(b)] - 1 - s : s;
         const double* xp = &x[size_t((t * batch + b) * in)];
         for (int64_t j = 0; j < wide; ++j) {
-          double sum = bp[j], back = bp[wide + j];
-          for (int64_t i = 0; i < in; ++i) sum += wp[j * in + i] * xp[i];
+          double sum = projected ? xp[d * wide + j] : bp[j], back = back_bias[j];
+          if (!projected)
+            for (int64_t i = 0; i < in; ++i) sum += wp[j * in + i] * xp[i];
           for (int64_t i = 0; i < hidden; ++i) back += rp[j * hidden + i] * hp[i];
           gate[size_t(j)] = sum;
           recur[size_t(j)] = back;
@@ -111,7 +120,7 @@ std::vector<Tensor> Recurrent::reference(std::span<const Tensor> inputs, std::sp
             const int64_t row = 2 * hidden + j;
             double back = recur[size_t(row)] * reset[size_t(j)];
             if (!linear_before_reset) {
-              back = bp[wide + row];
+              back = back_bias[row];
               for (int64_t i = 0; i < hidden; ++i) back += rp[row * hidden + i] * reset[size_t(i)] * hp[i];
             }
             const double z = apply(0, at(0, j));
@@ -134,7 +143,8 @@ std::vector<Tensor> Recurrent::reference(std::span<const Tensor> inputs, std::sp
 
 double Recurrent::reference_cost(std::span<const TensorType> inputs, std::span<const TensorType>) const {
   const Dims x = inputs[0].dims();  // each step in time reads all weights for each sample
-  return double(x[0]) * double(x[1]) * (double(element_count(inputs[1])) + double(element_count(inputs[2])));
+  return double(x[0]) * double(x[1]) *
+         ((projected ? 0 : double(element_count(inputs[1]))) + double(element_count(inputs[2])));
 }
 
 }  // namespace temper::ops

@@ -4,6 +4,9 @@
 // -> y [T,D,B,H], last h [D,B,H], for lstm last c [D,B,H]: ONNX's LSTM (gates i,o,f,c), GRU (z,r,h) and RNN with D = 1
 // or 2 directions. Inputs from b on may be absent. Past its length a sequence gives zeros and keeps its state; the
 // reverse direction starts at a sequence's own end.
+//
+// `projected`: the products of the inputs are there already, x is [T,B,D*G*H], w absent, and b [D,G*H] is added to
+// those of the state alone (passes/project_recurrent.cc). ONNX has no such form.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
@@ -46,6 +49,7 @@ struct Recurrent {
   double clip = 0;                   // > 0: arguments of f, g and h are kept within [-clip, clip]
   bool couple_input_forget = false;  // lstm: f = 1 - i
   bool linear_before_reset = false;  // gru
+  bool projected = false;
 
   template <class Self, class F>
   static void fields(Self& op, F&& field) {
@@ -59,6 +63,7 @@ struct Recurrent {
     field("clip", op.clip);
     field("couple_input_forget", op.couple_input_forget);
     field("linear_before_reset", op.linear_before_reset);
+    field("projected", op.projected);
   }
   bool operator==(const Recurrent&) const = default;
   int64_t gates() const { return kind == RecurrentKind::lstm ? 4 : kind == RecurrentKind::gru ? 3 : 1; }

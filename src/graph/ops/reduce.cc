@@ -22,34 +22,51 @@ std::vector<int64_t> resolve_axes(std::vector<int64_t> axes, int64_t rank, bool 
   return axes;
 }
 
+bool Reduce::absorb(const InferContext& context) {
+  if (!is_int(context.type(1).dtype)) return false;
+  // None, or as many as there are, say which without their values; and the type of the result would not wait for them.
+  const TensorType& type = context.type(1);
+  const int64_t rank = context.type(0).rank();
+  if (type.rank() == 1 && (type.shape[0] == Dim(0) || (type.shape[0] == Dim(rank) && !keepdims))) {
+    std::vector<int64_t> all;
+    for (int64_t i = 0; type.shape[0] != Dim(0) && i < rank; ++i) all.push_back(i);
+    axes = resolve_axes(all, rank, noop_with_empty_axes);
+    noop_with_empty_axes = false;
+    return true;
+  }
+  const Contents* known = context.contents(1);
+  if (!known) return false;
+  std::vector<int64_t> given;
+  for (const Dim& axis : *known) {
+    if (!axis.is_constant()) return false;
+    given.push_back(axis.value());
+  }
+  axes = resolve_axes(given, context.type(0).rank(), noop_with_empty_axes);
+  noop_with_empty_axes = false;
+  return true;
+}
+
 std::vector<TensorType> Reduce::infer(const InferContext& context) const {
   context.expect_inputs(1, 2);
   const TensorType& x = context.type(0);
   if (x.dtype == DType::boolean && kind != ReduceKind::max && kind != ReduceKind::min)
     fail(ErrorKind::bad_file, "this reduction of ", x);
-  std::vector<int64_t> reduced_axes = axes;
   if (context.has(1)) {
     if (!is_int(context.type(1).dtype)) fail(ErrorKind::bad_file, "the axes have type ", context.type(1));
-    const Contents* known = context.contents(1);
-    if (!known) {
-      context.expect_rank(1, 1, 1);
-      const int64_t n = context.type(1).shape[0].value();
-      if (n > x.rank()) fail(ErrorKind::bad_file, n, " axes of ", x);
-      const int64_t rank = keepdims ? x.rank() : n == 0 && !noop_with_empty_axes ? 0 : x.rank() - n;
-      Shape shape;
-      for (int64_t i = 0; i < rank; ++i) shape.push_back(context.unknown(0, i));
-      return {{x.dtype, shape}};
-    }
-    reduced_axes.clear();
-    for (const Dim& axis : *known) reduced_axes.push_back(axis.value());
-    reduced_axes = resolve_axes(reduced_axes, x.rank(), noop_with_empty_axes);
+    context.expect_rank(1, 1, 1);
+    const int64_t n = context.type(1).shape[0].value();
+    if (n > x.rank()) fail(ErrorKind::bad_file, n, " axes of ", x);
+    const int64_t rank = keepdims ? x.rank() : n == 0 && !noop_with_empty_axes ? 0 : x.rank() - n;
+    Shape unknown;
+    for (int64_t i = 0; i < rank; ++i) unknown.push_back(context.unknown(0, i));
+    return {{x.dtype, unknown}};
   }
-  for (size_t i = 0; i < reduced_axes.size(); ++i)
-    if (reduced_axes[i] < 0 || reduced_axes[i] >= x.rank() || (i && reduced_axes[i] <= reduced_axes[i - 1]))
-      fail(ErrorKind::bad_file, "axes ", reduced_axes, " are not sorted axes of ", x);
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (axes[i] < 0 || axes[i] >= x.rank() || (i && axes[i] <= axes[i - 1]))
+      fail(ErrorKind::bad_file, "axes ", axes, " are not sorted axes of ", x);
   Shape shape;
   for (int64_t i = 0; i < x.rank(); ++i) {
-    const bool reduced = std::binary_search(reduced_axes.begin(), reduced_axes.end(), i);
+    const bool reduced = std::binary_search(axes.begin(), axes.end(), i);
     if (!reduced) shape.push_back(x.shape[size_t(i)]);
     else if (keepdims) shape.push_back(1);
   }
@@ -58,13 +75,10 @@ std::vector<TensorType> Reduce::infer(const InferContext& context) const {
 
 std::vector<Tensor> Reduce::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
   const Tensor& x = inputs[0];
-  const std::vector<int64_t> reduced_axes = inputs.size() > 1 && inputs[1].defined()
-                                                ? resolve_axes(inputs[1].to_ints(), x.rank(), noop_with_empty_axes)
-                                                : axes;
   const Dims &dims = x.dims(), strides = row_major_strides(dims);
   Dims kept, kept_strides, inner, inner_strides;
   for (int64_t i = 0; i < x.rank(); ++i) {
-    const bool reduced = std::binary_search(reduced_axes.begin(), reduced_axes.end(), i);
+    const bool reduced = std::binary_search(axes.begin(), axes.end(), i);
     (reduced ? inner : kept).push_back(dims[size_t(i)]);
     (reduced ? inner_strides : kept_strides).push_back(strides[size_t(i)]);
   }

@@ -33,6 +33,8 @@ struct Reduce {
     f("noop_with_empty_axes", op.noop_with_empty_axes);
   }
   bool operator==(const Reduce&) const = default;
+  static constexpr size_t data_inputs = 1;
+  bool absorb(const InferContext& context);
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   bool sliceable(const BatchedNode&) const { return axes.empty() || axes[0] > 0; }

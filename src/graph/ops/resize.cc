@@ -260,7 +260,9 @@ std::vector<Tensor> Resize::reference(std::span<const Tensor> inputs, std::span<
 }
 
 NarrowForm Resize::narrow_form(const NarrowNode& node) const {
-  if (flow(0) == Flow::moved && node.inputs() == 1) return NarrowRole::carrier;
+  // Between two numbers, as linear interpolation gives them, the narrower dtype is as good as at them.
+  const bool between = kind == ResizeKind::linear && coordinate != ResizeCoordinate::tf_crop_and_resize;
+  if ((flow(0) == Flow::moved || between) && node.inputs() == 1) return NarrowRole::carrier;
   return NarrowForm::stays_f32("interpolates in fp32");
 }
 

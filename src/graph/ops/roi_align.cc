@@ -28,6 +28,25 @@ std::vector<TensorType> RoiAlign::infer(const InferContext& context) const {
   return {{x.dtype, {rois.shape[0], x.shape[1], Dim(height), Dim(width)}}};
 }
 
+RoiAxis roi_axis(const RoiAlign& op, double first, double last, int64_t bins, int64_t number) {
+  const double shift = op.half_pixel ? 0.5 : 0, start = first * op.spatial_scale - shift;
+  double extent = last * op.spatial_scale - shift - start;
+  if (!op.half_pixel) extent = std::max(extent, 1.0);
+  const double bin = extent / double(bins);
+  if (!(bin < 1e6)) fail(ErrorKind::usage, "region ", number, " is out of all proportion");
+  return {start, bin, op.sampling_ratio > 0 ? op.sampling_ratio : std::max<int64_t>(0, int64_t(std::ceil(bin)))};
+}
+
+RoiSample roi_sample(const RoiAxis& axis, int64_t bin, int64_t i, int64_t size) {
+  const double at = axis.start + double(bin) * axis.bin + (double(i) + 0.5) * axis.bin / double(axis.samples);
+  if (!(at >= -1 && at <= double(size))) return {0, 0, 0, false};
+  const double place = std::max(at, 0.0);
+  RoiSample sample{std::min(int64_t(place), size - 1), 0, 0, true};
+  sample.high = std::min(sample.low + 1, size - 1);
+  if (sample.low < size - 1) sample.weight = place - double(sample.low);
+  return sample;
+}
+
 std::vector<Tensor> RoiAlign::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
   const Tensor& x = inputs[0];
   const std::vector<double> rois = inputs[1].to_doubles();
@@ -36,56 +55,30 @@ std::vector<Tensor> RoiAlign::reference(std::span<const Tensor> inputs, std::spa
   if (out.count() == 0) return {out};
   const int64_t channels = x.dims()[1], rows = x.dims()[2], columns = x.dims()[3];
   if (rows == 0 || columns == 0) fail(ErrorKind::usage, "regions of an empty picture ", x.type());
-  struct Sample {
-    int64_t low[2], high[2];
-    double weight[2];  // of the high ones
-    bool inside;
-  };
   visit_dtype(x.dtype(), [&]<class T>() {
     if constexpr (std::is_same_v<Wide<T>, double>) {
-      std::vector<Sample> samples;
+      std::vector<std::pair<RoiSample, RoiSample>> samples;
       for (size_t r = 0; r < batches.size(); ++r) {
         const int64_t batch = resolve_index(batches[r], x.dims()[0]);
-        double start[2], bin[2];
-        int64_t grid[2];
-        const int64_t bins[2] = {height, width}, sizes[2] = {rows, columns};
-        for (int i = 0; i < 2; ++i) {  // rows, then columns
-          const double shift = half_pixel ? 0.5 : 0;
-          start[i] = rois[r * 4 + size_t(1 - i)] * spatial_scale - shift;
-          double extent = rois[r * 4 + size_t(3 - i)] * spatial_scale - shift - start[i];
-          if (!half_pixel) extent = std::max(extent, 1.0);
-          bin[i] = extent / double(bins[i]);
-          if (!(bin[i] < 1e6)) fail(ErrorKind::usage, "region ", int64_t(r), " is out of all proportion");
-          grid[i] = sampling_ratio > 0 ? sampling_ratio : std::max<int64_t>(0, int64_t(std::ceil(bin[i])));
-        }
+        const RoiAxis across = roi_axis(*this, rois[r * 4], rois[r * 4 + 2], width, int64_t(r)),
+                      down = roi_axis(*this, rois[r * 4 + 1], rois[r * 4 + 3], height, int64_t(r));
         for (int64_t ph = 0; ph < height; ++ph)
           for (int64_t pw = 0; pw < width; ++pw) {
             samples.clear();
-            for (int64_t iy = 0; iy < grid[0]; ++iy)
-              for (int64_t ix = 0; ix < grid[1]; ++ix) {
-                Sample s{};
-                const double at[2] = {start[0] + double(ph) * bin[0] + (double(iy) + 0.5) * bin[0] / double(grid[0]),
-                                      start[1] + double(pw) * bin[1] + (double(ix) + 0.5) * bin[1] / double(grid[1])};
-                s.inside = at[0] >= -1 && at[0] <= double(rows) && at[1] >= -1 && at[1] <= double(columns);
-                for (int i = 0; i < 2 && s.inside; ++i) {
-                  const double place = std::max(at[i], 0.0);
-                  s.low[i] = std::min(int64_t(place), sizes[i] - 1);
-                  s.high[i] = std::min(s.low[i] + 1, sizes[i] - 1);
-                  s.weight[i] = s.low[i] == sizes[i] - 1 ? 0 : place - double(s.low[i]);
-                }
-                samples.push_back(s);
-              }
+            for (int64_t iy = 0; iy < down.samples; ++iy)
+              for (int64_t ix = 0; ix < across.samples; ++ix)
+                samples.push_back({roi_sample(down, ph, iy, rows), roi_sample(across, pw, ix, columns)});
             for (int64_t c = 0; c < channels; ++c) {
               const T* from = x.data<T>() + (batch * channels + c) * rows * columns;
               double sum = 0, best = 0;
               for (size_t i = 0; i < samples.size(); ++i) {
-                const Sample& s = samples[i];
+                const auto& [h, w] = samples[i];
                 double part[4] = {0, 0, 0, 0};
-                if (s.inside) {
-                  part[0] = (1 - s.weight[0]) * (1 - s.weight[1]) * double(from[s.low[0] * columns + s.low[1]]);
-                  part[1] = (1 - s.weight[0]) * s.weight[1] * double(from[s.low[0] * columns + s.high[1]]);
-                  part[2] = s.weight[0] * (1 - s.weight[1]) * double(from[s.high[0] * columns + s.low[1]]);
-                  part[3] = s.weight[0] * s.weight[1] * double(from[s.high[0] * columns + s.high[1]]);
+                if (h.inside && w.inside) {
+                  part[0] = (1 - h.weight) * (1 - w.weight) * double(from[h.low * columns + w.low]);
+                  part[1] = (1 - h.weight) * w.weight * double(from[h.low * columns + w.high]);
+                  part[2] = h.weight * (1 - w.weight) * double(from[h.high * columns + w.low]);
+                  part[3] = h.weight * w.weight * double(from[h.high * columns + w.high]);
                 }
                 sum += part[0] + part[1] + part[2] + part[3];
                 const double peak = *std::max_element(part, part + 4);  // ONNX's max is over the weighted neighbours

@@ -37,4 +37,21 @@ struct RoiAlign {
   double reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };
 
+// A region along one axis: where it starts, in elements, how large its bins are, and how many samples each has.
+struct RoiAxis {
+  double start, bin;
+  int64_t samples;
+};
+// `first`, `last`: the region's borders as given; `bins`: along this axis. Throws Error{usage} where the bins of region
+// `number` are too large.
+RoiAxis roi_axis(const RoiAlign& op, double first, double last, int64_t bins, int64_t number);
+
+// Sample i of a bin along an axis of `size` elements lies between two of these.
+struct RoiSample {
+  int64_t low, high;
+  double weight;  // of the high one
+  bool inside;    // else the sample is zero
+};
+RoiSample roi_sample(const RoiAxis& axis, int64_t bin, int64_t i, int64_t size);
+
 }  // namespace temper::ops

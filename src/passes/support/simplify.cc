@@ -348,6 +348,18 @@ DType accumulator_dtype(const Graph& graph, const Node& node) {
   return infer(bare, InferContext(operands, node.name)).at(0).dtype;
 }
 
+std::optional<double> only_element(const Tensor* constant) {
+  if (!constant || constant->count() == 0) return std::nullopt;
+  if (!is_float(constant->dtype()) && constant->dtype() != DType::boolean) return std::nullopt;
+  std::optional<double> only;
+  visit_dtype(constant->dtype(), [&]<class T>() {
+    const std::span<const T> all(constant->data<T>(), size_t(constant->count()));
+    const double first = static_cast<double>(all[0]);
+    if (std::ranges::all_of(all, [&](T x) { return static_cast<double>(x) == first; })) only = first;
+  });
+  return only;
+}
+
 std::optional<Shape> broadcast_shape(const Graph& graph, std::span<const ValueId> values) {
   Shape shape;
   for (ValueId value : values) {

@@ -40,6 +40,10 @@ void tidy(const Graph& graph, BoundProgram& bound);
 // The dtype in which an op hands its result to its epilogue.
 DType accumulator_dtype(const Graph& graph, const Node& node);
 
+// The element of a constant of floats or bools whose elements are all equal; nothing where they are not, or where
+// there is no constant.
+std::optional<double> only_element(const Tensor* constant);
+
 // The broadcast shape of values; nothing where they contradict.
 std::optional<Shape> broadcast_shape(const Graph& graph, std::span<const ValueId> values);
 

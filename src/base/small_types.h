@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the codes of element types below 16 bits mean that nothing computes with: 8-bit and 4-bit floats, scales of 8
+// bits, integers of 4 and 2 bits.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "base/dtype.h"
+
+namespace temper {
+
+// How many bits a code has, where a file packs several in a byte; the size of one element in bits for other types.
+constexpr int bits_of_code(DType dtype) {
+  switch (dtype) {
+    case DType::f4e2m1:
+    case DType::i4:
+    case DType::u4: return 4;
+    case DType::i2:
+    case DType::u2: return 2;
+    default: return int(size_of(dtype) * 8);
+  }
+}
+constexpr bool is_small_int(DType dtype) { return dtype >= DType::i4 && dtype <= DType::u2; }
+// The range of an integer of 4 or 2 bits.
+struct IntRange {
+  int least, most;
+};
+constexpr IntRange range_of_small_int(DType dtype) {
+  const int count = 1 << bits_of_code(dtype);
+  return carrier_of(dtype) == DType::i8 ? IntRange{-count / 2, count / 2 - 1} : IntRange{0, count - 1};
+}
+
+// A float of sign, exponent and mantissa whose codes count up with the magnitude: OCP's 8-bit and 4-bit formats (OFP8,
+// MX) and those of Noune and others without a negative zero ("FNUZ").
+struct SmallFloat {
+  int mantissa_bits, bias;
+  int sign_bit;   // its place as a number: 0x80 or 8
+  int most;       // the code of the largest finite number
+  int overflow;   // what rounds beyond it where that is not saturated: infinity, NaN, or the largest number
+  int nan;        // the code of NaN; of f4e2m1, which has none, what is given in its place
+  bool one_zero;  // no negative zero, and one NaN without a sign
+};
+// Nothing where `dtype` is no such type; f8e8m0 is none either.
+std::optional<SmallFloat> small_float_of(DType dtype);
+
+// The number that a code stands for, exactly; bits above the code are ignored. `dtype` is stored only.
+float value_of_code(DType dtype, uint8_t code);
+
+// A code made of random bits whose number is finite and neither large nor tiny, as the other random inputs are.
+uint8_t plausible_code(DType dtype, uint8_t bits);
+
+}  // namespace temper

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/control.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "graph/ops/choose.h"
+#include "graph/ops/loop.h"
+
+namespace temper {
+
+bool has_control_flow(const Graph& graph) {
+  for (int32_t n = 0; n < graph.node_count(); ++n)
+    if (graph.node({n}).op.is<ops::Choose, ops::LoopBegin, ops::LoopEnd>()) return true;
+  return false;
+}
+
+std::optional<bool> constant_condition(const Graph& graph, ValueId condition) {
+  const Tensor* constant = graph.constant(condition);
+  return constant ? std::optional(constant->to_ints().at(0) != 0) : std::nullopt;
+}
+
+std::vector<char> needed_nodes(const Graph& graph, const KnownCondition& known) {
+  std::vector<char> needed(size_t(graph.node_count()), 0), visited(needed);
+  std::vector<NodeId> stack;
+  const auto need = [&](ValueId id) {
+    if (id.valid() && graph.value(id).producer.valid()) stack.push_back(graph.value(id).producer);
+  };
+  for (const GraphOutput& output : graph.outputs()) need(output.value);
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    if (std::exchange(needed[size_t(id.index)], 1)) continue;
+    const Node& node = graph.node(id);
+    if (node.op.is<ops::Choose>()) {
+      need(node.inputs[0]);
+      if (const auto side = known(node.inputs[0]))
+        for (size_t i = 0; i < node.outputs.size(); ++i)
+          need(node.inputs[ops::first_of_side(*side, node.outputs.size()) + i]);
+    } else if (node.op.is<ops::LoopEnd>()) {
+      const Loop loop = loop_of(graph, id);
+      for (ValueId input : graph.node(loop.begin).inputs) need(input);
+      for (ValueId input : loop.captured) need(input);
+    } else {
+      for (ValueId input : node.inputs) need(input);
+    }
+  }
+  return needed;
+}
+
+Loop loop_of(const Graph& graph, NodeId end) {
+  const Node& last = graph.node(end);
+  const Node* first = graph.producer(last.inputs.at(0));
+  if (!first || !first->op.is<ops::LoopBegin>()) fail(ErrorKind::bad_file, "loop_end '", last.name, "' has no begin");
+  if (first->outputs.size() != 2 + size_t(last.op.get<ops::LoopEnd>().carried))
+    fail(ErrorKind::bad_file, "loop_end '", last.name, "' carries other values than its begin");
+  Loop loop{graph.value(last.inputs[0]).producer, end, {}, {}};
+  const auto base = size_t(loop.begin.index);
+  std::vector<char> depends(size_t(end.index) - base + 1, 0), leads(depends);
+  const auto place = [&](ValueId id) -> int64_t {
+    return id.valid() ? int64_t(graph.value(id).producer.index) - int64_t(base) : -1;
+  };
+  depends[0] = leads.back() = 1;
+  for (size_t i = 1; i < depends.size(); ++i)
+    for (ValueId input : graph.node({int32_t(base + i)}).inputs)
+      if (const int64_t at = place(input); at >= 0 && depends[size_t(at)]) depends[i] = 1;
+  for (size_t i = leads.size(); i-- > 1;)
+    if (leads[i])
+      for (ValueId input : graph.node({int32_t(base + i)}).inputs)
+        if (const int64_t at = place(input); at >= 0) leads[size_t(at)] = 1;
+  std::vector<char> seen(size_t(graph.value_count()), 0);
+  const auto is_inside = [&](ValueId id) {
+    const int64_t at = place(id);
+    return at >= 0 && depends[size_t(at)] && leads[size_t(at)];
+  };
+  const auto take = [&](ValueId id) {
+    if (id.valid() && !graph.constant(id) && !is_inside(id) && !std::exchange(seen[size_t(id.index)], 1))
+      loop.captured.push_back(id);
+  };
+  for (size_t i = 1; i + 1 < leads.size(); ++i) {
+    if (!depends[i] || !leads[i]) continue;
+    loop.inside.push_back({int32_t(base + i)});
+    for (ValueId input : graph.node({int32_t(base + i)}).inputs) take(input);
+  }
+  // The trip, input 1, is what loop_begin takes, too.
+  for (size_t i = 2; i < last.inputs.size(); ++i) take(last.inputs[i]);
+  return loop;
+}
+
+Graph body_of(const Graph& graph, const Loop& loop) {
+  Graph body;
+  body.name = graph.node(loop.end).name;
+  std::vector<ValueId> map(size_t(graph.value_count()));
+  const auto take = [&](ValueId id) { map[size_t(id.index)] = body.add_input(graph.value(id).name, graph.type(id)); };
+  const auto mapped = [&](ValueId id) {
+    if (!id.valid()) return ValueId{};
+    ValueId& to = map[size_t(id.index)];
+    if (!to.valid()) to = body.add_constant(graph.value(id).name, *graph.constant(id));
+    return to;
+  };
+  for (ValueId id : graph.node(loop.begin).outputs) take(id);
+  for (ValueId id : loop.captured) take(id);
+  for (NodeId id : loop.inside) {
+    const Node& node = graph.node(id);
+    std::vector<ValueId> inputs;
+    std::vector<std::string> names;
+    for (ValueId input : node.inputs) inputs.push_back(mapped(input));
+    for (ValueId output : node.outputs) names.push_back(graph.value(output).name);
+    const auto outputs = body.add(node.op, std::move(inputs), node.name, names);
+    for (size_t i = 0; i < outputs.size(); ++i) map[size_t(node.outputs[i].index)] = outputs[i];
+  }
+  const Node& end = graph.node(loop.end);
+  const auto carried = size_t(end.op.get<ops::LoopEnd>().carried);
+  body.add_output("condition", mapped(end.inputs[2]));
+  for (size_t i = 3 + carried; i < end.inputs.size(); ++i)
+    body.add_output(concat("next.", i - 3 - carried), mapped(end.inputs[i]));
+  body.compact();
+  return body;
+}
+
+namespace {
+
+// Slices of one shape, one behind the other.
+class Stack {
+ public:
+  void add(const Tensor& slice) {
+    if (count_ == 0) dims_ = slice.dims();
+    else if (slice.dims() != dims_)
+      fail(ErrorKind::unsupported, "an iteration gives ", slice.dims(), " to a scan of slices ", dims_,
+           ": slices of different shapes cannot be stacked");
+    ++count_;
+    bytes_.insert(bytes_.end(), slice.raw().begin(), slice.raw().end());
+  }
+  Tensor stacked(const TensorType& type) {
+    Dims dims{count_};
+    for (size_t axis = 1; axis < type.shape.size(); ++axis)
+      dims.push_back(count_ ? dims_[axis - 1] : type.shape[axis].is_constant() ? type.shape[axis].value() : 0);
+    Tensor tensor(type.dtype, std::move(dims));
+    if (!bytes_.empty()) std::memcpy(tensor.raw_mutable(), bytes_.data(), bytes_.size());
+    return tensor;
+  }
+
+ private:
+  int64_t count_ = 0;
+  Dims dims_;
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace
+
+std::vector<Tensor> run_loop(const Node& end, std::span<const TensorType> types, const Tensor& trip,
+                             const Tensor& condition, std::vector<Tensor> carried,
+                             const std::function<std::vector<Tensor>(std::vector<Tensor> inputs)>& body) {
+  const int64_t most = trip.defined() ? trip.to_ints().at(0) : std::numeric_limits<int64_t>::max();
+  bool goes_on = !condition.defined() || condition.to_ints().at(0) != 0;
+  const size_t count = carried.size();
+  std::vector<Stack> stacks(types.size() - count);
+  for (int64_t i = 0; i < most && goes_on; ++i) {
+    std::vector<Tensor> inputs{Tensor::of<int64_t>({}, {i}), Tensor(DType::boolean, {})};
+    *inputs[1].raw_mutable() = std::byte{1};
+    for (Tensor& value : carried) inputs.push_back(std::move(value));
+    std::vector<Tensor> given = with_context([&] { return concat("loop '", end.name, "', iteration ", i); },
+                                             [&] { return body(std::move(inputs)); });
+    goes_on = given.at(0).to_ints().at(0) != 0;
+    for (size_t c = 0; c < count; ++c) carried[c] = std::move(given[1 + c]);
+    for (size_t s = 0; s < stacks.size(); ++s) stacks[s].add(given.at(1 + count + s));
+  }
+  for (size_t s = 0; s < stacks.size(); ++s) carried.push_back(stacks[s].stacked(types[count + s]));
+  return carried;
+}
+
+}  // namespace temper

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// INT8 with 16 bits: which layers compute in 16 bits although they could in INT8, because they are faster so.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+#include "quantize/placement.h"
+
+namespace temper {
+
+// Builds and measures the plan with these layers in 16 bits.
+using MixPlanner = std::function<std::shared_ptr<const Plan>(const std::string& what, const KeptNodes& keep)>;
+// Of two such plans, by both in turns.
+using MixComparison = std::function<bool(const Plan& plan, const Plan& other)>;
+
+struct LayerMix {
+  KeptNodes keep;    // in 16 bits
+  std::string text;  // for people: what the plans took
+};
+
+// `layers`: those that are in INT8 otherwise, each with the names of the values that it reads quantized. Three plans
+// are built: all of these layers in INT8, all in 16 bits, and each layer in what it is faster in. The time of a layer
+// is that of its step, where one step computes several layers that of all, and a change between floats and integers
+// that is a step of its own counts for the layers in INT8 that read its result. The fastest of the three plans, in
+// turns, is the answer: so it is never slower than the better of the first two, whatever the sum of steps says. With no
+// layers nothing is built.
+LayerMix layers_by_speed(const std::map<std::string, std::vector<std::string>>& layers, DType half,
+                         const MixPlanner& build, const MixComparison& is_faster);
+
+}  // namespace temper

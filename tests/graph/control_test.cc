@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Branches and loops in a flat graph: what is needed, what a loop's body is, and what specialising makes of them.
+#include "graph/control.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/ops/choose.h"
+#include "graph/ops/loop.h"
+
+namespace temper {
+namespace {
+
+constexpr std::string_view kBranches =
+    "graph \"branches\"\n"
+    "input %c: bool[]\n"
+    "input %x: f32[n]\n"
+    "%a: f32[n] = pointwise(%x) program=\"(1) 1=exp.f32(0)\"\n"
+    "%b: f32[4] = reshape(%x) shape=[4]\n"
+    "%y: f32[$y.0.0] = choose(%c, %a, %b) open=[0,0]\n"
+    "output \"y\" = %y\n";
+
+constexpr std::string_view kSteps =
+    "graph \"steps\"\n"
+    "input %m: i64[]\n"
+    "input %x: f32[n]\n"
+    "%w: f32[n] = pointwise(%x) program=\"(1) 1=exp.f32(0)\"\n"
+    "%i: i64[], %d: bool[], %s: f32[n] = loop_begin(%m, _, %x) loop=3\n"
+    "%t: f32[n] = pointwise(%s, %w) program=\"(2) 2=add.f32(0,1)\"\n"
+    "const %e: bool[] = [1]\n"
+    "%y: f32[n], %all: f32[$y.1.0,n] = loop_end(%i, _, %e, %s, %t, %t) carried=1\n"
+    "output \"y\" = %y\noutput \"all\" = %all\n";
+
+Tensor truth(bool value) {
+  Tensor tensor(DType::boolean, {});
+  *tensor.raw_mutable() = std::byte(value);
+  return tensor;
+}
+
+std::vector<float> floats(const Tensor& tensor) {
+  return {tensor.data<float>(), tensor.data<float>() + tensor.count()};
+}
+
+TEST(Control, TextIsReadBack) {
+  for (std::string_view text : {kBranches, kSteps}) EXPECT_EQ(print(parse_graph(text)), text);
+}
+
+TEST(Control, OfAChooseOnlyTheConditionIsNeededUntilItIsKnown) {
+  const Graph graph = parse_graph(kBranches);
+  const auto needed = [&](std::optional<bool> condition) {
+    return needed_nodes(graph, [&](ValueId) { return condition; });
+  };
+  EXPECT_EQ(needed(std::nullopt), (std::vector<char>{0, 0, 1}));
+  EXPECT_EQ(needed(true), (std::vector<char>{1, 0, 1}));
+  EXPECT_EQ(needed(false), (std::vector<char>{0, 1, 1}));
+}
+
+TEST(Control, TheSideThatIsNotChosenMayNotFitTheShapes) {
+  const Graph graph = parse_graph(kBranches);
+  const Tensor x = Tensor::of<float>({2}, {0, 0});
+  EXPECT_EQ(floats(run_reference(graph, {truth(true), x}).at(0)), (std::vector<float>{1, 1}));
+  EXPECT_THROW(run_reference(graph, {truth(false), x}), Error);
+  // [2] is no [4]: that side is left out, with the reason.
+  Graph two = specialize(graph, bind_shapes(graph, {{}, {2}}));
+  const Node& choose = two.node({two.node_count() - 1});
+  ASSERT_TRUE(choose.op.is<ops::Choose>());
+  EXPECT_TRUE(choose.inputs[1].valid());
+  EXPECT_FALSE(choose.inputs[2].valid());
+  EXPECT_EQ(two.type(two.outputs()[0].value).text(), "f32[2]");
+  for (bool side : {true, false}) {
+    Graph decided = graph;
+    decided.replace(decided.inputs()[0], decided.add_constant("known", truth(side)));
+    if (side) {
+      const Graph known = specialize(decided, bind_shapes(graph, {{}, {2}}));
+      EXPECT_FALSE(has_control_flow(known));
+      EXPECT_EQ(known.node_count(), 1);
+    } else {
+      try {
+        specialize(decided, bind_shapes(graph, {{}, {2}}));
+        FAIL() << "the side that was chosen does not fit";
+      } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find("reshape"), std::string::npos) << error.what();
+      }
+    }
+  }
+}
+
+TEST(Control, ABodyIsWhatLiesBetweenBeginAndEnd) {
+  const Graph graph = parse_graph(kSteps);
+  const Loop loop = loop_of(graph, {graph.node_count() - 1});
+  EXPECT_EQ(graph.node(loop.begin).op.get<ops::LoopBegin>().loop, 3);
+  ASSERT_EQ(loop.inside.size(), 1u);
+  EXPECT_EQ(graph.node(loop.inside[0]).name, "t");
+  ASSERT_EQ(loop.captured.size(), 1u);
+  EXPECT_EQ(graph.value(loop.captured[0]).name, "w") << "what no iteration changes is computed before the loop";
+  const Graph body = body_of(graph, loop);
+  EXPECT_EQ(body.inputs().size(), 4u);
+  EXPECT_EQ(body.outputs().size(), 3u);
+  EXPECT_EQ(needed_nodes(graph, [](ValueId) { return std::nullopt; }), (std::vector<char>{1, 0, 0, 1}));
+}
+
+TEST(Control, ALoopStacksItsScansAndGivesItsLastValues) {
+  const Graph graph = parse_graph(kSteps);
+  const Tensor x = Tensor::of<float>({2}, {0, 0});
+  for (int64_t trip : {0, 1, 3}) {
+    const auto outputs = run_reference(graph, {Tensor::of<int64_t>({}, {trip}), x});
+    EXPECT_EQ(floats(outputs[0]), (std::vector<float>(2, float(trip))));
+    ASSERT_EQ(outputs[1].dims(), (Dims{trip, 2}));
+    for (int64_t i = 0; i < 2 * trip; ++i) EXPECT_EQ(outputs[1].data<float>()[i], float(i / 2 + 1));
+  }
+}
+
+TEST(Control, LoopsThatBeginAlikeStayTwo) {
+  const Op first = ops::LoopBegin{.loop = 1}, second = ops::LoopBegin{.loop = 2};
+  EXPECT_NE(first, second);
+}
+
+TEST(Control, AConditionOfSeveralElementsIsRefused) {
+  std::string text(kBranches);
+  text.replace(text.find("bool[]"), 6, "bool[2]");
+  try {
+    parse_graph(text);
+    FAIL() << "which of the two decides?";
+  } catch (const Error& error) { EXPECT_EQ(error.kind(), ErrorKind::unsupported); }
+}
+
+}  // namespace
+}  // namespace temper

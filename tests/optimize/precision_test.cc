@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes a product only before a precision is made has a name that says what stays in f32.
+#include "optimize/precision.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/product.h"
+#include "quantize/overflow.h"
+
+namespace temper {
+namespace {
+
+// A convolution, then a transposed one of 3 by 3, which is four convolutions of phases.
+Graph upsampling(const std::string& weight = "1") {
+  return parse_graph(concat(
+      "graph \"up\"\ninput %x: f32[1,1,4,4]\nconst %w: f32[1,1,1,1] = [2]\nconst %v: f32[1,1,3,3] = [", weight,
+      ",1,1,1,1,1,1,1,1]\n%a: f32[1,1,4,4] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] @\"first\"\n"
+      "%b: f32[1,1,7,7] = conv_transpose(%a, %v) strides=[2,2] dilations=[1,1] pads=[1,1,1,1] output_padding=[0,0] "
+      "@\"up\"\noutput \"b\" = %b\n"));
+}
+Graph recurrent(const std::string& weight = "1") {
+  return parse_graph(
+      concat("graph \"net\"\ninput %x: f32[3,1,2]\nconst %w: f32[1,1,2] = [", weight,
+             ",1]\nconst %r: f32[1,1,1] = [1]\n"
+             "%y: f32[3,1,1,1], %h: f32[1,1,1] = recurrent(%x, %w, %r) kind=rnn f=tanh @\"net\"\noutput \"y\" = %y\n"));
+}
+
+// The names of the products that multiply in `dtype`, each once.
+std::set<std::string> products_in(DType dtype, const Graph& graph, const KeptNodes& keep) {
+  std::set<std::string> names;
+  const Graph made = in_precision(graph, "bf16", {}, {.keep_nodes = keep}, "cpu", {});
+  for (int32_t n = 0; n < made.node_count(); ++n)
+    if (const Node& node = made.node({n}); is_product(node.op) && made.type(node.inputs[0]).dtype == dtype)
+      names.insert(node.name);
+  return names;
+}
+using Names = std::set<std::string>;
+
+TEST(Precision, PhasesOfATransposedConvolutionHaveItsName) {
+  EXPECT_EQ(products_in(DType::bf16, upsampling(), {}), (Names{"first", "up"}));
+  EXPECT_EQ(products_in(DType::bf16, upsampling(), {{"up", DType::f32}}), Names{"first"});
+  EXPECT_EQ(products_in(DType::f32, upsampling(), {{"up", DType::f32}}), Names{"up"});
+}
+
+TEST(Precision, TheProductOfARecurrentNetIsKeptByItsOwnName) {
+  EXPECT_EQ(products_in(DType::bf16, recurrent(), {}), Names{"net.inputs"});
+  EXPECT_EQ(products_in(DType::f32, recurrent(), {{"net.inputs", DType::f32}}), Names{"net.inputs"});
+  EXPECT_THROW(products_in(DType::f32, recurrent(), {{"net", DType::f32}}), Error);
+}
+
+TEST(Precision, WeightsThatF16DoesNotHoldAreFoundInBoth) {
+  for (const char* weight : {"100000", "1e-6"}) {
+    const bool large = weight[0] == '1' && weight[1] == '0';
+    EXPECT_EQ(unfit_for_f16(upsampling(weight), {}, "in calibration").products.count("up"), large) << weight;
+    EXPECT_EQ(unfit_for_f16(recurrent(weight), {}, "in calibration").products.count("net.inputs"), large) << weight;
+  }
+}
+
+}  // namespace
+}  // namespace temper

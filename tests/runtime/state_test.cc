@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// State that sessions keep from run to run.
+#include "../plan/helpers.h"
+#include "temper/temper_c.h"
+
+namespace temper {
+namespace {
+
+// next = s / 2 + x, y = next * next; the batch and the length may be open.
+std::shared_ptr<Engine> filter(const std::string& n = "n", const std::string& device = "cpu") {
+  const std::string type = concat("f32[", n, ",4]");
+  return std::make_shared<Engine>(
+      info_of(device),
+      parse_graph(
+          concat("graph \"filter\"\ninput %x: ", type, "\ninput %s: ", type, "\n%next: ", type,
+                 " = pointwise(%x, %s) program=\"(2) 2=constant.f32[0.5] 3=mul.f32(1,2) 4=add.f32(0,3)\"\n%y: ", type,
+                 " = pointwise(%next) program=\"(1) 1=mul.f32(0,0)\"\noutput \"y\" = %y\n"
+                 "output \"next\" = %next\n")),
+      1);
+}
+
+// The same beside a branch.
+std::shared_ptr<Engine> branching_filter() {
+  return std::make_shared<Engine>(
+      info_of("cpu"),
+      parse_graph("graph \"branches\"\ninput %c: bool[]\ninput %s: f32[n,4]\n"
+                  "%a: f32[n,4] = pointwise(%s) program=\"(1) 1=constant.f32[1] 2=add.f32(0,1)\"\n"
+                  "%b: f32[n,4] = pointwise(%s) program=\"(1) 1=add.f32(0,0)\"\n"
+                  "%next: f32[n,4] = choose(%c, %a, %b)\n%y: f32[n,4] = pointwise(%next) program=\"(1) 1=neg.f32(0)\"\n"
+                  "output \"y\" = %y\noutput \"next\" = %next\n"),
+      1);
+}
+
+Tensor truth(bool value) {
+  Tensor tensor(DType::boolean, {});
+  *tensor.raw_mutable() = std::byte(value);
+  return tensor;
+}
+
+std::string message_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    return error.what();
+  }
+  return "no error";
+}
+
+// Runs pieces one after the other and holds them against the references, which are handed the state.
+TEST(SessionState, EveryRunGoesOnFromTheLast) {
+  const auto engine = filter();
+  Session session(engine);
+  session.keep_state({{"s", "next"}});
+  Tensor state(DType::f32, {2, 4});
+  EXPECT_FALSE(session.state(1).defined());
+  for (uint32_t piece = 1; piece <= 9; ++piece) {
+    const Tensor x = noise({2, 4}, piece);
+    if (piece == 4) {
+      session.reset_state();
+      state = Tensor(DType::f32, {2, 4});
+    }
+    if (piece == 6) state = noise({2, 4}, 60);  // given: it goes on from there
+    const std::vector<Tensor> want = run_reference(engine->graph(), {x, state});
+    const std::vector<Tensor> got = session.run({x, piece == 6 ? state : Tensor()});
+    EXPECT_FALSE(got[1].defined()) << "the state stays in the session";
+    expect_close({got[0], session.state(1)}, want);
+    state = want[1];
+  }
+  EXPECT_EQ(session.statistics().plans_made, 1);
+}
+
+TEST(SessionState, LiesInTwoBuffersThatChangePlaces) {
+  Session session(filter());
+  session.keep_state({{"s", "next"}});
+  const Tensor x = noise({2, 4}, 1);
+  Tensor y(DType::f32, {2, 4});
+  session.prepare({{2, 4}, {2, 4}});
+  const void* const inputs[] = {x.raw().data(), nullptr};
+  void* const outputs[] = {y.raw_mutable(), nullptr};
+  std::vector<const void*> places;
+  for (int run = 0; run < 6; ++run) {
+    session.run_prepared(inputs, outputs);
+    places.push_back(session.states()[0].now.raw().data());
+  }
+  EXPECT_NE(places[0], places[1]);
+  for (size_t run = 2; run < places.size(); ++run) EXPECT_EQ(places[run], places[run - 2]);
+  void* const taken[] = {y.raw_mutable(), y.raw_mutable()};
+  EXPECT_NE(message_of([&] { session.run_prepared(inputs, taken); }).find("stays in the session"), std::string::npos);
+  session.prepare({{3, 4}, {3, 4}});
+  EXPECT_NE(message_of([&] { session.run_prepared(inputs, outputs); }).find("[2,4] by now"), std::string::npos);
+}
+
+TEST(SessionState, OfAModelWithBranchesGoesOn) {
+  const auto engine = branching_filter();
+  Session session(engine);
+  session.keep_state({{"s", "next"}});
+  Tensor state = noise({3, 4}, 5);
+  for (bool side : {true, false, false, true, true}) {
+    const std::vector<Tensor> want = run_reference(engine->graph(), {truth(side), state});
+    const bool first = session.statistics().runs == 0;
+    const std::vector<Tensor> got = session.run({truth(side), first ? state : Tensor()});
+    expect_close({got[0], session.state(1)}, want);
+    state = want[1];
+  }
+  EXPECT_TRUE(session.is_partitioned());
+}
+
+// A history that gets longer with every piece, as the keys and values of a decoder.
+TEST(SessionState, MayGrow) {
+  const auto engine = std::make_shared<Engine>(
+      info_of("cpu"),
+      parse_graph(
+          "graph \"history\"\ninput %x: f32[1,4]\ninput %s: f32[t,4]\n%next: f32[t+1,4] = concat(%s, %x) axis=0\n"
+          "%y: f32[1,4] = reduce(%next) axes=[0]\n"
+          "output \"y\" = %y\noutput \"next\" = %next\n"),
+      1);
+  Session session(engine);
+  session.keep_state({{"s", "next"}});
+  EXPECT_NE(message_of([&] { session.run({noise({1, 4}, 1), Tensor()}); }).find("leaves its shape open"),
+            std::string::npos);
+  Tensor state(DType::f32, {0, 4});
+  for (uint32_t piece = 0; piece < 5; ++piece) {
+    const Tensor x = noise({1, 4}, piece);
+    const std::vector<Tensor> want = run_reference(engine->graph(), {x, state});
+    const std::vector<Tensor> got = session.run({x, piece == 0 ? state : Tensor()});
+    expect_close({got[0], session.state(1)}, want);
+    state = want[1];
+  }
+  EXPECT_EQ(session.state(1).dims(), (Dims{5, 4}));
+}
+
+TEST(SessionState, WhatCannotBeKeptIsRefused) {
+  Session session(filter());
+  const auto said = [&](const std::vector<StateBinding>& states, const char* words) {
+    const std::string message = message_of([&] { session.keep_state(states); });
+    EXPECT_NE(message.find(words), std::string::npos) << message;
+  };
+  said({{"t", "next"}}, "has no input 't' to keep a state in; there are: x f32[n,4], s f32[n,4]");
+  said({{"s", "out"}}, "has no output 'out'");
+  said({{"s", "next"}, {"s", "y"}}, "the input 's' belongs to two states");
+  said({{"s", "next"}, {"x", "next"}}, "the output 'next' belongs to two states");
+  EXPECT_NE(message_of([&] { Session(branching_filter()).keep_state({{"c", "y"}}); }).find("cannot be the next run's"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { session.state(0); }).find("keeps no state for input 0"), std::string::npos);
+  EXPECT_TRUE(session.states().empty()) << "what failed changed nothing";
+}
+
+TEST(SessionState, NamesMayHoldTheSignBetweenThem) {
+  EXPECT_EQ(parse_state("a=b=c=d", {"a", "a=b"}, {"d", "c=d"}).input, "a=b");
+  EXPECT_NE(message_of([] { parse_state("a", {"a"}, {"b"}); }).find("INPUT=OUTPUT"), std::string::npos);
+  EXPECT_NE(message_of([] { parse_state("a=c", {"a"}, {"b"}); }).find("the outputs b"), std::string::npos);
+}
+
+// The C API.
+TEST(SessionState, OfProgramsInCIsTheSame) {
+  auto engine = filter("2");
+  add_plan(engine, {{2, 4}, {2, 4}});
+  const std::string bytes = plan_bytes_of(*engine);
+  temper_engine* loaded = nullptr;
+  temper_session* session = nullptr;
+  ASSERT_EQ(temper_engine_load_bytes(bytes.data(), bytes.size(), nullptr, &loaded), TEMPER_OK) << temper_last_error();
+  ASSERT_EQ(temper_session_create(loaded, &session), TEMPER_OK);
+  const temper_state kept = {"s", "next"}, unknown = {"s", "none"}, null = {"s", nullptr};
+  ASSERT_EQ(temper_session_keep_state(session, &kept, 1), TEMPER_OK) << temper_last_error();
+  const int64_t dims[] = {2, 4};
+  Tensor state(DType::f32, {2, 4});
+  temper_tensor given[] = {{TEMPER_F32, 2, dims, nullptr}, {}};
+  for (uint32_t piece = 0; piece < 6; ++piece) {
+    const Tensor x = noise({2, 4}, piece);
+    if (piece == 3) {
+      ASSERT_EQ(temper_session_reset_state(session), TEMPER_OK);
+      state = Tensor(DType::f32, {2, 4});
+    }
+    if (piece == 5) state = noise({2, 4}, 50);
+    const std::vector<Tensor> want = run_reference(engine->graph(), {x, state});
+    given[0].data = x.raw().data();
+    given[1] = piece == 5 ? temper_tensor{TEMPER_F32, 2, dims, state.raw().data()} : temper_tensor{};
+    ASSERT_EQ(temper_session_run(session, given, 2), TEMPER_OK) << temper_last_error();
+    for (size_t o = 0; o < 2; ++o) {
+      temper_tensor got;
+      ASSERT_EQ(temper_session_output(session, o, &got), TEMPER_OK) << temper_last_error();
+      expect_close({Tensor::view(DType::f32, {got.dims, got.dims + got.rank}, got.data)}, {want[o]});
+    }
+    state = want[1];
+  }
+  const auto refused = [&](temper_status status, const char* words) {
+    EXPECT_EQ(status, TEMPER_USAGE);
+    EXPECT_NE(std::string(temper_last_error()).find(words), std::string::npos) << temper_last_error();
+  };
+  refused(temper_session_keep_state(session, &unknown, 1), "no output 'none'");
+  refused(temper_session_keep_state(session, &null, 1), "the output of state 0 is NULL");
+  refused(temper_session_keep_state(session, nullptr, 1), "the list of states is NULL");
+  refused(temper_session_keep_state(nullptr, &kept, 1), "the session is NULL");
+  refused(temper_session_reset_state(nullptr), "the session is NULL");
+  ASSERT_EQ(temper_session_keep_state(session, nullptr, 0), TEMPER_OK);
+  given[1] = {TEMPER_F32, 2, dims, nullptr};
+  refused(temper_session_run(session, given, 2), "data of the input 's' is NULL");
+  temper_session_free(session);
+  temper_engine_free(loaded);
+}
+
+// A pointer to no elements may be null.
+TEST(SessionState, TensorsWithoutElementsNeedNoAddress) {
+  auto empty = filter("0");
+  add_plan(empty, {{0, 4}, {0, 4}});
+  const std::string bytes = plan_bytes_of(*empty);
+  temper_engine* engine = nullptr;
+  temper_session* session = nullptr;
+  ASSERT_EQ(temper_engine_load_bytes(bytes.data(), bytes.size(), nullptr, &engine), TEMPER_OK) << temper_last_error();
+  ASSERT_EQ(temper_session_create(engine, &session), TEMPER_OK);
+  const int64_t dims[] = {0, 4};
+  const temper_tensor given[] = {{TEMPER_F32, 2, dims, nullptr}, {TEMPER_F32, 2, dims, nullptr}};
+  ASSERT_EQ(temper_session_run(session, given, 2), TEMPER_OK) << temper_last_error();
+  temper_tensor got;
+  ASSERT_EQ(temper_session_output(session, 0, &got), TEMPER_OK);
+  EXPECT_EQ(got.dims[0], 0);
+  temper_session_free(session);
+  temper_engine_free(engine);
+}
+
+}  // namespace
+}  // namespace temper
