@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/import.h"
 
+#include <onnx/defs/parser.h>
 #include <onnx/defs/schema.h>
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
 #include <cctype>
+#include <stdexcept>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -39,13 +41,34 @@ std::string symbol_name(std::string_view text) {
 
 class Importer {
  public:
-  Importer(const OnnxModel& model, const ImportOptions& options)
-      : model_(model), options_(options), functions_(functions_of(*model.proto)) {}
+  // `sides`: see OnnxNode::takes_first_side; the first is taken behind its end. `imported`: nodes so far, of imports
+  // with other sides, too.
+  Importer(const OnnxModel& model, const ImportOptions& options, std::vector<bool> sides, int64_t& imported)
+      : model_(model),
+        options_(options),
+        functions_(functions_of(*model.proto)),
+        imported_(imported),
+        sides_(std::move(sides)) {}
 
   // The graph has more than the outputs need: it must be compacted.
   ImportedModel run() {
+    read();
+    return std::move(result_);
+  }
+
+  // Goes on behind what is not supported, and lists it.
+  Refusals refusals() {
+    Refusals found;
+    collected_ = &found;
+    read();
+    return found;
+  }
+
+ private:
+  void read() {
     const onnx::ModelProto& proto = *model_.proto;
     result_.sha256 = result_.source_sha256 = model_.sha256;
+    for (const auto& entry : proto.metadata_props()) result_.metadata[entry.key()] = entry.value();
     for (const auto& entry : proto.metadata_props())
       if (entry.key() == kSourceKey && is_sha256_hex(entry.value())) result_.source_sha256 = entry.value();
     result_.files = model_.files;
@@ -55,10 +78,12 @@ class Importer {
     Scope scope{nullptr, {}, opsets_of(proto.opset_import()), {}};
     scope_ = &scope;
     for (const auto& tensor : proto.graph().initializer())
-      scope.values[tensor.name()] = graph().add_constant(tensor.name(), tensor_of(tensor));
+      attempt(tensor.name(), "initializer",
+              [&] { scope.values[tensor.name()] = graph().add_constant(tensor.name(), tensor_of(tensor)); });
     if (proto.graph().sparse_initializer_size()) fail(ErrorKind::unsupported, "sparse initializers are not supported");
     for (const auto& input : proto.graph().input())
-      if (!scope.values.count(input.name())) add_input(input);
+      if (!scope.values.count(input.name()) && !unknown_.contains(input.name()))
+        attempt(input.name(), "input", [&] { add_input(input); });
     std::unordered_set<std::string_view> names;
     for (ValueId id : graph().inputs()) names.insert(graph().value(id).name);
     for (const auto& [name, shape] : options_.shapes) {
@@ -68,20 +93,67 @@ class Importer {
     }
     import_nodes(proto.graph().node());
     if (proto.graph().output_size() == 0) fail(ErrorKind::bad_file, "the model has no outputs");
-    for (const auto& output : proto.graph().output()) graph().add_output(output.name(), lookup(output.name()));
+    if (!collected_) {
+      for (const auto& output : proto.graph().output()) add_output(output.name(), lookup(output.name()));
+      if (graph().outputs().empty())
+        fail(ErrorKind::unsupported, "all outputs of the model are sequences without elements");
+    }
     scope_ = nullptr;
-    return std::move(result_);
   }
 
+  // While refusals are collected, one of `what` is listed, and its name is that of a value that nobody knows.
+  template <class Body>
+  void attempt(const std::string& name, const char* what, const Body& body) {
+    if (!collected_) return body();
+    try {
+      body();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+      collected_->refused.push_back({name, what, error.what()});
+      unknown_.insert(name);
+    }
+  }
+
+ public:
   Graph& graph() { return result_.graph; }
 
-  ValueId lookup(const std::string& name) {
+  std::vector<ValueId> loops;  // see OnnxNode::loops
+
+  void count_loop_again() {
+    constexpr int kMost = 1000;
+    if (++loops_again_ > kMost)
+      fail(ErrorKind::unsupported, "the bodies of loops inside of loops were imported ", kMost,
+           " times, and the shapes that they carry are not known yet");
+  }
+  bool takes_first_side() {
+    if (sides_used_ == sides_.size()) sides_.push_back(true);
+    return sides_[sides_used_++];
+  }
+  // After an import that failed: the next combination of sides; nothing where all were tried.
+  std::optional<std::vector<bool>> next_sides() const {
+    std::vector<bool> sides = sides_;
+    while (!sides.empty() && !sides.back()) sides.pop_back();
+    if (sides.empty()) return std::nullopt;
+    sides.back() = false;
+    return sides;
+  }
+
+  const OnnxValue& lookup(const std::string& name) {
     for (const Scope* scope = scope_; scope; scope = scope->parent)
       if (auto it = scope->values.find(name); it != scope->values.end()) return it->second;
+    if (unknown_.contains(name)) throw NeedsRefused();
     fail(ErrorKind::bad_file, "the value '", name, "' is used but nothing produces it");
   }
 
-  void define(const std::string& name, ValueId value) { scope_->values[name] = value; }
+  void define(const std::string& name, OnnxValue value) {
+    if (value.sequence) {
+      // Each is a list of its own: a chain of insertions must not take the square of its length.
+      constexpr int64_t kMostElements = int64_t(1) << 24;
+      if ((sequence_elements_ += int64_t(value.sequence->elements.size())) > kMostElements)
+        fail(ErrorKind::unsupported, "sequences that have together more than ", kMostElements, " elements");
+    }
+    scope_->values[name] = std::move(value);
+  }
 
   Tensor tensor_of(const onnx::TensorProto& tensor) {
     auto it = model_.external.find(&tensor);
@@ -102,7 +174,7 @@ class Importer {
     return current->ref_attr_name().empty() ? current : nullptr;
   }
 
-  std::vector<ValueId> inline_graph(const onnx::GraphProto& body, const std::vector<ValueId>& inputs) {
+  std::vector<OnnxValue> inline_graph(const onnx::GraphProto& body, const std::vector<OnnxValue>& inputs) {
     Scope scope{scope_, {}, scope_->opsets, {}};
     const DepthGuard guard(*this, &scope);
     if (body.sparse_initializer_size()) fail(ErrorKind::unsupported, "sparse initializers are not supported");
@@ -112,8 +184,18 @@ class Importer {
       fail(ErrorKind::bad_file, "a subgraph of ", body.input_size(), " inputs was given ", inputs.size());
     for (int i = 0; i < body.input_size(); ++i) scope.values[body.input(i).name()] = inputs[size_t(i)];
     import_nodes(body.node());
-    std::vector<ValueId> outputs;
+    std::vector<OnnxValue> outputs;
     for (const auto& output : body.output()) outputs.push_back(lookup(output.name()));
+    return outputs;
+  }
+
+  std::vector<ValueId> import_body(const onnx::FunctionProto& body, const std::vector<ValueId>& inputs) {
+    Scope scope{nullptr, {}, opsets_of(body.opset_import()), {}, true};
+    for (int i = 0; i < body.input_size(); ++i) scope.values[body.input(i)] = inputs.at(size_t(i));
+    const DepthGuard guard(*this, &scope);
+    import_nodes(body.node());
+    std::vector<ValueId> outputs;
+    for (const auto& output : body.output()) outputs.push_back(lookup(output).tensor);
     return outputs;
   }
 
@@ -121,11 +203,12 @@ class Importer {
   using Opsets = std::map<std::string, int64_t>;
   struct Scope {
     Scope* parent;  // null for the model and for a function body, which sees nothing of its caller
-    std::unordered_map<std::string, ValueId> values;
+    std::unordered_map<std::string, OnnxValue> values;
     Opsets opsets;
     std::map<std::string, const onnx::AttributeProto*> attributes;  // of the call, inside a function
     bool call = false;
   };
+  struct NeedsRefused {};  // thrown where a node asks for what a refused one would have computed
   struct DepthGuard {
     DepthGuard(Importer& guarded, Scope* scope) : importer(guarded), before(guarded.scope_) {
       if (++guarded.depth_ > kMaxGraphDepth) {
@@ -148,7 +231,13 @@ class Importer {
   const Functions functions_;
   Scope* scope_ = nullptr;
   int depth_ = 0;
-  int64_t imported_ = 0;  // nodes so far
+  int64_t& imported_;
+  std::vector<bool> sides_;
+  size_t sides_used_ = 0;
+  int loops_again_ = 0;
+  int64_t sequence_elements_ = 0;
+  Refusals* collected_ = nullptr;            // null: the first ends the import
+  std::unordered_set<std::string> unknown_;  // values that refused nodes would have computed
 
   template <class List>
   static Opsets opsets_of(const List& list) {
@@ -164,58 +253,120 @@ class Importer {
     return out;
   }
 
+  // An input that is a sequence is one input of the graph for each element, as many as have shapes: NAME[0], NAME[1].
   void add_input(const onnx::ValueInfoProto& info) {
-    with_context([&] { return concat("input '", info.name(), "'"); },
-                 [&] {
-                   if (!info.type().has_tensor_type())
-                     fail(ErrorKind::unsupported, "only tensors are supported, no sequences, maps or optionals");
-                   const auto& proto = info.type().tensor_type();
-                   TensorType type{dtype_from_onnx(proto.elem_type(), "the input"), {}};
-                   const auto given = options_.shapes.find(info.name());
-                   if (given != options_.shapes.end()) {
-                     bool fits = !proto.has_shape() || int64_t(given->second.size()) == proto.shape().dim_size();
-                     for (int i = 0; fits && i < proto.shape().dim_size(); ++i)
-                       fits = !proto.shape().dim(i).has_dim_value() || proto.shape().dim(i).dim_value() == -1 ||
-                              proto.shape().dim(i).dim_value() == given->second[size_t(i)];
-                     if (!fits)
-                       fail(ErrorKind::usage, "the given shape ", given->second, " contradicts the model's ",
-                            proto.shape().ShortDebugString());
-                     type.shape.assign(given->second.begin(), given->second.end());
-                   } else {
-                     if (!proto.has_shape())
-                       fail(ErrorKind::usage, "the model gives it no shape; add --shapes ", info.name(), "=1x…");
-                     for (int i = 0; i < proto.shape().dim_size(); ++i) {
-                       const auto& dim = proto.shape().dim(i);
-                       if (dim.has_dim_value() && dim.dim_value() != -1) {  // some exporters write -1 for an open axis
-                         if (dim.dim_value() < 0)
-                           fail(ErrorKind::bad_file, "dimension ", i, " is ", int64_t(dim.dim_value()));
-                         type.shape.push_back(int64_t(dim.dim_value()));
-                       } else {
-                         // A name without a letter or digit ("?") is a placeholder: two of them need not be equal.
-                         const bool named = std::any_of(dim.dim_param().begin(), dim.dim_param().end(),
-                                                        [](unsigned char c) { return std::isalnum(c); });
-                         const std::string name = named ? dim.dim_param() : concat(info.name(), "_", i);
-                         type.shape.push_back(Dim::symbol(symbol_name(name)));
-                       }
-                     }
-                   }
-                   scope_->values[info.name()] = graph().add_input(info.name(), std::move(type));
-                 });
+    with_context(
+        [&] { return concat("input '", info.name(), "'"); },
+        [&] {
+          const onnx::TypeProto* type = &info.type();
+          if (type->has_optional_type()) type = &type->optional_type().elem_type();
+          if (type->has_tensor_type()) {
+            scope_->values[info.name()] = add_tensor_input(info.name(), type->tensor_type());
+            return;
+          }
+          if (!type->has_sequence_type() || !type->sequence_type().elem_type().has_tensor_type())
+            fail(ErrorKind::unsupported, "only tensors and sequences of tensors are supported, no maps");
+          OnnxSequence sequence;
+          for (;;) {
+            const std::string element = concat(info.name(), '[', sequence.elements.size(), ']');
+            if (!options_.shapes.contains(element)) break;
+            sequence.elements.push_back(add_tensor_input(element, type->sequence_type().elem_type().tensor_type()));
+          }
+          if (sequence.elements.empty())
+            fail(ErrorKind::unsupported,
+                 "it is a sequence, and nothing says of how many elements; give each a shape: --shapes '", info.name(),
+                 "[0]=1x…' --shapes '", info.name(), "[1]=1x…'");
+          scope_->values[info.name()] = std::move(sequence);
+        });
+  }
+
+  ValueId add_tensor_input(const std::string& name, const onnx::TypeProto::Tensor& proto) {
+    TensorType type{dtype_from_onnx(proto.elem_type(), "the input"), {}};
+    const auto given = options_.shapes.find(name);
+    if (given != options_.shapes.end()) {
+      bool fits = !proto.has_shape() || int64_t(given->second.size()) == proto.shape().dim_size();
+      for (int i = 0; fits && i < proto.shape().dim_size(); ++i)
+        fits = !proto.shape().dim(i).has_dim_value() || proto.shape().dim(i).dim_value() == -1 ||
+               proto.shape().dim(i).dim_value() == given->second[size_t(i)];
+      if (!fits)
+        fail(ErrorKind::usage, "the given shape ", given->second, " contradicts the model's ",
+             proto.shape().ShortDebugString());
+      type.shape.assign(given->second.begin(), given->second.end());
+    } else {
+      if (!proto.has_shape()) fail(ErrorKind::usage, "the model gives it no shape; add --shapes ", name, "=1x…");
+      for (int i = 0; i < proto.shape().dim_size(); ++i) {
+        const auto& dim = proto.shape().dim(i);
+        if (dim.has_dim_value() && dim.dim_value() != -1) {  // some exporters write -1 for an open axis
+          if (dim.dim_value() < 0) fail(ErrorKind::bad_file, "dimension ", i, " is ", int64_t(dim.dim_value()));
+          type.shape.push_back(int64_t(dim.dim_value()));
+        } else {
+          // A name without a letter or digit ("?") is a placeholder: two of them need not be equal.
+          const bool named = std::any_of(dim.dim_param().begin(), dim.dim_param().end(),
+                                         [](unsigned char c) { return std::isalnum(c); });
+          const std::string symbol = named ? dim.dim_param() : concat(name, "_", i);
+          type.shape.push_back(Dim::symbol(symbol_name(symbol)));
+        }
+      }
+    }
+    return graph().add_input(name, std::move(type));
+  }
+
+  // So is an output. What is in it must be known.
+  void add_output(const std::string& name, const OnnxValue& value) {
+    if (value.tensor.valid()) return graph().add_output(name, value.tensor);
+    if (!value.sequence) fail(ErrorKind::unsupported, "the output '", name, "' is an optional without a value");
+    if (value.sequence->stacked.valid())
+      fail(ErrorKind::unsupported, "the output '", name,
+           "' is a sequence, and only a run knows of how many elements; concatenate them (ConcatFromSequence)");
+    for (size_t i = 0; i < value.sequence->elements.size(); ++i)
+      graph().add_output(concat(name, '[', i, ']'), value.sequence->elements[i]);
   }
 
   template <class Nodes>
   void import_nodes(const Nodes& nodes) {
-    // The nodes that the file's nodes expand to were counted before (onnx/limits.h), but for ONNX's own functions.
+    // The nodes that the file's nodes expand to were counted before (onnx/limits.h), but for ONNX's own functions, and
+    // for bodies of loops, which are imported until their types are known.
     if ((imported_ += nodes.size()) > kMaxNodes)
-      fail(ErrorKind::bad_file, "with functions in the place of their calls the model has more than ", kMaxNodes,
-           " nodes, which is the limit");
-    for (const auto& node : nodes)
-      with_context(
-          [&] {
-            return concat("node '", node.name().empty() && node.output_size() ? node.output(0) : node.name(), "' (",
-                          node.op_type(), ")");
-          },
-          [&] { import_node(node); });
+      fail(ErrorKind::bad_file,
+           "with functions in the place of their calls and bodies of loops taken in turn the model has more than ",
+           kMaxNodes, " nodes, which is the limit");
+    for (const auto& node : nodes) {
+      const auto name = [&] { return node.name().empty() && node.output_size() ? node.output(0) : node.name(); };
+      if (collected_ && depth_ == 0) collect(node, name());
+      else
+        with_context([&] { return concat("node '", name(), "' (", node.op_type(), ")"); }, [&] { import_node(node); });
+    }
+  }
+
+  // A node of the model itself: where it is refused, what the file says of its outputs stands in their place.
+  void collect(const onnx::NodeProto& node, const std::string& name) {
+    try {
+      import_node(node);
+      return;
+    } catch (const NeedsRefused&) { ++collected_->not_looked_at; } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+      const std::string domain = domain_of(node);
+      collected_->refused.push_back(
+          {name, domain.empty() ? node.op_type() : concat(domain, ".", node.op_type()), error.what()});
+    }
+    for (const std::string& output : node.output()) {
+      const onnx::ValueInfoProto* stated = stated_type(output);
+      try {
+        if (!stated) throw NeedsRefused();
+        add_input(*stated);
+      } catch (const NeedsRefused&) {
+        unknown_.insert(output);
+      } catch (const Error&) {  // of a type that Temper has not
+        unknown_.insert(output);
+      }
+    }
+  }
+
+  const onnx::ValueInfoProto* stated_type(const std::string& name) const {
+    for (const auto& value : model_.proto->graph().value_info())
+      if (value.name() == name && value.type().has_tensor_type() && value.type().tensor_type().has_shape())
+        return &value;
+    return nullptr;
   }
 
   void import_node(const onnx::NodeProto& node) {
@@ -249,7 +400,10 @@ class Importer {
       for (const auto& input : node.input()) {
         onnx::TypeProto& type = types.emplace_back();
         if (input.empty()) continue;
-        const TensorType& known = graph().type(lookup(input));
+        const OnnxValue& given = lookup(input);
+        if (!given.tensor.valid())
+          fail(ErrorKind::unsupported, "the op ", node.op_type(), " of a sequence is not supported", kInstead);
+        const TensorType& known = graph().type(given.tensor);
         type.mutable_tensor_type()->set_elem_type(onnx_from_dtype(known.dtype));
         auto* shape = type.mutable_tensor_type()->mutable_shape();
         for (const Dim& dim : known.shape) {
@@ -302,21 +456,29 @@ class Importer {
     for (const auto& [name, number] : outer) scope.opsets.emplace(name, number);
     for (int i = 0; i < function.input_size(); ++i)
       scope.values[function.input(i)] =
-          i < node.input_size() && !node.input(i).empty() ? lookup(node.input(i)) : ValueId{};
+          i < node.input_size() && !node.input(i).empty() ? lookup(node.input(i)) : OnnxValue{};
     for (const auto& attribute : function.attribute_proto()) scope.attributes[attribute.name()] = &attribute;
     for (const auto& attribute : node.attribute())
       if (const auto* value = resolve(attribute)) scope.attributes[attribute.name()] = value;
-    std::vector<ValueId> outputs;
+    std::vector<OnnxValue> outputs;
     {
       const DepthGuard guard(*this, &scope);
       import_nodes(function.node());
       for (int i = 0; i < node.output_size() && i < function.output_size(); ++i)
-        outputs.push_back(node.output(i).empty() ? ValueId{} : lookup(function.output(i)));
+        outputs.push_back(node.output(i).empty() ? OnnxValue{} : lookup(function.output(i)));
     }
     for (size_t i = 0; i < outputs.size(); ++i)
-      if (outputs[i].valid()) define(node.output(int(i)), outputs[i]);
+      if (!node.output(int(i)).empty()) define(node.output(int(i)), outputs[i]);
   }
 };
+
+static onnx::FunctionProto body_of(const std::string& text, const std::string& owner) {
+  onnx::FunctionProto parsed;
+  const std::string whole = concat("<opset_import: [\"\" : 22], domain: \"temper\"> body ", text);
+  const auto status = onnx::OnnxParser::Parse(parsed, whole.c_str());
+  if (!status.IsOK()) throw std::logic_error(concat("the body of ", owner, ": ", status.ErrorMessage()));
+  return parsed;
+}
 
 // ---- OnnxNode ----
 
@@ -327,7 +489,7 @@ OnnxNode::OnnxNode(Importer& importer, const onnx::NodeProto& proto, int64_t ops
       name_(!proto.name().empty() ? proto.name()
             : proto.output_size() ? proto.output(0)
                                   : proto.op_type()) {
-  for (const auto& input : proto.input()) inputs_.push_back(input.empty() ? ValueId{} : importer.lookup(input));
+  for (const auto& input : proto.input()) inputs_.push_back(input.empty() ? OnnxValue{} : importer.lookup(input));
 }
 
 const std::string& OnnxNode::op_type() const { return proto_.op_type(); }
@@ -335,12 +497,18 @@ Graph& OnnxNode::graph() { return importer_.graph(); }
 
 ValueId OnnxNode::input(size_t i) const {
   if (!has(i)) bad("input ", i, " is missing");
-  return inputs_[i];
+  if (inputs_[i].sequence) bad("input ", i, " is a sequence, not a tensor");
+  return inputs_[i].tensor;
+}
+const OnnxSequence& OnnxNode::sequence(size_t i) const {
+  if (!has(i)) bad("input ", i, " is missing");
+  if (!inputs_[i].sequence) bad("input ", i, " is a tensor, not a sequence");
+  return *inputs_[i].sequence;
 }
 const TensorType& OnnxNode::type(size_t i) const { return importer_.graph().type(input(i)); }
-const Tensor* OnnxNode::constant(size_t i) const { return has(i) ? importer_.graph().constant(inputs_[i]) : nullptr; }
+const Tensor* OnnxNode::constant(size_t i) const { return has(i) ? importer_.graph().constant(input(i)) : nullptr; }
 const Contents* OnnxNode::contents(size_t i) const {
-  return has(i) ? importer_.graph().value(inputs_[i]).contents.get() : nullptr;
+  return has(i) ? importer_.graph().value(input(i)).contents.get() : nullptr;
 }
 
 std::vector<int64_t> OnnxNode::constant_ints(size_t i, std::string_view what) const {
@@ -437,8 +605,8 @@ void OnnxNode::check_all_attributes_used() const {
 
 size_t OnnxNode::output_count() const { return size_t(proto_.output_size()); }
 bool OnnxNode::wants_output(size_t i) const { return int(i) < proto_.output_size() && !proto_.output(int(i)).empty(); }
-void OnnxNode::set_output(size_t i, ValueId value) {
-  if (wants_output(i)) importer_.define(proto_.output(int(i)), value);
+void OnnxNode::set_output(size_t i, OnnxValue value) {
+  if (wants_output(i)) importer_.define(proto_.output(int(i)), std::move(value));
 }
 
 std::string OnnxNode::fresh_name() { return counter_++ == 0 ? name_ : concat(name_, "/", counter_ - 1); }
@@ -471,6 +639,7 @@ ValueId OnnxNode::cast(ValueId x, DType dtype) {
 }
 ValueId OnnxNode::pointwise(Scalar op, std::vector<ValueId> inputs, std::optional<DType> result) {
   std::vector<DType> dtypes;
+  dtypes.reserve(inputs.size());
   for (ValueId id : inputs) dtypes.push_back(graph().type(id).dtype);
   ProgramBuilder builder(dtypes);
   const int value = op == Scalar::cast ? builder.cast(0, *result)
@@ -482,9 +651,15 @@ ValueId OnnxNode::program(Program program, std::vector<ValueId> inputs) {
   op.program = std::move(program);
   return add(op, std::move(inputs));
 }
-std::vector<ValueId> OnnxNode::inline_graph(const onnx::GraphProto& body, const std::vector<ValueId>& inputs) {
+std::vector<ValueId> OnnxNode::body(const std::string& text, const std::vector<ValueId>& inputs) {
+  return importer_.import_body(body_of(text, op_type()), inputs);
+}
+std::vector<OnnxValue> OnnxNode::inline_graph(const onnx::GraphProto& body, const std::vector<OnnxValue>& inputs) {
   return importer_.inline_graph(body, inputs);
 }
+std::vector<ValueId>& OnnxNode::loops() { return importer_.loops; }
+void OnnxNode::count_loop_again() { importer_.count_loop_again(); }
+bool OnnxNode::takes_first_side() { return importer_.takes_first_side(); }
 
 // ---- ProgramBuilder ----
 
@@ -502,18 +677,61 @@ Program ProgramBuilder::result(int value) {
 }
 
 static ImportedModel import_model(OnnxModel model, const ImportOptions& options) {
-  ImportedModel imported = Importer(model, options).run();
+  constexpr int kMaxTries = 32;
+  std::optional<Error> first;
+  std::optional<ImportedModel> done;
+  std::vector<bool> sides;
+  int64_t imported_nodes = 0;
+  for (int tries = 1; !done; ++tries) {
+    Importer importer(model, options, sides, imported_nodes);
+    try {
+      done = importer.run();
+    } catch (const Error& error) {
+      if (!first) first = error;
+      const auto next = importer.next_sides();
+      if (!next || tries == kMaxTries) throw Error(*first);
+      sides = *next;
+    }
+  }
+  ImportedModel imported = std::move(*done);
   model = {};  // its messages take as much memory as the graph
   imported.graph.compact();
   return imported;
 }
 
+Refusals refusals_of(const OnnxModel& model, const ImportOptions& options) {
+  int64_t imported_nodes = 0;
+  return Importer(model, options, {}, imported_nodes).refusals();
+}
+
+ImportedModel import_onnx(OnnxModel model, const ImportOptions& options) {
+  return import_model(std::move(model), options);
+}
 ImportedModel import_onnx(const std::string& path, const ImportOptions& options) {
   OnnxModel model = read_onnx(path, options.memory_limit);
   return with_context([&] { return path; }, [&] { return import_model(std::move(model), options); });
 }
 ImportedModel import_onnx_bytes(std::string_view bytes, const std::string& folder, const ImportOptions& options) {
   return import_model(parse_onnx(bytes, folder, options.memory_limit), options);
+}
+
+std::vector<ValueId> add_onnx(Graph& graph, const std::string& text, const std::vector<ValueId>& inputs,
+                              const std::string& name) {
+  OnnxModel none;
+  none.proto = std::make_shared<onnx::ModelProto>();
+  const ImportOptions options;
+  int64_t imported = 0;
+  Importer importer(none, options, {}, imported);
+  onnx::FunctionProto body = body_of(text, name);
+  for (auto& node : *body.mutable_node()) node.set_name(name);
+  struct Lent {
+    Lent(Graph& its, Graph& users) : owner(its), user(users) { std::swap(owner, user); }
+    Lent(const Lent&) = delete;
+    ~Lent() { std::swap(owner, user); }
+    Graph &owner, &user;
+  };
+  const Lent lent(graph, importer.graph());
+  return importer.import_body(body, inputs);
 }
 
 }  // namespace temper

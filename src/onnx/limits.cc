@@ -92,6 +92,7 @@ struct Walk {
       uint64_t tag = 0, size = 0;
       if (!varint(tag)) return false;
       const uint64_t number = tag >> 3;
+      if (number == 0) fail(ErrorKind::bad_file, "this is not an ONNX model (a field has the number 0)");
       const MessageType::Field field = number < shape.fields.size() ? shape.fields[number] : MessageType::Field();
       switch (tag & 7) {
         case 0:

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/graph.h"
+#include "onnx/value.h"
 
 namespace onnx {
 class NodeProto;
@@ -32,8 +32,10 @@ class OnnxNode {
   // Inputs. An absent optional input has no value.
   size_t input_count() const { return inputs_.size(); }
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i].valid(); }
-  ValueId input(size_t i) const;  // throws where absent
-  ValueId optional_input(size_t i) const { return has(i) ? inputs_[i] : ValueId{}; }
+  ValueId input(size_t i) const;  // throws where absent or no tensor
+  ValueId optional_input(size_t i) const { return has(i) ? input(i) : ValueId{}; }
+  OnnxValue value(size_t i) const { return i < inputs_.size() ? inputs_[i] : OnnxValue{}; }
+  const OnnxSequence& sequence(size_t i) const;  // throws where it is none
   const TensorType& type(size_t i) const;
   const Tensor* constant(size_t i) const;    // null: absent or not constant
   const Contents* contents(size_t i) const;  // null: absent or depends on data
@@ -57,7 +59,7 @@ class OnnxNode {
   // Outputs.
   size_t output_count() const;
   bool wants_output(size_t i) const;  // named in the model
-  void set_output(size_t i, ValueId value);
+  void set_output(size_t i, OnnxValue value);
 
   // Building. Nodes and values get names derived from this node's.
   ValueId add(Op op, std::vector<ValueId> inputs);
@@ -77,8 +79,18 @@ class OnnxNode {
   // The import function has done nothing: the function body that ONNX gives for the op is imported in its place.
   void use_function_body() { function_body_ = true; }
 
-  // Imports a subgraph's nodes in place (constant conditions, bodies that are expanded); returns its outputs.
-  std::vector<ValueId> inline_graph(const onnx::GraphProto& graph, const std::vector<ValueId>& inputs);
+  // Imports a body that is written in the text form of ONNX (onnx/defs/parser.h), "(a, b) => (y) { y = Add(a, b) }"
+  // with ops of opset 22, for these inputs; returns its outputs. An input without a value is absent.
+  std::vector<ValueId> body(const std::string& text, const std::vector<ValueId>& inputs);
+  // Imports a subgraph's nodes in place; returns its outputs.
+  std::vector<OnnxValue> inline_graph(const onnx::GraphProto& graph, const std::vector<OnnxValue>& inputs);
+  // The iterations of the loops whose bodies are being imported, innermost last.
+  std::vector<ValueId>& loops();
+  // A body is imported once more, because its types were not right: loops inside of loops may make that many times.
+  void count_loop_again();
+  // Of two ways that exclude each other: whether the first is taken. The import is tried with it, and with the other
+  // where that fails.
+  bool takes_first_side();
 
   template <class... Parts>
   [[noreturn]] void unsupported(const Parts&... what) const {
@@ -102,7 +114,7 @@ class OnnxNode {
   const onnx::NodeProto& proto_;
   int64_t opset_;
   std::string name_;
-  std::vector<ValueId> inputs_;
+  std::vector<OnnxValue> inputs_;
   mutable std::set<std::string> used_;
   int counter_ = 0;
   bool function_body_ = false;

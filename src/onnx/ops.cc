@@ -14,6 +14,7 @@ namespace temper {
   X(Acos)                     \
   X(Acosh)                    \
   X(Add)                      \
+  X(AffineGrid)               \
   X(And)                      \
   X(ArgMax)                   \
   X(ArgMin)                   \
@@ -24,6 +25,7 @@ namespace temper {
   X(Attention)                \
   X(AveragePool)              \
   X(BatchNormalization)       \
+  X(Bernoulli)                \
   X(BitCast)                  \
   X(BitShift)                 \
   X(BitwiseAnd)               \
@@ -38,6 +40,7 @@ namespace temper {
   X(Col2Im)                   \
   X(Compress)                 \
   X(Concat)                   \
+  X(ConcatFromSequence)       \
   X(Constant)                 \
   X(ConstantOfShape)          \
   X(Conv)                     \
@@ -48,8 +51,10 @@ namespace temper {
   X(CumProd)                  \
   X(CumSum)                   \
   X(DFT)                      \
+  X(DeformConv)               \
   X(DepthToSpace)             \
   X(DequantizeLinear)         \
+  X(Det)                      \
   X(Div)                      \
   X(Dropout)                  \
   X(Einsum)                   \
@@ -90,6 +95,7 @@ namespace temper {
   X(LessOrEqual)              \
   X(Log)                      \
   X(LogSoftmax)               \
+  X(Loop)                     \
   X(LpNormalization)          \
   X(LpPool)                   \
   X(MatMul)                   \
@@ -98,15 +104,20 @@ namespace temper {
   X(MaxPool)                  \
   X(MaxUnpool)                \
   X(Mean)                     \
+  X(MelWeightMatrix)          \
   X(Min)                      \
   X(Mish)                     \
   X(Mod)                      \
   X(Mul)                      \
+  X(Multinomial)              \
   X(Neg)                      \
   X(NonMaxSuppression)        \
   X(NonZero)                  \
   X(Not)                      \
   X(OneHot)                   \
+  X(Optional)                 \
+  X(OptionalGetElement)       \
+  X(OptionalHasElement)       \
   X(Or)                       \
   X(PRelu)                    \
   X(Pad)                      \
@@ -116,6 +127,10 @@ namespace temper {
   X(QuantizeLinear)           \
   X(RMSNormalization)         \
   X(RNN)                      \
+  X(RandomNormal)             \
+  X(RandomNormalLike)         \
+  X(RandomUniform)            \
+  X(RandomUniformLike)        \
   X(Range)                    \
   X(Reciprocal)               \
   X(ReduceL1)                 \
@@ -135,10 +150,18 @@ namespace temper {
   X(RoiAlign)                 \
   X(Round)                    \
   X(STFT)                     \
+  X(Scan)                     \
   X(Scatter)                  \
   X(ScatterElements)          \
   X(ScatterND)                \
   X(Selu)                     \
+  X(SequenceAt)               \
+  X(SequenceConstruct)        \
+  X(SequenceEmpty)            \
+  X(SequenceErase)            \
+  X(SequenceInsert)           \
+  X(SequenceLength)           \
+  X(SequenceMap)              \
   X(Shape)                    \
   X(Shrink)                   \
   X(Sigmoid)                  \
@@ -152,6 +175,7 @@ namespace temper {
   X(Softsign)                 \
   X(SpaceToDepth)             \
   X(Split)                    \
+  X(SplitToSequence)          \
   X(Sqrt)                     \
   X(Squeeze)                  \
   X(Sub)                      \
@@ -160,6 +184,7 @@ namespace temper {
   X(Tan)                      \
   X(Tanh)                     \
   X(TensorScatter)            \
+  X(TfIdfVectorizer)          \
   X(ThresholdedRelu)          \
   X(Tile)                     \
   X(TopK)                     \
@@ -175,11 +200,17 @@ namespace temper {
 #define TEMPER_MICROSOFT_LIST(X) \
   X(Attention)                   \
   X(BiasGelu)                    \
+  X(DequantizeLinear)            \
+  X(DynamicQuantizeLSTM)         \
+  X(DynamicQuantizeMatMul)       \
   X(EmbedLayerNormalization)     \
   X(FastGelu)                    \
   X(Gelu)                        \
   X(GroupQueryAttention)         \
+  X(MatMulIntegerToFloat)        \
+  X(MatMulNBits)                 \
   X(MultiHeadAttention)          \
+  X(QAttention)                  \
   X(QGemm)                       \
   X(QLinearAdd)                  \
   X(QLinearAveragePool)          \
@@ -189,13 +220,51 @@ namespace temper {
   X(QLinearMul)                  \
   X(QLinearSigmoid)              \
   X(QLinearSoftmax)              \
+  X(QLinearWhere)                \
+  X(QuantizeLinear)              \
   X(QuickGelu)                   \
   X(RotaryEmbedding)             \
   X(SkipLayerNormalization)      \
   X(SkipSimplifiedLayerNormalization)
 
+// Ops of the domain ai.onnx.ml, which converters of scikit-learn and of boosted trees write.
+#define TEMPER_ML_LIST(X)   \
+  X(ArrayFeatureExtractor)  \
+  X(Binarizer)              \
+  X(FeatureVectorizer)      \
+  X(Imputer)                \
+  X(LabelEncoder)           \
+  X(LinearClassifier)       \
+  X(LinearRegressor)        \
+  X(Normalizer)             \
+  X(OneHotEncoder)          \
+  X(SVMClassifier)          \
+  X(SVMRegressor)           \
+  X(Scaler)                 \
+  X(TreeEnsemble)           \
+  X(TreeEnsembleClassifier) \
+  X(TreeEnsembleRegressor)
+
+// Ops of the domain ai.onnx.preview.training.
+#define TEMPER_TRAINING_LIST(X) \
+  X(Adagrad)                    \
+  X(Adam)                       \
+  X(Momentum)
+
+// Plugins of TensorRT that exports of detectors hold, in the domain TRT (read.cc puts those without a domain there).
+#define TEMPER_TENSORRT_LIST(X) X(EfficientNMS_TRT)
+
 #define X(name) void import_##name(OnnxNode& node);
 TEMPER_IMPORT_LIST(X)
+namespace tensorrt {
+TEMPER_TENSORRT_LIST(X)
+}
+namespace ml {
+TEMPER_ML_LIST(X)
+}
+namespace training {
+TEMPER_TRAINING_LIST(X)
+}
 namespace microsoft {
 TEMPER_MICROSOFT_LIST(X)
 }
@@ -208,8 +277,24 @@ ImportFunction find_import(std::string_view domain, std::string_view op_type) {
 #define X(name) {#name, microsoft::import_##name},
   static const std::unordered_map<std::string_view, ImportFunction> of_microsoft = {TEMPER_MICROSOFT_LIST(X)};
 #undef X
-  if (!domain.empty() && domain != "com.microsoft") return nullptr;
-  const auto& list = domain.empty() ? standard : of_microsoft;
+#define X(name) {#name, ml::import_##name},
+  static const std::unordered_map<std::string_view, ImportFunction> of_ml = {TEMPER_ML_LIST(X)};
+#undef X
+#define X(name) {#name, tensorrt::import_##name},
+  static const std::unordered_map<std::string_view, ImportFunction> of_tensorrt = {TEMPER_TENSORRT_LIST(X)};
+#undef X
+#define X(name) {#name, training::import_##name},
+  static const std::unordered_map<std::string_view, ImportFunction> of_training = {TEMPER_TRAINING_LIST(X)};
+#undef X
+  static const std::unordered_map<std::string_view, const std::unordered_map<std::string_view, ImportFunction>*>
+      domains = {{"", &standard},
+                 {"com.microsoft", &of_microsoft},
+                 {"ai.onnx.ml", &of_ml},
+                 {"TRT", &of_tensorrt},
+                 {"ai.onnx.preview.training", &of_training}};
+  const auto found = domains.find(domain);
+  if (found == domains.end()) return nullptr;
+  const auto& list = *found->second;
   auto it = list.find(op_type);
   return it == list.end() ? nullptr : it->second;
 }

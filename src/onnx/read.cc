@@ -138,6 +138,21 @@ class ExternalData {
   std::vector<File> files_;              // in order of appearance
 };
 
+// Exports for TensorRT write its plugins without a domain, where ONNX has no such ops; TRT is what others of them name.
+void name_domain_of_plugins(onnx::ModelProto& model) {
+  bool is_used = false;
+  for (auto& node : *model.mutable_graph()->mutable_node())
+    if (node.op_type() == "EfficientNMS_TRT" && (node.domain().empty() || node.domain() == "TRT")) {
+      node.set_domain("TRT");
+      is_used = true;
+    }
+  for (const auto& opset : model.opset_import()) is_used = is_used && opset.domain() != "TRT";
+  if (!is_used) return;
+  auto* const opset = model.add_opset_import();
+  opset->set_domain("TRT");
+  opset->set_version(1);
+}
+
 // ONNX's checker looks for external files by itself. It gets a copy of the structure in which such tensors are empty.
 void hide_external(onnx::TensorProto& tensor) {
   if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return;
@@ -206,6 +221,7 @@ OnnxModel parse(std::string_view bytes, const std::string& folder, int64_t memor
         (opset.version() > kMaxOpset || opset.version() < kMinOpset))
       fail(ErrorKind::unsupported, "the model has opset ", int64_t(opset.version()), "; ", kMinOpset, " to ", kMaxOpset,
            " are supported. Export it again with opset_version=20, say");
+  name_domain_of_plugins(proto);
   const ExpandedSize size = expanded_size(proto);
   if (size.nodes > kMaxNodes)
     fail(ErrorKind::bad_file, "the model has ", size.nodes, " nodes",

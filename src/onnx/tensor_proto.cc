@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/file.h"
+#include "base/small_types.h"
 #include "base/threads.h"
 
 namespace temper {
@@ -56,14 +57,36 @@ T checked_value(V value, const TensorProto& proto) {
   }
 }
 
+// Elements of 4 and 2 bits share bytes in a file; in memory each has one.
+int64_t file_byte_count(DType dtype, const Dims& dims) {
+  const int per_byte = 8 / std::min(8, bits_of_code(dtype));
+  return per_byte == 1 ? byte_count(dtype, dims) : (element_count(dims) + per_byte - 1) / per_byte;
+}
+
 void check_bytes(const TensorProto& proto, DType dtype, const Dims& dims, size_t given, std::string_view where) {
-  const int64_t needed = byte_count(dtype, dims);
+  const int64_t needed = file_byte_count(dtype, dims);
   if (uint64_t(needed) != given)
     fail(ErrorKind::bad_file, describe(proto), ": ", dtype, dims, " needs ", needed, " bytes and ", where, " has ",
          given);
 }
 
+// byte_at gives the bytes of the file one after the other, which hold codes of 4 or 2 bits.
+template <class ByteAt>
+Tensor unpacked(DType dtype, const Dims& dims, ByteAt byte_at) {
+  Tensor tensor(dtype, dims);
+  auto* codes = reinterpret_cast<uint8_t*>(tensor.raw_mutable());
+  const int bits = bits_of_code(dtype), per_byte = 8 / bits,
+            sign = carrier_of(dtype) == DType::i8 ? 1 << (bits - 1) : 0;
+  for (int64_t i = 0; i < tensor.count(); ++i) {
+    const int code = (byte_at(i / per_byte) >> (i % per_byte * bits)) & ((1 << bits) - 1);
+    codes[i] = uint8_t((code ^ sign) - sign);  // the highest bit of a signed one is its sign
+  }
+  return tensor;
+}
+
 Tensor copy_of(DType dtype, const Dims& dims, const void* bytes) {
+  if (bits_of_code(dtype) < 8)
+    return unpacked(dtype, dims, [&](int64_t i) { return int(static_cast<const uint8_t*>(bytes)[i]); });
   Tensor tensor(dtype, dims);
   // Large ones on all threads: what takes long is the memory's first touch.
   parallel_for(tensor.bytes(), int64_t(1) << 20, [&](int64_t begin, int64_t end) {
@@ -76,7 +99,23 @@ Tensor copy_of(DType dtype, const Dims& dims, const void* bytes) {
   return tensor;
 }
 
+// int32_data has the codes of 8-bit floats one by one, and those of types of fewer bits as bytes that hold several.
+Tensor from_codes(const TensorProto& proto, DType dtype, const Dims& dims) {
+  const int64_t needed = file_byte_count(dtype, dims);
+  if (needed != proto.int32_data_size() || size_t(needed) != typed_values(proto))
+    fail(ErrorKind::bad_file, describe(proto), ": ", dtype, dims, " needs ", needed, " bytes of codes; int32_data has ",
+         proto.int32_data_size(), ", other fields ", typed_values(proto) - size_t(proto.int32_data_size()));
+  std::string bytes;
+  for (int32_t value : proto.int32_data()) {
+    if (value < 0 || value > 0xff)
+      fail(ErrorKind::bad_file, describe(proto), ": ", value, " is no byte of codes of ", dtype);
+    bytes += char(value);
+  }
+  return copy_of(dtype, dims, bytes.data());
+}
+
 Tensor from_typed_field(const TensorProto& proto, DType dtype, const Dims& dims) {
+  if (is_stored_only(dtype)) return from_codes(proto, dtype, dims);
   return visit_dtype(dtype, [&]<class T>() {
     const auto& field = typed_field<T>(proto);
     const int64_t needed = element_count(dims);
@@ -108,15 +147,23 @@ DType dtype_from_onnx(int32_t data_type, std::string_view what) {
     case TensorProto::INT64: return DType::i64;
     case TensorProto::UINT64: return DType::u64;
     case TensorProto::BOOL: return DType::boolean;
+    case TensorProto::FLOAT8E4M3FN: return DType::f8e4m3fn;
+    case TensorProto::FLOAT8E4M3FNUZ: return DType::f8e4m3fnuz;
+    case TensorProto::FLOAT8E5M2: return DType::f8e5m2;
+    case TensorProto::FLOAT8E5M2FNUZ: return DType::f8e5m2fnuz;
+    case TensorProto::FLOAT8E8M0: return DType::f8e8m0;
+    case TensorProto::FLOAT4E2M1: return DType::f4e2m1;
+    case TensorProto::INT4: return DType::i4;
+    case TensorProto::UINT4: return DType::u4;
+    case TensorProto::INT2: return DType::i2;
+    case TensorProto::UINT2: return DType::u2;
     default: break;
   }
   if (data_type == TensorProto::UNDEFINED) fail(ErrorKind::bad_file, what, " has no element type");
   if (!TensorProto::DataType_IsValid(data_type))
     fail(ErrorKind::bad_file, what, " has the element type ", data_type, ", which ONNX does not define");
   fail(ErrorKind::unsupported, what, " has the element type ", TensorProto::DataType_Name(data_type),
-       ", which Temper does not compute with; the supported ones are FLOAT, FLOAT16, BFLOAT16, DOUBLE, (U)INT8, "
-       "(U)INT16, "
-       "(U)INT32, (U)INT64 and BOOL");
+       ", which Temper does not have; those of real numbers and BOOL are supported");
 }
 
 int32_t onnx_from_dtype(DType dtype) {
@@ -134,6 +181,16 @@ int32_t onnx_from_dtype(DType dtype) {
     case DType::i64: return TensorProto::INT64;
     case DType::u64: return TensorProto::UINT64;
     case DType::boolean: return TensorProto::BOOL;
+    case DType::u2: return TensorProto::UINT2;
+    case DType::i2: return TensorProto::INT2;
+    case DType::u4: return TensorProto::UINT4;
+    case DType::i4: return TensorProto::INT4;
+    case DType::f4e2m1: return TensorProto::FLOAT4E2M1;
+    case DType::f8e8m0: return TensorProto::FLOAT8E8M0;
+    case DType::f8e5m2fnuz: return TensorProto::FLOAT8E5M2FNUZ;
+    case DType::f8e5m2: return TensorProto::FLOAT8E5M2;
+    case DType::f8e4m3fnuz: return TensorProto::FLOAT8E4M3FNUZ;
+    case DType::f8e4m3fn: return TensorProto::FLOAT8E4M3FN;
   }
   __builtin_unreachable();
 }
@@ -157,7 +214,7 @@ Tensor tensor_from_proto(const TensorProto& proto, const std::optional<ExternalB
       fail(ErrorKind::bad_file, describe(proto), " holds its own data and external data too");
     check_bytes(proto, dtype, dims, external->bytes.size(), "its external data");
     const bool aligned = reinterpret_cast<uintptr_t>(external->bytes.data()) % uintptr_t(size_of(dtype)) == 0;
-    if (aligned && external->owner && dtype != DType::boolean)
+    if (aligned && external->owner && dtype != DType::boolean && bits_of_code(dtype) >= 8)
       return Tensor::view(dtype, dims, external->bytes.data(), external->owner);
     return copy_of(dtype, dims, external->bytes.data());
   }
@@ -166,6 +223,18 @@ Tensor tensor_from_proto(const TensorProto& proto, const std::optional<ExternalB
     return copy_of(dtype, dims, proto.raw_data().data());
   }
   return from_typed_field(proto, dtype, dims);
+}
+
+std::string file_bytes(const Tensor& tensor) {
+  const auto raw = tensor.raw();
+  const int bits = bits_of_code(tensor.dtype()), per_byte = 8 / std::min(8, bits);
+  if (per_byte == 1) return std::string(reinterpret_cast<const char*>(raw.data()), raw.size());
+  std::string bytes(size_t(file_byte_count(tensor.dtype(), tensor.dims())), '\0');
+  for (size_t i = 0; i < raw.size(); ++i) {
+    const int code = int(raw[i]) & ((1 << bits) - 1);
+    bytes[i / size_t(per_byte)] |= char(code << (i % size_t(per_byte) * size_t(bits)));
+  }
+  return bytes;
 }
 
 Tensor read_tensor_proto_file(const std::string& path, std::string* name) {

@@ -17,8 +17,8 @@ class TensorProto;
 
 namespace temper {
 
-// TensorProto.DataType as a DType. float8, float4, int4, int2, string and complex are refused by name
-// (Error{unsupported}); a number that ONNX does not define is Error{bad_file}. `what` names the owner in the message.
+// TensorProto.DataType as a DType. String and complex are refused by name (Error{unsupported}); a number that ONNX does
+// not define is Error{bad_file}. `what` names the owner in the message.
 DType dtype_from_onnx(int32_t data_type, std::string_view what);
 int32_t onnx_from_dtype(DType dtype);
 
@@ -33,6 +33,9 @@ struct ExternalBytes {
 // starts with the tensor's name) where dims, dtype and data contradict, Error{unsupported} for dtypes that Temper has
 // not.
 Tensor tensor_from_proto(const onnx::TensorProto& proto, const std::optional<ExternalBytes>& external = std::nullopt);
+
+// What a file holds of a tensor: its bytes, or those that elements of 4 and 2 bits fill, first element lowest.
+std::string file_bytes(const Tensor& tensor);
 
 // A file that holds one serialized TensorProto, as ONNX's own test data does. The name inside it is put in `name`.
 Tensor read_tensor_proto_file(const std::string& path, std::string* name = nullptr);

@@ -141,7 +141,7 @@ std::string OnnxWriter::constant(const Tensor& tensor, std::string_view wanted) 
   proto.set_name(name);
   proto.set_data_type(onnx_from_dtype(tensor.dtype()));
   for (int64_t dim : tensor.dims()) proto.add_dims(dim);
-  proto.set_raw_data(tensor.raw().data(), tensor.raw().size());
+  proto.set_raw_data(file_bytes(tensor));
   return name;
 }
 

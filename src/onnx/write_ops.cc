@@ -6,8 +6,10 @@
 #include <limits>
 #include <numeric>
 
+#include "base/small_types.h"
 #include "graph/onnx_form.h"
 #include "graph/ops/attention.h"
+#include "graph/ops/bit_cast.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/conv_transpose.h"
@@ -117,7 +119,7 @@ void write_window(onnx::NodeProto& node, const ops::Window& window) {
 std::string operand(OnnxWriter& w, ValueId id) {
   if (w.type(id).dtype != DType::bf16 && w.type(id).dtype != DType::f16) return w.name(id);
   onnx::NodeProto* node = nullptr;
-  const std::string result = w.emit("Cast", {w.name(id)}, &node);
+  std::string result = w.emit("Cast", {w.name(id)}, &node);
   set_attribute(*node, "to", int64_t(onnx_from_dtype(DType::f32)));
   return result;
 }
@@ -151,9 +153,9 @@ void write(OnnxWriter& w, const Node& node, const ops::ConvTranspose& op) {
       });
 }
 
-std::string transposed(OnnxWriter& w, const std::string& x, std::vector<int64_t> perm) {
+std::string transposed(OnnxWriter& w, const std::string& x, const std::vector<int64_t>& perm) {
   onnx::NodeProto* node = nullptr;
-  const std::string result = w.emit("Transpose", {x}, &node);
+  std::string result = w.emit("Transpose", {x}, &node);
   set_attribute(*node, "perm", perm);
   return result;
 }
@@ -250,7 +252,8 @@ void write(OnnxWriter& w, const Node& node, const ops::Attention& op) {
   onnx::NodeProto& proto = w.node("Attention", inputs, {y});
   set_attribute(proto, "q_num_heads", op.heads);
   set_attribute(proto, "kv_num_heads", op.kv_heads);
-  if (op.scale != 1 / std::sqrt(double(q.shape[2].value() / op.heads))) set_attribute(proto, "scale", op.scale);
+  const int64_t head_size = q.shape[2].value() / op.heads;
+  if (op.scale != 1 / std::sqrt(double(head_size))) set_attribute(proto, "scale", op.scale);
   if (op.softcap > 0) set_attribute(proto, "softcap", op.softcap);
   if (causal) set_attribute(proto, "is_causal", int64_t(1));
   if (narrow) set_attribute(w.node("Cast", {y}, {out(w, node)}), "to", int64_t(onnx_from_dtype(q.dtype)));
@@ -262,19 +265,24 @@ Tensor filled(DType dtype, Dims dims, double value) {
   return tensor.converted(dtype);
 }
 
-// GroupNormalization, with a scale of one and a shift of zero.
+// A normalization of channels of this type, with a scale of one and a shift of zero.
+onnx::NodeProto& write_unscaled(OnnxWriter& w, const Node& node, const char* type, const ops::Normalize& op) {
+  const TensorType& x = w.type(node.inputs[0]);
+  const Dims channels{x.shape[1].value()};
+  onnx::NodeProto& proto =
+      w.node(type,
+             {w.name(node.inputs[0]), w.constant(filled(x.dtype, channels, 1), concat(node.name, "/one")),
+              w.constant(filled(x.dtype, channels, 0), concat(node.name, "/zero"))},
+             {out(w, node)});
+  set_attribute(proto, "epsilon", op.epsilon);
+  return proto;
+}
+
 void write_groups(OnnxWriter& w, const Node& node, const ops::Normalize& op) {
   const TensorType& x = w.type(node.inputs[0]);
   if (!op.center || int64_t(op.axes.size()) != x.rank() - 1 || op.axes[0] != 1 || !x.shape[1].is_constant())
     w.unsupported("groups that GroupNormalization does not say");
-  const Dims channels{x.shape[1].value()};
-  onnx::NodeProto& proto =
-      w.node("GroupNormalization",
-             {w.name(node.inputs[0]), w.constant(filled(x.dtype, channels, 1), concat(node.name, "/one")),
-              w.constant(filled(x.dtype, channels, 0), concat(node.name, "/zero"))},
-             {out(w, node)});
-  set_attribute(proto, "num_groups", op.groups);
-  set_attribute(proto, "epsilon", op.epsilon);
+  set_attribute(write_unscaled(w, node, "GroupNormalization", op), "num_groups", op.groups);
 }
 
 // Over the last axes it is LayerNormalization (without the mean: RMSNormalization), over all spatial axes
@@ -293,13 +301,8 @@ void write(OnnxWriter& w, const Node& node, const ops::Normalize& op) {
   if (count == 0) w.unsupported("a normalization over no axes");
   if (op.groups > 1) return write_groups(w, node, op);
   if (in_place && op.center && first == 2 && rank >= 3 && x.shape[1].is_constant()) {
-    const Dims channels{x.shape[1].value()};
-    onnx::NodeProto& proto =
-        w.node("InstanceNormalization",
-               {w.name(node.inputs[0]), w.constant(filled(x.dtype, channels, 1), concat(node.name, "/one")),
-                w.constant(filled(x.dtype, channels, 0), concat(node.name, "/zero"))},
-               {out(w, node)});
-    return set_attribute(proto, "epsilon", op.epsilon);
+    write_unscaled(w, node, "InstanceNormalization", op);
+    return;
   }
   if (!is_known(last))
     fail(ErrorKind::unsupported, "a normalization over axes of the unknown sizes ", last,
@@ -473,6 +476,18 @@ void write(OnnxWriter& w, const Node& node, const ops::Dequantize& op) {
 
 // ---- the rest ----
 
+// ONNX's BitCast is between types of as many bits; an integer of 4 or 2 bits is cast from and to the byte that it is
+// in.
+void write(OnnxWriter& w, const Node& node, const ops::BitCast& op) {
+  const DType from = w.type(node.inputs[0]).dtype;
+  const bool as_number =
+      (is_small_int(from) && op.dtype == carrier_of(from)) || (is_small_int(op.dtype) && from == carrier_of(op.dtype));
+  if (!as_number && bits_of_code(from) != bits_of_code(op.dtype))
+    w.unsupported(concat("a bit_cast from ", from, " to ", op.dtype));
+  onnx::NodeProto& proto = w.node(as_number ? "Cast" : "BitCast", {w.name(node.inputs[0])}, {out(w, node)});
+  set_attribute(proto, "to", int64_t(onnx_from_dtype(op.dtype)));
+}
+
 void write(OnnxWriter& w, const Node& node, const ops::Range&) {
   Names inputs;
   for (ValueId id : node.inputs)
@@ -481,6 +496,7 @@ void write(OnnxWriter& w, const Node& node, const ops::Range&) {
 }
 
 void write(OnnxWriter& w, const Node& node, const ops::Recurrent& op) {
+  if (op.projected) w.unsupported("a recurrent net whose inputs are multiplied already");
   const char* kinds[] = {"LSTM", "GRU", "RNN"};
   const char* activations[] = {"Tanh",      "Sigmoid",         "Relu",       "Softsign",    "Softplus", "Affine",
                                "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu"};
@@ -518,9 +534,9 @@ struct Written {
 
 // The ops whose writing needs more than data. Any other says beside it what it is (OnnxForm).
 using WithFunctions =
-    Written<ops::Attention, ops::Broadcast, ops::Conv, ops::ConvTranspose, ops::Cumulative, ops::Dequantize,
-            ops::MatMul, ops::Normalize, ops::Pad, ops::Pointwise, ops::Quantize, ops::Range, ops::Recurrent,
-            ops::Reduce, ops::Reshape, ops::Resize, ops::Slice, ops::TopK>;
+    Written<ops::Attention, ops::BitCast, ops::Broadcast, ops::Conv, ops::ConvTranspose, ops::Cumulative,
+            ops::Dequantize, ops::MatMul, ops::Normalize, ops::Pad, ops::Pointwise, ops::Quantize, ops::Range,
+            ops::Recurrent, ops::Reduce, ops::Reshape, ops::Resize, ops::Slice, ops::TopK>;
 
 }  // namespace
 

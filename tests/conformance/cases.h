@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/tensor.h"
+#include "onnx/import.h"
 
 namespace temper::conformance {
 
@@ -27,9 +28,11 @@ struct Verdict {
   std::string message;
 };
 
-// How a way to run models looks to the judge: (model path, inputs in graph order) -> outputs in graph order. It throws
-// Error{unsupported} to refuse; every other exception counts as crashed.
-using Runner = std::function<std::vector<Tensor>(const std::string& model, const std::vector<Tensor>& inputs)>;
+// How a way to run models looks to the judge: (model path, how it is imported, inputs in graph order) -> outputs in
+// graph order. A sequence is its elements; the options say their shapes. It throws Error{unsupported} to refuse; every
+// other exception counts as crashed.
+using Runner = std::function<std::vector<Tensor>(const std::string& model, const ImportOptions& options,
+                                                 const std::vector<Tensor>& inputs)>;
 
 // Runs every data set of the case and compares by ONNX's own rule: shape and dtype equal, |a-b| <= atol + rtol*|b|,
 // NaN equals NaN.

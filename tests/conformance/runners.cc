@@ -16,17 +16,17 @@ namespace temper::conformance {
 
 namespace {
 
-Graph load(const std::string& model, bool passes) {
-  Graph graph = import_onnx(model).graph;
+Graph load(const std::string& model, const ImportOptions& import, bool passes) {
+  Graph graph = import_onnx(model, import).graph;
   PassOptions options;
   options.all_disabled = !passes;
   run_passes(graph, options);
   return graph;
 }
 
-std::shared_ptr<const Engine> build_for(const std::string& model, bool passes, const std::vector<Tensor>& inputs,
-                                        const std::string& device = "cpu") {
-  Graph graph = import_onnx(model).graph;
+std::shared_ptr<const Engine> build_for(const std::string& model, const ImportOptions& import, bool passes,
+                                        const std::vector<Tensor>& inputs, const std::string& device = "cpu") {
+  Graph graph = import_onnx(model, import).graph;
   BuildOptions options;
   options.device = device;
   options.threads = 1;
@@ -50,7 +50,8 @@ struct Folder {
 };
 
 // Another process builds the plan and writes it; this one, which has built nothing, loads and runs it.
-std::vector<Tensor> run_from_file(const std::string& model, bool passes, const std::vector<Tensor>& inputs) {
+std::vector<Tensor> run_from_file(const std::string& model, const ImportOptions& import, bool passes,
+                                  const std::vector<Tensor>& inputs) {
   const Folder folder;
   const std::string plan = folder.path + "/m.plan", trouble = folder.path + "/error";
   const pid_t pid = fork();
@@ -58,7 +59,7 @@ std::vector<Tensor> run_from_file(const std::string& model, bool passes, const s
   if (pid == 0) {
     int status = 0;
     try {
-      save_engine(*build_for(model, passes, inputs), plan);
+      save_engine(*build_for(model, import, passes, inputs), plan);
     } catch (const Error& error) {
       write_file_atomically(trouble, error.what());
       status = int(error.kind());
@@ -76,24 +77,25 @@ std::vector<Tensor> run_from_file(const std::string& model, bool passes, const s
 
 Runner make_runner(std::string_view mode, bool passes) {
   if (mode == "reference")
-    return [passes](const std::string& model, const std::vector<Tensor>& inputs) {
-      return run_reference(load(model, passes), inputs);
+    return [passes](const std::string& model, const ImportOptions& import, const std::vector<Tensor>& inputs) {
+      return run_reference(load(model, import, passes), inputs);
     };
   if (mode == "cpu")
-    return [passes](const std::string& model, const std::vector<Tensor>& inputs) {
-      return Session(build_for(model, passes, inputs)).run(inputs);
+    return [passes](const std::string& model, const ImportOptions& import, const std::vector<Tensor>& inputs) {
+      return Session(build_for(model, import, passes, inputs)).run(inputs);
     };
   if (mode.starts_with("cuda"))
-    return [passes, device = std::string(mode)](const std::string& model, const std::vector<Tensor>& inputs) {
-      return Session(build_for(model, passes, inputs, device)).run(inputs);
+    return [passes, device = std::string(mode)](const std::string& model, const ImportOptions& import,
+                                                const std::vector<Tensor>& inputs) {
+      return Session(build_for(model, import, passes, inputs, device)).run(inputs);
     };
   if (mode == "plan")
-    return [passes](const std::string& model, const std::vector<Tensor>& inputs) {
-      return run_from_file(model, passes, inputs);
+    return [passes](const std::string& model, const ImportOptions& import, const std::vector<Tensor>& inputs) {
+      return run_from_file(model, import, passes, inputs);
     };
   if (mode == "write")
-    return [passes](const std::string& model, const std::vector<Tensor>& inputs) {
-      return run_reference(import_onnx_bytes(onnx_bytes(load(model, passes)), "").graph, inputs);
+    return [passes](const std::string& model, const ImportOptions& import, const std::vector<Tensor>& inputs) {
+      return run_reference(import_onnx_bytes(onnx_bytes(load(model, import, passes)), "").graph, inputs);
     };
   fail(ErrorKind::usage, "there is no mode '", mode, "'; modes: reference, cpu, cuda:N, plan, write");
 }

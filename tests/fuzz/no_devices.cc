@@ -2,6 +2,7 @@
 // Stands in for src/backends/cpu/ and src/backends/cuda/, whose kernels no fuzzer runs (the CPU's vector extensions are
 // GCC's).
 #include "backends/backend.h"
+#include "backends/cpu/eager.h"
 
 namespace temper {
 
@@ -14,5 +15,9 @@ static std::unique_ptr<Kernel> no_reorder(const Reorder&, std::span<const std::b
 extern const Backend cpu_backend, cuda_backend;
 const Backend cpu_backend{.name = "cpu", .device = no_device, .tactics = no_tactics, .reorder = no_reorder};
 const Backend cuda_backend{.name = "cuda", .device = no_device, .tactics = no_tactics, .reorder = no_reorder};
+
+std::vector<Tensor> run_eager(const Op&, const std::vector<Tensor>&, std::string_view, int) {
+  fail(ErrorKind::unsupported, "the fuzzers have no such device");
+}
 
 }  // namespace temper

@@ -58,7 +58,7 @@ def main():
     print(done)
     reads = {
         "result.json": [["gate", "{}", "--baseline", "result.json.good"], ["compare", "{}", "result.json.good"], ["report", "{}", "-o", "page.html"]],
-        "ranges.json": [["build", "m.onnx", "-o", "q.plan", "--precision", "int8", "--calibration", "{}", *quick]],
+        "ranges.json": [["build", "m.onnx", "-o", "q.plan", "--precision", "int8", "--calibration", "{}", "--no-measure"]],
         "explain.json": [["report", "{}", "-o", "page.html"]],
         "profile.json": [["report", "{}", "-o", "page.html"]],
         "timings.json": [["build", "m.onnx", "-o", "t.plan", "--quick", "--timing-cache", "{}"]],

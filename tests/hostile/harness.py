@@ -62,10 +62,10 @@ class Cases:
             print(self.failures[-1], flush=True)
         return holds
 
-    def documented(self, outcome, codes=range(6)):
+    def documented(self, outcome, codes=range(6), memory=MEMORY):
         """An exit code that stands in the manual, within time and memory; a refusal is one line."""
         self.expect(outcome.code in codes, outcome, f"the exit code is none of {list(codes)}")
-        self.expect(outcome.memory <= MEMORY, outcome, "took too much memory")
+        self.expect(outcome.memory <= memory, outcome, "took too much memory")
         if outcome.code not in (0, 1):
             last = outcome.err.splitlines()[-1:] or [b""]
             self.expect(last[0].startswith(b"temper: ") and len(last[0]) < 10000, outcome, "the last line does not say why")

@@ -31,6 +31,10 @@ def fields(number, contents):
 def attribute(name, value):
     if isinstance(value, int):
         return field(5, field(1, name) + field(3, value) + field(20, 2))
+    if isinstance(value, float):
+        return field(5, field(1, name) + varint(2 << 3 | 5) + struct.pack("<f", value) + field(20, 1))
+    if isinstance(value, str):
+        return field(5, field(1, name) + field(4, value) + field(20, 3))
     if isinstance(value, list):
         return field(5, field(1, name) + fields(8, value) + field(20, 7))
     if isinstance(value, tuple):  # a graph

@@ -15,7 +15,7 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
-TYPES = {np.float32: onnx.TensorProto.FLOAT, np.int32: onnx.TensorProto.INT32, np.int64: onnx.TensorProto.INT64, np.bool_: onnx.TensorProto.BOOL}
+TYPES = {np.uint8: onnx.TensorProto.UINT8, np.int8: onnx.TensorProto.INT8, np.float32: onnx.TensorProto.FLOAT, np.int32: onnx.TensorProto.INT32, np.int64: onnx.TensorProto.INT64, np.bool_: onnx.TensorProto.BOOL}
 random = np.random.default_rng(5)
 
 
@@ -45,7 +45,7 @@ def model_of(op, inputs, constants, outputs, folder, domain, attributes):
 
 def temper(path, given, folder):
     shutil.rmtree(folder / "out", ignore_errors=True)
-    command = [sys.argv[1], "run", str(path), "--output-dir", str(folder / "out"), "--quiet"]
+    command = [sys.argv[1], "run", str(path), "--output-dir", str(folder / "out"), "--quiet", "--no-measure"]
     for name, data in given.items():
         np.save(folder / f"{name}.npy", data)
         command += ["--input", f"{name}={folder / name}.npy"]
@@ -113,6 +113,35 @@ def rotary(folder):
     check("RotaryEmbedding", folder, {"x": floats(2, 5, 36), "p": positions, **tables}, ("cos", "sin"), num_heads=3, rotary_embedding_dim=8)
 
 
+def few_bits(folder):
+    for bits, k, n, size in ((4, 64, 6, 16), (4, 40, 5, 32), (8, 48, 3, 16), (2, 64, 4, 32)):
+        blocks = -(-k // size)
+        packed = lambda *shape: random.integers(0, 256, shape).astype(np.uint8)
+        given = {"a": floats(2, 3, k), "b": packed(n, blocks, size * bits // 8), "s": floats(n, blocks)}
+        fixed, attributes = ("b", "s", "z", "bias"), dict(K=k, N=n, bits=bits, block_size=size)
+        check("MatMulNBits", folder, given, fixed[:2], **attributes)
+        zeros = packed(n, -(-blocks * bits // 8))
+        check("MatMulNBits", folder, {**given, "z": zeros}, fixed[:3], **attributes)
+        if bits == 4:
+            check("MatMulNBits", folder, {**given, "z": zeros, "g": None, "bias": floats(n)}, fixed, **attributes)
+            check("MatMulNBits", folder, {**given, "z": floats(n, blocks) + 8}, fixed[:3], **attributes)
+    refused("MatMulNBits", "is not a constant", folder, given, ("s",), **attributes)
+
+
+def quantized_attention(folder):
+    x, w = random.integers(0, 256, (2, 5, 12)).astype(np.uint8), random.integers(-127, 128, (12, 48)).astype(np.int8)
+    one = lambda value: np.array(value, np.float32)
+    given = {"x": x, "w": w, "b": floats(48), "sx": one(0.02), "sw": one(0.015)}
+    fixed = ("w", "b", "sx", "sw")
+    check("QAttention", folder, given, fixed, num_heads=4)
+    keys = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)
+    zeros = {"zx": np.array(131, np.uint8), "zw": np.array(0, np.int8)}
+    check("QAttention", folder, {**given, "m": keys, **zeros}, fixed, num_heads=4, unidirectional=1)
+    columns = {**given, "sw": np.abs(floats(48)) * 0.02, "m": np.array([3, 5], np.int32), **zeros}
+    check("QAttention", folder, columns, fixed, num_heads=2)
+    check("QAttention", folder, {**given, "m": None, **zeros, "past": floats(2, 2, 4, 3, 4)}, fixed, ("y", "present"), num_heads=4)
+
+
 def attentions(folder):
     x, weights, bias = floats(2, 5, 12), floats(12, 48), floats(48)
     fixed = {"x": x, "w": weights, "b": bias}
@@ -174,6 +203,8 @@ def main():
         rotary(folder)
         attentions(folder)
         standard(folder)
+        few_bits(folder)
+        quantized_attention(folder)
 
 
 main()

@@ -1,20 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports BatchNormalization at inference: x * scale + shift per channel, with scale = gamma / sqrt(variance + epsilon)
-// and shift = beta - mean * scale.
+// Imports BatchNormalization; at inference: x * scale + shift per channel, with scale = gamma / sqrt(variance +
+// epsilon) and shift = beta - mean * scale.
 #include <cmath>
 
 #include "onnx/broadcast.h"
 
 namespace temper {
 
+namespace {
+
+// The mean and variance are those of the batch, and the running ones move towards them.
+void train(OnnxNode& node) {
+  const TensorType x = node.type(0);
+  if (node.opset() < 14)
+    node.refuse("BatchNormalization in training mode before opset 14; export the model with opset 14 or later");
+  if (x.rank() < 2) node.unsupported("BatchNormalization in training mode on ", x);
+  const DType running = node.type(3).dtype;
+  const DType wide = running == DType::f64 || x.dtype == DType::f64 ? DType::f64 : DType::f32;
+  std::string axes = "0";
+  for (int64_t i = 2; i < x.rank(); ++i) axes += concat(", ", i);
+  const double momentum = node.float_attribute("momentum", 0.9f);
+  std::vector<ValueId> inputs{node.cast(node.input(0), wide)};
+  for (size_t i = 1; i < 3; ++i) inputs.push_back(along_axis(node, node.cast(node.input(i), wide), 1, x.rank()));
+  for (size_t i = 3; i < 5; ++i) inputs.push_back(node.cast(node.input(i), wide));
+  for (double number : {node.float_attribute("epsilon", 1e-5f), momentum, 1 - momentum})
+    inputs.push_back(node.scalar(wide, number));
+  const auto outputs =
+      node.body(concat(R"((x, scale, bias, old_mean, old_variance, epsilon, momentum, rest) => (y, mean, variance) {
+    axes = Constant <value_ints = [)",
+                       axes, R"(]> ()
+    now = ReduceMean <keepdims = 1> (x, axes) centered = Sub(x, now) square = Mul(centered, centered)
+    spread = ReduceMean <keepdims = 1> (square, axes) safe = Add(spread, epsilon) divisor = Sqrt(safe)
+    unit = Div(centered, divisor) scaled = Mul(unit, scale) y = Add(scaled, bias)
+    flat_mean = Squeeze(now, axes) flat_spread = Squeeze(spread, axes)
+    kept_mean = Mul(old_mean, momentum) new_mean = Mul(flat_mean, rest) mean = Add(kept_mean, new_mean)
+    kept = Mul(old_variance, momentum) fresh = Mul(flat_spread, rest) variance = Add(kept, fresh)
+  })"),
+                inputs);
+  node.set_output(0, node.cast(outputs[0], x.dtype));
+  node.set_output(1, node.cast(outputs[1], running));
+  node.set_output(2, node.cast(outputs[2], running));
+}
+
+}  // namespace
+
+// In training mode the batch has statistics of its own.
 void import_BatchNormalization(OnnxNode& node) {
   node.ignore_attribute("momentum");  // of training
   node.ignore_attribute("consumed_inputs");
   if (node.opset() < 7 && node.int_attribute("is_test", 0) == 0)
     node.refuse(
         "BatchNormalization in training mode (is_test = 0); export the model for inference, after model.eval()");
-  if (node.int_attribute("training_mode", 0) != 0)
-    node.refuse("BatchNormalization in training mode; export the model for inference, after model.eval()");
+  if (node.int_attribute("training_mode", 0) != 0) return train(node);
   if (node.int_attribute("spatial", 1) == 0) node.unsupported("BatchNormalization with spatial = 0");
   const double epsilon = node.float_attribute("epsilon", 1e-5f);
   const TensorType x = node.type(0);

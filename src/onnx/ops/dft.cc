@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports DFT and STFT: products with the matrix of the transform, whose length is known at import.
+// Imports DFT and STFT: products with the matrix of the transform, whose length is known at import where it can be. An
+// axis that is data chooses between the transforms along each.
 #include <cmath>
 
+#include "graph/ops/choose.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/pad.h"
@@ -97,33 +99,114 @@ int64_t one_number(OnnxNode& node, size_t input, std::string_view what) {
   return values[0];
 }
 
+// The length of the transform along an axis: what is given, or what the axis has.
+int64_t length_along(OnnxNode& node, int64_t axis, bool inverse, bool onesided) {
+  if (node.has(1)) return one_number(node, 1, "dft_length");
+  const Dim& size = node.type(0).shape.at(size_t(axis));
+  if (!size.is_constant())
+    node.refuse("a transform along a dimension that is not known: ", node.type(0),
+                "; give a fixed shape with --shapes");
+  return inverse && onesided ? 2 * (size.value() - 1) : size.value();
+}
+
+ValueId transform_along(OnnxNode& node, int64_t axis, bool inverse, bool onesided) {
+  const int64_t length = length_along(node, axis, inverse, onesided);
+  if (length < 1) node.bad("dft_length is ", length);
+  return transform(node, node.input(0), axis, length, inverse, onesided);
+}
+
+// The axis as a number from 0 on, computed when the model runs: one that does not exist is looked up in vain, which is
+// an error there.
+ValueId checked_axis(OnnxNode& node, int64_t rank) {
+  Tensor axes(DType::i64, {rank - 1});
+  for (int64_t i = 0; i < rank - 1; ++i) axes.data<int64_t>()[i] = i;
+  ProgramBuilder b({DType::i64});
+  auto number = [&](int64_t value) { return b.constant(DType::i64, double(value)); };
+  const int zero = number(0), from_end = b.op(Scalar::add, 0, number(rank));
+  const int axis = b.op(Scalar::where, b.op(Scalar::less, 0, zero), from_end, 0);
+  const Program program = b.result(b.op(Scalar::where, b.op(Scalar::less, axis, zero), number(rank), axis));
+  const ValueId given = node.reshape(node.cast(node.input(2), DType::i64), {});
+  return node.add(ops::Gather{}, {node.constant(axes), node.program(program, {given})});
+}
+
+// An axis along which there is no transform (an inverse of one frequency has no length) is left out: a run that chooses
+// it ends with an error.
+ValueId transform_along_chosen(OnnxNode& node, bool inverse, bool onesided) {
+  const int64_t rank = node.type(0).rank();
+  const ValueId axis = checked_axis(node, rank);
+  ValueId y;
+  for (int64_t candidate = rank - 1; candidate-- > 0;) {
+    if (length_along(node, candidate, inverse, onesided) < 1) continue;
+    const ValueId other = transform_along(node, candidate, inverse, onesided);
+    ops::Choose choose;
+    if (y.valid()) {
+      const Shape &a = node.graph().type(other).shape, &b = node.graph().type(y).shape;
+      for (size_t i = 0; i < a.size(); ++i)
+        if (a[i] != b[i]) choose.open.insert(choose.open.end(), {0, int64_t(i)});
+    }
+    const ValueId chosen =
+        node.pointwise(Scalar::equal, {axis, node.constant(Tensor::of<int64_t>({}, {candidate}))}, DType::boolean);
+    y = node.add(choose, {chosen, other, y});
+  }
+  if (!y.valid()) node.bad("a transform of ", node.type(0));
+  return y;
+}
+
 }  // namespace
 
 void import_DFT(OnnxNode& node) {
   const bool inverse = node.int_attribute("inverse", 0) != 0, onesided = node.int_attribute("onesided", 0) != 0;
+  const int64_t rank = node.type(0).rank();
+  if (rank < 2) node.bad("a transform of ", node.type(0));
+  if (node.opset() >= 20 && node.has(2) && !node.constant(2) && !node.contents(2))
+    return node.set_output(0, transform_along_chosen(node, inverse, onesided));
   int64_t axis = 0;
   if (node.opset() < 20) axis = node.int_attribute("axis", 1);
   else axis = node.has(2) ? one_number(node, 2, "the axis") : -2;
-  axis = normalize_axis(axis, node.type(0).rank());
-  // Opset 17 excludes onesided together with inverse, models use it nevertheless, and the size of the result is not
-  // said.
-  if (inverse && node.opset() < 20) node.refuse("the inverse before opset 20; export the model with opset 20 or later");
-  int64_t length = 0;
-  if (node.has(1)) {
-    length = one_number(node, 1, "dft_length");
-  } else {
-    const Dim& size = node.type(0).shape[size_t(axis)];
-    if (!size.is_constant())
-      node.refuse("a transform along a dimension that is not known: ", node.type(0),
-                  "; give a fixed shape with --shapes");
-    length = inverse && onesided ? 2 * (size.value() - 1) : size.value();
-  }
-  if (length < 1) node.bad("dft_length is ", length);
-  node.set_output(0, transform(node, node.input(0), axis, length, inverse, onesided));
+  node.set_output(0, transform_along(node, normalize_axis(axis, rank), inverse, onesided));
 }
+
+namespace {
+
+// The step or the length is data: the matrix of the transform is computed when the model runs.
+ValueId short_transform(OnnxNode& node, bool onesided) {
+  const TensorType signal = node.type(0);
+  if (signal.rank() != 2 && !(signal.rank() == 3 && signal.shape[2] == Dim(1)))
+    node.unsupported("a signal ", signal, " with a frame_step or frame_length that is data");
+  const DType dtype = signal.dtype;
+  const bool windowed = node.has(2), given = node.has(3);
+  if (!windowed && !given) node.refuse("neither window nor frame_length");
+  auto number = [&](size_t i) { return node.reshape(node.cast(node.input(i), DType::i64), {}); };
+  const ValueId one = node.scalar(DType::f64, 1);
+  const std::string text = concat(R"((x, step, size, window, unit, turn) => (y) {
+    zero = Constant <value_int = 0> () one = Constant <value_int = 1> () two = Constant <value_int = 2> ()
+    last = Constant <value_ints = [-1]> () first = Constant <value_ints = [0]> () )",
+                                  windowed ? "n = Size(window)\n" : "n = Identity(size)\n", R"(
+    samples_ = Shape <start = 1> (x) samples = Squeeze(samples_) room = Sub(samples, n) steps = Div(room, step)
+    frames = Add(steps, one) frame = Range(zero, frames, one) start = Mul(frame, step) starts = Unsqueeze(start, last)
+    within = Range(zero, n, one) index = Add(starts, within) cut = Gather <axis = 1> (x, index)
+    )",
+                                  windowed ? "framed = Mul(cut, window)\n" : "framed = Identity(cut)\n",
+                                  onesided ? "half = Div(n, two) bins = Add(half, one)\n" : "bins = Identity(n)\n", R"(
+    bin = Range(zero, bins, one) column = Unsqueeze(within, last) product = Mul(column, bin) part = Mod(product, n)
+    part_ = CastLike(part, unit) n_ = CastLike(n, unit) share = Div(part_, n_) angle = Mul(share, turn)
+    cos = Cos(angle) sin_ = Sin(angle) sin = Neg(sin_) cos_x = CastLike(cos, x) sin_x = CastLike(sin, x)
+    re = MatMul(framed, cos_x) im = MatMul(framed, sin_x) re_ = Unsqueeze(re, last) im_ = Unsqueeze(im, last)
+    y = Concat <axis = -1> (re_, im_)
+  })");
+  if (!is_float(dtype)) node.bad("a transform of ", signal);
+  return node.body(
+      text, {node.reshape(node.input(0), {signal.shape[0], signal.shape[1]}), number(1),
+             windowed ? ValueId{} : number(3), node.optional_input(2), one, node.scalar(DType::f64, 2 * M_PI)})[0];
+}
+
+}  // namespace
 
 void import_STFT(OnnxNode& node) {
   const bool onesided = node.int_attribute("onesided", 1) != 0;
+  for (size_t i : {size_t(1), size_t(3)})
+    if (node.has(i) && !node.constant(i) && !node.contents(i))
+      return node.set_output(0, short_transform(node, onesided));
   const int64_t step = one_number(node, 1, "frame_step");
   ValueId signal = node.input(0);
   Shape shape = node.type(0).shape;

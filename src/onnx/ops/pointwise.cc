@@ -81,7 +81,7 @@ void import_BitShift(OnnxNode& node) {
                                     {node.input(0), node.input(1)}));
 }
 
-void import_Identity(OnnxNode& node) { node.set_output(0, node.input(0)); }
+void import_Identity(OnnxNode& node) { node.set_output(0, node.value(0)); }
 
 void import_Mod(OnnxNode& node) {
   const bool fmod = node.int_attribute("fmod", 0) != 0;

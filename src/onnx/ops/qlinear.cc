@@ -13,6 +13,11 @@
 #include "onnx/scales.h"
 #include "onnx/window.h"
 
+namespace temper {
+void import_QuantizeLinear(OnnxNode& node);
+void import_DequantizeLinear(OnnxNode& node);
+}  // namespace temper
+
 namespace temper::microsoft {
 
 namespace {
@@ -88,6 +93,17 @@ void import_QLinearGlobalAveragePool(OnnxNode& node) {
   for (int64_t axis = 2; axis < node.type(0).rank(); ++axis) op.axes.push_back(axis);
   set_quantized(node, node.add(op, {dequantized(node, 0, {1, 2})}), {3, 4}, node.type(0).dtype);
 }
+
+// Condition, then data, scale and zero point of each side, then scale and zero point of the result.
+void import_QLinearWhere(OnnxNode& node) {
+  const ValueId y = node.pointwise(
+      Scalar::where, {node.input(0), dequantized(node, 1, {2, 3}), dequantized(node, 4, {5, 6})}, DType::f32);
+  set_quantized(node, y, {7, 8}, node.type(1).dtype);
+}
+
+// The same as ONNX's, before ONNX had them for 16-bit integers and floats.
+void import_QuantizeLinear(OnnxNode& node) { temper::import_QuantizeLinear(node); }
+void import_DequantizeLinear(OnnxNode& node) { temper::import_DequantizeLinear(node); }
 
 void import_QLinearAveragePool(OnnxNode& node) {
   not_channels_last(node);

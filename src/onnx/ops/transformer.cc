@@ -15,6 +15,8 @@
 #include "graph/ops/shape.h"
 #include "graph/ops/slice.h"
 #include "onnx/heads.h"
+#include "onnx/integer.h"
+#include "onnx/scales.h"
 
 namespace temper::microsoft {
 
@@ -96,6 +98,14 @@ ValueId masks(OnnxNode& node, size_t input, size_t bias, DType dtype, const Dim&
   return mask.valid() ? node.pointwise(Scalar::add, {mask, node.input(bias)}) : node.input(bias);
 }
 
+// The attention of q, k and v, with the masks of inputs `mask` and `bias`, is the first output.
+void finish(OnnxNode& node, const ops::Attention& op, std::vector<ValueId> inputs, size_t mask, size_t bias) {
+  const TensorType q = node.graph().type(inputs[0]);
+  const ValueId both = masks(node, mask, bias, q.dtype, q.shape[0], shape_of(node, inputs[1])[1]);
+  if (both.valid()) inputs.push_back(both);
+  node.set_output(0, node.add(op, inputs));
+}
+
 // Puts past keys or values [B,H,S,D], which may be absent, in front of `x` [B,S,H*D]. Returns all as [B,H,S,D].
 ValueId with_past(OnnxNode& node, ValueId& x, ValueId past, int64_t heads) {
   ValueId all = split_heads(node, x, heads);
@@ -127,23 +137,16 @@ void skip_normalization(OnnxNode& node, bool center, size_t bias) {
 
 }  // namespace
 
-void import_BiasGelu(OnnxNode& node) {
-  const DType dtype = node.type(0).dtype;
-  ProgramBuilder b({dtype, dtype});
-  const int x = b.op(Scalar::add, 0, 1), scaled = b.op(Scalar::mul, x, b.constant(dtype, std::sqrt(0.5)));
-  const int one = b.op(Scalar::add, b.op(Scalar::erf, scaled), b.constant(dtype, 1));
-  node.set_output(0, node.program(b.result(b.op(Scalar::mul, b.op(Scalar::mul, x, b.constant(dtype, 0.5)), one)),
-                                  {node.input(0), node.input(1)}));
-}
-
+// x/2 (1 + erf(x/sqrt(2)))
 void import_Gelu(OnnxNode& node) {
   const DType dtype = node.type(0).dtype;
   ProgramBuilder b({dtype});
   const int scaled = b.op(Scalar::mul, 0, b.constant(dtype, std::sqrt(0.5)));
   const int one = b.op(Scalar::add, b.op(Scalar::erf, scaled), b.constant(dtype, 1));
-  node.set_output(
-      0, node.program(b.result(b.op(Scalar::mul, b.op(Scalar::mul, 0, b.constant(dtype, 0.5)), one)), {node.input(0)}));
+  node.set_output(0, node.program(b.result(b.op(Scalar::mul, b.op(Scalar::mul, 0, b.constant(dtype, 0.5)), one)),
+                                  {added(node, node.input(0), 1)}));
 }
+void import_BiasGelu(OnnxNode& node) { import_Gelu(node); }
 
 // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 void import_FastGelu(OnnxNode& node) {
@@ -259,22 +262,15 @@ void import_RotaryEmbedding(OnnxNode& node) {
   node.set_output(0, split ? split_heads(node, y, heads) : y);
 }
 
-// One product gives q, k and v side by side.
-void import_Attention(OnnxNode& node) {
-  const TensorType x = node.type(0), weights = node.type(1);
-  if (x.rank() != 3 || weights.rank() != 2 || !weights.shape[1].is_constant())
-    node.bad("x is ", x, ", the weights are ", weights);
+namespace {
+
+// What is behind the product of Attention and QAttention: `all` [B,S,...] holds q, k and v of these widths side by
+// side. `mask`, `past` and `bias` are the inputs of that meaning.
+void attend(OnnxNode& node, ValueId all, const std::vector<int64_t>& sizes, size_t mask, size_t past, size_t bias) {
   ops::Attention op;
   op.heads = op.kv_heads = heads_of(node, "num_heads");
-  const int64_t width = weights.shape[1].value();
-  const auto sizes = node.ints_attribute("qkv_hidden_sizes", {width / 3, width / 3, width / 3});
-  if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != width)
-    node.bad("qkv_hidden_sizes do not add up to ", width);
   if (node.int_attribute("do_rotary", 0) != 0) node.unsupported("do_rotary");
   if (node.int_attribute("past_present_share_buffer", 0) != 0) node.unsupported("past_present_share_buffer");
-  node.int_attribute("rotary_embedding_dim", 0);
-  if (node.has(6)) node.unsupported("past_sequence_length");
-  const ValueId all = added(node, node.product(ops::MatMul{}, {node.input(0), node.input(1)}), 2);
   std::vector<ValueId> inputs;
   int64_t start = 0;
   for (int64_t size : sizes) {
@@ -282,17 +278,17 @@ void import_Attention(OnnxNode& node) {
     start += size;
   }
   op.scale = scale_of(node, head_size(node, inputs[0], op.heads));
-  if (node.int_attribute("unidirectional", 0) != 0) op.right = 0, op.from_end = node.has(4);
+  if (node.int_attribute("unidirectional", 0) != 0) op.right = 0, op.from_end = node.has(past);
   // past and present hold keys, then values, each [B,H,S,D].
-  if (node.has(4) && node.type(4).rank() != 5) node.bad("past is ", node.type(4));
+  if (node.has(past) && node.type(past).rank() != 5) node.bad("past is ", node.type(past));
   std::vector<ValueId> present;
   for (size_t i : {1, 2}) {
-    ValueId past;
-    if (node.has(4)) {
-      const Shape both = node.type(4).shape;
-      past = node.reshape(part(node, node.input(4), 0, int64_t(i) - 1, 1), {both[1], both[2], both[3], both[4]});
+    ValueId own_past;
+    if (node.has(past)) {
+      const Shape both = node.type(past).shape;
+      own_past = node.reshape(part(node, node.input(past), 0, int64_t(i) - 1, 1), {both[1], both[2], both[3], both[4]});
     }
-    const ValueId heads = with_past(node, inputs[i], past, op.heads);
+    const ValueId heads = with_past(node, inputs[i], own_past, op.heads);
     if (node.wants_output(1)) {
       Shape one = shape_of(node, heads);
       one.insert(one.begin(), Dim(1));
@@ -300,9 +296,49 @@ void import_Attention(OnnxNode& node) {
     }
   }
   if (node.wants_output(1)) node.set_output(1, node.add(ops::Concat{0}, present));
-  const ValueId mask = masks(node, 3, 5, x.dtype, x.shape[0], shape_of(node, inputs[1])[1]);
-  if (mask.valid()) inputs.push_back(mask);
-  node.set_output(0, node.add(op, inputs));
+  finish(node, op, std::move(inputs), mask, bias);
+}
+
+// The width of the weights of q, k and v together.
+int64_t packed_width(OnnxNode& node) {
+  const TensorType &x = node.type(0), &weights = node.type(1);
+  if (x.rank() != 3 || weights.rank() != 2 || !weights.shape[1].is_constant())
+    node.bad("x is ", x, ", the weights are ", weights);
+  return weights.shape[1].value();
+}
+
+}  // namespace
+
+// One product gives q, k and v side by side.
+void import_Attention(OnnxNode& node) {
+  const int64_t width = packed_width(node);
+  const auto sizes = node.ints_attribute("qkv_hidden_sizes", {width / 3, width / 3, width / 3});
+  if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != width)
+    node.bad("qkv_hidden_sizes do not add up to ", width);
+  node.int_attribute("rotary_embedding_dim", 0);
+  if (node.has(6)) node.unsupported("past_sequence_length");
+  const ValueId all = added(node, node.product(ops::MatMul{}, {node.input(0), node.input(1)}), 2);
+  attend(node, all, sizes, 3, 4, 5);
+}
+
+// The product is one of integers. Inputs: x, weights, bias, scale of x, of the weights, mask, zero points of both,
+// past.
+void import_QAttention(OnnxNode& node) {
+  const int64_t width = packed_width(node);
+  if (width % 3 != 0) node.bad("the weights are ", node.type(1));
+  const ValueId acc =
+      integer_product(node, node.input(0), node.optional_input(6), node.input(1), node.optional_input(7));
+  const auto scale = [&](size_t i) {
+    check_scales(node, i, false);
+    const TensorType& type = node.type(i);
+    if (type.rank() == 0 || type.shape == Shape{Dim(1)}) return node.reshape(node.input(i), {});
+    if (i == 3 || type.shape != Shape{Dim(width)}) node.unsupported("a scale ", type);
+    return node.input(i);
+  };
+  ProgramBuilder b({DType::i32, DType::f32, DType::f32, DType::f32});
+  const int scaled = b.op(Scalar::mul, b.cast(0, DType::f32), b.op(Scalar::mul, 1, 2));
+  const ValueId all = node.program(b.result(b.op(Scalar::add, scaled, 3)), {acc, scale(3), scale(4), node.input(2)});
+  attend(node, all, {width / 3, width / 3, width / 3}, 5, 8, 9);
 }
 
 // Inputs: query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value.
@@ -334,9 +370,7 @@ void import_MultiHeadAttention(OnnxNode& node) {
     if (node.has(6) && q.shape[1] != node.type(1).shape[1]) node.unsupported("unidirectional beside past keys");
     op.right = 0, op.from_end = node.has(6);
   }
-  const ValueId mask = masks(node, 4, 5, q.dtype, q.shape[0], shape_of(node, inputs[1])[1]);
-  if (mask.valid()) inputs.push_back(mask);
-  node.set_output(0, node.add(op, inputs));
+  finish(node, op, std::move(inputs), 4, 5);
 }
 
 // Without a cache: all keys are new, and a query sees those up to its own position. seqlens_k is the last key of a row.

@@ -25,10 +25,17 @@ TEST(ImportBatchNormalization, ConstantParametersBecomeOneScaleAndOneShift) {
   EXPECT_NEAR(folded[0], (1 - 0.5) / 2 * 2 - 1, 1e-5);
 }
 
-TEST(ImportBatchNormalization, TrainingIsRefused) {
+TEST(ImportBatchNormalization, TrainingNormalisesByTheBatch) {
   NodeCase test = batch_norm({});
   test.attributes = [](onnx::NodeProto& node) { set_attribute(node, "training_mode", int64_t(1)); };
-  EXPECT_EQ(import_error(test), ErrorKind::unsupported);
+  test.outputs = 3;
+  const auto outputs = run_node(test);
+  const auto y = outputs[0].to_doubles(), mean = outputs[1].to_doubles(), variance = outputs[2].to_doubles();
+  // Channels {1, 2} and {3, 4}: means 1.5 and 3.5, variances 0.25.
+  const std::vector<double> wanted = {-2 - 1, 2 - 1, -3 + 1, 3 + 1};
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(y[i], wanted[i], 1e-3);
+  EXPECT_NEAR(mean[0], 0.9 * 0.5 + 0.1 * 1.5, 1e-6);
+  EXPECT_NEAR(variance[1], 0.9 * 0.25 + 0.1 * 0.25, 1e-6);
 }
 
 TEST(ImportGroupNormalization, GroupsAreNormalisedTogetherAndScaledByChannel) {

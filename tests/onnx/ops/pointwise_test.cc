@@ -79,12 +79,22 @@ TEST(ImportPointwise, TheDropoutMaskIsOfTheInputsDtypeBeforeOpset10) {
   EXPECT_EQ(outputs[1].to_doubles(), (Values{1, 1}));
 }
 
-TEST(ImportPointwise, DropoutInTrainingIsRefused) {
-  NodeCase test{
-      "Dropout", 13, {Tensor::of<float>({1}, {1}), Tensor::of<float>({}, {0.5f}), Tensor::of<bool>({}, {true})}};
-  EXPECT_EQ(import_error(test), ErrorKind::unsupported);
-  test.constants = {2};
-  EXPECT_EQ(import_error(test), ErrorKind::unsupported);
+TEST(ImportPointwise, DropoutInTrainingDropsWhatItsMaskSays) {
+  const Tensor x = Tensor::of<float>({8}, {1, 2, 3, 4, 5, 6, 7, 8}), ratio = Tensor::of<float>({}, {0.5f});
+  for (const bool training : {true, false})
+    for (const bool constant : {true, false}) {
+      NodeCase test{"Dropout", 13, {x, ratio, Tensor::of<bool>({}, {training})}, {}, 2};
+      if (constant) test.constants = {2};
+      const auto outputs = run_node(test);
+      const Values y = outputs[0].to_doubles(), mask = outputs[1].to_doubles();
+      for (size_t i = 0; i < y.size(); ++i) {
+        EXPECT_EQ(y[i], (training ? 2 : 1) * mask[i] * double(i + 1));
+        if (!training) EXPECT_EQ(mask[i], 1);
+      }
+    }
+}
+
+TEST(ImportPointwise, DropoutInTrainingIsRefusedBeforeOpset7) {
   EXPECT_EQ(import_error({"Dropout", 6, {Tensor::of<float>({1}, {1})}}), ErrorKind::unsupported);
 }
 

@@ -24,10 +24,16 @@ TEST(ImportQuantizeLinear, WithoutZeroPointTheResultIsU8) {
             (Values{0, 255}));
 }
 
-TEST(ImportQuantizeLinear, BlocksAreRefused) {
-  NodeCase test{"QuantizeLinear", 21, {Tensor::of<float>({2, 2}, {1, 2, 3, 4}), Tensor::of<float>({2, 1}, {1, 1})}};
+TEST(ImportQuantizeLinear, ABlockHasItsScaleAndTheLastOneMayBeShort) {
+  NodeCase test{"QuantizeLinear",
+                21,
+                {Tensor::of<float>({2, 3}, {1, 2, 3, 4, NAN, -INFINITY}), Tensor::of<float>({2, 2}, {1, 0.5, 2, 0.25}),
+                 Tensor::of<int8_t>({2, 2}, {0, 1, 2, 3})}};
   test.attributes = [](onnx::NodeProto& node) { set_attribute(node, "block_size", int64_t(2)); };
-  EXPECT_EQ(import_error(test), ErrorKind::unsupported);
+  EXPECT_EQ(run_node(test)[0].to_doubles(), (Values{1, 2, 7, 4, 0, -128}));
+  test.inputs[1] = Tensor::of<float>({2, 3}, {1, 1, 1, 1, 1, 1});
+  test.inputs[2] = Tensor(DType::i8, {2, 3});
+  EXPECT_EQ(import_error(test), ErrorKind::bad_file);
 }
 
 TEST(ImportQuantizeLinear, AScaleThatIsNegativeNotFiniteOrDividesByZeroIsABadFile) {
