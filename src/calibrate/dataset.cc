@@ -107,6 +107,7 @@ Ranges calibrate_on(const ImportedModel& model, const Dataset& data, const std::
   for (int64_t sample : parts.calibration) calibration.add(sample);
   for (int64_t sample : parts.held_out) calibration.hold(sample);
   Ranges ranges = calibration.finish();
+  ranges.preprocess = data.preprocess();
   if (trials) *trials = calibration.trials();
   return ranges;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "data/sample.h"
+#include "optimize/precision.h"
 #include "optimize/trial.h"
 #include "quantize/observe.h"
 
@@ -81,7 +82,9 @@ MethodTrials::MethodTrials(const Observation& seen, const PlacementOptions& plac
     std::vector<std::string> warnings;  // those of the method chosen are given with its ranges
     for (const std::string& value : seen.order)
       ranges.values[value] = make_range(value, Method::parse(name), seen.values.at(value), warnings);
-    candidates_.emplace_back(trial_int8(seen.graph, ranges, placement, options), evaluator);
+    candidates_.emplace_back(
+        trial_engine(in_precision(seen.graph, "int8", ranges, placement, options.device, options.passes), options),
+        evaluator);
   }
 }
 MethodTrials::~MethodTrials() = default;

@@ -7,6 +7,7 @@
 
 #include "base/threads.h"
 #include "data/sample.h"
+#include "graph/control.h"
 #include "optimize/trial.h"
 #include "quantize/observe.h"
 
@@ -46,6 +47,10 @@ struct Observer::Runner {
 Observer::Observer(const Graph& graph, const BuildOptions& options) {
   EngineInfo info;
   seen_.graph = optimised_graph(graph, info, options);
+  if (has_control_flow(seen_.graph))
+    fail(ErrorKind::unsupported,
+         "data decide which branches of the model run, or how often its loops do; ranges of what lies in them are not "
+         "observed. Build it in a float (--precision bf16 or fp16), or give shapes by which its conditions are known");
   Graph all = seen_.graph;
   for (ValueId id : observed_values(seen_.graph)) {
     const Value& value = seen_.graph.value(id);

@@ -10,7 +10,7 @@ namespace temper {
 
 std::vector<InputSpec> input_specs(const Graph& imported) {
   std::vector<InputSpec> specs;
-  for (ValueId id : imported.inputs()) specs.push_back({imported.value(id).name, imported.type(id)});
+  for (ValueId id : imported.inputs()) specs.push_back({imported.value(id).name, imported.type(id), false, "", ""});
   return specs;
 }
 
@@ -80,7 +80,7 @@ std::vector<Tensor> OutputCollector::finish() {
   std::vector<Tensor> joined;
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const auto& pieces = pieces_[i];
-    if (pieces.size() == 1) {
+    if (pieces.size() == 1 || !pieces[0].defined()) {
       joined.push_back(pieces[0]);
       continue;
     }

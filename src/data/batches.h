@@ -64,7 +64,7 @@ void for_each_batch(Session& session, const Dataset& data, std::span<const int64
 
 // The outputs of all batches, joined along the first axis. A single batch may give anything; with more, each output
 // must have the samples on its first axis and the same shape behind it (Error{unsupported}, naming the output,
-// otherwise).
+// otherwise). What is undefined stays so.
 class OutputCollector {
  public:
   explicit OutputCollector(std::vector<std::string> names) : names_(std::move(names)), pieces_(names_.size()) {}

@@ -5,7 +5,7 @@
 
 namespace temper {
 
-static std::vector<Tensor> random_inputs(const Engine& engine, const std::vector<Dims>& shapes, uint64_t seed) {
+std::vector<Tensor> random_inputs(const Engine& engine, const std::vector<Dims>& shapes, uint64_t seed) {
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const DType dtype = engine.inputs().at(i).type.dtype;
@@ -18,8 +18,10 @@ static std::vector<Tensor> random_inputs(const Engine& engine, const std::vector
 BenchSession::BenchSession(std::shared_ptr<const Engine> engine, const std::vector<Dims>& shapes, uint64_t seed)
     : BenchSession(engine, random_inputs(*engine, shapes, seed)) {}
 
-BenchSession::BenchSession(std::shared_ptr<const Engine> engine, std::vector<Tensor> inputs)
-    : session_(std::move(engine)), inputs_(std::move(inputs)) {
+BenchSession::BenchSession(std::shared_ptr<const Engine> engine, std::vector<Tensor> inputs,
+                           const std::vector<StateBinding>& states)
+    : session_(std::move(engine)), inputs_(std::move(inputs)), begins_(!states.empty()) {
+  session_.keep_state(states);
   std::vector<Dims> shapes;
   for (const Tensor& input : inputs_) shapes.push_back(input.dims());
   const std::vector<TensorType> types = session_.prepare(shapes);
@@ -27,6 +29,16 @@ BenchSession::BenchSession(std::shared_ptr<const Engine> engine, std::vector<Ten
   for (const TensorType& type : types) outputs_.emplace_back(type.dtype, type.dims());
   for (const Tensor& input : inputs_) in_.push_back(input.raw().data());
   for (Tensor& output : outputs_) out_.push_back(output.raw_mutable());
+  for (const State& state : session_.states()) out_[state.output] = nullptr;
+}
+
+// From what the run before left.
+void BenchSession::go_on() {
+  for (const State& state : session_.states()) {
+    inputs_[state.input] = {};
+    if (!in_.empty()) in_[state.input] = nullptr;
+  }
+  begins_ = false;
 }
 
 void BenchSession::sample_steps(std::vector<std::vector<std::vector<double>>>& samples) {

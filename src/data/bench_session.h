@@ -10,16 +10,21 @@
 
 namespace temper {
 
-// A session ready to run with inputs of seeded random numbers (graph/random.h). Integers wider than a byte are 0: they
-// may be positions in a table of any length.
+// Inputs of seeded random numbers (graph/random.h). Integers wider than a byte are 0: they may be positions in a table
+// of any length.
+std::vector<Tensor> random_inputs(const Engine& engine, const std::vector<Dims>& shapes, uint64_t seed = 0);
+
+// A session ready to run with such inputs.
 class BenchSession {
  public:
   BenchSession(std::shared_ptr<const Engine> engine, const std::vector<Dims>& shapes, uint64_t seed = 0);
-  // On these inputs, of the shapes' and the engine's types.
-  BenchSession(std::shared_ptr<const Engine> engine, std::vector<Tensor> inputs);
+  // On these inputs, of the shapes' and the engine's types; those of a state are its first value.
+  BenchSession(std::shared_ptr<const Engine> engine, std::vector<Tensor> inputs,
+               const std::vector<StateBinding>& states = {});
   void run() {
     if (session_.is_partitioned()) session_.run(inputs_);
     else session_.run_prepared(in_, out_);
+    if (begins_) go_on();
   }
   // On a device with memory of its own, after a first run(): milliseconds there, without transfers, of `times` runs one
   // behind the other.
@@ -27,12 +32,16 @@ class BenchSession {
   // Runs once, step by step, and adds each step's milliseconds to its samples, by segment and step. Of one stage only.
   void sample_steps(std::vector<std::vector<std::vector<double>>>& samples);
   bool is_partitioned() const { return session_.is_partitioned(); }
+  Session& session() { return session_; }
 
  private:
   Session session_;
   std::vector<Tensor> inputs_, outputs_;
   std::vector<const void*> in_;
   std::vector<void*> out_;
+  bool begins_ = false;  // the states have their first values
+
+  void go_on();
 };
 
 // The GPU's own clock for run() of a session. The first call, the cold one, is the host's, with transfers: only then

@@ -31,6 +31,13 @@ std::string first_of(std::span<const std::string> names) {
   return names.size() > kShown ? concat(text, " and ", names.size() - kShown, " more") : text;
 }
 
+std::map<std::string, std::string> Dataset::preprocess() const {
+  std::map<std::string, std::string> said;
+  for (const Column& column : columns_)
+    if (!column.pictures.empty()) said[column.spec.name] = text_of(column.preprocess.options());
+  return said;
+}
+
 void Dataset::fill(const Column& column, int64_t first, int64_t count, Batch& out) const {
   if (!column.per_sample) {
     out.inputs.push_back(column.array);

@@ -20,7 +20,11 @@ namespace temper {
 
 struct InputSpec {
   std::string name;
-  TensorType type;  // the first axis is the batch; it and others may be symbolic
+  TensorType type;     // the first axis is the batch; it and others may be symbolic
+  bool whole = false;  // instead, a state: its file is one value, and none means zeros, with 1 for open dimensions
+  // How its pictures are prepared where the options do not say otherwise, as parse_preprocess reads it; "": nothing
+  // remembers it. `remembered_by`: who does ("the plan").
+  std::string preprocess, remembered_by;
 };
 
 struct DatasetOptions {
@@ -62,6 +66,8 @@ class Dataset {
   const std::vector<std::string>& filled() const { return filled_; }  // names of the inputs that are random
   // False for an input that goes into every batch as it is, because it has no sample axis.
   bool has_samples(size_t input) const { return columns_[input].per_sample; }
+  // Of the inputs that are pictures: all that was done to them, for those who remember it.
+  std::map<std::string, std::string> preprocess() const;
   const std::string& text() const { return text_; }  // "100 pictures in 10 classes, short side to 256 ..."
 
   // Throws Error{usage} outside [0, size()], Error{bad_file} that names the picture which cannot be read.
@@ -91,6 +97,10 @@ class Dataset {
   std::string text_;
 };
 
+// How the pictures of an input are prepared: as asked, then as it remembers, then by its type. A warning where what is
+// asked is not what is remembered. Throws as complete_preprocess and parse_preprocess do.
+Preprocess complete_remembered(const PreprocessOptions& asked, const InputSpec& spec);
+
 // One path for all inputs (--data). Throws Error{usage} for data that does not fit the model, with the list of what it
 // takes, and Error{bad_file} for what cannot be read.
 Dataset open_dataset(const std::string& path, const std::vector<InputSpec>& inputs, const DatasetOptions& options = {});
@@ -103,6 +113,9 @@ Dataset open_arrays(std::map<std::string, Tensor> arrays, const std::vector<Inpu
 // One path per input (--input NAME=FILE); the name may be empty where the model has one input. With no file at all and
 // options.fill_missing, the size is the fixed batch of the model, or 1.
 using InputFiles = std::vector<std::pair<std::string, std::string>>;
+// From "NAME=FILE", or "FILE" with an empty name. What stands before a '=' is a name where the model has such an input,
+// or where the whole argument is no file; a path may hold '=' too.
+InputFiles parse_input_files(const std::vector<std::string>& arguments, const std::vector<InputSpec>& inputs);
 Dataset open_input_files(const InputFiles& files, const std::vector<InputSpec>& inputs,
                          const DatasetOptions& options = {});
 

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/parse.h"
+#include "base/small_types.h"
 
 namespace temper {
 namespace {
@@ -207,7 +208,10 @@ Tensor read_npy(const std::string& path) {
 void write_npy(const std::string& path, const Tensor& tensor, bool force) {
   static constexpr std::string_view descrs[kDTypeCount] = {"<f4", "<f2", "",    "<f8", "|i1", "|u1", "<i2",
                                                            "<u2", "<i4", "<u4", "<i8", "<u8", "|b1"};
-  if (tensor.dtype() == DType::bf16) return write_npy(path, tensor.converted(DType::f32), force);
+  // numpy itself has neither bfloat16 nor the types that are stored only.
+  if (is_small_int(tensor.dtype())) return write_npy(path, tensor.with_bits_as(carrier_of(tensor.dtype())), force);
+  if (tensor.dtype() == DType::bf16 || is_stored_only(tensor.dtype()))
+    return write_npy(path, tensor.converted(DType::f32), force);
   std::string header = concat("{'descr': '", descrs[int(tensor.dtype())], "', 'fortran_order': False, 'shape': (");
   for (int64_t dim : tensor.dims()) append(header, dim), header += tensor.rank() == 1 ? "," : ", ";
   if (tensor.rank() > 1) header.resize(header.size() - 2);

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/checked.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "data/csv.h"
@@ -91,6 +92,32 @@ Tensor tensor_from_csv(const CsvTable& table, const InputSpec& spec) {
 
 }  // namespace
 
+Preprocess complete_remembered(const PreprocessOptions& asked, const InputSpec& spec) {
+  if (spec.preprocess.empty()) return complete_preprocess(asked, spec.type, spec.name);
+  PreprocessOptions base = with_context([&] { return concat("what ", spec.remembered_by, " remembers of pictures"); },
+                                        [&] { return parse_preprocess(spec.preprocess); });
+  PreprocessOptions open = base;  // to learn the size: that of the model, of what is asked, or the remembered one
+  if (asked.crop_height > 0) open.crop_height = asked.crop_height, open.crop_width = asked.crop_width;
+  const size_t rank = spec.type.shape.size();
+  const bool nhwc = over(base, asked).layout == PixelLayout::nhwc;
+  if (rank == 4) {
+    const Dim &height = spec.type.shape[nhwc ? 1 : 2], &width = spec.type.shape[nhwc ? 2 : 3];
+    if (height.is_constant()) open.crop_height = height.value();
+    if (width.is_constant()) open.crop_width = width.value();
+  }
+  const int64_t before = std::min(base.crop_height, base.crop_width), now = std::min(open.crop_height, open.crop_width);
+  if (base.resize > 0 && before > 0 && now > 0 && before != now)
+    base.resize = (base.resize * now + before / 2) / before;
+  base.crop_height = open.crop_height;
+  base.crop_width = open.crop_width;
+  const Preprocess remembered = complete_preprocess(base, spec.type, spec.name);
+  const Preprocess said = complete_preprocess(over(base, asked), spec.type, spec.name);
+  if (const std::string here = said.text(), there = remembered.text(); here != there)
+    log(LogLevel::warning, "input '", spec.name, "': pictures are prepared otherwise than ", spec.remembered_by,
+        " remembers: here ", here, "; there ", there);
+  return said;
+}
+
 // Collects columns, then settles how many samples there are.
 class DatasetOpener {
  public:
@@ -137,7 +164,7 @@ class DatasetOpener {
 
   Dataset finish() {
     for (const auto& column : data_.columns_)
-      if (column.random) {
+      if (column.random && !column.spec.whole) {
         if (!options_.fill_missing)
           fail(ErrorKind::usage, "no data for input '", column.spec.name, "'. The model takes: ", list_inputs(inputs_));
         data_.filled_.push_back(column.spec.name);
@@ -176,7 +203,7 @@ class DatasetOpener {
     claim(column);
     const TensorType& type = column.spec.type;
     bool fits = array.dtype() == type.dtype && array.rank() == type.rank();
-    for (size_t axis = 1; fits && axis < type.shape.size(); ++axis)
+    for (size_t axis = column.spec.whole ? 0 : 1; fits && axis < type.shape.size(); ++axis)
       fits = !type.shape[axis].is_constant() || type.shape[axis].value() == array.dims()[axis];
     if (!fits)
       fail(ErrorKind::usage, "an array ", array.type(), " does not fit input '", column.spec.name,
@@ -264,7 +291,7 @@ class DatasetOpener {
   void add_pictures(size_t index, std::vector<std::string> paths, std::vector<std::string> names) {
     Column& column = data_.columns_[index];
     claim(column);
-    column.preprocess = complete_preprocess(options_.preprocess, column.spec.type, column.spec.name);
+    column.preprocess = complete_remembered(options_.preprocess, column.spec);
     data_.text_ = concat(paths.size(), paths.size() == 1 ? " picture, " : " pictures, ", column.preprocess.text());
     column.pictures = std::move(paths);
     data_.names_ = std::move(names);
@@ -348,7 +375,8 @@ class DatasetOpener {
   void settle_size() {
     std::vector<Column*> counting, exact;
     for (Column& column : data_.columns_) {
-      if (column.random) continue;
+      if (column.spec.whole) settle_whole(column);
+      if (column.random || column.spec.whole) continue;
       const Shape& shape = column.spec.type.shape;
       const bool met = column.array.defined() && (shape.empty() || shape[0] == Dim(column.array.dims()[0]));
       (met ? exact : counting).push_back(&column);
@@ -373,15 +401,23 @@ class DatasetOpener {
     settle_random(counting.empty() && exact.empty());
   }
 
+  static void settle_whole(Column& column) {
+    column.per_sample = false;
+    if (!column.random) return;
+    Dims dims;
+    for (const Dim& dim : column.spec.type.shape) dims.push_back(dim.is_constant() ? dim.value() : 1);
+    column.array = Tensor(column.spec.type.dtype, dims);
+  }
+
   // Random inputs have samples where their batch axis is that of an input that has; `alone`: there is no data at all.
   void settle_random(bool alone) {
     const Dim* batch = nullptr;
     for (const Column& column : data_.columns_)
-      if (!batch && (alone || !column.random) && column.per_sample && column.spec.type.rank() > 0)
+      if (!batch && (alone || !column.random) && !column.spec.whole && column.per_sample && column.spec.type.rank() > 0)
         batch = &column.spec.type.shape[0];
     if (alone) data_.size_ = batch && batch->is_constant() ? batch->value() : 1;
     for (Column& column : data_.columns_) {
-      if (!column.random) continue;
+      if (!column.random || column.spec.whole) continue;
       const TensorType& type = column.spec.type;
       for (size_t axis = 1; axis < type.shape.size(); ++axis)
         if (!type.shape[axis].is_constant())
@@ -413,6 +449,20 @@ Dataset open_arrays(std::map<std::string, Tensor> arrays, const std::vector<Inpu
   DatasetOpener opener(inputs, options);
   opener.add(std::move(arrays));
   return opener.finish();
+}
+
+InputFiles parse_input_files(const std::vector<std::string>& arguments, const std::vector<InputSpec>& inputs) {
+  InputFiles files;
+  for (const std::string& argument : arguments) {
+    std::string name;
+    for (const InputSpec& input : inputs)
+      if (argument.starts_with(input.name + "=") && input.name.size() > name.size()) name = input.name;
+    const auto equals = argument.find('=');
+    if (name.empty() && equals != std::string::npos && !file_exists(argument)) name = argument.substr(0, equals);
+    files.emplace_back(name, name.empty() ? argument : argument.substr(name.size() + 1));
+    if (files.back().second.empty()) fail(ErrorKind::usage, "--input needs NAME=FILE, not '", argument, "'");
+  }
+  return files;
 }
 
 Dataset open_input_files(const InputFiles& files, const std::vector<InputSpec>& inputs, const DatasetOptions& options) {

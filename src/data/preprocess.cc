@@ -2,7 +2,10 @@
 #include "data/preprocess.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+
+#include "base/parse.h"
 
 namespace temper {
 namespace {
@@ -33,7 +36,179 @@ void write_sample(const Image& image, const Preprocess& p, T* out) {
 
 bool is_channels(const Dim& dim) { return dim == Dim(1) || dim == Dim(3); }
 
+// The shortest text that reads back as the same number.
+std::string exact(double value) {
+  if (value == 1.0 / 255) return "1/255";
+  char text[40];
+  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+  return std::string(text, end);
+}
+std::string exact(const std::vector<double>& values) {
+  std::string out;
+  for (const double value : values) out += concat(out.empty() ? "" : ",", exact(value));
+  return out;
+}
+
+[[noreturn]] void refuse_word(std::string_view word) {
+  fail(ErrorKind::usage, "'", word,
+       "' says nothing of pictures; words are fit=crop|stretch|letterbox, resize=N, crop=N|HEIGHTxWIDTH, crop_share=S, "
+       "mean=V|R,G,B, std=V|R,G,B, scale=S, order=rgb|bgr, layout=nchw|nhwc, filter=bilinear|bicubic and pad=N");
+}
+double number_of(std::string_view text, std::string_view word) {
+  const auto slash = text.find('/');
+  const auto whole = parse_number<double>(text.substr(0, slash));
+  const auto by = slash == text.npos ? std::optional(1.0) : parse_number<double>(text.substr(slash + 1));
+  if (!whole || !by || !std::isfinite(*whole / *by)) refuse_word(word);
+  return *whole / *by;
+}
+std::vector<double> numbers_of(std::string_view text, std::string_view word) {
+  std::vector<double> values;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t comma = std::min(text.find(',', at), text.size());
+    values.push_back(number_of(text.substr(at, comma - at), word));
+    at = comma + 1;
+  }
+  if (values.size() != 1 && values.size() != 3) refuse_word(word);
+  return values;
+}
+int64_t pixels_of(std::string_view text, std::string_view word, int64_t least) {
+  constexpr int64_t kMost = int64_t(1) << 20;
+  const auto value = parse_number<int64_t>(text);
+  if (!value || *value < least || *value > kMost) refuse_word(word);
+  return *value;
+}
+template <class T>
+T one_of(std::string_view text, std::string_view word, std::initializer_list<std::pair<std::string_view, T>> names) {
+  for (const auto& [name, value] : names)
+    if (name == text) return value;
+  refuse_word(word);
+}
+
+// The picture scaled as a whole to fit, in the middle of one of `pad` pixels. Sizes are rounded and the larger margin
+// is on the right and below, as Ultralytics' detectors were trained.
+Image letterboxed(const Image& image, const Preprocess& p) {
+  const double share = std::min(double(p.width) / double(image.width), double(p.height) / double(image.height));
+  const auto side = [&](int64_t own, int64_t most) {
+    return std::clamp<int64_t>(std::llround(double(own) * share), 1, most);
+  };
+  const int64_t width = side(image.width, p.width), height = side(image.height, p.height);
+  const Image inner = resize(image, width, height, p.filter);
+  Image whole = make_image(p.width, p.height, image.channels);
+  std::fill(whole.pixels.begin(), whole.pixels.end(), p.pad);
+  const int64_t left = (p.width - width) / 2, top = (p.height - height) / 2;
+  for (int64_t y = 0; y < height; ++y) std::copy_n(inner.at(0, y), width * image.channels, whole.at(left, top + y));
+  return whole;
+}
+
 }  // namespace
+
+PreprocessOptions over(const PreprocessOptions& base, const PreprocessOptions& asked) {
+  PreprocessOptions all = base;
+  // A way to fit and a length of the short side belong together.
+  if (asked.fit != PictureFit::automatic || asked.resize >= 0 || asked.crop_share > 0) {
+    if (asked.fit != PictureFit::automatic || asked.resize == 0) all.resize = -1, all.crop_share = 0;
+    if (asked.resize >= 0 || asked.crop_share > 0) all.fit = PictureFit::automatic;
+    if (asked.fit != PictureFit::automatic) all.fit = asked.fit;
+    if (asked.resize >= 0) all.resize = asked.resize, all.crop_share = 0;
+    if (asked.crop_share > 0) all.crop_share = asked.crop_share, all.resize = -1;
+  }
+  if (asked.crop_height > 0) all.crop_height = asked.crop_height, all.crop_width = asked.crop_width;
+  if (!asked.mean.empty()) all.mean = asked.mean;
+  if (!asked.std.empty()) all.std = asked.std;
+  if (asked.scale) all.scale = asked.scale;
+  if (asked.channels) all.channels = asked.channels;
+  if (asked.layout != PixelLayout::automatic) all.layout = asked.layout;
+  if (asked.filter) all.filter = asked.filter;
+  if (asked.pad >= 0) all.pad = asked.pad;
+  return all;
+}
+
+std::string text_of(const PreprocessOptions& options) {
+  std::string out;
+  const auto word = [&](std::string_view name, const std::string& value) {
+    out += concat(out.empty() ? "" : " ", name, "=", value);
+  };
+  if (options.fit != PictureFit::automatic)
+    word("fit", options.fit == PictureFit::crop      ? "crop"
+                : options.fit == PictureFit::stretch ? "stretch"
+                                                     : "letterbox");
+  if (options.resize >= 0) word("resize", concat(options.resize));
+  if (options.crop_share > 0) word("crop_share", exact(options.crop_share));
+  if (options.crop_height > 0) word("crop", concat(options.crop_height, "x", options.crop_width));
+  if (!options.mean.empty()) word("mean", exact(options.mean));
+  if (!options.std.empty()) word("std", exact(options.std));
+  if (options.scale) word("scale", exact(*options.scale));
+  if (options.channels) word("order", *options.channels == ChannelOrder::rgb ? "rgb" : "bgr");
+  if (options.layout != PixelLayout::automatic) word("layout", options.layout == PixelLayout::nchw ? "nchw" : "nhwc");
+  if (options.filter) word("filter", *options.filter == ResizeFilter::bilinear ? "bilinear" : "bicubic");
+  if (options.pad >= 0) word("pad", concat(options.pad));
+  return out;
+}
+
+PreprocessOptions parse_preprocess(std::string_view text) {
+  PreprocessOptions options;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    at = end + 1;
+    if (word.empty()) continue;
+    const size_t equals = word.find('=');
+    if (equals == word.npos) refuse_word(word);
+    const std::string_view name = word.substr(0, equals), value = word.substr(equals + 1);
+    if (name == "fit") {
+      options.fit = one_of<PictureFit>(
+          value, word,
+          {{"crop", PictureFit::crop}, {"stretch", PictureFit::stretch}, {"letterbox", PictureFit::letterbox}});
+    } else if (name == "resize") {
+      options.resize = pixels_of(value, word, 0);
+    } else if (name == "crop_share") {
+      options.crop_share = number_of(value, word);
+      if (!(options.crop_share > 0 && options.crop_share <= 1)) refuse_word(word);
+    } else if (name == "crop") {
+      const size_t x = value.find('x');
+      options.crop_height = pixels_of(value.substr(0, x), word, 1);
+      options.crop_width = x == value.npos ? options.crop_height : pixels_of(value.substr(x + 1), word, 1);
+    } else if (name == "mean") {
+      options.mean = numbers_of(value, word);
+    } else if (name == "std") {
+      options.std = numbers_of(value, word);
+    } else if (name == "scale") {
+      options.scale = number_of(value, word);
+      if (*options.scale == 0) refuse_word(word);
+    } else if (name == "order") {
+      options.channels = one_of<ChannelOrder>(value, word, {{"rgb", ChannelOrder::rgb}, {"bgr", ChannelOrder::bgr}});
+    } else if (name == "layout") {
+      options.layout = one_of<PixelLayout>(value, word, {{"nchw", PixelLayout::nchw}, {"nhwc", PixelLayout::nhwc}});
+    } else if (name == "filter") {
+      options.filter =
+          one_of<ResizeFilter>(value, word, {{"bilinear", ResizeFilter::bilinear}, {"bicubic", ResizeFilter::bicubic}});
+    } else if (name == "pad") {
+      options.pad = int(pixels_of(value, word, 0));
+      if (options.pad > 255) refuse_word(word);
+    } else {
+      refuse_word(word);
+    }
+  }
+  return options;
+}
+
+PreprocessOptions Preprocess::options() const {
+  PreprocessOptions said;
+  said.fit = letterbox ? PictureFit::letterbox : resize > 0 ? PictureFit::crop : PictureFit::stretch;
+  if (resize > 0) said.resize = resize;
+  said.crop_height = height;
+  said.crop_width = width;
+  if (dtype != DType::u8) {
+    said.mean.assign(mean.begin(), mean.end());
+    said.std.assign(std.begin(), std.end());
+    said.scale = scale;
+  }
+  said.channels = order;
+  said.layout = layout;
+  said.filter = filter;
+  if (letterbox) said.pad = pad;
+  return said;
+}
 
 Dims Preprocess::sample_dims() const {
   return layout == PixelLayout::nchw ? Dims{channels, height, width} : Dims{height, width, channels};
@@ -41,8 +216,10 @@ Dims Preprocess::sample_dims() const {
 
 std::string Preprocess::text() const {
   const std::string_view name = filter == ResizeFilter::bilinear ? "bilinear" : "bicubic";
-  std::string out = resize > 0 ? concat("short side to ", resize, " (", name, "), centre crop ", height, "x", width)
-                               : concat("stretched to ", height, "x", width, " (", name, ")");
+  std::string out = letterbox
+                        ? concat("letterboxed to ", height, "x", width, " (", name, ", filled with ", int(pad), ")")
+                    : resize > 0 ? concat("short side to ", resize, " (", name, "), centre crop ", height, "x", width)
+                                 : concat("stretched to ", height, "x", width, " (", name, ")");
   append(out, channels == 1 ? ", grey" : order == ChannelOrder::rgb ? ", RGB" : ", BGR");
   append(out, layout == PixelLayout::nchw ? ", NCHW" : ", NHWC");
   if (dtype == DType::u8) return out + ", pixels 0 to 255";
@@ -84,30 +261,38 @@ Preprocess complete_preprocess(const PreprocessOptions& options, const TensorTyp
   if (result.height < 1 || result.width < 1) refuse("has no pixels");
 
   const bool imagenet = result.channels == 3 && result.height == result.width && result.height >= 128;
-  result.resize = options.resize >= 0 ? options.resize
-                  : imagenet          ? int64_t(std::lround(double(result.height) * 256 / 224))
-                                      : 0;
+  result.letterbox = options.fit == PictureFit::letterbox;
+  if (result.letterbox && options.resize > 0) refuse("is letterboxed, so no short side is resized");
+  if (options.pad >= 0) result.pad = uint8_t(std::min(options.pad, 255));
+  const int64_t side_of_crop = std::min(result.height, result.width);
+  if (result.letterbox || options.fit == PictureFit::stretch || options.resize == 0) result.resize = 0;
+  else if (options.resize > 0) result.resize = options.resize;
+  else if (options.crop_share > 0)
+    result.resize = int64_t(std::floor(double(side_of_crop) / options.crop_share + 1e-9));
+  else if (imagenet) result.resize = int64_t(std::lround(double(result.height) * 256 / 224));
+  else if (options.fit == PictureFit::crop) result.resize = side_of_crop;
   if (result.resize > 0 && result.resize < std::max(result.height, result.width) && result.height == result.width)
     refuse("needs ", result.height, "x", result.width, " pixels; a short side of ", result.resize,
            " is too little for that crop");
 
-  if (type.dtype == DType::u8 && (!options.mean.empty() || !options.std.empty() || options.scale != 1.0 / 255))
+  if (type.dtype == DType::u8 && (!options.mean.empty() || !options.std.empty() || options.scale))
     refuse("takes the pixels as they are: mean, std and scale do not apply");
   if (result.channels == 3) result.mean = kImageNetMean, result.std = kImageNetStd;
   if (!options.mean.empty()) result.mean = per_channel(options.mean, "--mean");
   if (!options.std.empty()) result.std = per_channel(options.std, "--std");
   for (double value : result.std)
     if (!(std::isfinite(value) && value != 0)) fail(ErrorKind::usage, "--std must not be zero or infinite: ", value);
-  result.scale = options.scale;
-  result.order = options.channels;
-  result.filter = options.filter;
+  result.scale = options.scale.value_or(1.0 / 255);
+  result.order = options.channels.value_or(ChannelOrder::rgb);
+  result.filter = options.filter.value_or(ResizeFilter::bilinear);
   return result;
 }
 
 void preprocess_image(const Image& image, const Preprocess& p, std::byte* out) {
   const Image seen = p.channels == 1 ? to_grey(image) : image;
-  const Image ready = p.resize > 0 ? centre_crop(resize_short_side(seen, p.resize, p.filter), p.width, p.height)
-                                   : resize(seen, p.width, p.height, p.filter);
+  const Image ready = p.letterbox    ? letterboxed(seen, p)
+                      : p.resize > 0 ? centre_crop(resize_short_side(seen, p.resize, p.filter), p.width, p.height)
+                                     : resize(seen, p.width, p.height, p.filter);
   visit_dtype(p.dtype, [&]<class T>() {
     if constexpr (is_float(dtype_of<T>) || std::is_same_v<T, uint8_t>)
       write_sample(ready, p, reinterpret_cast<T*>(out));

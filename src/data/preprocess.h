@@ -7,6 +7,7 @@
 //   u8 inputs: the same geometry, the pixels themselves.
 #pragma once
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,29 +26,55 @@ enum class PixelLayout {
   nhwc
 };  // automatic: the axis (1 or 3) that has 1 or 3 channels; NCHW where both have
 
-struct PreprocessOptions {
-  int64_t resize = -1;                      // short side in pixels; 0: stretch to the crop's size; -1: as above
-  int64_t crop_height = 0, crop_width = 0;  // pixels that the model sees; 0: the model's own height and width
-  std::vector<double> mean, std;  // empty: as above; one value for all channels, or three for red, green, blue
-  double scale = 1.0 / 255;       // (pixel * scale - mean) / std
-  ChannelOrder channels =
-      ChannelOrder::rgb;  // the order in which the model takes them; mean and std stay red, green, blue
-  PixelLayout layout = PixelLayout::automatic;
-  ResizeFilter filter = ResizeFilter::bilinear;
+// How a picture comes to the size that the model sees. automatic: as above.
+enum class PictureFit {
+  automatic,
+  crop,       // its short side gets a length, and the middle is cut out
+  stretch,    // its sides are scaled by different factors
+  letterbox,  // it is scaled as a whole and lies in the middle of a plain picture, as detectors want it
 };
+
+// What is said of the preprocessing; what is not said is left to what a plan or model remembers, then to the above.
+struct PreprocessOptions {
+  PictureFit fit = PictureFit::automatic;
+  int64_t resize = -1;  // short side in pixels; 0: stretch to the crop's size; -1: not said
+  double crop_share =
+      0;  // of the crop, instead of `resize`: the side of the crop over that of the picture; 0: not said
+  int64_t crop_height = 0, crop_width = 0;  // pixels that the model sees; 0: the model's own height and width
+  std::vector<double> mean, std;  // empty: not said; one value for all channels, or three for red, green, blue
+  std::optional<double> scale;    // (pixel * scale - mean) / std; 1/255 where nothing says it
+  std::optional<ChannelOrder>
+      channels;  // the order in which the model takes them, RGB first; mean and std stay red, green, blue
+  PixelLayout layout = PixelLayout::automatic;
+  std::optional<ResizeFilter> filter;  // bilinear where nothing says it
+  int pad = -1;                        // of a letterbox: the value of the pixels around, 0 to 255; -1: 114
+
+  bool operator==(const PreprocessOptions&) const = default;
+};
+// What `asked` says, and the rest of `base`.
+PreprocessOptions over(const PreprocessOptions& base, const PreprocessOptions& asked);
+
+// Words that files and command lines hold: "fit=letterbox crop=640x640 scale=1/255 mean=0 std=1 order=rgb layout=nchw
+// filter=bilinear pad=114". parse_preprocess reads what text_of writes, in any order, and throws Error{usage} for
+// anything else.
+std::string text_of(const PreprocessOptions& options);
+PreprocessOptions parse_preprocess(std::string_view text);
 
 // The options completed for one model input.
 struct Preprocess {
   DType dtype = DType::f32;
   int64_t channels = 3, height = 0, width = 0;
-  int64_t resize = 0;  // short side; 0: stretch
+  int64_t resize = 0;      // short side; 0: stretch, or letterbox
+  bool letterbox = false;  // and `pad` around it
+  uint8_t pad = 114;
   std::array<double, 3> mean = {0, 0, 0}, std = {1, 1, 1};
   double scale = 1.0 / 255;
   ChannelOrder order = ChannelOrder::rgb;
   PixelLayout layout = PixelLayout::nchw;  // never automatic
   ResizeFilter filter = ResizeFilter::bilinear;
 
-  Dims sample_dims() const;  // without the batch axis
+  Dims sample_dims() const;           // without the batch axis
+  PreprocessOptions options() const;  // that say all of it
   std::string text()
       const;  // "short side to 256 (bilinear), centre crop 224x224, RGB, NCHW, (pixel/255 - mean) / std with ..."
 };

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "data/carried.h"
+#include "data/given_inputs.h"
+
 namespace temper {
 
 DataModel::DataModel(std::shared_ptr<const Engine> engine, std::string plan_path)
@@ -17,13 +20,15 @@ DataModel::DataModel(ModelSource model, BuildOptions options) : model_(std::move
     take_ports();
     return;
   }
-  const Graph graph = model_->import(options_.memory_limit).graph;
-  inputs_ = input_specs(graph);
+  const ImportedModel imported = model_->import(options_.memory_limit);
+  const Graph& graph = imported.graph;
+  inputs_ = input_specs(imported, model_->path);
+  if (const auto ranges = ranges_of(options_)) remember(inputs_, ranges->preprocess, "the calibration");
   for (const GraphOutput& output : graph.outputs()) outputs_.push_back(output.name);
 }
 
 void DataModel::take_ports() {
-  for (const PortInfo& input : engine_->inputs()) inputs_.push_back({input.name, input.type});
+  inputs_ = input_specs(*engine_);
   for (const PortInfo& output : engine_->outputs()) outputs_.push_back(output.name);
 }
 
@@ -31,10 +36,11 @@ BatchSizes DataModel::choose_batch(const Dataset& data, int64_t asked) const {
   constexpr int64_t kMost =
       32;  // enough to fill the machine, few enough to keep decoded pictures and activations small
   BatchSizes sizes{std::clamp<int64_t>(asked > 0 ? asked : data.size(), 1, asked > 0 ? asked : kMost), 1};
+  if (data.size() == 0 && asked == 0) sizes = {0, 0};  // a run without a sample
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (!data.has_samples(i)) continue;
     const Dim& dim = inputs_[i].type.shape[0];
-    int64_t min = 1, most = 0;
+    int64_t min = sizes.min, most = 0;
     if (dim.is_constant()) {
       min = most = dim.value();
       sizes.size = asked > 0 ? asked : most;
@@ -57,17 +63,24 @@ BatchSizes DataModel::choose_batch(const Dataset& data, int64_t asked) const {
 std::shared_ptr<const Engine> DataModel::engine(const Dataset& data, const BatchSizes& batch, int64_t count,
                                                 bool measured) {
   if (engine_) return engine_;
-  const std::vector<Tensor> sample = data.batch(0, 1).inputs;
-  const int64_t rest = (count ? count : data.size()) % batch.size;
+  const std::vector<Tensor> sample = data.batch(0, std::min<int64_t>(1, data.size())).inputs;
+  const int64_t rest = batch.size ? (count ? count : data.size()) % batch.size : 0;
   BuildOptions options = options_;
+  std::string symbol;  // of the batch: a state may have it, too
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (data.has_samples(i) && inputs_[i].type.shape[0].is_symbol()) symbol = inputs_[i].type.shape[0].text();
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    Dims dims = sample[i].dims(), least = dims;
+    Dims dims = sample[i].dims();
+    for (size_t axis = 0; !symbol.empty() && axis < dims.size(); ++axis)
+      if (inputs_[i].type.shape[axis].text() == symbol) dims[axis] = batch.size;
+    Dims least = dims;
     if (data.has_samples(i)) {
       dims[0] = batch.size;
       least[0] = inputs_[i].type.shape[0].is_constant() || rest == 0 ? batch.size : rest;
     }
     options.shapes[inputs_[i].name] = {least, dims, dims};
   }
+  options.preprocess = data.preprocess();
   options.batch_buckets = false;
   if (!measured) options.measure = options.segments = false;
   return engine_ = build_engine(*model_, options);

@@ -13,13 +13,20 @@
 
 namespace temper {
 
-bool raises_to_bf16(const std::string& text, const std::string& device) {
-  if (!text.empty() && text != "bf16" && text != "fp32")
-    fail(ErrorKind::usage, "--raise-to is bf16 or fp32, not '", text, "'");
+std::optional<DType> raised_to(const std::string& text, const std::string& precision, const std::string& device) {
+  const std::optional<PrecisionParts> parts = parts_of(precision);
+  const std::optional<DType> own = parts && parts->int8 ? parts->half : std::nullopt;
+  if (!text.empty() && text != "bf16" && text != "fp32" && text != "fp16")
+    fail(ErrorKind::usage, "--raise-to is bf16, fp16 or fp32, not '", text, "'");
+  if ((own == DType::f16 && text == "bf16") || (own != DType::f16 && text == "fp16"))
+    fail(ErrorKind::usage, "--raise-to ", text, " does not go with --precision ", precision,
+         own ? ", whose layers are in int8 or its 16 bits" : "; use int8+fp16");
+  if (text == "fp32") return std::nullopt;
+  if (own) return own;
   if (text == "bf16" && !computes_bf16(device))
     fail(ErrorKind::unsupported,
          "--raise-to bf16 needs AVX512_BF16 instructions, which this CPU does not have; use --raise-to fp32");
-  return text != "fp32" && computes_bf16(device);
+  return computes_bf16(device) ? std::optional(DType::bf16) : std::nullopt;
 }
 
 void check_metric(const std::optional<Metric>& metric, std::optional<double> max_drop, const Graph& imported,
@@ -47,17 +54,14 @@ void check_metric(const std::optional<Metric>& metric, std::optional<double> max
 
 namespace {
 
-std::vector<std::string> integer_layers(const Graph& graph, const Ranges& ranges, const PlacementOptions& placement) {
+// Convolutions and products below f32, by name, which several may have.
+std::vector<std::string> narrow_layers(const Graph& graph) {
   std::vector<std::string> layers;
-  for (const PlacedNode& node : place_quantization(graph, ranges, placement).nodes)
-    if (node.integer && (node.op == "conv" || node.op == "matmul")) layers.push_back(node.node);
-  return layers;
-}
-std::vector<std::string> narrow_layers(const Lowering& lowering) {
-  std::vector<std::string> layers;
-  for (int32_t n = 0; n < lowering.graph.node_count(); ++n)
-    if (const Node& node = lowering.graph.node({n}); is_product(node.op))
-      if (const DType dtype = lowering.graph.type(node.inputs[0]).dtype; dtype == DType::f16 || dtype == DType::bf16)
+  for (int32_t n = 0; n < graph.node_count(); ++n)
+    if (const Node& node = graph.node({n}); is_product(node.op))
+      if (const DType dtype = graph.type(node.inputs[0]).dtype;
+          (dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::i8 || dtype == DType::u8) &&
+          std::ranges::find(layers, node.name) == layers.end())
         layers.push_back(node.name);
   return layers;
 }
@@ -86,20 +90,17 @@ MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Data
            "; --metric agreement, cosine or snr judge without the labels");
     log(LogLevel::warning, guessing);
   }
-  const std::vector<std::string> layers =
-      precision == "int8"
-          ? integer_layers(graph, ranges, options.placement)
-          : narrow_layers(lowered_to(graph, precision, ranges, options.placement.keep_nodes, options.device));
+  const auto with = [&](const PlacementOptions& placement) {
+    return in_precision(graph, precision, ranges, placement, options.device, options.passes);
+  };
+  const std::vector<std::string> layers = narrow_layers(with(options.placement));
   int trials = 0;
-  mixed.search = search_layers(layers, budget.bf16, [&](const KeptNodes& keep) {
+  mixed.search = search_layers(layers, budget.half, [&](const KeptNodes& keep) {
     tell(options.progress, "mixed precision: candidate ", ++trials, ", ", layers.size() - keep.size(), " of ",
          layers.size(), " layers in ", precision);
     PlacementOptions placement = options.placement;
     placement.keep_nodes.insert(keep.begin(), keep.end());
-    const auto engine =
-        precision == "int8"
-            ? trial_int8(graph, ranges, placement, options)
-            : trial_engine(lowered_to(graph, precision, ranges, placement.keep_nodes, options.device).graph, options);
+    const auto engine = trial_engine(with(placement), options);
     const Evaluation tried = evaluate_beside(what, reference, engine);
     const Judgement& judged = mixed.judged.emplace_back(judge(tried, budget.metric, budget.max_drop));
     return Loss{judged.drop, judged.noise, judged.holds, int(mixed.judged.size()) - 1};
@@ -107,12 +108,13 @@ MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Data
   return mixed;
 }
 
-std::map<std::string, double> saved_times(const TimedBuild& fp32, const TimedBuild& int8) {
-  const SavedTimes saved = saved_by_int8(fp32, int8);
+std::map<std::string, double> saved_times(const TimedBuild& fp32, const TimedBuild& narrow,
+                                          const std::string& precision) {
+  const SavedTimes saved = saved_by(narrow, fp32);
   if (!saved.slower.empty()) {
     std::string names;
     for (size_t i = 0; i < saved.slower.size() && i < 5; ++i) names += concat(i ? "," : "", saved.slower[i]);
-    log(LogLevel::warning, "int8 is slower than fp32 in ", saved.slower.size(), " of ", saved.ms.size(),
+    log(LogLevel::warning, precision, " is slower than fp32 in ", saved.slower.size(), " of ", saved.ms.size(),
         " layers: ", names, saved.slower.size() > 5 ? ",..." : "",
         "; --keep-fp32 with their names builds them in fp32");
   }
@@ -121,7 +123,7 @@ std::map<std::string, double> saved_times(const TimedBuild& fp32, const TimedBui
 
 namespace {
 std::string decision_text(const MixedSearch& mixed, DType dtype) {
-  return dtype == DType::f32 ? "fp32" : dtype == DType::bf16 ? "bf16" : mixed.precision;
+  return dtype == DType::f32 ? "fp32" : dtype == DType::bf16 ? "bf16" : dtype == DType::f16 ? "fp16" : mixed.precision;
 }
 }  // namespace
 
@@ -154,14 +156,15 @@ std::string text_of(const MixedSearch& mixed) {
   };
   std::string text = concat(name_of(mixed.of(mixed.search.all).metric), " drop with every layer in ", mixed.precision,
                             ": ", answers(mixed.search.all), ", on ", mixed.samples, " samples",
-                            mixed.precision == "int8" ? " of the calibration data" : "", "; budget ",
+                            quantizes(mixed.precision) ? " of the calibration data" : "", "; budget ",
                             format_number(100 * mixed.max_drop, 3), " %");
   if (mixed.search.keep.empty()) return text + (mixed.search.holds ? ": it holds" : ": it does not hold");
-  const auto bf16 = std::count_if(mixed.search.keep.begin(), mixed.search.keep.end(),
-                                  [](const auto& entry) { return entry.second == DType::bf16; });
-  const auto fp32 = int64_t(mixed.search.keep.size()) - bf16;
-  text += concat("; with ", fp32 || !bf16 ? concat(fp32, " in fp32") : "", fp32 && bf16 ? " and " : "",
-                 bf16 ? concat(bf16, " in bf16") : "", " of ", mixed.search.layers.size(),
+  const auto half = std::count_if(mixed.search.keep.begin(), mixed.search.keep.end(),
+                                  [](const auto& entry) { return entry.second != DType::f32; });
+  const auto fp32 = int64_t(mixed.search.keep.size()) - half;
+  const auto is_f16 = std::ranges::any_of(mixed.search.keep, [](const auto& e) { return e.second == DType::f16; });
+  text += concat("; with ", fp32 || !half ? concat(fp32, " in fp32") : "", fp32 && half ? " and " : "",
+                 half ? concat(half, is_f16 ? " in fp16" : " in bf16") : "", " of ", mixed.search.layers.size(),
                  " layers: ", answers(mixed.search.loss));
   return text + (mixed.search.holds ? "" : ": it does not hold even so") +
          concat(" (", mixed.search.trials, " candidates tried)");

@@ -83,6 +83,16 @@ double samples_factor(double ratio, const Interval& interval, double same) {
   return std::isfinite(width) ? std::max(1.0, width * width / (needed * needed)) : 1e9;
 }
 
+Paired paired_of(const std::vector<double>& a_ms, const std::vector<double>& b_ms, const PairedOptions& options) {
+  Paired result;
+  result.a_ms = a_ms;
+  result.b_ms = b_ms;
+  for (size_t i = 0; i < a_ms.size(); ++i) result.ratios.push_back(a_ms[i] / b_ms.at(i));
+  conclude(result);
+  decide(result, options);
+  return result;
+}
+
 Turns measure_turns(const std::vector<std::function<void()>>& bodies, const PairedOptions& options, Clock& clock) {
   std::vector<Side> sides;
   Turns turns;

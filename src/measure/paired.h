@@ -52,6 +52,9 @@ Turns measure_turns(const std::vector<std::function<void()>>& bodies, const Pair
 Paired measure_paired(const std::function<void()>& a, const std::function<void()>& b, const PairedOptions& options = {},
                       Clock& clock = host_clock());
 
+// The verdict on rounds that were taken elsewhere: by round, a call's milliseconds of each body; at least one round.
+Paired paired_of(const std::vector<double>& a_ms, const std::vector<double>& b_ms, const PairedOptions& options = {});
+
 Verdict verdict_of(const Interval& interval, double same);
 
 // How many times as many samples would make the interval narrow enough to leave out 1, or to lie within `same` of it,

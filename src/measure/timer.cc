@@ -58,11 +58,12 @@ void warm_up(const std::function<void()>& body, const TimerOptions& options, Clo
     for (; samples.warmup_runs < options.warmup; ++samples.warmup_runs) body();
     return;
   }
-  const double start = clock.now_ms(), limit_ms = options.max_seconds * 1e3 / 4;
+  const bool fixed_time = options.warmup_seconds >= 0;
+  const double start = clock.now_ms(), limit_ms = 1e3 * (fixed_time ? options.warmup_seconds : options.max_seconds / 4);
   std::vector<double> runs;
   int calls = 1;
   samples.warmup_stable = false;
-  while (!samples.warmup_stable) {
+  while (fixed_time || !samples.warmup_stable) {
     runs.push_back(warmup_run(body, clock, calls, samples.warmup_runs));
     samples.warmup_stable = is_stable(runs);
     if (clock.now_ms() - start >= limit_ms) break;
@@ -94,7 +95,7 @@ Samples measure(const std::function<void()>& body, const TimerOptions& options, 
     // Two runs decide on grouping: one alone may have been interrupted.
     const double once = clock.elapsed_ms(body, 1), again = clock.elapsed_ms(body, 1);
     samples.warmup_runs += 2;
-    samples.calls_per_sample = calls_for(std::min(once, again));
+    if (!options.single_calls) samples.calls_per_sample = calls_for(std::min(once, again));
   }
   const size_t least = fixed ? size_t(options.iterations) : size_t(std::max(options.min_samples, 1));
   const size_t most = fixed ? least : std::max(least, size_t(std::max(options.max_samples, 1)));

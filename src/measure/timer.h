@@ -17,8 +17,10 @@ struct TimerOptions {
   double relative_error = 0.005;  // of the median: half the width of its 95 % interval, over the median
   int min_samples = 6;            // six is the least number of samples that has a 95 % interval of the median
   int max_samples = 100000;
-  int warmup = -1;      // -1: until stable, for at most a quarter of max_seconds
-  int iterations = -1;  // -1: the stopping rule; otherwise exactly this many samples of one call each
+  int warmup = -1;             // -1: until stable, for at most a quarter of max_seconds
+  int iterations = -1;         // -1: the stopping rule; otherwise exactly this many samples of one call each
+  double warmup_seconds = -1;  // instead of `warmup`: for so long, however stable; -1: not
+  bool single_calls = false;   // a sample is one call however short it is: the clock's overhead is in all of them
   // Called between samples, not more often than five times a second. The cold run has count 0.
   std::function<void(int samples, double seconds)> progress;
 };

@@ -52,11 +52,12 @@ UnfitForF16 unfit_for_f16(const Graph& graph, const Largest& seen, std::string_v
   }
   for (int32_t n = 0; n < graph.node_count(); ++n) {
     const Node& node = graph.node({n});
-    if (!is_product(node.op)) continue;
+    const auto name = product_name(node.op, node.name);
+    if (!name) continue;
     for (size_t i : {0, 1})
       if (const Tensor* constant = graph.constant(node.inputs[i]); constant && constant->dtype() == DType::f32)
         if (const double largest = largest_element(*constant); largest > kLargest || (largest > 0 && largest < kSmall))
-          unfit.products[node.name] =
+          unfit.products[*name] =
               concat("its operand '", graph.value(node.inputs[i]).name, "' ", reason_of(largest, "in the model"));
   }
   return unfit;

@@ -77,9 +77,10 @@ class Placer {
     for (const auto& [name, dtype] : options_.keep_nodes) {
       bool found = false;
       for (int32_t n = 0; n < graph_.node_count(); ++n)
-        found |= graph_.node({n}).name == name && is_product(graph_.node({n}).op);
+        found |= product_name(graph_.node({n}).op, graph_.node({n}).name) == name;
       if (!found)
-        fail(ErrorKind::usage, "--keep-fp32 or --keep-bf16: there is no convolution or matrix product named '", name,
+        fail(ErrorKind::usage,
+             "--keep-fp32, --keep-bf16 or --keep-fp16: there is no convolution or matrix product named '", name,
              "'; temper inspect --layers of a plan lists the names");
     }
     if (ranges_.values.empty()) fail(ErrorKind::usage, "the ranges are empty; calibrate the model again");
@@ -138,10 +139,14 @@ class Placer {
 
   std::string why_not(const Node& node) {
     if (const auto it = options_.keep_nodes.find(node.name); it != options_.keep_nodes.end())
-      return concat("kept in ", it->second == DType::bf16 ? "bf16" : "fp32", " as asked");
+      return concat("kept in ",
+                    it->second == DType::f32   ? "fp32"
+                    : it->second == DType::f16 ? "fp16"
+                                               : "bf16",
+                    " as asked");
     const bool first = !has_before_[index_of(node)], last = !has_after_[index_of(node)];
-    if (options_.keep_first && first) return "kept in fp32: a first layer";
-    if (options_.keep_last && last) return "kept in fp32: a last layer";
+    if (options_.keep_first && first) return "kept out of int8: a first layer";
+    if (options_.keep_last && last) return "kept out of int8: a last layer";
     const Tensor* weights = graph_.constant(node.inputs[1]);
     if (const auto* product = node.op.get_if<ops::MatMul>()) {
       if (graph_.constant(node.inputs[0])) return "its first operand is the constant";

@@ -12,8 +12,8 @@
 
 namespace temper {
 
-// Convolutions and products that are not quantized, by name, and what they compute in: f32, or bf16. In the placed
-// graph they are f32 all the same; lower_precision takes the latter on from there.
+// Convolutions and products that are not quantized, by name, and what they compute in: f32, bf16 or f16. In the placed
+// graph they are f32 all the same; lower_precision takes the others on from there.
 using KeptNodes = std::map<std::string, DType>;
 
 struct PlacementOptions {

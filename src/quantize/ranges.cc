@@ -109,6 +109,8 @@ static void json_fields(V& v, T& ranges) {
   v.field("samples", ranges.samples, Within{0, kMostCount});
   v.field("seed", ranges.seed);
   v.field("placeholder", ranges.placeholder);
+  if constexpr (V::kReads) v.may_lack("preprocess", ranges.preprocess);
+  else v.field("preprocess", ranges.preprocess);
   v.field("notes", ranges.notes);
   v.field("sample_hashes", ranges.sample_hashes, Each{Hex64()});
   v.field("order", ranges.order);
@@ -150,6 +152,7 @@ Ranges merge(const Ranges& a, const Ranges& b) {
   if (a.method != b.method)
     refuse("the methods differ (", a.method, " and ", b.method, "); calibrate both parts with the same --method");
   if (a.placeholder != b.placeholder) refuse("one was observed on placeholder data, the other on real data");
+  if (a.preprocess != b.preprocess) refuse("their pictures were prepared in different ways");
   Ranges joined = a;
   joined.samples += b.samples;
   joined.sample_hashes.clear();

@@ -30,10 +30,11 @@ struct Ranges {
   std::string method;              // as asked for
   int64_t samples = 0;
   uint64_t seed = 0;
-  bool placeholder = false;                   // observed on noise: meaningless for accuracy
-  std::vector<std::string> notes;             // what the user should read
-  std::vector<uint64_t> sample_hashes;        // Batch::hashes of the samples, sorted, none twice
-  std::map<std::string, TensorRange> values;  // by value name
+  bool placeholder = false;                       // observed on noise: meaningless for accuracy
+  std::map<std::string, std::string> preprocess;  // by input that took pictures: how (data/preprocess.h reads it)
+  std::vector<std::string> notes;                 // what the user should read
+  std::vector<uint64_t> sample_hashes;            // Batch::hashes of the samples, sorted, none twice
+  std::map<std::string, TensorRange> values;      // by value name
   std::vector<std::string> order;  // of all names, as a cache lists them: the graph's order, or that of the cache read
   std::string cache_header;        // of the TensorRT cache that the ranges came from
   bool operator==(const Ranges&) const = default;

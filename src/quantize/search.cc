@@ -5,7 +5,7 @@
 
 namespace temper {
 
-LayerSearch search_layers(const std::vector<std::string>& layers, bool bf16,
+LayerSearch search_layers(const std::vector<std::string>& layers, std::optional<DType> half,
                           const std::function<Loss(const KeptNodes&)>& try_keeping) {
   LayerSearch search;
   const auto tried = [&](const KeptNodes& keep) {
@@ -28,10 +28,11 @@ LayerSearch search_layers(const std::vector<std::string>& layers, bool bf16,
   std::stable_sort(search.layers.begin(), search.layers.end(), [](const LayerLoss& a, const LayerLoss& b) {
     return a.alone.noise != b.alone.noise ? a.alone.noise > b.alone.noise : a.alone.drop > b.alone.drop;
   });
-  // The first `wide` layers in f32, those up to `raised` in bf16.
+  // The first `wide` layers in f32, those up to `raised` in 16 bits.
   const auto kept = [&](size_t wide, size_t raised) {
     KeptNodes keep;
-    for (size_t i = 0; i < raised; ++i) keep[search.layers[i].layer] = i < wide ? DType::f32 : DType::bf16;
+    for (size_t i = 0; i < raised; ++i)
+      keep[search.layers[i].layer] = i < wide ? DType::f32 : half.value_or(DType::f32);
     return keep;
   };
   // The smallest count above `low` that holds, by bisection; `high` is known to.
@@ -48,7 +49,7 @@ LayerSearch search_layers(const std::vector<std::string>& layers, bool bf16,
   search.holds = search.loss.holds;
   if (search.holds) {
     const size_t raised = fewest(0, layers.size(), [&](size_t count) { return kept(count, count); });
-    if (bf16) {
+    if (half) {
       const KeptNodes none_wide = kept(0, raised);
       if (const Loss loss = tried(none_wide); loss.holds) search.loss = loss, search.keep = none_wide;
       else fewest(0, raised, [&](size_t wide) { return kept(wide, raised); });

@@ -3,6 +3,7 @@
 // enough; of a bf16 or fp16 model likewise, where "int8" below means that.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct Loss {
 struct LayerLoss {
   std::string layer;
   Loss alone;                  // of the model with this one layer in int8, the others in FP32
-  DType decision = DType::i8;  // or f32, bf16
+  DType decision = DType::i8;  // or f32, bf16, f16
 };
 
 struct LayerSearch {
@@ -36,11 +37,12 @@ struct LayerSearch {
 // Partial quantization after H. Wu et al., "Integer quantization for deep learning inference" (2020), section 6.1: the
 // layers are tried one at a time in int8 with all others in FP32, sorted by what that loses (noise first, then drop,
 // then their order), and the worst are raised. How many is found by bisection, which takes it that raising more layers
-// does not lose more; the number that is returned was itself tried and holds. With `bf16`, a second bisection finds how
-// many of them, the worst again, need FP32: the others are raised to BF16. Where every layer in int8 holds, none is
-// tried alone. Where the budget does not hold even with all of them in FP32, `holds` is false and all are.
+// does not lose more; the number that is returned was itself tried and holds. With `half` (bf16 or f16), a second
+// bisection finds how many of them, the worst again, need FP32: the others are raised to that. Where every layer in
+// int8 holds, none is tried alone. Where the budget does not hold even with all of them in FP32, `holds` is false and
+// all are.
 // `try_keeping` measures the model with these layers raised, and judges it; the same must give the same loss.
-LayerSearch search_layers(const std::vector<std::string>& layers, bool bf16,
+LayerSearch search_layers(const std::vector<std::string>& layers, std::optional<DType> half,
                           const std::function<Loss(const KeptNodes& keep)>& try_keeping);
 
 }  // namespace temper

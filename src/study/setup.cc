@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "data/carried.h"
 #include "data/sample.h"
 #include "measure/environment.h"
 #include "onnx/used_files.h"
@@ -97,9 +98,12 @@ StudySetup set_up(const StudyOptions& options) {
   if (is_plan(options.model))
     fail(ErrorKind::usage, "'", options.model, "' is a plan; a study builds its own from the ONNX model");
   const std::string& device = options.build.device;
-  Budget budget{options.max_drop.value_or(0), options.metric, raises_to_bf16(options.raise_to, device), true};
+  const Budget budget{options.max_drop.value_or(0), options.metric, std::nullopt, true};
   if (options.method != "auto") Method::parse(options.method);
   std::vector<std::string> precisions = precisions_of(options.precisions), skipped;
+  if (std::find(precisions.begin(), precisions.end(), kBestPrecision) != precisions.end())
+    fail(ErrorKind::usage,
+         "--precision best is for one plan; a study names precisions, builds each, and says which is the fastest");
   std::erase_if(precisions, [&](const std::string& precision) {
     const std::string why = lacks_precision(device, precision);
     if (!why.empty()) skipped.push_back(concat(precision, " is left out: ", why));
@@ -109,10 +113,14 @@ StudySetup set_up(const StudyOptions& options) {
   const auto& asked = options.precisions;
   if (precisions.size() == 1 && !skipped.empty() && std::find(asked.begin(), asked.end(), "fp32") == asked.end())
     fail(ErrorKind::unsupported, "--precision ", joined(asked), ": ", skipped[0], ", and nothing else was asked for");
+  for (const std::string& precision : precisions)
+    if (quantizes(precision)) raised_to(options.raise_to, precision, device);  // refuses what does not go together
   for (const std::string& text : skipped) log(LogLevel::warning, text);
   check_files(files_of(options, precisions));
   ImportedModel model = import_onnx(options.model, {{}, options.build.memory_limit});
-  Dataset data = options.data.open(input_specs(model.graph));
+  std::vector<InputSpec> specs = input_specs(model, options.model);
+  fix_sizes(specs, options.build.shapes);
+  Dataset data = options.data.open(specs);
   StudyParts parts = split(data, options);
   check_metric(budget.metric, options.max_drop, model.graph, data, options.classes, int64_t(parts.evaluation.size()));
   log(LogLevel::info, data.text(), ": ", parts.calibration.size(), " to calibrate on, ", parts.evaluation.size(),

@@ -46,7 +46,7 @@ struct StudySetup {
   ImportedModel model;
   Dataset data;
   StudyParts parts;
-  Budget budget;
+  Budget budget;                        // what it raises layers to is that of each precision
   std::vector<std::string> precisions;  // fp32 first
   std::vector<std::string> skipped;     // those that the device has not got, each with the reason
   int64_t batch = 1, fixed = 0;
@@ -57,7 +57,7 @@ struct StudySetup {
   // Of the plans, in the name of steps that are about all of them.
   std::string all() const {
     std::string text;
-    for (const std::string& precision : precisions) text += concat(text.empty() ? "" : "+", precision);
+    for (const std::string& precision : precisions) text += concat(text.empty() ? "" : ",", precision);
     return text;
   }
 };

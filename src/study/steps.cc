@@ -14,7 +14,12 @@ namespace temper {
 using Json = nlohmann::ordered_json;
 
 namespace {
+constexpr const char* kSchema = "temper.step/2";
 std::string hash_of(const Json& json) { return hex(xxh3(strict::dump(json))); }
+// Whether a member is there and equal.
+bool has(const Json& object, const char* name, const std::string& value) {
+  return object.contains(name) && object[name] == value;
+}
 }  // namespace
 
 Steps::Steps(std::string folder, const Json& key, bool force)
@@ -31,8 +36,8 @@ Json Steps::run(const std::string& name, const std::function<Json()>& work,
     // A file that is damaged is a step that has to be done again, as one that is missing. Whoever reads the result
     // relies on its shape: the hash says that it is what was saved.
     const Json saved = Json::parse(read_file(path), nullptr, false);
-    if (saved.is_object() && saved.contains("key") && saved["key"] == key_ && saved.contains("result") &&
-        saved.contains("hash") && saved["hash"] == hash_of(saved["result"]) && (!holds || holds(saved["result"]))) {
+    if (saved.is_object() && has(saved, "schema", kSchema) && has(saved, "key", key_) && saved.contains("result") &&
+        has(saved, "hash", hash_of(saved["result"])) && (!holds || holds(saved["result"]))) {
       log(LogLevel::info, name, ": done before, taken from ", path);
       return saved["result"];
     }
@@ -42,8 +47,7 @@ Json Steps::run(const std::string& name, const std::function<Json()>& work,
   Json result = work();
   write_file_atomically(
       output,
-      strict::dump(Json{{"schema", "temper.step/2"}, {"key", key_}, {"hash", hash_of(result)}, {"result", result}}, 1) +
-          "\n");
+      strict::dump(Json{{"schema", kSchema}, {"key", key_}, {"hash", hash_of(result)}, {"result", result}}, 1) + "\n");
   return result;
 }
 

@@ -14,6 +14,7 @@
 #include "bench/side_by_side.h"
 #include "calibrate/dataset.h"
 #include "evaluate/text.h"
+#include "optimize/precision.h"
 #include "report/report.h"
 #include "study/steps.h"
 #include "study/summary.h"
@@ -54,8 +55,9 @@ std::shared_ptr<const Engine> build(const StudySetup& setup, const std::string& 
   BuildOptions build = o.build;
   build.precision = precision;
   build.shapes = setup.shapes;
-  build.calibration = precision == "int8" ? setup.ranges_path() : "";
-  if (precision != "int8") build.placement = {};
+  build.preprocess = setup.data.preprocess();
+  build.calibration = quantizes(precision) ? setup.ranges_path() : "";
+  if (!quantizes(precision)) build.placement = {};
   build.command = o.build_command ? o.build_command(build, keep) : "";
   build.placement.keep_nodes.insert(keep.begin(), keep.end());
   build.batch_buckets = false;
@@ -65,20 +67,25 @@ std::shared_ptr<const Engine> build(const StudySetup& setup, const std::string& 
   return build_engine(o.model, build);
 }
 
+std::string name_of_kept(DType dtype) { return dtype == DType::f32 ? "fp32" : dtype == DType::f16 ? "fp16" : "bf16"; }
+
 // Which layers go back to a wider type, and what each of them costs. `fp32` is that plan's path.
-Json search_step(const StudySetup& setup, const std::string& fp32) {
+Json search_step(const StudySetup& setup, const std::string& precision, const std::string& fp32) {
   const StudyOptions& o = setup.options;
+  Budget budget = setup.budget;
+  budget.half = raised_to(o.raise_to, precision, o.build.device);
   const Ranges ranges = load_ranges(setup.ranges_path());
-  MixedSearch mixed = search_mixed(setup.model.graph, ranges, setup.data, setup.parts.calibration, o.classes,
-                                   setup.budget, plain_build(o));
-  // The time of each layer in int8, in the model that has all of them in int8.
+  MixedSearch mixed = search_mixed(setup.model.graph, ranges, setup.data, setup.parts.calibration, o.classes, budget,
+                                   plain_build(o), precision);
+  // The time of each layer in that precision, in the model that has all of them in it.
   mixed.saved_ms = saved_times(
       [&](const std::set<std::string>& doubted) {
         return layer_times(doubted.empty() ? *Engine::load(fp32) : *build(setup, "fp32", {}, doubted));
       },
-      [&](const std::set<std::string>& doubted) { return layer_times(*build(setup, "int8", {}, doubted)); });
+      [&](const std::set<std::string>& doubted) { return layer_times(*build(setup, precision, {}, doubted)); },
+      precision);
   Json keep = Json::object();
-  for (const auto& [layer, dtype] : mixed.search.keep) keep[layer] = dtype == DType::bf16 ? "bf16" : "fp32";
+  for (const auto& [layer, dtype] : mixed.search.keep) keep[layer] = name_of_kept(dtype);
   return {{"keep", keep}, {"mixed", json_of(mixed)}, {"text", text_of(mixed)}, {"table", json_of(table_of(mixed))}};
 }
 
@@ -214,23 +221,29 @@ Json explain_step(const StudySetup& setup, const Json& builds) {
 Study run_study(const StudyOptions& options) {
   const StudySetup setup = set_up(options);
   Steps steps(options.output + "/steps", key_of(setup), options.force);
-  Json notes = Json::array(), builds = Json::array(), search;
+  Json notes = Json::array(), builds = Json::array(), searches = Json::array();
   for (const std::string& text : setup.skipped) notes.push_back(text);
   if (!setup.parts.left_out.empty())
     notes.push_back(concat(setup.parts.left_out.size(), " pictures cannot be read and were left out"));
   if (setup.parts.duplicates)
     notes.push_back(concat(setup.parts.duplicates, " samples with the content of a calibrated one were not evaluated"));
   const auto written = [](const Json& result) { return file_is(result.at("file")); };
+  bool calibrated = false;
   for (const std::string& precision : setup.precisions) {
     KeptNodes keep;
-    if (precision == "int8") {
-      const Json calibrated = steps.run("calibrate", [&] { return calibrate_step(setup); }, written);
-      for (const std::string note : calibrated.at("notes")) notes.push_back(note);
-      log_notes(calibrated.at("notes"));
+    if (quantizes(precision)) {
+      if (!calibrated) {
+        const Json made = steps.run("calibrate", [&] { return calibrate_step(setup); }, written);
+        for (const std::string note : made.at("notes")) notes.push_back(note);
+        log_notes(made.at("notes"));
+        calibrated = true;
+      }
       if (options.max_drop) {
-        search = steps.run("search", [&] { return search_step(setup, builds[0].at("file").at("path")); });
+        const Json search = steps.run("search-" + precision,
+                                      [&] { return search_step(setup, precision, builds[0].at("file").at("path")); });
         for (const auto& [layer, dtype] : search.at("keep").items())
-          keep[layer] = dtype == "bf16" ? DType::bf16 : DType::f32;
+          keep[layer] = dtype == "bf16" ? DType::bf16 : dtype == "fp16" ? DType::f16 : DType::f32;
+        searches.push_back(search);
       }
     }
     builds.push_back(steps.run("build-" + precision, [&] { return build_step(setup, precision, keep); }, written));
@@ -263,7 +276,9 @@ Study run_study(const StudyOptions& options) {
              {"max_drop", options.max_drop ? Json(*options.max_drop) : Json(nullptr)},
              {"notes", notes},
              {"precisions", Json::array()},
-             {"mixed", search.is_null() ? search : search.at("mixed")}};
+             {"mixed", searches.empty() ? Json(nullptr) : searches[0].at("mixed")},
+             {"other_searches", Json::array()}};
+  for (size_t i = 1; i < searches.size(); ++i) study["other_searches"].push_back(searches[i].at("mixed"));
   bool over = false;
   for (size_t i = 0; i < setup.precisions.size(); ++i) {
     const Json &build = builds[i], &answers = evaluated.at("rows")[i], &speed = timed.at("rows")[i];
@@ -298,14 +313,14 @@ Study run_study(const StudyOptions& options) {
   const Table table = study_table(study);
   std::string text = concat("# ", std::filesystem::path(options.model).filename().string(), "\n\n",
                             markdown_table(table), "\n", study_verdict(study), "\n");
-  if (!search.is_null())
+  for (const Json& search : searches)
     text +=
         concat("\n", search.at("text").get<std::string>(), "\n\n", markdown_table(table_of_json(search.at("table"))));
   write_file_atomically({options.output + "/study.json", FileKind::study, options.force}, json_text(study));
   write_file_atomically({options.output + "/study.md", FileKind::markdown, options.force}, text);
   const std::string page = options.output + "/report.html";
   write_file_atomically({page, FileKind::page, options.force}, report_html(read_report(parts)));
-  return {study, search, study_verdict(study), over, builds[0].at("threads").get<int>(), page};
+  return {study, searches, study_verdict(study), over, builds[0].at("threads").get<int>(), page};
 }
 
 }  // namespace temper

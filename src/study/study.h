@@ -11,9 +11,10 @@ namespace temper {
 
 struct Study {
   nlohmann::ordered_json record;  // temper.study/1, as in study.json
-  nlohmann::ordered_json search;  // of mixed precision: its "text" and "table" (table_of_json); null without
-  std::string verdict;            // in a line
-  bool over = false;              // a precision loses more than the budget
+  nlohmann::ordered_json
+      searches;         // of mixed precision, for each that quantizes: its "text" and "table" (table_of_json)
+  std::string verdict;  // in a line
+  bool over = false;    // a precision loses more than the budget
   int threads = 0;
   std::string page;  // the path of report.html
 };

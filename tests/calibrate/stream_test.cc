@@ -101,8 +101,18 @@ TEST(StreamCalibration, AutoTakesTheLeastSquaredErrorOfAllSamplesWhereTooFewCanB
         << got.notes.back();
     EXPECT_NE(got.notes.back().find("fewer than 16; 80 samples that differ are enough"), std::string::npos)
         << got.notes.back();
-    expect_alike({got.model_sha256, got.precision, got.method, got.samples, got.seed, false, wanted.notes,
-                  got.sample_hashes, got.values, got.order, ""},
+    expect_alike({got.model_sha256,
+                  got.precision,
+                  got.method,
+                  got.samples,
+                  got.seed,
+                  false,
+                  {},
+                  wanted.notes,
+                  got.sample_hashes,
+                  got.values,
+                  got.order,
+                  ""},
                  wanted);
   };
   expect_unjudged(samples(5), "1");

@@ -41,6 +41,37 @@ TEST(Preprocess, DefaultsFollowFromTheInputType) {
             "short side to 256 (bilinear), centre crop 224x224, RGB, NHWC, pixels 0 to 255");
 }
 
+TEST(Preprocess, WordsReadBackAsTheSameOptions) {
+  const PreprocessOptions all{.fit = PictureFit::letterbox,
+                              .crop_height = 48,
+                              .crop_width = 320,
+                              .mean = {0.1, 0.2, 0.3},
+                              .std = {1.0 / 3},
+                              .scale = 1.0 / 255,
+                              .channels = ChannelOrder::bgr,
+                              .layout = PixelLayout::nhwc,
+                              .filter = ResizeFilter::bicubic,
+                              .pad = 0};
+  EXPECT_EQ(parse_preprocess(text_of(all)), all);
+  EXPECT_EQ(parse_preprocess(""), PreprocessOptions());
+  for (const char* type : {"f32[batch,3,224,224]", "f32[1,3,48,320]", "f32[1,1,8,8]", "u8[1,224,224,3]"}) {
+    const Preprocess once = complete(type);
+    EXPECT_EQ(complete(type, parse_preprocess(text_of(once.options()))).text(), once.text());
+  }
+  for (const char* wrong : {"fit", "fit=round", "mean=1,2", "mean=1,,2", "scale=0", "scale=nan", "crop=0",
+                            "crop=9999999", "resize=-1", "crop_share=2", "pad=256", "x=1", "std=1/0"})
+    EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { parse_preprocess(wrong); }), "says nothing of pictures");
+}
+
+TEST(Preprocess, WhatIsAskedGoesBeforeWhatIsRemembered) {
+  const PreprocessOptions base = parse_preprocess("fit=crop resize=256 crop=224x224 mean=0.5 scale=1/255 order=bgr");
+  EXPECT_EQ(text_of(over(base, parse_preprocess("fit=letterbox mean=0"))),
+            "fit=letterbox crop=224x224 mean=0 scale=1/255 order=bgr");
+  EXPECT_EQ(over(base, parse_preprocess("resize=240")).resize, 240);
+  EXPECT_EQ(over(parse_preprocess("fit=letterbox"), parse_preprocess("resize=0")).fit, PictureFit::automatic);
+  EXPECT_EQ(over(base, {}), base);
+}
+
 TEST(Preprocess, OptionsThatDoNotFitAreRefused) {
   const auto refused = [](const char* type, PreprocessOptions options = {}) {
     return error_of(ErrorKind::usage, [&] { complete(type, options); });

@@ -119,12 +119,12 @@ TEST(Placement, FirstLastAndNamedLayersStayInFloatWhenAsked) {
   const Ranges ranges = ranges_of({{"x", 1}, {"a", 4}, {"p", 3}, {"s", 1}, {"c", 3}, {"r", 3}});
   PlacementOptions options;
   options.keep_first = true;
-  EXPECT_EQ(reason(place_quantization(graph, ranges, options), "a"), "kept in fp32: a first layer");
+  EXPECT_EQ(reason(place_quantization(graph, ranges, options), "a"), "kept out of int8: a first layer");
   EXPECT_EQ(reason(place_quantization(graph, ranges, options), "f"), "integer");
   options = {};
   options.keep_last = true;
   const Placement last = place_quantization(graph, ranges, options);
-  EXPECT_EQ(reason(last, "f"), "kept in fp32: a last layer");
+  EXPECT_EQ(reason(last, "f"), "kept out of int8: a last layer");
   EXPECT_EQ(reason(last, "r"), "no quantized layer follows");
   EXPECT_EQ(reason(last, "a"), "integer");
   options = {};

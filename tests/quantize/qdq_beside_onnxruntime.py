@@ -41,7 +41,7 @@ def check(name, model, calibration, evaluation, folder, method, level=onnxruntim
     np.save(folder / "evaluation.npy", evaluation)
     shape = "x".join(map(str, evaluation.shape))
     temper("calibrate", model, "--data", folder / "calibration.npy", "--method", method, "-o", folder / "ranges.json", "--cache", folder / "trt.cache", "--quiet")
-    temper("build", model, "-o", folder / "int8.plan", "--precision", "int8", "--calibration", folder / "ranges.json", "--shapes", shape, "--quick", "--no-timing-cache",
+    temper("build", model, "-o", folder / "int8.plan", "--precision", "int8", "--calibration", folder / "ranges.json", "--shapes", shape, "--no-measure",
            "--qdq", folder / "qdq.onnx", "--quiet")
     temper("run", folder / "int8.plan", "--input", folder / "evaluation.npy", "--batch", len(evaluation), "--output-dir", folder / "out", "--quiet")
     ours = np.load(next((folder / "out").glob("*.npy")))
@@ -63,7 +63,7 @@ def check(name, model, calibration, evaluation, folder, method, level=onnxruntim
     assert not foreign, f"scales that are none of the ranges': {foreign}"
     # The other road: cache -> ranges -> Q/DQ.
     temper("calibrate", model, "--from-cache", folder / "trt.cache", "-o", folder / "from_cache.json", "--quiet")
-    temper("build", model, "-o", folder / "again.plan", "--precision", "int8", "--calibration", folder / "from_cache.json", "--shapes", shape, "--quick", "--no-timing-cache",
+    temper("build", model, "-o", folder / "again.plan", "--precision", "int8", "--calibration", folder / "from_cache.json", "--shapes", shape, "--no-measure",
            "--qdq", folder / "again.onnx", "--quiet")
     again = activation_scales(onnx.load(folder / "again.onnx"))
     assert {k: bits(v) for k, v in again.items()} == {k: bits(v) for k, v in scales.items()}, "a scale changed on the way through the cache"
@@ -91,7 +91,7 @@ def check_documented_cache(folder):
     temper("calibrate", model, "--lint", cache, "--quiet")
     temper("calibrate", model, "--from-cache", cache, "-o", folder / "ranges.json", "--cache", folder / "back.cache", "--quiet")
     assert (folder / "back.cache").read_bytes() == cache.read_bytes(), "the cache came back with other bytes"
-    temper("build", model, "-o", folder / "int8.plan", "--precision", "int8", "--calibration", folder / "ranges.json", "--shapes", "1x1x28x28", "--quick", "--no-timing-cache",
+    temper("build", model, "-o", folder / "int8.plan", "--precision", "int8", "--calibration", folder / "ranges.json", "--shapes", "1x1x28x28", "--no-measure",
            "--qdq", folder / "qdq.onnx", "--quiet")
     documented = dict(line.split(": ") for line in cache.read_text().splitlines()[1:])
     scales = {name: bits(scale) for name, scale in activation_scales(onnx.load(folder / "qdq.onnx")).items()}

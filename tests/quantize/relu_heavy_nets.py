@@ -104,7 +104,7 @@ def noise_ratios(model, folder, shape, calibrated, evaluated):
         temper("calibrate", model, "--data", folder / "calibration.npy", "-o", folder / "r.json", "--quiet", *([] if method is None else ["--method", method]))
         if method is None:
             chosen = json.loads((folder / "r.json").read_text())["method"]
-        judged = json.loads(temper("evaluate", model, "--data", folder / "evaluation.npy", "--precision", "int8", "--calibration", folder / "r.json", "--metric", "snr", "--quick", "--json", "--quiet"))
+        judged = json.loads(temper("evaluate", model, "--data", folder / "evaluation.npy", "--precision", "int8", "--calibration", folder / "r.json", "--metric", "snr", "--no-measure", "--json", "--quiet"))
         found[method] = min(output["snr_db"] for output in judged["outputs"])
     return found, chosen
 

@@ -18,7 +18,7 @@ struct Model {
   LayerSearch search(double max_drop, bool bf16 = false) {
     std::vector<std::string> names;
     for (const auto& [name, loss] : layers) names.push_back(name);
-    return search_layers(names, bf16, [&](const KeptNodes& keep) {
+    return search_layers(names, bf16 ? std::optional(DType::bf16) : std::nullopt, [&](const KeptNodes& keep) {
       asked.push_back(keep);
       Loss total{base};
       for (const auto& [name, loss] : layers)

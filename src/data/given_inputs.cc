@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/given_inputs.h"
+
+#include <algorithm>
+
+#include "data/bench_session.h"
+#include "data/carried.h"
+#include "data/sample.h"
+
+namespace temper {
+
+std::vector<InputSpec> input_specs(const Engine& engine) {
+  std::vector<InputSpec> specs;
+  for (const PortInfo& input : engine.inputs()) specs.push_back({input.name, input.type, false, "", ""});
+  remember(specs, engine.info().preprocess, "the plan");
+  return specs;
+}
+
+std::string batch_symbol(const std::vector<InputSpec>& inputs) {
+  for (const InputSpec& input : inputs) {
+    if (input.type.shape.empty() || input.type.shape[0].is_constant()) continue;
+    if (input.type.shape[0].is_symbol()) return input.type.shape[0].text();
+  }
+  return "";
+}
+
+GivenInputs read_given(const InputRequest& request, const std::vector<InputSpec>& inputs, int64_t batch,
+                       const std::map<std::string, ShapeRange>& tuned) {
+  constexpr int64_t kMost = 32;  // as where data are run in batches
+  DatasetOptions options;
+  options.memory_limit = request.memory_limit;
+  const std::string symbol = batch_symbol(inputs);
+  GivenInputs given;
+  for (const auto& file : parse_input_files(request.arguments, inputs)) {
+    const std::string &name = file.first, &path = file.second;
+    const auto of_name = [&](const InputSpec& input) { return input.name == name; };
+    auto spec = std::find_if(inputs.begin(), inputs.end(), of_name);
+    if (name.empty() && inputs.size() == 1) spec = inputs.begin();
+    if (spec == inputs.end()) open_input_files({{name, path}}, inputs, options);  // says what the model takes
+    const Dataset data = open_input_files({{"", path}}, {*spec}, options);
+    const Shape& shape = spec->type.shape;
+    int64_t count = 1;
+    if (data.has_samples(0)) {
+      count = data.size();
+      if (shape[0].is_constant()) {
+        count = shape[0].value();
+      } else if (shape[0].text() == symbol) {
+        const auto range = tuned.find(spec->name);
+        count = std::min<int64_t>(count, kMost);
+        if (range != tuned.end()) count = std::clamp(count, range->second.min[0], range->second.opt[0]);
+        if (batch > 0) count = batch;
+      }
+    }
+    if (data.size() == 0 && count > 0) fail(ErrorKind::usage, "'", path, "' holds no samples");
+    std::vector<Tensor> one = data.batch(0, std::min(count, data.size())).inputs;
+    fill_up(data, one, count);
+    if (!given.emplace(spec->name, std::move(one[0])).second)
+      fail(ErrorKind::usage, "input '", spec->name, "' is given twice");
+  }
+  return given;
+}
+
+GivenInputs read_given(const InputRequest& request, const Engine& engine, int64_t batch) {
+  return read_given(request, input_specs(engine), batch, engine.info().shapes);
+}
+
+Bindings bindings_of(const GivenInputs& given, const std::vector<InputSpec>& inputs) {
+  Bindings bindings;
+  for (const InputSpec& input : inputs) {
+    const auto found = given.find(input.name);
+    if (found == given.end()) continue;
+    for (size_t axis = 0; axis < input.type.shape.size(); ++axis)
+      if (const Dim& dim = input.type.shape[axis]; dim.is_symbol())
+        bindings.emplace(dim.text(), found->second.dims()[axis]);
+  }
+  return bindings;
+}
+
+std::vector<Tensor> with_random(const Engine& engine, const std::vector<Dims>& shapes, const GivenInputs& given) {
+  std::vector<Tensor> inputs = random_inputs(engine, shapes);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (const auto found = given.find(engine.inputs()[i].name); found != given.end()) inputs[i] = found->second;
+  return inputs;
+}
+
+std::vector<Tensor> first_inputs(const Engine& engine, const std::vector<Dims>& shapes, const GivenInputs& given,
+                                 const std::vector<StateBinding>& states) {
+  std::vector<Tensor> inputs = with_random(engine, shapes, given);
+  for (const State& state : states_of(states, engine))
+    if (!given.contains(engine.inputs()[state.input].name))
+      inputs[state.input] = Tensor(inputs[state.input].dtype(), shapes[state.input]);
+  return inputs;
+}
+
+std::string text_of(const Engine& engine, const GivenInputs& given) {
+  const std::string random = "seeded random numbers, and integers wider than a byte 0";
+  if (given.empty()) return concat("inputs are ", random);
+  std::string names;
+  for (const auto& [name, tensor] : given) names += concat(names.empty() ? "" : ", ", name);
+  return concat("inputs were given: ", names,
+                given.size() < engine.inputs().size() ? concat("; the others are ", random) : std::string());
+}
+
+}  // namespace temper

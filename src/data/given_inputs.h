@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The user's own inputs of runs that are timed: what steers branches and loops must be what it is in use.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "graph/graph.h"
+#include "runtime/engine.h"
+
+namespace temper {
+
+// By the name of the input; those that are not in it get random numbers.
+using GivenInputs = std::map<std::string, Tensor>;
+
+// What is read, as by every --input: "NAME=FILE" or "FILE".
+struct InputRequest {
+  std::vector<std::string> arguments;
+  int64_t memory_limit = -1;  // see DatasetOptions
+};
+
+// One run's inputs. An input whose first axis is the batch gets `batch` samples: the first of its file, and where there
+// are fewer, the last one again; batch 0: all of them, within `tuned` and up to 32. Another input gets its whole file,
+// where the model does not say how many samples it takes. Throws as open_input_files does.
+GivenInputs read_given(const InputRequest& request, const std::vector<InputSpec>& inputs, int64_t batch,
+                       const std::map<std::string, ShapeRange>& tuned = {});
+GivenInputs read_given(const InputRequest& request, const Engine& engine, int64_t batch);
+
+// The first open dimension that begins an input: what a number of samples stands for. Empty where there is none.
+std::string batch_symbol(const std::vector<InputSpec>& inputs);
+// What the shapes of given inputs say of symbols.
+Bindings bindings_of(const GivenInputs& given, const std::vector<InputSpec>& inputs);
+
+std::vector<InputSpec> input_specs(const Engine& engine);
+
+// All inputs of these shapes: those given, and random_inputs (bench_session.h).
+std::vector<Tensor> with_random(const Engine& engine, const std::vector<Dims>& shapes, const GivenInputs& given);
+// The same with zeros for states that were not given, as where they begin.
+std::vector<Tensor> first_inputs(const Engine& engine, const std::vector<Dims>& shapes, const GivenInputs& given,
+                                 const std::vector<StateBinding>& states);
+// "inputs were given: sr; the others are seeded random numbers, and integers wider than a byte 0"
+std::string text_of(const Engine& engine, const GivenInputs& given);
+
+}  // namespace temper
