@@ -3,6 +3,8 @@
 // the border of the library, whatever compilers are on its two sides.
 #pragma once
 #include <cstring>
+#include <exception>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -30,6 +32,14 @@ namespace detail {
 inline void check(temper_status status) {
   if (status != TEMPER_OK) throw Error(status, temper_last_error());
 }
+// The bytes that a function gives.
+template <class Give>
+std::string taken(Give&& give) {
+  temper_bytes* bytes = nullptr;
+  check(give(&bytes));
+  const std::unique_ptr<temper_bytes, void (*)(temper_bytes*)> owned(bytes, temper_bytes_free);
+  return std::string(static_cast<const char*>(temper_bytes_data(bytes)), temper_bytes_size(bytes));
+}
 template <class T>
 constexpr bool holds(temper_dtype dtype) {
   switch (dtype) {
@@ -46,6 +56,16 @@ constexpr bool holds(temper_dtype dtype) {
     case TEMPER_I64: return std::is_same_v<T, int64_t>;
     case TEMPER_U64: return std::is_same_v<T, uint64_t>;
     case TEMPER_BOOL: return std::is_same_v<T, bool>;
+    case TEMPER_F8E4M3FN:
+    case TEMPER_F8E4M3FNUZ:
+    case TEMPER_F8E5M2:
+    case TEMPER_F8E5M2FNUZ:
+    case TEMPER_F8E8M0:
+    case TEMPER_F4E2M1:
+    case TEMPER_U4:
+    case TEMPER_U2: return std::is_same_v<T, uint8_t>;
+    case TEMPER_I4:
+    case TEMPER_I2: return std::is_same_v<T, int8_t>;
   }
   return false;
 }
@@ -87,7 +107,11 @@ class Tensor {
     require<T>();
     return reinterpret_cast<const T*>(bytes_.data());
   }
-  temper_tensor view() const { return {dtype_, dims_.size(), dims_.data(), bytes_.data()}; }
+  // Its data is null of a default-constructed tensor alone, which stands for a session's state.
+  temper_tensor view() const {
+    const void* empty = dims_.data();  // some address, where there is no element
+    return {dtype_, dims_.size(), dims_.data(), bytes_.empty() ? empty : bytes_.data()};
+  }
 
  private:
   template <class T>
@@ -111,18 +135,46 @@ struct ShapeRange {
   std::vector<int64_t> min, opt, max;
 };
 
+// Measured times in memory, which several builds may read and extend; copies share them.
+class Timings {
+ public:
+  Timings() : Timings(std::string()) {}
+  // The bytes of bytes(), or of a timing cache file; none: no times.
+  explicit Timings(const std::string& bytes) {
+    temper_timings* timings = nullptr;
+    detail::check(temper_timings_create(bytes.data(), bytes.size(), &timings));
+    handle_.reset(timings, temper_timings_free);
+  }
+  // Takes what `other` holds.
+  void add(const Timings& other) { detail::check(temper_timings_add(handle(), other.handle())); }
+  std::string bytes() const {
+    return detail::taken([&](temper_bytes** bytes) { return temper_timings_save_bytes(handle(), bytes); });
+  }
+  temper_timings* handle() const { return handle_.get(); }
+
+ private:
+  std::shared_ptr<temper_timings> handle_;
+};
+
 struct BuildOptions {
   std::string device = "cpu";
   std::string precision = "fp32";
-  std::string calibration;   // file of ranges, for int8; "": none
+  std::string calibration;   // file of ranges, for int8 (alone or with 16 bits) and fp16; "": none
   std::string timing_cache;  // file of measured times, read and extended; "": none
   int threads = 0;           // 0: all that the process may use
   int64_t memory_limit = 0;  // bytes that the model may take; 0: by its size
+  double time_limit = 0;     // seconds that the search for one shape's plan may take; 0: 120
   std::vector<ShapeRange> shapes;
+  std::vector<std::vector<ShapeRange>> profiles;     // instead of shapes: several sets of them, any of which may be run
+  std::shared_ptr<const Timings> timings;            // instead of timing_cache: read and extended
+  std::function<bool(const std::string&)> progress;  // told now and then; false ends the build (TEMPER_CANCELLED)
+  void* cuda_context = nullptr;                      // see temper_load_options
+  bool measure = true;  // false: each step takes the first kernel that can compute it, and none is timed
 };
 
 struct LoadOptions {
-  bool map_file = false;  // see temper_load_options: nobody may write to the file while the engine lives
+  bool map_file = false;         // see temper_load_options: nobody may write to the file while the engine lives
+  void* cuda_context = nullptr;  // see temper_load_options
 };
 
 // Limits of what is kept for shapes that come at run time: what was used last; see temper_shape_limits. 0: the default.
@@ -135,39 +187,60 @@ struct ShapeLimits {
 class Engine {
  public:
   static Engine load(const std::string& plan_path, const LoadOptions& options = {}) {
+    const temper_load_options plain = plain_of(options);
     temper_engine* engine = nullptr;
-    temper_load_options plain = {};
-    plain.map_file = options.map_file;
     detail::check(temper_engine_load_with(plan_path.c_str(), &plain, &engine));
     return Engine(engine);
   }
-  // Imports, optimises and measures: seconds to minutes. Needs the library temper_build.
-  static Engine build(const std::string& onnx_path, const BuildOptions& options = {}) {
-    std::vector<temper_shape_range> shapes;
-    for (const ShapeRange& range : options.shapes) {
-      if (range.min.size() != range.opt.size() || range.max.size() != range.opt.size())
-        throw Error(TEMPER_USAGE, "min, opt and max of '" + range.input + "' differ in their number of dimensions");
-      shapes.push_back({range.input.c_str(), range.opt.size(), range.min.data(), range.opt.data(), range.max.data()});
-    }
-    const auto or_null = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
-    temper_build_options plain = {};
-    plain.device = or_null(options.device);
-    plain.precision = or_null(options.precision);
-    plain.calibration = or_null(options.calibration);
-    plain.timing_cache = or_null(options.timing_cache);
-    plain.threads = options.threads;
-    plain.memory_limit = options.memory_limit;
-    plain.shapes = shapes.data();
-    plain.shape_count = shapes.size();
+  // The same of the bytes that save_bytes() gave, or of a plan file; they are copied.
+  static Engine load_bytes(const void* plan, size_t size, const LoadOptions& options = {}) {
+    const temper_load_options plain = plain_of(options);
     temper_engine* engine = nullptr;
-    detail::check(temper_engine_build(onnx_path.c_str(), &plain, &engine));
+    detail::check(temper_engine_load_bytes(plan, size, &plain, &engine));
     return Engine(engine);
+  }
+  // Imports, optimises and measures: seconds to minutes. Needs the library temper_build. What `progress` throws ends
+  // the build and comes back as it is.
+  static Engine build(const std::string& onnx_path, const BuildOptions& options = {}) {
+    return build_with(options, [&](const temper_build_options* plain, temper_engine** engine) {
+      return temper_engine_build(onnx_path.c_str(), plain, engine);
+    });
+  }
+  // The same of an ONNX model's bytes, with all its weights in them.
+  static Engine build_bytes(const void* onnx, size_t size, const BuildOptions& options = {}) {
+    return build_with(options, [&](const temper_build_options* plain, temper_engine** engine) {
+      return temper_engine_build_bytes(onnx, size, plain, engine);
+    });
   }
 
   // A file that was there stays if writing fails, and unless it is a plan; `force` replaces files of other kinds, too.
   // Throws Error{TEMPER_USAGE} for a file that the engine was loaded or built from, even then.
   void save(const std::string& plan_path, bool force = false) const {
     detail::check((force ? temper_engine_save_over : temper_engine_save)(handle(), plan_path.c_str()));
+  }
+  // The bytes of that file.
+  std::string save_bytes() const {
+    return detail::taken([&](temper_bytes** bytes) { return temper_engine_save_bytes(handle(), bytes); });
+  }
+  // What it holds, every step with its kernel, as JSON.
+  std::string describe() const {
+    return detail::taken([&](temper_bytes** bytes) { return temper_engine_describe(handle(), bytes); });
+  }
+  // The dimensions of each output for inputs of these shapes (in the engine's order), without planning: -1 for one that
+  // depends on data.
+  std::vector<std::vector<int64_t>> output_dims(const std::vector<std::vector<int64_t>>& input_dims) const {
+    const std::vector<Port> takes = inputs();
+    std::vector<temper_tensor> list;
+    for (size_t i = 0; i < input_dims.size(); ++i)
+      list.push_back(
+          {i < takes.size() ? takes[i].dtype : TEMPER_F32, input_dims[i].size(), input_dims[i].data(), nullptr});
+    std::vector<std::vector<int64_t>> all;
+    for (const Port& port : outputs()) {
+      std::vector<int64_t> dims(port.dims.size());
+      detail::check(temper_engine_output_dims(handle(), list.data(), list.size(), all.size(), dims.data()));
+      all.push_back(std::move(dims));
+    }
+    return all;
   }
   std::vector<Port> inputs() const { return ports(temper_engine_input_count(handle()), temper_engine_input); }
   std::vector<Port> outputs() const { return ports(temper_engine_output_count(handle()), temper_engine_output); }
@@ -188,6 +261,66 @@ class Engine {
   }
 
  private:
+  static temper_load_options plain_of(const LoadOptions& options) {
+    temper_load_options plain = {};
+    plain.map_file = options.map_file;
+    plain.cuda_context = options.cuda_context;
+    return plain;
+  }
+  static std::vector<temper_shape_range> plain_of(const std::vector<ShapeRange>& ranges) {
+    std::vector<temper_shape_range> shapes;
+    for (const ShapeRange& range : ranges) {
+      if (range.min.size() != range.opt.size() || range.max.size() != range.opt.size())
+        throw Error(TEMPER_USAGE, "min, opt and max of '" + range.input + "' differ in their number of dimensions");
+      shapes.push_back({range.input.c_str(), range.opt.size(), range.min.data(), range.opt.data(), range.max.data()});
+    }
+    return shapes;
+  }
+  // What the caller's progress function threw does not cross the library.
+  struct Told {
+    const std::function<bool(const std::string&)>& progress;
+    std::exception_ptr thrown;
+  };
+  template <class Build>
+  static Engine build_with(const BuildOptions& options, Build&& build) {
+    const auto or_null = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
+    temper_build_options plain = {};
+    plain.device = or_null(options.device);
+    plain.precision = or_null(options.precision);
+    plain.calibration = or_null(options.calibration);
+    plain.timing_cache = or_null(options.timing_cache);
+    plain.threads = options.threads;
+    plain.memory_limit = options.memory_limit;
+    plain.time_limit = options.time_limit;
+    const std::vector<temper_shape_range> shapes = plain_of(options.shapes);
+    plain.shapes = shapes.data();
+    plain.shape_count = shapes.size();
+    std::vector<std::vector<temper_shape_range>> ranges;
+    std::vector<temper_shape_profile> profiles;
+    for (const std::vector<ShapeRange>& profile : options.profiles) ranges.push_back(plain_of(profile));
+    for (const std::vector<temper_shape_range>& profile : ranges) profiles.push_back({profile.data(), profile.size()});
+    plain.profiles = profiles.data();
+    plain.profile_count = profiles.size();
+    if (options.timings) plain.timings = options.timings->handle();
+    plain.cuda_context = options.cuda_context;
+    plain.no_measure = !options.measure;
+    Told told{options.progress, nullptr};
+    if (options.progress) {
+      plain.progress = [](const char* text, void* context) -> int {
+        Told& its = *static_cast<Told*>(context);
+        try {
+          return !its.progress(text);
+        } catch (...) { its.thrown = std::current_exception(); }
+        return 1;
+      };
+      plain.progress_context = &told;
+    }
+    temper_engine* engine = nullptr;
+    const temper_status status = build(&plain, &engine);
+    if (told.thrown) std::rethrow_exception(told.thrown);
+    detail::check(status);
+    return Engine(engine);
+  }
   explicit Engine(temper_engine* engine) : handle_(engine, temper_engine_free) {}
   template <class Get>
   std::vector<Port> ports(size_t count, Get get) const {
@@ -220,10 +353,33 @@ inline Tensor read_pictures(const Engine& engine, const std::vector<std::string>
 // One thread at a time; it keeps what it needs of the engine.
 class Session {
  public:
-  explicit Session(const Engine& engine) : outputs_(temper_engine_output_count(engine.handle())) {
+  explicit Session(const Engine& engine) : outputs_(temper_engine_output_count(engine.handle())), kept_(outputs_) {
+    for (const Port& port : engine.outputs()) names_.push_back(port.name);
     temper_session* session = nullptr;
     detail::check(temper_session_create(engine.handle(), &session));
     handle_.reset(session);
+  }
+
+  // Outputs of a run that are inputs of the next, as pairs of input and output; see temper_session_keep_state. Then
+  // Tensor() as such an input takes what the last run left, at first zeros, and run() gives Tensor() for such an
+  // output.
+  void keep_state(const std::vector<std::pair<std::string, std::string>>& states) {
+    std::vector<temper_state> list;
+    for (const auto& [input, output] : states) list.push_back({input.c_str(), output.c_str()});
+    detail::check(temper_session_keep_state(handle_.get(), list.data(), list.size()));
+    kept_.assign(outputs_, false);
+    for (size_t i = 0; i < outputs_; ++i)
+      for (const auto& state : states)
+        if (names_[i] == state.second) kept_[i] = true;
+  }
+  void reset_state() { detail::check(temper_session_reset_state(handle_.get())); }
+  // A copy of one output of the last run, a state too.
+  Tensor output(size_t index) const {
+    temper_tensor view;
+    detail::check(temper_session_output(handle_.get(), index, &view));
+    Tensor result(view.dtype, std::vector<int64_t>(view.dims, view.dims + view.rank));
+    if (result.bytes()) std::memcpy(result.raw(), view.data, result.bytes());
+    return result;
   }
 
   // Makes everything ready for the shapes of these inputs, so that a run only runs; their elements are not read.
@@ -236,22 +392,23 @@ class Session {
     const auto list = views(inputs);
     detail::check(temper_session_run(handle_.get(), list.data(), list.size()));
     std::vector<Tensor> results;
-    for (size_t i = 0; i < outputs_; ++i) {
-      temper_tensor view;
-      detail::check(temper_session_output(handle_.get(), i, &view));
-      Tensor& result = results.emplace_back(view.dtype, std::vector<int64_t>(view.dims, view.dims + view.rank));
-      if (result.bytes()) std::memcpy(result.raw(), view.data, result.bytes());
-    }
+    for (size_t i = 0; i < outputs_; ++i) results.push_back(kept_[i] ? Tensor() : output(i));
     return results;
   }
 
   // For an engine of a GPU, with inputs in its memory; see temper_session_run_on_device. The results are addresses of
-  // the GPU, valid until the session's next call.
-  std::vector<temper_tensor> run_on_device(const std::vector<temper_tensor>& inputs) {
-    detail::check(temper_session_run_on_device(handle_.get(), inputs.data(), inputs.size()));
-    std::vector<temper_tensor> results(outputs_);
-    for (size_t i = 0; i < outputs_; ++i) detail::check(temper_session_output(handle_.get(), i, &results[i]));
-    return results;
+  // the GPU, valid until the session's next call, or those of `outputs`, which are written where they are given.
+  std::vector<temper_tensor> run_on_device(const std::vector<temper_tensor>& inputs,
+                                           const std::vector<temper_tensor>& outputs = {}) {
+    return run_on_device(inputs, outputs, temper_device_run{});
+  }
+  // The same in a CUstream of the caller's, without waiting; see temper_device_run.
+  std::vector<temper_tensor> run_in_stream(const std::vector<temper_tensor>& inputs,
+                                           const std::vector<temper_tensor>& outputs, void* stream) {
+    temper_device_run how = {};
+    how.in_stream = 1;
+    how.stream = stream;
+    return run_on_device(inputs, outputs, how);
   }
   temper_session_statistics statistics() const {
     temper_session_statistics now = {};
@@ -266,6 +423,15 @@ class Session {
   }
 
  private:
+  std::vector<temper_tensor> run_on_device(const std::vector<temper_tensor>& inputs,
+                                           const std::vector<temper_tensor>& outputs, temper_device_run how) {
+    how.outputs = outputs.data();
+    how.output_count = outputs.size();
+    detail::check(temper_session_run_on_device_with(handle_.get(), inputs.data(), inputs.size(), &how));
+    std::vector<temper_tensor> results(outputs_);
+    for (size_t i = 0; i < outputs_; ++i) detail::check(temper_session_output(handle_.get(), i, &results[i]));
+    return results;
+  }
   static std::vector<temper_tensor> views(const std::vector<Tensor>& tensors) {
     std::vector<temper_tensor> list;
     for (const Tensor& tensor : tensors) list.push_back(tensor.view());
@@ -276,6 +442,8 @@ class Session {
   };
   std::unique_ptr<temper_session, Free> handle_;
   size_t outputs_;
+  std::vector<bool> kept_;  // by output: it is state
+  std::vector<std::string> names_;
 };
 
 }  // namespace api

@@ -5,8 +5,10 @@
  * what the function would have given is untouched. Nothing here prints, exits or throws. An engine is immutable and may
  * be shared by threads; a session belongs to one thread at a time.
  *
- * All of it is in libtemper. Of the static libraries, temper_runtime has all but temper_engine_build and the pictures;
- * those need temper_build as well. */
+ * All of it is in libtemper. Of the static libraries, temper_runtime has all but the building of engines, timings and
+ * the pictures; those need temper_build as well.
+ *
+ * With an engine of a GPU, a thread has the same current CUDA context after a call as before it. */
 #ifndef TEMPER_C_H
 #define TEMPER_C_H
 #include <stddef.h>
@@ -23,7 +25,8 @@ typedef enum {
   TEMPER_USAGE = 2,        /* wrong arguments: name, dtype, shape, NULL */
   TEMPER_BAD_FILE = 3,     /* missing, damaged or not what it should be */
   TEMPER_UNSUPPORTED = 4,  /* not implemented exactly, or made for another machine or version */
-  TEMPER_MACHINE = 5       /* out of memory, disk full, device failure */
+  TEMPER_MACHINE = 5,      /* out of memory, disk full, device failure */
+  TEMPER_CANCELLED = 6     /* a progress function asked for the end; no exit code of the program */
 } temper_status;
 
 typedef enum {
@@ -39,13 +42,25 @@ typedef enum {
   TEMPER_U32,
   TEMPER_I64,
   TEMPER_U64,
-  TEMPER_BOOL /* one byte, 0 or 1 */
+  TEMPER_BOOL, /* one byte, 0 or 1 */
+  /* Types that models only store, one element in a byte. An I4 or I2 is a signed byte; of the others the byte has the
+     code in its low bits and 0 above. */
+  TEMPER_F8E4M3FN,
+  TEMPER_F8E4M3FNUZ,
+  TEMPER_F8E5M2,
+  TEMPER_F8E5M2FNUZ,
+  TEMPER_F8E8M0,
+  TEMPER_F4E2M1,
+  TEMPER_I4,
+  TEMPER_U4,
+  TEMPER_I2,
+  TEMPER_U2
 } temper_dtype;
 
 typedef struct temper_engine temper_engine;
 typedef struct temper_session temper_session;
 
-/* Row-major elements that somebody else owns. */
+/* Row-major elements that somebody else owns. `data` may be NULL where there are none (a dimension is 0). */
 typedef struct {
   temper_dtype dtype;
   size_t rank;
@@ -71,16 +86,49 @@ typedef struct {
   const int64_t* max;
 } temper_shape_range;
 
+/* Several ranges that belong together: one for each input that leaves dimensions open. */
+typedef struct {
+  const temper_shape_range* shapes;
+  size_t shape_count;
+} temper_shape_profile;
+
+/* Bytes that Temper made and the caller frees. A 0 that is not counted stands behind them, so that text is a string. */
+typedef struct temper_bytes temper_bytes;
+
+/* NULL and 0 for NULL. Valid until they are freed. */
+const void* temper_bytes_data(const temper_bytes* bytes);
+size_t temper_bytes_size(const temper_bytes* bytes);
+void temper_bytes_free(temper_bytes* bytes); /* NULL is allowed */
+
+/* Measured times in memory: what a timing cache file holds. Builds of several threads may use them at once. */
+typedef struct temper_timings temper_timings;
+
+/* The function that a build tells how far it is, with a line of text now and then, from the thread that builds. What it
+ * returns that is not 0 ends the build (TEMPER_CANCELLED), within the time that one measurement takes. It must not
+ * throw. */
+typedef int (*temper_progress)(const char* text, void* context);
+
 /* Set it to zero first (= {0}): zero is always the default, and fields may be added. */
 typedef struct {
-  const char* device;               /* NULL: "cpu" */
-  const char* precision;            /* as --precision of `temper build`; NULL: "fp32" */
-  const char* calibration;          /* file of ranges from `temper calibrate`, for "int8"; NULL: none */
-  const char* timing_cache;         /* file of measured times, read and extended; NULL: none */
-  int threads;                      /* 0: all that the process may use */
+  const char* device;       /* NULL: "cpu" */
+  const char* precision;    /* as --precision of `temper build`; NULL: "fp32" */
+  const char* calibration;  /* file of ranges from `temper calibrate`, for "int8", "int8+fp16" and the like, "fp16";
+                               NULL: none */
+  const char* timing_cache; /* file of measured times, read and extended; NULL: none */
+  int threads;              /* 0: all that the process may use */
   const temper_shape_range* shapes; /* of inputs that leave dimensions open; an open batch without a range means 1 */
   size_t shape_count;
   int64_t memory_limit; /* bytes that the model may take; 0: by its size, as for temper build --memory-limit */
+  double time_limit;    /* seconds that the search for one shape's plan may take; 0: 120 */
+  /* Instead of `shapes`: several sets of ranges. The engine takes shapes that one of them holds, and is tuned for all.
+   */
+  const temper_shape_profile* profiles;
+  size_t profile_count;
+  temper_timings* timings;  /* instead of `timing_cache`: read, and extended where the build succeeds */
+  temper_progress progress; /* NULL: nobody is told */
+  void* progress_context;   /* what `progress` is given */
+  void* cuda_context;       /* of an engine of a GPU; see temper_load_options */
+  int no_measure;           /* not 0: each step takes the first kernel that can compute it, and none is timed */
 } temper_build_options;
 
 /* "0.1.0" */
@@ -111,14 +159,39 @@ typedef struct {
    * the process by the signal SIGBUS, and one that is rewritten in place changes the answers. Replacing it by rename,
    * as temper_engine_save and `temper build` do, and deleting it are safe. */
   int map_file;
+  /* Of an engine of a GPU: a CUcontext of it in which the engine works, for callers whose memory and streams lie in one
+   * of their own making. It must outlive the engine and its sessions. NULL: the primary context, that of the CUDA
+   * runtime. */
+  void* cuda_context;
 } temper_load_options;
 
 /* The same; `options` may be NULL. */
 temper_status temper_engine_load_with(const char* plan_path, const temper_load_options* options,
                                       temper_engine** engine);
 
+/* The same of a plan's bytes in memory, of any alignment, which are copied. TEMPER_USAGE for `map_file`. */
+temper_status temper_engine_load_bytes(const void* plan, size_t size, const temper_load_options* options,
+                                       temper_engine** engine);
+
 /* Imports, optimises and measures: seconds to minutes. `options` may be NULL. */
 temper_status temper_engine_build(const char* onnx_path, const temper_build_options* options, temper_engine** engine);
+
+/* The same of an ONNX model's bytes, which are not needed afterwards. TEMPER_BAD_FILE for one whose weights lie in
+ * files beside it: there is no folder to look in. */
+temper_status temper_engine_build_bytes(const void* onnx, size_t size, const temper_build_options* options,
+                                        temper_engine** engine);
+
+/* Times that a build may start with: the bytes of temper_timings_save_bytes, or of a timing cache file. No bytes: none.
+ * TEMPER_BAD_FILE for what is neither, TEMPER_UNSUPPORTED for those of a later version. Those of other machines are
+ * kept and not used. */
+temper_status temper_timings_create(const void* bytes, size_t size, temper_timings** timings);
+void temper_timings_free(temper_timings* timings); /* NULL is allowed; builds that use them go on */
+
+/* Takes what `other` holds; of what both know, the time that was taken on the quieter machine, then the later one. */
+temper_status temper_timings_add(temper_timings* timings, const temper_timings* other);
+
+/* JSON, as a timing cache file has it. */
+temper_status temper_timings_save_bytes(const temper_timings* timings, temper_bytes** bytes);
 
 /* Writes a plan file; what was there before stays if that fails. TEMPER_USAGE where that is a file that the engine was
  * loaded or built from (model, external data, ranges), or anything but a plan. Symbolic links are followed. */
@@ -126,6 +199,12 @@ temper_status temper_engine_save(const temper_engine* engine, const char* plan_p
 
 /* The same, and a file of another kind is replaced, too; never one that the engine was loaded or built from. */
 temper_status temper_engine_save_over(const temper_engine* engine, const char* plan_path);
+
+/* The bytes of the file that temper_engine_save would write. */
+temper_status temper_engine_save_bytes(const temper_engine* engine, temper_bytes** plan);
+
+/* What the engine holds, with every step and its kernel, as JSON: the text of `temper inspect --layers --json`. */
+temper_status temper_engine_describe(const temper_engine* engine, temper_bytes** json);
 
 /* Sessions made from it keep working. NULL is allowed. */
 void temper_engine_free(temper_engine* engine);
@@ -159,6 +238,12 @@ size_t temper_engine_output_count(const temper_engine* engine);
 temper_status temper_engine_input(const temper_engine* engine, size_t index, temper_port* port);
 temper_status temper_engine_output(const temper_engine* engine, size_t index, temper_port* port);
 
+/* The dimensions of output `index` for inputs of these shapes, without planning or running anything: `dims` gets as
+ * many as temper_engine_output says, -1 for one that depends on data. `data` of the inputs is not read. TEMPER_USAGE
+ * for shapes that the engine does not take. */
+temper_status temper_engine_output_dims(const temper_engine* engine, const temper_tensor* inputs, size_t count,
+                                        size_t index, int64_t* dims);
+
 temper_status temper_session_create(const temper_engine* engine, temper_session** session);
 void temper_session_free(temper_session* session); /* NULL is allowed */
 
@@ -172,7 +257,26 @@ typedef struct {
 
 temper_status temper_session_read_statistics(const temper_session* session, temper_session_statistics* statistics);
 
-/* Makes everything ready for these shapes, so that a run only runs; `data` of the inputs is not read. */
+/* An output of a run that is an input of the next, by their names. */
+typedef struct {
+  const char* input;
+  const char* output;
+} temper_state;
+
+/* The state of a model that is run on one piece of a stream after the other, which the session keeps from now on, in
+ * place of what it kept before; 0 states: it keeps none. A state begins with zeros. A run takes it where `data` of its
+ * input is NULL, and reads neither dtype nor dims of that input; other `data` are the value from which it goes on. A
+ * run gives no memory to such an output: it stays in the session, on a GPU in the GPU's memory, and is copied where
+ * temper_session_output asks for it. The first state has the shape that the engine fixes; what that leaves open is as
+ * other inputs have it, then what the engine is tuned for. TEMPER_USAGE for an unknown name, for one that is in two
+ * states, and for an output that cannot be that input. */
+temper_status temper_session_keep_state(temper_session* session, const temper_state* states, size_t count);
+
+/* States begin again, with zeros. */
+temper_status temper_session_reset_state(temper_session* session);
+
+/* Makes everything ready for these shapes, so that a run only runs; `data` of the inputs is not read, but that a
+ * state's is NULL where a run takes what is kept. */
 temper_status temper_session_prepare(temper_session* session, const temper_tensor* inputs, size_t count);
 
 /* Inputs in the engine's order. Prepares first where the shapes are new. */
@@ -185,6 +289,26 @@ temper_status temper_session_run(temper_session* session, const temper_tensor* i
  * then, or the session's stream must wait for it. TEMPER_USAGE for an engine of another device, TEMPER_UNSUPPORTED for
  * a model in which shapes depend on data. */
 temper_status temper_session_run_on_device(temper_session* session, const temper_tensor* inputs, size_t count);
+
+/* Set it to zero first (= {0}): zero is always the default, and fields may be added. */
+typedef struct {
+  /* Where the outputs go, in the engine's order, with the dtypes and dimensions that these inputs give them; `data` are
+   * addresses of the GPU that are written, and NULL for outputs that are state. NULL, and 0: they stay where the plan
+   * leaves them, until the session's next call. */
+  const temper_tensor* outputs;
+  size_t output_count;
+  /* Not 0: the run is put into `stream`, in its order, and the call returns without waiting: what was put into the
+   * stream before is done when the run begins, and what is put in afterwards finds the outputs. Buffers must stay until
+   * then. What only shows while the work is done (an index out of range) is the error of a later call that waits. While
+   * the stream is captured, the run becomes part of the caller's graph, launch by launch; then a run on these shapes
+   * must have come before, and the session must stay and take no larger shapes while that graph is used. */
+  int in_stream;
+  void* stream; /* a CUstream of the engine's context; NULL is its default stream. Without in_stream: not read */
+} temper_device_run;
+
+/* The same; `how` may be NULL. */
+temper_status temper_session_run_on_device_with(temper_session* session, const temper_tensor* inputs, size_t count,
+                                                const temper_device_run* how);
 
 /* The CUstream that the runs of this session are put into, for cuStreamWaitEvent. TEMPER_USAGE for an engine of another
  * device than a GPU. */

@@ -6,12 +6,16 @@
 #include <string_view>
 
 #include "runtime/engine.h"
+#include "runtime/keep_current_gpu.h"
 #include "temper/temper_c.h"
 
 namespace temper::c_api {
 
 // Keeps a copy for temper_last_error() of this thread.
 void remember_error(const char* message) noexcept;
+
+// Thrown where a callback of the caller's asks for the end.
+struct Cancelled : std::exception {};
 
 template <class Body>
 temper_status guarded(Body&& body) noexcept {
@@ -21,6 +25,9 @@ temper_status guarded(Body&& body) noexcept {
   } catch (const Error& error) {
     remember_error(error.what());
     return temper_status(error.kind());
+  } catch (const Cancelled&) {
+    remember_error("the build was ended by the caller's progress function");
+    return TEMPER_CANCELLED;
   } catch (const std::bad_alloc&) {
     remember_error("out of memory");
     return TEMPER_MACHINE;
@@ -29,6 +36,9 @@ temper_status guarded(Body&& body) noexcept {
     return TEMPER_MACHINE;
   }
 }
+
+// Whether work on a device of this name may change the current GPU of the thread.
+inline bool is_gpu(std::string_view device) { return device.starts_with("cuda"); }
 
 inline void expect(const void* pointer, std::string_view what) {
   if (!pointer) fail(ErrorKind::usage, what, " is NULL");
@@ -46,4 +56,9 @@ struct temper_engine {
   explicit temper_engine(std::shared_ptr<const temper::Engine> built);
   std::shared_ptr<const temper::Engine> engine;
   std::vector<temper::c_api::Port> inputs, outputs;
+  bool of_gpu() const { return temper::c_api::is_gpu(engine->info().device); }
+};
+
+struct temper_bytes {
+  std::string bytes;
 };

@@ -11,6 +11,7 @@ using temper::Dims;
 using temper::DType;
 using temper::ErrorKind;
 using temper::fail;
+using temper::KeepCurrentGpu;
 using temper::c_api::expect;
 using temper::c_api::guarded;
 using temper::c_api::Port;
@@ -29,8 +30,18 @@ SAME_DTYPE(U32, u32);
 SAME_DTYPE(I64, i64);
 SAME_DTYPE(U64, u64);
 SAME_DTYPE(BOOL, boolean);
+SAME_DTYPE(F8E4M3FN, f8e4m3fn);
+SAME_DTYPE(F8E4M3FNUZ, f8e4m3fnuz);
+SAME_DTYPE(F8E5M2, f8e5m2);
+SAME_DTYPE(F8E5M2FNUZ, f8e5m2fnuz);
+SAME_DTYPE(F8E8M0, f8e8m0);
+SAME_DTYPE(F4E2M1, f4e2m1);
+SAME_DTYPE(I4, i4);
+SAME_DTYPE(U4, u4);
+SAME_DTYPE(I2, i2);
+SAME_DTYPE(U2, u2);
 #undef SAME_DTYPE
-static_assert(int(TEMPER_BOOL) + 1 == temper::kDTypeCount);
+static_assert(int(TEMPER_U2) + 1 == temper::kAllDTypeCount);
 static_assert(int(TEMPER_CHECK_FAILED) == int(ErrorKind::check_failed) && int(TEMPER_USAGE) == int(ErrorKind::usage) &&
               int(TEMPER_BAD_FILE) == int(ErrorKind::bad_file) &&
               int(TEMPER_UNSUPPORTED) == int(ErrorKind::unsupported) && int(TEMPER_MACHINE) == int(ErrorKind::machine));
@@ -73,7 +84,37 @@ temper_status port_at(const temper_engine* engine, std::vector<Port> temper_engi
   });
 }
 
-bool is_dtype(temper_dtype dtype) { return int(dtype) >= 0 && int(dtype) < temper::kDTypeCount; }
+bool is_dtype(temper_dtype dtype) { return int(dtype) >= 0 && int(dtype) < temper::kAllDTypeCount; }
+
+void check_tensor(const char* role, const temper::PortInfo& port, const temper_tensor& tensor) {
+  if (!is_dtype(tensor.dtype))
+    fail(ErrorKind::usage, role, " '", port.name, "' has a dtype that does not exist: ", int(tensor.dtype));
+  if (DType(tensor.dtype) != port.type.dtype)
+    fail(ErrorKind::usage, role, " '", port.name, "' was given ", DType(tensor.dtype), "; expected is ", port.type);
+  if (tensor.rank > size_t(temper::kMaxRank))
+    fail(ErrorKind::usage, role, " '", port.name, "' has ", tensor.rank, " dimensions; expected is ", port.type);
+  if (tensor.rank) expect(tensor.dims, concat("dims of the ", role, " '", port.name, "'"));
+}
+
+// Checks what is said about the inputs; the engine itself checks their number and shapes.
+void shapes_of(const temper::Engine& engine, const temper_tensor* inputs, size_t count, std::vector<Dims>& shapes,
+               std::span<const char> given = {}) {
+  const auto& ports = engine.inputs();
+  if (count) expect(inputs, "the list of inputs");
+  shapes.resize(std::min(count, ports.size()));
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (!given.empty() && !given[i]) continue;
+    check_tensor("input", ports[i], inputs[i]);
+    shapes[i].assign(inputs[i].dims, inputs[i].dims + inputs[i].rank);
+  }
+  if (count > ports.size()) fail(ErrorKind::usage, count, " inputs were given; the engine has ", ports.size());
+}
+
+temper::DeviceSettings settings_of(const temper_load_options* options) {
+  temper::DeviceSettings settings;
+  if (options) settings.cuda_context = options->cuda_context;
+  return settings;
+}
 
 }  // namespace
 
@@ -87,38 +128,38 @@ void temper::c_api::remember_error(const char* message) noexcept {
 temper_engine::temper_engine(std::shared_ptr<const temper::Engine> built)
     : engine(std::move(built)), inputs(ports_of(engine->inputs())), outputs(ports_of(engine->outputs())) {}
 
+// Where the elements of a tensor without any lie.
+static const char kNoElements = 0;
+
 struct temper_session {
   explicit temper_session(std::shared_ptr<const temper::Engine> engine) : session(std::move(engine)) {}
 
-  // Checks what is said about the inputs; the session itself checks their number and shapes.
+  // A state's input without data takes what the last run left, whose dimensions nobody has to know.
   void prepare(const temper_tensor* inputs, size_t count) {
     finished = false;
-    const auto& ports = session.engine().inputs();
-    if (count) expect(inputs, "the list of inputs");
-    shapes.resize(std::min(count, ports.size()));
-    for (size_t i = 0; i < shapes.size(); ++i) {
-      const temper_tensor& input = inputs[i];
-      if (!is_dtype(input.dtype))
-        fail(ErrorKind::usage, "input '", ports[i].name, "' has a dtype that does not exist: ", int(input.dtype));
-      if (DType(input.dtype) != ports[i].type.dtype)
-        fail(ErrorKind::usage, "input '", ports[i].name, "' was given ", DType(input.dtype), "; expected is ",
-             ports[i].type);
-      if (input.rank > size_t(temper::kMaxRank))
-        fail(ErrorKind::usage, "input '", ports[i].name, "' has ", input.rank, " dimensions; expected is ",
-             ports[i].type);
-      if (input.rank) expect(input.dims, concat("dims of the input '", ports[i].name, "'"));
-      shapes[i].assign(input.dims, input.dims + input.rank);
-    }
-    if (count > ports.size()) fail(ErrorKind::usage, count, " inputs were given; the engine has ", ports.size());
+    given.assign(count, 1);
+    if (!session.states().empty() && count) expect(inputs, "the list of inputs");
+    for (const temper::State& state : session.states())
+      if (state.input < count && !inputs[state.input].data) given[state.input] = 0;
+    shapes_of(session.engine(), inputs, count, shapes, given);
+    if (!session.states().empty() && count == session.engine().inputs().size()) session.add_state_shapes(given, shapes);
     types = session.prepare(shapes);
+  }
+
+  const temper::State* state_of_output(size_t index) const {
+    for (const temper::State& state : session.states())
+      if (state.output == index) return &state;
+    return nullptr;
   }
 
   void take(const temper_tensor* inputs, size_t count) {
     prepare(inputs, count);
     from.clear();
     for (size_t i = 0; i < count; ++i) {
-      expect(inputs[i].data, concat("data of the input '", session.engine().inputs()[i].name, "'"));
       from.push_back(inputs[i].data);
+      if (!given[i] || from.back()) continue;
+      if (temper::element_count(shapes[i]) == 0) from.back() = &kNoElements;
+      expect(from.back(), concat("data of the input '", session.engine().inputs()[i].name, "'"));
     }
   }
 
@@ -127,14 +168,16 @@ struct temper_session {
     if (session.is_partitioned()) {
       std::vector<temper::Tensor> tensors;
       for (size_t i = 0; i < count; ++i)
-        tensors.push_back(temper::Tensor::view(DType(inputs[i].dtype), shapes[i], inputs[i].data));
+        tensors.push_back(given[i] ? temper::Tensor::view(DType(inputs[i].dtype), shapes[i], from[i])
+                                   : temper::Tensor());
       outputs = session.run(tensors);
     } else {
       // Memory of outputs is kept from run to run while their shapes stay.
       outputs.resize(types.size());
       to.clear();
       for (size_t i = 0; i < types.size(); ++i) {
-        if (!outputs[i].defined() || resident || outputs[i].type() != types[i])
+        if (state_of_output(i)) outputs[i] = {};  // it is asked for when somebody wants it
+        else if (!outputs[i].defined() || resident || outputs[i].type() != types[i])
           outputs[i] = temper::Tensor(types[i].dtype, types[i].dims());
         to.push_back(outputs[i].raw_mutable());
       }
@@ -144,22 +187,50 @@ struct temper_session {
     finished = true;
   }
 
-  void run_on_device(const temper_tensor* inputs, size_t count) {
+  void run_on_device(const temper_tensor* inputs, size_t count, const temper_device_run& how) {
     session.stream();  // refuses other devices
     take(inputs, count);
-    const auto results = session.run_resident(from);
+    to.clear();
+    if (how.output_count) take_outputs(how.outputs, how.output_count);
+    const auto results = session.run_resident(from, to, how.in_stream ? std::optional(how.stream) : std::nullopt);
     outputs.clear();
     for (size_t i = 0; i < types.size(); ++i)
       outputs.push_back(temper::Tensor::view(types[i].dtype, types[i].dims(), results[i]));
     finished = resident = true;
   }
 
-  temper::Session session;
+  // Addresses to write to, which are to hold what prepare() found.
+  void take_outputs(const temper_tensor* list, size_t count) {
+    expect(list, "the list of outputs");
+    const auto& ports = session.engine().outputs();
+    if (count != ports.size()) fail(ErrorKind::usage, count, " outputs were given; the engine has ", ports.size());
+    for (size_t i = 0; i < count; ++i) {
+      if (state_of_output(i)) {
+        if (list[i].data)
+          fail(ErrorKind::usage, "the output '", ports[i].name,
+               "' is state and stays in the session: its data is NULL");
+        to.push_back(nullptr);
+        continue;
+      }
+      check_tensor("output", ports[i], list[i]);
+      const Dims dims(list[i].dims, list[i].dims + list[i].rank);
+      if (!session.is_partitioned() && dims != types[i].dims())
+        fail(ErrorKind::usage, "output '", ports[i].name, "' was given the shape ", dims, "; for these inputs it is ",
+             types[i].dims());
+      expect(list[i].data, concat("data of the output '", ports[i].name, "'"));
+      to.push_back(const_cast<void*>(list[i].data));
+    }
+  }
+
+  bool of_gpu() const { return temper::c_api::is_gpu(session.engine().info().device); }
+
+  mutable temper::Session session;
+  std::vector<char> given;  // by input: not left to the state
   std::vector<Dims> shapes;
   std::vector<temper::TensorType> types;
   std::vector<const void*> from;
   std::vector<void*> to;
-  std::vector<temper::Tensor> outputs;
+  mutable std::vector<temper::Tensor> outputs;
   bool finished = false;  // `outputs` are those of the last call
   bool resident = false;  // and lie in the device's memory
 };
@@ -190,7 +261,56 @@ temper_status temper_engine_load_with(const char* plan_path, const temper_load_o
   return guarded([&] {
     expect(plan_path, "the path of the plan");
     expect(engine, "the place for the engine");
-    *engine = new temper_engine(temper::Engine::load(plan_path, {.map_file = options && options->map_file}));
+    const KeepCurrentGpu kept;
+    *engine = new temper_engine(
+        temper::Engine::load(plan_path, {.settings = settings_of(options), .map_file = options && options->map_file}));
+  });
+}
+
+temper_status temper_engine_load_bytes(const void* plan, size_t size, const temper_load_options* options,
+                                       temper_engine** engine) {
+  return guarded([&] {
+    expect(plan, "the plan");
+    expect(engine, "the place for the engine");
+    if (options && options->map_file)
+      fail(ErrorKind::usage, "map_file is for a file; a plan in memory is always copied");
+    const KeepCurrentGpu kept;
+    *engine = new temper_engine(
+        temper::Engine::from_bytes({static_cast<const std::byte*>(plan), size}, settings_of(options)));
+  });
+}
+
+const void* temper_bytes_data(const temper_bytes* bytes) { return bytes ? bytes->bytes.data() : nullptr; }
+size_t temper_bytes_size(const temper_bytes* bytes) { return bytes ? bytes->bytes.size() : 0; }
+void temper_bytes_free(temper_bytes* bytes) { delete bytes; }
+
+temper_status temper_engine_save_bytes(const temper_engine* engine, temper_bytes** plan) {
+  return guarded([&] {
+    expect(engine, "the engine");
+    expect(plan, "the place for the plan");
+    *plan = new temper_bytes{temper::plan_bytes_of(*engine->engine)};
+  });
+}
+
+temper_status temper_engine_describe(const temper_engine* engine, temper_bytes** json) {
+  return guarded([&] {
+    expect(engine, "the engine");
+    expect(json, "the place for the description");
+    *json = new temper_bytes{temper::description_of(*engine->engine, {.layers = true, .graph = false, .why = ""})};
+  });
+}
+
+temper_status temper_engine_output_dims(const temper_engine* engine, const temper_tensor* inputs, size_t count,
+                                        size_t index, int64_t* dims) {
+  return guarded([&] {
+    expect(engine, "the engine");
+    if (index >= engine->outputs.size())
+      fail(ErrorKind::usage, "there is no output ", index, "; the engine has ", engine->outputs.size());
+    if (!engine->outputs[index].dims.empty()) expect(dims, "the place for the dimensions");
+    std::vector<Dims> shapes;
+    shapes_of(*engine->engine, inputs, count, shapes);
+    const temper::Shape shape = engine->engine->output_types(shapes)[index].shape;
+    for (size_t i = 0; i < shape.size(); ++i) dims[i] = shape[i].is_constant() ? shape[i].value() : -1;
   });
 }
 
@@ -233,7 +353,10 @@ temper_status temper_engine_save_over(const temper_engine* engine, const char* p
   });
 }
 
-void temper_engine_free(temper_engine* engine) { delete engine; }
+void temper_engine_free(temper_engine* engine) {
+  const KeepCurrentGpu kept(engine && engine->of_gpu());
+  delete engine;
+}
 
 size_t temper_engine_input_count(const temper_engine* engine) { return engine ? engine->inputs.size() : 0; }
 size_t temper_engine_output_count(const temper_engine* engine) { return engine ? engine->outputs.size() : 0; }
@@ -248,11 +371,38 @@ temper_status temper_session_create(const temper_engine* engine, temper_session*
   return guarded([&] {
     expect(engine, "the engine");
     expect(session, "the place for the session");
+    const KeepCurrentGpu kept(engine->of_gpu());
     *session = new temper_session(engine->engine);
   });
 }
 
-void temper_session_free(temper_session* session) { delete session; }
+void temper_session_free(temper_session* session) {
+  const KeepCurrentGpu kept(session && session->of_gpu());
+  delete session;
+}
+
+temper_status temper_session_keep_state(temper_session* session, const temper_state* states, size_t count) {
+  return guarded([&] {
+    expect(session, "the session");
+    if (count) expect(states, "the list of states");
+    std::vector<temper::StateBinding> bindings;
+    for (size_t i = 0; i < count; ++i) {
+      expect(states[i].input, concat("the input of state ", i));
+      expect(states[i].output, concat("the output of state ", i));
+      bindings.push_back({states[i].input, states[i].output});
+    }
+    const KeepCurrentGpu kept(session->of_gpu());
+    session->session.keep_state(bindings);
+    session->finished = false;
+  });
+}
+
+temper_status temper_session_reset_state(temper_session* session) {
+  return guarded([&] {
+    expect(session, "the session");
+    session->session.reset_state();
+  });
+}
 
 temper_status temper_session_read_statistics(const temper_session* session, temper_session_statistics* statistics) {
   return guarded([&] {
@@ -266,6 +416,7 @@ temper_status temper_session_read_statistics(const temper_session* session, temp
 temper_status temper_session_prepare(temper_session* session, const temper_tensor* inputs, size_t count) {
   return guarded([&] {
     expect(session, "the session");
+    const KeepCurrentGpu kept(session->of_gpu());
     session->prepare(inputs, count);
   });
 }
@@ -273,14 +424,21 @@ temper_status temper_session_prepare(temper_session* session, const temper_tenso
 temper_status temper_session_run(temper_session* session, const temper_tensor* inputs, size_t count) {
   return guarded([&] {
     expect(session, "the session");
+    const KeepCurrentGpu kept(session->of_gpu());
     session->run(inputs, count);
   });
 }
 
 temper_status temper_session_run_on_device(temper_session* session, const temper_tensor* inputs, size_t count) {
+  return temper_session_run_on_device_with(session, inputs, count, nullptr);
+}
+
+temper_status temper_session_run_on_device_with(temper_session* session, const temper_tensor* inputs, size_t count,
+                                                const temper_device_run* how) {
   return guarded([&] {
     expect(session, "the session");
-    session->run_on_device(inputs, count);
+    const KeepCurrentGpu kept(session->of_gpu());
+    session->run_on_device(inputs, count, how ? *how : temper_device_run{});
   });
 }
 
@@ -300,7 +458,11 @@ temper_status temper_session_output(const temper_session* session, size_t index,
       fail(ErrorKind::usage, "there are no outputs: the session's last call was no run that succeeded");
     if (index >= session->outputs.size())
       fail(ErrorKind::usage, "there is no output ", index, "; the run gave ", session->outputs.size());
-    const temper::Tensor& tensor = session->outputs[index];
+    temper::Tensor& tensor = session->outputs[index];
+    if (const temper::State* state = session->state_of_output(index); state && !tensor.defined()) {
+      const KeepCurrentGpu kept(session->of_gpu());
+      tensor = session->session.state(state->input);
+    }
     *output = {temper_dtype(tensor.dtype()), tensor.dims().size(), tensor.dims().data(), tensor.raw().data()};
   });
 }

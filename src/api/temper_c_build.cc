@@ -7,7 +7,12 @@
 
 #include "api/handle.h"
 #include "base/log.h"
-#include "optimize/build_engine.h"
+#include "optimize/model_source.h"
+#include "tune/cache.h"
+
+struct temper_timings {
+  std::shared_ptr<temper::SharedTimingCache> cache;
+};
 
 namespace temper::c_api {
 namespace {
@@ -26,6 +31,23 @@ std::vector<std::string> timing_helper() {
   return {};
 }
 
+std::map<std::string, ShapeRange> ranges_of(const temper_shape_range* list, size_t count, std::string_view of) {
+  std::map<std::string, ShapeRange> ranges;
+  if (count) expect(list, concat("the list of ", of));
+  for (size_t i = 0; i < count; ++i) {
+    const temper_shape_range& range = list[i];
+    expect(range.input, concat("the input of shape range ", i));
+    if (range.rank > size_t(kMaxRank))
+      fail(ErrorKind::usage, "the shape range of '", range.input, "' has ", range.rank, " dimensions");
+    const auto dims = [&](const int64_t* from, std::string_view which) {
+      if (range.rank) expect(from, concat(which, " of the shape range of '", range.input, "'"));
+      return Dims(from, from + range.rank);
+    };
+    ranges[range.input] = {dims(range.min, "min"), dims(range.opt, "opt"), dims(range.max, "max")};
+  }
+  return ranges;
+}
+
 BuildOptions build_options(const temper_build_options* from) {
   BuildOptions options;
   options.timing_helper = timing_helper();
@@ -39,34 +61,90 @@ BuildOptions build_options(const temper_build_options* from) {
   if (from->memory_limit < 0)
     fail(ErrorKind::usage, "memory_limit is ", from->memory_limit, "; 0 means by the model's size");
   if (from->memory_limit > 0) options.memory_limit = from->memory_limit;
-  if (from->shape_count) expect(from->shapes, "the list of shapes");
-  for (size_t i = 0; i < from->shape_count; ++i) {
-    const temper_shape_range& range = from->shapes[i];
-    expect(range.input, concat("the input of shape range ", i));
-    if (range.rank > size_t(kMaxRank))
-      fail(ErrorKind::usage, "the shape range of '", range.input, "' has ", range.rank, " dimensions");
-    const auto dims = [&](const int64_t* list, std::string_view which) {
-      if (range.rank) expect(list, concat(which, " of the shape range of '", range.input, "'"));
-      return Dims(list, list + range.rank);
+  if (!(from->time_limit >= 0)) fail(ErrorKind::usage, "time_limit is ", from->time_limit, "; 0 means 120 seconds");
+  if (from->time_limit > 0) options.time_limit = from->time_limit;
+  options.shapes = ranges_of(from->shapes, from->shape_count, "shapes");
+  if (from->profile_count) expect(from->profiles, "the list of profiles");
+  for (size_t i = 0; i < from->profile_count; ++i)
+    options.profiles.push_back(
+        ranges_of(from->profiles[i].shapes, from->profiles[i].shape_count, concat("shapes of profile ", i)));
+  if (from->timings && from->timing_cache)
+    fail(ErrorKind::usage, "timing_cache and timings are given: give one of them");
+  if (from->timings) options.timings = from->timings->cache;
+  options.device_settings.cuda_context = from->cuda_context;
+  options.measure = !from->no_measure;
+  if (from->progress)
+    options.progress = [tell = from->progress, context = from->progress_context](const std::string& text) {
+      if (tell(text.c_str(), context)) throw Cancelled();
     };
-    options.shapes[range.input] = {dims(range.min, "min"), dims(range.opt, "opt"), dims(range.max, "max")};
-  }
   return options;
+}
+
+// `name`: of the model, for messages and the command that the plan keeps.
+std::shared_ptr<const Engine> build(const ModelSource& model, const std::string& name,
+                                    const temper_build_options* options) {
+  BuildOptions build = build_options(options);
+  build.command = concat("temper_engine_build(\"", name, "\")");
+  const KeepCurrentGpu kept(is_gpu(build.device));
+  std::shared_ptr<const Engine> built = build_engine(model, build);
+  for (const std::string& note : built->info().notes) log(LogLevel::warning, name, ": ", note);
+  return built;
 }
 
 }  // namespace
 }  // namespace temper::c_api
 
-extern "C" temper_status temper_engine_build(const char* onnx_path, const temper_build_options* options,
-                                             temper_engine** engine) {
-  using namespace temper;
-  return c_api::guarded([&] {
-    c_api::expect(onnx_path, "the path of the model");
-    c_api::expect(engine, "the place for the engine");
-    BuildOptions build = c_api::build_options(options);
-    build.command = concat("temper_engine_build(\"", onnx_path, "\")");
-    std::shared_ptr<const Engine> built = build_engine(onnx_path, build);
-    for (const std::string& note : built->info().notes) log(LogLevel::warning, onnx_path, ": ", note);
-    *engine = new temper_engine(std::move(built));
+extern "C" {
+
+using temper::ErrorKind;
+using temper::c_api::expect;
+using temper::c_api::guarded;
+
+temper_status temper_engine_build(const char* onnx_path, const temper_build_options* options, temper_engine** engine) {
+  return guarded([&] {
+    expect(onnx_path, "the path of the model");
+    expect(engine, "the place for the engine");
+    *engine = new temper_engine(temper::c_api::build({onnx_path, "", {}}, onnx_path, options));
   });
 }
+
+temper_status temper_engine_build_bytes(const void* onnx, size_t size, const temper_build_options* options,
+                                        temper_engine** engine) {
+  return guarded([&] {
+    expect(onnx, "the model");
+    expect(engine, "the place for the engine");
+    if (!size) fail(ErrorKind::bad_file, "the model has no bytes");
+    *engine = new temper_engine(
+        temper::c_api::build({"<bytes>", {static_cast<const char*>(onnx), size}, {}}, "<bytes>", options));
+  });
+}
+
+temper_status temper_timings_create(const void* bytes, size_t size, temper_timings** timings) {
+  return guarded([&] {
+    expect(timings, "the place for the timings");
+    if (size) expect(bytes, "the bytes of the timings");
+    temper::TimingCache cache;
+    if (size) cache = temper::TimingCache::of_text({static_cast<const char*>(bytes), size});
+    *timings = new temper_timings{std::make_shared<temper::SharedTimingCache>(std::move(cache))};
+  });
+}
+
+void temper_timings_free(temper_timings* timings) { delete timings; }
+
+temper_status temper_timings_add(temper_timings* timings, const temper_timings* other) {
+  return guarded([&] {
+    expect(timings, "the timings");
+    expect(other, "the other timings");
+    timings->cache->add_all(other->cache->now());
+  });
+}
+
+temper_status temper_timings_save_bytes(const temper_timings* timings, temper_bytes** bytes) {
+  return guarded([&] {
+    expect(timings, "the timings");
+    expect(bytes, "the place for the bytes");
+    *bytes = new temper_bytes{timings->cache->now().text()};
+  });
+}
+
+}  // extern "C"

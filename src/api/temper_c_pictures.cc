@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "api/handle.h"
-#include "data/preprocess.h"
+#include "data/given_inputs.h"
 
 namespace temper::c_api {
 namespace {
@@ -31,7 +31,7 @@ Preprocess preprocess_of(const temper_engine* engine, size_t input, const temper
     if (from->bgr) options.channels = ChannelOrder::bgr;
     if (from->bicubic) options.filter = ResizeFilter::bicubic;
   }
-  return complete_preprocess(options, inputs[input].type, inputs[input].name);
+  return complete_remembered(options, input_specs(*engine->engine)[input]);
 }
 
 }  // namespace

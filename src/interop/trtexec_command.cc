@@ -78,17 +78,23 @@ TrtexecCommand parse_trtexec_command(std::string_view line) {
   auto word =
       std::find_if(words.begin(), words.end(), [](const Word& w) { return !w.is_operator && is_trtexec(w.text); });
   word = word == words.end() ? words.begin() : word + 1;
+  std::vector<std::string> texts;
+  for (; word != words.end() && !word->is_operator; ++word) texts.push_back(word->text);
+  return trtexec_command_of(texts);
+}
+
+TrtexecCommand trtexec_command_of(const std::vector<std::string>& words) {
   TrtexecCommand command;
-  for (; word != words.end() && !word->is_operator; ++word) {
+  for (const std::string& word : words) {
     TrtexecArgument argument;
-    if (word->text.starts_with("-")) {
-      const size_t equals = word->text.find('=');
-      argument.flag = word->text.substr(0, equals);
+    if (word.starts_with("-")) {
+      const size_t equals = word.find('=');
+      argument.flag = word.substr(0, equals);
       argument.has_value = equals != std::string::npos;
-      if (argument.has_value) argument.value = word->text.substr(equals + 1);
+      if (argument.has_value) argument.value = word.substr(equals + 1);
       if (argument.flag == "-h") argument.flag = "--help";
     } else {
-      argument.value = word->text;
+      argument.value = word;
     }
     command.arguments.push_back(std::move(argument));
   }

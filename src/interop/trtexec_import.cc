@@ -159,7 +159,7 @@ BenchRun result_of(const TrtexecRun& log, const std::string& source, const std::
   run.model = meaning.model.value_or(source);
   run.model_sha256 = meaning.model_sha256;
   run.device = meaning.device;
-  run.backend = "tensorrt";
+  run.backend = log.temper ? meaning.device : "tensorrt";
   run.precision = meaning.precision;
   run.batch = meaning.batch;
   run.shapes = meaning.shapes;
@@ -214,7 +214,8 @@ void join_times(BenchRun& run, const TrtexecRun& log, const TrtexecTimes& times)
            " ms in the log: they are of different runs");
   };
   compare("latency", run.latency.median, times.latency);
-  compare("GPU compute time", run.imported->gpu ? run.imported->gpu->median : std::nullopt, times.gpu);
+  if (!times.temper)
+    compare("GPU compute time", run.imported->gpu ? run.imported->gpu->median : std::nullopt, times.gpu);
 
   std::optional<Latency> latency = run.latency;
   const Latency text = run.latency;
@@ -242,12 +243,13 @@ void join_times(BenchRun& run, const TrtexecRun& log, const TrtexecTimes& times)
   if (!run.notes["samples_ms"].starts_with("may hold")) run.notes.erase("samples_ms");
   if (skip) run.notes["samples_ms"] = concat("without the ", skip, " queries of the warm-up");
   ImportedRun& from = *run.imported;
-  fill(from.gpu, timed(times.gpu));
-  fill(from.h2d, timed(times.h2d));
-  fill(from.d2h, timed(times.d2h));
+  // Temper's own hold no times of copies, and on a CPU no device's.
+  if (!times.temper || log.gpu) fill(from.gpu, timed(times.gpu));
+  if (!times.temper) fill(from.h2d, timed(times.h2d));
+  if (!times.temper) fill(from.d2h, timed(times.d2h));
   if (times.end_to_end) fill(from.end_to_end, timed(*times.end_to_end));
   if (times.enqueue && !log.has_summary()) fill(from.enqueue, timed(*times.enqueue));
-  if (!run.transfers) {
+  if (!run.transfers && !times.temper) {
     run.transfers = *from.h2d->max == 0 && *from.d2h->max == 0 ? "excluded" : "included";
     run.notes["transfers"] = "from the times of the transfers";
   }
@@ -309,43 +311,54 @@ TrtexecImport import_trtexec(const std::vector<TrtexecFile>& files, const std::m
         with_context([&] { return file.path; }, [&] { return read_trtexec_log(file.text); });
     if (found.empty())
       fail(ErrorKind::bad_file, file.path,
-           ": no output of trtexec is in it: neither '&&&& RUNNING TensorRT.trtexec' nor a performance summary");
+           ": no output of trtexec is in it: neither '&&&& RUNNING TensorRT.trtexec' (or Temper.trtexec) nor a "
+           "performance summary");
     for (size_t i = 0; i < found.size(); ++i) {
       const std::string where = found.size() == 1 ? file.path : concat(file.path, ", run ", i + 1);
       if (!found[i].has_summary()) {
         result.left_out.push_back(concat(where, ": ", reason(found[i])));
         continue;
       }
-      result.runs.push_back(with_context([&] { return where; },
-                                         [&] { return result_of(found[i], concat("trtexec log ", where), known); }));
+      result.runs.push_back(with_context(
+          [&] { return where; },
+          [&] {
+            return result_of(
+                found[i],
+                concat(found[i].temper ? concat("temper trtexec ", *found[i].temper, " log ") : "trtexec log ", where),
+                known);
+          }));
       logs.push_back({std::move(found[i])});
     }
   }
   for (const TrtexecFile* file : times)
-    with_context([&] { return file->path; },
-                 [&] {
-                   const TrtexecTimes read = read_trtexec_times(file->text);
-                   std::vector<size_t> of;
-                   for (size_t i = 0; i < logs.size(); ++i) {
-                     const auto exported =
-                         parse_trtexec_command(logs[i].log.command.value_or("")).value("--exportTimes");
-                     if (exported && base_name(*exported) == base_name(file->path)) of.push_back(i);
-                   }
-                   if (of.empty() && logs.size() == 1 && times.size() == 1) of.push_back(0);
-                   if (of.empty() && logs.empty()) {
-                     BenchRun run = result_of({}, concat("trtexec --exportTimes ", file->path), known);
-                     join_times(run, {}, read);
-                     result.runs.push_back(std::move(run));
-                     return;
-                   }
-                   if (of.size() != 1)
-                     fail(ErrorKind::bad_file, of.empty() ? "no run" : "more than one run",
-                          " of the logs says --exportTimes=", base_name(file->path),
-                          ", so it is not known whose times these are; import it with the log of its run alone");
-                   if (logs[of[0]].has_times) fail(ErrorKind::bad_file, "its run has times already");
-                   join_times(result.runs[of[0]], logs[of[0]].log, read);
-                   logs[of[0]].has_times = true;
-                 });
+    with_context(
+        [&] { return file->path; },
+        [&] {
+          const TrtexecTimes read = read_trtexec_times(file->text);
+          std::vector<size_t> of;
+          for (size_t i = 0; i < logs.size(); ++i) {
+            const auto exported = parse_trtexec_command(logs[i].log.command.value_or("")).value("--exportTimes");
+            if (exported && base_name(*exported) == base_name(file->path)) of.push_back(i);
+          }
+          if (of.empty() && logs.size() == 1 && times.size() == 1) of.push_back(0);
+          if (of.empty() && logs.empty()) {
+            TrtexecRun of_times;
+            if (read.temper) of_times.temper = "";
+            BenchRun run = result_of(
+                of_times, concat(read.temper ? "temper trtexec --exportTimes " : "trtexec --exportTimes ", file->path),
+                known);
+            join_times(run, {}, read);
+            result.runs.push_back(std::move(run));
+            return;
+          }
+          if (of.size() != 1)
+            fail(ErrorKind::bad_file, of.empty() ? "no run" : "more than one run",
+                 " of the logs says --exportTimes=", base_name(file->path),
+                 ", so it is not known whose times these are; import it with the log of its run alone");
+          if (logs[of[0]].has_times) fail(ErrorKind::bad_file, "its run has times already");
+          join_times(result.runs[of[0]], logs[of[0]].log, read);
+          logs[of[0]].has_times = true;
+        });
   if (result.runs.empty()) {
     std::string why;
     for (size_t i = 0; i < std::min<size_t>(5, result.left_out.size()); ++i)

@@ -167,8 +167,12 @@ class Reader {
     else if (scan.take("FAILED ")) status = TrtexecStatus::failed;
     else if (scan.take("WAIVED ")) status = TrtexecStatus::waived;
     else return;
-    if (!scan.take("TensorRT.trtexec")) return;  // another sample's banner
-    std::optional<std::string> version, command;
+    std::optional<std::string> version, command, temper;
+    if (scan.take("Temper.trtexec")) {
+      temper = "";
+      if (scan.take(" [Temper v"))
+        if (const size_t end = scan.rest.find(']'); end < 32) temper = std::string(scan.rest.substr(0, end));
+    } else if (!scan.take("TensorRT.trtexec")) return;  // another sample's banner
     if (scan.take(" [TensorRT v")) {
       const size_t end = scan.rest.find(']');
       if (end != scan.rest.npos) version = trtexec_version(scan.rest.substr(0, end));
@@ -184,7 +188,10 @@ class Reader {
     if (run.status == TrtexecStatus::running && command && run.command && *command != *run.command)
       note(run.contradictions, concat("it begins as ", shown(*run.command), " and ends as ", shown(*command),
                                       ": lines of several runs are mixed"));
+    if (run.status == TrtexecStatus::running && temper.has_value() != run.temper.has_value())
+      note(run.contradictions, "one of its banners is TensorRT's and the other Temper's");
     run.status = status;
+    if (temper) run.temper = temper;
     if (version && !run.version) run.version = version;
     else if (version && *version != *run.version)
       note(run.contradictions, concat("it begins as version ", *run.version, " and ends as ", *version));

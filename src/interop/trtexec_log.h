@@ -25,7 +25,9 @@ enum class TrtexecStatus { unknown, running, passed, failed, waived };  // of th
 
 struct TrtexecRun {
   TrtexecStatus status = TrtexecStatus::unknown;
-  std::optional<std::string> version;  // "8.6.1"
+  std::optional<std::string> version;  // of TensorRT: "8.6.1"
+  std::optional<std::string>
+      temper;  // the version of Temper where `temper trtexec` wrote the log; "" where it does not say
   std::optional<std::string> command;  // behind the '#' of its banner
   // Of the sections "=== … Options ===" and "=== Device Information ===", under the names there: "Model", "Precision",
   // "Batch", "Data transfers", "Spin-wait", "CUDA Graph", "Streams", "Device", "Selected Device", "Load engine".

@@ -201,6 +201,8 @@ TrtexecSemantics semantics_of(const TrtexecRun& log, const std::map<std::string,
   TrtexecSemantics to;
   const Known given(known);
   given.check_keys();
+  if (log.temper && known.contains("tensorrt_version"))
+    fail(ErrorKind::usage, "--set tensorrt_version: the log is Temper's");
   to.version = log.version;
   given.take("tensorrt_version", to.version, to, as_text);
   Facts facts{log, parse_trtexec_command(log.command.value_or("")), log.command.has_value(), std::nullopt};
@@ -228,6 +230,16 @@ TrtexecSemantics semantics_of(const TrtexecRun& log, const std::map<std::string,
                  : facts.command.has("--streams")  ? facts.command.integer("--streams")
                                                    : 1;
   if (to.streams && *to.streams < 1) to.streams.reset();
+
+  if (log.temper) {
+    // What TensorRT leaves open, Temper's own logs say: a plan has the one precision that it was built for.
+    if (const auto option = facts.option("Precision")) to.precision = precision_of_option(*option);
+    if (to.precision) to.notes.erase("precision");
+    if (device == "cpu") {
+      to.device = "cpu";
+      to.transfers = "none";
+    }
+  }
 
   given.take("model", to.model, to, as_text);
   given.take("model_sha256", to.model_sha256, to, as_text);

@@ -18,6 +18,7 @@ TrtexecTimes read_trtexec_times(std::string_view json) {
     fail(ErrorKind::bad_file,
          "this is no file of trtexec --exportTimes: its first record has no latencyMs and computeMs");
   const bool old = first.contains("inMs");  // 7.x
+  times.temper = first.contains("temper");
   if (first.contains("endToEndMs")) times.end_to_end.emplace();
   if (!old && first.contains("startEnqMs") && first.contains("endEnqMs")) times.enqueue.emplace();
   for (size_t i = 0; i < records.size(); ++i)

@@ -10,6 +10,7 @@ namespace temper {
 // Milliseconds, one value a query in the order of the file.
 struct TrtexecTimes {
   std::vector<double> latency, gpu, h2d, d2h;
+  bool temper = false;                            // `temper trtexec` wrote it: of copies it knows nothing
   std::optional<std::vector<double>> end_to_end;  // up to 8.2
   std::optional<std::vector<double>> enqueue;     // its end less its start; 7.x mixes up the labels, so absent there
 };

@@ -3,7 +3,7 @@
 # usage: examples.sh FOLDER TEMPER PYTHON SOURCE_DIR: the examples of FOLDER read the drawn seven, from the model and from
 # its plan, and photographs as the program reads them, and end with the documented statuses.
 set -euo pipefail
-classify=$1/classify run=$1/run pictures=$1/pictures pictures_c=$1/pictures_c temper=$2 python=$3 source=$4
+classify=$1/classify run=$1/run pictures=$1/pictures pictures_c=$1/pictures_c detect=$1/detect temper=$2 python=$3 source=$4
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 fail() { echo "$*" >&2; exit 1; }
@@ -30,6 +30,36 @@ ends_with 2 usage "$run"
 ends_with 3 no_such.onnx "$classify" "$folder/no_such.onnx" "$source/examples/cpp/seven.txt" "$folder/other.plan"
 ends_with 3 "64 numbers" "$classify" "$source/models/digits_cnn.onnx" "$source/README.md" "$folder/digits.plan"
 [[ ! -e $folder/other.plan ]] || fail "a build that failed left a plan"
+
+# A stream in chunks: C++ and Python hear the two sounds where they are, from the same plan.
+"$python" - "$folder" "$source" <<'PYTHON'
+import sys, wave
+folder, source = sys.argv[1:]
+sys.path.insert(0, f"{source}/examples/streaming")
+import model, numpy as np, onnx
+onnx.save(model.detector(), f"{folder}/detector.onnx")
+for rate in (8000, 16000):
+    with wave.open(f"{folder}/{rate}.wav", "wb") as file:
+        file.setnchannels(1); file.setsampwidth(2); file.setframerate(rate)
+        file.writeframes((model.beeps(rate) * 32767).astype("<i2").tobytes())
+PYTHON
+for rate in 8000 16000; do
+  "$temper" build "$folder/detector.onnx" -o "$folder/detector.plan" --shapes input=1x$((rate * 32 / 1000)) --shapes state=1x1 --threads 1 \
+    --no-timing-cache --quick --force --quiet
+  heard=$("$detect" "$folder/detector.plan" "$folder/$rate.wav")
+  "$python" - "$heard" <<'PYTHON' || fail "detect heard: $heard"
+import re, sys
+times = [float(t) for t in re.findall(r"[\d.]+(?= s)", sys.argv[1])]
+assert len(times) == 4, times
+# A sound is heard within two chunks, and its energy fades for some chunks after its end.
+for heard, (sound, latest) in zip(times, ((1.0, 0.07), (1.5, 0.6), (2.5, 0.07), (3.25, 0.6))):
+    assert -0.04 <= heard - sound <= latest, times
+PYTHON
+done
+ends_with 2 usage "$detect"
+ends_with 3 no_such.plan "$detect" "$folder/no_such.plan" "$folder/8000.wav"
+ends_with 3 "no WAV file" "$detect" "$folder/detector.plan" "$source/README.md"
+ends_with 2 "has no 'input'" "$detect" "$folder/digits.plan" "$folder/8000.wav"
 
 # Photographs through a plan: C++, C and the program give the same classes.
 photos=$("$python" -c 'import pathlib, sklearn.datasets as d; print(pathlib.Path(d.__file__).parent / "images")')

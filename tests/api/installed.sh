@@ -42,10 +42,17 @@ scores=$(LD_LIBRARY_PATH=$(dirname "$pc")/.. "$folder/plain/run" "$folder/plain.
 seen=$(nm -D --defined-only "$(dirname "$pc")/../libtemper.so" | awk '{print $3}' | grep -v '^temper_' || true)
 [[ -z $seen ]] || { echo "libtemper shows: $seen" >&2; exit 1; }
 
+# Programs for TensorRT find its names in the installation, and nowhere unasked.
+"$installed/bin/temper" as-tensorrt --device cpu -- c++ -std=c++14 "$source/tests/nvinfer/cpp/wrong_use.cc" -o "$folder/wrong_use" -lnvinfer -lnvonnxparser -lcudart
+said=$("$installed/bin/temper" as-tensorrt --device cpu -- "$folder/wrong_use" "$source/models/digits_cnn.onnx" 2>/dev/null)
+[[ $said == "every wrong use failed" ]] || { echo "a program for TensorRT said: $said" >&2; exit 1; }
+seen=$(nm -D --defined-only "$(dirname "$pc")/../libtemper_nvinfer.so.0" | awk '{print $3}' | grep -v '^temper_nv_' || true)
+[[ -z $seen ]] || { echo "libtemper_nvinfer shows: $seen" >&2; exit 1; }
+
 version=$("$installed/bin/temper" --version)
 [[ $version == *temper* ]] || { echo "the installed program said: $version" >&2; exit 1; }
 for verb in $("$installed/bin/temper" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
-  grep -q '^\.SH OPTIONS' "$installed/share/man/man1/temper-$verb.1" || { echo "no manual of temper $verb" >&2; exit 1; }
+  grep -q '^\.TP' "$installed/share/man/man1/temper-$verb.1" || { echo "no manual of temper $verb" >&2; exit 1; }
 done
 completed=$(bash -c 'source "$1"; COMP_WORDS=(temper build --prec); COMP_CWORD=2; _temper; echo "${COMPREPLY[@]}"' - \
   "$installed/share/bash-completion/completions/temper")

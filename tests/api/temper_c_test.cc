@@ -137,6 +137,177 @@ TEST_F(CApi, ASavedPlanRunsTheSame) {
   temper_session_free(session);
 }
 
+// Bytes that Temper made, as a string.
+std::string taken(temper_bytes* bytes) {
+  const std::string copy(static_cast<const char*>(temper_bytes_data(bytes)), temper_bytes_size(bytes));
+  EXPECT_EQ(static_cast<const char*>(temper_bytes_data(bytes))[copy.size()], '\0');
+  temper_bytes_free(bytes);
+  return copy;
+}
+
+TEST_F(CApi, ModelsAndPlansAreReadFromAndWrittenToMemory) {
+  const std::string plan_path = test_folder() + "digits.plan", model = read_file(kModel);
+  const temper_build_options build = options();
+  temper_engine *built = nullptr, *loaded = nullptr;
+  ASSERT_EQ(temper_engine_build_bytes(model.data(), model.size(), &build, &built), TEMPER_OK) << temper_last_error();
+  temper_bytes* bytes = nullptr;
+  ASSERT_EQ(temper_engine_save_bytes(built, &bytes), TEMPER_OK) << temper_last_error();
+  const std::string plan = taken(bytes);
+  ASSERT_EQ(temper_engine_save(built, plan_path.c_str()), TEMPER_OK) << temper_last_error();
+  EXPECT_EQ(read_file(plan_path), plan);
+  for (size_t offset : {0, 1}) {  // of any alignment
+    std::string moved = std::string(offset, ' ') + plan;
+    ASSERT_EQ(temper_engine_load_bytes(moved.data() + offset, plan.size(), nullptr, &loaded), TEMPER_OK)
+        << temper_last_error();
+    std::fill(moved.begin(), moved.end(), '?');  // it was copied
+    temper_session *first = nullptr, *second = nullptr;
+    ASSERT_EQ(temper_session_create(loaded, &first), TEMPER_OK);
+    ASSERT_EQ(temper_session_create(built, &second), TEMPER_OK);
+    EXPECT_EQ(run(first, 2, 0.5f), run(second, 2, 0.5f));
+    temper_session_free(first);
+    temper_session_free(second);
+    temper_engine_free(loaded);
+    loaded = nullptr;
+  }
+  temper_engine_free(built);
+  built = nullptr;
+  temper_load_options mapped = {};
+  mapped.map_file = 1;
+  refused(temper_engine_load_bytes(plan.data(), plan.size(), &mapped, &loaded), TEMPER_USAGE, {"map_file"});
+  refused(temper_engine_load_bytes(plan.data(), plan.size() - 1, nullptr, &loaded), TEMPER_BAD_FILE, {});
+  refused(temper_engine_load_bytes(model.data(), model.size(), nullptr, &loaded), TEMPER_BAD_FILE, {"plan"});
+  refused(temper_engine_load_bytes(nullptr, 5, nullptr, &loaded), TEMPER_USAGE, {"the plan is NULL"});
+  refused(temper_engine_build_bytes(plan.data(), plan.size(), &build, &built), TEMPER_BAD_FILE, {});
+  refused(temper_engine_build_bytes(model.data(), 0, &build, &built), TEMPER_BAD_FILE, {"no bytes"});
+  refused(temper_engine_save_bytes(nullptr, &bytes), TEMPER_USAGE, {"the engine is NULL"});
+  EXPECT_EQ(built, nullptr);
+  EXPECT_EQ(loaded, nullptr);
+  EXPECT_EQ(temper_bytes_size(nullptr), 0u);
+  EXPECT_EQ(temper_bytes_data(nullptr), nullptr);
+}
+
+TEST_F(CApi, DimensionsOfOutputsAreKnownBeforeAnythingIsPlanned) {
+  temper_engine_statistics before, after;
+  ASSERT_EQ(temper_engine_read_statistics(engine_, &before), TEMPER_OK);
+  for (int64_t batch : {1, 3}) {
+    const int64_t dims[] = {batch, 1, 8, 8};
+    const temper_tensor shape = {TEMPER_F32, 4, dims, nullptr};
+    int64_t out[3] = {7, 7, 7};
+    ASSERT_EQ(temper_engine_output_dims(engine_, &shape, 1, 0, out), TEMPER_OK) << temper_last_error();
+    EXPECT_EQ(std::vector<int64_t>(out, out + 3), (std::vector<int64_t>{batch, 10, 7}));
+  }
+  ASSERT_EQ(temper_engine_read_statistics(engine_, &after), TEMPER_OK);
+  EXPECT_EQ(after.plans_made, before.plans_made);
+  const int64_t wide[] = {5, 1, 8, 8};
+  const temper_tensor shape = {TEMPER_F32, 4, wide, nullptr}, other = {TEMPER_I32, 4, kLow, nullptr};
+  int64_t out[2] = {7, 7};
+  refused(temper_engine_output_dims(engine_, &shape, 1, 0, out), TEMPER_USAGE, {"[5,1,8,8]"});
+  refused(temper_engine_output_dims(engine_, &other, 1, 0, out), TEMPER_USAGE, {"i32"});
+  refused(temper_engine_output_dims(engine_, &shape, 1, 1, out), TEMPER_USAGE, {"no output 1"});
+  refused(temper_engine_output_dims(engine_, &shape, 1, 0, nullptr), TEMPER_USAGE, {"NULL"});
+  EXPECT_EQ(out[0], 7);
+}
+
+TEST_F(CApi, AnEngineOfSeveralProfilesTakesTheShapesOfEach) {
+  const int64_t three[] = {3, 1, 8, 8};
+  const temper_shape_range narrow = {"image", 4, kLow, kLow, kLow}, wide = {"image", 4, three, kHigh, kHigh};
+  const temper_shape_profile profiles[] = {{&narrow, 1}, {&wide, 1}};
+  temper_build_options build = options();
+  build.profiles = profiles;
+  build.profile_count = 2;
+  temper_engine *built = nullptr, *loaded = nullptr;
+  refused(temper_engine_build(kModel.c_str(), &build, &built), TEMPER_USAGE, {"shapes and profiles"});
+  build.shapes = nullptr;
+  build.shape_count = 0;
+  ASSERT_EQ(temper_engine_build(kModel.c_str(), &build, &built), TEMPER_OK) << temper_last_error();
+  temper_engine_statistics statistics;
+  ASSERT_EQ(temper_engine_read_statistics(built, &statistics), TEMPER_OK);
+  EXPECT_EQ(statistics.plans, 3) << "for 1, and for 4 and 3";
+  temper_bytes *plan = nullptr, *json = nullptr;
+  ASSERT_EQ(temper_engine_save_bytes(built, &plan), TEMPER_OK);
+  ASSERT_EQ(temper_engine_load_bytes(temper_bytes_data(plan), temper_bytes_size(plan), nullptr, &loaded), TEMPER_OK)
+      << temper_last_error();
+  temper_bytes_free(plan);
+  ASSERT_EQ(temper_engine_describe(loaded, &json), TEMPER_OK) << temper_last_error();
+  const std::string text = taken(json);
+  EXPECT_CONTAINS(text, R"("profiles":[{"image":{"max":[1,1,8,8],"min":[1,1,8,8],"opt":[1,1,8,8]}},)");
+  EXPECT_CONTAINS(text, R"("steps":[{)");
+  for (temper_engine* engine : {built, loaded}) {
+    temper_session* session = nullptr;
+    ASSERT_EQ(temper_session_create(engine, &session), TEMPER_OK);
+    for (int64_t batch : {1, 3, 4}) EXPECT_EQ(run(session, batch, 0.5f).size(), size_t(batch * 10));
+    const std::vector<float> data = pixels(2, 0);
+    const int64_t two[] = {2, 1, 8, 8};
+    const temper_tensor input = {TEMPER_F32, 4, two, data.data()};
+    refused(temper_session_run(session, &input, 1), TEMPER_USAGE, {"[2,1,8,8]", "none of the engine's 2 profiles"});
+    temper_session_free(session);
+    temper_engine_free(engine);
+  }
+  const temper_shape_profile missing[] = {{&narrow, 1}, {nullptr, 1}};
+  build.profiles = missing;
+  built = nullptr;
+  refused(temper_engine_build(kModel.c_str(), &build, &built), TEMPER_USAGE, {"shapes of profile 1 is NULL"});
+  EXPECT_EQ(built, nullptr);
+}
+
+TEST_F(CApi, TimesGoFromBuildToBuildInMemory) {
+  temper_timings *first = nullptr, *second = nullptr, *none = nullptr;
+  ASSERT_EQ(temper_timings_create(nullptr, 0, &first), TEMPER_OK) << temper_last_error();
+  const auto bytes_of = [](const temper_timings* timings) {
+    temper_bytes* bytes = nullptr;
+    EXPECT_EQ(temper_timings_save_bytes(timings, &bytes), TEMPER_OK) << temper_last_error();
+    return taken(bytes);
+  };
+  const std::string empty = bytes_of(first);
+  temper_build_options build = options();
+  build.timings = first;
+  temper_engine* engine = nullptr;
+  ASSERT_EQ(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_OK) << temper_last_error();
+  temper_engine_free(engine);
+  const std::string full = bytes_of(first);
+  EXPECT_GT(full.size(), empty.size() + 1000) << "what was measured is in it";
+  ASSERT_EQ(temper_timings_create(full.data(), full.size(), &second), TEMPER_OK) << temper_last_error();
+  EXPECT_EQ(bytes_of(second), full);
+  ASSERT_EQ(temper_timings_create(empty.data(), empty.size(), &none), TEMPER_OK) << temper_last_error();
+  ASSERT_EQ(temper_timings_add(none, second), TEMPER_OK);
+  EXPECT_EQ(bytes_of(none), full);
+  build.timing_cache = "x.json";
+  refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_USAGE, {"timing_cache and timings"});
+  temper_timings_free(first);
+  temper_timings_free(second);
+  temper_timings_free(none);
+  refused(temper_timings_create("{}", 2, &none), TEMPER_BAD_FILE, {"the timing cache in memory is damaged"});
+  refused(temper_timings_create(R"({"schema":"temper.timings/99"})", 30, &none), TEMPER_UNSUPPORTED, {"later version"});
+  refused(temper_timings_create(nullptr, 2, &none), TEMPER_USAGE, {"NULL"});
+}
+
+TEST_F(CApi, ABuildSaysHowFarItIsAndEndsWhenAsked) {
+  struct Told {
+    int calls = 0, end_at = 0;
+    std::string text;
+  } told;
+  temper_build_options build = options();
+  build.progress = [](const char* text, void* context) {
+    Told& its = *static_cast<Told*>(context);
+    its.text = text;
+    return int(++its.calls == its.end_at);
+  };
+  build.progress_context = &told;
+  temper_engine* engine = nullptr;
+  ASSERT_EQ(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_OK) << temper_last_error();
+  temper_engine_free(engine);
+  engine = nullptr;
+  EXPECT_GT(told.calls, 1);
+  EXPECT_FALSE(told.text.empty());
+  for (int at : {1, 2}) {
+    told.calls = 0;
+    told.end_at = at;
+    refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_CANCELLED, {"ended by the caller"});
+    EXPECT_EQ(told.calls, at);
+    EXPECT_EQ(engine, nullptr);
+  }
+}
+
 TEST_F(CApi, PrepareReadsNoDataAndMakesNewShapesReady) {
   const int64_t dims[] = {2, 1, 8, 8};
   const temper_tensor shape = {TEMPER_F32, 4, dims, nullptr};
@@ -296,6 +467,9 @@ TEST_F(CApi, AnEngineOfTheHostHasNoMemoryOfADevice) {
   const temper_tensor input{TEMPER_F32, 4, kLow, x.data()};
   refused(temper_session_run_on_device(session_, &input, 1), TEMPER_USAGE, {"runs on cpu"});
   refused(temper_session_run_on_device(nullptr, &input, 1), TEMPER_USAGE, {"the session is NULL"});
+  temper_device_run how = {};
+  how.in_stream = 1;
+  refused(temper_session_run_on_device_with(session_, &input, 1, &how), TEMPER_USAGE, {"runs on cpu"});
 }
 
 TEST_F(CApi, AnErrorStaysUntilTheNextOne) {
@@ -329,8 +503,9 @@ TEST_F(CApi, MessagesGoToTheCallback) {
 
 TEST(CApiFacts, VersionAndSizes) {
   EXPECT_EQ(temper_version(), version());
-  for (int i = 0; i < kDTypeCount; ++i) EXPECT_EQ(temper_dtype_size(temper_dtype(i)), size_t(size_of(DType(i)))) << i;
-  EXPECT_EQ(temper_dtype_size(temper_dtype(kDTypeCount)), 0u);
+  for (int i = 0; i < kAllDTypeCount; ++i)
+    EXPECT_EQ(temper_dtype_size(temper_dtype(i)), size_t(size_of(DType(i)))) << i;
+  EXPECT_EQ(temper_dtype_size(temper_dtype(kAllDTypeCount)), 0u);
   EXPECT_EQ(temper_dtype_size(temper_dtype(-1)), 0u);
 }
 

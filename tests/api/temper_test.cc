@@ -62,6 +62,47 @@ TEST(CppApi, BuildsSavesLoadsAndRuns) {
   EXPECT_NE(x[0], x[1]);
 }
 
+TEST(CppApi, MemoryStandsInForFilesAndTimesAreShared) {
+  std::string model;
+  {
+    std::FILE* file = std::fopen(kModel.c_str(), "rb");
+    ASSERT_NE(file, nullptr);
+    char part[4096];
+    for (size_t n; (n = std::fread(part, 1, sizeof part, file)) > 0;) model.append(part, n);
+    std::fclose(file);
+  }
+  temper::BuildOptions several = options();
+  several.shapes.clear();
+  several.profiles = {{{"image", {1, 1, 8, 8}, {1, 1, 8, 8}, {1, 1, 8, 8}}},
+                      {{"image", {4, 1, 8, 8}, {4, 1, 8, 8}, {4, 1, 8, 8}}}};
+  const auto timings = std::make_shared<const temper::Timings>();
+  several.timings = timings;
+  int told = 0;
+  several.progress = [&](const std::string&) { return ++told > 0; };
+  const temper::Engine built = temper::Engine::build_bytes(model.data(), model.size(), several);
+  EXPECT_GT(told, 0);
+  temper::Timings copy(timings->bytes());
+  copy.add(*timings);
+  EXPECT_EQ(copy.bytes(), timings->bytes());
+  EXPECT_GT(copy.bytes().size(), temper::Timings().bytes().size());
+  const std::string plan = built.save_bytes();
+  const temper::Engine loaded = temper::Engine::load_bytes(plan.data(), plan.size());
+  EXPECT_NE(loaded.describe().find("\"profiles\":[{"), std::string::npos);
+  EXPECT_EQ(loaded.output_dims({{4, 1, 8, 8}}), (std::vector<std::vector<int64_t>>{{4, 10}}));
+  EXPECT_EQ(status_of([&] { loaded.output_dims({{2, 1, 8, 8}}); }, "none of the engine's 2 profiles"), TEMPER_USAGE);
+  EXPECT_EQ(temper::Session(loaded).run({picture(4)})[0].dims(), (std::vector<int64_t>{4, 10}));
+
+  several.progress = [](const std::string&) { return false; };
+  EXPECT_EQ(status_of([&] { temper::Engine::build(kModel, several); }, "ended by the caller"), TEMPER_CANCELLED);
+  several.progress = [](const std::string&) -> bool { throw std::logic_error("mine"); };
+  EXPECT_THROW(temper::Engine::build(kModel, several), std::logic_error);
+  temper::LoadOptions mapped;
+  mapped.map_file = true;
+  EXPECT_EQ(status_of([&] { temper::Engine::load_bytes(plan.data(), plan.size(), mapped); }, "map_file"), TEMPER_USAGE);
+  temper::Session session(loaded);
+  EXPECT_EQ(status_of([&] { session.run_in_stream({picture(4).view()}, {}, nullptr); }, "runs on cpu"), TEMPER_USAGE);
+}
+
 TEST(CppApi, WhatIsKeptOfShapesIsLimitedAndCounted) {
   temper::BuildOptions wide = options();
   wide.shapes[0].max[0] = 20;

@@ -1,0 +1,560 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loading and running engines: IRuntime, ICudaEngine, IExecutionContext. What a plan of Temper is made of lies in the
+// library; these classes are a skin over temper_nvinfer.h.
+#pragma once
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "NvInferLegacyDims.h"
+
+namespace nvinfer1 {
+
+enum class OptProfileSelector : int32_t { kMIN = 0, kOPT = 1, kMAX = 2 };
+enum class ProfilingVerbosity : int32_t { kLAYER_NAMES_ONLY = 0, kNONE = 1, kDETAILED = 2 };
+enum class EngineCapability : int32_t { kSTANDARD = 0, kSAFETY = 1, kDLA_STANDALONE = 2 };
+enum class DeviceType : int32_t { kGPU = 0, kDLA = 1 };
+#if TEMPER_NVINFER_API >= 1000
+enum class ExecutionContextAllocationStrategy : int32_t { kSTATIC = 0, kON_PROFILE_CHANGE = 1, kUSER_MANAGED = 2 };
+#endif
+
+namespace stand_in {
+
+// The device that this program's engines are of. One that was compiled with host/cuda_runtime_api.h has buffers in the
+// host's memory; `temper as-tensorrt --device` tells others.
+#ifdef TEMPER_HOST_CUDA
+inline char const* device() noexcept { return "cpu"; }
+constexpr int32_t kGuarded = 1;
+#else
+inline char const* device() noexcept { return std::getenv("TEMPER_NVINFER_DEVICE"); }
+constexpr int32_t kGuarded = 0;
+#endif
+
+inline bool tensor_at(temper_nv_engine const* engine, int32_t index, temper_nv_tensor& tensor) noexcept {
+  return temper_nv_engine_tensor(engine, index, &tensor) != 0;
+}
+inline bool tensor_at(temper_nv_context const* context, int32_t index, temper_nv_tensor& tensor) noexcept {
+  return temper_nv_context_tensor(context, index, &tensor) != 0;
+}
+
+}  // namespace stand_in
+
+// Bytes that the library made.
+class IHostMemory : public stand_in::Object {
+ public:
+  explicit IHostMemory(temper_nv_bytes* bytes) noexcept : bytes_(bytes) {}
+  ~IHostMemory() override { temper_nv_bytes_free(bytes_); }
+  void* data() const noexcept { return const_cast<void*>(temper_nv_bytes_data(bytes_)); }
+  std::size_t size() const noexcept { return temper_nv_bytes_size(bytes_); }
+  DataType type() const noexcept { return DataType::kINT8; }
+
+ private:
+  temper_nv_bytes* bytes_;
+};
+
+// The program's own: told of every layer of a run with the time that it took.
+class IProfiler {
+ public:
+  virtual void reportLayerTime(char const* layerName, float ms) noexcept = 0;
+  virtual ~IProfiler() noexcept = default;
+};
+
+// The program's own: memory for an output, once its size is known.
+class IOutputAllocator {
+ public:
+#if TEMPER_NVINFER_API < 1000
+  // At least `size` bytes; null ends the run. `currentMemory`: what the output had, null at first.
+  virtual void* reallocateOutput(char const* tensorName, void* currentMemory, uint64_t size,
+                                 uint64_t alignment) noexcept = 0;
+#else
+  // At least `size` bytes; null ends the run. `currentMemory`: what the output had, null at first. One of them is
+  // overridden.
+  virtual void* reallocateOutput(char const*, void*, uint64_t, uint64_t) noexcept { return nullptr; }
+  virtual void* reallocateOutputAsync(char const* tensorName, void* currentMemory, uint64_t size, uint64_t alignment,
+                                      cudaStream_t) {
+    return reallocateOutput(tensorName, currentMemory, size, alignment);
+  }
+#endif
+  // Before the memory is written.
+  virtual void notifyShape(char const* tensorName, Dims const& dims) noexcept = 0;
+  virtual ~IOutputAllocator() = default;
+};
+
+namespace stand_in {
+inline temper_nv_allocator allocator_of(IOutputAllocator& allocator) noexcept {
+  return {&allocator,
+          [](void* self, char const* name, void* current, uint64_t size, uint64_t alignment, void* stream) -> void* {
+            IOutputAllocator& its = *static_cast<IOutputAllocator*>(self);
+#if TEMPER_NVINFER_API < 1000
+            static_cast<void>(stream);
+            return its.reallocateOutput(name, current, size, alignment);
+#else
+            return its.reallocateOutputAsync(name, current, size, alignment, static_cast<cudaStream_t>(stream));
+#endif
+          },
+          [](void* self, char const* name, int64_t const* dims, int32_t rank) {
+            static_cast<IOutputAllocator*>(self)->notifyShape(name, dims_of(dims, rank));
+          }};
+}
+}  // namespace stand_in
+
+class ICudaEngine;
+
+// Runs an engine, for one thread at a time. Addresses are of the GPU's memory; of the host's for an engine of a CPU. It
+// may outlive the engine, whose object getEngine() then must not be used for.
+class IExecutionContext : public stand_in::Object {
+ public:
+  IExecutionContext(temper_nv_context* context, ICudaEngine const& engine, int32_t profiles, temper_nv_log log) noexcept
+      : context_(context), engine_(engine), profiles_(profiles), log_(log) {}
+  ~IExecutionContext() override { temper_nv_context_free(context_); }
+
+  ICudaEngine const& getEngine() const noexcept { return engine_; }
+  void setName(char const* name) noexcept { std::snprintf(name_, sizeof name_, "%s", name ? name : ""); }
+  char const* getName() const noexcept { return name_; }
+  void setDebugSync(bool sync) noexcept { debug_sync_ = sync; }
+  bool getDebugSync() const noexcept { return debug_sync_; }
+
+  // False, with an error in the log, for a name that is no input, and for dimensions that no profile holds.
+  bool setInputShape(char const* tensorName, Dims const& dims) noexcept {
+    stand_in::Wide const wide(dims);
+    if (!wide.is_valid()) {
+      stand_in::error(log_, "setInputShape: the dimensions are not valid");
+      return false;
+    }
+    return temper_nv_context_set_shape(context_, tensorName, wide.d, wide.rank) != 0;
+  }
+  // Of an output as it follows from the inputs; -1 for what is open still.
+  Dims getTensorShape(char const* tensorName) const noexcept {
+    int64_t dims[TEMPER_NV_MAX_DIMS];
+    int32_t rank = 0;
+    return temper_nv_context_shape(context_, tensorName, dims, &rank) ? stand_in::dims_of(dims, rank)
+                                                                      : stand_in::no_dims();
+  }
+  // In elements, row-major; 0 where a dimension behind is open still.
+  Dims getTensorStrides(char const* tensorName) const noexcept {
+    Dims const shape = getTensorShape(tensorName);
+    Dims strides = shape;
+    stand_in::Dim step = 1;
+    for (int32_t i = shape.nbDims - 1; i >= 0; --i) {
+      strides.d[i] = step;
+      step = shape.d[i] < 0 ? 0 : step * shape.d[i];
+    }
+    return strides;
+  }
+  bool allInputDimensionsSpecified() const noexcept {
+    return temper_nv_context_without_shape(context_, nullptr, 0) == 0;
+  }
+  bool allInputShapesSpecified() const noexcept { return true; }  // no input's values decide a shape before a run
+  // How many inputs lack a shape; as many of their names as there is room for.
+  int32_t inferShapes(int32_t nbMaxNames, char const** tensorNames) noexcept {
+    return temper_nv_context_without_shape(context_, tensorNames, nbMaxNames);
+  }
+
+  bool setTensorAddress(char const* tensorName, void* data) noexcept {
+    return temper_nv_context_set_address(context_, tensorName, data) != 0;
+  }
+  bool setInputTensorAddress(char const* tensorName, void const* data) noexcept {
+    return temper_nv_context_set_address(context_, tensorName, data) != 0;
+  }
+#if TEMPER_NVINFER_API >= 1000
+  bool setOutputTensorAddress(char const* tensorName, void* data) noexcept {
+    return temper_nv_context_set_address(context_, tensorName, data) != 0;
+  }
+#endif
+  void const* getTensorAddress(char const* tensorName) const noexcept {
+    return temper_nv_context_address(context_, tensorName);
+  }
+  void* getOutputTensorAddress(char const* tensorName) const noexcept {
+    return temper_nv_context_address(context_, tensorName);
+  }
+
+  // The allocator takes the place of the output's address; null takes it away. False for a name that is no output.
+  bool setOutputAllocator(char const* tensorName, IOutputAllocator* outputAllocator) noexcept {
+    temper_nv_allocator asked{};
+    if (outputAllocator) asked = stand_in::allocator_of(*outputAllocator);
+    if (!temper_nv_context_set_allocator(context_, tensorName, outputAllocator ? &asked : nullptr)) return false;
+    allocators_[tensorName] = outputAllocator;
+    return true;
+  }
+  IOutputAllocator* getOutputAllocator(char const* tensorName) const noexcept {
+    auto const found = allocators_.find(tensorName ? tensorName : "");
+    return found == allocators_.end() ? nullptr : found->second;
+  }
+  // Bytes that the output takes at most; -1 where that depends on data, or there is no such output.
+  int64_t getMaxOutputSize(char const* tensorName) const noexcept {
+    return temper_nv_context_max_output_bytes(context_, tensorName);
+  }
+
+  // With a profiler runs wait for themselves and are timed layer by layer.
+  void setProfiler(IProfiler* profiler) noexcept {
+    profiler_ = profiler;
+    auto const told = [](void* self, char const* layer, float ms) {
+      static_cast<IProfiler*>(self)->reportLayerTime(layer, ms);
+    };
+    temper_nv_context_set_layer_times(context_, profiler, profiler ? +told : nullptr);
+  }
+  IProfiler* getProfiler() const noexcept { return profiler_; }
+  // False: layers are reported by reportToProfiler() alone, which is false where no run was timed.
+  void setEnqueueEmitsProfile(bool enqueueEmitsProfile) noexcept {
+    emits_ = enqueueEmitsProfile;
+    temper_nv_context_tell_layers_at_once(context_, enqueueEmitsProfile);
+  }
+  bool getEnqueueEmitsProfile() const noexcept { return emits_; }
+  bool reportToProfiler() const noexcept { return temper_nv_context_report_layers(context_) != 0; }
+
+  // Puts the run into the stream and returns. On a CPU it has run then.
+  bool enqueueV3(cudaStream_t stream) noexcept { return temper_nv_context_run(context_, stream, 0) != 0; }
+  // Waits. The addresses are in the order of the engine's tensors.
+  bool executeV2(void* const* bindings) noexcept {
+    return take(bindings) && temper_nv_context_run(context_, nullptr, 1) != 0;
+  }
+
+  // A shape is taken that any profile holds, whichever one is active.
+  bool setOptimizationProfileAsync(int32_t profileIndex, cudaStream_t) noexcept {
+    if (profileIndex < 0 || profileIndex >= profiles_) {
+      stand_in::error(log_, "setOptimizationProfileAsync: the engine has no such profile");
+      return false;
+    }
+    profile_ = profileIndex;
+    return true;
+  }
+  int32_t getOptimizationProfile() const noexcept { return profile_; }
+
+  // A context owns its memory: getDeviceMemorySize() of the engine is 0, and what is given is not used.
+  void setDeviceMemory(void*) noexcept {}
+#if TEMPER_NVINFER_API >= 1000
+  void setDeviceMemoryV2(void*, int64_t) noexcept {}
+  std::size_t updateDeviceMemorySizeForShapes() noexcept { return 0; }
+#endif
+  // False, with an error in the log: no event is recorded.
+  bool setInputConsumedEvent(cudaEvent_t event) noexcept {
+    if (event)
+      stand_in::error(log_, "setInputConsumedEvent: not in Temper (no event is recorded); wait for the stream instead");
+    return event == nullptr;
+  }
+  cudaEvent_t getInputConsumedEvent() const noexcept { return nullptr; }
+
+#if TEMPER_NVINFER_API < 1000
+  // Bindings: the same tensors by number.
+  bool setBindingDimensions(int32_t bindingIndex, Dims dimensions) noexcept {
+    temper_nv_tensor tensor;
+    if (stand_in::tensor_at(context_, bindingIndex, tensor)) return setInputShape(tensor.name, dimensions);
+    stand_in::error(log_, "setBindingDimensions: there is no binding of that number");
+    return false;
+  }
+  Dims getBindingDimensions(int32_t bindingIndex) const noexcept {
+    temper_nv_tensor tensor;
+    return stand_in::tensor_at(context_, bindingIndex, tensor) ? getTensorShape(tensor.name) : stand_in::no_dims();
+  }
+  Dims getStrides(int32_t bindingIndex) const noexcept {
+    temper_nv_tensor tensor;
+    return stand_in::tensor_at(context_, bindingIndex, tensor) ? getTensorStrides(tensor.name) : stand_in::no_dims();
+  }
+  bool enqueueV2(void* const* bindings, cudaStream_t stream, cudaEvent_t* inputConsumed) noexcept {
+    if (inputConsumed) {
+      stand_in::error(
+          log_,
+          "enqueueV2: an event of consumed inputs is not in Temper; give nullptr, and wait for the stream instead");
+      return false;
+    }
+    return take(bindings) && enqueueV3(stream);
+  }
+  bool setOptimizationProfile(int32_t profileIndex) noexcept {
+    return setOptimizationProfileAsync(profileIndex, nullptr);
+  }
+  // False, with an error in the log: the batch is always a dimension of the shapes.
+  bool execute(int32_t, void* const*) noexcept { return implicit_batch("execute", "executeV2"); }
+  bool enqueue(int32_t, void* const*, cudaStream_t, cudaEvent_t*) noexcept {
+    return implicit_batch("enqueue", "enqueueV2");
+  }
+#endif
+
+  // For the inspector.
+  temper_nv_context const* native() const noexcept { return context_; }
+
+ private:
+  temper_nv_context* context_;
+  ICudaEngine const& engine_;
+  int32_t profiles_;
+  temper_nv_log log_;
+  int32_t profile_ = 0;
+  bool debug_sync_ = false, emits_ = true;
+  IProfiler* profiler_ = nullptr;
+  std::map<std::string, IOutputAllocator*> allocators_;
+  char name_[128] = "";
+
+  bool take(void* const* bindings) noexcept {
+    if (!bindings) {
+      stand_in::error(log_, "the list of bindings is null");
+      return false;
+    }
+    temper_nv_tensor tensor;
+    for (int32_t i = 0; stand_in::tensor_at(context_, i, tensor); ++i)
+      if (!temper_nv_context_set_address(context_, tensor.name, bindings[i])) return false;
+    return true;
+  }
+#if TEMPER_NVINFER_API < 1000
+  bool implicit_batch(char const* name, char const* instead) const noexcept {
+    char text[160];
+    std::snprintf(text, sizeof text, "%s: not in Temper (the batch is a dimension of the shapes); call %s instead",
+                  name, instead);
+    stand_in::error(log_, text);
+    return false;
+  }
+#endif
+};
+
+enum class LayerInformationFormat : int32_t { kONELINE = 0, kJSON = 1 };
+
+// Says what an engine's layers are: the steps of its plan.
+class IEngineInspector : public stand_in::Object {
+ public:
+  explicit IEngineInspector(temper_nv_inspector* inspector) noexcept : inspector_(inspector) {}
+  ~IEngineInspector() override { temper_nv_inspector_free(inspector_); }
+  // By the shapes that are set in it; null: by the first of the engine's plans.
+  bool setExecutionContext(IExecutionContext const* context) noexcept {
+    context_ = context;
+    return true;
+  }
+  IExecutionContext const* getExecutionContext() const noexcept { return context_; }
+  // They live until the next call.
+  char const* getLayerInformation(int32_t layerIndex, LayerInformationFormat format) const noexcept {
+    return temper_nv_inspector_describe(inspector_, native(), layerIndex < 0 ? INT32_MAX : layerIndex,
+                                        static_cast<int32_t>(format));
+  }
+  char const* getEngineInformation(LayerInformationFormat format) const noexcept {
+    return temper_nv_inspector_describe(inspector_, native(), -1, static_cast<int32_t>(format));
+  }
+
+ private:
+  temper_nv_inspector* inspector_;
+  IExecutionContext const* context_ = nullptr;
+  temper_nv_context const* native() const noexcept { return context_ ? context_->native() : nullptr; }
+};
+
+// A plan of Temper that is loaded. Contexts and threads share it.
+class ICudaEngine : public stand_in::Object {
+ public:
+  ICudaEngine(temper_nv_engine* engine, temper_nv_log log) noexcept : engine_(engine), log_(log) {}
+  ~ICudaEngine() override { temper_nv_engine_free(engine_); }
+
+  char const* getName() const noexcept { return temper_nv_engine_name(engine_); }
+  int32_t getNbLayers() const noexcept { return temper_nv_engine_layers(engine_); }
+  int32_t getNbOptimizationProfiles() const noexcept { return temper_nv_engine_profiles(engine_); }
+  bool isRefittable() const noexcept { return false; }
+
+  // Inputs, then outputs.
+  int32_t getNbIOTensors() const noexcept { return temper_nv_engine_tensors(engine_); }
+  char const* getIOTensorName(int32_t index) const noexcept {
+    temper_nv_tensor tensor;
+    return stand_in::tensor_at(engine_, index, tensor) ? tensor.name : nullptr;
+  }
+  Dims getTensorShape(char const* tensorName) const noexcept {
+    temper_nv_tensor tensor;
+    return find(tensorName, tensor) ? stand_in::dims_of(tensor.dims, tensor.rank) : stand_in::no_dims();
+  }
+  DataType getTensorDataType(char const* tensorName) const noexcept {
+    temper_nv_tensor tensor;
+    return find(tensorName, tensor) ? static_cast<DataType>(tensor.dtype) : DataType::kFLOAT;
+  }
+  TensorIOMode getTensorIOMode(char const* tensorName) const noexcept {
+    temper_nv_tensor tensor;
+    if (!find(tensorName, tensor)) return TensorIOMode::kNONE;
+    return tensor.is_input ? TensorIOMode::kINPUT : TensorIOMode::kOUTPUT;
+  }
+  TensorLocation getTensorLocation(char const*) const noexcept { return TensorLocation::kDEVICE; }
+  TensorFormat getTensorFormat(char const*) const noexcept { return TensorFormat::kLINEAR; }
+  int32_t getTensorVectorizedDim(char const*) const noexcept { return -1; }
+  bool isShapeInferenceIO(char const*) const noexcept { return false; }
+  // Of an input; without dimensions where there is no such profile.
+  Dims getProfileShape(char const* tensorName, int32_t profileIndex, OptProfileSelector select) const noexcept {
+    int64_t dims[TEMPER_NV_MAX_DIMS];
+    int32_t rank = 0;
+    return temper_nv_engine_profile_shape(engine_, tensorName, profileIndex, static_cast<int32_t>(select), dims, &rank)
+               ? stand_in::dims_of(dims, rank)
+               : stand_in::no_dims();
+  }
+
+  IEngineInspector* createEngineInspector() const noexcept {
+    return new IEngineInspector(temper_nv_inspector_new(engine_, log_));
+  }
+
+  // Null, with an error in the log, where memory ends.
+  IHostMemory* serialize() const noexcept {
+    temper_nv_bytes* const bytes = temper_nv_engine_bytes(engine_, log_);
+    return bytes ? new IHostMemory(bytes) : nullptr;
+  }
+
+#if TEMPER_NVINFER_API >= 1000
+  IExecutionContext* createExecutionContext(
+      ExecutionContextAllocationStrategy = ExecutionContextAllocationStrategy::kSTATIC) noexcept {
+    return context();
+  }
+#else
+  IExecutionContext* createExecutionContext() noexcept { return context(); }
+#endif
+#if TEMPER_NVINFER_API < 1100
+  IExecutionContext* createExecutionContextWithoutDeviceMemory() noexcept { return context(); }
+  std::size_t getDeviceMemorySize() const noexcept { return 0; }  // a context owns its memory
+  bool hasImplicitBatchDimension() const noexcept { return false; }
+#endif
+#if TEMPER_NVINFER_API >= 1000
+  int64_t getDeviceMemorySizeV2() const noexcept { return 0; }
+#endif
+
+#if TEMPER_NVINFER_API < 1000
+  // Bindings: the same tensors by number.
+  int32_t getNbBindings() const noexcept { return getNbIOTensors(); }
+  int32_t getBindingIndex(char const* name) const noexcept { return temper_nv_engine_index(engine_, name); }
+  char const* getBindingName(int32_t bindingIndex) const noexcept { return getIOTensorName(bindingIndex); }
+  bool bindingIsInput(int32_t bindingIndex) const noexcept {
+    temper_nv_tensor tensor;
+    return stand_in::tensor_at(engine_, bindingIndex, tensor) && tensor.is_input;
+  }
+  Dims getBindingDimensions(int32_t bindingIndex) const noexcept {
+    temper_nv_tensor tensor;
+    return stand_in::tensor_at(engine_, bindingIndex, tensor) ? stand_in::dims_of(tensor.dims, tensor.rank)
+                                                              : stand_in::no_dims();
+  }
+  DataType getBindingDataType(int32_t bindingIndex) const noexcept {
+    temper_nv_tensor tensor;
+    return stand_in::tensor_at(engine_, bindingIndex, tensor) ? static_cast<DataType>(tensor.dtype) : DataType::kFLOAT;
+  }
+  TensorLocation getLocation(int32_t) const noexcept { return TensorLocation::kDEVICE; }
+  TensorFormat getBindingFormat(int32_t) const noexcept { return TensorFormat::kLINEAR; }
+  bool isShapeBinding(int32_t) const noexcept { return false; }
+  bool isExecutionBinding(int32_t) const noexcept { return true; }
+  int32_t getMaxBatchSize() const noexcept { return 1; }
+  Dims getProfileDimensions(int32_t bindingIndex, int32_t profileIndex, OptProfileSelector select) const noexcept {
+    char const* const name = getIOTensorName(bindingIndex);
+    return name ? getProfileShape(name, profileIndex, select) : stand_in::no_dims();
+  }
+#endif
+
+ private:
+  temper_nv_engine* engine_;
+  temper_nv_log log_;
+
+  bool find(char const* name, temper_nv_tensor& tensor) const noexcept {
+    if (stand_in::tensor_at(engine_, temper_nv_engine_index(engine_, name), tensor)) return true;
+    char text[200];
+    std::snprintf(text, sizeof text, "there is no tensor with the name '%s'", name ? name : "(null)");
+    stand_in::error(log_, text);
+    return false;
+  }
+  IExecutionContext* context() noexcept {
+    temper_nv_context* const made = temper_nv_context_new(engine_, log_);
+    return made ? new IExecutionContext(made, *this, getNbOptimizationProfiles(), log_) : nullptr;
+  }
+};
+
+// Loads plans.
+class IRuntime : public stand_in::Object {
+ public:
+  explicit IRuntime(ILogger& logger) noexcept : logger_(logger) {}
+  ILogger* getLogger() const noexcept { return &logger_; }
+
+  // Null, with an error in the log, for what is damaged, stale, of another device, or of TensorRT.
+  ICudaEngine* deserializeCudaEngine(void const* blob, std::size_t size) noexcept {
+    temper_nv_log const log = stand_in::log_of(logger_);
+    temper_nv_engine* const engine = temper_nv_engine_load(blob, size, stand_in::device(), stand_in::kGuarded, log);
+    return engine ? new ICudaEngine(engine, log) : nullptr;
+  }
+#if TEMPER_NVINFER_API < 1000
+  // The last argument was for plugins, before 8; it must be null.
+  ICudaEngine* deserializeCudaEngine(void const* blob, std::size_t size, std::nullptr_t) noexcept {
+    return deserializeCudaEngine(blob, size);
+  }
+#endif
+
+  // There is no DLA: its number is that of no core.
+  int32_t getNbDLACores() const noexcept { return 0; }
+  int32_t getDLACore() const noexcept { return -1; }
+  void setDLACore(int32_t) noexcept {
+    stand_in::error(stand_in::log_of(logger_),
+                    "setDLACore: not in Temper (it runs on CPUs and GPUs); leave it out instead");
+  }
+  // Engines are loaded and shapes planned on as many threads as the process may use; the number is kept, and read back.
+  bool setMaxThreads(int32_t maxThreads) noexcept {
+    if (maxThreads < 1) return false;
+    threads_ = maxThreads;
+    return true;
+  }
+  int32_t getMaxThreads() const noexcept { return threads_; }
+
+ private:
+  ILogger& logger_;
+  int32_t threads_ = 1;
+};
+
+// Ranges of shapes by input. The builder owns it.
+class IOptimizationProfile {
+ public:
+  IOptimizationProfile(IOptimizationProfile const&) = delete;
+  IOptimizationProfile& operator=(IOptimizationProfile const&) = delete;
+
+  // False where the dimensions are not those of a shape, or contradict what is set already.
+  bool setDimensions(char const* inputName, OptProfileSelector select, Dims const& dims) noexcept {
+    stand_in::Wide const wide(dims);
+    if (!inputName || !wide.is_valid()) return false;
+    for (int32_t i = 0; i < wide.rank; ++i)
+      if (wide.d[i] < 0) return false;
+    Range* range = const_cast<Range*>(find(inputName));
+    Range changed = range ? *range : Range{inputName, {}, {}};
+    changed.shapes[static_cast<int32_t>(select)] = dims;
+    changed.is_set[static_cast<int32_t>(select)] = true;
+    if (!changed.is_consistent()) return false;
+    if (range) *range = changed;
+    else ranges_.push_back(changed);
+    return true;
+  }
+  // Without dimensions where none are set.
+  Dims getDimensions(char const* inputName, OptProfileSelector select) const noexcept {
+    Range const* const range = inputName ? find(inputName) : nullptr;
+    return range && range->is_set[static_cast<int32_t>(select)] ? range->shapes[static_cast<int32_t>(select)]
+                                                                : stand_in::no_dims();
+  }
+  // Every input that is named has all three.
+  bool isValid() const noexcept {
+    for (Range const& range : ranges_)
+      for (bool const set : range.is_set)
+        if (!set) return false;
+    return true;
+  }
+
+  struct Range {
+    std::string input;
+    Dims shapes[3];  // by OptProfileSelector
+    bool is_set[3];
+    bool is_consistent() const noexcept {
+      for (int32_t low = 0; low < 2; ++low)
+        for (int32_t high = low + 1; high < 3; ++high) {
+          if (!is_set[low] || !is_set[high]) continue;
+          if (shapes[low].nbDims != shapes[high].nbDims) return false;
+          for (int32_t i = 0; i < shapes[low].nbDims; ++i)
+            if (shapes[low].d[i] > shapes[high].d[i]) return false;
+        }
+      return true;
+    }
+  };
+  std::vector<Range> const& ranges() const noexcept { return ranges_; }
+
+ protected:
+  IOptimizationProfile() = default;
+  virtual ~IOptimizationProfile() = default;
+
+ private:
+  std::vector<Range> ranges_;
+  Range const* find(char const* input) const noexcept {
+    for (Range const& range : ranges_)
+      if (range.input == input) return &range;
+    return nullptr;
+  }
+};
+
+// The logger lives as long as what is made with it.
+inline IRuntime* createInferRuntime(ILogger& logger) noexcept { return new IRuntime(logger); }
+
+}  // namespace nvinfer1

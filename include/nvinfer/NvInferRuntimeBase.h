@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the other headers of nvinfer1 share: dimensions, types of data, the logger. Temper's own text, for programs that
+// were written for TensorRT; docs/tensorrt-cpp.md says what is there.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "NvInferVersion.h"
+#include "temper_nvinfer.h"
+
+#ifdef __has_include
+#if __has_include(<temper_nvinfer_host.h>)
+#include <temper_nvinfer_host.h>
+#endif
+#if __has_include(<cuda_runtime_api.h>)
+#include <cuda_runtime_api.h>
+#define TEMPER_NVINFER_HAS_CUDA
+#endif
+#endif
+#ifndef TEMPER_NVINFER_HAS_CUDA
+typedef struct CUstream_st* cudaStream_t;
+typedef struct CUevent_st* cudaEvent_t;
+#endif
+
+namespace nvinfer1 {
+
+using char_t = char;
+using AsciiChar = char_t;
+
+#if TEMPER_NVINFER_API >= 1000
+// Dimensions; -1: open. Those behind nbDims say nothing.
+class Dims64 {
+ public:
+  static constexpr int32_t MAX_DIMS = 8;
+  int32_t nbDims;
+  int64_t d[MAX_DIMS];
+};
+using Dims = Dims64;
+namespace stand_in {
+using Dim = int64_t;
+}
+#else
+// Dimensions; -1: open. Those behind nbDims say nothing.
+class Dims32 {
+ public:
+  static constexpr int32_t MAX_DIMS = 8;
+  int32_t nbDims;
+  int32_t d[MAX_DIMS];
+};
+using Dims = Dims32;
+namespace stand_in {
+using Dim = int32_t;
+}
+#endif
+
+enum class DataType : int32_t {
+  kFLOAT = 0,
+  kHALF = 1,
+  kINT8 = 2,
+  kINT32 = 3,
+  kBOOL = 4,
+  kUINT8 = 5,
+  kFP8 = 6,
+  kBF16 = 7,
+  kINT64 = 8,
+};
+
+enum class TensorFormat : int32_t { kLINEAR = 0 };
+enum class TensorLocation : int32_t { kDEVICE = 0, kHOST = 1 };
+enum class TensorIOMode : int32_t { kNONE = 0, kINPUT = 1, kOUTPUT = 2 };
+
+// The program's own. Lines come from any thread.
+class ILogger {
+ public:
+  enum class Severity : int32_t { kINTERNAL_ERROR = 0, kERROR = 1, kWARNING = 2, kINFO = 3, kVERBOSE = 4 };
+  virtual void log(Severity severity, AsciiChar const* msg) noexcept = 0;
+  ILogger() = default;
+  virtual ~ILogger() = default;
+
+ protected:
+  ILogger(ILogger const&) = default;
+  ILogger(ILogger&&) = default;
+  ILogger& operator=(ILogger const&) & = default;
+  ILogger& operator=(ILogger&&) & = default;
+};
+
+// What the classes share; no part of TensorRT's interface.
+namespace stand_in {
+
+// An object of the library; programs have it by its address.
+class Object {
+ public:
+  Object(Object const&) = delete;
+  Object& operator=(Object const&) = delete;
+  virtual ~Object() = default;
+#if TEMPER_NVINFER_API < 1000
+  void destroy() noexcept { delete this; }
+#endif
+
+ protected:
+  Object() = default;
+};
+
+inline temper_nv_log log_of(ILogger& logger) noexcept {
+  return {&logger, [](void* self, int32_t severity, char const* text) {
+            static_cast<ILogger*>(self)->log(static_cast<ILogger::Severity>(severity), text);
+          }};
+}
+inline void error(temper_nv_log const& log, char const* text) noexcept { log.line(log.self, 1, text); }
+inline void warning(temper_nv_log const& log, char const* text) noexcept { log.line(log.self, 2, text); }
+
+inline Dims dims_of(int64_t const* d, int32_t rank) noexcept {
+  Dims dims{};
+  dims.nbDims = rank;
+  for (int32_t i = 0; i < rank; ++i) dims.d[i] = static_cast<Dim>(d[i]);
+  return dims;
+}
+// No dimensions: those of a tensor that there is not.
+inline Dims no_dims() noexcept {
+  Dims dims{};
+  dims.nbDims = -1;
+  return dims;
+}
+// Dimensions of the library, from those of a program.
+struct Wide {
+  int64_t d[TEMPER_NV_MAX_DIMS] = {};
+  int32_t rank = 0;
+  explicit Wide(Dims const& dims) noexcept : rank(dims.nbDims) {
+    for (int32_t i = 0; i < rank && i < TEMPER_NV_MAX_DIMS; ++i) d[i] = dims.d[i];
+  }
+  bool is_valid() const noexcept { return rank >= 0 && rank <= TEMPER_NV_MAX_DIMS; }
+};
+
+}  // namespace stand_in
+}  // namespace nvinfer1
+
+// The release that the program was compiled for: the number of NV_TENSORRT_VERSION.
+inline int32_t getInferLibVersion() noexcept { return NV_TENSORRT_VERSION; }

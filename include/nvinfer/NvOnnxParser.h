@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fills a network from ONNX.
+#pragma once
+#include "NvInfer.h"
+
+#define NV_ONNX_PARSER_MAJOR NV_TENSORRT_MAJOR
+#define NV_ONNX_PARSER_MINOR NV_TENSORRT_MINOR
+#define NV_ONNX_PARSER_PATCH NV_TENSORRT_PATCH
+
+namespace nvonnxparser {
+
+enum class ErrorCode : int32_t {
+  kSUCCESS = 0,
+  kINTERNAL_ERROR = 1,
+  kMEM_ALLOC_FAILED = 2,
+  kMODEL_DESERIALIZE_FAILED = 3,
+  kINVALID_VALUE = 4,
+  kINVALID_GRAPH = 5,
+  kINVALID_NODE = 6,
+  kUNSUPPORTED_GRAPH = 7,
+  kUNSUPPORTED_NODE = 8,
+};
+
+// Why a model was not read: one text, with the node's name in it where one is to blame.
+class IParserError {
+ public:
+  IParserError(IParserError const&) = delete;
+  IParserError& operator=(IParserError const&) = delete;
+  ErrorCode code() const noexcept { return ErrorCode::kINVALID_GRAPH; }
+  char const* desc() const noexcept { return text_.c_str(); }
+  char const* file() const noexcept { return ""; }
+  int line() const noexcept { return 0; }
+  char const* func() const noexcept { return ""; }
+  int node() const noexcept { return -1; }
+
+ protected:
+  explicit IParserError(char const* text) : text_(text) {}
+  virtual ~IParserError() = default;
+
+ private:
+  std::string text_;
+};
+
+namespace stand_in {
+struct ParserError final : IParserError {
+  explicit ParserError(char const* text) : IParserError(text) {}
+};
+}  // namespace stand_in
+
+class IParser : public nvinfer1::stand_in::Object {
+ public:
+  IParser(nvinfer1::INetworkDefinition& network, nvinfer1::ILogger& logger) noexcept
+      : network_(network), logger_(logger) {}
+
+  // `model_path`: where the bytes come from, for weights that lie beside it. False, with lines in the log and in
+  // getError(), for what is no model that Temper reads.
+  bool parse(void const* serialized_onnx_model, std::size_t serialized_onnx_model_size,
+             char const* model_path = nullptr) noexcept {
+    return fill(serialized_onnx_model, serialized_onnx_model_size, model_path);
+  }
+  bool parseFromFile(char const* onnxModelFile, int) noexcept {
+    return fill(nullptr, 0, onnxModelFile ? onnxModelFile : "");
+  }
+
+  int getNbErrors() const noexcept { return static_cast<int>(errors_.size()); }
+  IParserError const* getError(int index) const noexcept {
+    return index >= 0 && index < getNbErrors() ? errors_[static_cast<std::size_t>(index)].get() : nullptr;
+  }
+  void clearErrors() noexcept { errors_.clear(); }
+
+ private:
+  nvinfer1::INetworkDefinition& network_;
+  nvinfer1::ILogger& logger_;
+  std::vector<std::unique_ptr<stand_in::ParserError>> errors_;
+
+  bool fill(void const* bytes, std::size_t size, char const* path) noexcept {
+    int32_t const done =
+        temper_nv_network_parse(network_.native(), bytes, size, path, this, [](void* self, char const* text) {
+          IParser& parser = *static_cast<IParser*>(self);
+          parser.errors_.emplace_back(new stand_in::ParserError(text));
+          nvinfer1::stand_in::error(nvinfer1::stand_in::log_of(parser.logger_), text);
+        });
+    if (done) network_.filled();
+    return done != 0;
+  }
+};
+
+inline IParser* createParser(nvinfer1::INetworkDefinition& network, nvinfer1::ILogger& logger) noexcept {
+  return new IParser(network, logger);
+}
+
+}  // namespace nvonnxparser

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses the names of TensorRT 11.1: its folder stands in front of that of the headers.
+#pragma once
+#define TEMPER_NVINFER_API 1101

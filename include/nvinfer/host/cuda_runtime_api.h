@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stands in for the few calls of the CUDA runtime by which programs for TensorRT hold buffers, on a machine without a
+// GPU. "Device memory" is memory of the host. It is for one compilation that asks for it (temper as-tensorrt --device
+// cpu); what is not here does not compile: kernels, events, graphs, times.
+#pragma once
+#ifndef __cplusplus
+#error "this stand-in for the CUDA runtime is for C++"
+#endif
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+
+#include "../temper_nvinfer.h"
+
+#define TEMPER_HOST_CUDA 1
+// CUDA's own headers, which a command line may name, have nothing to add then.
+#define __CUDA_RUNTIME_API_H__
+#define __CUDA_RUNTIME_H__
+#define CUDART_VERSION 0  // of no CUDA
+
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorInvalidResourceHandle = 400,
+};
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost = 0,
+  cudaMemcpyHostToDevice = 1,
+  cudaMemcpyDeviceToHost = 2,
+  cudaMemcpyDeviceToDevice = 3,
+  cudaMemcpyDefault = 4,
+};
+typedef struct CUstream_st* cudaStream_t;
+typedef struct CUevent_st* cudaEvent_t;
+enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
+
+// Says that it is none: everything but the name is 0.
+struct cudaDeviceProp {
+  char name[256];
+  std::size_t totalGlobalMem, sharedMemPerBlock;
+  int warpSize, maxThreadsPerBlock, clockRate, major, minor, multiProcessorCount, memoryClockRate, memoryBusWidth,
+      l2CacheSize;
+};
+
+namespace temper_host {
+inline cudaError_t& last() noexcept {
+  static thread_local cudaError_t error = cudaSuccess;
+  return error;
+}
+inline cudaError_t said(cudaError_t error) noexcept {
+  if (error != cudaSuccess) last() = error;
+  return error;
+}
+inline void announce() noexcept {
+  static bool const once =
+      std::fputs("temper: the CUDA runtime is a stand-in in this process: its device memory is the host's\n", stderr) >=
+      0;
+  static_cast<void>(once);
+}
+inline cudaError_t allocate(void** memory, std::size_t size, int pinned) noexcept {
+  announce();
+  if (!memory) return said(cudaErrorInvalidValue);
+  *memory = size ? temper_nv_host_allocate(size, pinned) : nullptr;
+  return said(!size || *memory ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+inline cudaError_t release(void* memory, int pinned) noexcept {
+  std::size_t beyond = 0;
+  if (memory && !temper_nv_host_free(memory, pinned, &beyond)) return said(cudaErrorInvalidValue);
+  if (beyond) std::fprintf(stderr, "temper: the program wrote %zu bytes beyond a buffer\n", beyond);
+  return cudaSuccess;
+}
+struct Stream {};  // everything that is put into one is done at once
+}  // namespace temper_host
+
+inline cudaError_t cudaMalloc(void** devPtr, std::size_t size) noexcept {
+  return temper_host::allocate(devPtr, size, 0);
+}
+inline cudaError_t cudaFree(void* devPtr) noexcept { return temper_host::release(devPtr, 0); }
+inline cudaError_t cudaMallocHost(void** ptr, std::size_t size) noexcept { return temper_host::allocate(ptr, size, 1); }
+inline cudaError_t cudaHostAlloc(void** pHost, std::size_t size, unsigned int) noexcept {
+  return temper_host::allocate(pHost, size, 1);
+}
+inline cudaError_t cudaFreeHost(void* ptr) noexcept { return temper_host::release(ptr, 1); }
+inline cudaError_t cudaMemcpy(void* dst, void const* src, std::size_t count, cudaMemcpyKind kind) noexcept {
+  bool const to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  bool const from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  return temper_host::said(temper_nv_host_copy(dst, to, src, from, count) ? cudaSuccess : cudaErrorInvalidValue);
+}
+inline cudaError_t cudaMemcpyAsync(void* dst, void const* src, std::size_t count, cudaMemcpyKind kind,
+                                   cudaStream_t = nullptr) noexcept {
+  return cudaMemcpy(dst, src, count, kind);
+}
+inline cudaError_t cudaMemset(void* devPtr, int value, std::size_t count) noexcept {
+  return temper_host::said(temper_nv_host_set(devPtr, value, count) ? cudaSuccess : cudaErrorInvalidValue);
+}
+inline cudaError_t cudaMemsetAsync(void* devPtr, int value, std::size_t count, cudaStream_t = nullptr) noexcept {
+  return cudaMemset(devPtr, value, count);
+}
+
+inline cudaError_t cudaStreamCreate(cudaStream_t* pStream) noexcept {
+  if (!pStream) return temper_host::said(cudaErrorInvalidValue);
+  *pStream = reinterpret_cast<cudaStream_t>(new temper_host::Stream);
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* pStream, unsigned int) noexcept {
+  return cudaStreamCreate(pStream);
+}
+inline cudaError_t cudaStreamDestroy(cudaStream_t stream) noexcept {
+  if (!stream) return temper_host::said(cudaErrorInvalidResourceHandle);
+  delete reinterpret_cast<temper_host::Stream*>(stream);
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) noexcept { return cudaSuccess; }
+inline cudaError_t cudaDeviceSynchronize() noexcept { return cudaSuccess; }
+
+inline cudaError_t cudaGetDeviceCount(int* count) noexcept {
+  *count = 1;
+  return cudaSuccess;
+}
+inline cudaError_t cudaGetDevice(int* device) noexcept {
+  *device = 0;
+  return cudaSuccess;
+}
+inline cudaError_t cudaSetDevice(int device) noexcept {
+  return temper_host::said(device ? cudaErrorInvalidDevice : cudaSuccess);
+}
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* prop, int device) noexcept {
+  if (device) return temper_host::said(cudaErrorInvalidDevice);
+  *prop = cudaDeviceProp{};
+  std::strcpy(prop->name, "host memory (no CUDA device)");
+  return cudaSuccess;
+}
+
+inline cudaError_t cudaGetLastError() noexcept {
+  cudaError_t const error = temper_host::last();
+  temper_host::last() = cudaSuccess;
+  return error;
+}
+inline cudaError_t cudaPeekAtLastError() noexcept { return temper_host::last(); }
+inline char const* cudaGetErrorName(cudaError_t error) noexcept {
+  switch (error) {
+    case cudaSuccess: return "cudaSuccess";
+    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
+    case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
+  }
+  return "unrecognized error code";
+}
+inline char const* cudaGetErrorString(cudaError_t error) noexcept {
+  switch (error) {
+    case cudaSuccess: return "no error";
+    case cudaErrorInvalidValue: return "invalid argument (the bytes are in no allocation of this process)";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInvalidDevice: return "invalid device ordinal (there is one, which is host memory)";
+    case cudaErrorInvalidResourceHandle: return "invalid resource handle";
+  }
+  return "unrecognized error code";
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interop/trtexec_settings.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/parse.h"
+
+namespace temper {
+
+namespace {
+
+// A value at which a flag that is refused asks for nothing that is not there.
+bool is_harmless(const TrtexecArgument& argument) {
+  const std::string& value = argument.value;
+  const std::string_view flag = argument.flag;
+  if (flag == "--batch" || flag == "--maxBatch") return value == "1";
+  if (flag == "--sleepTime" || flag == "--idleTime") return value == "0";
+  if (flag == "--useRuntime") return value == "full";
+  if (flag == "--sparsity") return value == "disable" || value == "enable";
+  if (flag == "--hardwareCompatibilityLevel") return value == "none";
+  if (flag == "--runtimePlatform") return value == "SameAsBuild";
+  if (flag == "--precisionConstraints") return value == "none";
+  if (flag == "--inputIOFormats" || flag == "--outputIOFormats") {
+    for (size_t at = 0; at <= value.size();) {
+      const size_t end = std::min(value.find(',', at), value.size());
+      const std::string_view one = std::string_view(value).substr(at, end - at);
+      if (one != "fp32:chw" && one != "int32:chw" && one != "int64:chw" && one != "bool:chw") return false;
+      at = end + 1;
+    }
+    return true;
+  }
+  return false;
+}
+
+const TrtexecFlagUse* use_of(std::string_view flag) {
+  const auto uses = trtexec_flag_uses();
+  const auto use =
+      std::find_if(uses.begin(), uses.end(), [&](const TrtexecFlagUse& known) { return known.name == flag; });
+  return use == uses.end() ? nullptr : &*use;
+}
+
+class Settings {
+ public:
+  explicit Settings(const TrtexecCommand& command) : command_(command) {}
+
+  TrtexecSettings run() {
+    for (const TrtexecArgument& argument : command_.arguments) check(argument);
+    TrtexecSettings& to = settings_;
+    to.model = command_.value("--onnx").value_or("");
+    to.load = command_.value("--loadEngine").value_or("");
+    to.save = command_.value("--saveEngine").value_or("");
+    if (to.model.empty() == to.load.empty())
+      fail(ErrorKind::usage, to.model.empty() ? "Model missing or format not recognized: give --onnx or --loadEngine"
+                                              : "--onnx and --loadEngine are given: give one of them");
+    device();
+    precision();
+    shapes();
+    memory();
+    inference();
+    reports();
+    return std::move(settings_);
+  }
+
+ private:
+  const TrtexecCommand& command_;
+  TrtexecSettings settings_;
+
+  void check(const TrtexecArgument& argument) {
+    if (argument.flag.empty())
+      fail(ErrorKind::usage, "Unknown option: ", argument.value,
+           " (a word without a flag; blanks in a list of shapes end it, so write --shapes=a:1x3,b:1)");
+    const TrtexecFlagUse* use = use_of(argument.flag);
+    if (!use)
+      fail(ErrorKind::usage, "Unknown option: ", argument.flag, argument.has_value ? concat(" ", argument.value) : "");
+    if (const std::string refusal = trtexec_refusal(argument); !refusal.empty()) fail(ErrorKind::unsupported, refusal);
+    if (use->use == TrtexecUse::accepted || (use->use == TrtexecUse::refused && argument.has_value))
+      note(argument.flag, " has no effect: ", use->how);
+  }
+
+  template <class... Parts>
+  void note(const Parts&... parts) {
+    std::string text = concat(parts...);
+    if (std::find(settings_.notes.begin(), settings_.notes.end(), text) == settings_.notes.end())
+      settings_.notes.push_back(std::move(text));
+  }
+
+  double number(const char* flag, double otherwise, double least, double most) const {
+    const auto text = command_.value(flag);
+    if (!text) return otherwise;
+    const auto value = parse_number<double>(*text);
+    if (!value || !(*value >= least && *value <= most))
+      fail(ErrorKind::usage, std::string_view(flag), "=", *text, ": a number from ", least, " to ", most,
+           " is expected");
+    return *value;
+  }
+  int64_t whole(const char* flag, int64_t otherwise, int64_t least, int64_t most) const {
+    const double value = number(flag, double(otherwise), double(least), double(most));
+    if (value != std::floor(value))
+      fail(ErrorKind::usage, std::string_view(flag), "=", value, ": a whole number is expected");
+    return int64_t(value);
+  }
+
+  void device() {
+    const int64_t gpu = whole("--device", 0, 0, 1000);
+    if (command_.has("--device")) settings_.device = concat("cuda:", gpu);
+    if (const auto named = command_.value("--temperDevice")) settings_.device = *named;
+  }
+
+  void precision() {
+    TrtexecSettings& to = settings_;
+    to.tf32 = !command_.has("--noTF32") && !command_.has("--stronglyTyped");
+    to.fp16 = command_.has("--fp16");
+    to.bf16 = command_.has("--bf16");
+    to.int8 = command_.has("--int8");
+    to.best = command_.has("--best");
+    to.calibration_cache = command_.value("--calib").value_or("");
+    if (command_.has("--stronglyTyped") && (to.fp16 || to.bf16 || to.int8 || to.best))
+      fail(ErrorKind::usage,
+           "--stronglyTyped takes the model's own types: leave --fp16, --bf16, --int8 and --best out");
+    if (!to.calibration_cache.empty() && !to.int8 && !to.best) note("--calib has no effect without --int8");
+    if (command_.has("--sparsity") && command_.value("--sparsity") == "enable")
+      note("--sparsity=enable has no effect: there are no 2:4 sparse kernels");
+  }
+
+  TrtexecShapes shapes_of(const TrtexecArgument& argument) const {
+    const auto parsed = parse_trtexec_shapes(argument.value);
+    if (!parsed)
+      fail(ErrorKind::usage, argument.flag, "=", argument.value,
+           " is not NAME:1x3x224x224, with commas between several");
+    for (const auto& [name, dims] : *parsed)
+      if (name.starts_with(' ') || name.ends_with(' '))
+        fail(ErrorKind::usage, argument.flag, ": the name '", name,
+             "' begins or ends with a blank and matches no input; leave the blank out");
+    return *parsed;
+  }
+
+  // As trtexec reads them: --profile begins another one, and what is not said is as the rest.
+  void shapes() {
+    TrtexecProfile profile;
+    const auto take = [&] {
+      TrtexecShapes* const all[] = {&profile.min, &profile.opt, &profile.max};
+      TrtexecShapes known;
+      for (const TrtexecShapes* list : {&profile.max, &profile.min, &profile.opt})
+        for (const auto& [name, dims] : *list) known[name] = dims;
+      for (TrtexecShapes* list : all)
+        for (const auto& [name, dims] : known) list->emplace(name, dims);
+      if (!known.empty()) settings_.profiles.push_back(std::exchange(profile, {}));
+    };
+    for (const TrtexecArgument& argument : command_.arguments) {
+      if (argument.flag == "--profile") take();
+      else if (argument.flag == "--minShapes") profile.min = shapes_of(argument);
+      else if (argument.flag == "--optShapes") profile.opt = shapes_of(argument);
+      else if (argument.flag == "--maxShapes") profile.max = shapes_of(argument);
+      else if (argument.flag == "--shapes") settings_.shapes = shapes_of(argument);
+    }
+    take();
+    if (settings_.profiles.empty() && !settings_.shapes.empty())
+      settings_.profiles.push_back({settings_.shapes, settings_.shapes, settings_.shapes});
+    settings_.profile = size_t(whole("--useProfile", 0, 0, 1000));
+    if (settings_.profile > 0 && settings_.load.empty() && settings_.profile >= settings_.profiles.size())
+      fail(ErrorKind::usage, "--useProfile=", settings_.profile, ": the command has ", settings_.profiles.size(),
+           " profiles");
+  }
+
+  void memory() {
+    constexpr double kMib = double(1 << 20), kMost = 1e9;
+    if (command_.has("--workspace")) settings_.workspace = int64_t(number("--workspace", 0, 0, kMost) * kMib);
+    const auto pools = command_.value("--memPoolSize");
+    if (!pools) return;
+    for (size_t at = 0; at <= pools->size();) {
+      const size_t end = std::min(pools->find(',', at), pools->size());
+      std::string_view one = std::string_view(*pools).substr(at, end - at);
+      at = end + 1;
+      const size_t colon = one.find(':');
+      const auto size = colon == one.npos ? std::nullopt : parse_leading<double>(one.substr(colon + 1));
+      const std::string_view unit = size ? size->rest : "";
+      const double scale = unit == "B"                   ? 1
+                           : unit == "K"                 ? 1024
+                           : unit.empty() || unit == "M" ? kMib
+                           : unit == "G"                 ? 1024 * kMib
+                                                         : 0;
+      if (!size || scale == 0 || !(size->value >= 0 && size->value * scale <= kMost * kMib))
+        fail(ErrorKind::usage, "--memPoolSize=", *pools, ": POOL:SIZE is expected, in MiB or with one of B, K, M, G");
+      if (one.substr(0, colon) == "workspace") settings_.workspace = int64_t(size->value * scale);
+      else note("--memPoolSize: the pool ", one.substr(0, colon), " has no effect");
+    }
+  }
+
+  void inference() {
+    TrtexecSettings& to = settings_;
+    to.timing_cache = command_.value("--timingCacheFile").value_or("");
+    to.uses_timing_cache = !command_.has("--noBuilderCache");
+    to.skips_inference = command_.has("--skipInference") || command_.has("--buildOnly");
+    if (to.skips_inference && !to.load.empty())
+      note("--skipInference with --loadEngine: the engine is read, and nothing else is done");
+    to.verbose = command_.has("--verbose");
+    to.iterations = whole("--iterations", 10, 1, 100'000'000);
+    to.warm_up_ms = number("--warmUp", 200, 0, 86'400'000);
+    to.seconds = number("--duration", 3, 0, 86'400);
+    to.streams = whole(command_.has("--streams") ? "--streams" : "--infStreams", 1, 1, 1024);
+    to.average_runs = whole("--avgRuns", 10, 1, 100'000'000);
+    to.transfers = !command_.has("--noDataTransfers");
+    to.cuda_graph = command_.has("--useCudaGraph") && !command_.has("--noCudaGraph");
+    to.spin_wait = command_.has("--useSpinWait");
+    if (const auto list = command_.value("--percentile")) {
+      to.percentiles.clear();
+      for (size_t at = 0; at <= list->size();) {
+        const size_t end = std::min(list->find(',', at), list->size());
+        const auto percent = parse_number<double>(std::string_view(*list).substr(at, end - at));
+        if (!percent || !(*percent >= 0 && *percent <= 100))
+          fail(ErrorKind::usage, "--percentile=", *list, ": numbers from 0 to 100 are expected");
+        to.percentiles.push_back(*percent);
+        at = end + 1;
+      }
+    }
+    if (const auto list = command_.value("--loadInputs"))
+      for (size_t at = 0; at <= list->size();) {
+        const size_t end = std::min(list->find(',', at), list->size());
+        const std::string_view one = std::string_view(*list).substr(at, end - at);
+        const size_t colon = one.rfind(':');
+        if (colon == one.npos || colon == 0 || colon + 1 == one.size())
+          fail(ErrorKind::usage, "--loadInputs=", *list, " is not NAME:FILE, with commas between several");
+        to.inputs[std::string(one.substr(0, colon))] = one.substr(colon + 1);
+        at = end + 1;
+      }
+  }
+
+  void reports() {
+    TrtexecSettings& to = settings_;
+    const auto verbosity = command_.value("--profilingVerbosity");
+    to.detailed = verbosity == "detailed" || command_.value("--nvtxMode") == "verbose";
+    if (verbosity && *verbosity != "detailed" && *verbosity != "layer_names_only" && *verbosity != "none")
+      fail(ErrorKind::usage, "--profilingVerbosity=", *verbosity, ": layer_names_only, detailed or none is expected");
+    to.dump_profile = command_.has("--dumpProfile");
+    to.dump_layers = command_.has("--dumpLayerInfo");
+    to.dump_output = command_.has("--dumpOutput");
+    to.separate_profile = command_.has("--separateProfileRun");
+    to.export_times = command_.value("--exportTimes").value_or("");
+    to.export_profile = command_.value("--exportProfile").value_or("");
+    to.export_layers = command_.value("--exportLayerInfo").value_or("");
+    to.export_output = command_.value("--exportOutput").value_or("");
+  }
+};
+
+}  // namespace
+
+std::string trtexec_refusal(const TrtexecArgument& argument) {
+  const TrtexecFlagUse* use = use_of(argument.flag);
+  if (!use || use->use != TrtexecUse::refused || is_harmless(argument)) return "";
+  return concat(argument.flag, argument.has_value ? concat("=", argument.value) : "", " is not in Temper: ", use->how);
+}
+
+TrtexecSettings trtexec_settings(const TrtexecCommand& command) { return Settings(command).run(); }
+
+}  // namespace temper

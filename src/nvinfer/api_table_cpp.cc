@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE table of the C++ names that include/nvinfer has. A test holds it to the headers.
+#include "nvinfer/api_table.h"
+
+namespace temper::nvinfer {
+
+const std::vector<CppClass>& cpp_classes() {
+  static const std::vector<CppClass> list = {
+      {"ActivationType", "8.6-",
+       "kCLIP kELU kGELU_ERF kGELU_TANH kHARD_SIGMOID kLEAKY_RELU kRELU kSCALED_TANH kSELU kSIGMOID kSOFTPLUS "
+       "kSOFTSIGN kTANH kTHRESHOLDED_RELU"},
+      {"BoundingBoxFormat", "8.6-", "kCENTER_SIZES kCORNER_PAIRS"},
+      {"BuilderFlag", "8.6-",
+       "kBF16@8.6-10.13 kDEBUG kDIRECT_IO kDISABLE_COMPILATION_CACHE@10.13- kDISABLE_TIMING_CACHE "
+       "kERROR_ON_TIMING_CACHE_MISS@10.13- kEXCLUDE_LEAN_RUNTIME kFP16@8.6-10.13 kFP8@8.6-10.13 kGPU_FALLBACK "
+       "kINT8@8.6-10.13 kOBEY_PRECISION_CONSTRAINTS kPREFER_PRECISION_CONSTRAINTS kREFIT "
+       "kREJECT_EMPTY_ALGORITHMS kSAFETY_SCOPE kSPARSE_WEIGHTS kSTRICT_TYPES@8.6 kSTRIP_PLAN@10.13- kTF32 "
+       "kVERSION_COMPATIBLE kWEIGHT_STREAMING@10.13-"},
+      {"CalibrationAlgoType", "8.6-10.13",
+       "kENTROPY_CALIBRATION kENTROPY_CALIBRATION_2 kLEGACY_CALIBRATION kMINMAX_CALIBRATION"},
+      {"CumulativeOperation", "10.13-", "kSUM"},
+      {"DataType", "8.6-", "kBF16 kBOOL kFLOAT kFP8 kHALF kINT32 kINT64 kINT8 kUINT8"},
+      {"DeviceType", "8.6-", "kDLA kGPU"},
+      {"Dims2", "8.6-", ""},
+      {"Dims3", "8.6-", ""},
+      {"Dims32", "8.6", ""},
+      {"Dims4", "8.6-", ""},
+      {"Dims64", "10.13-", ""},
+      {"DimsHW", "8.6-", "h w"},
+      {"ElementWiseOperation", "8.6-",
+       "kAND kDIV kEQUAL kFLOOR_DIV kGREATER kLESS kMAX kMIN kOR kPOW kPROD kSUB kSUM kXOR"},
+      {"EngineCapability", "8.6-", "kDLA_STANDALONE kSAFETY kSTANDARD"},
+      {"ErrorCode", "8.6-",
+       "kINTERNAL_ERROR kINVALID_GRAPH kINVALID_NODE kINVALID_VALUE kMEM_ALLOC_FAILED kMODEL_DESERIALIZE_FAILED "
+       "kSUCCESS kUNSUPPORTED_GRAPH kUNSUPPORTED_NODE"},
+      {"ExecutionContextAllocationStrategy", "10.13-", "kON_PROFILE_CHANGE kSTATIC kUSER_MANAGED"},
+      {"FillOperation", "8.6-", "kLINSPACE kRANDOM_NORMAL kRANDOM_UNIFORM"},
+      {"GatherMode", "8.6-", "kDEFAULT kELEMENT kND"},
+      {"IActivationLayer", "8.6-", "getActivationType getAlpha getBeta setActivationType setAlpha setBeta"},
+      {"IBuilder", "8.6-",
+       "buildEngineWithConfig@8.6 buildSerializedNetwork createBuilderConfig createNetworkV2 "
+       "createOptimizationProfile getLogger getMaxBatchSize@8.6 getMaxDLABatchSize getMaxThreads getNbDLACores "
+       "platformHasFastFp16@8.6-10.13 platformHasFastInt8@8.6-10.13 platformHasTf32 setMaxBatchSize@8.6 "
+       "setMaxThreads"},
+      {"IBuilderConfig", "8.6-",
+       "addOptimizationProfile clearFlag createTimingCache getAvgTimingIterations getBuilderOptimizationLevel "
+       "getCalibrationProfile@8.6-10.13 getDefaultDeviceType getDLACore getEngineCapability getFlag getFlags "
+       "getInt8Calibrator@8.6-10.13 getMaxAuxStreams getMaxWorkspaceSize@8.6 getMemoryPoolLimit "
+       "getMinTimingIterations@8.6 getNbOptimizationProfiles getProfileStream getProfilingVerbosity "
+       "getProgressMonitor getTimingCache setAvgTimingIterations setBuilderOptimizationLevel "
+       "setCalibrationProfile@8.6-10.13 setDefaultDeviceType setDLACore setEngineCapability setFlag setFlags "
+       "setInt8Calibrator@8.6-10.13 setMaxAuxStreams setMaxWorkspaceSize@8.6 setMemoryPoolLimit "
+       "setMinTimingIterations@8.6 setProfileStream setProfilingVerbosity setProgressMonitor setTimingCache"},
+      {"ICastLayer", "8.6-", "getToType setToType"},
+      {"IConcatenationLayer", "8.6-", "getAxis setAxis"},
+      {"IConstantLayer", "8.6-", "getDimensions getWeights setDimensions setWeights"},
+      {"IConvolutionLayer", "8.6-",
+       "getBiasWeights getDilation@8.6 getDilationNd getKernelSize@8.6 getKernelSizeNd getKernelWeights "
+       "getNbGroups getNbOutputMaps getPadding@8.6 getPaddingMode getPaddingNd getPostPadding getPrePadding "
+       "getStride@8.6 getStrideNd setBiasWeights setDilation@8.6 setDilationNd setKernelSize@8.6 setKernelSizeNd "
+       "setKernelWeights setNbGroups setNbOutputMaps setPadding@8.6 setPaddingMode setPaddingNd setPostPadding "
+       "setPrePadding setStride@8.6 setStrideNd"},
+      {"ICudaEngine", "8.6-",
+       "bindingIsInput@8.6 createEngineInspector createExecutionContext "
+       "createExecutionContextWithoutDeviceMemory@8.6-10.13 getBindingDataType@8.6 getBindingDimensions@8.6 "
+       "getBindingFormat@8.6 getBindingIndex@8.6 getBindingName@8.6 getDeviceMemorySize@8.6-10.13 "
+       "getDeviceMemorySizeV2@10.13- getIOTensorName getLocation@8.6 getMaxBatchSize@8.6 getName "
+       "getNbBindings@8.6 getNbIOTensors getNbLayers getNbOptimizationProfiles getProfileDimensions@8.6 "
+       "getProfileShape getTensorDataType getTensorFormat getTensorIOMode getTensorLocation getTensorShape "
+       "getTensorVectorizedDim hasImplicitBatchDimension@8.6-10.13 isExecutionBinding@8.6 isRefittable "
+       "isShapeBinding@8.6 isShapeInferenceIO serialize"},
+      {"ICumulativeLayer", "10.13-", "getExclusive getReverse setExclusive setReverse"},
+      {"IDeconvolutionLayer", "8.6-",
+       "getBiasWeights getDilation@8.6 getDilationNd getKernelSize@8.6 getKernelSizeNd getKernelWeights "
+       "getNbGroups getNbOutputMaps getPadding@8.6 getPaddingMode getPaddingNd getPostPadding getPrePadding "
+       "getStride@8.6 getStrideNd setBiasWeights setDilation@8.6 setDilationNd setKernelSize@8.6 setKernelSizeNd "
+       "setKernelWeights setNbGroups setNbOutputMaps setPadding@8.6 setPaddingMode setPaddingNd setPostPadding "
+       "setPrePadding setStride@8.6 setStrideNd"},
+      {"IDequantizeLayer", "8.6-", "getAxis setAxis"},
+      {"IEinsumLayer", "8.6-", "getEquation setEquation"},
+      {"IElementWiseLayer", "8.6-", "getOperation setOperation"},
+      {"IEngineInspector", "8.6-", "getEngineInformation getExecutionContext getLayerInformation setExecutionContext"},
+      {"IExecutionContext", "8.6-",
+       "allInputDimensionsSpecified allInputShapesSpecified enqueue@8.6 enqueueV2@8.6 enqueueV3 execute@8.6 "
+       "executeV2 getBindingDimensions@8.6 getDebugSync getEngine getEnqueueEmitsProfile getInputConsumedEvent "
+       "getMaxOutputSize getName getOptimizationProfile getOutputAllocator getOutputTensorAddress getProfiler "
+       "getStrides@8.6 getTensorAddress getTensorShape getTensorStrides inferShapes reportToProfiler "
+       "setBindingDimensions@8.6 setDebugSync setDeviceMemory setDeviceMemoryV2@10.13- setEnqueueEmitsProfile "
+       "setInputConsumedEvent setInputShape setInputTensorAddress setName setOptimizationProfile@8.6 "
+       "setOptimizationProfileAsync setOutputAllocator setOutputTensorAddress@10.13- setProfiler "
+       "setTensorAddress updateDeviceMemorySizeForShapes@10.13-"},
+      {"IFillLayer", "8.6-", "getAlpha getBeta getDimensions getOperation setAlpha setBeta setDimensions setOperation"},
+      {"IFullyConnectedLayer", "8.6",
+       "getBiasWeights getKernelWeights getNbOutputChannels setBiasWeights setKernelWeights setNbOutputChannels"},
+      {"IGatherLayer", "8.6-", "getGatherAxis getMode getNbElementWiseDims setGatherAxis setMode setNbElementWiseDims"},
+      {"IGridSampleLayer", "8.6-",
+       "getAlignCorners getInterpolationMode getSampleMode setAlignCorners setInterpolationMode setSampleMode"},
+      {"IHostMemory", "8.6-", "data size type"},
+      {"IIdentityLayer", "8.6-", ""},
+      {"IInt8Calibrator", "8.6-10.13", "getAlgorithm getBatch getBatchSize readCalibrationCache writeCalibrationCache"},
+      {"IInt8EntropyCalibrator", "8.6-10.13", "getAlgorithm"},
+      {"IInt8EntropyCalibrator2", "8.6-10.13", "getAlgorithm"},
+      {"IInt8MinMaxCalibrator", "8.6-10.13", "getAlgorithm"},
+      {"ILayer", "8.6-",
+       "getInput getMetadata getName getNbInputs getNbOutputs getOutput getOutputType@8.6-10.13 "
+       "getPrecision@8.6-10.13 getType outputTypeIsSet@8.6-10.13 precisionIsSet@8.6-10.13 "
+       "resetOutputType@8.6-10.13 resetPrecision@8.6-10.13 setInput setMetadata setName setOutputType@8.6-10.13 "
+       "setPrecision@8.6-10.13"},
+      {"ILogger", "8.6-", "log"},
+      {"ILRNLayer", "8.6-", "getAlpha getBeta getK getWindowSize setAlpha setBeta setK setWindowSize"},
+      {"IMatrixMultiplyLayer", "8.6-", "getOperation setOperation"},
+      {"INetworkDefinition", "8.6-",
+       "addActivation addCast addConcatenation addConstant addConvolution@8.6 addConvolutionNd "
+       "addCumulative@10.13- addDeconvolution@8.6 addDeconvolutionNd addDequantize addEinsum addElementWise "
+       "addFill addFullyConnected@8.6 addGather addGatherV2 addGridSample addIdentity addInput addLRN "
+       "addMatrixMultiply addNMS addNonZero addNormalization addOneHot addPadding@8.6 addPaddingNd "
+       "addParametricReLU addPooling@8.6 addPoolingNd addQuantize addReduce addResize addReverseSequence "
+       "addScale addScaleNd addScatter addSelect addShape addShuffle addSlice addSoftMax addSqueeze@10.13- "
+       "addTopK addUnary addUnsqueeze@10.13- getBuilder getFlag@10.13- getFlags@10.13- getInput getLayer getName "
+       "getNbInputs getNbLayers getNbOutputs getOutput hasImplicitBatchDimension@8.6-10.13 markOutput setName "
+       "unmarkOutput"},
+      {"INMSLayer", "8.6-", "getBoundingBoxFormat getTopKBoxLimit setBoundingBoxFormat setTopKBoxLimit"},
+      {"INonZeroLayer", "8.6-", ""},
+      {"INormalizationLayer", "8.6-", "getAxes getEpsilon getNbGroups setAxes setEpsilon setNbGroups"},
+      {"InterpolationMode", "8.6-", "kCUBIC kLINEAR kNEAREST"},
+      {"IOneHotLayer", "8.6-", "getAxis setAxis"},
+      {"IOptimizationProfile", "8.6-", "getDimensions isValid setDimensions"},
+      {"IOutputAllocator", "8.6-", "notifyShape reallocateOutput reallocateOutputAsync@10.13-"},
+      {"IPaddingLayer", "8.6-", "getPostPaddingNd getPrePaddingNd setPostPaddingNd setPrePaddingNd"},
+      {"IParametricReLULayer", "8.6-", ""},
+      {"IParser", "8.6-", "clearErrors getError getNbErrors parse parseFromFile"},
+      {"IParserError", "8.6-", "code desc file func line node"},
+      {"IPoolingLayer", "8.6-",
+       "getAverageCountExcludesPadding getBlendFactor getPadding@8.6 getPaddingMode getPaddingNd getPoolingType "
+       "getPostPadding getPrePadding getStride@8.6 getStrideNd getWindowSize@8.6 getWindowSizeNd "
+       "setAverageCountExcludesPadding setBlendFactor setPadding@8.6 setPaddingMode setPaddingNd setPoolingType "
+       "setPostPadding setPrePadding setStride@8.6 setStrideNd setWindowSize@8.6 setWindowSizeNd"},
+      {"IProfiler", "8.6-", "reportLayerTime"},
+      {"IProgressMonitor", "8.6-", "phaseFinish phaseStart stepComplete"},
+      {"IQuantizeLayer", "8.6-", "getAxis setAxis"},
+      {"IReduceLayer", "8.6-",
+       "getKeepDimensions getOperation getReduceAxes setKeepDimensions setOperation setReduceAxes"},
+      {"IResizeLayer", "8.6-",
+       "getCoordinateTransformation getCubicCoeff getExcludeOutside getNearestRounding getOutputDimensions "
+       "getResizeMode getSelectorForSinglePixel setCoordinateTransformation setCubicCoeff setExcludeOutside "
+       "setNearestRounding setOutputDimensions setResizeMode setScales setSelectorForSinglePixel"},
+      {"IReverseSequenceLayer", "8.6-", "getBatchAxis getSequenceAxis setBatchAxis setSequenceAxis"},
+      {"IRuntime", "8.6-",
+       "deserializeCudaEngine getDLACore getLogger getMaxThreads getNbDLACores setDLACore setMaxThreads"},
+      {"IScaleLayer", "8.6-",
+       "getChannelAxis getMode getPower getScale getShift setChannelAxis setMode setPower setScale setShift"},
+      {"IScatterLayer", "8.6-", "getAxis getMode setAxis setMode"},
+      {"ISelectLayer", "8.6-", ""},
+      {"IShapeLayer", "8.6-", ""},
+      {"IShuffleLayer", "8.6-",
+       "getFirstTranspose getReshapeDimensions getSecondTranspose getZeroIsPlaceholder setFirstTranspose "
+       "setReshapeDimensions setSecondTranspose setZeroIsPlaceholder"},
+      {"ISliceLayer", "8.6-", "getMode getSize getStart getStride setMode setSize setStart setStride"},
+      {"ISoftMaxLayer", "8.6-", "getAxes setAxes"},
+      {"ISqueezeLayer", "10.13-", ""},
+      {"ITensor", "8.6-",
+       "getDimensionName getDimensions getLocation getName getType isExecutionTensor isNetworkInput "
+       "isNetworkOutput isShapeTensor setDimensionName setDimensions setName setType"},
+      {"ITimingCache", "8.6-", "combine serialize"},
+      {"ITopKLayer", "8.6-", "getK getOperation getReduceAxes setK setOperation setReduceAxes"},
+      {"IUnaryLayer", "8.6-", "getOperation setOperation"},
+      {"IUnsqueezeLayer", "10.13-", ""},
+      {"LayerInformationFormat", "8.6-", "kJSON kONELINE"},
+      {"LayerType", "8.6-",
+       "kACTIVATION kCAST kCONCATENATION kCONSTANT kCONVOLUTION kCUMULATIVE@10.13- kDECONVOLUTION kDEQUANTIZE "
+       "kEINSUM kELEMENTWISE kFILL kFULLY_CONNECTED@8.6 kGATHER kGRID_SAMPLE kIDENTITY kLRN kMATRIX_MULTIPLY "
+       "kNMS kNON_ZERO kNORMALIZATION kONE_HOT kPADDING kPARAMETRIC_RELU kPLUGIN kPLUGIN_V2 kPOOLING kQUANTIZE "
+       "kRAGGED_SOFTMAX kREDUCE kRESIZE kREVERSE_SEQUENCE kRNN_V2@8.6 kSCALE kSCATTER kSELECT kSHAPE kSHUFFLE "
+       "kSLICE kSOFTMAX kSQUEEZE@10.13- kTOPK kUNARY kUNSQUEEZE@10.13-"},
+      {"MatrixOperation", "8.6-", "kNONE kTRANSPOSE kVECTOR"},
+      {"MemoryPoolType", "8.6-", "kDLA_GLOBAL_DRAM kDLA_LOCAL_DRAM kDLA_MANAGED_SRAM kTACTIC_DRAM kWORKSPACE"},
+      {"NetworkDefinitionCreationFlag", "8.6-", "kEXPLICIT_BATCH kSTRONGLY_TYPED"},
+      {"OptProfileSelector", "8.6-", "kMAX kMIN kOPT"},
+      {"PaddingMode", "8.6-",
+       "kCAFFE_ROUND_DOWN@8.6 kCAFFE_ROUND_UP@8.6 kEXPLICIT_ROUND_DOWN kEXPLICIT_ROUND_UP kSAME_LOWER "
+       "kSAME_UPPER"},
+      {"Permutation", "8.6-", ""},
+      {"PoolingType", "8.6-", "kAVERAGE kMAX kMAX_AVERAGE_BLEND"},
+      {"ProfilingVerbosity", "8.6-", "kDETAILED kLAYER_NAMES_ONLY kNONE"},
+      {"ReduceOperation", "8.6-", "kAVG kMAX kMIN kPROD kSUM"},
+      {"ResizeCoordinateTransformation", "8.6-", "kALIGN_CORNERS kASYMMETRIC kHALF_PIXEL"},
+      {"ResizeRoundMode", "8.6-", "kCEIL kFLOOR kHALF_DOWN kHALF_UP"},
+      {"ResizeSelector", "8.6-", "kFORMULA kUPPER"},
+      {"SampleMode", "8.6-", "kCLAMP kDEFAULT@8.6 kFILL kREFLECT kSTRICT_BOUNDS kWRAP"},
+      {"ScaleMode", "8.6-", "kCHANNEL kELEMENTWISE kUNIFORM"},
+      {"ScatterMode", "8.6-", "kELEMENT kND"},
+      {"Severity", "8.6-", "kERROR kINFO kINTERNAL_ERROR kVERBOSE kWARNING"},
+      {"TensorFormat", "8.6-", "kLINEAR"},
+      {"TensorIOMode", "8.6-", "kINPUT kNONE kOUTPUT"},
+      {"TensorLocation", "8.6-", "kDEVICE kHOST"},
+      {"TopKOperation", "8.6-", "kMAX kMIN"},
+      {"UnaryOperation", "8.6-",
+       "kABS kACOS kACOSH kASIN kASINH kATAN kATANH kCEIL kCOS kCOSH kERF kEXP kFLOOR kISINF kISNAN kLOG kNEG "
+       "kNOT kRECIP kROUND kSIGN kSIN kSINH kSQRT kTAN"},
+      {"Weights", "8.6-", ""},
+  };
+  return list;
+}
+
+}  // namespace temper::nvinfer

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvinfer/build.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "optimize/precision.h"
+#include "runtime/keep_current_gpu.h"
+
+namespace temper::nvinfer {
+
+namespace {
+
+// A profile names inputs of the network, with as many dimensions as they have.
+void check_inputs(const Network& network, const Profile& profile, const std::string& what) {
+  for (const auto& [name, range] : profile) {
+    const PortInfo* input = nullptr;
+    for (const PortInfo& port : network.inputs())
+      if (port.name == name) input = &port;
+    if (!input) fail(ErrorKind::usage, what, " has shapes of '", name, "', which is no input of the network");
+    for (const Dims* dims : {&range.min, &range.opt, &range.max})
+      if (dims->size() != input->type.shape.size())
+        fail(ErrorKind::usage, what, " gives '", name, "' ", dims->size(), " dimensions; it has ",
+             input->type.shape.size());
+  }
+}
+
+// Every input that leaves a dimension open needs a range in every profile; TensorRT makes none up.
+void check_profiles(const Network& network, const Config& config) {
+  for (const PortInfo& input : network.inputs()) {
+    if (!is_open(input.type)) continue;
+    if (config.profiles.empty())
+      fail(ErrorKind::usage, "Network has dynamic or shape inputs, but no optimization profile has been defined.");
+    for (size_t p = 0; p < config.profiles.size(); ++p)
+      if (!config.profiles[p].contains(input.name))
+        fail(ErrorKind::usage, input.name, ": dynamic input is missing dimensions in profile ", p, ".");
+  }
+  for (size_t p = 0; p < config.profiles.size(); ++p) check_inputs(network, config.profiles[p], concat("profile ", p));
+}
+
+// The lowest precision that is allowed and computed on the device.
+std::string precision_of(const Config& config, const std::string& device, const Network& network,
+                         const Logger& logger) {
+  const auto computed = [&](const char* precision, const char* word) {
+    const std::string why = lacks_precision(device, precision);
+    if (!why.empty()) logger(Severity::warning, concat(word, ": layers stay in FP32: ", why));
+    return why.empty();
+  };
+  if (config.int8 && config.calibrator)
+    return config.fp16 && computed("fp16", "FP16")   ? "int8+fp16"
+           : config.bf16 && computed("bf16", "BF16") ? "int8+bf16"
+                                                     : "int8";
+  if (config.int8 && !network.is_quantized())
+    fail(ErrorKind::unsupported,
+         "INT8 needs ranges, and no calibrator gave any: put them into the model (temper quantize MODEL --data D -o "
+         "MODEL_QDQ), or build with temper build --precision int8 --calibration RANGES");
+  if (config.fp16 && computed("fp16", "FP16")) return "fp16";
+  if (config.bf16 && computed("bf16", "BF16")) return "bf16";
+  return config.tf32 && device.starts_with("cuda") ? "tf32" : "fp32";
+}
+
+}  // namespace
+
+std::string device_of_choice() {
+  try {
+    open_device("cuda:0");
+    return "cuda:0";
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) throw;
+    return "cpu";
+  }
+}
+
+std::string build_serialized(const Network& network, const Config& config, const Logger& logger) {
+  const KeepCurrentGpu callers;
+  return or_else(logger, std::string(), [&] {
+    if (!network.is_filled())
+      fail(ErrorKind::usage,
+           "Network must have at least one output: no model was parsed into it, and no tensor is marked");
+    check_profiles(network, config);
+    BuildOptions options;
+    options.device = config.device.empty() ? device_of_choice() : config.device;
+    options.precision = precision_of(config, options.device, network, logger);
+    options.workspace = config.workspace;
+    options.timings = config.timings;
+    std::optional<MonitoredBuild> monitored;
+    if (config.monitor) options.progress = monitored.emplace(*config.monitor).progress();
+    options.command = "tensorrt.Builder.build_serialized_network";
+    std::vector<Profile> profiles = config.profiles;
+    for (Profile& profile : profiles)  // an input of fixed shape needs none
+      for (const PortInfo& input : network.inputs())
+        if (!is_open(input.type)) profile.erase(input.name);
+    if (profiles.size() == 1) options.shapes = std::move(profiles[0]);
+    else if (std::any_of(profiles.begin(), profiles.end(), [](const Profile& p) { return !p.empty(); }))
+      options.profiles = std::move(profiles);
+    if (config.int8 && config.calibrator) {
+      const auto& shapes = !config.calibration.empty() ? config.calibration
+                           : options.profiles.empty()  ? options.shapes
+                                                       : options.profiles[0];
+      for (const PortInfo& input : network.inputs())
+        if (is_open(input.type) && !shapes.contains(input.name))
+          fail(ErrorKind::usage, "the calibration profile has no shapes of '", input.name, "'");
+      check_inputs(network, config.calibration, "the calibration profile");
+      options.ranges = std::make_shared<const Ranges>(
+          calibrate(network, shapes, options.device, *config.calibrator, callers, logger));
+    }
+    const auto engine = build_engine(network.source(), options);
+    for (const std::string& note : engine->info().notes) logger(Severity::warning, note);
+    std::string plan = plan_bytes_of(*engine);
+    if (monitored) monitored->finish();
+    return plan;
+  });
+}
+
+}  // namespace temper::nvinfer

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds a network as a program for TensorRT asks for it. What TensorRT takes as permissions (precisions) is one
+// precision here; what TensorRT refuses is refused.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nvinfer/calibrate.h"
+#include "nvinfer/messages.h"
+#include "nvinfer/monitor.h"
+#include "nvinfer/network.h"
+#include "tune/cache.h"
+
+namespace temper::nvinfer {
+
+using Profile = std::map<std::string, ShapeRange>;  // by input
+
+struct Config {
+  std::string device;  // "": GPU 0, or the CPU where there is none
+  bool fp16 = false, bf16 = false, int8 = false, tf32 = true;
+  std::shared_ptr<const Calibrator> calibrator;  // of INT8; null: the model has its quantization in it
+  int64_t workspace = -1;                        // bytes; -1: no limit
+  std::vector<Profile> profiles;
+  std::shared_ptr<SharedTimingCache> timings;      // null: none is kept
+  std::shared_ptr<const ProgressMonitor> monitor;  // null: nobody is told
+  Profile calibration;                             // whose optimum batches have; empty: the first profile's
+};
+
+// GPU 0, or the CPU where none can be used.
+std::string device_of_choice();
+
+// The bytes of a plan. Empty, with a line of severity error, where TensorRT would give null.
+std::string build_serialized(const Network& network, const Config& config, const Logger& logger);
+
+}  // namespace temper::nvinfer
