@@ -8,17 +8,16 @@
 
 namespace temper {
 
-std::vector<Dims> shapes_for_batch(const Engine& engine, int64_t batch) {
-  Bindings bindings;
-  for (const PortInfo& input : engine.inputs())
-    if (batch > 0 && !input.type.shape.empty() && !input.type.shape[0].is_constant()) {
-      std::vector<std::string> symbols;
-      input.type.shape[0].collect_symbols(symbols);
-      if (Dim::symbol(symbols.at(0)) == input.type.shape[0]) bindings[symbols[0]] = batch;
-      break;
-    }
+std::vector<Dims> shapes_for_batch(const Engine& engine, int64_t batch, const GivenInputs& given) {
+  const std::vector<InputSpec> inputs = input_specs(engine);
+  Bindings bindings = bindings_of(given, inputs);
+  if (const std::string symbol = batch_symbol(inputs); batch > 0 && !symbol.empty()) bindings[symbol] = batch;
   std::vector<Dims> shapes;
   for (const PortInfo& input : engine.inputs()) {
+    if (const auto found = given.find(input.name); found != given.end()) {
+      shapes.push_back(found->second.dims());
+      continue;
+    }
     const auto range = engine.info().shapes.find(input.name);
     Dims dims;
     for (size_t axis = 0; axis < input.type.shape.size(); ++axis) {
@@ -60,7 +59,7 @@ static int64_t device_bytes_of(const Plan& plan) {
   return bytes;
 }
 
-BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes) {
+BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes, const GivenInputs& given) {
   BenchRun run;
   bool made = false;
   const auto plan = engine.plan_for(shapes, &made);
@@ -72,7 +71,7 @@ BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes) {
     run.notes["precision"] = "calibrated on noise: what this plan answers is meaningless for accuracy";
   run.batch = batch_of(shapes);
   for (size_t i = 0; i < shapes.size(); ++i) run.shapes[engine.inputs()[i].name] = shapes[i];
-  run.notes["shapes"] = "inputs are seeded random numbers, and integers wider than a byte 0";
+  run.notes["shapes"] = text_of(engine, given);
   run.threads = engine.threads();
   if (info.model_sha256.empty()) {
     run.notes["model_sha256"] = run.notes["source_sha256"] = "the engine was not made from a file";
@@ -102,19 +101,23 @@ BenchRun describe_run(const Engine& engine, const std::vector<Dims>& shapes) {
 }
 
 BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::vector<Dims>& shapes,
-                      const TimerOptions& timer, const LoadPattern& load, const std::vector<Tensor>& inputs) {
+                      const TimerOptions& timer, const LoadPattern& load, const GivenInputs& given) {
   const bool reset = reset_peak_resident();
-  BenchRun run = describe_run(*engine, shapes);  // before the sessions: it notes whether the plan had to be made
-  if (!inputs.empty()) run.notes["shapes"] = "inputs were given";
+  BenchRun run = describe_run(*engine, shapes, given);  // before the sessions: it notes whether the plan had to be made
   std::vector<std::unique_ptr<BenchSession>> sessions;
   std::vector<std::function<void()>> bodies;
   for (int i = 0; i < load.streams; ++i) {
-    sessions.push_back(inputs.empty() ? std::make_unique<BenchSession>(engine, shapes)
-                                      : std::make_unique<BenchSession>(engine, inputs));
+    sessions.push_back(
+        std::make_unique<BenchSession>(engine, first_inputs(*engine, shapes, given, load.states), load.states));
     bodies.push_back([session = sessions.back().get()] { session->run(); });
   }
   run.streams = load.streams;
-  const bool on_device = engine->device().gpu && !load.transfers && !sessions[0]->is_partitioned();
+  std::string states;
+  for (const StateBinding& state : load.states)
+    states += concat(states.empty() ? "" : ", ", state.input, "=", state.output);
+  if (!states.empty()) run.notes["state"] = concat("kept from run to run: ", states);
+  const bool on_device =
+      engine->device().gpu && !load.transfers && load.states.empty() && !sessions[0]->is_partitioned();
   if (on_device && (load.streams > 1 || load.request_rate_per_s > 0))
     fail(ErrorKind::usage,
          "the GPU's own times are of one stream, back to back; --transfers measures streams and rates");

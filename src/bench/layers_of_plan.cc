@@ -32,8 +32,8 @@ std::string precision_of(DType dtype) {
     case DType::i64: return "int64";
     case DType::u64: return "uint64";
     case DType::boolean: return "bool";
+    default: return std::string(name_of(dtype));
   }
-  return "";
 }
 
 LayerKind layer_kind(OpKind kind) {
@@ -82,25 +82,36 @@ bool has_second_step(const PlanStep& step, const EngineLayer& layer) {
 // Names for buffers: a buffer is reused, so that a value is the buffer since it was written last.
 class Values {
  public:
+  Values(const Plan& plan, std::string where) : plan_(plan), where_(std::move(where)) {}
   std::string read(size_t segment, const BufferRef& ref) {
     auto [it, fresh] = names_.try_emplace(key(segment, ref));
     if (fresh) it->second = text(segment, ref);
     return it->second;
   }
   std::string write(size_t segment, const BufferRef& ref) {
+    if (ref.kind == BufferRef::Kind::output) return read(segment, ref);
     return names_[key(segment, ref)] = concat(text(segment, ref), ".", ++writes_);
   }
 
  private:
   using Key = std::array<int64_t, 4>;
+  const Plan& plan_;
+  std::string where_;  // of a partition: its buffers are its own, its inputs and outputs are the model's values
   std::map<Key, std::string> names_;
   int64_t writes_ = 0;
   static Key key(size_t segment, const BufferRef& ref) {
     return {int64_t(ref.kind), ref.kind == BufferRef::Kind::local ? int64_t(segment) : -1, ref.at, ref.offset};
   }
-  static std::string text(size_t segment, const BufferRef& ref) {
+  static std::string part(const std::string& name, const BufferRef& ref) {
+    return ref.offset ? concat(name, "+", ref.offset) : name;
+  }
+  // Inputs and outputs of the engine by their names.
+  std::string text(size_t segment, const BufferRef& ref) const {
+    if (ref.kind == BufferRef::Kind::input) return part(plan_.inputs[size_t(ref.at)].name, ref);
+    if (ref.kind == BufferRef::Kind::output) return part(plan_.outputs[size_t(ref.at)].name, ref);
     const auto [kind, where, at, offset] = key(segment, ref);
-    return concat("buffer ", kind, ":", where, ":", at, offset ? concat("+", offset) : "");
+    return concat(where_, where_.empty() ? "buffer " : ": buffer ", kind, ":", where, ":", at,
+                  offset ? concat("+", offset) : "");
   }
 };
 
@@ -110,20 +121,25 @@ EngineLayers layers_of(const Profile& profile, const EngineInfo& info, const Pea
   EngineLayers engine;
   engine.name = std::move(name);
   engine.is_plan = true;
-  engine.asked = info.precision;
+  engine.asked = info.precision.substr(0, info.precision.find('+'));  // of int8 with 16 bits: what is lowest
   engine.command = info.command;
   engine.run_ms = profile.run_ms;
   engine.runs = profile.runs;
   engine.peaks = peaks;
   engine.kept = info.not_lowered;
   // Both say that the machine was not left alone; they explain numbers that no rule can.
-  const double whole = profile.run_ms, steps = profile.steps_ms, tuned = profile.plan->steps_ms();
-  const int64_t untimed = profile.plan->untimed_steps();
+  const double whole = profile.run_ms, steps = profile.steps_ms, tuned = profile.plan ? profile.plan->steps_ms() : 0;
+  const int64_t untimed = profile.plan ? profile.plan->untimed_steps() : 0;
   const std::string others =
       profile.load_by_others.value_or(0) >= kLoadThatCounts
           ? concat("other processes used ", format_number(*profile.load_by_others, 2), " cores meanwhile")
           : "";
-  if (untimed > 0)
+  if (!profile.plan)
+    engine.notes.push_back(concat("branches, loops or shapes inside the model depend on data: it ran in ",
+                                  profile.partitions.size(),
+                                  " partitions, each planned without measuring; other "
+                                  "inputs may take others"));
+  else if (untimed > 0)
     engine.notes.push_back(
         concat(untimed, " of ", profile.steps.size(), " steps were not timed when the plan was built; here they were"));
   else if (tuned > 0 && steps > kBusy * tuned)
@@ -136,13 +152,14 @@ EngineLayers layers_of(const Profile& profile, const EngineInfo& info, const Pea
     engine.notes.push_back(concat("a whole run takes ", format_number(whole), " ms and its steps ",
                                   format_number(steps), others.empty() ? "" : ": ", others));
   else if (!others.empty()) engine.notes.push_back(others);
-  engine.disturbed = !engine.notes.empty() && untimed == 0;
-  Values values;
+  engine.disturbed = !engine.notes.empty() && untimed == 0 && profile.plan;
+  std::map<const Plan*, Values> values_of_plans;
   for (const StepProfile& row : profile.steps) {
     const PlanStep& step = *row.step;
-    const Segment& segment = profile.plan->segments[row.segment];
+    const Segment& segment = row.plan->segments[row.segment];
+    Values& values = values_of_plans.try_emplace(row.plan, *row.plan, row.where).first->second;
     EngineLayer layer;
-    layer.name = step.node;
+    layer.name = row.where.empty() ? step.node : concat(step.node, " (", row.where, ")");
     layer.op = op_of(step);
     auto tensor = [&](const Port& port, const BufferRef& ref, Layout layout, std::string value) {
       LayerTensor t{std::move(value), precision_of(port.type.dtype), std::string(name_of(layout)), port.dims(), {}};

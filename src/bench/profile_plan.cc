@@ -36,20 +36,28 @@ void check_limits(ProfiledPlan& plan, TimingCache& cache, const Progress& progre
 }  // namespace
 
 ProfiledPlan profile_plan(const std::string& path, const ProfileSettings& settings) {
-  ProfiledPlan done;
-  done.path = path;
   const DeviceSettings device{settings.library_folders};
-  done.engine = std::make_shared<const Engine>(read_plan_file(path, {.candidates = true, .settings = device}), device);
-  done.shapes = shapes_for_batch(*done.engine, settings.batch);
+  auto engine = std::make_shared<const Engine>(read_plan_file(path, {.candidates = true, .settings = device}), device);
+  const GivenInputs given =
+      with_context([&] { return path; }, [&] { return read_given(settings.inputs, *engine, settings.batch); });
+  return profile_loaded(std::move(engine), path, settings, given);
+}
+
+ProfiledPlan profile_loaded(std::shared_ptr<const Engine> engine, const std::string& name,
+                            const ProfileSettings& settings, const GivenInputs& given) {
+  ProfiledPlan done;
+  done.path = name;
+  done.engine = std::move(engine);
+  done.shapes = shapes_for_batch(*done.engine, settings.batch, given);
   TimingCache cache(settings.timing_cache.empty() ? default_timing_cache() : settings.timing_cache);
   tell(settings.progress, "peaks of this machine");
   done.peaks = known_peaks(done.engine->device(), done.engine->threads(), cache);
   cache.save();
-  tell(settings.progress, path, ": running step by step");
-  done.profile = profile_engine(done.engine, done.shapes, done.peaks, settings.seconds);
+  tell(settings.progress, name, ": running step by step");
+  done.profile = profile_engine(done.engine, done.shapes, done.peaks, settings.seconds, given);
   check_limits(done, cache, settings.progress);
   if (done.profile.load_by_others.value_or(0) >= kLoadThatCounts)
-    log(LogLevel::warning, path, ": other processes used ", *done.profile.load_by_others, " of ",
+    log(LogLevel::warning, name, ": other processes used ", *done.profile.load_by_others, " of ",
         read_environment(0).allowed_cores, " cores while the steps were timed");
   return done;
 }
@@ -66,7 +74,9 @@ Json json_of(const ProfiledPlan& plan) {
     for (const Candidate& c : step.losers)
       if (c.refusal.empty())
         losers.push_back({{"tactic", c.tactic}, {"config", c.config}, {"ms", c.ms >= 0 ? Json(c.ms) : Json(nullptr)}});
-    steps.push_back({{"segment", row.segment},
+    steps.push_back({{"where", row.where},
+                     {"calls", row.calls},
+                     {"segment", row.segment},
                      {"node", step.node},
                      {"op", op_of(step)},
                      {"ms", row.ms},
@@ -83,6 +93,10 @@ Json json_of(const ProfiledPlan& plan) {
                      {"tuned_ms", step.ms >= 0 ? Json(step.ms) : Json(nullptr)},
                      {"lost", losers}});
   }
+  Json between = Json::array();
+  for (const Partition& partition : profile.partitions)
+    for (const Partition::Between& node : partition.between)
+      between.push_back({{"where", partition.where}, {"node", node.node}, {"op", node.op}, {"ms", node.ms}});
   return {{"schema", "temper.profile/1"},
           {"plan", plan.path},
           {"model_sha256", engine.info().model_sha256},
@@ -91,7 +105,8 @@ Json json_of(const ProfiledPlan& plan) {
           {"threads", engine.threads()},
           {"runs", profile.runs},
           {"load_by_others", profile.load_by_others ? Json(*profile.load_by_others) : Json(nullptr)},
-          {"measured_ms", known(profile.plan->whole.ms)},
+          {"measured_ms", known(profile.plan ? profile.plan->whole.ms : 0)},
+          {"between_plans", between},
           {"run_ms", profile.run_ms},
           {"steps_ms", profile.steps_ms},
           {"peaks",

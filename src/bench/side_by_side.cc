@@ -9,6 +9,7 @@
 #include "bench/bench_engine.h"
 #include "bench/compare_engines.h"
 #include "bench/table.h"
+#include "measure/statistics.h"
 
 namespace temper {
 
@@ -49,6 +50,12 @@ Turns time_side_by_side(const std::vector<std::shared_ptr<const Engine>>& engine
     tell(options.progress, options.what, ": ", rounds, " rounds in ", format_number(s, 3), " s");
   };
   return measure_turns(bodies, paired);
+}
+
+std::vector<double> medians_of(const Turns& turns) {
+  std::vector<double> medians;
+  for (const std::vector<double>& ms : turns.ms) medians.push_back(median(ms));
+  return medians;
 }
 
 int64_t running_bytes(const Engine& engine, const std::vector<Dims>& shapes) {

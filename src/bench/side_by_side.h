@@ -28,6 +28,9 @@ struct SideBySide {
 Turns time_side_by_side(const std::vector<std::shared_ptr<const Engine>>& engines, const std::vector<Dims>& shapes,
                         const SideBySide& options);
 
+// By engine, the median of its runs in ms.
+std::vector<double> medians_of(const Turns& turns);
+
 // Bytes that running takes: constants (weights, packed) and activations of the plan for these shapes; 0 where one plan
 // is not enough.
 int64_t running_bytes(const Engine& engine, const std::vector<Dims>& shapes);

@@ -9,14 +9,11 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "bench/results_fields.h"
+#include "bench/table_fit.h"
 
 namespace temper {
 
 namespace {
-
-size_t width_of(const std::string& text) {  // code points
-  return size_t(std::count_if(text.begin(), text.end(), [](char c) { return (uint8_t(c) & 0xc0) != 0x80; }));
-}
 
 std::string padded(const std::string& text, size_t width, bool right) {
   const std::string space(width - std::min(width, width_of(text)), ' ');
@@ -46,20 +43,25 @@ std::string csv_cell(const std::string& text) {
 
 }  // namespace
 
-std::string terminal_table(const Table& given) {
-  Table table = given;
-  for (auto& row : table.rows)
+std::string terminal_table(const Table& given, size_t width) {
+  FittedTable fit{given, {}, {}};
+  for (auto& row : fit.table.rows)
     for (std::string& cell : row) cell = with_short_words(printable(cell), kLongestWord);
+  if (width) fit = fitted(fit.table, width);
+  const Table& table = fit.table;
   const std::vector<size_t> widths = widths_of(table);
   std::string out;
+  for (const std::string& text : fit.above) out += wrapped(text, 0, "", width);
   auto line = [&](auto cell) {
     std::string text;
     for (size_t c = 0; c < widths.size(); ++c)
       text += (c ? "  " : "") + padded(cell(c), widths[c], table.columns[c].right);
     out += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
   };
-  line([&](size_t c) { return table.columns[c].name; });
+  if (std::any_of(table.columns.begin(), table.columns.end(), [](const auto& column) { return !column.name.empty(); }))
+    line([&](size_t c) { return table.columns[c].name; });
   for (const auto& row : table.rows) line([&](size_t c) { return row[c]; });
+  for (const std::string& text : fit.below) out += wrapped(text, 0, "", width);
   return out;
 }
 
@@ -105,22 +107,22 @@ std::string percent(double share, int digits) { return concat(format_number(100 
 Table summary_of(const std::vector<BenchRun>& runs) {
   Table table{{{"model", false},
                {"device", false},
-               {"precision", false},
-               {"batch"},
-               {"threads"},
-               {"median ms"},
-               {"95 % interval"},
-               {"p90"},
-               {"p99"},
-               {"items/s"},
-               {"first ms"},
-               {"samples"},
-               {"peak memory"}},
+               {"precision", false, 7},
+               {"batch", true, 7},
+               {"threads", true, 6},
+               {"median ms", true, 9},
+               {"95 % interval", true, 8},
+               {"p90", true, 3},
+               {"p99", true, 4},
+               {"items/s", true, 8},
+               {"first ms", true, 1},
+               {"samples", true, 2},
+               {"peak memory", true, 2}},
               {}};
   const bool loads = std::any_of(runs.begin(), runs.end(), [](const BenchRun& run) {
     return run.streams.value_or(1) > 1 || run.load != "closed";
   });
-  if (loads) table.columns.insert(table.columns.begin() + 5, {"load", false});
+  if (loads) table.columns.insert(table.columns.begin() + 5, {"load", false, 7});
   for (const BenchRun& run : runs) {
     auto number = [&](const std::optional<double>& value, const char* name) {
       const auto note = run.notes.find(name);

@@ -14,12 +14,15 @@ struct Table {
   struct Column {
     std::string name;
     bool right = true;  // numbers are aligned to the right, words to the left
+    int weight = 5;     // where a terminal is too narrow, columns of the least weight are left out
   };
   std::vector<Column> columns;
   std::vector<std::vector<std::string>> rows;  // as many cells as there are columns; a programmer's error otherwise
 };
 
-std::string terminal_table(const Table& table);  // aligned by code points, two spaces between columns
+// Aligned by code points, two spaces between columns. `width`: code points that a line may have (bench/table_fit.h says
+// what becomes of wider ones); 0: any number.
+std::string terminal_table(const Table& table, size_t width = 0);
 std::string markdown_table(const Table& table);
 std::string csv_table(const Table& table);  // RFC 4180, but lines end in "\n"
 

@@ -48,6 +48,10 @@ Option Option::check(const Check& check) const { return Option(option_->check(*c
 Option Option::required() const { return Option(option_->required()); }
 Option Option::type_name(const std::string& name) const { return Option(option_->type_name(name)); }
 Option Option::group(const std::string& name) const { return Option(option_->group(name)); }
+Option Option::each(std::function<void(const std::string&)> function) const {
+  option_->each(std::move(function));
+  return *this;
+}
 Option Option::delimiter(char character) const { return Option(option_->delimiter(character)); }
 Option Option::expected(int least, int most) const { return Option(option_->expected(least, most)); }
 Option Option::type_size(int words) const { return Option(option_->type_size(words)); }

@@ -38,7 +38,8 @@ class Option {
   Option type_size(int words) const;                // how many words make one value
   Option allow_extra_args(bool allowed) const;      // whether a list takes more than one value without its name again
   Option capture_default_str() const;               // --help shows the value that the variable has now
-  Option needs(const std::string& name) const;      // an error of usage where that option is not given, too
+  Option each(std::function<void(const std::string&)> function) const;  // called with the value, before the verb
+  Option needs(const std::string& name) const;  // an error of usage where that option is not given, too
   Option needs(const Option& other) const;
   Option excludes(const std::string& name) const;  // an error of usage where that option is given, too
 

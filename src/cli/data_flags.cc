@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 
-#include "base/file.h"
 #include "base/parse.h"
+#include "data/carried.h"
 #include "data/labels.h"
 
 namespace temper::cli {
@@ -39,6 +39,19 @@ std::vector<double> fractions(const std::vector<std::string>& texts, std::string
 
 void DataFlags::add_to(Command& verb) {
   const char* group = kGroup;
+  verb.add_option("--preprocess", preprocess,
+                  concat("pictures: how they become inputs, where the plan, the ranges or the model do not say it, or "
+                         "say something else: ",
+                         kPresets, ", or a preprocessor_config.json of transformers or config.json of timm"))
+      .group(group);
+  verb.add_option("--fit", fit,
+                  "pictures: how they come to the size of the input: crop (the middle), stretch, or letterbox (whole, "
+                  "on a plain ground)")
+      .check(one_of({"crop", "stretch", "letterbox"}))
+      .group(group);
+  verb.add_option("--pad", pad, "pictures: value of the pixels around a letterboxed picture, 0 to 255; 114 by default")
+      .check(whole_number(0, 255))
+      .group(group);
   verb.add_option("--resize", resize,
                   "pictures: length of the short side in pixels before the crop; 0 stretches the picture to the size "
                   "of the crop")
@@ -73,7 +86,17 @@ void DataFlags::add_to(Command& verb) {
 DatasetOptions DataFlags::options(int64_t memory_limit) const {
   DatasetOptions options;
   options.memory_limit = memory_limit;
-  PreprocessOptions& p = options.preprocess;
+  options.preprocess = pictures();
+  options.label_column = label_column;
+  if (!class_names.empty()) options.class_names = read_class_names(class_names);
+  return options;
+}
+
+PreprocessOptions DataFlags::pictures() const {
+  PreprocessOptions p;
+  if (!fit.empty())
+    p.fit = fit == "crop" ? PictureFit::crop : fit == "stretch" ? PictureFit::stretch : PictureFit::letterbox;
+  p.pad = int(pad);
   p.resize = resize;
   if (resize < -1) fail(ErrorKind::usage, "--resize needs a number of pixels, or 0");
   if (!crop.empty()) {
@@ -91,27 +114,38 @@ DatasetOptions DataFlags::options(int64_t memory_limit) const {
   if (bgr) p.channels = ChannelOrder::bgr;
   if (!layout.empty()) p.layout = layout == "nchw" ? PixelLayout::nchw : PixelLayout::nhwc;
   if (filter == "bicubic") p.filter = ResizeFilter::bicubic;
-  options.label_column = label_column;
-  if (!class_names.empty()) options.class_names = read_class_names(class_names);
-  return options;
+  return preprocess.empty() ? p : over(named_preprocess(preprocess), p);
+}
+
+void add_input_flag(Command& verb, std::vector<std::string>& inputs, const std::string& others) {
+  verb.add_option("--input", inputs,
+                  concat("file for an input, written NAME=FILE: .npy, .npz, .pb, .csv, a picture or a folder of "
+                         "pictures; NAME= may be left out if the model has one input",
+                         others))
+      .type_size(1)
+      .allow_extra_args(false);
+}
+
+void add_state_flag(Command& verb, std::vector<std::string>& states) {
+  verb.add_option("--state", states,
+                  "output that is an input of the next run, written INPUT=OUTPUT: it is kept where it lies, and begins "
+                  "with zeros, or with --input")
+      .type_size(1)
+      .allow_extra_args(false);
+}
+
+std::vector<std::string> input_paths(const std::vector<std::string>& arguments) {
+  std::vector<std::string> paths;
+  for (const std::string& input : arguments) {
+    paths.push_back(input);
+    for (size_t at = input.find('='); at != input.npos; at = input.find('=', at + 1))
+      paths.push_back(input.substr(at + 1));
+  }
+  return paths;
 }
 
 DataRequest DataFlags::request(const std::string& path, int64_t samples, uint64_t seed, int64_t memory_limit) const {
   return {path, {}, options(memory_limit), samples, seed, strict};
-}
-
-InputFiles parse_input_files(const std::vector<std::string>& arguments, const std::vector<InputSpec>& inputs) {
-  InputFiles files;
-  for (const std::string& argument : arguments) {
-    std::string name;
-    for (const InputSpec& input : inputs)
-      if (argument.starts_with(input.name + "=") && input.name.size() > name.size()) name = input.name;
-    const auto equals = argument.find('=');
-    if (name.empty() && equals != std::string::npos && !file_exists(argument)) name = argument.substr(0, equals);
-    files.emplace_back(name, name.empty() ? argument : argument.substr(name.size() + 1));
-    if (files.back().second.empty()) fail(ErrorKind::usage, "--input needs NAME=FILE, not '", argument, "'");
-  }
-  return files;
 }
 
 std::vector<std::string> output_file_names(const std::vector<std::string>& outputs) {

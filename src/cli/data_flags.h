@@ -14,8 +14,8 @@ struct DataFlags {
   static constexpr const char* kGroup = "Pictures and labels";  // under which --help lists them
   static constexpr const char* kStrict =
       "stop at a picture that cannot be read; without it such a picture is left out with a warning";
-  int64_t resize = -1;
-  std::string crop, scale, layout, filter, label_column, class_names;
+  int64_t resize = -1, pad = -1;
+  std::string preprocess, fit, crop, scale, layout, filter, label_column, class_names;
   std::vector<std::string> mean, std;
   bool bgr = false, strict = false;
 
@@ -23,13 +23,17 @@ struct DataFlags {
   // `memory_limit`: bytes that archives may unpack to; -1: by their size. Throws Error{usage} for a value that makes no
   // sense; reads the class names file.
   DatasetOptions options(int64_t memory_limit = -1) const;
+  PreprocessOptions pictures() const;  // of those options
   // With these options, so many samples of what lies at the path.
   DataRequest request(const std::string& path, int64_t samples, uint64_t seed, int64_t memory_limit = -1) const;
 };
 
-// "NAME=FILE", or "FILE" with an empty name. What stands before a '=' is a name where the model has such an input, or
-// where the whole argument is no file; a path may hold '=' too.
-InputFiles parse_input_files(const std::vector<std::string>& arguments, const std::vector<InputSpec>& inputs);
+// --input, for parse_input_files; `others` ends its help with what becomes of inputs that are not given.
+void add_input_flag(Command& verb, std::vector<std::string>& inputs, const std::string& others = "");
+// --state, for parse_state.
+void add_state_flag(Command& verb, std::vector<std::string>& states);
+// What such arguments may mean as paths, for check_files: FILE, or NAME=FILE, where both may hold a '='.
+std::vector<std::string> input_paths(const std::vector<std::string>& arguments);
 
 // Output names as file names: every character other than letters, digits, '.', '_', '-' becomes '_'. Throws
 // Error{unsupported} where two outputs would get the same file.

@@ -9,13 +9,17 @@
 #include "bench/plan_times.h"
 #include "bench/table.h"
 #include "cli/json_text.h"
+#include "cli/terminal.h"
 #include "plan/describe.h"
 #include "plan/file.h"
 #include "plan/work.h"
+#include "runtime/partitions.h"
 
 namespace temper::cli {
 
 namespace {
+
+constexpr std::string_view kNoPlan = "no plan for ";  // begins the notes of sides that have none
 
 std::string shapes_of(const std::vector<PortInfo>& ports) {
   std::string out;
@@ -37,9 +41,7 @@ std::string segments_text(const Plan& plan) {
 
 void print_summary(const std::string& path, const PlanFile& file) {
   const EngineInfo& info = file.info;
-  auto line = [](const char* name, const std::string& text) {
-    std::printf("%-12s%s\n", name, printable(text).c_str());
-  };
+  const auto& line = print_line;
   line("plan", concat(path, ", ", format_bytes(double(file.file_bytes)), ", by temper ", info.version, " (",
                       info.revision, ")"));
   line("model", concat(info.model_name, info.source_path.empty() ? "" : concat(" from ", info.source_path),
@@ -88,9 +90,36 @@ std::string configuration_of(const Plan& plan, const Segment& segment, const Pla
   return out;
 }
 
-void print_layers(const PlanFile& file) {
-  for (const auto& plan : file.plans) {
-    std::printf("%s for %s\n", plan == file.plans[0] ? "plan" : "\nplan", printable(shapes_of(plan->inputs)).c_str());
+// Of a model in partitions the file holds no plan: they are made here, on the machine that it is for, for the shapes
+// that it is tuned for. What leads to each is given beside it.
+std::vector<std::string> add_partitions(PlanFile& file, const std::string& path) {
+  std::vector<std::string> where(file.plans.size());
+  if (!file.plans.empty() || !file.graph || !file.refusal.empty()) return where;
+  const auto engine = std::make_shared<const Engine>(read_plan_file(path, {.candidates = true}));
+  std::vector<Dims> shapes;
+  for (const PortInfo& port : file.inputs) {
+    const auto range = file.info.shapes.find(port.name);
+    shapes.push_back(range == file.info.shapes.end() ? port.type.dims() : range->second.opt);
+  }
+  for (Partition& partition : Session(engine).partitions(shapes)) {
+    if (!partition.plan) {
+      file.info.notes.push_back(concat(kNoPlan, partition.where, ": ", partition.refusal));
+      continue;
+    }
+    file.plans.push_back(std::move(partition.plan));
+    std::string text = partition.where.empty() ? "first" : partition.where;
+    for (const Partition::Between& node : partition.between) text += concat("; then ", node.op, " '", node.node, "'");
+    if (partition.is_open) text += "; what follows has shapes that only data decide: temper profile runs it";
+    where.push_back(std::move(text));
+  }
+  return where;
+}
+
+void print_layers(const PlanFile& file, const std::vector<std::string>& where) {
+  for (size_t p = 0; p < file.plans.size(); ++p) {
+    const auto& plan = file.plans[p];
+    std::printf("%s for %s%s\n", p == 0 ? "plan" : "\nplan", printable(shapes_of(plan->inputs)).c_str(),
+                where[p].empty() ? "" : printable(concat(": ", where[p])).c_str());
     Table table{{{"segment", false},
                  {"node", false},
                  {"op", false},
@@ -111,8 +140,10 @@ void print_layers(const PlanFile& file) {
                               step.ms == 0 ? "0" : ms_text(step.ms),
                               format_bytes(double(bytes_of(*plan, segment, step)))});
     }
-    std::fputs(terminal_table(table).c_str(), stdout);
+    print_table(table);
   }
+  for (const std::string& note : file.info.notes)
+    if (note.starts_with(kNoPlan)) std::printf("\n%s\n", printable(note).c_str());
 }
 
 void print_why(const PlanFile& file, const std::string& node) {
@@ -129,7 +160,12 @@ void print_why(const PlanFile& file, const std::string& node) {
     table.rows.push_back({"chosen", step.tactic,
                           concat(step.config.text, step.config.text.empty() ? "" : " ", layouts_of(step.config)),
                           ms_text(step.ms), ""});
+    int64_t others = 0;  // tactics of other ops
     for (const Candidate& c : in_order(step.losers)) {
+      if (c.refusal.starts_with("not a ") || c.refusal.starts_with("not an ")) {
+        ++others;
+        continue;
+      }
       // A faster one can lose: what counts is the sum with the changes of layout around it.
       const std::string reason = !c.refusal.empty()               ? c.refusal
                                  : c.ms < 0                       ? "not timed"
@@ -138,22 +174,28 @@ void print_why(const PlanFile& file, const std::string& node) {
       table.rows.push_back(
           {c.refusal.empty() ? "lost" : "refused", c.tactic, c.config, c.refusal.empty() ? ms_text(c.ms) : "", reason});
     }
-    std::fputs(terminal_table(table).c_str(), stdout);
+    print_table(table);
+    if (others) std::printf("  %lld tactics are for other ops\n", static_cast<long long>(others));
   }
 }
 
 }  // namespace
 
 void inspect_plan(const std::string& path, const InspectPlanOptions& options) {
-  const PlanFile file = read_plan_file(path, {.candidates = !options.why.empty(), .foreign = true});
+  PlanFile file = read_plan_file(path, {.candidates = !options.why.empty(), .foreign = true});
   if (!file.complete && (options.layers || !options.why.empty()))
     fail(ErrorKind::unsupported, path, ": its steps can only be read by the program that wrote it: ", file.refusal);
+  std::vector<std::string> where(file.plans.size());
+  if (options.layers || !options.why.empty()) where = add_partitions(file, path);
   if (options.json) {
-    std::fputs(json_text(describe(file, {options.layers, options.graph, options.why})).c_str(), stdout);
+    auto json = describe(file, {options.layers, options.graph, options.why});
+    for (size_t p = 0; p < where.size(); ++p)
+      if (!where[p].empty()) json["plans"][p]["where"] = where[p];
+    std::fputs(json_text(json).c_str(), stdout);
     return;
   }
   if (options.graph) std::fputs(file.graph_text.c_str(), stdout);
-  if (options.layers) print_layers(file);
+  if (options.layers) print_layers(file, where);
   if (!options.why.empty()) print_why(file, options.why);
   if (!options.graph && !options.layers && options.why.empty()) print_summary(path, file);
 }

@@ -2,13 +2,19 @@
 #include "cli/model.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 
+#include "backends/cpu/isa.h"
 #include "base/checked.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/parse.h"
 #include "base/quote.h"
+#include "data/batches.h"
+#include "data/carried.h"
 #include "onnx/import.h"
+#include "optimize/model_source.h"
 #include "tune/default_cache.h"
 
 namespace temper::cli {
@@ -20,8 +26,8 @@ Dims parse_dims(const std::string& text) {
   for (size_t at = 0; at <= text.size();) {
     size_t end = text.find('x', at);
     if (end == text.npos) end = text.size();
-    const int64_t value = parse_number<int64_t>(std::string_view(text).substr(at, end - at)).value_or(0);
-    if (value < 1) fail(ErrorKind::usage, "'", text, "' is not a shape; write 1x3x224x224");
+    const int64_t value = parse_number<int64_t>(std::string_view(text).substr(at, end - at)).value_or(-1);
+    if (value < 0) fail(ErrorKind::usage, "'", text, "' is not a shape; write 1x3x224x224");
     dims.push_back(value);
     at = end + 1;
   }
@@ -72,6 +78,14 @@ void add_cuda_path(Command& verb, std::vector<std::string>& folders) {
       .type_name("DIR");
 }
 
+void add_isa_flag(Command& verb) {
+  const auto text = std::make_shared<std::string>();  // lives as long as the option
+  verb.add_option("--isa", *text,
+                  "most that kernels may use of the CPU: base, avx2, avx512, avx512_vnni, avx512_bf16 or amx; a plan "
+                  "runs under the limit that it was built with; TEMPER_ISA in the environment does the same")
+      .each([text](const std::string& isa) { limit_isa(isa); });
+}
+
 void add_device_flags(Command& verb, ModelFlags& flags) {
   verb.add_option("--device", flags.device,
                   "device to run on: cpu, cuda:N (the N-th NVIDIA GPU), or reference (slow scalar code that defines "
@@ -80,6 +94,7 @@ void add_device_flags(Command& verb, ModelFlags& flags) {
   add_cuda_path(verb, flags.cuda_path);
   verb.add_option("--threads", flags.threads, "number of CPU threads; 0 uses all that this process may use")
       .check(whole_number(0, 4096));
+  add_isa_flag(verb);
   add_memory_flag(verb, flags.memory_limit);
   verb.add_option("--disable", flags.disabled_passes, "passes to skip, separated by commas; 'all' skips every pass");
 }
@@ -105,16 +120,25 @@ void add_shape_flag(Command& verb, ModelFlags& flags) {
 
 void add_keep_flags(Command& verb, ModelFlags& flags) {
   verb.add_flag("--keep-first", flags.keep_first,
-                "int8: keep the first layers (those with no other layer before them) in fp32");
+                "int8: keep the first layers (those with no other layer before them) out of int8");
   verb.add_flag("--keep-last", flags.keep_last,
-                "int8: keep the last layers (those with no other layer after them) in fp32");
+                "int8: keep the last layers (those with no other layer after them) out of int8");
   verb.add_option("--keep-fp32", flags.keep_fp32,
                   "int8, fp16, bf16: names of the layers to keep in fp32, separated by commas");
-  verb.add_option("--keep-bf16", flags.keep_bf16, "int8: names of the layers to keep in bf16, separated by commas");
+  verb.add_option("--keep-bf16", flags.keep_bf16,
+                  "int8, int8+bf16: names of the layers to keep in bf16, separated by commas");
+  verb.add_option("--keep-fp16", flags.keep_fp16,
+                  "int8+fp16: names of the layers to keep in fp16, separated by commas");
+}
+
+void drop_keep_flags(ModelFlags& flags) {
+  flags.keep_first = flags.keep_last = false;
+  for (std::string* names : {&flags.keep_fp32, &flags.keep_bf16, &flags.keep_fp16}) names->clear();
 }
 
 bool keeps(const ModelFlags& flags) {
-  return flags.keep_first || flags.keep_last || !flags.keep_fp32.empty() || !flags.keep_bf16.empty();
+  return flags.keep_first || flags.keep_last || !flags.keep_fp32.empty() || !flags.keep_bf16.empty() ||
+         !flags.keep_fp16.empty();
 }
 
 void add_qdq_flag(Command& verb, ModelFlags& flags) {
@@ -126,14 +150,25 @@ void add_tuning_flags(Command& verb, ModelFlags& flags) {
                   "file that keeps measured times; by default one in the cache folder");
   verb.add_flag("--no-timing-cache", flags.no_timing_cache, "measure everything again and save no times");
   verb.add_option("--workspace", flags.workspace, "scratch memory that a tactic may use, e.g. 64MiB");
+  verb.add_option("--time-limit", flags.time_limit,
+                  "seconds that the search for one shape's plan may take; what is not measured by then is left out, "
+                  "and the plan says so")
+      .check(whole_number(1, 86400))
+      .capture_default_str();
   verb.add_flag("--quick", flags.quick,
                 "shorten the build: do not try running parts of the graph on slices of the batch");
+  verb.add_flag("--no-measure", flags.no_measure,
+                "build at once: each step takes the first kernel that can compute it, and none is timed; the answers "
+                "are right, the plan may be several times slower");
 }
 
 void add_model_flags(Command& verb, ModelFlags& flags) {
   add_device_flags(verb, flags);
   verb.add_option("--precision", flags.precision,
-                  "precision of the plan: fp32, bf16, int8 (with --calibration); on a GPU also fp16 and tf32")
+                  "precision of the plan: fp32, bf16, int8 (with --calibration), int8+bf16 (layers in int8 or 16 bits, "
+                  "whichever is faster, and the rest in 16 bits); on a GPU also fp16, tf32 and int8+fp16; best: the "
+                  "fastest of them (those with int8 need --calibration), as "
+                  "measured; nobody looks at the answers, unless build has --max-drop")
       .capture_default_str();
   verb.add_option("--calibration", flags.calibration,
                   "int8, fp16: the file of ranges that `temper calibrate` wrote for this model; with fp16, values "
@@ -168,14 +203,17 @@ std::string build_command(const ModelFlags& flags, const std::string& path) {
   std::string command = concat("temper build ", shell_quoted(path), " -o PLAN");
   if (flags.device != "cpu") command += concat(" --device ", flags.device);
   for (const std::string& folder : flags.cuda_path) command += concat(" --cuda-path ", shell_quoted(folder));
+  if (isa_limit() != IsaLevel::amx) command += concat(" --isa ", enum_names(IsaLevel{})[size_t(isa_limit())]);
   if (flags.precision != "fp32") command += concat(" --precision ", flags.precision);
   if (!flags.calibration.empty()) command += concat(" --calibration ", shell_quoted(flags.calibration));
   if (flags.keep_first) command += " --keep-first";
   if (flags.keep_last) command += " --keep-last";
   if (!flags.keep_fp32.empty()) command += concat(" --keep-fp32 ", shell_quoted(flags.keep_fp32));
   if (!flags.keep_bf16.empty()) command += concat(" --keep-bf16 ", shell_quoted(flags.keep_bf16));
+  if (!flags.keep_fp16.empty()) command += concat(" --keep-fp16 ", shell_quoted(flags.keep_fp16));
   if (!flags.memory_limit.empty()) command += concat(" --memory-limit ", shell_quoted(flags.memory_limit));
   if (flags.threads) command += concat(" --threads ", flags.threads);
+  if (flags.no_measure) command += " --no-measure";
   for (const std::string& text : flags.shapes) command += concat(" --shapes ", shell_quoted(text));
   for (size_t i = 0; i < flags.buckets.size(); ++i) command += concat(i ? "," : " --buckets ", flags.buckets[i]);
   return command;
@@ -183,7 +221,9 @@ std::string build_command(const ModelFlags& flags, const std::string& path) {
 
 void keep_also(ModelFlags& flags, const KeptNodes& keep) {
   for (const auto& [layer, dtype] : keep) {
-    std::string& names = dtype == DType::bf16 ? flags.keep_bf16 : flags.keep_fp32;
+    std::string& names = dtype == DType::bf16  ? flags.keep_bf16
+                         : dtype == DType::f16 ? flags.keep_fp16
+                                               : flags.keep_fp32;
     names += concat(names.empty() ? "" : ",", layer);
   }
 }
@@ -196,9 +236,11 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
   options.precision = flags.precision;
   options.threads = flags.threads;
   options.segments = !flags.quick;
+  options.measure = !flags.no_measure;
+  options.time_limit = double(flags.time_limit);
   if (!flags.workspace.empty()) options.workspace = parse_size(flags.workspace);
   options.memory_limit = memory_limit_of(flags.memory_limit);
-  if (!flags.no_timing_cache)
+  if (!flags.no_timing_cache && options.measure)
     options.timing_cache = flags.timing_cache.empty() ? default_timing_cache() : flags.timing_cache;
   for (const std::string& name : words(flags.disabled_passes))
     if (name == "all") options.passes.all_disabled = true;
@@ -208,6 +250,7 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
   options.placement.keep_last = flags.keep_last;
   for (std::string& name : words(flags.keep_fp32)) options.placement.keep_nodes[std::move(name)] = DType::f32;
   for (std::string& name : words(flags.keep_bf16)) options.placement.keep_nodes[std::move(name)] = DType::bf16;
+  for (std::string& name : words(flags.keep_fp16)) options.placement.keep_nodes[std::move(name)] = DType::f16;
   options.qdq = flags.qdq;
   options.buckets = flags.buckets;
   for (const std::string& text : flags.shapes) {
@@ -231,7 +274,7 @@ std::shared_ptr<const Engine> load_or_build(const std::string& path, const Model
         {flags.precision != none.precision && flags.precision != engine->info().precision,
          "--precision " + flags.precision},
         {!flags.calibration.empty(), "--calibration"},
-        {keeps(flags), "--keep-first, --keep-last, --keep-fp32 or --keep-bf16"},
+        {keeps(flags), "--keep-first, --keep-last, --keep-fp32, --keep-bf16 or --keep-fp16"},
         {!flags.shapes.empty(), "--shapes"},
         {flags.device != none.device && flags.device != engine->info().device, "--device"},
         {!flags.workspace.empty(), "--workspace"},
@@ -249,6 +292,37 @@ std::shared_ptr<const Engine> load_or_build(const std::string& path, const Model
   return build_engine(path, options);
 }
 
+std::shared_ptr<const Engine> build_for_batch(const std::string& path, int64_t batch, const ModelFlags& flags,
+                                              const Context& context, const InputRequest& request) {
+  const auto given = build_options(flags, path, context).shapes;
+  const ImportedModel model = ModelSource{path, "", {}}.import(
+      memory_limit_of(flags.memory_limit), given);  // names and open dimensions must be known before the build
+  const std::vector<InputSpec> specs = input_specs(model, path);
+  const GivenInputs inputs = with_context([&] { return path; }, [&] { return read_given(request, specs, batch); });
+  Bindings bindings = bindings_of(inputs, specs);
+  if (const std::string symbol = batch_symbol(specs); !symbol.empty() && (batch > 0 || !bindings.contains(symbol)))
+    bindings[symbol] = std::max<int64_t>(batch, 1);
+  std::map<std::string, Dims> shapes;
+  for (ValueId id : model.graph.inputs()) {
+    const std::string& name = model.graph.value(id).name;
+    const Shape& shape = model.graph.type(id).shape;
+    const auto range = given.contains(name) ? given.find(name) : given.find("");
+    Dims& dims = shapes[name];
+    if (const auto found = inputs.find(name); found != inputs.end()) {
+      dims = found->second.dims();
+      continue;
+    }
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      if (const Dim dim = shape[axis].substitute(bindings); dim.is_constant()) dims.push_back(dim.value());
+      else if (range != given.end() && axis < range->second.opt.size()) dims.push_back(range->second.opt[axis]);
+      else
+        fail(ErrorKind::usage, path, ": the dimension '", shape[axis], "' of input '", name, "' is open; add --shapes ",
+             name, "=SHAPE");
+    }
+  }
+  return load_or_build(path, flags, context, shapes);
+}
+
 DataModel data_model(const std::string& path, const ModelFlags& flags, const Context& context, ProgressLine& progress) {
   if (is_plan(path)) return DataModel(load_or_build(path, flags, context), path);
   BuildOptions options = build_options(flags, path, context);
@@ -264,10 +338,17 @@ void clear_progress() {
   if (progress_is_shown.exchange(false)) std::fputs("\r\033[K", stderr);
 }
 
-ProgressLine::ProgressLine(const Context& context) : active_(is_terminal() && context.verbosity >= 0) {}
+ProgressLine::ProgressLine(const Context& context) : active_(context.verbosity >= 0) {}
 ProgressLine::~ProgressLine() { clear_progress(); }
 void ProgressLine::show(const std::string& text) {
   if (!active_) return;
+  if (!is_terminal()) {  // a log: a line every ten seconds shows that it goes on
+    const auto now = std::chrono::steady_clock::now();
+    if (now - said_ < std::chrono::seconds(10)) return;
+    said_ = now;
+    log(LogLevel::info, text);
+    return;
+  }
   progress_is_shown = true;
   std::fprintf(stderr, "\r\033[K%s", printable(text.substr(0, 110)).c_str());
 }

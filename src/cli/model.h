@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens MODEL|PLAN, the same way for every verb: a plan is loaded, an ONNX model is built first.
 #pragma once
+#include <chrono>
+
 #include "base/progress.h"
 #include "cli/verb.h"
+#include "data/given_inputs.h"
 #include "evaluate/data_model.h"
 #include "optimize/build_engine.h"
 
@@ -14,7 +17,7 @@ struct ModelFlags {
   std::string device = "cpu";
   std::vector<std::string> cuda_path;
   std::string precision = "fp32";
-  std::string calibration, keep_fp32, keep_bf16, qdq;
+  std::string calibration, keep_fp32, keep_bf16, keep_fp16, qdq;
   bool keep_first = false, keep_last = false;
   int threads = 0;
   std::vector<std::string>
@@ -24,24 +27,28 @@ struct ModelFlags {
   bool no_timing_cache = false;
   std::string workspace, memory_limit;
   std::string disabled_passes;
-  bool quick = false;
+  bool quick = false, no_measure = false;
+  int64_t time_limit = 120;  // seconds
 };
 
 // Adds every option of building but --qdq.
 void add_model_flags(Command& verb, ModelFlags& flags);
 // These add parts of them, for verbs in which the others mean nothing.
+void add_isa_flag(Command& verb);
 void add_device_flags(Command& verb, ModelFlags& flags);  // --device --threads --disable
 void add_cuda_path(Command& verb, std::vector<std::string>& folders);
 void add_memory_flag(Command& verb, std::string& limit);  // --memory-limit, which add_device_flags has, too
 int64_t memory_limit_of(const std::string& limit);        // bytes; -1 where it is not given. Throws Error{usage}
 void add_shape_flag(Command& verb, ModelFlags& flags);
-void add_keep_flags(Command& verb, ModelFlags& flags);  // --keep-first --keep-last --keep-fp32 --keep-bf16
+void add_keep_flags(Command& verb, ModelFlags& flags);  // --keep-first --keep-last --keep-fp32 --keep-bf16 --keep-fp16
 bool keeps(const ModelFlags& flags);                    // any of them is given
+void drop_keep_flags(ModelFlags& flags);
 void add_qdq_flag(Command& verb, ModelFlags& flags);
-void add_tuning_flags(Command& verb, ModelFlags& flags);  // --timing-cache --no-timing-cache --workspace --quick
+void add_tuning_flags(Command& verb, ModelFlags& flags);  // --timing-cache --no-timing-cache --workspace
+                                                          // --time-limit --quick --no-measure
 // The command that builds the same engine again, quoted for a shell; PLAN stands for the file.
 std::string build_command(const ModelFlags& flags, const std::string& path);
-// Adds the layers to what --keep-fp32 and --keep-bf16 name, with commas between.
+// Adds the layers to what --keep-fp32, --keep-bf16 and --keep-fp16 name, with commas between.
 void keep_also(ModelFlags& flags, const KeptNodes& keep);
 BuildOptions build_options(const ModelFlags& flags, const std::string& path, const Context& context);
 // "int8", or "int8 (calibrated on noise: ...)", which every result of an engine calibrated on noise must carry.
@@ -50,6 +57,11 @@ std::string precision_text(const EngineInfo& info);
 // data.
 std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context,
                                             const std::map<std::string, Dims>& shape_override = {});
+
+// A model is built for exactly the batch that is measured; dimensions that the model leaves open come from the inputs
+// that are given, and from --shapes. Batch 0: as many samples as are given.
+std::shared_ptr<const Engine> build_for_batch(const std::string& path, int64_t batch, const ModelFlags& flags,
+                                              const Context& context, const InputRequest& request);
 
 // MODEL|PLAN of a verb that learns the shapes from data, unless --shapes says them. The progress outlives it.
 DataModel data_model(const std::string& path, const ModelFlags& flags, const Context& context, ProgressLine& progress);
@@ -60,7 +72,7 @@ double share_of(std::string_view flag, const std::string& text);
 // "3s", "500ms", "2m", "1.5" (seconds) of --duration -> seconds. Throws Error{usage}.
 double seconds_of(const std::string& text);
 
-// A progress line on a terminal, nothing where there is none or with --quiet. A message takes its place.
+// A progress line on a terminal, elsewhere a line every ten seconds; nothing with --quiet. A message takes its place.
 class ProgressLine {
  public:
   explicit ProgressLine(const Context& context);
@@ -71,6 +83,7 @@ class ProgressLine {
 
  private:
   bool active_;
+  std::chrono::steady_clock::time_point said_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace temper::cli

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "bench/table.h"
+#include "cli/terminal.h"
 #include "evaluate/text.h"
 
 namespace temper::cli {
@@ -23,14 +24,14 @@ void print_evaluation(const Evaluation& evaluation) {
     row("top-1 of the reference", a->top1, a->n, a->top1_rate(), a->top1_interval());
   if (const auto& a = evaluation.agreement)
     row(a->positions ? "agreement of positions" : "agreement", a->same, a->n, a->rate(), a->interval());
-  if (!rates.rows.empty()) std::fputs(terminal_table(rates).c_str(), stdout);
+  if (!rates.rows.empty()) print_table(rates);
   if (evaluation.mcnemar) std::printf("against the reference: %s\n", mcnemar_text(*evaluation.mcnemar).c_str());
   if (evaluation.differences.empty()) return;
   Table outputs{{{"output", false}, {"cosine"}, {"least cosine"}, {"SNR"}, {"largest difference"}, {"sample"}}, {}};
   for (const OutputDifference& d : evaluation.differences)
     outputs.rows.push_back({d.output, format_number(d.cosine(), 6), format_number(d.least_cosine, 6),
                             decibel_text(d.snr_db()), format_number(d.max_difference), concat(d.max_sample)});
-  std::fputs(terminal_table(outputs).c_str(), stdout);
+  print_table(outputs);
 }
 
 }  // namespace temper::cli

@@ -12,9 +12,9 @@ namespace temper::cli {
 struct ProfileFlags {
   int64_t batch = 0;  // 0: what the plan is tuned for
   std::string duration = "3s", timing_cache;
-  std::vector<std::string> cuda_path;
+  std::vector<std::string> cuda_path, inputs;
 
-  void add_to(Command& verb);  // --batch --duration --timing-cache --cuda-path
+  void add_to(Command& verb);  // --input --batch --duration --timing-cache --cuda-path
   ProfileSettings settings(ProgressLine& progress) const;
 };
 

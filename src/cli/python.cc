@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/python.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <utility>
+
+#include "base/file.h"
 
 namespace temper::cli {
 
@@ -45,7 +50,7 @@ std::string module_beside(const std::filesystem::path& program) {
   for (const char* folder : {"python", "../python", "../share/temper/python"}) {
     const auto candidate = (program.parent_path() / folder).lexically_normal();
     std::error_code error;
-    if (std::filesystem::exists(candidate / "temper/export/cli.py", error)) return candidate.string();
+    if (std::filesystem::exists(candidate / "temper/versus/contest.py", error)) return candidate.string();
   }
   return {};
 }
@@ -80,8 +85,8 @@ void hand_over_to_python(const std::string& python, const Context& context) {
   bool names_program = false;
   for (size_t i = 0; i < context.arguments.size(); ++i) {
     const std::string& word = context.arguments[i];
-    if (word == "--python") ++i;
-    else if (word.rfind("--python=", 0) != 0) words.push_back(word);
+    if (word == "--python" || word == "--color") ++i;  // the program's own
+    else if (word.rfind("--python=", 0) != 0 && word.rfind("--color=", 0) != 0) words.push_back(word);
     names_program |= word == "--temper" || word.rfind("--temper=", 0) == 0;
   }
   if (!names_program) words.insert(words.end(), {"--temper", self.string()});
@@ -92,6 +97,53 @@ void hand_over_to_python(const std::string& python, const Context& context) {
   execvp(argv[0], argv.data());
   fail(ErrorKind::unsupported, "'", python, "' cannot be started (", std::strerror(errno),
        "); --python names the interpreter that has the framework, like --python venv/bin/python");
+}
+
+void run_python(const std::string& python, const std::vector<std::string>& words,
+                const std::function<void(const std::string&)>& line) {
+  std::vector<std::string> command = {python, "-c", kStart, module_beside(program())};
+  command.insert(command.end(), words.begin(), words.end());
+  std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
+  for (std::string& word : command) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  int ends[2];
+  if (pipe(ends) != 0) fail(ErrorKind::machine, "no pipe to a Python can be made: ", std::strerror(errno));
+  const pid_t child = fork();
+  if (child < 0) fail(ErrorKind::machine, "no process can be started: ", std::strerror(errno));
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    execvp(argv[0], argv.data());
+    _exit(127);
+  }
+  close(ends[1]);
+  if (FILE* const out = fdopen(ends[0], "r")) {
+    std::string text;
+    for (int c; (c = std::fgetc(out)) != EOF;)
+      if (c != '\n') text += char(c);
+      else line(std::exchange(text, {}));
+    std::fclose(out);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  if (code == 127)
+    fail(ErrorKind::unsupported, "'", python,
+         "' cannot be started; --python names a Python, like --python venv/bin/python");
+  if (code == int(ErrorKind::unsupported)) fail(ErrorKind::unsupported, "'", python, "' has no module of Temper");
+  if (code != 0) fail(ErrorKind::machine, "'", python, "' failed");
+}
+
+std::vector<std::string> usual_pythons() {
+  std::vector<std::string> pythons{"python3"};
+  try {
+    for (const char* name : {"/venv/bin/python", "/venv-frameworks/bin/python"})
+      if (std::string path = cache_folder() + name; std::filesystem::exists(path)) pythons.push_back(std::move(path));
+  } catch (const Error&) {  // no cache folder, or one that others may write to
+  }
+  return pythons;
 }
 
 }  // namespace temper::cli

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hands verbs over to Python: to the module `temper` of the python3 in the environment.
+// Hands work over to Python: to the module `temper` of the python3 in the environment.
 #pragma once
+#include <functional>
+
 #include "cli/verb.h"
 
 namespace temper::cli {
@@ -19,5 +21,13 @@ void add_source_options(Command& verb, PythonFlags& flags);
 // Becomes `PYTHON -m temper VERB ARGUMENTS` with the arguments as the user gave them, less --python. Does not return.
 // Throws Error{unsupported} where that interpreter cannot be started; the module itself says what it lacks.
 [[noreturn]] void hand_over_to_python(const std::string& python, const Context& context);
+
+// Runs `PYTHON -m temper WORDS` to its end; `line` gets each line of its standard output. Throws Error{unsupported}
+// where the interpreter cannot be started or has no module, and Error{machine} where it fails.
+void run_python(const std::string& python, const std::vector<std::string>& words,
+                const std::function<void(const std::string&)>& line);
+
+// The interpreters that are tried where none is named: python3, and those that ./dev setup has made.
+std::vector<std::string> usual_pythons();
 
 }  // namespace temper::cli

@@ -23,7 +23,9 @@ bool is_terminal();
 void clear_progress();  // of the line that is shown, if any: messages begin where it did
 
 void add_build(Command& verb, Context& context);
+void add_as_tensorrt(Command& verb, Context& context);
 void add_bench(Command& verb, Context& context);
+void add_cache(Command& verb, Context& context);
 void add_calibrate(Command& verb, Context& context);
 void add_compare(Command& verb, Context& context);
 void add_doctor(Command& verb, Context& context);
@@ -34,9 +36,12 @@ void add_gate(Command& verb, Context& context);
 void add_import(Command& verb, Context& context);
 void add_inspect(Command& verb, Context& context);
 void add_profile(Command& verb, Context& context);
+void add_quantize(Command& verb, Context& context);
 void add_report(Command& verb, Context& context);
 void add_run(Command& verb, Context& context);
 void add_study(Command& verb, Context& context);
+void add_trtexec(Command& verb, Context& context);
+void add_versus(Command& verb, Context& context);
 void add_verify(Command& verb, Context& context);
 void add_zoo(Command& verb, Context& context);
 

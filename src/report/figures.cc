@@ -92,6 +92,8 @@ std::vector<Figure> figures_of(const Report& report) {
     figures::add_profile(list, report.profiles[i], suffix(i, report.profiles.size()));
   for (size_t i = 0; i < report.explanations.size(); ++i)
     figures::add_explanation(list, report.explanations[i], suffix(i, report.explanations.size()));
+  for (size_t i = 0; i < report.suites.size(); ++i)
+    figures::add_suite(list, report.suites[i], suffix(i, report.suites.size()));
   return list;
 }
 

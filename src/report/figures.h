@@ -18,6 +18,7 @@ std::string_view profile_spec();
 std::string_view rate_spec();
 std::string_view speedup_spec();
 std::string_view study_spec();
+std::string_view suite_spec();
 std::string_view throughput_spec();
 
 }  // namespace temper
@@ -48,5 +49,6 @@ void add_load(std::vector<Figure>& figures, const std::vector<LabelledRun>& runs
 void add_study(std::vector<Figure>& figures, const ReportedStudy& study, const std::string& suffix);
 void add_explanation(std::vector<Figure>& figures, const ReportedExplanation& explanation, const std::string& suffix);
 void add_profile(std::vector<Figure>& figures, const ReportedProfile& profile, const std::string& suffix);
+void add_suite(std::vector<Figure>& figures, const ReportedSuite& suite, const std::string& suffix);
 
 }  // namespace temper::figures

@@ -102,7 +102,7 @@ Figure distribution(const std::vector<LabelledRun>& all) {
   for (const LabelledRun& labelled : runs) {
     const BenchRun& run = *labelled.run;
     const Latency& l = run.latency;
-    names.push_back({{"run", labelled.label}, {"shown", shortened(marked(labelled), 60)}});
+    names.push_back({{"run", labelled.label}, {"shown", shortened_label(marked(labelled), 60)}});
     if (has_samples(run)) {
       const auto drawn = dots_of(*run.samples_ms, logarithmic);
       thinned = thinned || drawn.size() < run.samples_ms->size();

@@ -144,6 +144,8 @@ Figure speed_against_accuracy(const ReportedStudy& study, const std::string& suf
                      {"names", names},
                      {"colors", colors},
                      {"quality", quality->axis},
+                     // The points have room around them, and no share is above 100 %.
+                     {"label", quality == &kQualities[2] ? "datum.label" : "datum.value > 100 ? '' : datum.label"},
                      {"rate_format", rate_format(fastest)},
                      {"any_interval", quality->interval(study.rows.back()) || quality->interval(study.rows.front())},
                      {"budget", budget},

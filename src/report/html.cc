@@ -25,7 +25,7 @@ namespace {
 
 std::string escaped(std::string_view text) {
   std::string out;
-  for (char c : printable(text)) {
+  for (char c : printable(without_folders(text))) {
     if (c == '&') out += "&amp;";
     else if (c == '<') out += "&lt;";
     else if (c == '>') out += "&gt;";
@@ -77,11 +77,35 @@ std::string html_table(const Table& table, const std::string& name) {
       if (cell.starts_with("n/a")) classes += " na";
       if (cell.ends_with(": not fit for a verdict") || cell.ends_with("(not fit for a verdict)") || cell == "OVER")
         classes += " bad";
-      out += concat("<td", classes.empty() ? "" : concat(" class=\"", classes, "\""), ">", escaped(cell), "</td>");
+      // The name of the column stands beside the cell where the screen is too narrow for a table (page.css).
+      out += concat("<td", classes.empty() ? "" : concat(" class=\"", classes, "\""), " data-label=\"",
+                    escaped(table.columns[c].name), "\">", escaped(cell), "</td>");
     }
     out += "</tr>\n";
   }
   return out + "</tbody></table></div>\n";
+}
+
+// Columns that say the same in every row, but for the first ones, become a line; so they are in nobody's way.
+struct Folded {
+  Table table;
+  std::string same;
+};
+Folded folded(const Table& table, size_t kept) {
+  Folded out;
+  std::vector<size_t> stay;
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    const auto differs = [&](const std::vector<std::string>& row) { return row[c] != table.rows[0][c]; };
+    if (c < kept || std::any_of(table.rows.begin(), table.rows.end(), differs)) stay.push_back(c);
+    else if (!table.rows[0][c].empty())
+      out.same += concat(out.same.empty() ? "" : " · ", table.columns[c].name, " ", table.rows[0][c]);
+  }
+  for (const size_t c : stay) out.table.columns.push_back(table.columns[c]);
+  for (const auto& row : table.rows) {
+    out.table.rows.emplace_back();
+    for (const size_t c : stay) out.table.rows.back().push_back(row[c]);
+  }
+  return out;
 }
 
 std::string id_of(const std::string& name) {
@@ -119,6 +143,8 @@ std::string models_of(const Report& report) {
   for (const ReportedProfile& profile : report.profiles) add(profile.plan);
   for (const ReportedExplanation& explanation : report.explanations)
     for (const ExplainedEngine& engine : explanation.engines) add(engine.name);
+  for (const ReportedSuite& suite : report.suites)
+    for (const SuiteRow& row : suite.rows) add(row.model);
   std::string text;
   for (size_t i = 0; i < std::min<size_t>(models.size(), 3); ++i) text += concat(i ? ", " : "", models[i]);
   return models.size() > 3 ? concat(text, " and ", models.size() - 3, " more") : text;
@@ -153,6 +179,7 @@ std::string lead_of(const Report& report) {
   if (runs) part(counted(runs, "run", "runs"));
   if (!report.studies.empty()) part(counted(report.studies.size(), "study", "studies"));
   if (!report.profiles.empty()) part(counted(report.profiles.size(), "profile", "profiles"));
+  if (!report.suites.empty()) part(counted(report.suites.size(), "suite", "suites"));
   size_t engines = 0;
   for (const ReportedExplanation& explanation : report.explanations) engines += explanation.engines.size();
   if (engines) part(counted(engines, "engine explained", "engines explained"));
@@ -197,8 +224,10 @@ std::string report_html(const Report& report) {
       policy,
       "\">\n<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<meta name=\"referrer\" "
       "content=\"no-referrer\">\n<title>",
-      escaped(title), "</title>\n<style>", css, "</style></head>\n<body>\n<header><h1>", escaped(title),
-      "</h1>\n<p class=\"lead\">", escaped(lead_of(report)), "</p>\n");
+      escaped(title), "</title>\n<style>", css, "</style></head>\n<body>\n<header><h1>", escaped(title), "</h1>\n");
+  if (const std::string verdict = verdict_of(report); !verdict.empty())
+    out += concat("<p class=\"verdict\">", escaped(verdict), "</p>\n");
+  out += concat("<p class=\"lead\">", escaped(lead_of(report)), "</p>\n");
   const std::vector<Warned> warnings = warnings_of(report);
   std::vector<Warned> unfit;
   for (const Warned& warning : warnings)
@@ -223,9 +252,17 @@ std::string report_html(const Report& report) {
   out +=
       "</ul></nav></header>\n<noscript><p>The pictures need JavaScript; the tables have the same "
       "numbers.</p></noscript>\n<main>\n";
-  if (!log.rows.empty())
+  if (!log.rows.empty()) {
+    constexpr size_t kFirst = 6;  // model, precision, batch, median, interval, throughput
+    const Folded runs = folded(log, kFirst);
     out += concat("<section id=\"runs\"><h2>Runs: latency in milliseconds, throughput in items per second</h2>\n",
-                  html_table(log, "Runs"), "</section>\n");
+                  html_table(runs.table, "Runs"),
+                  runs.same.empty()
+                      ? ""
+                      : concat("<p class=\"text\">",
+                               log.rows.size() > 1 ? "The same for all: " : "Also: ", escaped(runs.same), "</p>\n"),
+                  "</section>\n");
+  }
   for (const Figure& figure : figures) out += html_figure(figure);
   if (!warnings.empty())
     out += concat("<section id=\"warnings\"><h2>Warnings</h2>\n", html_list(warnings), "</section>\n");
@@ -249,6 +286,7 @@ std::string report_html(const Report& report) {
   for (const auto& study : report.studies) file(study.file);
   for (const auto& profile : report.profiles) file(profile.file);
   for (const auto& explanation : report.explanations) file(explanation.file);
+  for (const auto& suite : report.suites) file(suite.file);
   out += concat(
       ". Pictures by Vega-Lite (BSD-3-Clause, University of Washington Interactive Data Lab). This page loads nothing "
       "from anywhere.</footer>\n<script type=\"application/json\" id=\"theme\">",

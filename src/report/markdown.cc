@@ -11,7 +11,7 @@ namespace {
 // Escapes what markdown or HTML would take for markup. '|' is the table's own affair.
 std::string plain(std::string_view text) {
   std::string out;
-  for (char c : printable(text)) {
+  for (char c : printable(without_folders(text))) {
     if (c == '<') out += "&lt;";
     else if (c == '&') out += "&amp;";
     else if (c == '[' || c == ']' || c == '*' || c == '`' || c == '\\' || c == '_' || c == '~')
@@ -41,6 +41,7 @@ std::string report_markdown(const Report& report) {
   const auto section = [&](const std::string& title, const std::string& body) {
     if (!body.empty()) out += concat(out.empty() ? "" : "\n", "## ", plain(title), "\n\n", body);
   };
+  if (const std::string verdict = verdict_of(report); !verdict.empty()) section("In short", plain(verdict) + "\n");
   if (const Table log = log_of(report); !log.rows.empty()) section("Runs", table_text(log));
   for (const Figure& figure : figures_of(report))
     section(figure.title, concat(plain(figure.text), "\n\n", table_text(figure.table)));
@@ -50,7 +51,8 @@ std::string report_markdown(const Report& report) {
   std::string commands;
   // Indented by four: a fence could be closed by what stands inside.
   for (const Warned& command : commands_of(report))
-    commands += concat(commands.empty() ? "" : "\n", plain(command.what), ":\n\n    ", printable(command.text), "\n");
+    commands += concat(commands.empty() ? "" : "\n", plain(command.what), ":\n\n    ",
+                       printable(without_folders(command.text)), "\n");
   section("Commands", commands);
   return out;
 }

@@ -17,6 +17,12 @@ std::vector<RunOf> runs_of(const Report& report) {
   return runs;
 }
 
+std::string imported_from(const BenchRun& run, const std::string& unknown) {
+  const ImportedRun& from = *run.imported;
+  if (run.backend != "tensorrt") return from.source.substr(0, from.source.find(" log "));
+  return concat("TensorRT ", from.tensorrt_version.value_or(unknown));
+}
+
 std::string trait_of(Trait trait, const RunOf& of) {
   const BenchRun& run = *of.run;
   const auto counted = [](const auto& count, const char* one, const char* many) {
@@ -30,7 +36,7 @@ std::string trait_of(Trait trait, const RunOf& of) {
     case Trait::rate: return run.request_rate_per_s ? concat(whole(*run.request_rate_per_s), " requests/s") : "";
     case Trait::device: return run.imported && run.imported->device_name ? *run.imported->device_name : run.device;
     case Trait::program:
-      return run.imported ? concat("TensorRT ", run.imported->tensorrt_version.value_or("of unknown version"))
+      return run.imported ? imported_from(run, "of unknown version")
                           : concat("Temper ", of.from->result.environment.version);
     case Trait::threads: return counted(run.threads, " thread", " threads");
     case Trait::cpu: return of.from->result.environment.cpu_model;

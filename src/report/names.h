@@ -20,6 +20,10 @@ enum class Trait { model, precision, batch, streams, rate, device, program, thre
 constexpr int kTraits = 10;
 std::string trait_of(Trait trait, const RunOf& run);  // "batch 8"; empty where it is unknown or goes without saying
 
+// Which program measured an imported run: "TensorRT 8.6.1", "temper trtexec 0.1.0". `unknown`: in the place of a
+// version.
+std::string imported_from(const BenchRun& run, const std::string& unknown);
+
 // A short name for each: the model, precision and load where they differ, the rest where two would have the same name.
 // Traits in `without` are not looked at. Names may still be equal where nothing differs.
 std::vector<std::string> names_of(const std::vector<RunOf>& runs, const std::set<Trait>& without = {});

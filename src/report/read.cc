@@ -169,6 +169,36 @@ static void json_fields(JsonReader& v, ReportedExplanation& explanation) {
   v.may_lack("answers", explanation.answers);
 }
 
+static void json_fields(JsonReader& v, SuiteRow::Ratio& ratio) {
+  v.field("median", ratio.median, NotNegative());
+  v.field("min", ratio.min, NotNegative());
+  v.field("max", ratio.max, NotNegative());
+  if (!(ratio.median > 0)) v.refuse("median", "is no ratio");
+}
+
+static void json_fields(JsonReader& v, SuiteRow& row) {
+  v.field("model", row.model);
+  v.field("kind", row.kind);
+  v.field("precision", row.precision);
+  v.field("batch", row.batch, Count());
+  v.may_lack("failure", row.failure);
+  v.may_lack("temper_ms", row.temper_ms);
+  v.may_lack("compile_ms", row.compile_ms);
+  v.may_lack("difference", row.difference);
+  v.may_lack("build_s", row.build_s);
+  v.may_lack("ratio", row.ratio);
+  v.may_lack("steps", row.steps, Count());
+  v.may_lack("host_steps", row.host_steps, Count());
+}
+
+static void json_fields(JsonReader& v, ReportedSuite& suite) {
+  v.field("device", suite.device);
+  v.field("date", suite.date);
+  v.field("revision", suite.revision);
+  v.field("rows", suite.rows);
+  if (suite.rows.empty()) v.refuse("rows", "is empty");
+}
+
 namespace {
 
 template <class T>
@@ -186,7 +216,7 @@ void add_to(Report& report, const std::string& file, std::string_view text) {
   const strict::Json json = strict::parse(text, "the file");
   const std::string known =
       "temper.result/1 (temper bench --json, temper import), temper.study/1 (temper study), temper.profile/1 (temper "
-      "profile --json) or temper.explain/1 (temper explain -o)";
+      "profile --json), temper.explain/1 (temper explain -o) or temper.gpu_suite/1 (./dev bench gpu --suite)";
   if (!json.is_object() || !json.contains("schema") || !json.at("schema").is_string())
     fail(ErrorKind::bad_file, "it names no schema; a report is made of files of ", known);
   const std::string& schema = json.at("schema").get_ref<const std::string&>();
@@ -200,6 +230,8 @@ void add_to(Report& report, const std::string& file, std::string_view text) {
     add(report.profiles, file, json, "profile");
   } else if (schema == "temper.explain/1") {
     add(report.explanations, file, json, "explain");
+  } else if (schema == "temper.gpu_suite/1") {
+    add(report.suites, file, json, "suite");
   } else {
     fail(ErrorKind::bad_file, "its schema is '", std::string_view(schema).substr(0, 80),
          "'; a report is made of files of ", known);

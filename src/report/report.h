@@ -84,11 +84,28 @@ struct ReportedExplanation {
   std::vector<std::string> answers;
 };
 
+// Of "temper.gpu_suite/1" (./dev bench gpu --suite): architectures beside torch.compile. Absent: not measured.
+struct SuiteRow {
+  struct Ratio {  // of rounds: torch.compile's time by Temper's
+    double median = 0, min = 0, max = 0;
+  };
+  std::string model, kind, precision, failure;
+  int64_t batch = 1;
+  std::optional<double> temper_ms, compile_ms, difference, build_s;
+  std::optional<Ratio> ratio;
+  std::optional<int64_t> steps, host_steps;
+};
+struct ReportedSuite {
+  std::string file, device, date, revision;
+  std::vector<SuiteRow> rows;
+};
+
 struct Report {
   std::vector<ReportedResult> results;
   std::vector<ReportedStudy> studies;
   std::vector<ReportedProfile> profiles;
   std::vector<ReportedExplanation> explanations;
+  std::vector<ReportedSuite> suites;
 };
 
 // Adds a file's text by the schema that it names; `file` is what the report calls it. Throws Error{bad_file} where the
@@ -107,6 +124,9 @@ struct Figure {
 };
 // In the order of the page. Of what was not measured there is no figure.
 std::vector<Figure> figures_of(const Report& report);
+
+// What it shows, in a sentence or two; empty where there is nothing to say.
+std::string verdict_of(const Report& report);
 
 // A short name for each run: what tells it apart from the others. In the order of results and runs.
 std::vector<std::string> labels_of(const Report& report);

@@ -13,7 +13,7 @@ namespace {
 
 std::string versions_of(const RunOf& named) {
   const BenchRun& run = *named.run;
-  if (run.imported) return concat("TensorRT ", run.imported->tensorrt_version.value_or("n/a (its log does not say)"));
+  if (run.imported) return imported_from(run, "n/a (its log does not say)");
   const Environment& e = named.from->result.environment;
   return concat("Temper ", e.version, e.revision.empty() ? "" : concat(" (", e.revision, ")"),
                 e.onednn_version.empty() ? "" : concat(", oneDNN ", e.onednn_version));
@@ -41,6 +41,18 @@ std::string memory_of(const BenchRun& run) {
   return shown_bytes(run, run.peak_host_bytes, "peak_host_bytes");
 }
 
+// What a GPU draws, by its own word, over what it does in that time. Absent where either is not known.
+std::optional<double> joules_of(const BenchRun& run) {
+  if (!run.gpu || !run.gpu->watts_median || !run.throughput_per_s || *run.throughput_per_s <= 0) return std::nullopt;
+  return *run.gpu->watts_median / *run.throughput_per_s;
+}
+std::string energy_of(const BenchRun& run) {
+  const auto joules = joules_of(run);
+  if (!joules) return "n/a";
+  return concat(format_number(*joules >= 1 ? *joules : 1e3 * *joules), *joules >= 1 ? " J" : " mJ", " (",
+                format_number(*run.gpu->watts_median, 3), " W)");
+}
+
 }  // namespace
 
 std::vector<std::string> labels_of(const Report& report) {
@@ -54,46 +66,61 @@ std::vector<std::string> labels_of(const Report& report) {
 }
 
 Table log_of(const Report& report) {
+  // What people look for comes first.
   Table table{{{"model", false},
-               {"device", false},
                {"precision", false},
                {"batch"},
+               {"p50 ms"},
+               {"95 % interval"},
+               {"throughput items/s"},
+               {"remarks", false},
+               {"mean ms"},
+               {"p90 ms"},
+               {"p95 ms"},
+               {"p99 ms"},
+               {"memory"},
+               {"energy per item"},
+               {"device", false},
                {"threads"},
                {"workspace"},
                {"warm-up"},
                {"iterations"},
-               {"versions", false},
-               {"mean ms"},
-               {"p50 ms"},
-               {"p90 ms"},
-               {"p95 ms"},
-               {"p99 ms"},
-               {"throughput items/s"},
-               {"memory"},
-               {"remarks", false}},
+               {"versions", false}},
               {}};
   const std::vector<RunOf> runs = runs_of(report);
   // Alone and back to back goes without saying.
   const bool loads = std::any_of(runs.begin(), runs.end(), [](const RunOf& of) {
     return of.run->streams.value_or(1) > 1 || of.run->load != "closed";
   });
-  if (loads) table.columns.insert(table.columns.begin() + 5, {"load", false});
+  constexpr int kLoad = 7;  // its column
+  const bool energies = std::any_of(runs.begin(), runs.end(), [](const RunOf& of) { return joules_of(*of.run); });
+  if (loads) table.columns.insert(table.columns.begin() + kLoad, {"load", false});
   for (const RunOf& named : runs) {
     const BenchRun& run = *named.run;
     const Latency& l = run.latency;
     const std::string mark = mark_of(run);
     table.rows.push_back(
-        {run.model, device_of(named), known(run, run.precision, "precision"), known(run, run.batch, "batch"),
-         known(run, run.threads, "threads"), shown_bytes(run, run.workspace_bytes, "workspace_bytes"),
-         known(run, run.warmup_runs, "warmup_runs"), known(run, run.samples, "samples"), versions_of(named),
-         shown(run, l.mean, "latency_ms.mean"), shown(run, l.median, "latency_ms.median"),
+        {file_name_of(run.model), known(run, run.precision, "precision"), known(run, run.batch, "batch"),
+         shown(run, l.median, "latency_ms.median"),
+         l.median_ci95 ? concat(format_number(l.median_ci95->low), " to ", format_number(l.median_ci95->high))
+                       : shown(run, {}, "latency_ms.median_ci95"),
+         shown(run, run.throughput_per_s, "throughput_per_s"),
+         mark.empty() ? "" : concat(mark, ": not fit for a verdict"), shown(run, l.mean, "latency_ms.mean"),
          shown(run, l.p90, "latency_ms.p90"), shown(run, l.p95, "latency_ms.p95"), shown(run, l.p99, "latency_ms.p99"),
-         shown(run, run.throughput_per_s, "throughput_per_s"), memory_of(run),
-         mark.empty() ? "" : concat(mark, ": not fit for a verdict")});
+         memory_of(run), energy_of(run), device_of(named), known(run, run.threads, "threads"),
+         shown_bytes(run, run.workspace_bytes, "workspace_bytes"), known(run, run.warmup_runs, "warmup_runs"),
+         known(run, run.samples, "samples"), versions_of(named)});
     if (loads)
-      table.rows.back().insert(table.rows.back().begin() + 5,
+      table.rows.back().insert(table.rows.back().begin() + kLoad,
                                concat(run.load, " loop, ", trait_of(Trait::streams, named),
                                       run.request_rate_per_s ? concat(", ", trait_of(Trait::rate, named)) : ""));
+  }
+  if (!energies) {  // nobody measured any
+    const auto energy = std::find_if(table.columns.begin(), table.columns.end(),
+                                     [](const auto& column) { return column.name == "energy per item"; });
+    const auto place = energy - table.columns.begin();
+    table.columns.erase(energy);
+    for (auto& row : table.rows) row.erase(row.begin() + place);
   }
   return table;
 }

@@ -21,6 +21,14 @@ std::string absent(const BenchRun& run, const std::string& field) {
 
 }  // namespace
 
+std::string shortened_label(const std::string& label, size_t most) {
+  const size_t first = label.find(" · ");
+  if (first == label.npos) return shortened(label, most);
+  const std::string rest = label.substr(first);
+  constexpr size_t kLeast = 8;  // of the name: what tells runs apart is more than that
+  return concat(shortened(label.substr(0, first), std::max(kLeast, most > rest.size() ? most - rest.size() : 0)), rest);
+}
+
 std::string shortened(const std::string& text, size_t most) {
   std::vector<size_t> starts;  // of code points
   for (size_t i = 0; i < text.size(); ++i)
@@ -33,6 +41,24 @@ std::string shortened(const std::string& text, size_t most) {
 std::string file_name_of(const std::string& path) {
   const size_t slash = path.find_last_of('/', path.size() < 2 ? std::string::npos : path.size() - 2);
   return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+std::string without_folders(std::string_view text) {
+  constexpr std::string_view kBefore = " \t\n'\"=([,", kBehind = " \t\n'\")],;";
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const bool begins = text[at] == '/' && (at == 0 || kBefore.find(text[at - 1]) != kBefore.npos);
+    if (!begins) {
+      out += text[at++];
+      continue;
+    }
+    const size_t end = std::min(text.find_first_of(kBehind, at), text.size());
+    const std::string_view path = text.substr(at, end - at);
+    // "/s" or a lone slash is no path: one has a second slash.
+    out += path.find('/', 1) == path.npos ? std::string(path) : file_name_of(std::string(path));
+    at = end;
+  }
+  return out;
 }
 
 std::string shown(const BenchRun& run, const std::optional<double>& value, const std::string& field) {

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "base/concat.h"
 #include "bench/results.h"
+#include "bench/table_fit.h"
 
 namespace temper {
 namespace {
@@ -17,6 +19,44 @@ TEST(Table, TerminalColumnsAreAlignedByCodePoints) {
             "name           ms\n"
             "é|a           1.5\n"
             "long, \"name\"   10\n");
+}
+
+size_t widest_line(const std::string& text) {
+  size_t widest = 0;
+  for (size_t at = 0, end; at < text.size(); at = end + 1) {
+    end = text.find('\n', at);
+    widest = std::max(widest, width_of(text.substr(at, end - at)));
+  }
+  return widest;
+}
+
+TEST(Table, NoLineIsWiderThanTheTerminal) {
+  Table table{{{"model", false}, {"device", false}}, {}};
+  for (int c = 0; c < 12; ++c) table.columns.push_back({concat("figure ", c), true, c});
+  for (int r = 0; r < 3; ++r) {
+    table.rows.push_back({concat("a/rather/long/path/to/model-", r, ".onnx"), "cpu"});
+    for (int c = 0; c < 12; ++c) table.rows.back().push_back(c == 11 ? "n/a (too few samples)" : concat(1000 + c + r));
+  }
+  for (const size_t width : {40u, 80u, 120u, 200u}) EXPECT_LE(widest_line(terminal_table(table, width)), width);
+  const std::string narrow = terminal_table(table, 80), wide = terminal_table(table, 400);
+  EXPECT_NE(narrow.find("device cpu"), std::string::npos) << narrow;  // the same in each row
+  EXPECT_NE(narrow.find("left out for want of width: figure 0"), std::string::npos) << narrow;
+  EXPECT_NE(narrow.find("[1] too few samples\n"), std::string::npos) << narrow;
+  EXPECT_NE(narrow.find("…"), std::string::npos) << narrow;
+  EXPECT_EQ(wide.find("left out"), std::string::npos) << wide;
+  EXPECT_NE(wide.find("n/a [1]"), std::string::npos) << wide;
+  EXPECT_NE(terminal_table(table).find("n/a (too few samples)"), std::string::npos);  // of any width: as it is
+}
+
+TEST(Table, ASingleRowIsTurnedWhereItIsTooWide) {
+  const Table table{{{"model", false}, {"median ms"}, {"items/s"}}, {{"m.onnx", "1.5", "667"}}};
+  EXPECT_EQ(terminal_table(table, 20), "model      m.onnx\nmedian ms  1.5\nitems/s    667\n");
+}
+
+TEST(Table, TextIsWrappedBehindItsName) {
+  EXPECT_EQ(wrapped("one two three", 6, "name", 13), "name  one two\n      three\n");
+  EXPECT_EQ(wrapped("one two three", 6, "name", 0), "name  one two three\n");
+  EXPECT_EQ(wrapped("unbreakable", 2, "", 8), "  unbreakable\n");
 }
 
 TEST(Table, MarkdownEscapesBarsAndAlignsNumbers) {

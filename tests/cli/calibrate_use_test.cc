@@ -38,6 +38,7 @@ class CalibrateUse : public testing::Test {
     EXPECT_EQ(outcome.out, "") << arguments;
     for (const char* file : {"no.json", "no.cache", "no.onnx"}) EXPECT_FALSE(file_exists(folder_ + file)) << arguments;
   }
+  Outcome quantize(const std::string& arguments) { return temper(folder_, "quantize " + arguments); }
   std::string folder_;
 };
 
@@ -58,20 +59,22 @@ TEST_F(CalibrateUse, ANanIsNamedByItsNumberInTheDataWhateverSamplesWereChosen) {
 TEST_F(CalibrateUse, QdqIsWrittenFromDataFromACacheAndFromJoinedRangesWithTheSameScales) {
   ASSERT_EQ(calibrate("net.onnx --data x.npy --part 1/2 -o a.json").code, 0);
   ASSERT_EQ(calibrate("net.onnx --data x.npy --part 2/2 -o b.json").code, 0);
-  const Outcome data = calibrate("net.onnx --data x.npy -o r.json --cache r.cache --qdq data.onnx");
+  const Outcome data = quantize("net.onnx --data x.npy --ranges r.json --cache r.cache -o data.onnx");
   ASSERT_EQ(data.code, 0) << data.err;
   EXPECT_CONTAINS(data.err, "2 of 2 convolutions and products are quantized");
-  ASSERT_EQ(calibrate("net.onnx --merge a.json b.json --qdq merged.onnx").code, 0);
-  ASSERT_EQ(calibrate("net.onnx --from-cache r.cache --qdq cache.onnx").code, 0);
+  ASSERT_EQ(quantize("net.onnx --merge a.json b.json -o merged.onnx").code, 0);
+  ASSERT_EQ(quantize("net.onnx --from-cache r.cache -o cache.onnx").code, 0);
   EXPECT_EQ(read_file(folder_ + "data.onnx"), read_file(folder_ + "merged.onnx"));
   EXPECT_EQ(read_file(folder_ + "data.onnx"), read_file(folder_ + "cache.onnx"));
+  ASSERT_EQ(quantize("net.onnx --calibration r.json -o ranges.onnx").code, 0);
+  EXPECT_EQ(read_file(folder_ + "data.onnx"), read_file(folder_ + "ranges.onnx"));
   run_python(folder_, R"(
 import onnx, json
 m = onnx.load('data.onnx'); onnx.checker.check_model(m, full_check=True)
 assert m.graph.input[0].type.tensor_type.shape.dim[0].dim_param, 'the batch stays open'
 assert [n.op_type for n in m.graph.node].count('QuantizeLinear') >= 2
 )");
-  const Outcome kept = calibrate("net.onnx --from-cache r.cache --qdq kept.onnx --keep-fp32 second");
+  const Outcome kept = quantize("net.onnx --from-cache r.cache -o kept.onnx --keep-fp32 second");
   ASSERT_EQ(kept.code, 0) << kept.err;
   EXPECT_CONTAINS(kept.err, "1 of 2 convolutions and products are quantized");
   // It is a model like any other.
@@ -87,7 +90,7 @@ TEST_F(CalibrateUse, WhatMeansNothingBesideTheRestIsRefusedByName) {
   refused(2, "net.onnx --from-cache in.cache --method mse -o no.json", "leave --method out");
   refused(2, "net.onnx --from-cache in.cache --data x.npy -o no.json", "leave --data out");
   refused(2, "--merge r.json r.json --samples 3 -o no.json", "leave --samples out");
-  refused(2, "--merge r.json r.json --qdq no.onnx", "needs a model");
+  EXPECT_EQ(quantize("--merge r.json r.json -o no.onnx").code, 2);
   refused(2, "net.onnx --placeholder-data --crop 8 -o no.json", "leave --crop out");
   refused(2, "net.onnx --placeholder-data --batch 8 -o no.json", "leave --batch out");
   refused(2, "net.onnx --data x.npy --method minmax --keep-first -o no.json", "--keep-first");
@@ -100,7 +103,7 @@ TEST_F(CalibrateUse, WhatMeansNothingBesideTheRestIsRefusedByName) {
 
 TEST_F(CalibrateUse, WhatCannotBeWrittenIsKnownBeforeTheWork) {
   refused(2, "net.onnx --data x.npy -o no.json --cache nowhere/no.cache", "there is no folder 'nowhere'");
-  refused(2, "net.onnx --data x.npy -o no.json --qdq nowhere/no.onnx", "nowhere/no.onnx");
+  EXPECT_CONTAINS(quantize("net.onnx --data x.npy -o nowhere/no.onnx").err, "nowhere/no.onnx");
   refused(2, "net.onnx --data x.npy -o .", "it is a folder");
   refused(2, "net.onnx --data x.npy -o no.json --cache no.cache --cache-version abc", "not a number such as 8501");
 }

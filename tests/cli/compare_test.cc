@@ -118,6 +118,13 @@ TEST(CompareVerb, ResultsAreComparedByTheirSamplesAndTheGateFailsOnlyBeyondItsLi
   EXPECT_EQ(gate.code, run.at("gate") == "FAIL" ? 1 : 0);
   const Outcome back = temper(folder, "gate b.json a.json --force --max-slowdown 0% --json");
   EXPECT_EQ(back.code, nlohmann::json::parse(back.out).at("runs").at(0).at("gate") == "FAIL" ? 1 : 0) << back.err;
+  const Outcome xml = temper(folder, "gate a.json b.json --force --junit gate.xml --annotations github");
+  EXPECT_EQ(xml.code, gate.code) << xml.err;
+  EXPECT_EQ(xml.out.find("::error title=") != std::string::npos, gate.code == 1) << xml.out;
+  const std::string junit = read_file(folder + "/gate.xml");
+  EXPECT_NE(junit.find(gate.code == 1 ? "failures=\"1\"" : "failures=\"0\""), std::string::npos) << junit;
+  EXPECT_EQ(temper(folder, "gate a.json b.json --force --junit gate.xml").code, gate.code);  // its own kind
+  EXPECT_EQ(temper(folder, "gate a.json b.json --junit a.json").code, 2);                    // what it reads
   const Outcome same = temper(folder, "gate a.json a.json --strict --max-slowdown 20% --json");
   EXPECT_NEAR(nlohmann::json::parse(same.out).at("runs").at(0).at("slowdown").get<double>(), 0, 1e-12);
 }

@@ -36,8 +36,9 @@ TEST(RunVerb, EveryBatchSizeGivesTheSameFileAsNumpy) {
   const std::string folder = test_folder();
   run_python(folder, kModels);
   const Tensor expected = read_npy(folder + "expected.npy");
-  for (const char* how : {"linear.onnx --batch 32", "linear.onnx --batch 7", "linear.onnx", "linear.onnx --batch 100",
-                          "fixed.onnx", "linear.onnx --shapes x=1x4:4x4:8x4", "linear.onnx --device reference"}) {
+  for (const char* how :
+       {"linear.onnx --batch 32", "linear.onnx --batch 7", "linear.onnx", "linear.onnx --batch 100", "fixed.onnx",
+        "linear.onnx --shapes x=1x4:4x4:8x4", "linear.onnx --device reference", "linear.onnx --no-measure"}) {
     std::filesystem::remove_all(folder + "out");
     const Outcome outcome =
         temper(folder, concat("run ", std::string_view(how), " --input x=x.npy --output-dir out --json"));
@@ -51,10 +52,24 @@ TEST(RunVerb, EveryBatchSizeGivesTheSameFileAsNumpy) {
   }
 }
 
+TEST(BuildVerb, WithoutMeasuringNoStepHasATimeAndNoTimeIsSaved) {
+  const std::string folder = test_folder();
+  run_python(folder, kModels);
+  const Outcome built = temper(folder, "build linear.onnx -o linear.plan --no-measure --timing-cache times.json");
+  ASSERT_EQ(built.code, 0) << built.err;
+  EXPECT_CONTAINS(built.out, "steps: not timed");
+  EXPECT_FALSE(file_exists(folder + "times.json"));
+  EXPECT_CONTAINS(nlohmann::json::parse(temper(folder, "inspect linear.plan --json").out).at("command").dump(),
+                  "--no-measure");
+  const Outcome best = temper(folder, "build linear.onnx -o best.plan --no-measure --precision best");
+  EXPECT_EQ(best.code, 2);
+  EXPECT_CONTAINS(best.err, "it needs a build that measures");
+}
+
 TEST(RunVerb, AFixedBatchIsFilledUpForTheLastSample) {
   const std::string folder = test_folder();
   run_python(folder, std::string(kModels) + "np.save('odd.npy', x[:5])\n");
-  ASSERT_EQ(temper(folder, "run fixed.onnx --input odd.npy --output-dir out").code, 0);
+  ASSERT_EQ(temper(folder, "run fixed.onnx --input odd.npy --output-dir out --no-measure").code, 0);
   const Tensor got = read_npy(folder + "out/scores_out_0.npy"), expected = read_npy(folder + "expected.npy");
   ASSERT_EQ(got.dims(), (Dims{5, 3}));
   for (int i = 0; i < 15; ++i) EXPECT_EQ(got.data<float>()[i], expected.data<float>()[i]);
@@ -82,7 +97,8 @@ TEST(RunVerb, APlanGivesWhatItsModelGives) {
 TEST(RunVerb, TopKShowsClassNames) {
   const std::string folder = test_folder();
   run_python(folder, std::string(kModels) + "np.save('one.npy', np.array([[0, 0, 1, 0]], 'f4'))\n");
-  const Outcome outcome = temper(folder, "run linear.onnx --input one.npy --top 2 --class-names names.txt");
+  const Outcome outcome =
+      temper(folder, "run linear.onnx --input one.npy --top 2 --class-names names.txt --no-measure");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_CONTAINS(outcome.out, "1    90.94 %  cat (2)");  // e^3 / (e^3 + 2)
   EXPECT_CONTAINS(outcome.out, "2     4.53 %  ant (0)");
@@ -92,9 +108,9 @@ TEST(RunVerb, TopKShowsClassNames) {
 TEST(RunVerb, InputsNotGivenAreRandomAndItSaysSo) {
   const std::string folder = test_folder();
   run_python(folder, kModels);
-  const Outcome one = temper(folder, "run two.onnx --seed 3 --output-dir one --json"),
-                two = temper(folder, "run two.onnx --seed 3 --output-dir two"),
-                other = temper(folder, "run two.onnx --seed 4 --output-dir other");
+  const Outcome one = temper(folder, "run two.onnx --seed 3 --output-dir one --json --no-measure"),
+                two = temper(folder, "run two.onnx --seed 3 --output-dir two --no-measure"),
+                other = temper(folder, "run two.onnx --seed 4 --output-dir other --no-measure");
   ASSERT_EQ(one.code, 0) << one.err;
   EXPECT_EQ(nlohmann::json::parse(one.out).at("random_inputs"), nlohmann::json({"a", "b"}));
   EXPECT_CONTAINS(one.err, "input 'a' is not given and filled with random numbers (seed 3)");
@@ -124,7 +140,7 @@ TEST(RunVerb, WrongInputsEndWithOneMessageAndNothingWritten) {
 TEST(EvaluateVerb, AccuracyAndItsIntervalAreNumpys) {
   const std::string folder = test_folder();
   run_python(folder, kModels);
-  const Outcome outcome = temper(folder, "evaluate linear.onnx --data x.csv --batch 32 --json");
+  const Outcome outcome = temper(folder, "evaluate linear.onnx --data x.csv --batch 32 --json --no-measure");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto json = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(json.at("samples"), 100);
@@ -132,8 +148,8 @@ TEST(EvaluateVerb, AccuracyAndItsIntervalAreNumpys) {
   EXPECT_NEAR(json.at("top1").at("ci95")[0].get<double>(), 0.8256, 1e-4);
   EXPECT_NEAR(json.at("top1").at("ci95")[1].get<double>(), 0.9448, 1e-4);
   EXPECT_TRUE(json.at("top5").is_null());
-  EXPECT_CONTAINS(temper(folder, "evaluate linear.onnx --data x.csv").out, "82.56 % to 94.48 %");
-  const Outcome unlabelled = temper(folder, "evaluate linear.onnx --data x.npy");
+  EXPECT_CONTAINS(temper(folder, "evaluate linear.onnx --data x.csv --no-measure").out, "82.56 % to 94.48 %");
+  const Outcome unlabelled = temper(folder, "evaluate linear.onnx --data x.npy --no-measure");
   EXPECT_EQ(unlabelled.code, 2);
   EXPECT_CONTAINS(unlabelled.err, "right answers");
 }

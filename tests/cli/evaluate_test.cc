@@ -36,7 +36,7 @@ TEST(EvaluateInt8, HeldOutDigitsAgreeWithFp32ForEveryMethod) {
         temper(folder, concat("calibrate m.onnx --data train.npz -o r.json --method ", std::string_view(method))).code,
         0);
     const Outcome done =
-        temper(folder, "evaluate m.onnx --precision int8 --calibration r.json --data test.npz --quick --json");
+        temper(folder, "evaluate m.onnx --precision int8 --calibration r.json --data test.npz --no-measure --json");
     ASSERT_EQ(done.code, 0) << done.err;
     const auto json = nlohmann::json::parse(done.out);
     EXPECT_EQ(json.at("samples"), 599);
@@ -55,9 +55,9 @@ TEST(EvaluateInt8, HeldOutDigitsAgreeWithFp32ForEveryMethod) {
 TEST(EvaluateInt8, APlanKnowsItsModelAndItsCalibrationData) {
   const std::string folder = digits();
   ASSERT_EQ(temper(folder, "calibrate m.onnx --data train.npz -o r.json").code, 0);
-  const Outcome built =
-      temper(folder,
-             "build m.onnx -o m.plan --precision int8 --calibration r.json --quick --shapes 1x1x8x8:16x1x8x8:32x1x8x8");
+  const Outcome built = temper(
+      folder,
+      "build m.onnx -o m.plan --precision int8 --calibration r.json --no-measure --shapes 1x1x8x8:16x1x8x8:32x1x8x8");
   ASSERT_EQ(built.code, 0) << built.err;
   const Outcome done = temper(folder, "evaluate m.plan --data test.npz");
   ASSERT_EQ(done.code, 0) << done.err;
@@ -84,12 +84,12 @@ TEST(EvaluateInt8, APlanKnowsItsModelAndItsCalibrationData) {
 
 TEST(EvaluateGuards, AccuracyOfGuessingIsShownWithAWarningAndWhatIsNoResultIsNotShownAsOne) {
   const std::string folder = digits();
-  const Outcome guessing = temper(folder, "evaluate m.onnx --data shuffled.npz --quick");
+  const Outcome guessing = temper(folder, "evaluate m.onnx --data shuffled.npz --no-measure");
   EXPECT_EQ(guessing.code, 0) << guessing.err;
   EXPECT_CONTAINS(guessing.err, "warning: ");
   EXPECT_CONTAINS(guessing.err, "is no better than guessing among 10 classes");
   EXPECT_CONTAINS(guessing.out, "top-1");
-  EXPECT_CONTAINS(nlohmann::json::parse(temper(folder, "evaluate m.onnx --data shuffled.npz --quick --json").out)
+  EXPECT_CONTAINS(nlohmann::json::parse(temper(folder, "evaluate m.onnx --data shuffled.npz --no-measure --json").out)
                       .at("top1")
                       .at("warning")
                       .get<std::string>(),
@@ -98,14 +98,14 @@ TEST(EvaluateGuards, AccuracyOfGuessingIsShownWithAWarningAndWhatIsNoResultIsNot
   const Outcome classes = temper(folder, "evaluate m.onnx --data test.npz --class-names names.txt");
   EXPECT_EQ(classes.code, 2);
   EXPECT_CONTAINS(classes.err, "the data has 3 classes and the output 'logits' 10");
-  const Outcome few = temper(folder, "evaluate m.onnx --data few.npz --quick --json");
+  const Outcome few = temper(folder, "evaluate m.onnx --data few.npz --no-measure --json");
   ASSERT_EQ(few.code, 0) << few.err;
   EXPECT_LT(nlohmann::json::parse(few.out).at("top1").at("ci95")[0].get<double>(), 0.52);
   EXPECT_EQ(temper(folder, "evaluate m.onnx --data plain.npz").code, 2);
   EXPECT_EQ(temper(folder, "evaluate m.onnx --data test.npz --metric map").code, 2);
   ASSERT_EQ(temper(folder, "calibrate m.onnx --placeholder-data -o noise.json").code, 0);
   const Outcome noise =
-      temper(folder, "evaluate m.onnx --precision int8 --calibration noise.json --data test.npz --quick --json");
+      temper(folder, "evaluate m.onnx --precision int8 --calibration noise.json --data test.npz --no-measure --json");
   ASSERT_EQ(noise.code, 0) << noise.err;
   EXPECT_CONTAINS(noise.err, "meaningless for accuracy");
   EXPECT_EQ(nlohmann::json::parse(noise.out).at("placeholder"), true);

@@ -44,10 +44,10 @@ onnx.save(h.make_model(g, opset_imports=[h.make_opsetid('', 17)], ir_version=8),
 };
 
 TEST_F(Guards, ABudgetByTop1OfAModelThatOnlyGuessesIsNoBudgetAndAStudyGoesOnWithAWarning) {
-  refused(1, "build m.onnx -o no.plan --precision int8 --data shuffled.npz --max-drop 1% --quick",
+  refused(1, "build m.onnx -o no.plan --precision int8 --data shuffled.npz --max-drop 1% --no-measure",
           {"a model that does not guess", "--class-names", "--metric agreement"});
   const Outcome other =
-      run("build m.onnx -o m.plan --precision int8 --data shuffled.npz --max-drop 5% --metric agreement --quick");
+      run("build m.onnx -o m.plan --precision int8 --data shuffled.npz --max-drop 5% --metric agreement --no-measure");
   EXPECT_EQ(other.code, 0) << other.err;
   EXPECT_CONTAINS(other.err, "guessing among 10 classes");
   const Outcome study = run("study m.onnx -o out --data shuffled.npz --max-drop 50% --quick --duration 50ms");
@@ -73,7 +73,7 @@ TEST_F(Guards, WhatAMetricNeedsIsMissedBeforeAnythingIsBuilt) {
 }
 
 TEST_F(Guards, TooFewSamplesForABudgetAreNamed) {
-  const Outcome built = run("build m.onnx -o m.plan --precision int8 --data few.npz --max-drop 1% --quick");
+  const Outcome built = run("build m.onnx -o m.plan --precision int8 --data few.npz --max-drop 1% --no-measure");
   ASSERT_EQ(built.code, 0) << built.err;
   EXPECT_CONTAINS(built.err, "20 samples are too few to tell a drop of 1.00 % from none: 194 would (95 %)");
   EXPECT_CONTAINS(built.err, "auto took mse");
@@ -84,7 +84,8 @@ TEST_F(Guards, TooFewSamplesForABudgetAreNamed) {
   EXPECT_CONTAINS(study.err, "10 samples are too few to tell a drop of 1.00 % from none");
   EXPECT_CONTAINS(study.out, "at most ");
   EXPECT_EQ(study.out.find(" 0.00 %"), std::string::npos) << study.out;
-  const Outcome quiet = run("build m.onnx -o m.plan --precision int8 --data few.npz --max-drop 1% --quick --quiet");
+  const Outcome quiet =
+      run("build m.onnx -o m.plan --precision int8 --data few.npz --max-drop 1% --no-measure --quiet");
   ASSERT_EQ(quiet.code, 0) << quiet.err;
   EXPECT_EQ(std::count(quiet.out.begin(), quiet.out.end(), '\n'), 1) << quiet.out;
   const Outcome ranges = run("calibrate m.onnx --data few.npz -o r.json --quiet");
@@ -93,15 +94,15 @@ TEST_F(Guards, TooFewSamplesForABudgetAreNamed) {
 }
 
 TEST_F(Guards, FlagsWithoutWhatTheyBelongToAreRefused) {
-  ASSERT_EQ(run("build m.onnx -o f.plan --quick").code, 0);
+  ASSERT_EQ(run("build m.onnx -o f.plan --no-measure").code, 0);
   for (const char* flag : {"--metric top1", "--method mse", "--samples 5", "--seed 3", "--output-name logits"})
     refused(2, concat("build m.onnx -o no.plan --precision int8 ", std::string_view(flag)), {"--max-drop"});
-  refused(2, "build m.onnx -o no.plan --crop 8", {"--data"});
+  refused(2, "build m.onnx -o no.plan --label-column last", {"--data"});
   refused(2, "build m.onnx -o no.plan --keep-first", {"--precision int8"});
   refused(2, "build m.onnx -o nowhere/m.plan", {"there is no folder 'nowhere'"});
   refused(2, "compare f.plan f.plan --samples 5", {"--data"});
   refused(2, "compare f.plan f.plan --crop 8", {"--data"});
-  for (const char* flag : {"--calibration r.json", "--qdq q.onnx", "--shapes 1x1x8x8"})
+  for (const char* flag : {"--calibration r.json", "--qdq q.onnx"})
     EXPECT_EQ(run(concat("study m.onnx -o no --data good.npz ", std::string_view(flag))).code, 2) << flag;
   for (const char* flag : {"--precision int8", "--calibration r.json", "--keep-last", "--shapes 1x1x8x8",
                            "--device reference", "--disable all"})
@@ -110,31 +111,31 @@ TEST_F(Guards, FlagsWithoutWhatTheyBelongToAreRefused) {
 }
 
 TEST_F(Guards, DataOfACompareIsLookedAtBeforeTheTimesAreMeasured) {
-  ASSERT_EQ(run("build m.onnx -o f.plan --quick").code, 0);
+  ASSERT_EQ(run("build m.onnx -o f.plan --no-measure").code, 0);
   refused(2, "compare f.plan f.plan --duration 1m --data wrong.npz", {"wrong.npz"});
   refused(3, "compare f.plan f.plan --duration 1m --data none.npz", {"none.npz"});
 }
 
 TEST_F(Guards, ANanInEvaluationDataIsNamedByTensorAndSample) {
-  const Outcome outcome = run("evaluate m.onnx --data nan.npz --quick --json");
+  const Outcome outcome = run("evaluate m.onnx --data nan.npz --no-measure --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_CONTAINS(outcome.err,
                   "warning: the input 'image' holds 1 value that is NaN or infinite, in 1 of 200 samples, first NaN at "
                   "[0,3,3] of sample '150'");
-  EXPECT_EQ(run("evaluate m.onnx --data good.npz --quick --json").err.find("NaN"), std::string::npos);
-  const Outcome seen = run("run m.onnx --input image=nan.npz --quick");
+  EXPECT_EQ(run("evaluate m.onnx --data good.npz --no-measure --json").err.find("NaN"), std::string::npos);
+  const Outcome seen = run("run m.onnx --input image=nan.npz --no-measure");
   ASSERT_EQ(seen.code, 0) << seen.err;
   EXPECT_CONTAINS(seen.err,
                   "warning: the input 'image' holds 1 value that is NaN or infinite, in 1 of 200 samples, first NaN at "
                   "[0,3,3] of sample '150'");
-  EXPECT_EQ(run("run m.onnx --input image=good.npz --quick").err.find("NaN"), std::string::npos);
+  EXPECT_EQ(run("run m.onnx --input image=good.npz --no-measure").err.find("NaN"), std::string::npos);
 }
 
 TEST_F(Guards, EveryResultOfAPlanCalibratedOnNoiseSaysThatItIsMeaningless) {
   ASSERT_EQ(run("calibrate m.onnx --placeholder-data -o noise.json").code, 0);
-  ASSERT_EQ(run("build m.onnx -o f.plan --quick").code, 0);
+  ASSERT_EQ(run("build m.onnx -o f.plan --no-measure").code, 0);
   const std::string_view mark = "meaningless for accuracy";
-  const Outcome built = run("build m.onnx -o n.plan --precision int8 --calibration noise.json --quick");
+  const Outcome built = run("build m.onnx -o n.plan --precision int8 --calibration noise.json --no-measure");
   ASSERT_EQ(built.code, 0) << built.err;
   EXPECT_CONTAINS(built.out, mark);
   for (const char* arguments :

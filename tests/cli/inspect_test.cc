@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// temper inspect on plans.
+// temper inspect on plans, models and the other files of Temper.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -11,6 +11,7 @@
 #include "../paths.h"
 #include "../plan/helpers.h"
 #include "base/file.h"
+#include "program.h"
 
 namespace temper {
 namespace {
@@ -41,8 +42,6 @@ class InspectPlan : public testing::Test {
   int status_ = -1;
 };
 
-#define EXPECT_CONTAINS(text, part) EXPECT_NE((text).find(part), std::string::npos) << text
-
 TEST_F(InspectPlan, TheSummaryNamesModelDeviceShapesAndMemory) {
   const std::string text = output("");
   EXPECT_EQ(status_, 0);
@@ -63,7 +62,8 @@ TEST_F(InspectPlan, LayersAreListedWithTacticAndLayouts) {
 TEST_F(InspectPlan, WhyShowsLosersAndReasonsOfRefusals) {
   const std::string text = output("--why c1");
   EXPECT_EQ(status_, 0);
-  for (const char* part : {"chosen", "cpu.conv.onednn", "lost", "refused", "not a "}) EXPECT_CONTAINS(text, part);
+  for (const char* part : {"chosen", "cpu.conv.onednn", "lost", "refused", "tactics are for other ops"})
+    EXPECT_CONTAINS(text, part);
   const std::string none = output("--why c");
   EXPECT_EQ(status_, int(ErrorKind::usage));
   EXPECT_CONTAINS(none, "c1");
@@ -85,6 +85,7 @@ TEST_F(InspectPlan, JsonHasTheSame) {
   int64_t steps = 0;
   for (const Json& segment : json.at("plans").at(0).at("segments")) steps += int64_t(segment.at("steps").size());
   EXPECT_GE(steps, 5);
+  EXPECT_TRUE(json.at("plans").at(0).at("not_measured").is_object());
   EXPECT_EQ(json.at("why").at(0).at("node"), "c1");
   EXPECT_FALSE(json.at("why").at(0).at("others").empty());
 }
@@ -111,6 +112,103 @@ TEST_F(InspectPlan, ADamagedPlanEndsWithItsExitCode) {
   const std::string text = output("");
   EXPECT_EQ(status_, int(ErrorKind::bad_file));
   EXPECT_CONTAINS(text, "damaged");
+}
+
+constexpr const char* kModels = R"(
+import onnx, os
+from onnx import helper as h, TensorProto as T, numpy_helper
+import numpy as np
+def save(name, nodes, shape, **more):
+    g = h.make_graph(nodes, 'small', [h.make_tensor_value_info('x', T.FLOAT, shape)], [h.make_tensor_value_info('y', T.FLOAT, ['p', 'q'])],
+                     [numpy_helper.from_array(np.ones((4, 3), 'f4'), 'W')], **more)
+    m = h.make_model(g, opset_imports=[h.make_opsetid('', 17), h.make_opsetid('my', 1)], ir_version=8, producer_name='somebody', producer_version='2')
+    onnx.save(m, name)
+node = h.make_node
+save('good.onnx', [node('MatMul', ['x', 'W'], ['a'], 'product'), node('Relu', ['a'], ['y'])], ['batch', 4])
+save('open.onnx', [node('Relu', ['x'], ['y'])], ['batch', 'length'])
+save('three.onnx', [node('Frob', ['x'], ['a'], 'first', domain='my'), node('Frob', ['x'], ['b'], 'second', domain='my'), node('Relu', ['a'], ['c']),
+                    node('Hide', ['x'], ['d'], 'third', domain='my'), node('StringNormalizer', ['d'], ['e'], 'fourth'), node('Sum', ['b', 'c', 'e'], ['y'])],
+     ['batch', 4], value_info=[h.make_tensor_value_info('d', T.FLOAT, [4])])
+)";
+
+TEST(InspectModel, TheSummaryBeginsWithWhatTheFileHoldsAndSaysWhatARunTakes) {
+  const std::string folder = test_folder();
+  run_python(folder, kModels);
+  const Outcome shown = temper(folder, "inspect good.onnx");
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_TRUE(shown.out.starts_with("model       good.onnx, ")) << shown.out;
+  EXPECT_EQ(shown.out.substr(shown.out.find("producer")),
+            "producer    somebody 2\n"
+            "opset       17, my 1, IR version 8\n"
+            "input       x: f32[batch,4]\n"
+            "output      y: f32[p,q]\n"
+            "nodes       2: 1 MatMul, 1 Relu\n"
+            "parameters  12 f32, 48 B\n" +
+                shown.out.substr(std::min(shown.out.size(), shown.out.find("for         "))));
+  for (const char* part : {"for         x [1,4], on cpu, in fp32\n", "operations  24 in convolutions and products",
+                           "runs here   yes, in ", "each with a kernel\n"})
+    EXPECT_CONTAINS(shown.out, part);
+  const Json json = Json::parse(temper(folder, "inspect good.onnx --json --shapes x=5x4").out);
+  EXPECT_EQ(json.at("ops").at("MatMul"), 1);
+  EXPECT_EQ(json.at("planned").at("shapes").at("x"), Json({5, 4}));
+  EXPECT_EQ(json.at("planned").at("product_operations"), 120);
+  EXPECT_EQ(json.at("not_supported"), Json::array());
+}
+
+TEST(InspectModel, OpenDimensionsAreNamedAndShapesDecideThem) {
+  const std::string folder = test_folder();
+  run_python(folder, kModels);
+  EXPECT_CONTAINS(temper(folder, "inspect open.onnx").out, "yes; length is open: --shapes NAME=SHAPE");
+  EXPECT_CONTAINS(temper(folder, "inspect open.onnx --shapes 2x7").out, "for         x [2,7]");
+  EXPECT_EQ(temper(folder, "inspect open.onnx --shapes 7").code, int(ErrorKind::usage));
+}
+
+TEST(InspectModel, EverythingThatIsNotSupportedIsListedWithItsReason) {
+  const std::string folder = test_folder();
+  run_python(folder, kModels);
+  const Outcome shown = temper(folder, "inspect three.onnx");
+  EXPECT_EQ(shown.code, int(ErrorKind::unsupported));
+  EXPECT_CONTAINS(shown.out, "runs here   no: 4 not supported, and 2 nodes behind them were not looked at");
+  EXPECT_CONTAINS(shown.out, "my.Frob: the op my.Frob is not known");
+  EXPECT_CONTAINS(shown.out, "('first', 'second')");
+  EXPECT_CONTAINS(shown.out, "('third')");
+  EXPECT_CONTAINS(shown.out, "('fourth')");  // its input has the type that the file states
+  EXPECT_CONTAINS(shown.err, "temper: three.onnx: node 'first'");
+  const Json json = Json::parse(temper(folder, "inspect three.onnx --json").out);
+  EXPECT_EQ(json.at("not_supported").size(), 4u);
+  EXPECT_FALSE(json.at("supported"));
+  EXPECT_EQ(json.at("planned"), nullptr);
+}
+
+TEST(InspectModel, TheGraphComesWhereItIsAskedFor) {
+  const std::string folder = test_folder();
+  run_python(folder, kModels);
+  const Outcome graph = temper(folder, "inspect good.onnx --graph");
+  EXPECT_TRUE(graph.out.starts_with("graph \"small\"")) << graph.out;
+  EXPECT_EQ(Json::parse(temper(folder, "inspect good.onnx --graph --json").out).at("graph"), graph.out);
+  EXPECT_TRUE(temper(folder, "inspect good.onnx --passes on").out.starts_with("graph "));
+}
+
+TEST(InspectFile, KnowsWhatTemperWritesAndReads) {
+  const std::string folder = test_folder();
+  run_python(folder, kModels);
+  write_text(folder + "trt.cache", "TRT-8501-EntropyCalibration2\nx: 3c010204\n");
+  ASSERT_EQ(temper(folder, "build good.onnx -o good.plan --timing-cache times.json --quiet").code, 0);
+  ASSERT_EQ(temper(folder, "calibrate good.onnx --placeholder-data --samples 2 -o ranges.json --quiet").code, 0);
+  ASSERT_EQ(temper(folder, "bench good.plan --iterations 5 --json result.json --quiet").code, 0);
+  write_text(folder + "profile.json", temper(folder, "profile good.plan --duration 0.1s --json").out);
+  write_text(folder + "graph.txt", temper(folder, "inspect good.onnx --graph").out);
+  for (const auto& [file, part] : {std::pair("times.json", "times       "),
+                                   {"ranges.json", "samples     2 of noise"},
+                                   {"result.json", "median ms"},
+                                   {"profile.json", "longest steps"},
+                                   {"graph.txt", "nodes       2: "},
+                                   {"trt.cache", "tensors     1"}}) {
+    const Outcome shown = temper(folder, concat("inspect ", std::string_view(file)));
+    EXPECT_EQ(shown.code, 0) << file << ": " << shown.err;
+    EXPECT_CONTAINS(shown.out, part);
+    EXPECT_EQ(Json::parse(temper(folder, concat("inspect --json ", std::string_view(file))).out).at("file"), file);
+  }
 }
 
 }  // namespace

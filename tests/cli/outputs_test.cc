@@ -31,7 +31,7 @@ onnx.save(m, 'm.onnx', save_as_external_data=True, location='w.bin', size_thresh
 np.save('x.npy', np.arange(32, dtype='f4').reshape(8, 4))
 )");
     for (const char* arguments :
-         {"build m.onnx -o m.plan --quick --threads 1", "bench m.plan --iterations 10 --warmup 1 --json r.json",
+         {"build m.onnx -o m.plan --no-measure --threads 1", "bench m.plan --iterations 10 --warmup 1 --json r.json",
           "calibrate m.onnx --placeholder-data --samples 2 -o ranges.json --cache trt.cache"}) {
       const Outcome done = temper(*made_, arguments);
       ASSERT_EQ(done.code, 0) << arguments << done.err;
@@ -121,7 +121,7 @@ TEST_F(Outputs, AFileOfAnotherKindStaysUnlessForced) {
   refused("calibrate m.onnx --placeholder-data -o m.plan", "is a plan, which a file of ranges would replace");
   refused("calibrate m.onnx --placeholder-data -o new.json --cache README.md",
           is + " a calibration cache of TensorRT would replace");
-  refused("calibrate m.onnx --placeholder-data -o new.json --qdq plain.onnx",
+  refused("quantize m.onnx --placeholder-data --ranges new.json -o plain.onnx",
           "did not write, which an ONNX model would replace");
   refused("bench m.plan --json ranges.json", "is a file of ranges, which a result would replace");
   refused("bench m.plan --csv README.md", is + " a CSV table of Temper's would replace");
@@ -138,7 +138,7 @@ TEST_F(Outputs, AFileOfAnotherKindStaysUnlessForced) {
   write_text(folder_ + "study/study.md", "# Mine\n");
   refused("study m.onnx --data x.npy -o study --quiet", "study.md' is a file that Temper did not write");
 
-  const Outcome forced = temper(folder_, "build m.onnx -o README.md --force --quick --threads 1");
+  const Outcome forced = temper(folder_, "build m.onnx -o README.md --force --no-measure --threads 1");
   EXPECT_EQ(forced.code, 0) << forced.err;
   EXPECT_EQ(kind_of_file(folder_ + "README.md"), FileKind::plan);
   EXPECT_EQ(temper(folder_, "zoo digits_cnn -o plain.onnx --force").code, 0);
@@ -151,7 +151,8 @@ TEST_F(Outputs, TheSameKindIsReplacedWithoutAWord) {
     for (const std::string& arguments :
          {std::string("build m.onnx -o m.plan --quick --threads 1 --timing-cache t.json"),
           "bench m.plan --json r.json --csv r.csv --markdown r.md" + fast,
-          std::string("calibrate m.onnx --placeholder-data --samples 2 -o ranges.json --cache trt.cache --qdq q.onnx"),
+          std::string(
+              "quantize m.onnx --placeholder-data --samples 2 --ranges ranges.json --cache trt.cache -o q.onnx"),
           std::string("profile m.plan --duration 50ms --csv p.csv"),
           std::string("explain m.plan --duration 50ms -o e.json"),
           std::string("explain m.plan --duration 50ms -o e.md"),

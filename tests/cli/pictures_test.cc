@@ -55,15 +55,15 @@ TEST(PictureFolder, ADamagedPictureIsLeftOutCountedAndNamedByEveryVerb) {
   const auto calibrated = json_of("calibrate m.onnx --data photos -o r.json --json --method minmax");
   EXPECT_EQ(calibrated.at("samples"), 61);
   expect_left_out(calibrated.at("left_out"));
-  const auto evaluated = json_of("evaluate m.onnx --data photos --quick --json");
+  const auto evaluated = json_of("evaluate m.onnx --data photos --no-measure --json");
   EXPECT_EQ(evaluated.at("samples"), 61);
   EXPECT_GE(evaluated.at("top1").at("right").get<int>(), 55);  // labels stay with their pictures
   expect_left_out(evaluated.at("left_out"));
-  ASSERT_EQ(temper(folder, "build m.onnx -o m.plan --quick --shapes image=1x1x8x8:61x1x8x8:61x1x8x8").code, 0);
+  ASSERT_EQ(temper(folder, "build m.onnx -o m.plan --no-measure --shapes image=1x1x8x8:61x1x8x8:61x1x8x8").code, 0);
   expect_left_out(json_of("compare m.plan m.plan --data photos --duration 50ms --json").at("left_out"));
   json_of("study m.onnx --data photos -o out --quick --duration 50ms --json");
   expect_left_out(nlohmann::json::parse(read_file(folder + "out/study.json")).at("left_out"));
-  const auto ran = json_of("run m.onnx --input photos --quick --json");
+  const auto ran = json_of("run m.onnx --input photos --no-measure --json");
   EXPECT_EQ(ran.at("samples"), 61);
   EXPECT_EQ(ran.at("sample_names").size(), 61u);
   EXPECT_EQ(ran.at("outputs")[0].at("type"), "f32[61,10]");
@@ -72,8 +72,9 @@ TEST(PictureFolder, ADamagedPictureIsLeftOutCountedAndNamedByEveryVerb) {
 
 TEST(PictureFolder, StrictStopsAtTheFirstPictureThatCannotBeRead) {
   const std::string folder = digits();
-  for (const char* arguments : {"calibrate m.onnx --data photos -o r.json", "evaluate m.onnx --data photos --quick",
-                                "run m.onnx --input photos --quick", "study m.onnx --data photos -o out --quick"}) {
+  for (const char* arguments :
+       {"calibrate m.onnx --data photos -o r.json", "evaluate m.onnx --data photos --no-measure",
+        "run m.onnx --input photos --no-measure", "study m.onnx --data photos -o out --quick"}) {
     const Outcome outcome = temper(folder, concat(std::string_view(arguments), " --strict"));
     EXPECT_EQ(outcome.code, 3) << arguments << outcome.err;
     EXPECT_CONTAINS(outcome.err, "photos/3/cut.png");
@@ -82,7 +83,7 @@ TEST(PictureFolder, StrictStopsAtTheFirstPictureThatCannotBeRead) {
 
 TEST(PictureFolder, OnePictureThatCannotBeReadOrNoneThatCanIsAnError) {
   const std::string folder = digits();
-  const Outcome one = temper(folder, "run m.onnx --input photos/3/cut.png --quick");
+  const Outcome one = temper(folder, "run m.onnx --input photos/3/cut.png --no-measure");
   EXPECT_EQ(one.code, 3) << one.err;
   EXPECT_CONTAINS(one.err, "temper: 'photos/3/cut.png': a damaged PNG picture");
   const Outcome none = temper(folder, "calibrate m.onnx --data bad -o r.json");
@@ -93,14 +94,15 @@ TEST(PictureFolder, OnePictureThatCannotBeReadOrNoneThatCanIsAnError) {
 TEST(PictureFlags, FractionsAreNumbersInMeanStdAndScale) {
   const std::string folder = digits();
   const auto answer = [&](const std::string& flags) {
-    const Outcome outcome = temper(folder, "run m.onnx --input photos/5/0.png --quick --json " + flags);
+    const Outcome outcome = temper(folder, "run m.onnx --input photos/5/0.png --no-measure --json " + flags);
     EXPECT_EQ(outcome.code, 0) << flags << ": " << outcome.err;
     return outcome.out;
   };
   EXPECT_EQ(answer("--std 1/2 --mean 1/4"), answer("--std 0.5 --mean 0.25"));
   EXPECT_NE(answer("--std 1/2"), answer("--std 1"));
   for (const char* wrong : {"--std 1/0", "--std x", "--scale 0", "--mean 1/"})
-    EXPECT_EQ(temper(folder, concat("run m.onnx --input photos/5/0.png --quick ", std::string_view(wrong))).code, 2)
+    EXPECT_EQ(temper(folder, concat("run m.onnx --input photos/5/0.png --no-measure ", std::string_view(wrong))).code,
+              2)
         << wrong;
 }
 

@@ -57,12 +57,24 @@ TEST(ProfileVerb, EveryStepHasItsTimeItsWorkAndItsShareOfTheMachinesLimits) {
   EXPECT_EQ(size_t(std::count(csv.begin(), csv.end(), '\n')), json.at("steps").size() + 1);
 }
 
-TEST(ProfileVerb, AModelIsToldToBeBuiltFirst) {
+TEST(ProfileVerb, AModelIsBuiltOnTheSpotAndATraceHasItsSteps) {
   const std::string folder = test_folder();
   ASSERT_EQ(temper(folder, "zoo digits_cnn -o m.onnx").code, 0);
-  const Outcome refused = temper(folder, "profile m.onnx");
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_CONTAINS(refused.err, "temper build m.onnx");
+  const Outcome shown = temper(folder, "profile m.onnx --duration 50ms --json --trace t.json");
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  const auto profile = nlohmann::json::parse(shown.out), trace = nlohmann::json::parse(read_file(folder + "t.json"));
+  double end_us = 0, steps_us = 0;
+  size_t steps = 0;
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X" || event.at("tid") != 1) continue;
+    EXPECT_EQ(event.at("name"), profile.at("steps")[steps++].at("node"));
+    EXPECT_NEAR(event.at("ts").get<double>(), end_us, 1e-6);  // one behind the other
+    steps_us += event.at("dur").get<double>();
+    end_us = event.at("ts").get<double>() + event.at("dur").get<double>();
+  }
+  EXPECT_EQ(steps, profile.at("steps").size());
+  EXPECT_NEAR(steps_us, 1e3 * profile.at("steps_ms").get<double>(), 1e-3);
+  EXPECT_EQ(temper(folder, "profile m.onnx --duration 50ms --trace m.onnx").code, int(ErrorKind::usage));
 }
 
 }  // namespace

@@ -77,25 +77,25 @@ TEST(StudyVerb, AnInterruptedStudyGoesOnWhereItStopped) {
   const Outcome second = temper(folder, study);
   ASSERT_EQ(second.code, 0) << second.err;
   EXPECT_EQ(second.out, first.out);
-  for (const char* step : {"calibrate", "build-fp32", "build-int8", "evaluate-fp32+int8", "speed-fp32+int8"})
+  for (const char* step : {"calibrate", "build-fp32", "build-int8", "evaluate-fp32,int8", "speed-fp32,int8"})
     EXPECT_CONTAINS(second.err, concat(std::string_view(step), ": done before"));
 
   // A plan that is gone or another one is built again, and nothing else; so is a step whose file is damaged.
   run_python(folder, R"(
 import json
 open('out/m.int8.plan', 'ab').write(b'x')
-open('out/steps/speed-fp32+int8.json', 'r+').truncate(40)
+open('out/steps/speed-fp32,int8.json', 'r+').truncate(40)
 def change(name, edit):
     path = f'out/steps/{name}.json'
     step = json.load(open(path))
     edit(step)
     json.dump(step, open(path, 'w'))
 change('calibrate', lambda step: step.update(key=7))               # of another type
-change('evaluate-fp32+int8', lambda step: step.update(result=[]))  # of another shape
+change('evaluate-fp32,int8', lambda step: step.update(result=[]))  # of another shape
 )");
   const Outcome third = temper(folder, study);
   ASSERT_EQ(third.code, 0) << third.err;
-  for (const char* step : {"build-int8", "speed-fp32+int8", "calibrate", "evaluate-fp32+int8"})
+  for (const char* step : {"build-int8", "speed-fp32,int8", "calibrate", "evaluate-fp32,int8"})
     EXPECT_EQ(third.err.find(concat(std::string_view(step), ": done before")), std::string::npos) << third.err;
   EXPECT_CONTAINS(third.err, "build-fp32: done before");
   // Other data, other results.
@@ -179,7 +179,7 @@ TEST(BuildVerb, ABudgetRaisesTheSameLayerAndRecordsIt) {
   refused("--data x.npy --max-drop 1%", "--precision int8");
   refused("--precision int8 --data x.npy --max-drop 1", "like 0.5%");
   refused("--precision int8 --data x.npy --max-drop 1% --metric top1", "right answers");
-  refused("--precision int8 --data x.npy --max-drop 1% --raise-to int8", "--raise-to is bf16 or fp32");
+  refused("--precision int8 --data x.npy --max-drop 1% --raise-to int8", "--raise-to is bf16, fp16 or fp32");
 }
 
 TEST(StudyVerb, APrecisionThatTheMachineLacksIsLeftOutWithANote) {
@@ -198,10 +198,18 @@ TEST(StudyVerb, APrecisionThatTheMachineLacksIsLeftOutWithANote) {
   EXPECT_CONTAINS(json.at("notes").dump(), "tf32 is left out");
   // README's own.
   const Outcome readme = temper(folder,
-                                "study m.onnx --data digits.npz --samples 60 --precision fp32,bf16,int8 --max-drop 50% "
-                                "--quick --duration 50ms -o three");
+                                "study m.onnx --data digits.npz --samples 60 --precision fp32,bf16,int8,int8+bf16 "
+                                "--max-drop 50% --quick --duration 50ms -o four");
   ASSERT_EQ(readme.code, 0) << readme.err;
-  EXPECT_EQ(read_json(folder + "three/study.json").at("precisions").size(), open_device("cpu").avx512_bf16 ? 3u : 2u);
+  const bool bf16 = open_device("cpu").avx512_bf16;
+  const auto four = read_json(folder + "four/study.json");
+  EXPECT_EQ(four.at("precisions").size(), bf16 ? 4u : 2u);
+  EXPECT_EQ(four.at("mixed").at("precision"), "int8");
+  ASSERT_EQ(four.at("other_searches").size(), bf16 ? 1u : 0u);
+  if (bf16) {
+    EXPECT_EQ(four.at("other_searches")[0].at("precision"), "int8+bf16");
+    EXPECT_CONTAINS(four.at("precisions")[3].at("command").dump(), "--precision int8+bf16 --calibration");
+  }
 }
 
 // Ranges that cut off so much that most classes stay and the outputs are wrecked.
@@ -245,7 +253,7 @@ TEST(StudyVerb, WrongUseEndsWithOneMessage) {
   refused(2, "--data x.npy --precision fp32,,int8", "needs names");
   refused(2, "--data x.npy --max-drop 101%", "like 0.5%");
   refused(2, "--data x.npy --metric bleu", "there are top1");
-  refused(2, "--data x.npy --shapes 1x8", "not expected: 1x8 --shapes");
+  refused(2, "--data x.npy --shapes other=1x8", "which the model does not have");
   refused(3, "--data none.npy", "none.npy");
 }
 

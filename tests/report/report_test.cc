@@ -104,6 +104,30 @@ Json profile_json(int steps) {
   return json;
 }
 
+Json suite_json() {
+  const auto row = [](const char* model, int batch, double ratio) {
+    return Json{{"model", model},
+                {"kind", batch > 1 ? "transformer" : "recurrent"},
+                {"batch", batch},
+                {"precision", "fp16"},
+                {"temper_ms", 2.0},
+                {"compile_ms", 2.0 * ratio},
+                {"difference", 1e-3},
+                {"build_s", 4.5},
+                {"steps", 89},
+                {"host_steps", 0},
+                {"ratio", {{"median", ratio}, {"min", ratio * 0.9}, {"max", ratio * 1.1}, {"per_round", {ratio}}}}};
+  };
+  Json json{{"schema", "temper.gpu_suite/1"},
+            {"date", "2026-11-23"},
+            {"revision", "abc"},
+            {"device", "NVIDIA H200"},
+            {"rows", Json::array({row(kHostile, 32, 2), row("gru", 1, 0.5)})}};
+  json["rows"].push_back(
+      {{"model", "lost"}, {"kind", "recurrent"}, {"batch", 4}, {"precision", "fp16"}, {"failure", "no room"}});
+  return json;
+}
+
 Report whole_report() {
   Report report;
   add_to(report, "r.json",
@@ -146,6 +170,26 @@ size_t count(const std::string& text, const std::string& part) {
   size_t n = 0;
   for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++n;
   return n;
+}
+
+TEST(Report, ASuiteHasALineForEachArchitectureAndItsGeometricMean) {
+  Report report;
+  add_to(report, "suite.json", suite_json().dump());
+  const auto figures = figures_of(report);
+  const Figure& suite = figure(figures, "suite");
+  EXPECT_EQ(values_of(Json::parse(suite.spec)).size(), 3u);  // two lines, and the rule at 1
+  EXPECT_EQ(suite.table.rows.size(), 3u);
+  EXPECT_EQ(suite.table.rows[2][6], "failed: no room");
+  EXPECT_NE(suite.text.find("Geometric mean 1.000 of 2; below 1: 1. recurrent: 0.5000 of 1. transformer: 2.000 of 1."),
+            std::string::npos)
+      << suite.text;
+  EXPECT_NE(suite.text.find("1 line failed."), std::string::npos) << suite.text;
+  EXPECT_NE(report_html(report).find("1 suite"), std::string::npos);
+  Json damaged = suite_json();
+  damaged["rows"][0]["ratio"]["median"] = 0;
+  EXPECT_NE(error_of(damaged.dump()).find("ratio.median: is no ratio"), std::string::npos) << error_of(damaged.dump());
+  damaged["rows"] = Json::array();
+  EXPECT_NE(error_of(damaged.dump()).find("rows: is empty"), std::string::npos);
 }
 
 TEST(Report, FilesAreToldApartByTheirSchemaAndOthersRefusedByName) {
@@ -372,8 +416,8 @@ TEST(Report, LoadsAreCurvesOfTheirOwnAndAreNotMixed) {
   EXPECT_EQ(values_of(Json::parse(figure(figures, "rate").spec)).size(), 9u);  // three rates: median, p90, p99
   EXPECT_EQ(std::count_if(figures.begin(), figures.end(), [](const Figure& f) { return f.name == "throughput"; }), 0);
   EXPECT_EQ(labels_of(report)[4], "net.onnx · 1 stream · 200 requests/s");
-  EXPECT_EQ(log_of(report).columns[5].name, "load");
-  EXPECT_EQ(log_of(report).rows[4][5], "open loop, 1 stream, 200 requests/s");
+  EXPECT_EQ(log_of(report).columns[7].name, "load");
+  EXPECT_EQ(log_of(report).rows[4][7], "open loop, 1 stream, 200 requests/s");
 }
 
 TEST(Report, WarningsSayCauseAndRemedyAndDriftIsNotFitForAVerdict) {

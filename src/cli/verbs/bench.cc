@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <thread>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -13,17 +14,19 @@
 #include "bench/bench_engine.h"
 #include "bench/compare.h"
 #include "bench/table.h"
+#include "cli/data_flags.h"
 #include "cli/model.h"
 #include "cli/outputs.h"
+#include "cli/terminal.h"
 #include "measure/environment.h"
-#include "onnx/import.h"
+#include "optimize/precision.h"
 
 namespace temper::cli {
 
 namespace {
 
 struct Options {
-  std::vector<std::string> paths;
+  std::vector<std::string> paths, inputs, states;
   ModelFlags flags;
   std::string duration = "3s", json_file, csv_file, markdown_file;
   std::vector<std::string> precisions;
@@ -51,11 +54,9 @@ ModelFlags flags_for(const Options& options, const std::string& precision, int t
   flags.threads = threads;
   if (precision.empty()) return flags;
   flags.precision = precision;
-  if (precision != "int8" && options.precisions.size() > 1) {  // these are for int8 alone
+  if (!quantizes(precision) && options.precisions.size() > 1) {  // these are for int8 alone
     flags.calibration.clear();
-    flags.keep_first = flags.keep_last = false;
-    flags.keep_fp32.clear();
-    flags.keep_bf16.clear();
+    drop_keep_flags(flags);
   }
   return flags;
 }
@@ -78,30 +79,8 @@ std::shared_ptr<const Engine> load_plan(const std::string& path, const ModelFlag
   return engine;
 }
 
-// A model is built for exactly the batch that is measured; dimensions that the model leaves open come from --shapes.
-std::shared_ptr<const Engine> build_for(const std::string& path, int64_t batch, const ModelFlags& flags,
-                                        const Context& context) {
-  const auto given = build_options(flags, path, context).shapes;
-  const ImportedModel model = import_onnx(
-      path, {{}, memory_limit_of(flags.memory_limit)});  // names and open dimensions must be known before the build
-  std::string symbol;
-  std::map<std::string, Dims> shapes;
-  for (ValueId id : model.graph.inputs()) {
-    const std::string& name = model.graph.value(id).name;
-    const Shape& shape = model.graph.type(id).shape;
-    const auto range = given.contains(name) ? given.find(name) : given.find("");
-    Dims& dims = shapes[name];
-    for (size_t axis = 0; axis < shape.size(); ++axis) {
-      if (axis == 0 && symbol.empty() && !shape[0].is_constant()) symbol = shape[0].text();
-      if (shape[axis].is_constant()) dims.push_back(shape[axis].value());
-      else if (shape[axis].text() == symbol) dims.push_back(batch);
-      else if (range != given.end() && axis < range->second.opt.size()) dims.push_back(range->second.opt[axis]);
-      else
-        fail(ErrorKind::usage, path, ": the dimension '", shape[axis], "' of input '", name, "' is open; add --shapes ",
-             name, "=SHAPE");
-    }
-  }
-  return load_or_build(path, flags, context, shapes);
+InputRequest input_request(const Options& options) {
+  return {options.inputs, memory_limit_of(options.flags.memory_limit)};
 }
 
 class Sweep {
@@ -123,7 +102,7 @@ class Sweep {
     if (prints_json()) {
       std::fputs(to_json({sampler_.finish(), runs_}).c_str(), stdout);
     } else {
-      std::fputs(terminal_table(summary_of(runs_)).c_str(), stdout);
+      print_table(summary_of(runs_));
       for (const std::string& line : threads_) std::printf("%s\n", line.c_str());
     }
     std::fflush(stdout);  // what is wrong with the numbers stands below them
@@ -159,22 +138,29 @@ class Sweep {
     const auto plan = is_plan(path) ? load_plan(path, flags, options_, context_) : nullptr;
     std::vector<int64_t> batches = options_.batches;
     const bool by_shapes = plan || !flags.shapes.empty();
-    if (batches.empty()) batches = {by_shapes ? 0 : 1};  // 0: what the plan or --shapes say
+    if (batches.empty()) batches = {by_shapes || !options_.inputs.empty() ? 0 : 1};  // 0: what these say
     for (int64_t batch : batches) {
-      const auto engine = plan         ? plan
-                          : batch == 0 ? load_or_build(path, flags, context_)
-                                       : build_for(path, batch, flags, context_);
+      const auto engine = plan ? plan
+                          : batch == 0 && by_shapes
+                              ? load_or_build(path, flags, context_)
+                              : build_for_batch(path, batch, flags, context_, input_request(options_));
+      const GivenInputs given =
+          with_context([&] { return path; }, [&] { return read_given(input_request(options_), *engine, batch); });
       const std::vector<Dims> shapes =
-          with_context([&] { return path; }, [&] { return shapes_for_batch(*engine, batch); });
-      for (const LoadPattern& load : load_patterns(options_)) {
-        BenchRun run = measure_one(path, engine, shapes, load);
+          with_context([&] { return path; }, [&] { return shapes_for_batch(*engine, batch, given); });
+      const std::vector<StateBinding> states =
+          with_context([&] { return path; }, [&] { return parse_states(options_.states, *engine); });
+      for (LoadPattern& load : load_patterns(options_)) {
+        load.states = states;
+        BenchRun run = measure_one(path, engine, shapes, load, given);
         if (plan) {
           run.plan_bytes = int64_t(std::filesystem::file_size(path));
         } else {
           run.notes["plan_bytes"] = "measured in the process that built it: no plan file";
           run.notes["peak_host_bytes"] =
               "contains what building left behind; measure a plan file for the memory of running";
-          if (options_.batches.empty() && !by_shapes) run.notes["batch"] = "1 because no --batch was given";
+          if (options_.batches.empty() && !by_shapes && options_.inputs.empty())
+            run.notes["batch"] = "1 because no --batch was given";
         }
         runs_.push_back(std::move(run));
         save();
@@ -183,7 +169,7 @@ class Sweep {
   }
 
   BenchRun measure_one(const std::string& path, const std::shared_ptr<const Engine>& engine,
-                       const std::vector<Dims>& shapes, const LoadPattern& load) {
+                       const std::vector<Dims>& shapes, const LoadPattern& load, const GivenInputs& given) {
     std::string what = concat(path, " ", engine->info().precision, " batch ", batch_of(shapes));
     if (load.streams > 1) what += concat(", ", load.streams, " streams");
     if (load.request_rate_per_s > 0) what += concat(", ", format_number(load.request_rate_per_s), " requests/s");
@@ -193,7 +179,8 @@ class Sweep {
       progress.show(samples == 0 ? concat(what, ": warming up")
                                  : concat(what, ": ", samples, " runs in ", format_number(seconds, 3), " s"));
     };
-    BenchRun run = with_context([&] { return path; }, [&] { return bench_engine(engine, shapes, timer_, load); });
+    BenchRun run =
+        with_context([&] { return path; }, [&] { return bench_engine(engine, shapes, timer_, load, given); });
     run.model = path;
     run.command = context_.command;
     run.build_s = engine->info().build_s;
@@ -220,11 +207,13 @@ class Sweep {
   std::vector<std::string> threads_;  // which number of them is the fastest
 };
 
-// For a parent that interleaves several engines (benchmarks/cpu_peers.py): `ready {json}` when loaded and warm; then
-// for every line N on standard input N runs and one line with their times in ms as a JSON array.
+// For a parent that interleaves several engines (python/temper/versus): `ready {json}` when loaded and warm; then
+// for every line N on standard input N runs and one line with their times in ms as a JSON array; with several streams N
+// runs in each of them, and N times the mean time between two ends of runs.
 void pipe(const Options& options, const Context& context) {
   if (options.paths.size() != 1 || !is_plan(options.paths[0])) fail(ErrorKind::usage, "--pipe takes one plan file");
   if (options.batches.size() > 1) fail(ErrorKind::usage, "--pipe takes one batch");
+  if (options.streams.size() > 1) fail(ErrorKind::usage, "--pipe takes one number of streams");
   const std::string& path = options.paths[0];
   Clock& clock = host_clock();
   // Opening a GPU (the CUDA context) is not the plan's: it is timed apart where --device names it.
@@ -235,12 +224,19 @@ void pipe(const Options& options, const Context& context) {
                                 flags_for(options, options.precisions.empty() ? "" : options.precisions[0],
                                           options.threads.empty() ? 0 : options.threads[0]),
                                 options, context);
-  const std::vector<Dims> shapes = shapes_for_batch(*engine, options.batches.empty() ? 0 : options.batches[0]);
-  BenchSession session(engine, shapes);
+  const int64_t batch = options.batches.empty() ? 0 : options.batches[0];
+  const GivenInputs given = read_given(input_request(options), *engine, batch);
+  const std::vector<Dims> shapes = shapes_for_batch(*engine, batch, given);
+  const std::vector<StateBinding> states = parse_states(options.states, *engine);
+  BenchSession session(engine, first_inputs(*engine, shapes, given, states), states);
+  std::vector<std::unique_ptr<BenchSession>> others;  // of the other streams
+  for (int stream = 1; stream < (options.streams.empty() ? 1 : options.streams[0]); ++stream)
+    others.push_back(std::make_unique<BenchSession>(engine, first_inputs(*engine, shapes, given, states), states));
   const double load_s = (clock.now_ms() - start) / 1e3;
   const auto body = [&] { session.run(); };
   const double first_run_ms = clock.elapsed_ms(body, 1);
   for (int i = 0; i < 3; ++i) body();
+  for (const auto& other : others) other->run();
   nlohmann::ordered_json ready;
   ready["name"] = "temper";
   ready["version"] = version();
@@ -259,7 +255,19 @@ void pipe(const Options& options, const Context& context) {
       fail(ErrorKind::usage, "a number of runs between 1 and 1000000 was expected on standard input, not '",
            std::string_view(line).substr(0, 40), "'");
     std::vector<double> ms;
-    if (engine->device().gpu && !options.transfers) ms = session.run_on_device(count, !options.no_cuda_graph);
+    if (!others.empty()) {
+      const double begin = clock.now_ms();
+      std::vector<std::thread> threads;
+      threads.reserve(others.size());
+      for (const auto& other : others)
+        threads.emplace_back([&stream = *other, count] {
+          for (int i = 0; i < count; ++i) stream.run();
+        });
+      for (int i = 0; i < count; ++i) body();
+      for (std::thread& thread : threads) thread.join();
+      ms.assign(size_t(count), (clock.now_ms() - begin) / (double(count) * double(others.size() + 1)));
+    } else if (engine->device().gpu && !options.transfers && states.empty())
+      ms = session.run_on_device(count, !options.no_cuda_graph);
     else
       for (int i = 0; i < count; ++i) ms.push_back(clock.elapsed_ms(body, 1));
     std::printf("%s\n", strict::dump(nlohmann::json(ms)).c_str());
@@ -273,6 +281,8 @@ void add_bench(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.remove_option("--json");  // here it takes a file
   verb.add_option("model", options->paths, "ONNX models, which are built first, or plans").required();
+  add_input_flag(verb, options->inputs, "; random numbers for the others");
+  add_state_flag(verb, options->states);
   add_model_flags(verb, options->flags);
   // Sweeps: every combination is measured.
   for (const char* name : {"--precision", "--threads"}) verb.remove_option(name);
@@ -288,7 +298,7 @@ void add_bench(Command& verb, Context& context) {
        "use",
        0);
   list("--batch", options->batches,
-       "batch sizes to measure, e.g. 1,8,32; by default 1, or the one that the plan was tuned for", 1);
+       "batch sizes to measure, e.g. 1,8,32; by default 1, what the plan was tuned for, or what --input holds", 1);
   list("--streams", options->streams, "numbers of sessions that run at the same time, each back to back, e.g. 1,2,4",
        1);
   verb.add_option(
@@ -324,7 +334,7 @@ void add_bench(Command& verb, Context& context) {
     const bool force = options->force;
     check_files(
         with_build_files({options->paths,
-                          {},
+                          input_paths(options->inputs),
                           {{options->json_file == "-" ? "" : options->json_file, FileKind::result, force, "--json"},
                            {options->csv_file, FileKind::csv, force, "--csv"},
                            {options->markdown_file, FileKind::markdown, force, "--markdown"}}},

@@ -13,8 +13,10 @@
 #include "cli/json_text.h"
 #include "cli/model.h"
 #include "cli/outputs.h"
+#include "cli/terminal.h"
 #include "evaluate/budget.h"
 #include "evaluate/text.h"
+#include "optimize/precision.h"
 #include "plan/file.h"
 
 namespace temper::cli {
@@ -37,8 +39,9 @@ struct Options {
   }
 };
 
-// Keeps the budget, and what was calibrated for it in a file beside the plan.
-MixedSearch keep_budget(const Options& options, BuildOptions& build, const Context& context) {
+// Keeps the budget, and what was calibrated for it in a file beside the plan. With --precision best `best` gets what
+// was tried.
+MixedSearch keep_budget(const Options& options, BuildOptions& build, std::optional<BestSearch>& best) {
   BudgetOptions budget;
   budget.max_drop = share_of("--max-drop", options.max_drop);
   if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
@@ -50,8 +53,12 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, const Conte
     save_ranges(options.ranges_file(), ranges, options.force);
     log(LogLevel::info, "what was calibrated is kept in ", options.ranges_file(), " (for --calibration)");
   };
-  MixedSearch mixed = temper::keep_budget({options.model, "", {}}, build, budget);
+  const ModelSource source{options.model, "", {}};
+  if (build.precision == kBestPrecision) best = keep_budget_best(source, build, budget);
+  MixedSearch mixed = best ? best->mixed : temper::keep_budget(source, build, budget);
   ModelFlags found = options.flags;
+  found.precision = build.precision;
+  if (!build.is_calibrated()) found.calibration.clear();
   if (build.ranges) found.calibration = options.ranges_file();
   keep_also(found, mixed.search.keep);
   build.command = build_command(found, options.model);
@@ -137,9 +144,10 @@ void add_build(Command& verb, Context& context) {
   verb.add_option("--dump-passes", options->dump_folder,
                   "folder to write the graph to after each pass that changes it, those of the precision and the device "
                   "included");
-  verb.add_option("--max-drop", options->max_drop,
-                  "int8, fp16, bf16: loss that is allowed on --data, like 0.5%; the layers that lose most stay in fp32 "
-                  "(with int8 in bf16 if that is enough) until the loss is within it")
+  verb.add_option(
+          "--max-drop", options->max_drop,
+          "int8, fp16, bf16, int8 with 16 bits, best: loss that is allowed on --data, like 0.5%; the layers that lose "
+          "most stay in fp32 (with int8 in 16 bits if that is enough) until the loss is within it")
       .needs(verb.add_option(
           "--data", options->data,
           "samples that --max-drop measures the loss on; without --calibration they also calibrate int8 and fp16"));
@@ -148,7 +156,7 @@ void add_build(Command& verb, Context& context) {
                   "without labels), cosine (1 - cosine) or snr (noise / signal)");
   verb.add_option("--raise-to", options->raise_to,
                   "int8: precision of the layers that --max-drop takes out of int8: bf16 (fp32 if bf16 loses too much) "
-                  "or fp32; by default bf16 if the CPU has it");
+                  "or fp32; by default bf16 if the device has it, and with int8+fp16 or int8+bf16 these 16 bits");
   verb.add_option("--method", options->method,
                   "int8: method of that calibration: auto (the one closest to FP32 on held-out samples), entropy, "
                   "minmax, percentile[:99.99] or mse")
@@ -162,7 +170,9 @@ void add_build(Command& verb, Context& context) {
   add_force_flag(verb, options->force);
   options->data_flags.add_to(verb);
   for (const Option& option : verb.get_options())
-    if (option.group() == DataFlags::kGroup) option.needs("--data");
+    if (option.group() == DataFlags::kGroup &&
+        (option.name() == "--label-column" || option.name() == "--class-names" || option.name() == "--strict"))
+      option.needs("--data");
   for (const char* name : {"--metric", "--method", "--samples", "--seed", "--raise-to", "--output-name"})
     verb.get_option(name).needs("--max-drop");
   verb.callback([options, &context] {
@@ -179,20 +189,24 @@ void add_build(Command& verb, Context& context) {
       fail(ErrorKind::usage, "'", options->model, "' is a plan already; give the ONNX model that it was built from");
     BuildOptions build = build_options(options->flags, options->model, context);
     build.force = options->force;
+    if (const PreprocessOptions told = options->data_flags.pictures(); told != PreprocessOptions())
+      build.preprocess[""] = text_of(told);
     ProgressLine progress(context);
     build.progress = progress.callback();
     std::optional<MixedSearch> mixed;
-    if (!options->max_drop.empty()) mixed = keep_budget(*options, build, context);
+    std::optional<BestSearch> best;
+    if (!options->max_drop.empty()) mixed = keep_budget(*options, build, best);
     build.passes.dump_folder = options->dump_folder;  // of this build, not of the candidates of a budget
     const std::shared_ptr<Engine> engine = build_engine(options->model, build);
     clear_progress();
     save_engine(*engine, options->output, options->force);
     if (mixed && !mixed->search.holds) context.exit_code = int(ErrorKind::check_failed);
     if (context.json && mixed) {
-      std::fputs(json_text(json_of(*mixed)).c_str(), stdout);
+      std::fputs(json_text(best ? json_of(*best) : json_of(*mixed)).c_str(), stdout);
       return;
     }
-    if (mixed && context.verbosity >= 0) std::printf("%s\n", terminal_table(table_of(*mixed)).c_str());
+    if (best) print_table(table_of(*best), "\n");
+    if (mixed && context.verbosity >= 0) print_table(table_of(*mixed), "\n");
     if (mixed) std::printf("%s\n", text_of(*mixed).c_str());
     if (context.verbosity >= 0) print_summary(*engine, options->output);
   });

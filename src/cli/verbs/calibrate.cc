@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // temper calibrate: finds the ranges of a model's values from data or from a TensorRT cache; joins ranges; checks
-// caches.
+// caches. temper quantize: writes the model that such ranges make.
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -15,7 +15,9 @@
 #include "cli/json_text.h"
 #include "cli/model.h"
 #include "cli/outputs.h"
+#include "cli/terminal.h"
 #include "cli/verb.h"
+#include "data/carried.h"
 #include "evaluate/text.h"
 #include "onnx/write.h"
 #include "quantize/cache.h"
@@ -29,6 +31,8 @@ struct Options {
   std::string model;
   ModelFlags flags;
   DataFlags data_flags;
+  bool quantizes = false;   // the verb quantize: the model goes to flags.qdq
+  std::string calibration;  // of it: ranges that are there already
   std::string data, method = "auto", part, output, cache, cache_version, from_cache, lint;
   std::vector<std::string> merge;
   int64_t samples = 0, batch = 0;
@@ -114,14 +118,14 @@ void print_ranges(const Ranges& ranges, const std::string& path, const Context& 
     return;
   }
   if (context.verbosity < 0) return;
-  if (!trials.empty()) std::printf("%s\n", terminal_table(table_of(trials)).c_str());
+  if (!trials.empty()) print_table(table_of(trials), "\n");
   Table table{{{"tensor", false}, {"least"}, {"largest"}, {"kept up to"}, {"method", false}, {"clipped"}}, {}};
   for (const std::string& name : ranges.order) {
     const TensorRange& r = ranges.values.at(name);
     table.rows.push_back({name, number(r.min), number(r.max), number(127.0 * r.scale), r.method,
                           r.clipped_share == 0 ? "0" : number(100 * r.clipped_share) + " %"});
   }
-  std::fputs(terminal_table(table).c_str(), stdout);
+  print_table(table);
 }
 
 // The Q/DQ model that these ranges give, as a file's bytes. What the model leaves open stays open, but for --shapes.
@@ -133,7 +137,7 @@ std::string qdq_of(const Options& options, const ImportedModel& model, const Ran
       " convolutions and products are quantized: ", options.flags.qdq);
   for (const PlacedNode& node : placed.nodes)
     if (!node.integer) log(LogLevel::info, "not quantized: ", node.node, " (", node.op, "): ", node.reason);
-  return with_context([&] { return concat("--qdq ", options.flags.qdq); },
+  return with_context([&] { return concat("-o ", options.flags.qdq); },
                       [&] { return onnx_bytes(placed.graph, model.source_sha256); });
 }
 
@@ -179,7 +183,7 @@ void lint(const Options& options, Context& context) {
         static_cast<long long>(found.covered), static_cast<long long>(found.quantizable));
     Table table{{{"severity", false}, {"tensor", false}, {"finding", false}}, {}};
     for (const LintFinding& f : found.findings) table.rows.push_back({names[int(f.severity)], f.tensor, f.text});
-    if (!table.rows.empty()) std::fputs(terminal_table(table).c_str(), stdout);
+    if (!table.rows.empty()) print_table(table);
   }
   for (const LintFinding& f : found.findings)
     if (f.severity == Severity::error) context.exit_code = int(ErrorKind::check_failed);
@@ -209,8 +213,10 @@ void check_use(const Options& options, const std::vector<Option>& observing, con
       if (option.given()) fail(ErrorKind::usage, why..., "; leave ", option.name(), " out");
   };
   const bool lint = !options.lint.empty(), from = !options.from_cache.empty(), merge = !options.merge.empty(),
-             qdq = !options.flags.qdq.empty();
+             qdq = options.quantizes, ready = !options.calibration.empty();
   const bool writes = !options.output.empty() || !options.cache.empty() || qdq;
+  if (qdq && from + merge + ready > 1)
+    fail(ErrorKind::usage, "--calibration, --from-cache and --merge are three different things; give one of them");
   if (lint + from + merge > 1)
     fail(ErrorKind::usage, "--lint, --from-cache and --merge are three different things; give one of them");
   if (lint && (writes || !options.cache_version.empty()))
@@ -219,13 +225,18 @@ void check_use(const Options& options, const std::vector<Option>& observing, con
   if (options.model.empty() && (!merge || qdq))
     fail(ErrorKind::usage,
          "calibrate needs a model (only to join ranges it does not: --merge A.json B.json -o C.json)");
-  if (lint || from || merge)
+  if (lint || from || merge || ready)
     for (const auto* group : {&observing, &of_data})
-      leave_out(*group, lint ? "--lint" : from ? "--from-cache" : "--merge", " observes no samples");
+      leave_out(*group,
+                lint    ? "--lint"
+                : from  ? "--from-cache"
+                : merge ? "--merge"
+                        : "--calibration",
+                " observes no samples");
   else if (options.data.empty() == !options.placeholder)
-    fail(
-        ErrorKind::usage,
-        "give the samples to calibrate on with --data, or --placeholder-data for noise (fit for measuring speed only)");
+    fail(ErrorKind::usage,
+         "give the samples to calibrate on with --data, or --placeholder-data for noise (fit for measuring speed only)",
+         qdq ? "; or ranges with --calibration" : "");
   if (options.placeholder) leave_out(of_data, "--placeholder-data makes its own samples, one at a time");
   if (!options.cache_version.empty()) {
     if (options.cache.empty())
@@ -234,19 +245,27 @@ void check_use(const Options& options, const std::vector<Option>& observing, con
   }
   if (keeps(options.flags) && !qdq && options.method != "auto")
     fail(ErrorKind::usage,
-         "--keep-first, --keep-last, --keep-fp32 and --keep-bf16 are for the quantized model; ranges are taken of "
-         "every layer. Give them to temper build, or beside --qdq or --method auto");
-  if (!options.data.empty() && !qdq && !options.flags.shapes.empty())
-    fail(ErrorKind::usage, "the shapes are those of the data; leave --shapes out");
+         "--keep-first, --keep-last, --keep-fp32, --keep-bf16 and --keep-fp16 are for the quantized model; ranges are "
+         "taken of "
+         "every layer. Give them to temper build, to temper quantize, or beside --method auto");
   UsedFiles files{{options.model},
-                  {options.data, options.data_flags.class_names, options.from_cache, options.lint},
-                  {{options.output, FileKind::ranges, options.force, "-o"},
+                  {options.data, options.data_flags.class_names, options.from_cache, options.lint, options.calibration},
+                  {{options.flags.qdq, FileKind::our_onnx, options.force, "-o"},
+                   {options.output, FileKind::ranges, options.force, qdq ? "--ranges" : "-o"},
                    {options.cache, FileKind::calibration_cache, options.force, "--cache"}}};
   files.reads.insert(files.reads.end(), options.merge.begin(), options.merge.end());
-  check_files(with_build_files(std::move(files), options.flags, options.force));
+  ModelFlags rest = options.flags;
+  rest.qdq.clear();
+  check_files(with_build_files(std::move(files), rest, options.force));
 }
 
 void calibrate(const Options& options, Context& context) {
+  if (!options.calibration.empty()) {
+    Ranges ranges = load_ranges(options.calibration);
+    const ImportedModel model = import_onnx(options.model, {{}, memory_limit_of(options.flags.memory_limit)});
+    check_model(ranges, model.sha256);
+    return finish(options, &model, ranges, context);
+  }
   if (!options.merge.empty()) {
     Ranges joined = load_ranges(options.merge[0]);
     for (size_t i = 1; i < options.merge.size(); ++i) joined = merge(joined, load_ranges(options.merge[i]));
@@ -282,8 +301,12 @@ void calibrate(const Options& options, Context& context) {
     ranges = calibrate_on_noise(model, options.samples ? options.samples : 8, method, options.seed, build,
                                 progress.callback());
   } else {
-    const Dataset data = open_dataset(options.data, input_specs(model.graph),
-                                      options.data_flags.options(memory_limit_of(options.flags.memory_limit)));
+    std::vector<InputSpec> specs = input_specs(model, options.model);
+    fix_sizes(specs, build.shapes);
+    const Dataset data =
+        open_dataset(options.data, specs, options.data_flags.options(memory_limit_of(options.flags.memory_limit)));
+    if (!options.flags.shapes.empty() && options.flags.qdq.empty() && data.preprocess().empty())
+      fail(ErrorKind::usage, "the shapes are those of the data; leave --shapes out");
     log(LogLevel::info, data.text());
     auto samples = part_of(samples_of(data, options.data, options.samples, options.seed), options.part);
     ProgressLine progress(context);
@@ -294,11 +317,10 @@ void calibrate(const Options& options, Context& context) {
   finish(options, &model, ranges, context, trials, left_out);
 }
 
-}  // namespace
-
-void add_calibrate(Command& verb, Context& context) {
+void add_verb(Command& verb, Context& context, bool quantizes) {
   auto options = std::make_shared<Options>();
-  verb.add_option("model", options->model, "the ONNX model to calibrate");
+  options->quantizes = quantizes;
+  verb.add_option("model", options->model, quantizes ? "the ONNX model to quantize" : "the ONNX model to calibrate");
   // The options about observing samples, and those about samples in files.
   std::vector<Option> observing, of_data;
   of_data.push_back(
@@ -324,15 +346,21 @@ void add_calibrate(Command& verb, Context& context) {
       "use only the I-th of N parts of the samples, written I/N; --merge joins the files of the parts"));
   observing.push_back(verb.add_flag("--placeholder-data", options->placeholder,
                                     "calibrate on seeded noise, to measure speed without data"));
-  verb.add_option("-o,--output", options->output, "the file of ranges to write");
+  if (quantizes) {
+    verb.add_option("-o,--output", options->flags.qdq, "the quantized ONNX model to write").required();
+    verb.add_option("--calibration", options->calibration, "file of ranges of temper calibrate, instead of samples");
+    verb.add_option("--ranges", options->output, "file to write the ranges to as well");
+  } else {
+    verb.add_option("-o,--output", options->output, "the file of ranges to write");
+  }
   verb.add_option("--cache", options->cache, "TensorRT calibration cache to write as well");
   verb.add_option("--cache-version", options->cache_version,
                   "version in the first line of the cache that is written, e.g. 101303; by default that of the cache "
                   "that was read, or 8501");
-  add_qdq_flag(verb, options->flags);
   verb.add_option("--from-cache", options->from_cache, "take the scales of a TensorRT calibration cache, bit for bit");
-  verb.add_option("--lint", options->lint,
-                  "check a TensorRT calibration cache against the model; exit code 1 if it has errors");
+  if (!quantizes)
+    verb.add_option("--lint", options->lint,
+                    "check a TensorRT calibration cache against the model; exit code 1 if it has errors");
   verb.add_option("--merge", options->merge, "files of ranges of the same model and method to join into one")
       .expected(2, 1 << 16);
   add_force_flag(verb, options->force);
@@ -347,5 +375,10 @@ void add_calibrate(Command& verb, Context& context) {
     calibrate(*options, context);
   });
 }
+
+}  // namespace
+
+void add_calibrate(Command& verb, Context& context) { add_verb(verb, context, false); }
+void add_quantize(Command& verb, Context& context) { add_verb(verb, context, true); }
 
 }  // namespace temper::cli

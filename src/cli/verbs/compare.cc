@@ -16,6 +16,7 @@
 #include "cli/json_text.h"
 #include "cli/model.h"
 #include "cli/print_evaluation.h"
+#include "cli/terminal.h"
 #include "cli/verb.h"
 #include "evaluate/data_model.h"
 #include "evaluate/engines.h"
@@ -108,7 +109,7 @@ void compare_plans(const Options& options, Context& context) {
           remedy_text(one).empty() ? "; measure again, on a quieter machine" : remedy_text(one));
   }
   if (context.json) return print(json);
-  std::fputs(terminal_table(table).c_str(), stdout);
+  print_table(table);
   for (size_t i = 1; i < engines.size(); ++i) {
     const std::string who = engines.size() == 2 ? "the second" : options.paths[i];
     std::printf(
@@ -167,7 +168,7 @@ void compare_results(const Options& options, Context& context) {
                               {"forced", forced.empty() ? Json(nullptr) : Json(forced)}});
     }
   if (context.json) return print(json);
-  std::fputs(terminal_table(table).c_str(), stdout);
+  print_table(table);
   std::printf("ratios of median latencies, first over second. These runs were not interleaved (%s",
               results[0].environment.time.c_str());
   for (size_t f = 1; f < results.size(); ++f) std::printf(", %s", results[f].environment.time.c_str());
@@ -201,6 +202,7 @@ void add_compare(Command& verb, Context& context) {
                   "plans, which are timed in turns, or results of bench and import; the first one is the reference")
       .required()
       .expected(2, 64);
+  add_isa_flag(verb);
   verb.add_option("--data", options->path,
                   "plans: samples to compare the outputs on, also with the labels if there are any");
   verb.add_option("--samples", options->samples, "number of samples to use, chosen by --seed; all of them by default")

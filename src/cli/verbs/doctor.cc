@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "backends/cpu/onednn_threads.h"
 #include "backends/cuda/support/inventory.h"
@@ -14,6 +15,7 @@
 #include "bench/results.h"
 #include "bench/table.h"
 #include "cli/model.h"
+#include "cli/terminal.h"
 #include "measure/environment.h"
 
 namespace temper::cli {
@@ -164,6 +166,32 @@ std::vector<Finding> examine(const Environment& e, const cuda::Inventory& invent
   return findings;
 }
 
+// What most people look for, in ten lines or so: what belongs together is one line, and of a machine without a GPU that
+// alone. -v shows every finding.
+std::vector<std::pair<std::string, std::string>> in_short(const std::vector<Finding>& findings, bool has_gpu) {
+  const std::map<std::string, std::string> lines{
+      {"vector units", "CPU"}, {"clock", "CPU"},       {"cores", "cores"},        {"quota", "cores"},
+      {"caches", "memory"},    {"memory", "memory"},   {"cache folder", "cache"}, {"fp32", "precisions"},
+      {"bf16", "precisions"},  {"int8", "precisions"}, {"fp16", "precisions"},    {"NVIDIA driver", "GPU libs"},
+      {"NVML", "GPU libs"},    {"NVRTC", "GPU libs"},  {"cuBLASLt", "GPU libs"},  {"cuDNN", "GPU libs"}};
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const Finding& f : findings) {
+    const auto found = lines.find(f.what);
+    const std::string name = found == lines.end() ? f.what : found->second;
+    const bool is_library = name == "GPU libs";
+    if (is_library && !has_gpu) continue;
+    if (f.what == "vector units") continue;  // the precisions say what they mean
+    std::string text = f.state;
+    if (is_library) text = concat(f.what, " ", f.state.substr(0, f.state.find(f.lacking ? ';' : ',')));
+    if (name == "precisions") text = concat(f.what, " ", f.state);
+    const auto same = std::find_if(out.begin(), out.end(), [&](const auto& line) { return line.first == name; });
+    if (same == out.end()) out.emplace_back(name, text);
+    else same->second += concat("; ", text);
+  }
+  out.emplace_back("", "temper doctor -v shows every finding");
+  return out;
+}
+
 }  // namespace
 
 void add_doctor(Command& verb, Context& context) {
@@ -201,9 +229,13 @@ void add_doctor(Command& verb, Context& context) {
       std::printf("%s\n", strict::dump(json, 2).c_str());
       return;
     }
-    Table table{{{"", false}, {"what", false}, {"state", false}}, {}};
-    for (const Finding& f : findings) table.rows.push_back({f.lacking ? "lacks" : "has", f.what, f.state});
-    std::fputs(terminal_table(table).c_str(), stdout);
+    if (context.verbosity > 0) {
+      Table table{{{"", false}, {"what", false}, {"state", false}}, {}};
+      for (const Finding& f : findings) table.rows.push_back({f.lacking ? "lacks" : "has", f.what, f.state});
+      print_table(table);
+      return;
+    }
+    for (const auto& [name, text] : in_short(findings, !inventory.gpus.empty())) print_line(name.c_str(), text);
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "bench/explain_text.h"
+#include "cli/data_flags.h"
 #include "cli/json_text.h"
 #include "cli/outputs.h"
 #include "cli/profile_flags.h"
@@ -49,7 +50,9 @@ std::vector<EngineLayers> read_all(const Options& options, const Context& contex
 void explain_all(const Options& options, const Context& context) {
   const bool as_markdown = options.output.ends_with(".md");
   const Output output{options.output, as_markdown ? FileKind::markdown : FileKind::explanation, options.force, "-o"};
-  check_files({options.paths, {}, {output, {options.flags.timing_cache, FileKind::timings, false, "--timing-cache"}}});
+  check_files({options.paths,
+               input_paths(options.flags.inputs),
+               {output, {options.flags.timing_cache, FileKind::timings, false, "--timing-cache"}}});
   std::vector<Explanation> explanations;
   for (const EngineLayers& engine : read_all(options, context)) explanations.push_back(explain(engine, options.asked));
   const ExplainedSet set = compare_engines(std::move(explanations));

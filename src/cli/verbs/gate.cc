@@ -1,103 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0
-// temper gate: fails in CI where a result is slower than its baseline beyond doubt. Fails only where a result is slower
-// than its baseline beyond doubt.
-#include <cmath>
+// temper gate: fails in CI where a result is slower than its baseline beyond doubt.
+#include "bench/gate.h"
+
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "base/log.h"
-#include "bench/compare.h"
-#include "bench/side_by_side.h"
-#include "bench/table.h"
+#include "base/file.h"
+#include "base/quote.h"
+#include "cli/config.h"
 #include "cli/json_text.h"
 #include "cli/model.h"
+#include "cli/outputs.h"
+#include "cli/terminal.h"
 
 namespace temper::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct Options {
-  std::string baseline, result, max_slowdown = "3%";
+  std::string baseline, result, max_slowdown = "3%", junit, annotations;
   bool strict = false, force = false;
+  ConfigFlags config;
 };
 
-std::string signed_percent(double share) { return concat(share >= 0 ? "+" : "", percent(share)); }
+// What is held against what.
+struct Pair {
+  std::string name;  // of the model in temper.toml; empty without
+  ConfiguredGate gate;
+};
+std::vector<Pair> pairs_of(const Options& options) {
+  if (!options.baseline.empty() && !options.result.empty())
+    return {{"", {options.baseline, options.result, options.max_slowdown, options.strict}}};
+  if (!options.baseline.empty()) fail(ErrorKind::usage, "a gate needs two results: the baseline, and the new one");
+  std::vector<Pair> pairs;
+  for (const ConfiguredModel& model : options.config.models("a gate", "BASELINE and RESULT")) {
+    if (!model.gate) continue;
+    Pair pair{model.name, *model.gate};
+    if (pair.gate.result.empty()) pair.gate.result = model.output + "/result.json";
+    if (pair.gate.baseline.empty())
+      fail(ErrorKind::bad_file, options.config.path, ": [models.", printable(model.name),
+           ".gate] names no baseline: baseline = \"FILE.json\"");
+    for (const std::string& file : {pair.gate.baseline, pair.gate.result})
+      if (!file_exists(file))
+        fail(ErrorKind::bad_file, "'", file, "' is not there; ",
+             file == pair.gate.result ? concat("temper study --only ", model.name, " writes it")
+                                      : concat("keep a good result as the baseline: cp ", pair.gate.result, " ", file));
+    pair.gate.strict |= options.strict;
+    pairs.push_back(std::move(pair));
+  }
+  if (pairs.empty()) fail(ErrorKind::usage, "no model of '", options.config.path, "' has a table [models.NAME.gate]");
+  return pairs;
+}
 
 void gate(const Options& options, Context& context) {
-  const double limit = share_of("--max-slowdown", options.max_slowdown);
-  const BenchResult baseline = load_result(options.baseline), result = load_result(options.result);
-  Json json{{"schema", "temper.gate/1"},
-            {"baseline", options.baseline},
-            {"result", options.result},
-            {"max_slowdown", limit},
-            {"runs", Json::array()}};
-  Table table{{{"run", false}, {"baseline"}, {"result"}, {"slowdown"}, {"99 % interval"}, {"gate", false}}, {}};
-  bool failed = false, unsure = false;
-  for (const auto& [i, j] : matching_runs(baseline, result)) {
-    const BenchRun &a = baseline.runs[i], &b = result.runs[j];
-    Differences differences = differences_of({&a, &baseline.environment}, {&b, &result.environment});
-    if (a.precision != b.precision)
-      differences.refusals.push_back(
-          concat("precision: ", a.precision.value_or("unknown"), " and ", b.precision.value_or("unknown")));
-    const std::string forced = refuse_unlike(differences.refusals, options.baseline, options.result, options.force);
-    for (const std::string& warning : differences.warnings) log(LogLevel::warning, label_of(b), ": ", warning);
-    const Gate g = gate_of(compare_runs(a, b), limit);
-    failed |= g.verdict == GateVerdict::fail;
-    unsure |= g.verdict == GateVerdict::unsure;
-    if (g.verdict == GateVerdict::unsure)
-      log(LogLevel::warning, label_of(b), ": UNSURE, ", g.why,
-          !g.samples_factor ? ""
-          : *g.samples_factor > 1000
-              ? "; no number of samples would decide, it is where the slowdown lies"
-              : concat("; about ", int64_t(std::ceil(*g.samples_factor * double(b.samples.value_or(0)))),
-                       " samples would decide"));
-    table.rows.push_back(
-        {label_of(b), format_number(*a.latency.median) + " ms", format_number(*b.latency.median) + " ms",
-         signed_percent(g.slowdown),
-         g.interval ? concat(signed_percent(g.interval->low), " to ", signed_percent(g.interval->high)) : "n/a",
-         concat(name_of(g.verdict), forced.empty() ? "" : concat(" [forced; ", forced, "]"))});
-    json["runs"].push_back(
-        {{"run", label_of(b)},
-         {"baseline_ms", *a.latency.median},
-         {"result_ms", *b.latency.median},
-         {"slowdown", g.slowdown},
-         {"ci99", g.interval ? Json{g.interval->low, g.interval->high} : Json(nullptr)},
-         {"gate", name_of(g.verdict)},
-         {"why", g.why},
-         {"samples_needed",
-          g.samples_factor ? Json(std::ceil(*g.samples_factor * double(b.samples.value_or(0)))) : Json(nullptr)},
-         {"forced", forced.empty() ? Json(nullptr) : Json(forced)}});
+  const std::vector<Pair> pairs = pairs_of(options);
+  const Output junit{options.junit, FileKind::junit, options.force, "--junit"};
+  UsedFiles files{{}, {}, {junit}};
+  for (const Pair& pair : pairs) files.reads.insert(files.reads.end(), {pair.gate.baseline, pair.gate.result});
+  check_files(files);
+  std::vector<GatedResult> all;
+  nlohmann::ordered_json json;
+  for (const auto& [name, said] : pairs) {
+    const double limit = share_of("--max-slowdown", said.max_slowdown);
+    all.push_back(gate_results(said.baseline, load_result(said.baseline), said.result, load_result(said.result),
+                               {limit, said.strict, options.force}));
+    const GatedResult& gated = all.back();
+    if (gated.failed()) context.exit_code = int(ErrorKind::check_failed);
+    if (name.empty()) json = json_of(gated);
+    else json[name] = json_of(gated);
+    if (context.json) continue;
+    if (!name.empty()) std::printf("%s%s\n", all.size() > 1 ? "\n" : "", printable(name).c_str());
+    print_table(table_of(gated));
+    std::printf(
+        "limit: %s slower than the baseline; FAIL where the whole interval lies beyond it, PASS where none of it "
+        "does\n",
+        said.max_slowdown.c_str());
+    if (!options.annotations.empty()) {
+      const auto style = options.annotations == "github" ? AnnotationStyle::github : AnnotationStyle::azure;
+      std::fputs(annotations_of(gated, style).c_str(), stdout);
+    }
   }
-  const size_t left = baseline.runs.size() - table.rows.size();
-  if (left)
-    log(LogLevel::warning, left, " of ", baseline.runs.size(),
-        " runs of the baseline have no run in the result to be held against");
-  if (failed || (options.strict && (unsure || left))) context.exit_code = int(ErrorKind::check_failed);
-  if (context.json) {
-    std::fputs(json_text(json).c_str(), stdout);
-    return;
-  }
-  std::fputs(terminal_table(table).c_str(), stdout);
-  std::printf(
-      "limit: %s slower than the baseline; FAIL where the whole interval lies beyond it, PASS where none of it does\n",
-      options.max_slowdown.c_str());
+  if (!junit.path.empty()) write_file_atomically(junit, junit_of(all));
+  if (context.json) std::fputs(json_text(json).c_str(), stdout);
 }
 
 }  // namespace
 
 void add_gate(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("baseline", options->baseline, "the result to compare with (bench --json)").required();
-  verb.add_option("result", options->result, "the new result (bench --json)").required();
+  verb.add_option("baseline", options->baseline,
+                  "the result to compare with (bench --json); by default what the file of --config says");
+  verb.add_option("result", options->result, "the new result (bench --json)");
+  options->config.add_to(verb);
   verb.add_option(
           "--max-slowdown", options->max_slowdown,
           "slowdown of the median latency that is allowed; exit code 1 if the result is slower than that beyond doubt")
       .capture_default_str();
   verb.add_flag("--strict", options->strict,
                 "exit code 1 also if the answer is uncertain, or if a run of the baseline is missing");
+  verb.add_option("--junit", options->junit, "XML file to save the answers to, as JUnit writes results of tests");
+  verb.add_option("--annotations", options->annotations,
+                  "print what did not pass in the form that this service reads from the log: github or azure")
+      .check(one_of({"github", "azure"}));
   verb.add_flag("--force", options->force,
-                "compare runs that differ in device, threads, shapes, model, ..., and mark the verdict");
+                "compare runs that differ in device, threads, shapes, model, ..., and mark the verdict; replace a file "
+                "of another kind");
   verb.callback([options, &context] { gate(*options, context); });
 }
 

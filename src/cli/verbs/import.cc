@@ -9,6 +9,7 @@
 #include "bench/table.h"
 #include "cli/json_text.h"
 #include "cli/outputs.h"
+#include "cli/terminal.h"
 #include "cli/verb.h"
 #include "interop/trtexec_explain.h"
 #include "interop/trtexec_import.h"
@@ -50,7 +51,7 @@ void import_logs(const Options& options, Context& context) {
   result.runs = imported.runs;
   if (!options.output.empty()) save_result(options.output, result, options.force);
   if (context.json) std::fputs(to_json(result).c_str(), stdout);
-  else std::fputs(terminal_table(summary_of(result.runs)).c_str(), stdout);
+  else print_table(summary_of(result.runs));
   for (const BenchRun& run : imported.runs) {
     const ImportedRun& from = *run.imported;
     if (from.consistent == false) {
@@ -96,7 +97,7 @@ void explain(const Options& options, const Context& context) {
   }
   Table table{{{"flag", false}, {"meaning", false}, {"in Temper", false}, {"releases", false}}, {}};
   for (const ExplainedFlag& f : what.flags) table.rows.push_back({f.text, f.meaning, f.in_temper, f.releases});
-  std::fputs(terminal_table(table).c_str(), stdout);
+  print_table(table);
   std::printf("\nreleases that accept all of it: %s\n", what.releases.c_str());
   print_list("in Temper:", what.commands);
   print_list("what that does otherwise:", what.differences);

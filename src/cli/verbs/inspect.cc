@@ -1,55 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-// temper inspect: shows what a model or plan holds.
-#include <cstdio>
-
+// temper inspect: shows what a model, a plan or another file of Temper's holds.
+#include "cli/inspect_file.h"
+#include "cli/inspect_model.h"
 #include "cli/inspect_plan.h"
-#include "cli/model.h"
-#include "onnx/import.h"
-#include "passes/pass.h"
 
 namespace temper::cli {
 
 namespace {
 struct Options {
-  std::string model, memory_limit;
-  bool graph = false;
+  std::string path;
   std::string passes = "off";
-  PassOptions pass_options;
-  std::vector<std::string> disabled;
+  ModelFlags flags;
+  InspectModelOptions model;
   InspectPlanOptions plan;
 };
 }  // namespace
 
 void add_inspect(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("model", options->model, "an ONNX model or a plan").required();
-  verb.add_flag("--graph", options->graph, "print the graph of the model");
+  verb.add_option("model", options->path,
+                  "an ONNX model, a plan, or another file that Temper writes or reads: ranges, results, profiles, "
+                  "studies, timing and calibration caches")
+      .required();
+  verb.add_flag("--graph", options->model.graph, "models, plans: print the text of the graph instead of the summary");
   verb.add_option("--passes", options->passes,
-                  "graph to print: on for the graph after the passes, off (default) for the graph as imported")
+                  "models: graph to print: on for the graph after the passes, off (default) for the graph as imported")
       .check(one_of({"on", "off"}));
-  verb.add_option("--disable", options->disabled, "passes to skip, separated by commas").delimiter(',');
-  add_memory_flag(verb, options->memory_limit);
-  verb.add_option("--dump-passes", options->pass_options.dump_folder,
-                  "folder to write the graph to after each pass that changes it");
+  add_device_flags(verb, options->flags);
+  verb.add_option("--precision", options->flags.precision, "models: precision to count operations and memory in")
+      .check(one_of({"fp32", "bf16", "fp16", "tf32"}))
+      .capture_default_str();
+  verb.add_option("--shapes", options->flags.shapes,
+                  "models: shape of an input whose dimensions are open, NAME=SHAPE; the batch is 1 by default")
+      .delimiter(',');
+  verb.add_option("--dump-passes", options->model.dump_folder,
+                  "models: folder to write the graph to after each pass that changes it");
   verb.add_flag("--layers", options->plan.layers, "plans: print a table of the steps");
   verb.add_option("--why", options->plan.why,
                   "plans: for the node of this name, print which tactic was chosen, which were not, and why");
   verb.callback([options, &context] {
-    if (is_plan(options->model)) {
-      options->plan.graph = options->graph;
+    const bool of_plan = options->plan.layers || !options->plan.why.empty();
+    options->model.passes = options->passes == "on";
+    // Who asks for passes asks for the graph.
+    options->model.graph |=
+        options->model.passes || !options->model.dump_folder.empty() || !options->flags.disabled_passes.empty();
+    const FileKind kind = kind_of_file(options->path);
+    if (kind == FileKind::plan) {
+      options->plan.graph = options->model.graph;
       options->plan.json = context.json;
-      return inspect_plan(options->model, options->plan);
+      return inspect_plan(options->path, options->plan);
     }
-    if (options->plan.layers || !options->plan.why.empty())
-      fail(ErrorKind::usage, "--layers and --why look into a plan, and '", options->model,
+    if (of_plan)
+      fail(ErrorKind::usage, "--layers and --why look into a plan, and '", options->path,
            "' is none; make one with temper build");
-    ImportedModel model = import_onnx(options->model, {{}, memory_limit_of(options->memory_limit)});
-    options->pass_options.disabled.insert(options->disabled.begin(), options->disabled.end());
-    if (options->passes == "on" || !options->pass_options.dump_folder.empty() || !options->disabled.empty()) {
-      options->pass_options.memory_limit = memory_limit_of(options->memory_limit);
-      run_passes(model.graph, options->pass_options);
-    }
-    std::fputs(print(model.graph).c_str(), stdout);
+    if (knows_kind(kind)) return inspect_file(options->path, kind, context.json);
+    inspect_model(options->path, options->model, options->flags, context);
   });
 }
 

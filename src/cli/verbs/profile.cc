@@ -8,9 +8,12 @@
 #include "base/log.h"
 #include "bench/bench_engine.h"
 #include "bench/table.h"
+#include "bench/trace.h"
+#include "cli/data_flags.h"
 #include "cli/json_text.h"
 #include "cli/outputs.h"
 #include "cli/profile_flags.h"
+#include "cli/terminal.h"
 
 namespace temper::cli {
 
@@ -19,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string path, csv;
+  std::string path, csv, trace;
   ProfileFlags flags;
   int top = 0;
   bool by_time = false, force = false;
@@ -48,6 +51,16 @@ std::string fewer_threads(const Plan& plan, const Segment& segment, const PlanSt
                                                      : concat(" on ", threads, threads == 1 ? " thread" : " threads");
 }
 
+// What a model in partitions computes between its plans, in the form of its steps.
+Table between_table(const Profile& profile) {
+  Table table{{{"in", false}, {"between plans", false}, {"op", false}, {"ms"}, {"share"}}, {}};
+  for (const Partition& partition : profile.partitions)
+    for (const Partition::Between& node : partition.between)
+      table.rows.push_back({partition.where, node.node, node.op, format_number(node.ms),
+                            share_text(profile.steps_ms > 0 ? node.ms / profile.steps_ms : 0)});
+  return table;
+}
+
 Table steps_table(const Profile& profile, const std::vector<const StepProfile*>& rows) {
   Table table{{{"step", false},
                {"op", false},
@@ -63,36 +76,53 @@ Table steps_table(const Profile& profile, const std::vector<const StepProfile*>&
               {}};
   for (const StepProfile* row : rows) {
     const PlanStep& step = *row->step;
-    const Segment& segment = profile.plan->segments[row->segment];
+    const Segment& segment = row->plan->segments[row->segment];
     const std::string slices = segment.slices == 1 ? "" : concat(segment.parallel ? " =" : " x", segment.slices);
     const bool timed = row->ms > 0;
-    table.rows.push_back(
-        {step.node + slices, op_of(step), format_number(row->ms), share_text(row->share),
-         format_bytes(double(row->bytes)),
-         timed && row->operations && *row->operations ? format_number(double(*row->operations) / row->ms / 1e6) : "",
-         timed ? format_number(double(row->bytes) / row->ms / 1e6) : "", limit_text(*row),
-         row->from == row->to ? concat(row->to) : concat(row->from, " -> ", row->to),
-         concat(step.tactic, step.config.text.empty() || step.is_reorder() ? "" : " ",
-                step.is_reorder() ? "" : step.config.text, fewer_threads(*profile.plan, segment, step)),
-         runner_up_text(step)});
+    table.rows.push_back({step.node + slices, op_of(step), format_number(row->ms), share_text(row->share),
+                          format_bytes(double(row->bytes)),
+                          timed && row->operations && *row->operations
+                              ? format_number(double(*row->operations) * row->calls / row->ms / 1e6)
+                              : "",
+                          timed ? format_number(double(row->bytes) * row->calls / row->ms / 1e6) : "", limit_text(*row),
+                          row->from == row->to ? concat(row->to) : concat(row->from, " -> ", row->to),
+                          concat(step.tactic, step.config.text.empty() || step.is_reorder() ? "" : " ",
+                                 step.is_reorder() ? "" : step.config.text, fewer_threads(*row->plan, segment, step)),
+                          runner_up_text(step)});
+    if (profile.plan) continue;
+    table.rows.back().insert(table.rows.back().begin(), row->where);
+    table.rows.back().push_back(format_number(row->calls));
+  }
+  if (!profile.plan) {  // in partitions, of which loops run some many times
+    table.columns.insert(table.columns.begin(), Table::Column{"in", false});
+    table.columns.push_back(Table::Column{"calls"});
   }
   return table;
 }
 
 void profile(const Options& options, const Context& context) {
-  if (!is_plan(options.path))
-    fail(ErrorKind::usage, "'", options.path, "' is no plan; build one first: temper build ", options.path, " -o PLAN");
-  const Output csv{options.csv, FileKind::csv, options.force, "--csv"};
-  check_files({{options.path}, {}, {csv, {options.flags.timing_cache, FileKind::timings, false, "--timing-cache"}}});
+  const Output csv{options.csv, FileKind::csv, options.force, "--csv"},
+      trace{options.trace, FileKind::profile, options.force, "--trace"};
+  check_files({{options.path},
+               input_paths(options.flags.inputs),
+               {csv, trace, {options.flags.timing_cache, FileKind::timings, false, "--timing-cache"}}});
   const ProfiledPlan plan = [&] {
     ProgressLine progress(context);
-    return profile_plan(options.path, options.flags.settings(progress));
+    const ProfileSettings settings = options.flags.settings(progress);
+    if (is_plan(options.path)) return profile_plan(options.path, settings);
+    // A model is built on the spot, for the batch that is asked for; its inputs may have no plan to be held against.
+    const ModelFlags flags;
+    auto engine = build_for_batch(options.path, settings.batch, flags, context, settings.inputs);
+    const GivenInputs given = with_context([&] { return options.path; },
+                                           [&] { return read_given(settings.inputs, *engine, settings.batch); });
+    return profile_loaded(std::move(engine), options.path, settings, given);
   }();
   const Profile& measured = plan.profile;
   const Peaks& peaks = plan.peaks;
   std::vector<const StepProfile*> rows;
   for (const StepProfile& row : measured.steps) rows.push_back(&row);
   if (!options.csv.empty()) write_file_atomically(csv, csv_table(steps_table(measured, rows)));
+  if (!options.trace.empty()) write_file_atomically(trace, trace_of(plan));
   if (context.json) {
     std::fputs(json_text(json_of(plan)).c_str(), stdout);
     return;
@@ -101,7 +131,8 @@ void profile(const Options& options, const Context& context) {
     std::stable_sort(rows.begin(), rows.end(),
                      [](const StepProfile* a, const StepProfile* b) { return a->ms > b->ms; });
   if (options.top && size_t(options.top) < rows.size()) rows.resize(size_t(options.top));
-  std::fputs(terminal_table(steps_table(measured, rows)).c_str(), stdout);
+  print_table(steps_table(measured, rows));
+  if (const Table between = between_table(measured); !between.rows.empty()) print_table(between);
   // A step's time has the waking and the joining of its threads in it.
   const double between = measured.run_ms - measured.steps_ms;
   std::printf(
@@ -134,12 +165,17 @@ void profile(const Options& options, const Context& context) {
 
 void add_profile(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("plan", options->path, "a plan file").required();
+  verb.add_option(
+          "plan", options->path,
+          "a plan file, or an ONNX model, which is built first; with options of building, temper build makes the plan")
+      .required();
   options->flags.add_to(verb);
   verb.add_option("--top", options->top, "number of steps to print, those that take longest; by default all steps")
       .check(whole_number(1));
   verb.add_flag("--by-time", options->by_time, "print the longest steps first, not in the order in which they run");
   verb.add_option("--csv", options->csv, "CSV file to save the table to");
+  verb.add_option("--trace", options->trace,
+                  "JSON file to save the steps to as a trace, which ui.perfetto.dev and chrome://tracing show");
   add_force_flag(verb, options->force);
   verb.callback([options, &context] { profile(*options, context); });
 }

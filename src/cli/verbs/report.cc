@@ -87,7 +87,7 @@ void add_report(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("file", options->files,
                   "files to show: results (bench --json, import), studies (study.json), profiles (profile --json), "
-                  "explanations (explain -o)")
+                  "explanations (explain -o), suites (./dev bench gpu --suite --json)")
       .required();
   verb.add_option("-o,--output", options->html,
                   "HTML page to write, with pictures, tables, environment and commands; it needs no network");

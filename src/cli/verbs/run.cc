@@ -12,6 +12,7 @@
 #include "cli/data_flags.h"
 #include "cli/model.h"
 #include "cli/outputs.h"
+#include "cli/terminal.h"
 #include "cli/verb.h"
 #include "data/not_finite.h"
 #include "data/npy.h"
@@ -26,7 +27,7 @@ struct Options {
   std::string model;
   ModelFlags flags;
   DataFlags data;
-  std::vector<std::string> inputs;
+  std::vector<std::string> inputs, states;
   std::string output_folder;
   int64_t batch = 0, top = -1;
   uint64_t seed = 1;
@@ -127,21 +128,40 @@ void print(const Result& result) {
     table.rows.push_back({result.names[i], result.outputs[i].type().text(), shown(range.min), shown(range.mean),
                           shown(range.max), concat(range.not_finite), result.files.empty() ? "" : result.files[i]});
   }
-  std::fputs(terminal_table(table).c_str(), stdout);
+  print_table(table);
 }
 
 // Files that exist already, or the folder of those that do not, before anything takes time.
 void check_use(const Options& options, const std::vector<std::string>& outputs) {
   UsedFiles files = with_build_files({{options.model}, {options.data.class_names}, {}}, options.flags);
-  for (const std::string& input : options.inputs) {  // FILE, or NAME=FILE, where both may hold a '='
-    files.reads.push_back(input);
-    for (size_t at = input.find('='); at != input.npos; at = input.find('=', at + 1))
-      files.reads.push_back(input.substr(at + 1));
-  }
+  for (std::string& path : input_paths(options.inputs)) files.reads.push_back(std::move(path));
   if (std::filesystem::exists(options.output_folder))
     for (const std::string& file : outputs)
       files.writes.push_back({options.output_folder + "/" + file, FileKind::npy, options.force, "--output-dir:"});
   check_files(files);
+}
+
+std::vector<StateBinding> states_in(const std::vector<std::string>& texts, const DataModel& model) {
+  std::vector<std::string> inputs;
+  inputs.reserve(model.inputs().size());
+  for (const InputSpec& input : model.inputs()) inputs.push_back(input.name);
+  std::vector<StateBinding> states;
+  states.reserve(texts.size());
+  for (const std::string& text : texts) states.push_back(parse_state(text, inputs, model.outputs()));
+  return states;
+}
+
+// Whether samples are pieces of a stream, of which a run takes one where the model does not say how many.
+bool is_stream(const Dataset& data, const std::vector<InputSpec>& inputs, const std::vector<StateBinding>& states) {
+  bool open = !states.empty();
+  for (size_t i = 0; open && i < inputs.size(); ++i)
+    open = !data.has_samples(i) || !inputs[i].type.shape[0].is_constant();
+  return open;
+}
+
+bool gives(const std::vector<std::string>& arguments, const std::string& input) {
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [&](const std::string& argument) { return argument.starts_with(input + "="); });
 }
 
 void run(const Options& options, Context& context) {
@@ -154,19 +174,26 @@ void run(const Options& options, Context& context) {
   std::vector<std::string> files;
   if (!options.output_folder.empty()) files = output_file_names(model.outputs());
   check_use(options, files);
-  const Dataset data =
-      open_input_files(parse_input_files(options.inputs, model.inputs()), model.inputs(), data_options);
+  const std::vector<StateBinding> states = states_in(options.states, model);
+  std::vector<InputSpec> inputs = model.inputs();
+  for (InputSpec& input : inputs)
+    for (const StateBinding& state : states) input.whole |= input.name == state.input;
+  const Dataset data = open_input_files(parse_input_files(options.inputs, inputs), inputs, data_options);
   for (const std::string& name : data.filled())
     log(LogLevel::warning, "input '", name, "' is not given and filled with random numbers (seed ", options.seed, ")");
-  if (data.size() == 0) fail(ErrorKind::usage, "the input has no samples");
   std::vector<int64_t> samples = choose_samples(data.size(), data.size(), 0);
   const std::vector<Unreadable> left_out =
       leave_out(data, "--input", samples, options.data.strict, progress.callback());
   const auto count = int64_t(samples.size());
-  const BatchSizes batch = model.choose_batch(data, options.batch);
+  const BatchSizes batch =
+      model.choose_batch(data, options.batch == 0 && is_stream(data, inputs, states) ? 1 : options.batch);
+  if (!states.empty() && batch.size && count % batch.size != 0)
+    fail(ErrorKind::usage, count, " samples cannot be run in batches of ", batch.size,
+         " with a state: a smaller last batch would not go on from it");
   log(LogLevel::info, data.text(), ", in batches of ", batch.size);
 
   Session session(model.engine(data, batch, count));
+  session.keep_state(states);
   const EngineInfo& info = session.engine().info();
   if (info.placeholder)
     log(LogLevel::warning, "calibrated on noise: what this plan answers is meaningless for accuracy");
@@ -174,21 +201,39 @@ void run(const Options& options, Context& context) {
   for (const PortInfo& output : session.engine().outputs()) result.names.push_back(output.name);
   OutputCollector collector(result.names);
   NotFinite broken;
-  for_each_batch(session, data, samples, batch, "running", progress.callback(),
-                 [&](const Batch& filled, const std::vector<Tensor>& outputs) {
-                   for (size_t i = 0; i < filled.inputs.size(); ++i)
-                     broken.look(concat("the input '", model.inputs()[i].name, "'"), filled.inputs[i], filled.names);
-                   collector.add(filled, outputs);
-                   result.samples.insert(result.samples.end(), filled.names.begin(), filled.names.end());
-                 });
+  const auto look = [&](const Batch& filled) {
+    for (size_t i = 0; i < filled.inputs.size(); ++i)
+      broken.look(concat("the input '", model.inputs()[i].name, "'"), filled.inputs[i], filled.names);
+    result.samples.insert(result.samples.end(), filled.names.begin(), filled.names.end());
+  };
+  if (count == 0) {  // the outputs have shapes all the same
+    const Batch none = data.batch(0, 0);
+    collector.add(none, session.run(none.inputs));
+  } else if (states.empty()) {
+    for_each_batch(session, data, samples, batch, "running", progress.callback(),
+                   [&](const Batch& filled, const std::vector<Tensor>& outputs) {
+                     look(filled);
+                     collector.add(filled, outputs);
+                   });
+  } else {
+    for_each_batch(data, samples, batch, "running", progress.callback(), [&](const Batch& filled) {
+      look(filled);
+      std::vector<Tensor> values = filled.inputs;
+      for (const State& state : session.states())
+        if (state.begun || !gives(options.inputs, inputs[state.input].name)) values[state.input] = {};
+      collector.add(filled, session.run(values));
+    });
+  }
   for (const std::string& warning : broken.warnings(count))
     log(LogLevel::warning, warning, "; look at the data and at the preprocessing");
   clear_progress();
   result.outputs = collector.finish();
   result.class_names = data.class_names();
-  result.top_output = find_classes(result.outputs, count);
+  if (count)
+    result.top_output = find_classes(result.outputs, count);  // a state is no class: its value is added behind this
+  for (const State& state : session.states()) result.outputs[state.output] = session.state(state.input);
   const bool asked = options.top > 0 || !result.class_names.empty();
-  if (asked && result.top_output < 0)
+  if (asked && count && result.top_output < 0)
     fail(ErrorKind::usage,
          "no output is that of a classifier ([batch, classes] of floats), so there is no top-k to show");
 
@@ -229,11 +274,8 @@ void add_run(Command& verb, Context& context) {
   verb.add_option("model", options->model, "an ONNX model, which is built first, or a plan").required();
   add_model_flags(verb, options->flags);
   add_force_flag(verb, options->force);
-  verb.add_option("--input", options->inputs,
-                  "file for an input, written NAME=FILE: .npy, .npz, .pb, .csv, a picture or a folder of pictures; "
-                  "NAME= may be left out if the model has one input")
-      .type_size(1)
-      .allow_extra_args(false);
+  add_input_flag(verb, options->inputs);
+  add_state_flag(verb, options->states);
   verb.add_option("--output-dir", options->output_folder,
                   "folder to write the outputs to, each in its own file <output>.npy");
   verb.add_option("--batch", options->batch, "number of samples in a batch; the last batch may be smaller")

@@ -4,12 +4,19 @@
 #include "study/study.h"
 
 #include <cstdio>
+#include <filesystem>
 
+#include "base/log.h"
+#include "base/quote.h"
+#include "bench/table.h"
+#include "cli/config.h"
 #include "cli/data_flags.h"
 #include "cli/json_text.h"
 #include "cli/model.h"
 #include "cli/outputs.h"
+#include "cli/terminal.h"
 #include "cli/verb.h"
+#include "optimize/precision.h"
 #include "study/steps.h"
 #include "study/summary.h"
 
@@ -26,6 +33,7 @@ struct Options {
   int64_t batch = 0, samples = 0, calibration_samples = 0;
   uint64_t seed = 0;
   bool force = false;
+  ConfigFlags config;
 };
 
 std::vector<std::string> precisions_of(const std::string& text) {
@@ -62,8 +70,7 @@ std::string command_of(const Options& options, const BuildOptions& build, const 
   flags.precision = build.precision;
   flags.calibration = build.calibration;
   flags.shapes = shape_flags(build.shapes);
-  if (build.precision != "int8")
-    flags.keep_first = flags.keep_last = false, flags.keep_fp32.clear(), flags.keep_bf16.clear();
+  if (!quantizes(build.precision)) drop_keep_flags(flags);
   keep_also(flags, raised);
   return build_command(flags, options.model);
 }
@@ -93,20 +100,18 @@ StudyOptions study_options(const Options& options, const Context& context, Progr
   return study;
 }
 
-void run(const Options& options, Context& context) {
+// The record.
+Json run_one(const Options& options, Context& context) {
   ProgressLine progress(context);
   const Study study = run_study(study_options(options, context, progress));
   clear_progress();
   if (study.over) context.exit_code = int(ErrorKind::check_failed);
-  if (context.json) {
-    std::fputs(json_text(study.record).c_str(), stdout);
-    return;
+  if (context.json) return study.record;
+  for (const Json& search : study.searches) {
+    if (context.verbosity >= 0) print_table(table_of_json(search.at("table")), "\n");
+    std::printf("%s\n\n", search.at("text").get<std::string>().c_str());
   }
-  if (!study.search.is_null()) {
-    if (context.verbosity >= 0) std::printf("%s\n", terminal_table(table_of_json(study.search.at("table"))).c_str());
-    std::printf("%s\n\n", study.search.at("text").get<std::string>().c_str());
-  }
-  std::fputs(terminal_table(study_table(study.record)).c_str(), stdout);
+  print_table(study_table(study.record));
   for (const Json& row : study.record.at("precisions"))
     if (!row.at("mcnemar").is_null())
       std::printf("%s beside fp32: %s\n", row.at("precision").get<std::string>().c_str(),
@@ -115,6 +120,59 @@ void run(const Options& options, Context& context) {
               study.verdict.c_str());
   std::printf("where the time goes, and why: %s/explain.md; all of it to look at: %s\n", options.output.c_str(),
               study.page.c_str());
+  return study.record;
+}
+
+// What the file says goes before what flags say of all of its models.
+Options of_config(const Options& given, const ConfiguredModel& model) {
+  Options options = given;
+  options.model = model.model;
+  options.data = model.data;
+  options.output = model.output;
+  const auto take = [](std::string& to, const std::string& said) {
+    if (!said.empty()) to = said;
+  };
+  take(options.flags.precision, model.precision);
+  take(options.flags.device, model.device);
+  take(options.max_drop, model.max_drop);
+  take(options.metric, model.metric);
+  take(options.method, model.method);
+  take(options.raise_to, model.raise_to);
+  take(options.duration, model.duration);
+  take(options.classes, model.output_name);
+  take(options.data_flags.preprocess, model.preprocess);
+  take(options.data_flags.class_names, model.class_names);
+  if (!model.shapes.empty()) options.flags.shapes = model.shapes;
+  if (model.threads) options.flags.threads = int(model.threads);
+  if (model.batch) options.batch = model.batch;
+  if (model.samples) options.samples = model.samples;
+  if (model.calibration_samples) options.calibration_samples = model.calibration_samples;
+  return options;
+}
+
+void run(const Options& options, Context& context) {
+  if (!options.model.empty()) {
+    if (options.data.empty() || options.output.empty()) fail(ErrorKind::usage, "a study needs --data and -o");
+    const Json record = run_one(options, context);
+    if (context.json) std::fputs(json_text(record).c_str(), stdout);
+    return;
+  }
+  if (!options.data.empty() || !options.output.empty())
+    fail(ErrorKind::usage, "--data and -o are of the model that is named; none is");
+  Json records = Json::object();
+  for (const ConfiguredModel& model : options.config.models("a study", "MODEL, --data and -o")) {
+    if (model.data.empty()) {
+      log(LogLevel::warning, options.config.path, ": '", model.name, "' has no data, and is not studied");
+      continue;
+    }
+    std::error_code error;
+    std::filesystem::create_directories(std::filesystem::path(model.output).parent_path(), error);
+    if (!context.json) std::printf("%s%s\n", records.empty() ? "" : "\n", printable(model.name).c_str());
+    records[model.name] =
+        with_context([&] { return model.name; }, [&] { return run_one(of_config(options, model), context); });
+  }
+  if (records.empty()) fail(ErrorKind::usage, "no model of '", options.config.path, "' has data: data = \"FOLDER\"");
+  if (context.json) std::fputs(json_text(records).c_str(), stdout);
 }
 
 }  // namespace
@@ -122,17 +180,18 @@ void run(const Options& options, Context& context) {
 void add_study(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
   options->flags.precision = "fp32,int8";
-  verb.add_option("model", options->model, "the ONNX model to study").required();
-  verb.add_option("--data", options->data, "samples: one part calibrates, the rest evaluates; top1 needs labels")
-      .required();
+  verb.add_option("model", options->model, "the ONNX model to study; by default those of the file of --config");
+  verb.add_option("--data", options->data, "samples: one part calibrates, the rest evaluates; top1 needs labels");
   verb.add_option("-o,--output", options->output,
                   "folder to write plans, ranges.json, study.json, study.md, report.html and result.json to; an "
-                  "interrupted study goes on from the steps saved there")
-      .required();
+                  "interrupted study goes on from the steps saved there");
+  options->config.add_to(verb);
   verb.add_option("--precision", options->flags.precision,
-                  "precisions to study, separated by commas: fp32, bf16, int8; fp32 is always included for comparison")
+                  "precisions to study, separated by commas: fp32, bf16, int8, int8+bf16, on a GPU also fp16, tf32, "
+                  "int8+fp16; fp32 is always included for comparison")
       .capture_default_str();
   add_device_flags(verb, options->flags);
+  add_shape_flag(verb, options->flags);
   add_keep_flags(verb, options->flags);
   add_tuning_flags(verb, options->flags);
   verb.add_option("--max-drop", options->max_drop,

@@ -11,6 +11,7 @@
 #include "cli/python.h"
 #include "graph/random.h"
 #include "onnx/import.h"
+#include "optimize/model_source.h"
 #include "runtime/beside.h"
 
 namespace temper::cli {
@@ -110,8 +111,8 @@ void add_verify(Command& verb, Context& context) {
       fail(ErrorKind::usage, "'", options->model,
            "' is a plan, which has no reference in it any more; verify the ONNX model (with the same --shapes)");
     const auto engine = load_or_build(options->model, options->flags, context);
-    const ImportedModel model = import_onnx(
-        options->model, {{}, memory_limit_of(options->flags.memory_limit)});  // as imported: no pass has touched it
+    const ImportedModel model = ModelSource{options->model, "", {}}.import(
+        memory_limit_of(options->flags.memory_limit), engine->info().shapes);  // as imported: no pass has touched it
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < engine->inputs().size(); ++i) {
       const PortInfo& port = engine->inputs()[i];
@@ -144,7 +145,8 @@ void add_verify(Command& verb, Context& context) {
           info.not_lowered.size());
     if (!good || options->nodes) {
       if (session.is_partitioned())
-        log(LogLevel::warning, "shapes inside this model depend on data, so its nodes are not looked at one by one");
+        log(LogLevel::warning,
+            "shapes or branches inside this model depend on data, so its nodes are not looked at one by one");
       else drift = find_drift(session, inputs, want, *options, context);
     }
     if (context.json)

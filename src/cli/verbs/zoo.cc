@@ -2,12 +2,14 @@
 // temper zoo: writes a sample model as ONNX.
 #include "zoo/zoo.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/strict_json.h"
 #include "cli/outputs.h"
+#include "cli/suggest.h"
 #include "cli/verb.h"
 
 namespace temper::cli {
@@ -42,9 +44,14 @@ void add_zoo(Command& verb, Context& context) {
   add_force_flag(verb, options->force);
   verb.add_flag("--list", options->list, "list the sample models");
   verb.callback([options, &context] {
-    if (options->list) return list(context.json);
-    if (options->name.empty() || options->output.empty())
-      fail(ErrorKind::usage, "a name and an output file are needed: temper zoo resnet50 -o resnet50.onnx, or --list");
+    if (options->list || options->name.empty()) return list(context.json);
+    std::vector<std::string> known;
+    for (const ZooEntry& entry : zoo_entries()) known.emplace_back(entry.name);
+    if (std::find(known.begin(), known.end(), options->name) == known.end())
+      fail(ErrorKind::usage, "there is no sample model '", options->name, "'", suggestion(options->name, known),
+           "; temper zoo lists them");
+    if (options->output.empty())
+      fail(ErrorKind::usage, "an output file is needed: temper zoo ", options->name, " -o ", options->name, ".onnx");
     const Output output{options->output, FileKind::our_onnx, options->force, "-o"};
     check_files({{}, {}, {output}});
     const std::string bytes = zoo_model(options->name, options->zoo);

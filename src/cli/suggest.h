@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user may have meant by a word that is not known.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace temper::cli {
+
+// "; perhaps 'build' is meant" where one of the known words is near, otherwise nothing. Near: a third of its letters,
+// and at least one, inserted, left out, replaced or swapped with their neighbour (F. Damerau, V. Levenshtein).
+std::string suggestion(const std::string& word, const std::vector<std::string>& known);
+
+}  // namespace temper::cli

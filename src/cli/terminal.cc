@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/parse.h"
+#include "base/quote.h"
+
+namespace temper::cli {
+
+size_t terminal_width() {
+  if (const char* columns = std::getenv("COLUMNS"))
+    if (const auto width = parse_number<int>(columns); width && *width > 0) return size_t(*width);
+  winsize size{};
+  return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+void print_table(const Table& table, const char* after) {
+  std::fputs(terminal_table(table, terminal_width()).c_str(), stdout);
+  std::fputs(after, stdout);
+}
+
+void print_line(const char* name, const std::string& text) {
+  std::fputs(wrapped(printable(text), 12, name, terminal_width()).c_str(), stdout);
+}
+
+}  // namespace temper::cli

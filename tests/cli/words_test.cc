@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all verbs share on the command line: suggestions, help, --json, colours; and the cache.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+
+namespace temper {
+namespace {
+
+using Json = nlohmann::json;
+
+TEST(Words, WhatIsMistypedIsNamedWithWhatWasMeant) {
+  const std::string folder = test_folder();
+  for (const auto& [arguments, meant] :
+       {std::pair("biuld m.onnx", "there is no verb 'biuld'; perhaps 'build' is meant"),
+        {"build m.onnx --precison fp32", "there is no option '--precison'; perhaps '--precision' is meant"},
+        {"build m.onnx --precison=fp32", "there is no option '--precison'; perhaps '--precision' is meant"},
+        {"zoo resnet51", "there is no sample model 'resnet51'; perhaps 'resnet50' is meant"}}) {
+    const Outcome outcome = temper(folder, arguments);
+    EXPECT_EQ(outcome.code, int(ErrorKind::usage)) << arguments;
+    EXPECT_CONTAINS(outcome.err, meant);
+  }
+  EXPECT_EQ(temper(folder, "frobnicate").err.find("perhaps"), std::string::npos);
+}
+
+TEST(Words, HelpIsAVerbAndFitsTheTerminal) {
+  const std::string folder = test_folder();
+  const Outcome help = temper(folder, "help bench");
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(help.out, temper(folder, "bench --help").out);
+  EXPECT_CONTAINS(help.out, "Usage: temper bench ");
+  EXPECT_EQ(temper(folder, "help").out, temper(folder, "--help").out);
+  EXPECT_EQ(temper(folder, "-V").out, temper(folder, "--version").out);
+  const std::string narrow = temper(folder, "bench --help", "export COLUMNS=80;").out;
+  for (size_t at = 0, end; at < narrow.size(); at = end + 1) {
+    end = narrow.find('\n', at);
+    EXPECT_LE(end - at, 100u) << narrow.substr(at, end - at);  // a name that is long may stand beyond the column
+  }
+}
+
+TEST(Words, JsonGoesToStandardOutputOrToAFileTheSameWayEverywhere) {
+  const std::string folder = test_folder();
+  ASSERT_EQ(temper(folder, "zoo digits_cnn -o m.onnx --quiet").code, 0);
+  const std::string shown = temper(folder, "inspect m.onnx --json").out;
+  EXPECT_EQ(Json::parse(shown).at("schema"), "temper.model/1");
+  EXPECT_EQ(temper(folder, "inspect m.onnx --json -").out, shown);
+  EXPECT_EQ(temper(folder, "inspect m.onnx --json=-").out, shown);
+  const Outcome saved = temper(folder, "inspect m.onnx --json=m.json");
+  EXPECT_EQ(saved.code, 0) << saved.err;
+  EXPECT_EQ(saved.out, "");
+  EXPECT_EQ(read_file(folder + "m.json"), shown);
+  EXPECT_EQ(temper(folder, "inspect m.onnx --json=m.onnx").code, int(ErrorKind::usage));  // never what it reads
+  EXPECT_EQ(temper(folder, "inspect none.onnx --json=none.json").code, int(ErrorKind::bad_file));
+  EXPECT_FALSE(std::filesystem::exists(folder + "none.json"));
+  // Behind as-tensorrt it is the command's own.
+  EXPECT_EQ(temper(folder, "as-tensorrt -- echo --json=echo.json").out, "--json=echo.json\n");
+  EXPECT_FALSE(std::filesystem::exists(folder + "echo.json"));
+  const Outcome benched = temper(folder, "bench m.onnx --iterations 3 --quick --quiet --json");
+  EXPECT_EQ(Json::parse(benched.out).at("schema"), "temper.result/1");
+}
+
+TEST(Words, ColoursAreWhereTheyAreAskedFor) {
+  const std::string folder = test_folder();
+  const char* const warns = "doctor --cuda-path . --quiet --color ";
+  EXPECT_EQ(temper(folder, concat(std::string_view(warns), "never")).code, 0);
+  EXPECT_EQ(temper(folder, concat(std::string_view(warns), "pink")).code, int(ErrorKind::usage));
+  ASSERT_EQ(temper(folder, "zoo digits_cnn -o m.onnx --color never").err.find('\x1b'), std::string::npos);
+  EXPECT_NE(temper(folder, "zoo digits_cnn -o m.onnx --color always").err.find('\x1b'), std::string::npos);
+}
+
+TEST(Cache, IsShownAndClearedByParts) {
+  const std::string folder = test_folder();
+  ASSERT_EQ(temper(folder, "zoo digits_cnn -o m.onnx --quiet").code, 0);
+  ASSERT_EQ(temper(folder, "build m.onnx -o m.plan --quick --quiet").code, 0);
+  const std::string path = temper(folder, "cache --path").out;
+  const std::string cache = path.substr(0, path.size() - 1);
+  ASSERT_TRUE(std::filesystem::exists(cache + "/timings.json")) << path;
+  write_text(cache + "/mine.txt", "somebody's");
+  const Json before = Json::parse(temper(folder, "cache --json").out);
+  EXPECT_EQ(before.at("parts")[0].at("files"), 1);
+  EXPECT_GT(before.at("parts")[0].at("bytes"), 100);
+  EXPECT_EQ(temper(folder, "cache --clear kernels").code, 0);
+  EXPECT_TRUE(std::filesystem::exists(cache + "/timings.json"));
+  EXPECT_CONTAINS(temper(folder, "cache --clear all").out, "cleared");
+  EXPECT_FALSE(std::filesystem::exists(cache + "/timings.json"));
+  EXPECT_TRUE(std::filesystem::exists(cache + "/mine.txt"));
+}
+
+}  // namespace
+}  // namespace temper
