@@ -22,7 +22,7 @@ class Option:
 class Page:
     name: str      # "temper" or "temper-build"
     summary: str
-    usage: str
+    usage: list  # of lines
     sections: list  # (title, [Option])
     footer: str
 
@@ -35,9 +35,10 @@ def parse_entry(head, text):
 
 def parse_help(name, text):
     lines = text.splitlines()
-    summary, usage = lines[0], re.sub(r"^Usage: \S+", "temper", lines[1])
+    blank = lines.index("")
+    summary, usage = lines[0], [re.sub(r"^(Usage:)? *\S+", "temper", line) for line in lines[1:blank]]
     sections, footer, head = [], [], None
-    for line in lines[2:]:
+    for line in lines[blank:]:
         if footer or line.startswith("Exit codes:"):
             footer.append(line)
         elif re.match(r"\S.*:$", line):
@@ -65,7 +66,7 @@ def roff(text):
 
 def man_page(page, version, verbs):
     out = [f'.TH {page.name.upper()} 1 "" "temper {version}" "Temper"', ".SH NAME", f"{roff(page.name)} \\- {roff(page.summary)}",
-           ".SH SYNOPSIS", f".B {roff(page.usage)}"]
+           ".SH SYNOPSIS", "\n.br\n".join(f".B {roff(line)}" for line in page.usage)]
     for title, options in page.sections:
         out.append(f".SH {roff(title.upper())}")
         for option in options:

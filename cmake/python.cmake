@@ -21,6 +21,8 @@ foreach(library nanobind-static nanobind-static-abi3)  # compiled here, but not 
   endif()
 endforeach()
 target_link_libraries(_temper PRIVATE temper_build nlohmann_json::nlohmann_json)
+target_compile_options(_temper PRIVATE ${COLD})
+temper_precompile(_temper nanobind/nanobind.h nanobind/ndarray.h nanobind/stl/string.h nanobind/stl/vector.h)
 # Nothing of Temper's libraries, of ONNX's or of protobuf's may meet what onnx, torch or tensorflow bring into the process.
 target_link_options(_temper PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/python/native/exports.map)
 set_property(TARGET _temper APPEND PROPERTY LINK_DEPENDS ${CMAKE_SOURCE_DIR}/python/native/exports.map)

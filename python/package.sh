@@ -22,6 +22,7 @@ while read -r name path; do
   copy_licence "$real" "$new/licences"
 done < <(ldd "$program" | sed -nE 's/^\s*(\S+) => (\S+) \(.*/\1 \2/p; s/^\s*(\S+) => not found/\1 -/p')
 copy_static_licences "$new/licences" libcrypto.a libprotobuf.a
+cp /usr/share/doc/libtomlplusplus-dev/copyright "$new/licences/libtomlplusplus-dev"  # headers alone, compiled in
 here=$(dirname "$(readlink -f "$0")")/..
 mkdir "$new/python"
 tar -C "$here/python" --exclude=__pycache__ -c temper | tar -C "$new/python" -x  # what temper export hands over to

@@ -17,13 +17,35 @@ namespace temper::python {
 
 namespace {
 
-constexpr const char* numpy_names[kDTypeCount] = {"float32", "float16", "bfloat16", "float64", "int8",
-                                                  "uint8",   "int16",   "uint16",   "int32",   "uint32",
-                                                  "int64",   "uint64",  "bool"};
+// Of numpy, and of the package ml_dtypes, which holds the types that are stored only one in a byte as Temper does.
+constexpr const char* numpy_names[kAllDTypeCount] = {"float32",
+                                                     "float16",
+                                                     "bfloat16",
+                                                     "float64",
+                                                     "int8",
+                                                     "uint8",
+                                                     "int16",
+                                                     "uint16",
+                                                     "int32",
+                                                     "uint32",
+                                                     "int64",
+                                                     "uint64",
+                                                     "bool",
+                                                     "float8_e4m3fn",
+                                                     "float8_e4m3fnuz",
+                                                     "float8_e5m2",
+                                                     "float8_e5m2fnuz",
+                                                     "float8_e8m0fnu",
+                                                     "float4_e2m1fn",
+                                                     "int4",
+                                                     "uint4",
+                                                     "int2",
+                                                     "uint2"};
+bool is_of_ml_dtypes(DType dtype) { return dtype == DType::bf16 || is_stored_only(dtype); }
 
 // numpy functions and types that every run needs. Never freed: an interpreter that ends has let go of modules by then.
 struct Numpy {
-  nb::object empty, types[kDTypeCount];
+  nb::object empty, types[kAllDTypeCount];
 };
 Numpy& numpy() {
   static Numpy* const all = [] {
@@ -31,7 +53,7 @@ Numpy& numpy() {
     const nb::module_ module = nb::module_::import_("numpy");
     numpy->empty = module.attr("empty");
     for (int i = 0; i < kDTypeCount; ++i)
-      if (DType(i) != DType::bf16) numpy->types[i] = module.attr("dtype")(numpy_names[i]);
+      if (!is_of_ml_dtypes(DType(i))) numpy->types[i] = module.attr("dtype")(numpy_names[i]);
     return numpy;
   }();
   return *all;
@@ -85,11 +107,17 @@ Array from_buffer(nb::handle object, const What& what) {
   auto given = std::make_unique<Py_buffer>();
   if (PyObject_GetBuffer(object.ptr(), given.get(), PyBUF_FULL_RO) != 0) {
     nb::python_error error;
-    // numpy gives no buffer of ml_dtypes' bfloat16; its bits are another view of the same memory.
-    if (!nb::hasattr(object, "dtype") || !nb::str(object.attr("dtype")).equal(nb::str("bfloat16"))) throw error;
-    array = from_buffer(object.attr("view")("uint16"), what);
-    array.dtype = DType::bf16;
-    return array;
+    // numpy gives no buffer of ml_dtypes' types; their bits are another view of the same memory.
+    if (!nb::hasattr(object, "dtype")) throw error;
+    const nb::str name(object.attr("dtype"));
+    for (int i = 0; i < kAllDTypeCount; ++i) {
+      if (!is_of_ml_dtypes(DType(i)) || !name.equal(nb::str(numpy_names[i]))) continue;
+      const DType bits = DType(i) == DType::bf16 ? DType::u16 : carrier_of(DType(i));
+      array = from_buffer(object.attr("view")(numpy_names[int(bits)]), what);
+      array.dtype = DType(i);
+      return array;
+    }
+    throw error;
   }
   array.buffer.reset(given.release());
   const Py_buffer& view = *array.buffer;
@@ -112,8 +140,8 @@ bool from_numpy(nb::handle object, Array& array) {
   if (!fields || !(fields->flags & NumpyFields::kContiguous)) return false;
   const nb::object* const types = numpy().types;
   const nb::object* const type =
-      std::find_if(types, types + kDTypeCount, [&](const nb::object& one) { return one.ptr() == fields->descr; });
-  if (type == types + kDTypeCount) return false;
+      std::find_if(types, types + kAllDTypeCount, [&](const nb::object& one) { return one.ptr() == fields->descr; });
+  if (type == types + kAllDTypeCount) return false;
   array.dtype = DType(type - types);
   array.dims.assign(fields->dimensions, fields->dimensions + fields->nd);
   array.data = fields->data;
@@ -284,10 +312,11 @@ nb::object numpy_type(DType dtype) {
   nb::object& type = numpy().types[int(dtype)];
   if (type.is_valid()) return type;
   try {
-    type = nb::module_::import_("numpy").attr("dtype")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+    type = nb::module_::import_("numpy").attr("dtype")(nb::module_::import_("ml_dtypes").attr(numpy_names[int(dtype)]));
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_ImportError)) throw;
-    fail(ErrorKind::unsupported, "numpy has no bfloat16 of its own, and the model gives it: pip install ml_dtypes");
+    fail(ErrorKind::unsupported, "numpy has no ", numpy_names[int(dtype)],
+         " of its own, and the model gives it: pip install ml_dtypes");
   }
   return type;
 }

@@ -21,9 +21,9 @@ struct Array {
   bool writable = false;   // what DLPack gives is, as nothing says otherwise
   // Of the memory: one of the two.
   struct Release {
-    void operator()(Py_buffer* buffer) const {
-      PyBuffer_Release(buffer);
-      delete buffer;
+    void operator()(Py_buffer* held) const {
+      PyBuffer_Release(held);
+      delete held;
     }
   };
   std::unique_ptr<Py_buffer, Release> buffer;

@@ -3,15 +3,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
-#include "base/log.h"
 #include "base/strict_json.h"
 #include "bench/bench_engine.h"
 #include "bench/compare.h"
 #include "bench/compare_engines.h"
 #include "bench/results.h"
 #include "bind.h"
-#include "data/not_finite.h"
 #include "engine.h"
+#include "given.h"
 #include "guard.h"
 #include "measure/paired.h"
 #include "measure/timer.h"
@@ -45,35 +44,6 @@ TimerOptions timer_of(nb::dict options, nb::object callback) {
   return timer;
 }
 
-// Views of the arrays, which keep the memory; none where nothing was given. Values that are not finite are warnings.
-std::vector<Array> given_inputs(nb::handle inputs, const Engine& engine) {
-  if (inputs.is_none()) return {};
-  std::vector<Array> arrays = arrays_of(inputs, engine.inputs());
-  NotFinite broken;
-  int64_t samples = 0;
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    std::vector<std::string> names;
-    for (int64_t s = 0; !arrays[i].dims.empty() && s < arrays[i].dims[0]; ++s) names.push_back(concat(s));
-    samples = std::max(samples, int64_t(names.size()));
-    if (!arrays[i].on_device)
-      broken.look(concat("the input '", engine.inputs()[i].name, "'"), arrays[i].tensor(), names);
-  }
-  for (const std::string& warning : broken.warnings(samples)) log(LogLevel::warning, warning);
-  return arrays;
-}
-std::vector<Tensor> tensors_of(const std::vector<Array>& arrays) {
-  std::vector<Tensor> tensors;
-  for (const Array& array : arrays) tensors.push_back(array.tensor());
-  return tensors;
-}
-std::vector<Dims> shapes_of(const std::vector<Array>& arrays, const Engine& engine, int64_t batch) {
-  if (arrays.empty()) return shapes_for_batch(engine, batch);
-  std::vector<Dims> shapes;
-  for (const Array& array : arrays) shapes.push_back(array.dims);
-  engine.check_shapes(shapes);
-  return shapes;
-}
-
 std::string result_text(const Environment& environment, BenchRun run) {
   const BenchResult result{environment, {std::move(run)}};
   return to_json(result);
@@ -81,20 +51,22 @@ std::string result_text(const Environment& environment, BenchRun run) {
 
 nb::str bench_engine_text(const PyEngine& self, nb::object inputs, nb::dict options, nb::object progress) {
   const auto engine = self.get();
-  const std::vector<Array> arrays = given_inputs(inputs, *engine);
+  const Given given = given_inputs(inputs, *engine);
   const TimerOptions timer = timer_of(options, std::move(progress));
   LoadPattern load;
   load.streams = nb::cast<int>(options["streams"]);
   load.request_rate_per_s = nb::cast<double>(options["rate"]);
   load.transfers = nb::cast<bool>(options["transfers"]);
+  for (auto [input, output] : nb::cast<nb::dict>(options["state"]))
+    load.states.push_back({nb::cast<std::string>(input), nb::cast<std::string>(output)});
   const auto name = nb::cast<std::string>(options["name"]);
   const auto batch = nb::cast<int64_t>(options["batch"]);
   std::string text;
   {
     const WithoutGil released;
     const EnvironmentSampler sampler(engine->threads());
-    const std::vector<Dims> shapes = shapes_of(arrays, *engine, batch);
-    BenchRun run = bench_engine(engine, shapes, timer, load, tensors_of(arrays));
+    const std::vector<Dims> shapes = shapes_for_batch(*engine, given.tensors.empty() ? batch : 0, given.tensors);
+    BenchRun run = bench_engine(engine, shapes, timer, load, given.tensors);
     run.model = name.empty() ? engine->info().source_path : name;
     if (run.model.empty()) run.model = "engine";
     run.command = "temper.bench(engine)";
@@ -164,14 +136,14 @@ Json json_of(double ratio, const std::optional<Interval>& interval, Verdict verd
 nb::str compare_in_turns(nb::object a, nb::object b, nb::dict options, nb::object callback) {
   struct Side {
     std::shared_ptr<const Engine> engine;
-    std::vector<Array> arrays;
+    Given given;
     std::unique_ptr<BenchSession> session;
     nb::object callable;
   } sides[2];
   for (const auto& [side, object] : {std::pair<Side*, nb::object*>{&sides[0], &a}, {&sides[1], &b}})
     if (nb::isinstance<nb::tuple>(*object)) {
       side->engine = nb::cast<PyEngine&>((*object)[0]).get();
-      side->arrays = given_inputs((*object)[1], *side->engine);
+      side->given = given_inputs((*object)[1], *side->engine);
     } else {
       side->callable = *object;
     }
@@ -202,9 +174,9 @@ nb::str compare_in_turns(nb::object a, nb::object b, nb::dict options, nb::objec
         bodies[i] = body_of(side.callable);
         continue;
       }
-      const std::vector<Dims> shapes = shapes_of(side.arrays, *side.engine, batch);
-      side.session = side.arrays.empty() ? std::make_unique<BenchSession>(side.engine, shapes)
-                                         : std::make_unique<BenchSession>(side.engine, tensors_of(side.arrays));
+      const std::vector<Dims> shapes =
+          shapes_for_batch(*side.engine, side.given.tensors.empty() ? batch : 0, side.given.tensors);
+      side.session = std::make_unique<BenchSession>(side.engine, with_random(*side.engine, shapes, side.given.tensors));
       bodies[i] = [session = side.session.get()] { session->run(); };
     }
     const Paired turns = measure_paired(bodies[0], bodies[1], paired);

@@ -16,6 +16,9 @@ void bind_engine(nanobind::module_& module);
 void bind_evaluate(nanobind::module_& module);
 void bind_graph(nanobind::module_& module);
 void bind_log(nanobind::module_& module);
+void bind_nvinfer(nanobind::module_& module);
+void bind_reports(nanobind::module_& module);
+void bind_samples(nanobind::module_& module);
 void bind_session(nanobind::module_& module);
 
 }  // namespace temper::python

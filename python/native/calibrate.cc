@@ -33,9 +33,14 @@ class Calibrator {
     const WithoutGil released;
     return stream_->try_methods();
   }
-  Ranges finish() {
+  // `preprocess`: by input, how its pictures were prepared.
+  Ranges finish(nb::dict preprocess) {
+    std::map<std::string, std::string> said;
+    for (auto [input, words] : preprocess) said[nb::cast<std::string>(input)] = nb::cast<std::string>(words);
     const WithoutGil released;
-    return stream_->finish();
+    Ranges ranges = stream_->finish();
+    ranges.preprocess = std::move(said);
+    return ranges;
   }
   nb::list trials() const {
     nb::list list;
@@ -70,6 +75,12 @@ void bind_calibrate(nb::module_& module) {
       .def_ro("method", &Ranges::method)
       .def_ro("samples", &Ranges::samples)
       .def_ro("notes", &Ranges::notes)
+      .def_prop_ro("preprocess",
+                   [](const Ranges& self) {
+                     nb::dict said;
+                     for (const auto& [input, words] : self.preprocess) said[input.c_str()] = words;
+                     return said;
+                   })
       .def("values", values_of);
   nb::class_<Calibrator>(module, "Calibrator")
       .def(nb::init<nb::object, nb::dict, const std::string&, uint64_t>())

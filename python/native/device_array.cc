@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_array.h"
 
-#include <dlfcn.h>
 #include <nanobind/ndarray.h>
 
-#include <atomic>
-
 #include "bind.h"
+#include "guard.h"
 
 namespace nb = nanobind;
 
@@ -23,10 +21,11 @@ struct Managed {
   std::shared_ptr<void> memory;
 };
 
+// Types that are stored only are given as the bytes that hold their codes: DLPack packs those of 4 and 2 bits.
 nb::dlpack::dtype dlpack_type(DType dtype) {
   using Code = nb::dlpack::dtype_code;
   const auto bits = uint8_t(8 * size_of(dtype));
-  switch (dtype) {
+  switch (carrier_of(dtype)) {
     case DType::bf16: return {uint8_t(Code::Bfloat), bits, 1};
     case DType::boolean: return {uint8_t(Code::Bool), bits, 1};
     case DType::f16:
@@ -74,35 +73,24 @@ nb::object to_dlpack(const DeviceArray& self, nb::object /*stream*/, nb::object 
   return nb::steal(capsule);
 }
 
-// Of the driver that the process has opened; null where none is.
-struct Contexts {
-  int (*get)(void**) = nullptr;
-  int (*set)(void*) = nullptr;
-};
-Contexts contexts() {
-  static std::atomic<void*> found{nullptr};
-  void* driver = found;
-  if (!driver) {
-    driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    if (!driver) return {};
-    found = driver;
+// A copy in the host's memory, as numpy.asarray asks for it.
+nb::object to_array(const DeviceArray& self, nb::object dtype, nb::object copy) {
+  if (!copy.is_none() && !nb::cast<bool>(copy)) {
+    PyErr_SetString(PyExc_ValueError, "an output in a GPU's memory cannot be an array of the host's without a copy");
+    throw nb::python_error();
   }
-  return {reinterpret_cast<int (*)(void**)>(dlsym(driver, "cuCtxGetCurrent")),
-          reinterpret_cast<int (*)(void*)>(dlsym(driver, "cuCtxSetCurrent"))};
+  void* data = nullptr;
+  nb::object array = new_array(self.dtype, self.dims, &data);
+  const int64_t bytes = byte_count(self.dtype, self.dims);
+  if (bytes > 0) {
+    const KeepCurrentGpu kept;
+    const WithoutGil released;
+    Session(self.engine).copy_to_host(data, self.memory.get(), bytes);
+  }
+  return dtype.is_none() ? array : array.attr("astype")(dtype);
 }
 
 }  // namespace
-
-KeepCurrentGpu::KeepCurrentGpu(bool of_gpu) : keeps_(of_gpu) {
-  if (!keeps_) return;
-  if (const Contexts driver = contexts(); driver.get && driver.get(&before_) != 0) keeps_ = false;
-}
-KeepCurrentGpu::~KeepCurrentGpu() {
-  if (!keeps_) return;
-  const Contexts driver = contexts();
-  void* now = nullptr;
-  if (driver.get && driver.set && driver.get(&now) == 0 && now != before_) driver.set(before_);
-}
 
 void bind_device_array(nb::module_& module) {
   nb::class_<DeviceArray>(module, "DeviceArray")
@@ -110,6 +98,7 @@ void bind_device_array(nb::module_& module) {
            nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
       .def("__dlpack_device__",
            [](const DeviceArray& self) { return nb::make_tuple(self.place.type, self.place.index); })
+      .def("__array__", to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
       .def_prop_ro("shape", [](const DeviceArray& self) { return shape_tuple(self.dims); })
       .def_prop_ro("dtype", [](const DeviceArray& self) { return numpy_name(self.dtype); })
       .def_prop_ro("device", [](const DeviceArray& self) { return self.place.name; })

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "arrays.h"
+#include "runtime/keep_current_gpu.h"
 
 namespace temper::python {
 
@@ -15,19 +16,7 @@ struct DeviceArray {
   Dims dims;
   std::shared_ptr<void> memory;
   Place place;
-};
-
-// A thread has a current GPU, by which PyTorch and others go; work on another one changes that. While this lives it
-// may: afterwards the thread has the one it had before.
-class KeepCurrentGpu {
- public:
-  explicit KeepCurrentGpu(bool of_gpu = true);  // false: nothing is done
-  ~KeepCurrentGpu();
-  KeepCurrentGpu(const KeepCurrentGpu&) = delete;
-
- private:
-  bool keeps_;
-  void* before_ = nullptr;  // its context
+  std::shared_ptr<const Engine> engine;  // that wrote it
 };
 
 // What goes, with its last owner, in such a way.

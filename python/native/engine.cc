@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
-#include "base/strict_json.h"
 #include "bench/serve_timings.h"
 #include "bind.h"
+#include "data/carried.h"
 #include "device_array.h"
 #include "guard.h"
 #include "plan/describe.h"
 #include "plan/file.h"
+#include "tune/cache.h"
 #include "tune/default_cache.h"
 
 namespace nb = nanobind;
@@ -34,11 +33,40 @@ PyEngine build(nb::object model, nb::dict options, nb::object progress) {
   return opened(build_engine(source, build));
 }
 
-PyEngine load(const std::string& path, const std::vector<std::string>& library_folders, bool map_file) {
+PyEngine load(nb::object plan, const std::vector<std::string>& library_folders, bool map_file, intptr_t context) {
+  const DeviceSettings settings{library_folders, reinterpret_cast<void*>(context)};
   const KeepCurrentGpu kept;
+  if (!PyBytes_Check(plan.ptr())) {
+    const auto path = nb::cast<std::string>(plan);
+    const WithoutGil released;
+    return opened(Engine::load(path, {.settings = settings, .map_file = map_file}));
+  }
+  const auto bytes = std::as_bytes(std::span(PyBytes_AsString(plan.ptr()), size_t(PyBytes_Size(plan.ptr()))));
   const WithoutGil released;
-  return opened(Engine::load(path, {.settings = {library_folders}, .map_file = map_file}));
+  return opened(Engine::from_bytes(bytes, settings));
 }
+
+// Dimensions that depend on data are None.
+nb::list output_shapes(const PyEngine& self, nb::list shapes) {
+  const auto engine = self.get();
+  std::vector<Dims> given;
+  for (nb::handle shape : shapes) given.push_back(dims_of(shape));
+  std::vector<TensorType> types;
+  {
+    const WithoutGil released;
+    types = engine->output_types(given);
+  }
+  nb::list list;
+  for (const TensorType& type : types) {
+    nb::list dims;
+    for (const Dim& dim : type.shape) dims.append(dim.is_constant() ? nb::object(nb::int_(dim.value())) : nb::none());
+    list.append(nb::tuple(dims));
+  }
+  return list;
+}
+
+// A text of Temper's, or bytes, as Python's bytes.
+nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
 
 // THE list of the limits by their names in Python.
 constexpr std::pair<const char*, int64_t ShapeLimits::*> kLimits[] = {
@@ -101,16 +129,24 @@ BuildOptions options_of(nb::dict options) {
   if (options.contains("ranges"))
     build.ranges = std::make_shared<const Ranges>(nb::cast<const Ranges&>(options["ranges"]));
   read("timing_cache", build.timing_cache);
+  if (options.contains("timings")) build.timings = nb::cast<Timings&>(options["timings"]).cache;
+  if (options.contains("cuda_context"))
+    build.device_settings.cuda_context = reinterpret_cast<void*>(nb::cast<intptr_t>(options["cuda_context"]));
   read("workspace", build.workspace);
   read("memory_limit", build.memory_limit);
+  read("time_limit", build.time_limit);
+  read("measure", build.measure);
   read("segments", build.segments);
   read("buckets", build.buckets);
   read("command", build.command);
+  if (options.contains("preprocess") && !options["preprocess"].is_none())
+    build.preprocess[""] = text_of(named_preprocess(nb::cast<std::string>(options["preprocess"])));
   read("keep_first", build.placement.keep_first);
   read("keep_last", build.placement.keep_last);
   read("cuda_path", build.device_settings.library_folders);
   read("timing_helper", build.timing_helper);
-  for (const auto& [name, dtype] : {std::pair{"keep_fp32", DType::f32}, {"keep_bf16", DType::bf16}}) {
+  for (const auto& [name, dtype] :
+       {std::pair{"keep_fp32", DType::f32}, {"keep_bf16", DType::bf16}, {"keep_fp16", DType::f16}}) {
     std::vector<std::string> nodes;
     read(name, nodes);
     for (std::string& node : nodes) build.placement.keep_nodes[std::move(node)] = dtype;
@@ -120,9 +156,15 @@ BuildOptions options_of(nb::dict options) {
   for (std::string& pass : disabled)
     if (pass == "all") build.passes.all_disabled = true;
     else build.passes.disabled.insert(std::move(pass));
-  if (options.contains("shapes"))
-    for (auto [name, range] : nb::cast<nb::dict>(options["shapes"]))
-      build.shapes[nb::cast<std::string>(name)] = {dims_of(range[0]), dims_of(range[1]), dims_of(range[2])};
+  const auto ranges = [](nb::handle given) {
+    std::map<std::string, ShapeRange> shapes;
+    for (auto [name, range] : nb::cast<nb::dict>(given))
+      shapes[nb::cast<std::string>(name)] = {dims_of(range[0]), dims_of(range[1]), dims_of(range[2])};
+    return shapes;
+  };
+  if (options.contains("shapes")) build.shapes = ranges(options["shapes"]);
+  if (options.contains("profiles"))
+    for (nb::handle profile : nb::cast<nb::list>(options["profiles"])) build.profiles.push_back(ranges(profile));
   return build;
 }
 
@@ -140,6 +182,17 @@ void bind_engine(nb::module_& module) {
             save_engine(*engine, path, force);
           },
           nb::arg("path"), nb::arg("force") = false)
+      .def("to_bytes",
+           [](const PyEngine& self) {
+             const auto engine = self.get();
+             std::string bytes;
+             {
+               const WithoutGil released;
+               bytes = plan_bytes_of(*engine);
+             }
+             return bytes_of(bytes);
+           })
+      .def("output_shapes", output_shapes)
       .def("inputs", [](const PyEngine& self) { return ports_list(self.get()->inputs()); })
       .def("outputs", [](const PyEngine& self) { return ports_list(self.get()->outputs()); })
       .def("info",
@@ -153,6 +206,10 @@ void bind_engine(nb::module_& module) {
              dict["threads"] = engine.threads();
              dict["build_s"] = info.build_s;
              dict["notes"] = info.notes;
+             dict["placeholder"] = info.placeholder;
+             nb::dict preprocess;
+             for (const auto& [input, words] : info.preprocess) preprocess[input.c_str()] = words;
+             dict["preprocess"] = preprocess;
              return dict;
            })
       .def("inspect",
@@ -161,9 +218,7 @@ void bind_engine(nb::module_& module) {
              std::string text;
              {
                const WithoutGil released;
-               PlanFile file = plan_file_of(*engine);
-               file.graph_text = engine->graph_text();
-               text = strict::dump(describe(file, {layers, graph, why}));
+               text = description_of(*engine, {layers, graph, why});
              }
              return nb::str(text.c_str(), text.size());
            })
@@ -172,6 +227,15 @@ void bind_engine(nb::module_& module) {
       .def("statistics", statistics_of)
       .def("close", [](PyEngine& self) { self.open->engine.reset(); })
       .def("is_closed", [](const PyEngine& self) { return !self.open->engine; });
+  nb::class_<Timings>(module, "Timings")
+      .def("__init__",
+           [](Timings* self, const nb::bytes& bytes) {
+             TimingCache cache;
+             if (bytes.size()) cache = TimingCache::of_text({bytes.c_str(), bytes.size()});
+             new (self) Timings{std::make_shared<SharedTimingCache>(std::move(cache))};
+           })
+      .def("add", [](Timings& self, const Timings& other) { self.cache->add_all(other.cache->now()); })
+      .def("to_bytes", [](const Timings& self) { return bytes_of(self.cache->now().text()); });
   module.def("build", build, nb::arg("model"), nb::arg("options"), nb::arg("progress").none());
   module.def("load", load);
   module.def("input_names", [](nb::object model) {

@@ -10,6 +10,7 @@
 #include "arrays.h"
 #include "optimize/model_source.h"
 #include "runtime/engine.h"
+#include "tune/cache.h"
 
 namespace temper::python {
 
@@ -24,6 +25,11 @@ struct OpenEngine {
 struct PyEngine {
   std::shared_ptr<OpenEngine> open;
   const std::shared_ptr<const Engine>& get() const { return open->get(); }
+};
+
+// Measured times in memory, as Python holds them.
+struct Timings {
+  std::shared_ptr<SharedTimingCache> cache;
 };
 
 // What Python gets of an engine. The GIL need not be held.

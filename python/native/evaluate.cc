@@ -6,13 +6,13 @@
 
 #include "base/strict_json.h"
 #include "bind.h"
-#include "data/labels.h"
+#include "data.h"
 #include "device_array.h"
 #include "engine.h"
 #include "evaluate/budget.h"
 #include "evaluate/text.h"
 #include "guard.h"
-#include "plan/file.h"
+#include "optimize/precision.h"
 #include "study/study.h"
 
 namespace nb = nanobind;
@@ -21,66 +21,10 @@ namespace temper::python {
 
 namespace {
 
-// Reads what a dict holds; what it lacks, or holds None for, stays.
-template <class T>
-void read(const nb::dict& options, const char* name, T& value) {
-  if (options.contains(name) && !options[name].is_none()) value = nb::cast<T>(options[name]);
-}
-
 std::optional<Metric> metric_of(const nb::dict& options) {
   std::string text;
   read(options, "metric", text);
   return text.empty() ? std::nullopt : std::optional(parse_metric(text));
-}
-
-// The samples that are asked for. Arrays stay where they are, and are kept alive here.
-struct PyData {
-  DataRequest request;
-  std::vector<Array> arrays;
-};
-PyData data_of(const nb::dict& given) {
-  PyData data;
-  DataRequest& request = data.request;
-  read(given, "path", request.path);
-  if (given.contains("arrays"))
-    for (auto [name, array] : nb::cast<nb::dict>(given["arrays"])) {
-      const std::string key = nb::cast<std::string>(name);
-      data.arrays.push_back(array_of(array, {"data", key}));
-      request.arrays[key] = data.arrays.back().tensor();
-    }
-  read(given, "samples", request.samples);
-  read(given, "seed", request.seed);
-  read(given, "strict", request.strict);
-  read(given, "memory_limit", request.options.memory_limit);
-  read(given, "label_column", request.options.label_column);
-  PreprocessOptions& pictures = request.options.preprocess;
-  read(given, "resize", pictures.resize);
-  read(given, "crop_height", pictures.crop_height);
-  read(given, "crop_width", pictures.crop_width);
-  read(given, "mean", pictures.mean);
-  read(given, "std", pictures.std);
-  read(given, "scale", pictures.scale);
-  bool bgr = false;
-  read(given, "bgr", bgr);
-  if (bgr) pictures.channels = ChannelOrder::bgr;
-  std::string layout, filter, class_names;
-  read(given, "layout", layout);
-  if (!layout.empty()) pictures.layout = layout == "nchw" ? PixelLayout::nchw : PixelLayout::nhwc;
-  read(given, "filter", filter);
-  if (filter == "bicubic") pictures.filter = ResizeFilter::bicubic;
-  read(given, "class_names", class_names);
-  if (!class_names.empty()) request.options.class_names = read_class_names(class_names);
-  return data;
-}
-
-// An engine, the path of a plan, or a model that is built as these options say.
-DataModel data_model_of(nb::handle given, const BuildOptions& build) {
-  if (nb::isinstance<PyEngine>(given)) return DataModel(nb::cast<const PyEngine&>(given).get());
-  const ModelSource source = source_of(given);
-  const WithoutGil released;
-  if (source.bytes.empty() && !source.graph && is_plan(source.path))
-    return DataModel(Engine::load(source.path, {.settings = build.device_settings}), source.path);
-  return DataModel(source, build);
 }
 
 nb::str text_of(const nlohmann::ordered_json& json) {
@@ -134,7 +78,8 @@ nb::tuple build_within(nb::object model, nb::dict options, nb::dict data, nb::di
   nlohmann::ordered_json found;
   {
     const WithoutGil released;
-    found = json_of(keep_budget(source, build, within));
+    found = build.precision == kBestPrecision ? json_of(keep_budget_best(source, build, within))
+                                              : json_of(keep_budget(source, build, within));
     engine = opened(build_engine(source, build));
   }
   return nb::make_tuple(engine, text_of(found), ranges ? nb::cast(*ranges) : nb::none());
@@ -164,11 +109,15 @@ nb::tuple study(const std::string& model, nb::dict build, nb::dict data, nb::dic
   what.build_command = [&](const BuildOptions& one, const KeptNodes& raised) {
     std::string command = concat("temper.build('", model, "', precision='", one.precision, "'");
     if (!one.calibration.empty()) command += concat(", calibration='", one.calibration, "'");
-    for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
       std::string names;
       for (const auto& [node, kept] : raised)
         if (kept == dtype) names += concat(names.empty() ? "" : ", ", "'", node, "'");
-      if (!names.empty()) command += concat(dtype == DType::f32 ? ", keep_fp32=[" : ", keep_bf16=[", names, "]");
+      if (!names.empty())
+        command += concat(dtype == DType::f32   ? ", keep_fp32=["
+                          : dtype == DType::f16 ? ", keep_fp16=["
+                                                : ", keep_bf16=[",
+                          names, "]");
     }
     return command + ")";
   };

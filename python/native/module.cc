@@ -25,11 +25,11 @@ constexpr const char* kind_name(ErrorKind kind) {
 }
 
 void raise(const char* message, ErrorKind kind) {
-  const nb::object type = nb::module_::import_("temper._error").attr("Error");
   // Messages may hold names out of files that are not UTF-8.
   const nb::object text =
       nb::steal(PyUnicode_DecodeUTF8(message, Py_ssize_t(std::char_traits<char>::length(message)), "replace"));
-  PyErr_SetObject(type.ptr(), type(text, kind_name(kind)).ptr());
+  const nb::object error = nb::module_::import_("temper._error").attr("raised")(text, kind_name(kind));
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
 }
 
 void translate(const std::exception_ptr& pointer, void*) {
@@ -37,6 +37,8 @@ void translate(const std::exception_ptr& pointer, void*) {
     std::rethrow_exception(pointer);
   } catch (const Error& error) { raise(error.what(), error.kind()); } catch (const std::bad_alloc&) {
     raise("out of memory", ErrorKind::machine);
+  } catch (const nb::cast_error&) {  // the package checks what it is given; this is for what it does not
+    raise("an argument is of a type that is not taken", ErrorKind::usage);
   }
 }
 
@@ -55,6 +57,9 @@ NB_MODULE(_temper, module) {
   bind_calibrate(module);
   bind_evaluate(module);
   bind_log(module);
+  bind_nvinfer(module);
+  bind_reports(module);
+  bind_samples(module);
 }
 
 }  // namespace temper::python

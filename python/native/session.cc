@@ -16,9 +16,14 @@ namespace {
 // Belongs to one thread at a time, which is checked: two in one session would write into the same memory.
 class PySession {
  public:
-  explicit PySession(const PyEngine& engine) : open_(engine.open), place_(place_of(*engine.get())) {
+  // `state`: outputs by the inputs that they are of the next run.
+  PySession(const PyEngine& engine, nb::dict state) : open_(engine.open), place_(place_of(*engine.get())) {
     const KeepCurrentGpu kept(of_gpu());
     session_ = std::make_unique<Session>(engine.get());
+    std::vector<StateBinding> bindings;
+    for (auto [input, output] : state)
+      bindings.push_back({nb::cast<std::string>(input), nb::cast<std::string>(output)});
+    session_->keep_state(bindings);
     if (of_gpu()) place_.stream = reinterpret_cast<intptr_t>(session_->stream());
   }
 
@@ -64,6 +69,7 @@ class PySession {
   // `results` does.
   struct Arrays {
     std::vector<Array> inputs, targets;
+    std::vector<size_t> input_at, target_at;  // their places among the engine's ports: a state may have no array
     std::vector<const void*> in;
     std::vector<void*> out;
     std::shared_ptr<const Ready> ready;
@@ -71,30 +77,64 @@ class PySession {
     nb::dict results;  // by name
   };
 
-  nb::dict run(nb::handle inputs, nb::handle outputs) {
+  nb::dict run(nb::handle inputs, nb::handle outputs, nb::handle stream) {
     const Turn turn(*this);
     const KeepCurrentGpu kept(of_gpu());
-    Arrays arrays = check(objects_of(inputs, session_->engine().inputs()), outputs);
+    if (!stream.is_none()) return run_in_stream(inputs, outputs, nb::cast<intptr_t>(stream));
+    Arrays arrays = check(given_for(inputs), outputs);
     if (ready_->partitioned) run_partitioned(arrays);
     else launch(arrays);
     return std::move(arrays.results);
   }
 
-  // Both within a turn.
-  Arrays check(const std::vector<nb::object>& inputs, nb::handle outputs) {
+  // What was given for inputs, and which they are: all, but states that are left to the session.
+  struct GivenObjects {
+    std::vector<nb::object> objects;
+    std::vector<PortInfo> ports;
+    std::vector<size_t> at;
+  };
+  GivenObjects given_for(nb::handle inputs) const {
+    GivenObjects given;
+    const std::vector<PortInfo>& ports = engine().inputs();
+    const auto is_left = [&](size_t i) {
+      const auto& states = session_->states();
+      return std::any_of(states.begin(), states.end(), [&](const State& state) { return state.input == i; }) &&
+             !(PyMapping_Check(inputs.ptr()) && PyMapping_HasKeyString(inputs.ptr(), ports[i].name.c_str()));
+    };
+    for (size_t i = 0; i < ports.size(); ++i) {
+      if (is_left(i)) continue;
+      given.at.push_back(i);
+      given.ports.push_back(ports[i]);
+    }
+    given.objects = objects_of(inputs, given.ports);
+    return given;
+  }
+
+  // Within a turn.
+  Arrays check(const GivenObjects& inputs, nb::handle outputs) { return check(inputs, outputs, place_); }
+  Arrays check(const GivenObjects& inputs, nb::handle outputs, const Place& place) {
     Arrays arrays;
-    arrays.inputs = arrays_of(inputs, session_->engine().inputs(), place_);
-    arrays.on_device = !inputs.empty() && arrays.inputs[0].on_device;
-    make_ready(arrays.inputs);
+    arrays.inputs = arrays_of(inputs.objects, inputs.ports, place);
+    arrays.input_at = inputs.at;
+    arrays.on_device = !arrays.inputs.empty() && arrays.inputs[0].on_device;
+    make_ready(arrays);
     arrays.ready = ready_;
     if (ready_->partitioned) {
       if (arrays.on_device || !outputs.is_none()) refuse_partitioned();
       return arrays;
     }
-    for (const Array& array : arrays.inputs) arrays.in.push_back(array.data);
+    arrays.in.resize(engine().inputs().size());
+    for (size_t i = 0; i < arrays.inputs.size(); ++i) arrays.in[arrays.input_at[i]] = arrays.inputs[i].data;
     arrays.out.resize(ready_->made.size());
+    std::vector<PortInfo> ports;
+    for (size_t o = 0; o < ready_->made.size(); ++o) {
+      const auto& states = session_->states();
+      if (std::any_of(states.begin(), states.end(), [&](const State& state) { return state.output == o; })) continue;
+      arrays.target_at.push_back(o);
+      ports.push_back(engine().outputs()[o]);
+    }
     if (outputs.is_none()) make_outputs(arrays);
-    else take_outputs(arrays, objects_of(outputs, session_->engine().outputs(), "output"));
+    else take_outputs(arrays, objects_of(outputs, ports, "output"), ports, place);
     return arrays;
   }
   void launch(const Arrays& arrays) {
@@ -116,6 +156,20 @@ class PySession {
     session_.reset();
   }
 
+  nb::dict state() {
+    const Turn turn(*this);
+    const KeepCurrentGpu kept(of_gpu());
+    nb::dict values;
+    for (const State& state : session_->states())
+      if (const Tensor value = session_->state(state.input); value.defined())
+        values[engine().inputs()[state.input].name.c_str()] = array_from(value);
+    return values;
+  }
+  void reset_state() {
+    const Turn turn(*this);
+    session_->reset_state();
+  }
+
   SessionStatistics statistics() { return Turn(*this), session_->statistics(); }
   int64_t arena_bytes() { return Turn(*this), session_->arena_bytes(); }
 
@@ -130,30 +184,50 @@ class PySession {
  private:
   // The memory of outputs is known afterwards only.
   void run_partitioned(Arrays& arrays) {
-    std::vector<Tensor> tensors;
-    for (const Array& array : arrays.inputs) tensors.push_back(array.tensor());
+    std::vector<Tensor> tensors(engine().inputs().size());
+    for (size_t i = 0; i < arrays.inputs.size(); ++i) tensors[arrays.input_at[i]] = arrays.inputs[i].tensor();
     {
       const WithoutGil released;
       tensors = session_->run(tensors);
     }
     const std::vector<PortInfo>& ports = engine().outputs();
-    for (size_t i = 0; i < ports.size(); ++i) arrays.results[ports[i].name.c_str()] = array_from(tensors[i]);
+    for (size_t i = 0; i < ports.size(); ++i)
+      if (tensors[i].defined()) arrays.results[ports[i].name.c_str()] = array_from(tensors[i]);
+  }
+
+  // Nothing is waited for here: what is in the stream, and will be, is the order.
+  nb::dict run_in_stream(nb::handle inputs, nb::handle outputs, intptr_t stream) {
+    session_->stream();  // refuses other devices
+    if (outputs.is_none())
+      fail(ErrorKind::usage,
+           "a run in a stream writes where you say: give outputs, such as torch.empty(..., device=...)");
+    Place place = place_;
+    place.stream = -1;  // of DLPack: the producer makes nobody wait
+    Arrays arrays = check(given_for(inputs), outputs, place);
+    if (arrays.ready->partitioned) refuse_partitioned();
+    if (!arrays.on_device) fail(ErrorKind::usage, "a run in a stream reads and writes the memory of ", place.name);
+    {
+      const WithoutGil released;
+      session_->run_resident(arrays.in, arrays.out, reinterpret_cast<void*>(stream));
+    }
+    return std::move(arrays.results);
   }
 
   void make_outputs(Arrays& arrays) {
-    for (size_t i = 0; i < ready_->made.size(); ++i) {
+    for (size_t i : arrays.target_at) {
       const Ready::Made& made = ready_->made[i];
       arrays.results[made.name] =
           arrays.on_device ? device_array(made, &arrays.out[i]) : new_array(made.dims, made.dtype, &arrays.out[i]);
     }
   }
 
-  void take_outputs(Arrays& arrays, const std::vector<nb::object>& objects) {
-    arrays.targets = arrays_of(objects, engine().outputs(), place_, "output");
+  void take_outputs(Arrays& arrays, const std::vector<nb::object>& objects, const std::vector<PortInfo>& ports,
+                    const Place& place) {
+    arrays.targets = arrays_of(objects, ports, place, "output");
     for (size_t i = 0; i < objects.size(); ++i) {
-      const Ready::Made& made = ready_->made[i];
+      const Ready::Made& made = ready_->made[arrays.target_at[i]];
       const Array& target = arrays.targets[i];
-      const std::string& name = engine().outputs()[i].name;
+      const std::string& name = ports[i].name;
       if (target.dims != made.dims)
         fail(ErrorKind::usage, "output '", name, "' was given the shape ", target.dims, "; for these inputs it is ",
              made.dims);
@@ -162,7 +236,7 @@ class PySession {
         fail(ErrorKind::usage, "output '", name, "' is ",
              target.on_device ? concat("on ", place_.name) : "in the host's memory",
              " and the inputs are not: give all of them in one place");
-      arrays.out[i] = const_cast<void*>(target.data);
+      arrays.out[arrays.target_at[i]] = const_cast<void*>(target.data);
       arrays.results[made.name] = objects[i];
     }
     if (!arrays.on_device) check_disjoint(arrays);  // in a GPU's memory, what meets is copied
@@ -179,33 +253,40 @@ class PySession {
       return Range{static_cast<const std::byte*>(array.data), byte_count(array.dtype, array.dims)};
     };
     const auto refuse = [&](size_t i, const char* role, const std::string& other) {
-      fail(ErrorKind::usage, "output '", engine().outputs()[i].name, "' shares memory with the ", role, " '", other,
-           "': give it memory of its own");
+      fail(ErrorKind::usage, "output '", engine().outputs()[arrays.target_at[i]].name, "' shares memory with the ",
+           role, " '", other, "': give it memory of its own");
     };
     for (size_t i = 0; i < arrays.targets.size(); ++i) {
       const Range written = range(arrays.targets[i]);
       for (size_t j = 0; j < arrays.inputs.size(); ++j)
-        if (written.meets(range(arrays.inputs[j]))) refuse(i, "input", engine().inputs()[j].name);
+        if (written.meets(range(arrays.inputs[j]))) refuse(i, "input", engine().inputs()[arrays.input_at[j]].name);
       for (size_t j = 0; j < i; ++j)
-        if (written.meets(range(arrays.targets[j]))) refuse(i, "output", engine().outputs()[j].name);
+        if (written.meets(range(arrays.targets[j]))) refuse(i, "output", engine().outputs()[arrays.target_at[j]].name);
     }
   }
 
   nb::object device_array(const Ready::Made& made, void** data) {
     const DType dtype = made.type.dtype;
     DeviceArray array{dtype, made.dims, keeping_current_gpu(session_->allocate_resident(byte_count(dtype, made.dims))),
-                      place_};
+                      place_, open_->get()};
     *data = array.memory.get();
     return nb::cast(std::move(array));
   }
 
   // For the shapes of these inputs, which ready_ is of then.
-  void make_ready(const std::vector<Array>& inputs) {
-    bool same = ready_ && ready_->shapes.size() == inputs.size();
+  void make_ready(const Arrays& arrays) {
+    const std::vector<Array>& inputs = arrays.inputs;
+    bool same = session_->states().empty() && ready_ && ready_->shapes.size() == inputs.size();
     for (size_t i = 0; same && i < inputs.size(); ++i) same = ready_->shapes[i] == inputs[i].dims;
     if (same) return;
-    std::vector<Dims> shapes;
-    for (const Array& array : inputs) shapes.push_back(array.dims);
+    std::vector<Dims> shapes(engine().inputs().size());
+    std::vector<char> given(shapes.size(), 0);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      shapes[arrays.input_at[i]] = inputs[i].dims;
+      given[arrays.input_at[i]] = 1;
+    }
+    session_->add_state_shapes(given, shapes);
+    if (ready_ && ready_->shapes == shapes) return;
     make_ready(shapes);
   }
   void make_ready(const std::vector<Dims>& shapes) {
@@ -248,8 +329,7 @@ class Binding {
       : owner_(std::move(session)), session_(nb::cast<PySession&>(owner_)) {
     const PySession::Turn turn(session_);
     const KeepCurrentGpu kept(session_.of_gpu());
-    const std::vector<PortInfo>& ports = session_.engine().inputs();
-    given_ = objects_of(inputs, ports);
+    given_ = session_.given_for(inputs);
     arrays_ = session_.check(given_, outputs);
     if (arrays_.ready->partitioned) PySession::refuse_partitioned();
     // Whoever reads an output on a stream of his own must be waited for before the next run, and only his framework
@@ -258,7 +338,7 @@ class Binding {
       fail(ErrorKind::usage,
            "a binding in the memory of a GPU writes where you say: give outputs, such as torch.empty(..., device=...)");
     nb::dict by_name;
-    for (size_t i = 0; i < ports.size(); ++i) by_name[ports[i].name.c_str()] = given_[i];
+    for (size_t i = 0; i < given_.ports.size(); ++i) by_name[given_.ports[i].name.c_str()] = given_.objects[i];
     inputs_ = read_only(by_name);
     outputs_ = read_only(arrays_.results);
   }
@@ -287,7 +367,7 @@ class Binding {
 
   nb::object owner_;
   PySession& session_;
-  std::vector<nb::object> given_;
+  PySession::GivenObjects given_;
   PySession::Arrays arrays_;
   nb::object inputs_, outputs_;  // by name, and read only: what is put there would not be run
 };
@@ -296,16 +376,21 @@ class Binding {
 
 void bind_session(nb::module_& module) {
   nb::class_<PySession>(module, "Session")
-      .def(nb::init<const PyEngine&>())
-      .def("run", &PySession::run, nb::arg("inputs"), nb::arg("outputs") = nb::none())
+      .def(nb::init<const PyEngine&, nb::dict>(), nb::arg("engine"), nb::arg("state") = nb::dict())
+      .def("run", &PySession::run, nb::arg("inputs").none(), nb::arg("outputs") = nb::none(), nb::kw_only(),
+           nb::arg("stream") = nb::none())
       .def(
           "bind",
           [](nb::handle self, nb::handle inputs, nb::handle outputs) {
             return Binding(nb::borrow(self), inputs, outputs);
           },
-          nb::arg("inputs"), nb::arg("outputs") = nb::none(),
+          nb::arg("inputs").none(), nb::arg("outputs") = nb::none(),
           "As Engine.bind, in this session: its bindings share its memory and take turns.")
       .def("prepare", &PySession::prepare)
+      .def("state", &PySession::state,
+           "By input: a copy of what the next run takes; nothing before the first run. `Engine.session` says what a "
+           "state is.")
+      .def("reset_state", &PySession::reset_state, "States begin again, with zeros.")
       .def("close", &PySession::close)
       .def_prop_ro("runs", [](PySession& self) { return self.statistics().runs; })
       .def_prop_ro("plans_made", [](PySession& self) { return self.statistics().plans_made; })

@@ -8,7 +8,17 @@ import importlib as _importlib
 import os as _os
 import sys as _sys
 
-from ._error import Error
+from ._error import (
+    ArgumentTypeError,
+    CheckFailed,
+    Error,
+    FileError,
+    MachineError,
+    MissingFileError,
+    MissingPackageError,
+    UnsupportedError,
+    UsageError,
+)
 
 try:
     # TensorFlow shows its protobuf and its oneDNN to every library that is loaded after it. The libraries of this module have
@@ -24,11 +34,15 @@ try:
     from ._graph import Graph
     from ._calibrate import MethodTrial, Ranges, TensorRange, calibrate
     from ._data import Data
-    from ._build import LayerDecision, MixedPrecision, build
+    from ._build import LayerDecision, MixedPrecision, Timings, build
     from ._bench import BenchResult, Comparison, bench, compare, load_results, save_results
     from ._evaluate import Evaluation, McNemar, OutputDifference, Share, evaluate
     from ._study import StudiedPrecision, Study, study
     from ._log import set_log_callback
+    from ._profile import ExplainedEngine, Explanation, Finding, Profile, ProfiledStep, explain, profile
+    from ._report import Gate, GatedRun, Report, gate, report
+    from ._run import Answers, Batch, Batches, RankedClass, batches, run
+    from ._show import frame
 except ModuleNotFoundError as _absent:  # python -m temper export needs neither: in a checkout, or to say what to install
     if _absent.name not in ("temper._temper", "numpy"):
         raise
@@ -41,8 +55,13 @@ except ModuleNotFoundError as _absent:  # python -m temper export needs neither:
 
 
 __all__ = [
+    "Answers",
+    "ArgumentTypeError",
+    "Batch",
+    "Batches",
     "BenchResult",
     "Binding",
+    "CheckFailed",
     "Comparison",
     "Data",
     "DeviceArray",
@@ -50,28 +69,51 @@ __all__ = [
     "EngineStatistics",
     "Error",
     "Evaluation",
+    "ExplainedEngine",
+    "Explanation",
+    "FileError",
+    "Finding",
+    "Gate",
+    "GatedRun",
     "Graph",
     "LayerDecision",
+    "MachineError",
     "McNemar",
     "MethodTrial",
+    "MissingFileError",
+    "MissingPackageError",
     "MixedPrecision",
     "OutputDifference",
     "Port",
+    "Profile",
+    "ProfiledStep",
     "Ranges",
+    "RankedClass",
+    "Report",
     "Session",
     "ShapeLimits",
     "Share",
     "StudiedPrecision",
     "Study",
     "TensorRange",
+    "Timings",
+    "UnsupportedError",
+    "UsageError",
     "__version__",
+    "batches",
     "bench",
     "build",
     "calibrate",
     "compare",
     "evaluate",
+    "explain",
+    "frame",
+    "gate",
     "load",
     "load_results",
+    "profile",
+    "report",
+    "run",
     "save_results",
     "set_log_callback",
     "study",

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m temper VERB ...: what `temper export` and `temper verify --source` hand over to."""
+"""python -m temper VERB ...: what `temper export`, `temper verify --source` and `temper versus` hand over to."""
 import sys
+
+if sys.argv[1:2] == ["versus"]:
+    from temper.versus import contest
+    sys.exit(contest.main(sys.argv[2:]))
 
 from temper.export import cli
 

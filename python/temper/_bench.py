@@ -11,7 +11,10 @@ from typing import Any, Union
 
 from . import _temper
 from ._engine import Engine
-from ._error import Error
+from ._check import number, whole
+from ._error import Error, must_exist
+from ._show import table
+from ._speech import python_of
 
 Progress = Union[Callable[[str], object], None]
 
@@ -20,7 +23,7 @@ Progress = Union[Callable[[str], object], None]
 class BenchResult:
     """One measured run. Times are milliseconds; None where something is not known, and ``notes`` says why.
 
-    ``pandas.DataFrame([dataclasses.asdict(r) for r in results])`` is a table of them. ``record`` is the whole run as
+    ``temper.frame(results)`` is a table of them. ``record`` is the whole run as
     docs/results.md has it, ``environment`` what it was measured on.
     """
 
@@ -62,6 +65,11 @@ class BenchResult:
     record: dict[str, Any] = dataclasses.field(repr=False)
     environment: dict[str, Any] = dataclasses.field(repr=False)
 
+    def _repr_html_(self) -> str:
+        known = "" if self.median_low_ms is None else f"{self.median_low_ms:.4g} to {self.median_high_ms:.4g}"
+        row = (self.model, self.precision, self.batch, self.median_ms, known, self.p99_ms, self.throughput_per_s, self.device)
+        return table(("model", "precision", "batch", "median ms", "95 % interval", "p99 ms", "items/s", "device"), [row], notes=self.warnings)
+
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Writes a result file, which ``temper compare`` and ``temper report`` read. Only ``force`` replaces a file of another kind."""
         save_results(path, [self], force=force)
@@ -84,6 +92,9 @@ class Comparison:
     seconds: float = 0
     a_ms: tuple[float, ...] = dataclasses.field(default=(), repr=False)
     b_ms: tuple[float, ...] = dataclasses.field(default=(), repr=False)
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self}</p>"
 
     def __str__(self) -> str:
         if self.low is None or self.high is None:
@@ -114,7 +125,7 @@ def _results_of(text: str) -> list[BenchResult]:
         times = {f"{name}_ms": latency[name] for name in ("median", "mean", "stddev", "min", "max", "p90", "p95", "p99")}
         results.append(BenchResult(
             **same, **times, median_low_ms=low, median_high_ms=high, samples_ms=tuple(run["samples_ms"] or ()),
-            warnings=tuple(_temper.warnings(alone)), record=run, environment=whole["environment"]))  # fmt: skip
+            warnings=tuple(python_of(one) for one in _temper.warnings(alone)), record=run, environment=whole["environment"]))  # fmt: skip
     return results
 
 
@@ -125,7 +136,7 @@ def save_results(path: str | os.PathLike[str], results: Iterable[BenchResult], *
 
 def load_results(path: str | os.PathLike[str]) -> list[BenchResult]:
     """The runs of a result file, those of ``temper bench`` too. Error of kind ``bad_file`` for what is none."""
-    return _results_of(_temper.load_result(os.fspath(path)))
+    return _results_of(_temper.load_result(must_exist(path, "the result")))
 
 
 def _call_of(function: Callable[..., Any], inputs: Any) -> Callable[[], Any]:
@@ -149,8 +160,8 @@ def _shapes_of(inputs: Any, names: list[str]) -> dict[str, tuple[int, ...]]:
 
 def _check_counts(**counts: int | float | None) -> None:
     for name, value in counts.items():
-        if value is not None and not value > 0:
-            raise Error(f"{name} is {value}; it must be above 0")
+        if value is not None:
+            number(name, value, 0)
 
 
 def bench(
@@ -166,6 +177,7 @@ def bench(
     streams: int = 1,
     rate: float | None = None,
     transfers: bool = False,
+    state: Mapping[str, str] | None = None,
     device: str = "cpu",
     precision: str = "",
     threads: int = 0,
@@ -179,7 +191,7 @@ def bench(
     what
         An engine, or a function: a PyTorch or Keras model, a lambda. One that starts work on a GPU must wait for it.
     inputs
-        Of an engine, as :meth:`Engine.run` takes them; seeded random numbers without. Of a function, its arguments: a
+        Of an engine, as :meth:`Engine.run` takes them, and seeded random numbers for what a dict leaves out. Of a function, its arguments: a
         dict by name, a sequence, or one.
     name
         What the result calls it; the model's path or the function's name without.
@@ -198,6 +210,8 @@ def bench(
         Of an engine: requests a second that come by chance, whether or not the last is done.
     transfers
         Of an engine on a GPU: the host's time with the copies in and out, not the GPU's own.
+    state
+        Of an engine: inputs with the output that is each of the next run, as for :meth:`Engine.session`.
     device, precision, threads, model
         Of a function: what the record says of it. ``model``, the ONNX file of the same model, makes it comparable with
         engines by ``temper compare``.
@@ -210,8 +224,11 @@ def bench(
         What the function raises comes back as it is.
     """
     _check_counts(batch=batch, duration=duration, error=error, iterations=iterations, streams=streams, rate=rate)
-    if warmup is not None and warmup < 0:
-        raise Error(f"warmup is {warmup}; it must be 0 or above")
+    if warmup is not None:
+        whole("warmup", warmup, 0)
+    for count, value in (("batch", batch), ("iterations", iterations), ("streams", streams), ("threads", threads)):
+        if value is not None:
+            whole(count, value)
     options: dict[str, Any] = {
         "name": name,
         "duration": float(duration),
@@ -222,12 +239,12 @@ def bench(
     if isinstance(what, Engine):
         if device != "cpu" or precision or threads or model is not None:
             raise Error("device, precision, threads and model are the engine's own; leave them out")
-        options |= {"batch": batch or 0, "streams": streams, "rate": float(rate or 0), "transfers": transfers}
+        options |= {"batch": batch or 0, "streams": streams, "rate": float(rate or 0), "transfers": transfers, "state": dict(state or {})}
         return _results_of(_temper.bench_engine(what._native, inputs, options, progress))[0]
     if not callable(what):
         raise Error(f"a {type(what).__name__} cannot be measured; give an engine or a function")
-    if streams != 1 or rate is not None or transfers:
-        raise Error("streams, rate and transfers are of engines; a function is called one time after the other")
+    if streams != 1 or rate is not None or transfers or state:
+        raise Error("streams, rate, transfers and state are of engines; a function is called one time after the other")
     path = None if model is None else os.fspath(model)
     shapes = _shapes_of(inputs, [] if path is None else _temper.input_names(path))
     options |= {

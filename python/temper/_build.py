@@ -12,8 +12,10 @@ from . import _temper
 from ._calibrate import Ranges, _calibrated
 from ._data import DataSource, data_of
 from ._engine import Engine, _cuda_folders
-from ._error import Error
+from ._check import flag, names, number, text, whole
+from ._error import ArgumentTypeError, Error, must_exist
 from ._model import Model, model_of
+from ._show import rows_of, table
 from ._serve_timings import command as _timing_helper
 
 Shape = Sequence[int]
@@ -45,8 +47,27 @@ def shapes_of(shapes: Shapes | None, model: Any) -> dict[str, Any]:
     return {name: _range_of(shape) for name, shape in shapes.items()}
 
 
-def timing_cache_of(path: str | os.PathLike[str] | None) -> str:
-    if path is None:
+class Timings:
+    """Measured times in memory, for ``timing_cache`` of :func:`build`, which reads and extends them; several builds may at once.
+
+    ``Timings(data)`` starts with the bytes of :meth:`to_bytes`, or of a timing cache file. Raises Error: ``bad_file`` for what is neither,
+    ``unsupported`` for those of a later version. Times of other machines are kept and not used.
+    """
+
+    def __init__(self, data: bytes = b"") -> None:
+        self._native = _temper.Timings(bytes(data))
+
+    def add(self, other: Timings) -> None:
+        """Takes what ``other`` holds; of what both know, the time of the quieter machine, then the later one."""
+        self._native.add(other._native)
+
+    def to_bytes(self) -> bytes:
+        """JSON, as a timing cache file has it."""
+        return self._native.to_bytes()
+
+
+def timing_cache_of(path: str | os.PathLike[str] | Timings | None) -> str:
+    if path is None or isinstance(path, Timings):
         return ""
     path = os.fspath(path)
     return _temper.default_timing_cache() if path == DEFAULT else path
@@ -64,7 +85,7 @@ class LayerDecision:
     saves_ms: float | None
     """What the lower precision saves, as measured."""
     decision: str
-    """``"int8"``, ``"fp16"``, ``"bf16"`` or ``"fp32"``."""
+    """The precision of the build, or ``"fp16"``, ``"bf16"`` or ``"fp32"``."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +110,15 @@ class MixedPrecision:
     """What was calibrated for it, where no ranges were given."""
     record: dict[str, Any] = dataclasses.field(repr=False)
 
+    def _rows(self) -> list[dict[str, Any]]:
+        return rows_of(list(self.layers))
+
+    def _repr_html_(self) -> str:
+        kept = "keeps" if self.holds else "does not keep"
+        return table(("layer", "drop", "noise / signal", "saves ms", "decision"),
+                     ((la.layer, la.drop, la.noise_share, la.saves_ms, la.decision) for la in self.layers[:20]),
+                     caption=f"{self.precision} {kept} the budget of {100 * self.max_drop:g} % by {self.metric}: {100 * self.drop:.3g} %; the worst layers")  # fmt: skip
+
 
 def mixed_of(record: dict[str, Any], ranges: Ranges | None = None) -> MixedPrecision:
     same = {name: record[name] for name in ("precision", "metric", "max_drop", "drop", "holds", "samples", "candidates")}
@@ -101,46 +131,71 @@ def build_options(
     *,
     precision: str = "fp32",
     shapes: Shapes | None = None,
+    profiles: Iterable[Shapes] = (),
     calibration: Ranges | str | os.PathLike[str] | None = None,
     device: str = "cpu",
     threads: int = 0,
-    timing_cache: str | os.PathLike[str] | None = DEFAULT,
+    timing_cache: str | os.PathLike[str] | Timings | None = DEFAULT,
     workspace: int | None = None,
     memory_limit: int | None = None,
+    time_limit: float = 120,
     keep_first: bool = False,
     keep_last: bool = False,
     keep_fp32: Iterable[str] = (),
     keep_bf16: Iterable[str] = (),
+    keep_fp16: Iterable[str] = (),
     disable: Iterable[str] = (),
     quick: bool = False,
+    measure: bool = True,
     cuda_path: str | os.PathLike[str] | None = None,
+    cuda_context: int = 0,
+    preprocess: str | os.PathLike[str] | None = None,
 ) -> dict[str, Any]:
     """What the native module takes of :func:`build`'s arguments. ``source``: what it takes as the model."""
-    if threads < 0:
-        raise Error(f"threads is {threads}; 0 means all that the process may use")
+    if isinstance(time_limit, (int, float)) and not time_limit > 0:
+        raise Error(f"time_limit is {time_limit}; it must be above 0, in seconds")
     options: dict[str, Any] = {
-        "precision": precision,
+        "precision": text("precision", precision),
         "shapes": shapes_of(shapes, source),
-        "device": device,
-        "threads": threads,
-        "timing_cache": timing_cache_of(timing_cache),
-        "workspace": -1 if workspace is None else workspace,
-        "memory_limit": -1 if memory_limit is None else memory_limit,
-        "keep_first": keep_first,
-        "keep_last": keep_last,
-        "keep_fp32": list(keep_fp32),
-        "keep_bf16": list(keep_bf16),
-        "disable": list(disable),
-        "segments": not quick,
+        "profiles": [shapes_of(profile, source) for profile in profiles],
+        "device": text("device", device),
+        "threads": whole("threads", threads, 0, "0 means all that the process may use"),
+        "timing_cache": timing_cache_of(timing_cache) if measure else "",
+        "workspace": -1 if workspace is None else whole("workspace", workspace, 0),
+        "memory_limit": -1 if memory_limit is None else whole("memory_limit", memory_limit, 0),
+        "time_limit": number("time_limit", time_limit),
+        "keep_first": flag("keep_first", keep_first),
+        "keep_last": flag("keep_last", keep_last),
+        "keep_fp32": names("keep_fp32", keep_fp32),
+        "keep_bf16": names("keep_bf16", keep_bf16),
+        "keep_fp16": names("keep_fp16", keep_fp16),
+        "disable": names("disable", disable),
+        "segments": not flag("quick", quick),
+        "measure": flag("measure", measure),
         "cuda_path": _cuda_folders(cuda_path),
+        "cuda_context": whole("cuda_context", cuda_context, 0),
         "timing_helper": _timing_helper() if device.startswith("cuda") else [],
         "command": f"temper.build({source if isinstance(source, str) else '<bytes>'!r}, precision={precision!r})",
     }
+    if preprocess is not None:
+        options["preprocess"] = os.fspath(preprocess)
+    if isinstance(timing_cache, Timings):
+        options["timings"] = timing_cache._native
     if isinstance(calibration, Ranges):
         options["ranges"] = calibration._native
     elif calibration is not None:
-        options["calibration"] = os.fspath(calibration)
+        if not isinstance(calibration, (str, os.PathLike)):
+            raise ArgumentTypeError(f"calibration is a {type(calibration).__name__}; it must be Ranges, or the path of a file of them")
+        options["calibration"] = must_exist(calibration, "the ranges")
     return options
+
+
+def _is_data(calibration: Any) -> bool:
+    """Batches, a folder or arrays in a file, to calibrate on; not ranges."""
+    if isinstance(calibration, (str, os.PathLike)):
+        path = os.fspath(calibration)
+        return os.path.isdir(path) or path.lower().endswith((".npy", ".npz", ".csv"))
+    return calibration is not None and not isinstance(calibration, Ranges)
 
 
 def build(
@@ -148,21 +203,27 @@ def build(
     *,
     precision: str = "fp32",
     shapes: Shapes | None = None,
-    calibration: Ranges | str | os.PathLike[str] | Iterable[Any] | None = None,
+    profiles: Iterable[Shapes] = (),
+    calibration: Ranges | DataSource | Iterable[Any] | None = None,
     method: str = "auto",
     seed: int = 0,
     device: str = "cpu",
     threads: int = 0,
-    timing_cache: str | os.PathLike[str] | None = DEFAULT,
+    timing_cache: str | os.PathLike[str] | Timings | None = DEFAULT,
     workspace: int | None = None,
     memory_limit: int | None = None,
+    time_limit: float = 120,
     keep_first: bool = False,
     keep_last: bool = False,
     keep_fp32: Iterable[str] = (),
     keep_bf16: Iterable[str] = (),
+    keep_fp16: Iterable[str] = (),
     disable: Iterable[str] = (),
     quick: bool = False,
+    measure: bool = True,
     cuda_path: str | os.PathLike[str] | None = None,
+    cuda_context: int = 0,
+    preprocess: str | os.PathLike[str] | None = None,
     max_drop: float | None = None,
     data: DataSource | None = None,
     metric: str | None = None,
@@ -178,12 +239,17 @@ def build(
     model
         A path of an ONNX file, its bytes, an ``onnx.ModelProto``, or a :class:`Graph`.
     precision
-        ``"fp32"``, ``"bf16"`` or ``"int8"``, and on a GPU also ``"tf32"`` and ``"fp16"``.
+        ``"fp32"``, ``"bf16"``, ``"int8"`` or ``"int8+bf16"``, and on a GPU also ``"tf32"``, ``"fp16"`` and ``"int8+fp16"``:
+        layers in INT8 or 16 bits, whichever is faster, and everything else in 16 bits. ``"best"`` is the fastest of them, as
+        measured (those with INT8 need ``calibration``), and with ``max_drop`` the fastest that keeps it; :attr:`Engine.notes`, or
+        the ``tried`` of :attr:`MixedPrecision.record`, say what each took.
     shapes
         Of inputs that leave dimensions open, by name (the name may be dropped where there is one input): a shape, or
         (min, opt, max). An open batch without one means 1, said in :attr:`Engine.notes`.
+    profiles
+        Instead of ``shapes``: several of them. The engine takes shapes that one of them holds, and is tuned for all.
     calibration
-        For ``"int8"``: :class:`Ranges`, the path of a file of them, or an iterable of batches to calibrate on first.
+        For ``"int8"``, alone or with 16 bits, and ``"fp16"``: :class:`Ranges`, the path of a file of them, or what to calibrate on first: an iterable of batches, a folder of pictures, an ``.npy``, ``.npz`` or CSV file, or :class:`Data`.
     method, seed
         Of that calibration; see :func:`calibrate`. ``"auto"`` judges with the layers kept that are to be kept here.
         With ``data``, the seed also chooses the samples.
@@ -192,22 +258,34 @@ def build(
     threads
         Of the CPU, for one run; 0: all that this process may use.
     timing_cache
-        A file of measured times, read and extended. The default is the one that the program uses; None: none.
+        A file of measured times, or :class:`Timings`: read and extended. The default is the file that the program uses; None: none.
     workspace
         Bytes of scratch memory that a kernel may take at most.
     memory_limit
         Bytes that the model may take: read, its constants folded, its activations. None: so many times its size.
-    keep_first, keep_last, keep_fp32, keep_bf16
-        For ``"int8"``: layers that stay in a higher precision, by position or by name; ``keep_fp32`` also for ``"fp16"`` and ``"bf16"``.
+    time_limit
+        Seconds that the search for one shape's plan may take. What is not measured by then is left out, and a note says so.
+    keep_first, keep_last, keep_fp32, keep_bf16, keep_fp16
+        For ``"int8"``, alone or with these 16 bits: layers that stay in a higher precision, by position or by name; ``keep_fp32``
+        also for ``"fp16"`` and ``"bf16"``.
     disable
         Passes to leave out; ``["all"]`` for none.
     quick
         Whether slices of the batch are left unsearched, which shortens the build.
+    measure
+        False builds at once: each step takes the first kernel that can compute it, and none is timed. The answers are right; the
+        engine may be several times slower.
     cuda_path
         A folder to look for NVIDIA's libraries in first; then come those that are packages of this Python, and the system's.
+    cuda_context
+        For a GPU: the address of a CUcontext in which the engine works, for callers whose memory and streams lie in one of their own
+        making; it must outlive the engine. 0: the primary one, which PyTorch uses.
+    preprocess
+        Of a model that takes pictures: how they become inputs, for the engine to remember, as ``preprocess`` of :class:`Data`. Without, as
+        the calibration, ``data`` or the model have it.
     max_drop
-        For ``"int8"``, ``"fp16"`` and ``"bf16"``: the loss that is allowed on ``data``, as a share (0.005 is 0.5 %). The layers
-        that lose most stay in FP32 (of INT8 in BF16, if that is enough) until the loss is within it. What was found is
+        For ``"int8"``, ``"fp16"``, ``"bf16"`` and INT8 with 16 bits: the loss that is allowed on ``data``, as a share (0.005 is
+        0.5 %). The layers that lose most stay in FP32 (of INT8 in 16 bits, if that is enough) until the loss is within it. What was found is
         :attr:`Engine.mixed`, whose ``holds`` is False where even FP32 does not keep the budget.
     data
         What the loss is measured on: a path, arrays by input name with the right classes as ``"labels"``, or :class:`Data`.
@@ -216,7 +294,8 @@ def build(
         What ``max_drop`` limits: ``"top1"`` (with labels), ``"agreement"`` (a classifier without), ``"cosine"`` (1 - cosine) or
         ``"snr"`` (noise / signal).
     raise_to
-        For ``"int8"``: ``"bf16"`` (FP32 where that loses too much) or ``"fp32"``; by default BF16 where the CPU has it.
+        For ``"int8"``: ``"bf16"`` (FP32 where that loses too much) or ``"fp32"``; by default BF16 where the device has it. With
+        INT8 and 16 bits these are the default.
     samples
         How many of the data are used, chosen by ``seed``; 500 without.
     output_name
@@ -230,23 +309,23 @@ def build(
         ``usage``, ``bad_file`` or ``unsupported``; the message names the node and what to do.
     """
     source = model_of(model)
-    passes = list(disable)
-    placement = {"keep_first": keep_first, "keep_last": keep_last, "keep_fp32": list(keep_fp32), "keep_bf16": list(keep_bf16)}
+    passes = names("disable", disable)
+    placement = {"keep_first": keep_first, "keep_last": keep_last, "keep_fp32": names("keep_fp32", keep_fp32),
+                 "keep_bf16": names("keep_bf16", keep_bf16), "keep_fp16": names("keep_fp16", keep_fp16)}  # fmt: skip
     if (max_drop is None) != (data is None):
         raise Error("data and max_drop go together; to calibrate alone: calibration=batches, or temper.calibrate")
     if max_drop is None and (metric is not None or raise_to or samples is not None or output_name):
         raise Error("metric, raise_to, samples and output_name belong to max_drop")
-    if max_drop is not None and not 0 <= max_drop <= 1:
+    if max_drop is not None and not 0 <= number("max_drop", max_drop) <= 1:
         raise Error(f"max_drop is {max_drop}; it must be a share from 0 to 1, like 0.005 for 0.5 %")
-    if calibration is not None and not isinstance(calibration, (Ranges, str, os.PathLike)):
-        if precision != "int8":
-            raise Error(f"calibration data are for precision int8, not {precision}")
-        if threads < 0:
-            raise Error(f"threads is {threads}; 0 means all that the process may use")
+    if _is_data(calibration):
+        if not precision.startswith("int8"):
+            raise Error(f"calibration data are for precision int8, alone or with 16 bits, not {precision}")
+        threads = whole("threads", threads, 0, "0 means all that the process may use")
         calibration = _calibrated(source, calibration, method, seed, {"threads": threads, "disable": passes, **placement}, progress)
     options = build_options(
-        source, precision=precision, shapes=shapes, calibration=calibration, device=device, threads=threads, timing_cache=timing_cache,
-        workspace=workspace, memory_limit=memory_limit, disable=passes, quick=quick, cuda_path=cuda_path, **placement)  # fmt: skip
+        source, precision=precision, shapes=shapes, profiles=profiles, calibration=calibration, device=device, threads=threads, timing_cache=timing_cache,
+        workspace=workspace, memory_limit=memory_limit, time_limit=time_limit, disable=passes, quick=quick, measure=measure, cuda_path=cuda_path, cuda_context=cuda_context, preprocess=preprocess, **placement)  # fmt: skip
     if max_drop is None or data is None:
         return Engine(_temper.build(source, options, progress))
     budget = {"max_drop": float(max_drop), "metric": metric, "raise_to": raise_to, "output": output_name, "method": method}

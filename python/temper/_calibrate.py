@@ -9,8 +9,12 @@ from typing import Any
 
 from . import _temper
 from ._engine import Inputs
-from ._error import Error
+from ._check import names, whole
+from ._data import Data, DataSource, data_of
+from ._error import must_exist
 from ._model import Model, model_of
+from ._show import rows_of, table
+from ._speech import python_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Ranges:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Ranges:
         """Reads a file of ranges, those of ``temper calibrate`` too."""
-        return Ranges(_temper.Ranges.load(os.fspath(path)))
+        return Ranges(_temper.Ranges.load(must_exist(path, "the ranges")))
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Writes a file of ranges, which ``temper build --calibration`` reads. Only ``force`` replaces a file of another kind."""
@@ -70,38 +74,54 @@ class Ranges:
         return self._native.samples
 
     @property
+    def preprocess(self) -> dict[str, str]:
+        """By input that took pictures: how they became tensors, in words that :class:`Data` takes; engines remember it."""
+        return self._native.preprocess
+
+    @property
     def model_sha256(self) -> str:
         return self._native.model_sha256
 
     @property
     def notes(self) -> list[str]:
-        return self._native.notes
+        return [python_of(note) for note in self._native.notes]
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return rows_of(self.values)
+
+    def _repr_html_(self) -> str:
+        widest = sorted(self.values, key=lambda value: -value.clipped_share)[:20]
+        return table(("value", "min", "max", "kept up to", "clipped", "method"),
+                     ((v.name, v.min, v.max, 127 * v.scale, f"{100 * v.clipped_share:.2f} %", v.method) for v in widest),
+                     caption=f"{len(self.values)} ranges, {self.method} on {self.samples} samples; those that clip most", notes=self.notes)  # fmt: skip
 
     def __repr__(self) -> str:
         return f"<temper.Ranges of {len(self.values)} values, {self.method} on {self.samples} samples>"
 
 
 def _calibrated(
-    model: Any, data: Iterable[Inputs], method: str, seed: int, options: dict[str, Any], progress: Callable[[str], object] | None
+    model: Any, data: Iterable[Inputs] | DataSource, method: str, seed: int, options: dict[str, Any], progress: Callable[[str], object] | None
 ) -> Ranges:
-    if isinstance(data, (str, os.PathLike)):
-        raise Error(f"data is the path {os.fspath(data)!r}; give an iterable of arrays, or calibrate files with: temper calibrate")
-    if seed < 0:
-        raise Error(f"seed is {seed}; it must be 0 or more")
+    seed = whole("seed", seed, 0)
     tell = (lambda text: None) if progress is None else progress
     calibrator = _temper.Calibrator(model, options, method, seed)
     samples = 0
+    preprocess: dict[str, str] = {}
+    if isinstance(data, (str, os.PathLike, Data)):
+        reader = _temper.Samples(model, options, data_of(data, None, 0), 0, False, progress)
+        preprocess = reader.preprocess()
+        data = (found[2] for found in iter(reader.next, None))
     for batch in data:
         samples += calibrator.observe(batch)
         tell(f"calibrating: {samples} samples")
     while calibrator.try_methods():
         tell("trying the methods on samples held apart")
-    return Ranges(calibrator.finish(), [MethodTrial(*trial) for trial in calibrator.trials()])
+    return Ranges(calibrator.finish(preprocess), [MethodTrial(*trial) for trial in calibrator.trials()])
 
 
 def calibrate(
     model: Model,
-    data: Iterable[Inputs],
+    data: Iterable[Inputs] | DataSource,
     *,
     method: str = "auto",
     seed: int = 0,
@@ -117,7 +137,8 @@ def calibrate(
         As for :func:`build`.
     data
         Any iterable of batches, each as :meth:`Engine.run` takes its inputs; the first axis counts samples. Dimensions
-        other than the batch that the model leaves open are those of the first one.
+        other than the batch that the model leaves open are those of the first one. Or a path (a folder of pictures, ``.npy``,
+        ``.npz``, CSV), or :class:`Data`.
     method
         ``"auto"``: a fifth of the samples, at most 500 of them, is held apart (and kept in memory), each method judged
         by its answers on them; :attr:`Ranges.trials` has the figures. Where fewer than 16 can be held apart, all are
@@ -134,4 +155,4 @@ def calibrate(
     Exception
         What the iterator raises comes back as it is.
     """
-    return _calibrated(model_of(model), data, method, seed, {"threads": threads, "disable": list(disable)}, progress)
+    return _calibrated(model_of(model), data, method, seed, {"threads": whole("threads", threads, 0), "disable": names("disable", disable)}, progress)

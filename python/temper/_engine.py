@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy
 
 from . import _temper
+from ._check import whole
+from ._error import Error, must_exist
+from ._show import table
+from ._speech import python_of
 
 if TYPE_CHECKING:
     from ._build import MixedPrecision
@@ -111,9 +115,15 @@ class Engine:
     @property
     def notes(self) -> list[str]:
         """What the build has to say: shapes it chose, layers it left in a higher precision."""
-        return self._native.info()["notes"]
+        return [python_of(note) for note in self._native.info()["notes"]]
 
-    def run(self, inputs: Inputs, outputs: Outputs | None = None) -> dict[str, Any]:
+    @property
+    def preprocess(self) -> dict[str, str]:
+        """By input that takes pictures: how they become tensors, as the calibration, :func:`build` or the model said it. What reads
+        pictures for the engine goes by it, and warns where it is told otherwise."""
+        return self._native.info()["preprocess"]
+
+    def run(self, inputs: Inputs, outputs: Outputs | None = None, *, stream: int | None = None) -> dict[str, Any]:
         """Runs once, without the GIL, in a session that this thread keeps for this engine.
 
         Parameters
@@ -126,12 +136,17 @@ class Engine:
         outputs
             Arrays to write into, named as the inputs are, where the inputs are, in memory of their own; without them new ones are
             made.
+        stream
+            For arrays of a GPU: the address of a CUDA stream of the engine's context (``torch.cuda.Stream.cuda_stream``; 0 is the
+            default stream), in whose order the run is put. Then ``outputs`` are given, nothing waits, and what only shows while
+            the work is done (an index out of range) is the error of a later call that waits. While the stream is captured, the run
+            becomes part of that CUDA graph; a run on the same shapes must have come before.
 
         Returns
         -------
         dict
             By output name: a new numpy array or, where the inputs lie on a GPU, a :class:`DeviceArray`, which
-            ``torch.from_dlpack`` takes; or what was given as ``outputs``. All is written when this returns.
+            ``torch.from_dlpack`` takes; or what was given as ``outputs``. All is written when this returns, but for a run in a ``stream``.
 
         Raises
         ------
@@ -142,7 +157,34 @@ class Engine:
             session = self._local.session
         except AttributeError:
             session = self._local.session = _temper.Session(self._native)
-        return session.run(inputs, outputs)
+        return session.run(inputs, outputs, stream=stream)
+
+    def __call__(self, *inputs: Array, **named: Array) -> Any:
+        """Runs once, as a function of the model's inputs: in their order, by name, or both.
+
+        >>> scores = engine(pictures)
+
+        Returns
+        -------
+        The answer where the model has one output, otherwise a tuple in the order of :attr:`outputs`.
+
+        Raises
+        ------
+        Error
+            As :meth:`run`; ``usage`` for too many inputs, and for one that is given twice.
+        """
+        ports = [port.name for port in self.inputs]
+        if len(inputs) > len(ports):
+            raise Error(f"{len(inputs)} inputs were given; the engine takes {len(ports)}: {', '.join(ports)}")
+        given = dict(zip(ports, inputs))
+        for name, value in named.items():
+            if name in given:
+                raise Error(f"the input '{name}' is given twice")
+            if name not in ports:
+                raise Error(f"there is no input '{name}'; the engine takes: {', '.join(ports)}")
+            given[name] = value
+        answers = tuple(self.run(given).values())
+        return answers[0] if len(answers) == 1 else answers
 
     def bind(self, inputs: Inputs, outputs: Outputs | None = None) -> _temper.Binding:
         """Checks arrays once, for many runs: ``binding.run()`` reads and writes them where they lie, converts and allocates nothing.
@@ -169,9 +211,23 @@ class Engine:
         """
         return self.session().bind(inputs, outputs)
 
-    def session(self) -> _temper.Session:
-        """A session of one's own, for one thread at a time. It keeps the memory that a run works in."""
-        return _temper.Session(self._native)
+    def session(self, *, state: Mapping[str, str] | None = None) -> _temper.Session:
+        """A session of one's own, for one thread at a time. It keeps the memory that a run works in.
+
+        Parameters
+        ----------
+        state
+            Of a model that is run on one piece of a stream after the other: inputs, each with the output of a run that is this input
+            of the next, such as ``{"state": "stateN"}``. Such inputs may be left out of :meth:`run`: at first they are zeros, then what
+            the last run left, which is kept where it lies and not copied. One that is given is where the state goes on from. Such
+            outputs are not among the results; ``session.state()`` copies what is kept, and ``session.reset_state()`` begins again.
+
+        Raises
+        ------
+        Error
+            ``usage`` for an unknown name, one that is in two states, and an output that cannot be that input.
+        """
+        return _temper.Session(self._native, {} if state is None else dict(state))
 
     def inspect(self, *, layers: bool = False, graph: bool = False, why: str = "") -> dict[str, Any]:
         """What the engine holds, as ``temper inspect --json`` has it of a plan file.
@@ -180,6 +236,21 @@ class Engine:
         what was chosen for it, what lost and by how much (Error of kind ``usage`` with similar names where there is none).
         """
         return json.loads(self._native.inspect(layers, graph, why))
+
+    def output_shapes(self, shapes: Mapping[str, Sequence[int]] | Sequence[Sequence[int]]) -> dict[str, tuple[int | None, ...]]:
+        """The shape of each output for inputs of these shapes (by name, or in the order of :attr:`inputs`), without planning or running
+        anything; None for a dimension that depends on data. Error of kind ``usage`` for shapes that the engine does not take."""
+        if isinstance(shapes, Mapping):
+            names = [port.name for port in self.inputs]
+            if set(shapes) != set(names):
+                raise Error(f"shapes of {', '.join(map(repr, shapes))} were given; the inputs are {', '.join(map(repr, names))}")
+            shapes = [shapes[name] for name in names]
+        given = [[whole("a dimension", dim, 0) for dim in shape] for shape in shapes]
+        return dict(zip((port.name for port in self.outputs), self._native.output_shapes(given)))
+
+    def to_bytes(self) -> bytes:
+        """The bytes of the file that :meth:`save` would write, for :func:`load`."""
+        return self._native.to_bytes()
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Writes a plan file for :func:`load`; what was there before stays if that fails.
@@ -198,11 +269,18 @@ class Engine:
                    prepared_bytes: int | None = None) -> None:
         """Changes the limits that are given, from now on and also for sessions that exist (with their next new shape); each is at least 1."""
         given = {"plans": plans, "plan_bytes": plan_bytes, "prepared": prepared, "prepared_bytes": prepared_bytes}
-        self._native.set_limits({name: value for name, value in given.items() if value is not None})
+        self._native.set_limits({name: whole(name, value) for name, value in given.items() if value is not None})
 
     def statistics(self) -> EngineStatistics:
         """How many plans the engine holds, what they take, and how many it made and let go."""
         return EngineStatistics(**self._native.statistics())
+
+    def _repr_html_(self) -> str:
+        if self.closed:
+            return table(("engine",), [("closed",)])
+        ports = [("input", p.name, p.dtype, str(p.shape)) for p in self.inputs] + [("output", p.name, p.dtype, str(p.shape)) for p in self.outputs]
+        name = self._native.info()["model"]
+        return table(("", "name", "dtype", "shape"), ports, caption=f"{name or 'engine'}: {self.precision} on {self.device}, {self.threads} threads", notes=self.notes)
 
     def close(self) -> None:
         """Lets go of the engine; it and its sessions refuse to run afterwards. A second call does nothing."""
@@ -229,9 +307,11 @@ class Engine:
         return f"<temper.Engine {self.precision} on {self.device}, {ports(self.inputs)} -> {ports(self.outputs)}>"
 
 
-def load(path: str | os.PathLike[str], *, cuda_path: str | os.PathLike[str] | None = None, map_file: bool = False) -> Engine:
+def load(path: str | os.PathLike[str] | bytes, *, cuda_path: str | os.PathLike[str] | None = None, map_file: bool = False,
+         cuda_context: int = 0) -> Engine:
     """Reads a plan file, written by :meth:`Engine.save` or ``temper build``, into memory: whoever replaces, rewrites or deletes the
-    file afterwards changes nothing for the engine. ``cuda_path``: as of :func:`build`. A plan is to be trusted like a program.
+    file afterwards changes nothing for the engine. Bytes are those of such a file (:meth:`Engine.to_bytes`). ``cuda_path`` and
+    ``cuda_context``: as of :func:`build`. A plan is to be trusted like a program.
 
     ``map_file=True`` maps the file instead, so that processes share its pages. Then nobody may write to it or cut it while the engine
     or a session of it lives: a file that is cut ends the process by SIGBUS, one that is rewritten in place changes the answers.
@@ -240,4 +320,8 @@ def load(path: str | os.PathLike[str], *, cuda_path: str | os.PathLike[str] | No
     Raises Error: ``bad_file`` for one that is missing or damaged, ``unsupported``, with the command that builds it
     again, for one of another machine or version.
     """
-    return Engine(_temper.load(os.fspath(path), _cuda_folders(cuda_path), map_file))
+    if map_file and isinstance(path, bytes):
+        raise Error("map_file is for a file; a plan in memory is always copied")
+    if not isinstance(path, bytes):
+        must_exist(path, "the plan")
+    return Engine(_temper.load(path if isinstance(path, bytes) else os.fspath(path), _cuda_folders(cuda_path), map_file, cuda_context))

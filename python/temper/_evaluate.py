@@ -11,8 +11,11 @@ from . import _temper
 from ._build import build_options
 from ._data import DataSource, data_of
 from ._engine import Engine
+from ._check import whole
 from ._error import Error
+from ._show import table
 from ._model import Model, model_of
+from ._run import Answers, run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +87,16 @@ class Evaluation:
     left_out: tuple[tuple[str, str], ...]
     """Pictures that cannot be read, each with the reason."""
     record: dict[str, Any] = dataclasses.field(repr=False)
+    score: Any = None
+    """What the caller's own metric gave, and ``reference_score`` of the reference's answers."""
+    reference_score: Any = None
+
+    def _repr_html_(self) -> str:
+        figures = [(name, share) for name, share in (("top-1", self.top1), ("top-5", self.top5), ("top-1 of the reference", self.reference_top1),
+                                                     ("agreement with the reference", self.agreement)) if share is not None]  # fmt: skip
+        figures += [(name, score) for name, score in (("score", self.score), ("score of the reference", self.reference_score)) if score is not None]
+        figures += [(f"{output.output}: SNR in dB", output.snr_db) for output in self.outputs]
+        return table(("figure", "value"), figures, caption=f"{self.precision} on {self.samples} samples")
 
 
 def share_of(value: Mapping[str, Any] | None, count: str, of: int) -> Share | None:
@@ -115,11 +128,22 @@ def _given(model: Engine | Model) -> Any:
     return model._native if isinstance(model, Engine) else model_of(model)
 
 
+def _judged_by(metric: Callable[[Answers], Any], model: Any, data: DataSource, reference: Any, how: dict[str, Any], build: dict[str, Any]) -> Evaluation:
+    answers = run(model, data, **how, **build)
+    score = metric(answers)
+    other = None if reference is None else metric(run(reference, data, **how))
+    record = {"samples": len(answers), "batch": answers.batch, "precision": answers.engine.precision, "score": score, "reference_score": other}
+    return Evaluation(
+        samples=len(answers), batch=answers.batch, precision=answers.engine.precision, placeholder=answers.engine._native.info()["placeholder"], classes=None,
+        output=None, top1=None, top5=None, reference_top1=None, mcnemar=None, agreement=None, outputs=(), left_out=answers.left_out, record=record,
+        score=score, reference_score=other)  # fmt: skip
+
+
 def evaluate(
     model: Engine | Model,
     data: DataSource,
     *,
-    metric: str | None = None,
+    metric: str | Callable[[Answers], Any] | None = None,
     reference: Engine | Model | None = None,
     samples: int | None = None,
     seed: int = 0,
@@ -138,7 +162,8 @@ def evaluate(
         A path, arrays by input name with the right classes as ``"labels"``, or :class:`Data`.
     metric
         What must come out: ``"top1"`` (needs labels), or ``"agreement"``, ``"cosine"`` or ``"snr"`` (beside FP32). Without,
-        whatever the data allow.
+        whatever the data allow. Or a function of one's own of all answers (:class:`Answers`: names, labels, outputs), whose result is
+        :attr:`Evaluation.score`: a detector's mAP by :mod:`temper.metrics`, for instance.
     reference
         What to compare with, given as ``model`` is. Without one, an engine of another precision than FP32 is compared
         with its model in FP32, if that is still where the engine was built from.
@@ -159,8 +184,10 @@ def evaluate(
         ``usage`` for data without labels and nothing to compare with, for a metric that cannot come out, and for samples
         that the engine was calibrated on.
     """
-    if batch is not None and batch < 1:
-        raise Error(f"batch is {batch}; it must be above 0")
+    if batch is not None:
+        whole("batch", batch, 1, "it must be above 0")
+    if callable(metric):
+        return _judged_by(metric, model, data, reference, {"samples": samples, "seed": seed, "batch": batch, "progress": progress}, build)
     given, beside = _given(model), None if reference is None else _given(reference)
     path = given if isinstance(given, str) else ""
     if build and (isinstance(model, Engine) or (path and _temper.is_plan(path))):

@@ -9,6 +9,7 @@ import numpy
 
 from . import _temper
 from ._engine import Inputs, Port, _ports
+from ._show import table
 
 
 class Graph:
@@ -31,6 +32,11 @@ class Graph:
         from ._model import model_of
 
         return Graph(_temper.Graph.from_onnx(model_of(model)))
+
+    def _repr_html_(self) -> str:
+        ports = [("input", *p) for p in ((p.name, p.dtype, str(p.shape)) for p in self.inputs)]
+        ports += [("output", *p) for p in ((p.name, p.dtype, str(p.shape)) for p in self.outputs)]
+        return table(("", "name", "dtype", "shape"), ports, caption=f"a graph of {self._native.node_count()} nodes")
 
     def to_onnx(self) -> bytes:
         """The bytes of an ONNX model. Error of kind ``unsupported`` for what ONNX cannot say exactly."""

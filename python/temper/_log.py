@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import _temper
+from ._speech import python_of
 
 
 def set_log_callback(callback: Callable[[str, str], object] | None) -> None:
@@ -13,4 +14,8 @@ def set_log_callback(callback: Callable[[str, str], object] | None) -> None:
     ``level`` is ``"debug"``, ``"info"`` or ``"warning"``. It is called from whatever thread the message comes from; what
     it raises goes to ``sys.unraisablehook``.
     """
-    _temper.set_log_callback(callback)
+    if callable(callback):
+        tell = callback
+        _temper.set_log_callback(lambda level, message: tell(level, python_of(message)))
+    else:
+        _temper.set_log_callback(callback)  # None, or refused

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from . import _temper
-from ._error import Error
+from ._error import ArgumentTypeError, must_exist
 from ._graph import Graph
 
 Model = Any
@@ -20,7 +20,7 @@ def model_of(model: Model) -> str | bytes | _temper.Graph:
     if isinstance(model, (bytes, bytearray, memoryview)):
         return bytes(model)
     if isinstance(model, (str, os.PathLike)):
-        return os.fspath(model)
+        return must_exist(model, "the model")
     if hasattr(model, "SerializeToString"):
         return model.SerializeToString()
-    raise Error(f"the model is a {type(model).__name__}; it must be a path, the bytes of an ONNX file or an onnx.ModelProto")
+    raise ArgumentTypeError(f"the model is a {type(model).__name__}; it must be a path, the bytes of an ONNX file or an onnx.ModelProto")

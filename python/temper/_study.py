@@ -12,8 +12,11 @@ from . import _temper
 from ._bench import Comparison
 from ._build import DEFAULT, MixedPrecision, build_options, mixed_of
 from ._data import Data, DataSource, data_of
-from ._error import Error
+from ._check import number
+from ._error import Error, must_exist
 from ._evaluate import Share, share_of
+from ._show import rows_of, table
+from ._speech import python_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +61,14 @@ class Study:
     """The path of the page with everything."""
     record: dict[str, Any] = dataclasses.field(repr=False)
 
+    def _rows(self) -> list[dict[str, Any]]:
+        return rows_of(list(self.precisions))
+
+    def _repr_html_(self) -> str:
+        return table(("precision", "ms", "items/s", "top-1", "agreement", "beside FP32"),
+                     ((p.precision, p.latency_ms, p.throughput_per_s, p.top1, p.agreement, p.speed) for p in self.precisions),
+                     caption=self.verdict, notes=self.notes)  # fmt: skip
+
 
 def _precision_of(row: dict[str, Any]) -> StudiedPrecision:
     answers, speed = row["answers"], row["speed"]
@@ -99,6 +110,7 @@ def study(
     keep_last: bool = False,
     keep_fp32: Iterable[str] = (),
     keep_bf16: Iterable[str] = (),
+    keep_fp16: Iterable[str] = (),
     disable: Iterable[str] = (),
     quick: bool = False,
     cuda_path: str | os.PathLike[str] | None = None,
@@ -139,7 +151,7 @@ def study(
         The output that holds the classes, where there are several, or it is a sequence.
     force
         Whether files of another kind may be replaced.
-    device, threads, timing_cache, workspace, memory_limit, keep_first, keep_last, keep_fp32, keep_bf16, disable, quick, cuda_path
+    device, threads, timing_cache, workspace, memory_limit, keep_first, keep_last, keep_fp32, keep_bf16, keep_fp16, disable, quick, cuda_path
         As for :func:`build`.
     progress
         Called with a line of text now and then. What it raises ends the study and comes back as it is; so does Ctrl-C.
@@ -149,16 +161,16 @@ def study(
     Error
         ``usage`` for too few samples and for a metric that cannot come out; what :func:`build` raises.
     """
-    path = os.fspath(model)
+    path = must_exist(model, "the model")
     names = [precisions] if isinstance(precisions, str) else list(precisions)
-    for what, number in (("batch", batch), ("calibration_samples", calibration_samples), ("duration", duration)):
-        if number is not None and not number > 0:
-            raise Error(f"{what} is {number}; it must be above 0")
-    if max_drop is not None and not 0 <= max_drop <= 1:
+    for what, value in (("batch", batch), ("calibration_samples", calibration_samples), ("duration", duration)):
+        if value is not None:
+            number(what, value, 0)
+    if max_drop is not None and not 0 <= number("max_drop", max_drop) <= 1:
         raise Error(f"max_drop is {max_drop}; it must be a share from 0 to 1, like 0.005 for 0.5 %")
     options = build_options(
         path, device=device, threads=threads, timing_cache=timing_cache, workspace=workspace, memory_limit=memory_limit,
-        keep_first=keep_first, keep_last=keep_last, keep_fp32=keep_fp32, keep_bf16=keep_bf16, disable=disable, quick=quick,
+        keep_first=keep_first, keep_last=keep_last, keep_fp32=keep_fp32, keep_bf16=keep_bf16, keep_fp16=keep_fp16, disable=disable, quick=quick,
         cuda_path=cuda_path)  # fmt: skip
     options["command"] = f"temper.study({path!r}, precisions={names!r})"
     classes = data.class_names if isinstance(data, Data) else None
@@ -181,10 +193,10 @@ def study(
     return Study(
         precisions=tuple(_precision_of(row) for row in record["precisions"]),
         metric=record["metric"],
-        verdict=verdict,
+        verdict=python_of(verdict),
         over_budget=over,
         mixed=None if record["mixed"] is None else mixed_of(record["mixed"]),
-        notes=tuple(record["notes"]),
+        notes=tuple(map(python_of, record["notes"])),
         report=page,
         record=record,
     )

@@ -22,7 +22,7 @@ def model(nodes, inputs, outputs, opset=21):
 
 
 def identity(dtype, shape=(2, 3)):
-    return temper.build(model([helper.make_node("Identity", ["x"], ["y"])], [("x", dtype, shape)], [("y", dtype, shape)]), quick=True, threads=1)
+    return temper.build(model([helper.make_node("Identity", ["x"], ["y"])], [("x", dtype, shape)], [("y", dtype, shape)]), measure=False, threads=1)
 
 
 class ByDlpack:
@@ -61,7 +61,7 @@ class ArraysTest(Case):
         self.assertEqual(scalar.run(numpy.float32(7).reshape(()))["y"], 7)
 
     def test_dlpack_of_the_host_is_read(self):
-        engine = temper.build(DIGITS, shapes=(4, 1, 8, 8), quick=True)
+        engine = temper.build(DIGITS, shapes=(4, 1, 8, 8), measure=False)
         x = images(4)
         expected = engine.run(x)["logits"]
         for device in ((1, 0), (3, 0)):  # pinned memory is the host's
@@ -69,7 +69,7 @@ class ArraysTest(Case):
         numpy.testing.assert_array_equal(numpy.from_dlpack(expected), expected)
 
     def test_dlpack_of_other_order_dtype_or_device_is_refused(self):
-        engine = temper.build(DIGITS, shapes=(4, 1, 8, 8), quick=True)
+        engine = temper.build(DIGITS, shapes=(4, 1, 8, 8), measure=False)
         self.assertRefused("usage", "not contiguous in C order", engine.run, ByDlpack(numpy.asfortranarray(images(4))))
         self.assertRefused("usage", "float64; expected is float32", engine.run, ByDlpack(images(4).astype("float64")))
         self.assertRefused("usage", "no type for", engine.run, ByDlpack(images(4).astype("complex64")))
@@ -81,7 +81,7 @@ class ArraysTest(Case):
         self.assertRefused("usage", "does not give its memory by DLPack", engine.run, ByDlpack(read_only))
 
     def test_outputs_are_written_where_the_caller_wants_them(self):
-        engine = temper.build(DIGITS, shapes=[(1, 1, 8, 8), (4, 1, 8, 8), (8, 1, 8, 8)], quick=True)
+        engine = temper.build(DIGITS, shapes=[(1, 1, 8, 8), (4, 1, 8, 8), (8, 1, 8, 8)], measure=False)
         x = images(4)
         expected = engine.run(x)["logits"]
         for give in (lambda y: y, lambda y: [y], lambda y: {"logits": y}):
@@ -105,7 +105,7 @@ class ArraysTest(Case):
         constants = [helper.make_node("Constant", [], [n], value_ints=v) for n, v in (("a", [0] * 4), ("b", [1] * 4))]
         one_pixel = model([*constants, helper.make_node("Slice", ["x", "a", "b"], ["y"])],
                           [("x", TensorProto.FLOAT, shape)], [("y", TensorProto.FLOAT, (1, 1, 1, 1))])  # fmt: skip
-        engine = temper.build(one_pixel, quick=True, threads=1)
+        engine = temper.build(one_pixel, measure=False, threads=1)
         x = numpy.full(shape, 3, numpy.float32)
 
         def seconds(call):
@@ -122,14 +122,14 @@ class ArraysTest(Case):
 
     def test_outputs_whose_shape_depends_on_data_come_with_it(self):
         nonzero = model([helper.make_node("NonZero", ["x"], ["y"])], [("x", TensorProto.FLOAT, (5,))], [("y", TensorProto.INT64, (1, "n"))])
-        engine = temper.build(nonzero, quick=True)
+        engine = temper.build(nonzero, measure=False)
         numpy.testing.assert_array_equal(engine.run(numpy.array([0, 1, 0, 2, 3], "float32"))["y"], [[1, 3, 4]])
         numpy.testing.assert_array_equal(engine.run(numpy.zeros(5, "float32"))["y"], numpy.zeros((1, 0)))
         self.assertRefused("unsupported", "depend on data", engine.run, numpy.zeros(5, "float32"), numpy.zeros((1, 0), "int64"))
 
     def test_several_inputs_go_by_name_or_in_order(self):
         add = model([helper.make_node("Sub", ["a", "b"], ["y"])], [(n, TensorProto.FLOAT, (2,)) for n in "ab"], [("y", TensorProto.FLOAT, (2,))])
-        engine = temper.build(add, quick=True)
+        engine = temper.build(add, measure=False)
         a, b = numpy.array([5, 7], "float32"), numpy.array([1, 2], "float32")
         for given in ({"b": b, "a": a}, (a, b), [a, b]):
             numpy.testing.assert_array_equal(engine.run(given)["y"], [4, 5])

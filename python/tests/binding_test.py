@@ -31,8 +31,8 @@ def positions():
 class BindingTest(Case):
     @classmethod
     def setUpClass(cls):
-        cls.engine = temper.build(DIGITS, shapes=[(1, 1, 8, 8), (8, 1, 8, 8), (512, 1, 8, 8)], threads=1, quick=True)
-        cls.both = temper.build(two_by_two(), shapes={"a": [(1,), (4,), (9,)], "b": [(1,), (4,), (9,)]}, threads=1, quick=True)
+        cls.engine = temper.build(DIGITS, shapes=[(1, 1, 8, 8), (8, 1, 8, 8), (512, 1, 8, 8)], threads=1, measure=False)
+        cls.both = temper.build(two_by_two(), shapes={"a": [(1,), (4,), (9,)], "b": [(1,), (4,), (9,)]}, threads=1, measure=False)
 
     def test_what_is_in_the_inputs_by_then_is_run_into_the_same_outputs(self):
         x = images(8)
@@ -66,7 +66,7 @@ class BindingTest(Case):
         second = self.both.bind(named)
         first.run()
         numpy.testing.assert_array_equal(second.run()["s"], 2 * a)
-        same = temper.build(DIGITS, shapes=(2, 1, 8, 8), threads=1, quick=True).bind(self.engine.bind(images(2)).inputs)
+        same = temper.build(DIGITS, shapes=(2, 1, 8, 8), threads=1, measure=False).bind(self.engine.bind(images(2)).inputs)
         self.assertEqual(list(same.run()), ["logits"])
 
     def test_wrong_arrays_are_refused_when_they_are_bound(self):
@@ -82,7 +82,7 @@ class BindingTest(Case):
         self.assertRefused("usage", "not contiguous in C order", bind, x, numpy.asfortranarray(y))
         y.flags.writeable = False
         self.assertRefused("usage", "output 'logits' was given an array that cannot be written", bind, x, y)
-        self.assertRefused("unsupported", "depend on data", temper.build(positions(), threads=1, quick=True).bind, numpy.ones(4, "float32"))
+        self.assertRefused("unsupported", "depend on data", temper.build(positions(), threads=1, measure=False).bind, numpy.ones(4, "float32"))
 
     def test_outputs_that_share_memory_are_refused(self):
         a, b, buffer = numpy.arange(4, dtype="float32"), numpy.ones(4, "float32"), numpy.empty(8, "float32")
@@ -119,7 +119,7 @@ class BindingTest(Case):
         self.assertEqual([array() for array in arrays], [None, None])
 
     def test_a_closed_engine_or_session_refuses(self):
-        engine = temper.build(DIGITS, threads=1, quick=True)
+        engine = temper.build(DIGITS, threads=1, measure=False)
         session = engine.session()
         bindings = [engine.bind(images(1)), session.bind(images(1))]
         session.close()

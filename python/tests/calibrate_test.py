@@ -61,7 +61,7 @@ class CalibrateTest(Case):
             self.ranges.save(path)
             hashes = []
             for calibration in (self.ranges, path, [self.pictures[:64]]):
-                engine = temper.build(DIGITS, precision="int8", shapes=shapes, calibration=calibration, threads=1, quick=True)
+                engine = temper.build(DIGITS, precision="int8", shapes=shapes, calibration=calibration, threads=1, measure=False)
                 self.assertEqual(engine.precision, "int8")
                 self.assertEqual(engine.inspect()["lowered_products"], 5)
                 right = (engine.run(x)["logits"].argmax(1) == self.labels[-100:]).mean()
@@ -69,8 +69,16 @@ class CalibrateTest(Case):
                 hashes.append(engine.inspect()["calibration_sha256"])
             self.assertEqual(hashes[0], hashes[1], "a plan knows ranges by what they are, not by how they came")
             self.assertNotEqual(hashes[0], hashes[2])
-            kept = temper.build(DIGITS, precision="int8", calibration=self.ranges, keep_first=True, threads=1, quick=True)
+            kept = temper.build(DIGITS, precision="int8", calibration=self.ranges, keep_first=True, threads=1, measure=False)
             self.assertEqual(kept.inspect()["lowered_products"], 4)
+            if "avx512_bf16" in open("/proc/cpuinfo").read():
+                mix = temper.build(DIGITS, precision="int8+bf16", calibration=[self.pictures[:64]], shapes=shapes, keep_bf16=["conv1"], threads=1,
+                                   quick=True)  # fmt: skip
+                self.assertEqual((mix.precision, mix.inspect()["lowered_products"]), ("int8+bf16", 5))
+                self.assertIn("of 4 layers that may be in int8", " ".join(mix.notes))
+                self.assertGreater((mix.run(x)["logits"].argmax(1) == self.labels[-100:]).mean(), 0.9)
+            self.assertRefused("unsupported", "int8+fp16", temper.build, DIGITS, precision="int8+fp16", calibration=self.ranges)
+            self.assertRefused("usage", "time_limit", temper.build, DIGITS, time_limit=0)
 
     def test_auto_judges_the_methods_on_samples_held_apart(self):
         told = []
@@ -103,7 +111,7 @@ class CalibrateTest(Case):
             numpy.testing.assert_allclose([mine.min, mine.max, mine.scale], [its.min, its.max, its.scale], rtol=1e-6)
 
     def test_build_takes_auto(self):
-        engine = temper.build(DIGITS, precision="int8", calibration=[self.pictures[:100]], method="auto", keep_first=True, threads=1, quick=True)
+        engine = temper.build(DIGITS, precision="int8", calibration=[self.pictures[:100]], method="auto", keep_first=True, threads=1, measure=False)
         self.assertEqual(engine.inspect()["lowered_products"], 4)
 
     def test_auto_takes_mse_of_all_where_too_few_samples_can_judge(self):
@@ -147,7 +155,7 @@ class CalibrateTest(Case):
         self.assertRefused("usage", "no samples", calibrate, DIGITS, [images(0)])
         self.assertRefused("usage", "float64", calibrate, DIGITS, [images(1).astype("float64")])
         self.assertRefused("usage", "shape [2,8,8]", calibrate, DIGITS, [images(2)[:, 0].copy()])
-        self.assertRefused("usage", "the path 'digits'", calibrate, DIGITS, "digits")
+        self.assertRefused("bad_file", "the data 'digits' is not there", calibrate, DIGITS, "digits")
         self.assertRefused("usage", "entropi", calibrate, DIGITS, [images(1)], method="entropi")
         self.assertRefused("usage", "seed is -1", calibrate, DIGITS, [images(1)], seed=-1)
         self.assertRefused("usage", "for precision int8", temper.build, DIGITS, calibration=[images(1)])

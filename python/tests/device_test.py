@@ -2,8 +2,11 @@
 """Arrays in a GPU's memory: with PyTorch where there is a GPU; everywhere with a driver whose GPUs are the host's memory."""
 import ctypes
 import gc
+import os
 import pathlib
+import tempfile
 import unittest
+import unittest.mock
 
 import numpy
 import onnx
@@ -39,10 +42,18 @@ def tensor_of(capsule):
 class ScriptedGpuTest(Case):
     @classmethod
     def setUpClass(cls):
+        # The driver, and a compiler that makes kernels for the host's processor, which the driver runs.
+        cls.libraries = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.libraries.cleanup)
+        for library in (SCRIPTED, SCRIPTED.parents[1] / "emulator/libnvrtc.so.13"):
+            os.symlink(library, os.path.join(cls.libraries.name, library.name))
+        cache = unittest.mock.patch.dict(os.environ, XDG_CACHE_HOME=cls.libraries.name)  # such kernels are for nobody else
+        cache.start()
+        cls.addClassCleanup(cache.stop)
         cls.cuda = ctypes.CDLL(str(SCRIPTED))
         cls.cuda.scripted_misuses.restype = ctypes.c_char_p
         try:
-            cls.engine = temper.build(running_sum(), shapes=[(1, 5), (2, 5), (8, 5)], device="cuda:0", cuda_path=SCRIPTED.parent, timing_cache=None, quick=True)
+            cls.engine = temper.build(running_sum(), shapes=[(1, 5), (2, 5), (8, 5)], device="cuda:0", cuda_path=cls.libraries.name, timing_cache=None, measure=False)
         except temper.Error as error:
             if error.kind != "unsupported" or "NVRTC" not in str(error):
                 raise
@@ -143,7 +154,7 @@ class ScriptedGpuTest(Case):
         cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 1)
         for before in (context.value, None):
             for work in (lambda: self.engine.run(x), lambda: self.engine.run(numpy.ones((2, 5), "float32")), lambda: self.engine.session().prepare([(4, 5)]),
-                         lambda: temper.build(running_sum(), shapes=(2, 5), device="cuda:0", cuda_path=SCRIPTED.parent, timing_cache=None, quick=True)):  # fmt: skip
+                         lambda: temper.build(running_sum(), shapes=(2, 5), device="cuda:0", cuda_path=self.libraries.name, timing_cache=None, measure=False)):  # fmt: skip
                 self.assertEqual(cuda.cuCtxSetCurrent(ctypes.c_void_p(before)), 0)
                 work()
                 cuda.cuCtxGetCurrent(ctypes.byref(now))
@@ -157,7 +168,7 @@ class ScriptedGpuTest(Case):
         self.assertRefused("usage", "not contiguous in C order|x.contiguous()", run, self.on_gpu(numpy.asfortranarray(x)))
         self.assertRefused("usage", "shape [9,5]", run, self.on_gpu(numpy.ones((9, 5), "float32")))
         self.assertRefused("usage", "shape [2,4]", run, self.on_gpu(numpy.ones((2, 4), "float32")))
-        on_the_host = temper.build(running_sum(), shapes=(2, 5), quick=True)
+        on_the_host = temper.build(running_sum(), shapes=(2, 5), measure=False)
         self.assertRefused("usage", "is in the memory of cuda:0, and this runs on cpu|x.cpu()", on_the_host.run, self.on_gpu(x))
         y = run(self.on_gpu(x))["y"]
         with self.assertRaises(BufferError):
@@ -181,7 +192,7 @@ class TorchTest(Case):
     @classmethod
     def setUpClass(cls):
         cls.torch = torch_with_gpu()
-        cls.engine = temper.build(DIGITS, shapes=[(1, 1, 8, 8), (8, 1, 8, 8), (64, 1, 8, 8)], device="cuda:0", timing_cache=None, quick=True)
+        cls.engine = temper.build(DIGITS, shapes=[(1, 1, 8, 8), (8, 1, 8, 8), (64, 1, 8, 8)], device="cuda:0", timing_cache=None, measure=False)
 
     def test_tensors_of_torch_go_in_and_come_out(self):
         for count in (1, 8, 64):
@@ -216,7 +227,7 @@ class TorchTest(Case):
         self.assertRefused("usage", "float16; expected is float32", run, x.half())
         self.assertRefused("usage", "not contiguous in C order", run, torch.zeros(8, 1, 8, 8, device="cuda")[::2])
         self.assertRefused("usage", "detach", run, x.clone().requires_grad_())
-        on_the_host = temper.build(DIGITS, shapes=(4, 1, 8, 8), quick=True)
+        on_the_host = temper.build(DIGITS, shapes=(4, 1, 8, 8), measure=False)
         self.assertRefused("usage", "x.cpu()", on_the_host.run, x)
 
 

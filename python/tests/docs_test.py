@@ -24,9 +24,9 @@ class DocsTest(Case):
         with tempfile.TemporaryDirectory() as folder:
             for name in ("models", "examples"):
                 os.symlink(ROOT / name, os.path.join(folder, name))
-            out = python("".join(snippets("docs/python.md")), folder=folder)
+            out = python("".join(snippets("docs/python.md")), folder=folder, timeout=200)
             self.assertIn("usage input 'image' was given float64; expected is float32", out)
-            self.assertEqual(sorted(os.listdir(folder)), ["both.json", "digits.plan", "examples", "models", "optimised.onnx", "ranges.json", "study"])
+            self.assertEqual(sorted(os.listdir(folder)), ["both.json", "digits.plan", "examples", "models", "optimised.onnx", "photos", "ranges.json", "report.html", "study"])
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ SHAPES = [(1, 1, 8, 8), (8, 1, 8, 8), (32, 1, 8, 8)]
 class EngineTest(Case):
     @classmethod
     def setUpClass(cls):
-        cls.engine = temper.build(DIGITS, shapes=SHAPES, threads=1, quick=True)
+        cls.engine = temper.build(DIGITS, shapes=SHAPES, threads=1, measure=False)
         cls.reference = onnxruntime.InferenceSession(DIGITS)
 
     def test_answers_equal_onnx_runtime(self):
@@ -40,7 +40,7 @@ class EngineTest(Case):
         x = images(2)
         model = onnx.load(DIGITS)
         for source in (model, model.SerializeToString()):
-            with temper.build(source, shapes={"image": (2, 1, 8, 8)}, threads=1, quick=True) as engine:
+            with temper.build(source, shapes={"image": (2, 1, 8, 8)}, threads=1, measure=False) as engine:
                 numpy.testing.assert_allclose(engine.run(x)["logits"], self.engine.run(x)["logits"], rtol=1e-4, atol=1e-5)
 
     def test_a_saved_engine_answers_the_same_when_loaded(self):
@@ -51,6 +51,36 @@ class EngineTest(Case):
             with temper.load(path) as loaded:
                 numpy.testing.assert_array_equal(loaded.run(x)["logits"], self.engine.run(x)["logits"])
             self.assertRefused("usage", "closed", loaded.run, x)
+
+    def test_plans_and_times_live_in_memory(self):
+        x = images(8)
+        with temper.load(self.engine.to_bytes()) as loaded:
+            numpy.testing.assert_array_equal(loaded.run(x)["logits"], self.engine.run(x)["logits"])
+        self.assertRefused("bad_file", "plan", temper.load, b"no plan")
+        self.assertRefused("usage", "map_file", temper.load, self.engine.to_bytes(), map_file=True)
+        times = temper.Timings()
+        empty = times.to_bytes()
+        temper.build(DIGITS, threads=1, quick=True, timing_cache=times)
+        self.assertGreater(len(times.to_bytes()), len(empty) + 1000)
+        again = temper.Timings(times.to_bytes())
+        again.add(times)
+        self.assertEqual(again.to_bytes(), times.to_bytes())
+        self.assertRefused("bad_file", "damaged", temper.Timings, b"{}")
+
+    def test_several_profiles_are_taken_and_shapes_of_outputs_known_beforehand(self):
+        engine = temper.build(DIGITS, profiles=[(1, 1, 8, 8), [(3, 1, 8, 8), (4, 1, 8, 8), (4, 1, 8, 8)]], threads=1, measure=False)
+        made = engine.statistics().plans_made
+        for count in (1, 3, 4):
+            self.assertEqual(engine.output_shapes({"image": (count, 1, 8, 8)}), {"logits": (count, 10)})
+            self.assertEqual(engine.output_shapes([(count, 1, 8, 8)]), {"logits": (count, 10)})
+        self.assertEqual(engine.statistics().plans_made, made)
+        self.assertEqual(engine.run(images(3))["logits"].shape, (3, 10))
+        self.assertEqual(len(engine.inspect()["profiles"]), 2)
+        self.assertRefused("usage", "none of the engine's 2 profiles", engine.run, images(2))
+        self.assertRefused("usage", "none of the engine's 2 profiles", engine.output_shapes, [(2, 1, 8, 8)])
+        self.assertRefused("usage", "'picture'", engine.output_shapes, {"picture": (1, 1, 8, 8)})
+        self.assertRefused("usage", "shapes and profiles", temper.build, DIGITS, shapes=(1, 1, 8, 8), profiles=[(1, 1, 8, 8)])
+        self.assertRefused("usage", "runs on cpu", engine.run, images(1), stream=0)
 
     def test_nothing_that_is_saved_replaces_an_input_or_a_file_of_another_kind(self):
         def content(path):
@@ -64,7 +94,7 @@ class EngineTest(Case):
             with open(notes, "w") as file:
                 file.write("mine")
             before = content(model)
-            with temper.build(model, threads=1, quick=True) as engine:
+            with temper.build(model, threads=1, measure=False) as engine:
                 for path in (model, link):
                     for force in (False, True):
                         self.assertRefused("usage", "is one of the files to read", engine.save, path, force=force)
@@ -127,7 +157,7 @@ class EngineTest(Case):
         self.assertTrue(first.flags.owndata and first.flags.writeable)
 
     def test_a_closed_engine_refuses_and_so_do_its_sessions(self):
-        engine = temper.build(DIGITS, threads=1, quick=True)
+        engine = temper.build(DIGITS, threads=1, measure=False)
         session = engine.session()
         x = images(1)
         session.run(x)
@@ -156,7 +186,7 @@ class EngineTest(Case):
         self.assertGreater(session.arena_bytes, 0)
 
     def test_what_is_kept_of_shapes_is_limited_and_counted(self):
-        with temper.build(DIGITS, threads=1, quick=True, timing_cache=None, shapes={"image": [(1, 1, 8, 8), (1, 1, 8, 8), (32, 1, 8, 8)]}) as engine:
+        with temper.build(DIGITS, threads=1, measure=False, timing_cache=None, shapes={"image": [(1, 1, 8, 8), (1, 1, 8, 8), (32, 1, 8, 8)]}) as engine:
             built = engine.statistics().plans
             engine.set_limits(plans=3)
             engine.set_limits(prepared=2)
@@ -193,7 +223,7 @@ class EngineTest(Case):
             raise raised
 
         with self.assertRaises(KeyError) as caught:
-            temper.build(DIGITS, quick=True, progress=fail)
+            temper.build(DIGITS, measure=False, progress=fail)
         self.assertIs(caught.exception, raised)
 
     def test_progress_is_told_in_words(self):
@@ -220,7 +250,7 @@ class EngineTest(Case):
             with open("/proc/self/statm") as file:
                 return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-        x = images(32)
+        x = images(2)
 
         def rounds(count):
             for _ in range(count):

@@ -48,14 +48,14 @@ class WorkflowCase(Case):
 
 class EvaluateTest(WorkflowCase):
     def test_the_record_is_that_of_the_program(self):
-        wanted = told("evaluate", DIGITS, "--data", self.npz, "--metric", "agreement", "--threads", "1", "--quick", "--samples", "90", "--seed", "4")
+        wanted = told("evaluate", DIGITS, "--data", self.npz, "--metric", "agreement", "--threads", "1", "--no-measure", "--samples", "90", "--seed", "4")
         for data in (self.npz, self.arrays, temper.Data(self.arrays)):
-            got = temper.evaluate(DIGITS, data, metric="agreement", samples=90, seed=4, threads=1, quick=True)
+            got = temper.evaluate(DIGITS, data, metric="agreement", samples=90, seed=4, threads=1, measure=False)
             self.assertEqual({**got.record, "outputs": None}, {**wanted, "outputs": None})
             self.assertEqual([list(output) for output in got.record["outputs"]], [list(output) for output in wanted["outputs"]])
 
     def test_the_result_has_what_the_data_allow(self):
-        with temper.build(DIGITS, shapes=[(1, 1, 8, 8), (32, 1, 8, 8), (32, 1, 8, 8)], threads=1, quick=True) as engine:
+        with temper.build(DIGITS, shapes=[(1, 1, 8, 8), (32, 1, 8, 8), (32, 1, 8, 8)], threads=1, measure=False) as engine:
             got = temper.evaluate(engine, self.arrays)
             right = int((engine.run(self.pictures[:32])["logits"].argmax(1) == self.labels[:32]).sum())
             self.assertEqual((got.samples, got.batch, got.classes, got.output, got.top1.of), (200, 32, 10, "logits", 200))
@@ -72,12 +72,12 @@ class EvaluateTest(WorkflowCase):
 
     def test_bytes_and_graphs_are_built_for_the_data(self):
         whole = pathlib.Path(DIGITS).read_bytes()
-        got = [temper.evaluate(model, self.arrays, metric="agreement", threads=1, quick=True) for model in (whole, temper.Graph.from_onnx(whole), DIGITS)]
+        got = [temper.evaluate(model, self.arrays, metric="agreement", threads=1, measure=False) for model in (whole, temper.Graph.from_onnx(whole), DIGITS)]
         self.assertEqual([g.top1 for g in got], [got[0].top1] * 3)
         self.assertEqual([g.agreement.rate for g in got], [1] * 3)
 
     def test_what_cannot_come_out_is_refused(self):
-        engine = temper.build(DIGITS, threads=1, quick=True)
+        engine = temper.build(DIGITS, threads=1, measure=False)
         evaluate = temper.evaluate
         self.assertRefused("usage", "says nothing about the right answers", evaluate, engine, {"image": images(3)})
         self.assertRefused("usage", "no output, or more than one", evaluate, engine, {"image": images(3)}, metric="top1", reference=engine)
@@ -94,13 +94,13 @@ class EvaluateTest(WorkflowCase):
         with self.assertRaises(TypeError):
             evaluate(DIGITS, self.arrays, thread=1)
         ranges = temper.calibrate(DIGITS, [self.pictures[:64]], threads=1)
-        int8 = temper.build(DIGITS, precision="int8", calibration=ranges, threads=1, quick=True)
+        int8 = temper.build(DIGITS, precision="int8", calibration=ranges, threads=1, measure=False)
         self.assertRefused("usage", "calibrated on", evaluate, int8, self.arrays)
         engine.close()
         self.assertRefused("usage", "closed", evaluate, engine, self.arrays)
 
     def test_progress_ends_it_and_other_threads_run_meanwhile(self):
-        engine = temper.build(DIGITS, threads=1, quick=True)
+        engine = temper.build(DIGITS, threads=1, measure=False)
         lines, messages = [], []
         temper.set_log_callback(lambda level, text: messages.append((level, text)))
         self.addCleanup(temper.set_log_callback, None)
@@ -129,7 +129,7 @@ class EvaluateTest(WorkflowCase):
 class BudgetTest(WorkflowCase):
     def test_a_budget_keeps_the_layers_that_lose_most(self):
         lines = []
-        engine = temper.build(DIGITS, precision="int8", max_drop=0.02, data=self.arrays, threads=1, quick=True, progress=lines.append)
+        engine = temper.build(DIGITS, precision="int8", max_drop=0.02, data=self.arrays, threads=1, measure=False, progress=lines.append)
         mixed = engine.mixed
         self.assertEqual((engine.precision, mixed.precision, mixed.metric, mixed.max_drop, mixed.samples), ("int8", "int8", "top1", 0.02, 200))
         self.assertTrue(mixed.holds)
@@ -139,18 +139,28 @@ class BudgetTest(WorkflowCase):
         self.assertTrue(any(line.startswith("mixed precision: candidate 1,") for line in lines), lines)
         # The same ranges give the same search, and a tighter budget keeps more.
         tight = temper.build(DIGITS, precision="int8", calibration=mixed.ranges, max_drop=0.000001, metric="snr", raise_to="fp32", data=self.npz,
-                             threads=1, quick=True)  # fmt: skip
+                             threads=1, measure=False)  # fmt: skip
         self.assertIsNone(tight.mixed.ranges)
         self.assertEqual({layer.decision for layer in tight.mixed.layers} - {"int8", "fp32"}, set())
         self.assertGreater(sum(layer.decision == "fp32" for layer in tight.mixed.layers), 0)
         self.assertEqual(tight.inspect()["lowered_products"], sum(layer.decision == "int8" for layer in tight.mixed.layers))
-        self.assertIsNone(temper.build(DIGITS, threads=1, quick=True).mixed)
+        self.assertIsNone(temper.build(DIGITS, threads=1, measure=False).mixed)
+
+    def test_best_is_the_fastest_that_keeps_the_budget(self):
+        engine = temper.build(DIGITS, precision="best", max_drop=0.02, data=self.arrays, threads=1, quick=True, time_limit=60)
+        tried = engine.mixed.record["tried"]
+        self.assertEqual(tried[0]["precision"], "fp32")
+        self.assertTrue(any(row["precision"] == "int8" for row in tried))
+        times = {row["precision"]: row["ms"] for row in tried if row["ms"] is not None}
+        self.assertEqual(engine.precision, min(times, key=times.get))
+        self.assertEqual(engine.mixed.precision, engine.precision)
+        self.assertTrue(engine.mixed.holds)
 
     def test_it_is_the_search_of_the_program(self):
         wanted = told("build", DIGITS, "-o", self.path("m.plan"), "--precision", "int8", "--max-drop", "0.1%", "--metric", "snr", "--raise-to", "fp32",
                       "--data", self.npz, "--samples", "150", "--seed", "2", "--threads", "1", "--quick")  # fmt: skip
         ranges = temper.Ranges.load(self.path("m.plan.ranges.json"))
-        engine = temper.build(DIGITS, precision="int8", max_drop=0.001, metric="snr", raise_to="fp32", data=self.arrays, samples=150, seed=2, threads=1, quick=True)
+        engine = temper.build(DIGITS, precision="int8", max_drop=0.001, metric="snr", raise_to="fp32", data=self.arrays, samples=150, seed=2, threads=1, measure=False)
         got = engine.mixed.record
         self.assertEqual(engine.mixed.ranges.values, ranges.values)
         for record in (got, wanted):
@@ -164,8 +174,8 @@ class BudgetTest(WorkflowCase):
         self.assertRefused("usage", "data and max_drop go together", build, data=self.arrays)
         self.assertRefused("usage", "belong to max_drop", build, metric="top1")
         self.assertRefused("usage", "max_drop is 1.5", build, max_drop=1.5, data=self.arrays)
-        self.assertRefused("usage", "budget for --precision int8, fp16 or bf16", build, precision="fp32", max_drop=0.01, data=self.arrays)
-        self.assertRefused("usage", "raise-to", build, max_drop=0.01, data=self.arrays, raise_to="fp16")
+        self.assertRefused("usage", "budget for precision=\"int8\", \"fp16\" or \"bf16\"", build, precision="fp32", max_drop=0.01, data=self.arrays)
+        self.assertRefused("usage", "raise_to", build, max_drop=0.01, data=self.arrays, raise_to="fp16")
         self.assertRefused("usage", "needs data with right answers", build, max_drop=0.01, data={"image": images(40)}, metric="top1")
 
 

@@ -12,7 +12,7 @@ import numpy
 for name in sys.argv[2].split(): __import__(name)
 import temper
 for name in sys.argv[3].split(): __import__(name)
-engine = temper.build(sys.argv[1], quick=True)
+engine = temper.build(sys.argv[1], measure=False)
 x = numpy.random.default_rng(0).uniform(0, 1, (1, 1, 8, 8)).astype("float32")
 answer = engine.run(x)["logits"]
 if "torch" in sys.modules:

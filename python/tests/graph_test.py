@@ -39,14 +39,14 @@ class GraphTest(Case):
     def test_the_reference_judges_engines_built_of_a_graph(self):
         graph = temper.Graph.from_onnx(DIGITS)
         x = images(4)
-        engine = temper.build(graph, shapes=(4, 1, 8, 8), quick=True)
+        engine = temper.build(graph, shapes=(4, 1, 8, 8), measure=False)
         numpy.testing.assert_allclose(engine.run(x)["logits"], graph.run(x)["logits"], rtol=1e-4, atol=1e-4)
 
     def test_an_optimised_graph_is_written_as_onnx(self):
         model = onnx.load_from_string(temper.Graph.from_onnx(DIGITS).optimised().to_onnx())
         onnx.checker.check_model(model)
         x = images(2)
-        numpy.testing.assert_allclose(temper.build(model, shapes=(2, 1, 8, 8), quick=True).run(x)["logits"],
+        numpy.testing.assert_allclose(temper.build(model, shapes=(2, 1, 8, 8), measure=False).run(x)["logits"],
                                       temper.Graph.from_onnx(DIGITS).run(x)["logits"], rtol=1e-4, atol=1e-4)
 
     def test_wrong_text_is_refused(self):
@@ -67,13 +67,13 @@ class GraphTest(Case):
         seen = []
         temper.set_log_callback(lambda level, text: seen.append((level, text)))
         try:
-            temper.build(DIGITS, quick=True)
+            temper.build(DIGITS, measure=False)
         finally:
             temper.set_log_callback(None)
         self.assertIn("the device is open", " ".join(text for level, text in seen if level == "debug"))
         self.assertLessEqual({level for level, _ in seen}, {"debug", "info", "warning"})
         count = len(seen)
-        temper.build(DIGITS, quick=True)
+        temper.build(DIGITS, measure=False)
         self.assertEqual(len(seen), count)
         self.assertRefused("usage", "must be a function", temper.set_log_callback, 7)
 
@@ -85,7 +85,7 @@ class GraphTest(Case):
         sys.unraisablehook = lambda raised: shown.append((raised.exc_type, str(raised.object)))
         temper.set_log_callback(fail)
         try:
-            temper.build(DIGITS, quick=True)
+            temper.build(DIGITS, measure=False)
         finally:
             temper.set_log_callback(None)
             sys.unraisablehook = before

@@ -13,7 +13,7 @@ import temper
 EXIT = """
 import sys, threading, time
 import numpy, temper
-engine = temper.build(sys.argv[1], threads=2, quick=True)
+engine = temper.build(sys.argv[1], threads=2, measure=False)
 x = numpy.zeros((1, 1, 8, 8), numpy.float32)
 def run():
     while True:
@@ -46,7 +46,7 @@ def late():
         print(error.kind, error)
 atexit.register(late)  # before temper's own, so it runs after that
 import numpy, temper
-engine = temper.build(sys.argv[1], quick=True)
+engine = temper.build(sys.argv[1], measure=False)
 x = numpy.zeros((1, 1, 8, 8), numpy.float32)
 """
 
@@ -74,7 +74,7 @@ def in_child(call):
 
 class ThreadsTest(Case):
     def test_eight_threads_on_one_engine_get_identical_answers(self):
-        engine = temper.build(DIGITS, shapes=[(1, 1, 8, 8), (8, 1, 8, 8), (8, 1, 8, 8)], threads=1, quick=True)
+        engine = temper.build(DIGITS, shapes=[(1, 1, 8, 8), (8, 1, 8, 8), (8, 1, 8, 8)], threads=1, measure=False)
         batches = [images(1 + i % 8, seed=i) for i in range(24)]
         expected = [engine.run(x)["logits"] for x in batches]
         wrong = []
@@ -93,7 +93,7 @@ class ThreadsTest(Case):
         self.assertEqual(wrong, [])
 
     def test_an_engine_of_one_thread_starts_no_other(self):
-        engine = temper.build(DIGITS, shapes=(8, 1, 8, 8), threads=1, quick=True)
+        engine = temper.build(DIGITS, shapes=(8, 1, 8, 8), threads=1, measure=False)
         x, started = images(8), []
 
         def work():
@@ -107,14 +107,14 @@ class ThreadsTest(Case):
         self.assertEqual(started, [0])
 
     def test_one_session_in_two_threads_is_refused(self):
-        engine = temper.build(DIGITS, shapes=(512, 1, 8, 8), threads=1, quick=True)
+        engine = temper.build(DIGITS, shapes=(512, 1, 8, 8), threads=1, measure=False)
         session = engine.session()
         x = images(512)
         self.assertOneThreadAtATime(lambda: session.run(x))
         session.run(x)  # and is good afterwards
 
     def test_an_engine_may_be_closed_while_threads_run_it(self):
-        engine = temper.build(DIGITS, shapes=(64, 1, 8, 8), threads=1, quick=True)
+        engine = temper.build(DIGITS, shapes=(64, 1, 8, 8), threads=1, measure=False)
         x = images(64)
         others = []
 
@@ -135,10 +135,10 @@ class ThreadsTest(Case):
         self.assertEqual(others, [])
 
     def test_a_process_forked_after_use_is_told_so_and_does_not_hang(self):
-        engine = temper.build(DIGITS, threads=2, quick=True)
+        engine = temper.build(DIGITS, threads=2, measure=False)
         x = images(1)
         engine.run(x)
-        for call in (lambda: engine.run(x), lambda: temper.build(DIGITS), lambda: temper.bench(engine), lambda: temper.load("m.plan")):
+        for call in (lambda: engine.run(x), lambda: temper.build(DIGITS), lambda: temper.bench(engine), lambda: temper.load(b"plan")):
             text = in_child(call)
             self.assertIsNotNone(text, "the child hung")
             self.assertIn("Error usage this process was forked", text)
@@ -149,7 +149,7 @@ class ThreadsTest(Case):
         out = python("""
 import os, sys, numpy, temper
 child = os.fork()
-engine = temper.build(sys.argv[1], threads=2, quick=True)
+engine = temper.build(sys.argv[1], threads=2, measure=False)
 engine.run(numpy.zeros((1, 1, 8, 8), numpy.float32))
 if child: sys.exit(os.waitpid(child, 0)[1])
 """, DIGITS)

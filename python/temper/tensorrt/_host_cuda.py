@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stands in for the few calls of pycuda by which programs for TensorRT hold buffers, on a machine without a GPU; and for those of the CUDA
+runtime that Polygraphy makes by ctypes.
+
+It is asked for (``--device cpu``), for one process. "Device memory" is memory of the host; an address is looked up before anything reads or
+writes there, so that a stray number is an error. What is not here raises AttributeError: kernels, modules, events, graphs.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import types
+from typing import Any
+
+import numpy
+
+PAD = 1 << 16
+"""Bytes behind every allocation, looked at when it is freed: programs write beyond their buffers, and a GPU lets them."""
+_PATTERN = 0xA5
+_live: dict[int, DeviceAllocation] = {}
+_installed = False
+
+
+class Error(Exception):
+    """Of pycuda's classes of errors, all of them."""
+
+
+class DeviceAllocation:
+    """Bytes that the program calls memory of the device."""
+
+    def __init__(self, size: int) -> None:
+        self._bytes: Any = numpy.full(size + PAD, _PATTERN, numpy.uint8)
+        self.size = size
+        self._address = int(self._bytes.ctypes.data)
+        _live[self._address] = self
+
+    def __int__(self) -> int:
+        return self._address
+
+    __index__ = __int__
+
+    def free(self) -> None:
+        if _live.pop(self._address, None) is None:
+            raise Error("cuMemFree failed: the memory is free already")
+        beyond = numpy.flatnonzero(self._bytes[self.size :] != _PATTERN)
+        if len(beyond):
+            print(f"temper: the program wrote {int(beyond[-1]) + 1} bytes beyond a buffer of {self.size}", file=sys.stderr)
+        self._bytes = None
+
+    def __del__(self) -> None:
+        if _live.get(self._address) is self:
+            self.free()
+
+
+def bytes_at(address: Any, size: int, what: str) -> Any:
+    """The bytes there, as an array; Error where no live allocation holds them."""
+    at = int(address)
+    for start, allocation in _live.items():
+        # Within the padding, too: what is beyond is said when it is freed.
+        if start <= at and at + size <= start + allocation.size + PAD and at < start + max(allocation.size, 1):
+            return allocation._bytes[at - start : at - start + size]
+    raise Error(f"{what}: {size} bytes at {at:#x} are in no allocation of this process (of {len(_live)} that are live)")
+
+
+def is_installed() -> bool:
+    return _installed
+
+
+def _raw(array: Any) -> Any:
+    view = memoryview(array)
+    if not view.c_contiguous:
+        raise ValueError("ndarray is not contiguous")
+    return numpy.frombuffer(view.cast("B"), numpy.uint8) if view.nbytes else numpy.empty(0, numpy.uint8)
+
+
+def mem_alloc(size: int) -> DeviceAllocation:
+    return DeviceAllocation(int(size))
+
+
+def memcpy_htod(dest: Any, src: Any) -> None:
+    raw = _raw(src)
+    bytes_at(dest, raw.size, "cuMemcpyHtoD")[:] = raw
+
+
+def memcpy_dtoh(dest: Any, src: Any) -> None:
+    view = memoryview(dest)
+    if view.readonly or not view.c_contiguous:
+        raise ValueError("the destination cannot be written as it lies")
+    view.cast("B")[:] = bytes_at(src, view.nbytes, "cuMemcpyDtoH").tobytes()
+
+
+def memcpy_htod_async(dest: Any, src: Any, stream: Any = None) -> None:
+    memcpy_htod(dest, src)
+
+
+def memcpy_dtoh_async(dest: Any, src: Any, stream: Any = None) -> None:
+    memcpy_dtoh(dest, src)
+
+
+def pagelocked_empty(shape: Any, dtype: Any, order: str = "C", mem_flags: int = 0) -> Any:
+    return numpy.empty(shape, dtype, order)
+
+
+class Stream:
+    """Everything that is put into it is done at once."""
+
+    def __init__(self, flags: int = 0) -> None:
+        self.handle = 0
+
+    def synchronize(self) -> None:
+        return None
+
+
+class Context:
+    """There is nothing to switch."""
+
+    def push(self) -> None:
+        return None
+
+    @staticmethod
+    def pop() -> None:
+        return None
+
+    def detach(self) -> None:
+        return None
+
+    @staticmethod
+    def synchronize() -> None:
+        return None
+
+
+class Device:
+    """Says that it is none."""
+
+    def __init__(self, number: int) -> None:
+        if number != 0:
+            raise Error("cuDeviceGet failed: invalid device ordinal")
+
+    @staticmethod
+    def count() -> int:
+        return 1
+
+    def name(self) -> str:
+        return "host memory (no CUDA device)"
+
+    def compute_capability(self) -> tuple[int, int]:
+        return (0, 0)
+
+    def make_context(self, flags: int = 0) -> Context:
+        return Context()
+
+
+def init(flags: int = 0) -> None:
+    return None
+
+
+def _number(value: Any) -> int:
+    return int((value.value if hasattr(value, "value") else value) or 0)
+
+
+class _Cudart:
+    """The calls of libcudart that Polygraphy makes, with ctypes' arguments. Each gives cudaSuccess, or cudaErrorInvalidValue with a line that
+    says why; what is not here raises AttributeError."""
+
+    def __init__(self) -> None:
+        self._allocations: dict[int, DeviceAllocation] = {}
+
+    def _done(self, body: Any) -> int:
+        try:
+            body()
+        except (Error, KeyError) as error:
+            print(f"temper: {error}", file=sys.stderr)
+            return 1
+        return 0
+
+    def cudaMalloc(self, pointer: Any, size: Any) -> int:
+        allocation = DeviceAllocation(_number(size))
+        self._allocations[int(allocation)] = allocation
+        pointer._obj.value = int(allocation)
+        return 0
+
+    def cudaFree(self, pointer: Any) -> int:
+        at = _number(pointer)
+        return self._done(lambda: self._allocations.pop(at).free()) if at else 0
+
+    def cudaMemcpy(self, to: Any, source: Any, size: Any, kind: Any) -> int:
+        count = _number(size)
+
+        def part(pointer: Any, on_device: Any, what: str) -> Any:
+            if on_device:
+                return bytes_at(_number(pointer), count, what)
+            return numpy.frombuffer((ctypes.c_ubyte * count).from_address(_number(pointer)), numpy.uint8)
+
+        def copy() -> None:
+            direction = _number(kind)  # to the device: 1 and 3; from it: 2 and 3
+            part(to, direction in (1, 3), "cudaMemcpy to")[:] = part(source, direction in (2, 3), "cudaMemcpy from")
+
+        return self._done(copy) if count else 0
+
+    def cudaMemcpyAsync(self, to: Any, source: Any, size: Any, kind: Any, stream: Any) -> int:
+        return self.cudaMemcpy(to, source, size, kind)
+
+    def cudaStreamCreate(self, stream: Any) -> int:
+        stream._obj.value = 1
+        return 0
+
+    def cudaStreamSynchronize(self, stream: Any) -> int:
+        return 0
+
+    cudaStreamDestroy = cudaStreamSynchronize
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"{name} is not in Temper's stand-in for the CUDA runtime, which holds buffers in the host's memory and does nothing else")
+
+
+_CDLL = ctypes.CDLL
+
+
+class _Libraries(_CDLL):
+    """ctypes.CDLL, but that Polygraphy finds the stand-in where it looks for the CUDA runtime."""
+
+    def __new__(cls, name: Any = None, *arguments: Any, **named: Any) -> Any:
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if caller.startswith("polygraphy.") and name and os.path.basename(name).startswith("libcudart.so"):
+            return _Cudart()
+        return super().__new__(cls)
+
+
+def install() -> None:
+    """Makes this pycuda, pycuda.driver and pycuda.autoinit of the process, and the CUDA runtime that Polygraphy finds in it."""
+    global _installed
+    driver = types.ModuleType("pycuda.driver", __doc__)
+    for name in ("mem_alloc", "memcpy_htod", "memcpy_dtoh", "memcpy_htod_async", "memcpy_dtoh_async", "pagelocked_empty", "Stream", "Context",
+                 "Device", "DeviceAllocation", "Error", "init"):  # fmt: skip
+        setattr(driver, name, globals()[name])
+    driver.LogicError = driver.MemoryError = driver.LaunchError = driver.RuntimeError = Error  # type: ignore[attr-defined]
+    autoinit = types.ModuleType("pycuda.autoinit")
+    autoinit.device, autoinit.context = Device(0), Context()  # type: ignore[attr-defined]
+    package = types.ModuleType("pycuda")
+    package.__path__ = []  # type: ignore[attr-defined]
+    package.driver, package.autoinit = driver, autoinit  # type: ignore[attr-defined]
+
+    def absent(module: str) -> Any:
+        def of(name: str) -> Any:
+            raise AttributeError(f"{module}.{name} is not in Temper's stand-in for pycuda, which holds buffers in the host's memory and does nothing else")
+
+        return of
+
+    for name, module in (("pycuda", package), ("pycuda.driver", driver), ("pycuda.autoinit", autoinit)):
+        module.__getattr__ = absent(name)  # type: ignore[method-assign]
+        sys.modules[name] = module
+    ctypes.CDLL = _Libraries  # type: ignore[misc]
+    if not _installed:
+        print("temper: pycuda is a stand-in in this process: its device memory is the host's", file=sys.stderr)
+    _installed = True

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs for TensorRT on Temper: building, running in both styles, what is refused, and what each release has."""
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+import numpy
+import onnx
+import onnxruntime
+from common import DIGITS, Case, images
+
+import temper
+import temper.tensorrt as trt
+from temper.tensorrt import _api
+
+
+class Collected(trt.ILogger):
+    def __init__(self):
+        trt.ILogger.__init__(self)
+        self.lines = []
+
+    def log(self, severity, msg):
+        self.lines.append((severity, msg))
+
+    def text(self, severity):
+        return "\n".join(msg for at, msg in self.lines if at == severity)
+
+
+class Batches(trt.IInt8EntropyCalibrator2):
+    """Batches in memory of its own, and a cache in a list, as published calibrators have them in files."""
+
+    def __init__(self, count, cache=None):
+        trt.IInt8EntropyCalibrator2.__init__(self)
+        self.left = [images(16, seed=i) for i in range(count)]  # larger than what is asked for
+        self.asked, self.cache = [], cache
+
+    def get_batch_size(self):
+        return 16
+
+    def get_batch(self, names):
+        self.asked.append(names)
+        if not self.left:
+            return None
+        self.batch = self.left.pop()
+        return [self.batch.ctypes.data]
+
+    def read_calibration_cache(self):
+        return self.cache
+
+    def write_calibration_cache(self, cache):
+        self.cache = cache.tobytes()
+
+
+def built(logger, shapes=((1, 1, 8, 8), (2, 1, 8, 8), (4, 1, 8, 8)), flags=(), more=(), calibrator=None, calibrated=None):
+    """The plan of the digits' model, by the calls of published scripts."""
+    builder = trt.Builder(logger)
+    network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.EXPLICIT_BATCH))
+    parser = trt.OnnxParser(network, logger)
+    with open(DIGITS, "rb") as file:
+        assert parser.parse(file.read()), [str(parser.get_error(i)) for i in range(parser.num_errors)]
+    config = builder.create_builder_config()
+    config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, 1 << 30)
+    for flag in flags:
+        config.set_flag(flag)
+    if calibrator:
+        config.int8_calibrator = calibrator
+    if calibrated:
+        config.set_calibration_profile(calibrated)
+    for given in [shapes, *more] if shapes else []:
+        profile = builder.create_optimization_profile()
+        profile.set_shape("image", *given)
+        config.add_optimization_profile(profile)
+    return builder.build_serialized_network(network, config)
+
+
+def pointers(*arrays):
+    return [array.ctypes.data for array in arrays]
+
+
+class TensorrtTest(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.logger = Collected()
+        cls.plan = built(cls.logger)
+        cls.reference = onnxruntime.InferenceSession(DIGITS)
+
+    def setUp(self):
+        _api.use("8.6")
+        self.logger.lines.clear()
+        self.engine = trt.Runtime(self.logger).deserialize_cuda_engine(self.plan)
+
+    def expected(self, x):
+        return self.reference.run(None, {"image": x})[0]
+
+    def test_a_plan_is_bytes_that_temper_loads(self):
+        self.assertIsInstance(self.plan, trt.IHostMemory)
+        self.assertEqual(self.plan.nbytes, len(bytes(self.plan)))
+        x = images(2)
+        numpy.testing.assert_allclose(temper.load(bytes(self.plan)).run(x)["logits"], self.expected(x), rtol=1e-4, atol=1e-4)
+        self.assertEqual(bytes(self.engine.serialize())[:4], bytes(self.plan)[:4])
+
+    def test_named_tensors_run(self):
+        engine, context = self.engine, self.engine.create_execution_context()
+        self.assertEqual([engine.get_tensor_name(i) for i in range(engine.num_io_tensors)], ["image", "logits"])
+        self.assertEqual(engine.get_tensor_mode("logits"), trt.TensorIOMode.OUTPUT)
+        self.assertEqual(str(engine.get_tensor_dtype("image")), "DataType.FLOAT")
+        self.assertEqual(trt.nptype(engine.get_tensor_dtype("image")), numpy.float32)
+        shape = engine.get_tensor_shape("image")
+        self.assertEqual((shape, str(shape), tuple(shape) == shape), ((-1, 1, 8, 8), "(-1, 1, 8, 8)", True))
+        shape[0] = 2  # as scripts do
+        self.assertEqual((numpy.zeros(shape).size, engine.get_tensor_shape("image")[0]), (128, -1))
+        self.assertEqual(engine.get_tensor_profile_shape("image", 0), [(1, 1, 8, 8), (2, 1, 8, 8), (4, 1, 8, 8)])
+        self.assertEqual(context.infer_shapes(), ["image"])
+        self.assertEqual(context.get_tensor_shape("logits"), (-1, 10))
+        for count in (1, 3):
+            x, y = images(count), numpy.zeros((count, 10), "float32")
+            self.assertTrue(context.set_input_shape("image", [count, 1, 8, 8]))
+            self.assertEqual(list(context.get_tensor_shape("logits")), [count, 10])
+            self.assertEqual(trt.volume(context.get_tensor_shape("logits")), count * 10)
+            self.assertTrue(context.set_tensor_address("image", x.ctypes.data) and context.set_tensor_address("logits", numpy.int64(y.ctypes.data)))
+            self.assertTrue(context.execute_async_v3(0), self.logger.lines)
+            numpy.testing.assert_allclose(y, self.expected(x), rtol=1e-4, atol=1e-4)
+        self.assertEqual(self.logger.lines, [])
+
+    def test_bindings_run(self):
+        engine = self.engine
+        self.assertEqual([binding for binding in engine], ["image", "logits"])
+        self.assertEqual((engine["logits"], engine[0], engine.get_binding_index("none"), len(engine), engine.max_batch_size), (1, "image", -1, 2, 1))
+        self.assertTrue(engine.binding_is_input(0) and not engine.binding_is_input("logits"))
+        context = engine.create_execution_context()
+        self.assertFalse(context.all_binding_shapes_specified)
+        self.assertTrue(context.set_binding_shape(0, (4, 1, 8, 8)))
+        self.assertEqual(context.get_binding_shape(1), (4, 10))
+        x, y = images(4), numpy.zeros((4, 10), "float32")
+        for run in (context.execute_v2, lambda bindings: context.execute_async_v2(bindings=bindings, stream_handle=0)):
+            y[...] = 0
+            self.assertTrue(run(pointers(x, y)), self.logger.lines)
+            numpy.testing.assert_allclose(y, self.expected(x), rtol=1e-4, atol=1e-4)
+
+    def test_wrong_use_fails_as_it_does_there_and_never_crashes(self):
+        context = self.engine.create_execution_context()
+        x, y = images(1), numpy.zeros((1, 10), "float32")
+        self.assertFalse(context.execute_v2(pointers(x, y)))
+        self.assertIn("the shape of the input 'image' is not set", self.logger.text(trt.Logger.ERROR))
+        self.assertFalse(context.set_input_shape("image", (5, 1, 8, 8)))
+        self.assertFalse(context.set_input_shape("picture", (1, 1, 8, 8)))
+        self.assertTrue(context.set_input_shape("image", (1, 1, 8, 8)))
+        self.assertRaises(TypeError, context.execute_v2, [x.ctypes.data, None])
+        self.assertFalse(context.execute_v2(pointers(x)))
+        self.assertFalse(context.set_tensor_address("image", 0))
+        self.assertFalse(self.engine.create_execution_context().execute_async_v3(0))
+        self.logger.lines.clear()
+        runtime = trt.Runtime(self.logger)
+        self.assertIsNone(runtime.deserialize_cuda_engine(b"ftrt" + bytes(100)))
+        self.assertIn("build it again from its ONNX model", self.logger.text(trt.Logger.ERROR))
+        self.assertIsNone(runtime.deserialize_cuda_engine(bytes(self.plan)[:-1]))
+        self.assertRaises(TypeError, trt.Builder, None)
+
+        class Unmade(trt.ILogger):
+            def __init__(self):
+                pass
+
+        self.assertRaises(TypeError, trt.Builder, Unmade())
+
+    def test_what_tensorrt_does_not_build_is_not_built(self):
+        self.assertIsNone(built(self.logger, shapes=None))
+        self.assertIn("no optimization profile has been defined", self.logger.text(trt.Logger.ERROR))
+        self.logger.lines.clear()
+        self.assertIsNone(built(self.logger, flags=[trt.BuilderFlag.INT8]))
+        self.assertIn("INT8 needs ranges", self.logger.text(trt.Logger.ERROR))
+        builder = trt.Builder(self.logger)
+        network = builder.create_network(0)
+        self.assertIsNone(builder.build_serialized_network(network, builder.create_builder_config()))
+        parser = trt.OnnxParser(network, self.logger)
+        self.assertFalse(parser.parse(b"no model"))
+        self.assertEqual(parser.num_errors, 1)
+        self.assertIn("ONNX", parser.get_error(0).desc())
+        self.assertFalse(parser.parse_from_file("no_such.onnx"))
+        self.assertRaises(ValueError, builder.create_optimization_profile().set_shape, "image", (2, 1), (1, 1), (3, 1))
+        with self.assertRaises(AttributeError):
+            builder.create_builder_config().algorithm_selector = None
+        with self.assertRaises(TypeError):
+            builder.create_builder_config().int8_calibrator = object()
+
+        class Unmade(trt.IInt8MinMaxCalibrator):
+            def __init__(self):
+                pass
+
+        with self.assertRaises(TypeError):
+            builder.create_builder_config().int8_calibrator = Unmade()
+
+    def test_a_calibrator_gives_batches_once_and_its_cache_afterwards(self):
+        first = Batches(20)
+        plan = built(self.logger, flags=[trt.BuilderFlag.INT8], calibrator=first)
+        self.assertEqual((len(first.asked), first.asked[0]), (21, ["image"]))
+        self.assertTrue(first.cache.startswith(b"TRT-8501-EntropyCalibration2\n"), first.cache[:60])
+        engine = temper.load(bytes(plan))
+        self.assertEqual(engine.precision, "int8")
+        x = images(4, seed=99)
+        exact, rounded = self.expected(x), engine.run(x)["logits"]
+        self.assertTrue((exact != rounded).any())
+        self.assertLess(((exact - rounded) ** 2).sum(), 0.05 * (exact**2).sum())
+        second = Batches(20, first.cache)
+        self.assertIsNotNone(built(self.logger, flags=[trt.BuilderFlag.INT8], calibrator=second))
+        self.assertEqual(second.asked, [])
+        self.assertIsNone(built(self.logger, flags=[trt.BuilderFlag.INT8], calibrator=Batches(0)))
+        self.assertIn("nothing is calibrated from nothing", self.logger.text(trt.Logger.ERROR))
+        self.assertIsNone(built(self.logger, flags=[trt.BuilderFlag.INT8], calibrator=Batches(1, b"no cache")))
+
+        profile = trt.Builder(self.logger).create_optimization_profile()
+        profile.set_shape("picture", (1, 1), (1, 1), (1, 1))
+        self.assertIsNone(built(self.logger, flags=[trt.BuilderFlag.INT8], calibrator=Batches(1), calibrated=profile))
+        self.assertIn("the calibration profile has no shapes of 'image'", self.logger.text(trt.Logger.ERROR))
+        profile = trt.Builder(self.logger).create_optimization_profile()
+        profile.set_shape("image", (4, 1, 8, 8), (4, 1, 8, 8), (4, 1, 8, 8))
+        self.assertIsNotNone(built(self.logger, flags=[trt.BuilderFlag.INT8], calibrator=Batches(20), calibrated=profile))
+        self.assertIn("calibrated on 80 samples", self.logger.text(trt.Logger.VERBOSE))
+
+        class Broken(Batches):
+            def get_batch(self, names):
+                raise RuntimeError("mine")
+
+        with self.assertRaisesRegex(RuntimeError, "mine"):
+            built(self.logger, flags=[trt.BuilderFlag.INT8], calibrator=Broken(1))
+
+    def test_fp16_is_a_permission_that_a_cpu_does_not_use(self):
+        builder = trt.Builder(self.logger)
+        if builder.platform_has_fast_fp16:
+            self.skipTest("a GPU computes it")
+        plan = built(self.logger, flags=[trt.BuilderFlag.FP16])
+        self.assertIn("FP16: layers stay in FP32", self.logger.text(trt.Logger.WARNING))
+        self.assertEqual(temper.load(bytes(plan)).precision, "fp32")
+
+    def test_several_profiles_and_a_timing_cache_are_kept(self):
+        plan = built(self.logger, shapes=[(1, 1, 8, 8)] * 3, more=[[(4, 1, 8, 8)] * 3])
+        engine = trt.Runtime(self.logger).deserialize_cuda_engine(plan)
+        self.assertEqual(engine.num_optimization_profiles, 2)
+        self.assertEqual(engine.get_tensor_profile_shape("image", 1)[0], (4, 1, 8, 8))
+        context = engine.create_execution_context()
+        self.assertTrue(context.set_optimization_profile_async(1, 0))
+        self.assertFalse(context.set_optimization_profile_async(2, 0))
+        self.assertTrue(context.set_input_shape("image", (4, 1, 8, 8)))
+        self.assertFalse(context.set_input_shape("image", (2, 1, 8, 8)))
+        config = trt.Builder(self.logger).create_builder_config()
+        cache = config.create_timing_cache(b"of TensorRT")
+        self.assertIn("timing cache is not used", self.logger.text(trt.Logger.WARNING))
+        self.assertTrue(config.set_timing_cache(cache, ignore_mismatch=False))
+        self.assertIs(config.get_timing_cache(), cache)
+        self.assertTrue(cache.combine(config.create_timing_cache(cache.serialize()), False))
+
+    def test_enumerations_print_and_count_as_there(self):
+        self.assertEqual(1 << int(trt.NetworkDefinitionCreationFlag.EXPLICIT_BATCH), 1)
+        self.assertEqual(trt.BuilderFlag.FP16 | trt.BuilderFlag.INT8, 1)
+        self.assertEqual(str(trt.MemoryPoolType.WORKSPACE), "MemoryPoolType.WORKSPACE")
+        self.assertIn("HALF", trt.DataType.__members__)
+        self.assertIs(trt.float16, trt.DataType.HALF)
+        config = trt.Builder(self.logger).create_builder_config()
+        self.assertTrue(config.get_flag(trt.BuilderFlag.TF32))
+        config.clear_flag(trt.BuilderFlag.TF32)
+        self.assertEqual(config.flags, 0)
+        config.max_workspace_size = 1 << 20
+        self.assertEqual(config.get_memory_pool_limit(trt.MemoryPoolType.WORKSPACE), 1 << 20)
+
+    def test_a_script_holds_its_buffers_with_pycuda_where_there_is_no_gpu(self):
+        script = textwrap.dedent("""\
+            import numpy, sys
+            import pycuda.driver as cuda
+            import pycuda.autoinit
+            import tensorrt as trt
+            logger = trt.Logger(trt.Logger.ERROR)
+            engine = trt.Runtime(logger).deserialize_cuda_engine(open(sys.argv[1], "rb").read())
+            context, stream = engine.create_execution_context(), cuda.Stream()
+            x = numpy.load(sys.argv[2])
+            context.set_binding_shape(0, x.shape)
+            y = cuda.pagelocked_empty(trt.volume(context.get_binding_shape(1)), numpy.float32)
+            inputs, outputs = cuda.mem_alloc(x.nbytes), cuda.mem_alloc(y.nbytes)
+            cuda.memcpy_htod_async(inputs, x, stream)
+            assert context.execute_async_v2([int(inputs), int(outputs)], stream.handle)
+            cuda.memcpy_dtoh_async(y, outputs, stream)
+            stream.synchronize()
+            print(cuda.Device(0).compute_capability(), y.reshape(-1, 10).argmax(axis=1).tolist())
+            assert not context.execute_v2([12345, int(outputs)])
+            small = cuda.mem_alloc(8)
+            try:
+                cuda.memcpy_htod(int(small) + 8, x)
+                sys.exit("a copy into no allocation was made")
+            except cuda.LogicError as error:
+                print(error)
+            cuda.memcpy_htod(small, numpy.zeros(3))
+            small.free()
+            print(hasattr(cuda, "module_from_buffer"))
+            """)
+        with tempfile.TemporaryDirectory() as folder:
+            x = images(3)
+            numpy.save(os.path.join(folder, "x.npy"), x)
+            for name, data in (("infer.py", script.encode()), ("m.plan", bytes(self.plan))):
+                with open(os.path.join(folder, name), "wb") as file:
+                    file.write(data)
+            words = [sys.executable, "-m", "temper.tensorrt", "--device", "cpu", "infer.py", "m.plan", "x.npy"]
+            done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[0], f"(0, 0) {self.expected(x).argmax(axis=1).tolist()}")
+        self.assertIn("are in no allocation of this process", lines[1])
+        self.assertEqual(lines[2], "False")
+        for part in ("pycuda is a stand-in", "wrote 16 bytes beyond a buffer of 8", "0x3039"):
+            self.assertIn(part, done.stderr)
+
+    def test_a_script_runs_unchanged(self):
+        script = textwrap.dedent("""\
+            import sys
+            import tensorrt as trt
+            logger = trt.Logger(trt.Logger.WARNING)
+            with trt.Builder(logger) as builder, builder.create_network(0) as network, trt.OnnxParser(network, logger) as parser:
+                if not parser.parse_from_file(sys.argv[1]):
+                    sys.exit("not parsed")
+                config = builder.create_builder_config()
+                profile = builder.create_optimization_profile()
+                profile.set_shape("image", (1, 1, 8, 8), (1, 1, 8, 8), (1, 1, 8, 8))
+                config.add_optimization_profile(profile)
+                plan = builder.build_serialized_network(network, config)
+            with open("engine.plan", "wb") as file:
+                file.write(plan)
+            print(trt.__version__, hasattr(trt.ICudaEngine, "num_bindings"), network.num_inputs)
+            """)
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "build.py"), "w") as file:
+                file.write(script)
+            for api, shown in (("8.6", "8.6.1+temper True 1"), ("10.13", "10.13.3+temper False 1")):
+                done = subprocess.run([sys.executable, "-m", "temper.tensorrt", "--api", api, "build.py", DIGITS], cwd=folder, capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stdout.strip()), (0, shown), done.stderr)
+                self.assertIn("import tensorrt is Temper", done.stderr)
+                self.assertEqual(temper.load(os.path.join(folder, "engine.plan")).run(images(1))["logits"].shape, (1, 10))
+
+
+if __name__ == "__main__":
+    unittest.main()
