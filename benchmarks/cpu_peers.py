@@ -12,11 +12,13 @@ import time
 
 import numpy as np
 import onnx
-import psutil
-
-from turns import Child, Failure, medians, rounds_of, run_program, spread
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "python"))
+from temper.versus.load import LoadMeter
+from temper.versus.turns import Child, Failure, medians, rounds_of, run_as_program, run_program, spread
+
+ENGINE = os.path.join(HERE, "..", "python", "temper", "versus", "engine.py")
 ENGINES = ["temper", "onnxruntime", "openvino"]
 # Least ratio to the better peer, and the goal: (model, precision) -> batch -> (least, goal).
 FIGURES = {
@@ -92,15 +94,16 @@ def start(engine, args, model, folder, name, shape, data):
         return start_temper(args, model, folder, name, shape, data)
     if args.precision == "int8":
         model = os.path.join(folder, "model_qdq.onnx")
-    child = Child(engine, [sys.executable, os.path.join(HERE, "peers_child.py"), engine, model, data,
+    child = Child(engine, [sys.executable, ENGINE, engine, model, os.path.join(folder, "inputs.npz"),
                            "--threads", str(args.threads), "--precision", precision_of(engine, args.precision)])
-    child.ask("output " + os.path.join(folder, engine + ".npy"))
+    child.ask("output " + os.path.join(folder, engine + ".npz"))
     return child
 
 
 def output_of(engine, folder):
     if engine != "temper":
-        return np.load(os.path.join(folder, engine + ".npy"))
+        outputs = np.load(os.path.join(folder, engine + ".npz"))
+        return outputs[outputs.files[0]]
     files = sorted(os.listdir(os.path.join(folder, "temper")))
     return np.load(os.path.join(folder, "temper", [f for f in files if f.endswith(".npy")][0]))
 
@@ -120,31 +123,13 @@ def check_outputs(engines, folder, largest):
     return worst
 
 
-class LoadMeter:
-    """Cores that neither this process nor the children used, on average: what disturbed the comparison."""
-
-    def __init__(self, children):
-        self.processes = [psutil.Process()] + [psutil.Process(child.process.pid) for child in children]
-        self.start = time.perf_counter()
-        self.busy, self.own = self.read()
-
-    def read(self):
-        cpus = psutil.cpu_times(percpu=True)
-        allowed = [cpus[i] for i in os.sched_getaffinity(0) if i < len(cpus)]
-        busy = sum(c.user + c.nice + c.system + c.irq + c.softirq + c.steal for c in allowed)
-        own = sum(times.user + times.system for times in (process.cpu_times() for process in self.processes))
-        return busy, own
-
-    def cores(self):
-        busy, own = self.read()
-        return max(0.0, (busy - self.busy - own + self.own) / (time.perf_counter() - self.start))
-
-
 def compare(args, label, model, batch):
     with tempfile.TemporaryDirectory(prefix="temper_peers_") as folder:
         name, shape = input_of(model, batch)
         data = os.path.join(folder, "input.npy")
-        np.save(data, np.random.default_rng(1).standard_normal(shape, dtype=np.float32))
+        values = np.random.default_rng(1).standard_normal(shape, dtype=np.float32)
+        np.save(data, values)
+        np.savez(os.path.join(folder, "inputs.npz"), **{name: values})
         children = []
         if args.precision == "int8":
             quantize(args, model, folder, name, shape)
@@ -313,8 +298,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Failure as failure:
-        print(f"cpu_peers: {failure}", file=sys.stderr)
-        sys.exit(2)
+    run_as_program("cpu_peers", main)

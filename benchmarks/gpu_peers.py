@@ -11,9 +11,10 @@ import sys
 import tempfile
 import time
 
-from turns import Child, Failure, medians, rounds_of, run_program, save, spread
-
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "python"))
+from temper.versus.turns import Child, Failure, medians, rounds_of, run_as_program, run_program, save, spread
+
 ENGINES = ["temper", "eager", "graph", "compile"]
 GEMM = "gemm"  # a product of two square matrices, as large as the batch; PyTorch's eager one is cuBLASLt's
 # Least ratio to an engine: (model, precision) -> batch -> least.
@@ -174,8 +175,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Failure as failure:
-        print(f"gpu_peers: {failure}", file=sys.stderr)
-        sys.exit(2)
+    run_as_program("gpu_peers", main)

@@ -6,7 +6,6 @@ import argparse
 import concurrent.futures
 import datetime
 import json
-import math
 import os
 import shutil
 import statistics
@@ -18,9 +17,10 @@ import time
 import architectures
 import numpy
 
-from turns import Child, Failure, medians, rounds_of, run_program, save, spread
-
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "python"))
+from temper.versus.turns import Child, Failure, medians, rounds_of, run_as_program, run_program, save, spread, tactics_of
+
 SCHEMA = "temper.gpu_suite/1"
 
 
@@ -103,8 +103,7 @@ class Case:
 
 def steps_of(inspected):
     """How many steps a plan has, and how many of them run on the host."""
-    steps = [step for plan in inspected.get("plans", []) for segment in plan.get("segments", []) for step in segment.get("steps", [])]
-    names = [step.get("tactic") or "" for step in steps]
+    names = tactics_of(inspected)
     return {"steps": len(names), "host_steps": sum(1 for name in names if name.startswith(("cpu.", "reference", "cuda.host")))}
 
 
@@ -125,7 +124,7 @@ def report(rows):
     for kind in (*sorted({row["kind"] for row in rows}), None):
         ratios = [row["ratio"]["median"] for row in rows if "ratio" in row and kind in (None, row["kind"])]
         if ratios:
-            mean = math.exp(statistics.fmean(map(math.log, ratios)))
+            mean = statistics.geometric_mean(ratios)
             print(f"geometric mean of {len(ratios)}{f' ({kind})' if kind else ''}: {mean:.3f}; below 1: {sum(r < 1 for r in ratios)}")
     failed = sum("failure" in row for row in rows)
     if failed:
@@ -146,12 +145,22 @@ def joined(files):
     return {**runs[-1], "rows": sorted(rows.values(), key=lambda r: (order.index(r["model"]), r["batch"]))}
 
 
+def cases_of(parser, word, batches):
+    """Architectures and batches that a word of --only asks for."""
+    if word in architectures.ALL:
+        return [(word, batch) for batch in batches or architectures.ALL[word].all_batches()]
+    name, _, batch = word.rpartition("_")
+    if name not in architectures.ALL or not batch.isdigit():
+        parser.error(f"unknown architecture {word}; there are {', '.join(architectures.ALL)}")
+    return [(name, int(batch))]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     names = lambda text: text.split(",")
     parser.add_argument("--suite", choices=["architectures"], required=True)
     parser.add_argument("--temper", default=os.path.join(HERE, "..", "build", "temper"))
-    parser.add_argument("--only", type=names, default=list(architectures.ALL), help="architectures, separated by commas")
+    parser.add_argument("--only", type=names, default=list(architectures.ALL), help="architectures, or one of them at a batch (bert_base_32), separated by commas")
     parser.add_argument("--batches", type=lambda text: [int(b) for b in text.split(",")], help="instead of those that the suite names")
     parser.add_argument("--precision", default="fp16", choices=["fp16", "bf16", "fp32", "tf32"])
     parser.add_argument("--engines", type=names, default=["temper", "compile"])
@@ -166,14 +175,13 @@ def main():
     parser.add_argument("--join", nargs="+", metavar="FILE", help="results of earlier runs: print them as one, measure nothing")
     parser.add_argument("--json", help="save everything measured, after every architecture")
     args = parser.parse_args()
-    if unknown := set(args.only) - set(architectures.ALL):
-        parser.error(f"unknown architectures {', '.join(sorted(unknown))}; there are {', '.join(architectures.ALL)}")
     if args.join:
         content = joined(args.join)
         report(content["rows"])
         if args.json:
             save(args.json, content)
         return 0
+    asked = [pair for word in args.only for pair in cases_of(parser, word, args.batches)]
     begin = time.perf_counter()
     doctor = json.loads(run_program([args.temper, "doctor", "--json", *[w for f in args.cuda_path for w in ("--cuda-path", f)]])[0])
     content = {"schema": SCHEMA, "date": datetime.date.today().isoformat(), "revision": doctor["environment"]["revision"],
@@ -182,7 +190,7 @@ def main():
         args.folder = os.path.abspath(args.folder or own)
         os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(args.folder, "inductor"))
         os.environ["PYTHONPATH"] = os.pathsep.join([os.path.join(HERE, "..", "python"), os.environ.get("PYTHONPATH", "")])
-        cases = [Case(args, name, batch) for name in args.only for batch in args.batches or architectures.ALL[name].all_batches()]
+        cases = [Case(args, name, batch) for name, batch in asked]
         left = []
         # As many at a time as have room on the GPU beside each other; all of them are ready before anything is timed.
         for first in range(0, len(cases), args.jobs):
@@ -204,8 +212,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Failure as failure:
-        print(f"gpu_suite: {failure}", file=sys.stderr)
-        sys.exit(2)
+    run_as_program("gpu_suite", main)
