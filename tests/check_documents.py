@@ -46,10 +46,10 @@ def check(document, text, dev_verbs, program):
             yield f"{document}: ./dev {verb} does not exist"
     if not program:
         return
-    verbs = set(re.findall(r"^  ([a-z]+) ", help_of(program).split("Subcommands:")[-1], re.M))
+    verbs = set(re.findall(r"^  ([a-z]+(?:-[a-z]+)*) ", help_of(program).split("Subcommands:")[-1], re.M))
     for code in re.findall(r"```.*?```|`[^`\n]+`", text, re.S):
         for line in code.replace("\\\n", " ").strip("`").splitlines():
-            match = re.match(r"(?:\$ )?(?:build/)?temper ([a-z]+)\b(.*)", line.strip())
+            match = re.match(r"(?:\$ )?(?:build/)?temper ([a-z]+(?:-[a-z]+)*)\b(.*)", line.strip())
             if not match:
                 continue
             verb, rest = match.groups()
@@ -57,7 +57,7 @@ def check(document, text, dev_verbs, program):
                 yield f"{document}: temper {verb} does not exist"
                 continue
             known = help_of(program, verb)
-            for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", re.sub(r"\"[^\"]*\"", "", rest.split("#")[0])):
+            for flag in re.findall(r"(?<![\w-])--[a-z][a-zA-Z-]*", re.sub(r"\"[^\"]*\"", "", rest.split("#")[0])):
                 if not re.search(re.escape(flag) + r"(?![\w-])", known):
                     yield f"{document}: temper {verb} has no {flag}"
 

@@ -31,12 +31,14 @@ ALLOWED = {
     "evaluate": "base graph onnx passes quantize backends plan runtime optimize data calibrate bench",
     "study": "base graph onnx quantize measure runtime optimize data calibrate evaluate bench report",
     "interop": "base measure bench",
+    "nvinfer": "base graph onnx quantize backends tune plan runtime optimize calibrate bench interop",
     "report": "base measure bench",
     "zoo": "base",
     "api": "base graph runtime",
-    "api/temper_c_build.cc": "base optimize",
+    "api/temper_c_build.cc": "base tune optimize",
+    "api/temper_nvinfer.cc": "runtime optimize nvinfer",
     "api/temper_c_pictures.cc": "base graph runtime data",
-    "cli": "base graph onnx passes quantize backends measure tune plan runtime optimize data calibrate bench evaluate study interop report zoo",
+    "cli": "base graph onnx passes quantize backends measure tune plan runtime optimize data calibrate bench evaluate study interop nvinfer report zoo",
 }
 # Inside src/backends/cuda. "." are the files of the folder itself: recipes, bundles, the machine.
 CUDA = {
@@ -48,20 +50,28 @@ CUDA = {
     "arg_reduce": ". support rows",
     "attention": ". support",
     "conv": ". support gemm",
+    "cumulative": ". support rows",
     "gather": ". support",
+    "grid_sample": ". support",
+    "lrn": ". support",
     "matmul": ". support gemm",
     "normalize": ". support rows",
     "pad": ". support",
     "pointwise": ". support",
     "pool": ". support rows",
+    "range": ". support",
+    "recurrent": ". support",
     "reduce": ". support rows",
     "resize": ". support copy rows",
+    "roi_align": ". support",
+    "scatter": ". support",
     "softmax": ". support rows",
+    "topk": ". support",
 }
 # THE list of the GPU's tactics stands above all of them.
 CUDA_LIST = "backends/cuda/tactics.cc"
 # Folders without loops of includes between files, where a header and its source are one. Others follow as they lose theirs.
-NO_LOOPS = "base graph passes plan quantize measure tune calibrate evaluate study interop report zoo api".split()
+NO_LOOPS = "base graph passes plan quantize measure tune calibrate evaluate study interop nvinfer report zoo api".split()
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 

@@ -3,7 +3,10 @@
 """The commands of the notes run as they stand, each page in a folder of its own.
 
 usage: run_documents.py PROGRAM PYTHON [PAGE...]     `temper` and `python3` mean these; the checkout's folders are at hand
+
+Blocks with a script that imports tensorrt need the package temper in that Python (PYTHONPATH); without it they are left out.
 """
+import functools
 import os
 import pathlib
 import re
@@ -20,9 +23,17 @@ def commands(text):
         yield textwrap.dedent(block)
 
 
+@functools.cache
+def has_package(python):
+    return subprocess.run([python, "-c", "import temper"], capture_output=True).returncode == 0
+
+
 def run(page, program, python):
-    text = page.read_text()
-    script = "set -e\n" + "\n".join(commands(text))
+    blocks = list(commands(page.read_text()))
+    if not has_package(python):
+        print(f"{page.relative_to(ROOT)}: {python} has no package temper; blocks that import tensorrt are left out")
+        blocks = [block for block in blocks if "import tensorrt" not in block]
+    script = "set -e\n" + "\n".join(blocks)
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder, "work")
         tools = pathlib.Path(folder, "bin")
