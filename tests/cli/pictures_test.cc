@@ -42,15 +42,15 @@ void expect_left_out(const nlohmann::json& list) {
 
 TEST(PictureFolder, ADamagedPictureIsLeftOutCountedAndNamedByEveryVerb) {
   const std::string folder = digits();
-  const auto json_of = [&](const std::string& arguments) {
+  const auto json_of = [&](const std::string& arguments, int worst = 0) {
     const Outcome outcome = temper(folder, arguments);
-    EXPECT_EQ(outcome.code, 0) << arguments << ": " << outcome.err;
+    EXPECT_LE(outcome.code, worst) << arguments << ": " << outcome.err;
     EXPECT_CONTAINS(outcome.err, "1 of 62 pictures of ");
     EXPECT_CONTAINS(outcome.err, "cannot be read and is left out: 'photos/3/cut.png': a damaged PNG picture");
     EXPECT_CONTAINS(outcome.err,
                     "4 entries that are no .jpg, .jpeg, .png, .webp, .bmp, .tif or .tiff are left out: 1/Thumbs.db, "
                     "1/more.md, 1/notes.txt and 1 more");
-    return outcome.code == 0 ? nlohmann::json::parse(outcome.out) : nlohmann::json();
+    return outcome.code <= worst ? nlohmann::json::parse(outcome.out) : nlohmann::json();
   };
   const auto calibrated = json_of("calibrate m.onnx --data photos -o r.json --json --method minmax");
   EXPECT_EQ(calibrated.at("samples"), 61);
@@ -60,7 +60,8 @@ TEST(PictureFolder, ADamagedPictureIsLeftOutCountedAndNamedByEveryVerb) {
   EXPECT_GE(evaluated.at("top1").at("right").get<int>(), 55);  // labels stay with their pictures
   expect_left_out(evaluated.at("left_out"));
   ASSERT_EQ(temper(folder, "build m.onnx -o m.plan --no-measure --shapes image=1x1x8x8:61x1x8x8:61x1x8x8").code, 0);
-  expect_left_out(json_of("compare m.plan m.plan --data photos --duration 50ms --json").at("left_out"));
+  // On a busy machine a plan may be slower than itself, which is 1.
+  expect_left_out(json_of("compare m.plan m.plan --data photos --duration 50ms --json", 1).at("left_out"));
   json_of("study m.onnx --data photos -o out --quick --duration 50ms --json");
   expect_left_out(nlohmann::json::parse(read_file(folder + "out/study.json")).at("left_out"));
   const auto ran = json_of("run m.onnx --input photos --no-measure --json");

@@ -223,7 +223,7 @@ TEST(TrtexecVerb, ACommandFindsTemperInThePlaceOfTrtexecAndNothingElseChanges) {
   const std::string listed = temper(folder, "as-tensorrt --list").out;
   EXPECT_NE(listed.find("  IBuilderConfig.int8_calibrator  8.6 10.13\n"), listed.npos);
   EXPECT_NE(listed.find("  IProgressMonitor  10.13 11.1  (shown from 8.6 on)\n"), listed.npos);
-  EXPECT_NE(listed.find("  Refitter  8.6 11.1  weights are not replaced"), listed.npos);
+  EXPECT_NE(listed.find("  Refitter.get_named_weights  10.13 11.1  weights are replaced by a Refitter"), listed.npos);
   EXPECT_EQ(temper(folder, "as-tensorrt --device abacus -- true").code, 2);
   EXPECT_EQ(temper(folder, "as-tensorrt --api 9 -- true").code, 2);
   EXPECT_EQ(temper(folder, "as-tensorrt --apis 8.6 -- true").code, 2);

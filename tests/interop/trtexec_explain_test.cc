@@ -193,7 +193,7 @@ TEST(TrtexecTranslate, WhatAVersionCannotSayIsNamedWithWhatToDo) {
             "trtexec --onnx=a.onnx --memPoolSize=workspace:64 --skipInference --profilingVerbosity=detailed");
   ASSERT_EQ(t.lost.size(), 4u);
   EXPECT_EQ(t.lost[0], "--fp16: gone since 11.0; in its place: a model whose own types are FP16");
-  EXPECT_NE(t.lost[2].find("temper calibrate MODEL --from-cache CACHE"), std::string::npos);
+  EXPECT_NE(t.lost[2].find("temper quantize MODEL --from-cache CACHE"), std::string::npos);
   EXPECT_EQ(t.lost[3], "--batch=4: gone since 10.0.1; in its place: the first dimension in --shapes");
   EXPECT_EQ(to("trtexec --onnx=a.onnx --workspace=64 --fp16", "8.6").command,
             "trtexec --onnx=a.onnx --workspace=64 --fp16");
