@@ -4,8 +4,8 @@
 
 namespace temper {
 
-extern const Tactic cpu_conv_onednn, cpu_conv_depthwise, cpu_conv_int8, cpu_conv_int8_panels, cpu_matmul_int8_panels,
-    cpu_matmul_onednn, cpu_matmul_panels, cpu_matmul_int8, cpu_pool_onednn;
+extern const Tactic cpu_conv_onednn, cpu_conv_depthwise, cpu_conv_depthwise_int8, cpu_conv_int8, cpu_conv_int8_panels,
+    cpu_matmul_int8_panels, cpu_matmul_onednn, cpu_matmul_panels, cpu_matmul_int8, cpu_pool_onednn;
 extern const Tactic cpu_broadcast, cpu_concat, cpu_gather, cpu_pad, cpu_resize, cpu_slice;
 extern const Tactic cpu_arg_reduce, cpu_normalize, cpu_pointwise, cpu_pool, cpu_reduce, cpu_softmax, cpu_transpose;
 extern const Tactic cpu_attention, cpu_recurrent, cpu_cumulative, cpu_scatter, cpu_topk;
@@ -13,14 +13,38 @@ extern const Tactic cpu_grid_sample, cpu_lrn, cpu_roi_align;
 extern const Tactic reference_tactic;
 
 static const Tactic* const cpu_tactics[] = {
-    &cpu_conv_depthwise, &cpu_conv_onednn,   &cpu_conv_int8,    &cpu_conv_int8_panels,
-    &cpu_matmul_onednn,  &cpu_matmul_panels, &cpu_matmul_int8,  &cpu_matmul_int8_panels,
-    &cpu_pool_onednn,    &cpu_pool,          &cpu_pointwise,    &cpu_reduce,
-    &cpu_softmax,        &cpu_normalize,     &cpu_arg_reduce,   &cpu_transpose,
-    &cpu_concat,         &cpu_slice,         &cpu_pad,          &cpu_broadcast,
-    &cpu_gather,         &cpu_resize,        &cpu_scatter,      &cpu_topk,
-    &cpu_cumulative,     &cpu_grid_sample,   &cpu_roi_align,    &cpu_lrn,
-    &cpu_attention,      &cpu_recurrent,     &reference_tactic,
+    &cpu_conv_depthwise,
+    &cpu_conv_onednn,
+    &cpu_conv_int8,
+    &cpu_conv_depthwise_int8,
+    &cpu_conv_int8_panels,
+    &cpu_matmul_onednn,
+    &cpu_matmul_panels,
+    &cpu_matmul_int8,
+    &cpu_matmul_int8_panels,
+    &cpu_pool_onednn,
+    &cpu_pool,
+    &cpu_pointwise,
+    &cpu_reduce,
+    &cpu_softmax,
+    &cpu_normalize,
+    &cpu_arg_reduce,
+    &cpu_transpose,
+    &cpu_concat,
+    &cpu_slice,
+    &cpu_pad,
+    &cpu_broadcast,
+    &cpu_gather,
+    &cpu_resize,
+    &cpu_scatter,
+    &cpu_topk,
+    &cpu_cumulative,
+    &cpu_grid_sample,
+    &cpu_roi_align,
+    &cpu_lrn,
+    &cpu_attention,
+    &cpu_recurrent,
+    &reference_tactic,
 };
 
 extern const Backend cpu_backend;

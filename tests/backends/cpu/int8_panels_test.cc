@@ -15,8 +15,8 @@ class Int8Panels : public ::testing::Test {
   void TearDown() override { set_isa(best_isa()); }
 };
 
-// All of `x` and all of `w` the same.
-void expect_exact(const std::string& text, int x, int w) {
+// All of `x` and all of `w` the same. `tactics`: how many compute it with AVX2; one does without.
+void expect_exact(const std::string& text, int x, int w, int tactics = 1) {
   SCOPED_TRACE(concat(text, ' ', x, " times ", w));
   const KernelCase test = parse_cases(text).at(0);
   std::vector<Tensor> inputs = make_case_inputs(test, 1);
@@ -28,19 +28,20 @@ void expect_exact(const std::string& text, int x, int w) {
   const Tensor want = reference(test.op, inputs, types).at(0);
   Device device = cpu_device();
   device.avx512 = device.avx512_bf16 = device.avx512_vnni = false;
+  const bool has_avx2 = best_isa() >= Isa::avx2;
   int ran = 0;
   for (const Isa isa : {Isa::base, std::min(Isa::avx2, best_isa())}) {
     set_isa(isa);
+    device.avx2 = isa == Isa::avx2;
     for (const Tactic* tactic : find_backend("cpu").tactics()) {
-      if (tactic->name.find("int8_panels") == std::string_view::npos || !tactic->supports(problem, device).yes())
-        continue;
+      if (tactic->name.find("int8") == std::string_view::npos || !tactic->supports(problem, device).yes()) continue;
       for (const Config& config : tactic->configs(problem, device)) {
         ++ran;
         EXPECT_TRUE(testing::run_tactic(*tactic, problem, config, inputs, device).at(0).same_bits(want));
       }
     }
   }
-  EXPECT_EQ(ran, 2);
+  EXPECT_EQ(ran, 1 + (has_avx2 ? tactics : 1));
 }
 
 TEST_F(Int8Panels, LargestProductsDoNotSaturate) {
@@ -50,6 +51,12 @@ TEST_F(Int8Panels, LargestProductsDoNotSaturate) {
       expect_exact("matmul(u8[7,1000], i8[1000,16]*)", x, w);
       expect_exact("conv(u8[2,5,7,6], i8[33,5,3,3]*) strides=[1,2] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"", x,
                    w);
+      expect_exact(
+          "conv(u8[1,24,5,7], i8[24,4,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=6 epilogue=\"(1)\"", x,
+          w);
+      expect_exact(
+          "conv(u8[2,37,9,7], i8[37,1,5,5]*) strides=[1,2] pads=[2,2,2,2] dilations=[1,1] group=37 epilogue=\"(1)\"", x,
+          w, 2);
     }
 }
 
