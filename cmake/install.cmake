@@ -22,7 +22,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/temper.pc DESTINATION ${CMAKE_INSTALL_
 install(DIRECTORY python/temper DESTINATION ${CMAKE_INSTALL_DATADIR}/temper/python FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
 install(FILES LICENSE THIRD_PARTY.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-# Both are read from the help, so that they cannot say something else.
+# Read from the help, so that it cannot say something else; completions ask the program itself.
 set(MANUAL ${CMAKE_CURRENT_BINARY_DIR}/manual)
 add_custom_command(OUTPUT ${MANUAL}/made
   COMMAND ${TEMPER_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/manual.py $<TARGET_FILE:temper> ${MANUAL}
@@ -30,9 +30,9 @@ add_custom_command(OUTPUT ${MANUAL}/made
   DEPENDS temper ${CMAKE_SOURCE_DIR}/cmake/manual.py VERBATIM)
 add_custom_target(manual ALL DEPENDS ${MANUAL}/made)
 install(DIRECTORY ${MANUAL}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
-install(FILES ${MANUAL}/temper.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME temper)
-install(FILES ${MANUAL}/_temper DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
-install(FILES ${MANUAL}/temper.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+install(FILES src/cli/completions/temper.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME temper)
+install(FILES src/cli/completions/temper.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _temper)
+install(FILES src/cli/completions/temper.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
 # cpack, or ./dev deb: a Debian package of what is installed.
 set(CPACK_GENERATOR DEB)

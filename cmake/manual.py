@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manual pages and shell completions, read from the program's own help.
+"""Manual pages, read from the program's own help.
 
-usage: manual.py TEMPER FOLDER     writes FOLDER/man1/*.1, FOLDER/temper.bash, FOLDER/_temper (zsh), FOLDER/temper.fish
+usage: manual.py TEMPER FOLDER     writes FOLDER/man1/*.1
 """
 import dataclasses
 import pathlib
@@ -15,7 +15,6 @@ class Option:
     names: list  # "-o", "--output"; of a positional, its name alone
     value: str   # "TEXT=fp32"; "" for a flag
     text: str
-    choices: list
 
 
 @dataclasses.dataclass
@@ -29,8 +28,7 @@ class Page:
 
 def parse_entry(head, text):
     names, _, value = head.partition(" ")
-    found = re.search(r"\{([^}]*)\}", value)
-    return Option(names.split(","), value.strip(), text, found.group(1).split(",") if found else [])
+    return Option(names.split(","), value.strip(), text)
 
 
 def parse_help(name, text):
@@ -80,65 +78,6 @@ def man_page(page, version, verbs):
     return "\n".join(out) + "\n"
 
 
-def options_of(page):
-    return [option for title, options in page.sections if title not in ("Positionals", "Subcommands") for option in options]
-
-
-def flags(page):
-    return [name for option in options_of(page) for name in option.names if name.startswith("-")]
-
-
-def bash_completion(top, pages):
-    cases, choices = [], []
-    for verb, page in pages.items():
-        cases.append(f"    {verb}) words='{' '.join(flags(page))}' ;;")
-        for option in options_of(page):
-            if option.choices:
-                choices.append(f"    {'|'.join(f'{verb}:{n}' for n in option.names)}) COMPREPLY=($(compgen -W '{' '.join(option.choices)}' -- \"$word\")); return ;;")
-    return "\n".join([
-        "# bash completion for temper; made from its help", "_temper() {",
-        "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} words=''",
-        "  if [[ $COMP_CWORD -eq 1 ]]; then",
-        f"    COMPREPLY=($(compgen -W '{' '.join([*pages, *flags(top)])}' -- \"$word\")); return", "  fi",
-        "  case $verb:$before in", *choices, "  esac", "  case $verb in", *cases, "  esac",
-        "  if [[ $word == -* ]]; then COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))",
-        "  else COMPREPLY=($(compgen -f -- \"$word\")); compopt -o filenames 2>/dev/null; fi", "}",
-        "complete -F _temper temper", ""])
-
-
-def quoted(text):
-    return "'" + text.replace("'", "'\\''") + "'"
-
-
-def zsh_text(text):
-    return re.sub(r"([\[\]:])", r"\\\1", text)
-
-
-def zsh_completion(top, pages):
-    out = ["#compdef temper", "# made from temper's help", "_temper() {", "  local -a verbs=("]
-    out += [f"    {quoted(verb + ':' + zsh_text(page.summary))}" for verb, page in pages.items()]
-    out += ["  )", "  if (( CURRENT == 2 )); then _describe verb verbs; return; fi", "  local verb=$words[2]", "  shift words; (( CURRENT-- ))",
-            "  case $verb in"]
-    for verb, page in pages.items():
-        specs = []
-        for option in options_of(page):
-            value = "" if not option.value else f": :({' '.join(option.choices)})" if option.choices else ": :_files"
-            specs += [quoted(f"{name}[{zsh_text(option.text)}]{value}") for name in option.names if name.startswith("-")]
-        out.append(f"    {verb}) _arguments {' '.join(specs)} '*:file:_files' ;;")
-    return "\n".join(out + ["  esac", "}", '_temper "$@"', ""])
-
-
-def fish_completion(top, pages):
-    out = ["# made from temper's help"]
-    for verb, page in pages.items():
-        out.append(f"complete -c temper -n __fish_use_subcommand -a {verb} -d {quoted(page.summary)}")
-        for option in options_of(page):
-            names = " ".join(f"-l {n[2:]}" if n.startswith("--") else f"-s {n[1:]}" for n in option.names)
-            value = "" if not option.value else f" -x -a {quoted(' '.join(option.choices))}" if option.choices else " -r"
-            out.append(f"complete -c temper -n '__fish_seen_subcommand_from {verb}' {names}{value} -d {quoted(option.text)}")
-    return "\n".join(out) + "\n"
-
-
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
@@ -150,9 +89,6 @@ def main():
     (folder / "man1").mkdir(parents=True, exist_ok=True)
     for page in [top, *pages.values()]:
         (folder / "man1" / f"{page.name}.1").write_text(man_page(page, version, verbs))
-    (folder / "temper.bash").write_text(bash_completion(top, pages))
-    (folder / "_temper").write_text(zsh_completion(top, pages))
-    (folder / "temper.fish").write_text(fish_completion(top, pages))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 if(NOT SKBUILD)
   set(Python_EXECUTABLE ${TEMPER_PYTHON})
 endif()
-find_package(Python 3.10 COMPONENTS Interpreter Development.Module REQUIRED)
+# scikit-build names a component where the wheel shall serve later Pythons, too, and brings the module that finds it.
+find_package(Python 3.10 COMPONENTS Interpreter Development.Module ${SKBUILD_SABI_COMPONENT} REQUIRED)
 execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir OUTPUT_VARIABLE NANOBIND OUTPUT_STRIP_TRAILING_WHITESPACE
                 RESULT_VARIABLE failed)
 if(failed)

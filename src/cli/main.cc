@@ -21,6 +21,7 @@
 #include "base/version.h"
 #include "bench/serve_timings.h"
 #include "cli/clean_output.h"
+#include "cli/complete.h"
 #include "cli/exit_code.h"
 #include "cli/suggest.h"
 #include "cli/terminal.h"
@@ -189,6 +190,27 @@ class JsonFile {
   FILE* taken_ = nullptr;
 };
 
+// What the shells' completions offer: the verbs with their options, as --help shows them.
+std::vector<KnownVerb> known_verbs(const CLI::App& app) {
+  std::vector<KnownVerb> known;
+  for (const Verb& verb : verbs) {
+    KnownVerb& one = known.emplace_back(KnownVerb{verb.name, verb.summary, {}});
+    for (const CLI::Option* option : app.get_subcommand(verb.name)->get_options()) {
+      KnownOption& words = one.options.emplace_back();
+      for (const std::string& name : option->get_snames()) words.names.push_back("-" + name);
+      for (const std::string& name : option->get_lnames()) words.names.push_back("--" + name);
+      words.text = option->get_description();
+      words.takes_value = option->get_items_expected_max() > 0;
+      const std::string type = option->get_type_name();  // "TEXT:{on,off}"
+      const size_t open = type.find('{'), close = type.find('}');
+      if (open == type.npos || close == type.npos) continue;
+      std::istringstream choices(type.substr(open + 1, close - open - 1));
+      for (std::string choice; std::getline(choices, choice, ',');) words.choices.push_back(choice);
+    }
+  }
+  return known;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Temper: from a trained ONNX model to the fastest correct way to run it on this machine", "temper"};
   app.set_version_flag("-V,--version", concat("temper ", version(), " (", revision(), ")"));
@@ -233,6 +255,11 @@ int run(int argc, char** argv) {
     });
     Command command(*sub);
     verb.add(command, context);
+  }
+  if (argc > 1 && std::string_view(argv[1]) == "--complete") {  // asked by src/cli/completions, not by people
+    set_log_callback([](LogLevel, std::string_view) {});
+    return exit_code_of(
+        [&] { std::fputs(text_of(offer_for(known_verbs(app), {argv + 2, argv + argc})).c_str(), stdout); });
   }
   set_log_callback(to_spdlog);
   std::optional<JsonFile> json_file;

@@ -232,6 +232,12 @@ PreprocessOptions preprocess_from_json(std::string_view text, const std::string&
   return Configuration(json, name).read();
 }
 
+std::vector<std::string_view> preset_names() {
+  std::vector<std::string_view> names;
+  for (const Preset& preset : kPresetList) names.push_back(preset.name);
+  return names;
+}
+
 PreprocessOptions named_preprocess(const std::string& what) {
   for (const Preset& preset : kPresetList)
     if (preset.name == what) return parse_preprocess(preset.words);

@@ -14,6 +14,7 @@ namespace temper {
 
 constexpr std::string_view kPreprocessKey = "temper.preprocess";  // in a model's metadata: parse_preprocess reads it
 constexpr const char* kPresets = "imagenet, unit, none, tf, caffe, clip or yolo";
+std::vector<std::string_view> preset_names();  // the same, one by one
 
 // A preset (kPresets), words as parse_preprocess reads them, or the path of a JSON file: transformers'
 // preprocessor_config.json or timm's config.json. Throws Error{usage} for anything else, Error{bad_file} for a damaged

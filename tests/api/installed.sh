@@ -54,6 +54,34 @@ version=$("$installed/bin/temper" --version)
 for verb in $("$installed/bin/temper" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
   grep -q '^\.TP' "$installed/share/man/man1/temper-$verb.1" || { echo "no manual of temper $verb" >&2; exit 1; }
 done
-completed=$(bash -c 'source "$1"; COMP_WORDS=(temper build --prec); COMP_CWORD=2; _temper; echo "${COMPREPLY[@]}"' - \
-  "$installed/share/bash-completion/completions/temper")
-[[ $completed == --precision ]] || { echo "bash completes --prec to '$completed'" >&2; exit 1; }
+# Each shell that is here completes verbs, values and files by kind; bash is always here.
+cd "$folder"
+"$installed/bin/temper" zoo digits_cnn -o m.onnx --quiet
+PATH=$installed/bin:$PATH
+complete_in() {
+  case $1 in
+    bash) bash -c 'source "$1"; COMP_LINE=$2 COMP_POINT=${#2} COMP_WORDS=($3); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        [[ $2 == *" " ]] && { COMP_WORDS+=(""); ((++COMP_CWORD)); }; _temper; printf "%s\n" "${COMPREPLY[@]}"' - \
+        "$installed/share/bash-completion/completions/temper" "$2" "${2//=/ = }" ;;
+    fish) fish -N -c 'source $argv[1]; complete -C $argv[2]' "$installed/share/fish/vendor_completions.d/temper.fish" "$2" | cut -f1 ;;
+  esac
+}
+for shell in bash fish; do
+  command -v "$shell" >/dev/null || continue
+  while IFS='|' read -r typed wanted; do
+    completed=$(complete_in "$shell" "$typed" | sort | tr '\n' ' ')
+    [[ $completed == "$wanted " ]] || { echo "$shell completes '$typed' to '$completed'" >&2; exit 1; }
+  done <<'EOF'
+temper calib|calibrate
+temper build --prec|--precision
+temper study m.onnx --method per|percentile:99.99
+temper zoo resn|resnet18 resnet50
+temper build m.o|m.onnx
+temper inspect m.onnx --passes o|off on
+EOF
+done
+for shell in bash zsh; do
+  script=$installed/share/bash-completion/completions/temper
+  [[ $shell == bash ]] || script=$installed/share/zsh/site-functions/_temper
+  ! command -v "$shell" >/dev/null || "$shell" -n "$script"
+done
