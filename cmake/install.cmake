@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 set(CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/temper)
 
 install(TARGETS temper RUNTIME)
-install(TARGETS temper_shared EXPORT temper LIBRARY)
+install(TARGETS temper_shared temper_runtime_shared EXPORT temper LIBRARY)
 install(TARGETS temper_runtime temper_build onnx_cpp EXPORT temper_static ARCHIVE)
 install(FILES ${TEMPER_ONNX_ROOT}/lib/libonnx.a ${TEMPER_ONNX_ROOT}/lib/libonnx_proto.a DESTINATION ${CMAKE_INSTALL_LIBDIR}/temper)
 install(DIRECTORY include/temper DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

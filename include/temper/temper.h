@@ -175,6 +175,7 @@ struct BuildOptions {
 struct LoadOptions {
   bool map_file = false;         // see temper_load_options: nobody may write to the file while the engine lives
   void* cuda_context = nullptr;  // see temper_load_options
+  std::string device;            // see temper_load_options; "": the one that the plan names
 };
 
 // Limits of what is kept for shapes that come at run time: what was used last; see temper_shape_limits. 0: the default.
@@ -242,6 +243,34 @@ class Engine {
     }
     return all;
   }
+  // Its texts are valid as long as the engine or a copy of it.
+  temper_engine_info info() const {
+    temper_engine_info now = {};
+    detail::check(temper_engine_read_info(handle(), &now));
+    return now;
+  }
+  // By profile and input: see temper_engine_profile.
+  std::vector<std::vector<ShapeRange>> profiles() const {
+    std::vector<std::vector<ShapeRange>> all(info().profile_count);
+    for (size_t p = 0; p < all.size(); ++p)
+      for (size_t i = 0; i < temper_engine_input_count(handle()); ++i) {
+        temper_shape_range range;
+        detail::check(temper_engine_profile(handle(), p, i, &range));
+        const auto dims = [&](const int64_t* from) { return std::vector<int64_t>(from, from + range.rank); };
+        all[p].push_back({range.input, dims(range.min), dims(range.opt), dims(range.max)});
+      }
+    return all;
+  }
+  // By bucket the inputs of a shape that the engine was tuned for.
+  std::vector<std::vector<Port>> buckets() const {
+    std::vector<std::vector<Port>> all(info().bucket_count);
+    for (size_t b = 0; b < all.size(); ++b)
+      all[b] =
+          ports(temper_engine_input_count(handle()), [&](const temper_engine* engine, size_t i, temper_port* port) {
+            return temper_engine_bucket(engine, b, i, port);
+          });
+    return all;
+  }
   std::vector<Port> inputs() const { return ports(temper_engine_input_count(handle()), temper_engine_input); }
   std::vector<Port> outputs() const { return ports(temper_engine_output_count(handle()), temper_engine_output); }
   const temper_engine* handle() const { return handle_.get(); }
@@ -265,6 +294,7 @@ class Engine {
     temper_load_options plain = {};
     plain.map_file = options.map_file;
     plain.cuda_context = options.cuda_context;
+    plain.device = options.device.empty() ? nullptr : options.device.c_str();
     return plain;
   }
   static std::vector<temper_shape_range> plain_of(const std::vector<ShapeRange>& ranges) {
@@ -395,6 +425,19 @@ class Session {
     for (size_t i = 0; i < outputs_; ++i) results.push_back(kept_[i] ? Tensor() : output(i));
     return results;
   }
+
+  // Memory of the session's own for an input of the shapes that were prepared last; see temper_session_input.
+  void* input(size_t index) {
+    void* data = nullptr;
+    detail::check(temper_session_input(handle_.get(), index, &data));
+    return data;
+  }
+  // Begins a run that writes its outputs to `outputs`, or, without them, to memory that output() reads; wait() must
+  // follow. See temper_session_enqueue.
+  void enqueue(const std::vector<temper_tensor>& inputs, const std::vector<temper_tensor>& outputs = {}) {
+    detail::check(temper_session_enqueue(handle_.get(), inputs.data(), inputs.size(), outputs.data(), outputs.size()));
+  }
+  void wait() { detail::check(temper_session_wait(handle_.get())); }
 
   // For an engine of a GPU, with inputs in its memory; see temper_session_run_on_device. The results are addresses of
   // the GPU, valid until the session's next call, or those of `outputs`, which are written where they are given.

@@ -163,6 +163,9 @@ typedef struct {
    * of their own making. It must outlive the engine and its sessions. NULL: the primary context, that of the CUDA
    * runtime. */
   void* cuda_context;
+  /* The device that it is to run on, of the kind that the plan was built for: "cuda:1" for a plan of "cuda:0", which
+   * must be the same GPU by its fingerprint. NULL: the one that the plan names. TEMPER_USAGE for another kind. */
+  const char* device;
 } temper_load_options;
 
 /* The same; `options` may be NULL. */
@@ -232,6 +235,25 @@ typedef struct {
 
 temper_status temper_engine_read_statistics(const temper_engine* engine, temper_engine_statistics* statistics);
 
+/* What an engine is for; the text is valid as long as the engine. */
+typedef struct {
+  const char* device;   /* where it runs: "cpu", "cuda:0" */
+  const char* machine;  /* the fingerprint of the machine that its plans were measured on */
+  int threads;          /* that one run takes, of a CPU */
+  size_t profile_count; /* sets of ranges; at least 1 */
+  size_t bucket_count;  /* sets of shapes that it was tuned for, by rising dimensions; more are planned as they come */
+} temper_engine_info;
+
+temper_status temper_engine_read_info(const temper_engine* engine, temper_engine_info* info);
+
+/* What input `input` may be in profile `profile`; -1 in min, opt and max where nothing limits a dimension. Valid as
+ * long as the engine. */
+temper_status temper_engine_profile(const temper_engine* engine, size_t profile, size_t input,
+                                    temper_shape_range* range);
+
+/* Input `input` in bucket `bucket`: a shape that the engine was tuned for, with no -1. Valid as long as the engine. */
+temper_status temper_engine_bucket(const temper_engine* engine, size_t bucket, size_t input, temper_port* port);
+
 /* 0 for NULL. */
 size_t temper_engine_input_count(const temper_engine* engine);
 size_t temper_engine_output_count(const temper_engine* engine);
@@ -282,12 +304,29 @@ temper_status temper_session_prepare(temper_session* session, const temper_tenso
 /* Inputs in the engine's order. Prepares first where the shapes are new. */
 temper_status temper_session_run(temper_session* session, const temper_tensor* inputs, size_t count);
 
-/* The same for an engine of a GPU ("cuda:0") with inputs that lie in that GPU's memory: `data` are its addresses, of
- * its primary context (that of the CUDA runtime), however aligned. Outputs lie there, too. Nothing passes through the
- * host's memory. Inputs that come for a second time are read where they lie; new ones, those not aligned to 256 bytes
- * and those that share memory are copied on the GPU. Returns when all is done. What writes the inputs must be done by
- * then, or the session's stream must wait for it. TEMPER_USAGE for an engine of another device, TEMPER_UNSUPPORTED for
- * a model in which shapes depend on data. */
+/* Memory of the session's own for input `index` of the shapes that were prepared last, for callers that gather inputs:
+ * given to a run of these shapes it is not copied on the host; of a GPU it is pinned. It holds what was written there
+ * until other shapes are prepared, and is then no longer valid. TEMPER_USAGE before a prepare, and for state. */
+temper_status temper_session_input(temper_session* session, size_t index, void** data);
+
+/* Begins a run, and prepares first where the shapes are new. `outputs`, in the engine's order, say where the outputs
+ * are to be written, with the dtypes and dimensions that these inputs give them, and NULL as `data` of state; NULL, and
+ * 0: into memory of the session's. temper_session_output gives them after temper_session_wait. Until then inputs and
+ * outputs must stay, and the session takes no other call but wait and free. On a GPU this returns when the work is in
+ * its queue. On a CPU, with state, and for a model whose shapes depend on data, the run is done when this returns;
+ * temper_session_wait is to be called all the same. */
+temper_status temper_session_enqueue(temper_session* session, const temper_tensor* inputs, size_t count,
+                                     const temper_tensor* outputs, size_t output_count);
+
+/* Returns when the run that was enqueued is done; its error, where it failed. TEMPER_USAGE where none was. */
+temper_status temper_session_wait(temper_session* session);
+
+/* As temper_session_run, for an engine of a GPU ("cuda:0") with inputs that lie in that GPU's memory: `data` are its
+ * addresses, of its primary context (that of the CUDA runtime), however aligned. Outputs lie there, too. Nothing passes
+ * through the host's memory. Inputs that come for a second time are read where they lie; new ones, those not aligned to
+ * 256 bytes and those that share memory are copied on the GPU. Returns when all is done. What writes the inputs must be
+ * done by then, or the session's stream must wait for it. TEMPER_USAGE for an engine of another device,
+ * TEMPER_UNSUPPORTED for a model in which shapes depend on data. */
 temper_status temper_session_run_on_device(temper_session* session, const temper_tensor* inputs, size_t count);
 
 /* Set it to zero first (= {0}): zero is always the default, and fields may be added. */

@@ -56,6 +56,8 @@ struct temper_engine {
   explicit temper_engine(std::shared_ptr<const temper::Engine> built);
   std::shared_ptr<const temper::Engine> engine;
   std::vector<temper::c_api::Port> inputs, outputs;
+  std::vector<std::vector<temper::ShapeRange>> profiles;  // by input
+  std::vector<std::vector<temper::c_api::Port>> buckets;  // the same, of the plans that it was made of
   bool of_gpu() const { return temper::c_api::is_gpu(engine->info().device); }
 };
 

@@ -116,6 +116,8 @@ temper::DeviceSettings settings_of(const temper_load_options* options) {
   return settings;
 }
 
+std::string device_of(const temper_load_options* options) { return options && options->device ? options->device : ""; }
+
 }  // namespace
 
 void temper::c_api::remember_error(const char* message) noexcept {
@@ -126,7 +128,23 @@ void temper::c_api::remember_error(const char* message) noexcept {
 }
 
 temper_engine::temper_engine(std::shared_ptr<const temper::Engine> built)
-    : engine(std::move(built)), inputs(ports_of(engine->inputs())), outputs(ports_of(engine->outputs())) {}
+    : engine(std::move(built)), inputs(ports_of(engine->inputs())), outputs(ports_of(engine->outputs())) {
+  const temper::EngineInfo& info = engine->info();
+  const auto take = [&](const std::map<std::string, temper::ShapeRange>& by_name) {
+    auto& ranges = profiles.emplace_back();
+    for (const Port& input : inputs) {
+      const auto it = by_name.find(input.name);
+      ranges.push_back(it == by_name.end() ? temper::ShapeRange{input.dims, input.dims, input.dims} : it->second);
+    }
+  };
+  for (const auto& profile : info.profiles) take(profile);
+  if (profiles.empty()) take(info.shapes);
+  for (const auto& plan : engine->plans()) buckets.push_back(ports_of(plan->inputs));
+  std::sort(buckets.begin(), buckets.end(), [](const std::vector<Port>& a, const std::vector<Port>& b) {
+    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
+                                        [](const Port& x, const Port& y) { return x.dims < y.dims; });
+  });
+}
 
 // Where the elements of a tensor without any lie.
 static const char kNoElements = 0;
@@ -134,8 +152,13 @@ static const char kNoElements = 0;
 struct temper_session {
   explicit temper_session(std::shared_ptr<const temper::Engine> engine) : session(std::move(engine)) {}
 
+  void expect_idle() const {
+    if (enqueued) fail(ErrorKind::usage, "a run was enqueued: temper_session_wait must come first");
+  }
+
   // A state's input without data takes what the last run left, whose dimensions nobody has to know.
   void prepare(const temper_tensor* inputs, size_t count) {
+    expect_idle();
     finished = false;
     given.assign(count, 1);
     if (!session.states().empty() && count) expect(inputs, "the list of inputs");
@@ -166,24 +189,68 @@ struct temper_session {
   void run(const temper_tensor* inputs, size_t count) {
     take(inputs, count);
     if (session.is_partitioned()) {
-      std::vector<temper::Tensor> tensors;
-      for (size_t i = 0; i < count; ++i)
-        tensors.push_back(given[i] ? temper::Tensor::view(DType(inputs[i].dtype), shapes[i], from[i])
-                                   : temper::Tensor());
-      outputs = session.run(tensors);
+      run_partitioned(inputs, count);
     } else {
-      // Memory of outputs is kept from run to run while their shapes stay.
-      outputs.resize(types.size());
-      to.clear();
-      for (size_t i = 0; i < types.size(); ++i) {
-        if (state_of_output(i)) outputs[i] = {};  // it is asked for when somebody wants it
-        else if (!outputs[i].defined() || resident || outputs[i].type() != types[i])
-          outputs[i] = temper::Tensor(types[i].dtype, types[i].dims());
-        to.push_back(outputs[i].raw_mutable());
-      }
+      own_outputs();
       session.run_prepared(from, to);
     }
-    resident = false;
+    foreign = false;
+    finished = true;
+  }
+
+  void run_partitioned(const temper_tensor* inputs, size_t count) {
+    std::vector<temper::Tensor> tensors;
+    for (size_t i = 0; i < count; ++i)
+      tensors.push_back(given[i] ? temper::Tensor::view(DType(inputs[i].dtype), shapes[i], from[i]) : temper::Tensor());
+    outputs = session.run(tensors);
+  }
+
+  // Memory of outputs is kept from run to run while their shapes stay.
+  void own_outputs() {
+    outputs.resize(types.size());
+    to.clear();
+    for (size_t i = 0; i < types.size(); ++i) {
+      if (state_of_output(i)) outputs[i] = {};  // it is asked for when somebody wants it
+      else if (!outputs[i].defined() || foreign || outputs[i].type() != types[i])
+        outputs[i] = temper::Tensor(types[i].dtype, types[i].dims());
+      to.push_back(outputs[i].raw_mutable());
+    }
+  }
+
+  void enqueue(const temper_tensor* inputs, size_t count, const temper_tensor* results, size_t result_count) {
+    take(inputs, count);
+    const bool into = result_count != 0;
+    to.clear();
+    if (into) take_outputs(results, result_count);
+    if (session.is_partitioned()) {
+      run_partitioned(inputs, count);
+      for (size_t i = 0; into && i < outputs.size(); ++i) put_into(results[i], i);
+    } else {
+      if (!into) own_outputs();
+      session.start_prepared(from, to);
+      if (into) outputs.clear();
+      for (size_t i = 0; into && i < types.size(); ++i)
+        outputs.push_back(to[i] ? temper::Tensor::view(types[i].dtype, types[i].dims(), to[i]) : temper::Tensor());
+    }
+    foreign = into && !session.is_partitioned();
+    enqueued = true;
+  }
+
+  // Of a model whose shapes depend on data: what they are is known now.
+  void put_into(const temper_tensor& result, size_t index) {
+    const temper::Tensor& output = outputs[index];
+    if (!output.defined()) return;  // state
+    const Dims dims(result.dims, result.dims + result.rank);
+    if (dims != output.dims())
+      fail(ErrorKind::usage, "output '", session.engine().outputs()[index].name, "' was given the shape ", dims,
+           "; the run gave ", output.dims());
+    std::copy(output.raw().begin(), output.raw().end(), static_cast<std::byte*>(to[index]));
+  }
+
+  void wait() {
+    if (!enqueued) fail(ErrorKind::usage, "there is no run to wait for: temper_session_enqueue comes first");
+    enqueued = false;
+    session.finish();
     finished = true;
   }
 
@@ -196,7 +263,7 @@ struct temper_session {
     outputs.clear();
     for (size_t i = 0; i < types.size(); ++i)
       outputs.push_back(temper::Tensor::view(types[i].dtype, types[i].dims(), results[i]));
-    finished = resident = true;
+    finished = foreign = true;
   }
 
   // Addresses to write to, which are to hold what prepare() found.
@@ -232,7 +299,8 @@ struct temper_session {
   std::vector<void*> to;
   mutable std::vector<temper::Tensor> outputs;
   bool finished = false;  // `outputs` are those of the last call
-  bool resident = false;  // and lie in the device's memory
+  bool foreign = false;   // and lie in memory that is not the session's: the device's, or the caller's
+  bool enqueued = false;  // a run that nobody waited for
 };
 
 extern "C" {
@@ -262,8 +330,9 @@ temper_status temper_engine_load_with(const char* plan_path, const temper_load_o
     expect(plan_path, "the path of the plan");
     expect(engine, "the place for the engine");
     const KeepCurrentGpu kept;
-    *engine = new temper_engine(
-        temper::Engine::load(plan_path, {.settings = settings_of(options), .map_file = options && options->map_file}));
+    *engine = new temper_engine(temper::Engine::load(
+        plan_path,
+        {.settings = settings_of(options), .map_file = options && options->map_file, .device = device_of(options)}));
   });
 }
 
@@ -275,8 +344,8 @@ temper_status temper_engine_load_bytes(const void* plan, size_t size, const temp
     if (options && options->map_file)
       fail(ErrorKind::usage, "map_file is for a file; a plan in memory is always copied");
     const KeepCurrentGpu kept;
-    *engine = new temper_engine(
-        temper::Engine::from_bytes({static_cast<const std::byte*>(plan), size}, settings_of(options)));
+    *engine = new temper_engine(temper::Engine::from_bytes({static_cast<const std::byte*>(plan), size},
+                                                           settings_of(options), device_of(options)));
   });
 }
 
@@ -367,6 +436,42 @@ temper_status temper_engine_output(const temper_engine* engine, size_t index, te
   return port_at(engine, &temper_engine::outputs, index, port);
 }
 
+temper_status temper_engine_read_info(const temper_engine* engine, temper_engine_info* info) {
+  return guarded([&] {
+    expect(engine, "the engine");
+    expect(info, "the place for the info");
+    const temper::EngineInfo& its = engine->engine->info();
+    *info = {its.device.c_str(), its.fingerprint.c_str(), engine->engine->threads(), engine->profiles.size(),
+             engine->buckets.size()};
+  });
+}
+
+temper_status temper_engine_profile(const temper_engine* engine, size_t profile, size_t input,
+                                    temper_shape_range* range) {
+  return guarded([&] {
+    expect(engine, "the engine");
+    expect(range, "the place for the range");
+    if (profile >= engine->profiles.size())
+      fail(ErrorKind::usage, "there is no profile ", profile, "; the engine has ", engine->profiles.size());
+    if (input >= engine->inputs.size())
+      fail(ErrorKind::usage, "there is no port ", input, "; the engine has ", engine->inputs.size());
+    const temper::ShapeRange& its = engine->profiles[profile][input];
+    *range = {engine->inputs[input].name.c_str(), its.min.size(), its.min.data(), its.opt.data(), its.max.data()};
+  });
+}
+
+temper_status temper_engine_bucket(const temper_engine* engine, size_t bucket, size_t input, temper_port* port) {
+  return guarded([&] {
+    expect(engine, "the engine");
+    expect(port, "the place for the port");
+    if (bucket >= engine->buckets.size())
+      fail(ErrorKind::usage, "there is no bucket ", bucket, "; the engine has ", engine->buckets.size());
+    const std::vector<Port>& list = engine->buckets[bucket];
+    if (input >= list.size()) fail(ErrorKind::usage, "there is no port ", input, "; the engine has ", list.size());
+    *port = {list[input].name.c_str(), list[input].dtype, list[input].dims.size(), list[input].dims.data()};
+  });
+}
+
 temper_status temper_session_create(const temper_engine* engine, temper_session** session) {
   return guarded([&] {
     expect(engine, "the engine");
@@ -391,6 +496,7 @@ temper_status temper_session_keep_state(temper_session* session, const temper_st
       expect(states[i].output, concat("the output of state ", i));
       bindings.push_back({states[i].input, states[i].output});
     }
+    session->expect_idle();
     const KeepCurrentGpu kept(session->of_gpu());
     session->session.keep_state(bindings);
     session->finished = false;
@@ -400,6 +506,7 @@ temper_status temper_session_keep_state(temper_session* session, const temper_st
 temper_status temper_session_reset_state(temper_session* session) {
   return guarded([&] {
     expect(session, "the session");
+    session->expect_idle();
     session->session.reset_state();
   });
 }
@@ -426,6 +533,33 @@ temper_status temper_session_run(temper_session* session, const temper_tensor* i
     expect(session, "the session");
     const KeepCurrentGpu kept(session->of_gpu());
     session->run(inputs, count);
+  });
+}
+
+temper_status temper_session_input(temper_session* session, size_t index, void** data) {
+  return guarded([&] {
+    expect(session, "the session");
+    expect(data, "the place for the address");
+    session->expect_idle();
+    const KeepCurrentGpu kept(session->of_gpu());
+    *data = session->session.input_memory(index);
+  });
+}
+
+temper_status temper_session_enqueue(temper_session* session, const temper_tensor* inputs, size_t count,
+                                     const temper_tensor* outputs, size_t output_count) {
+  return guarded([&] {
+    expect(session, "the session");
+    const KeepCurrentGpu kept(session->of_gpu());
+    session->enqueue(inputs, count, outputs, output_count);
+  });
+}
+
+temper_status temper_session_wait(temper_session* session) {
+  return guarded([&] {
+    expect(session, "the session");
+    const KeepCurrentGpu kept(session->of_gpu());
+    session->wait();
   });
 }
 

@@ -127,14 +127,18 @@ void DeviceExecutor::to_device(std::span<const void* const> inputs) {
     if (!inputs[i]) continue;
     const int64_t bytes = bytes_of(plan_.inputs[i]);
     std::byte* staged = arena_.staging() + inputs_at_[i];
-    std::memcpy(staged, inputs[i], size_t(bytes));
+    if (inputs[i] != staged) std::memcpy(staged, inputs[i], size_t(bytes));
     queue_.copy_to_device(const_cast<void*>(inputs_[i]), staged, bytes);
   }
 }
 
-void DeviceExecutor::to_host(std::span<void* const> outputs) {
+void DeviceExecutor::to_staging(std::span<void* const> outputs) {
   for (size_t o = 0; o < plan_.outputs.size(); ++o)
     if (outputs[o]) queue_.copy_to_host(arena_.staging() + outputs_at_[o], outputs_[o], bytes_of(plan_.outputs[o]));
+}
+
+void DeviceExecutor::to_host(std::span<void* const> outputs) {
+  to_staging(outputs);
   queue_.wait();
   in_flight_ = false;
   for (size_t o = 0; o < plan_.outputs.size(); ++o)
@@ -145,6 +149,26 @@ void DeviceExecutor::run(std::span<const void* const> inputs, std::span<void* co
   to_device(inputs);
   queue_.launch(capture());
   to_host(outputs);
+}
+
+void DeviceExecutor::start(std::span<const void* const> inputs, std::span<void* const> outputs) {
+  in_flight_ = true;
+  to_device(inputs);
+  queue_.launch(capture());
+  to_staging(outputs);
+  started_.assign(outputs.begin(), outputs.end());
+}
+
+void DeviceExecutor::finish() {
+  queue_.wait();
+  in_flight_ = false;
+  for (size_t o = 0; o < started_.size(); ++o)
+    if (started_[o]) std::memcpy(started_[o], arena_.staging() + outputs_at_[o], size_t(bytes_of(plan_.outputs[o])));
+}
+
+void* DeviceExecutor::staging_of(size_t index) {
+  find_buffers();
+  return arena_.staging() + inputs_at_[index];
 }
 
 void DeviceExecutor::run_partly_there(std::span<const void* const> inputs, std::span<void* const> outputs,

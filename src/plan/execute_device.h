@@ -22,6 +22,14 @@ class DeviceExecutor final : public Executor {
                     const Observer& observer) override;
   DeviceExecutor* on_device() override { return this; }
 
+  // run() in two calls: start() returns when the work is in the queue, and finish(), which must follow, when it is done
+  // and the outputs are written.
+  void start(std::span<const void* const> inputs, std::span<void* const> outputs);
+  void finish();
+  // The pinned memory that input `index` is copied to on its way: a run that is given this address does not copy it
+  // there. It moves when a larger plan reserves more.
+  void* staging_of(size_t index);
+
   // As run() where both are empty. `inputs_there` and `outputs_there`, by port: addresses of the device, aligned to 256
   // bytes, that are read and written where they lie; null: the host's buffer is copied. The host's is null where such
   // an address is given.
@@ -69,6 +77,7 @@ class DeviceExecutor final : public Executor {
   std::vector<void*> results_;     // of run_resident, where some outputs are null
   int moves_ = -1;                 // of the arena, when addresses were last taken
   bool in_flight_ = false;         // work was put in that nobody waited for
+  std::vector<void*> started_;     // outputs of start()
 
   void place_buffers();
   void find_buffers();
@@ -77,6 +86,7 @@ class DeviceExecutor final : public Executor {
   const Queue::Capture* capture_on(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
   bool disjoint(std::span<const void* const> inputs, std::span<void* const> outputs) const;
   void to_device(std::span<const void* const> inputs);
+  void to_staging(std::span<void* const> outputs);
   void to_host(std::span<void* const> outputs);
 };
 

@@ -267,7 +267,7 @@ void write_plan_file(const std::string& path, const PlanFile& file, bool force) 
   out.commit();
 }
 
-PlanFile read_plan(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+PlanFile read_plan(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner,
                    const ReadPlanOptions& options) {
   const Container container = read_container(bytes);
   PlanFile file;
@@ -285,6 +285,14 @@ PlanFile read_plan(std::span<const std::byte> bytes, std::shared_ptr<const void>
   file.graph_text = text_of(*graph);
   const ManifestReader reader(container.manifest);
   reader.read_info(file);
+  if (!options.device.empty()) {
+    const auto kind = [](std::string_view device) { return device.substr(0, device.find(':')); };
+    find_backend(options.device);
+    if (kind(options.device) != kind(file.info.device))
+      fail(ErrorKind::usage, "the plan is for the device '", file.info.device, "' and cannot run on '", options.device,
+           "': build one for it");
+    file.info.device = options.device;
+  }
   file.refusal = refusal_here(file, container.manifest, options.settings, file.complete);
   if (!file.refusal.empty() && !options.foreign) fail(ErrorKind::unsupported, file.refusal);
   if (!file.complete) return file;

@@ -20,6 +20,9 @@ struct ReadPlanOptions {
   // answers.
   bool map_file = false;
   DeviceSettings settings;
+  // Not empty: the device that it is to run on, of the plan's kind ("cuda:1" for a plan of "cuda:0"), which becomes
+  // info.device. Throws Error{usage} for another kind.
+  std::string device = "";
 };
 // Constants of the result look into the copy of the file (or the map), which lives as long as they do. What becomes of
 // the file afterwards does not matter; a file that is changed while it is read is Error{bad_file}. Throws
@@ -27,7 +30,7 @@ struct ReadPlanOptions {
 // of another version, build or machine.
 PlanFile read_plan_file(const std::string& path, const ReadPlanOptions& options = {});
 // The same on bytes at a 64-byte aligned address that `owner` keeps alive.
-PlanFile read_plan(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+PlanFile read_plan(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner,
                    const ReadPlanOptions& options = {});
 
 // Whether the file begins as a plan does: what tells a MODEL from a PLAN. Throws Error{bad_file} for what cannot be

@@ -37,7 +37,7 @@ PlanFile unplanned(EngineInfo info, Graph graph, int threads, Device device) {
   return file;
 }
 
-Engine::Engine(EngineInfo info, Graph graph, int threads, const DeviceSettings& settings)
+Engine::Engine(const EngineInfo& info, Graph graph, int threads, const DeviceSettings& settings)
     : Engine(unplanned(info, std::move(graph), threads, open_device(info.device, settings))) {}
 
 Engine::Engine(PlanFile file, const DeviceSettings& settings, const std::vector<std::string>& files)
@@ -68,13 +68,14 @@ void Engine::keep(PlanRef plan) {
 
 std::shared_ptr<const Engine> Engine::load(const std::string& path, const LoadOptions& options) {
   return std::make_shared<const Engine>(
-      read_plan_file(path, {.map_file = options.map_file, .settings = options.settings}), options.settings,
-      std::vector<std::string>{path});
+      read_plan_file(path, {.map_file = options.map_file, .settings = options.settings, .device = options.device}),
+      options.settings, std::vector<std::string>{path});
 }
 
-std::shared_ptr<const Engine> Engine::from_bytes(std::span<const std::byte> plan, const DeviceSettings& settings) {
+std::shared_ptr<const Engine> Engine::from_bytes(std::span<const std::byte> plan, const DeviceSettings& settings,
+                                                 const std::string& device) {
   const auto copy = std::make_shared<const AlignedBytes>(plan.begin(), plan.end());
-  return std::make_shared<const Engine>(read_plan(*copy, copy, {.settings = settings}), settings);
+  return std::make_shared<const Engine>(read_plan(*copy, copy, {.settings = settings, .device = device}), settings);
 }
 
 const Graph& Engine::graph() const {
@@ -413,6 +414,37 @@ void Session::run_prepared(std::span<const void* const> inputs, std::span<void* 
     states_ran(device != nullptr);
   }
   ++statistics_.runs;
+}
+
+void* Session::input_memory(size_t index) {
+  if (!current_)
+    fail(ErrorKind::usage, "prepare() must come first: memory for an input is of the shapes prepared last");
+  const Plan& plan = *one_partition().plan;
+  if (index >= plan.inputs.size())
+    fail(ErrorKind::usage, "there is no input ", index, "; the engine has ", plan.inputs.size());
+  if (is_state(index))
+    fail(ErrorKind::usage, "the input '", plan.inputs[index].name, "' is state, which the session keeps");
+  if (DeviceExecutor* const device = current_->executor->on_device()) return device->staging_of(index);
+  input_memory_.resize(plan.inputs.size());
+  const TensorType& type = plan.inputs[index].type;
+  const auto bytes = size_t(std::max<int64_t>(byte_count(type.dtype, type.dims()), 1));
+  if (input_memory_[index].size() < bytes) {
+    input_memory_[index] = {};  // before the larger one is asked for
+    input_memory_[index].resize(bytes);
+  }
+  return input_memory_[index].data();
+}
+
+void Session::start_prepared(std::span<const void* const> inputs, std::span<void* const> outputs) {
+  DeviceExecutor* const device = one_partition().executor->on_device();
+  if (!device || !states_.empty()) return run_prepared(inputs, outputs);
+  device->start(inputs, outputs);
+  started_ = device;
+  ++statistics_.runs;
+}
+
+void Session::finish() {
+  if (DeviceExecutor* const device = std::exchange(started_, nullptr)) device->finish();
 }
 
 void Session::keep_state(const std::vector<StateBinding>& bindings) { states_ = states_of(bindings, *engine_); }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "base/aligned.h"
 #include "plan/arena.h"
 #include "plan/describe.h"
 #include "plan/executor.h"
@@ -33,6 +34,7 @@ struct ShapeLimits {
 struct LoadOptions {
   DeviceSettings settings;
   bool map_file = false;  // see ReadPlanOptions
+  std::string device;     // see ReadPlanOptions; "": the plan's
 };
 
 struct EngineStatistics {
@@ -48,12 +50,13 @@ class Engine {
   // over.
   explicit Engine(PlanFile file, const DeviceSettings& settings = {}, const std::vector<std::string>& files = {});
   // Without a plan: see unplanned().
-  Engine(EngineInfo info, Graph graph, int threads, const DeviceSettings& settings = {});
+  Engine(const EngineInfo& info, Graph graph, int threads, const DeviceSettings& settings = {});
   // A plan file. Throws Error{bad_file} for one that is missing or damaged, Error{unsupported}, with the command that
   // builds it again, for one of another version, build or machine.
   static std::shared_ptr<const Engine> load(const std::string& path, const LoadOptions& options = {});
   // The same of a plan file's bytes, which are copied.
-  static std::shared_ptr<const Engine> from_bytes(std::span<const std::byte> plan, const DeviceSettings& settings = {});
+  static std::shared_ptr<const Engine> from_bytes(std::span<const std::byte> plan, const DeviceSettings& settings = {},
+                                                  const std::string& device = "");
 
   const EngineInfo& info() const { return info_; }
   // Whether some shape is open, because inputs may vary or because it depends on data: only then an engine from a file
@@ -168,6 +171,13 @@ class Session {
   std::vector<Tensor> run(const std::vector<Tensor>& inputs);
   // For shapes prepared last: row-major buffers of the types that prepare() was given and returned. Allocates nothing.
   void run_prepared(std::span<const void* const> inputs, std::span<void* const> outputs);
+  // Memory of the session's own for input `index` of the shapes prepared last, until others are: run_prepared copies it
+  // no more on the host. Of a device with memory of its own it is what transfers begin from.
+  void* input_memory(size_t index);
+  // As run_prepared, but the work may go on when it returns; finish() waits for it, and only then are the outputs
+  // written. On the host, and with states, there is nothing left to wait for. Nothing else may be called in between.
+  void start_prepared(std::span<const void* const> inputs, std::span<void* const> outputs);
+  void finish();
   // For devices with memory of their own ("cuda:0"): as run_prepared, with buffers in that memory; see
   // DeviceExecutor::run_resident. What writes the inputs must be done, or stream() must have been made to wait for it.
   // With `stream`, a CUstream of the caller's, everything is in that stream's order, and nothing waits on the host.
@@ -219,6 +229,8 @@ class Session {
   std::vector<State> states_;
   std::vector<const void*> in_, in_there_;  // of a run with states
   std::vector<void*> out_, out_there_;
+  std::vector<AlignedBytes> input_memory_;  // by input, where the device works on the host's
+  DeviceExecutor* started_ = nullptr;       // of start_prepared, until finish()
   std::unique_ptr<PartitionedRunner> partitioned_;
   SessionStatistics statistics_;
 

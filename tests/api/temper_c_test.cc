@@ -317,6 +317,92 @@ TEST_F(CApi, PrepareReadsNoDataAndMakesNewShapesReady) {
   EXPECT_EQ(run(session_, 2, 1), expected(2, 1));
 }
 
+TEST_F(CApi, AnEngineSaysWhatItIsFor) {
+  temper_engine_info info;
+  ASSERT_EQ(temper_engine_read_info(engine_, &info), TEMPER_OK) << temper_last_error();
+  EXPECT_STREQ(info.device, "cpu");
+  EXPECT_EQ(info.machine, engine_->engine->info().fingerprint);
+  EXPECT_EQ(info.threads, 1);
+  ASSERT_EQ(info.profile_count, 1u);
+  temper_shape_range range;
+  ASSERT_EQ(temper_engine_profile(engine_, 0, 0, &range), TEMPER_OK) << temper_last_error();
+  EXPECT_STREQ(range.input, "image");
+  ASSERT_EQ(range.rank, 4u);
+  EXPECT_EQ(range.min[0], 1);
+  EXPECT_EQ(range.opt[0], 1);
+  EXPECT_EQ(range.max[0], 4);
+  EXPECT_EQ(range.max[3], 8);
+  std::vector<int64_t> batches;
+  temper_port port;
+  for (size_t i = 0; i < info.bucket_count; ++i) {
+    ASSERT_EQ(temper_engine_bucket(engine_, i, 0, &port), TEMPER_OK) << temper_last_error();
+    EXPECT_STREQ(port.name, "image");
+    batches.push_back(port.dims[0]);
+  }
+  EXPECT_EQ(batches, (std::vector<int64_t>{1, 2, 4}));
+  EXPECT_EQ(run(session_, 3, 0).size(), 30u);  // planned now, and no bucket
+  ASSERT_EQ(temper_engine_read_info(engine_, &info), TEMPER_OK);
+  EXPECT_EQ(info.bucket_count, 3u);
+  refused(temper_engine_bucket(engine_, 3, 0, &port), TEMPER_USAGE, {"no bucket 3"});
+  refused(temper_engine_bucket(engine_, 0, 1, &port), TEMPER_USAGE, {"no port 1"});
+  refused(temper_engine_profile(engine_, 1, 0, &range), TEMPER_USAGE, {"no profile 1"});
+  refused(temper_engine_profile(engine_, 0, 0, nullptr), TEMPER_USAGE, {"NULL"});
+  refused(temper_engine_read_info(nullptr, &info), TEMPER_USAGE, {"the engine is NULL"});
+}
+
+TEST_F(CApi, AnEngineIsLoadedForADeviceOfItsPlansKindAlone) {
+  const std::string plan = test_folder() + "digits.plan";
+  ASSERT_EQ(temper_engine_save(engine_, plan.c_str()), TEMPER_OK) << temper_last_error();
+  temper_engine* loaded = nullptr;
+  temper_load_options options = {};
+  for (const char* other : {"cuda:1", "reference"}) {
+    options.device = other;
+    refused(temper_engine_load_with(plan.c_str(), &options, &loaded), TEMPER_USAGE, {"device 'cpu'", other});
+  }
+  options.device = "tpu";
+  refused(temper_engine_load_with(plan.c_str(), &options, &loaded), TEMPER_USAGE, {"there is no device 'tpu'"});
+  EXPECT_EQ(loaded, nullptr);
+  options.device = "cpu";
+  ASSERT_EQ(temper_engine_load_with(plan.c_str(), &options, &loaded), TEMPER_OK) << temper_last_error();
+  temper_engine_free(loaded);
+}
+
+TEST_F(CApi, ARunReadsTheSessionsMemoryAndWritesWhereItIsTold) {
+  const int64_t dims[] = {3, 1, 8, 8}, out_dims[] = {3, 10}, other[] = {4, 10};
+  const std::vector<float> data = pixels(3, 2);
+  temper_tensor input = {TEMPER_F32, 4, dims, nullptr}, view = {};
+  void* memory = nullptr;
+  refused(temper_session_input(session_, 0, &memory), TEMPER_USAGE, {"prepare() must come first"});
+  ASSERT_EQ(temper_session_prepare(session_, &input, 1), TEMPER_OK) << temper_last_error();
+  refused(temper_session_input(session_, 1, &memory), TEMPER_USAGE, {"no input 1"});
+  ASSERT_EQ(temper_session_input(session_, 0, &memory), TEMPER_OK) << temper_last_error();
+  std::memcpy(memory, data.data(), data.size() * sizeof(float));
+  input.data = memory;
+  std::vector<float> result(30, -1);
+  temper_tensor output = {TEMPER_F32, 2, out_dims, result.data()};
+  ASSERT_EQ(temper_session_enqueue(session_, &input, 1, &output, 1), TEMPER_OK) << temper_last_error();
+  refused(temper_session_output(session_, 0, &view), TEMPER_USAGE, {"no outputs"});
+  refused(temper_session_run(session_, &input, 1), TEMPER_USAGE, {"temper_session_wait must come first"});
+  refused(temper_session_input(session_, 0, &memory), TEMPER_USAGE, {"temper_session_wait must come first"});
+  refused(temper_session_reset_state(session_), TEMPER_USAGE, {"temper_session_wait must come first"});
+  ASSERT_EQ(temper_session_wait(session_), TEMPER_OK) << temper_last_error();
+  EXPECT_EQ(result, expected(3, 2));
+  ASSERT_EQ(temper_session_output(session_, 0, &view), TEMPER_OK);
+  EXPECT_EQ(view.data, result.data());
+  refused(temper_session_wait(session_), TEMPER_USAGE, {"no run to wait for"});
+
+  ASSERT_EQ(temper_session_enqueue(session_, &input, 1, nullptr, 0), TEMPER_OK) << temper_last_error();
+  ASSERT_EQ(temper_session_wait(session_), TEMPER_OK);
+  ASSERT_EQ(temper_session_output(session_, 0, &view), TEMPER_OK);
+  EXPECT_NE(view.data, result.data());
+  EXPECT_EQ(std::memcmp(view.data, result.data(), result.size() * sizeof(float)), 0);
+
+  output.dims = other;
+  refused(temper_session_enqueue(session_, &input, 1, &output, 1), TEMPER_USAGE, {"'logits'", "[4,10]", "[3,10]"});
+  refused(temper_session_wait(session_), TEMPER_USAGE, {"no run to wait for"});
+  EXPECT_EQ(run(session_, 1, 0), expected(1, 0));
+}
+
 TEST_F(CApi, ThreadsWithASessionEachShareAnEngine) {
   const std::vector<float> wanted[2] = {expected(1, 0), expected(4, 1)};
   std::string text[2];

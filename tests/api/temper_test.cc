@@ -103,6 +103,28 @@ TEST(CppApi, MemoryStandsInForFilesAndTimesAreShared) {
   EXPECT_EQ(status_of([&] { session.run_in_stream({picture(4).view()}, {}, nullptr); }, "runs on cpu"), TEMPER_USAGE);
 }
 
+TEST(CppApi, AnEngineSaysWhatItIsForAndARunWritesWhereItIsTold) {
+  const temper::Engine engine = temper::Engine::build(kModel, options());
+  EXPECT_EQ(std::string(engine.info().device), "cpu");
+  EXPECT_EQ(engine.profiles()[0][0].max, (std::vector<int64_t>{2, 1, 8, 8}));
+  EXPECT_EQ(engine.buckets().at(1)[0].dims, (std::vector<int64_t>{2, 1, 8, 8}));
+  temper::LoadOptions other;
+  other.device = "cuda:0";
+  const std::string plan = engine.save_bytes();
+  EXPECT_EQ(status_of([&] { temper::Engine::load_bytes(plan.data(), plan.size(), other); }, "device 'cpu'"),
+            TEMPER_USAGE);
+  temper::Session session(engine);
+  const temper::Tensor image = picture(2), want = session.run({image})[0];
+  temper::Tensor result(TEMPER_F32, {2, 10});
+  std::memcpy(session.input(0), image.raw(), image.bytes());
+  temper_tensor input = image.view();
+  input.data = session.input(0);
+  session.enqueue({input}, {result.view()});
+  session.wait();
+  EXPECT_EQ(std::memcmp(result.raw(), want.raw(), want.bytes()), 0);
+  EXPECT_EQ(status_of([&] { session.wait(); }, "no run to wait for"), TEMPER_USAGE);
+}
+
 TEST(CppApi, WhatIsKeptOfShapesIsLimitedAndCounted) {
   temper::BuildOptions wide = options();
   wide.shapes[0].max[0] = 20;

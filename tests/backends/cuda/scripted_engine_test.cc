@@ -543,6 +543,45 @@ TEST_F(CudaScripted, TheCApiTakesAddressesOfTheGpu) {
   temper_engine_free(engine);
 }
 
+TEST_F(CudaScripted, AnEnqueuedRunReadsPinnedMemoryAndWritesWhenItIsWaitedFor) {
+  const std::string path =
+      (std::filesystem::path(::testing::TempDir()) / concat("temper_enqueued_", getpid(), ".plan")).string();
+  save_engine(*build(running_sum(), "cuda:0", false, {{"x", {{1, 5}, {2, 5}, {9, 5}}}}), path);
+  temper_load_options options = {};
+  options.device = "cuda:1";
+  temper_engine* engine = nullptr;
+  ASSERT_EQ(temper_engine_load_with(path.c_str(), &options, &engine), TEMPER_OK) << temper_last_error();
+  std::filesystem::remove(path);
+  temper_engine_info info;
+  ASSERT_EQ(temper_engine_read_info(engine, &info), TEMPER_OK);
+  EXPECT_STREQ(info.device, "cuda:1");
+  temper_session* session = nullptr;
+  ASSERT_EQ(temper_session_create(engine, &session), TEMPER_OK);
+  const Tensor x = noise({3, 5}, 1);
+  const int64_t dims[] = {3, 5};
+  temper_tensor input{TEMPER_F32, 2, dims, x.raw().data()}, view;
+  ASSERT_EQ(temper_session_run(session, &input, 1), TEMPER_OK) << temper_last_error();
+  ASSERT_EQ(temper_session_output(session, 0, &view), TEMPER_OK);
+  const std::vector<float> want(static_cast<const float*>(view.data), static_cast<const float*>(view.data) + 15);
+  void* pinned = nullptr;
+  ASSERT_EQ(temper_session_input(session, 0, &pinned), TEMPER_OK) << temper_last_error();
+  for (int i = 0; i < 2; ++i) {
+    std::memcpy(pinned, x.raw().data(), size_t(x.bytes()));
+    input.data = i ? pinned : x.raw().data();
+    std::vector<float> result(15, -1);
+    const temper_tensor output{TEMPER_F32, 2, dims, result.data()};
+    ASSERT_EQ(temper_session_enqueue(session, &input, 1, &output, 1), TEMPER_OK) << temper_last_error();
+    EXPECT_EQ(result[0], -1) << "nobody waited";
+    EXPECT_EQ(temper_session_run(session, &input, 1), TEMPER_USAGE);
+    ASSERT_EQ(temper_session_wait(session), TEMPER_OK) << temper_last_error();
+    EXPECT_EQ(result, want) << i;
+  }
+  // Whoever goes without waiting leaves nothing that runs.
+  ASSERT_EQ(temper_session_enqueue(session, &input, 1, nullptr, 0), TEMPER_OK) << temper_last_error();
+  temper_session_free(session);
+  temper_engine_free(engine);
+}
+
 // A stream of the caller's, and the memory that it reads and writes.
 struct Callers {
   explicit Callers(Session& session) : memory(session.allocate_resident(1024)) { api.stream_create(&stream, 0); }
