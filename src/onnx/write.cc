@@ -2,8 +2,10 @@
 #include "onnx/write.h"
 
 #include <onnx/checker.h>
+#include <onnx/defs/schema.h>
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/checked.h"
@@ -20,7 +22,26 @@ namespace {
 
 // Opset 21 is the first whose quantization knows 16 bits; the newer ones are taken where an op or a dtype needs them.
 constexpr int kLowestOpset = 21, kHighestOpset = 26;
-int ir_version_of(int opset) { return opset <= 22 ? 10 : opset == 23 ? 11 : opset == 24 ? 12 : 13; }
+// ONNX Runtime 1.31 moves quantization past reshapes, and forgets the zero point's type where the opset knows
+// output_dtype, from 21 on: it takes i8 for u8 (its issues 25526 and 27845). Models with Q/DQ are written in this one,
+// if they mean the same there.
+constexpr int kQuantizedOpset = 19;
+int ir_version_of(int opset) { return opset <= 20 ? 9 : opset <= 22 ? 10 : opset == 23 ? 11 : opset == 24 ? 12 : 13; }
+
+bool means_the_same(const onnx::GraphProto& graph, int opset, int later) {
+  // What came to these between the two are dtypes, which the checker knows.
+  static const char* const more_dtypes[] = {
+      "Cast",  "Constant", "ConstantOfShape", "DequantizeLinear", "Flatten",   "Identity", "IsInf",
+      "IsNaN", "Pad",      "QuantizeLinear",  "ReduceMax",        "ReduceMin", "Reshape",  "Shape",
+      "Size",  "Squeeze",  "Transpose",       "Unsqueeze"};
+  return std::all_of(graph.node().begin(), graph.node().end(), [&](const onnx::NodeProto& node) {
+    const auto* const now = onnx::OpSchemaRegistry::Schema(node.op_type(), opset, node.domain());
+    const auto* const then = onnx::OpSchemaRegistry::Schema(node.op_type(), later, node.domain());
+    return now && then &&
+           (now->since_version() == then->since_version() ||
+            std::find(std::begin(more_dtypes), std::end(more_dtypes), node.op_type()) != std::end(more_dtypes));
+  });
+}
 
 void set_type(onnx::ValueInfoProto& info, const std::string& name, const TensorType& type) {
   info.set_name(name);
@@ -241,7 +262,7 @@ std::string OnnxWriter::dims(const Shape& shape) {
   for (const Dim& dim : shape) parts.push_back(this->dim(dim));
   if (parts.size() == 1) return parts[0];
   onnx::NodeProto* node = nullptr;
-  const std::string name = emit("Concat", parts, &node);
+  std::string name = emit("Concat", parts, &node);
   set_attribute(*node, "axis", int64_t(0));
   return name;
 }
@@ -269,7 +290,12 @@ std::string OnnxWriter::run(const std::string& source_sha256) {
          " bytes; an ONNX file holds ", kMaxModelBytes);
   auto* opset = model_->add_opset_import();
   std::string first_refusal;
-  for (int version = kLowestOpset; version <= kHighestOpset; ++version) {
+  const bool quantized = std::any_of(proto_->node().begin(), proto_->node().end(),
+                                     [](const onnx::NodeProto& node) { return node.op_type() == "DequantizeLinear"; });
+  std::vector<int> opsets;
+  if (quantized && means_the_same(*proto_, kQuantizedOpset, kLowestOpset)) opsets.push_back(kQuantizedOpset);
+  for (int version = kLowestOpset; version <= kHighestOpset; ++version) opsets.push_back(version);
+  for (const int version : opsets) {
     opset->set_version(version);
     model_->set_ir_version(ir_version_of(version));
     try {
