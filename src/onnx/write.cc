@@ -146,7 +146,7 @@ onnx::NodeProto& OnnxWriter::node(std::string_view op_type, const std::vector<st
 
 std::string OnnxWriter::emit(std::string_view op_type, const std::vector<std::string>& inputs,
                              onnx::NodeProto** written) {
-  const std::string output = fresh(concat(node_name_, '/', op_type));
+  std::string output = fresh(concat(node_name_, '/', op_type));
   onnx::NodeProto& result = node(op_type, inputs, {output});
   if (written) *written = &result;
   return output;
@@ -157,7 +157,7 @@ std::string OnnxWriter::constant(const Tensor& tensor, std::string_view wanted) 
   if (bytes_ > kMaxModelBytes)
     fail(ErrorKind::unsupported, "the constants have more than ", kMaxModelBytes,
          " bytes, the most that one ONNX file holds; external data is not written");
-  const std::string name = fresh(wanted);
+  std::string name = fresh(wanted);
   auto& proto = *proto_->add_initializer();
   proto.set_name(name);
   proto.set_data_type(onnx_from_dtype(tensor.dtype()));
