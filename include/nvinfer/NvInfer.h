@@ -70,14 +70,14 @@ using Count = int32_t;
 
 // A network, which a parser fills, or the program layer by layer. What cannot be added is null, with an error in the
 // log. Layers and tensors belong to it, and live until it is filled by a parser.
-class INetworkDefinition : public stand_in::Object {
+class INetworkDefinition : public stand_in::Recorded {
  public:
-  INetworkDefinition(IBuilder& builder, ILogger& logger, NetworkDefinitionCreationFlags flags)
-      : builder_(builder),
+  INetworkDefinition(IBuilder& builder, stand_in::Lines const& lines, NetworkDefinitionCreationFlags flags)
+      : Recorded(lines),
+        builder_(builder),
         flags_(flags),
-        network_(temper_nv_network_new(static_cast<int32_t>(flags >> 1 & 1), TEMPER_NVINFER_API < 1000,
-                                       stand_in::log_of(logger)),
-                 stand_in::log_of(logger)) {}
+        network_(temper_nv_network_new(static_cast<int32_t>(flags >> 1 & 1), TEMPER_NVINFER_API < 1000, lines_.log()),
+                 lines_.log()) {}
 
   IBuilder& getBuilder() const noexcept { return builder_; }
   char const* getName() const noexcept { return temper_nv_network_name(network_.native); }
@@ -471,7 +471,7 @@ inline temper_nv_monitor monitor_of(IProgressMonitor* monitor) noexcept {
 // What a build is to do.
 class IBuilderConfig : public stand_in::Object {
  public:
-  explicit IBuilderConfig(ILogger& logger) noexcept : logger_(logger) {}
+  explicit IBuilderConfig(stand_in::Lines const& lines) noexcept : lines_(lines) {}
 
   void setFlag(BuilderFlag builderFlag) noexcept { flags_ |= 1u << static_cast<uint32_t>(builderFlag); }
   void clearFlag(BuilderFlag builderFlag) noexcept { flags_ &= ~(1u << static_cast<uint32_t>(builderFlag)); }
@@ -488,7 +488,7 @@ class IBuilderConfig : public stand_in::Object {
   // -1, with an error in the log, for one that is not valid.
   int32_t addOptimizationProfile(IOptimizationProfile const* profile) noexcept {
     if (!profile || !profile->isValid()) {
-      stand_in::error(stand_in::log_of(logger_), "addOptimizationProfile: the profile lacks shapes");
+      lines_.error("addOptimizationProfile: the profile lacks shapes");
       return -1;
     }
     profiles_.push_back(profile);
@@ -509,7 +509,7 @@ class IBuilderConfig : public stand_in::Object {
 
   // What is no cache, such as one of TensorRT, gives an empty one with a warning.
   ITimingCache* createTimingCache(void const* blob, std::size_t size) const noexcept {
-    return new ITimingCache(temper_nv_timings_new(blob, size, stand_in::log_of(logger_)));
+    return new ITimingCache(temper_nv_timings_new(blob, size, lines_.log()));
   }
   bool setTimingCache(ITimingCache const& cache, bool) noexcept {
     cache_ = &cache;
@@ -550,7 +550,7 @@ class IBuilderConfig : public stand_in::Object {
 #endif
 
   // A plan of the network by this; null, with an error in the log, where it cannot be built.
-  temper_nv_bytes* build(INetworkDefinition const& network) const {
+  temper_nv_bytes* build(INetworkDefinition const& network, temper_nv_log log) const {
     std::vector<temper_nv_range> ranges;
     for (std::size_t p = 0; p < profiles_.size(); ++p) append(ranges, static_cast<int32_t>(p), *profiles_[p]);
 #if TEMPER_NVINFER_API < 1100
@@ -575,11 +575,11 @@ class IBuilderConfig : public stand_in::Object {
     config.calibrator = calibrator;
     temper_nv_monitor const monitor = stand_in::monitor_of(monitor_);
     config.monitor = monitor_ ? &monitor : nullptr;
-    return temper_nv_build(network.native(), &config, stand_in::log_of(logger_));
+    return temper_nv_build(network.native(), &config, log);
   }
 
  private:
-  ILogger& logger_;
+  stand_in::Lines lines_;
   BuilderFlags flags_ = 1u << static_cast<uint32_t>(BuilderFlag::kTF32);
   std::size_t pools_[5] = {};
   bool has_limit_[5] = {};
@@ -612,17 +612,36 @@ class IBuilderConfig : public stand_in::Object {
   }
 };
 
-// Builds engines.
-class IBuilder : public stand_in::Object {
+#if TEMPER_NVINFER_API >= 1000
+// The program's own: a plan is written to it. As many bytes as it took; the build fails where these are not all.
+class IStreamWriter {
  public:
-  explicit IBuilder(ILogger& logger) noexcept : logger_(logger) {}
-  ILogger* getLogger() const noexcept { return &logger_; }
+  virtual int64_t write(void const* data, int64_t nbBytes) = 0;
+  IStreamWriter() = default;
+  virtual ~IStreamWriter() = default;
+
+ protected:
+  IStreamWriter(IStreamWriter const&) = default;
+  IStreamWriter(IStreamWriter&&) = default;
+  IStreamWriter& operator=(IStreamWriter const&) & = default;
+  IStreamWriter& operator=(IStreamWriter&&) & = default;
+};
+#endif
+
+// Builds engines.
+class IBuilder : public stand_in::Recorded {
+ public:
+  explicit IBuilder(ILogger& logger) noexcept : Recorded(logger) {}
+  ILogger* getLogger() const noexcept { return &lines_.logger(); }
+  // For the contexts of engines that it makes (buildEngineWithConfig), as IRuntime's; candidates are measured in memory
+  // of Temper's own.
+  void setGpuAllocator(IGpuAllocator* allocator) noexcept { allocator_ = allocator; }
 
   // The batch is always a dimension of the shapes.
   INetworkDefinition* createNetworkV2(NetworkDefinitionCreationFlags flags) noexcept {
-    return new INetworkDefinition(*this, logger_, flags);
+    return new INetworkDefinition(*this, lines_, flags);
   }
-  IBuilderConfig* createBuilderConfig() noexcept { return new IBuilderConfig(logger_); }
+  IBuilderConfig* createBuilderConfig() noexcept { return new IBuilderConfig(lines_); }
   // It lives as long as the builder.
   IOptimizationProfile* createOptimizationProfile() noexcept {
     profiles_.emplace_back(new stand_in::Profile);
@@ -630,13 +649,26 @@ class IBuilder : public stand_in::Object {
   }
   // Null, with an error in the log, where it cannot be built.
   IHostMemory* buildSerializedNetwork(INetworkDefinition& network, IBuilderConfig& config) noexcept {
-    temper_nv_bytes* const plan = config.build(network);
+    temper_nv_bytes* const plan = config.build(network, lines_.log());
     return plan ? new IHostMemory(plan) : nullptr;
   }
+#if TEMPER_NVINFER_API >= 1000
+  bool buildSerializedNetworkToStream(INetworkDefinition& network, IBuilderConfig& config, IStreamWriter& writer) {
+    std::unique_ptr<IHostMemory> const plan(buildSerializedNetwork(network, config));
+    if (!plan) return false;
+    int64_t const size = static_cast<int64_t>(plan->size());
+    if (writer.write(plan->data(), size) == size) return true;
+    lines_.error("buildSerializedNetworkToStream: the writer did not take every byte");
+    return false;
+  }
+#endif
 #if TEMPER_NVINFER_API < 1000
   ICudaEngine* buildEngineWithConfig(INetworkDefinition& network, IBuilderConfig& config) noexcept {
     std::unique_ptr<IHostMemory> const plan(buildSerializedNetwork(network, config));
-    return plan ? IRuntime(logger_).deserializeCudaEngine(plan->data(), plan->size()) : nullptr;
+    if (!plan) return nullptr;
+    IRuntime runtime(lines_);
+    runtime.setGpuAllocator(allocator_);
+    return runtime.deserializeCudaEngine(plan->data(), plan->size());
   }
   void setMaxBatchSize(int32_t batchSize) noexcept {
     max_batch_ = batchSize;
@@ -659,7 +691,7 @@ class IBuilder : public stand_in::Object {
   int32_t getMaxThreads() const noexcept { return threads_; }
 
  private:
-  ILogger& logger_;
+  IGpuAllocator* allocator_ = nullptr;
   std::vector<std::unique_ptr<stand_in::Profile>> profiles_;
   int32_t threads_ = 1;
 #if TEMPER_NVINFER_API < 1000
@@ -667,7 +699,7 @@ class IBuilder : public stand_in::Object {
 #endif
 
   bool computes(char const* precision) const noexcept {
-    return temper_nv_computes(stand_in::device(), precision, stand_in::log_of(logger_)) != 0;
+    return temper_nv_computes(stand_in::device(), precision, lines_.log()) != 0;
   }
 };
 

@@ -196,14 +196,6 @@ using SliceMode = SampleMode;
 enum class CumulativeOperation : int32_t { kSUM = 0 };
 #endif
 
-// So many numbers at an address; they are copied when a layer gets them.
-class Weights {
- public:
-  DataType type;
-  void const* values;
-  int64_t count;
-};
-
 // An order of axes.
 class Permutation {
  public:

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -82,7 +83,107 @@ class IOutputAllocator {
   virtual ~IOutputAllocator() = default;
 };
 
+using AllocatorFlags = uint32_t;
+enum class AllocatorFlag : int32_t { kRESIZABLE = 0 };
+
+// The program's own: memory of the device that contexts work in, aligned as is asked for; null ends the run. It is not
+// asked to resize.
+class IGpuAllocator {
+ public:
+  virtual void* allocate(uint64_t const size, uint64_t const alignment, AllocatorFlags const flags) noexcept = 0;
+  virtual void* reallocate(void*, uint64_t, uint64_t) noexcept { return nullptr; }
+#if TEMPER_NVINFER_API < 1000
+  virtual void free(void* const memory) noexcept = 0;
+  virtual bool deallocate(void* const memory) noexcept {
+    this->free(memory);
+    return true;
+  }
+#else
+  virtual bool deallocate(void* const memory) noexcept = 0;
+  virtual void* allocateAsync(uint64_t const size, uint64_t const alignment, AllocatorFlags const flags,
+                              cudaStream_t) noexcept {
+    return allocate(size, alignment, flags);
+  }
+  virtual bool deallocateAsync(void* const memory, cudaStream_t) noexcept { return deallocate(memory); }
+#endif
+  IGpuAllocator() = default;
+  virtual ~IGpuAllocator() = default;
+
+ protected:
+  IGpuAllocator(IGpuAllocator const&) = default;
+  IGpuAllocator(IGpuAllocator&&) = default;
+  IGpuAllocator& operator=(IGpuAllocator const&) & = default;
+  IGpuAllocator& operator=(IGpuAllocator&&) & = default;
+};
+
+#if TEMPER_NVINFER_API >= 1000
+// The same, in the order of a stream: that of none, here.
+class IGpuAsyncAllocator : public IGpuAllocator {
+ public:
+  void* allocateAsync(uint64_t const size, uint64_t const alignment, AllocatorFlags const flags,
+                      cudaStream_t stream) noexcept override = 0;
+  bool deallocateAsync(void* const memory, cudaStream_t stream) noexcept override = 0;
+  void* allocate(uint64_t const size, uint64_t const alignment, AllocatorFlags const flags) noexcept override {
+    return allocateAsync(size, alignment, flags, nullptr);
+  }
+  bool deallocate(void* const memory) noexcept override { return deallocateAsync(memory, nullptr); }
+};
+
+// The program's own: a plan is read from it. So many bytes as it wrote to `destination`, 0 where there are no more;
+// less than 0 where it cannot.
+class IStreamReader {
+ public:
+  virtual int64_t read(void* destination, int64_t nbBytes) = 0;
+  IStreamReader() = default;
+  virtual ~IStreamReader() = default;
+
+ protected:
+  IStreamReader(IStreamReader const&) = default;
+  IStreamReader(IStreamReader&&) = default;
+  IStreamReader& operator=(IStreamReader const&) & = default;
+  IStreamReader& operator=(IStreamReader&&) & = default;
+};
+
+enum class SeekPosition : int32_t { kSET = 0, kCUR = 1, kEND = 2 };
+
+// The same. `destination` is the host's, and the stream none; seek() is not called: a plan is read from where the
+// reader is.
+class IStreamReaderV2 {
+ public:
+  virtual int64_t read(void* destination, int64_t nbBytes, cudaStream_t stream) noexcept = 0;
+  virtual bool seek(int64_t offset, SeekPosition where) noexcept = 0;
+  IStreamReaderV2() = default;
+  virtual ~IStreamReaderV2() = default;
+
+ protected:
+  IStreamReaderV2(IStreamReaderV2 const&) = default;
+  IStreamReaderV2(IStreamReaderV2&&) = default;
+  IStreamReaderV2& operator=(IStreamReaderV2 const&) & = default;
+  IStreamReaderV2& operator=(IStreamReaderV2&&) & = default;
+};
+#endif
+
 namespace stand_in {
+inline temper_nv_memory memory_of(IGpuAllocator& allocator) noexcept {
+  return {&allocator,
+          [](void* self, uint64_t size, uint64_t alignment) -> void* {
+            IGpuAllocator& its = *static_cast<IGpuAllocator*>(self);
+#if TEMPER_NVINFER_API < 1000
+            return its.allocate(size, alignment, 0);
+#else
+            return its.allocateAsync(size, alignment, 0, nullptr);
+#endif
+          },
+          [](void* self, void* memory) {
+            IGpuAllocator& its = *static_cast<IGpuAllocator*>(self);
+#if TEMPER_NVINFER_API < 1000
+            its.deallocate(memory);
+#else
+            its.deallocateAsync(memory, nullptr);
+#endif
+          }};
+}
+
 inline temper_nv_allocator allocator_of(IOutputAllocator& allocator) noexcept {
   return {&allocator,
           [](void* self, char const* name, void* current, uint64_t size, uint64_t alignment, void* stream) -> void* {
@@ -104,10 +205,16 @@ class ICudaEngine;
 
 // Runs an engine, for one thread at a time. Addresses are of the GPU's memory; of the host's for an engine of a CPU. It
 // may outlive the engine, whose object getEngine() then must not be used for.
-class IExecutionContext : public stand_in::Object {
+class IExecutionContext : public stand_in::Recorded {
  public:
-  IExecutionContext(temper_nv_context* context, ICudaEngine const& engine, int32_t profiles, temper_nv_log log) noexcept
-      : context_(context), engine_(engine), profiles_(profiles), log_(log) {}
+  // native() is null, with an error in the log, where it cannot be made.
+  IExecutionContext(temper_nv_engine const* native, ICudaEngine const& engine, int32_t profiles,
+                    IGpuAllocator* allocator, stand_in::Lines const& lines) noexcept
+      : Recorded(lines), engine_(engine), profiles_(profiles) {
+    temper_nv_memory memory{};
+    if (allocator) memory = stand_in::memory_of(*allocator);
+    context_ = temper_nv_context_new(native, allocator ? &memory : nullptr, lines_.log());
+  }
   ~IExecutionContext() override { temper_nv_context_free(context_); }
 
   ICudaEngine const& getEngine() const noexcept { return engine_; }
@@ -120,7 +227,7 @@ class IExecutionContext : public stand_in::Object {
   bool setInputShape(char const* tensorName, Dims const& dims) noexcept {
     stand_in::Wide const wide(dims);
     if (!wide.is_valid()) {
-      stand_in::error(log_, "setInputShape: the dimensions are not valid");
+      lines_.error("setInputShape: the dimensions are not valid");
       return false;
     }
     return temper_nv_context_set_shape(context_, tensorName, wide.d, wide.rank) != 0;
@@ -214,7 +321,7 @@ class IExecutionContext : public stand_in::Object {
   // A shape is taken that any profile holds, whichever one is active.
   bool setOptimizationProfileAsync(int32_t profileIndex, cudaStream_t) noexcept {
     if (profileIndex < 0 || profileIndex >= profiles_) {
-      stand_in::error(log_, "setOptimizationProfileAsync: the engine has no such profile");
+      lines_.error("setOptimizationProfileAsync: the engine has no such profile");
       return false;
     }
     profile_ = profileIndex;
@@ -230,8 +337,7 @@ class IExecutionContext : public stand_in::Object {
 #endif
   // False, with an error in the log: no event is recorded.
   bool setInputConsumedEvent(cudaEvent_t event) noexcept {
-    if (event)
-      stand_in::error(log_, "setInputConsumedEvent: not in Temper (no event is recorded); wait for the stream instead");
+    if (event) lines_.error("setInputConsumedEvent: not in Temper (no event is recorded); wait for the stream instead");
     return event == nullptr;
   }
   cudaEvent_t getInputConsumedEvent() const noexcept { return nullptr; }
@@ -241,7 +347,7 @@ class IExecutionContext : public stand_in::Object {
   bool setBindingDimensions(int32_t bindingIndex, Dims dimensions) noexcept {
     temper_nv_tensor tensor;
     if (stand_in::tensor_at(context_, bindingIndex, tensor)) return setInputShape(tensor.name, dimensions);
-    stand_in::error(log_, "setBindingDimensions: there is no binding of that number");
+    lines_.error("setBindingDimensions: there is no binding of that number");
     return false;
   }
   Dims getBindingDimensions(int32_t bindingIndex) const noexcept {
@@ -254,8 +360,7 @@ class IExecutionContext : public stand_in::Object {
   }
   bool enqueueV2(void* const* bindings, cudaStream_t stream, cudaEvent_t* inputConsumed) noexcept {
     if (inputConsumed) {
-      stand_in::error(
-          log_,
+      lines_.error(
           "enqueueV2: an event of consumed inputs is not in Temper; give nullptr, and wait for the stream instead");
       return false;
     }
@@ -278,7 +383,6 @@ class IExecutionContext : public stand_in::Object {
   temper_nv_context* context_;
   ICudaEngine const& engine_;
   int32_t profiles_;
-  temper_nv_log log_;
   int32_t profile_ = 0;
   bool debug_sync_ = false, emits_ = true;
   IProfiler* profiler_ = nullptr;
@@ -287,7 +391,7 @@ class IExecutionContext : public stand_in::Object {
 
   bool take(void* const* bindings) noexcept {
     if (!bindings) {
-      stand_in::error(log_, "the list of bindings is null");
+      lines_.error("the list of bindings is null");
       return false;
     }
     temper_nv_tensor tensor;
@@ -300,7 +404,7 @@ class IExecutionContext : public stand_in::Object {
     char text[160];
     std::snprintf(text, sizeof text, "%s: not in Temper (the batch is a dimension of the shapes); call %s instead",
                   name, instead);
-    stand_in::error(log_, text);
+    lines_.error(text);
     return false;
   }
 #endif
@@ -309,9 +413,10 @@ class IExecutionContext : public stand_in::Object {
 enum class LayerInformationFormat : int32_t { kONELINE = 0, kJSON = 1 };
 
 // Says what an engine's layers are: the steps of its plan.
-class IEngineInspector : public stand_in::Object {
+class IEngineInspector : public stand_in::Recorded {
  public:
-  explicit IEngineInspector(temper_nv_inspector* inspector) noexcept : inspector_(inspector) {}
+  IEngineInspector(temper_nv_engine const* engine, stand_in::Lines const& lines) noexcept
+      : Recorded(lines), inspector_(temper_nv_inspector_new(engine, lines_.log())) {}
   ~IEngineInspector() override { temper_nv_inspector_free(inspector_); }
   // By the shapes that are set in it; null: by the first of the engine's plans.
   bool setExecutionContext(IExecutionContext const* context) noexcept {
@@ -335,15 +440,16 @@ class IEngineInspector : public stand_in::Object {
 };
 
 // A plan of Temper that is loaded. Contexts and threads share it.
-class ICudaEngine : public stand_in::Object {
+class ICudaEngine : public stand_in::Recorded {
  public:
-  ICudaEngine(temper_nv_engine* engine, temper_nv_log log) noexcept : engine_(engine), log_(log) {}
+  ICudaEngine(temper_nv_engine* engine, IGpuAllocator* allocator, stand_in::Lines const& lines) noexcept
+      : Recorded(lines), engine_(engine), allocator_(allocator) {}
   ~ICudaEngine() override { temper_nv_engine_free(engine_); }
 
   char const* getName() const noexcept { return temper_nv_engine_name(engine_); }
   int32_t getNbLayers() const noexcept { return temper_nv_engine_layers(engine_); }
   int32_t getNbOptimizationProfiles() const noexcept { return temper_nv_engine_profiles(engine_); }
-  bool isRefittable() const noexcept { return false; }
+  bool isRefittable() const noexcept { return temper_nv_engine_is_refittable(engine_) != 0; }
 
   // Inputs, then outputs.
   int32_t getNbIOTensors() const noexcept { return temper_nv_engine_tensors(engine_); }
@@ -377,13 +483,11 @@ class ICudaEngine : public stand_in::Object {
                : stand_in::no_dims();
   }
 
-  IEngineInspector* createEngineInspector() const noexcept {
-    return new IEngineInspector(temper_nv_inspector_new(engine_, log_));
-  }
+  IEngineInspector* createEngineInspector() const noexcept { return new IEngineInspector(engine_, lines_); }
 
   // Null, with an error in the log, where memory ends.
   IHostMemory* serialize() const noexcept {
-    temper_nv_bytes* const bytes = temper_nv_engine_bytes(engine_, log_);
+    temper_nv_bytes* const bytes = temper_nv_engine_bytes(engine_, lines_.log());
     return bytes ? new IHostMemory(bytes) : nullptr;
   }
 
@@ -433,35 +537,51 @@ class ICudaEngine : public stand_in::Object {
   }
 #endif
 
+  // For the refitter.
+  temper_nv_engine* native() const noexcept { return engine_; }
+
  private:
   temper_nv_engine* engine_;
-  temper_nv_log log_;
+  IGpuAllocator* allocator_;
 
   bool find(char const* name, temper_nv_tensor& tensor) const noexcept {
     if (stand_in::tensor_at(engine_, temper_nv_engine_index(engine_, name), tensor)) return true;
     char text[200];
     std::snprintf(text, sizeof text, "there is no tensor with the name '%s'", name ? name : "(null)");
-    stand_in::error(log_, text);
+    lines_.error(text);
     return false;
   }
   IExecutionContext* context() noexcept {
-    temper_nv_context* const made = temper_nv_context_new(engine_, log_);
-    return made ? new IExecutionContext(made, *this, getNbOptimizationProfiles(), log_) : nullptr;
+    std::unique_ptr<IExecutionContext> made(
+        new IExecutionContext(engine_, *this, getNbOptimizationProfiles(), allocator_, lines_));
+    return made->native() ? made.release() : nullptr;
   }
 };
 
 // Loads plans.
-class IRuntime : public stand_in::Object {
+class IRuntime : public stand_in::Recorded {
  public:
-  explicit IRuntime(ILogger& logger) noexcept : logger_(logger) {}
-  ILogger* getLogger() const noexcept { return &logger_; }
+  explicit IRuntime(ILogger& logger) noexcept : Recorded(logger) {}
+  explicit IRuntime(stand_in::Lines const& lines) noexcept : Recorded(lines) {}
+  ILogger* getLogger() const noexcept { return &lines_.logger(); }
+  // Contexts of engines that are loaded from then on work in its memory; null: in memory of their own. Constants of a
+  // plan are not in it. It lives as long as these contexts.
+  void setGpuAllocator(IGpuAllocator* allocator) noexcept { allocator_ = allocator; }
 
   // Null, with an error in the log, for what is damaged, stale, of another device, or of TensorRT.
   ICudaEngine* deserializeCudaEngine(void const* blob, std::size_t size) noexcept {
-    temper_nv_log const log = stand_in::log_of(logger_);
-    temper_nv_engine* const engine = temper_nv_engine_load(blob, size, stand_in::device(), stand_in::kGuarded, log);
-    return engine ? new ICudaEngine(engine, log) : nullptr;
+    temper_nv_engine* const engine =
+        temper_nv_engine_load(blob, size, stand_in::device(), stand_in::kGuarded, lines_.log());
+    return engine ? new ICudaEngine(engine, allocator_, lines_) : nullptr;
   }
+#if TEMPER_NVINFER_API >= 1000
+  ICudaEngine* deserializeCudaEngine(IStreamReader& streamReader) {
+    return read([&](void* to, int64_t size) { return streamReader.read(to, size); });
+  }
+  ICudaEngine* deserializeCudaEngine(IStreamReaderV2& streamReader) noexcept {
+    return read([&](void* to, int64_t size) { return streamReader.read(to, size, nullptr); });
+  }
+#endif
 #if TEMPER_NVINFER_API < 1000
   // The last argument was for plugins, before 8; it must be null.
   ICudaEngine* deserializeCudaEngine(void const* blob, std::size_t size, std::nullptr_t) noexcept {
@@ -473,8 +593,7 @@ class IRuntime : public stand_in::Object {
   int32_t getNbDLACores() const noexcept { return 0; }
   int32_t getDLACore() const noexcept { return -1; }
   void setDLACore(int32_t) noexcept {
-    stand_in::error(stand_in::log_of(logger_),
-                    "setDLACore: not in Temper (it runs on CPUs and GPUs); leave it out instead");
+    lines_.error("setDLACore: not in Temper (it runs on CPUs and GPUs); leave it out instead");
   }
   // Engines are loaded and shapes planned on as many threads as the process may use; the number is kept, and read back.
   bool setMaxThreads(int32_t maxThreads) noexcept {
@@ -485,8 +604,123 @@ class IRuntime : public stand_in::Object {
   int32_t getMaxThreads() const noexcept { return threads_; }
 
  private:
-  ILogger& logger_;
+  IGpuAllocator* allocator_ = nullptr;
   int32_t threads_ = 1;
+
+#if TEMPER_NVINFER_API >= 1000
+  template <class Next>
+  ICudaEngine* read(Next&& next) {
+    constexpr std::size_t kPart = std::size_t{1} << 24;
+    std::vector<char> bytes;
+    for (std::size_t at = 0;;) {
+      bytes.resize(at + kPart);
+      int64_t const got = next(bytes.data() + at, static_cast<int64_t>(kPart));
+      if (got == 0) return deserializeCudaEngine(bytes.data(), at);
+      if (got < 0 || got > static_cast<int64_t>(kPart)) {
+        lines_.error("deserializeCudaEngine: the stream reader could not read");
+        return nullptr;
+      }
+      at += static_cast<std::size_t>(got);
+    }
+  }
+#endif
+};
+
+// So many numbers at an address; they are copied when a layer, or a refitter, gets them.
+class Weights {
+ public:
+  DataType type;
+  void const* values;
+  int64_t count;
+};
+
+// What weights are to their layer.
+enum class WeightsRole : int32_t { kKERNEL = 0, kBIAS = 1, kSHIFT = 2, kSCALE = 3, kCONSTANT = 4, kANY = 5 };
+
+// Replaces weights of an engine that was built with BuilderFlag::kREFIT, which is built again for it, with the times
+// that it knows. Contexts of the engine run with the new weights from then on. What is not replaced stays as it is: no
+// weights are missing.
+class IRefitter : public stand_in::Recorded {
+ public:
+  // native() is null, with an error in the log, for an engine that was not built for it.
+  IRefitter(ICudaEngine& engine, ILogger& logger) noexcept
+      : Recorded(logger), refitter_(temper_nv_refitter_new(engine.native(), lines_.log())) {}
+  ~IRefitter() override { temper_nv_refitter_free(refitter_); }
+  ILogger* getLogger() const noexcept { return &lines_.logger(); }
+
+  // The weights are copied. False, with an error in the log, for a name that there is not, and for another number of
+  // weights. Floats of another type are converted.
+  bool setNamedWeights(char const* name, Weights weights) noexcept {
+    return temper_nv_refitter_set(refitter_, name, static_cast<int32_t>(weights.type), weights.values, weights.count) !=
+           0;
+  }
+  bool setWeights(char const* layerName, WeightsRole role, Weights weights) noexcept {
+    temper_nv_weights entry;
+    for (int32_t i = 0; temper_nv_refitter_weights(refitter_, i, &entry); ++i)
+      if (layerName && std::string(layerName) == entry.layer &&
+          (role == WeightsRole::kANY || static_cast<int32_t>(role) == entry.role))
+        return setNamedWeights(entry.name, weights);
+    lines_.error("setWeights: the layer has no such weights");
+    return false;
+  }
+  bool refitCudaEngine() noexcept { return temper_nv_refitter_run(refitter_) != 0; }
+
+  // How many there are, the first `size` of which are written. Names live as long as the refitter.
+  int32_t getAll(int32_t size, char const** layerNames, WeightsRole* roles) noexcept {
+    temper_nv_weights entry;
+    int32_t i = 0;
+    for (; temper_nv_refitter_weights(refitter_, i, &entry); ++i) {
+      if (i < size && layerNames) layerNames[i] = entry.layer;
+      if (i < size && roles) roles[i] = static_cast<WeightsRole>(entry.role);
+    }
+    return i;
+  }
+  int32_t getAllWeights(int32_t size, char const** weightsNames) noexcept {
+    temper_nv_weights entry;
+    int32_t i = 0;
+    for (; temper_nv_refitter_weights(refitter_, i, &entry); ++i)
+      if (i < size && weightsNames) weightsNames[i] = entry.name;
+    return i;
+  }
+  int32_t getMissing(int32_t, char const**, WeightsRole*) noexcept { return 0; }
+  int32_t getMissingWeights(int32_t, char const**) noexcept { return 0; }
+  // Kept, and read back: a build takes as many threads as the process may use.
+  bool setMaxThreads(int32_t maxThreads) noexcept {
+    if (maxThreads < 1) return false;
+    threads_ = maxThreads;
+    return true;
+  }
+  int32_t getMaxThreads() const noexcept { return threads_; }
+#if TEMPER_NVINFER_API >= 1000
+  // False, with an error in the log, for weights in the device's memory.
+  bool setNamedWeights(char const* name, Weights weights, TensorLocation location) noexcept {
+    if (location == TensorLocation::kHOST) return setNamedWeights(name, weights);
+    lines_.error("setNamedWeights: weights in a GPU's memory are not in Temper; copy them to the host instead");
+    return false;
+  }
+  // It has been done when it returns.
+  bool refitCudaEngineAsync(cudaStream_t) noexcept { return refitCudaEngine(); }
+  // Type and count, without numbers; a count of -1 for a name that there is not.
+  Weights getWeightsPrototype(char const* weightsName) const noexcept {
+    temper_nv_weights entry;
+    for (int32_t i = 0; weightsName && temper_nv_refitter_weights(refitter_, i, &entry); ++i)
+      if (std::string(weightsName) == entry.name) return {static_cast<DataType>(entry.dtype), nullptr, entry.count};
+    return {DataType::kFLOAT, nullptr, -1};
+  }
+  // Kept, and read back: weights are looked at in any case.
+  void setWeightsValidation(bool weightsValidation) noexcept { validates_ = weightsValidation; }
+  bool getWeightsValidation() const noexcept { return validates_; }
+#endif
+
+  // For createInferRefitter().
+  temper_nv_refitter const* native() const noexcept { return refitter_; }
+
+ private:
+  temper_nv_refitter* refitter_;
+  int32_t threads_ = 1;
+#if TEMPER_NVINFER_API >= 1000
+  bool validates_ = true;
+#endif
 };
 
 // Ranges of shapes by input. The builder owns it.
@@ -556,5 +790,10 @@ class IOptimizationProfile {
 
 // The logger lives as long as what is made with it.
 inline IRuntime* createInferRuntime(ILogger& logger) noexcept { return new IRuntime(logger); }
+// Null, with an error in the log, for an engine that was not built with BuilderFlag::kREFIT.
+inline IRefitter* createInferRefitter(ICudaEngine& engine, ILogger& logger) noexcept {
+  std::unique_ptr<IRefitter> made(new IRefitter(engine, logger));
+  return made->native() ? made.release() : nullptr;
+}
 
 }  // namespace nvinfer1

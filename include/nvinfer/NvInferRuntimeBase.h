@@ -84,6 +84,45 @@ class ILogger {
   ILogger& operator=(ILogger&&) & = default;
 };
 
+enum class ErrorCode : int32_t {
+  kSUCCESS = 0,
+  kUNSPECIFIED_ERROR = 1,
+  kINTERNAL_ERROR = 2,
+  kINVALID_ARGUMENT = 3,
+  kINVALID_CONFIG = 4,
+  kFAILED_ALLOCATION = 5,
+  kFAILED_INITIALIZATION = 6,
+  kFAILED_EXECUTION = 7,
+  kFAILED_COMPUTATION = 8,
+  kINVALID_STATE = 9,
+  kUNSUPPORTED_STATE = 10,
+};
+
+// The program's own: told of errors, beside the logger, from any thread. Who has it counts itself by incRefCount(), and
+// out again when it is given another or goes. An error's code is kUNSPECIFIED_ERROR: its text says what it is.
+class IErrorRecorder {
+ public:
+  using ErrorDesc = char const*;
+  using RefCount = int32_t;
+  static constexpr std::size_t kMAX_DESC_LENGTH = 127;
+  virtual int32_t getNbErrors() const noexcept = 0;
+  virtual ErrorCode getErrorCode(int32_t errorIdx) const noexcept = 0;
+  virtual ErrorDesc getErrorDesc(int32_t errorIdx) const noexcept = 0;
+  virtual bool hasOverflowed() const noexcept = 0;
+  virtual void clear() noexcept = 0;
+  virtual bool reportError(ErrorCode val, ErrorDesc desc) noexcept = 0;  // `desc` lives for the call
+  virtual RefCount incRefCount() noexcept = 0;
+  virtual RefCount decRefCount() noexcept = 0;
+  IErrorRecorder() = default;
+  virtual ~IErrorRecorder() noexcept = default;
+
+ protected:
+  IErrorRecorder(IErrorRecorder const&) = default;
+  IErrorRecorder(IErrorRecorder&&) = default;
+  IErrorRecorder& operator=(IErrorRecorder const&) & = default;
+  IErrorRecorder& operator=(IErrorRecorder&&) & = default;
+};
+
 // What the classes share; no part of TensorRT's interface.
 namespace stand_in {
 
@@ -107,6 +146,49 @@ inline temper_nv_log log_of(ILogger& logger) noexcept {
           }};
 }
 inline void error(temper_nv_log const& log, char const* text) noexcept { log.line(log.self, 1, text); }
+
+// Where the lines of an object go: to the program's logger, and errors to its recorder, too. What the library makes for
+// the object knows its address.
+class Lines {
+ public:
+  explicit Lines(ILogger& logger) noexcept : logger_(logger) {}
+  // Of an object that another makes: it has its recorder, until it is given one.
+  Lines(Lines const& maker) noexcept : logger_(maker.logger_) { set(maker.recorder_); }
+  Lines& operator=(Lines const&) = delete;
+  ~Lines() { set(nullptr); }
+  void set(IErrorRecorder* recorder) noexcept {
+    if (recorder) recorder->incRefCount();
+    if (recorder_) recorder_->decRefCount();
+    recorder_ = recorder;
+  }
+  IErrorRecorder* recorder() const noexcept { return recorder_; }
+  ILogger& logger() const noexcept { return logger_; }
+  temper_nv_log log() const noexcept {
+    return {const_cast<Lines*>(this), [](void* self, int32_t severity, char const* text) {
+              Lines const& its = *static_cast<Lines const*>(self);
+              if (its.recorder_ && severity <= 1) its.recorder_->reportError(ErrorCode::kUNSPECIFIED_ERROR, text);
+              its.logger_.log(static_cast<ILogger::Severity>(severity), text);
+            }};
+  }
+  void error(char const* text) const noexcept { stand_in::error(log(), text); }
+  void warning(char const* text) const noexcept { logger_.log(ILogger::Severity::kWARNING, text); }
+
+ private:
+  ILogger& logger_;
+  IErrorRecorder* recorder_ = nullptr;
+};
+
+// An object whose errors a recorder is told of, and those of what it makes from then on.
+class Recorded : public Object {
+ public:
+  void setErrorRecorder(IErrorRecorder* recorder) noexcept { lines_.set(recorder); }
+  IErrorRecorder* getErrorRecorder() const noexcept { return lines_.recorder(); }
+
+ protected:
+  explicit Recorded(ILogger& logger) noexcept : lines_(logger) {}
+  explicit Recorded(Lines const& maker) noexcept : lines_(maker) {}
+  Lines lines_;
+};
 inline void warning(temper_nv_log const& log, char const* text) noexcept { log.line(log.self, 2, text); }
 
 inline Dims dims_of(int64_t const* d, int32_t rank) noexcept {

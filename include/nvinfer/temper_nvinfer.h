@@ -174,10 +174,36 @@ int32_t temper_nv_engine_profile_shape(const temper_nv_engine* engine, const cha
 int32_t temper_nv_engine_layers(const temper_nv_engine* engine);
 const char* temper_nv_engine_name(const temper_nv_engine* engine);
 temper_nv_bytes* temper_nv_engine_bytes(const temper_nv_engine* engine, temper_nv_log log);
+int32_t temper_nv_engine_is_refittable(const temper_nv_engine* engine);
 
-/* For one thread at a time. */
+/* Replaces weights of an engine that was built to be refitted (1 << BuilderFlag::kREFIT); null for another. */
+typedef struct temper_nv_refitter temper_nv_refitter;
+temper_nv_refitter* temper_nv_refitter_new(temper_nv_engine* engine, temper_nv_log log);
+void temper_nv_refitter_free(temper_nv_refitter* refitter);
+/* role: a number of WeightsRole. Texts live as long as the refitter. 0 for an index that there is not. */
+typedef struct temper_nv_weights {
+  const char *name, *layer;
+  int32_t role, dtype;
+  int64_t count;
+} temper_nv_weights;
+int32_t temper_nv_refitter_weights(const temper_nv_refitter* refitter, int32_t index, temper_nv_weights* out);
+/* The values are copied. */
+int32_t temper_nv_refitter_set(temper_nv_refitter* refitter, const char* name, int32_t dtype, const void* values,
+                               int64_t count);
+/* Builds the engine again: it and its contexts have the new weights from then on, beginning with their next run. */
+int32_t temper_nv_refitter_run(temper_nv_refitter* refitter);
+
+/* Of the program: memory of the device that a context works in, in the place of Temper's own. Null ends the run. */
+typedef struct temper_nv_memory {
+  void* self;
+  void* (*allocate)(void* self, uint64_t size, uint64_t alignment);
+  void (*release)(void* self, void* memory);
+} temper_nv_memory;
+
+/* For one thread at a time. `memory`: null for Temper's own. */
 typedef struct temper_nv_context temper_nv_context;
-temper_nv_context* temper_nv_context_new(const temper_nv_engine* engine, temper_nv_log log);
+temper_nv_context* temper_nv_context_new(const temper_nv_engine* engine, const temper_nv_memory* memory,
+                                         temper_nv_log log);
 void temper_nv_context_free(temper_nv_context* context);
 int32_t temper_nv_context_tensor(const temper_nv_context* context, int32_t index, temper_nv_tensor* tensor);
 int32_t temper_nv_context_set_shape(temper_nv_context* context, const char* name, const int64_t* dims, int32_t rank);

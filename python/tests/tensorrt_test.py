@@ -165,6 +165,58 @@ class TensorrtTest(Case):
 
         self.assertRaises(TypeError, trt.Builder, Unmade())
 
+    def test_each_wrong_use_gives_what_it_gives_there_and_says_why(self):
+        runtime, x, y = trt.Runtime(self.logger), images(2), numpy.zeros((2, 10), "float32")
+        with tempfile.TemporaryDirectory() as folder:
+            stale = os.path.join(folder, "stale.plan")  # of another machine
+            text = "import sys, temper; temper.build(sys.argv[1], shapes=(1, 1, 8, 8), device='cpu', measure=False).save(sys.argv[2])"
+            subprocess.run([sys.executable, "-c", text, DIGITS, stale], env={**os.environ, "TEMPER_ISA": "base"}, check=True)
+            with open(stale, "rb") as file:
+                stale = file.read()
+        damaged = bytearray(self.plan)
+        damaged[len(damaged) // 2] ^= 1
+
+        def context(shape=(2, 1, 8, 8), **addresses):
+            made = self.engine.create_execution_context()
+            if shape:
+                self.assertTrue(made.set_input_shape("image", shape))
+            for name, at in addresses.items():
+                self.assertTrue(made.set_tensor_address(name, at))
+            return made
+
+        class Astray(Batches):
+            def get_batch(self, names):
+                return [4096]
+
+        at = {"image": x.ctypes.data, "logits": y.ctypes.data}
+        int8 = [trt.BuilderFlag.INT8]
+        for wrong, call, gives, why in (
+            ("a stale engine file", lambda: runtime.deserialize_cuda_engine(stale), None, "build it again"),
+            ("a damaged one", lambda: runtime.deserialize_cuda_engine(bytes(damaged)), None, "build it again"),
+            ("one of TensorRT", lambda: runtime.deserialize_cuda_engine(b"ptrt" + bytes(100)), None, "build it again from its ONNX model"),
+            ("no input", lambda: context(logits=at["logits"]).execute_async_v3(0), False, "the address of 'image' is not set"),
+            ("no shape", lambda: context(shape=None, **at).execute_async_v3(0), False, "the shape of the input 'image' is not set"),
+            ("too few bindings", lambda: context().execute_v2([at["image"]]), False, "1 bindings were given; the engine has 2"),
+            ("a shape outside the profile", lambda: context().set_input_shape("image", (5, 1, 8, 8)), False, "expected are"),
+            ("another rank", lambda: context().set_input_shape("image", (1, 8, 8)), False, "expected are"),
+            ("a null pointer", lambda: context().execute_v2([at["image"], 0]), False, "the address of 'logits' is null"),
+            ("a wrong pointer of an input", lambda: context().execute_v2([4096, at["logits"]]), False, "the address of 'image' is wrong"),
+            ("a wrong pointer of an output", lambda: context().execute_v2([at["image"], 2**63]), False, "the address of 'logits' is wrong"),
+            ("a calibrator without data", lambda: built(self.logger, flags=int8, calibrator=Batches(0)), None, "nothing is calibrated from nothing"),
+            ("a calibrator's wrong pointer", lambda: built(self.logger, flags=int8, calibrator=Astray(1)), None, "the address of 'image' is wrong"),
+            ("None among bindings", lambda: context().execute_v2([at["image"], None]), TypeError, ""),
+            ("None among asynchronous bindings", lambda: context().execute_async_v2([None, at["logits"]], 0), TypeError, ""),
+        ):  # fmt: skip
+            with self.subTest(wrong):
+                self.logger.lines.clear()
+                if gives is TypeError:
+                    self.assertRaises(TypeError, call)
+                else:
+                    self.assertIs(call(), gives)
+                    self.assertIn(why, self.logger.text(trt.Logger.ERROR))
+        self.assertTrue(context(**at).execute_async_v3(0), self.logger.lines)
+        numpy.testing.assert_allclose(y, self.expected(x), rtol=1e-4, atol=1e-4)
+
     def test_what_tensorrt_does_not_build_is_not_built(self):
         self.assertIsNone(built(self.logger, shapes=None))
         self.assertIn("no optimization profile has been defined", self.logger.text(trt.Logger.ERROR))

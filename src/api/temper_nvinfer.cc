@@ -3,7 +3,9 @@
 #include "nvinfer/temper_nvinfer.h"
 
 #include <array>
+#include <atomic>
 #include <cstring>
+#include <mutex>
 #include <set>
 
 #include "nvinfer/address.h"
@@ -13,6 +15,7 @@
 #include "nvinfer/inspect.h"
 #include "nvinfer/load.h"
 #include "nvinfer/monitor.h"
+#include "nvinfer/refit.h"
 #include "nvinfer/refuse.h"
 #include "nvinfer/types.h"
 #include "optimize/precision.h"
@@ -33,13 +36,53 @@ struct temper_nv_network {
 struct temper_nv_timings {
   std::shared_ptr<SharedTimingCache> cache;
 };
+namespace {
+
+// The engine that contexts run, which a refitter replaces; it may outlive the temper_nv_engine.
+class Current {
+ public:
+  Current(std::shared_ptr<const Engine> engine, std::string refittable)
+      : engine_(std::move(engine)), refittable_(std::move(refittable)) {}
+  std::shared_ptr<const Engine> engine() const {
+    const std::lock_guard lock(mutex_);
+    return engine_;
+  }
+  std::string refittable() const {  // its bytes; empty: it was not built for it
+    const std::lock_guard lock(mutex_);
+    return refittable_;
+  }
+  void replace(std::shared_ptr<const Engine> engine, std::string refittable) {
+    const std::lock_guard lock(mutex_);
+    engine_ = std::move(engine);
+    refittable_ = std::move(refittable);
+    ++generation_;
+  }
+  int generation() const { return generation_; }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Engine> engine_;
+  std::string refittable_;
+  std::atomic<int> generation_ = 0;
+};
+
+}  // namespace
+
 struct temper_nv_engine {
-  std::shared_ptr<const Engine> engine;
+  std::shared_ptr<Current> current;
+  std::string name;
   std::vector<nvinfer::IoTensor> tensors;
   std::vector<nvinfer::Profile> profiles;
-  bool guarded;
+  bool guarded, of_gpu;
+};
+struct temper_nv_refitter {
+  std::shared_ptr<Current> current;
+  nvinfer::Refitter refitter;
+  nvinfer::Logger logger;
 };
 struct temper_nv_context {
+  std::shared_ptr<const Current> current;
+  int generation;
   std::vector<nvinfer::IoTensor> tensors;
   nvinfer::Logger logger;
   bool guarded;
@@ -238,6 +281,12 @@ DType type_from(int32_t number) {
   if (!dtype) fail(ErrorKind::unsupported, "the type ", number, " of TensorRT: not in Temper");
   return *dtype;
 }
+Tensor copied(int32_t dtype, const void* values, int64_t count) {
+  if (count < 0 || (count && !values)) fail(ErrorKind::usage, "there are no ", count, " weights at a null address");
+  Tensor weights(type_from(dtype), {count});
+  if (count) std::memcpy(weights.raw_mutable(), values, size_t(weights.bytes()));
+  return weights;
+}
 template <class T>
 int32_t numbers_of(const temper_nv_network* network, int32_t layer, const char* setting, T* values, int32_t room) {
   return asked(network, -1, [&](const nvinfer::Network& of) {
@@ -328,12 +377,7 @@ int32_t temper_nv_layer_set_text(temper_nv_network* network, int32_t layer, cons
 }
 int32_t temper_nv_layer_set_weights(temper_nv_network* network, int32_t layer, const char* setting, int32_t dtype,
                                     const void* values, int64_t count) {
-  return changed(network, [&](nvinfer::Network& of) {
-    if (count < 0 || (count && !values)) fail(ErrorKind::usage, "there are no ", count, " weights at a null address");
-    Tensor weights(type_from(dtype), {count});
-    if (count) std::memcpy(weights.raw_mutable(), values, size_t(weights.bytes()));
-    of.set(layer, text_of(setting), std::move(weights));
-  });
+  return changed(network, [&](nvinfer::Network& of) { of.set(layer, text_of(setting), copied(dtype, values, count)); });
 }
 int32_t temper_nv_layer_reset(temper_nv_network* network, int32_t layer, const char* setting) {
   return changed(network, [&](nvinfer::Network& of) { of.reset(layer, text_of(setting)); });
@@ -438,8 +482,12 @@ temper_nv_bytes* temper_nv_timings_bytes(const temper_nv_timings* timings) {
 temper_nv_bytes* temper_nv_build(const temper_nv_network* network, const temper_nv_config* config, temper_nv_log log) {
   const nvinfer::Logger logger = logger_of(log);
   const KeepCurrentGpu kept;
-  std::string plan = or_else(logger, std::string(),
-                             [&] { return nvinfer::build_serialized(network->network, config_of(*config), logger); });
+  constexpr int kRefit = 4;  // of BuilderFlag
+  std::string plan = or_else(logger, std::string(), [&] {
+    const nvinfer::Config asked = config_of(*config);
+    return config->flags >> kRefit & 1 ? nvinfer::build_refittable(network->network, asked, logger)
+                                       : nvinfer::build_serialized(network->network, asked, logger);
+  });
   return plan.empty() ? nullptr : new temper_nv_bytes{std::move(plan)};
 }
 
@@ -449,18 +497,28 @@ temper_nv_engine* temper_nv_engine_load(const void* plan, size_t size, const cha
   return or_else(logger, static_cast<temper_nv_engine*>(nullptr), [&]() -> temper_nv_engine* {
     if (!plan) fail(ErrorKind::usage, "the engine's bytes are null");
     const KeepCurrentGpu kept;
-    auto engine = nvinfer::load({static_cast<const std::byte*>(plan), size}, {}, logger);
+    const std::span bytes(static_cast<const std::byte*>(plan), size);
+    auto engine = nvinfer::load(bytes, {}, logger);
     if (!engine) return nullptr;
     if (std::string_view(text_of(device)) == "cpu" && engine->device().gpu)
       fail(ErrorKind::usage, "the plan is for a GPU, and this program's memory is the host's: build it for the CPU");
     auto tensors = nvinfer::io_tensors(*engine);
     check_tensors(tensors);
     auto profiles = nvinfer::profiles_of(*engine);
-    return new temper_nv_engine{std::move(engine), std::move(tensors), std::move(profiles), guarded != 0};
+    std::string refittable;
+    if (nvinfer::parts_of(bytes)) refittable.assign(static_cast<const char*>(plan), size);
+    std::string name = engine->info().model_name;
+    const bool of_gpu = bool(engine->device().gpu);
+    return new temper_nv_engine{std::make_shared<Current>(std::move(engine), std::move(refittable)),
+                                std::move(name),
+                                std::move(tensors),
+                                std::move(profiles),
+                                guarded != 0,
+                                of_gpu};
   });
 }
 void temper_nv_engine_free(temper_nv_engine* engine) {
-  const KeepCurrentGpu kept(engine && engine->engine->device().gpu);
+  const KeepCurrentGpu kept(engine && engine->of_gpu);
   delete engine;
 }
 int32_t temper_nv_engine_tensors(const temper_nv_engine* engine) { return int32_t(engine->tensors.size()); }
@@ -482,18 +540,82 @@ int32_t temper_nv_engine_profile_shape(const temper_nv_engine* engine, const cha
   put(which == 0 ? it->second.min : which == 1 ? it->second.opt : it->second.max, dims, *rank);
   return 1;
 }
-int32_t temper_nv_engine_layers(const temper_nv_engine* engine) { return nvinfer::Inspector(engine->engine).layers(); }
-const char* temper_nv_engine_name(const temper_nv_engine* engine) { return engine->engine->info().model_name.c_str(); }
+int32_t temper_nv_engine_layers(const temper_nv_engine* engine) {
+  return nvinfer::Inspector(engine->current->engine()).layers();
+}
+const char* temper_nv_engine_name(const temper_nv_engine* engine) { return engine->name.c_str(); }
 temper_nv_bytes* temper_nv_engine_bytes(const temper_nv_engine* engine, temper_nv_log log) {
-  return or_else(logger_of(log), static_cast<temper_nv_bytes*>(nullptr),
-                 [&] { return new temper_nv_bytes{plan_bytes_of(*engine->engine)}; });
+  return or_else(logger_of(log), static_cast<temper_nv_bytes*>(nullptr), [&] {
+    std::string refittable = engine->current->refittable();
+    if (!refittable.empty()) return new temper_nv_bytes{std::move(refittable)};
+    return new temper_nv_bytes{plan_bytes_of(*engine->current->engine())};
+  });
+}
+int32_t temper_nv_engine_is_refittable(const temper_nv_engine* engine) {
+  return !engine->current->refittable().empty();
 }
 
-temper_nv_context* temper_nv_context_new(const temper_nv_engine* engine, temper_nv_log log) {
+temper_nv_refitter* temper_nv_refitter_new(temper_nv_engine* engine, temper_nv_log log) {
+  nvinfer::Logger logger = logger_of(log);
+  return or_else(logger, static_cast<temper_nv_refitter*>(nullptr), [&] {
+    const std::string bytes = engine->current->refittable();
+    return new temper_nv_refitter{engine->current, nvinfer::Refitter(std::as_bytes(std::span(bytes))), logger};
+  });
+}
+void temper_nv_refitter_free(temper_nv_refitter* refitter) { delete refitter; }
+int32_t temper_nv_refitter_weights(const temper_nv_refitter* refitter, int32_t index, temper_nv_weights* out) {
+  const auto& all = refitter->refitter.all();
+  if (index < 0 || size_t(index) >= all.size()) return 0;
+  const nvinfer::RefitWeights& of = all[size_t(index)];
+  *out = {of.name.c_str(), of.layer.c_str(), of.role, nvinfer::type_number(of.dtype), of.count};
+  return 1;
+}
+int32_t temper_nv_refitter_set(temper_nv_refitter* refitter, const char* name, int32_t dtype, const void* values,
+                               int64_t count) {
+  return or_else(refitter->logger, 0, [&] {
+    refitter->refitter.set(text_of(name), copied(dtype, values, count));
+    return 1;
+  });
+}
+int32_t temper_nv_refitter_run(temper_nv_refitter* refitter) {
+  return or_else(refitter->logger, 0, [&] {
+    const KeepCurrentGpu kept;
+    std::string bytes = refitter->refitter.build(refitter->logger);
+    if (bytes.empty()) return 0;
+    auto engine = nvinfer::load(std::as_bytes(std::span(bytes)), {}, refitter->logger);
+    if (!engine) return 0;
+    refitter->current->replace(std::move(engine), std::move(bytes));
+    return 1;
+  });
+}
+
+namespace {
+
+Arena::Source memory_of(const temper_nv_memory& asked, bool guarded) {
+  return [asked, guarded](int64_t bytes) {
+    constexpr uint64_t kAlignment = 256;  // as cudaMalloc gives it
+    void* const given = asked.allocate(asked.self, uint64_t(bytes), kAlignment);
+    if (!given) fail(ErrorKind::machine, "the program's allocator gave no memory for ", bytes, " bytes to work in");
+    std::shared_ptr<void> owned(given, [asked](void* memory) { asked.release(asked.self, memory); });
+    if (reinterpret_cast<uintptr_t>(given) % kAlignment)
+      fail(ErrorKind::usage, "the program's allocator gave memory that is not aligned to ", kAlignment, " bytes");
+    if (guarded) nvinfer::check_host_device(given, size_t(bytes), "the allocator's memory");
+    return owned;
+  };
+}
+
+}  // namespace
+
+temper_nv_context* temper_nv_context_new(const temper_nv_engine* engine, const temper_nv_memory* memory,
+                                         temper_nv_log log) {
   const nvinfer::Logger logger = logger_of(log);
-  const KeepCurrentGpu kept(bool(engine->engine->device().gpu));
+  const KeepCurrentGpu kept(engine->of_gpu);
   return or_else(logger, static_cast<temper_nv_context*>(nullptr), [&] {
-    return new temper_nv_context{engine->tensors, logger, engine->guarded, nvinfer::Context(engine->engine, logger)};
+    const int generation = engine->current->generation();
+    Arena::Source source = memory ? memory_of(*memory, engine->guarded) : nullptr;
+    return new temper_nv_context{
+        engine->current, generation,      engine->tensors,
+        logger,          engine->guarded, nvinfer::Context(engine->current->engine(), logger, std::move(source))};
   });
 }
 void temper_nv_context_free(temper_nv_context* context) {
@@ -531,6 +653,10 @@ void* temper_nv_context_address(const temper_nv_context* context, const char* na
 int32_t temper_nv_context_run(temper_nv_context* context, void* stream, int32_t waits) {
   return or_else(context->logger, 0, [&] {
     const KeepCurrentGpu kept(context->context.of_gpu());
+    if (const int now = context->current->generation(); now != context->generation) {  // it was refitted
+      context->context.move_to(context->current->engine());
+      context->generation = now;
+    }
     if (context->guarded && context->context.inputs_without_shape().empty())
       for (const nvinfer::IoTensor& tensor : context->tensors) {
         if (context->allocated.contains(tensor.name)) continue;
@@ -572,7 +698,7 @@ int32_t temper_nv_context_report_layers(temper_nv_context* context) {
 }
 
 temper_nv_inspector* temper_nv_inspector_new(const temper_nv_engine* engine, temper_nv_log log) {
-  return new temper_nv_inspector{nvinfer::Inspector(engine->engine), logger_of(log), {}};
+  return new temper_nv_inspector{nvinfer::Inspector(engine->current->engine()), logger_of(log), {}};
 }
 void temper_nv_inspector_free(temper_nv_inspector* inspector) { delete inspector; }
 const char* temper_nv_inspector_describe(temper_nv_inspector* inspector, const temper_nv_context* context,

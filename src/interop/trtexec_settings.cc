@@ -222,7 +222,9 @@ class Settings {
         const size_t colon = one.rfind(':');
         if (colon == one.npos || colon == 0 || colon + 1 == one.size())
           fail(ErrorKind::usage, "--loadInputs=", *list, " is not NAME:FILE, with commas between several");
-        to.inputs[std::string(one.substr(0, colon))] = one.substr(colon + 1);
+        std::string_view name = one.substr(0, colon);
+        if (name.size() > 2 && name.front() == '\'' && name.back() == '\'') name = name.substr(1, name.size() - 2);
+        to.inputs[std::string(name)] = one.substr(colon + 1);
         at = end + 1;
       }
   }

@@ -9,6 +9,7 @@ const std::vector<CppClass>& cpp_classes() {
       {"ActivationType", "8.6-",
        "kCLIP kELU kGELU_ERF kGELU_TANH kHARD_SIGMOID kLEAKY_RELU kRELU kSCALED_TANH kSELU kSIGMOID kSOFTPLUS "
        "kSOFTSIGN kTANH kTHRESHOLDED_RELU"},
+      {"AllocatorFlag", "8.6-", "kRESIZABLE"},
       {"BoundingBoxFormat", "8.6-", "kCENTER_SIZES kCORNER_PAIRS"},
       {"BuilderFlag", "8.6-",
        "kBF16@8.6-10.13 kDEBUG kDIRECT_IO kDISABLE_COMPILATION_CACHE@10.13- kDISABLE_TIMING_CACHE "
@@ -31,16 +32,19 @@ const std::vector<CppClass>& cpp_classes() {
        "kAND kDIV kEQUAL kFLOOR_DIV kGREATER kLESS kMAX kMIN kOR kPOW kPROD kSUB kSUM kXOR"},
       {"EngineCapability", "8.6-", "kDLA_STANDALONE kSAFETY kSTANDARD"},
       {"ErrorCode", "8.6-",
-       "kINTERNAL_ERROR kINVALID_GRAPH kINVALID_NODE kINVALID_VALUE kMEM_ALLOC_FAILED kMODEL_DESERIALIZE_FAILED "
-       "kSUCCESS kUNSUPPORTED_GRAPH kUNSUPPORTED_NODE"},
+       "kFAILED_ALLOCATION kFAILED_COMPUTATION kFAILED_EXECUTION kFAILED_INITIALIZATION kINTERNAL_ERROR "
+       "kINVALID_ARGUMENT kINVALID_CONFIG kINVALID_GRAPH kINVALID_NODE kINVALID_STATE kINVALID_VALUE "
+       "kMEM_ALLOC_FAILED kMODEL_DESERIALIZE_FAILED kSUCCESS kUNSPECIFIED_ERROR kUNSUPPORTED_GRAPH "
+       "kUNSUPPORTED_NODE kUNSUPPORTED_STATE"},
       {"ExecutionContextAllocationStrategy", "10.13-", "kON_PROFILE_CHANGE kSTATIC kUSER_MANAGED"},
       {"FillOperation", "8.6-", "kLINSPACE kRANDOM_NORMAL kRANDOM_UNIFORM"},
       {"GatherMode", "8.6-", "kDEFAULT kELEMENT kND"},
       {"IActivationLayer", "8.6-", "getActivationType getAlpha getBeta setActivationType setAlpha setBeta"},
       {"IBuilder", "8.6-",
-       "buildEngineWithConfig@8.6 buildSerializedNetwork createBuilderConfig createNetworkV2 "
-       "createOptimizationProfile getLogger getMaxBatchSize@8.6 getMaxDLABatchSize getMaxThreads getNbDLACores "
-       "platformHasFastFp16@8.6-10.13 platformHasFastInt8@8.6-10.13 platformHasTf32 setMaxBatchSize@8.6 "
+       "buildEngineWithConfig@8.6 buildSerializedNetwork buildSerializedNetworkToStream@10.13- "
+       "createBuilderConfig createNetworkV2 createOptimizationProfile getErrorRecorder getLogger "
+       "getMaxBatchSize@8.6 getMaxDLABatchSize getMaxThreads getNbDLACores platformHasFastFp16@8.6-10.13 "
+       "platformHasFastInt8@8.6-10.13 platformHasTf32 setErrorRecorder setGpuAllocator setMaxBatchSize@8.6 "
        "setMaxThreads"},
       {"IBuilderConfig", "8.6-",
        "addOptimizationProfile clearFlag createTimingCache getAvgTimingIterations getBuilderOptimizationLevel "
@@ -64,11 +68,11 @@ const std::vector<CppClass>& cpp_classes() {
        "bindingIsInput@8.6 createEngineInspector createExecutionContext "
        "createExecutionContextWithoutDeviceMemory@8.6-10.13 getBindingDataType@8.6 getBindingDimensions@8.6 "
        "getBindingFormat@8.6 getBindingIndex@8.6 getBindingName@8.6 getDeviceMemorySize@8.6-10.13 "
-       "getDeviceMemorySizeV2@10.13- getIOTensorName getLocation@8.6 getMaxBatchSize@8.6 getName "
-       "getNbBindings@8.6 getNbIOTensors getNbLayers getNbOptimizationProfiles getProfileDimensions@8.6 "
-       "getProfileShape getTensorDataType getTensorFormat getTensorIOMode getTensorLocation getTensorShape "
-       "getTensorVectorizedDim hasImplicitBatchDimension@8.6-10.13 isExecutionBinding@8.6 isRefittable "
-       "isShapeBinding@8.6 isShapeInferenceIO serialize"},
+       "getDeviceMemorySizeV2@10.13- getErrorRecorder getIOTensorName getLocation@8.6 getMaxBatchSize@8.6 "
+       "getName getNbBindings@8.6 getNbIOTensors getNbLayers getNbOptimizationProfiles "
+       "getProfileDimensions@8.6 getProfileShape getTensorDataType getTensorFormat getTensorIOMode "
+       "getTensorLocation getTensorShape getTensorVectorizedDim hasImplicitBatchDimension@8.6-10.13 "
+       "isExecutionBinding@8.6 isRefittable isShapeBinding@8.6 isShapeInferenceIO serialize setErrorRecorder"},
       {"ICumulativeLayer", "10.13-", "getExclusive getReverse setExclusive setReverse"},
       {"IDeconvolutionLayer", "8.6-",
        "getBiasWeights getDilation@8.6 getDilationNd getKernelSize@8.6 getKernelSizeNd getKernelWeights "
@@ -79,20 +83,27 @@ const std::vector<CppClass>& cpp_classes() {
       {"IDequantizeLayer", "8.6-", "getAxis setAxis"},
       {"IEinsumLayer", "8.6-", "getEquation setEquation"},
       {"IElementWiseLayer", "8.6-", "getOperation setOperation"},
-      {"IEngineInspector", "8.6-", "getEngineInformation getExecutionContext getLayerInformation setExecutionContext"},
+      {"IEngineInspector", "8.6-",
+       "getEngineInformation getErrorRecorder getExecutionContext getLayerInformation setErrorRecorder "
+       "setExecutionContext"},
+      {"IErrorRecorder", "8.6-",
+       "clear decRefCount getErrorCode getErrorDesc getNbErrors hasOverflowed incRefCount reportError"},
       {"IExecutionContext", "8.6-",
        "allInputDimensionsSpecified allInputShapesSpecified enqueue@8.6 enqueueV2@8.6 enqueueV3 execute@8.6 "
-       "executeV2 getBindingDimensions@8.6 getDebugSync getEngine getEnqueueEmitsProfile getInputConsumedEvent "
-       "getMaxOutputSize getName getOptimizationProfile getOutputAllocator getOutputTensorAddress getProfiler "
-       "getStrides@8.6 getTensorAddress getTensorShape getTensorStrides inferShapes reportToProfiler "
-       "setBindingDimensions@8.6 setDebugSync setDeviceMemory setDeviceMemoryV2@10.13- setEnqueueEmitsProfile "
-       "setInputConsumedEvent setInputShape setInputTensorAddress setName setOptimizationProfile@8.6 "
-       "setOptimizationProfileAsync setOutputAllocator setOutputTensorAddress@10.13- setProfiler "
-       "setTensorAddress updateDeviceMemorySizeForShapes@10.13-"},
+       "executeV2 getBindingDimensions@8.6 getDebugSync getEngine getEnqueueEmitsProfile getErrorRecorder "
+       "getInputConsumedEvent getMaxOutputSize getName getOptimizationProfile getOutputAllocator "
+       "getOutputTensorAddress getProfiler getStrides@8.6 getTensorAddress getTensorShape getTensorStrides "
+       "inferShapes reportToProfiler setBindingDimensions@8.6 setDebugSync setDeviceMemory "
+       "setDeviceMemoryV2@10.13- setEnqueueEmitsProfile setErrorRecorder setInputConsumedEvent setInputShape "
+       "setInputTensorAddress setName setOptimizationProfile@8.6 setOptimizationProfileAsync "
+       "setOutputAllocator setOutputTensorAddress@10.13- setProfiler setTensorAddress "
+       "updateDeviceMemorySizeForShapes@10.13-"},
       {"IFillLayer", "8.6-", "getAlpha getBeta getDimensions getOperation setAlpha setBeta setDimensions setOperation"},
       {"IFullyConnectedLayer", "8.6",
        "getBiasWeights getKernelWeights getNbOutputChannels setBiasWeights setKernelWeights setNbOutputChannels"},
       {"IGatherLayer", "8.6-", "getGatherAxis getMode getNbElementWiseDims setGatherAxis setMode setNbElementWiseDims"},
+      {"IGpuAllocator", "8.6-", "allocate allocateAsync@10.13- deallocate deallocateAsync@10.13- free@8.6 reallocate"},
+      {"IGpuAsyncAllocator", "10.13-", "allocate allocateAsync deallocate deallocateAsync"},
       {"IGridSampleLayer", "8.6-",
        "getAlignCorners getInterpolationMode getSampleMode setAlignCorners setInterpolationMode setSampleMode"},
       {"IHostMemory", "8.6-", "data size type"},
@@ -116,9 +127,9 @@ const std::vector<CppClass>& cpp_classes() {
        "addMatrixMultiply addNMS addNonZero addNormalization addOneHot addPadding@8.6 addPaddingNd "
        "addParametricReLU addPooling@8.6 addPoolingNd addQuantize addReduce addResize addReverseSequence "
        "addScale addScaleNd addScatter addSelect addShape addShuffle addSlice addSoftMax addSqueeze@10.13- "
-       "addTopK addUnary addUnsqueeze@10.13- getBuilder getFlag@10.13- getFlags@10.13- getInput getLayer getName "
-       "getNbInputs getNbLayers getNbOutputs getOutput hasImplicitBatchDimension@8.6-10.13 markOutput setName "
-       "unmarkOutput"},
+       "addTopK addUnary addUnsqueeze@10.13- getBuilder getErrorRecorder getFlag@10.13- getFlags@10.13- "
+       "getInput getLayer getName getNbInputs getNbLayers getNbOutputs getOutput "
+       "hasImplicitBatchDimension@8.6-10.13 markOutput setErrorRecorder setName unmarkOutput"},
       {"INMSLayer", "8.6-", "getBoundingBoxFormat getTopKBoxLimit setBoundingBoxFormat setTopKBoxLimit"},
       {"INonZeroLayer", "8.6-", ""},
       {"INormalizationLayer", "8.6-", "getAxes getEpsilon getNbGroups setAxes setEpsilon setNbGroups"},
@@ -140,13 +151,18 @@ const std::vector<CppClass>& cpp_classes() {
       {"IQuantizeLayer", "8.6-", "getAxis setAxis"},
       {"IReduceLayer", "8.6-",
        "getKeepDimensions getOperation getReduceAxes setKeepDimensions setOperation setReduceAxes"},
+      {"IRefitter", "8.6-",
+       "getAll getAllWeights getErrorRecorder getLogger getMaxThreads getMissing getMissingWeights "
+       "getWeightsPrototype@10.13- getWeightsValidation@10.13- refitCudaEngine refitCudaEngineAsync@10.13- "
+       "setErrorRecorder setMaxThreads setNamedWeights setWeights setWeightsValidation@10.13-"},
       {"IResizeLayer", "8.6-",
        "getCoordinateTransformation getCubicCoeff getExcludeOutside getNearestRounding getOutputDimensions "
        "getResizeMode getSelectorForSinglePixel setCoordinateTransformation setCubicCoeff setExcludeOutside "
        "setNearestRounding setOutputDimensions setResizeMode setScales setSelectorForSinglePixel"},
       {"IReverseSequenceLayer", "8.6-", "getBatchAxis getSequenceAxis setBatchAxis setSequenceAxis"},
       {"IRuntime", "8.6-",
-       "deserializeCudaEngine getDLACore getLogger getMaxThreads getNbDLACores setDLACore setMaxThreads"},
+       "deserializeCudaEngine getDLACore getErrorRecorder getLogger getMaxThreads getNbDLACores setDLACore "
+       "setErrorRecorder setGpuAllocator setMaxThreads"},
       {"IScaleLayer", "8.6-",
        "getChannelAxis getMode getPower getScale getShift setChannelAxis setMode setPower setScale setShift"},
       {"IScatterLayer", "8.6-", "getAxis getMode setAxis setMode"},
@@ -158,6 +174,9 @@ const std::vector<CppClass>& cpp_classes() {
       {"ISliceLayer", "8.6-", "getMode getSize getStart getStride setMode setSize setStart setStride"},
       {"ISoftMaxLayer", "8.6-", "getAxes setAxes"},
       {"ISqueezeLayer", "10.13-", ""},
+      {"IStreamReader", "10.13-", "read"},
+      {"IStreamReaderV2", "10.13-", "read seek"},
+      {"IStreamWriter", "10.13-", "write"},
       {"ITensor", "8.6-",
        "getDimensionName getDimensions getLocation getName getType isExecutionTensor isNetworkInput "
        "isNetworkOutput isShapeTensor setDimensionName setDimensions setName setType"},
@@ -189,6 +208,7 @@ const std::vector<CppClass>& cpp_classes() {
       {"SampleMode", "8.6-", "kCLAMP kDEFAULT@8.6 kFILL kREFLECT kSTRICT_BOUNDS kWRAP"},
       {"ScaleMode", "8.6-", "kCHANNEL kELEMENTWISE kUNIFORM"},
       {"ScatterMode", "8.6-", "kELEMENT kND"},
+      {"SeekPosition", "10.13-", "kCUR kEND kSET"},
       {"Severity", "8.6-", "kERROR kINFO kINTERNAL_ERROR kVERBOSE kWARNING"},
       {"TensorFormat", "8.6-", "kLINEAR"},
       {"TensorIOMode", "8.6-", "kINPUT kNONE kOUTPUT"},
@@ -198,6 +218,7 @@ const std::vector<CppClass>& cpp_classes() {
        "kABS kACOS kACOSH kASIN kASINH kATAN kATANH kCEIL kCOS kCOSH kERF kEXP kFLOOR kISINF kISNAN kLOG kNEG "
        "kNOT kRECIP kROUND kSIGN kSIN kSINH kSQRT kTAN"},
       {"Weights", "8.6-", ""},
+      {"WeightsRole", "8.6-", "kANY kBIAS kCONSTANT kKERNEL kSCALE kSHIFT"},
   };
   return list;
 }

@@ -28,10 +28,11 @@ class Reader {
     settings.cuda_context = context;
     if (device.starts_with("cuda")) queue_ = open_queue(open_device(device, settings));
   }
-  void copy(Tensor& to, uintptr_t from) const {
+  void copy(Tensor& to, uintptr_t from, const std::string& input) const {
     if (!from) fail(ErrorKind::usage, "the calibrator gave a null address");
     const void* const at = at_address(from);
     if (!queue_) {
+      check_mapped(from, to.bytes(), input);
       std::memcpy(to.raw_mutable(), at, size_t(to.bytes()));
       return;
     }
@@ -75,7 +76,7 @@ Ranges calibrate(const Network& network, const std::map<std::string, ShapeRange>
       Tensor& tensor = batch.emplace_back(input.type.dtype, dims_of(input, shapes));
       const uintptr_t from = (*addresses)[i];
       if (from && calibrator.check) calibrator.check(at_address(from), tensor.bytes(), input.name);
-      reader.copy(tensor, from);
+      reader.copy(tensor, from, input.name);
     }
     samples += stream.observe(batch);
     logger(Severity::verbose, concat("calibrated on ", samples, " samples"));

@@ -28,14 +28,18 @@ std::vector<IoTensor> io_tensors(const Engine& engine) {
   return tensors;
 }
 
-Context::Context(std::shared_ptr<const Engine> engine, Logger logger)
-    : engine_(std::move(engine)), logger_(std::move(logger)), session_(engine_), tensors_(io_tensors(*engine_)) {
+Context::Context(std::shared_ptr<const Engine> engine, Logger logger, Arena::Source memory)
+    : engine_(std::move(engine)),
+      logger_(std::move(logger)),
+      memory_(std::move(memory)),
+      session_(std::in_place, engine_, memory_),
+      tensors_(io_tensors(*engine_)) {
   for (const IoTensor& tensor : tensors_)
     if (tensor.is_input && is_known(tensor.dims)) shapes_[tensor.name] = tensor.dims;
 }
 
 void Context::move_to(std::shared_ptr<const Engine> engine) {
-  session_.emplace(engine);
+  session_.emplace(engine, memory_);
   engine_ = std::move(engine);
   layers_.clear();
 }
@@ -173,6 +177,7 @@ uintptr_t Context::address_of_output(const PortInfo& output, const Dims& dims, s
   }
   const uintptr_t at = address(name);
   if (!at) fail(ErrorKind::usage, "the address of '", name, "' is not set");
+  if (!of_gpu()) check_mapped(at, byte_count(output.type.dtype, dims), name);
   return at;
 }
 
@@ -185,6 +190,7 @@ bool Context::run(std::optional<void*> stream) {
     for (const PortInfo& input : engine_->inputs()) {
       const uintptr_t at = address(input.name);
       if (!at) fail(ErrorKind::usage, "the address of '", input.name, "' is not set");
+      if (!of_gpu()) check_mapped(at, byte_count(input.type.dtype, shapes_.at(input.name)), input.name);
       in.push_back(at_address(at));
     }
     const std::vector<Dims> shapes = input_shapes();

@@ -40,7 +40,8 @@ using LayerTimes = std::function<void(const std::string& layer, double ms)>;
 // For one thread at a time.
 class Context {
  public:
-  Context(std::shared_ptr<const Engine> engine, Logger logger);
+  // `memory`: what it works in; null: Temper's own.
+  Context(std::shared_ptr<const Engine> engine, Logger logger, Arena::Source memory = nullptr);
 
   bool of_gpu() const { return bool(engine_->device().gpu); }
   // False, with a line of severity error, for a name that is no input, and for dimensions that no profile holds.
@@ -73,6 +74,7 @@ class Context {
  private:
   std::shared_ptr<const Engine> engine_;
   Logger logger_;
+  Arena::Source memory_;
   std::optional<Session> session_;  // always there
   std::vector<IoTensor> tensors_;
   std::map<std::string, Dims> shapes_;  // of inputs

@@ -13,7 +13,6 @@ struct Refused {
   const char *name, *why, *instead;
 };
 constexpr Refused kFlags[] = {
-    {4, "kREFIT", "engines are not refitted", "build again from the model with the new weights, with a timing cache"},
     {8, "kSAFETY_SCOPE", "there is no safety runtime", "build for the standard capability"},
     {13, "kVERSION_COMPATIBLE", "a plan is for the version that built it", "build it again where Temper changes"},
     {14, "kEXCLUDE_LEAN_RUNTIME", "a plan has no runtime in it", "leave it out"},

@@ -346,10 +346,11 @@ class Builder {
     // Constants that were packed are not needed at load; the others are the plan's own, which outlives the graph.
     for (size_t i = 0; i < step.problem.inputs.size(); ++i) {
       Port& port = step.problem.inputs[i];
-      if (port.is_constant)
-        port.constant = step.inputs[i].kind == BufferRef::Kind::constant
-                            ? plan_.constants[size_t(step.inputs[i].at)].get()
-                            : nullptr;
+      if (!port.is_constant) continue;
+      const BufferRef& ref = step.inputs[i];
+      port.constant = ref.kind == BufferRef::Kind::constant ? plan_.constants[size_t(ref.at)].get() : nullptr;
+      // What a step before this one brought into another layout is no constant any more.
+      port.is_constant = port.constant || ref.kind == BufferRef::Kind::none;
     }
     if (node.op.is<ops::Concat>() && std::all_of(step.problem.inputs.begin(), step.problem.inputs.end(),
                                                  [](const Port& port) { return port.in_place; }))

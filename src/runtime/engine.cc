@@ -292,8 +292,8 @@ std::shared_ptr<const Plan> Engine::make_plan(const Graph& concrete) const {
   return plan;
 }
 
-Session::Session(std::shared_ptr<const Engine> engine)
-    : engine_(std::move(engine)), arena_(engine_->device()), bytes_(engine_->known_constants()) {}
+Session::Session(std::shared_ptr<const Engine> engine, Arena::Source memory)
+    : engine_(std::move(engine)), arena_(engine_->device(), std::move(memory)), bytes_(engine_->known_constants()) {}
 Session::~Session() = default;
 
 const Plan& Session::current_plan() const {

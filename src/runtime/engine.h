@@ -146,7 +146,8 @@ struct Partition;  // runtime/partitions.h
 
 class Session {
  public:
-  explicit Session(std::shared_ptr<const Engine> engine);
+  // `memory`: where the session takes what it works in; null: the device's own.
+  explicit Session(std::shared_ptr<const Engine> engine, Arena::Source memory = nullptr);
   ~Session();
 
   // From now on these outputs of a run are these inputs of the next, beginning with zeros (state.h); what was kept

@@ -140,7 +140,7 @@ TEST(TrtexecVerb, TakesSeveralProfilesAndInputsFromFiles) {
   const Tensor x = Tensor::of<float>({3, 1, 8, 8}, std::vector<float>(192, 0.25f));
   write_text(folder + "x.bin", std::string(reinterpret_cast<const char*>(x.raw().data()), size_t(x.bytes())));
   const Outcome run =
-      trtexec(folder, "--loadEngine=m.plan --useProfile=1 --loadInputs=image:x.bin --exportOutput=o.json");
+      trtexec(folder, "--loadEngine=m.plan --useProfile=1 \"--loadInputs='image':x.bin\" --exportOutput=o.json");
   ASSERT_EQ(run.code, 0) << run.err;
   const auto values = nlohmann::json::parse(read_file(folder + "o.json")).at(0).at("values").get<std::vector<double>>();
   const std::vector<double> want = Session(engine).run({x})[0].to_doubles();

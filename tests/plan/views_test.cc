@@ -2,11 +2,14 @@
 // Transposes and reshapes that are no step: the layouts on their two sides hold the same bytes.
 #include "plan/views.h"
 
+#include <algorithm>
+
 #include "../draw.h"
 #include "base/hash.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/transpose.h"
 #include "helpers.h"
+#include "plan/check.h"
 #include "plan/view_layouts.h"
 
 namespace temper {
@@ -88,6 +91,7 @@ Plan checked_plan(const std::string& text, const std::vector<Tensor>& blobs, uin
     answers[reference] = Session(with_plan(empty, plan)).run(inputs);
   }
   expect_close(answers[0], answers[1], 1e-4);
+  check_plan(plan, find_backend("cpu"));  // as it is when its file is read
   return plan;
 }
 
@@ -128,6 +132,23 @@ TEST(Views, AnOutputThatIsAViewOfChannelsLastIsWrittenInPlace) {
       {noise({16, 16, 1, 1}, 7)}, 0);
   EXPECT_EQ(plan.segments.back().steps.back().node, "c");
   EXPECT_EQ(plan.segments.back().steps.back().outputs[0].kind, BufferRef::Kind::output);
+}
+
+// The grid of a detector, which stands beside what a convolution in channels last made.
+TEST(Views, AConstantThatAStepBringsIntoAnotherLayoutIsNoConstantOfItsReader) {
+  const Plan plan = checked_plan(
+      "input %x: f32[1,16,3,4]\n"
+      "const %w: f32[16,16,1,1] = #0\n"
+      "const %grid: f32[1,16,3,4] = #1\n"
+      "%c: f32[1,16,3,4] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]\n"
+      "%y: f32[1,16,3,4] = pointwise(%c, %grid) program=\"(2) 2=add.f32(0,1)\"\n"
+      "output \"y\" = %y\n",
+      {noise({16, 16, 1, 1}, 7), noise({1, 16, 3, 4}, 8)}, 0);
+  const std::vector<std::string> steps = steps_of(plan);
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), "reorder of grid"), 1);
+  const PlanStep& reader = step_of(plan, "y");
+  EXPECT_FALSE(reader.problem.inputs[1].is_constant);
+  EXPECT_NE(reader.inputs[1].kind, BufferRef::Kind::constant);
 }
 
 // Values of [2, 16 channels, 6 x 4] as images, as [N,C,HW], and as tokens of both ranks.

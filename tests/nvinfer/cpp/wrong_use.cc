@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that uses the API wrongly: every call fails as TensorRT's does, says why, and nothing crashes.
-// usage: wrong_use MODEL.onnx
+// usage: wrong_use MODEL.onnx STALE.plan
 #include "common.h"
 
 using namespace nvinfer1;
@@ -49,7 +49,7 @@ int main(int, char** argv) {
   EXPECT(profile->setDimensions("image", OptProfileSelector::kOPT, Dims4(2, 1, 8, 8)));
   EXPECT(profile->setDimensions("image", OptProfileSelector::kMAX, Dims4(2, 1, 8, 8)));
   EXPECT(config->addOptimizationProfile(profile) == 0);
-  for (BuilderFlag refused : {BuilderFlag::kREFIT, BuilderFlag::kVERSION_COMPATIBLE}) {
+  for (BuilderFlag refused : {BuilderFlag::kSAFETY_SCOPE, BuilderFlag::kVERSION_COMPATIBLE}) {
     logger.forget();
     config->setFlag(refused);
     EXPECT(builder->buildSerializedNetwork(*network, *config) == nullptr && logger.said("not in Temper"));
@@ -82,6 +82,11 @@ int main(int, char** argv) {
   logger.forget();
   EXPECT(runtime->deserializeCudaEngine(theirs.data(), theirs.size()) == nullptr &&
          logger.said("build it again from its ONNX"));
+
+  const std::string stale = bytes_of(argv[2]);  // of another machine
+  logger.forget();
+  EXPECT(stale.size() > 1000 && runtime->deserializeCudaEngine(stale.data(), stale.size()) == nullptr &&
+         logger.said("build it again"));
 
   // Shapes and addresses.
   auto engine = std::unique_ptr<ICudaEngine>(runtime->deserializeCudaEngine(good.data(), good.size()));
