@@ -169,7 +169,9 @@ struct BuildOptions {
   std::shared_ptr<const Timings> timings;            // instead of timing_cache: read and extended
   std::function<bool(const std::string&)> progress;  // told now and then; false ends the build (TEMPER_CANCELLED)
   void* cuda_context = nullptr;                      // see temper_load_options
-  bool measure = true;  // false: each step takes the first kernel that can compute it, and none is timed
+  bool measure = true;     // false: each step takes the first kernel that can compute it, and none is timed
+  std::string preprocess;  // how pictures become the input, as --preprocess says it; "": as ranges or model have it
+  bool input_pictures = false;  // the plan takes u8 [batch, height, width, channels]; see temper_build_options
 };
 
 struct LoadOptions {
@@ -334,6 +336,8 @@ class Engine {
     if (options.timings) plain.timings = options.timings->handle();
     plain.cuda_context = options.cuda_context;
     plain.no_measure = !options.measure;
+    plain.preprocess = or_null(options.preprocess);
+    plain.input_pictures = options.input_pictures;
     Told told{options.progress, nullptr};
     if (options.progress) {
       plain.progress = [](const char* text, void* context) -> int {
@@ -365,19 +369,40 @@ class Engine {
   std::shared_ptr<temper_engine> handle_;
 };
 
+namespace detail {
+
+// `prepare(i, to, bytes)` writes one sample.
+template <class Prepare>
+Tensor batch_of_pictures(const Engine& engine, size_t count, size_t input, const temper_preprocessing& preprocessing,
+                         Prepare&& prepare) {
+  std::vector<int64_t> dims(4);
+  dims[0] = int64_t(count);
+  check(temper_picture_dims(engine.handle(), input, &preprocessing, dims.data() + 1));
+  Tensor batch(engine.inputs().at(input).dtype, dims);
+  const size_t bytes = count ? batch.bytes() / count : 0;
+  for (size_t i = 0; i < count; ++i) check(prepare(i, static_cast<unsigned char*>(batch.raw()) + i * bytes, bytes));
+  return batch;
+}
+
+}  // namespace detail
+
 // Files of JPEG, PNG, WebP, BMP or TIFF as a batch for input `input`: [count, then one sample's axes]. `preprocessing`:
 // see temper_c.h.
 inline Tensor read_pictures(const Engine& engine, const std::vector<std::string>& paths, size_t input = 0,
                             const temper_preprocessing& preprocessing = {}) {
-  std::vector<int64_t> dims(4);
-  dims[0] = int64_t(paths.size());
-  detail::check(temper_picture_dims(engine.handle(), input, &preprocessing, dims.data() + 1));
-  Tensor batch(engine.inputs().at(input).dtype, dims);
-  const size_t bytes = paths.empty() ? 0 : batch.bytes() / paths.size();
-  for (size_t i = 0; i < paths.size(); ++i)
-    detail::check(temper_picture_read(engine.handle(), input, &preprocessing, paths[i].c_str(),
-                                      static_cast<unsigned char*>(batch.raw()) + i * bytes, bytes));
-  return batch;
+  return detail::batch_of_pictures(engine, paths.size(), input, preprocessing, [&](size_t i, void* to, size_t bytes) {
+    return temper_picture_read(engine.handle(), input, &preprocessing, paths[i].c_str(), to, bytes);
+  });
+}
+
+// The same of such files' bytes.
+inline Tensor decode_pictures(const Engine& engine, const std::vector<std::string>& pictures, size_t input = 0,
+                              const temper_preprocessing& preprocessing = {}) {
+  return detail::batch_of_pictures(engine, pictures.size(), input, preprocessing,
+                                   [&](size_t i, void* to, size_t bytes) {
+                                     return temper_picture_decode(engine.handle(), input, &preprocessing,
+                                                                  pictures[i].data(), pictures[i].size(), to, bytes);
+                                   });
 }
 
 // One thread at a time; it keeps what it needs of the engine.

@@ -129,6 +129,13 @@ typedef struct {
   void* progress_context;   /* what `progress` is given */
   void* cuda_context;       /* of an engine of a GPU; see temper_load_options */
   int no_measure;           /* not 0: each step takes the first kernel that can compute it, and none is timed */
+  /* Of a model that takes pictures: how they become its input, for the plan to remember, as --preprocess of `temper
+   * build` says it (a preset, words, or a file); NULL: as the ranges or the model have it. */
+  const char* preprocess;
+  /* Not 0: the plan takes pictures as they are, u8 of [batch, height, width, channels], where the model takes floats.
+   * Scale, mean, std and layout are steps of the plan then. Shapes are given as the model has them. TEMPER_USAGE where
+   * no input takes pictures. */
+  int input_pictures;
 } temper_build_options;
 
 /* "0.1.0" */
@@ -377,6 +384,11 @@ temper_status temper_picture_dims(const temper_engine* engine, size_t input, con
  * all. */
 temper_status temper_picture_read(const temper_engine* engine, size_t input, const temper_preprocessing* preprocessing,
                                   const char* path, void* data, size_t bytes);
+
+/* The same of such a file's bytes in memory, as they come over a network. TEMPER_BAD_FILE for what is no picture. */
+temper_status temper_picture_decode(const temper_engine* engine, size_t input,
+                                    const temper_preprocessing* preprocessing, const void* picture,
+                                    size_t picture_bytes, void* data, size_t bytes);
 
 #ifdef __cplusplus
 }

@@ -141,6 +141,9 @@ BuildOptions options_of(nb::dict options) {
   read("command", build.command);
   if (options.contains("preprocess") && !options["preprocess"].is_none())
     build.preprocess[""] = text_of(named_preprocess(nb::cast<std::string>(options["preprocess"])));
+  std::vector<std::string> pictures;
+  read("input_pictures", pictures);
+  build.input_pictures.insert(pictures.begin(), pictures.end());
   read("keep_first", build.placement.keep_first);
   read("keep_last", build.placement.keep_last);
   read("cuda_path", build.device_settings.library_folders);

@@ -150,6 +150,7 @@ def build_options(
     cuda_path: str | os.PathLike[str] | None = None,
     cuda_context: int = 0,
     preprocess: str | os.PathLike[str] | None = None,
+    input_pictures: bool | Iterable[str] = False,
 ) -> dict[str, Any]:
     """What the native module takes of :func:`build`'s arguments. ``source``: what it takes as the model."""
     if isinstance(time_limit, (int, float)) and not time_limit > 0:
@@ -175,6 +176,7 @@ def build_options(
         "cuda_path": _cuda_folders(cuda_path),
         "cuda_context": whole("cuda_context", cuda_context, 0),
         "timing_helper": _timing_helper() if device.startswith("cuda") else [],
+        "input_pictures": [""][: int(input_pictures)] if isinstance(input_pictures, bool) else names("input_pictures", input_pictures),
         "command": f"temper.build({source if isinstance(source, str) else '<bytes>'!r}, precision={precision!r})",
     }
     if preprocess is not None:
@@ -224,6 +226,7 @@ def build(
     cuda_path: str | os.PathLike[str] | None = None,
     cuda_context: int = 0,
     preprocess: str | os.PathLike[str] | None = None,
+    input_pictures: bool | Iterable[str] = False,
     max_drop: float | None = None,
     data: DataSource | None = None,
     metric: str | None = None,
@@ -283,6 +286,9 @@ def build(
     preprocess
         Of a model that takes pictures: how they become inputs, for the engine to remember, as ``preprocess`` of :class:`Data`. Without, as
         the calibration, ``data`` or the model have it.
+    input_pictures
+        Whether the engine takes pictures as they are, u8 of [batch, height, width, channels], where the model takes floats, or the
+        names of the inputs that do. Scale, mean, std and layout are steps of the engine then. ``shapes`` stay those of the model.
     max_drop
         For ``"int8"``, ``"fp16"``, ``"bf16"`` and INT8 with 16 bits: the loss that is allowed on ``data``, as a share (0.005 is
         0.5 %). The layers that lose most stay in FP32 (of INT8 in 16 bits, if that is enough) until the loss is within it. What was found is
@@ -325,7 +331,7 @@ def build(
         calibration = _calibrated(source, calibration, method, seed, {"threads": threads, "disable": passes, **placement}, progress)
     options = build_options(
         source, precision=precision, shapes=shapes, profiles=profiles, calibration=calibration, device=device, threads=threads, timing_cache=timing_cache,
-        workspace=workspace, memory_limit=memory_limit, time_limit=time_limit, disable=passes, quick=quick, measure=measure, cuda_path=cuda_path, cuda_context=cuda_context, preprocess=preprocess, **placement)  # fmt: skip
+        workspace=workspace, memory_limit=memory_limit, time_limit=time_limit, disable=passes, quick=quick, measure=measure, cuda_path=cuda_path, cuda_context=cuda_context, preprocess=preprocess, input_pictures=input_pictures, **placement)  # fmt: skip
     if max_drop is None or data is None:
         return Engine(_temper.build(source, options, progress))
     budget = {"max_drop": float(max_drop), "metric": metric, "raise_to": raise_to, "output": output_name, "method": method}

@@ -73,6 +73,8 @@ BuildOptions build_options(const temper_build_options* from) {
   if (from->timings) options.timings = from->timings->cache;
   options.device_settings.cuda_context = from->cuda_context;
   options.measure = !from->no_measure;
+  if (from->preprocess) options.preprocess[""] = from->preprocess;
+  if (from->input_pictures) options.input_pictures = {""};
   if (from->progress)
     options.progress = [tell = from->progress, context = from->progress_context](const std::string& text) {
       if (tell(text.c_str(), context)) throw Cancelled();

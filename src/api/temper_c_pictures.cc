@@ -34,6 +34,23 @@ Preprocess preprocess_of(const temper_engine* engine, size_t input, const temper
   return complete_remembered(options, input_specs(*engine->engine)[input]);
 }
 
+// `decoded`: makes the picture, once there is known to be room for it. `name` is what errors call it.
+template <class Decode>
+temper_status prepare(const temper_engine* engine, size_t input, const temper_preprocessing* preprocessing,
+                      std::string_view name, Decode&& decoded, void* data, size_t bytes) {
+  return guarded([&] {
+    expect(data, "the place for the picture");
+    const Preprocess preprocess = preprocess_of(engine, input, preprocessing);
+    const int64_t needed = byte_count(preprocess.dtype, preprocess.sample_dims());
+    if (int64_t(bytes) != needed)
+      fail(ErrorKind::usage, "a picture of ", preprocess.sample_dims(), " has ", needed, " bytes; there is room for ",
+           bytes);
+    const Image image = decoded();
+    with_context([&] { return std::string(name); },
+                 [&] { preprocess_image(image, preprocess, static_cast<std::byte*>(data)); });
+  });
+}
+
 }  // namespace
 }  // namespace temper::c_api
 
@@ -52,16 +69,24 @@ extern "C" temper_status temper_picture_dims(const temper_engine* engine, size_t
 extern "C" temper_status temper_picture_read(const temper_engine* engine, size_t input,
                                              const temper_preprocessing* preprocessing, const char* path, void* data,
                                              size_t bytes) {
-  return guarded([&] {
-    expect(path, "the path of the picture");
-    expect(data, "the place for the picture");
-    const temper::Preprocess preprocess = temper::c_api::preprocess_of(engine, input, preprocessing);
-    const int64_t needed = temper::byte_count(preprocess.dtype, preprocess.sample_dims());
-    if (int64_t(bytes) != needed)
-      temper::fail(temper::ErrorKind::usage, "a picture of ", preprocess.sample_dims(), " has ", needed,
-                   " bytes; there is room for ", bytes);
-    const temper::Image image = temper::read_image(path);
-    temper::with_context([&] { return std::string(path); },
-                         [&] { temper::preprocess_image(image, preprocess, static_cast<std::byte*>(data)); });
-  });
+  const std::string_view name = path ? path : "";
+  return temper::c_api::prepare(
+      engine, input, preprocessing, name,
+      [&] {
+        expect(path, "the path of the picture");
+        return temper::read_image(path);
+      },
+      data, bytes);
+}
+
+extern "C" temper_status temper_picture_decode(const temper_engine* engine, size_t input,
+                                               const temper_preprocessing* preprocessing, const void* picture,
+                                               size_t picture_bytes, void* data, size_t bytes) {
+  return temper::c_api::prepare(
+      engine, input, preprocessing, "the picture",
+      [&] {
+        expect(picture, "the picture");
+        return temper::decode_image({static_cast<const std::byte*>(picture), picture_bytes});
+      },
+      data, bytes);
 }

@@ -214,6 +214,7 @@ std::string build_command(const ModelFlags& flags, const std::string& path) {
   if (!flags.memory_limit.empty()) command += concat(" --memory-limit ", shell_quoted(flags.memory_limit));
   if (flags.threads) command += concat(" --threads ", flags.threads);
   if (flags.no_measure) command += " --no-measure";
+  if (flags.input_pictures) command += " --input-pictures";
   for (const std::string& text : flags.shapes) command += concat(" --shapes ", shell_quoted(text));
   for (size_t i = 0; i < flags.buckets.size(); ++i) command += concat(i ? "," : " --buckets ", flags.buckets[i]);
   return command;
@@ -252,6 +253,7 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
   for (std::string& name : words(flags.keep_bf16)) options.placement.keep_nodes[std::move(name)] = DType::bf16;
   for (std::string& name : words(flags.keep_fp16)) options.placement.keep_nodes[std::move(name)] = DType::f16;
   options.qdq = flags.qdq;
+  if (flags.input_pictures) options.input_pictures = {""};
   options.buckets = flags.buckets;
   for (const std::string& text : flags.shapes) {
     const auto equals = text.rfind('=');

@@ -27,7 +27,7 @@ struct ModelFlags {
   bool no_timing_cache = false;
   std::string workspace, memory_limit;
   std::string disabled_passes;
-  bool quick = false, no_measure = false;
+  bool quick = false, no_measure = false, input_pictures = false;
   int64_t time_limit = 120;  // seconds
 };
 

@@ -173,12 +173,6 @@ class Configuration {
   const std::string& name_;
 };
 
-bool takes_pictures(const TensorType& type) {
-  if (type.rank() != 4 || (!is_float(type.dtype) && type.dtype != DType::u8)) return false;
-  const auto is_channels = [](const Dim& dim) { return dim == Dim(1) || dim == Dim(3); };
-  return is_channels(type.shape[1]) || is_channels(type.shape[3]);
-}
-
 std::string at(const std::map<std::string, std::string>& map, const std::string& key) {
   const auto found = map.find(key);
   return found == map.end() ? "" : found->second;
@@ -245,6 +239,12 @@ PreprocessOptions named_preprocess(const std::string& what) {
   if (what.find('=') != what.npos) return parse_preprocess(what);
   fail(ErrorKind::usage, "'", what, "' is no preset (", kPresets,
        "), no file, and no words like \"fit=letterbox scale=1/255\"");
+}
+
+bool takes_pictures(const TensorType& type) {
+  if (type.rank() != 4 || (!is_float(type.dtype) && type.dtype != DType::u8)) return false;
+  const auto is_channels = [](const Dim& dim) { return dim == Dim(1) || dim == Dim(3); };
+  return is_channels(type.shape[1]) || is_channels(type.shape[3]);
 }
 
 std::string picture_input(const Graph& graph) {

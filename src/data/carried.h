@@ -30,6 +30,8 @@ PreprocessOptions preprocess_from_json(std::string_view text, const std::string&
 // called onnx, in the one above. A file that cannot be used is a warning.
 std::map<std::string, std::string> carried_preprocess(const ImportedModel& model, const std::string& path);
 
+// Floats or u8, [batch, channels, height, width] or [batch, height, width, channels] with 1 or 3 channels.
+bool takes_pictures(const TensorType& type);
 // The input that takes pictures; "" where none or several do.
 std::string picture_input(const Graph& graph);
 

@@ -231,7 +231,7 @@ std::string Preprocess::text() const {
   return concat(out, ", (", value, " - ", list(mean), ") / ", list(std));
 }
 
-Preprocess complete_preprocess(const PreprocessOptions& options, const TensorType& type, std::string_view input) {
+Preprocess complete_values(const PreprocessOptions& options, const TensorType& type, std::string_view input) {
   const auto refuse = [&](const auto&... why) { fail(ErrorKind::usage, "input '", input, "' ", type, " ", why...); };
   if (type.rank() != 4)
     refuse("takes no pictures: they need [batch, channels, height, width] or [batch, height, width, channels]");
@@ -244,11 +244,28 @@ Preprocess complete_preprocess(const PreprocessOptions& options, const TensorTyp
       refuse("takes no pictures: neither axis 1 nor axis 3 has 1 or 3 channels");
     result.layout = is_channels(type.shape[1]) ? PixelLayout::nchw : PixelLayout::nhwc;
   }
-  const bool nchw = result.layout == PixelLayout::nchw;
-  const Dim &channels = type.shape[nchw ? 1 : 3], &height = type.shape[nchw ? 2 : 1], &width = type.shape[nchw ? 3 : 2];
+  const Dim& channels = type.shape[result.layout == PixelLayout::nchw ? 1 : 3];
   if (!is_channels(channels))
-    refuse("does not have 1 or 3 channels on axis ", nchw ? 1 : 3, "; choose the other layout");
+    refuse("does not have 1 or 3 channels on axis ", result.layout == PixelLayout::nchw ? 1 : 3,
+           "; choose the other layout");
   result.channels = channels.value();
+  if (type.dtype == DType::u8 && (!options.mean.empty() || !options.std.empty() || options.scale))
+    refuse("takes the pixels as they are: mean, std and scale do not apply");
+  if (result.channels == 3) result.mean = kImageNetMean, result.std = kImageNetStd;
+  if (!options.mean.empty()) result.mean = per_channel(options.mean, "--mean");
+  if (!options.std.empty()) result.std = per_channel(options.std, "--std");
+  for (double value : result.std)
+    if (!(std::isfinite(value) && value != 0)) fail(ErrorKind::usage, "--std must not be zero or infinite: ", value);
+  result.scale = options.scale.value_or(1.0 / 255);
+  result.order = options.channels.value_or(ChannelOrder::rgb);
+  return result;
+}
+
+Preprocess complete_preprocess(const PreprocessOptions& options, const TensorType& type, std::string_view input) {
+  const auto refuse = [&](const auto&... why) { fail(ErrorKind::usage, "input '", input, "' ", type, " ", why...); };
+  Preprocess result = complete_values(options, type, input);
+  const bool nchw = result.layout == PixelLayout::nchw;
+  const Dim &height = type.shape[nchw ? 2 : 1], &width = type.shape[nchw ? 3 : 2];
   const auto side = [&](const Dim& own, int64_t asked, std::string_view name) {
     if (own.is_constant() && asked > 0 && own.value() != asked)
       refuse("has the ", name, " ", own, ", the crop ", asked);
@@ -275,15 +292,6 @@ Preprocess complete_preprocess(const PreprocessOptions& options, const TensorTyp
     refuse("needs ", result.height, "x", result.width, " pixels; a short side of ", result.resize,
            " is too little for that crop");
 
-  if (type.dtype == DType::u8 && (!options.mean.empty() || !options.std.empty() || options.scale))
-    refuse("takes the pixels as they are: mean, std and scale do not apply");
-  if (result.channels == 3) result.mean = kImageNetMean, result.std = kImageNetStd;
-  if (!options.mean.empty()) result.mean = per_channel(options.mean, "--mean");
-  if (!options.std.empty()) result.std = per_channel(options.std, "--std");
-  for (double value : result.std)
-    if (!(std::isfinite(value) && value != 0)) fail(ErrorKind::usage, "--std must not be zero or infinite: ", value);
-  result.scale = options.scale.value_or(1.0 / 255);
-  result.order = options.channels.value_or(ChannelOrder::rgb);
   result.filter = options.filter.value_or(ResizeFilter::bilinear);
   return result;
 }

@@ -84,6 +84,9 @@ struct Preprocess {
 // that neither of them fixes.
 Preprocess complete_preprocess(const PreprocessOptions& options, const TensorType& type, std::string_view input);
 
+// The part of it that needs no sizes: dtype, layout, channels and their order, scale, mean and std. Throws as above.
+Preprocess complete_values(const PreprocessOptions& options, const TensorType& type, std::string_view input);
+
 // One sample: sample_dims() elements of preprocess.dtype, written to `out`. Throws as centre_crop does.
 void preprocess_image(const Image& image, const Preprocess& preprocess, std::byte* out);
 

@@ -36,6 +36,7 @@ struct Judged {
     plain.calibration.clear();
     plain.ranges.reset();
     plain.shapes.clear();
+    plain.input_pictures.clear();  // the data are prepared here
   }
   // What the data have to be: sizes that the build fixes are fixed, and what the ranges remember goes before what the
   // model carries.

@@ -9,7 +9,6 @@
 #include <set>
 #include <system_error>
 #include <thread>
-#include <unordered_set>
 
 #include "backends/backend.h"
 #include "base/file.h"
@@ -22,10 +21,12 @@
 #include "optimize/layers_by_speed.h"
 #include "optimize/memory.h"
 #include "optimize/model_source.h"
+#include "optimize/pictures_in.h"
 #include "optimize/precision.h"
 #include "optimize/search_limit.h"
 #include "optimize/segments.h"
 #include "optimize/settle.h"
+#include "optimize/shape_ranges.h"
 #include "passes/pipeline.h"
 #include "plan/choose.h"
 #include "plan/nearest.h"
@@ -36,83 +37,6 @@
 namespace temper {
 
 namespace {
-
-std::string example_shape(const TensorType& type) {
-  std::string out;
-  for (size_t i = 0; i < type.shape.size(); ++i) {
-    if (i) out += 'x';
-    out += type.shape[i].is_constant() ? concat(type.shape[i]) : i == 0 ? "1" : "224";
-  }
-  return out;
-}
-
-// Fills in ranges for inputs without one. A symbolic first axis alone means 1, said aloud; any other symbol is an error
-// that shows the line to add.
-std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, std::map<std::string, ShapeRange> shapes,
-                                                  std::vector<std::string>& notes) {
-  const auto& inputs = graph.inputs();
-  const auto names = [&] {
-    std::string all;
-    for (ValueId id : inputs) all += concat(all.empty() ? "" : ", ", graph.value(id).name);
-    return all;
-  };
-  if (auto unnamed = shapes.extract("")) {
-    if (inputs.size() != 1)
-      fail(ErrorKind::usage, "--shapes names no input, and the model has ", inputs.size(), ": ", names());
-    unnamed.key() = graph.value(inputs[0]).name;
-    shapes.insert(std::move(unnamed));
-  }
-  std::unordered_set<std::string_view> known;
-  for (ValueId id : inputs) known.insert(graph.value(id).name);
-  for (const auto& [name, range] : shapes)
-    if (!known.contains(name))
-      fail(ErrorKind::usage, "--shapes names the input '", name,
-           "', which the model does not have; its inputs: ", names());
-  for (ValueId id : graph.inputs()) {
-    const Value& input = graph.value(id);
-    if (auto it = shapes.find(input.name); it != shapes.end()) {
-      const ShapeRange& range = it->second;
-      for (const Dims* dims : {&range.min, &range.opt, &range.max}) {
-        bool fits = dims->size() == input.type.shape.size();
-        for (size_t i = 0; fits && i < dims->size(); ++i)
-          fits = (*dims)[i] >= 0 && (!input.type.shape[i].is_constant() || input.type.shape[i].value() == (*dims)[i]) &&
-                 range.min[i] <= range.opt[i] && range.opt[i] <= range.max[i];
-        if (!fits)
-          fail(ErrorKind::usage, "--shapes ", input.name, "=", *dims, " does not fit the input ", input.type,
-               " (min <= opt <= max, no dimension below 0)");
-      }
-      continue;
-    }
-    Dims dims;
-    for (size_t i = 0; i < input.type.shape.size(); ++i) {
-      const Dim& dim = input.type.shape[i];
-      if (dim.is_constant()) dims.push_back(dim.value());
-      else if (i == 0) {
-        dims.push_back(1);
-        notes.push_back(concat("the first axis of '", input.name, "' ('", dim, "') is open: built for 1; --shapes ",
-                               input.name, "=", example_shape(input.type), " chooses another"));
-      } else
-        fail(ErrorKind::usage, "axis ", i, " of the input '", input.name, "' ('", dim, "') is open: add --shapes ",
-             input.name, "=", example_shape(input.type), " (or MIN:OPT:MAX)");
-    }
-    shapes[input.name] = {dims, dims, dims};
-  }
-  return shapes;
-}
-
-// The ranges that hold those of every profile; the optimum is the first one's.
-std::map<std::string, ShapeRange> around(const std::vector<std::map<std::string, ShapeRange>>& profiles) {
-  std::map<std::string, ShapeRange> all = profiles.front();
-  for (const auto& profile : profiles)
-    for (auto& [name, range] : all) {
-      const ShapeRange& its = profile.at(name);
-      for (size_t i = 0; i < range.min.size(); ++i) {
-        range.min[i] = std::min(range.min[i], its.min[i]);
-        range.max[i] = std::max(range.max[i], its.max[i]);
-      }
-    }
-  return all;
-}
 
 // The shapes that are tuned ahead: the optimum, and batch sizes 1, 2, 4, ... between min and max where axis 0 varies.
 std::vector<std::vector<Dims>> tuned_shapes(const Graph& graph, const std::map<std::string, ShapeRange>& shapes,
@@ -542,8 +466,10 @@ PlanFile plan_best(Graph graph, EngineInfo info, const BuildOptions& asked, Timi
   return file;
 }
 
-PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& options) {
-  check_precision(options);
+PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& asked) {
+  check_precision(asked);
+  BuildOptions options = asked;
+  if (!options.input_pictures.empty()) graph = take_pictures(graph, info, options);
   TimingCache cache = options.timings ? options.timings->now() : TimingCache(options.timing_cache);
   return (options.precision == kBestPrecision ? plan_best : plan_precision)(std::move(graph), std::move(info), options,
                                                                             cache);
@@ -574,11 +500,12 @@ Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& options
   if (!options.profiles.empty() && !options.shapes.empty())
     fail(ErrorKind::usage, "shapes and profiles are given: give one of them");
   for (const auto& [input, words] : options.preprocess) {
+    if (words.empty()) continue;
     const std::string name = input.empty() ? picture_input(graph) : input;
     if (name.empty())
       fail(ErrorKind::usage, "how pictures are prepared was said, and no input, or more than one, takes them");
     std::string& said = info.preprocess[name];
-    said = text_of(over(parse_preprocess(said), parse_preprocess(words)));
+    said = text_of(over(parse_preprocess(said), named_preprocess(words)));
   }
   for (const auto& profile : options.profiles) info.profiles.push_back(complete_shapes(graph, profile, info.notes));
   info.shapes = info.profiles.empty() ? complete_shapes(graph, options.shapes, info.notes) : around(info.profiles);

@@ -28,9 +28,13 @@ struct BuildOptions {
                                          // "best": the fastest of them
   std::string calibration;               // with int8, and fp16: the ranges file, or instead of it
   std::shared_ptr<const Ranges> ranges;  // the ranges themselves, of which the plan keeps what it keeps of a file
-  // By input that takes pictures ("": the only one): how they are prepared, for the plan to remember; where nothing is
-  // said, as the ranges or the model have it.
+  // By input that takes pictures ("": the only one): how they are prepared, for the plan to remember, as
+  // named_preprocess reads it (data/carried.h); where nothing is said, as the ranges or the model have it.
   std::map<std::string, std::string> preprocess;
+  // Inputs that take pictures of u8, [batch, height, width, channels], where the model takes floats, by name ("": each
+  // that can): scale, mean, std and layout are in the plan then (optimize/pictures_in.h). Shapes are given as the model
+  // has them.
+  std::set<std::string> input_pictures;
   PlacementOptions placement;                // what stays above the precision
   std::string qdq;                           // int8: file for the quantized model as Q/DQ ONNX; "": none
   bool force = false;                        // it may replace a file of another kind

@@ -8,6 +8,7 @@
 #include "graph/product.h"
 #include "onnx/write.h"
 #include "optimize/noise_run.h"
+#include "optimize/pictures_in.h"
 #include "passes/pipeline.h"
 #include "quantize/overflow.h"
 
@@ -150,7 +151,13 @@ Ranges ranges_for(EngineInfo& info, const BuildOptions& options) {
     info.calibration_sha256 = sha256_of_file(options.calibration);
   }
   info.calibration_hashes = ranges.sample_hashes;
+  for (const std::string& input : options.input_pictures)  // the range is that of what pictures become
+    if (auto range = ranges.values.extract(input)) {
+      range.key() = prepared_name(input);
+      ranges.values.insert(std::move(range));
+    }
   for (const auto& [input, words] : ranges.preprocess) {
+    if (options.input_pictures.contains(input)) continue;  // take_pictures knows
     std::string& said = info.preprocess[input];
     if (options.preprocess.empty()) said = words;
     else if (said != words)

@@ -203,4 +203,55 @@ TEST(CppApi, TensorsCheckTheirTypeAndShape) {
   EXPECT_EQ(status_of([] { temper::Tensor(temper_dtype(99), {1}); }, "dtype"), TEMPER_USAGE);
 }
 
+// An 8x8 BMP of 24 bits, grey, whose pixels have the values given.
+std::string bmp(const std::vector<unsigned char>& values) {
+  std::string file = "BM";
+  const auto number = [&](uint32_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) file += char(value >> 8 * i & 255);
+  };
+  for (const auto& [value, bytes] : std::vector<std::pair<uint32_t, int>>{{54 + 192, 4},
+                                                                          {0, 4},
+                                                                          {54, 4},
+                                                                          {40, 4},
+                                                                          {8, 4},
+                                                                          {8, 4},
+                                                                          {1, 2},
+                                                                          {24, 2},
+                                                                          {0, 4},
+                                                                          {192, 4},
+                                                                          {0, 4},
+                                                                          {0, 4},
+                                                                          {0, 4},
+                                                                          {0, 4}})
+    number(value, bytes);
+  for (int y = 7; y >= 0; --y)  // from the bottom
+    for (int x = 0; x < 8; ++x) file += std::string(3, char(values[size_t(y * 8 + x)]));
+  return file;
+}
+
+TEST(CppApi, APlanOfPicturesTakesWhatADecoderGives) {
+  temper::BuildOptions build = options();
+  build.measure = false;
+  build.preprocess = "unit";
+  const temper::Engine plain = temper::Engine::build(kModel, build);
+  build.input_pictures = true;
+  const temper::Engine pictures = temper::Engine::build(kModel, build);
+  EXPECT_EQ(pictures.inputs()[0].dtype, TEMPER_U8);
+  EXPECT_EQ(pictures.inputs()[0].dims, (std::vector<int64_t>{-1, 8, 8, 1}));
+  std::vector<unsigned char> values(64);
+  for (size_t i = 0; i < 64; ++i) values[i] = static_cast<unsigned char>(i * 67 % 251);
+  const std::string file = bmp(values);
+  const temper::Tensor bytes = temper::decode_pictures(pictures, {file, file}),
+                       floats = temper::decode_pictures(plain, {file, file});
+  EXPECT_EQ(std::vector<unsigned char>(bytes.data<uint8_t>(), bytes.data<uint8_t>() + 64), values);
+  EXPECT_NEAR(floats.data<float>()[3], values[3] / 255.0, 1e-7);
+  const temper::Tensor a = temper::Session(pictures).run({bytes})[0], b = temper::Session(plain).run({floats})[0];
+  ASSERT_EQ(a.count(), 20u);
+  for (size_t i = 0; i < 20; ++i) EXPECT_NEAR(a.data<float>()[i], b.data<float>()[i], 1e-4) << i;
+  EXPECT_EQ(status_of([&] { temper::decode_pictures(pictures, {file.substr(0, 60)}); }, "picture"), TEMPER_BAD_FILE);
+  EXPECT_EQ(status_of([&] { temper::decode_pictures(pictures, {"GIF89a"}); }, "picture"), TEMPER_UNSUPPORTED);
+  build.preprocess = "sepia";
+  EXPECT_EQ(status_of([&] { temper::Engine::build(kModel, build); }, "sepia"), TEMPER_USAGE);
+}
+
 }  // namespace

@@ -71,6 +71,28 @@ TEST(PictureFolder, ADamagedPictureIsLeftOutCountedAndNamedByEveryVerb) {
   expect_left_out(ran.at("left_out"));
 }
 
+TEST(PictureFolder, APlanThatTakesPicturesAnswersAsTheModelDoes) {
+  const std::string folder = digits();
+  std::vector<int> right;
+  for (const std::string more : {"", " --input-pictures"}) {
+    const Outcome built = temper(folder, "build m.onnx -o m.plan --no-measure --mean 0 --std 1 --scale 1/255" + more);
+    ASSERT_EQ(built.code, 0) << built.err;
+    const auto inspected = nlohmann::json::parse(temper(folder, "inspect m.plan --json").out);
+    const std::string command = inspected.at("command");
+    EXPECT_CONTAINS(command, "--preprocess 'mean=0 std=1 scale=1/255'");
+    EXPECT_EQ(command.find("--input-pictures") != command.npos, !more.empty()) << command;
+    const Outcome outcome = temper(folder, "evaluate m.plan --data photos --json");
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_CONTAINS(outcome.err, more.empty() ? "NCHW, pixel/255" : "NHWC, pixels 0 to 255");
+    right.push_back(nlohmann::json::parse(outcome.out).at("top1").at("right").get<int>());
+  }
+  EXPECT_EQ(right[0], right[1]);
+  EXPECT_GE(right[1], 55);
+  const Outcome wrong = temper(folder, "evaluate m.plan --data photos --mean 0.5");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_CONTAINS(wrong.err, "takes the pixels as they are: mean, std and scale do not apply");
+}
+
 TEST(PictureFolder, StrictStopsAtTheFirstPictureThatCannotBeRead) {
   const std::string folder = digits();
   for (const char* arguments :

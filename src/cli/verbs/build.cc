@@ -62,6 +62,8 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, std::option
   if (build.ranges) found.calibration = options.ranges_file();
   keep_also(found, mixed.search.keep);
   build.command = build_command(found, options.model);
+  if (const PreprocessOptions told = options.data_flags.pictures(); told != PreprocessOptions())
+    build.command += concat(" --preprocess ", shell_quoted(text_of(told)));
   return mixed;
 }
 
@@ -141,6 +143,10 @@ void add_build(Command& verb, Context& context) {
   verb.add_option("-o,--output", options->output, "the plan file to write").required();
   add_model_flags(verb, options->flags);
   add_qdq_flag(verb, options->flags);
+  verb.add_flag("--input-pictures", options->flags.input_pictures,
+                "the plan takes pictures as they are, u8 of [batch, height, width, channels], where the model takes "
+                "floats: scale, mean, std and layout are steps of the plan, as --preprocess, the ranges or the model "
+                "say them; --shapes stay those of the model");
   verb.add_option("--dump-passes", options->dump_folder,
                   "folder to write the graph to after each pass that changes it, those of the precision and the device "
                   "included");
@@ -190,7 +196,7 @@ void add_build(Command& verb, Context& context) {
     BuildOptions build = build_options(options->flags, options->model, context);
     build.force = options->force;
     if (const PreprocessOptions told = options->data_flags.pictures(); told != PreprocessOptions())
-      build.preprocess[""] = text_of(told);
+      build.preprocess[""] = text_of(told), build.command += concat(" --preprocess ", shell_quoted(text_of(told)));
     ProgressLine progress(context);
     build.progress = progress.callback();
     std::optional<MixedSearch> mixed;

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shapes that an engine takes, by input, as a build is told them.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "plan/info.h"
+
+namespace temper {
+
+// Fills in ranges for inputs without one. A symbolic first axis alone means 1, which becomes a note; any other symbol
+// is an error that shows the line to add. The name "" is that of the only input. Throws Error{usage} for ranges that do
+// not fit the input, and for names that are none.
+std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, std::map<std::string, ShapeRange> shapes,
+                                                  std::vector<std::string>& notes);
+
+// The ranges that hold those of every profile; the optimum is the first one's.
+std::map<std::string, ShapeRange> around(const std::vector<std::map<std::string, ShapeRange>>& profiles);
+
+}  // namespace temper
