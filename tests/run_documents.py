@@ -32,7 +32,7 @@ def run(page, program, python):
     blocks = list(commands(page.read_text()))
     if not has_package(python):
         print(f"{page.relative_to(ROOT)}: {python} has no package temper; blocks that import tensorrt are left out")
-        blocks = [block for block in blocks if "import tensorrt" not in block]
+        blocks = [block for block in blocks if not re.search("import tensorrt|temper.tensorrt|clients/programs", block)]
     script = "set -e\n" + "\n".join(blocks)
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder, "work")

@@ -187,10 +187,13 @@ class TensorrtApiTest(Case):
             _api.use(api)
             before = []
             for row in _api.TABLE:
-                cls = _api._EVERYTHING.get(row.owner) if row.owner else None
-                value = vars(cls).get(row.name) if cls else None
-                if value is None or row.refused or cls in _enums.ALL.values():
-                    continue  # a constant: dir() has it
+                cls = _api._EVERYTHING.get(row.owner) if row.owner else trt
+                if row.refused or not row.is_in(_api.RELEASES.index(api)) or cls in _enums.ALL.values():
+                    continue  # a member of an enumeration: the test of these makes each
+                value = vars(cls).get(row.name)
+                if value is None:
+                    self.assertIn((cls.__base__, row.name), {(cls.__base__, name) for name in vars(cls.__base__)}, "a name is neither here nor of the class below")
+                    continue
                 key = (row.owner, row.name)
                 if isinstance(value, property):
                     wrapped = property(recorded(key, value.fget), value.fset and recorded((*key, "set"), value.fset))
@@ -211,8 +214,10 @@ class TensorrtApiTest(Case):
 
     def use_everything(self, api):
         logger = self.logger
-        for log, cls in ((trt.ILogger.log, trt.ILogger),):
-            self.assertRaises(NotImplementedError, log, Collected(), trt.Logger.INFO, "x")
+        self.assertRaises(NotImplementedError, trt.ILogger.log, Collected(), trt.Logger.INFO, "x")
+        self.assertIs(trt.nptype(trt.float16), numpy.float16)
+        for name in [row.name for row in _api.TABLE if not row.owner and row.is_in(_api.RELEASES.index(api)) and row.name.startswith("Dims")]:
+            self.assertEqual(getattr(trt, name)(), ())
         shown = trt.Logger(trt.Logger.ERROR)
         shown.min_severity = trt.Logger.WARNING
         with contextlib.redirect_stderr(io.StringIO()) as text:
@@ -686,6 +691,20 @@ class TensorrtApiTest(Case):
 
         with self.assertRaisesRegex(ZeroDivisionError, "mine"):
             watched(Broken())
+
+    def test_every_member_of_an_enumeration_is_made_of_its_number(self):
+        for api in _api.RELEASES:
+            _api.use(api)
+            listed = [row for row in _api.TABLE if row.owner in _enums.ALL and row.is_in(_api.RELEASES.index(api))]
+            self.assertGreater(len(listed), 200)
+            for row in listed:
+                cls = _enums.ALL[row.owner]
+                member = getattr(cls, row.name)
+                if isinstance(member, property):  # name, value
+                    continue
+                self.assertIs(cls(int(member)), member)
+                self.assertIs(cls.__members__[row.name], member)
+                self.assertEqual(str(member), f"{cls.__name__}.{member.name}")
 
     def test_enumerations_behave_as_the_bindings_do(self):
         self.assertIs(trt.DataType(1), trt.DataType.HALF)

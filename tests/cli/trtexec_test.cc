@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../interop/logs.h"
+#include "bench/results.h"
 #include "interop/layer_file.h"
 #include "interop/trtexec_import.h"
 #include "interop/trtexec_lines.h"
@@ -88,6 +89,36 @@ TEST(TrtexecVerb, WritesALogAndFilesThatTheReadersReadAndNameAsTempers) {
   EXPECT_EQ(outputs.at(0).at("name"), "logits");
   EXPECT_EQ(outputs.at(0).at("dimensions"), "2x10");
   EXPECT_EQ(outputs.at(0).at("values").size(), 20u);
+}
+
+TEST(TrtexecVerb, LogsOfItAreReadWithoutAFindingAndCompareWithNoneOfTensorRTOnAnotherMachine) {
+  const std::string folder = test_folder();
+  const char* const lines[] = {
+      "--shapes=image:1x1x8x8 --fp16 --verbose --explicitBatch --workspace=64",
+      "--shapes=image:2x1x8x8 --int8",
+      "--shapes=image:1x1x8x8 --noDataTransfers --useCudaGraph --percentile=50,90,99 --avgRuns=3",
+      "--shapes=image:1x1x8x8 --dumpProfile --separateProfileRun --dumpLayerInfo --dumpOutput",
+  };
+  for (const char* const line : lines) {
+    const Outcome done = trtexec(folder, concat(onnx(), " ", line));
+    ASSERT_EQ(done.code, 0) << line << done.err;
+    write_text(folder + "ours.log", done.out);
+    const Outcome imported = temper(folder, "import trtexec ours.log -o ours.json --force");
+    EXPECT_EQ(imported.code, 0) << line;
+    EXPECT_EQ(imported.err, "") << line;
+    const BenchRun run = load_result(folder + "ours.json").runs.at(0);
+    EXPECT_TRUE(run.imported->warnings.empty() && run.imported->consistent.value_or(false)) << line;
+    EXPECT_TRUE(run.imported->source.starts_with("temper trtexec ")) << run.imported->source;
+  }
+  const std::string theirs = paths::source_folder() + "/tests/interop/fixtures/trt8601_mnist_summary.log";
+  ASSERT_EQ(temper(folder, concat("import trtexec '", theirs, "' -o theirs.json")).code, 0);
+  for (const char* const verb : {"compare theirs.json ours.json", "gate theirs.json ours.json --max-slowdown 100%"}) {
+    const Outcome unlike = temper(folder, verb);
+    EXPECT_EQ(unlike.code, 4) << unlike.out;
+    EXPECT_CONTAINS(unlike.err, "are unlike, their times do not compare: device: cuda:0");
+    for (const char* const difference : {"shapes: unknown and image=1x1x8x8", "batch: unknown and 1", "transfers: "})
+      EXPECT_CONTAINS(unlike.err, difference);
+  }
 }
 
 TEST(TrtexecVerb, ALogWhoseBannersAreOfTwoProgramsContradictsItself) {

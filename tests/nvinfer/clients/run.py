@@ -98,10 +98,17 @@ def command_lines(row):
     for line, taken in LINES:
         out.unlink(missing_ok=True)
         words = line.replace("DIGITS", str(MODEL)).replace("PLAN", "made.plan").replace("THEIRS", "theirs.engine").replace("OUT", "out")
-        code, _, err = row.run("sh", "-c", f"trtexec {words} {'' if line == '--help' else '--duration=0 --warmUp=0'}" if "'" in words else shlex.join(["trtexec", *shlex.split(words), "--duration=0", "--warmUp=0"]))
+        code, said, err = row.run("sh", "-c", f"trtexec {words} {'' if line == '--help' else '--duration=0 --warmUp=0'}" if "'" in words else shlex.join(["trtexec", *shlex.split(words), "--duration=0", "--warmUp=0"]))
         expect(code == (0 if taken else 1), f"{line}: exit code {code}: {err[-300:]}")
         expect(taken or not out.exists(), f"{line}: a file was left")
         expect(not taken or "OUT" not in line or out.stat().st_size > 0, f"{line}: no file was written")
+        if taken and line != "--help" and "--buildOnly" not in line:
+            (row.work / "line.log").write_text(said)
+            read = row.temper("import", "trtexec", "line.log", "-o", "line.json", "--force")
+            run = json.loads((row.work / "line.json").read_text())["runs"][0] if read.returncode == 0 else {}
+            expect(run.get("consistent") and run["source"].startswith("temper trtexec"), f"{line}: its log is not read: {read.stderr}")
+            found = [text for text in run["warnings"] if not ("--infStreams" in line and "several streams" in text)]
+            expect(not found, f"{line}: {found}")
     return f"{len(LINES)} lines"
 
 
