@@ -128,11 +128,34 @@ nvinfer::ProgressMonitor monitor_of(nb::object object, std::exception_ptr& raise
   return monitor;
 }
 
+// `object`: with allocate(bytes, alignment) -> address or None, and release(address).
+std::shared_ptr<const nvinfer::WorkMemory> work_memory_of(nb::object object,
+                                                          const std::shared_ptr<std::exception_ptr>& raised) {
+  if (object.is_none()) return nullptr;
+  const auto owned = std::make_shared<GilOwned>(std::move(object));
+  nvinfer::WorkMemory memory;
+  memory.allocate = [owned, raised](int64_t bytes, int64_t alignment) {
+    return asked(owned, *raised, [&](nb::object& its) {
+      const nb::object at = its.attr("allocate")(bytes, alignment);
+      return at.is_none() ? uintptr_t(0) : nb::cast<uintptr_t>(at);
+    });
+  };
+  memory.release = [owned](uintptr_t at) {
+    if (is_ending()) return;
+    const nb::gil_scoped_acquire gil;
+    try {
+      owned->object.attr("release")(at);
+    } catch (nb::python_error& error) { error.discard_as_unraisable("an allocator of temper.tensorrt"); }
+  };
+  return std::make_shared<const nvinfer::WorkMemory>(std::move(memory));
+}
+
 // A context, and what the program's own callbacks raised while it ran.
 struct PyContext {
-  PyContext(const PyEngine& engine, nb::object log) {
+  PyContext(const PyEngine& engine, nb::object log, nb::object memory) {
     const KeepCurrentGpu kept(bool(engine.get()->device().gpu));
-    context = std::make_unique<nvinfer::Context>(engine.get(), logger_of(std::move(log)));
+    context = std::make_unique<nvinfer::Context>(engine.get(), logger_of(std::move(log)),
+                                                 work_memory_of(std::move(memory), raised));
   }
   ~PyContext() {
     const KeepCurrentGpu kept(context->of_gpu());
@@ -380,7 +403,8 @@ void bind_nvinfer(nb::module_& module) {
     return list;
   });
   nb::class_<PyContext>(module, "NvContext")
-      .def(nb::init<const PyEngine&, nb::object>())
+      .def(nb::init<const PyEngine&, nb::object, nb::object>(), nb::arg("engine"), nb::arg("log"),
+           nb::arg("memory").none())
       .def("set_input_shape", [](PyContext& self, const std::string& name,
                                  nb::handle dims) { return self.context->set_input_shape(name, dims_of(dims)); })
       .def("shape",

@@ -51,6 +51,25 @@ class Memory(trt.IOutputAllocator):
         return self.arrays[name].view(dtype)[: numpy.prod(self.shapes[name], dtype=int)].reshape(self.shapes[name])
 
 
+class Work(trt.IGpuAllocator):
+    """Memory of numpy's that contexts work in."""
+
+    def __init__(self):
+        trt.IGpuAllocator.__init__(self)
+        self.live, self.asked = {}, []
+
+    def allocate(self, size, alignment, flags):
+        self.asked.append((size, alignment, flags))
+        whole = numpy.full(size + alignment, 255, "uint8")
+        at = whole.ctypes.data + -whole.ctypes.data % alignment
+        self.live[at] = whole
+        return at
+
+    def deallocate(self, memory):
+        del self.live[memory]
+        return True
+
+
 class Times(trt.IProfiler):
     def __init__(self):
         trt.IProfiler.__init__(self)
@@ -276,6 +295,18 @@ class TensorrtApiTest(Case):
             self.assertRaises(NotImplementedError, trt.IStreamWriter().write, b"")
         self.use_interfaces(api)
         runtime = trt.Runtime(logger)
+        runtime.gpu_allocator = builder.gpu_allocator = None
+        self.assertTrue(runtime.gpu_allocator is builder.gpu_allocator is None)
+        base, work = trt.IGpuAllocator(), Work()
+        self.assertIsNone(base.reallocate(0, 1, 1))
+        calls = [lambda: base.allocate(1, 1, 0), lambda: base.deallocate(0)]
+        if api != "8.6":
+            asynchronous = trt.IGpuAsyncAllocator()
+            calls += [lambda: asynchronous.allocate(1, 1, 0), lambda: asynchronous.deallocate(0), lambda: asynchronous.allocate_async(1, 1, 0, 0),
+                      lambda: asynchronous.deallocate_async(0, 0)]  # fmt: skip
+            self.assertTrue(work.deallocate_async(work.allocate_async(1, 256, 0, 0), 0))
+        for call in calls:
+            self.assertRaises(NotImplementedError, call)
         runtime.max_threads, runtime.engine_host_code_allowed, runtime.temporary_directory, runtime.tempfile_control_flags = 1, True, "/tmp", 1
         self.assertEqual((runtime.max_threads, runtime.engine_host_code_allowed, runtime.temporary_directory, runtime.tempfile_control_flags,
                           runtime.num_DLA_cores, runtime.logger), (1, True, "/tmp", 1, 0, logger))  # fmt: skip
@@ -631,6 +662,67 @@ class TensorrtApiTest(Case):
             x = numpy.random.default_rng(seed).standard_normal((3, 4)).astype("float32")
             self.assertTrue(context.set_tensor_address("x", x.ctypes.data) and context.execute_async_v3(0), self.logger.text())
             numpy.testing.assert_array_equal(memory.result("where", "int64"), numpy.stack(numpy.nonzero(x > 0)))
+
+    def test_contexts_work_in_the_memory_of_an_allocator(self):
+        plan, x, y = self.built(), images(2), numpy.zeros((2, 10), "float32")
+        wanted = onnxruntime.InferenceSession(DIGITS).run(None, {"image": x})[0]
+
+        def run(allocator):
+            runtime = trt.Runtime(self.logger)
+            runtime.gpu_allocator = allocator
+            self.assertIs(runtime.gpu_allocator, allocator)
+            context = runtime.deserialize_cuda_engine(plan).create_execution_context()
+            self.assertTrue(context.set_input_shape("image", x.shape))
+            return context, context.execute_v2([x.ctypes.data, y.ctypes.data])
+
+        _api.use("10.13")
+
+        class Async(trt.IGpuAsyncAllocator):
+            def __init__(self):
+                trt.IGpuAsyncAllocator.__init__(self)
+                self.work = Work()
+
+            def allocate_async(self, size, alignment, flags, stream):
+                return self.work.allocate(size, alignment, flags)
+
+            def deallocate_async(self, memory, stream):
+                return self.work.deallocate(memory)
+
+        for api in ("8.6", "10.13"):
+            _api.use(api)
+            for allocator in (Work(), *([Async()] if api == "10.13" else [])):
+                y[...] = 0
+                context, done = run(allocator)
+                self.assertTrue(done, self.logger.text())
+                numpy.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-4)
+                work = getattr(allocator, "work", allocator)
+                self.assertEqual((len(work.live), work.asked[0][1:]), (1, (256, 0)))
+                del context
+                self.assertEqual(work.live, {}, "memory was not given back")
+        _api.use("8.6")
+
+        class Broken(Work):
+            def allocate(self, size, alignment, flags):
+                raise ZeroDivisionError("mine")
+
+        with self.assertRaisesRegex(ZeroDivisionError, "mine"):
+            run(Broken())
+        for at, why in ((None, "gave no memory for"), (4096, "there is no memory of this process"), (y.ctypes.data // 256 * 256 + 16, "not aligned to 256 bytes")):
+            wrong = Work()
+            wrong.allocate = lambda size, alignment, flags: at  # noqa: B023
+            wrong.deallocate = lambda memory: True
+            self.logger.lines.clear()
+            self.assertFalse(run(wrong)[1])
+            self.assertIn(why, self.logger.text())
+        with self.assertRaises(TypeError):
+            trt.Runtime(self.logger).gpu_allocator = object()
+        builder = trt.Builder(self.logger)
+        builder.gpu_allocator = work = Work()
+        network = builder.create_network(0)
+        engine = builder.build_engine(network, configured(builder, network, self.logger))
+        context = engine.create_execution_context()
+        self.assertTrue(context.set_input_shape("image", x.shape) and context.execute_v2([x.ctypes.data, y.ctypes.data]))
+        self.assertEqual((len(work.live), builder.gpu_allocator), (1, work))
 
     def test_what_an_allocator_or_a_profiler_raises_comes_back(self):
         context = self.engine().create_execution_context()

@@ -591,17 +591,16 @@ int32_t temper_nv_refitter_run(temper_nv_refitter* refitter) {
 
 namespace {
 
-Arena::Source memory_of(const temper_nv_memory& asked, bool guarded) {
-  return [asked, guarded](int64_t bytes) {
-    constexpr uint64_t kAlignment = 256;  // as cudaMalloc gives it
-    void* const given = asked.allocate(asked.self, uint64_t(bytes), kAlignment);
-    if (!given) fail(ErrorKind::machine, "the program's allocator gave no memory for ", bytes, " bytes to work in");
-    std::shared_ptr<void> owned(given, [asked](void* memory) { asked.release(asked.self, memory); });
-    if (reinterpret_cast<uintptr_t>(given) % kAlignment)
-      fail(ErrorKind::usage, "the program's allocator gave memory that is not aligned to ", kAlignment, " bytes");
-    if (guarded) nvinfer::check_host_device(given, size_t(bytes), "the allocator's memory");
-    return owned;
-  };
+nvinfer::WorkMemory memory_of(const temper_nv_memory& asked, bool guarded) {
+  return {[asked, guarded](int64_t bytes, int64_t alignment) {
+            void* const given = asked.allocate(asked.self, uint64_t(bytes), uint64_t(alignment));
+            if (given && guarded && !nvinfer::is_host_device(given, size_t(bytes))) {
+              asked.release(asked.self, given);
+              fail(ErrorKind::usage, "the program's allocator gave what is no device memory");
+            }
+            return reinterpret_cast<uintptr_t>(given);
+          },
+          [asked](uintptr_t memory) { asked.release(asked.self, nvinfer::at_address(memory)); }};
 }
 
 }  // namespace
@@ -612,10 +611,10 @@ temper_nv_context* temper_nv_context_new(const temper_nv_engine* engine, const t
   const KeepCurrentGpu kept(engine->of_gpu);
   return or_else(logger, static_cast<temper_nv_context*>(nullptr), [&] {
     const int generation = engine->current->generation();
-    Arena::Source source = memory ? memory_of(*memory, engine->guarded) : nullptr;
-    return new temper_nv_context{
-        engine->current, generation,      engine->tensors,
-        logger,          engine->guarded, nvinfer::Context(engine->current->engine(), logger, std::move(source))};
+    auto work = memory ? std::make_shared<const nvinfer::WorkMemory>(memory_of(*memory, engine->guarded)) : nullptr;
+    return new temper_nv_context{engine->current, generation,
+                                 engine->tensors, logger,
+                                 engine->guarded, nvinfer::Context(engine->current->engine(), logger, std::move(work))};
   });
 }
 void temper_nv_context_free(temper_nv_context* context) {

@@ -32,7 +32,7 @@ constexpr const char* kRefit = "weights are replaced by a Refitter, by the names
 constexpr const char* kDla = "there is no DLA here";
 constexpr const char* kDebug = "tensors inside a plan are not shown; temper verify finds the layer that differs";
 constexpr const char* kStreaming = "weights are in the device's memory";
-constexpr const char* kAllocator = "a session takes its memory itself";
+constexpr const char* kAllocator = "a context works in memory of the gpu_allocator, or of its own";
 constexpr const char* kImplicit = "there are no implicit batches: the batch is a dimension of the shapes";
 constexpr const char* kShapeValues = "there are no inputs whose values are shapes";
 constexpr const char* kSearch =
@@ -82,7 +82,6 @@ const std::vector<Owner>& owners() {
         {kPrecision, "e8m0@10.13- fp4@10.13- fp8 int4@10.13-"},
         {"interfaces have no versions of their own here",
          "APILanguage@10.13- IVersionedInterface@10.13- InterfaceInfo@10.13-"},
-        {kAllocator, "AllocatorFlag IGpuAllocator IGpuAsyncAllocator@10.13-"},
         {kOneForm, "ISerializationConfig@10.13- SerializationFlag@10.13-"},
         {kWhole, "NodeIndices SubGraphCollection@8.6-10.13"},
         {kRefit, "OnnxParserRefitter@10.13-"},
@@ -93,11 +92,11 @@ const std::vector<Owner>& owners() {
         {kDebug, "IDebugListener@10.13-"}}},
       {"Builder",
        "8.6-",
-       "error_recorder build_engine@8.6 build_engine_with_config@10.13- build_serialized_network "
+       "error_recorder gpu_allocator build_engine@8.6 build_engine_with_config@10.13- build_serialized_network "
        "build_serialized_network_to_stream@10.13- create_builder_config create_network create_optimization_profile "
        "is_network_supported logger max_batch_size@8.6 max_threads num_DLA_cores platform_has_fast_fp16@8.6-10.13 "
        "platform_has_fast_int8@8.6-10.13 platform_has_tf32@8.6-10.13 reset",
-       {{kPlugins, "get_plugin_registry"}, {kAllocator, "gpu_allocator"}, {kDla, "max_DLA_batch_size"}}},
+       {{kPlugins, "get_plugin_registry"}, {kDla, "max_DLA_batch_size"}}},
       {"BuilderFlag",
        "8.6-",
        "BF16@10.13+ DEBUG DIRECT_IO DISABLE_COMPILATION_CACHE@10.13- DISABLE_TIMING_CACHE "
@@ -317,13 +316,10 @@ const std::vector<Owner>& owners() {
         {kRefit, "get_named_weights@10.13- get_weights_location@10.13- unset_named_weights@10.13-"}}},
       {"Runtime",
        "8.6-",
-       "error_recorder deserialize_cuda_engine engine_host_code_allowed logger max_threads num_DLA_cores "
+       "error_recorder gpu_allocator deserialize_cuda_engine engine_host_code_allowed logger max_threads num_DLA_cores "
        "tempfile_control_flags "
        "temporary_directory",
-       {{kDla, "DLA_core"},
-        {kPlugins, "get_plugin_registry"},
-        {kAllocator, "gpu_allocator"},
-        {"there is one runtime, the full one", "load_runtime"}}},
+       {{kDla, "DLA_core"}, {kPlugins, "get_plugin_registry"}, {"there is one runtime, the full one", "load_runtime"}}},
       {"RuntimePlatform", "10.13-", "SAME_AS_BUILD WINDOWS_AMD64", {}},
       {"SeekPosition", "10.13-", "CUR END SET", {}},
       {"TacticSource",
@@ -427,6 +423,9 @@ const std::vector<Owner>& owners() {
        "FAILED_ALLOCATION FAILED_COMPUTATION FAILED_EXECUTION FAILED_INITIALIZATION INTERNAL_ERROR INVALID_ARGUMENT "
        "INVALID_CONFIG INVALID_STATE SUCCESS UNSPECIFIED_ERROR UNSUPPORTED_STATE",
        {}},
+      {"AllocatorFlag", "8.6-", "RESIZABLE", {}},
+      {"IGpuAllocator", "8.6-", "allocate allocate_async@10.13- deallocate deallocate_async@10.13- reallocate", {}},
+      {"IGpuAsyncAllocator", "10.13-", "allocate allocate_async deallocate deallocate_async", {}},
       {"IErrorRecorder", "8.6-", "clear get_error_code get_error_desc has_overflowed num_errors report_error", {}},
       {"TilingOptimizationLevel", "10.13-", "FAST FULL MODERATE NONE", {}}};
   return list;

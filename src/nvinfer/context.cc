@@ -13,6 +13,20 @@ Dims dims_of(const TensorType& type) {
   for (const Dim& dim : type.shape) dims.push_back(dim.is_constant() ? dim.value() : -1);
   return dims;
 }
+// Null for none.
+Arena::Source source_of(std::shared_ptr<const WorkMemory> memory, bool of_gpu) {
+  if (!memory) return nullptr;
+  return [memory = std::move(memory), of_gpu](int64_t bytes) {
+    constexpr int64_t kAlignment = 256;  // as cudaMalloc gives it
+    const uintptr_t at = memory->allocate(bytes, kAlignment);
+    if (!at) fail(ErrorKind::machine, "the program's allocator gave no memory for ", bytes, " bytes to work in");
+    std::shared_ptr<void> owned(at_address(at), [memory, at](void*) { memory->release(at); });
+    if (at % kAlignment)
+      fail(ErrorKind::usage, "the program's allocator gave memory that is not aligned to ", kAlignment, " bytes");
+    if (!of_gpu) check_mapped(at, bytes, "the allocator's memory");
+    return owned;
+  };
+}
 bool is_known(const Dims& dims) {
   return std::all_of(dims.begin(), dims.end(), [](int64_t dim) { return dim >= 0; });
 }
@@ -28,10 +42,10 @@ std::vector<IoTensor> io_tensors(const Engine& engine) {
   return tensors;
 }
 
-Context::Context(std::shared_ptr<const Engine> engine, Logger logger, Arena::Source memory)
+Context::Context(std::shared_ptr<const Engine> engine, Logger logger, std::shared_ptr<const WorkMemory> memory)
     : engine_(std::move(engine)),
       logger_(std::move(logger)),
-      memory_(std::move(memory)),
+      memory_(source_of(std::move(memory), bool(engine_->device().gpu))),
       session_(std::in_place, engine_, memory_),
       tensors_(io_tensors(*engine_)) {
   for (const IoTensor& tensor : tensors_)

@@ -37,11 +37,18 @@ struct OutputAllocator {
 // Told of every layer of a run, in their order, with the time it took.
 using LayerTimes = std::function<void(const std::string& layer, double ms)>;
 
+// A program's own memory of the device, which a context works in. What `allocate` throws ends the run.
+struct WorkMemory {
+  // At least so many bytes, aligned to a power of 2; 0 ends the run.
+  std::function<uintptr_t(int64_t bytes, int64_t alignment)> allocate;
+  std::function<void(uintptr_t)> release;  // throws nothing
+};
+
 // For one thread at a time.
 class Context {
  public:
-  // `memory`: what it works in; null: Temper's own.
-  Context(std::shared_ptr<const Engine> engine, Logger logger, Arena::Source memory = nullptr);
+  // `memory`: null for Temper's own.
+  Context(std::shared_ptr<const Engine> engine, Logger logger, std::shared_ptr<const WorkMemory> memory = nullptr);
 
   bool of_gpu() const { return bool(engine_->device().gpu); }
   // False, with a line of severity error, for a name that is no input, and for dimensions that no profile holds.

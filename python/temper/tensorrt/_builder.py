@@ -12,7 +12,7 @@ from . import _host_cuda
 from ._enums import (REFUSED_FLAGS, BuilderFlag, CalibrationAlgoType, DeviceType, EngineCapability, HardwareCompatibilityLevel, MemoryPoolType,
                      NetworkDefinitionCreationFlag, ProfilingVerbosity, RuntimePlatform, Severity, TilingOptimizationLevel)  # fmt: skip
 from ._network import INetworkDefinition, IOptimizationProfile
-from ._runtime import ICudaEngine, Runtime
+from ._runtime import ICudaEngine, IGpuAllocator, Runtime, gpu_allocator
 from ._values import IHostMemory, Log, Refusing, Scoped, address_of, error_recorder, log_of, made, property_of
 
 _FLAGS = dict(BuilderFlag.__members__)  # of every release
@@ -280,15 +280,17 @@ for _name in (*_KEPT, *_ONLY):
 class Builder(Scoped):
     """Builds engines."""
 
-    __slots__ = ("logger", "_log", "_device", "_max_batch_size", "_max_threads")
+    __slots__ = ("logger", "_log", "_device", "_gpu_allocator", "_max_batch_size", "_max_threads")
 
     def __init__(self, logger: Any) -> None:
         self.logger = logger
         self._log = log_of(logger)
         self._device = default_device or _temper.nv_device()
+        self._gpu_allocator: IGpuAllocator | None = None
         self._max_batch_size = self._max_threads = 1
 
     error_recorder = error_recorder
+    gpu_allocator = gpu_allocator
     max_batch_size = property_of("max_batch_size", "Of implicit batches, which there are none of.")
     max_threads = property_of("max_threads", "A build takes the threads that it needs.")
 
@@ -357,6 +359,10 @@ class Builder(Scoped):
 
     def build_engine(self, network: INetworkDefinition, config: IBuilderConfig) -> ICudaEngine | None:
         plan = self.build_serialized_network(network, config)
-        return None if plan is None else Runtime(self.logger).deserialize_cuda_engine(plan)
+        if plan is None:
+            return None
+        runtime = Runtime(self.logger)
+        runtime.gpu_allocator = self._gpu_allocator
+        return runtime.deserialize_cuda_engine(plan)
 
     build_engine_with_config = build_engine

@@ -91,6 +91,7 @@ RuntimePlatform = _made("RuntimePlatform", SAME_AS_BUILD=0, WINDOWS_AMD64=1)
 TilingOptimizationLevel = _made("TilingOptimizationLevel", NONE=0, FAST=1, MODERATE=2, FULL=3)
 PreviewFeature = _made("PreviewFeature", FASTER_DYNAMIC_SHAPES_0805=3, DISABLE_EXTERNAL_TACTIC_SOURCES_FOR_CORE_0805=4, PROFILE_SHARING_0806=0,
                        ALIASED_PLUGIN_IO_10_03=1, RUNTIME_ACTIVATION_RESIZE_10_10=2)  # fmt: skip
+AllocatorFlag = _made("AllocatorFlag", RESIZABLE=0)
 TacticSource = _made("TacticSource", CUBLAS=0, CUBLAS_LT=1, CUDNN=2, EDGE_MASK_CONVOLUTIONS=3, JIT_CONVOLUTIONS=4)
 TempfileControlFlag = _made("TempfileControlFlag", ALLOW_IN_MEMORY_FILES=0, ALLOW_TEMPORARY_FILES=1)
 QuantizationFlag = _made("QuantizationFlag", CALIBRATE_BEFORE_FUSION=0)

@@ -17,7 +17,7 @@ import numpy
 
 PAD = 1 << 16
 """Bytes behind every allocation, looked at when it is freed: programs write beyond their buffers, and a GPU lets them."""
-_PATTERN = 0xA5
+_PATTERN, _ALIGNMENT = 0xA5, 256
 _live: dict[int, DeviceAllocation] = {}
 _installed = False
 
@@ -30,7 +30,8 @@ class DeviceAllocation:
     """Bytes that the program calls memory of the device."""
 
     def __init__(self, size: int) -> None:
-        self._bytes: Any = numpy.full(size + PAD, _PATTERN, numpy.uint8)
+        whole: Any = numpy.full(size + PAD + _ALIGNMENT, _PATTERN, numpy.uint8)
+        self._bytes: Any = whole[-whole.ctypes.data % _ALIGNMENT :][: size + PAD]
         self.size = size
         self._address = int(self._bytes.ctypes.data)
         _live[self._address] = self

@@ -59,17 +59,87 @@ def _bytes_of(source: Any) -> bytes:
     return b"".join(parts)
 
 
+class IGpuAllocator:
+    """To be subclassed: memory of the device that contexts work in. It is not asked to resize."""
+
+    def __init__(self) -> None:
+        self._made = True
+
+    def allocate(self, size: int, alignment: int, flags: int) -> Any:
+        """An address of at least ``size`` bytes, aligned as is asked for. None ends the run."""
+        raise NotImplementedError('Tried to call pure virtual function "IGpuAllocator::allocate"')
+
+    def reallocate(self, address: int, alignment: int, new_size: int) -> Any:
+        return None
+
+    def deallocate(self, memory: int) -> Any:
+        raise NotImplementedError('Tried to call pure virtual function "IGpuAllocator::deallocate"')
+
+    def allocate_async(self, size: int, alignment: int, flags: int, stream: int) -> Any:
+        return self.allocate(size, alignment, flags)
+
+    def deallocate_async(self, memory: int, stream: int) -> Any:
+        return self.deallocate(memory)
+
+
+class IGpuAsyncAllocator(IGpuAllocator):
+    """The same in the order of a stream, which is that of none here."""
+
+    def allocate(self, size: int, alignment: int, flags: int) -> Any:
+        return self.allocate_async(size, alignment, flags, 0)
+
+    def deallocate(self, memory: int) -> Any:
+        return self.deallocate_async(memory, 0)
+
+    def allocate_async(self, size: int, alignment: int, flags: int, stream: int) -> Any:
+        raise NotImplementedError('Tried to call pure virtual function "IGpuAsyncAllocator::allocate_async"')
+
+    def deallocate_async(self, memory: int, stream: int) -> Any:
+        raise NotImplementedError('Tried to call pure virtual function "IGpuAsyncAllocator::deallocate_async"')
+
+
+class _WorkMemory:
+    """An allocator as a context asks it."""
+
+    def __init__(self, allocator: IGpuAllocator) -> None:
+        # Those in the order of a stream are absent in releases that do not have them.
+        self._allocate = getattr(allocator, "allocate_async", None) or (lambda size, alignment, flags, _: allocator.allocate(size, alignment, flags))
+        self._deallocate = getattr(allocator, "deallocate_async", None) or (lambda memory, _: allocator.deallocate(memory))
+
+    def allocate(self, size: int, alignment: int) -> int | None:
+        at = self._allocate(size, alignment, 0, 0)
+        if at is None:
+            return None
+        address = address_of(at)
+        if address and _host_cuda.is_installed():
+            _host_cuda.bytes_at(address, size, "the allocator's memory")
+        return address
+
+    def release(self, address: int) -> None:
+        self._deallocate(address, 0)
+
+
+def _set_gpu_allocator(self: Any, allocator: IGpuAllocator | None) -> None:
+    self._gpu_allocator = None if allocator is None else made(allocator, IGpuAllocator)
+
+
+gpu_allocator = property(lambda self: self._gpu_allocator, _set_gpu_allocator,
+                         doc="Contexts of engines that are made from then on work in its memory; None: in Temper's own.")  # fmt: skip
+
+
 class Runtime(Scoped):
     """Loads engines."""
 
-    __slots__ = ("logger", "_log", "_max_threads", "_engine_host_code_allowed", "_temporary_directory", "_tempfile_control_flags")
+    __slots__ = ("logger", "_log", "_gpu_allocator", "_max_threads", "_engine_host_code_allowed", "_temporary_directory", "_tempfile_control_flags")
 
     def __init__(self, logger: Any) -> None:
         self.logger = logger
         self._log = log_of(logger)
+        self._gpu_allocator: IGpuAllocator | None = None
         self._max_threads, self._engine_host_code_allowed, self._temporary_directory, self._tempfile_control_flags = 1, False, None, 3
 
     error_recorder = error_recorder
+    gpu_allocator = gpu_allocator
     max_threads = property_of("max_threads", "Loading takes one.")
     engine_host_code_allowed = property_of("engine_host_code_allowed", "A plan has code for a GPU alone.")
     temporary_directory = property_of("temporary_directory", "No temporary files are made there.")
@@ -83,7 +153,7 @@ class Runtime(Scoped):
         """Of a plan of Temper, as bytes or from a reader; None, with an error in the log, for anything else."""
         data = _bytes_of(serialized_engine)
         engine = _temper.nv_load(data, _cuda_folders(None), self._log)
-        return None if engine is None else ICudaEngine(engine, self._log, data if _temper.nv_is_refittable(data) else None)
+        return None if engine is None else ICudaEngine(engine, self._log, data if _temper.nv_is_refittable(data) else None, self._gpu_allocator)
 
 
 class IRuntimeConfig(Refusing):
@@ -105,9 +175,10 @@ class IRuntimeConfig(Refusing):
 class ICudaEngine(Scoped):
     """An engine of Temper, by TensorRT's names."""
 
-    __slots__ = ("_native", "_log", "_tensors", "_names", "_inspector", "_refittable")
+    __slots__ = ("_native", "_log", "_tensors", "_names", "_inspector", "_refittable", "_gpu_allocator")
 
-    def __init__(self, native: Any, log: Log, refittable: bytes | None = None) -> None:
+    def __init__(self, native: Any, log: Log, refittable: bytes | None = None, gpu_allocator: IGpuAllocator | None = None) -> None:
+        self._gpu_allocator = gpu_allocator
         self._native, self._log, self._inspector = native, log.child(), _temper.NvInspector(native)
         self._refittable = refittable  # what it was loaded from, where its weights can be replaced
         self._tensors = {name: (TYPES.get(dtype, dtype), Dims(dims), is_input) for name, dtype, dims, is_input in _temper.nv_tensors(native)}
@@ -458,7 +529,8 @@ class IExecutionContext(Scoped):
 
     def __init__(self, engine: ICudaEngine) -> None:
         self._engine, self._of, self._log = engine, engine._native, engine._log.child()
-        self._native = _temper.NvContext(engine._native, self._log)
+        allocator = engine._gpu_allocator
+        self._native = _temper.NvContext(engine._native, self._log, None if allocator is None else _WorkMemory(allocator))
         self._profile, self._profiler, self._emits = 0, None, True
         self._allocators: dict[str, IOutputAllocator] = {}
         self._name, self._debug_sync, self._nvtx_verbosity, self._persistent_cache_limit, self._device_memory = "", False, _DETAILED, 0, 0
