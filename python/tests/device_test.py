@@ -96,6 +96,54 @@ class ScriptedGpuTest(Case):
         self.assertEqual([shared.strides[i] for i in range(shared.ndim)], [5, 1])
         return numpy.ctypeslib.as_array(ctypes.cast(shared.data, ctypes.POINTER(ctypes.c_float)), shape).copy()
 
+    def test_a_context_of_tensorrts_names_works_in_the_programs_memory_of_the_gpu(self):
+        import temper.tensorrt as trt
+
+        cuda = self.cuda
+
+        class Logger(trt.ILogger):
+            def __init__(self):
+                trt.ILogger.__init__(self)
+                self.errors = []
+
+            def log(self, severity, msg):
+                if severity == trt.Logger.ERROR:
+                    self.errors.append(msg)
+
+        class Memory(trt.IGpuAllocator):
+            def __init__(self):
+                trt.IGpuAllocator.__init__(self)
+                self.live, self.asked = set(), 0
+
+            def allocate(self, size, alignment, flags):
+                address = ctypes.c_uint64()
+                if cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size)):
+                    return None
+                self.asked += 1
+                self.live.add(address.value)
+                return address.value
+
+            def deallocate(self, memory):
+                self.live.remove(memory)
+                return cuda.cuMemFree_v2(ctypes.c_uint64(memory)) == 0
+
+        logger, memory = Logger(), Memory()
+        runtime = trt.Runtime(logger)
+        runtime.gpu_allocator = memory
+        engine = runtime.deserialize_cuda_engine(self.engine.to_bytes())
+        self.assertIsNotNone(engine, logger.errors)
+        context = engine.create_execution_context()
+        for count in (2, 8):
+            x = self.on_gpu(numpy.random.default_rng(count).uniform(-1, 1, (count, 5)).astype("float32"))
+            y = self.on_gpu(numpy.zeros((count, 5), "float32"))
+            self.assertTrue(context.set_input_shape("x", (count, 5)))
+            at = [array.memory.ctypes.data for array in (x, y)]
+            self.assertTrue(context.execute_v2(at), logger.errors)
+            numpy.testing.assert_allclose(y.memory, x.memory.cumsum(1), rtol=1e-5, atol=1e-6)
+            self.assertEqual(len(memory.live), 1)
+        del context
+        self.assertEqual((memory.live, memory.asked > 0), (set(), True))
+
     def test_arrays_of_the_gpu_go_in_and_come_out(self):
         for count in (2, 8, 2):
             x = numpy.random.default_rng(count).uniform(-1, 1, (count, 5)).astype("float32")
