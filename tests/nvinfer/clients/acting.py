@@ -13,13 +13,11 @@ import numpy
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
-from row import MODEL, expect
-
-PROGRAMS = pathlib.Path(__file__).parent / "programs"
-
+from row import MODEL, PROGRAMS, expect
 
 def run(row, name, *words, code=0, api=None):
     """What the program of that name said, on both outputs, when it ended with the code that it must."""
+    row.acted = True
     got, out, err = row.run(sys.executable, PROGRAMS / f"{name}.py", *words, api=api)
     expect(got == code, f"{name}.py: exit code {got}: {out[-300:]}{err[-600:]}")
     return out + err

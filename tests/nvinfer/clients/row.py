@@ -6,6 +6,7 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 MODEL = ROOT / "models/digits_cnn.onnx"
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 
 
 class Failed(Exception):
@@ -18,17 +19,18 @@ def expect(fact, what):
 
 
 class Row:
-    """One row of the list: it works in `work`, and `codes` are the exit codes of what it ran."""
+    """One row of the list: it works in `work`, and `codes` are the exit codes of what it ran, and `acted` says whether programs of ours did."""
 
     def __init__(self, options, work):
-        self.options, self.work, self.codes = options, pathlib.Path(work), []
+        self.options, self.work, self.codes, self.acted = options, pathlib.Path(work), [], False
 
-    def program(self, name, text):
-        """The program of that name under the folder that holds this text; None where there is none."""
+    def program(self, name, text, ours):
+        """The program of that name under the folder that holds this text; without one, ours that acts as it does."""
         for path in sorted(self.options.folder.rglob(name)) if self.options.folder else ():
             if text in path.read_text(errors="replace"):
                 return path
-        return None
+        self.acted = True
+        return PROGRAMS / ours
 
     def run(self, *words, api=None, environment=None):
         """(exit code, standard output, standard error) of a command that finds Temper in TensorRT's place."""
