@@ -51,7 +51,8 @@ only=$(LD_LIBRARY_PATH=$(dirname "$pc")/.. "$folder/plain/run_only" "$folder/pla
 
 # Programs for TensorRT find its names in the installation, and nowhere unasked.
 "$installed/bin/temper" as-tensorrt --device cpu -- c++ -std=c++14 "$source/tests/nvinfer/cpp/wrong_use.cc" -o "$folder/wrong_use" -lnvinfer -lnvonnxparser -lcudart
-said=$("$installed/bin/temper" as-tensorrt --device cpu -- "$folder/wrong_use" "$source/models/digits_cnn.onnx" 2>/dev/null)
+quietly "$installed/bin/temper" build "$source/models/digits_cnn.onnx" -o "$folder/stale.plan" --no-measure --isa base
+said=$("$installed/bin/temper" as-tensorrt --device cpu -- "$folder/wrong_use" "$source/models/digits_cnn.onnx" "$folder/stale.plan" 2>/dev/null)
 [[ $said == "every wrong use failed" ]] || { echo "a program for TensorRT said: $said" >&2; exit 1; }
 seen=$(nm -D --defined-only "$(dirname "$pc")/../libtemper_nvinfer.so.0" | awk '{print $3}' | grep -v '^temper_nv_' || true)
 [[ -z $seen ]] || { echo "libtemper_nvinfer shows: $seen" >&2; exit 1; }
