@@ -74,6 +74,14 @@ for api, number in zip(releases, (806, 1013, 1101)):
     there = {name if member is None else f"{name}.{member}" for name, members in names_of(number).items() for member in (None, *members)}
     assert here == there, f"the list of C++ names and the headers of {api} differ: {sorted(here ^ there)}"
 
+# Every function is called by a client; numbers of enumerations are constants.
+texts = "".join(path.read_text() for path in [*(source / "tests/nvinfer/cpp").glob("*"), source / "tests/nvinfer/clients/lenet.cc"])
+said = set(re.findall(r"\w+", texts))
+kept = set(re.findall(r"KEEPS\([^,]+, (\w+)", texts))  # is set and read
+said |= {f"{verb}{name}" for name in kept for verb in ("get", "set")}
+silent = sorted(name for name, _, _ in rows if "." in name and not name.split(".")[1].startswith("k") and name.split(".")[1] not in said)
+assert not silent, f"no client calls {silent}"
+
 
 def expected(batch):
     x = (numpy.arange(batch * 64) * 37 % 101 / 100).astype("float32").reshape(batch, 1, 8, 8)
@@ -124,7 +132,8 @@ with tempfile.TemporaryDirectory() as folder:
     nonzero = folder / "nonzero.onnx"
     onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8), nonzero)
     for api, name, second, lines in (("8.6", "client_8", folder, 4), ("8.6", "client_10", folder, 3), ("10.13", "client_10", folder, 3),
-                                     ("8.6", "callbacks", nonzero, 1), ("11.1", "callbacks", nonzero, 1), ("8.6", "ownership", folder, 1), ("10.13", "ownership", folder, 1)):  # fmt: skip
+                                     ("8.6", "callbacks", nonzero, 1), ("11.1", "callbacks", nonzero, 1), ("8.6", "ownership", folder, 1), ("10.13", "ownership", folder, 1),
+                                     ("8.6", "every_name", folder, 0), ("10.13", "every_name", folder, 0), ("11.1", "every_name", folder, 0)):  # fmt: skip
         out = run(api, compiled(api, name, folder), model, second).stdout.splitlines()
         assert len(out) == lines, out
         for line in out:

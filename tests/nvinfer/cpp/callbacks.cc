@@ -26,6 +26,19 @@ class Allocator : public IOutputAllocator {
   bool gives_;
 };
 
+#if NV_TENSORRT_MAJOR >= 10
+// It is asked in the order of the stream.
+class Async : public Allocator {
+ public:
+  int in_order = 0;
+  void* reallocateOutputAsync(const char* name, void* current, uint64_t size, uint64_t alignment,
+                              cudaStream_t) override {
+    ++in_order;
+    return reallocateOutput(name, current, size, alignment);
+  }
+};
+#endif
+
 class Profiler : public IProfiler {
  public:
   std::vector<std::string> layers;
@@ -94,6 +107,14 @@ int main(int, char** argv) {
   std::vector<float> y(20);
   EXPECT(cudaMemcpy(y.data(), allocator.memory, 80, cudaMemcpyDeviceToHost) == cudaSuccess);
   show("fp32 2", y);
+#if NV_TENSORRT_MAJOR >= 10
+  Async async;
+  auto other = std::unique_ptr<IExecutionContext>(engine->createExecutionContext());
+  EXPECT(other->setInputShape("image", Dims4(2, 1, 8, 8)) && other->setTensorAddress("image", input.at));
+  EXPECT(other->setOutputAllocator("logits", &async) && other->enqueueV3(nullptr) && async.in_order == 1);
+  std::vector<float> again(20);
+  EXPECT(cudaMemcpy(again.data(), async.memory, 80, cudaMemcpyDeviceToHost) == cudaSuccess && again == y);
+#endif
 
   Profiler profiler;
   EXPECT(!context->reportToProfiler());

@@ -31,6 +31,20 @@ class Allocator : public IGpuAllocator {
   }
 };
 
+#if NV_TENSORRT_MAJOR >= 10
+// The same, asked in the order of a stream.
+class Async : public IGpuAsyncAllocator {
+ public:
+  Allocator memory;
+  void* allocateAsync(uint64_t const size, uint64_t const alignment, AllocatorFlags const flags,
+                      cudaStream_t stream) noexcept override {
+    EXPECT(stream == nullptr);
+    return memory.allocate(size, alignment, flags);
+  }
+  bool deallocateAsync(void* const at, cudaStream_t) noexcept override { return memory.deallocate(at); }
+};
+#endif
+
 class Recorder : public IErrorRecorder {
  public:
   std::vector<std::pair<ErrorCode, std::string>> errors;
@@ -174,7 +188,18 @@ int main(int, char** argv) {
   EXPECT(!context->executeV2(bindings) && recorder.was_told("allocator gave no memory"));
   allocator.gives = true;
   show("fp32 2", run(*context));
-  EXPECT(allocator.given >= 1 && allocator.live == 1);
+  EXPECT(allocator.given >= 1 && allocator.live == 1 && allocator.reallocate(nullptr, 1, 1) == nullptr);
+#if NV_TENSORRT_MAJOR >= 10
+  Async async;
+  runtime->setGpuAllocator(&async);
+  auto elsewhere = std::unique_ptr<ICudaEngine>(runtime->deserializeCudaEngine(plan_text.data(), plan_text.size()));
+  auto there = std::unique_ptr<IExecutionContext>(elsewhere->createExecutionContext());
+  runtime->setGpuAllocator(&allocator);
+  EXPECT(run(*there) == run(*context) && async.memory.live == 1);
+  there.reset();
+  elsewhere.reset();
+  EXPECT(async.memory.live == 0);
+#endif
 
   // New weights: with the last layer's bias the answers change by as much.
   auto refitter = std::unique_ptr<IRefitter>(createInferRefitter(*engine, logger));
