@@ -346,11 +346,10 @@ class Builder {
     // Constants that were packed are not needed at load; the others are the plan's own, which outlives the graph.
     for (size_t i = 0; i < step.problem.inputs.size(); ++i) {
       Port& port = step.problem.inputs[i];
-      if (!port.is_constant) continue;
-      const BufferRef& ref = step.inputs[i];
-      port.constant = ref.kind == BufferRef::Kind::constant ? plan_.constants[size_t(ref.at)].get() : nullptr;
-      // What a step before this one brought into another layout is no constant any more.
-      port.is_constant = port.constant || ref.kind == BufferRef::Kind::none;
+      if (port.is_constant)
+        port.constant = step.inputs[i].kind == BufferRef::Kind::constant
+                            ? plan_.constants[size_t(step.inputs[i].at)].get()
+                            : nullptr;
     }
     if (node.op.is<ops::Concat>() && std::all_of(step.problem.inputs.begin(), step.problem.inputs.end(),
                                                  [](const Port& port) { return port.in_place; }))
@@ -398,9 +397,25 @@ class Builder {
     return found->second;
   }
 
+  // Which inputs are not needed once they are packed. What the kernel reads itself and another step brings into its
+  // layout is no constant any more.
   std::vector<bool> pack(const NodeChoice& choice, PlanStep& step) {
-    if (!choice.chosen.tactic->build) return {};
-    const PackCache::Entry entry = packs_.get(step.problem, *choice.chosen.tactic, step.config, device_);
+    const bool packs = choice.chosen.tactic->build != nullptr;
+    PackCache::Entry entry;
+    if (packs) entry = packs_.get(step.problem, *choice.chosen.tactic, step.config, device_);
+    bool moved = false;
+    for (size_t i = 0; i < step.problem.inputs.size(); ++i) {
+      Port& port = step.problem.inputs[i];
+      const Layout layout = step.config.inputs[i];
+      if (!port.is_constant || (i < entry.consumed.size() && entry.consumed[i]) || layout == Layout::plain ||
+          same_memory(port.dims(), Layout::plain, layout))
+        continue;
+      port.is_constant = false;
+      port.constant = nullptr;
+      moved = true;
+    }
+    if (!packs) return {};
+    if (moved) entry = packs_.get(step.problem, *choice.chosen.tactic, step.config, device_);
     step.packed = index_of(entry.packed);
     step.code = index_of(entry.code);
     return entry.consumed;
