@@ -88,11 +88,13 @@ std::vector<StepDifference> run_beside_reference(Session& session, const Graph& 
   for (const Segment& segment : session.current_plan().segments)
     for (const PlanStep& step : segment.steps)
       if (!step.is_reorder()) {
-        // Views have no step, nor have slices that are read where they lie.
-        while (next < graph.node_count() && graph.node({next}).name != step.node &&
-               graph.node({next}).op.is<ops::Reshape, ops::Slice>())
-          ++next;
-        if (next == graph.node_count() || graph.node({next}).name != step.node)
+        // Views have no step, nor have slices that are read where they lie, transposes whose layouts hold the same
+        // bytes, and the like.
+        const auto is_its = [&](const Node& node) {
+          return node.name == step.node && name_of(node.op) == name_of(step.problem.op);
+        };
+        while (next < graph.node_count() && !is_its(graph.node({next}))) ++next;
+        if (next == graph.node_count())
           fail(ErrorKind::usage, "the plan was not made from this graph: it has no node '", step.node,
                "' at that place");
         nodes.push_back(&graph.node({next++}));

@@ -7,6 +7,7 @@
 #include "../plan/helpers.h"
 #include "data/preprocess.h"
 #include "optimize/model_source.h"
+#include "runtime/beside.h"
 
 namespace temper {
 namespace {
@@ -86,6 +87,25 @@ TEST(PicturesIn, TheRangeOfTheModelsInputIsThatOfThePreparedPictures) {
   const auto wanted = Session(plain).run({prepared(*plain)});
   const auto got = Session(pictures).run({prepared(*pictures)});
   expect_close(got, wanted, 0.02);  // a pixel whose value lies between two of the 255 may go either way
+}
+
+TEST(PicturesIn, AStepIsFoundBehindATransposeThatTakesNone) {
+  auto ranges = std::make_shared<Ranges>();
+  ranges->values["image"] = {.min = 0, .max = 1, .scale = 1 / 127.F};
+  BuildOptions options = unmeasured();
+  options.precision = "int8";
+  options.ranges = ranges;
+  options.input_pictures = {""};
+  options.preprocess = {{"", "unit"}};
+  const auto engine = build_engine(planes(), {}, options);
+  const Tensor pixels = prepared(*engine);
+  Session session(engine);
+  session.prepare({pixels.dims()});
+  const Graph graph = specialize(engine->graph(), bind_shapes(engine->graph(), {pixels.dims()}));
+  size_t steps = 0;
+  for (const Segment& segment : session.current_plan().segments)
+    steps += size_t(std::ranges::count_if(segment.steps, [](const PlanStep& step) { return !step.is_reorder(); }));
+  EXPECT_EQ(run_beside_reference(session, graph, {pixels}, {}).size(), steps);
 }
 
 TEST(PicturesIn, WhatNobodySaidIsANote) {
