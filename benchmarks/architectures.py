@@ -221,6 +221,28 @@ class Temporal(nn.Module):
         return x
 
 
+class Attention(nn.Module):
+    """Attention alone, over heads that lie beside each other: cuDNN's where it computes the dtype."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+
+    def forward(self, q, k, v):
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        q, k, v = (x.view(x.shape[0], x.shape[1], -1, self.size).transpose(1, 2) for x in (q, k, v))
+        if q.is_cuda:
+            with sdpa_kernel([SDPBackend.CUDNN_ATTENTION, SDPBackend.EFFICIENT_ATTENTION], set_priority=True):
+                y = nn.functional.scaled_dot_product_attention(q, k, v)
+        else:  # it is exported there
+            y = nn.functional.scaled_dot_product_attention(q, k, v)
+        return y.transpose(1, 2).flatten(2)
+
+
+def rows(length, width):
+    return lambda batch: {name: torch.randn(batch, length, width) for name in "qkv"}
+
+
 BERT = dict(vocab_size=30522)
 LARGE = dict(vocab_size=30522, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096)
 SPECTRUM = dict(d_model=512, encoder_layers=6, encoder_attention_heads=8, decoder_layers=1, decoder_attention_heads=8)
@@ -257,7 +279,13 @@ ALL = {
     "lstm_both_ways": Architecture("recurrent", lambda: Recurrent("LSTM", num_layers=2, bidirectional=True), lambda batch: {"x": torch.randn(batch, 64, 256)}),
     "gru": Architecture("recurrent", lambda: Recurrent("GRU", num_layers=2), lambda batch: {"x": torch.randn(batch, 128, 256)}),
     "tcn": Architecture("convolution", Temporal, lambda batch: {"x": torch.randn(batch, 256, 1024)}),
+    # Not of the suite, measured where they are named: attention alone, by the length and the size of a head.
+    "attention_4096_128": Architecture("attention", lambda: Attention(128), rows(4096, 16 * 128), batches=(4,)),
+    "attention_16384_128": Architecture("attention", lambda: Attention(128), rows(16384, 16 * 128), batches=(1,)),
+    "attention_4096_64": Architecture("attention", lambda: Attention(64), rows(4096, 32 * 64), batches=(4,)),
+    "attention_16384_64": Architecture("attention", lambda: Attention(64), rows(16384, 32 * 64), batches=(1,)),
 }
+SUITE = [name for name, architecture in ALL.items() if architecture.kind != "attention"]
 
 
 def module_of(name):

@@ -160,7 +160,7 @@ def main():
     names = lambda text: text.split(",")
     parser.add_argument("--suite", choices=["architectures"], required=True)
     parser.add_argument("--temper", default=os.path.join(HERE, "..", "build", "temper"))
-    parser.add_argument("--only", type=names, default=list(architectures.ALL), help="architectures, or one of them at a batch (bert_base_32), separated by commas")
+    parser.add_argument("--only", type=names, default=architectures.SUITE, help="architectures, attention alone among them, or one of them at a batch (bert_base_32), separated by commas")
     parser.add_argument("--batches", type=lambda text: [int(b) for b in text.split(",")], help="instead of those that the suite names")
     parser.add_argument("--precision", default="fp16", choices=["fp16", "bf16", "fp32", "tf32"])
     parser.add_argument("--engines", type=names, default=["temper", "compile"])
