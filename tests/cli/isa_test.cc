@@ -14,7 +14,7 @@ TEST(Isa, APlanRunsUnderTheLimitThatItWasBuiltWith) {
   if (best_isa() == Isa::base) GTEST_SKIP() << "this CPU has nothing that could be left out";
   const std::string folder = test_folder();
   const std::string model = concat(paths::source_folder(), "/models/digits_cnn.onnx");
-  const Outcome built = temper(folder, concat("build ", model, " -o limited.plan --no-measure --isa base"));
+  const Outcome built = temper(folder, concat("build '", model, "' -o limited.plan --no-measure --isa base"));
   ASSERT_EQ(built.code, 0) << built.err;
   const std::string bench = "bench limited.plan --iterations 2 --warmup 1";
   EXPECT_EQ(temper(folder, concat(bench, " --isa base")).code, 0);
