@@ -454,7 +454,7 @@ class Recogniser {
     if (scores.tf32 || sums.tf32) return false;  // attention multiplies f32 as it is
     const DType dtype = graph_.type(first.inputs[0]).dtype;
     if (!is_float(dtype) || graph_.type(first.inputs[1]).dtype != dtype ||
-        graph_.type(second.inputs[1]).dtype != dtype || !rounds(sums, dtype))
+        graph_.type(second.inputs[1]).dtype != dtype || (!rounds(sums, dtype) && !widens(second, dtype)))
       return false;
     Operands all{chain.factor, shape(first.inputs[0]).size()};
     const size_t rank = all.rank;
@@ -540,7 +540,14 @@ class Recogniser {
     if (mask->valid()) inputs.push_back(*mask);
     if (!taken_(graph_, op, inputs)) return false;
     // Back to the axes of the second product, in its place; then what only moves the result is written anew.
-    View view(graph_, add(op, inputs));
+    ValueId y = add(op, inputs);
+    if (widens(second, dtype)) {
+      Program cast;
+      cast.inputs = 1;
+      cast.push({Scalar::cast, DType::f32, {0, -1, -1}});
+      y = add(ops::Pointwise{cast}, {y});
+    }
+    View view(graph_, y);
     if (!view.reshape({batch, queries, heads, value_size})) return false;
     view.transpose({0, 2, 1, 3});
     if (!view.reshape(shape(second.outputs[0]))) return false;
@@ -559,6 +566,13 @@ class Recogniser {
     if (dtype == DType::f32 || dtype == DType::f64) return true;
     const auto& steps = sums.epilogue.steps;
     return steps.size() == 1 && steps[0].op == Scalar::cast && steps[0].dtype == dtype;
+  }
+
+  // Sums of halves that a lowered graph reads in f32, as its outputs do. The op's result is rounded before: a kernel that
+  // keeps f32 to its end would only serve the last layer of a graph, and scores in memory cost more than that bit.
+  bool widens(const Node& second, DType dtype) const {
+    return (dtype == DType::f16 || dtype == DType::bf16) && graph_.type(second.outputs[0]).dtype == DType::f32 &&
+           second.op.get<ops::MatMul>().epilogue.is_identity();
   }
 
   // Puts `y` and what the second product's epilogue does to its sums in the place of its output.

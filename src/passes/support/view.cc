@@ -60,6 +60,7 @@ View::View(const Graph& graph, ValueId value, double* factor) { walk(graph, valu
 
 void View::begin(const Graph& graph, ValueId value) {
   base_ = value;
+  of_base_.reset();
   atoms_.clear(), base_axes_.clear();
   for (const Dim& size : graph.type(value).shape) {
     base_axes_.push_back({int(atoms_.size())});
@@ -95,6 +96,12 @@ void View::walk(const Graph& graph, ValueId value, double* factor, int depth) {
              number && graph.type(from) == graph.type(value)) {
     *factor *= *number;
     walk(graph, from, factor, depth + 1);
+  } else if (number && graph.type(from).shape == graph.type(value).shape) {
+    // Into another dtype: the base is what is multiplied and rounded, as it was, if all of it is shown.
+    walk(graph, from, nullptr, depth + 1);
+    const auto whole = [](const Atom& atom) { return atom.taken == atom.size; };
+    if (std::ranges::all_of(atoms_, whole)) of_base_ = node->op.get<ops::Pointwise>().program;
+    else begin(graph, value);
   } else {
     begin(graph, value);
   }
@@ -250,6 +257,7 @@ bool View::drop_repeats(const Graph& graph) {
 ValueId View::write(Graph& graph, const std::string& name) const {
   ValueId x = base_;
   const auto add = [&](Op op) { return graph.add_single(std::move(op), {x}, name); };
+  if (of_base_) x = add(ops::Pointwise{*of_base_});
   const auto reshaped = [&](Shape to) {
     if (graph.type(x).shape != to) x = add(ops::Reshape{std::move(to)});
   };

@@ -14,7 +14,8 @@ namespace temper {
 class View {
  public:
   // Walks back from `value` as long as what makes it only moves elements. Where `factor` is given, products with a
-  // number are passed, too, and the number is multiplied into it.
+  // number are passed, too, and the number is multiplied into it; one that also changes the dtype is written anew, on
+  // the base.
   View(const Graph& graph, ValueId value, double* factor = nullptr);
 
   ValueId base() const { return base_; }
@@ -37,6 +38,7 @@ class View {
     Dim size, start, taken;  // of `size` elements the view shows `taken` from `start` on
   };
   ValueId base_;
+  std::optional<Program> of_base_;  // what the view shows of each element of the base, where that is not the element
   std::vector<Atom> atoms_;
   std::vector<std::vector<int>> base_axes_, axes_;
 
