@@ -34,11 +34,13 @@ ALLOWED = {
     "nvinfer": "base graph onnx quantize backends tune plan runtime optimize calibrate bench interop",
     "report": "base measure bench",
     "zoo": "base",
+    "serve": "base graph backends plan",
+    "triton": "",
     "api": "base graph runtime",
     "api/temper_c_build.cc": "base tune optimize",
     "api/temper_nvinfer.cc": "runtime optimize nvinfer",
     "api/temper_c_pictures.cc": "base graph runtime data",
-    "cli": "base graph onnx passes quantize backends measure tune plan runtime optimize data calibrate bench evaluate study interop nvinfer report zoo",
+    "cli": "base graph onnx passes quantize backends measure tune plan runtime optimize data calibrate bench evaluate study interop nvinfer report serve zoo",
 }
 # Inside src/backends/cuda. "." are the files of the folder itself: recipes, bundles, the machine.
 CUDA = {
@@ -71,7 +73,7 @@ CUDA = {
 # THE list of the GPU's tactics stands above all of them.
 CUDA_LIST = "backends/cuda/tactics.cc"
 # Folders without loops of includes between files, where a header and its source are one. Others follow as they lose theirs.
-NO_LOOPS = "base graph passes plan quantize measure tune calibrate evaluate study interop nvinfer report zoo api".split()
+NO_LOOPS = "base graph passes plan quantize measure tune calibrate evaluate study interop nvinfer report serve triton zoo api".split()
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 

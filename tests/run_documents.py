@@ -56,6 +56,6 @@ def run(page, program, python):
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    pages = [ROOT / p for p in sys.argv[3:]] or sorted((ROOT / "docs/notes").glob("*.md"))
+    pages = [ROOT / p for p in sys.argv[3:]] or [*sorted((ROOT / "docs/notes").glob("*.md")), ROOT / "docs/serving.md"]
     results = [run(page, os.path.abspath(sys.argv[1]), sys.argv[2]) for page in pages]
     sys.exit(0 if results and all(results) else 1)

@@ -245,6 +245,12 @@ class Engine {
     }
     return all;
   }
+  // Whether requests may be joined to one batch, as far as that is known.
+  bool samples_are_independent() const {
+    int independent = 0;
+    detail::check(temper_engine_samples_are_independent(handle(), &independent));
+    return independent != 0;
+  }
   // Its texts are valid as long as the engine or a copy of it.
   temper_engine_info info() const {
     temper_engine_info now = {};
@@ -482,6 +488,10 @@ class Session {
     temper_session_statistics now = {};
     detail::check(temper_session_read_statistics(handle_.get(), &now));
     return now;
+  }
+  // Between the host's memory and the GPU's; see temper_session_copy.
+  void copy(void* to, const void* from, size_t bytes, temper_copy_direction direction) {
+    detail::check(temper_session_copy(handle_.get(), to, from, bytes, direction));
   }
   // The CUstream that the runs of this session are put into.
   void* stream() {

@@ -273,6 +273,11 @@ temper_status temper_engine_output(const temper_engine* engine, size_t index, te
 temper_status temper_engine_output_dims(const temper_engine* engine, const temper_tensor* inputs, size_t count,
                                         size_t index, int64_t* dims);
 
+/* Whether requests may be joined to one batch: `independent` gets 1 where the first dimension of every input and output
+ * is one and the same open dimension, and the model is known to compute each sample by itself, whatever lies beside it;
+ * 0 where that is not known. */
+temper_status temper_engine_samples_are_independent(const temper_engine* engine, int* independent);
+
 temper_status temper_session_create(const temper_engine* engine, temper_session** session);
 void temper_session_free(temper_session* session); /* NULL is allowed */
 
@@ -360,7 +365,14 @@ temper_status temper_session_run_on_device_with(temper_session* session, const t
  * device than a GPU. */
 temper_status temper_session_stream(temper_session* session, void** stream);
 
-/* Of the last run, which must have succeeded; valid until the session's next call but this. */
+typedef enum { TEMPER_TO_HOST, TEMPER_TO_DEVICE, TEMPER_ON_DEVICE } temper_copy_direction;
+
+/* For an engine of a GPU: copies `bytes` between the host's memory and the GPU's, or inside the latter, behind all that
+ * the session was asked for, and returns when that is done. TEMPER_USAGE for an engine of another device. */
+temper_status temper_session_copy(temper_session* session, void* to, const void* from, size_t bytes,
+                                  temper_copy_direction direction);
+
+/* Of the last run, which must have succeeded; valid until the session's next call but this and temper_session_copy. */
 temper_status temper_session_output(const temper_session* session, size_t index, temper_tensor* output);
 
 /* How a picture becomes one sample of an input. Set it to zero first (= {0}): zero is what `temper run` does, which is

@@ -5,6 +5,7 @@
 #include "api/handle.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "runtime/independent.h"
 
 using temper::concat;
 using temper::Dims;
@@ -472,6 +473,14 @@ temper_status temper_engine_bucket(const temper_engine* engine, size_t bucket, s
   });
 }
 
+temper_status temper_engine_samples_are_independent(const temper_engine* engine, int* independent) {
+  return guarded([&] {
+    expect(engine, "the engine");
+    expect(independent, "the place for the answer");
+    *independent = temper::samples_are_independent(*engine->engine);
+  });
+}
+
 temper_status temper_session_create(const temper_engine* engine, temper_session** session) {
   return guarded([&] {
     expect(engine, "the engine");
@@ -581,6 +590,24 @@ temper_status temper_session_stream(temper_session* session, void** stream) {
     expect(session, "the session");
     expect(stream, "the place for the stream");
     *stream = session->session.stream();
+  });
+}
+
+temper_status temper_session_copy(temper_session* session, void* to, const void* from, size_t bytes,
+                                  temper_copy_direction direction) {
+  return guarded([&] {
+    expect(session, "the session");
+    session->expect_idle();
+    if (bytes == 0) return;
+    expect(to, "the place to copy to");
+    expect(from, "what is to be copied");
+    const KeepCurrentGpu kept(session->of_gpu());
+    switch (direction) {
+      case TEMPER_TO_HOST: return session->session.copy_to_host(to, from, int64_t(bytes));
+      case TEMPER_TO_DEVICE: return session->session.copy_to_device(to, from, int64_t(bytes));
+      case TEMPER_ON_DEVICE: return session->session.copy_on_device(to, from, int64_t(bytes));
+    }
+    fail(ErrorKind::usage, "there is no direction ", int(direction));
   });
 }
 

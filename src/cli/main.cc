@@ -66,6 +66,8 @@ constexpr Verb verbs[] = {
      add_trtexec, false, true},
     {"as-tensorrt", "run a command that finds Temper where it looks for TensorRT: trtexec, and Python's tensorrt",
      add_as_tensorrt, false, true},
+    {"serve", "serve plans by HTTP and gRPC: writes a model repository and becomes Triton's server", add_serve},
+    {"repository", "add versions to a model repository of Triton, each whole or not at all", add_repository},
     {"report", "show results, studies, profiles and explanations as one page, as images or as tables", add_report},
     {"cache", "show, size and clear what Temper keeps between runs", add_cache},
     {"doctor", "show what Temper finds on this machine, and what is missing", add_doctor},

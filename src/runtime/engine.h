@@ -192,6 +192,14 @@ class Session {
     queue().copy_to_host(to, from, bytes);
     queue().wait();
   }
+  void copy_to_device(void* to, const void* from, int64_t bytes) {
+    queue().copy_to_device(to, from, bytes);
+    queue().wait();
+  }
+  void copy_on_device(void* to, const void* from, int64_t bytes) {
+    queue().copy_on_device(to, from, bytes);
+    queue().wait();
+  }
   // Of such a device: what its work is ordered by (a CUstream).
   void* stream() { return queue().handle(); }
   // For devices with memory of their own, after a run: see DeviceExecutor::run_on_device.
