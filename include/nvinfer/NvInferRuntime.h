@@ -313,7 +313,8 @@ class IExecutionContext : public stand_in::Recorded {
 
   // Puts the run into the stream and returns. On a CPU it has run then.
   bool enqueueV3(cudaStream_t stream) noexcept { return temper_nv_context_run(context_, stream, 0) != 0; }
-  // Waits. The addresses are in the order of the engine's tensors.
+  // Waits. The addresses are in the order of the engine's tensors; where an engine of 8.6 has several profiles, those
+  // of the active one stand behind as many for each profile before it.
   bool executeV2(void* const* bindings) noexcept {
     return take(bindings) && temper_nv_context_run(context_, nullptr, 1) != 0;
   }
@@ -346,17 +347,18 @@ class IExecutionContext : public stand_in::Recorded {
   // Bindings: the same tensors by number.
   bool setBindingDimensions(int32_t bindingIndex, Dims dimensions) noexcept {
     temper_nv_tensor tensor;
-    if (stand_in::tensor_at(context_, bindingIndex, tensor)) return setInputShape(tensor.name, dimensions);
-    lines_.error("setBindingDimensions: there is no binding of that number");
+    if (binding_at(bindingIndex, tensor) && bindingIndex / tensors() == profile_)
+      return setInputShape(tensor.name, dimensions);
+    lines_.error("setBindingDimensions: there is no binding of that number in the active profile");
     return false;
   }
   Dims getBindingDimensions(int32_t bindingIndex) const noexcept {
     temper_nv_tensor tensor;
-    return stand_in::tensor_at(context_, bindingIndex, tensor) ? getTensorShape(tensor.name) : stand_in::no_dims();
+    return binding_at(bindingIndex, tensor) ? getTensorShape(tensor.name) : stand_in::no_dims();
   }
   Dims getStrides(int32_t bindingIndex) const noexcept {
     temper_nv_tensor tensor;
-    return stand_in::tensor_at(context_, bindingIndex, tensor) ? getTensorStrides(tensor.name) : stand_in::no_dims();
+    return binding_at(bindingIndex, tensor) ? getTensorStrides(tensor.name) : stand_in::no_dims();
   }
   bool enqueueV2(void* const* bindings, cudaStream_t stream, cudaEvent_t* inputConsumed) noexcept {
     if (inputConsumed) {
@@ -395,11 +397,23 @@ class IExecutionContext : public stand_in::Recorded {
       return false;
     }
     temper_nv_tensor tensor;
+#if TEMPER_NVINFER_API < 1000
+    bindings += profile_ * tensors();
+#endif
     for (int32_t i = 0; stand_in::tensor_at(context_, i, tensor); ++i)
       if (!temper_nv_context_set_address(context_, tensor.name, bindings[i])) return false;
     return true;
   }
 #if TEMPER_NVINFER_API < 1000
+  int32_t tensors() const noexcept {
+    temper_nv_tensor tensor;
+    int32_t count = 0;
+    while (stand_in::tensor_at(context_, count, tensor)) ++count;
+    return count;
+  }
+  bool binding_at(int32_t index, temper_nv_tensor& tensor) const noexcept {
+    return index >= 0 && index < tensors() * profiles_ && stand_in::tensor_at(context_, index % tensors(), tensor);
+  }
   bool implicit_batch(char const* name, char const* instead) const noexcept {
     char text[160];
     std::snprintf(text, sizeof text, "%s: not in Temper (the batch is a dimension of the shapes); call %s instead",
@@ -443,7 +457,14 @@ class IEngineInspector : public stand_in::Recorded {
 class ICudaEngine : public stand_in::Recorded {
  public:
   ICudaEngine(temper_nv_engine* engine, IGpuAllocator* allocator, stand_in::Lines const& lines) noexcept
-      : Recorded(lines), engine_(engine), allocator_(allocator) {}
+      : Recorded(lines), engine_(engine), allocator_(allocator) {
+#if TEMPER_NVINFER_API < 1000
+    for (int32_t profile = 0; profile < getNbOptimizationProfiles(); ++profile)
+      for (int32_t i = 0; i < getNbIOTensors(); ++i)
+        bindings_.push_back(std::string(getIOTensorName(i)) +
+                            (profile ? " [profile " + std::to_string(profile) + "]" : std::string()));
+#endif
+  }
   ~ICudaEngine() override { temper_nv_engine_free(engine_); }
 
   char const* getName() const noexcept { return temper_nv_engine_name(engine_); }
@@ -509,22 +530,28 @@ class ICudaEngine : public stand_in::Recorded {
 #endif
 
 #if TEMPER_NVINFER_API < 1000
-  // Bindings: the same tensors by number.
-  int32_t getNbBindings() const noexcept { return getNbIOTensors(); }
-  int32_t getBindingIndex(char const* name) const noexcept { return temper_nv_engine_index(engine_, name); }
-  char const* getBindingName(int32_t bindingIndex) const noexcept { return getIOTensorName(bindingIndex); }
+  // Bindings: the same tensors by number, once for each profile; "x [profile 1]" is the x of the second.
+  int32_t getNbBindings() const noexcept { return static_cast<int32_t>(bindings_.size()); }
+  int32_t getBindingIndex(char const* name) const noexcept {
+    for (std::size_t i = 0; name && i < bindings_.size(); ++i)
+      if (bindings_[i] == name) return static_cast<int32_t>(i);
+    return -1;
+  }
+  char const* getBindingName(int32_t bindingIndex) const noexcept {
+    bool const is_there = bindingIndex >= 0 && bindingIndex < getNbBindings();
+    return is_there ? bindings_[static_cast<std::size_t>(bindingIndex)].c_str() : nullptr;
+  }
   bool bindingIsInput(int32_t bindingIndex) const noexcept {
     temper_nv_tensor tensor;
-    return stand_in::tensor_at(engine_, bindingIndex, tensor) && tensor.is_input;
+    return binding_at(bindingIndex, tensor) && tensor.is_input;
   }
   Dims getBindingDimensions(int32_t bindingIndex) const noexcept {
     temper_nv_tensor tensor;
-    return stand_in::tensor_at(engine_, bindingIndex, tensor) ? stand_in::dims_of(tensor.dims, tensor.rank)
-                                                              : stand_in::no_dims();
+    return binding_at(bindingIndex, tensor) ? stand_in::dims_of(tensor.dims, tensor.rank) : stand_in::no_dims();
   }
   DataType getBindingDataType(int32_t bindingIndex) const noexcept {
     temper_nv_tensor tensor;
-    return stand_in::tensor_at(engine_, bindingIndex, tensor) ? static_cast<DataType>(tensor.dtype) : DataType::kFLOAT;
+    return binding_at(bindingIndex, tensor) ? static_cast<DataType>(tensor.dtype) : DataType::kFLOAT;
   }
   TensorLocation getLocation(int32_t) const noexcept { return TensorLocation::kDEVICE; }
   TensorFormat getBindingFormat(int32_t) const noexcept { return TensorFormat::kLINEAR; }
@@ -532,8 +559,8 @@ class ICudaEngine : public stand_in::Recorded {
   bool isExecutionBinding(int32_t) const noexcept { return true; }
   int32_t getMaxBatchSize() const noexcept { return 1; }
   Dims getProfileDimensions(int32_t bindingIndex, int32_t profileIndex, OptProfileSelector select) const noexcept {
-    char const* const name = getIOTensorName(bindingIndex);
-    return name ? getProfileShape(name, profileIndex, select) : stand_in::no_dims();
+    temper_nv_tensor tensor;
+    return binding_at(bindingIndex, tensor) ? getProfileShape(tensor.name, profileIndex, select) : stand_in::no_dims();
   }
 #endif
 
@@ -543,7 +570,13 @@ class ICudaEngine : public stand_in::Recorded {
  private:
   temper_nv_engine* engine_;
   IGpuAllocator* allocator_;
+#if TEMPER_NVINFER_API < 1000
+  std::vector<std::string> bindings_;
 
+  bool binding_at(int32_t index, temper_nv_tensor& tensor) const noexcept {
+    return index >= 0 && index < getNbBindings() && stand_in::tensor_at(engine_, index % getNbIOTensors(), tensor);
+  }
+#endif
   bool find(char const* name, temper_nv_tensor& tensor) const noexcept {
     if (stand_in::tensor_at(engine_, temper_nv_engine_index(engine_, name), tensor)) return true;
     char text[200];

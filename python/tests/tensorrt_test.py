@@ -9,6 +9,7 @@ import unittest
 
 import numpy
 import onnx
+import onnx
 import onnxruntime
 from common import DIGITS, Case, images
 
@@ -196,7 +197,7 @@ class TensorrtTest(Case):
             ("one of TensorRT", lambda: runtime.deserialize_cuda_engine(b"ptrt" + bytes(100)), None, "build it again from its ONNX model"),
             ("no input", lambda: context(logits=at["logits"]).execute_async_v3(0), False, "the address of 'image' is not set"),
             ("no shape", lambda: context(shape=None, **at).execute_async_v3(0), False, "the shape of the input 'image' is not set"),
-            ("too few bindings", lambda: context().execute_v2([at["image"]]), False, "1 bindings were given; the engine has 2"),
+            ("too few bindings", lambda: context().execute_v2([at["image"]]), False, "1 bindings were given; those of profile 0 are 0 to 1"),
             ("a shape outside the profile", lambda: context().set_input_shape("image", (5, 1, 8, 8)), False, "expected are"),
             ("another rank", lambda: context().set_input_shape("image", (1, 8, 8)), False, "expected are"),
             ("a null pointer", lambda: context().execute_v2([at["image"], 0]), False, "the address of 'logits' is null"),
@@ -204,6 +205,11 @@ class TensorrtTest(Case):
             ("a wrong pointer of an output", lambda: context().execute_v2([at["image"], 2**63]), False, "the address of 'logits' is wrong"),
             ("a calibrator without data", lambda: built(self.logger, flags=int8, calibrator=Batches(0)), None, "nothing is calibrated from nothing"),
             ("a calibrator's wrong pointer", lambda: built(self.logger, flags=int8, calibrator=Astray(1)), None, "the address of 'image' is wrong"),
+            ("a number of no tensor", lambda: self.engine.get_tensor_name(2), None, "there is no tensor of the number 2"),
+            ("a negative one", lambda: self.engine.get_tensor_name(-1), None, "there is no tensor of the number -1"),
+            ("a number of no binding", lambda: self.engine.get_binding_name(-1), None, "there is no binding of the number -1"),
+            ("a number instead of a plan", lambda: runtime.deserialize_cuda_engine(10**6), TypeError, ""),
+            ("None instead of a plan", lambda: runtime.deserialize_cuda_engine(None), TypeError, ""),
             ("None among bindings", lambda: context().execute_v2([at["image"], None]), TypeError, ""),
             ("None among asynchronous bindings", lambda: context().execute_async_v2([None, at["logits"]], 0), TypeError, ""),
         ):  # fmt: skip
@@ -296,12 +302,105 @@ class TensorrtTest(Case):
         self.assertFalse(context.set_optimization_profile_async(2, 0))
         self.assertTrue(context.set_input_shape("image", (4, 1, 8, 8)))
         self.assertFalse(context.set_input_shape("image", (2, 1, 8, 8)))
+        self.assertEqual(engine.get_tensor_profile_shape("image", 2), [])
+        self.assertEqual(engine.get_tensor_profile_shape("image", -1), [])
         config = trt.Builder(self.logger).create_builder_config()
         cache = config.create_timing_cache(b"of TensorRT")
         self.assertIn("timing cache is not used", self.logger.text(trt.Logger.WARNING))
         self.assertTrue(config.set_timing_cache(cache, ignore_mismatch=False))
         self.assertIs(config.get_timing_cache(), cache)
         self.assertTrue(cache.combine(config.create_timing_cache(cache.serialize()), False))
+
+    def test_each_profile_has_bindings_of_its_own_in_8_6(self):
+        plan = built(self.logger, shapes=[(1, 1, 8, 8)] * 3, more=[[(4, 1, 8, 8)] * 3])
+        engine = trt.Runtime(self.logger).deserialize_cuda_engine(plan)
+        self.assertEqual((engine.num_bindings, len(engine), engine.num_io_tensors), (4, 4, 2))
+        self.assertEqual(list(engine), ["image", "logits", "image [profile 1]", "logits [profile 1]"])
+        self.assertEqual((engine["image [profile 1]"], engine.get_binding_index("logits"), engine.get_binding_index("image [profile 2]")), (2, 1, -1))
+        self.assertTrue(engine.binding_is_input(2) and not engine.binding_is_input("logits [profile 1]"))
+        self.assertEqual(engine.get_profile_shape(1, 2)[1], (4, 1, 8, 8))
+        context = engine.create_execution_context()
+        context.active_optimization_profile = 1
+        self.assertFalse(context.set_binding_shape(0, (4, 1, 8, 8)))
+        self.assertIn("the binding 0 is of profile 0, and profile 1 is active", self.logger.text(trt.Logger.ERROR))
+        self.assertTrue(context.set_binding_shape(2, (4, 1, 8, 8)))
+        self.assertEqual(context.get_binding_shape(3), (4, 10))
+        x, y = images(4), numpy.zeros((4, 10), "float32")
+        self.assertFalse(context.execute_v2(pointers(x, y)))
+        self.assertTrue(context.execute_v2([0, 0, *pointers(x, y)]), self.logger.lines)
+        numpy.testing.assert_allclose(y, self.expected(x), rtol=1e-4, atol=1e-4)
+        _api.use("10.13")
+        self.assertFalse(hasattr(engine, "num_bindings"))
+        y[:] = 0
+        self.assertTrue(context.execute_v2(pointers(x, y)))
+        numpy.testing.assert_allclose(y, self.expected(x), rtol=1e-4, atol=1e-4)
+
+    def test_inputs_move_to_another_profile_one_after_the_other(self):
+        ports = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", 3]) for name in ("a", "b", "sum")]
+        graph = onnx.helper.make_graph([onnx.helper.make_node("Add", ["a", "b"], ["sum"])], "sums", ports[:2], ports[2:])
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
+        builder = trt.Builder(self.logger)
+        network, config = builder.create_network(1), builder.create_builder_config()
+        self.assertTrue(trt.OnnxParser(network, self.logger).parse(model))
+        for n in (1, 4):
+            profile = builder.create_optimization_profile()
+            for name in ("a", "b"):
+                profile.set_shape(name, *[(n, 3)] * 3)
+            config.add_optimization_profile(profile)
+        engine = trt.Runtime(self.logger).deserialize_cuda_engine(builder.build_serialized_network(network, config))
+        context = engine.create_execution_context()
+        self.assertFalse(context.set_input_shape("a", (2, 3)))  # though nothing is known of b
+        for n in (1, 4, 1):
+            a, total = numpy.arange(3 * n, dtype="float32").reshape(n, 3), numpy.zeros((n, 3), "float32")
+            self.assertTrue(context.set_input_shape("a", a.shape), self.logger.lines)
+            self.assertTrue(context.set_input_shape("b", a.shape))
+            self.assertTrue(context.execute_v2([*pointers(a, a, total), 0, 0, 0]))
+            numpy.testing.assert_array_equal(total, 2 * a)
+        self.assertTrue(context.set_input_shape("a", (4, 3)))  # and b is as it was
+        self.assertFalse(context.execute_v2([*pointers(a, a, total), 0, 0, 0]))
+        self.assertIn("are in none of the engine's 2 profiles", self.logger.text(trt.Logger.ERROR))
+
+    def test_a_script_holds_its_buffers_with_cuda_python_where_there_is_no_gpu(self):
+        script = textwrap.dedent("""\
+            import sys
+            import numpy
+            from cuda import cudart
+            from cuda.bindings import driver, runtime
+            import tensorrt as trt
+            assert runtime.cudaMalloc is cudart.cudaMalloc and driver.CUresult.CUDA_SUCCESS == 0
+            ok = cudart.cudaError_t.cudaSuccess
+            engine = trt.Runtime(trt.Logger()).deserialize_cuda_engine(open(sys.argv[1], "rb").read())
+            context, x = engine.create_execution_context(), numpy.load(sys.argv[2])
+            context.set_input_shape("image", x.shape)
+            y = numpy.zeros((len(x), 10), "float32")
+            status, stream = cudart.cudaStreamCreate()
+            (_, inputs), (_, outputs), (_, pinned) = cudart.cudaMallocAsync(x.nbytes, stream), cudart.cudaMalloc(y.nbytes), cudart.cudaMallocHost(y.nbytes)
+            kind = cudart.cudaMemcpyKind
+            assert cudart.cudaMemcpyAsync(inputs, x, x.nbytes, kind.cudaMemcpyHostToDevice, stream) == (ok,)
+            context.set_tensor_address("image", inputs), context.set_tensor_address("logits", outputs)
+            assert context.execute_async_v3(stream)
+            assert cudart.cudaMemcpyAsync(pinned, outputs, y.nbytes, kind.cudaMemcpyDeviceToHost, stream) == (ok,)
+            assert cudart.cudaMemcpy(y.ctypes.data, pinned, y.nbytes, kind.cudaMemcpyHostToHost) == (ok,)
+            assert cudart.cudaStreamSynchronize(stream) == (ok,) and cudart.cudaStreamDestroy(stream) == (ok,)
+            print(y.argmax(axis=1).tolist())
+            bad = cudart.cudaError_t.cudaErrorInvalidValue
+            assert cudart.cudaMemcpy(12345, x, x.nbytes, kind.cudaMemcpyHostToDevice) == (bad,)
+            assert cudart.cudaMemcpy(inputs, y[:0], 8, kind.cudaMemcpyHostToDevice) == (bad,)
+            assert cudart.cudaFree(12345) == (bad,) and cudart.cudaFree(0) == (ok,)
+            assert cudart.cudaFree(inputs) == (ok,) and cudart.cudaFree(inputs) == (bad,) and cudart.cudaFreeHost(pinned) == (ok,)
+            print(hasattr(cudart, "cudaGraphInstantiate"))
+            """)
+        with tempfile.TemporaryDirectory() as folder:
+            x = images(3)
+            numpy.save(os.path.join(folder, "x.npy"), x)
+            for name, data in (("infer.py", script.encode()), ("m.plan", bytes(self.plan))):
+                with open(os.path.join(folder, name), "wb") as file:
+                    file.write(data)
+            words = [sys.executable, "-m", "temper.tensorrt", "--device", "cpu", "infer.py", "m.plan", "x.npy"]
+            done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines(), [str(self.expected(x).argmax(axis=1).tolist()), "False"])
+        self.assertIn("0x3039 are in no allocation of this process", done.stderr)
 
     def test_enumerations_print_and_count_as_there(self):
         self.assertEqual(1 << int(trt.NetworkDefinitionCreationFlag.EXPLICIT_BATCH), 1)
@@ -358,7 +457,7 @@ class TensorrtTest(Case):
         self.assertEqual(lines[0], f"(0, 0) {self.expected(x).argmax(axis=1).tolist()}")
         self.assertIn("are in no allocation of this process", lines[1])
         self.assertEqual(lines[2], "False")
-        for part in ("pycuda is a stand-in", "wrote 16 bytes beyond a buffer of 8", "0x3039"):
+        for part in ("pycuda and cuda-python are stand-ins", "wrote 16 bytes beyond a buffer of 8", "0x3039"):
             self.assertIn(part, done.stderr)
 
     def test_a_script_runs_unchanged(self):

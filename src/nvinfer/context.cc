@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "nvinfer/load.h"
+
 namespace temper::nvinfer {
 
 namespace {
@@ -82,16 +84,23 @@ bool Context::set_input_shape(const std::string& name, const Dims& dims) {
     const IoTensor* tensor = find(name);
     if (!tensor || !tensor->is_input) fail(ErrorKind::usage, "there is no input with the name '", name, "'");
     if (!is_known(dims)) fail(ErrorKind::usage, "the shape ", dims, " of '", name, "' has negative dimensions");
-    auto shapes = shapes_;
-    shapes[name] = dims;
-    // What is not set yet is as the first profile has it, so that one input is judged by itself.
-    std::vector<Dims> all;
-    for (const PortInfo& input : engine_->inputs()) {
-      const auto it = shapes.find(input.name);
-      all.push_back(it == shapes.end() ? engine_->info().shapes.at(input.name).opt : it->second);
-    }
-    if (inputs_without_shape().size() <= 1) engine_->check_shapes(all);
-    shapes_ = std::move(shapes);
+    // It is judged by itself: inputs are set one after the other, and may be on their way to another profile.
+    const std::vector<Profile> profiles = profiles_of(*engine_);
+    const auto with_its_optimum = [&](const Profile& profile) {
+      std::vector<Dims> all;
+      for (const PortInfo& input : engine_->inputs())
+        all.push_back(input.name == name ? dims : profile.at(input.name).opt);
+      return all;
+    };
+    const auto holds = [&](const Profile& profile) {
+      const ShapeRange& range = profile.at(name);
+      bool is_in = dims.size() == range.min.size();
+      for (size_t axis = 0; is_in && axis < dims.size(); ++axis)
+        is_in = dims[axis] >= range.min[axis] && dims[axis] <= range.max[axis];
+      return is_in;
+    };
+    if (std::none_of(profiles.begin(), profiles.end(), holds)) engine_->check_shapes(with_its_optimum(profiles[0]));
+    shapes_[name] = dims;
     return true;
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // trtexec's command lines, as those who have scripts around it call it.
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "../interop/logs.h"
@@ -156,6 +157,17 @@ TEST(TrtexecVerb, AnEngineIsBuiltInOneCallAndRunInAnother) {
     if (line.find("Latency:") != line.npos) last = line;
   EXPECT_CONTAINS(last, "percentile(99%) = ");
   EXPECT_TRUE(last.starts_with("Latency: ")) << last;
+}
+
+TEST(TrtexecVerb, FillsAnEmptyFileThatAProgramHoldsOpen) {  // as Polygraphy's runner of trtexec does
+  const std::string folder = test_folder();
+  write_text(folder + "o.json", "");
+  std::ifstream held(folder + "o.json");
+  const Outcome run = trtexec(folder, onnx() + " --shapes=image:1x1x8x8 --exportOutput=o.json");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const std::string text((std::istreambuf_iterator<char>(held)), std::istreambuf_iterator<char>());
+  EXPECT_EQ(nlohmann::json::parse(text).at(0).at("dimensions"), "1x10");
+  EXPECT_EQ(text, read_file(folder + "o.json"));
 }
 
 TEST(TrtexecVerb, TakesSeveralProfilesAndInputsFromFiles) {

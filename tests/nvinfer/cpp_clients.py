@@ -131,7 +131,7 @@ with tempfile.TemporaryDirectory() as folder:
         [onnx.helper.make_tensor_value_info("where", onnx.TensorProto.INT64, [1, None])])  # fmt: skip
     nonzero = folder / "nonzero.onnx"
     onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8), nonzero)
-    for api, name, second, lines in (("8.6", "client_8", folder, 4), ("8.6", "client_10", folder, 3), ("10.13", "client_10", folder, 3),
+    for api, name, second, lines in (("8.6", "client_8", folder, 4), ("8.6", "client_10", folder, 4), ("10.13", "client_10", folder, 3),
                                      ("8.6", "callbacks", nonzero, 1), ("11.1", "callbacks", nonzero, 1), ("8.6", "ownership", folder, 1), ("10.13", "ownership", folder, 1),
                                      ("8.6", "every_name", folder, 0), ("10.13", "every_name", folder, 0), ("11.1", "every_name", folder, 0)):  # fmt: skip
         out = run(api, compiled(api, name, folder), model, second).stdout.splitlines()

@@ -228,8 +228,19 @@ class _Libraries(_CDLL):
         return super().__new__(cls)
 
 
+def absent(module: str, of: str) -> Any:
+    """What a module of the stand-in says of a name that it does not have."""
+
+    def said(name: str) -> Any:
+        raise AttributeError(f"{module}.{name} is not in Temper's stand-in for {of}, which holds buffers in the host's memory and does nothing else")
+
+    return said
+
+
 def install() -> None:
-    """Makes this pycuda, pycuda.driver and pycuda.autoinit of the process, and the CUDA runtime that Polygraphy finds in it."""
+    """Makes this pycuda, pycuda.driver and pycuda.autoinit of the process, the CUDA runtime that Polygraphy finds in it, and that of cuda-python."""
+    from . import _host_cudart
+
     global _installed
     driver = types.ModuleType("pycuda.driver", __doc__)
     for name in ("mem_alloc", "memcpy_htod", "memcpy_dtoh", "memcpy_htod_async", "memcpy_dtoh_async", "pagelocked_empty", "Stream", "Context",
@@ -242,16 +253,11 @@ def install() -> None:
     package.__path__ = []  # type: ignore[attr-defined]
     package.driver, package.autoinit = driver, autoinit  # type: ignore[attr-defined]
 
-    def absent(module: str) -> Any:
-        def of(name: str) -> Any:
-            raise AttributeError(f"{module}.{name} is not in Temper's stand-in for pycuda, which holds buffers in the host's memory and does nothing else")
-
-        return of
-
     for name, module in (("pycuda", package), ("pycuda.driver", driver), ("pycuda.autoinit", autoinit)):
-        module.__getattr__ = absent(name)  # type: ignore[method-assign]
+        module.__getattr__ = absent(name, "pycuda")  # type: ignore[method-assign]
         sys.modules[name] = module
+    _host_cudart.install()
     ctypes.CDLL = _Libraries  # type: ignore[misc]
     if not _installed:
-        print("temper: pycuda is a stand-in in this process: its device memory is the host's", file=sys.stderr)
+        print("temper: pycuda and cuda-python are stand-ins in this process: their device memory is the host's", file=sys.stderr)
     _installed = True

@@ -52,7 +52,7 @@ def _bytes_of(source: Any) -> bytes:
     elif isinstance(source, IStreamReaderV2):
         next_part = lambda size: made(source, IStreamReaderV2).read(size, 0)  # noqa: E731
     else:
-        return bytes(source)
+        return source if isinstance(source, bytes) else bytes(memoryview(source))  # a number is no plan
     parts = []
     while part := next_part(1 << 24):
         parts.append(bytes(part))
@@ -175,10 +175,11 @@ class IRuntimeConfig(Refusing):
 class ICudaEngine(Scoped):
     """An engine of Temper, by TensorRT's names."""
 
-    __slots__ = ("_native", "_log", "_tensors", "_names", "_inspector", "_refittable", "_gpu_allocator")
+    __slots__ = ("_native", "_log", "_tensors", "_names", "_inspector", "_refittable", "_gpu_allocator", "_ranges")
 
     def __init__(self, native: Any, log: Log, refittable: bytes | None = None, gpu_allocator: IGpuAllocator | None = None) -> None:
         self._gpu_allocator = gpu_allocator
+        self._ranges: list[dict[str, Any]] = []
         self._native, self._log, self._inspector = native, log.child(), _temper.NvInspector(native)
         self._refittable = refittable  # what it was loaded from, where its weights can be replaced
         self._tensors = {name: (TYPES.get(dtype, dtype), Dims(dims), is_input) for name, dtype, dims, is_input in _temper.nv_tensors(native)}
@@ -197,8 +198,10 @@ class ICudaEngine(Scoped):
         return self._inspector.layers
 
     def _profiles(self) -> list[dict[str, Any]]:
-        described = json.loads(self._native.inspect(False, False, ""))
-        return described["profiles"] or [described["shapes"]]
+        if not self._ranges:  # a refitted engine has the same
+            described = json.loads(self._native.inspect(False, False, ""))
+            self._ranges = described["profiles"] or [described["shapes"]]
+        return self._ranges
 
     @property
     def num_optimization_profiles(self) -> int:
@@ -229,8 +232,11 @@ class ICudaEngine(Scoped):
             return DataType.FLOAT, Dims((-1,)), None
         return self._tensors[name]
 
-    def get_tensor_name(self, index: int) -> str:
-        return self._names[index]
+    def get_tensor_name(self, index: int) -> str | None:
+        if 0 <= index < len(self._names):
+            return self._names[index]
+        self._log(int(Severity.ERROR), f"there is no tensor of the number {index}: there are {len(self._names)}")
+        return None
 
     def get_tensor_mode(self, name: str) -> Any:
         is_input = self._of(name)[2]
@@ -246,8 +252,12 @@ class ICudaEngine(Scoped):
         return TensorLocation.DEVICE
 
     def get_tensor_profile_shape(self, name: str, profile_index: int) -> list[Dims]:
-        ranges = self._profiles()[profile_index].get(name)
-        return [Dims(ranges[which]) for which in ("min", "opt", "max")] if ranges else []
+        profiles = self._profiles()
+        ranges = profiles[profile_index].get(name) if 0 <= profile_index < len(profiles) else None
+        if ranges is None:
+            self._log(int(Severity.ERROR), f"there is no input {name!r} in a profile {profile_index}: the engine has {len(profiles)}")
+            return []
+        return [Dims(ranges[which]) for which in ("min", "opt", "max")]
 
     def get_tensor_profile_values(self, profile_index: int, name: str) -> list[Any]:
         """Of inputs whose values are shapes, which there are none of."""
@@ -294,7 +304,7 @@ class ICudaEngine(Scoped):
     def serialize(self) -> IHostMemory:
         return IHostMemory(self._refittable) if self._refittable is not None else IHostMemory(self._native.to_bytes())
 
-    # Bindings: the same tensors by number.
+    # Bindings: the same tensors by number, once for each profile; "x [profile 1]" is the x of the second.
     @property
     def has_implicit_batch_dimension(self) -> Any:
         return False
@@ -305,16 +315,26 @@ class ICudaEngine(Scoped):
 
     @property
     def num_bindings(self) -> int:
-        return len(self._names)
+        return len(self._bindings)
+
+    @property
+    def _bindings(self) -> list[str]:
+        later = [f"{name} [profile {profile}]" for profile in range(1, self.num_optimization_profiles) for name in self._names]
+        return self._names + later
 
     def _binding(self, binding: int | str) -> str:
-        return binding if isinstance(binding, str) else self._names[operator.index(binding)]
+        """The tensor that it is."""
+        index = self._index_of(binding) if isinstance(binding, str) else operator.index(binding)
+        return self._names[index % len(self._names)] if 0 <= index < self.num_bindings else f"binding {binding}"
 
-    def get_binding_name(self, index: int) -> str:
-        return self._names[index]
+    def get_binding_name(self, index: int) -> str | None:
+        if 0 <= index < self.num_bindings:
+            return self._bindings[index]
+        self._log(int(Severity.ERROR), f"there is no binding of the number {index}: there are {self.num_bindings}")
+        return None
 
     def _index_of(self, name: str) -> int:
-        return self._names.index(name) if name in self._tensors else -1
+        return self._names.index(name) if name in self._tensors else self._bindings.index(name) if name in self._bindings else -1
 
     def get_binding_index(self, name: str) -> int:
         return self._index_of(name)
@@ -356,10 +376,10 @@ class ICudaEngine(Scoped):
         return True
 
     def __len__(self) -> int:
-        return len(self._names)
+        return self.num_bindings
 
     def __getitem__(self, key: int | str) -> Any:
-        return self._names[key] if isinstance(key, int) else self._index_of(key)
+        return self._bindings[key] if isinstance(key, int) else self._index_of(key)
 
 
 class Refitter(Scoped):
@@ -664,15 +684,22 @@ class IExecutionContext(Scoped):
 
     def _set(self, bindings: Sequence[Any]) -> Any:
         addresses = [address_of(pointer) for pointer in bindings]  # None among them is a TypeError, before anything runs
-        if len(addresses) < len(self._engine._names):
-            self._log(int(Severity.ERROR), f"{len(addresses)} bindings were given; the engine has {len(self._engine._names)}")
+        count = len(self._engine._names)
+        first = self._profile * count if hasattr(type(self._engine), "num_bindings") else 0  # 8.6 has bindings for each profile
+        if len(addresses) < first + count:
+            self._log(int(Severity.ERROR), f"{len(addresses)} bindings were given; those of profile {self._profile} are {first} to {first + count - 1}")
             return False
+        addresses = addresses[first : first + count]
         return all([self._native.set_address(name, at) for name, at in zip(self._engine._names, addresses)])
 
     def execute_async_v2(self, bindings: Sequence[Any], stream_handle: Any) -> Any:
         return self._set(bindings) and self._run(address_of(stream_handle))
 
     def set_binding_shape(self, binding: int, shape: Sequence[int]) -> Any:
+        of = operator.index(binding) // len(self._engine._names)
+        if of != self._profile:
+            self._log(int(Severity.ERROR), f"the binding {binding} is of profile {of}, and profile {self._profile} is active")
+            return False
         return self.set_input_shape(self._engine._binding(binding), shape)
 
     def get_binding_shape(self, binding: int) -> Dims:

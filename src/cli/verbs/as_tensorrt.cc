@@ -43,10 +43,12 @@ class PrivateFolder {
         {modules() + "/tensorrt/__init__.py", FileKind::other, true},
         concat("from temper.tensorrt import _api\n\n_api.stand_in(__name__, \"", api, "\", \"", device, "\")\n"));
     if (device != "cpu") return;
-    // Without a GPU there is no pycuda: what programs hold buffers with is in the package.
-    std::filesystem::create_directories(modules() + "/pycuda");
-    write_file_atomically({modules() + "/pycuda/__init__.py", FileKind::other, true},
-                          "from temper.tensorrt import _host_cuda\n\n_host_cuda.install()\n");
+    // Without a GPU there is no pycuda or cuda-python: what programs hold buffers with is in the package.
+    for (const char* const package : {"/pycuda", "/cuda"}) {
+      std::filesystem::create_directories(modules() + package);
+      write_file_atomically({modules() + package + "/__init__.py", FileKind::other, true},
+                            "from temper.tensorrt import _host_cuda\n\n_host_cuda.install()\n");
+    }
   }
   ~PrivateFolder() {
     std::error_code ignored;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 
 #include "base/file.h"
 #include "base/file_kind.h"
@@ -413,6 +415,13 @@ class Trtexec {
     const std::string first = kind == FileKind::other ? read_file(path).substr(0, 1) : "";
     if (kind != FileKind::nothing && first != "[" && first != "{")
       fail(ErrorKind::usage, "'", path, "' is ", words_of(kind), ", and is not replaced; name another file");
+    // An empty file is filled, not replaced: programs make one, keep it open, and read there what trtexec wrote.
+    std::error_code missing;
+    if (std::filesystem::is_regular_file(path, missing) && !std::filesystem::file_size(path, missing)) {
+      std::ofstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+      if (!(file << text << std::flush)) fail(ErrorKind::machine, "'", path, "' cannot be written");
+      return;
+    }
     write_file_atomically({path, FileKind::other, true}, text);
   }
 };

@@ -4,7 +4,7 @@
 
 usage: run.py TEMPER [FOLDER] [--device cpu] [--rows 5,6,...]     FOLDER holds checkouts of the programs' repositories, anywhere below it
 
-Nothing is fetched and nothing in FOLDER is written to. A row is programs with what they must do: those of FOLDER, or ours that make the
+Nothing is fetched and nothing in FOLDER is written to. A row is programs with what they must do: those of FOLDER, and ours that make the
 same calls (programs/; "ours" is printed then). Prints the row's number, its exit codes, and what was checked. The exit code is 0 where
 every row that ran did what it must.
 """
@@ -19,7 +19,8 @@ import tempfile
 
 import acting
 import numpy
-from row import MODEL, Failed, Row, expect
+import public
+from row import MODEL, Failed, LeftOut, Row, expect
 
 # Command lines of trtexec as people publish them, and whether trtexec takes them; DIGITS and PLAN stand for files.
 LINES = [
@@ -225,6 +226,7 @@ def onnx_of_batch_one(row):
 
 THEIRS = [("1", build_engine), ("2", benchmark), ("3", calibrate), ("4", agree), ("7", named_tensors), ("8", bindings), ("13", command_lines)]
 ROWS = sorted(THEIRS + acting.ROWS, key=lambda row: int(row[0]))
+OF_FOLDER = sorted(ROWS + public.ROWS, key=lambda row: int(row[0]))
 
 
 def main():
@@ -236,13 +238,14 @@ def main():
     options = parser.parse_args()
     failed = 0
     with tempfile.TemporaryDirectory() as work:
-        for number, check in ROWS:
+        for number, check in OF_FOLDER if options.folder else ROWS:
             if options.rows and number not in options.rows:
                 continue
             row, name = Row(options, work), check.__doc__
             try:
-                found = check(row)
-                word, found = ("left out", "it is not installed") if found is None else ("passed", found)
+                word, found = "passed", check(row)
+            except LeftOut as error:
+                word, found = "left out", error
             except Failed as error:
                 failed += 1
                 word, found = "FAILED", error

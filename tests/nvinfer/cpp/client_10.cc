@@ -94,6 +94,24 @@ int main(int, char** argv) {
     EXPECT(cudaStreamCreate(&stream) == cudaSuccess && other->setOptimizationProfileAsync(1, stream));
     EXPECT(other->getOptimizationProfile() == 1 && cudaStreamDestroy(stream) == cudaSuccess);
     show("fp32 4", run(*other, 4));
+#if NV_TENSORRT_MAJOR < 10
+    // Each profile has bindings of its own; those of the active one are taken.
+    EXPECT(engine->getNbBindings() == 4 && engine->getBindingName(2) == std::string("image [profile 1]"));
+    EXPECT(engine->getBindingIndex("logits [profile 1]") == 3 && engine->getBindingIndex("logits [profile 2]") == -1);
+    EXPECT(engine->bindingIsInput(2) && !engine->bindingIsInput(3) && !engine->bindingIsInput(4));
+    EXPECT(!engine->getBindingName(4) && !engine->getBindingName(-1));
+    EXPECT(engine->getProfileDimensions(2, 1, OptProfileSelector::kMAX).d[0] == 8);
+    EXPECT(!other->setBindingDimensions(0, Dims4(4, 1, 8, 8)) && other->setBindingDimensions(2, Dims4(4, 1, 8, 8)));
+    EXPECT(other->getBindingDimensions(3).d[0] == 4 && other->getBindingDimensions(4).nbDims == -1);
+    const std::vector<float> x = images(4);
+    std::vector<float> y(40);
+    Buffer input(x.size()), output(y.size());
+    EXPECT(cudaMemcpy(input.at, x.data(), x.size() * sizeof(float), cudaMemcpyHostToDevice) == cudaSuccess);
+    void* bindings[] = {nullptr, nullptr, input.at, output.at};
+    EXPECT(other->executeV2(bindings));
+    EXPECT(cudaMemcpy(y.data(), output.at, y.size() * sizeof(float), cudaMemcpyDeviceToHost) == cudaSuccess);
+    show("fp32 4", y);
+#endif
     EXPECT(!context->setInputShape("image", Dims4(2, 1, 8, 8)));  // between the profiles
     EXPECT(!logger.said("is not set") && logger.said("profiles"));
   }
