@@ -199,13 +199,19 @@ namespace temper {
 // Ops of the domain com.microsoft, as ONNX Runtime's quantizer and optimizer write them.
 #define TEMPER_MICROSOFT_LIST(X) \
   X(Attention)                   \
+  X(BiasAdd)                     \
   X(BiasGelu)                    \
+  X(BiasSplitGelu)               \
   X(DequantizeLinear)            \
   X(DynamicQuantizeLSTM)         \
   X(DynamicQuantizeMatMul)       \
   X(EmbedLayerNormalization)     \
   X(FastGelu)                    \
+  X(FusedConv)                   \
+  X(FusedGemm)                   \
+  X(FusedMatMul)                 \
   X(Gelu)                        \
+  X(GroupNorm)                   \
   X(GroupQueryAttention)         \
   X(MatMulIntegerToFloat)        \
   X(MatMulNBits)                 \
@@ -224,6 +230,7 @@ namespace temper {
   X(QuantizeLinear)              \
   X(QuickGelu)                   \
   X(RotaryEmbedding)             \
+  X(SkipGroupNorm)               \
   X(SkipLayerNormalization)      \
   X(SkipSimplifiedLayerNormalization)
 

@@ -4,6 +4,7 @@
 The ops of com.microsoft that ONNX Runtime's optimizer makes of transformers, and ONNX's Attention, give the same numbers
 in Temper; forms that Temper does not compute are refused by name.
 """
+import math
 import pathlib
 import shutil
 import subprocess
@@ -195,6 +196,58 @@ def standard(folder):
     check("Attention", folder, {"q": floats(2, 4, 5, 8), "k": floats(2, 4, 5, 8), "v": floats(2, 4, 5, 8), "m": np.tril(np.ones((5, 5), bool))}, domain="")
 
 
+def joined(folder):
+    """A product or a group normalization, and what stands beside it."""
+    image, kernel, bias = floats(2, 4, 7, 6), floats(6, 2, 3, 3), floats(6)
+    weights, window = ("w", "b"), dict(group=2, pads=[1, 1, 1, 1], strides=[2, 1], kernel_shape=[3, 3])
+    for name, parameters in (("Relu", []), ("LeakyRelu", [0.3]), ("Clip", [-0.5, 0.5]), ("HardSigmoid", [0.3, 0.4]), ("Tanh", []), ("Sigmoid", [])):
+        check("FusedConv", folder, {"x": image, "w": kernel, "b": bias}, weights, activation=name, **({"activation_params": parameters} if parameters else {}), **window)
+    check("FusedConv", folder, {"x": image, "w": kernel, "b": bias, "z": floats(2, 6, 4, 6)}, weights, activation="Relu", **window)
+    refused("FusedConv", "Mystery", folder, {"x": image, "w": kernel}, ("w",), activation="Mystery", **window)
+    a, b = floats(2, 5, 8), floats(2, 6, 8)
+    check("FusedMatMul", folder, {"a": a, "b": b}, transB=1, alpha=0.25)
+    check("FusedMatMul", folder, {"a": floats(2, 8, 5), "b": b}, transA=1, transB=1)
+    refused("FusedMatMul", "transBatchA", folder, {"a": a, "b": b}, transBatchA=1)
+
+
+def without_kernels_there(folder):
+    """Ops for which ONNX Runtime has kernels for GPUs alone, beside their definition."""
+    def beside(op, want, inputs, constants, outputs=("y",), **attributes):
+        path, given = model_of(op, inputs, constants, list(outputs), folder, "com.microsoft", attributes)
+        done = temper(path, given, folder)
+        assert done.returncode == 0, f"{op}: {done.stderr}"
+        for name, theirs in zip(outputs, want):
+            np.testing.assert_allclose(np.load(folder / "out" / f"{name}.npy"), theirs, rtol=2e-5, atol=2e-5, err_msg=f"{op} {attributes}")
+        print(f"{op} {attributes}: as defined")
+
+    erf = np.vectorize(math.erf)
+    x, bias = floats(2, 5, 8), floats(8)
+    left, right = np.split(x + bias, 2, -1)
+    beside("BiasSplitGelu", [left * right * 0.5 * (1 + erf(right / np.sqrt(2)))], {"x": x, "b": bias}, ("b",))
+    skip = floats(2, 5, 8)
+    beside("BiasAdd", [x + bias + skip], {"x": x, "b": bias, "s": skip}, ("b",))
+
+    def normalized(image, groups, gamma, beta, activation, epsilon):  # channels last
+        n, h, w, c = image.shape
+        cut = image.reshape(n, h, w, groups, c // groups).astype(np.float64)
+        y = (cut - cut.mean((1, 2, 4), keepdims=True)) / np.sqrt(cut.var((1, 2, 4), keepdims=True) + epsilon)
+        y = y.reshape(image.shape) * gamma + beta
+        return y / (1 + np.exp(-y)) if activation else y
+
+    image, gamma, beta = floats(2, 3, 4, 6), floats(6), floats(6)
+    swap = lambda v: v.transpose(0, 3, 1, 2).copy()
+    for activation, groups in ((0, 3), (1, 2), (1, 6)):
+        attributes = dict(groups=groups, activation=activation, epsilon=1e-4)
+        want = normalized(image, groups, gamma, beta, activation, 1e-4)
+        beside("GroupNorm", [want], {"x": image, "g": gamma, "b": beta}, ("g", "b"), **attributes)
+        beside("GroupNorm", [swap(want)], {"x": swap(image), "g": gamma, "b": beta}, ("g", "b"), channels_last=0, **attributes)
+        for shape in ((2, 3, 4, 6), (2, 1, 1, 6), (2, 6)):
+            more = floats(*shape)
+            total = image + (more if len(shape) == 4 else more[:, None, None]) + bias[:6]
+            beside("SkipGroupNorm", [normalized(total, groups, gamma, beta, activation, 1e-4), total],
+                   {"x": image, "g": gamma, "b": beta, "s": more, "c": bias[:6]}, ("g", "b", "c"), ("y", "sum"), **attributes)
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -205,6 +258,8 @@ def main():
         standard(folder)
         few_bits(folder)
         quantized_attention(folder)
+        joined(folder)
+        without_kernels_there(folder)
 
 
 main()

@@ -4,6 +4,7 @@
 
 #include "graph/ops/window.h"
 #include "onnx/broadcast.h"
+#include "onnx/products.h"
 #include "onnx/window.h"
 
 namespace temper {
@@ -23,10 +24,12 @@ ops::Conv import_conv(OnnxNode& node, size_t weights) {
   return op;
 }
 
-void import_Conv(OnnxNode& node) {
-  ValueId y = node.product(import_conv(node, 1), {node.input(0), node.input(1)});
-  if (node.has(2)) y = node.pointwise(Scalar::add, {y, along_axis(node, node.input(2), 1, node.type(0).rank())});
-  node.set_output(0, y);
+ValueId conv(OnnxNode& node) {
+  const ValueId y = node.product(import_conv(node, 1), {node.input(0), node.input(1)});
+  if (!node.has(2)) return y;
+  return node.pointwise(Scalar::add, {y, along_axis(node, node.input(2), 1, node.type(0).rank())});
 }
+
+void import_Conv(OnnxNode& node) { node.set_output(0, conv(node)); }
 
 }  // namespace temper

@@ -2,7 +2,7 @@
 // Imports MatMul and Gemm.
 #include "graph/ops/matmul.h"
 
-#include "onnx/node.h"
+#include "onnx/products.h"
 
 namespace temper {
 
@@ -22,7 +22,7 @@ void import_MatMul(OnnxNode& node) {
   node.set_output(0, y);
 }
 
-void import_Gemm(OnnxNode& node) {
+ValueId gemm(OnnxNode& node) {
   ops::MatMul op;
   op.transpose_a = node.int_attribute("transA", 0) != 0;
   op.transpose_b = node.int_attribute("transB", 0) != 0;
@@ -38,7 +38,9 @@ void import_Gemm(OnnxNode& node) {
     if (beta != 1) c = node.pointwise(Scalar::mul, {c, node.scalar(dtype, beta)});
     y = node.pointwise(Scalar::add, {y, c});
   }
-  node.set_output(0, y);
+  return y;
 }
+
+void import_Gemm(OnnxNode& node) { node.set_output(0, gemm(node)); }
 
 }  // namespace temper
