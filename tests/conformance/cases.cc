@@ -170,8 +170,11 @@ Verdict judge(const Case& test, const Runner& runner) {
       }
       return {Outcome::refused, concat("(data): ", error.what())};
     }
+    std::set<std::string> on_host;
     for (const DataSet& set : sets) {
-      const std::vector<Tensor> outputs = runner(test.model, set.options, set.inputs);
+      const Ran ran = runner(test.model, set.options, set.inputs);
+      const std::vector<Tensor>& outputs = ran.outputs;
+      on_host.insert(ran.on_host.begin(), ran.on_host.end());
       if (outputs.size() != set.outputs.size())
         return {Outcome::wrong, concat(outputs.size(), " outputs, expected ", set.outputs.size())};
       const bool random = is_random(model, set);
@@ -184,7 +187,9 @@ Verdict judge(const Case& test, const Runner& runner) {
         return {Outcome::wrong, concat("output ", i, ' ', text)};
       }
     }
-    return {Outcome::pass, ""};
+    Verdict passed{Outcome::pass, ""};
+    for (const std::string& op : on_host) passed.message += concat(passed.message.empty() ? "" : ", ", op);
+    return passed;
   } catch (const Error& error) {
     return {error.kind() == ErrorKind::unsupported ? Outcome::refused : Outcome::crashed, error.what()};
   } catch (const std::exception& error) { return {Outcome::crashed, error.what()}; }

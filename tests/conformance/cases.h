@@ -23,16 +23,21 @@ std::vector<Case> list_cases(const std::string& root, const std::string& suite);
 enum class Outcome { pass, wrong, refused, crashed };
 constexpr std::array<std::string_view, 4> outcome_names = {"pass", "wrong", "refused", "crashed"};
 
-struct Verdict {
-  Outcome outcome = Outcome::crashed;
-  std::string message;
+struct Ran {
+  std::vector<Tensor> outputs;       // in graph order
+  std::vector<std::string> on_host;  // ops that ran beside the device, for want of a kernel or of sizes
 };
 
-// How a way to run models looks to the judge: (model path, how it is imported, inputs in graph order) -> outputs in
-// graph order. A sequence is its elements; the options say their shapes. It throws Error{unsupported} to refuse; every
-// other exception counts as crashed.
-using Runner = std::function<std::vector<Tensor>(const std::string& model, const ImportOptions& options,
-                                                 const std::vector<Tensor>& inputs)>;
+struct Verdict {
+  Outcome outcome = Outcome::crashed;
+  std::string message;  // of a pass: the ops that ran on the host, with commas
+};
+
+// How a way to run models looks to the judge: (model path, how it is imported, inputs in graph order). A sequence is
+// its elements; the options say their shapes. It throws Error{unsupported} to refuse; every other exception counts as
+// crashed.
+using Runner =
+    std::function<Ran(const std::string& model, const ImportOptions& options, const std::vector<Tensor>& inputs)>;
 
 // Runs every data set of the case and compares by ONNX's own rule: shape and dtype equal, |a-b| <= atol + rtol*|b|,
 // NaN equals NaN.

@@ -28,7 +28,7 @@ struct Settings {
   int64_t floor = 0;
   unsigned limit_s = 120;  // of the wall clock: a busy or stopped machine is no crash
   int jobs = 2;
-  bool list_refused = false, list_passed = false;
+  bool list_refused = false, list_passed = false, list_host = false;
 };
 
 // An array of zeros that this process and those that it forks share.
@@ -147,6 +147,23 @@ void list_refused(const std::vector<Case>& cases, const std::vector<Verdict>& ve
   }
 }
 
+// Of the tests that pass: how often which ops ran on the host.
+void list_host(const std::vector<Verdict>& verdicts) {
+  std::map<std::string, int64_t> counts;
+  int64_t tests = 0;
+  for (const Verdict& verdict : verdicts) {
+    if (verdict.outcome != Outcome::pass || verdict.message.empty()) continue;
+    ++tests;
+    for (size_t at = 0; at < verdict.message.size();) {
+      const size_t end = std::min(verdict.message.find(", ", at), verdict.message.size());
+      ++counts[verdict.message.substr(at, end - at)];
+      at = end + 2;
+    }
+  }
+  std::cout << tests << " of the passes had steps on the host\n";
+  for (const auto& [op, count] : counts) std::cout << "    " << count << ' ' << op << '\n';
+}
+
 // In a process of its own: a GPU that this one had opened would be lost to those that it forks for the tests.
 bool has_device(const std::string& device) {
   const pid_t pid = fork();
@@ -176,6 +193,7 @@ bool run_suite(const std::string& suite, const Settings& settings) {
       std::cout << outcome_names[size_t(verdict.outcome)] << ' ' << cases[i].name << ": " << verdict.message << '\n';
   }
   if (settings.list_refused) list_refused(cases, verdicts);
+  if (settings.list_host) list_host(verdicts);
   std::cout << suite << ':';
   for (size_t i = 0; i < counts.size(); ++i) std::cout << (i ? ", " : " ") << counts[i] << ' ' << outcome_names[i];
   std::cout << std::endl;
@@ -191,8 +209,8 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--filter", settings.filter, "only tests whose name contains this");
   app.add_option("--mode", settings.mode,
-                 "reference, cpu, cuda:N, plan (an engine that another process built and saved) or write (written as "
-                 "ONNX, imported again)")
+                 "reference, cpu, cuda:N, plan (an engine that another process built and saved), fed (constants are "
+                 "inputs), fed-data (those of floats are) or write (written as ONNX, imported again)")
       ->capture_default_str();
   app.add_option("--passes", settings.passes, "optimise the graph first")
       ->check(CLI::IsMember({"on", "off"}))
@@ -202,6 +220,7 @@ int run(int argc, char** argv) {
   app.add_option("--jobs", settings.jobs, "tests at a time")->capture_default_str();
   app.add_option("--data", settings.root, "the folder that holds the suites")->capture_default_str();
   app.add_flag("--list-refused", settings.list_refused, "list the refusals, grouped by op and reason");
+  app.add_flag("--list-host", settings.list_host, "list the ops that ran on the host");
   app.add_flag("--list-passed", settings.list_passed, "list the passes");
   CLI11_PARSE(app, argc, argv);
   try {
