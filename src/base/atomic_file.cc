@@ -264,7 +264,11 @@ void AtomicFile::commit() {
   temporary_.clear();
   close(fd_);
   fd_ = -1;
-  fsync(folder_);
+  // Not every file system can flush a folder, and one that was opened for its path alone cannot be flushed.
+  if (fsync(folder_) != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT))
+    fail(ErrorKind::machine, shown(output_),
+         " is written, but its folder could not be flushed to the disk: ", std::strerror(errno),
+         "; after a loss of power the file may be as it was before");
 }
 
 void write_file_atomically(Output output, std::string_view content) {

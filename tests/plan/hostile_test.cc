@@ -372,6 +372,8 @@ TEST_F(HostilePlan, SectionsThatAreUnknownMissingOrTooLong) {
   EXPECT_EQ(read_plan(with([](auto& s) { s.push_back({"remarks", false, {extra}}); }).raw(), nullptr).plans.size(), 1u)
       << "what is not required may be skipped";
   EXPECT_EQ(refusal(with([](auto& s) { s.push_back(s[0]); }).raw()).first, ErrorKind::bad_file);
+  EXPECT_EQ(refusal(with([&](auto& s) { std::swap(at(s, "graph")->name, at(s, "constants")->name); }).raw()).first,
+            ErrorKind::bad_file);
   EXPECT_EQ(refusal(with([&](auto& s) { s.erase(at(s, "graph")); }).raw()).first, ErrorKind::bad_file);
   EXPECT_EQ(refusal(with([&](auto& s) { s.erase(at(s, "constants")); }).raw()).first, ErrorKind::bad_file);
   EXPECT_EQ(refusal(with([&](auto& s) { at(s, "constants")->parts.push_back(extra); }).raw()).first,

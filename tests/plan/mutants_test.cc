@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "graph/ops/matmul.h"
 #include "helpers.h"
 
 namespace temper {
@@ -101,6 +102,33 @@ TEST_F(PlanMutants, EveryFlippedBitOfTheHeadAndTheManifestIsRefused) {
     }
     EXPECT_EQ(accepted, 0);
   }
+}
+
+// Each 997th byte, so that it takes a second; with TEMPER_MUTANTS=100000 each byte.
+TEST_F(PlanMutants, AFlippedBitAnywhereInAMegabyteIsRefused) {
+  const int64_t stride = std::max<int64_t>(1, 99'700 / from_environment("TEMPER_MUTANTS", 100));
+  Graph graph;
+  graph.name = "large";
+  const ValueId x = graph.add_input("x", {DType::f32, {Dim(1), Dim(512)}});
+  graph.add_output("y", graph.add_single(ops::MatMul{}, {x, graph.add_constant("w", noise({512, 512}, 3))}, "y"));
+  auto engine = std::make_shared<Engine>(info_of("reference"), graph, 1);
+  add_plan(engine, {{1, 512}});
+  Tensor file = file_bytes(*engine);
+  ASSERT_GT(file.bytes(), 1 << 20);
+  ASSERT_EQ(load_and_run(file), Outcome::ran);
+  std::mt19937 random(1);
+  int64_t accepted = 0, flipped = 0;
+  for (int64_t at = 0; at < file.bytes(); at += stride, ++flipped) {
+    const std::byte bit = std::byte(1 << random() % 8);
+    file.raw_mutable()[at] ^= bit;
+    try {
+      read_plan(file.raw(), nullptr);
+      if (++accepted < 5) ADD_FAILURE() << "byte " << at;
+    } catch (const Error& error) { EXPECT_EQ(error.kind(), ErrorKind::bad_file) << at << ": " << error.what(); }
+    file.raw_mutable()[at] ^= bit;
+  }
+  EXPECT_EQ(accepted, 0);
+  std::printf("%lld bytes had a bit flipped\n", (long long)flipped);
 }
 
 // One or two values of the manifest are others: numbers at the edges, what stands elsewhere, another kind, nothing,

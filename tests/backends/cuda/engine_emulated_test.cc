@@ -333,6 +333,39 @@ TEST_F(EmulatedEngine, BranchesAndBodiesOfLoopsRunOnTheGpu) {
   }
 }
 
+// A loop in a loop, in a branch, both of which read what lies outside; and what it gives is the next run's state.
+TEST_F(EmulatedEngine, LoopsInLoopsReadWhatLiesOutsideAndKeepState) {
+  const Graph graph = parse_graph(
+      "graph \"nested\"\ninput %c: bool[]\ninput %m: i64[]\ninput %x: f32[3,20]\ninput %s: f32[3,20]\n"
+      "%i: i64[], %d: bool[], %a: f32[3,20] = loop_begin(%m, _, %s) loop=1\n"
+      "%j: i64[], %e: bool[], %b: f32[3,20] = loop_begin(%m, _, %a, %i) loop=2 nested=true\n"
+      "%p: f32[3,20] = pointwise(%b, %x) program=\"(2) 2=add.f32(0,1)\"\n"
+      "%q: f32[3,20] = loop_end(%j, _, %e, %b, %p) carried=1\n"
+      "%r: f32[3,20] = cumulative(%q) axis=1\n"
+      "%t: f32[3,20] = pointwise(%r) program=\"(1) 1=tanh.f32(0)\"\n"
+      "%z: f32[3,20] = loop_end(%i, _, %d, %a, %t) carried=1\n"
+      "%n: f32[3,20] = pointwise(%s, %x) program=\"(2) 2=sub.f32(0,1)\"\n"
+      "%y: f32[3,20] = choose(%c, %z, %n)\n"
+      "output \"y\" = %y\noutput \"next\" = %y\n");
+  auto& launches = testing::ScriptedGpus::get().launches;
+  Session session(build(graph, "cuda:0"));
+  session.keep_state({{"s", "next"}});
+  const Tensor x = noise({3, 20}, 3), trip = Tensor::of<int64_t>({}, {3});
+  Tensor state = noise({3, 20}, 4), side(DType::boolean, {});
+  for (int piece = 0; piece < 4; ++piece) {
+    *side.raw_mutable() = std::byte(piece != 2);
+    const std::vector<Tensor> want = run_reference(graph, {side, trip, x, state});
+    launches.clear();
+    const std::vector<Tensor> got = session.run({side, trip, x, piece == 0 ? state : Tensor()});
+    expect_close({got.at(0), session.state(3)}, want, 1e-4);
+    const auto summed = std::count_if(launches.begin(), launches.end(), [](const std::string& launch) {
+      return launch.find("cumulative") != launch.npos;
+    });
+    EXPECT_EQ(summed, piece == 2 ? 0 : 3) << "once in each iteration of the outer loop";
+    state = want[1];
+  }
+}
+
 TEST_F(EmulatedEngine, AScatterToAnIndexThatDoesNotExistIsAnError) {
   for (const char* op : {"axis=0", "axis=0 reduction=add"}) {
     const Graph graph = parse_graph(concat("graph \"marks\"\ninput %x: f32[5]\ninput %i: i64[3]\ninput %u: f32[3]\n"
