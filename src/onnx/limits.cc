@@ -167,8 +167,8 @@ class Expansion {
 }  // namespace
 
 int64_t message_memory(std::string_view model) {
-  MessageTypes types;
-  const MessageType& type = types.of(onnx::ModelProto::descriptor());
+  static MessageTypes types;  // the same for each model
+  static const MessageType& type = types.of(onnx::ModelProto::descriptor());
   const auto* bytes = reinterpret_cast<const unsigned char*>(model.data());
   int64_t sum = type.bytes;
   Walk{bytes, bytes + model.size()}.add(type, 0, sum);

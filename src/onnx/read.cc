@@ -172,10 +172,12 @@ void hide_external(onnx::GraphProto& graph) {
 }
 
 // The file's hash, which takes as long as the rest: on a thread beside the caller, or by get() itself where none can be
-// started.
+// started, or would take longer to start than the hash takes.
 class HashBeside {
  public:
   explicit HashBeside(std::span<const std::byte> bytes) : bytes_(bytes) {
+    constexpr size_t kWorthAThread = size_t(1) << 18;
+    if (bytes.size() < kWorthAThread) return;
     try {
       result_ = std::async(std::launch::async, [bytes] { return sha256_hex(bytes); });
     } catch (const std::system_error&) {  // get() sees that nothing is under way

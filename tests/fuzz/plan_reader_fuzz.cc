@@ -92,8 +92,9 @@ void execute(const Plan& plan) {
     inputs.push_back(tensors.emplace_back(port.type.dtype, port.type.dims()).raw().data());
   for (const PortInfo& port : plan.outputs)
     outputs.push_back(tensors.emplace_back(port.type.dtype, port.type.dims()).raw_mutable());
-  Arena arena(open_device("reference"));
-  HostExecutor executor(plan, open_device("reference"), arena);
+  static const Device device = open_device("reference");
+  Arena arena(device);
+  HostExecutor executor(plan, device, arena);
   executor.run(inputs, outputs);
 }
 
@@ -123,6 +124,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const PlanFile file = read_plan(aligned.raw(), nullptr, {.candidates = true});
     for (const auto& plan : file.plans) execute(*plan);
   } catch (const Error&) {}
+  if (size % 8) return 0;  // the rest takes as long again
   try {
     read_plan(aligned.raw(), nullptr, {.foreign = true});
   } catch (const Error&) {}
