@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "arrays.h"
+#include "guard.h"
 #include "runtime/keep_current_gpu.h"
 
 namespace temper::python {
@@ -19,14 +20,24 @@ struct DeviceArray {
   std::shared_ptr<const Engine> engine;  // that wrote it
 };
 
+// Lets go of what lies on a GPU; the thread's current GPU stays. Where the interpreter ends, all of it is left to the end
+// of the process: the program's own CUDA context, in which it may lie, may be gone by then. pycuda.autoinit destroys its
+// context at exit, before modules let go of what they hold, and freeing anything of it then breaks the driver's heap.
+template <class Owner>
+void let_go_on_gpu(Owner& owner) {
+  if (is_ending()) {
+    new Owner(std::move(owner));
+    return;
+  }
+  const KeepCurrentGpu kept;
+  owner.reset();
+}
+
 // What goes, with its last owner, in such a way.
 template <class T>
 std::shared_ptr<T> keeping_current_gpu(std::shared_ptr<T> owned) {
   T* const address = owned.get();
-  return std::shared_ptr<T>(address, [owned = std::move(owned)](T*) mutable {
-    const KeepCurrentGpu kept;
-    owned.reset();
-  });
+  return std::shared_ptr<T>(address, [owned = std::move(owned)](T*) mutable { let_go_on_gpu(owned); });
 }
 
 void bind_device_array(nanobind::module_& module);

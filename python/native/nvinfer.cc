@@ -6,6 +6,7 @@
 
 #include "arrays.h"
 #include "bind.h"
+#include "device_array.h"
 #include "engine.h"
 #include "guard.h"
 #include "nvinfer/address.h"
@@ -158,8 +159,7 @@ struct PyContext {
                                                  work_memory_of(std::move(memory), raised));
   }
   ~PyContext() {
-    const KeepCurrentGpu kept(context->of_gpu());
-    context.reset();
+    if (context->of_gpu()) let_go_on_gpu(context);
   }
   std::unique_ptr<nvinfer::Context> context;  // never null
   std::shared_ptr<std::exception_ptr> raised = std::make_shared<std::exception_ptr>();

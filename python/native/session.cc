@@ -28,8 +28,7 @@ class PySession {
   }
 
   ~PySession() {
-    const KeepCurrentGpu kept(of_gpu());
-    session_.reset();
+    if (of_gpu()) let_go_on_gpu(session_);
   }
 
   class Turn {
